@@ -1,0 +1,77 @@
+//! Messages between `toll` and its probe.
+//!
+//! The probe reads one [`Request`] as a line of JSON, runs one trial and
+//! writes one [`Response`] as a line of JSON. The same lines travel over a pipe
+//! on the host and over a serial port to a guest, which is why a message never
+//! contains a raw newline and why each carries [`WIRE_VERSION`].
+//!
+//! Architecture invariant: this crate only describes messages. It opens
+//! nothing, measures nothing and knows no experiment.
+
+mod request;
+mod response;
+mod workload;
+
+pub use request::{Request, decode_request};
+pub use response::{
+    CounterReading, Disturbance, Failure, FailureKind, Outcome, Response, Sample, TrialData,
+    decode_response,
+};
+pub use workload::{
+    CacheState, CommandRequest, CopyMethod, CopyRequest, Durability, OutputPolicy, Placement,
+    ShellChoice, Sink, Source, Workload, WriteRequest,
+};
+
+/// Version of the message format. A reader refuses any other.
+pub const WIRE_VERSION: u32 = 1;
+
+/// Longest message that either side accepts, in bytes. It bounds what a probe
+/// gone wrong, or a hostile guest, can make the other side hold in memory.
+pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
+
+/// A message that cannot be understood: broken JSON, an unknown field or
+/// another version.
+#[derive(Debug)]
+pub struct WireError(String);
+
+impl std::fmt::Display for WireError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for WireError {}
+
+/// Encodes a message as one line, without the line's end.
+///
+/// # Panics
+/// Never for the types of this crate: all of them are plain data with string
+/// keys, which JSON can always hold.
+pub fn encode<T: serde::Serialize>(message: &T) -> String {
+    serde_json::to_string(message).expect("wire messages are plain data")
+}
+
+fn decode<T: serde::de::DeserializeOwned>(line: &str, what: &str) -> Result<T, WireError> {
+    #[derive(serde::Deserialize)]
+    struct Versioned {
+        version: u32,
+    }
+    if line.len() > MESSAGE_BYTES_MAX {
+        return Err(WireError(format!(
+            "cannot read {what}: {} bytes is over the limit of {MESSAGE_BYTES_MAX}",
+            line.len()
+        )));
+    }
+    let malformed = |error| WireError(format!("cannot read {what}: {error}"));
+    let Versioned { version } = serde_json::from_str(line).map_err(malformed)?;
+    if version != WIRE_VERSION {
+        return Err(WireError(format!(
+            "cannot read {what}: it has version {version}, this program speaks {WIRE_VERSION}; \
+             use toll and toll-probe of one build"
+        )));
+    }
+    serde_json::from_str(line).map_err(malformed)
+}
+
+#[cfg(test)]
+mod tests;

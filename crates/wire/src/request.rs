@@ -1,0 +1,46 @@
+//! What `toll` asks of a probe.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{WIRE_VERSION, WireError, Workload};
+
+/// One trial: a workload, how often to repeat it inside the trial, and what to
+/// count meanwhile.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// [`WIRE_VERSION`] of the sender.
+    pub version: u32,
+    /// The work to measure.
+    pub workload: Workload,
+    /// Timed repetitions; each yields one sample. At least 1.
+    pub iterations: u32,
+    /// Untimed repetitions before the first timed one.
+    pub warmup_iterations: u32,
+    /// Names of performance counters to open around the timed region, such as
+    /// `instructions` or `dtlb-read-misses`. One that cannot be opened is
+    /// reported in [`crate::TrialData::counters_missing`], never as zero.
+    pub counters: Vec<String>,
+}
+
+impl Request {
+    /// A request for one timed iteration without warm-up or counters.
+    pub fn new(workload: Workload) -> Self {
+        Self {
+            version: WIRE_VERSION,
+            workload,
+            iterations: 1,
+            warmup_iterations: 0,
+            counters: Vec::new(),
+        }
+    }
+}
+
+/// Decodes a request from one line of JSON.
+///
+/// # Errors
+/// If the line is no JSON, misses or has unknown fields, is too long or
+/// carries another version.
+pub fn decode_request(line: &str) -> Result<Request, WireError> {
+    crate::decode(line, "the trial request")
+}
