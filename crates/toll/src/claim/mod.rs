@@ -1,0 +1,3 @@
+//! From samples to estimates and verdicts.
+
+pub mod model;

@@ -1,0 +1,429 @@
+//! What the claim stage concludes from a run: plain data, ready to be shown.
+//!
+//! All values are on natural scales (ratios, bytes, nanoseconds), never
+//! logarithms. A ratio is always *this treatment over the one it is compared
+//! with*, so a duration ratio under 1 means faster.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Everything concluded from one run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Analysis {
+    /// Blocks in which every testable treatment has an outcome.
+    pub blocks: usize,
+    /// The metric that the experiment is mainly about; always in `metrics`.
+    pub primary_metric: String,
+    /// Metrics that appear in the run, by name.
+    pub metrics: BTreeMap<String, Metric>,
+    /// Factors in the order of the experiment file.
+    pub factors: Vec<Factor>,
+    /// One for every treatment of the plan, in plan order, twins last.
+    pub treatments: Vec<TreatmentSummary>,
+    /// The A/A comparisons.
+    pub twins: Vec<TwinSummary>,
+    /// One for every claim of the experiment, in its order.
+    pub verdicts: Vec<Verdict>,
+    /// Quantities computed from several treatments, such as a knee.
+    pub derived: Vec<DerivedEstimate>,
+    /// Every treatment against the reference, where the experiment names one.
+    pub comparisons: Vec<Comparison>,
+    /// Published tables with the measured values beside them.
+    pub tables: Vec<PublishedTable>,
+    /// Curves and distributions to draw, in order.
+    pub figures: Vec<Figure>,
+    /// What to do on this machine, drawn from this run's intervals.
+    pub advice: Vec<Advice>,
+    /// What disturbed the trials.
+    pub disturbances: Vec<DisturbanceSummary>,
+    /// What a reader must know before trusting the numbers.
+    pub warnings: Vec<String>,
+}
+
+/// A point estimate with its interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Estimate {
+    /// The point estimate.
+    pub value: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+    /// Coverage of the interval, such as 0.95.
+    pub confidence: f64,
+}
+
+/// A measured quantity.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Metric {
+    /// Base unit: `ns`, `bytes`, `bytes/s`, `ns/byte`, `count` or a free text.
+    pub unit: String,
+    /// Which direction is better.
+    pub better: Better,
+}
+
+/// Which direction of a metric is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    /// Less is better (durations, faults).
+    Lower,
+    /// More is better (throughput).
+    Higher,
+    /// Neither: the metric describes.
+    Neither,
+}
+
+/// What is varied.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Factor {
+    /// Its name in the experiment file.
+    pub name: String,
+    /// Its levels as labels, in order.
+    pub levels: Vec<String>,
+    /// The levels as numbers (bytes for sizes) where all of them are.
+    pub numbers: Option<Vec<f64>>,
+}
+
+/// One treatment and what its trials gave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TreatmentSummary {
+    /// Position in the plan.
+    pub index: usize,
+    /// Levels joined for people, such as `method=page sink=null`; only factors
+    /// that vary in this run.
+    pub label: String,
+    /// Level label by factor name, all factors.
+    pub levels: BTreeMap<String, String>,
+    /// The treatment of which this is the A/A twin.
+    pub twin_of: Option<usize>,
+    /// Why no trial of it could run here.
+    pub skipped: Option<String>,
+    /// Trials with samples.
+    pub trials_completed: usize,
+    /// Trials that ended in an error.
+    pub trials_failed: usize,
+    /// Trials set aside for a fault of the instrument.
+    pub trials_excluded: usize,
+    /// Message of the first failure or exclusion.
+    pub first_failure: Option<String>,
+    /// By metric name.
+    pub estimates: BTreeMap<String, TreatmentEstimate>,
+    /// Notes of the probe, each once (buffer sizes that methods resolved to).
+    pub notes: Vec<String>,
+}
+
+/// One metric of one treatment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TreatmentEstimate {
+    /// Median over trials with its order-statistic interval.
+    pub median: Estimate,
+    /// One value a completed trial (the median of its samples), in block order.
+    pub trial_values: Vec<f64>,
+    /// Positions in `trial_values` outside Tukey's fences; shown, never
+    /// dropped.
+    pub outliers: Vec<usize>,
+}
+
+/// A treatment run twice in every block.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct TwinSummary {
+    /// Label of the treatment.
+    pub label: String,
+    /// Metric compared.
+    pub metric: String,
+    /// Twin over original; honest noise centres on 1.
+    pub ratio: Estimate,
+    /// The band that this pair allows for noise: the largest relative
+    /// departure from 1 inside its interval, 0.012 for 1.2 %.
+    pub band: f64,
+    /// Per-block ratios, for the plot.
+    pub block_ratios: Vec<f64>,
+}
+
+/// How a claim fares here.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// The data show what the claim says.
+    Supported,
+    /// The data show otherwise.
+    Refuted,
+    /// The interval is too wide to say.
+    Inconclusive,
+    /// This machine, kernel or run cannot test it.
+    NotTestable,
+}
+
+/// What a claim says about its quantity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClaimDirection {
+    /// Below the threshold.
+    Less,
+    /// Above the threshold.
+    Greater,
+    /// At the threshold, within the margin.
+    Equal,
+    /// Between two bounds.
+    Within,
+}
+
+/// One claim, judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Verdict {
+    /// Identifier such as `cat.align`.
+    pub id: String,
+    /// The claim in words.
+    pub text: String,
+    /// Short name of the publication, if the claim was published.
+    pub report: Option<String>,
+    /// The claim of which this is the corrected form.
+    pub corrects: Option<String>,
+    /// What was compared, in words: `method=swept / method=page at sink=null`.
+    pub contrast: String,
+    /// Metric, or name of the derived quantity.
+    pub quantity: String,
+    /// Unit of `measured` and `published`; empty for a ratio.
+    pub unit: String,
+    /// What the claim says.
+    pub direction: ClaimDirection,
+    /// The value that the direction is about (1 for ratios); for
+    /// [`ClaimDirection::Within`] the lower bound.
+    pub threshold: f64,
+    /// Upper bound of [`ClaimDirection::Within`].
+    pub threshold_high: Option<f64>,
+    /// The published value on the same scale, where one was given.
+    pub published: Option<f64>,
+    /// The measured value; the interval's confidence is the one at which Holm's
+    /// procedure tested this claim, so that it always agrees with the outcome.
+    pub measured: Option<Estimate>,
+    /// The measured interval reaches beyond what the factor's levels span
+    /// (a crossing that never comes, for instance).
+    pub beyond_range: bool,
+    /// Relative margin used, 0.01 for 1 %.
+    pub margin: f64,
+    /// Blocks that entered.
+    pub blocks: usize,
+    /// Holm-adjusted p-value of the decision.
+    pub p_adjusted: Option<f64>,
+    /// The judgement.
+    pub outcome: Outcome,
+    /// Why, in a sentence.
+    pub reason: String,
+}
+
+/// A quantity computed from several treatments.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DerivedEstimate {
+    /// Identifier such as `knee.zero`.
+    pub id: String,
+    /// What it is, in words.
+    pub text: String,
+    /// Unit: `bytes`, `ns`, `ns/byte`, or empty for a share or ratio.
+    pub unit: String,
+    /// The estimate; absent if it could not be computed.
+    pub estimate: Option<DerivedValue>,
+    /// Further figures, such as a model's residual, by name.
+    pub details: BTreeMap<String, f64>,
+    /// Why there is no estimate, or what qualifies it.
+    pub note: Option<String>,
+}
+
+/// A derived value whose interval may reach beyond the levels tried.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DerivedValue {
+    /// The point estimate; absent if beyond the largest level.
+    pub value: Option<f64>,
+    /// Lower end; absent if beyond the largest level.
+    pub low: Option<f64>,
+    /// Upper end; absent if beyond the largest level.
+    pub high: Option<f64>,
+    /// Nominal coverage.
+    pub confidence: f64,
+}
+
+/// One treatment against the reference.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparison {
+    /// Index of the treatment.
+    pub treatment: usize,
+    /// Index of the reference treatment.
+    pub reference: usize,
+    /// Metric compared.
+    pub metric: String,
+    /// Treatment over reference.
+    pub ratio: Estimate,
+    /// What the interval says.
+    pub relation: Relation,
+}
+
+/// What a comparison's interval says, judged against the margin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Relation {
+    /// Better in the metric's sense by more than the margin.
+    Better,
+    /// Worse by more than the margin.
+    Worse,
+    /// Different by more than the margin, in a metric without a better side.
+    Different,
+    /// The same within the margin.
+    Same,
+    /// The interval is too wide to say.
+    Undecided,
+}
+
+/// A published table beside the measured values.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PublishedTable {
+    /// Heading.
+    pub title: String,
+    /// Short name of the publication.
+    pub report: String,
+    /// Metric of the measured column.
+    pub metric: String,
+    /// Unit as published, which may differ from the metric's.
+    pub published_unit: String,
+    /// Label of the row to which ratios are taken, if any.
+    pub relative_to: Option<String>,
+    /// Rows in published order.
+    pub rows: Vec<PublishedRow>,
+    /// What a reader must know to compare the columns.
+    pub note: Option<String>,
+}
+
+/// One row of a published table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PublishedRow {
+    /// Row heading.
+    pub label: String,
+    /// Published value in the table's unit, or the words printed instead.
+    pub published: Option<f64>,
+    /// Words that stand in place of a published number, or qualify it.
+    pub published_text: Option<String>,
+    /// Published ratio to the reference row.
+    pub published_ratio: Option<f64>,
+    /// Measured median in the metric's unit.
+    pub measured: Option<Estimate>,
+    /// Measured ratio to the reference row.
+    pub measured_ratio: Option<Estimate>,
+    /// Why nothing was measured.
+    pub missing: Option<String>,
+}
+
+/// Something to draw.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+pub enum Figure {
+    /// A metric against a numeric factor.
+    Curve(Curve),
+    /// The distribution of a metric over trials, a group a level.
+    Distribution(Distribution),
+}
+
+/// A metric against a numeric factor, with bands.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Curve {
+    /// Heading.
+    pub title: String,
+    /// Factor on the horizontal axis; drawn on a logarithmic scale.
+    pub factor: String,
+    /// Unit of the horizontal axis: `bytes` or empty.
+    pub factor_unit: String,
+    /// Metric on the vertical axis.
+    pub metric: String,
+    /// Unit of the vertical axis.
+    pub unit: String,
+    /// Whether the vertical axis is logarithmic too.
+    pub log_y: bool,
+    /// The lines.
+    pub series: Vec<CurveSeries>,
+    /// Places to mark on the horizontal axis, such as the knee.
+    pub marks: Vec<CurveMark>,
+}
+
+/// One line of a curve.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CurveSeries {
+    /// Legend entry.
+    pub label: String,
+    /// Whether the points were published rather than measured here.
+    pub published: bool,
+    /// Points in ascending order.
+    pub points: Vec<CurvePoint>,
+}
+
+/// One point of a curve.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CurvePoint {
+    /// Position on the horizontal axis.
+    pub x: f64,
+    /// Value and band; for published points low, value and high are equal.
+    pub y: Estimate,
+}
+
+/// An interval on the horizontal axis.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CurveMark {
+    /// What it marks.
+    pub label: String,
+    /// Where, with its interval.
+    pub at: DerivedValue,
+}
+
+/// Values of trials by group.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Distribution {
+    /// Heading.
+    pub title: String,
+    /// Metric.
+    pub metric: String,
+    /// Its unit.
+    pub unit: String,
+    /// Groups in factor order; each has at least one value.
+    pub groups: Vec<DistributionGroup>,
+}
+
+/// One group of a distribution.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DistributionGroup {
+    /// Label of the group.
+    pub label: String,
+    /// One value a trial.
+    pub values: Vec<f64>,
+}
+
+/// One piece of advice.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Advice {
+    /// What it is about: `into a pipe, warm cache`.
+    pub topic: String,
+    /// What to do, or that the data do not decide.
+    pub text: String,
+    /// Whether the data decide.
+    pub decided: bool,
+    /// The figures behind it, each a short sentence with its interval.
+    pub evidence: Vec<String>,
+}
+
+/// One kind of disturbance over a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DisturbanceSummary {
+    /// What it is, such as `steal_ns`.
+    pub name: String,
+    /// In words, with why it matters.
+    pub text: String,
+    /// Trials in which it was recorded.
+    pub trials_recorded: usize,
+    /// Trials in which it was above zero.
+    pub trials_affected: usize,
+    /// Median over trials.
+    pub median: f64,
+    /// Largest value.
+    pub maximum: f64,
+}

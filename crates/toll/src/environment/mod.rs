@@ -1,0 +1,3 @@
+//! Where trials run: machine, file systems, work directories.
+
+pub mod machine;

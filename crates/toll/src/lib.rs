@@ -1,0 +1,15 @@
+//! `toll` measures what the operating system charges for moving bytes and says
+//! which published conclusions about it hold on this machine.
+//!
+//! The way of the data is one-directional: an experiment file ([`spec`])
+//! becomes a [`plan`], whose trials ([`trial`]) run in an [`environment`] and
+//! land in the [`store`]; from the stored samples alone [`claim`] draws
+//! estimates and verdicts, and [`report`] shows them. `ARCHITECTURE.md` has the
+//! map and the invariants.
+
+pub mod claim;
+pub mod environment;
+pub mod plan;
+pub mod report;
+pub mod spec;
+pub mod store;

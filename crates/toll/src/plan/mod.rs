@@ -1,0 +1,202 @@
+//! Which trials to run, in which order.
+//!
+//! A plan is a pure function of an experiment and a seed: whoever has both has
+//! the trial list, which is how a killed run is resumed.
+//!
+//! Architecture invariant: this module does no I/O.
+
+mod treatment;
+
+use std::collections::BTreeMap;
+
+use toll_stats::Rng;
+
+use crate::spec::expression::Expression;
+use crate::spec::{Experiment, Factor, Level, Selector};
+
+pub use treatment::Treatment;
+
+/// Most treatments of one experiment. A block runs them all, so more would
+/// make even a single block endless.
+pub const TREATMENTS_MAX: usize = 10_000;
+
+/// The treatments of an experiment and the order of every block.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// All treatments, A/A twins last.
+    pub treatments: Vec<Treatment>,
+    seed: u64,
+}
+
+impl Plan {
+    /// Makes the plan of an experiment.
+    ///
+    /// # Errors
+    /// If the constraints leave no treatment, there are too many, or a twin is
+    /// no single treatment.
+    pub fn new(experiment: &Experiment, seed: u64) -> Result<Self, String> {
+        let constraints: Vec<Expression> = experiment
+            .constraints
+            .iter()
+            .map(|text| Expression::parse(text))
+            .collect::<Result<_, _>>()?;
+        let mut treatments = Vec::new();
+        for levels in Combinations::new(&experiment.factors) {
+            let lookup = |name: &str| {
+                let varied = levels.get(name).cloned();
+                varied.or_else(|| experiment.fixed(name).cloned())
+            };
+            let mut fits = true;
+            for constraint in &constraints {
+                fits &= constraint.holds(&lookup)?;
+            }
+            if !fits {
+                continue;
+            }
+            if treatments.len() == TREATMENTS_MAX {
+                return Err(format!(
+                    "cannot plan {}: over {TREATMENTS_MAX} treatments; use fewer levels or a \
+                     constraint",
+                    experiment.name
+                ));
+            }
+            treatments.push(Treatment::new(treatments.len(), &experiment.factors, levels));
+        }
+        if treatments.is_empty() {
+            return Err(format!(
+                "cannot plan {}: no combination of levels meets the constraints",
+                experiment.name
+            ));
+        }
+        let mut plan = Self { treatments, seed };
+        plan.add_twins(experiment)?;
+        Ok(plan)
+    }
+
+    fn add_twins(&mut self, experiment: &Experiment) -> Result<(), String> {
+        let first = [Selector::new()];
+        let selectors = match experiment.twins.as_slice() {
+            [] => &first[..],
+            twins => twins,
+        };
+        for selector in selectors {
+            // A twin that a profile's levels or constraints leave out falls
+            // back to the first treatment, so that no run is without one.
+            let found = self.treatments.iter().find(|treatment| treatment.matches(selector));
+            let original = found.unwrap_or(&self.treatments[0]).clone();
+            if self.treatments.iter().any(|t| t.twin_of == Some(original.index)) {
+                continue;
+            }
+            let index = self.treatments.len();
+            self.treatments.push(original.twin(index));
+        }
+        Ok(())
+    }
+
+    /// The one treatment, twins aside, that a selector picks.
+    ///
+    /// # Errors
+    /// If it picks none or several; the message says which level is missing or
+    /// which factor must be named.
+    pub fn find(&self, selector: &Selector, factors: &[Factor]) -> Result<usize, String> {
+        let mut found = self
+            .treatments
+            .iter()
+            .filter(|treatment| treatment.twin_of.is_none() && treatment.matches(selector));
+        match (found.next(), found.next()) {
+            (Some(only), None) => Ok(only.index),
+            (Some(first), Some(second)) => {
+                let open = first.first_difference(second).unwrap_or_default();
+                Err(format!("{} leaves {open} open", describe(selector)))
+            }
+            (None, _) => Err(self.why_none(selector, factors)),
+        }
+    }
+
+    fn why_none(&self, selector: &Selector, factors: &[Factor]) -> String {
+        for (name, level) in selector {
+            let factor = factors.iter().find(|factor| factor.name == *name);
+            if let Some(factor) = factor
+                && factor.find(level).is_none()
+            {
+                return format!("this run has no {name}={}", factor.label(level));
+            }
+        }
+        format!("this run has no treatment {}", describe(selector))
+    }
+
+    /// Indices of treatments in the order in which a block runs them, skipped
+    /// ones included: their place is drawn all the same, so that the order of
+    /// the others does not depend on what this machine has.
+    pub fn block_order(&self, block: u32) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.treatments.len()).collect();
+        Rng::new(self.seed).fork(u64::from(block)).shuffle(&mut order);
+        order
+    }
+
+    /// Length of the padding in the environment of one trial, in bytes. Where
+    /// the stack starts depends on the environment's size, and with it whether
+    /// hot data straddles cache lines; so it is drawn anew for each trial
+    /// (Mytkowicz et al., ASPLOS 2009).
+    pub fn padding_bytes(&self, block: u32, treatment: usize) -> usize {
+        let stream = (u64::from(block) << 32) | (1 << 31) | treatment as u64;
+        Rng::new(self.seed).fork(stream).below(4096) as usize
+    }
+
+    /// The seed that the plan was made from.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+}
+
+/// A selector in words, `a=1 b=2`.
+pub fn describe(selector: &Selector) -> String {
+    if selector.is_empty() {
+        return "(any)".into();
+    }
+    let parts: Vec<_> = selector
+        .iter()
+        .map(|(name, level)| format!("{name}={}", level.text))
+        .collect();
+    parts.join(" ")
+}
+
+/// All combinations of levels, the last factor varying fastest.
+struct Combinations<'a> {
+    factors: &'a [Factor],
+    next: Option<Vec<usize>>,
+}
+
+impl<'a> Combinations<'a> {
+    fn new(factors: &'a [Factor]) -> Self {
+        Self {
+            factors,
+            next: Some(vec![0; factors.len()]),
+        }
+    }
+}
+
+impl Iterator for Combinations<'_> {
+    type Item = BTreeMap<String, Level>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let current = self.next.take()?;
+        let levels = self.factors.iter().zip(&current);
+        let item = levels
+            .map(|(factor, i)| (factor.name.clone(), factor.levels[*i].clone()))
+            .collect();
+        let mut following = current;
+        for (place, factor) in self.factors.iter().enumerate().rev() {
+            following[place] += 1;
+            if following[place] < factor.levels.len() {
+                self.next = Some(following);
+                break;
+            }
+            following[place] = 0;
+        }
+        Some(item)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,73 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::spec;
+
+fn experiment(toml: &str) -> Experiment {
+    let head = "format = 1\nname = \"t\"\n[workload]\nkind = \"command\"\ncommand = \"true {a} {b}\"\n";
+    spec::parse(&format!("{head}{toml}"), "test", "quick").unwrap()
+}
+
+const TWO_FACTORS: &str = "
+[[factor]]
+name = 'a'
+levels = ['x', 'y', 'z']
+[[factor]]
+name = 'b'
+levels = { from = '1k', to = '8k', times = 2 }
+";
+
+#[test]
+fn every_combination_is_there_once_and_one_twin() {
+    let plan = Plan::new(&experiment(TWO_FACTORS), 1).unwrap();
+    assert_eq!(plan.treatments.len(), 3 * 4 + 1);
+    let labels: std::collections::BTreeSet<_> =
+        plan.treatments.iter().map(|t| t.label.as_str()).collect();
+    assert_eq!(labels.len(), 13, "{labels:?}");
+    assert!(labels.contains("a=z b=8KiB"));
+    assert_eq!(plan.treatments[12].twin_of, Some(0));
+}
+
+#[test]
+fn a_constraint_leaves_out_what_does_not_meet_it() {
+    let mut constrained = experiment(TWO_FACTORS);
+    constrained.constraints = vec!["a != x or b <= 2k".into()];
+    let plan = Plan::new(&constrained, 1).unwrap();
+    assert_eq!(plan.treatments.len(), 2 + 4 + 4 + 1);
+    constrained.constraints = vec!["a == nothing".into()];
+    assert!(Plan::new(&constrained, 1).unwrap_err().contains("no combination"));
+}
+
+#[test]
+fn a_selector_must_pick_one_treatment() {
+    let experiment = experiment(TWO_FACTORS);
+    let plan = Plan::new(&experiment, 1).unwrap();
+    let select = |pairs: &[(&str, &str)]| -> Selector {
+        pairs.iter().map(|(k, v)| ((*k).into(), Level::new(v))).collect()
+    };
+    let find = |pairs| plan.find(&select(pairs), &experiment.factors);
+    assert_eq!(find(&[("a", "y"), ("b", "1024")]), Ok(4));
+    assert!(find(&[("a", "y")]).unwrap_err().contains("leaves b open"));
+    assert!(find(&[("a", "w"), ("b", "1k")]).unwrap_err().contains("no a=w"));
+}
+
+#[test]
+fn the_order_of_blocks_is_pinned_by_the_seed() {
+    let plan = Plan::new(&experiment(TWO_FACTORS), 42).unwrap();
+    let again = Plan::new(&experiment(TWO_FACTORS), 42).unwrap();
+    assert_eq!(plan.block_order(7), again.block_order(7));
+    assert_ne!(plan.block_order(7), plan.block_order(8));
+    let other = Plan::new(&experiment(TWO_FACTORS), 43).unwrap();
+    assert_ne!(plan.block_order(7), other.block_order(7));
+}
+
+proptest! {
+    #[test]
+    fn every_block_runs_every_treatment_once(seed: u64, block in 0u32..100_000) {
+        let plan = Plan::new(&experiment(TWO_FACTORS), seed).unwrap();
+        let mut order = plan.block_order(block);
+        order.sort_unstable();
+        prop_assert_eq!(order, (0..plan.treatments.len()).collect::<Vec<_>>());
+        prop_assert!(plan.padding_bytes(block, 3) < 4096);
+    }
+}

@@ -1,0 +1,74 @@
+//! One combination of levels.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::spec::{Factor, Level, Selector};
+
+/// One combination of levels.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Treatment {
+    /// Position in the plan.
+    pub index: usize,
+    /// Level by factor name.
+    pub levels: BTreeMap<String, Level>,
+    /// The levels that vary in this plan, for people: `method=page sink=null`.
+    pub label: String,
+    /// The treatment of which this is the A/A twin.
+    pub twin_of: Option<usize>,
+    /// Why it cannot run here.
+    pub skipped: Option<String>,
+}
+
+impl Treatment {
+    pub(super) fn new(index: usize, factors: &[Factor], levels: BTreeMap<String, Level>) -> Self {
+        let varying: Vec<_> = factors
+            .iter()
+            .filter(|factor| factor.levels.len() > 1)
+            .collect();
+        let label = match varying.as_slice() {
+            [] => "only treatment".to_owned(),
+            [only] => only.label(&levels[&only.name]),
+            several => {
+                let part = |factor: &&Factor| {
+                    format!("{}={}", factor.name, factor.label(&levels[&factor.name]))
+                };
+                several.iter().map(part).collect::<Vec<_>>().join(" ")
+            }
+        };
+        Self {
+            index,
+            levels,
+            label,
+            twin_of: None,
+            skipped: None,
+        }
+    }
+
+    pub(super) fn twin(&self, index: usize) -> Self {
+        Self {
+            index,
+            label: format!("{} (A/A twin)", self.label),
+            twin_of: Some(self.index),
+            ..self.clone()
+        }
+    }
+
+    /// Whether the treatment has every level that a selector names. Names that
+    /// are no factor (fixed parameters) do not count against it.
+    pub fn matches(&self, selector: &Selector) -> bool {
+        selector.iter().all(|(name, wanted)| {
+            self.levels
+                .get(name)
+                .is_none_or(|level| level.same(wanted))
+        })
+    }
+
+    pub(super) fn first_difference(&self, other: &Treatment) -> Option<&str> {
+        self.levels
+            .iter()
+            .find(|(name, level)| !other.levels[*name].same(level))
+            .map(|(name, _)| name.as_str())
+    }
+}

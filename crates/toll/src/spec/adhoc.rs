@@ -1,0 +1,168 @@
+//! Experiments made from commands on the command line.
+
+use std::collections::BTreeMap;
+
+use super::{Experiment, Factor, Level, LevelOverride, Selector, SpecError};
+use super::{Shell, WorkloadKind, WorkloadSpec};
+
+/// Commands to compare, as given on the command line.
+#[derive(Debug, Clone, Default)]
+pub struct AdhocCommands {
+    /// Command templates, at least one.
+    pub commands: Vec<String>,
+    /// Names for them, in order; a command without one is its own name.
+    pub names: Vec<String>,
+    /// Levels of the placeholders.
+    pub overrides: Vec<LevelOverride>,
+    /// Template to run once before each treatment's first trial.
+    pub setup: Option<String>,
+    /// Template to run before every timed repetition.
+    pub prepare: Option<String>,
+    /// Template to run once after each treatment's last trial.
+    pub cleanup: Option<String>,
+    /// How commands are started; `sh` where needed if absent.
+    pub shell: Option<String>,
+    /// Where their standard output goes; nowhere if absent.
+    pub output: Option<String>,
+    /// Take non-zero exit statuses for measurements.
+    pub ignore_failure: bool,
+    /// Command to which the others are compared: one of them, or a further
+    /// one. The first if absent.
+    pub reference: Option<String>,
+    /// Performance counters to read.
+    pub counters: Vec<String>,
+}
+
+/// Makes an experiment of commands. Its first treatment, or the one named as
+/// the reference, is what all others are compared to, and its A/A twin.
+///
+/// # Errors
+/// If two commands or names are the same, or a placeholder's levels are wrong.
+pub fn experiment(request: &AdhocCommands, profile: &str) -> Result<Experiment, SpecError> {
+    let wrong = |message: String| SpecError {
+        origin: "command line".into(),
+        line: None,
+        message,
+    };
+    let mut commands = request.commands.clone();
+    if let Some(reference) = &request.reference
+        && !commands.contains(reference)
+    {
+        commands.insert(0, reference.clone());
+    }
+    if request.names.len() > commands.len() {
+        return Err(wrong(format!(
+            "cannot name {} commands: there are {}",
+            request.names.len(),
+            commands.len()
+        )));
+    }
+    let named: Vec<(String, String)> = commands
+        .iter()
+        .enumerate()
+        .map(|(i, command)| (request.names.get(i).unwrap_or(command).clone(), command.clone()))
+        .collect();
+    let mut factors = Vec::new();
+    let levels = named.iter().map(|(name, _)| word(name)).collect();
+    let command_factor = Factor::new("command", levels, false).map_err(wrong)?;
+    if named.len() > 1 {
+        factors.push(command_factor);
+    }
+    for chosen in &request.overrides {
+        factors.push(
+            Factor::new(&chosen.name, chosen.levels.clone(), chosen.is_size).map_err(wrong)?,
+        );
+    }
+    let mut reference: Selector = factors
+        .iter()
+        .map(|factor| (factor.name.clone(), factor.levels[0].clone()))
+        .collect();
+    if let Some(wanted) = &request.reference
+        && named.len() > 1
+        && let Some((name, _)) = named.iter().find(|(_, command)| command == wanted)
+    {
+        reference.insert("command".into(), word(name));
+    }
+    let workload = WorkloadSpec {
+        kind: WorkloadKind::Command,
+        parameters: BTreeMap::new(),
+        commands: match named.as_slice() {
+            [(_, only)] => BTreeMap::from([(String::new(), only.clone())]),
+            _ => named.iter().cloned().collect(),
+        },
+        shell: super::resolve::shell(request.shell.as_deref()),
+        setup: request.setup.clone(),
+        prepare: request.prepare.clone(),
+        cleanup: request.cleanup.clone(),
+        output: request.output.clone().unwrap_or_else(|| "null".into()),
+        ignore_failure: request.ignore_failure,
+    };
+    let experiment = assemble(request, profile, workload, factors, reference);
+    super::validate::check(&experiment).map_err(|problem| wrong(problem.message))?;
+    Ok(experiment)
+}
+
+/// A command's name as a level, never a number however it looks.
+fn word(text: &str) -> Level {
+    Level {
+        text: text.to_owned(),
+        number: None,
+    }
+}
+
+fn assemble(
+    request: &AdhocCommands,
+    profile: &str,
+    workload: WorkloadSpec,
+    factors: Vec<Factor>,
+    reference: Selector,
+) -> Experiment {
+    Experiment {
+        name: "commands".into(),
+        title: request.commands.join(" vs "),
+        question: String::new(),
+        report: None,
+        profile: profile.to_owned(),
+        metric: "duration_ns".into(),
+        workload,
+        factors,
+        constraints: Vec::new(),
+        parsed_metrics: BTreeMap::new(),
+        counters: request.counters.clone(),
+        run: super::resolve::default_settings(profile),
+        twins: vec![reference.clone()],
+        reference: Some(reference),
+        claims: Vec::new(),
+        derived: Vec::new(),
+        tables: Vec::new(),
+        figures: Vec::new(),
+        advice: Vec::new(),
+    }
+}
+
+/// Whether a command line needs a shell: it has an operator, expansion, quote
+/// that only a shell treats, or starts with a word that a shell provides.
+pub fn needs_shell(command: &str) -> bool {
+    const BUILTINS: &[&str] = &[
+        ".", ":", "alias", "bg", "break", "case", "cd", "command", "continue", "eval", "exec",
+        "exit", "export", "fg", "for", "getopts", "hash", "if", "jobs", "local", "read",
+        "readonly", "return", "set", "shift", "source", "time", "times", "trap", "type", "ulimit",
+        "umask", "unalias", "unset", "until", "wait", "while", "{", "!",
+    ];
+    if command.contains(['|', '&', ';', '<', '>', '(', ')', '$', '`', '*', '?', '[', '#', '~', '\n'])
+    {
+        return true;
+    }
+    let first = command.split_whitespace().next().unwrap_or_default();
+    first.contains('=') || first.is_empty() || BUILTINS.contains(&first)
+}
+
+/// The shell of an experiment's command line.
+pub fn effective_shell(shell: &Shell, command: &str) -> toll_wire::ShellChoice {
+    match shell {
+        Shell::None => toll_wire::ShellChoice::None,
+        Shell::Program(program) => toll_wire::ShellChoice::Program(program.into()),
+        Shell::Auto if needs_shell(command) => toll_wire::ShellChoice::Program("sh".into()),
+        Shell::Auto => toll_wire::ShellChoice::None,
+    }
+}

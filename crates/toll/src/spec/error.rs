@@ -1,0 +1,51 @@
+//! Errors in experiment files.
+
+/// What is wrong with an experiment file, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpecError {
+    /// The file, or the name of a built-in experiment.
+    pub origin: String,
+    /// Line, from 1, where it is known.
+    pub line: Option<usize>,
+    /// `cannot X: why; what to do`.
+    pub message: String,
+}
+
+impl std::fmt::Display for SpecError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.line {
+            Some(line) => write!(f, "{}:{line}: {}", self.origin, self.message),
+            None => write!(f, "{}: {}", self.origin, self.message),
+        }
+    }
+}
+
+impl std::error::Error for SpecError {}
+
+/// A text with its name, to turn byte offsets into lines.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SourceText<'a> {
+    pub origin: &'a str,
+    pub text: &'a str,
+}
+
+impl SourceText<'_> {
+    pub fn error(&self, offset: Option<usize>, message: impl Into<String>) -> SpecError {
+        let line = offset.map(|offset| {
+            let before = &self.text.as_bytes()[..offset.min(self.text.len())];
+            1 + before.iter().filter(|byte| **byte == b'\n').count()
+        });
+        SpecError {
+            origin: self.origin.to_owned(),
+            line,
+            message: message.into(),
+        }
+    }
+
+    pub fn toml_error(&self, error: &toml::de::Error) -> SpecError {
+        self.error(
+            error.span().map(|span| span.start),
+            format!("cannot read it: {}", error.message()),
+        )
+    }
+}

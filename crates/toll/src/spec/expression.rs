@@ -1,0 +1,322 @@
+//! Constraints between factors: `method != byte or size <= 1MiB`.
+//!
+//! Grammar, from loose to tight: `or`, `and`, `not`, then a comparison (`==`,
+//! `!=`, `<`, `<=`, `>`, `>=`, `in [a, b]`) or a parenthesis. A word is a factor
+//! or a fixed parameter if one has that name, else a value; quotes make it a
+//! value always.
+
+use super::level::Level;
+
+/// A constraint, parsed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expression(Node);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Node {
+    Or(Box<Node>, Box<Node>),
+    And(Box<Node>, Box<Node>),
+    Not(Box<Node>),
+    Compare(Term, Operator, Term),
+    In(Term, Vec<Term>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Term {
+    Word(String),
+    Quoted(String),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Operator {
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Token {
+    Term(Term),
+    Operator(Operator),
+    Punctuation(char),
+}
+
+/// Deepest nesting of an expression; it bounds the parser's recursion.
+const DEPTH_MAX: usize = 64;
+
+impl Expression {
+    /// Parses a constraint.
+    ///
+    /// # Errors
+    /// If the text is no expression of the grammar above.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let tokens =
+            tokenize(text).map_err(|why| format!("cannot read constraint {text:?}: {why}"))?;
+        let mut parser = Parser {
+            tokens: &tokens,
+            at: 0,
+            depth: 0,
+        };
+        let node = parser
+            .or()
+            .and_then(|node| match parser.peek() {
+                None => Ok(node),
+                Some(token) => Err(format!("{} is left over", describe(token))),
+            })
+            .map_err(|why| format!("cannot read constraint {text:?}: {why}"))?;
+        Ok(Self(node))
+    }
+
+    /// Evaluates the constraint; `lookup` gives the level of a factor or the
+    /// value of a fixed parameter by name.
+    ///
+    /// # Errors
+    /// If two words without numbers are compared by order.
+    pub fn holds(&self, lookup: &dyn Fn(&str) -> Option<Level>) -> Result<bool, String> {
+        evaluate(&self.0, lookup)
+    }
+}
+
+fn evaluate(node: &Node, lookup: &dyn Fn(&str) -> Option<Level>) -> Result<bool, String> {
+    let level = |term: &Term| match term {
+        Term::Word(word) => lookup(word).unwrap_or_else(|| Level::new(word)),
+        Term::Quoted(text) => Level::new(text),
+    };
+    match node {
+        Node::Or(a, b) => Ok(evaluate(a, lookup)? || evaluate(b, lookup)?),
+        Node::And(a, b) => Ok(evaluate(a, lookup)? && evaluate(b, lookup)?),
+        Node::Not(inner) => Ok(!evaluate(inner, lookup)?),
+        Node::In(term, list) => {
+            let wanted = level(term);
+            Ok(list.iter().any(|item| level(item).same(&wanted)))
+        }
+        Node::Compare(left, operator, right) => compare(&level(left), *operator, &level(right)),
+    }
+}
+
+fn compare(left: &Level, operator: Operator, right: &Level) -> Result<bool, String> {
+    match operator {
+        Operator::Equal => return Ok(left.same(right)),
+        Operator::NotEqual => return Ok(!left.same(right)),
+        _ => {}
+    }
+    let (Some(a), Some(b)) = (left.number, right.number) else {
+        return Err(format!(
+            "cannot compare {} with {} by order: both need to be numbers or sizes",
+            left.text, right.text
+        ));
+    };
+    Ok(match operator {
+        Operator::Less => a < b,
+        Operator::LessEqual => a <= b,
+        Operator::Greater => a > b,
+        Operator::GreaterEqual => a >= b,
+        Operator::Equal | Operator::NotEqual => unreachable!("handled above"),
+    })
+}
+
+fn tokenize(text: &str) -> Result<Vec<Token>, String> {
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '%');
+    let mut tokens = Vec::new();
+    let mut rest = text.trim_start();
+    while let Some(first) = rest.chars().next() {
+        let length = if let Some(operator) = leading_operator(rest) {
+            tokens.push(Token::Operator(operator.0));
+            operator.1
+        } else if matches!(first, '(' | ')' | '[' | ']' | ',') {
+            tokens.push(Token::Punctuation(first));
+            1
+        } else if first == '\'' || first == '"' {
+            let inner = &rest[1..];
+            let end = inner.find(first).ok_or("a quote is not closed")?;
+            tokens.push(Token::Term(Term::Quoted(inner[..end].to_owned())));
+            end + 2
+        } else if is_word(first) {
+            let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+            tokens.push(Token::Term(Term::Word(rest[..end].to_owned())));
+            end
+        } else {
+            return Err(format!("{first:?} is not understood"));
+        };
+        rest = rest[length..].trim_start();
+    }
+    Ok(tokens)
+}
+
+fn leading_operator(text: &str) -> Option<(Operator, usize)> {
+    [
+        ("==", Operator::Equal),
+        ("!=", Operator::NotEqual),
+        ("<=", Operator::LessEqual),
+        (">=", Operator::GreaterEqual),
+        ("<", Operator::Less),
+        (">", Operator::Greater),
+    ]
+    .into_iter()
+    .find(|(sign, _)| text.starts_with(sign))
+    .map(|(sign, operator)| (operator, sign.len()))
+}
+
+fn describe(token: &Token) -> String {
+    match token {
+        Token::Term(Term::Word(text) | Term::Quoted(text)) => format!("{text:?}"),
+        Token::Operator(operator) => format!("a comparison ({operator:?})"),
+        Token::Punctuation(sign) => format!("{sign:?}"),
+    }
+}
+
+struct Parser<'a> {
+    tokens: &'a [Token],
+    at: usize,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.at)
+    }
+
+    fn take_word(&mut self, word: &str) -> bool {
+        let found = matches!(self.peek(), Some(Token::Term(Term::Word(w))) if w == word);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn take_punctuation(&mut self, sign: char) -> bool {
+        let found = self.peek() == Some(&Token::Punctuation(sign));
+        self.at += usize::from(found);
+        found
+    }
+
+    fn or(&mut self) -> Result<Node, String> {
+        let mut node = self.and()?;
+        while self.take_word("or") {
+            node = Node::Or(Box::new(node), Box::new(self.and()?));
+        }
+        Ok(node)
+    }
+
+    fn and(&mut self) -> Result<Node, String> {
+        let mut node = self.not()?;
+        while self.take_word("and") {
+            node = Node::And(Box::new(node), Box::new(self.not()?));
+        }
+        Ok(node)
+    }
+
+    fn not(&mut self) -> Result<Node, String> {
+        self.depth += 1;
+        if self.depth > DEPTH_MAX {
+            return Err(format!("it is nested deeper than {DEPTH_MAX}"));
+        }
+        let node = if self.take_word("not") {
+            Node::Not(Box::new(self.not()?))
+        } else if self.take_punctuation('(') {
+            let inner = self.or()?;
+            if !self.take_punctuation(')') {
+                return Err("a parenthesis is not closed".into());
+            }
+            inner
+        } else {
+            self.comparison()?
+        };
+        self.depth -= 1;
+        Ok(node)
+    }
+
+    fn comparison(&mut self) -> Result<Node, String> {
+        let left = self.term()?;
+        if self.take_word("in") {
+            return Ok(Node::In(left, self.list()?));
+        }
+        let Some(Token::Operator(operator)) = self.peek() else {
+            return Err("a comparison such as == or <= or in is missing".into());
+        };
+        let operator = *operator;
+        self.at += 1;
+        Ok(Node::Compare(left, operator, self.term()?))
+    }
+
+    fn term(&mut self) -> Result<Term, String> {
+        match self.peek() {
+            Some(Token::Term(term)) => {
+                let term = term.clone();
+                self.at += 1;
+                Ok(term)
+            }
+            Some(other) => Err(format!("{} stands where a name or value should", describe(other))),
+            None => Err("it ends where a name or value should stand".into()),
+        }
+    }
+
+    fn list(&mut self) -> Result<Vec<Term>, String> {
+        if !self.take_punctuation('[') {
+            return Err("in needs a list such as [a, b]".into());
+        }
+        let mut items = vec![self.term()?];
+        while self.take_punctuation(',') {
+            items.push(self.term()?);
+        }
+        if !self.take_punctuation(']') {
+            return Err("a list is not closed".into());
+        }
+        Ok(items)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds(text: &str, levels: &[(&str, &str)]) -> Result<bool, String> {
+        Expression::parse(text)?.holds(&|name| {
+            levels
+                .iter()
+                .find(|(factor, _)| *factor == name)
+                .map(|(_, level)| Level::new(level))
+        })
+    }
+
+    #[test]
+    fn and_binds_tighter_than_or() {
+        assert_eq!(holds("a == 1 or a == 2 and b == 9", &[("a", "1"), ("b", "0")]), Ok(true));
+        assert_eq!(holds("(a == 1 or a == 2) and b == 9", &[("a", "1"), ("b", "0")]), Ok(false));
+    }
+
+    #[test]
+    fn sizes_compare_by_bytes_whatever_their_unit() {
+        let levels = [("buffer", "64KiB"), ("size", "1M")];
+        assert_eq!(holds("buffer <= size", &levels), Ok(true));
+        assert_eq!(holds("buffer == 65536", &levels), Ok(true));
+        assert_eq!(holds("size < 1000k", &levels), Ok(false));
+    }
+
+    #[test]
+    fn words_compare_by_equality_and_membership() {
+        let levels = [("method", "page-aligned")];
+        assert_eq!(holds("method in [page, page-aligned]", &levels), Ok(true));
+        assert_eq!(holds("not method == 'page'", &levels), Ok(true));
+        assert!(holds("method < page", &levels).is_err());
+    }
+
+    #[test]
+    fn a_quoted_word_is_never_a_factor() {
+        assert_eq!(holds("a == 'b'", &[("a", "b"), ("b", "c")]), Ok(true));
+        assert_eq!(holds("a == b", &[("a", "b"), ("b", "c")]), Ok(false));
+    }
+
+    #[test]
+    fn what_is_no_expression_is_refused_with_a_reason() {
+        for text in [
+            "", "a", "a ==", "== a", "a == b c", "(a == b", "a in b", "a in [b", "a = b", "'x",
+            "a == b)", "a == ;",
+        ] {
+            let error = Expression::parse(text).unwrap_err();
+            assert!(error.starts_with("cannot read constraint"), "{error}");
+        }
+        let deep = format!("{}a == b{}", "(".repeat(200), ")".repeat(200));
+        assert!(Expression::parse(&deep).unwrap_err().contains("nested"));
+    }
+}

@@ -1,0 +1,320 @@
+//! Factors and their levels.
+
+use serde::{Deserialize, Serialize};
+
+use super::quantity::{format_size, has_size_unit, parse_size};
+
+/// Most levels that one factor may have; a range that yields more is a
+/// mistake in its bounds.
+pub const LEVELS_MAX: usize = 1000;
+
+/// One value of a factor.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Level {
+    /// The value as given, which is what a command template receives.
+    pub text: String,
+    /// The value as a number (bytes for a size), where it is one.
+    pub number: Option<f64>,
+}
+
+impl Level {
+    /// Reads a level from its text.
+    pub fn new(text: &str) -> Self {
+        let number = match parse_size(text) {
+            Ok(bytes) => Some(bytes as f64),
+            Err(_) => text.trim().parse::<f64>().ok().filter(|n| n.is_finite()),
+        };
+        Self {
+            text: text.to_owned(),
+            number,
+        }
+    }
+
+    /// Whether two texts mean the same level: `4k` and `4KiB` do.
+    pub fn same(&self, other: &Level) -> bool {
+        match (self.number, other.number) {
+            (Some(a), Some(b)) => a == b,
+            _ => self.text == other.text,
+        }
+    }
+}
+
+/// What is varied, with its values in order.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Factor {
+    /// Its name.
+    pub name: String,
+    /// Its levels, at least one, all different.
+    pub levels: Vec<Level>,
+    /// Whether the levels are byte sizes.
+    pub is_size: bool,
+}
+
+impl Factor {
+    /// Makes a factor, seeing for itself whether its levels are sizes.
+    ///
+    /// # Errors
+    /// If there are no levels, too many, or two that mean the same.
+    pub fn new(name: &str, levels: Vec<Level>, force_size: bool) -> Result<Self, String> {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if name.is_empty() || !name.chars().all(is_name) {
+            return Err(format!(
+                "cannot use factor name {name:?}: use letters, digits, '_' and '-'"
+            ));
+        }
+        if levels.is_empty() {
+            return Err(format!("cannot vary {name}: it has no levels"));
+        }
+        if levels.len() > LEVELS_MAX {
+            return Err(format!(
+                "cannot vary {name}: {} levels are over the limit of {LEVELS_MAX}",
+                levels.len()
+            ));
+        }
+        for (i, level) in levels.iter().enumerate() {
+            if levels[..i].iter().any(|other| other.same(level)) {
+                return Err(format!(
+                    "cannot vary {name}: level {} stands twice",
+                    level.text
+                ));
+            }
+        }
+        let all_numbers = levels.iter().all(|level| level.number.is_some());
+        let is_size =
+            all_numbers && (force_size || levels.iter().any(|level| has_size_unit(&level.text)));
+        Ok(Self {
+            name: name.to_owned(),
+            levels,
+            is_size,
+        })
+    }
+
+    /// What people read for a level: sizes in their largest exact unit.
+    pub fn label(&self, level: &Level) -> String {
+        match level.number {
+            Some(bytes) if self.is_size => format_size(bytes as u64),
+            _ => level.text.clone(),
+        }
+    }
+
+    /// The level that a text means, if the factor has it.
+    pub fn find(&self, wanted: &Level) -> Option<&Level> {
+        self.levels.iter().find(|level| level.same(wanted))
+    }
+}
+
+/// A range of levels: from, to, and how to step.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Range {
+    /// First level.
+    pub from: Scalar,
+    /// Last level; included where a step lands on it.
+    pub to: Scalar,
+    /// Multiply by this for the next level.
+    #[serde(default)]
+    pub times: Option<f64>,
+    /// Add this for the next level.
+    #[serde(default)]
+    pub step: Option<Scalar>,
+    /// This many levels, evenly spaced on `scale`, both ends included.
+    #[serde(default)]
+    pub points: Option<usize>,
+    /// Spacing of `points`: logarithmic unless said otherwise.
+    #[serde(default)]
+    pub scale: Option<Scale>,
+}
+
+/// Spacing of a range's points.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scale {
+    /// Equal ratios.
+    Log,
+    /// Equal differences.
+    Linear,
+}
+
+/// A level as TOML may hold it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Scalar {
+    /// A whole number.
+    Integer(i64),
+    /// A number with a fraction.
+    Float(f64),
+    /// A text, such as a size with its unit.
+    Text(String),
+}
+
+impl std::fmt::Display for Scalar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Integer(value) => value.fmt(f),
+            Self::Float(value) => value.fmt(f),
+            Self::Text(value) => value.fmt(f),
+        }
+    }
+}
+
+impl Scalar {
+    /// The scalar as a level.
+    pub fn level(&self) -> Level {
+        Level::new(&self.to_string())
+    }
+
+    fn number(&self) -> Result<f64, String> {
+        self.level()
+            .number
+            .ok_or_else(|| format!("cannot make a range: {self} is no number or size"))
+    }
+}
+
+impl Range {
+    /// The levels of the range, and whether its bounds were written as sizes.
+    ///
+    /// # Errors
+    /// If a bound is no number, or the step does not lead from one to the other.
+    pub fn levels(&self) -> Result<(Vec<Level>, bool), String> {
+        let (from, to) = (self.from.number()?, self.to.number()?);
+        let is_size = [&self.from, &self.to]
+            .iter()
+            .any(|bound| has_size_unit(&bound.to_string()));
+        let given = [self.times.is_some(), self.step.is_some(), self.points.is_some()];
+        if given.iter().filter(|given| **given).count() != 1 {
+            return Err("cannot make a range: give one of times, step and points".into());
+        }
+        let numbers = match (self.times, &self.step, self.points) {
+            (Some(times), ..) => multiplied(from, to, times)?,
+            (_, Some(step), _) => stepped(from, to, step.number()?)?,
+            (_, _, Some(points)) => spaced(from, to, points, self.scale.unwrap_or(Scale::Log))?,
+            _ => unreachable!("exactly one is given"),
+        };
+        let mut levels: Vec<Level> = Vec::with_capacity(numbers.len());
+        for number in numbers {
+            let number = if is_size { number.round() } else { number };
+            let level = Level::new(&number.to_string());
+            if levels.last().is_none_or(|last| !last.same(&level)) {
+                levels.push(level);
+            }
+        }
+        Ok((levels, is_size))
+    }
+}
+
+fn multiplied(from: f64, to: f64, times: f64) -> Result<Vec<f64>, String> {
+    if !(times > 1.0 && from > 0.0 && to >= from) {
+        return Err(
+            "cannot make a range: times needs a factor above 1 and 0 < from <= to".into(),
+        );
+    }
+    Ok(collect_while(to, (0..).map(|i| from * times.powi(i))))
+}
+
+fn stepped(from: f64, to: f64, step: f64) -> Result<Vec<f64>, String> {
+    if !(step > 0.0 && to >= from) {
+        return Err("cannot make a range: step needs to be positive and from <= to".into());
+    }
+    Ok(collect_while(to, (0..).map(|i| from + step * f64::from(i))))
+}
+
+/// Takes one more than the limit, so that the factor sees and refuses it.
+fn collect_while(to: f64, numbers: impl Iterator<Item = f64>) -> Vec<f64> {
+    let last = to * (1.0 + 1e-9);
+    numbers
+        .take_while(|number| *number <= last)
+        .take(LEVELS_MAX + 1)
+        .collect()
+}
+
+fn spaced(from: f64, to: f64, points: usize, scale: Scale) -> Result<Vec<f64>, String> {
+    if points < 2 || points > LEVELS_MAX || to <= from {
+        return Err(format!(
+            "cannot make a range: points needs 2 to {LEVELS_MAX} points and from < to"
+        ));
+    }
+    if scale == Scale::Log && from <= 0.0 {
+        return Err("cannot make a range: a logarithmic one starts above 0".into());
+    }
+    let share = |i: usize| i as f64 / (points - 1) as f64;
+    Ok((0..points)
+        .map(|i| match scale {
+            Scale::Log => from * (to / from).powf(share(i)),
+            Scale::Linear => from + (to - from) * share(i),
+        })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(from: &str, to: &str) -> Range {
+        Range {
+            from: Scalar::Text(from.into()),
+            to: Scalar::Text(to.into()),
+            times: None,
+            step: None,
+            points: None,
+            scale: None,
+        }
+    }
+
+    fn numbers(range: &Range) -> Vec<f64> {
+        let (levels, _) = range.levels().unwrap();
+        levels.iter().map(|level| level.number.unwrap()).collect()
+    }
+
+    #[test]
+    fn a_doubling_range_includes_both_ends() {
+        let mut doubling = range("4KiB", "64KiB");
+        doubling.times = Some(2.0);
+        assert_eq!(numbers(&doubling), [4096.0, 8192.0, 16384.0, 32768.0, 65536.0]);
+        assert!(doubling.levels().unwrap().1, "its levels are sizes");
+    }
+
+    #[test]
+    fn a_linear_step_stops_at_the_last_level_inside() {
+        let mut linear = range("1", "10");
+        linear.step = Some(Scalar::Integer(4));
+        assert_eq!(numbers(&linear), [1.0, 5.0, 9.0]);
+    }
+
+    #[test]
+    fn points_are_spaced_on_their_scale() {
+        let mut points = range("1", "100");
+        points.points = Some(3);
+        assert_eq!(numbers(&points), [1.0, 10.0, 100.0]);
+        points.scale = Some(Scale::Linear);
+        assert_eq!(numbers(&points), [1.0, 50.5, 100.0]);
+    }
+
+    #[test]
+    fn a_range_without_sense_is_refused() {
+        assert!(range("1", "10").levels().is_err(), "no step at all");
+        let mut backwards = range("10", "1");
+        backwards.times = Some(2.0);
+        assert!(backwards.levels().is_err());
+        let mut endless = range("1", "10");
+        endless.times = Some(1.0);
+        assert!(endless.levels().is_err());
+        let mut words = range("small", "large");
+        words.points = Some(3);
+        assert!(words.levels().is_err());
+    }
+
+    #[test]
+    fn levels_that_mean_the_same_are_refused() {
+        let levels = vec![Level::new("4k"), Level::new("4096")];
+        let error = Factor::new("size", levels, false).unwrap_err();
+        assert!(error.contains("twice"), "{error}");
+    }
+
+    #[test]
+    fn labels_show_sizes_and_commands_get_the_text_as_given() {
+        let factor = Factor::new("size", vec![Level::new("4k"), Level::new("65536")], false).unwrap();
+        assert_eq!(factor.label(&factor.levels[0]), "4KiB");
+        assert_eq!(factor.label(&factor.levels[1]), "64KiB");
+        assert_eq!(factor.levels[0].text, "4k");
+    }
+}

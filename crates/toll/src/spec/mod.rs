@@ -1,0 +1,370 @@
+//! Experiment files: what is asked, varied, measured and claimed.
+//!
+//! Architecture invariant: this module does no I/O. It turns text into an
+//! [`Experiment`], a plain value that is stored with each run, so that a run
+//! can be resumed and judged again although its file has changed or gone.
+
+pub mod adhoc;
+pub mod builtin;
+mod error;
+pub mod expression;
+pub mod level;
+mod overrides;
+pub mod quantity;
+mod raw;
+mod resolve;
+mod validate;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use crate::claim::model::{Better, ClaimDirection};
+pub use error::SpecError;
+pub use level::{Factor, Level};
+pub use overrides::{LevelOverride, apply_levels, parse_override};
+pub use resolve::parse;
+
+/// Levels by factor name; picks treatments.
+pub type Selector = BTreeMap<String, Level>;
+
+/// Highest `format` of experiment files that this program reads.
+pub const FORMAT_VERSION: i64 = 1;
+
+/// An experiment with its profile applied.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Experiment {
+    /// Short name, used on the command line.
+    pub name: String,
+    /// Heading.
+    pub title: String,
+    /// What it asks.
+    pub question: String,
+    /// Short name of the publication it re-examines.
+    pub report: Option<String>,
+    /// Profile that was applied.
+    pub profile: String,
+    /// The metric it is mainly about.
+    pub metric: String,
+    /// What each trial does.
+    pub workload: WorkloadSpec,
+    /// What is varied, in order.
+    pub factors: Vec<Factor>,
+    /// Constraints that every treatment meets.
+    pub constraints: Vec<String>,
+    /// Metrics parsed from a command's output, by name.
+    pub parsed_metrics: BTreeMap<String, ParsedMetric>,
+    /// Performance counters to read.
+    pub counters: Vec<String>,
+    /// How long and how often.
+    pub run: RunSettings,
+    /// Treatments that run twice a block.
+    pub twins: Vec<Selector>,
+    /// Treatment to which all others are compared.
+    pub reference: Option<Selector>,
+    /// What is to be judged.
+    pub claims: Vec<Claim>,
+    /// Quantities computed from several treatments.
+    pub derived: Vec<Derived>,
+    /// Published tables.
+    pub tables: Vec<Table>,
+    /// What to draw.
+    pub figures: Vec<FigureSpec>,
+    /// What to advise on.
+    pub advice: Vec<AdviceSpec>,
+}
+
+/// What each trial does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorkloadSpec {
+    /// Which of the probe's works.
+    pub kind: WorkloadKind,
+    /// Parameters held fixed, by name.
+    pub parameters: BTreeMap<String, Level>,
+    /// For [`WorkloadKind::Command`]: templates by level of the factor
+    /// `command`.
+    pub commands: BTreeMap<String, String>,
+    /// How commands are started; see [`Shell`].
+    pub shell: Shell,
+    /// Run once before the first trial of each treatment.
+    pub setup: Option<String>,
+    /// Run before every timed repetition.
+    pub prepare: Option<String>,
+    /// Run once after the last trial of each treatment.
+    pub cleanup: Option<String>,
+    /// Where standard output goes: `null`, `pipe` or a file name.
+    pub output: String,
+    /// Take non-zero exit statuses for measurements.
+    pub ignore_failure: bool,
+}
+
+/// The probe's works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkloadKind {
+    /// Moving bytes from a source to a sink.
+    Copy,
+    /// Writing a file with a durability.
+    Write,
+    /// Running a program.
+    Command,
+}
+
+/// How a command line is started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shell {
+    /// By `sh`, unless the line has nothing in it that needs a shell.
+    Auto,
+    /// Without a shell.
+    None,
+    /// By this program.
+    Program(String),
+}
+
+/// A metric parsed from a command's output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ParsedMetric {
+    /// Regular expression whose first group is the number.
+    pub pattern: String,
+    /// Whether to look at standard error instead of standard output.
+    pub from_stderr: bool,
+    /// Unit.
+    pub unit: String,
+    /// Which direction is better.
+    pub better: Better,
+}
+
+/// How long and how often.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct RunSettings {
+    /// Timed repetitions inside a trial.
+    pub iterations: u32,
+    /// Untimed repetitions inside a trial, before.
+    pub warmup_iterations: u32,
+    /// Blocks before the first look at widths.
+    pub min_blocks: u32,
+    /// Blocks at most.
+    pub max_blocks: u32,
+    /// Blocks between looks.
+    pub look_every: u32,
+    /// Whole blocks run and thrown away before the first.
+    pub warmup_blocks: u32,
+    /// Seconds after which no new block starts.
+    pub time_budget_s: f64,
+    /// Half-width, relative, at which an interval is narrow enough.
+    pub target_ci: f64,
+    /// Seconds after which a trial is stopped and counted as failed.
+    pub trial_timeout_s: f64,
+}
+
+/// Something to be judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Identifier such as `cat.align`.
+    pub id: String,
+    /// The claim in words.
+    pub text: String,
+    /// Short name of the publication, if it was published.
+    pub report: Option<String>,
+    /// The claim of which this is the corrected form.
+    pub corrects: Option<String>,
+    /// How to test it.
+    pub test: Test,
+    /// What it says.
+    pub direction: ClaimDirection,
+    /// The value it is about; lower bound for `within`.
+    pub threshold: f64,
+    /// Upper bound for `within`.
+    pub threshold_high: Option<f64>,
+    /// Published value.
+    pub published: Option<f64>,
+    /// Least relative margin.
+    pub margin: Option<f64>,
+}
+
+/// How a claim is tested.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Test {
+    /// By the ratio of a metric between two treatments of each block.
+    Ratio(Contrast),
+    /// By a derived quantity.
+    Derived(String),
+    /// Not by any run on one machine, for this reason.
+    Never(String),
+}
+
+/// Two treatments, or two pairs, to be compared in each block.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Contrast {
+    /// Metric.
+    pub metric: String,
+    /// Numerator.
+    pub of: Selector,
+    /// Denominator.
+    pub to: Selector,
+    /// A second numerator and denominator by whose ratio the first is divided.
+    pub per: Option<(Selector, Selector)>,
+}
+
+/// A quantity computed from several treatments.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Derived {
+    /// Identifier.
+    pub id: String,
+    /// What it is, in words.
+    pub text: String,
+    /// How it is computed.
+    pub kind: DerivedKind,
+    /// Factor over whose levels it is computed.
+    pub factor: String,
+    /// Metric.
+    pub metric: String,
+    /// Levels of the other factors.
+    pub at: Selector,
+}
+
+/// Ways to compute a derived quantity.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DerivedKind {
+    /// Smallest level whose metric is within `tolerance` of the best.
+    Knee {
+        /// Relative tolerance.
+        tolerance: f64,
+    },
+    /// Level at which `1 - of/to` (the acceleration ratio) falls to `value`.
+    Crossing {
+        /// The faster side.
+        of: Selector,
+        /// The slower side.
+        to: Selector,
+        /// The acceleration looked for; 0 is where the gain ends.
+        value: f64,
+    },
+    /// Cost of one call in t = calls·a + bytes·b.
+    CostPerCall,
+    /// Cost of one byte in t = calls·a + bytes·b.
+    CostPerByte,
+    /// Share of the per-call part at one level.
+    CallShare {
+        /// The level.
+        level: Level,
+    },
+    /// Largest over smallest median among the factor's levels.
+    Spread,
+}
+
+/// A published table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Table {
+    /// Heading.
+    pub title: String,
+    /// Short name of the publication.
+    pub report: String,
+    /// Metric of the measured column.
+    pub metric: String,
+    /// Unit of the published column.
+    pub published_unit: String,
+    /// Label of the row to which ratios are taken.
+    pub relative_to: Option<String>,
+    /// What a reader must know.
+    pub note: Option<String>,
+    /// Rows.
+    pub rows: Vec<TableRow>,
+}
+
+/// A row of a published table.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TableRow {
+    /// Heading of the row.
+    pub label: String,
+    /// The treatment that stands for it here; empty if none does.
+    pub at: Selector,
+    /// Published value.
+    pub published: Option<f64>,
+    /// Words in place of a value, or beside it.
+    pub published_text: Option<String>,
+}
+
+/// Something to draw.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FigureSpec {
+    /// Heading.
+    pub title: String,
+    /// Curve or distribution.
+    pub kind: FigureKind,
+    /// Horizontal axis, or what makes the groups.
+    pub factor: String,
+    /// Metric.
+    pub metric: String,
+    /// Factor whose levels make the lines of a curve.
+    pub series: Option<String>,
+    /// Levels of the other factors.
+    pub at: Selector,
+    /// Draw `1 - of/to` of the metric instead of the metric.
+    pub acceleration: Option<(Selector, Selector)>,
+    /// Logarithmic vertical axis.
+    pub log_y: bool,
+    /// Derived quantities to mark.
+    pub marks: Vec<String>,
+    /// Published points.
+    pub published: Vec<(f64, f64)>,
+}
+
+/// Kinds of figure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FigureKind {
+    /// A metric against a numeric factor.
+    Curve,
+    /// Trials by level.
+    Distribution,
+}
+
+/// Something to advise on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AdviceSpec {
+    /// What it is about.
+    pub topic: String,
+    /// What is looked for.
+    pub kind: AdviceKind,
+    /// Factor among whose levels to choose.
+    pub factor: String,
+    /// Metric.
+    pub metric: String,
+    /// Factors for each of whose combinations the advice is given anew.
+    pub each: Vec<String>,
+    /// Levels of the other factors.
+    pub at: Selector,
+    /// Levels that are measured but never advised.
+    pub except: Vec<Level>,
+}
+
+/// Kinds of advice.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AdviceKind {
+    /// The best level, and those not distinguishable from it.
+    Best,
+    /// The smallest level from which more gains nothing.
+    Saturation,
+    /// Cost per call and per byte of each level, over another factor.
+    Cost {
+        /// The factor that varies the number of calls.
+        over: String,
+    },
+}
+
+impl Experiment {
+    /// The factor of a name.
+    pub fn factor(&self, name: &str) -> Option<&Factor> {
+        self.factors.iter().find(|factor| factor.name == name)
+    }
+
+    /// The value of a factor in a selector, or of a fixed parameter.
+    pub fn fixed(&self, name: &str) -> Option<&Level> {
+        self.workload.parameters.get(name)
+    }
+}

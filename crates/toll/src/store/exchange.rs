@@ -1,0 +1,111 @@
+//! The JSON document in which a run travels between machines and programs.
+//!
+//! `docs/schema/run.schema.json` is its published description.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{RunRecord, StoreError, StoredRun, TrialRecord};
+use crate::claim::model::Analysis;
+use crate::plan::Treatment;
+use crate::spec::Experiment;
+
+/// Highest version of the document that this program reads; it writes this one.
+pub const DOCUMENT_VERSION: u32 = 1;
+
+/// Largest document read, in bytes.
+pub const DOCUMENT_BYTES_MAX: u64 = 1 << 30;
+
+/// A run as a document.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunDocument {
+    /// Always `toll-run`.
+    pub format: String,
+    /// [`DOCUMENT_VERSION`] of the writer.
+    pub version: u32,
+    /// The run.
+    pub run: RunRecord,
+    /// The experiment as it was run. Its inner shape is described in
+    /// `docs/FORMAT.md` and may grow within a version.
+    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    pub experiment: Experiment,
+    /// Treatments in plan order. Their inner shape may grow within a version.
+    #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
+    pub treatments: Vec<Treatment>,
+    /// Trials in the order in which they ran, every sample included.
+    pub trials: Vec<TrialRecord>,
+    /// What this program concluded; made anew at import, never trusted.
+    pub analysis: Option<Analysis>,
+}
+
+impl RunDocument {
+    /// Wraps a run and its analysis.
+    pub fn new(stored: StoredRun, analysis: Analysis) -> Self {
+        Self {
+            format: "toll-run".into(),
+            version: DOCUMENT_VERSION,
+            run: stored.run,
+            experiment: stored.experiment,
+            treatments: stored.treatments,
+            trials: stored.trials,
+            analysis: Some(analysis),
+        }
+    }
+
+    /// Reads a document and checks that it holds together.
+    ///
+    /// # Errors
+    /// If it is no run, a newer version's, or refers to treatments or blocks
+    /// that are not there.
+    pub fn parse(text: &str) -> Result<StoredRun, StoreError> {
+        #[derive(Deserialize)]
+        struct Head {
+            format: Option<String>,
+            version: Option<u32>,
+        }
+        let wrong = |what: String| StoreError::Corrupt(format!("the document is no run: {what}"));
+        let head: Head = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        if head.format.as_deref() != Some("toll-run") {
+            return Err(wrong("its format is not toll-run".into()));
+        }
+        match head.version {
+            Some(1..=DOCUMENT_VERSION) => {}
+            other => return Err(wrong(format!("its version is {other:?}, this toll knows 1"))),
+        }
+        let document: Self =
+            serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        document.check().map_err(wrong)?;
+        Ok(StoredRun {
+            run: RunRecord { imported: true, ..document.run },
+            experiment: document.experiment,
+            treatments: document.treatments,
+            trials: document.trials,
+        })
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let uid = &self.run.uid;
+        if uid.len() != 16 || !uid.chars().all(|c| c.is_ascii_hexdigit()) {
+            return Err("its uid is not 16 hexadecimal digits".into());
+        }
+        for (index, treatment) in self.treatments.iter().enumerate() {
+            if treatment.index != index || treatment.twin_of.is_some_and(|of| of >= index) {
+                return Err(format!("treatment {index} is out of place"));
+            }
+        }
+        let mut seen = std::collections::BTreeSet::new();
+        for trial in &self.trials {
+            if trial.treatment >= self.treatments.len() {
+                return Err(format!("a trial is of treatment {}, which is not there", trial.treatment));
+            }
+            if !seen.insert((trial.block, trial.treatment)) {
+                return Err(format!(
+                    "treatment {} stands twice in block {}",
+                    trial.treatment, trial.block
+                ));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,69 @@
+//! What the store keeps of a run, as plain data.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::environment::machine::Machine;
+
+/// A run, without its trials.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunRecord {
+    /// Number in this store, from 1.
+    pub id: i64,
+    /// Identity across stores: 16 hexadecimal digits.
+    pub uid: String,
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Heading of the experiment.
+    pub title: String,
+    /// What the experiment asks.
+    pub question: String,
+    /// Profile, such as `quick`.
+    pub profile: String,
+    /// Seed of the plan.
+    #[serde(with = "seed_text")]
+    #[schemars(with = "String")]
+    pub seed: u64,
+    /// Time the run was created, RFC 3339 in UTC.
+    pub created_at: String,
+    /// Time the last trial ended, if any did.
+    pub updated_at: Option<String>,
+    /// Where the run stands.
+    pub status: RunStatus,
+    /// Why it stopped, in words.
+    pub stop_reason: Option<String>,
+    /// Version of the toll that made it.
+    pub toll_version: String,
+    /// The command line that made it.
+    pub command_line: String,
+    /// The machine it ran on.
+    pub machine: Machine,
+    /// Whether it was made elsewhere and imported.
+    pub imported: bool,
+}
+
+/// Where a run stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunStatus {
+    /// Trials remain; either it is running or it was killed.
+    Unfinished,
+    /// It stopped by its own rule.
+    Complete,
+}
+
+/// Seeds use all 64 bits, and JSON readers lose those above 2^53.
+mod seed_text {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(seed: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&seed.to_string())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(serde::de::Error::custom)
+    }
+}

@@ -1,0 +1,108 @@
+//! Tables, and their version.
+
+use rusqlite::Connection;
+
+use super::StoreError;
+
+/// Version of the tables below. A store of a newer one is refused.
+pub const SCHEMA_VERSION: i64 = 1;
+
+/// Marks the file as a store of this program (`PRAGMA application_id`), so
+/// that another program's database is never taken for one: "toll" in ASCII.
+const APPLICATION_ID: i64 = 0x746f_6c6c;
+
+// Samples are 64-bit little-endian floats in one blob a trial and metric: a
+// row each would cost ten times the space and time at a million samples.
+const TABLES: &str = "
+CREATE TABLE runs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    uid TEXT NOT NULL UNIQUE,
+    created_at TEXT NOT NULL,
+    updated_at TEXT,
+    status TEXT NOT NULL,
+    stop_reason TEXT,
+    experiment_name TEXT NOT NULL,
+    profile TEXT NOT NULL,
+    seed TEXT NOT NULL,
+    toll_version TEXT NOT NULL,
+    command_line TEXT NOT NULL,
+    imported INTEGER NOT NULL,
+    machine TEXT NOT NULL,
+    experiment TEXT NOT NULL
+) STRICT;
+CREATE TABLE treatments (
+    run_id INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+    treatment INTEGER NOT NULL,
+    record TEXT NOT NULL,
+    skipped TEXT,
+    PRIMARY KEY (run_id, treatment)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE trials (
+    id INTEGER PRIMARY KEY,
+    run_id INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+    block INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    treatment INTEGER NOT NULL,
+    started_at TEXT NOT NULL,
+    wall_ns INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    message TEXT,
+    disturbance TEXT NOT NULL,
+    counters_missing TEXT NOT NULL,
+    notes TEXT NOT NULL,
+    UNIQUE (run_id, block, treatment)
+) STRICT;
+CREATE TABLE metrics (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+) STRICT;
+CREATE TABLE samples (
+    trial_id INTEGER NOT NULL REFERENCES trials(id) ON DELETE CASCADE,
+    metric_id INTEGER NOT NULL REFERENCES metrics(id),
+    iterations BLOB NOT NULL,
+    PRIMARY KEY (trial_id, metric_id)
+) STRICT, WITHOUT ROWID;
+";
+
+/// Prepares a connection and makes the tables in an empty file.
+///
+/// # Errors
+/// If the file is another program's database, or a newer version's.
+pub(super) fn prepare(connection: &Connection) -> Result<(), StoreError> {
+    // FULL: a commit has reached the device before the next trial begins, so
+    // that nothing of the store's is left for a measured fsync to flush, and
+    // a finished trial survives even a power cut.
+    connection.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
+         PRAGMA busy_timeout = 10000;",
+    )?;
+    let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if application == 0 && version == 0 && tables == 0 {
+        return create(connection);
+    }
+    if application != APPLICATION_ID {
+        return Err(StoreError::Foreign);
+    }
+    if version != SCHEMA_VERSION {
+        return Err(StoreError::Version(version));
+    }
+    Ok(())
+}
+
+fn create(connection: &Connection) -> Result<(), StoreError> {
+    // One transaction, so that two programs that start at once on a new store
+    // do not both create the tables, and a kill leaves no half of them.
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if version == 0 {
+        connection.execute_batch(TABLES)?;
+        connection.execute_batch(&format!(
+            "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
+        ))?;
+    }
+    connection.execute_batch("COMMIT")?;
+    Ok(())
+}

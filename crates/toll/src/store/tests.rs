@@ -1,0 +1,131 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::environment::machine::Machine;
+use crate::plan::Plan;
+use crate::spec;
+
+fn experiment() -> Experiment {
+    let toml = "format = 1\nname = 'x'\n[workload]\nkind = 'command'\ncommand = 'true {a}'\n\
+                [[factor]]\nname = 'a'\nlevels = ['1', '2']\n";
+    spec::parse(toml, "test", "quick").unwrap()
+}
+
+fn record(uid: &str) -> RunRecord {
+    RunRecord {
+        id: 0,
+        uid: uid.into(),
+        experiment: "x".into(),
+        title: "x".into(),
+        question: String::new(),
+        profile: "quick".into(),
+        seed: u64::MAX,
+        created_at: "2026-01-01T00:00:00Z".into(),
+        updated_at: None,
+        status: RunStatus::Unfinished,
+        stop_reason: None,
+        toll_version: "0".into(),
+        command_line: "toll run x".into(),
+        machine: Machine::default(),
+        imported: false,
+    }
+}
+
+fn trial(block: u32, treatment: usize) -> TrialRecord {
+    TrialRecord {
+        block,
+        position: u32::try_from(treatment).unwrap(),
+        treatment,
+        started_at: "2026-01-01T00:00:01Z".into(),
+        wall_ns: 12,
+        state: TrialState::Completed,
+        message: None,
+        samples: BTreeMap::from([("duration_ns".into(), vec![1.5, -0.0, f64::MAX])]),
+        disturbance: BTreeMap::from([("steal_ns".into(), 3.0)]),
+        counters_missing: BTreeMap::new(),
+        notes: vec!["buffer 4096".into()],
+    }
+}
+
+fn filled(directory: &tempfile::TempDir) -> (Store, i64) {
+    let mut store = Store::open(&directory.path().join("deep/runs.sqlite")).unwrap();
+    let experiment = experiment();
+    let plan = Plan::new(&experiment, u64::MAX).unwrap();
+    let id = store.add_run(&record("00000000000000aa"), &experiment, &plan.treatments).unwrap();
+    store.add_trial(id, &trial(0, 1)).unwrap();
+    store.add_trial(id, &trial(0, 0)).unwrap();
+    (store, id)
+}
+
+#[test]
+fn what_was_added_is_read_back_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut store, id) = filled(&directory);
+    store.skip_treatment(id, 1, "no such thing").unwrap();
+    store.set_status(id, RunStatus::Complete, Some("narrow enough")).unwrap();
+    drop(store);
+    let store = Store::open(&directory.path().join("deep/runs.sqlite")).unwrap();
+    let stored = store.load(id).unwrap();
+    assert_eq!(stored.run.seed, u64::MAX);
+    assert_eq!(stored.run.status, RunStatus::Complete);
+    assert_eq!(stored.experiment, experiment());
+    assert_eq!(stored.treatments[1].skipped.as_deref(), Some("no such thing"));
+    assert_eq!(stored.trials, [trial(0, 0), trial(0, 1)]);
+    assert_eq!(store.runs().unwrap()[0].1, 2);
+}
+
+#[test]
+fn a_trial_is_never_taken_twice() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut store, id) = filled(&directory);
+    assert!(store.add_trial(id, &trial(0, 1)).is_err());
+    assert_eq!(store.load(id).unwrap().trials.len(), 2);
+}
+
+#[test]
+fn runs_are_found_by_number_by_last_and_by_identity() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut store, id) = filled(&directory);
+    let second = store.add_run(&record("00000000000000ab"), &experiment(), &[]).unwrap();
+    assert_eq!(store.find_run(&id.to_string()).unwrap(), id);
+    assert_eq!(store.find_run("last").unwrap(), second);
+    assert_eq!(store.find_run("00000000000000ab").unwrap(), second);
+    assert!(matches!(store.find_run("000000000"), Err(StoreError::Ambiguous(_))));
+    for name in ["77", "ffff", "%", "", "'; DROP TABLE runs"] {
+        assert!(matches!(store.find_run(name), Err(StoreError::NoSuchRun(_))), "{name}");
+    }
+}
+
+#[test]
+fn a_newer_store_and_another_programs_database_are_refused_unharmed() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("runs.sqlite");
+    drop(Store::open(&path).unwrap());
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch("PRAGMA user_version = 99").unwrap();
+    drop(connection);
+    let error = Store::open(&path).unwrap_err().to_string();
+    assert!(error.contains("version 99") && error.contains("runs.sqlite"), "{error}");
+
+    let foreign = directory.path().join("other.sqlite");
+    let connection = Connection::open(&foreign).unwrap();
+    connection.execute_batch("CREATE TABLE t (x)").unwrap();
+    drop(connection);
+    assert!(Store::open(&foreign).unwrap_err().to_string().contains("another program"));
+
+    let text = directory.path().join("text");
+    std::fs::write(&text, "not a database at all, but long enough to be looked at").unwrap();
+    assert!(Store::open(&text).is_err());
+    assert!(std::fs::read_to_string(&text).unwrap().starts_with("not a database"));
+}
+
+#[test]
+fn a_run_is_imported_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, id) = filled(&directory);
+    let stored = store.load(id).unwrap();
+    let mut other = Store::open(&directory.path().join("other.sqlite")).unwrap();
+    let new = other.import(&stored).unwrap();
+    assert_eq!(other.load(new).unwrap().trials, stored.trials);
+    assert!(matches!(other.import(&stored), Err(StoreError::AlreadyThere(_))));
+}

@@ -1,0 +1,174 @@
+//! One trial as it is kept.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use toll_wire::{Disturbance, FailureKind, Outcome, TrialData};
+
+/// One trial: where it stood in the plan, what it yielded, what disturbed it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TrialRecord {
+    /// Block, from 0.
+    pub block: u32,
+    /// Place within the block, from 0.
+    pub position: u32,
+    /// Index of the treatment.
+    pub treatment: usize,
+    /// When it began, RFC 3339 in UTC.
+    pub started_at: String,
+    /// How long it took in all, set-up and checks included, in nanoseconds.
+    pub wall_ns: u64,
+    /// How it ended.
+    pub state: TrialState,
+    /// The error's message, unless it completed.
+    pub message: Option<String>,
+    /// One value a timed iteration, by metric.
+    pub samples: BTreeMap<String, Vec<f64>>,
+    /// What disturbed the machine meanwhile, by name; only what was recorded.
+    pub disturbance: BTreeMap<String, f64>,
+    /// Counters asked for and not to be had, with the reason.
+    pub counters_missing: BTreeMap<String, String>,
+    /// What the probe noted.
+    pub notes: Vec<String>,
+}
+
+/// How a trial ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrialState {
+    /// It has samples.
+    Completed,
+    /// The work went wrong.
+    Failed,
+    /// The kernel or file system cannot do this.
+    Unsupported,
+    /// Set aside for a fault of the instrument.
+    Excluded,
+    /// It ran into its time limit.
+    TimedOut,
+    /// The probe died.
+    Crashed,
+}
+
+impl TrialState {
+    /// Its name in the store.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Unsupported => "unsupported",
+            Self::Excluded => "excluded",
+            Self::TimedOut => "timed-out",
+            Self::Crashed => "crashed",
+        }
+    }
+
+    /// The state of a name from the store.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [
+            Self::Completed,
+            Self::Failed,
+            Self::Unsupported,
+            Self::Excluded,
+            Self::TimedOut,
+            Self::Crashed,
+        ]
+        .into_iter()
+        .find(|state| state.name() == name)
+    }
+}
+
+impl From<FailureKind> for TrialState {
+    fn from(kind: FailureKind) -> Self {
+        match kind {
+            FailureKind::Unsupported => Self::Unsupported,
+            FailureKind::Failed => Self::Failed,
+            FailureKind::Instrument => Self::Excluded,
+            FailureKind::TimedOut => Self::TimedOut,
+            FailureKind::Crashed => Self::Crashed,
+        }
+    }
+}
+
+impl TrialRecord {
+    /// Fills in what a probe answered.
+    pub fn take_outcome(&mut self, outcome: Outcome) {
+        match outcome {
+            Outcome::Failed(failure) => {
+                self.state = failure.kind.into();
+                self.message = Some(failure.message);
+            }
+            Outcome::Completed(data) => {
+                self.state = TrialState::Completed;
+                self.message = None;
+                self.samples = columns(&data);
+                self.disturbance = numbers(&data.disturbance);
+                self.counters_missing = data.counters_missing;
+                self.notes = data.notes;
+                self.drop_partial_metrics(data.samples.len());
+            }
+        }
+    }
+
+    /// Sets aside metrics that not every iteration has, or that are no finite
+    /// number: places in a column mean iterations, and JSON has no NaN.
+    fn drop_partial_metrics(&mut self, iterations: usize) {
+        let notes = &mut self.notes;
+        self.samples.retain(|name, values| {
+            let whole = values.len() == iterations && values.iter().all(|v| v.is_finite());
+            if !whole {
+                notes.push(format!("{name} is missing from some iterations and was set aside"));
+            }
+            whole
+        });
+    }
+}
+
+/// Turns samples by iteration into values by metric.
+fn columns(data: &TrialData) -> BTreeMap<String, Vec<f64>> {
+    let mut columns: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let mut put = |name: String, value: f64| columns.entry(name).or_default().push(value);
+    for sample in &data.samples {
+        for (name, value) in &sample.metrics {
+            put(name.clone(), *value);
+        }
+        for (name, reading) in &sample.counters {
+            put(format!("counter.{name}"), reading.count as f64);
+            put(format!("counter.{name}.enabled_ns"), reading.enabled_ns as f64);
+            put(format!("counter.{name}.running_ns"), reading.running_ns as f64);
+        }
+    }
+    columns
+}
+
+fn numbers(disturbance: &Disturbance) -> BTreeMap<String, f64> {
+    let Disturbance {
+        steal_ns,
+        involuntary_switches,
+        migrations,
+        major_faults,
+        psi_cpu_some_ns,
+        psi_io_some_ns,
+        psi_memory_some_ns,
+        dirty_bytes_before,
+        writeback_bytes_before,
+        frequency_khz,
+    } = disturbance;
+    [
+        ("steal_ns", steal_ns),
+        ("involuntary_switches", involuntary_switches),
+        ("migrations", migrations),
+        ("major_faults", major_faults),
+        ("psi_cpu_some_ns", psi_cpu_some_ns),
+        ("psi_io_some_ns", psi_io_some_ns),
+        ("psi_memory_some_ns", psi_memory_some_ns),
+        ("dirty_bytes_before", dirty_bytes_before),
+        ("writeback_bytes_before", writeback_bytes_before),
+        ("frequency_khz", frequency_khz),
+    ]
+    .into_iter()
+    .filter_map(|(name, value)| Some((name.to_owned(), (*value)? as f64)))
+    .collect()
+}
