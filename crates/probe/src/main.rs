@@ -1,2 +1,103 @@
-//! x
-fn main() {}
+//! `toll-probe`: the measured program.
+//!
+//! It reads one trial request as a line of JSON from standard input, runs the
+//! trial, and writes one response as a line of JSON to standard output. A trial
+//! that fails is an answer like any other, so the exit status is 0 whenever
+//! there is one.
+//!
+//! Architecture invariant: the probe knows no experiment, no specification
+//! file and no database, and it computes no statistics. It times, counts,
+//! checks what arrived, and tells.
+
+mod buffer;
+mod clock;
+mod command;
+mod copy;
+mod counters;
+mod disturbance;
+mod failure;
+mod lifetime;
+mod meter;
+mod page_cache;
+mod scratch;
+mod storage_bytes;
+mod trial;
+mod usage;
+mod verify;
+mod write;
+
+use std::io::{BufRead, Read, Write};
+use std::process::ExitCode;
+
+use toll_wire::{MESSAGE_BYTES_MAX, Outcome, Response, WIRE_VERSION};
+
+const USAGE: &str = "usage: toll-probe [--version]\n\
+    reads one trial request as a line of JSON from standard input and writes one response\n";
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args_os().skip(1);
+    match (arguments.next(), arguments.next()) {
+        (None, None) => answer(),
+        (Some(flag), None) if flag == "--version" => print_version(),
+        _ => {
+            // Nothing is left to tell if even standard error is gone.
+            let _ = std::io::stderr().write_all(USAGE.as_bytes());
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn print_version() -> ExitCode {
+    let version = env!("CARGO_PKG_VERSION");
+    let line = format!("toll-probe {version} (wire version {WIRE_VERSION})\n");
+    exit_code(std::io::stdout().write_all(line.as_bytes()))
+}
+
+fn answer() -> ExitCode {
+    lifetime::end_with_parent();
+    let outcome = match read_request() {
+        Ok(request) => match trial::run(&request) {
+            Ok(data) => Outcome::Completed(Box::new(data)),
+            Err(failure) => Outcome::Failed(failure),
+        },
+        Err(failure) => Outcome::Failed(failure),
+    };
+    let mut line = toll_wire::encode(&Response::new(outcome));
+    line.push('\n');
+    let mut stdout = std::io::stdout().lock();
+    exit_code(
+        stdout
+            .write_all(line.as_bytes())
+            .and_then(|()| stdout.flush()),
+    )
+}
+
+fn read_request() -> Result<toll_wire::Request, toll_wire::Failure> {
+    let mut line = Vec::new();
+    // One byte over the limit lets the decoder see, and name, the excess.
+    let limit = MESSAGE_BYTES_MAX as u64 + 1;
+    std::io::stdin()
+        .lock()
+        .take(limit)
+        .read_until(b'\n', &mut line)
+        .map_err(|error| {
+            failure::instrument(format!(
+                "cannot read the trial request: {}; start the probe through toll",
+                failure::reason(&error)
+            ))
+        })?;
+    let text = std::str::from_utf8(&line).map_err(|error| {
+        failure::instrument(format!(
+            "cannot read the trial request: {error}; send JSON in UTF-8"
+        ))
+    })?;
+    toll_wire::decode_request(text.trim_end_matches('\n'))
+        .map_err(|error| failure::instrument(error.to_string()))
+}
+
+fn exit_code(written: std::io::Result<()>) -> ExitCode {
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}

@@ -1,1 +1,50 @@
-//! Placeholder.
+//! Pure statistics for experiments in randomised complete blocks.
+//!
+//! The unit is one value a block, usually a log-ratio of two treatments of
+//! that block. [`hodges_lehmann`] estimates its centre with an exact interval,
+//! [`decide`] turns the interval into a [`Decision`] on a claim, [`decision_p`]
+//! gives the same decision as a p-value so that [`holm()`] can guard a family of
+//! claims, and [`StoppingRule`] says when enough blocks are in.
+//!
+//! Architecture invariant: every function here depends on its arguments alone.
+//! The crate reads no file, no clock and no environment, and has no
+//! dependency; randomness comes from an explicit seed ([`Rng`]).
+//!
+//! An argument that no measurement can produce (mismatched lengths, a
+//! confidence of 2, NaN) is a programmer's error and panics, as each function
+//! says. What a measurement can produce (too few values, a singular fit, an
+//! undefined statistic) is in the return type.
+
+mod bootstrap;
+mod cost_model;
+mod crossing;
+mod decision;
+mod holm;
+mod interval;
+mod knee;
+mod noise;
+mod normal;
+mod order;
+mod quantile;
+mod rng;
+mod signed_rank;
+mod signed_rank_null;
+mod stopping;
+mod walsh;
+
+pub use bootstrap::{BootstrapInterval, BootstrapMethod, cluster_bca};
+pub use cost_model::{CostModel, fit_cost_model};
+pub use crossing::zero_crossing;
+pub use decision::{Decision, Direction, decide, decision_p};
+pub use holm::{HolmStep, holm};
+pub use interval::Interval;
+pub use knee::knee;
+pub use noise::mad;
+pub use normal::{normal_cdf, normal_quantile};
+pub use order::median_interval;
+pub use quantile::{
+    TukeyFences, mean, median, outliers, quantile, standard_deviation, tukey_fences,
+};
+pub use rng::Rng;
+pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};
+pub use stopping::{Stop, StoppingRule};

@@ -8,8 +8,10 @@
 //! map and the invariants.
 
 pub mod claim;
+pub mod cmd;
 pub mod environment;
 pub mod plan;
 pub mod report;
 pub mod spec;
 pub mod store;
+pub mod trial;

@@ -1,2 +1,7 @@
-//! x
-fn main() {}
+//! The `toll` command; see the library for what it does.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    toll::cmd::main()
+}

@@ -1,3 +1,107 @@
 //! From samples to estimates and verdicts.
+//!
+//! Architecture invariant: this module does no I/O. All it knows of a run is
+//! what the store holds, so the same run always yields the same verdicts.
 
+mod advice;
+mod comparison;
+mod contrast;
+mod data;
+mod derived;
+mod disturbance;
+mod figure;
+mod metric;
 pub mod model;
+mod summary;
+mod table;
+mod twin;
+mod verdict;
+mod warning;
+
+use crate::plan::Treatment;
+use crate::spec::{Experiment, Test};
+use crate::store::{StoredRun, TrialRecord};
+
+use data::Data;
+use model::{Analysis, Factor};
+
+/// Confidence of every interval that is not a claim's own.
+pub const CONFIDENCE: f64 = 0.95;
+/// Two-sided error over all claims of an experiment.
+pub const ALPHA: f64 = 0.05;
+/// Least margin of a verdict, relative: below 1 % a difference between two
+/// builds or layouts of the same program is as large (Mytkowicz 2009).
+pub const MARGIN_MIN: f64 = 0.01;
+
+/// How wide the interval of a claim, or of a comparison, still is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Width {
+    /// The claim, or the compared treatment.
+    pub id: String,
+    /// Half the width of its interval on a logarithmic scale: 0.05 is ±5 %.
+    pub half_width: f64,
+    /// Half-width at which it is narrow enough.
+    pub target: f64,
+}
+
+/// Draws all conclusions from a run.
+pub fn analyse(stored: &StoredRun) -> Analysis {
+    let experiment = &stored.experiment;
+    let data = Data::new(&stored.treatments, &stored.trials);
+    let twins = twin::summarise(experiment, &stored.treatments, &data);
+    let derived = derived::estimate_all(experiment, &stored.treatments, &data);
+    let verdicts = verdict::judge_all(experiment, &stored.treatments, &data);
+    let factors = experiment.factors.iter().map(factor).collect();
+    Analysis {
+        blocks: data.complete_blocks(&stored.treatments),
+        primary_metric: experiment.metric.clone(),
+        metrics: metric::describe_all(experiment, &data),
+        factors,
+        treatments: summary::summarise(&stored.treatments, &stored.trials, &data),
+        verdicts,
+        comparisons: comparison::compare_all(experiment, &stored.treatments, &data),
+        tables: table::fill_all(experiment, &stored.treatments, &data),
+        figures: figure::draw_all(experiment, &stored.treatments, &data, &derived),
+        advice: advice::advise(experiment, &stored.treatments, &data),
+        disturbances: disturbance::summarise(&stored.trials),
+        warnings: warning::collect(stored, &twins),
+        twins,
+        derived,
+    }
+}
+
+fn factor(factor: &crate::spec::Factor) -> Factor {
+    Factor {
+        name: factor.name.clone(),
+        levels: factor.levels.iter().map(|level| factor.label(level)).collect(),
+        numbers: factor.levels.iter().map(|level| level.number).collect(),
+    }
+}
+
+/// Widths of all intervals on which the stopping rule waits: those of the
+/// testable claims, and of the comparisons with a reference.
+pub fn widths(
+    experiment: &Experiment,
+    treatments: &[Treatment],
+    trials: &[TrialRecord],
+) -> Vec<Width> {
+    let data = Data::new(treatments, trials);
+    let target = experiment.run.target_ci;
+    let mut widths = comparison::widths(experiment, treatments, &data, target);
+    for claim in &experiment.claims {
+        if let Test::Ratio(contrast) = &claim.test
+            && let Ok(logs) = contrast::block_logs(contrast, experiment, treatments, &data)
+        {
+            let interval = toll_stats::hodges_lehmann(&logs, CONFIDENCE);
+            widths.push(Width {
+                id: claim.id.clone(),
+                half_width: interval.half_width(),
+                target: verdict::target_width(claim, target),
+            });
+        }
+    }
+    widths
+}
+
+#[cfg(test)]
+mod tests;

@@ -60,6 +60,8 @@ impl Plan {
                     experiment.name
                 ));
             }
+            let mut levels = levels;
+            levels.extend(experiment.workload.parameters.clone());
             treatments.push(Treatment::new(treatments.len(), &experiment.factors, levels));
         }
         if treatments.is_empty() {
@@ -93,38 +95,6 @@ impl Plan {
         Ok(())
     }
 
-    /// The one treatment, twins aside, that a selector picks.
-    ///
-    /// # Errors
-    /// If it picks none or several; the message says which level is missing or
-    /// which factor must be named.
-    pub fn find(&self, selector: &Selector, factors: &[Factor]) -> Result<usize, String> {
-        let mut found = self
-            .treatments
-            .iter()
-            .filter(|treatment| treatment.twin_of.is_none() && treatment.matches(selector));
-        match (found.next(), found.next()) {
-            (Some(only), None) => Ok(only.index),
-            (Some(first), Some(second)) => {
-                let open = first.first_difference(second).unwrap_or_default();
-                Err(format!("{} leaves {open} open", describe(selector)))
-            }
-            (None, _) => Err(self.why_none(selector, factors)),
-        }
-    }
-
-    fn why_none(&self, selector: &Selector, factors: &[Factor]) -> String {
-        for (name, level) in selector {
-            let factor = factors.iter().find(|factor| factor.name == *name);
-            if let Some(factor) = factor
-                && factor.find(level).is_none()
-            {
-                return format!("this run has no {name}={}", factor.label(level));
-            }
-        }
-        format!("this run has no treatment {}", describe(selector))
-    }
-
     /// Indices of treatments in the order in which a block runs them, skipped
     /// ones included: their place is drawn all the same, so that the order of
     /// the others does not depend on what this machine has.
@@ -147,6 +117,41 @@ impl Plan {
     pub fn seed(&self) -> u64 {
         self.seed
     }
+}
+
+/// The one of some treatments, twins aside, that a selector picks.
+///
+/// # Errors
+/// If it picks none or several; the message says which level is missing or
+/// which factor must be named.
+pub fn find(
+    treatments: &[Treatment],
+    selector: &Selector,
+    factors: &[Factor],
+) -> Result<usize, String> {
+    let mut found = treatments
+        .iter()
+        .filter(|treatment| treatment.twin_of.is_none() && treatment.matches(selector));
+    match (found.next(), found.next()) {
+        (Some(only), None) => Ok(only.index),
+        (Some(first), Some(second)) => {
+            let open = first.first_difference(second).unwrap_or_default();
+            Err(format!("{} leaves {open} open", describe(selector)))
+        }
+        (None, _) => Err(why_none(selector, factors)),
+    }
+}
+
+fn why_none(selector: &Selector, factors: &[Factor]) -> String {
+    for (name, level) in selector {
+        let factor = factors.iter().find(|factor| factor.name == *name);
+        if let Some(factor) = factor
+            && factor.find(level).is_none()
+        {
+            return format!("this run has no {name}={}", factor.label(level));
+        }
+    }
+    format!("this run has no treatment {}", describe(selector))
 }
 
 /// A selector in words, `a=1 b=2`.

@@ -45,7 +45,7 @@ fn a_selector_must_pick_one_treatment() {
     let select = |pairs: &[(&str, &str)]| -> Selector {
         pairs.iter().map(|(k, v)| ((*k).into(), Level::new(v))).collect()
     };
-    let find = |pairs| plan.find(&select(pairs), &experiment.factors);
+    let find = |pairs| super::find(&plan.treatments, &select(pairs), &experiment.factors);
     assert_eq!(find(&[("a", "y"), ("b", "1024")]), Ok(4));
     assert!(find(&[("a", "y")]).unwrap_err().contains("leaves b open"));
     assert!(find(&[("a", "w"), ("b", "1k")]).unwrap_err().contains("no a=w"));

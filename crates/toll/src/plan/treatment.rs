@@ -11,7 +11,7 @@ use crate::spec::{Factor, Level, Selector};
 pub struct Treatment {
     /// Position in the plan.
     pub index: usize,
-    /// Level by factor name.
+    /// Level by name, of factors and of fixed parameters.
     pub levels: BTreeMap<String, Level>,
     /// The levels that vary in this plan, for people: `method=page sink=null`.
     pub label: String,
@@ -55,13 +55,12 @@ impl Treatment {
         }
     }
 
-    /// Whether the treatment has every level that a selector names. Names that
-    /// are no factor (fixed parameters) do not count against it.
+    /// Whether the treatment has every level that a selector names.
     pub fn matches(&self, selector: &Selector) -> bool {
         selector.iter().all(|(name, wanted)| {
             self.levels
                 .get(name)
-                .is_none_or(|level| level.same(wanted))
+                .is_some_and(|level| level.same(wanted))
         })
     }
 

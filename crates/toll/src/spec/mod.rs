@@ -23,7 +23,7 @@ pub use crate::claim::model::{Better, ClaimDirection};
 pub use error::SpecError;
 pub use level::{Factor, Level};
 pub use overrides::{LevelOverride, apply_levels, parse_override};
-pub use resolve::parse;
+pub use resolve::{parse, shell};
 
 /// Levels by factor name; picks treatments.
 pub type Selector = BTreeMap<String, Level>;

@@ -1,0 +1,99 @@
+//! Memory that data passes through.
+
+use crate::failure;
+
+/// Largest buffer that a request may ask for, in bytes.
+pub const BUFFER_BYTES_MAX: u64 = 1 << 30;
+
+/// Size of a memory page, in bytes.
+pub fn page_bytes() -> usize {
+    rustix::param::page_size()
+}
+
+/// Checks a requested buffer size.
+///
+/// # Errors
+/// An instrument failure if it is 0 or over [`BUFFER_BYTES_MAX`].
+pub fn checked_length(buffer_bytes: u64) -> Result<usize, toll_wire::Failure> {
+    if buffer_bytes == 0 || buffer_bytes > BUFFER_BYTES_MAX {
+        return Err(failure::instrument(format!(
+            "cannot make a buffer of {buffer_bytes} bytes: the probe holds 1 to \
+             {BUFFER_BYTES_MAX}; choose another buffer_bytes"
+        )));
+    }
+    Ok(buffer_bytes as usize)
+}
+
+/// A buffer at a chosen place relative to a page. Every page of it is touched
+/// when it is made, so that its faults are not counted as the work's.
+pub struct Buffer {
+    memory: Vec<u8>,
+    start: usize,
+    length: usize,
+}
+
+impl Buffer {
+    /// A buffer that starts on a page boundary.
+    pub fn aligned(length: usize) -> Self {
+        let page = page_bytes();
+        // A fill with zeros would come from calloc, which touches nothing.
+        let memory = vec![0xa5; length + page];
+        let start = memory.as_ptr().align_offset(page);
+        assert!(start < page, "a byte pointer can always be aligned");
+        Self {
+            memory,
+            start,
+            length,
+        }
+    }
+
+    /// A buffer as `malloc` gives it, moved by 16 bytes, the alignment of
+    /// glibc's `malloc`, should that happen to be a page boundary.
+    pub fn unaligned(length: usize) -> Self {
+        const MALLOC_ALIGNMENT: usize = 16;
+        let memory = vec![0xa5; length + MALLOC_ALIGNMENT];
+        let is_aligned = memory.as_ptr().addr().is_multiple_of(page_bytes());
+        Self {
+            memory,
+            start: if is_aligned { MALLOC_ALIGNMENT } else { 0 },
+            length,
+        }
+    }
+
+    /// Bytes from the last page boundary to the buffer's start.
+    pub fn page_offset(&self) -> usize {
+        self.bytes().as_ptr().addr() % page_bytes()
+    }
+
+    /// The buffer's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.memory[self.start..self.start + self.length]
+    }
+
+    /// The buffer's bytes, to be filled.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..self.start + self.length]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_aligned_buffer_starts_on_a_page_and_an_unaligned_one_does_not() {
+        for length in [1, 4095, 4096, 4097, 1 << 20] {
+            let mut aligned = Buffer::aligned(length);
+            assert_eq!(aligned.page_offset(), 0);
+            assert_eq!(aligned.bytes_mut().len(), length);
+            assert_ne!(Buffer::unaligned(length).page_offset(), 0);
+        }
+    }
+
+    #[test]
+    fn a_buffer_length_has_limits() {
+        assert!(checked_length(0).is_err());
+        assert!(checked_length(BUFFER_BYTES_MAX + 1).is_err());
+        assert_eq!(checked_length(512).unwrap(), 512);
+    }
+}

@@ -1,0 +1,298 @@
+//! The command workload: a program is run and accounted for from outside.
+
+pub mod child;
+mod output;
+mod search;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use toll_wire::{CommandRequest, Failure, OutputPolicy, Request, Sample, ShellChoice, TrialData};
+
+use self::child::Ended;
+use self::output::{Drainer, Outputs};
+use crate::counters::{Counters, Inherit};
+use crate::{clock, failure, trial};
+
+/// Most bytes of output that a trial's samples hold together. JSON may need six
+/// bytes for one, which stays below [`toll_wire::MESSAGE_BYTES_MAX`].
+const CAPTURED_BYTES_MAX: u64 = 8 << 20;
+
+/// Runs one trial.
+///
+/// # Errors
+/// Why there are no samples.
+pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Failure> {
+    check_capture(request, command)?;
+    let runner = Runner::new(command)?;
+    let mut counters = Counters::open(&request.counters, Inherit::Yes);
+    let (samples, disturbance) =
+        trial::repeat(request.warmup_iterations, request.iterations, || {
+            runner.prepare()?;
+            runner.sample(&mut counters)
+        })?;
+    Ok(TrialData {
+        samples,
+        disturbance,
+        counters_missing: counters.missing().clone(),
+        notes: runner.notes(),
+    })
+}
+
+fn check_capture(request: &Request, command: &CommandRequest) -> Result<(), Failure> {
+    const OUTPUTS: u64 = 2;
+    let bytes = u64::from(request.iterations) * u64::from(command.capture_bytes_max) * OUTPUTS;
+    if bytes <= CAPTURED_BYTES_MAX {
+        return Ok(());
+    }
+    Err(failure::instrument(format!(
+        "cannot keep {} bytes of each output of {} iterations: a trial holds \
+         {CAPTURED_BYTES_MAX} in all; capture less",
+        command.capture_bytes_max, request.iterations
+    )))
+}
+
+/// A command that is ready to be run over and over.
+struct Runner<'a> {
+    request: &'a CommandRequest,
+    words: Vec<std::ffi::OsString>,
+    /// The file that the first word stands for. It is looked up once, so that
+    /// the length of `PATH` is not measured.
+    program: PathBuf,
+    output: OutputPolicy,
+    drainer: Drainer,
+}
+
+/// One run from outside.
+struct Run {
+    duration_ns: u64,
+    ended: Ended,
+    outputs: Outputs,
+}
+
+impl<'a> Runner<'a> {
+    fn new(request: &'a CommandRequest) -> Result<Self, Failure> {
+        let words = words(request)?;
+        let output = match &request.output {
+            OutputPolicy::File(path) => OutputPolicy::File(absolute(path)?),
+            other => other.clone(),
+        };
+        // Changing directory once keeps `posix_spawn` on its fast path, which
+        // not every C library has for a child in another directory.
+        if let Some(directory) = &request.directory {
+            std::env::set_current_dir(directory).map_err(|error| {
+                failure::failed(format!(
+                    "cannot enter {}: {}; {}",
+                    directory.display(),
+                    failure::reason(&error),
+                    failure::advice(&error)
+                ))
+            })?;
+        }
+        Ok(Self {
+            request,
+            program: search::program(&words[0]),
+            words,
+            output,
+            drainer: Drainer::start()?,
+        })
+    }
+
+    fn prepare(&self) -> Result<(), Failure> {
+        let Some(line) = &self.request.prepare else {
+            return Ok(());
+        };
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(line).stdout(open_null()?);
+        let run = self.spawn(command, false, 0, "sh")?;
+        if run.ended.exit_status() == 0 {
+            return Ok(());
+        }
+        Err(failure::failed(format!(
+            "cannot prepare by `{line}`: {}{}; run it by hand to see why",
+            run.ended.describe(),
+            last_words(&run.outputs)
+        )))
+    }
+
+    fn sample(&self, counters: &mut Counters) -> Result<Sample, Failure> {
+        let request = self.request;
+        let capture = request.capture_bytes_max as usize;
+        let mut command = Command::new(&self.program);
+        command.arg0(&self.words[0]).args(&self.words[1..]);
+        let mut has_pipe = false;
+        match &self.output {
+            OutputPolicy::Null if capture == 0 => {
+                command.stdout(open_null()?);
+            }
+            OutputPolicy::Null | OutputPolicy::Pipe => has_pipe = true,
+            OutputPolicy::File(path) => {
+                command.stdout(File::create(path).map_err(|error| cannot_use(path, &error))?);
+            }
+        }
+        let name = self.words[0].display().to_string();
+        counters.start()?;
+        let run = self.spawn(command, has_pipe, capture, &name);
+        let counters = counters.stop()?;
+        let run = run?;
+        self.check_status(&run)?;
+        let mut sample = Sample {
+            metrics: metrics(&run),
+            counters,
+            ..Sample::default()
+        };
+        if capture > 0 {
+            sample.stderr = Some(run.outputs.stderr.head());
+            sample.stdout = Some(match &self.output {
+                OutputPolicy::File(path) => head_of(path, capture)?,
+                _ => run.outputs.stdout.head(),
+            });
+        }
+        Ok(sample)
+    }
+
+    /// Runs a command whose standard output is set unless it is a pipe. The
+    /// timed region is from before it is started to when it was waited for.
+    fn spawn(
+        &self,
+        mut command: Command,
+        has_pipe: bool,
+        capture: usize,
+        name: &str,
+    ) -> Result<Run, Failure> {
+        let pipes = self.drainer.open(has_pipe, capture)?;
+        let ended = pipes.ended();
+        command.stdin(open_null()?).stderr(pipes.stderr);
+        if let Some(stdout) = pipes.stdout {
+            command.stdout(stdout);
+        }
+        let start_ns = clock::now_ns();
+        let waited = command.spawn().map(|child| child::wait(&child));
+        let end_ns = clock::now_ns();
+        let outputs = self.drainer.finish(&ended)?;
+        let waited = waited.map_err(|error| {
+            failure::failed(format!(
+                "cannot start {name}: {}; give a program on PATH, or use a shell",
+                failure::reason(&error)
+            ))
+        })?;
+        let ended = waited.map_err(|error| {
+            failure::instrument(format!(
+                "cannot wait for {name}: {}; do not ignore SIGCHLD",
+                failure::reason(&error)
+            ))
+        })?;
+        Ok(Run {
+            duration_ns: end_ns - start_ns,
+            ended,
+            outputs,
+        })
+    }
+
+    fn check_status(&self, run: &Run) -> Result<(), Failure> {
+        if run.ended.exit_status() == 0 || self.request.ignore_failure {
+            return Ok(());
+        }
+        Err(failure::failed(format!(
+            "cannot measure {}: {}{}; use --ignore-failure to measure it all the same",
+            self.request.command,
+            run.ended.describe(),
+            last_words(&run.outputs)
+        )))
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let mut notes = vec![
+            "max_rss_bytes is at least the probe's own: the kernel hands it on across exec"
+                .to_owned(),
+        ];
+        if self.request.output == OutputPolicy::Null && self.request.capture_bytes_max > 0 {
+            notes.push("standard output is a pipe, since it is captured".to_owned());
+        }
+        notes
+    }
+}
+
+/// The program and its arguments.
+fn words(request: &CommandRequest) -> Result<Vec<std::ffi::OsString>, Failure> {
+    let line = &request.command;
+    match &request.shell {
+        ShellChoice::Program(shell) => {
+            let is_path = shell.components().count() > 1;
+            let shell = if is_path {
+                absolute(shell)?
+            } else {
+                shell.clone()
+            };
+            Ok(vec![shell.into(), "-c".into(), line.into()])
+        }
+        ShellChoice::None => match shlex::split(line) {
+            Some(words) if !words.is_empty() => Ok(words.into_iter().map(Into::into).collect()),
+            Some(_) => Err(failure::failed(
+                "cannot measure an empty command: it has no words; give a program".to_owned(),
+            )),
+            None => Err(failure::failed(format!(
+                "cannot split `{line}` into words: a quote or escape has no end; \
+                 end it or use a shell"
+            ))),
+        },
+    }
+}
+
+fn metrics(run: &Run) -> BTreeMap<String, f64> {
+    let usage = &run.ended.usage;
+    let mut metrics = BTreeMap::new();
+    usage.add_to(&mut metrics);
+    for (name, value) in [
+        ("duration_ns", run.duration_ns),
+        ("block_input_bytes", usage.block_input_bytes),
+        ("block_output_bytes", usage.block_output_bytes),
+    ] {
+        metrics.insert(name.to_owned(), value as f64);
+    }
+    metrics.insert("exit_status".to_owned(), f64::from(run.ended.exit_status()));
+    metrics
+}
+
+/// The last line of standard error, to stand behind how the command ended.
+fn last_words(outputs: &Outputs) -> String {
+    outputs
+        .stderr
+        .last_line()
+        .map_or_else(String::new, |line| format!(": {line}"))
+}
+
+fn head_of(path: &Path, bytes_max: usize) -> Result<String, Failure> {
+    let mut head = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(bytes_max as u64).read_to_end(&mut head))
+        .map_err(|error| cannot_use(path, &error))?;
+    Ok(String::from_utf8_lossy(&head).into_owned())
+}
+
+fn open_null() -> Result<Stdio, Failure> {
+    let path = Path::new("/dev/null");
+    File::options()
+        .read(true)
+        .write(true)
+        .open(path)
+        .map(Stdio::from)
+        .map_err(|error| cannot_use(path, &error))
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path).map_err(|error| cannot_use(path, &error))
+}
+
+fn cannot_use(path: &Path, error: &io::Error) -> Failure {
+    failure::failed(format!(
+        "cannot open {}: {}; {}",
+        path.display(),
+        failure::reason(error),
+        failure::advice(error)
+    ))
+}

@@ -1,0 +1,314 @@
+//! Receiving what a command prints, without ever holding much of it.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
+use toll_wire::Failure;
+
+use crate::failure;
+
+/// Bytes kept from the end of each output, for the message of a failure.
+const TAIL_BYTES_MAX: usize = 4096;
+
+/// Bytes read at a time: what a pipe holds by default.
+const BLOCK_BYTES: usize = 64 << 10;
+
+/// The start and the end of one output.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    head_bytes_max: usize,
+    head: Vec<u8>,
+    tail: Vec<u8>,
+}
+
+impl Kept {
+    fn new(head_bytes_max: usize) -> Self {
+        Self {
+            head_bytes_max,
+            ..Self::default()
+        }
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        let room = self.head_bytes_max - self.head.len();
+        self.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        let recent = &bytes[bytes.len().saturating_sub(TAIL_BYTES_MAX)..];
+        let excess = (self.tail.len() + recent.len()).saturating_sub(TAIL_BYTES_MAX);
+        self.tail.drain(..excess);
+        self.tail.extend_from_slice(recent);
+    }
+
+    /// The start, as text.
+    pub fn head(&self) -> String {
+        String::from_utf8_lossy(&self.head).into_owned()
+    }
+
+    /// The last line that says something.
+    pub fn last_line(&self) -> Option<String> {
+        let text = String::from_utf8_lossy(&self.tail);
+        text.lines()
+            .rev()
+            .map(str::trim)
+            .find(|line| !line.is_empty())
+            .map(str::to_owned)
+    }
+}
+
+/// Both outputs of a command.
+#[derive(Debug, Default)]
+pub struct Outputs {
+    /// Standard output, if it was a pipe.
+    pub stdout: Kept,
+    /// Standard error.
+    pub stderr: Kept,
+}
+
+/// A thread that receives outputs. There is one for all iterations, started
+/// before the performance counters, which every later thread would inherit.
+pub struct Drainer {
+    jobs: Sender<Job>,
+    results: Receiver<Outputs>,
+}
+
+struct Job {
+    stdout: Option<OwnedFd>,
+    stderr: OwnedFd,
+    ended: Arc<OwnedFd>,
+    head_bytes_max: usize,
+}
+
+/// The command's ends of the pipes, and the sign that it has ended.
+pub struct Pipes {
+    /// For its standard output, if that is a pipe.
+    pub stdout: Option<OwnedFd>,
+    /// For its standard error.
+    pub stderr: OwnedFd,
+    ended: Arc<OwnedFd>,
+}
+
+impl Drainer {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// An instrument failure if there is no thread to be had.
+    pub fn start() -> Result<Self, Failure> {
+        let (jobs, inbox) = channel::<Job>();
+        let (outbox, results) = channel();
+        let body = move || {
+            let mut block = vec![0xa5; BLOCK_BYTES];
+            while let Ok(job) = inbox.recv() {
+                if outbox.send(drain(job, &mut block)).is_err() {
+                    break;
+                }
+            }
+        };
+        thread::Builder::new()
+            .spawn(body)
+            .map_err(|error| cannot_receive(&error))?;
+        Ok(Self { jobs, results })
+    }
+
+    /// Makes the pipes of one command and begins to read them. The first
+    /// `head_bytes_max` bytes of each output are kept.
+    ///
+    /// # Errors
+    /// An instrument failure if there are no pipes to be had.
+    pub fn open(&self, has_stdout: bool, head_bytes_max: usize) -> Result<Pipes, Failure> {
+        self.try_open(has_stdout, head_bytes_max)
+            .map_err(|error| cannot_receive(&error))
+    }
+
+    fn try_open(&self, has_stdout: bool, head_bytes_max: usize) -> io::Result<Pipes> {
+        let ended = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
+        let (stderr_reader, stderr) = output_pipe()?;
+        let (stdout_reader, stdout) = if has_stdout {
+            let (reader, writer) = output_pipe()?;
+            (Some(reader), Some(writer))
+        } else {
+            (None, None)
+        };
+        let job = Job {
+            stdout: stdout_reader,
+            stderr: stderr_reader,
+            ended: Arc::clone(&ended),
+            head_bytes_max,
+        };
+        self.jobs.send(job).map_err(io::Error::other)?;
+        Ok(Pipes {
+            stdout,
+            stderr,
+            ended,
+        })
+    }
+
+    /// Tells that the command has ended, and takes what it printed until then.
+    /// A process that it left behind may hold the pipes open: what that prints
+    /// is nobody's business and is not waited for.
+    ///
+    /// # Errors
+    /// An instrument failure if the thread is gone.
+    pub fn finish(&self, ended: &OwnedFd) -> Result<Outputs, Failure> {
+        rustix::io::write(ended, &1u64.to_ne_bytes())
+            .map_err(|errno| cannot_receive(&errno.into()))?;
+        self.results
+            .recv()
+            .map_err(|error| cannot_receive(&io::Error::other(error)))
+    }
+}
+
+impl Pipes {
+    /// What to hand to [`Drainer::finish`].
+    pub fn ended(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.ended)
+    }
+}
+
+fn cannot_receive(error: &io::Error) -> Failure {
+    failure::instrument(format!(
+        "cannot receive a command's output: {}; {}",
+        failure::reason(error),
+        failure::advice(error)
+    ))
+}
+
+/// A pipe whose reading end does not block. The writing end, the command's, has
+/// a description of its own and blocks as usual.
+fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
+    fcntl_setfl(&reader, OFlags::NONBLOCK)?;
+    Ok((reader, writer))
+}
+
+/// One output while it is received.
+struct Stream {
+    /// `None` after its end.
+    source: Option<OwnedFd>,
+    kept: Kept,
+}
+
+impl Stream {
+    /// Reads one block; whether more may follow at once.
+    fn receive(&mut self, block: &mut [u8]) -> usize {
+        let Some(source) = &self.source else {
+            return 0;
+        };
+        match rustix::io::read(source, &mut *block) {
+            Ok(length) if length > 0 => {
+                self.kept.add(&block[..length]);
+                length
+            }
+            Err(Errno::INTR | Errno::AGAIN) => 0,
+            _ => {
+                self.source = None;
+                0
+            }
+        }
+    }
+
+    /// Takes what is in the pipe, which is at most what it holds: whoever still
+    /// writes to it must not keep us.
+    fn receive_rest(&mut self, block: &mut [u8]) {
+        let capacity = self
+            .source
+            .as_ref()
+            .and_then(|pipe| fcntl_getpipe_size(pipe).ok());
+        let mut left = capacity.unwrap_or(0);
+        while left > 0 {
+            let limit = left.min(block.len());
+            match self.receive(&mut block[..limit]) {
+                0 => break,
+                length => left -= length,
+            }
+        }
+    }
+}
+
+fn drain(job: Job, block: &mut [u8]) -> Outputs {
+    let ended = job.ended;
+    let mut streams = [job.stdout, Some(job.stderr)].map(|source| Stream {
+        source,
+        kept: Kept::new(job.head_bytes_max),
+    });
+    while !wait_for_any(&streams, &ended) {
+        for stream in &mut streams {
+            stream.receive(block);
+        }
+    }
+    for stream in &mut streams {
+        stream.receive_rest(block);
+    }
+    let [stdout, stderr] = streams.map(|stream| stream.kept);
+    Outputs { stdout, stderr }
+}
+
+/// Waits until a stream can be read or the command has ended; whether the
+/// latter is so.
+fn wait_for_any(streams: &[Stream; 2], ended: &OwnedFd) -> bool {
+    let mut polled: Vec<PollFd<'_>> = std::iter::once(ended.as_fd())
+        .chain(
+            streams
+                .iter()
+                .filter_map(|stream| stream.source.as_ref().map(AsFd::as_fd)),
+        )
+        .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+        .collect();
+    match poll(&mut polled, None) {
+        Ok(_) => polled[0].revents().contains(PollFlags::IN),
+        Err(Errno::INTR) => false,
+        // Nothing to be told any more; the rest is taken once.
+        Err(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_start_and_the_end_are_kept_and_no_more() {
+        let mut kept = Kept::new(5);
+        kept.add(b"abc");
+        kept.add(b"defg\n");
+        assert_eq!(kept.head(), "abcde");
+        for _ in 0..100 {
+            kept.add(&[b'x'; 1000]);
+        }
+        kept.add(b"\nlast words\n\n");
+        assert_eq!(kept.head.len(), 5);
+        assert_eq!(kept.tail.len(), TAIL_BYTES_MAX);
+        assert_eq!(kept.last_line().unwrap(), "last words");
+    }
+
+    #[test]
+    fn nothing_printed_has_no_last_line() {
+        let mut kept = Kept::new(0);
+        assert_eq!(kept.last_line(), None);
+        kept.add(b"\n \n");
+        assert_eq!(kept.last_line(), None);
+    }
+
+    #[test]
+    fn output_that_is_no_text_is_replaced() {
+        let mut kept = Kept::new(3);
+        kept.add(b"a\xffb");
+        assert_eq!(kept.head(), "a\u{fffd}b");
+    }
+
+    #[test]
+    fn a_writer_that_stays_does_not_keep_the_drainer() {
+        let drainer = Drainer::start().unwrap();
+        let pipes = drainer.open(true, 10).unwrap();
+        let stdout = pipes.stdout.as_ref().unwrap();
+        rustix::io::write(stdout, b"hello").unwrap();
+        let outputs = drainer.finish(&pipes.ended()).unwrap();
+        assert_eq!(outputs.stdout.head(), "hello");
+        assert_eq!(outputs.stderr.head(), "");
+    }
+}

@@ -1,0 +1,65 @@
+//! Finding a program as `execvp` would (exec(3)).
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+
+/// The file that a program's name stands for: the first executable one in a
+/// directory of `PATH`. A name with a slash, or one that is found nowhere, is
+/// left as it is, for the system to judge.
+pub fn program(name: &OsStr) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    program_in(name, &path)
+}
+
+fn program_in(name: &OsStr, path: &OsStr) -> PathBuf {
+    if Path::new(name).components().count() != 1 || name.as_encoded_bytes().contains(&b'/') {
+        return PathBuf::from(name);
+    }
+    std::env::split_paths(path)
+        // An empty entry means the current directory.
+        .map(|directory| Path::new(".").join(directory).join(name))
+        .find(|file| file.is_file() && access(file, Access::EXEC_OK).is_ok())
+        .unwrap_or_else(|| PathBuf::from(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn the_first_executable_file_on_the_path_is_found() {
+        let directory = tempfile::tempdir().unwrap();
+        let make = |place: &str, mode: u32| {
+            let parent = directory.path().join(place);
+            std::fs::create_dir_all(&parent).unwrap();
+            let file = parent.join("tool");
+            std::fs::write(&file, "").unwrap();
+            std::fs::set_permissions(&file, PermissionsExt::from_mode(mode)).unwrap();
+            parent
+        };
+        let places = [
+            make("plain", 0o644),
+            make("first", 0o755),
+            make("second", 0o755),
+        ];
+        let path = std::env::join_paths(&places).unwrap();
+        assert_eq!(
+            program_in(OsStr::new("tool"), &path),
+            places[1].join("tool")
+        );
+    }
+
+    #[test]
+    fn other_names_are_left_as_they_are() {
+        for name in ["./tool", "/bin/tool", "", "no-such-tool", "tool/"] {
+            assert_eq!(
+                program_in(OsStr::new(name), OsStr::new("/bin")),
+                PathBuf::from(name)
+            );
+        }
+    }
+}

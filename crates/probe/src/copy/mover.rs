@@ -1,0 +1,202 @@
+//! What all ways of copying have in common.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::io::{Errno, retry_on_intr};
+use toll_wire::{Failure, Sink};
+
+use crate::failure;
+
+/// Most bytes that one data-moving call transfers (`MAX_RW_COUNT` in
+/// include/linux/fs.h: the largest int, rounded down to a page).
+pub const CALL_BYTES_MAX: usize = 0x7fff_f000;
+
+/// One copy: both ends and how much.
+pub struct Job<'a> {
+    /// Where bytes come from, at its start.
+    pub source: BorrowedFd<'a>,
+    /// Where they go.
+    pub sink: BorrowedFd<'a>,
+    /// What `sink` is.
+    pub sink_kind: Sink,
+    /// Bytes to move.
+    pub size_bytes: u64,
+}
+
+/// A way to copy, with all its memory and descriptors made beforehand.
+pub trait Mover {
+    /// Runs outside the timed region, before every iteration.
+    ///
+    /// # Errors
+    /// If what the method needs for this job cannot be made.
+    fn prepare(&mut self, _job: &Job<'_>) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    /// Moves all bytes, without allocating, and yields the number of
+    /// data-moving system calls.
+    ///
+    /// # Errors
+    /// The first call that failed.
+    fn run(&mut self, job: &Job<'_>) -> Result<u64, CallError>;
+
+    /// How the method resolved what it was free to choose.
+    fn notes(&self) -> Vec<String>;
+}
+
+/// A data-moving call that failed.
+#[derive(Debug, PartialEq, Eq)]
+pub struct CallError {
+    /// The call's name.
+    pub call: &'static str,
+    /// The error, or `None` if it moved nothing although bytes were left.
+    pub errno: Option<Errno>,
+    /// Whether it was the method's characteristic call at its first use, whose
+    /// refusal means that this pair of ends does not support the method.
+    pub is_refusal: bool,
+}
+
+impl CallError {
+    /// An error of a call that every system supports.
+    pub fn of(call: &'static str, errno: Errno) -> Self {
+        Self {
+            call,
+            errno: Some(errno),
+            is_refusal: false,
+        }
+    }
+
+    /// An error of a method's characteristic call, after `calls` that worked.
+    pub fn characteristic(call: &'static str, errno: Errno, calls: u64) -> Self {
+        let is_unsupported = matches!(
+            errno,
+            Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS | Errno::XDEV | Errno::PERM
+        );
+        Self {
+            call,
+            errno: Some(errno),
+            is_refusal: calls == 0 && is_unsupported,
+        }
+    }
+
+    /// A call that moved nothing.
+    pub fn no_progress(call: &'static str) -> Self {
+        Self {
+            call,
+            errno: None,
+            is_refusal: false,
+        }
+    }
+
+    /// The failure of the trial, with both ends named.
+    pub fn into_failure(self, source: &str, sink: &str) -> Failure {
+        let call = self.call;
+        let Some(errno) = self.errno else {
+            return failure::failed(format!(
+                "cannot {call} from {source} to {sink}: it moved nothing although bytes are left; \
+                 see whether another process shortens the source"
+            ));
+        };
+        let error = std::io::Error::from(errno);
+        let why = failure::reason(&error);
+        if self.is_refusal {
+            failure::unsupported(format!(
+                "cannot {call} from {source} to {sink}: {why}; \
+                 this kernel or file system does not support it"
+            ))
+        } else {
+            let advice = failure::advice(&error);
+            failure::failed(format!(
+                "cannot {call} from {source} to {sink}: {why}; {advice}"
+            ))
+        }
+    }
+}
+
+/// The part of `left` that one call of at most `chunk` bytes takes.
+pub fn portion(left: u64, chunk: usize) -> usize {
+    usize::try_from(left).map_or(chunk, |left| left.min(chunk))
+}
+
+/// Reads until `memory` is full, adding to the calls made.
+///
+/// # Errors
+/// If a read fails or the source ends early.
+pub fn read_full(
+    source: BorrowedFd<'_>,
+    memory: &mut [u8],
+    calls: &mut u64,
+) -> Result<(), CallError> {
+    let mut filled = 0;
+    while filled < memory.len() {
+        match rustix::io::read(source, &mut memory[filled..]) {
+            Ok(0) => return Err(CallError::no_progress("read")),
+            Ok(length) => {
+                filled += length;
+                *calls += 1;
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(CallError::of("read", errno)),
+        }
+    }
+    Ok(())
+}
+
+/// Writes all of `data`, adding to the calls made.
+///
+/// # Errors
+/// If a write fails or takes nothing.
+pub fn write_all(sink: BorrowedFd<'_>, data: &[u8], calls: &mut u64) -> Result<(), CallError> {
+    let mut written = 0;
+    while written < data.len() {
+        match retry_on_intr(|| rustix::io::write(sink, &data[written..])) {
+            Ok(0) => return Err(CallError::no_progress("write")),
+            Ok(length) => {
+                written += length;
+                *calls += 1;
+            }
+            Err(errno) => return Err(CallError::of("write", errno)),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_portion_never_exceeds_chunk_or_rest() {
+        assert_eq!(portion(0, 10), 0);
+        assert_eq!(portion(9, 10), 9);
+        assert_eq!(portion(11, 10), 10);
+        assert_eq!(portion(u64::MAX, CALL_BYTES_MAX), CALL_BYTES_MAX);
+    }
+
+    #[test]
+    fn only_a_refused_first_call_means_unsupported() {
+        use toll_wire::FailureKind::{Failed, Unsupported};
+        for (error, kind) in [
+            (
+                CallError::characteristic("splice", Errno::INVAL, 0),
+                Unsupported,
+            ),
+            (CallError::characteristic("splice", Errno::INVAL, 1), Failed),
+            (CallError::characteristic("splice", Errno::NOSPC, 0), Failed),
+            (CallError::of("write", Errno::INVAL), Failed),
+            (CallError::no_progress("read"), Failed),
+        ] {
+            assert_eq!(error.into_failure("A", "B").kind, kind);
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_call_ends_and_reason() {
+        let failure = CallError::characteristic("splice", Errno::INVAL, 0).into_failure("A", "B");
+        assert_eq!(
+            failure.message,
+            "cannot splice from A to B: invalid argument; \
+             this kernel or file system does not support it"
+        );
+    }
+}

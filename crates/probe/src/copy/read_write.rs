@@ -1,0 +1,178 @@
+//! `read` and `write` through one buffer: the six ways of the MeowLab report,
+//! which differ in the buffer's size and place and in what is said beforehand.
+
+use std::fs::File;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
+
+use rustix::fs::{Advice, fadvise};
+use rustix::io::Errno;
+use toll_wire::{CopyMethod, Failure};
+
+use super::mover::{CallError, Job, Mover, portion, write_all};
+use crate::buffer::{Buffer, checked_length, page_bytes};
+
+/// Buffer when the request names none: the best of the report's sweep (cat5).
+pub const BUFFER_BYTES_DEFAULT: u64 = 512 << 10;
+
+/// What is said to the kernel before the first read, inside the timed region
+/// since it is part of the way to copy.
+enum Preparation {
+    Nothing,
+    /// `posix_fadvise(POSIX_FADV_SEQUENTIAL)`.
+    AdviseSequential,
+    /// `fcntl(fd, 0, 0, 2)`, which duplicates the descriptor.
+    Duplicate,
+}
+
+/// One buffer and what is said beforehand.
+pub struct ReadWrite {
+    buffer: Buffer,
+    preparation: Preparation,
+    duplicate: Option<OwnedFd>,
+}
+
+impl ReadWrite {
+    /// A copier for one of the buffer methods; `source` tells its block size.
+    ///
+    /// # Errors
+    /// An instrument failure if the buffer cannot be of the requested size.
+    pub fn new(
+        method: CopyMethod,
+        buffer_bytes: Option<u64>,
+        source: &File,
+    ) -> Result<Self, Failure> {
+        let page = page_bytes();
+        let buffer = match method {
+            CopyMethod::Byte => Buffer::unaligned(1),
+            CopyMethod::Page => Buffer::unaligned(page),
+            CopyMethod::PageAligned => Buffer::aligned(page),
+            CopyMethod::FsBlock => {
+                let block = source.metadata().map_or(0, |metadata| metadata.blksize());
+                Buffer::aligned(checked_length(least_common_multiple(page as u64, block))?)
+            }
+            _ => Buffer::aligned(checked_length(
+                buffer_bytes.unwrap_or(BUFFER_BYTES_DEFAULT),
+            )?),
+        };
+        let preparation = match method {
+            CopyMethod::Advised => Preparation::AdviseSequential,
+            CopyMethod::FcntlDupfd => Preparation::Duplicate,
+            _ => Preparation::Nothing,
+        };
+        Ok(Self {
+            buffer,
+            preparation,
+            duplicate: None,
+        })
+    }
+
+    fn tell_kernel(&mut self, source: BorrowedFd<'_>) -> Result<(), CallError> {
+        match self.preparation {
+            Preparation::Nothing => {}
+            Preparation::AdviseSequential => fadvise(source, 0, None, Advice::Sequential)
+                .map_err(|errno| CallError::characteristic("posix_fadvise", errno, 0))?,
+            Preparation::Duplicate => {
+                self.duplicate =
+                    Some(fcntl_zero(source).map_err(|errno| CallError::of("fcntl", errno))?);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Mover for ReadWrite {
+    fn prepare(&mut self, _job: &Job<'_>) -> Result<(), Failure> {
+        // The descriptor of the iteration before is closed outside the region.
+        self.duplicate = None;
+        Ok(())
+    }
+
+    fn run(&mut self, job: &Job<'_>) -> Result<u64, CallError> {
+        self.tell_kernel(job.source)?;
+        let memory = self.buffer.bytes_mut();
+        let mut calls = 0;
+        let mut left = job.size_bytes;
+        while left > 0 {
+            let wanted = portion(left, memory.len());
+            let length = match rustix::io::read(job.source, &mut memory[..wanted]) {
+                Ok(0) => return Err(CallError::no_progress("read")),
+                Ok(length) => length,
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(CallError::of("read", errno)),
+            };
+            calls += 1;
+            write_all(job.sink, &memory[..length], &mut calls)?;
+            left -= length as u64;
+        }
+        Ok(calls)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        vec![format!(
+            "buffer of {} bytes, {} bytes past a page boundary",
+            self.buffer.bytes().len(),
+            self.buffer.page_offset()
+        )]
+    }
+}
+
+/// The call that cat6 made in place of `posix_fadvise`: its command 0 is
+/// `F_DUPFD` and its fourth argument is one that `fcntl` does not have.
+fn fcntl_zero(fd: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
+    const POSIX_FADV_SEQUENTIAL: libc::c_int = 2;
+    // SAFETY: F_DUPFD reads one integer argument and touches no memory.
+    let duplicate = unsafe { libc::fcntl(fd.as_raw_fd(), 0, 0, POSIX_FADV_SEQUENTIAL) };
+    if duplicate < 0 {
+        let error = std::io::Error::last_os_error();
+        return Err(Errno::from_io_error(&error).unwrap_or(Errno::IO));
+    }
+    // SAFETY: the kernel has just made this descriptor, and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(duplicate) })
+}
+
+/// The least common multiple of a page and a block size; the page where the
+/// block size is unknown or absurd.
+fn least_common_multiple(page: u64, block: u64) -> u64 {
+    if block == 0 {
+        return page;
+    }
+    (page / greatest_common_divisor(page, block))
+        .checked_mul(block)
+        .unwrap_or(page)
+}
+
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 {
+        a
+    } else {
+        greatest_common_divisor(b, a % b)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn page_and_block_have_a_common_multiple() {
+        for (block, expected) in [
+            (0, 4096),
+            (512, 4096),
+            (4096, 4096),
+            (6144, 12288),
+            (1 << 17, 1 << 17),
+            (u64::MAX, 4096),
+        ] {
+            assert_eq!(least_common_multiple(4096, block), expected, "{block}");
+        }
+    }
+
+    #[test]
+    fn command_zero_duplicates_the_descriptor() {
+        use std::os::fd::AsFd;
+        let file = tempfile::tempfile().unwrap();
+        let duplicate = fcntl_zero(file.as_fd()).unwrap();
+        assert_ne!(duplicate.as_raw_fd(), file.as_raw_fd());
+    }
+}

@@ -1,0 +1,181 @@
+//! Where a copy's bytes go, from opening to counting what arrived.
+
+use std::io;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::net::sockopt;
+use rustix::pipe::{PipeFlags, pipe_with};
+use toll_wire::{Failure, Sink};
+
+use super::reader::{Purpose, Reader};
+use crate::failure;
+use crate::scratch::ScratchFile;
+use crate::usage::Usage;
+use crate::verify::{Arrived, hash_file};
+
+/// Size asked for each buffer of a socket pair, the kernel's default limit
+/// (`wmem_max`). A fixed size keeps the kernel from tuning the window during the
+/// first megabytes, and bounds how long a lent page is referred to.
+const SOCKET_BUFFER_BYTES: usize = 212_992;
+
+/// Bytes that a loopback connection holds at most: the kernel doubles what is
+/// asked (socket(7)), and there is a buffer at each end.
+pub const SOCKET_BUFFER_BYTES_MAX: usize = 2 * 2 * SOCKET_BUFFER_BYTES;
+
+/// A sink for one iteration.
+pub struct OpenSink {
+    writer: Option<OwnedFd>,
+    end: End,
+}
+
+/// What is at the other end of the writer.
+enum End {
+    Null,
+    File(ScratchFile),
+    Reader(Reader),
+}
+
+impl OpenSink {
+    /// Opens a fresh sink. Its reader, if it has one, is ready to read.
+    ///
+    /// # Errors
+    /// If the sink cannot be made here.
+    pub fn open(kind: Sink, directory: &Path, purpose: Purpose) -> Result<Self, Failure> {
+        match kind {
+            Sink::Null => open_null(),
+            Sink::File => open_file(directory),
+            Sink::Pipe => {
+                let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)
+                    .map_err(|errno| cannot_open("a pipe", &errno.into()))?;
+                Self::with_reader(writer, reader, purpose)
+            }
+            Sink::Socket => {
+                let (writer, reader) = connect_loopback()?;
+                Self::with_reader(writer.into(), reader.into(), purpose)
+            }
+        }
+    }
+
+    fn with_reader(writer: OwnedFd, reader: OwnedFd, purpose: Purpose) -> Result<Self, Failure> {
+        Ok(Self {
+            writer: Some(writer),
+            end: End::Reader(Reader::start(reader, purpose)?),
+        })
+    }
+
+    /// The descriptor to write to.
+    pub fn writer(&self) -> BorrowedFd<'_> {
+        self.writer
+            .as_ref()
+            .expect("the sink is open until it is finished")
+            .as_fd()
+    }
+
+    /// Closes the writer, which is how a reader learns of the end, and waits
+    /// until the reader has everything. Part of the timed region: a transfer has
+    /// ended when its bytes have arrived, not when they are queued.
+    pub fn finish(&mut self) {
+        match &self.end {
+            // Closing a device or a file says nothing about its bytes.
+            End::Null | End::File(_) => {}
+            End::Reader(reader) => {
+                self.writer = None;
+                reader.wait();
+            }
+        }
+    }
+
+    /// What arrived of `sent` bytes, and what the reader used to receive it.
+    ///
+    /// # Errors
+    /// If the sink cannot be read.
+    pub fn arrived(self, sent: u64, purpose: Purpose) -> Result<(Arrived, Usage), Failure> {
+        let unread = |error: &io::Error| {
+            failure::failed(format!(
+                "cannot read back what was copied: {}; {}",
+                failure::reason(error),
+                failure::advice(error)
+            ))
+        };
+        let arrived = match self.end {
+            // The device keeps nothing, so the writer's count must do.
+            End::Null => Arrived {
+                bytes: sent,
+                xxh3: None,
+            },
+            End::File(scratch) => match purpose {
+                Purpose::Hash => hash_file(scratch.file()),
+                Purpose::Count => scratch.file().metadata().map(|metadata| Arrived {
+                    bytes: metadata.len(),
+                    xxh3: None,
+                }),
+            }
+            .map_err(|error| unread(&error))?,
+            End::Reader(reader) => return reader.result().map_err(|error| unread(&error)),
+        };
+        Ok((arrived, Usage::default()))
+    }
+}
+
+fn open_null() -> Result<OpenSink, Failure> {
+    let writer = open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
+        .map_err(|errno| cannot_open("/dev/null", &errno.into()))?;
+    Ok(OpenSink {
+        writer: Some(writer),
+        end: End::Null,
+    })
+}
+
+fn open_file(directory: &Path) -> Result<OpenSink, Failure> {
+    let scratch = ScratchFile::create(directory)?;
+    // The probe's own descriptor is for reading back; the method writes
+    // through one that it would have got from `open(O_WRONLY)`.
+    let writer = open(
+        scratch.path(),
+        OFlags::WRONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .map_err(|errno| cannot_open("the sink file", &errno.into()))?;
+    Ok(OpenSink {
+        writer: Some(writer),
+        end: End::File(scratch),
+    })
+}
+
+fn connect_loopback() -> Result<(TcpStream, TcpStream), Failure> {
+    connect_pair().map_err(|error| match error.raw_os_error() {
+        Some(libc::ENETUNREACH | libc::ENETDOWN | libc::EADDRNOTAVAIL | libc::EAFNOSUPPORT) => {
+            failure::unsupported(format!(
+                "cannot connect a socket over 127.0.0.1: {}; bring the loopback interface up",
+                failure::reason(&error)
+            ))
+        }
+        _ => cannot_open("a socket", &error),
+    })
+}
+
+fn connect_pair() -> io::Result<(TcpStream, TcpStream)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    // An accepted socket inherits its listener's buffers.
+    sockopt::set_socket_recv_buffer_size(&listener, SOCKET_BUFFER_BYTES)?;
+    let writer = TcpStream::connect(listener.local_addr()?)?;
+    sockopt::set_socket_send_buffer_size(&writer, SOCKET_BUFFER_BYTES)?;
+    loop {
+        let (reader, peer) = listener.accept()?;
+        // Another process may have connected to the port in between.
+        if peer == writer.local_addr()? {
+            return Ok((writer, reader));
+        }
+    }
+}
+
+fn cannot_open(what: &str, error: &io::Error) -> Failure {
+    failure::instrument(format!(
+        "cannot open {what} as the sink: {}; {}",
+        failure::reason(error),
+        failure::advice(error)
+    ))
+}

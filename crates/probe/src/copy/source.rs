@@ -1,0 +1,133 @@
+//! Where a copy's bytes come from.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::{Path, PathBuf};
+
+use toll_wire::{CacheState, CopyRequest, Failure, Source};
+
+use crate::buffer::page_bytes;
+use crate::{failure, page_cache};
+
+/// A source that was found fit for the copy.
+pub struct OpenSource {
+    path: PathBuf,
+    file: File,
+    /// The state to bring its pages into and their extent, if it has any.
+    pages: Option<(CacheState, u64)>,
+    /// Pages that were resident when the last iteration began.
+    resident_pages: Cell<u64>,
+}
+
+/// The source of one iteration, at its start.
+pub struct Input(File);
+
+impl Input {
+    /// The descriptor to read from.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl OpenSource {
+    /// Opens and checks the source.
+    ///
+    /// # Errors
+    /// If it is missing, no regular file or too short, or if its pages cannot be
+    /// brought into the requested state.
+    pub fn open(copy: &CopyRequest) -> Result<Self, Failure> {
+        let Source::File { path, .. } = &copy.source else {
+            return open_zero();
+        };
+        let file = File::open(path).map_err(|error| cannot_open(path, &error))?;
+        let metadata = file.metadata().map_err(|error| cannot_open(path, &error))?;
+        let shown = path.display();
+        if !metadata.is_file() {
+            return Err(failure::failed(format!(
+                "cannot copy {shown}: it is no regular file; choose one"
+            )));
+        }
+        if metadata.len() < copy.size_bytes {
+            return Err(failure::failed(format!(
+                "cannot copy {} bytes of {shown}: it has only {}; choose a longer file",
+                copy.size_bytes,
+                metadata.len()
+            )));
+        }
+        page_cache::check_state(&file, copy.cache)?;
+        Ok(Self {
+            path: path.clone(),
+            file,
+            pages: Some((copy.cache, copy.size_bytes)),
+            resident_pages: Cell::new(0),
+        })
+    }
+
+    /// Brings the source's pages into their state and opens it anew, because a
+    /// descriptor remembers its position and what was read ahead.
+    ///
+    /// # Errors
+    /// If the state is not reached or the source is gone.
+    pub fn ready(&self) -> Result<Input, Failure> {
+        if let Some((state, size_bytes)) = self.pages {
+            self.resident_pages
+                .set(page_cache::establish(&self.file, size_bytes, state)?);
+        }
+        File::open(&self.path)
+            .map(Input)
+            .map_err(|error| cannot_open(&self.path, &error))
+    }
+
+    /// Whether the content is checked before the timed iterations. A cold source
+    /// must not be read before them.
+    pub fn verifies_first(&self, copy: &CopyRequest) -> bool {
+        self.pages.is_none() || copy.cache == CacheState::Warm
+    }
+
+    /// The open file, for asking about it.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// How much of it was in the page cache, if it can be.
+    pub fn note(&self) -> Option<String> {
+        let (_, size_bytes) = self.pages?;
+        let pages = size_bytes.div_ceil(page_bytes() as u64);
+        Some(format!(
+            "{} of the source's {pages} pages were resident when the last iteration began",
+            self.resident_pages.get()
+        ))
+    }
+
+    /// Its name in messages.
+    pub fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+fn open_zero() -> Result<OpenSource, Failure> {
+    let path = PathBuf::from("/dev/zero");
+    let file = File::open(&path).map_err(|error| cannot_open(&path, &error))?;
+    Ok(OpenSource {
+        path,
+        file,
+        pages: None,
+        resident_pages: Cell::new(0),
+    })
+}
+
+fn cannot_open(path: &Path, error: &io::Error) -> Failure {
+    failure::failed(format!(
+        "cannot open {} as the source: {}; {}",
+        path.display(),
+        failure::reason(error),
+        failure::advice(error)
+    ))
+}

@@ -1,0 +1,193 @@
+//! The system's `cat`, accounted from outside.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::process::{Command, Stdio};
+
+use toll_wire::{CopyRequest, Failure, FailureKind, Request, Sample, Source, TrialData};
+
+use super::reader::Purpose;
+use super::sink::OpenSink;
+use super::source::OpenSource;
+use super::verification;
+use crate::command::child::{self, Ended};
+use crate::counters::{Counters, Inherit};
+use crate::meter::add_rates;
+use crate::verify::check_length;
+use crate::{clock, failure, trial};
+
+/// Runs of `cat` on an empty input, of which the median is its start-up.
+const STARTUP_RUNS: usize = 5;
+
+/// Runs one trial.
+///
+/// # Errors
+/// Why there are no samples.
+pub fn run(
+    request: &Request,
+    copy: &CopyRequest,
+    source: &OpenSource,
+) -> Result<TrialData, Failure> {
+    check_source(copy, source)?;
+    let counters_missing = Counters::open(&request.counters, Inherit::Yes)
+        .missing()
+        .clone();
+    let startup_ns = startup_ns()?;
+    let mut warmups = request.warmup_iterations;
+    if source.verifies_first(copy) {
+        verify(copy, source)?;
+        warmups = warmups.saturating_sub(1);
+    }
+    let (samples, disturbance) = trial::repeat(warmups, request.iterations, || {
+        sample(copy, source, startup_ns, &request.counters)
+    })?;
+    if !source.verifies_first(copy) {
+        verify(copy, source)?;
+    }
+    let mut notes = super::notes_of_ends(copy);
+    notes.extend(source.note());
+    notes.push(format!(
+        "start-up of {startup_ns} ns on an empty input is deducted"
+    ));
+    Ok(TrialData {
+        samples,
+        disturbance,
+        counters_missing,
+        notes,
+    })
+}
+
+fn check_source(copy: &CopyRequest, source: &OpenSource) -> Result<(), Failure> {
+    let length = match copy.source {
+        Source::Zero => {
+            return Err(failure::unsupported(
+                "cannot copy /dev/zero by cat: it would never end; choose a file".to_owned(),
+            ));
+        }
+        Source::File { .. } => source
+            .file()
+            .metadata()
+            .map_or(0, |metadata| metadata.len()),
+    };
+    if length == copy.size_bytes {
+        return Ok(());
+    }
+    Err(failure::unsupported(format!(
+        "cannot copy {} bytes of {} by cat: it copies all {length}; choose a file of that size",
+        copy.size_bytes,
+        source.name()
+    )))
+}
+
+/// One run of `cat`: from before it is started to when the last byte arrived.
+struct CatRun {
+    duration_ns: u64,
+    ended: Ended,
+}
+
+fn run_cat(argument: &std::path::Path, sink: &mut OpenSink) -> Result<CatRun, Failure> {
+    let stdout = sink
+        .writer()
+        .try_clone_to_owned()
+        .map_err(|error| cannot_run(&error))?;
+    let null = File::open("/dev/null").map_err(|error| cannot_run(&error))?;
+    let mut command = Command::new("cat");
+    command
+        .arg("--")
+        .arg(argument)
+        .stdin(Stdio::from(null))
+        .stdout(stdout);
+    let start_ns = clock::now_ns();
+    let child = command.spawn().map_err(|error| cannot_run(&error))?;
+    // The command holds the sink's writer, too, and a reader would wait for it.
+    drop(command);
+    let ended = child::wait(&child).map_err(|error| cannot_run(&error))?;
+    sink.finish();
+    let duration_ns = clock::now_ns() - start_ns;
+    if ended.exit_status() == 0 {
+        return Ok(CatRun { duration_ns, ended });
+    }
+    Err(failure::failed(format!(
+        "cannot copy {} by cat: {}; run it by hand to see why",
+        argument.display(),
+        ended.describe()
+    )))
+}
+
+fn cannot_run(error: &io::Error) -> Failure {
+    let kind = match error.kind() {
+        io::ErrorKind::NotFound => FailureKind::Unsupported,
+        _ => FailureKind::Instrument,
+    };
+    Failure {
+        kind,
+        message: format!(
+            "cannot run the system's cat: {}; put it on PATH",
+            failure::reason(error)
+        ),
+    }
+}
+
+fn startup_ns() -> Result<u64, Failure> {
+    let null = std::path::Path::new("/dev/null");
+    let mut durations = [0; STARTUP_RUNS];
+    for duration in &mut durations {
+        let mut sink = OpenSink::open(toll_wire::Sink::Null, null, Purpose::Count)?;
+        *duration = run_cat(null, &mut sink)?.duration_ns;
+    }
+    durations.sort_unstable();
+    Ok(durations[STARTUP_RUNS / 2])
+}
+
+fn sample(
+    copy: &CopyRequest,
+    source: &OpenSource,
+    startup_ns: u64,
+    counters: &[String],
+) -> Result<Sample, Failure> {
+    let _page_state = source.ready()?;
+    let mut sink = OpenSink::open(copy.sink, &copy.directory, Purpose::Count)?;
+    // Every thread started later is counted, so the sink's reader comes first.
+    let mut counters = Counters::open(counters, Inherit::Yes);
+    counters.start()?;
+    let run = run_cat(source.path(), &mut sink);
+    let counters = counters.stop()?;
+    let run = run?;
+    let (arrived, _) = sink.arrived(copy.size_bytes, Purpose::Count)?;
+    check_length(arrived.bytes, copy.size_bytes)?;
+    let duration_ns = run
+        .duration_ns
+        .checked_sub(startup_ns)
+        .filter(|&left| left > 0);
+    let Some(duration_ns) = duration_ns else {
+        return Err(failure::instrument(format!(
+            "cannot time cat: its copy of {} bytes took no longer than its start-up; \
+             choose a larger file",
+            copy.size_bytes
+        )));
+    };
+    let mut metrics = BTreeMap::new();
+    run.ended.usage.add_to(&mut metrics);
+    add_rates(&mut metrics, "bytes_copied", copy.size_bytes, duration_ns);
+    for (name, value) in [
+        ("startup_ns", startup_ns),
+        ("block_input_bytes", run.ended.usage.block_input_bytes),
+        ("block_output_bytes", run.ended.usage.block_output_bytes),
+    ] {
+        metrics.insert(name.to_owned(), value as f64);
+    }
+    Ok(Sample {
+        metrics,
+        counters,
+        ..Sample::default()
+    })
+}
+
+fn verify(copy: &CopyRequest, source: &OpenSource) -> Result<(), Failure> {
+    let _page_state = source.ready()?;
+    let mut sink = OpenSink::open(copy.sink, &copy.directory, Purpose::Hash)?;
+    run_cat(source.path(), &mut sink)?;
+    let (arrived, _) = sink.arrived(copy.size_bytes, Purpose::Hash)?;
+    verification::check(&arrived, copy)
+}

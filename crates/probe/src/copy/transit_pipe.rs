@@ -1,0 +1,90 @@
+//! A pipe of the probe's own, for the calls that move bytes only into or out of
+//! pipes.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::retry_on_intr;
+use rustix::pipe::{SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe, splice};
+use toll_wire::{Failure, Sink};
+
+use super::mover::{CallError, Job};
+use crate::failure;
+
+/// Size asked for: the largest that an unprivileged process may have by default
+/// (`pipe-max-size` in proc_sys_fs(5)).
+const PIPE_BYTES: usize = 1 << 20;
+
+/// A pipe whose both ends the probe holds.
+pub struct TransitPipe {
+    reader: OwnedFd,
+    writer: OwnedFd,
+    /// Bytes it holds at most.
+    pub capacity: usize,
+}
+
+impl TransitPipe {
+    /// Makes a pipe of 1 MiB, or of its default size if that is not permitted.
+    ///
+    /// # Errors
+    /// An instrument failure if there is no pipe to be had.
+    pub fn new() -> Result<Self, Failure> {
+        let cannot = |errno: rustix::io::Errno| {
+            failure::instrument(format!(
+                "cannot make a pipe: {}; raise the limit of open files",
+                failure::reason(&errno.into())
+            ))
+        };
+        let (reader, writer) = pipe().map_err(cannot)?;
+        // A refusal (EPERM, the user's share is used up) leaves the default.
+        let _ = fcntl_setpipe_size(&writer, PIPE_BYTES);
+        let capacity = fcntl_getpipe_size(&writer).map_err(cannot)?;
+        Ok(Self {
+            reader,
+            writer,
+            capacity,
+        })
+    }
+
+    /// The end to fill.
+    pub fn writer(&self) -> BorrowedFd<'_> {
+        self.writer.as_fd()
+    }
+
+    /// Splices `length` bytes, which are in the pipe, to the job's sink. Unless
+    /// they are the copy's last, a socket is told that more follow, as it would
+    /// else send a short segment each time.
+    ///
+    /// # Errors
+    /// If a call fails or moves nothing.
+    pub fn drain(
+        &self,
+        job: &Job<'_>,
+        length: usize,
+        is_last: bool,
+        calls: &mut u64,
+    ) -> Result<(), CallError> {
+        let flags = match (job.sink_kind, is_last) {
+            (Sink::Socket, false) => SpliceFlags::MOVE | SpliceFlags::MORE,
+            _ => SpliceFlags::MOVE,
+        };
+        let mut left = length;
+        // The call before this one filled the pipe and is not of this kind.
+        let mut drained = 0;
+        while left > 0 {
+            let moved = retry_on_intr(|| splice(&self.reader, None, job.sink, None, left, flags));
+            match moved {
+                Ok(0) => return Err(CallError::no_progress("splice")),
+                Ok(count) => {
+                    left -= count;
+                    drained += 1;
+                }
+                Err(errno) if *calls <= 1 => {
+                    return Err(CallError::characteristic("splice", errno, drained));
+                }
+                Err(errno) => return Err(CallError::of("splice", errno)),
+            }
+        }
+        *calls += drained;
+        Ok(())
+    }
+}

@@ -1,0 +1,160 @@
+//! `read` into a ring of pages that `vmsplice` (vmsplice(2)) lends to a pipe.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::io::retry_on_intr;
+use rustix::pipe::{IoSliceRaw, SpliceFlags, fcntl_getpipe_size, vmsplice};
+use toll_wire::{Failure, Sink};
+
+use super::mover::{CallError, Job, Mover, portion, read_full};
+use super::sink::SOCKET_BUFFER_BYTES_MAX;
+use super::transit_pipe::TransitPipe;
+use crate::buffer::{Buffer, checked_length, page_bytes};
+
+/// Capacity of a pipe with the kernel's default of 16 pages (pipe(7)).
+const DEFAULT_PIPE_PAGES: usize = 16;
+
+/// A ring of pages, filled and lent in turn.
+///
+/// A lent page stays in the pipe until its reader has copied it, and must not be
+/// overwritten before. The pipe holds as many bytes as its capacity, and one
+/// chunk is being filled, so a ring of twice the capacity in chunks of at most
+/// the capacity always has a chunk that left the pipe. A socket passes pages on
+/// without copying them, until its peer reads, so its buffers are added.
+pub struct Vmsplice {
+    transit: Option<TransitPipe>,
+    ring: Buffer,
+    chunk: usize,
+}
+
+impl Vmsplice {
+    /// A copier that lends `buffer_bytes` at a time, rounded up to pages, at
+    /// most what the pipe holds, which is also the default.
+    ///
+    /// # Errors
+    /// An instrument failure if that is no size for a buffer or if there is no
+    /// pipe to be had.
+    pub fn new(buffer_bytes: Option<u64>, sink: Sink) -> Result<Self, Failure> {
+        let transit = match sink {
+            Sink::Pipe => None,
+            _ => Some(TransitPipe::new()?),
+        };
+        let page = page_bytes();
+        let capacity = transit
+            .as_ref()
+            .map_or(DEFAULT_PIPE_PAGES * page, |pipe| pipe.capacity);
+        let chunk = match buffer_bytes {
+            Some(bytes) => checked_length(bytes)?.next_multiple_of(page).min(capacity),
+            None => capacity,
+        };
+        let beyond = if sink == Sink::Socket {
+            SOCKET_BUFFER_BYTES_MAX
+        } else {
+            0
+        };
+        Ok(Self {
+            ring: Buffer::aligned(ring_bytes(capacity + beyond, chunk)),
+            transit,
+            chunk,
+        })
+    }
+}
+
+/// A whole number of chunks, one of which may be filled while `lent` bytes are
+/// still referred to; at least twice `lent`.
+fn ring_bytes(lent: usize, chunk: usize) -> usize {
+    assert!(
+        chunk > 0 && chunk <= lent,
+        "a chunk goes into the pipe at once"
+    );
+    (2 * lent).next_multiple_of(chunk)
+}
+
+impl Mover for Vmsplice {
+    fn prepare(&mut self, job: &Job<'_>) -> Result<(), Failure> {
+        if self.transit.is_some() {
+            return Ok(());
+        }
+        let capacity = fcntl_getpipe_size(job.sink).unwrap_or(usize::MAX);
+        let free = self.ring.bytes().len() - self.chunk;
+        if capacity <= free {
+            return Ok(());
+        }
+        Err(crate::failure::instrument(format!(
+            "cannot lend pages to a pipe of {capacity} bytes: the ring of pages is too small \
+             for it; leave the kernel's default pipe size"
+        )))
+    }
+
+    fn run(&mut self, job: &Job<'_>) -> Result<u64, CallError> {
+        let writer = self.transit.as_ref().map_or(job.sink, |pipe| pipe.writer());
+        let ring = self.ring.bytes_mut();
+        let mut calls = 0;
+        let mut lends = 0;
+        let mut left = job.size_bytes;
+        let mut position = 0;
+        while left > 0 {
+            let length = portion(left, self.chunk);
+            let memory = &mut ring[position..position + length];
+            read_full(job.source, memory, &mut calls)?;
+            lend(writer, memory, &mut lends)?;
+            left -= length as u64;
+            if let Some(pipe) = &self.transit {
+                pipe.drain(job, length, left == 0, &mut lends)?;
+            }
+            position += self.chunk;
+            if position == ring.len() {
+                position = 0;
+            }
+        }
+        Ok(calls + lends)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        vec![format!(
+            "chunks of {} bytes from a ring of {} bytes",
+            self.chunk,
+            self.ring.bytes().len()
+        )]
+    }
+}
+
+fn lend(writer: BorrowedFd<'_>, memory: &[u8], calls: &mut u64) -> Result<(), CallError> {
+    let mut lent = 0;
+    while lent < memory.len() {
+        let rest = [IoSliceRaw::from_slice(&memory[lent..])];
+        // SAFETY: the pages stay mapped until the ring is dropped, after the
+        // sink, and the ring is long enough for them not to be written to while
+        // the pipe refers to them.
+        let moved = retry_on_intr(|| unsafe { vmsplice(writer, &rest, SpliceFlags::empty()) });
+        match moved {
+            Ok(0) => return Err(CallError::no_progress("vmsplice")),
+            Ok(length) => {
+                lent += length;
+                *calls += 1;
+            }
+            Err(errno) => return Err(CallError::characteristic("vmsplice", errno, *calls)),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_is_always_free_while_the_pipe_is_full() {
+        for lent in [4096, 65536, 1 << 20] {
+            for chunk in [4096, 12288, 65536, 1 << 20] {
+                if chunk <= lent {
+                    let ring = ring_bytes(lent, chunk);
+                    assert!(
+                        ring >= lent + chunk && ring.is_multiple_of(chunk),
+                        "{lent} {chunk}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! What else the machine did during a trial, from `/proc` and `/sys`.
+//!
+//! What concerns the probe itself is that of its main thread, which does the
+//! work: a thread that drains an output is preempted all the time.
+
+use std::fs::read_to_string;
+
+use perf_event::{Builder, Counter, events::Software};
+use toll_wire::Disturbance;
+
+use crate::usage::{Scope, Usage};
+
+/// The machine's running totals at one moment; `None` where it does not tell.
+pub struct Snapshot {
+    usage: Usage,
+    steal_ns: Option<u64>,
+    migrations: Option<u64>,
+    psi_cpu_some_ns: Option<u64>,
+    psi_io_some_ns: Option<u64>,
+    psi_memory_some_ns: Option<u64>,
+    dirty_bytes: Option<u64>,
+    writeback_bytes: Option<u64>,
+    frequency_khz: Option<u64>,
+    migration_counter: Option<Counter>,
+}
+
+impl Snapshot {
+    /// Reads the totals.
+    pub fn take() -> Self {
+        let memory = read_to_string("/proc/meminfo").unwrap_or_default();
+        let migrations = read_to_string("/proc/self/sched")
+            .ok()
+            .as_deref()
+            .and_then(migrations);
+        Self {
+            usage: Usage::now(Scope::Thread),
+            steal_ns: read_to_string("/proc/stat")
+                .ok()
+                .and_then(|text| steal_ns(&text, rustix::param::clock_ticks_per_second())),
+            migrations,
+            psi_cpu_some_ns: psi("cpu"),
+            psi_io_some_ns: psi("io"),
+            psi_memory_some_ns: psi("memory"),
+            dirty_bytes: memory_bytes(&memory, "Dirty"),
+            writeback_bytes: memory_bytes(&memory, "Writeback"),
+            frequency_khz: frequency_khz(rustix::thread::sched_getcpu()),
+            migration_counter: match migrations {
+                Some(_) => None,
+                None => count_migrations(),
+            },
+        }
+    }
+
+    /// What happened since `before`.
+    pub fn disturbance_since(&self, mut before: Self) -> Disturbance {
+        let used = self.usage.since(&before.usage);
+        let counted = before
+            .migration_counter
+            .as_mut()
+            .and_then(|counter| counter.read().ok());
+        Disturbance {
+            steal_ns: difference(before.steal_ns, self.steal_ns),
+            involuntary_switches: Some(used.involuntary_switches),
+            migrations: difference(before.migrations, self.migrations).or(counted),
+            major_faults: Some(used.major_faults),
+            psi_cpu_some_ns: difference(before.psi_cpu_some_ns, self.psi_cpu_some_ns),
+            psi_io_some_ns: difference(before.psi_io_some_ns, self.psi_io_some_ns),
+            psi_memory_some_ns: difference(before.psi_memory_some_ns, self.psi_memory_some_ns),
+            dirty_bytes_before: before.dirty_bytes,
+            writeback_bytes_before: before.writeback_bytes,
+            frequency_khz: self.frequency_khz,
+        }
+    }
+}
+
+/// Without scheduler statistics in `/proc` a software event counts migrations.
+fn count_migrations() -> Option<Counter> {
+    let mut builder = Builder::new(Software::CPU_MIGRATIONS);
+    builder.exclude_kernel(false).enabled(true).build().ok()
+}
+
+fn difference(before: Option<u64>, after: Option<u64>) -> Option<u64> {
+    Some(after?.saturating_sub(before?))
+}
+
+/// Steal time of all CPUs together, the 8th value of the `cpu` line of
+/// proc_stat(5).
+fn steal_ns(stat: &str, ticks_per_second: u64) -> Option<u64> {
+    const STEAL_COLUMN: usize = 8;
+    let line = stat.lines().find(|line| line.starts_with("cpu "))?;
+    let ticks: u64 = line
+        .split_ascii_whitespace()
+        .nth(STEAL_COLUMN)?
+        .parse()
+        .ok()?;
+    ticks
+        .checked_mul(1_000_000_000)?
+        .checked_div(ticks_per_second)
+}
+
+fn psi(resource: &str) -> Option<u64> {
+    psi_some_ns(&read_to_string(format!("/proc/pressure/{resource}")).ok()?)
+}
+
+/// Total stall time of some task. The kernel gives microseconds
+/// (Documentation/accounting/psi.rst).
+fn psi_some_ns(pressure: &str) -> Option<u64> {
+    let line = pressure.lines().find(|line| line.starts_with("some "))?;
+    let total = line
+        .split_ascii_whitespace()
+        .find_map(|word| word.strip_prefix("total="))?;
+    total.parse::<u64>().ok()?.checked_mul(1_000)
+}
+
+fn memory_bytes(meminfo: &str, name: &str) -> Option<u64> {
+    let kilobytes: u64 = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?
+        .trim()
+        .strip_suffix("kB")?
+        .trim()
+        .parse()
+        .ok()?;
+    kilobytes.checked_mul(1024)
+}
+
+/// The scheduler's count for the probe's main thread, which does the work.
+fn migrations(sched: &str) -> Option<u64> {
+    let line = sched
+        .lines()
+        .find(|line| line.starts_with("se.nr_migrations"))?;
+    line.split(':').nth(1)?.trim().parse().ok()
+}
+
+fn frequency_khz(cpu: usize) -> Option<u64> {
+    let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
+    match read_to_string(path) {
+        Ok(text) => text.trim().parse().ok(),
+        Err(_) => cpuinfo_khz(&read_to_string("/proc/cpuinfo").ok()?, cpu),
+    }
+}
+
+fn cpuinfo_khz(cpuinfo: &str, cpu: usize) -> Option<u64> {
+    let mut is_ours = false;
+    for line in cpuinfo.lines() {
+        let Some((name, value)) = line.split_once(':') else {
+            continue;
+        };
+        match name.trim() {
+            "processor" => is_ours = value.trim().parse() == Ok(cpu),
+            "cpu MHz" if is_ours => {
+                let megahertz: f64 = value.trim().parse().ok()?;
+                return Some((megahertz * 1_000.0).round() as u64);
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steal_is_the_eighth_value_in_ticks() {
+        let stat = "cpu  42106 0 3598 252296 1674 0 139 29 0 0\ncpu0 1 1 1 1 1 1 1 7 0 0\n";
+        assert_eq!(steal_ns(stat, 100), Some(290_000_000));
+        assert_eq!(steal_ns(stat, 0), None);
+    }
+
+    #[test]
+    fn pressure_totals_become_nanoseconds() {
+        let text = "some avg10=32.53 avg60=7.35 avg300=2.11 total=17459688\n\
+                    full avg10=0.00 avg60=0.00 avg300=0.00 total=5\n";
+        assert_eq!(psi_some_ns(text), Some(17_459_688_000));
+    }
+
+    #[test]
+    fn dirty_is_not_taken_for_another_field() {
+        let text = "WritebackTmp:  9 kB\nDirty:   84880 kB\nWriteback:  4 kB\n";
+        assert_eq!(memory_bytes(text, "Dirty"), Some(84_880 * 1024));
+        assert_eq!(memory_bytes(text, "Writeback"), Some(4096));
+    }
+
+    #[test]
+    fn migrations_are_found_with_and_without_padding() {
+        assert_eq!(migrations("se.nr_migrations      :       12\n"), Some(12));
+        assert_eq!(migrations("se.nr_migrations:3"), Some(3));
+    }
+
+    #[test]
+    fn the_frequency_is_that_of_the_asked_cpu() {
+        let text = "processor\t: 0\ncpu MHz\t\t: 800.5\n\nprocessor\t: 1\ncpu MHz\t\t: 2100.000\n";
+        assert_eq!(cpuinfo_khz(text, 0), Some(800_500));
+        assert_eq!(cpuinfo_khz(text, 1), Some(2_100_000));
+        assert_eq!(cpuinfo_khz(text, 2), None);
+    }
+
+    #[test]
+    fn malformed_text_yields_nothing() {
+        let texts = [
+            "",
+            "cpu ",
+            "cpu 1 2",
+            "cpu a b c d e f g h i",
+            "some",
+            "some total=",
+            "some total=x",
+            "some total=18446744073709551615",
+            "Dirty:",
+            "Dirty: x kB",
+            "Dirty: 1 MB",
+            "Dirty: 18446744073709551615 kB",
+            "se.nr_migrations",
+            "se.nr_migrations: -1",
+            "processor: 0\ncpu MHz: x",
+            "processor: 0\ncpu MHz",
+            "\0\u{fffd}:::",
+        ];
+        for text in texts {
+            assert_eq!(steal_ns(text, 100), None, "{text:?}");
+            assert_eq!(psi_some_ns(text), None, "{text:?}");
+            assert_eq!(memory_bytes(text, "Dirty"), None, "{text:?}");
+            assert_eq!(migrations(text), None, "{text:?}");
+            assert_eq!(cpuinfo_khz(text, 0), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_snapshot_of_this_machine_differs_from_itself_by_nothing_negative() {
+        let disturbance = Snapshot::take().disturbance_since(Snapshot::take());
+        assert!(disturbance.involuntary_switches.is_some());
+    }
+}

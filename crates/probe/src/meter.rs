@@ -1,0 +1,144 @@
+//! Readings around a timed region of the probe's own work.
+
+use std::collections::BTreeMap;
+
+use toll_wire::{CounterReading, Failure, Sample};
+
+use crate::clock;
+use crate::counters::Counters;
+use crate::storage_bytes::{StorageBytes, StorageMeter};
+use crate::usage::{Scope, Usage, peak_rss_bytes};
+
+/// Everything that is read around a timed region, opened beforehand.
+pub struct Meter {
+    counters: Counters,
+    storage: StorageMeter,
+    scope: Scope,
+}
+
+/// Readings from before a region.
+pub struct Started {
+    storage: Option<StorageBytes>,
+    usage: Usage,
+    start_ns: u64,
+}
+
+/// What one region cost.
+pub struct Measured {
+    /// Time on the clock, in nanoseconds.
+    pub duration_ns: u64,
+    /// Resources used by the scope's threads.
+    pub usage: Usage,
+    storage: Option<StorageBytes>,
+    counters: BTreeMap<String, CounterReading>,
+}
+
+impl Meter {
+    /// A meter that charges the tasks of `scope`.
+    pub fn new(counters: Counters, scope: Scope) -> Self {
+        Self {
+            counters,
+            storage: StorageMeter::open(),
+            scope,
+        }
+    }
+
+    /// Reads everything, the clock last.
+    ///
+    /// # Errors
+    /// If a counter cannot be enabled.
+    pub fn start(&mut self) -> Result<Started, Failure> {
+        let storage = self.storage.read();
+        let usage = Usage::now(self.scope);
+        self.counters.start()?;
+        Ok(Started {
+            storage,
+            usage,
+            start_ns: clock::now_ns(),
+        })
+    }
+
+    /// Reads everything, the clock first.
+    ///
+    /// # Errors
+    /// If a counter cannot be read.
+    pub fn stop(&mut self, started: &Started) -> Result<Measured, Failure> {
+        let end_ns = clock::now_ns();
+        let counters = self.counters.stop();
+        let mut usage = Usage::now(self.scope).since(&started.usage);
+        let storage = match (self.storage.read(), started.storage) {
+            (Some(after), Some(before)) => Some(after.since(&before)),
+            _ => None,
+        };
+        if let Some(bytes) = peak_rss_bytes() {
+            usage.max_rss_bytes = bytes;
+        }
+        Ok(Measured {
+            duration_ns: end_ns - started.start_ns,
+            usage,
+            storage,
+            counters: counters?,
+        })
+    }
+}
+
+impl Measured {
+    /// Turns the readings into a sample of a region that moved `bytes`, of
+    /// which `bytes_name` is the metric.
+    pub fn into_sample(self, bytes_name: &str, bytes: u64) -> Sample {
+        let mut metrics = BTreeMap::new();
+        self.usage.add_to(&mut metrics);
+        add_rates(&mut metrics, bytes_name, bytes, self.duration_ns);
+        if let Some(storage) = self.storage {
+            metrics.insert("block_input_bytes".to_owned(), storage.input as f64);
+            metrics.insert("block_output_bytes".to_owned(), storage.output as f64);
+        }
+        Sample {
+            metrics,
+            counters: self.counters,
+            ..Sample::default()
+        }
+    }
+}
+
+/// Adds the duration and what follows from it. A rate over nothing is no
+/// number, so it is left out.
+pub fn add_rates(
+    metrics: &mut BTreeMap<String, f64>,
+    bytes_name: &str,
+    bytes: u64,
+    duration_ns: u64,
+) {
+    let (duration, moved) = (duration_ns as f64, bytes as f64);
+    metrics.insert("duration_ns".to_owned(), duration);
+    metrics.insert(bytes_name.to_owned(), moved);
+    if bytes > 0 {
+        metrics.insert("duration_per_byte_ns".to_owned(), duration / moved);
+    }
+    if duration_ns > 0 {
+        metrics.insert("throughput_bytes_per_s".to_owned(), moved / duration * 1e9);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_over_nothing_are_left_out() {
+        let mut metrics = BTreeMap::new();
+        add_rates(&mut metrics, "bytes_copied", 0, 0);
+        assert_eq!(
+            metrics.keys().collect::<Vec<_>>(),
+            ["bytes_copied", "duration_ns"]
+        );
+    }
+
+    #[test]
+    fn rates_follow_from_bytes_and_nanoseconds() {
+        let mut metrics = BTreeMap::new();
+        add_rates(&mut metrics, "bytes_copied", 2_000, 1_000);
+        assert_eq!(metrics["duration_per_byte_ns"], 0.5);
+        assert_eq!(metrics["throughput_bytes_per_s"], 2e9);
+    }
+}

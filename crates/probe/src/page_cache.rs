@@ -1,0 +1,249 @@
+//! Bringing a file into a known state of the page cache, and showing it.
+
+use std::ffi::c_void;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::ptr::null_mut;
+
+use rustix::fs::{Advice, fadvise, fstatfs};
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use toll_wire::{CacheState, Failure};
+
+use crate::buffer::page_bytes;
+use crate::failure;
+
+/// A file system's number in `statfs` (include/uapi/linux/magic.h).
+const TMPFS_MAGIC: i64 = 0x0102_1994;
+const RAMFS_MAGIC: i64 = 0x8584_58f6;
+
+/// Attempts to reach a state. Pages in a CPU's private batch or just written
+/// back may take a second one.
+const ATTEMPTS_MAX: u32 = 5;
+
+/// Checks that a file's pages can leave memory at all.
+///
+/// # Errors
+/// Unsupported on file systems that live in the page cache.
+pub fn check_state(file: &File, state: CacheState) -> Result<(), Failure> {
+    let name = match fstatfs(file).map(|status| status.f_type) {
+        Ok(TMPFS_MAGIC) => "tmpfs",
+        Ok(RAMFS_MAGIC) => "ramfs",
+        _ => return Ok(()),
+    };
+    match state {
+        CacheState::Warm => Ok(()),
+        CacheState::Cold => Err(failure::unsupported(format!(
+            "cannot drop the source from the page cache: {name} lives in the page cache; \
+             choose a file on a disk file system"
+        ))),
+    }
+}
+
+/// Brings the first `size_bytes` of a file into a state, checks it and yields
+/// the number of pages that are resident then.
+///
+/// # Errors
+/// An instrument failure if the state is not reached.
+pub fn establish(file: &File, size_bytes: u64, state: CacheState) -> Result<u64, Failure> {
+    match state {
+        CacheState::Cold => drop_pages(file, size_bytes),
+        CacheState::Warm => load_pages(file, size_bytes),
+    }
+}
+
+fn drop_pages(file: &File, size_bytes: u64) -> Result<u64, Failure> {
+    let mut resident = 0;
+    for _ in 0..ATTEMPTS_MAX {
+        // Only clean pages can be dropped (posix_fadvise(2)).
+        file.sync_all()
+            .map_err(|error| cannot_drop(failure::reason(&error)))?;
+        fadvise(file, 0, None, Advice::DontNeed)
+            .map_err(|error| cannot_drop(failure::reason(&error.into())))?;
+        resident = resident_pages(file, size_bytes)?;
+        if resident == 0 {
+            return Ok(0);
+        }
+    }
+    Err(cannot_drop(format!("{resident} pages stay resident")))
+}
+
+fn cannot_drop(why: String) -> Failure {
+    failure::instrument(format!(
+        "cannot drop the source from the page cache: {why}; \
+         own the file and let no other process map, lock or read it"
+    ))
+}
+
+fn load_pages(file: &File, size_bytes: u64) -> Result<u64, Failure> {
+    let pages = size_bytes.div_ceil(page_bytes() as u64);
+    // Of a file of some thousand pages a handful may go under memory pressure
+    // without being felt; of a small one, none.
+    let needed = pages - pages / 1_000;
+    let mut resident = resident_pages(file, size_bytes)?;
+    for _ in 0..ATTEMPTS_MAX {
+        if resident >= needed {
+            return Ok(resident);
+        }
+        read_through(file, size_bytes)?;
+        resident = resident_pages(file, size_bytes)?;
+    }
+    if resident >= needed {
+        return Ok(resident);
+    }
+    Err(failure::instrument(format!(
+        "cannot keep the source in the page cache: {resident} of {pages} pages are resident; \
+         free memory or choose a smaller size"
+    )))
+}
+
+fn read_through(file: &File, size_bytes: u64) -> Result<(), Failure> {
+    let mut block = vec![0; 1 << 20];
+    let mut offset = 0;
+    while offset < size_bytes {
+        match file.read_at(&mut block, offset) {
+            Ok(0) => break,
+            Ok(length) => offset += length as u64,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                return Err(failure::failed(format!(
+                    "cannot read the source: {}; {}",
+                    failure::reason(&error),
+                    failure::advice(&error)
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Pages of the first `size_bytes` of a file that are in the page cache.
+///
+/// # Errors
+/// An instrument failure if the kernel does not tell.
+pub fn resident_pages(file: &File, size_bytes: u64) -> Result<u64, Failure> {
+    if size_bytes == 0 {
+        return Ok(0);
+    }
+    match cachestat(file, size_bytes) {
+        Some(pages) => Ok(pages),
+        None => mincore_pages(file, size_bytes).map_err(|error| {
+            failure::instrument(format!(
+                "cannot tell which pages of the source are resident: {}; {}",
+                failure::reason(&error),
+                failure::advice(&error)
+            ))
+        }),
+    }
+}
+
+/// Resident pages by cachestat(2), which Linux has since 6.5; `None` where it
+/// is missing or refused.
+fn cachestat(file: &File, size_bytes: u64) -> Option<u64> {
+    /// x86-64 and the generic table agree on the number.
+    const SYS_CACHESTAT: libc::c_long = 451;
+    #[repr(C)]
+    struct Range {
+        offset: u64,
+        length: u64,
+    }
+    #[repr(C)]
+    #[derive(Default)]
+    struct Statistics {
+        cache: u64,
+        dirty: u64,
+        writeback: u64,
+        evicted: u64,
+        recently_evicted: u64,
+    }
+    let range = Range {
+        offset: 0,
+        length: size_bytes,
+    };
+    let mut statistics = Statistics::default();
+    // SAFETY: both structures have the kernel's layout (uapi/linux/mman.h) and
+    // outlive the call.
+    let status = unsafe {
+        libc::syscall(
+            SYS_CACHESTAT,
+            file.as_raw_fd(),
+            &raw const range,
+            &raw mut statistics,
+            0u32,
+        )
+    };
+    (status == 0).then_some(statistics.cache)
+}
+
+/// Resident pages by mincore(2), in windows so that a huge file needs neither
+/// a huge mapping nor a huge vector.
+fn mincore_pages(file: &File, size_bytes: u64) -> std::io::Result<u64> {
+    const WINDOW_BYTES: u64 = 1 << 30;
+    let mut resident = 0;
+    let mut offset = 0;
+    while offset < size_bytes {
+        let length = WINDOW_BYTES.min(size_bytes - offset) as usize;
+        resident += mincore_window(file, offset, length)?;
+        offset += length as u64;
+    }
+    Ok(resident)
+}
+
+fn mincore_window(file: &File, offset: u64, length: usize) -> std::io::Result<u64> {
+    let mut states = vec![0u8; length.div_ceil(page_bytes())];
+    // SAFETY: a new mapping at an address of the kernel's choice, which no
+    // reference is ever made to.
+    let address = unsafe {
+        mmap(
+            null_mut(),
+            length,
+            ProtFlags::READ,
+            MapFlags::SHARED,
+            file,
+            offset,
+        )
+    }?;
+    let asked = mincore(address, length, &mut states);
+    // SAFETY: the mapping was made above and is not used any more.
+    unsafe { munmap(address, length) }?;
+    asked?;
+    Ok(states.iter().filter(|&&state| state & 1 == 1).count() as u64)
+}
+
+fn mincore(address: *mut c_void, length: usize, states: &mut [u8]) -> std::io::Result<()> {
+    assert!(
+        states.len() >= length.div_ceil(page_bytes()),
+        "one byte a page"
+    );
+    // SAFETY: `states` has a byte for every page of the mapped range.
+    match unsafe { libc::mincore(address, length, states.as_mut_ptr()) } {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[expect(clippy::print_stderr, reason = "a skip tells its reason")]
+    fn cachestat_and_mincore_agree() {
+        let mut file = tempfile::tempfile().unwrap();
+        std::io::Write::write_all(&mut file, &[1; 50_001]).unwrap();
+        let expected = 50_001u64.div_ceil(page_bytes() as u64);
+        establish(&file, 50_001, CacheState::Warm).unwrap();
+        assert_eq!(mincore_pages(&file, 50_001).unwrap(), expected);
+        match cachestat(&file, 50_001) {
+            Some(pages) => assert_eq!(pages, expected),
+            None => eprintln!("skipped: this kernel has no cachestat"),
+        }
+    }
+
+    #[test]
+    fn an_empty_range_has_no_pages() {
+        let file = tempfile::tempfile().unwrap();
+        assert_eq!(resident_pages(&file, 0).unwrap(), 0);
+        establish(&file, 0, CacheState::Warm).unwrap();
+    }
+}

@@ -1,0 +1,136 @@
+//! Files that the probe makes on the file system under test.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::process::{Pid, test_kill_process};
+
+use crate::failure;
+
+const PREFIX: &str = ".toll-probe-";
+
+/// A file that goes away with this value. It is locked for as long, by which
+/// another probe knows that it is not a left-over.
+pub struct ScratchFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl ScratchFile {
+    /// Creates an empty file in `directory`, open for reading and writing.
+    ///
+    /// # Errors
+    /// A failed trial if the directory takes no file.
+    pub fn create(directory: &Path) -> Result<Self, toll_wire::Failure> {
+        let path = directory.join(format!("{PREFIX}{}.tmp", std::process::id()));
+        let file = open_new(&path)?;
+        Ok(Self { path, file })
+    }
+
+    /// Replaces the file by an empty one of the same name.
+    ///
+    /// # Errors
+    /// A failed trial if the directory takes no file any more.
+    pub fn renew(&mut self) -> Result<(), toll_wire::Failure> {
+        // Should the name be gone already, there is nothing to replace.
+        let _ = std::fs::remove_file(&self.path);
+        self.file = open_new(&self.path)?;
+        Ok(())
+    }
+
+    /// The open file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for ScratchFile {
+    fn drop(&mut self) {
+        // Whoever removed it before us did our work.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn open_new(path: &Path) -> Result<File, toll_wire::Failure> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .map_err(|error| {
+            failure::failed(format!(
+                "cannot create {}: {}; {}",
+                path.display(),
+                failure::reason(&error),
+                failure::advice(&error)
+            ))
+        })?;
+    // A file system without locks has the process id in the name to go by.
+    let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
+    Ok(file)
+}
+
+/// Removes files of probes that were killed. A file whose process runs, or that
+/// is locked by a process of another PID namespace, stays.
+pub fn remove_left_overs(directory: &Path) {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let Some(process) = name.to_str().and_then(process_of) else {
+            continue;
+        };
+        let is_running = test_kill_process(process) != Err(rustix::io::Errno::SRCH);
+        if !is_running && is_unlocked(&entry.path()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
+fn process_of(name: &str) -> Option<Pid> {
+    let number = name.strip_prefix(PREFIX)?.strip_suffix(".tmp")?;
+    Pid::from_raw(number.parse().ok()?)
+}
+
+fn is_unlocked(path: &Path) -> bool {
+    File::open(path)
+        .is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_scratch_file_is_gone_after_its_use() {
+        let directory = tempfile::tempdir().unwrap();
+        let scratch = ScratchFile::create(directory.path()).unwrap();
+        assert!(scratch.path().exists());
+        remove_left_overs(directory.path());
+        assert!(scratch.path().exists(), "a file in use was removed");
+        drop(scratch);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn left_overs_are_removed_and_nothing_else() {
+        let directory = tempfile::tempdir().unwrap();
+        // Process ids end at 2^22 (PID_MAX_LIMIT), so no process has this one.
+        let dead = directory.path().join(format!("{PREFIX}99999999.tmp"));
+        let foreign = directory.path().join(".toll-probe-notes.tmp");
+        std::fs::write(&dead, "x").unwrap();
+        std::fs::write(&foreign, "x").unwrap();
+        remove_left_overs(directory.path());
+        assert!(!dead.exists());
+        assert!(foreign.exists());
+    }
+}

@@ -1,0 +1,76 @@
+//! One trial: what all workloads share.
+
+use toll_wire::{Disturbance, Failure, Request, TrialData, Workload};
+
+use crate::disturbance::Snapshot;
+use crate::{command, copy, failure, write};
+
+/// Most timed iterations of one trial, so that the response stays far below
+/// [`toll_wire::MESSAGE_BYTES_MAX`].
+pub const ITERATIONS_MAX: u32 = 20_000;
+
+/// Runs one trial.
+///
+/// # Errors
+/// Why there are no samples.
+pub fn run(request: &Request) -> Result<TrialData, Failure> {
+    if request.iterations == 0 || request.iterations > ITERATIONS_MAX {
+        return Err(failure::instrument(format!(
+            "cannot run {} iterations: a trial has 1 to {ITERATIONS_MAX}; choose another number",
+            request.iterations
+        )));
+    }
+    match &request.workload {
+        Workload::Copy(copy) => copy::run(request, copy),
+        Workload::Write(write) => write::run(request, write),
+        Workload::Command(command) => command::run(request, command),
+    }
+}
+
+/// Runs `iterate` untimed `warmups` times and then once a sample, with the
+/// machine's disturbance observed over the latter.
+///
+/// # Errors
+/// The first failure of `iterate`.
+pub fn repeat<T>(
+    warmups: u32,
+    iterations: u32,
+    mut iterate: impl FnMut() -> Result<T, Failure>,
+) -> Result<(Vec<T>, Disturbance), Failure> {
+    let mut results = Vec::with_capacity(iterations as usize);
+    for _ in 0..warmups {
+        iterate()?;
+    }
+    let before = Snapshot::take();
+    for _ in 0..iterations {
+        results.push(iterate()?);
+    }
+    Ok((results, Snapshot::take().disturbance_since(before)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warm_ups_run_first_and_yield_no_sample() {
+        let mut calls = 0;
+        let (results, _) = repeat(2, 3, || {
+            calls += 1;
+            Ok(calls)
+        })
+        .unwrap();
+        assert_eq!(results, [3, 4, 5]);
+    }
+
+    #[test]
+    fn the_first_failure_ends_the_trial() {
+        let mut calls = 0;
+        let result = repeat::<()>(0, 3, || {
+            calls += 1;
+            Err(failure::failed("cannot".into()))
+        });
+        assert!(result.is_err());
+        assert_eq!(calls, 1);
+    }
+}

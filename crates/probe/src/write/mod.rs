@@ -1,0 +1,287 @@
+//! The write workload: a buffer is written to a file until all input is in it.
+
+mod direct;
+mod pattern;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+
+use rustix::fs::{Advice, Mode, OFlags, SeekFrom, fadvise, fdatasync, fsync, open, seek};
+use rustix::io::Errno;
+use toll_wire::{Durability, Failure, Placement, Request, Sample, TrialData, WriteRequest};
+
+use self::pattern::Pattern;
+use crate::buffer::checked_length;
+use crate::counters::{Counters, Inherit};
+use crate::meter::Meter;
+use crate::scratch::{self, ScratchFile};
+use crate::usage::Scope;
+use crate::{failure, trial};
+
+/// Seeds of what is written, and of what an overwritten file held before, so
+/// that reading back shows who wrote last.
+const SEED: u64 = 1;
+const SEED_BEFORE: u64 = 2;
+
+/// Runs one trial.
+///
+/// # Errors
+/// Why there are no samples.
+pub fn run(request: &Request, write: &WriteRequest) -> Result<TrialData, Failure> {
+    scratch::remove_left_overs(&write.directory);
+    let mut writer = Writer::new(write)?;
+    let counters = Counters::open(&request.counters, Inherit::No);
+    let counters_missing = counters.missing().clone();
+    let mut meter = Meter::new(counters, Scope::Thread);
+    let (samples, disturbance) =
+        trial::repeat(request.warmup_iterations, request.iterations, || {
+            writer.sample(&mut meter)
+        })?;
+    writer.verify()?;
+    Ok(TrialData {
+        samples,
+        disturbance,
+        counters_missing,
+        notes: vec![format!(
+            "random content that repeats after {} bytes",
+            writer.pattern.length()
+        )],
+    })
+}
+
+/// Calls made in a timed region.
+struct Calls {
+    writes: u64,
+    syncs: u64,
+}
+
+struct Writer<'a> {
+    request: &'a WriteRequest,
+    pattern: Pattern,
+    /// The file of the last iteration, or the one that all overwrite.
+    scratch: ScratchFile,
+}
+
+impl<'a> Writer<'a> {
+    fn new(request: &'a WriteRequest) -> Result<Self, Failure> {
+        let length = checked_length(request.buffer_bytes)?;
+        let scratch = ScratchFile::create(&request.directory)?;
+        if request.durability == Durability::ODirect {
+            direct::check_alignment(scratch.file(), request)?;
+        }
+        let writer = Self {
+            request,
+            pattern: Pattern::new(length, request.input_bytes, SEED),
+            scratch,
+        };
+        if request.placement == Placement::Overwrite {
+            writer.allocate()?;
+        }
+        Ok(writer)
+    }
+
+    /// Fills the file, so that its blocks are there and on the device.
+    fn allocate(&self) -> Result<(), Failure> {
+        let before = Pattern::new(1 << 20, self.request.input_bytes, SEED_BEFORE);
+        let file = self.scratch.file();
+        let mut offset = 0;
+        while offset < self.request.input_bytes {
+            let piece = before.piece(offset, self.request.input_bytes - offset);
+            file.write_all_at(piece, offset)
+                .map_err(|error| self.failed("fill", &error))?;
+            offset += piece.len() as u64;
+        }
+        file.sync_all()
+            .map_err(|error| self.failed("fill", &error))?;
+        if self.request.durability == Durability::ODirect {
+            // A direct write would pay for throwing out cached pages.
+            fadvise(file, 0, None, Advice::DontNeed)
+                .map_err(|errno| self.failed("fill", &errno.into()))?;
+        }
+        Ok(())
+    }
+
+    /// One iteration, timed.
+    fn sample(&mut self, meter: &mut Meter) -> Result<Sample, Failure> {
+        if self.request.placement == Placement::Append {
+            self.scratch.renew()?;
+        }
+        let fd = self.open()?;
+        let started = meter.start()?;
+        let result = self.write_all(&fd);
+        let measured = meter.stop(&started)?;
+        let calls = result?;
+        if matches!(
+            self.request.durability,
+            Durability::None | Durability::ODirect
+        ) {
+            // The next iteration must not pay for this one's dirty pages.
+            fdatasync(&fd).map_err(|errno| self.failed("sync", &errno.into()))?;
+        }
+        self.check_length()?;
+        let mut sample = measured.into_sample("bytes_written", self.request.input_bytes);
+        sample
+            .metrics
+            .insert("calls".to_owned(), calls.writes as f64);
+        sample
+            .metrics
+            .insert("sync_calls".to_owned(), calls.syncs as f64);
+        Ok(sample)
+    }
+
+    fn open(&self) -> Result<OwnedFd, Failure> {
+        let flag = match self.request.durability {
+            Durability::None | Durability::Fsync | Durability::Fdatasync => OFlags::empty(),
+            Durability::OSync => OFlags::SYNC,
+            Durability::ODsync => OFlags::DSYNC,
+            Durability::ODirect => OFlags::DIRECT,
+        };
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC | flag;
+        open(self.scratch.path(), flags, Mode::empty()).map_err(|errno| {
+            if errno == Errno::INVAL && self.request.durability == Durability::ODirect {
+                return failure::unsupported(format!(
+                    "cannot open a file in {} with O_DIRECT: invalid argument; \
+                     the file system does not support it",
+                    self.request.directory.display()
+                ));
+            }
+            self.failed("open", &errno.into())
+        })
+    }
+
+    /// The timed work.
+    fn write_all(&self, fd: &OwnedFd) -> Result<Calls, Failure> {
+        let mut calls = Calls {
+            writes: 0,
+            syncs: 0,
+        };
+        seek(fd, SeekFrom::Start(0)).map_err(|errno| self.failed("seek in", &errno.into()))?;
+        let input_bytes = self.request.input_bytes;
+        let mut offset = 0;
+        while offset < input_bytes {
+            let piece = self.pattern.piece(offset, input_bytes - offset);
+            match rustix::io::write(fd, piece) {
+                Ok(0) => return Err(self.failed("write", &io::ErrorKind::WriteZero.into())),
+                Ok(length) => {
+                    offset += length as u64;
+                    calls.writes += 1;
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(self.write_failure(errno, calls.writes)),
+            }
+        }
+        let synced = match self.request.durability {
+            Durability::Fsync => fsync(fd),
+            Durability::Fdatasync => fdatasync(fd),
+            _ => return Ok(calls),
+        };
+        synced.map_err(|errno| self.failed("sync", &errno.into()))?;
+        calls.syncs = 1;
+        Ok(calls)
+    }
+
+    fn write_failure(&self, errno: Errno, writes: u64) -> Failure {
+        let is_direct = self.request.durability == Durability::ODirect;
+        if is_direct && errno == Errno::INVAL && writes == 0 {
+            return failure::unsupported(format!(
+                "cannot write {} bytes at a time with O_DIRECT in {}: invalid argument; \
+                 choose a multiple of the device's block size",
+                self.request.buffer_bytes,
+                self.request.directory.display()
+            ));
+        }
+        self.failed("write", &errno.into())
+    }
+
+    fn check_length(&self) -> Result<(), Failure> {
+        let metadata = self.scratch.file().metadata();
+        let length = metadata
+            .map_err(|error| self.failed("check", &error))?
+            .len();
+        if length == self.request.input_bytes {
+            return Ok(());
+        }
+        Err(self.distrust(&format!(
+            "it has {length} bytes instead of {}",
+            self.request.input_bytes
+        )))
+    }
+
+    /// Reads back what the last iteration wrote.
+    fn verify(&self) -> Result<(), Failure> {
+        let mut block = vec![0; 1 << 20];
+        let mut offset = 0;
+        while offset < self.request.input_bytes {
+            let left = self.request.input_bytes - offset;
+            let expected = self.pattern.piece(offset, left.min(block.len() as u64));
+            let actual = &mut block[..expected.len()];
+            self.scratch
+                .file()
+                .read_exact_at(actual, offset)
+                .map_err(|error| self.failed("read back", &error))?;
+            if actual != expected {
+                return Err(self.distrust(&format!("its content differs after byte {offset}")));
+            }
+            offset += expected.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn distrust(&self, why: &str) -> Failure {
+        failure::failed(format!(
+            "cannot trust the written file: {why}; the kernel or a device loses data"
+        ))
+    }
+
+    fn failed(&self, action: &str, error: &io::Error) -> Failure {
+        failure::failed(format!(
+            "cannot {action} a file in {}: {}; {}",
+            self.request.directory.display(),
+            failure::reason(error),
+            failure::advice(error)
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_that_changed_on_the_way_is_noticed() {
+        let directory = tempfile::tempdir().unwrap();
+        let request = WriteRequest {
+            directory: directory.path().to_owned(),
+            buffer_bytes: 1_000,
+            input_bytes: 10_001,
+            durability: Durability::None,
+            placement: Placement::Overwrite,
+        };
+        let writer = Writer::new(&request).unwrap();
+        assert!(
+            writer.verify().is_err(),
+            "what the file held before was taken for new"
+        );
+        writer.write_all(&writer.open().unwrap()).unwrap();
+        writer.verify().unwrap();
+        let mut byte = [0];
+        writer
+            .scratch
+            .file()
+            .read_exact_at(&mut byte, 10_000)
+            .unwrap();
+        writer
+            .scratch
+            .file()
+            .write_all_at(&[!byte[0]], 10_000)
+            .unwrap();
+        let failure = writer.verify().unwrap_err();
+        assert!(
+            failure.message.starts_with("cannot trust the written file"),
+            "{failure:?}"
+        );
+        writer.scratch.file().set_len(10_000).unwrap();
+        assert!(writer.check_length().is_err());
+    }
+}

@@ -1,0 +1,106 @@
+//! The bytes that are written: random, so that a file system that compresses
+//! has nothing to gain.
+
+use crate::buffer::Buffer;
+
+/// Length of the pattern that an input is made of, unless one `write` is longer.
+const PATTERN_BYTES: u64 = 4 << 20;
+
+/// An endless repetition of a whole number of buffers.
+pub struct Pattern {
+    memory: Buffer,
+    write_bytes: usize,
+}
+
+impl Pattern {
+    /// A pattern for an input of `input_bytes`, given to `write` in pieces of
+    /// `write_bytes`. Each seed yields another content.
+    pub fn new(write_bytes: usize, input_bytes: u64, seed: u64) -> Self {
+        assert!(write_bytes > 0, "a write has bytes");
+        let pieces = PATTERN_BYTES
+            .min(input_bytes)
+            .div_ceil(write_bytes as u64)
+            .max(1);
+        let mut memory = Buffer::aligned(pieces as usize * write_bytes);
+        fill(memory.bytes_mut(), seed);
+        Self {
+            memory,
+            write_bytes,
+        }
+    }
+
+    /// Bytes after which the pattern repeats.
+    pub fn length(&self) -> usize {
+        self.memory.bytes().len()
+    }
+
+    /// The bytes at `offset` of the input, at most one piece or `left`.
+    pub fn piece(&self, offset: u64, left: u64) -> &[u8] {
+        let bytes = self.memory.bytes();
+        let start = (offset % bytes.len() as u64) as usize;
+        let end = start - start % self.write_bytes + self.write_bytes;
+        let length = usize::try_from(left).map_or(end - start, |left| left.min(end - start));
+        &bytes[start..start + length]
+    }
+}
+
+/// Fills memory by SplitMix64 (Steele, Lea and Flood 2014).
+fn fill(memory: &mut [u8], seed: u64) {
+    let mut state = seed;
+    for chunk in memory.chunks_mut(size_of::<u64>()) {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        chunk.copy_from_slice(&mixed.to_le_bytes()[..chunk.len()]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn whole(pattern: &Pattern, input_bytes: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while (bytes.len() as u64) < input_bytes {
+            let offset = bytes.len() as u64;
+            bytes.extend_from_slice(pattern.piece(offset, input_bytes - offset));
+        }
+        bytes
+    }
+
+    #[test]
+    fn the_pieces_make_an_input_of_the_asked_length() {
+        for write_bytes in [1, 7, 512, 4096, 5 << 20] {
+            for input_bytes in [0, 1, 511, 10_001, 9 << 20] {
+                if input_bytes / write_bytes as u64 > 1 << 20 {
+                    continue;
+                }
+                let pattern = Pattern::new(write_bytes, input_bytes, 1);
+                assert_eq!(whole(&pattern, input_bytes).len() as u64, input_bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn a_piece_resumed_after_a_short_write_goes_on_where_it_was() {
+        let pattern = Pattern::new(100, 1_000, 1);
+        let piece = pattern.piece(300, 700);
+        assert_eq!(piece.len(), 100);
+        assert_eq!(pattern.piece(330, 670), &piece[30..]);
+    }
+
+    #[test]
+    fn seeds_yield_different_contents() {
+        let first = whole(&Pattern::new(512, 4096, 1), 4096);
+        let second = whole(&Pattern::new(512, 4096, 2), 4096);
+        assert_ne!(first, second);
+    }
+
+    #[test]
+    fn a_huge_input_needs_no_huge_pattern() {
+        let pattern = Pattern::new(4096, 1 << 50, 1);
+        assert_eq!(pattern.memory.bytes().len() as u64, PATTERN_BYTES);
+        assert_eq!(pattern.piece((1 << 40) + 4096, 5).len(), 5);
+    }
+}

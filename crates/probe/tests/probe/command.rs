@@ -1,0 +1,233 @@
+//! The command workload, from request to response.
+
+use std::path::PathBuf;
+
+use crate::common::{answer_request, ask, completed, directory, failed};
+use toll_wire::{
+    CommandRequest, FailureKind, Outcome, OutputPolicy, Request, Sample, ShellChoice, Workload,
+};
+
+fn direct(command: &str) -> CommandRequest {
+    CommandRequest {
+        command: command.to_owned(),
+        shell: ShellChoice::None,
+        prepare: None,
+        output: OutputPolicy::Null,
+        capture_bytes_max: 0,
+        ignore_failure: false,
+        directory: None,
+    }
+}
+
+fn by_shell(command: &str) -> CommandRequest {
+    CommandRequest {
+        shell: ShellChoice::Program(PathBuf::from("sh")),
+        ..direct(command)
+    }
+}
+
+fn run(command: &CommandRequest) -> Outcome {
+    ask(&Workload::Command(command.clone()))
+}
+
+fn sample_of(command: &CommandRequest) -> Sample {
+    completed(run(command), &command.command).samples.remove(0)
+}
+
+fn failure_of(command: &CommandRequest) -> String {
+    failed(run(command), FailureKind::Failed, &command.command)
+}
+
+#[test]
+fn a_command_is_accounted_for_from_outside() {
+    let metrics = sample_of(&direct("sleep 0.05")).metrics;
+    assert!(metrics["duration_ns"] >= 5e7, "{metrics:?}");
+    assert_eq!(metrics["exit_status"], 0.0);
+    for name in [
+        "user_ns",
+        "system_ns",
+        "max_rss_bytes",
+        "minor_faults",
+        "block_input_bytes",
+    ] {
+        assert!(metrics.contains_key(name), "{name}");
+    }
+}
+
+#[test]
+fn words_are_split_as_a_shell_would() {
+    let command = CommandRequest {
+        capture_bytes_max: 100,
+        ..direct("printf '%s|' 'a b' c\\ d \"e\"")
+    };
+    assert_eq!(sample_of(&command).stdout.unwrap(), "a b|c d|e|");
+}
+
+#[test]
+fn a_non_zero_exit_fails_with_the_last_words() {
+    let command = by_shell("echo first >&2; echo bad >&2; exit 3");
+    let message = failure_of(&command);
+    assert!(
+        message.contains("exit status 3: bad; use --ignore-failure"),
+        "{message}"
+    );
+    let ignored = CommandRequest {
+        ignore_failure: true,
+        ..command
+    };
+    assert_eq!(sample_of(&ignored).metrics["exit_status"], 3.0);
+}
+
+#[test]
+fn a_death_by_signal_is_named() {
+    let command = by_shell("kill -9 $$");
+    assert!(failure_of(&command).contains("killed by signal 9 (SIGKILL)"));
+    let ignored = CommandRequest {
+        ignore_failure: true,
+        ..command
+    };
+    assert_eq!(sample_of(&ignored).metrics["exit_status"], 137.0);
+}
+
+#[test]
+fn a_program_that_is_not_there_fails_even_if_failures_are_ignored() {
+    let command = CommandRequest {
+        ignore_failure: true,
+        ..direct("toll-has-no-such-program")
+    };
+    assert!(failure_of(&command).contains("no such file or directory"));
+}
+
+#[test]
+fn lines_that_are_no_commands_fail() {
+    assert!(failure_of(&direct("")).contains("empty command"));
+    assert!(failure_of(&direct("'a b")).contains("has no end"));
+}
+
+#[test]
+fn huge_output_is_drained_and_its_start_kept() {
+    for output in [OutputPolicy::Pipe, OutputPolicy::Null] {
+        let command = CommandRequest {
+            output,
+            capture_bytes_max: 7,
+            ..by_shell("yes | head -c 50000000; yes no | head -c 5000000 >&2")
+        };
+        let sample = sample_of(&command);
+        assert_eq!(sample.stdout.unwrap(), "y\ny\ny\ny");
+        assert_eq!(sample.stderr.unwrap(), "no\nno\nn");
+    }
+}
+
+#[test]
+fn output_to_a_file_is_written_anew_and_captured_from_it() {
+    let directory = directory();
+    let path = directory.path().join("output");
+    let command = CommandRequest {
+        output: OutputPolicy::File(path.clone()),
+        capture_bytes_max: 3,
+        ..direct("echo hello")
+    };
+    let mut request = Request::new(Workload::Command(command));
+    request.iterations = 2;
+    let data = completed(answer_request(&request), "to a file");
+    assert_eq!(data.samples[1].stdout.as_deref(), Some("hel"));
+    assert_eq!(std::fs::read_to_string(path).unwrap(), "hello\n");
+}
+
+#[test]
+fn nothing_is_captured_unless_asked() {
+    let sample = sample_of(&by_shell("echo a; echo b >&2"));
+    assert_eq!((sample.stdout, sample.stderr), (None, None));
+}
+
+#[test]
+fn a_child_left_behind_with_the_pipes_does_not_hold_the_probe() {
+    let directory = directory();
+    let command = CommandRequest {
+        output: OutputPolicy::Pipe,
+        capture_bytes_max: 100,
+        directory: Some(directory.path().to_owned()),
+        // It waits for its leave, so that the test shows no mere quickness.
+        ..by_shell("while ! test -e leave; do sleep 0.02; done & echo ready")
+    };
+    let sample = sample_of(&command);
+    std::fs::write(directory.path().join("leave"), "").unwrap();
+    assert_eq!(sample.stdout.unwrap(), "ready\n");
+}
+
+#[test]
+fn a_child_left_behind_that_prints_for_ever_does_not_hold_the_probe() {
+    let command = CommandRequest {
+        output: OutputPolicy::Pipe,
+        capture_bytes_max: 4,
+        // Once the probe is gone, writing to its pipe ends the child.
+        ..by_shell("yes & sleep 0.02")
+    };
+    assert_eq!(sample_of(&command).stdout.unwrap(), "y\ny\n");
+}
+
+#[test]
+fn preparation_runs_before_every_iteration_in_the_directory() {
+    let directory = directory();
+    let command = CommandRequest {
+        prepare: Some("echo x >> count".to_owned()),
+        directory: Some(directory.path().to_owned()),
+        capture_bytes_max: 100,
+        ..by_shell("wc -l < count")
+    };
+    let mut request = Request::new(Workload::Command(command));
+    request.iterations = 2;
+    request.warmup_iterations = 1;
+    let data = completed(answer_request(&request), "prepared");
+    let counts: Vec<_> = data
+        .samples
+        .iter()
+        .map(|sample| sample.stdout.as_deref().unwrap().trim())
+        .collect();
+    assert_eq!(counts, ["2", "3"]);
+}
+
+#[test]
+fn a_failed_preparation_fails_the_trial() {
+    let command = CommandRequest {
+        prepare: Some("echo not today >&2; exit 4".to_owned()),
+        ..direct("true")
+    };
+    let message = failure_of(&command);
+    assert!(message.contains("exit status 4: not today"), "{message}");
+}
+
+#[test]
+fn a_directory_that_is_not_there_fails() {
+    let command = CommandRequest {
+        directory: Some(PathBuf::from("/nonexistent")),
+        ..direct("true")
+    };
+    assert!(failure_of(&command).starts_with("cannot enter /nonexistent"));
+}
+
+#[test]
+fn counters_follow_the_command() {
+    let mut request = Request::new(Workload::Command(direct("true")));
+    request.counters = vec!["page-faults".to_owned()];
+    let data = completed(answer_request(&request), "counted");
+    match data.samples[0].counters.get("page-faults") {
+        // Starting any program faults in its pages.
+        Some(reading) => assert!(reading.count > 10, "{reading:?}"),
+        None => crate::common::skip(&data.counters_missing["page-faults"]),
+    }
+}
+
+#[test]
+fn more_capture_than_a_response_holds_is_refused() {
+    let mut request = Request::new(Workload::Command(CommandRequest {
+        capture_bytes_max: 1 << 20,
+        ..direct("true")
+    }));
+    request.iterations = 100;
+    failed(
+        answer_request(&request),
+        FailureKind::Instrument,
+        "too much",
+    );
+}

@@ -1,0 +1,388 @@
+//! The copy workload, from request to response.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::common::{
+    PROBE, answer_of, answer_request, ask, completed, content, directory, failed, scratch_files,
+    skip,
+};
+use toll_wire::{
+    CacheState, CopyMethod, CopyRequest, FailureKind, Outcome, Request, Sink, Source, Workload,
+    encode,
+};
+use xxhash_rust::xxh3::xxh3_64;
+
+const METHODS: [CopyMethod; 15] = [
+    CopyMethod::Byte,
+    CopyMethod::Page,
+    CopyMethod::PageAligned,
+    CopyMethod::FsBlock,
+    CopyMethod::Swept,
+    CopyMethod::Advised,
+    CopyMethod::FcntlDupfd,
+    CopyMethod::Readv,
+    CopyMethod::Mmap,
+    CopyMethod::Sendfile,
+    CopyMethod::Splice,
+    CopyMethod::Vmsplice,
+    CopyMethod::CopyFileRange,
+    CopyMethod::IoUring,
+    CopyMethod::SystemCat,
+];
+const SINKS: [Sink; 4] = [Sink::Null, Sink::Pipe, Sink::File, Sink::Socket];
+
+/// A copy of a new file of `length` bytes in `directory`.
+fn copy_of(directory: &Path, length: usize) -> CopyRequest {
+    let path = directory.join(format!("source-{length}"));
+    let bytes = content(length);
+    std::fs::write(&path, &bytes).unwrap();
+    CopyRequest {
+        method: CopyMethod::Swept,
+        source: Source::File {
+            path,
+            xxh3: xxh3_64(&bytes),
+        },
+        sink: Sink::Null,
+        cache: CacheState::Warm,
+        size_bytes: length as u64,
+        buffer_bytes: None,
+        directory: directory.to_owned(),
+    }
+}
+
+/// What a pair of method and sink must answer, or why this machine cannot tell.
+fn check_pair(copy: &CopyRequest) {
+    let what = format!("{copy:?}");
+    let outcome = ask(&Workload::Copy(copy.clone()));
+    if let Outcome::Failed(failure) = &outcome {
+        let is_excused = match (copy.method, failure.kind) {
+            (CopyMethod::IoUring, FailureKind::Unsupported) => {
+                failure.message.contains("cannot set up io_uring")
+            }
+            // A small copy may take no longer than starting the program.
+            (CopyMethod::SystemCat, FailureKind::Instrument) => {
+                failure.message.contains("cannot time cat")
+            }
+            (_, FailureKind::Unsupported) => failure.message.contains("127.0.0.1"),
+            _ => false,
+        };
+        if is_excused {
+            return skip(&failure.message);
+        }
+    }
+    let needs_file = copy.method == CopyMethod::CopyFileRange && copy.sink != Sink::File;
+    if needs_file {
+        let message = failed(outcome, FailureKind::Unsupported, &what);
+        assert!(
+            message.starts_with("cannot copy_file_range to"),
+            "{message}"
+        );
+        return;
+    }
+    let data = completed(outcome, &what);
+    let metrics = &data.samples[0].metrics;
+    assert_eq!(metrics["bytes_copied"], copy.size_bytes as f64, "{what}");
+    assert!(metrics["duration_ns"] > 0.0, "{what}");
+    let is_counted = copy.method != CopyMethod::SystemCat;
+    assert_eq!(metrics.contains_key("calls"), is_counted, "{what}");
+    assert_eq!(metrics.contains_key("startup_ns"), !is_counted, "{what}");
+    assert!(!data.notes.is_empty(), "{what}");
+    assert!(scratch_files(&copy.directory).is_empty(), "{what}");
+}
+
+/// Every method and sink with one source and buffer.
+fn check_all(length: usize, buffer_bytes: Option<u64>) {
+    let directory = directory();
+    let copy = copy_of(directory.path(), length);
+    for method in METHODS {
+        for sink in SINKS {
+            check_pair(&CopyRequest {
+                method,
+                sink,
+                buffer_bytes,
+                ..copy.clone()
+            });
+        }
+    }
+}
+
+#[test]
+fn every_method_serves_every_sink() {
+    check_all(200_003, None);
+}
+
+#[test]
+fn every_method_serves_every_sink_with_a_buffer_of_odd_size() {
+    check_all(100_003, Some(4097));
+}
+
+#[test]
+fn every_method_copies_an_empty_file() {
+    check_all(0, None);
+}
+
+#[test]
+fn every_method_copies_a_single_byte() {
+    check_all(1, None);
+}
+
+#[test]
+fn a_ring_of_lent_pages_survives_several_rounds() {
+    let directory = directory();
+    let copy = copy_of(directory.path(), 5_000_011);
+    for sink in SINKS {
+        for buffer_bytes in [None, Some(4096), Some(20_000)] {
+            check_pair(&CopyRequest {
+                method: CopyMethod::Vmsplice,
+                sink,
+                buffer_bytes,
+                ..copy.clone()
+            });
+        }
+    }
+}
+
+#[test]
+fn io_uring_keeps_the_order_of_a_stream() {
+    let directory = directory();
+    let copy = copy_of(directory.path(), 3_000_017);
+    for sink in SINKS {
+        for buffer_bytes in [None, Some(1000)] {
+            check_pair(&CopyRequest {
+                method: CopyMethod::IoUring,
+                sink,
+                buffer_bytes,
+                ..copy.clone()
+            });
+        }
+    }
+}
+
+#[test]
+fn only_the_asked_part_of_a_longer_file_is_copied() {
+    let directory = directory();
+    let mut copy = copy_of(directory.path(), 100_000);
+    let Source::File { xxh3, .. } = &mut copy.source else {
+        unreachable!("the source is a file");
+    };
+    *xxh3 = xxh3_64(&content(70_001));
+    copy.size_bytes = 70_001;
+    for method in METHODS {
+        copy.method = method;
+        copy.sink = Sink::File;
+        if method == CopyMethod::SystemCat {
+            failed(
+                ask(&Workload::Copy(copy.clone())),
+                FailureKind::Unsupported,
+                "cat copies all",
+            );
+        } else {
+            check_pair(&copy);
+        }
+    }
+}
+
+#[test]
+fn zeros_are_copied_by_the_methods_that_read() {
+    let directory = directory();
+    let zeros = CopyRequest {
+        source: Source::Zero,
+        ..copy_of(directory.path(), 300_001)
+    };
+    for method in METHODS {
+        let copy = CopyRequest {
+            method,
+            sink: Sink::Pipe,
+            ..zeros.clone()
+        };
+        match method {
+            CopyMethod::Mmap | CopyMethod::CopyFileRange | CopyMethod::SystemCat => {
+                let what = format!("{method:?}");
+                failed(ask(&Workload::Copy(copy)), FailureKind::Unsupported, &what);
+            }
+            _ => check_pair(&copy),
+        }
+    }
+}
+
+#[test]
+fn changed_content_is_noticed_wherever_it_arrives() {
+    let directory = directory();
+    let mut copy = copy_of(directory.path(), 100_000);
+    if let Source::File { xxh3, .. } = &mut copy.source {
+        *xxh3 ^= 1;
+    }
+    for sink in [Sink::Pipe, Sink::File, Sink::Socket] {
+        for cache in [CacheState::Warm, CacheState::Cold] {
+            copy.sink = sink;
+            copy.cache = cache;
+            let outcome = ask(&Workload::Copy(copy.clone()));
+            if let Outcome::Failed(failure) = &outcome
+                && failure.kind == FailureKind::Unsupported
+            {
+                skip(&failure.message);
+                continue;
+            }
+            let message = failed(outcome, FailureKind::Failed, "a wrong hash");
+            assert!(message.starts_with("cannot trust the copy"), "{message}");
+        }
+    }
+    assert!(scratch_files(directory.path()).is_empty());
+}
+
+#[test]
+fn a_cold_copy_reads_from_storage_and_a_warm_one_does_not() {
+    let directory = directory();
+    let mut copy = copy_of(directory.path(), 1_000_001);
+    copy.cache = CacheState::Cold;
+    let mut request = Request::new(Workload::Copy(copy.clone()));
+    request.iterations = 3;
+    let outcome = answer_request(&request);
+    if let Outcome::Failed(failure) = &outcome
+        && failure.kind == FailureKind::Unsupported
+    {
+        return skip(&failure.message);
+    }
+    for sample in completed(outcome, "cold").samples {
+        match sample.metrics.get("block_input_bytes") {
+            Some(bytes) => assert!(*bytes >= 1_000_001.0, "{bytes} bytes were read"),
+            None => skip("this kernel has no I/O accounting"),
+        }
+    }
+    copy.cache = CacheState::Warm;
+    let data = completed(ask(&Workload::Copy(copy)), "warm");
+    assert_eq!(
+        data.samples[0]
+            .metrics
+            .get("block_input_bytes")
+            .copied()
+            .unwrap_or(0.0),
+        0.0
+    );
+}
+
+#[test]
+fn a_source_in_memory_cannot_be_cold() {
+    let Ok(directory) = tempfile::tempdir_in("/dev/shm") else {
+        return skip("/dev/shm takes no files");
+    };
+    let mut copy = copy_of(directory.path(), 10_000);
+    copy.cache = CacheState::Cold;
+    match ask(&Workload::Copy(copy)) {
+        Outcome::Failed(failure) => {
+            assert_eq!(failure.kind, FailureKind::Unsupported);
+            assert!(
+                failure.message.contains("lives in the page cache"),
+                "{failure:?}"
+            );
+        }
+        Outcome::Completed(_) => skip("/dev/shm is no tmpfs"),
+    }
+}
+
+#[test]
+fn iterations_and_counters_are_those_of_the_request() {
+    let directory = directory();
+    let mut request = Request::new(Workload::Copy(copy_of(directory.path(), 50_000)));
+    request.iterations = 4;
+    request.warmup_iterations = 2;
+    request.counters = ["page-faults", "instructions", "bogus"]
+        .map(str::to_owned)
+        .to_vec();
+    let data = completed(answer_request(&request), "counted");
+    assert_eq!(data.samples.len(), 4);
+    assert!(data.counters_missing["bogus"].contains("unknown counter"));
+    for name in ["page-faults", "instructions"] {
+        let is_counted = data
+            .samples
+            .iter()
+            .all(|sample| sample.counters.contains_key(name));
+        assert_ne!(
+            is_counted,
+            data.counters_missing.contains_key(name),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_source_that_is_missing_or_too_short_fails() {
+    let directory = directory();
+    let mut copy = copy_of(directory.path(), 1_000);
+    copy.size_bytes = 1_001;
+    let message = failed(
+        ask(&Workload::Copy(copy.clone())),
+        FailureKind::Failed,
+        "short",
+    );
+    assert!(message.contains("it has only 1000"), "{message}");
+    copy.source = Source::File {
+        path: directory.path().join("absent"),
+        xxh3: 0,
+    };
+    let message = failed(ask(&Workload::Copy(copy)), FailureKind::Failed, "absent");
+    assert!(message.contains("no such file or directory"), "{message}");
+}
+
+#[test]
+fn a_buffer_that_cannot_be_is_an_instrument_failure() {
+    let directory = directory();
+    for buffer_bytes in [0, 1 << 40] {
+        for method in [CopyMethod::Swept, CopyMethod::Mmap, CopyMethod::Splice] {
+            let copy = CopyRequest {
+                method,
+                buffer_bytes: Some(buffer_bytes),
+                ..copy_of(directory.path(), 100)
+            };
+            failed(
+                ask(&Workload::Copy(copy)),
+                FailureKind::Instrument,
+                "a buffer size",
+            );
+        }
+    }
+}
+
+#[test]
+fn a_full_file_system_fails_the_copy_and_leaves_no_file() {
+    let directory = directory();
+    let mount = directory.path().join("small");
+    std::fs::create_dir(&mount).unwrap();
+    let mut copy = copy_of(directory.path(), 4 << 20);
+    copy.sink = Sink::File;
+    copy.directory = mount.clone();
+    // The listing after the probe shows what it left behind.
+    let script = "mount -t tmpfs -o size=1m none \"$1\" || exit 77; \"$2\"; \
+                  test -z \"$(ls -A \"$1\")\" || exit 78";
+    for method in METHODS {
+        copy.method = method;
+        let line = format!("{}\n", encode(&Request::new(Workload::Copy(copy.clone()))));
+        let mut command = Command::new("unshare");
+        command
+            .args(["-m", "sh", "-c", script, "sh"])
+            .arg(&mount)
+            .arg(PROBE);
+        let probed = crate::common::feed(&mut command, line.as_bytes());
+        if probed.status.code() != Some(0) && probed.status.code() != Some(78) {
+            return skip(&format!(
+                "cannot mount a tmpfs: {}",
+                String::from_utf8_lossy(&probed.stderr).trim()
+            ));
+        }
+        let what = format!("{method:?}");
+        let outcome = answer_of(&mut command, line.as_bytes());
+        if method == CopyMethod::CopyFileRange {
+            // It does not reach from one file system to another of its kind.
+            failed(outcome, FailureKind::Unsupported, &what);
+            continue;
+        }
+        let message = failed(outcome, FailureKind::Failed, &what);
+        // The system's own cat tells its reason on standard error.
+        let is_named = message.contains("no space left on device");
+        assert!(
+            is_named || method == CopyMethod::SystemCat,
+            "{what}: {message}"
+        );
+    }
+}

@@ -1,0 +1,7 @@
+//! Trials from request to response, by the built program.
+
+mod command;
+mod common;
+mod copy;
+mod protocol;
+mod write;

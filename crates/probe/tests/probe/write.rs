@@ -1,0 +1,151 @@
+//! The write workload, from request to response.
+
+use std::path::Path;
+
+use crate::common::{answer_request, ask, completed, directory, failed, scratch_files, skip};
+use toll_wire::{Durability, FailureKind, Outcome, Placement, Request, Workload, WriteRequest};
+
+const DURABILITIES: [Durability; 6] = [
+    Durability::None,
+    Durability::OSync,
+    Durability::ODsync,
+    Durability::ODirect,
+    Durability::Fsync,
+    Durability::Fdatasync,
+];
+const PLACEMENTS: [Placement; 2] = [Placement::Overwrite, Placement::Append];
+
+fn write_in(directory: &Path) -> WriteRequest {
+    WriteRequest {
+        directory: directory.to_owned(),
+        buffer_bytes: 4096,
+        input_bytes: 65_536,
+        durability: Durability::None,
+        placement: Placement::Overwrite,
+    }
+}
+
+/// Three iterations of a write that must work, unless direct writes do not.
+fn check(write: &WriteRequest) {
+    let what = format!("{write:?}");
+    let mut request = Request::new(Workload::Write(write.clone()));
+    request.iterations = 3;
+    request.warmup_iterations = 1;
+    let outcome = answer_request(&request);
+    if let (Durability::ODirect, Outcome::Failed(failure)) = (write.durability, &outcome)
+        && failure.kind == FailureKind::Unsupported
+    {
+        return skip(&failure.message);
+    }
+    let data = completed(outcome, &what);
+    assert_eq!(data.samples.len(), 3, "{what}");
+    let syncs = match write.durability {
+        Durability::Fsync | Durability::Fdatasync => 1.0,
+        _ => 0.0,
+    };
+    for sample in &data.samples {
+        assert_eq!(
+            sample.metrics["bytes_written"], write.input_bytes as f64,
+            "{what}"
+        );
+        let calls = write.input_bytes.div_ceil(write.buffer_bytes);
+        assert_eq!(sample.metrics["calls"], calls as f64, "{what}");
+        assert_eq!(sample.metrics["sync_calls"], syncs, "{what}");
+    }
+    assert!(scratch_files(&write.directory).is_empty(), "{what}");
+}
+
+#[test]
+fn every_durability_and_placement_writes_what_it_was_given() {
+    let directory = directory();
+    for durability in DURABILITIES {
+        for placement in PLACEMENTS {
+            check(&WriteRequest {
+                durability,
+                placement,
+                ..write_in(directory.path())
+            });
+        }
+    }
+}
+
+#[test]
+fn odd_sizes_are_written_to_the_last_byte() {
+    let directory = directory();
+    for durability in DURABILITIES {
+        if durability == Durability::ODirect {
+            continue;
+        }
+        for placement in PLACEMENTS {
+            for (buffer_bytes, input_bytes) in [(1_000, 10_001), (10_000, 1), (512, 0)] {
+                check(&WriteRequest {
+                    buffer_bytes,
+                    input_bytes,
+                    durability,
+                    placement,
+                    ..write_in(directory.path())
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn an_input_longer_than_the_pattern_is_written() {
+    let directory = directory();
+    for buffer_bytes in [1_000_000, 6 << 20] {
+        check(&WriteRequest {
+            buffer_bytes,
+            input_bytes: (9 << 20) + 5,
+            ..write_in(directory.path())
+        });
+    }
+}
+
+#[test]
+fn a_misaligned_direct_write_is_unsupported() {
+    let directory = directory();
+    for (buffer_bytes, input_bytes) in [(1_000, 65_536), (4096, 65_537)] {
+        let write = WriteRequest {
+            buffer_bytes,
+            input_bytes,
+            durability: Durability::ODirect,
+            ..write_in(directory.path())
+        };
+        match ask(&Workload::Write(write)) {
+            Outcome::Completed(_) => skip("this file system takes any direct write"),
+            outcome => {
+                let message = failed(outcome, FailureKind::Unsupported, "misaligned");
+                assert!(message.contains("O_DIRECT"), "{message}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_directory_that_takes_no_file_fails() {
+    let write = write_in(Path::new("/nonexistent"));
+    let message = failed(
+        ask(&Workload::Write(write)),
+        FailureKind::Failed,
+        "no directory",
+    );
+    assert!(
+        message.starts_with("cannot create /nonexistent/"),
+        "{message}"
+    );
+}
+
+#[test]
+fn a_write_of_no_bytes_at_a_time_is_an_instrument_failure() {
+    let directory = directory();
+    let write = WriteRequest {
+        buffer_bytes: 0,
+        ..write_in(directory.path())
+    };
+    failed(
+        ask(&Workload::Write(write)),
+        FailureKind::Instrument,
+        "no buffer",
+    );
+}

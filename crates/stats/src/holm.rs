@@ -1,0 +1,99 @@
+//! Guarding a family of claims against a chance verdict.
+
+/// Holm's answer on one hypothesis.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HolmStep {
+    /// The smallest family-wise error rate at which it would be rejected.
+    pub adjusted_p: f64,
+    /// Whether it is rejected at the family's error rate.
+    pub rejected: bool,
+    /// The level at which it was tested: an interval of confidence 1 - `level`
+    /// agrees with `rejected`. Hypotheses after the first that is kept get
+    /// that one's level, because no test of theirs is made.
+    pub level: f64,
+}
+
+/// Holm's step-down procedure, in the order of the input (Holm, "A simple
+/// sequentially rejective multiple test procedure", Scandinavian Journal of
+/// Statistics 6 (1979)). The probability of rejecting any true hypothesis is
+/// at most `alpha`, however the tests depend on each other.
+///
+/// # Panics
+/// If a p-value is outside 0 to 1, or `alpha` not strictly between.
+#[must_use]
+pub fn holm(p_values: &[f64], alpha: f64) -> Vec<HolmStep> {
+    assert!(
+        p_values.iter().all(|p| (0.0..=1.0).contains(p)),
+        "a p-value is outside 0 to 1"
+    );
+    assert!(
+        alpha > 0.0 && alpha < 1.0,
+        "alpha must lie strictly between 0 and 1, not {alpha}"
+    );
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    order.sort_by(|&i, &j| p_values[i].total_cmp(&p_values[j]));
+    let kept = HolmStep {
+        adjusted_p: 0.0,
+        rejected: false,
+        level: 0.0,
+    };
+    let mut steps = vec![kept; p_values.len()];
+    let mut adjusted_p = 0.0f64;
+    let mut failed_level = None;
+    for (rank, &index) in order.iter().enumerate() {
+        let remaining = (p_values.len() - rank) as f64;
+        adjusted_p = adjusted_p.max((remaining * p_values[index]).min(1.0));
+        let level = failed_level.unwrap_or(alpha / remaining);
+        let rejected = p_values[index] <= level;
+        if !rejected {
+            failed_level = Some(level);
+        }
+        steps[index] = HolmStep {
+            adjusted_p,
+            rejected,
+            level,
+        };
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_hypotheses_step_down_until_one_is_kept() {
+        let steps = holm(&[0.01, 0.04, 0.03, 0.005], 0.05);
+        let rejected: Vec<bool> = steps.iter().map(|s| s.rejected).collect();
+        assert_eq!(rejected, [true, false, false, true]);
+        let adjusted: Vec<f64> = steps.iter().map(|s| s.adjusted_p).collect();
+        for (actual, expected) in adjusted.iter().zip([0.03, 0.06, 0.06, 0.02]) {
+            assert!((actual - expected).abs() < 1e-15);
+        }
+        let levels: Vec<f64> = steps.iter().map(|s| s.level).collect();
+        assert_eq!(levels, [0.05 / 3.0, 0.05 / 2.0, 0.05 / 2.0, 0.05 / 4.0]);
+    }
+
+    #[test]
+    fn a_hypothesis_after_the_first_kept_one_is_kept_however_it_would_fare_alone() {
+        let steps = holm(&[0.02, 0.04, 0.03], 0.05);
+        assert!(steps.iter().all(|s| !s.rejected));
+        assert!(steps.iter().all(|s| s.level == 0.05 / 3.0));
+    }
+
+    #[test]
+    fn one_hypothesis_is_tested_at_the_whole_level() {
+        let steps = holm(&[0.05], 0.05);
+        let expected = HolmStep {
+            adjusted_p: 0.05,
+            rejected: true,
+            level: 0.05,
+        };
+        assert_eq!(steps, [expected]);
+    }
+
+    #[test]
+    fn no_hypotheses_need_no_steps() {
+        assert!(holm(&[], 0.05).is_empty());
+    }
+}

@@ -1,0 +1,123 @@
+//! An estimate with its interval.
+
+/// A closed interval `[low, high]` around an estimate, on the estimate's scale.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Interval {
+    /// The point estimate.
+    pub estimate: f64,
+    /// Lower end; negative infinity where it is beyond what was measured.
+    pub low: f64,
+    /// Upper end; infinity where it is beyond what was measured.
+    pub high: f64,
+    /// Coverage as a share of 1: what the exact null distribution achieves, or
+    /// the nominal one of a bootstrap. An exact interval of too few values has
+    /// less than was asked for; see [`Interval::reaches`].
+    pub confidence: f64,
+}
+
+impl Interval {
+    /// Half the distance between the ends; 0 where both are the same infinity.
+    #[must_use]
+    pub fn half_width(&self) -> f64 {
+        // inf - inf is NaN, which would never meet a target width.
+        if self.low == self.high {
+            0.0
+        } else {
+            (self.high - self.low) / 2.0
+        }
+    }
+
+    /// Whether `x` lies in the closed interval.
+    #[must_use]
+    pub fn contains(&self, x: f64) -> bool {
+        self.low <= x && x <= self.high
+    }
+
+    /// Whether the interval has at least the confidence `nominal`. An exact
+    /// interval has less when there are too few values for any interval of
+    /// that confidence: a conclusion drawn from it would be made at a higher
+    /// error rate than was asked for.
+    #[must_use]
+    pub fn reaches(&self, nominal: f64) -> bool {
+        self.confidence >= nominal - CONFIDENCE_SLACK
+    }
+
+    /// The interval on another scale. `f` must increase, as `exp` does from
+    /// log-ratios to ratios; coverage then stays the same.
+    #[must_use]
+    pub fn map(&self, f: impl Fn(f64) -> f64) -> Interval {
+        Interval {
+            estimate: f(self.estimate),
+            low: f(self.low),
+            high: f(self.high),
+            confidence: self.confidence,
+        }
+    }
+}
+
+/// Rounding that `1 - (1 - level)` may leave: an interval asked for at the
+/// very confidence that another one achieved must come out the same.
+pub(crate) const CONFIDENCE_SLACK: f64 = 4.0 * f64::EPSILON;
+
+/// Checks a confidence.
+///
+/// # Panics
+/// If it does not lie strictly between 0 and 1.
+pub(crate) fn assert_confidence(confidence: f64) {
+    assert!(
+        confidence > 0.0 && confidence < 1.0,
+        "confidence must lie strictly between 0 and 1, not {confidence}"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const INTERVAL: Interval = Interval {
+        estimate: 0.5,
+        low: -1.0,
+        high: 2.0,
+        confidence: 0.95,
+    };
+
+    #[test]
+    fn half_width_is_half_the_distance_of_the_ends() {
+        assert_eq!(INTERVAL.half_width(), 1.5);
+    }
+
+    #[test]
+    fn half_width_of_a_censored_point_is_zero_and_of_a_half_line_infinite() {
+        let censored = INTERVAL.map(|_| f64::INFINITY);
+        assert_eq!(censored.half_width(), 0.0);
+        let half_line = Interval {
+            high: f64::INFINITY,
+            ..INTERVAL
+        };
+        assert_eq!(half_line.half_width(), f64::INFINITY);
+    }
+
+    #[test]
+    fn both_ends_belong_to_the_interval() {
+        assert!(INTERVAL.contains(-1.0) && INTERVAL.contains(2.0) && INTERVAL.contains(0.0));
+        assert!(!INTERVAL.contains(-1.1) && !INTERVAL.contains(2.1));
+        assert!(!INTERVAL.contains(f64::NAN));
+    }
+
+    #[test]
+    fn mapping_keeps_the_confidence_and_moves_the_rest() {
+        let ratio = INTERVAL.map(f64::exp);
+        assert_eq!(ratio.estimate, 0.5f64.exp());
+        assert_eq!(ratio.low, (-1.0f64).exp());
+        assert_eq!(ratio.high, 2.0f64.exp());
+        assert_eq!(ratio.confidence, 0.95);
+    }
+
+    #[test]
+    fn an_interval_reaches_its_own_confidence_but_no_higher_one() {
+        assert!(INTERVAL.reaches(0.95) && INTERVAL.reaches(0.9));
+        assert!(!INTERVAL.reaches(0.951));
+        // What 1 - (1 - confidence) may round to.
+        assert!(INTERVAL.reaches(0.95f64.next_up()));
+    }
+}

@@ -1,0 +1,193 @@
+//! The centre of a symmetric distribution: estimate, interval and test.
+
+use crate::Interval;
+use crate::interval::{CONFIDENCE_SLACK, assert_confidence};
+use crate::quantile::quantile_sorted;
+use crate::signed_rank_null::SignedRankNull;
+use crate::walsh::WalshAverages;
+
+/// The Hodges–Lehmann estimate (the pseudo-median: the median of the Walsh
+/// averages) with the interval that the signed-rank test does not reject.
+///
+/// Estimate: Hodges and Lehmann, "Estimates of location based on rank tests",
+/// Annals of Mathematical Statistics 34 (1963). Interval: Tukey (1949), in
+/// Hollander, Wolfe and Chicken, "Nonparametric statistical methods" (2014),
+/// section 3.3. Its coverage is exact for any continuous symmetric
+/// distribution, and at least as large with ties. It is the shortest symmetric
+/// pair of Walsh averages with the confidence asked for; the confidence
+/// achieved is in the result. The null distribution is exact up to 300 values
+/// and normal, corrected for continuity, above.
+///
+/// Values too few for the confidence give the range of the Walsh averages with
+/// the lower confidence achieved, 1 - 2¹⁻ⁿ ([`Interval::reaches`] tells). It
+/// takes 6 values for 95 %, 8 for 99 %.
+///
+/// Time O(n² log n), memory n(n+1)/2 doubles.
+///
+/// # Panics
+/// If `values` is empty or has a value that is not finite, or `confidence` is
+/// not strictly between 0 and 1.
+#[must_use]
+pub fn hodges_lehmann(values: &[f64], confidence: f64) -> Interval {
+    assert_confidence(confidence);
+    let walsh = WalshAverages::new(values);
+    let null = SignedRankNull::new(values.len());
+    let averages = walsh.ascending();
+    let rank = interval_rank(averages.len(), 1.0 - confidence, |t| null.two_sided(t));
+    Interval {
+        estimate: quantile_sorted(averages, 0.5),
+        low: averages[rank - 1],
+        high: averages[averages.len() - rank],
+        confidence: 1.0 - null.two_sided(rank - 1),
+    }
+}
+
+/// The largest rank k, at least 1, for which the k-th smallest to the k-th
+/// largest of `count` ordered values miss the centre with at most probability
+/// `alpha`. `two_sided(k - 1)` is that probability and grows with k.
+pub(crate) fn interval_rank(count: usize, alpha: f64, two_sided: impl Fn(usize) -> f64) -> usize {
+    // Past the middle the ends would change places.
+    let (mut rank, mut beyond) = (1, count / 2 + 1);
+    while beyond - rank > 1 {
+        let middle = rank.midpoint(beyond);
+        if two_sided(middle - 1) <= alpha + CONFIDENCE_SLACK {
+            rank = middle;
+        } else {
+            beyond = middle;
+        }
+    }
+    rank
+}
+
+/// What a test would show instead of its null hypothesis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alternative {
+    /// The centre lies below the null value.
+    Less,
+    /// The centre lies above the null value.
+    Greater,
+    /// The centre lies on either side of the null value.
+    TwoSided,
+}
+
+/// The p-value of the signed-rank test that the centre is `null` (Wilcoxon,
+/// "Individual comparisons by ranking methods", Biometrics Bulletin 1 (1945)).
+///
+/// The statistic is counted from the Walsh averages, and those equal to `null`
+/// count against the alternative on either side. Without ties and zeros this
+/// is the textbook test; with them it is conservative, where dropping zeros
+/// and averaging ranks would not be exact. In return it agrees with
+/// [`hodges_lehmann`] for every data set: the two-sided p is at most 1 - c
+/// exactly if `null` lies outside the interval of confidence c, as long as
+/// that interval reaches c.
+///
+/// # Panics
+/// If `values` is empty or has a value that is not finite, or `null` is NaN.
+#[must_use]
+pub fn signed_rank_p(values: &[f64], null: f64, alternative: Alternative) -> f64 {
+    assert!(!null.is_nan(), "the null value is NaN");
+    let walsh = WalshAverages::new(values);
+    let distribution = SignedRankNull::new(values.len());
+    let (below, above) = (walsh.count_at_most(null), walsh.count_at_least(null));
+    match alternative {
+        Alternative::Less => distribution.at_most(above),
+        Alternative::Greater => distribution.at_most(below),
+        Alternative::TwoSided => distribution.two_sided(below.min(above)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hamilton depression scores before and after tranquillisers: example 3.1
+    /// of Hollander, Wolfe and Chicken, from Salsburg (1970).
+    const BEFORE: [f64; 9] = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30];
+    #[expect(clippy::approx_constant, reason = "3.14 is a score, not π")]
+    const AFTER: [f64; 9] = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29];
+
+    /// After minus before.
+    fn changes() -> Vec<f64> {
+        AFTER.iter().zip(BEFORE).map(|(y, x)| y - x).collect()
+    }
+
+    fn assert_near(actual: f64, expected: f64, tolerance: f64) {
+        assert!(
+            (actual - expected).abs() <= tolerance,
+            "{actual} is not within {tolerance} of {expected}"
+        );
+    }
+
+    #[test]
+    fn depression_scores_give_the_published_estimate_and_interval() {
+        let interval = hodges_lehmann(&changes(), 0.96);
+        assert_near(interval.estimate, -0.46, 1e-12);
+        assert_near(interval.low, -0.786, 1e-12);
+        assert_near(interval.high, -0.010, 1e-12);
+        assert_near(interval.confidence, 0.961, 5e-4);
+    }
+
+    #[test]
+    fn depression_scores_give_the_published_p() {
+        // T+ = 5 of 9 changes, P(T+ ≤ 5) = 10/512 (R prints V = 40 for the
+        // opposite sign and p = 0.01953).
+        let less = signed_rank_p(&changes(), 0.0, Alternative::Less);
+        assert_eq!(less, 10.0 / 512.0);
+        let two_sided = signed_rank_p(&changes(), 0.0, Alternative::TwoSided);
+        assert_eq!(two_sided, 20.0 / 512.0);
+        let greater = signed_rank_p(&changes(), 0.0, Alternative::Greater);
+        // P(T+ ≥ 5) = 1 - P(T+ ≤ 4) = 1 - 7/512.
+        assert_eq!(greater, 505.0 / 512.0);
+    }
+
+    #[test]
+    fn too_few_values_give_their_range_and_admit_it() {
+        let interval = hodges_lehmann(&[1.0, 2.0, 4.0, 8.0, 16.0], 0.95);
+        assert_eq!((interval.low, interval.high), (1.0, 16.0));
+        assert_eq!(interval.confidence, 1.0 - 2.0 / 32.0);
+        assert!(!interval.reaches(0.95));
+        let one = hodges_lehmann(&[3.0], 0.95);
+        assert_eq!((one.low, one.high, one.confidence), (3.0, 3.0, 0.0));
+    }
+
+    #[test]
+    fn six_values_suffice_for_95_percent_and_eight_for_99() {
+        let values: Vec<f64> = (0..8).map(|i| f64::from(i * i)).collect();
+        assert!(!hodges_lehmann(&values[..5], 0.95).reaches(0.95));
+        assert!(hodges_lehmann(&values[..6], 0.95).reaches(0.95));
+        assert!(!hodges_lehmann(&values[..7], 0.99).reaches(0.99));
+        assert!(hodges_lehmann(&values, 0.99).reaches(0.99));
+    }
+
+    #[test]
+    fn equal_values_give_a_point_and_no_evidence_against_it() {
+        let interval = hodges_lehmann(&[0.25; 10], 0.95);
+        assert_eq!((interval.low, interval.high), (0.25, 0.25));
+        assert_eq!(signed_rank_p(&[0.25; 10], 0.25, Alternative::TwoSided), 1.0);
+        let off = signed_rank_p(&[0.25; 10], 0.0, Alternative::TwoSided);
+        assert_eq!(off, 2.0 / 1024.0);
+    }
+
+    #[test]
+    fn an_interval_at_the_achieved_confidence_is_the_same_interval() {
+        for n in 2..60 {
+            let values: Vec<f64> = (0..n).map(|i| f64::from(i * 37 % 101)).collect();
+            for confidence in [0.5, 0.8, 0.9, 0.95, 0.99, 0.999] {
+                let first = hodges_lehmann(&values, confidence);
+                let again = hodges_lehmann(&values, first.confidence);
+                assert_eq!(first, again, "{n} values at {confidence}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_null_is_rejected_exactly_if_it_lies_outside_past_the_exact_table_too() {
+        let values: Vec<f64> = (0..310).map(|i| f64::from(i * 7919 % 311)).collect();
+        let interval = hodges_lehmann(&values, 0.95);
+        assert!(interval.reaches(0.95));
+        for null in 130..180 {
+            let p = signed_rank_p(&values, f64::from(null), Alternative::TwoSided);
+            assert_eq!(p > 0.05, interval.contains(f64::from(null)), "{null}: {p}");
+        }
+    }
+}

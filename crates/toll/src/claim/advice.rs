@@ -1,0 +1,283 @@
+//! What to do on this machine.
+
+use toll_stats::{Interval, hodges_lehmann, median, median_interval};
+
+use super::contrast::pick;
+use super::data::Data;
+use super::model::{Advice, Better};
+use super::{ALPHA, CONFIDENCE, derived, metric, twin};
+use crate::plan::Treatment;
+use crate::report::format;
+use crate::spec::{AdviceKind, AdviceSpec, Derived, DerivedKind, Experiment, Level, Selector};
+
+/// What a larger buffer must gain, relative, to be worth its memory.
+const WORTHWHILE: f64 = 0.05;
+
+/// Draws all advice that an experiment asks for and its data allow.
+pub(super) fn advise(
+    experiment: &Experiment,
+    treatments: &[Treatment],
+    data: &Data,
+) -> Vec<Advice> {
+    let mut advice = Vec::new();
+    for spec in &experiment.advice {
+        for at in combinations(spec, experiment) {
+            let desk = Desk {
+                spec,
+                at,
+                experiment,
+                treatments,
+                data,
+            };
+            match &spec.kind {
+                AdviceKind::Best => advice.extend(desk.best()),
+                AdviceKind::Saturation => advice.extend(desk.saturation()),
+                AdviceKind::Cost { over } => advice.extend(desk.cost(over)),
+            }
+        }
+    }
+    advice
+}
+
+/// All combinations of the levels of `each`, on top of `at`.
+fn combinations(spec: &AdviceSpec, experiment: &Experiment) -> Vec<Selector> {
+    let mut all = vec![spec.at.clone()];
+    for name in &spec.each {
+        let Some(factor) = experiment.factor(name) else {
+            continue;
+        };
+        all = all
+            .iter()
+            .flat_map(|at| {
+                factor.levels.iter().map(|level| {
+                    let mut at = at.clone();
+                    at.insert(name.clone(), level.clone());
+                    at
+                })
+            })
+            .collect();
+    }
+    all
+}
+
+struct Desk<'a> {
+    spec: &'a AdviceSpec,
+    at: Selector,
+    experiment: &'a Experiment,
+    treatments: &'a [Treatment],
+    data: &'a Data,
+}
+
+struct Candidate {
+    label: String,
+    index: usize,
+    median: f64,
+}
+
+impl Desk<'_> {
+    fn topic(&self) -> String {
+        let mut topic = self.spec.topic.clone();
+        for name in &self.spec.each {
+            let label = self.at.get(name).map_or("", |level| level.text.as_str());
+            topic = topic.replace(&format!("{{{name}}}"), label);
+        }
+        topic
+    }
+
+    fn label(&self, level: &Level) -> String {
+        let factor = self.experiment.factor(&self.spec.factor);
+        factor.map_or_else(|| level.text.clone(), |factor| factor.label(level))
+    }
+
+    /// Treatments along the factor that have data, best first.
+    fn candidates(&self) -> Vec<Candidate> {
+        let Some(factor) = self.experiment.factor(&self.spec.factor) else {
+            return Vec::new();
+        };
+        let better = metric::describe(self.experiment, &self.spec.metric).better;
+        let mut candidates: Vec<Candidate> = factor
+            .levels
+            .iter()
+            .filter(|level| !self.spec.except.iter().any(|except| except.same(level)))
+            .filter_map(|level| {
+                let mut selector = self.at.clone();
+                selector.insert(factor.name.clone(), level.clone());
+                let index = pick(&selector, &self.experiment.factors, self.treatments).ok()?;
+                let values = self.data.values(&self.spec.metric, index);
+                (!values.is_empty()).then(|| Candidate {
+                    label: self.label(level),
+                    index,
+                    median: median(&values),
+                })
+            })
+            .collect();
+        candidates.sort_by(|a, b| match better {
+            Better::Higher => b.median.total_cmp(&a.median),
+            _ => a.median.total_cmp(&b.median),
+        });
+        candidates
+    }
+
+    /// How many times worse a candidate is than another: above 1 is worse,
+    /// whichever side of the metric is better.
+    fn times_worse(&self, of: &Candidate, than: &Candidate, confidence: f64) -> Option<Interval> {
+        let higher = metric::describe(self.experiment, &self.spec.metric).better == Better::Higher;
+        let (of, than) = if higher { (than, of) } else { (of, than) };
+        let logs = self.data.log_ratios(&self.spec.metric, of.index, than.index).ok()?;
+        let interval = hodges_lehmann(&logs, confidence);
+        interval.reaches(confidence).then(|| interval.map(f64::exp))
+    }
+
+    fn value(&self, candidate: &Candidate) -> String {
+        let unit = metric::describe(self.experiment, &self.spec.metric).unit;
+        let values = self.data.values(&self.spec.metric, candidate.index);
+        let interval = super::summary::estimate(&median_interval(&values, CONFIDENCE));
+        format!("{}: {}", candidate.label, format::interval(&interval, &unit))
+    }
+
+    /// Comparisons with the best, which all hold together at 95 %.
+    fn best(&self) -> Option<Advice> {
+        let candidates = self.candidates();
+        let (best, others) = candidates.split_first()?;
+        if others.is_empty() {
+            return None;
+        }
+        let confidence = 1.0 - ALPHA / others.len() as f64;
+        let margin = twin::margin(&self.spec.metric, self.treatments, self.data);
+        let mut rivals = Vec::new();
+        let mut evidence = vec![self.value(best)];
+        for other in others {
+            let interval = self.times_worse(other, best, confidence);
+            match interval {
+                Some(interval) if interval.low > 1.0 + margin => {
+                    if evidence.len() < EVIDENCE_MAX {
+                        let estimate = super::summary::estimate(&interval);
+                        let times = format::ratio_interval(&estimate);
+                        evidence.push(format!("{} takes {times} times as much", other.label));
+                    }
+                }
+                _ => rivals.push(other),
+            }
+        }
+        let text = match rivals.as_slice() {
+            [] => format!("use {}", best.label),
+            rivals => {
+                evidence.extend(rivals.iter().map(|rival| self.value(rival)));
+                let names: Vec<_> =
+                    std::iter::once(best).chain(rivals.iter().copied()).map(|c| c.label.as_str()).collect();
+                format!("any of {}: the data do not tell them apart", names.join(", "))
+            }
+        };
+        Some(Advice {
+            topic: self.topic(),
+            text,
+            decided: rivals.is_empty(),
+            evidence,
+        })
+    }
+
+    fn saturation(&self) -> Option<Advice> {
+        let mut candidates = self.candidates();
+        if candidates.len() < 2 {
+            return None;
+        }
+        let best_index = candidates[0].index;
+        candidates.sort_by_key(|candidate| candidate.index);
+        let best = candidates.iter().find(|candidate| candidate.index == best_index)?;
+        let confidence = 1.0 - ALPHA / (candidates.len() - 1) as f64;
+        let mut evidence = vec![self.value(best)];
+        let mut chosen = None;
+        for candidate in candidates.iter().filter(|candidate| candidate.index != best_index) {
+            let Some(interval) = self.times_worse(candidate, best, confidence) else {
+                continue;
+            };
+            let shown = format::ratio_interval(&super::summary::estimate(&interval));
+            if interval.high < 1.0 + WORTHWHILE {
+                evidence.push(format!("{} takes {shown} times as much", candidate.label));
+                chosen = Some(candidate);
+                break;
+            }
+            if interval.low <= 1.0 + WORTHWHILE {
+                evidence.push(format!("{} may do already: {shown} times as much", candidate.label));
+            }
+        }
+        let found = chosen.filter(|candidate| candidate.index < best.index).unwrap_or(best);
+        let is_last = candidates.last().is_some_and(|last| last.index == found.index);
+        let text = match is_last {
+            true => format!(
+                "use {}, the largest tried; the data do not show where more stops gaining",
+                found.label
+            ),
+            false => format!("use {}; more gains less than 5 %", found.label),
+        };
+        Some(Advice {
+            topic: self.topic(),
+            text,
+            decided: !is_last,
+            evidence,
+        })
+    }
+
+    /// What each level costs per call and per byte.
+    fn cost(&self, over: &str) -> Option<Advice> {
+        let factor = self.experiment.factor(&self.spec.factor)?;
+        let mut evidence = Vec::new();
+        let mut cheapest: Option<(String, f64, f64)> = None;
+        let mut decided = true;
+        for level in &factor.levels {
+            let mut at = self.at.clone();
+            at.insert(factor.name.clone(), level.clone());
+            let estimate = |kind: DerivedKind| {
+                let spec = Derived {
+                    id: String::new(),
+                    text: String::new(),
+                    kind,
+                    factor: over.to_owned(),
+                    metric: self.spec.metric.clone(),
+                    at: at.clone(),
+                };
+                derived::estimate(&spec, self.experiment, self.treatments, self.data)
+            };
+            let call = estimate(DerivedKind::CostPerCall);
+            let Some(per_call) = call.estimate else {
+                continue;
+            };
+            let per_byte = estimate(DerivedKind::CostPerByte).estimate?;
+            let residual = call.details.get("relative_residual_rms").copied().unwrap_or_default();
+            evidence.push(format!(
+                "{}: {} per call and {} per byte (fit off by {:.0} % on average)",
+                self.label(level),
+                format::derived(&per_call, "ns"),
+                format::derived(&per_byte, "ns/byte"),
+                residual * 100.0
+            ));
+            if let (Some(value), Some(low), Some(high)) = (per_call.value, per_call.low, per_call.high) {
+                match &mut cheapest {
+                    Some((name, best, best_high)) if value < *best => {
+                        decided = high < *best;
+                        (*name, *best, *best_high) = (self.label(level), value, high);
+                    }
+                    Some((_, _, best_high)) => decided &= low > *best_high,
+                    None => cheapest = Some((self.label(level), value, high)),
+                }
+            }
+        }
+        let (name, ..) = cheapest?;
+        if evidence.len() < 2 {
+            return None;
+        }
+        let text = match decided {
+            true => format!("{name} costs least per call; what each kind costs:"),
+            false => "what each kind costs; the data do not tell which costs least per call:".into(),
+        };
+        Some(Advice {
+            topic: self.topic(),
+            text,
+            decided,
+            evidence,
+        })
+    }
+}
+
+/// Most figures shown behind a piece of advice that they decide.
+const EVIDENCE_MAX: usize = 4;

@@ -1,0 +1,104 @@
+//! Every treatment against the reference.
+
+use toll_stats::{Decision, Direction, decide, hodges_lehmann};
+
+use super::contrast::pick;
+use super::data::Data;
+use super::model::{Better, Comparison, Relation};
+use super::summary::estimate;
+use super::{ALPHA, CONFIDENCE, Width, metric, twin};
+use crate::plan::Treatment;
+use crate::spec::Experiment;
+
+fn pairs(experiment: &Experiment, treatments: &[Treatment]) -> Vec<(usize, usize)> {
+    let Some(selector) = &experiment.reference else {
+        return Vec::new();
+    };
+    let Ok(reference) = pick(selector, &experiment.factors, treatments) else {
+        return Vec::new();
+    };
+    treatments
+        .iter()
+        .filter(|treatment| treatment.index != reference && treatment.twin_of.is_none())
+        .map(|treatment| (treatment.index, reference))
+        .collect()
+}
+
+/// Compares all treatments with the reference in the primary metric. The
+/// intervals hold together: each is at confidence 1 - alpha/k for k
+/// comparisons (Bonferroni).
+pub(super) fn compare_all(
+    experiment: &Experiment,
+    treatments: &[Treatment],
+    data: &Data,
+) -> Vec<Comparison> {
+    let pairs = pairs(experiment, treatments);
+    let name = &experiment.metric;
+    let margin = twin::margin(name, treatments, data);
+    let better = metric::describe(experiment, name).better;
+    let confidence = 1.0 - ALPHA / pairs.len().max(1) as f64;
+    pairs
+        .into_iter()
+        .filter_map(|(treatment, reference)| {
+            let logs = data.log_ratios(name, treatment, reference).ok()?;
+            let interval = hodges_lehmann(&logs, confidence);
+            let relation = match interval.reaches(confidence) {
+                true => relation(&interval, margin.ln_1p(), better),
+                false => Relation::Undecided,
+            };
+            Some(Comparison {
+                treatment,
+                reference,
+                metric: name.clone(),
+                ratio: estimate(&interval.map(f64::exp)),
+                relation,
+            })
+        })
+        .collect()
+}
+
+fn relation(interval: &toll_stats::Interval, margin: f64, better: Better) -> Relation {
+    let holds = |direction| decide(interval, direction, 0.0, margin) == Decision::Supported;
+    let beyond = |direction| {
+        // Strictly past the margin on that side.
+        let threshold = if direction == Direction::Greater { margin } else { -margin };
+        decide(interval, direction, threshold, 0.0) == Decision::Supported
+    };
+    if holds(Direction::Equal) {
+        return Relation::Same;
+    }
+    let (less, greater) = (beyond(Direction::Less), beyond(Direction::Greater));
+    match (less, greater, better) {
+        (false, false, _) => Relation::Undecided,
+        (_, _, Better::Neither) => Relation::Different,
+        (true, _, Better::Lower) | (_, true, Better::Higher) => Relation::Better,
+        _ => Relation::Worse,
+    }
+}
+
+/// Widths of the comparisons' intervals.
+pub(super) fn widths(
+    experiment: &Experiment,
+    treatments: &[Treatment],
+    data: &Data,
+    target: f64,
+) -> Vec<Width> {
+    let mut pairs = pairs(experiment, treatments);
+    if experiment.reference.is_some() {
+        // A single treatment is compared with its twin alone; what is waited
+        // for is then how well its own noise is known.
+        let twins = treatments.iter().filter_map(|t| Some((t.index, t.twin_of?)));
+        pairs.extend(twins);
+    }
+    pairs
+        .into_iter()
+        .filter_map(|(treatment, reference)| {
+            let logs = data.log_ratios(&experiment.metric, treatment, reference).ok()?;
+            Some(Width {
+                id: treatments[treatment].label.clone(),
+                half_width: hodges_lehmann(&logs, CONFIDENCE).half_width(),
+                target,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,109 @@
+//! Ratios between treatments, block by block.
+
+use super::data::Data;
+use crate::plan::Treatment;
+use crate::spec::{Contrast, Experiment, Factor, Selector};
+
+/// The one treatment that a selector picks among those that ran here.
+///
+/// # Errors
+/// With the reason if there is none: not in this profile, skipped, or never
+/// completed.
+pub(super) fn pick(
+    selector: &Selector,
+    factors: &[Factor],
+    treatments: &[Treatment],
+) -> Result<usize, String> {
+    let index = crate::plan::find(treatments, selector, factors)?;
+    match &treatments[index].skipped {
+        Some(reason) => Err(reason.clone()),
+        None => Ok(index),
+    }
+}
+
+/// Logarithms of a contrast's ratio, one a block.
+///
+/// # Errors
+/// With the reason why the contrast cannot be formed from this run.
+pub(super) fn block_logs(
+    contrast: &Contrast,
+    experiment: &Experiment,
+    treatments: &[Treatment],
+    data: &Data,
+) -> Result<Vec<f64>, String> {
+    let pick = |selector| pick(selector, &experiment.factors, treatments);
+    let (of, to) = (pick(&contrast.of)?, pick(&contrast.to)?);
+    let Some((per_of, per_to)) = &contrast.per else {
+        return data.log_ratios(&contrast.metric, of, to);
+    };
+    let all = [of, to, pick(per_of)?, pick(per_to)?];
+    let blocks = data.common_blocks(&contrast.metric, &all);
+    if blocks.is_empty() {
+        return Err("no block has a trial of all sides".into());
+    }
+    blocks
+        .iter()
+        .map(|block| {
+            let [of, to, per_of, per_to] =
+                all.map(|treatment| data.column(&contrast.metric, treatment)[block]);
+            let log = ((of / to) / (per_of / per_to)).ln();
+            match log.is_finite() {
+                true => Ok(log),
+                false => Err("a value of 0 has no ratio".into()),
+            }
+        })
+        .collect()
+}
+
+/// A contrast in words: `method=swept / method=page at sink=null`, what both
+/// sides share told once, and what does not vary in this run left out.
+pub(super) fn describe(contrast: &Contrast, experiment: &Experiment) -> String {
+    let own = side(&contrast.of, &contrast.to, experiment);
+    let mut text = format!("{} / {}", own.0, own.1);
+    if let Some((per_of, per_to)) = &contrast.per {
+        let full = |selector: &Selector| shown(selector.iter(), experiment);
+        text = format!(
+            "({} / {}) / ({} / {})",
+            full(&contrast.of),
+            full(&contrast.to),
+            full(per_of),
+            full(per_to)
+        );
+    } else {
+        let shared = contrast.of.iter().filter(|(name, level)| {
+            contrast.to.get(*name).is_some_and(|other| other.same(level)) && varies(experiment, name)
+        });
+        let shared = shown(shared, experiment);
+        if !shared.is_empty() {
+            text = format!("{text} at {shared}");
+        }
+    }
+    text
+}
+
+fn varies(experiment: &Experiment, name: &str) -> bool {
+    experiment.factor(name).is_some_and(|factor| factor.levels.len() > 1)
+}
+
+fn side(of: &Selector, to: &Selector, experiment: &Experiment) -> (String, String) {
+    let differs = |a: &Selector, b: &Selector| {
+        let own = a
+            .iter()
+            .filter(|(name, level)| b.get(*name).is_none_or(|other| !other.same(level)));
+        shown(own, experiment)
+    };
+    (differs(of, to), differs(to, of))
+}
+
+fn shown<'a>(
+    parts: impl Iterator<Item = (&'a String, &'a crate::spec::Level)>,
+    experiment: &Experiment,
+) -> String {
+    let parts: Vec<String> = parts
+        .map(|(name, level)| match experiment.factor(name) {
+            Some(factor) => format!("{name}={}", factor.label(level)),
+            None => format!("{name}={}", level.text),
+        })
+        .collect();
+    parts.join(" ")
+}

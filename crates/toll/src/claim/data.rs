@@ -1,0 +1,112 @@
+//! Trial values by metric, treatment and block.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::plan::Treatment;
+use crate::store::{TrialRecord, TrialState};
+
+/// One value a completed trial and metric: the median of the trial's samples.
+/// Iterations of one process share its memory layout and its luck, so they are
+/// no more than one observation (Kalibera & Jones 2013).
+#[derive(Debug)]
+pub(super) struct Data {
+    by_metric: BTreeMap<String, Vec<BTreeMap<u32, f64>>>,
+    blocks: BTreeSet<u32>,
+    outcomes: BTreeSet<(u32, usize)>,
+}
+
+impl Data {
+    pub fn new(treatments: &[Treatment], trials: &[TrialRecord]) -> Self {
+        let mut by_metric: BTreeMap<String, Vec<BTreeMap<u32, f64>>> = BTreeMap::new();
+        for trial in trials.iter().filter(|trial| trial.state == TrialState::Completed) {
+            for (metric, samples) in &trial.samples {
+                if samples.is_empty() {
+                    continue;
+                }
+                if !by_metric.contains_key(metric) {
+                    by_metric.insert(metric.clone(), vec![BTreeMap::new(); treatments.len()]);
+                }
+                let columns = by_metric.get_mut(metric).expect("just made");
+                if let Some(column) = columns.get_mut(trial.treatment) {
+                    column.insert(trial.block, toll_stats::median(samples));
+                }
+            }
+        }
+        Self {
+            by_metric,
+            blocks: trials.iter().map(|trial| trial.block).collect(),
+            outcomes: trials.iter().map(|trial| (trial.block, trial.treatment)).collect(),
+        }
+    }
+
+    /// Value by block of one metric of one treatment; empty if there is none.
+    pub fn column(&self, metric: &str, treatment: usize) -> &BTreeMap<u32, f64> {
+        static EMPTY: BTreeMap<u32, f64> = BTreeMap::new();
+        self.by_metric
+            .get(metric)
+            .and_then(|columns| columns.get(treatment))
+            .unwrap_or(&EMPTY)
+    }
+
+    /// Values of one metric of one treatment in block order.
+    pub fn values(&self, metric: &str, treatment: usize) -> Vec<f64> {
+        self.column(metric, treatment).values().copied().collect()
+    }
+
+    /// Names of all metrics.
+    pub fn metrics(&self) -> impl Iterator<Item = &str> {
+        self.by_metric.keys().map(String::as_str)
+    }
+
+    /// Blocks in which all of some treatments have a value of a metric.
+    pub fn common_blocks(&self, metric: &str, treatments: &[usize]) -> Vec<u32> {
+        self.blocks
+            .iter()
+            .copied()
+            .filter(|block| {
+                treatments
+                    .iter()
+                    .all(|treatment| self.column(metric, *treatment).contains_key(block))
+            })
+            .collect()
+    }
+
+    /// Blocks in which every treatment that runs here has an outcome.
+    pub fn complete_blocks(&self, treatments: &[Treatment]) -> usize {
+        let runs: Vec<usize> = treatments
+            .iter()
+            .filter(|treatment| treatment.skipped.is_none())
+            .map(|treatment| treatment.index)
+            .collect();
+        let complete =
+            |block: &&u32| runs.iter().all(|index| self.outcomes.contains(&(**block, *index)));
+        self.blocks.iter().filter(complete).count()
+    }
+
+    /// Natural logarithms of the ratio of two treatments in each block that has
+    /// both; `Err` with the reason if there are none.
+    pub fn log_ratios(&self, metric: &str, of: usize, to: usize) -> Result<Vec<f64>, String> {
+        let (of, to) = (self.column(metric, of), self.column(metric, to));
+        let logs: Vec<f64> = of
+            .iter()
+            .filter_map(|(block, of)| Some((*of, *to.get(block)?)))
+            .map(|(of, to)| log_ratio(of, to))
+            .collect::<Result<_, _>>()?;
+        match logs.is_empty() {
+            true => Err("no block has a trial of both sides".into()),
+            false => Ok(logs),
+        }
+    }
+}
+
+/// The logarithm of a ratio. Two zeros are the same, as counts often are; one
+/// zero has no ratio.
+fn log_ratio(of: f64, to: f64) -> Result<f64, String> {
+    if of == 0.0 && to == 0.0 {
+        return Ok(0.0);
+    }
+    if of <= 0.0 || to <= 0.0 {
+        return Err(format!("a value of {} has no ratio", if of <= 0.0 { of } else { to }));
+    }
+    Ok((of / to).ln())
+}

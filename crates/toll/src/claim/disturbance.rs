@@ -1,0 +1,44 @@
+//! What disturbed the trials.
+
+use std::collections::BTreeMap;
+
+use super::model::DisturbanceSummary;
+use crate::store::TrialRecord;
+
+/// What is recorded, in words, with why it matters.
+const MEANINGS: &[(&str, &str)] = &[
+    ("steal_ns", "time the hypervisor gave our CPUs to others: trials look slower"),
+    ("involuntary_switches", "times the probe was taken off its CPU: caches go cold"),
+    ("migrations", "times the probe changed its CPU: caches go cold"),
+    ("major_faults", "pages fetched from storage for the probe: memory was short"),
+    ("psi_cpu_some_ns", "time some task waited for a CPU: the machine was busy"),
+    ("psi_io_some_ns", "time some task waited for storage, the probe's own waits included"),
+    ("psi_memory_some_ns", "time some task waited for memory: the machine was short of it"),
+    ("dirty_bytes_before", "unwritten bytes in the page cache before the trial: writes may queue"),
+    ("writeback_bytes_before", "bytes on their way to storage before the trial: writes may queue"),
+    ("frequency_khz", "frequency of the CPU the probe ended on: it may throttle or boost"),
+];
+
+/// Sums up the disturbances of all trials.
+pub(super) fn summarise(trials: &[TrialRecord]) -> Vec<DisturbanceSummary> {
+    let mut by_name: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for trial in trials {
+        for (name, value) in &trial.disturbance {
+            by_name.entry(name).or_default().push(*value);
+        }
+    }
+    MEANINGS
+        .iter()
+        .filter_map(|(name, text)| {
+            let values = by_name.get(name)?;
+            Some(DisturbanceSummary {
+                name: (*name).to_owned(),
+                text: (*text).to_owned(),
+                trials_recorded: values.len(),
+                trials_affected: values.iter().filter(|value| **value > 0.0).count(),
+                median: toll_stats::median(values),
+                maximum: values.iter().copied().fold(f64::MIN, f64::max),
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,241 @@
+//! Curves and distributions.
+
+use super::contrast::pick;
+use super::data::Data;
+use super::model::{
+    Curve, CurveMark, CurvePoint, CurveSeries, DerivedEstimate, Distribution, DistributionGroup,
+    Estimate, Figure,
+};
+use super::summary::estimate;
+use super::{CONFIDENCE, metric};
+use crate::plan::Treatment;
+use crate::spec::{Experiment, Factor, FigureKind, FigureSpec, Selector};
+
+/// Most groups of a distribution drawn unasked; more cannot be told apart.
+const GROUPS_MAX: usize = 40;
+
+struct Canvas<'a> {
+    experiment: &'a Experiment,
+    treatments: &'a [Treatment],
+    data: &'a Data,
+}
+
+/// The figures that an experiment asks for, else those that fit its factors.
+/// What has no data is left out.
+pub(super) fn draw_all(
+    experiment: &Experiment,
+    treatments: &[Treatment],
+    data: &Data,
+    derived: &[DerivedEstimate],
+) -> Vec<Figure> {
+    let canvas = Canvas {
+        experiment,
+        treatments,
+        data,
+    };
+    if experiment.figures.is_empty() {
+        return canvas.unasked();
+    }
+    experiment
+        .figures
+        .iter()
+        .filter_map(|spec| match spec.kind {
+            FigureKind::Curve => canvas.curve(spec, derived).map(Figure::Curve),
+            FigureKind::Distribution => canvas.distribution(spec).map(Figure::Distribution),
+        })
+        .collect()
+}
+
+impl Canvas<'_> {
+    fn curve(&self, spec: &FigureSpec, derived: &[DerivedEstimate]) -> Option<Curve> {
+        let factor = self.experiment.factor(&spec.factor)?;
+        let lines: Vec<(String, Selector)> = match spec.series.as_deref() {
+            None => vec![("measured here".into(), spec.at.clone())],
+            Some(name) => self
+                .experiment
+                .factor(name)?
+                .levels
+                .iter()
+                .map(|level| {
+                    let mut at = spec.at.clone();
+                    at.insert(name.to_owned(), level.clone());
+                    (self.experiment.factor(name).map_or_else(String::new, |f| f.label(level)), at)
+                })
+                .collect(),
+        };
+        let mut series: Vec<CurveSeries> = lines
+            .into_iter()
+            .map(|(label, at)| CurveSeries {
+                label,
+                published: false,
+                points: self.points(spec, factor, &at),
+            })
+            .filter(|line| !line.points.is_empty())
+            .collect();
+        if series.is_empty() {
+            return None;
+        }
+        if !spec.published.is_empty() {
+            series.push(published_series(spec, self.experiment.report.as_deref()));
+        }
+        let unit = match &spec.acceleration {
+            Some(_) => String::new(),
+            None => metric::describe(self.experiment, &spec.metric).unit,
+        };
+        Some(Curve {
+            title: spec.title.clone(),
+            factor: spec.factor.clone(),
+            factor_unit: if factor.is_size { "bytes".into() } else { String::new() },
+            metric: match &spec.acceleration {
+                Some(_) => "acceleration ratio".into(),
+                None => spec.metric.clone(),
+            },
+            unit,
+            log_y: spec.log_y,
+            series,
+            marks: marks(spec, derived),
+        })
+    }
+
+    fn points(&self, spec: &FigureSpec, factor: &Factor, at: &Selector) -> Vec<CurvePoint> {
+        factor
+            .levels
+            .iter()
+            .filter_map(|level| {
+                let with = |base: &Selector| {
+                    let mut selector = at.clone();
+                    selector.extend(base.clone());
+                    selector.insert(factor.name.clone(), level.clone());
+                    pick(&selector, &self.experiment.factors, self.treatments).ok()
+                };
+                let y = match &spec.acceleration {
+                    None => self.median(&spec.metric, with(&Selector::new())?)?,
+                    Some((of, to)) => self.acceleration(&spec.metric, with(of)?, with(to)?)?,
+                };
+                Some(CurvePoint { x: level.number?, y })
+            })
+            .collect()
+    }
+
+    fn median(&self, metric: &str, treatment: usize) -> Option<Estimate> {
+        let values = self.data.values(metric, treatment);
+        (!values.is_empty())
+            .then(|| estimate(&toll_stats::median_interval(&values, CONFIDENCE)))
+    }
+
+    /// `1 - of/to` with the interval of the ratio, whose ends change places.
+    fn acceleration(&self, metric: &str, of: usize, to: usize) -> Option<Estimate> {
+        let logs = self.data.log_ratios(metric, of, to).ok()?;
+        let ratio = toll_stats::hodges_lehmann(&logs, CONFIDENCE).map(f64::exp);
+        Some(Estimate {
+            value: 1.0 - ratio.estimate,
+            low: 1.0 - ratio.high,
+            high: 1.0 - ratio.low,
+            confidence: ratio.confidence,
+        })
+    }
+
+    fn distribution(&self, spec: &FigureSpec) -> Option<Distribution> {
+        let factor = self.experiment.factor(&spec.factor)?;
+        let groups: Vec<DistributionGroup> = factor
+            .levels
+            .iter()
+            .filter_map(|level| {
+                let mut selector = spec.at.clone();
+                selector.insert(factor.name.clone(), level.clone());
+                let index = pick(&selector, &self.experiment.factors, self.treatments).ok()?;
+                self.group(factor.label(level), &spec.metric, index)
+            })
+            .collect();
+        self.distribution_of(spec.title.clone(), &spec.metric, groups)
+    }
+
+    fn group(&self, label: String, metric: &str, treatment: usize) -> Option<DistributionGroup> {
+        let values = self.data.values(metric, treatment);
+        (!values.is_empty()).then_some(DistributionGroup { label, values })
+    }
+
+    fn distribution_of(
+        &self,
+        title: String,
+        metric: &str,
+        groups: Vec<DistributionGroup>,
+    ) -> Option<Distribution> {
+        (!groups.is_empty()).then(|| Distribution {
+            title,
+            metric: metric.to_owned(),
+            unit: metric::describe(self.experiment, metric).unit,
+            groups,
+        })
+    }
+
+    /// For an experiment that asks for no figures: a curve if a single factor
+    /// is numeric, and the distribution over all treatments.
+    fn unasked(&self) -> Vec<Figure> {
+        let metric = &self.experiment.metric;
+        let mut figures = Vec::new();
+        if let [factor] = self.experiment.factors.as_slice()
+            && factor.levels.len() > 2
+            && factor.levels.iter().all(|level| level.number.is_some_and(|n| n > 0.0))
+        {
+            let spec = FigureSpec {
+                title: format!("{metric} by {}", factor.name),
+                kind: FigureKind::Curve,
+                factor: factor.name.clone(),
+                metric: metric.clone(),
+                series: None,
+                at: Selector::new(),
+                acceleration: None,
+                log_y: false,
+                marks: Vec::new(),
+                published: Vec::new(),
+            };
+            figures.extend(self.curve(&spec, &[]).map(Figure::Curve));
+        }
+        let groups: Vec<DistributionGroup> = self
+            .treatments
+            .iter()
+            .filter(|treatment| treatment.twin_of.is_none())
+            .filter_map(|t| self.group(t.label.clone(), metric, t.index))
+            .collect();
+        if groups.len() <= GROUPS_MAX {
+            let title = format!("{metric} of every trial");
+            let distribution = self.distribution_of(title, metric, groups);
+            figures.extend(distribution.map(Figure::Distribution));
+        }
+        figures
+    }
+}
+
+fn published_series(spec: &FigureSpec, report: Option<&str>) -> CurveSeries {
+    CurveSeries {
+        label: format!("published ({})", report.unwrap_or("report")),
+        published: true,
+        points: spec
+            .published
+            .iter()
+            .map(|(x, y)| CurvePoint {
+                x: *x,
+                y: Estimate {
+                    value: *y,
+                    low: *y,
+                    high: *y,
+                    confidence: 0.0,
+                },
+            })
+            .collect(),
+    }
+}
+
+fn marks(spec: &FigureSpec, derived: &[DerivedEstimate]) -> Vec<CurveMark> {
+    spec.marks
+        .iter()
+        .filter_map(|id| derived.iter().find(|derived| derived.id == *id))
+        .filter_map(|derived| {
+            Some(CurveMark {
+                label: derived.text.clone(),
+                at: derived.estimate?,
+            })
+        })
+        .collect()
+}

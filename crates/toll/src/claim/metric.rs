@@ -1,0 +1,41 @@
+//! Units and directions of metrics, read off their names.
+
+use std::collections::BTreeMap;
+
+use super::data::Data;
+use super::model::{Better, Metric};
+use crate::spec::Experiment;
+
+/// Describes all metrics of a run.
+pub(super) fn describe_all(experiment: &Experiment, data: &Data) -> BTreeMap<String, Metric> {
+    let primary = std::iter::once(experiment.metric.as_str());
+    data.metrics()
+        .chain(primary)
+        .map(|name| (name.to_owned(), describe(experiment, name)))
+        .collect()
+}
+
+/// Describes one metric.
+pub(super) fn describe(experiment: &Experiment, name: &str) -> Metric {
+    if let Some(parsed) = experiment.parsed_metrics.get(name) {
+        return Metric {
+            unit: parsed.unit.clone(),
+            better: parsed.better,
+        };
+    }
+    let (unit, better) = match name {
+        "duration_per_byte_ns" => ("ns/byte", Better::Lower),
+        "throughput_bytes_per_s" => ("bytes/s", Better::Higher),
+        "bytes_copied" | "bytes_written" => ("bytes", Better::Neither),
+        "exit_status" => ("count", Better::Neither),
+        _ if name.starts_with("counter.") && name.ends_with("_ns") => ("ns", Better::Neither),
+        _ if name.starts_with("counter.") => ("count", Better::Neither),
+        _ if name.ends_with("_ns") => ("ns", Better::Lower),
+        _ if name.ends_with("_bytes") => ("bytes", Better::Lower),
+        _ => ("count", Better::Lower),
+    };
+    Metric {
+        unit: unit.into(),
+        better,
+    }
+}

@@ -1,0 +1,83 @@
+//! Estimates of single treatments.
+
+use std::collections::BTreeMap;
+
+use toll_stats::Interval;
+
+use super::CONFIDENCE;
+use super::data::Data;
+use super::model::{Estimate, TreatmentEstimate, TreatmentSummary};
+use crate::plan::Treatment;
+use crate::store::{TrialRecord, TrialState};
+
+/// An interval as the model has it.
+pub(super) fn estimate(interval: &Interval) -> Estimate {
+    Estimate {
+        value: interval.estimate,
+        low: interval.low,
+        high: interval.high,
+        confidence: interval.confidence,
+    }
+}
+
+/// Summaries of all treatments, in plan order.
+pub(super) fn summarise(
+    treatments: &[Treatment],
+    trials: &[TrialRecord],
+    data: &Data,
+) -> Vec<TreatmentSummary> {
+    let mut by_treatment: Vec<Vec<&TrialRecord>> = vec![Vec::new(); treatments.len()];
+    for trial in trials {
+        if let Some(list) = by_treatment.get_mut(trial.treatment) {
+            list.push(trial);
+        }
+    }
+    let pairs = treatments.iter().zip(&by_treatment);
+    pairs.map(|(treatment, trials)| summary(treatment, trials, data)).collect()
+}
+
+fn summary(treatment: &Treatment, trials: &[&TrialRecord], data: &Data) -> TreatmentSummary {
+    let count = |wanted: fn(TrialState) -> bool| {
+        trials.iter().filter(|trial| wanted(trial.state)).count()
+    };
+    let mut notes: Vec<String> = Vec::new();
+    for note in trials.iter().flat_map(|trial| &trial.notes) {
+        if !notes.contains(note) && notes.len() < NOTES_MAX {
+            notes.push(note.clone());
+        }
+    }
+    let estimates: BTreeMap<String, TreatmentEstimate> = data
+        .metrics()
+        .filter_map(|metric| {
+            let values = data.values(metric, treatment.index);
+            (!values.is_empty()).then(|| (metric.to_owned(), treatment_estimate(values)))
+        })
+        .collect();
+    let levels = treatment.levels.iter();
+    TreatmentSummary {
+        index: treatment.index,
+        label: treatment.label.clone(),
+        levels: levels.map(|(name, level)| (name.clone(), level.text.clone())).collect(),
+        twin_of: treatment.twin_of,
+        skipped: treatment.skipped.clone(),
+        trials_completed: count(|state| state == TrialState::Completed),
+        trials_failed: count(|state| {
+            matches!(state, TrialState::Failed | TrialState::TimedOut | TrialState::Crashed)
+        }),
+        trials_excluded: count(|state| state == TrialState::Excluded),
+        first_failure: trials.iter().find_map(|trial| trial.message.clone()),
+        estimates,
+        notes,
+    }
+}
+
+/// Distinct notes kept of one treatment; numbers that vary make more.
+const NOTES_MAX: usize = 8;
+
+fn treatment_estimate(values: Vec<f64>) -> TreatmentEstimate {
+    TreatmentEstimate {
+        median: estimate(&toll_stats::median_interval(&values, CONFIDENCE)),
+        outliers: toll_stats::outliers(&values),
+        trial_values: values,
+    }
+}

@@ -1,0 +1,74 @@
+//! Published tables with the measured values beside them.
+
+use toll_stats::hodges_lehmann;
+
+use super::CONFIDENCE;
+use super::contrast::pick;
+use super::data::Data;
+use super::model::{Estimate, PublishedRow, PublishedTable};
+use super::summary::estimate;
+use crate::plan::Treatment;
+use crate::spec::{Experiment, Table, TableRow};
+
+/// Fills all published tables of an experiment.
+pub(super) fn fill_all(
+    experiment: &Experiment,
+    treatments: &[Treatment],
+    data: &Data,
+) -> Vec<PublishedTable> {
+    let tables = experiment.tables.iter();
+    tables.map(|table| fill(table, experiment, treatments, data)).collect()
+}
+
+fn fill(
+    table: &Table,
+    experiment: &Experiment,
+    treatments: &[Treatment],
+    data: &Data,
+) -> PublishedTable {
+    let reference = table.rows.iter().find(|row| Some(&row.label) == table.relative_to.as_ref());
+    let treatment_of = |row: &TableRow| match row.at.is_empty() {
+        true => Err("nothing here stands for it".to_owned()),
+        false => pick(&row.at, &experiment.factors, treatments),
+    };
+    let rows = table.rows.iter().map(|row| {
+        let treatment = treatment_of(row);
+        let measured = treatment.as_ref().ok().and_then(|index| {
+            let values = data.values(&table.metric, *index);
+            (!values.is_empty())
+                .then(|| estimate(&toll_stats::median_interval(&values, CONFIDENCE)))
+        });
+        let measured_ratio = reference.and_then(|reference| {
+            let (of, to) = (*treatment.as_ref().ok()?, treatment_of(reference).ok()?);
+            ratio(table, data, of, to)
+        });
+        PublishedRow {
+            label: row.label.clone(),
+            published: row.published,
+            published_text: row.published_text.clone(),
+            published_ratio: reference
+                .and_then(|reference| Some(row.published? / reference.published?)),
+            missing: match (&measured, treatment) {
+                (Some(_), _) => None,
+                (None, Err(reason)) => Some(reason),
+                (None, Ok(_)) => Some("no trial completed".into()),
+            },
+            measured,
+            measured_ratio,
+        }
+    });
+    PublishedTable {
+        title: table.title.clone(),
+        report: table.report.clone(),
+        metric: table.metric.clone(),
+        published_unit: table.published_unit.clone(),
+        relative_to: table.relative_to.clone(),
+        rows: rows.collect(),
+        note: table.note.clone(),
+    }
+}
+
+fn ratio(table: &Table, data: &Data, of: usize, to: usize) -> Option<Estimate> {
+    let logs = data.log_ratios(&table.metric, of, to).ok()?;
+    Some(estimate(&hodges_lehmann(&logs, CONFIDENCE).map(f64::exp)))
+}

@@ -1,0 +1,74 @@
+//! What a reader must know before trusting the numbers.
+
+use std::collections::BTreeMap;
+
+use super::model::TwinSummary;
+use crate::store::{RunStatus, StoredRun, TrialState};
+
+/// Band of the twins above which the machine is called noisy: beyond it a
+/// difference of 5 % cannot be told.
+const NOISY_BAND: f64 = 0.05;
+/// Share of trials with stolen time from which it is worth a warning.
+const STEAL_SHARE: f64 = 0.1;
+
+/// Collects the warnings of a run.
+pub(super) fn collect(stored: &StoredRun, twins: &[TwinSummary]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if stored.run.status == RunStatus::Unfinished {
+        warnings.push("the run is not finished: `toll run --resume` goes on with it".into());
+    }
+    let excluded: Vec<_> = stored
+        .trials
+        .iter()
+        .filter(|trial| trial.state == TrialState::Excluded)
+        .collect();
+    if let Some(first) = excluded.first() {
+        warnings.push(format!(
+            "{} of {} trials were set aside for a fault of the instrument, the first: {}",
+            excluded.len(),
+            stored.trials.len(),
+            first.message.as_deref().unwrap_or_default()
+        ));
+    }
+    for twin in twins.iter().filter(|twin| twin.band > NOISY_BAND) {
+        warnings.push(format!(
+            "two runs of the same treatment ({}) differ by up to {:.0} %: the machine is noisy, \
+             and smaller differences cannot be told here",
+            twin.label,
+            twin.band * 100.0
+        ));
+    }
+    let stolen = stored
+        .trials
+        .iter()
+        .filter(|trial| trial.disturbance.get("steal_ns").is_some_and(|steal| *steal > 0.0))
+        .count();
+    if stolen as f64 > STEAL_SHARE * stored.trials.len() as f64 {
+        warnings.push(format!(
+            "the hypervisor took time from {stolen} of {} trials",
+            stored.trials.len()
+        ));
+    }
+    if stored.run.machine.virtualization != "none" {
+        warnings.push(
+            "this is a virtual machine: `cold` means cold in this kernel, while the host below may \
+             still hold a file in its memory"
+                .into(),
+        );
+    }
+    warnings.extend(missing_counters(stored));
+    warnings
+}
+
+fn missing_counters(stored: &StoredRun) -> Vec<String> {
+    let mut missing: BTreeMap<&str, &str> = BTreeMap::new();
+    for trial in &stored.trials {
+        for (name, reason) in &trial.counters_missing {
+            missing.insert(name, reason);
+        }
+    }
+    missing
+        .into_iter()
+        .map(|(name, reason)| format!("counter {name} was skipped: {reason}"))
+        .collect()
+}

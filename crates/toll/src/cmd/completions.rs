@@ -1,0 +1,21 @@
+//! `toll completions`
+
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use super::{Cli, Failure, output};
+
+#[derive(Debug, Args)]
+pub(super) struct CompletionsArguments {
+    /// Shell
+    shell: Shell,
+}
+
+pub(super) fn run(arguments: &CompletionsArguments) -> Result<ExitCode, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Cli::command(), "toll", &mut script);
+    output::result(&String::from_utf8_lossy(&script))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,219 @@
+//! `toll doctor`
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::output::Analysed;
+use super::run::{Launch, Purpose, launch};
+use super::{Failure, output};
+use crate::environment::machine::Machine;
+use crate::environment::{capabilities, inspect, paths, restore};
+use crate::report::format;
+use crate::report::sanitize::sanitize;
+use crate::spec::adhoc::{self, AdhocCommands};
+use crate::store::Store;
+use crate::trial::Probe;
+
+#[derive(Debug, Args)]
+pub(super) struct DoctorArguments {
+    /// Only clear what killed runs left behind, and tell what that was
+    #[arg(long)]
+    restore: bool,
+    /// Leave out the noise measurement, which takes a few seconds
+    #[arg(long, conflicts_with = "restore")]
+    no_noise: bool,
+    /// Where work files would be made
+    #[arg(long, value_name = "DIR")]
+    work_dir: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Examination {
+    machine: Machine,
+    capabilities: Vec<Finding>,
+    /// Band within which two runs of one command lie, relative; absent if it
+    /// was not measured.
+    noise_band: Option<f64>,
+    restored: Vec<Finding>,
+}
+
+#[derive(Debug, Serialize)]
+struct Finding {
+    what: String,
+    ok: bool,
+    detail: String,
+}
+
+/// Commands timed for the noise measurement: short, and mostly kernel work, as
+/// the trials of the experiments are.
+const NOISE_COMMAND: &str = "dd if=/dev/zero of=/dev/null bs=64k count=4096";
+/// Blocks of the noise measurement.
+const NOISE_BLOCKS: u32 = 30;
+
+pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> Result<ExitCode, Failure> {
+    let restored: Vec<Finding> = restore()
+        .into_iter()
+        .map(|told| Finding {
+            what: "left by a killed run".into(),
+            ok: told.is_ok(),
+            detail: told.unwrap_or_else(|problem| problem),
+        })
+        .collect();
+    if arguments.restore {
+        return tell_restored(arguments, &restored);
+    }
+    let work = arguments.work_dir.clone().unwrap_or_else(paths::work);
+    let machine = inspect(&nearest(&work));
+    let mut findings: Vec<Finding> = capabilities()
+        .into_iter()
+        .map(|capability| Finding {
+            what: capability.name,
+            ok: capability.state.is_ok(),
+            detail: capability.state.unwrap_or_else(|reason| reason),
+        })
+        .collect();
+    findings.push(store_finding(store, &work));
+    let probe = Probe::find();
+    findings.push(Finding {
+        what: "probe".into(),
+        ok: probe.is_ok(),
+        detail: probe.as_ref().map_or_else(Clone::clone, |_| "found".into()),
+    });
+    let noise_band = match (arguments.no_noise, probe) {
+        (false, Ok(_)) => Some(noise(arguments)?),
+        _ => None,
+    };
+    let examination = Examination {
+        machine,
+        capabilities: findings,
+        noise_band,
+        restored,
+    };
+    match arguments.json {
+        true => output::json(&examination)?,
+        false => output::result(&text(&examination))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tell_restored(arguments: &DoctorArguments, restored: &[Finding]) -> Result<ExitCode, Failure> {
+    if arguments.json {
+        output::json(&restored)?;
+    } else if restored.is_empty() {
+        output::result("nothing was left behind")?;
+    } else {
+        let lines: Vec<&str> = restored.iter().map(|finding| finding.detail.as_str()).collect();
+        output::result(&lines.join("\n"))?;
+    }
+    let all_ok = restored.iter().all(|finding| finding.ok);
+    Ok(if all_ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The path itself, or the closest directory above it that exists.
+fn nearest(path: &Path) -> PathBuf {
+    let mut candidate = path;
+    while !candidate.exists() {
+        match candidate.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => candidate = parent,
+            _ => return PathBuf::from("."),
+        }
+    }
+    candidate.to_owned()
+}
+
+fn store_finding(store: &Path, work: &Path) -> Finding {
+    let what = "store".to_owned();
+    if store.exists()
+        && let Err(error) = Store::open(store)
+    {
+        return Finding { what, ok: false, detail: error.to_string() };
+    }
+    let same_device = super::run::same_device(&nearest(store), &nearest(work));
+    let detail = match same_device {
+        true => format!(
+            "{}; it lies on the file system that the level `work` tests, so its commits, made \
+             between trials, share the device",
+            store.display()
+        ),
+        false => store.display().to_string(),
+    };
+    Finding { what, ok: true, detail }
+}
+
+/// Runs one command against its twin, in a store of its own that is dropped.
+fn noise(arguments: &DoctorArguments) -> Result<f64, Failure> {
+    output::note("measuring how noisy this machine is …");
+    let request = AdhocCommands {
+        commands: vec![NOISE_COMMAND.into()],
+        ..AdhocCommands::default()
+    };
+    let mut experiment = adhoc::experiment(&request, "quick")?;
+    experiment.run.min_blocks = NOISE_BLOCKS;
+    experiment.run.max_blocks = NOISE_BLOCKS;
+    let directory = std::env::temp_dir().join(format!("toll-doctor-{}", std::process::id()));
+    let path = directory.join("runs.sqlite");
+    let measured = || -> Result<f64, Failure> {
+        let mut store = Store::open(&path)?;
+        let outcome = launch(
+            &mut store,
+            Launch {
+                experiment,
+                seed: super::run::random_seed()?,
+                work_dir: arguments.work_dir.clone(),
+                command_line: "toll doctor".into(),
+                purpose: Purpose::Aside,
+            },
+        )?;
+        let analysed = Analysed::load(&store, &outcome.run_id.to_string())?;
+        let twin = analysed.analysis.twins.first();
+        twin.map(|twin| twin.band)
+            .ok_or_else(|| Failure::Runtime("cannot measure noise: no trial completed".into()))
+    };
+    let band = measured();
+    // Ours, in the temporary directory; what cannot be removed does no harm.
+    let _ = std::fs::remove_dir_all(&directory);
+    band
+}
+
+fn text(examination: &Examination) -> String {
+    let mut text = String::new();
+    let machine = &examination.machine;
+    let mut line = |name: &str, value: String| {
+        text.push_str(&format!("{name:<34} {value}\n"));
+    };
+    line("CPU", format!("{} × {}", machine.cpus_online, machine.cpu_model));
+    line("memory", format::bytes(machine.memory_bytes as f64));
+    line("kernel", machine.kernel_release.clone());
+    line("virtualisation", machine.virtualization.clone());
+    line(
+        "work directory",
+        format!("{} on {}", machine.work_file_system.kind, machine.work_file_system.source),
+    );
+    line(
+        "clock",
+        format!(
+            "{}, {} a read",
+            machine.clock_source.as_deref().unwrap_or("unknown"),
+            format::duration_ns(machine.clock_read_ns)
+        ),
+    );
+    for finding in examination.capabilities.iter().chain(&examination.restored) {
+        let mark = if finding.ok { "" } else { "no: " };
+        line(&finding.what, format!("{mark}{}", finding.detail));
+    }
+    if let Some(band) = examination.noise_band {
+        let meaning = match band {
+            band if band < 0.01 => "quiet: differences of 1 % can be told",
+            band if band < 0.05 => "usual: small differences need many blocks",
+            _ => "noisy: differences below this cannot be told; close other programs",
+        };
+        line("noise", format!("±{} between two runs of one command; {meaning}", format::percent(band)));
+    }
+    text.lines().map(|line| sanitize(line) + "\n").collect()
+}

@@ -1,0 +1,67 @@
+//! Why a command failed, with the exit status that says so.
+
+use std::process::ExitCode;
+
+use crate::report::ReportError;
+use crate::spec::SpecError;
+use crate::store::StoreError;
+use crate::trial::SessionError;
+
+/// Why a command failed.
+#[derive(Debug)]
+pub enum Failure {
+    /// Something went wrong at run time.
+    Runtime(String),
+    /// The command line or an experiment file is wrong.
+    Usage(String),
+    /// Something that is needed is not there.
+    Prerequisite(String),
+}
+
+impl Failure {
+    /// The exit status.
+    pub fn exit_code(&self) -> ExitCode {
+        ExitCode::from(match self {
+            Self::Runtime(_) => 1,
+            Self::Usage(_) => 2,
+            Self::Prerequisite(_) => 5,
+        })
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Runtime(message) | Self::Usage(message) | Self::Prerequisite(message) => {
+                f.write_str(message)
+            }
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Runtime(error.to_string())
+    }
+}
+
+impl From<ReportError> for Failure {
+    fn from(error: ReportError) -> Self {
+        Self::Runtime(error.to_string())
+    }
+}
+
+impl From<SpecError> for Failure {
+    fn from(error: SpecError) -> Self {
+        Self::Usage(error.to_string())
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        match error {
+            SessionError::NothingRuns(_) => Self::Prerequisite(error.to_string()),
+            _ => Self::Runtime(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! `toll list`
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{Failure, output};
+use crate::report::sanitize::sanitize;
+use crate::spec::builtin::BUILTINS;
+use crate::store::{RunRecord, RunStatus, Store};
+
+#[derive(Debug, Args)]
+pub(super) struct ListArguments {
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Listing {
+    experiments: Vec<ListedExperiment>,
+    runs: Vec<ListedRun>,
+}
+
+#[derive(Debug, Serialize)]
+struct ListedExperiment {
+    name: String,
+    title: String,
+}
+
+#[derive(Debug, Serialize)]
+struct ListedRun {
+    #[serde(flatten)]
+    run: RunRecord,
+    trials: usize,
+}
+
+pub(super) fn run(arguments: &ListArguments, store: &Path) -> Result<ExitCode, Failure> {
+    let experiments = BUILTINS
+        .iter()
+        .map(|builtin| {
+            let experiment = crate::spec::parse(builtin.toml, builtin.name, "standard")?;
+            Ok(ListedExperiment {
+                name: experiment.name,
+                title: experiment.title,
+            })
+        })
+        .collect::<Result<_, Failure>>()?;
+    let runs = match store.exists() {
+        true => Store::open(store)?.runs()?,
+        false => Vec::new(),
+    };
+    let listing = Listing {
+        experiments,
+        runs: runs.into_iter().map(|(run, trials)| ListedRun { run, trials }).collect(),
+    };
+    match arguments.json {
+        true => output::json(&listing)?,
+        false => output::result(&text(&listing))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn text(listing: &Listing) -> String {
+    let mut text = String::from("Built-in experiments (toll run NAME):\n");
+    for experiment in &listing.experiments {
+        text.push_str(&format!("  {:<8} {}\n", experiment.name, experiment.title));
+    }
+    if listing.runs.is_empty() {
+        text.push_str("\nNo runs yet: `toll run` makes some.\n");
+        return text;
+    }
+    text.push_str("\nRuns (toll show RUN):\n");
+    text.push_str(&format!(
+        "  {:>4}  {:<16}  {:<16}  {:<8}  {:>7}  {:<10}  {}\n",
+        "run", "date (UTC)", "experiment", "profile", "trials", "state", "machine"
+    ));
+    for ListedRun { run, trials } in &listing.runs {
+        let state = match (run.imported, run.status) {
+            (true, _) => "imported",
+            (_, RunStatus::Unfinished) => "unfinished",
+            (_, RunStatus::Complete) => "complete",
+        };
+        let date = run.created_at.get(..16).unwrap_or(&run.created_at).replace('T', " ");
+        let line = format!(
+            "  {:>4}  {date:<16}  {:<16}  {:<8}  {trials:>7}  {state:<10}  {}",
+            run.id, run.experiment, run.profile, run.machine.hostname
+        );
+        text.push_str(sanitize(&line).trim_end());
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,98 @@
+//! The command line: one file a verb.
+//!
+//! Architecture invariant: only this module prints. Results go to standard
+//! output; progress, notes and errors to standard error.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the commands are the one place that prints"
+)]
+
+mod arguments;
+mod compare;
+mod completions;
+mod doctor;
+mod export;
+mod failure;
+mod import;
+mod list;
+mod man;
+mod output;
+mod progress;
+mod report;
+mod run;
+mod show;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+pub use failure::Failure;
+
+/// Measures what the operating system charges for moving bytes, and says which
+/// published conclusions about it hold on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "toll", version, max_term_width = 100)]
+#[command(after_help = EXIT_CODES)]
+struct Cli {
+    /// File in which runs are kept [default: $TOLL_STORE, else
+    /// $XDG_DATA_HOME/toll/runs.sqlite]
+    #[arg(long, global = true, value_name = "FILE")]
+    store: Option<PathBuf>,
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+const EXIT_CODES: &str = "\
+Exit status: 0 done, 1 runtime error, 2 wrong usage or experiment file, 5 a prerequisite is
+missing, 130 or 143 interrupted by a signal, with everything measured so far kept.";
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Run experiments, or compare commands
+    Run(Box<run::RunArguments>),
+    /// List the runs that are kept, and the built-in experiments
+    List(list::ListArguments),
+    /// Show a run: verdicts, treatments, noise, advice
+    Show(show::ShowArguments),
+    /// Write a report of runs as one HTML file, or its plots
+    Report(report::ReportArguments),
+    /// Write a run as JSON, CSV or Markdown
+    Export(export::ExportArguments),
+    /// Take in a run exported on another machine
+    Import(import::ImportArguments),
+    /// Put runs side by side: machines, kernels, dates
+    Compare(compare::CompareArguments),
+    /// Tell what can run here, what not and why, and how noisy the machine is
+    Doctor(doctor::DoctorArguments),
+    /// Print completions for a shell
+    Completions(completions::CompletionsArguments),
+    /// Print the manual page
+    Man(man::ManArguments),
+}
+
+/// Runs the command line to its exit status.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse_from(arguments::normalise(std::env::args_os()));
+    let store = cli.store.unwrap_or_else(crate::environment::paths::store);
+    let result = match cli.verb {
+        Verb::Run(arguments) => run::run(&arguments, &store),
+        Verb::List(arguments) => list::run(&arguments, &store),
+        Verb::Show(arguments) => show::run(&arguments, &store),
+        Verb::Report(arguments) => report::run(&arguments, &store),
+        Verb::Export(arguments) => export::run(&arguments, &store),
+        Verb::Import(arguments) => import::run(&arguments, &store),
+        Verb::Compare(arguments) => compare::run(&arguments, &store),
+        Verb::Doctor(arguments) => doctor::run(&arguments, &store),
+        Verb::Completions(arguments) => completions::run(&arguments),
+        Verb::Man(arguments) => man::run(&arguments),
+    };
+    match result {
+        Ok(code) => code,
+        Err(failure) => {
+            output::error(&failure.to_string());
+            failure.exit_code()
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Printing, and what the terminal can show.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::Failure;
+use crate::claim::model::Analysis;
+use crate::report::ReportedRun;
+use crate::report::sanitize::sanitize;
+use crate::report::terminal::Style;
+use crate::store::{Store, StoredRun};
+
+/// Columns where nothing tells.
+const WIDTH_DEFAULT: usize = 80;
+
+/// Prints an error.
+pub(super) fn error(message: &str) {
+    eprintln!("toll: {}", sanitize(message));
+}
+
+/// Prints a remark beside the results.
+pub(super) fn note(message: &str) {
+    eprintln!("{}", sanitize(message));
+}
+
+/// Prints a result. A reader that went away (`toll show | head`) is no error.
+///
+/// # Errors
+/// If standard output cannot be written for another reason.
+pub(super) fn result(text: &str) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    let ending = if text.ends_with('\n') { "" } else { "\n" };
+    let written = write!(stdout, "{text}{ending}").and_then(|()| stdout.flush());
+    match written {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(Failure::Runtime(format!("cannot write the result: {error}"))),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Prints one JSON document.
+///
+/// # Errors
+/// As [`result`].
+pub(super) fn json<T: Serialize>(document: &T) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(document)
+        .map_err(|error| Failure::Runtime(format!("cannot write JSON: {error}")))?;
+    result(&text)
+}
+
+/// How to write to standard output: colours unless NO_COLOR, a dumb terminal
+/// or a file says otherwise.
+pub(super) fn style() -> Style {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_terminal = io::stdout().is_terminal();
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let of_terminal = || {
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+        (size.ws_col > 0).then_some(usize::from(size.ws_col))
+    };
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
+    Style {
+        color: is_terminal && !is_dumb && !set("NO_COLOR"),
+        width: of_terminal().or(columns).unwrap_or(WIDTH_DEFAULT).clamp(20, 200),
+        // The C locale promises ASCII only; where none is set (containers,
+        // cron) UTF-8 is by now the better guess.
+        unicode: !is_dumb && locale.is_none_or(|name| name != "C" && name != "POSIX"),
+    }
+}
+
+/// Writes a file, with an error that names it.
+///
+/// # Errors
+/// If it cannot be written.
+pub(super) fn write_file(path: &Path, content: &[u8]) -> Result<(), Failure> {
+    let wrong =
+        |error: io::Error| Failure::Runtime(format!("cannot write {}: {error}", path.display()));
+    if path.as_os_str() == "-" {
+        return io::stdout().write_all(content).map_err(wrong);
+    }
+    if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        std::fs::create_dir_all(directory).map_err(wrong)?;
+    }
+    std::fs::write(path, content).map_err(wrong)
+}
+
+/// A run with its analysis, read from the store.
+pub(super) struct Analysed {
+    /// What the store holds.
+    pub stored: StoredRun,
+    /// What is concluded from it.
+    pub analysis: Analysis,
+}
+
+impl Analysed {
+    /// Loads and analyses the run that a text names.
+    ///
+    /// # Errors
+    /// If there is no such run or it cannot be read.
+    pub fn load(store: &Store, name: &str) -> Result<Self, Failure> {
+        let stored = store.load(store.find_run(name)?)?;
+        let analysis = crate::claim::analyse(&stored);
+        Ok(Self { stored, analysis })
+    }
+
+    /// As the reports take it.
+    pub fn reported(&self) -> ReportedRun<'_> {
+        ReportedRun {
+            run: &self.stored.run,
+            analysis: &self.analysis,
+        }
+    }
+}

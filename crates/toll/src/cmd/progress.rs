@@ -1,0 +1,170 @@
+//! What is shown while a run goes on.
+
+use std::io::{IsTerminal, stderr};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::output;
+use super::run::Purpose;
+use crate::claim::Width;
+use crate::report::sanitize::sanitize;
+use crate::spec::Experiment;
+use crate::trial::{Event, Observer};
+
+/// Least time between plain lines where there is no terminal.
+const PLAIN_LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// Shows a run's progress on standard error: a live bar on a terminal, plain
+/// lines elsewhere.
+pub(super) struct Progress {
+    bar: Option<ProgressBar>,
+    is_plain: bool,
+    tells_skips: bool,
+    name: String,
+    begin: Instant,
+    last_line: Option<Instant>,
+    blocks: u32,
+    min_blocks: u32,
+    max_blocks: u32,
+    budget: Duration,
+    elapsed: Duration,
+    slowest: Option<Width>,
+}
+
+impl Progress {
+    pub fn new(experiment: &Experiment, run_id: i64, purpose: Purpose) -> Self {
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let shown = purpose == Purpose::Shown;
+        let is_terminal = stderr().is_terminal() && !is_dumb;
+        let bar = (shown && is_terminal).then(|| {
+            let bar = ProgressBar::new(0);
+            let template = "{prefix:.bold} {wide_bar:.cyan/dim} {msg}";
+            // The template is constant; a test draws it.
+            bar.set_style(ProgressStyle::with_template(template).expect("template is right"));
+            bar.set_prefix(experiment.name.clone());
+            bar
+        });
+        if shown && !is_terminal {
+            output::note(&format!("{}: run {run_id} begins", experiment.name));
+        }
+        Self {
+            bar,
+            is_plain: shown && !is_terminal,
+            tells_skips: purpose != Purpose::Aside,
+            name: experiment.name.clone(),
+            begin: Instant::now(),
+            last_line: None,
+            blocks: 0,
+            min_blocks: experiment.run.min_blocks,
+            max_blocks: experiment.run.max_blocks,
+            budget: Duration::from_secs_f64(experiment.run.time_budget_s),
+            elapsed: Duration::ZERO,
+            slowest: None,
+        }
+    }
+
+    /// Blocks that are probably needed: an interval narrows with the square
+    /// root of their number.
+    fn blocks_expected(&self) -> u32 {
+        let of_width = match &self.slowest {
+            Some(width) if width.half_width.is_finite() && width.target > 0.0 => {
+                let factor = (width.half_width / width.target).powi(2);
+                (f64::from(self.blocks) * factor).ceil().min(f64::from(self.max_blocks)) as u32
+            }
+            _ => self.min_blocks,
+        };
+        of_width.clamp(self.min_blocks, self.max_blocks).max(self.blocks)
+    }
+
+    fn remaining(&self) -> Option<Duration> {
+        if self.blocks == 0 {
+            return None;
+        }
+        let blocks_left = self.blocks_expected() - self.blocks;
+        let by_blocks = self.elapsed.mul_f64(f64::from(blocks_left) / f64::from(self.blocks));
+        Some(by_blocks.min(self.budget.saturating_sub(self.elapsed)))
+    }
+
+    fn status(&self, trial: &str) -> String {
+        let time = |duration: Duration| {
+            let seconds = duration.as_secs();
+            format!("{}:{:02}", seconds / 60, seconds % 60)
+        };
+        let eta = self.remaining().map_or_else(|| "?".into(), time);
+        let mut status = format!(
+            "block {}/{} {} elapsed, {eta} left",
+            self.blocks + 1,
+            self.blocks_expected().max(self.blocks + 1),
+            time(self.begin.elapsed())
+        );
+        if let Some(width) = &self.slowest {
+            status.push_str(&format!(
+                ", {} ±{:.1} % (wants {:.1} %)",
+                sanitize(&width.id),
+                width.half_width.exp_m1() * 100.0,
+                width.target.exp_m1() * 100.0
+            ));
+        }
+        if !trial.is_empty() {
+            status.push_str(&format!(" · {}", sanitize(trial)));
+        }
+        status
+    }
+
+    fn plain_line(&mut self) {
+        let due = self.last_line.is_none_or(|last| last.elapsed() >= PLAIN_LINE_EVERY);
+        if self.is_plain && due {
+            self.last_line = Some(Instant::now());
+            let status = self.status("");
+            output::note(&format!("{}: {status}", self.name));
+        }
+    }
+
+    fn say(&self, message: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| output::note(message)),
+            None => output::note(message),
+        }
+    }
+
+    /// Clears the bar.
+    pub fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+impl Observer for Progress {
+    fn notice(&mut self, event: &Event<'_>) {
+        match event {
+            Event::TrialStarts { done, of, label, .. } => {
+                if let Some(bar) = &self.bar {
+                    let blocks = u64::from(self.blocks_expected().max(self.blocks + 1));
+                    bar.set_length(blocks * *of as u64);
+                    bar.set_position(u64::from(self.blocks) * *of as u64 + *done as u64);
+                    bar.set_message(self.status(label));
+                }
+            }
+            Event::TrialEnds(_) => {}
+            Event::BlockEnds { blocks, elapsed } => {
+                self.blocks = *blocks;
+                self.elapsed = *elapsed;
+                self.plain_line();
+            }
+            Event::Look(widths) => {
+                let over = |width: &&Width| width.half_width / width.target;
+                self.slowest = widths
+                    .iter()
+                    .max_by(|a, b| over(a).total_cmp(&over(b)))
+                    .cloned();
+            }
+            Event::Skipped { label, reason } => {
+                if self.tells_skips {
+                    self.say(&format!("skipped: {label}: {reason}"));
+                }
+            }
+        }
+    }
+}

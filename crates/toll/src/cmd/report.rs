@@ -1,0 +1,83 @@
+//! `toll report`
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::output::Analysed;
+use super::{Failure, output};
+use crate::environment::paths;
+use crate::report::{ReportedRun, html, plots};
+use crate::store::Store;
+
+#[derive(Debug, Args)]
+pub(super) struct ReportArguments {
+    /// Runs: numbers, starts of identities, or `last`
+    #[arg(required = true, value_name = "RUN")]
+    runs: Vec<String>,
+    /// Write the page to this file, `-` for standard output [default: a file
+    /// in $XDG_DATA_HOME/toll/reports, unless --plots is given]
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write each plot as SVG and PNG into this directory
+    #[arg(long, value_name = "DIR")]
+    plots: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &ReportArguments, store: &Path) -> Result<ExitCode, Failure> {
+    let store = Store::open(store)?;
+    let runs = arguments
+        .runs
+        .iter()
+        .map(|name| Analysed::load(&store, name))
+        .collect::<Result<Vec<_>, _>>()?;
+    let reported: Vec<ReportedRun<'_>> = runs.iter().map(Analysed::reported).collect();
+    if let Some(directory) = &arguments.plots {
+        write_plots(&reported, directory)?;
+    }
+    if arguments.html.is_some() || arguments.plots.is_none() {
+        let path = write_page(&reported, arguments.html.as_deref())?;
+        if path.as_os_str() != "-" {
+            output::result(&format!("{}", path.display()))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Writes the page of some runs, and says where.
+///
+/// # Errors
+/// If it cannot be made or written.
+pub(super) fn write_page(
+    runs: &[ReportedRun<'_>],
+    path: Option<&Path>,
+) -> Result<PathBuf, Failure> {
+    let path = path.map_or_else(
+        || {
+            let ids: Vec<String> = runs.iter().map(|run| run.run.id.to_string()).collect();
+            paths::reports().join(format!("run-{}.html", ids.join("-")))
+        },
+        Path::to_owned,
+    );
+    output::write_file(&path, html::page(runs)?.as_bytes())?;
+    Ok(path)
+}
+
+/// Writes all plots of some runs as SVG and PNG, and prints their paths.
+///
+/// # Errors
+/// If one cannot be drawn or written.
+pub(super) fn write_plots(runs: &[ReportedRun<'_>], directory: &Path) -> Result<(), Failure> {
+    for run in runs {
+        for plot in plots::all(run, plots::Theme::Light) {
+            let stem = format!("{}-{}-{}", run.run.experiment, run.run.id, plot.name);
+            let svg = directory.join(format!("{stem}.svg"));
+            output::write_file(&svg, plot.svg.as_bytes())?;
+            let png = directory.join(format!("{stem}.png"));
+            output::write_file(&png, &plots::png(&plot)?)?;
+            output::result(&format!("{}\n{}", svg.display(), png.display()))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,212 @@
+//! The options of `toll run`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::Purpose;
+use crate::cmd::Failure;
+use crate::spec::quantity::{parse_duration, parse_share};
+use crate::spec::{Experiment, LevelOverride, parse_override};
+
+/// How much to spend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Profile {
+    /// Minutes: fewer levels, small files, wide intervals
+    Quick,
+    /// An hour or less: the levels that matter
+    Standard,
+    /// As published and beyond
+    Full,
+}
+
+impl Profile {
+    /// Its name in experiment files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Quick => "quick",
+            Self::Standard => "standard",
+            Self::Full => "full",
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cmd) struct RunArguments {
+    /// Built-in experiments by name, experiment files (*.toml), or commands to
+    /// compare; without any, all built-in experiments
+    #[arg(value_name = "NAME|FILE|COMMAND")]
+    pub items: Vec<String>,
+    /// How much to spend
+    #[arg(long, value_enum, default_value = "standard")]
+    pub profile: Profile,
+    /// Time after which no new block begins, for all experiments together
+    /// (90s, 5min, 2h)
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub time_budget: Option<Duration>,
+    /// Relative half-width at which an interval is narrow enough (2%)
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    pub target_ci: Option<f64>,
+    /// Seed of the order of trials; a random one if absent
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Go on with an unfinished run, the last one if none is named
+    #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "",
+          conflicts_with_all = ["items", "seed", "dry_run", "levels", "scans"])]
+    pub resume: Option<String>,
+    /// Show what would run, and what not and why, and run nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Set the levels of a factor: NAME=LEVEL,LEVEL; fills {NAME} in commands
+    #[arg(short = 'L', long = "parameter-list", value_name = "NAME=LEVELS", value_parser = parse_override)]
+    pub levels: Vec<LevelOverride>,
+    /// Set the levels of a factor to a range: NAME=FROM..TO, with *FACTOR, +STEP
+    /// or /POINTS behind it
+    #[arg(short = 'P', long = "parameter-scan", value_name = "NAME=RANGE", value_parser = parse_override)]
+    pub scans: Vec<LevelOverride>,
+    /// Run this many whole blocks first and throw them away
+    #[arg(short = 'w', long, value_name = "BLOCKS")]
+    pub warmup: Option<u32>,
+    /// Run exactly this many blocks
+    #[arg(short = 'r', long, value_name = "BLOCKS", conflicts_with_all = ["min_runs", "max_runs"])]
+    pub runs: Option<u32>,
+    /// Run at least this many blocks
+    #[arg(short = 'm', long, value_name = "BLOCKS")]
+    pub min_runs: Option<u32>,
+    /// Run at most this many blocks
+    #[arg(short = 'M', long, value_name = "BLOCKS")]
+    pub max_runs: Option<u32>,
+    /// Command to run before every timed run of a command
+    #[arg(short = 'p', long, value_name = "COMMAND")]
+    pub prepare: Option<String>,
+    /// Command to run once before the first trial of each treatment
+    #[arg(short = 's', long, value_name = "COMMAND")]
+    pub setup: Option<String>,
+    /// Command to run once after the last trial of each treatment
+    #[arg(short = 'c', long, value_name = "COMMAND")]
+    pub cleanup: Option<String>,
+    /// Name for a command, in order
+    #[arg(short = 'n', long = "command-name", value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Command to which the others are compared; the first if absent
+    #[arg(long, value_name = "COMMAND")]
+    pub reference: Option<String>,
+    /// Shell for commands, or `none`; by default sh, and only where a command
+    /// needs one
+    #[arg(short = 'S', long, value_name = "SHELL")]
+    pub shell: Option<String>,
+    /// The same as --shell=none
+    #[arg(short = 'N', conflicts_with = "shell")]
+    pub no_shell: bool,
+    /// Take a non-zero exit status for a measurement all the same
+    #[arg(short = 'i', long)]
+    pub ignore_failure: bool,
+    /// Where the standard output of commands goes: null, pipe or a file
+    #[arg(long, value_name = "WHERE")]
+    pub output: Option<String>,
+    /// Count these events too (instructions, page-faults, raw:0x01c2, …)
+    #[arg(long = "counter", value_name = "EVENT", value_delimiter = ',')]
+    pub counters: Vec<String>,
+    /// Write everything measured as JSON
+    #[arg(long, value_name = "FILE")]
+    pub export_json: Option<PathBuf>,
+    /// Write every sample as CSV
+    #[arg(long, value_name = "FILE")]
+    pub export_csv: Option<PathBuf>,
+    /// Write verdicts and treatments as Markdown
+    #[arg(long, value_name = "FILE")]
+    pub export_markdown: Option<PathBuf>,
+    /// Write the report to this file [default: a file in
+    /// $XDG_DATA_HOME/toll/reports]
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Write no report
+    #[arg(long, conflicts_with = "html")]
+    pub no_html: bool,
+    /// Write each plot as SVG and PNG into this directory
+    #[arg(long, value_name = "DIR")]
+    pub plots: Option<PathBuf>,
+    /// Where to make work files [default: $TOLL_WORK_DIR, else
+    /// $XDG_CACHE_HOME/toll/work]
+    #[arg(long, value_name = "DIR")]
+    pub work_dir: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Show no progress
+    #[arg(short = 'q', long)]
+    pub quiet: bool,
+}
+
+impl RunArguments {
+    /// Checks what the parser cannot.
+    ///
+    /// # Errors
+    /// If options contradict each other.
+    pub fn check(&self) -> Result<(), Failure> {
+        let (min, max) = (self.min_runs.unwrap_or(1), self.max_runs.unwrap_or(u32::MAX));
+        if self.runs == Some(0) || min == 0 || max < min {
+            return Err(Failure::Usage(
+                "cannot run: blocks are at least 1, and --max-runs is at least --min-runs".into(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Checks that files for one run are not asked for with several.
+    ///
+    /// # Errors
+    /// If they are.
+    pub fn check_files(&self, runs: usize) -> Result<(), Failure> {
+        let files = [&self.export_json, &self.export_csv, &self.export_markdown];
+        if runs > 1 && files.iter().any(|file| file.is_some()) {
+            return Err(Failure::Usage(
+                "cannot export several experiments to one file: name one experiment, or use `toll \
+                 export` afterwards"
+                    .into(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// How the run's progress is shown.
+    pub fn purpose(&self) -> Purpose {
+        match self.quiet {
+            true => Purpose::Quiet,
+            false => Purpose::Shown,
+        }
+    }
+
+    /// All levels set, lists first.
+    pub fn overrides(&self) -> Vec<LevelOverride> {
+        self.levels.iter().chain(&self.scans).cloned().collect()
+    }
+
+    /// Puts the options that set how long and how often into an experiment.
+    pub fn apply_settings(&self, experiment: &mut Experiment) {
+        let run = &mut experiment.run;
+        if let Some(blocks) = self.runs {
+            (run.min_blocks, run.max_blocks) = (blocks, blocks);
+        }
+        if let Some(blocks) = self.max_runs {
+            run.max_blocks = blocks;
+            run.min_blocks = run.min_blocks.min(blocks);
+        }
+        if let Some(blocks) = self.min_runs {
+            run.min_blocks = blocks;
+            run.max_blocks = run.max_blocks.max(blocks);
+        }
+        if let Some(blocks) = self.warmup {
+            run.warmup_blocks = blocks;
+        }
+        if let Some(share) = self.target_ci {
+            run.target_ci = share;
+        }
+        for counter in &self.counters {
+            if !experiment.counters.contains(counter) {
+                experiment.counters.push(counter.clone());
+            }
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! `toll run --dry-run`
+
+use crate::cmd::Failure;
+use crate::environment::file_system_obstacle;
+use crate::plan::Plan;
+use crate::report::sanitize::sanitize;
+use crate::spec::Experiment;
+use crate::trial::TrialRequest;
+
+/// Describes what a run would do.
+///
+/// # Errors
+/// If the experiment cannot be planned.
+pub(super) fn describe(experiment: &Experiment, seed: u64) -> Result<String, Failure> {
+    let plan = Plan::new(experiment, seed).map_err(Failure::Usage)?;
+    let run = &experiment.run;
+    let mut lines = vec![
+        format!("{}: {}", experiment.name, experiment.title),
+        format!(
+            "  profile {}, seed {seed}, {} treatments (A/A twins included)",
+            experiment.profile,
+            plan.treatments.len()
+        ),
+        format!(
+            "  {} to {} blocks, {} iterations a trial, at most {} s, intervals to ±{} %",
+            run.min_blocks,
+            run.max_blocks,
+            run.iterations,
+            run.time_budget_s,
+            run.target_ci * 100.0
+        ),
+        "  first block, in this order:".to_owned(),
+    ];
+    for index in plan.block_order(0) {
+        let treatment = &plan.treatments[index];
+        let file_system = TrialRequest::new(experiment, treatment).file_system().to_owned();
+        let obstacle = file_system_obstacle(&file_system);
+        let skipped = obstacle.map_or_else(String::new, |why| format!("  (skipped: {why})"));
+        lines.push(format!("    {}{skipped}", treatment.label));
+    }
+    for claim in &experiment.claims {
+        lines.push(format!("  claim {}: {}", claim.id, claim.text));
+    }
+    Ok(lines.iter().map(|line| sanitize(line) + "\n").collect())
+}

@@ -1,0 +1,207 @@
+//! Starting a run, or going on with one.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::cmd::progress::Progress;
+use crate::cmd::{Failure, output};
+use crate::environment::{Workspace, inspect, paths, restore};
+use crate::plan::{Plan, Treatment};
+use crate::spec::Experiment;
+use crate::store::{RunRecord, RunStatus, Store, StoredRun, TrialRecord};
+use crate::trial::{Interrupt, Probe, Session, SessionEnd, workspace_request};
+
+/// What to run.
+pub(in crate::cmd) struct Launch {
+    /// The experiment, levels and settings applied.
+    pub experiment: Experiment,
+    /// Seed of its plan.
+    pub seed: u64,
+    /// Where to make work files.
+    pub work_dir: Option<PathBuf>,
+    /// For the record.
+    pub command_line: String,
+    /// Who looks at it.
+    pub purpose: Purpose,
+}
+
+/// Who looks at a run while it goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cmd) enum Purpose {
+    /// A person: progress is shown.
+    Shown,
+    /// A person who wants no progress, but to hear of what is skipped.
+    Quiet,
+    /// Nobody: it is part of another command.
+    Aside,
+}
+
+/// How a run ended.
+pub(in crate::cmd) struct Launched {
+    /// The run.
+    pub run_id: i64,
+    /// How its session ended.
+    pub end: SessionEnd,
+}
+
+/// Starts a run and sees it to its end.
+///
+/// # Errors
+/// If it cannot be planned, laid out, measured or recorded.
+pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> Result<Launched, Failure> {
+    let Launch {
+        experiment,
+        seed,
+        work_dir,
+        command_line,
+        purpose,
+    } = launch;
+    let probe = Probe::find().map_err(Failure::Prerequisite)?;
+    let plan = Plan::new(&experiment, seed).map_err(Failure::Usage)?;
+    let workspace = lay_out(&experiment, &plan, work_dir.as_deref())?;
+    let now = jiff::Timestamp::now();
+    let record = RunRecord {
+        id: 0,
+        uid: format!("{:016x}", random_seed()?),
+        experiment: experiment.name.clone(),
+        title: experiment.title.clone(),
+        question: experiment.question.clone(),
+        profile: experiment.profile.clone(),
+        seed,
+        created_at: now.to_string(),
+        updated_at: None,
+        status: RunStatus::Unfinished,
+        stop_reason: None,
+        toll_version: env!("CARGO_PKG_VERSION").into(),
+        command_line,
+        machine: inspect(workspace.root()),
+        imported: false,
+    };
+    let run_id = store.add_run(&record, &experiment, &plan.treatments)?;
+    sit(store, Sitting { run_id, experiment, plan, workspace, probe, purpose, trials: Vec::new() })
+}
+
+/// Goes on with a run where it was left.
+///
+/// # Errors
+/// As [`launch`]; also if the plan is not the one that was stored.
+pub(super) fn resume(
+    store: &mut Store,
+    stored: StoredRun,
+    work_dir: Option<&Path>,
+    purpose: Purpose,
+) -> Result<Launched, Failure> {
+    let probe = Probe::find().map_err(Failure::Prerequisite)?;
+    let mut plan = Plan::new(&stored.experiment, stored.run.seed).map_err(Failure::Usage)?;
+    let bare = |treatments: &[Treatment]| -> Vec<Treatment> {
+        let clear = |treatment: &Treatment| Treatment { skipped: None, ..treatment.clone() };
+        treatments.iter().map(clear).collect()
+    };
+    if bare(&plan.treatments) != bare(&stored.treatments) {
+        return Err(Failure::Runtime(format!(
+            "cannot resume run {}: this toll would plan it differently from the one that began it; \
+             start a new run",
+            stored.run.id
+        )));
+    }
+    plan.treatments = stored.treatments;
+    let workspace = lay_out(&stored.experiment, &plan, work_dir)?;
+    let sitting = Sitting {
+        run_id: stored.run.id,
+        experiment: stored.experiment,
+        plan,
+        workspace,
+        probe,
+        purpose,
+        trials: stored.trials,
+    };
+    sit(store, sitting)
+}
+
+fn lay_out(
+    experiment: &Experiment,
+    plan: &Plan,
+    work_dir: Option<&Path>,
+) -> Result<Workspace, Failure> {
+    let mut request = workspace_request(experiment, plan).map_err(Failure::Usage)?;
+    request.base = work_dir.map(Path::to_owned);
+    Workspace::create(&request).map_err(Failure::Prerequisite)
+}
+
+struct Sitting {
+    run_id: i64,
+    experiment: Experiment,
+    plan: Plan,
+    workspace: Workspace,
+    probe: Probe,
+    purpose: Purpose,
+    trials: Vec<TrialRecord>,
+}
+
+fn sit(store: &mut Store, sitting: Sitting) -> Result<Launched, Failure> {
+    let Sitting {
+        run_id,
+        experiment,
+        mut plan,
+        workspace,
+        probe,
+        purpose,
+        trials,
+    } = sitting;
+    let interrupt = Interrupt::listen()
+        .map_err(|error| Failure::Runtime(format!("cannot listen for signals: {error}")))?;
+    let mut progress = Progress::new(&experiment, run_id, purpose);
+    let mut session = Session {
+        store,
+        run_id,
+        experiment: &experiment,
+        plan: &mut plan,
+        workspace: &workspace,
+        probe: &probe,
+        interrupt: &interrupt,
+        trials,
+    };
+    let end = session.run(&mut progress);
+    progress.finish();
+    Ok(Launched { run_id, end: end? })
+}
+
+/// A random number from the kernel.
+///
+/// # Errors
+/// If the kernel gives none.
+pub(in crate::cmd) fn random_seed() -> Result<u64, Failure> {
+    let mut bytes = [0_u8; 8];
+    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
+        Ok(8) => Ok(u64::from_le_bytes(bytes)),
+        Ok(_) => Err(Failure::Runtime("cannot draw a seed: too few random bytes".into())),
+        Err(error) => Err(Failure::Runtime(format!("cannot draw a seed: {error}"))),
+    }
+}
+
+/// Puts back what killed runs left, and tells of it.
+pub(super) fn clear_leftovers() {
+    for told in restore() {
+        match told {
+            Ok(done) => output::note(&done),
+            Err(problem) => output::note(&format!("warning: {problem}")),
+        }
+    }
+}
+
+/// Whether two paths lie on one file system.
+pub(in crate::cmd) fn same_device(a: &Path, b: &Path) -> bool {
+    let device = |path: &Path| std::fs::metadata(path).map(|metadata| metadata.dev()).ok();
+    device(a).is_some() && device(a) == device(b)
+}
+
+/// Tells if the store lies on the file system that the level `work` tests.
+pub(super) fn warn_of_shared_device(store: &Path, work_dir: Option<&Path>) {
+    let work = work_dir.map_or_else(paths::work, Path::to_owned);
+    if std::fs::create_dir_all(&work).is_ok() && same_device(store, &work) {
+        output::note(
+            "note: the store lies on the file system under test; its commits are made between \
+             trials. --store or --work-dir can separate them.",
+        );
+    }
+}

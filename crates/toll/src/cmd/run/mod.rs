@@ -1,0 +1,197 @@
+//! `toll run`
+
+mod arguments;
+mod dry;
+mod launch;
+mod select;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::output::{Analysed, style};
+use super::{Failure, export, output, report};
+use crate::report::{ReportedRun, terminal};
+use crate::spec::Experiment;
+use crate::store::exchange::RunDocument;
+use crate::store::{RunStatus, Store};
+use crate::trial::{RunLock, SessionEnd};
+
+pub(super) use arguments::RunArguments;
+pub(super) use launch::{Launch, Purpose, launch, random_seed, same_device};
+
+/// Runs what the command line names, and shows what came out.
+pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> Result<ExitCode, Failure> {
+    arguments.check()?;
+    if arguments.resume.is_some() {
+        return resume(arguments, store_path);
+    }
+    let mut experiments = select::experiments(arguments)?;
+    let seed = match arguments.seed {
+        Some(seed) => seed,
+        None => random_seed()?,
+    };
+    if arguments.dry_run {
+        for experiment in &experiments {
+            output::result(&dry::describe(experiment, seed)?)?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    arguments.check_files(experiments.len())?;
+    let _lock = RunLock::take(store_path).map_err(Failure::Runtime)?;
+    let mut store = Store::open(store_path)?;
+    launch::clear_leftovers();
+    launch::warn_of_shared_device(store_path, arguments.work_dir.as_deref());
+    let mut finished = Vec::new();
+    let mut signal = None;
+    let begin = std::time::Instant::now();
+    let count = experiments.len();
+    for (done, mut experiment) in experiments.drain(..).enumerate() {
+        share_budget(arguments, &mut experiment, begin.elapsed().as_secs_f64(), count - done);
+        let outcome = launch(
+            &mut store,
+            Launch {
+                experiment,
+                seed,
+                work_dir: arguments.work_dir.clone(),
+                command_line: command_line(),
+                purpose: arguments.purpose(),
+            },
+        )?;
+        finished.push(Analysed::load(&store, &outcome.run_id.to_string())?);
+        if let SessionEnd::Interrupted(number) = outcome.end {
+            signal = Some(number);
+            break;
+        }
+    }
+    conclude(arguments, &finished, signal)
+}
+
+/// A time budget given on the command line is for all experiments together:
+/// each gets an equal part of what is left.
+fn share_budget(
+    arguments: &RunArguments,
+    experiment: &mut Experiment,
+    elapsed_s: f64,
+    experiments_left: usize,
+) {
+    if let Some(total) = arguments.time_budget {
+        let left = (total.as_secs_f64() - elapsed_s).max(0.001);
+        experiment.run.time_budget_s = left / experiments_left as f64;
+    }
+}
+
+fn resume(arguments: &RunArguments, store_path: &Path) -> Result<ExitCode, Failure> {
+    let _lock = RunLock::take(store_path).map_err(Failure::Runtime)?;
+    let mut store = Store::open(store_path)?;
+    let id = match arguments.resume.as_deref() {
+        Some(name) if !name.is_empty() => store.find_run(name)?,
+        _ => store.last_unfinished()?.ok_or_else(|| {
+            Failure::Usage("cannot resume: no run is unfinished; see `toll list`".into())
+        })?,
+    };
+    let stored = store.load(id)?;
+    if stored.run.imported {
+        return Err(Failure::Usage(format!(
+            "cannot resume run {id}: it was made on another machine"
+        )));
+    }
+    if stored.run.status == RunStatus::Complete {
+        return Err(Failure::Usage(format!(
+            "cannot resume run {id}: it is complete ({}); start a new one",
+            stored.run.stop_reason.unwrap_or_default()
+        )));
+    }
+    arguments.check_files(1)?;
+    launch::clear_leftovers();
+    let purpose = arguments.purpose();
+    let outcome = launch::resume(&mut store, stored, arguments.work_dir.as_deref(), purpose)?;
+    let finished = vec![Analysed::load(&store, &id.to_string())?];
+    let signal = match outcome.end {
+        SessionEnd::Interrupted(number) => Some(number),
+        SessionEnd::Complete(_) => None,
+    };
+    conclude(arguments, &finished, signal)
+}
+
+/// Shows and writes what came out.
+fn conclude(
+    arguments: &RunArguments,
+    runs: &[Analysed],
+    signal: Option<i32>,
+) -> Result<ExitCode, Failure> {
+    let reported: Vec<ReportedRun<'_>> = runs.iter().map(Analysed::reported).collect();
+    let page = match arguments.no_html {
+        true => None,
+        false => Some(report::write_page(&reported, arguments.html.as_deref())?),
+    };
+    if let [only] = runs {
+        export::write(
+            only,
+            arguments.export_json.as_deref(),
+            arguments.export_csv.as_deref(),
+            arguments.export_markdown.as_deref(),
+        )?;
+    }
+    if let Some(directory) = &arguments.plots {
+        report::write_plots(&reported, directory)?;
+    }
+    if arguments.json {
+        let documents: Vec<RunDocument> = runs
+            .iter()
+            .map(|run| RunDocument::new(run.stored.clone(), run.analysis.clone()))
+            .collect();
+        output::json(&serde_json::json!({ "runs": documents }))?;
+    } else {
+        output::result(&terminal_text(&reported))?;
+    }
+    if let Some(page) = page {
+        let told = format!("report: {}", page.display());
+        match arguments.json {
+            true => output::note(&told),
+            false => output::result(&told)?,
+        }
+    }
+    match signal {
+        None => Ok(ExitCode::SUCCESS),
+        Some(number) => {
+            output::note("interrupted; everything measured so far is kept: `toll run --resume` goes on");
+            Ok(ExitCode::from(u8::try_from(128 + number).unwrap_or(1)))
+        }
+    }
+}
+
+fn terminal_text(runs: &[ReportedRun<'_>]) -> String {
+    let style = style();
+    let mut text = String::new();
+    for run in runs {
+        // A comparison of commands has no claims; its table is the summary.
+        if run.analysis.verdicts.is_empty() {
+            text.push_str(&terminal::summary(run, style));
+        } else {
+            text.push_str(&terminal::verdict_table(std::slice::from_ref(run), style));
+        }
+        if let Some(plot) = terminal::small_plot(run, style) {
+            text.push('\n');
+            text.push_str(&plot);
+        }
+        if !run.analysis.advice.is_empty() {
+            text.push('\n');
+            text.push_str(&terminal::advice(run, style));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// The command line as it was typed, for the record.
+fn command_line() -> String {
+    let words = std::env::args_os().map(|word| {
+        let word = word.to_string_lossy().into_owned();
+        let is_plain = |c: char| c.is_alphanumeric() || "-_./=,:+%@".contains(c);
+        match !word.is_empty() && word.chars().all(is_plain) {
+            true => word,
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,157 @@
+//! Which experiments a command line means.
+
+use std::path::Path;
+
+use super::RunArguments;
+use crate::cmd::Failure;
+use crate::spec::adhoc::{self, AdhocCommands};
+use crate::spec::builtin::{self, BUILTINS};
+use crate::spec::{Experiment, WorkloadKind, apply_levels};
+
+/// Experiment files over this size are refused, in bytes.
+const FILE_BYTES_MAX: u64 = 4 << 20;
+
+/// The experiments that a command line means, in order: built-in ones, files,
+/// and one made of all commands together.
+///
+/// # Errors
+/// If a file cannot be read, or an option does not fit.
+pub(super) fn experiments(arguments: &RunArguments) -> Result<Vec<Experiment>, Failure> {
+    let profile = arguments.profile.name();
+    let mut experiments = Vec::new();
+    let mut commands = Vec::new();
+    let has_reference = arguments.reference.is_some();
+    if arguments.items.is_empty() && !has_reference {
+        for builtin in BUILTINS {
+            experiments.push(crate::spec::parse(builtin.toml, builtin.name, profile)?);
+        }
+    }
+    for item in &arguments.items {
+        if let Some(builtin) = builtin::find(item) {
+            experiments.push(crate::spec::parse(builtin.toml, builtin.name, profile)?);
+        } else if Path::new(item).extension().is_some_and(|e| e == "toml") && !item.contains(' ') {
+            experiments.push(crate::spec::parse(&read(item)?, item, profile)?);
+        } else {
+            commands.push(item.clone());
+        }
+    }
+    if !experiments.is_empty() {
+        set_levels(arguments, &mut experiments, !commands.is_empty())?;
+        set_commands(arguments, &mut experiments, !commands.is_empty())?;
+    }
+    if !commands.is_empty() || has_reference {
+        experiments.push(adhoc::experiment(&adhoc_commands(arguments, commands), profile)?);
+    }
+    for experiment in &mut experiments {
+        arguments.apply_settings(experiment);
+    }
+    Ok(experiments)
+}
+
+fn read(item: &str) -> Result<String, Failure> {
+    let wrong = |why: String| Failure::Usage(format!("cannot read {item}: {why}"));
+    let length = std::fs::metadata(item).map_err(|error| wrong(error.to_string()))?.len();
+    if length > FILE_BYTES_MAX {
+        return Err(wrong(format!("it is over the limit of {} MiB", FILE_BYTES_MAX >> 20)));
+    }
+    std::fs::read_to_string(item).map_err(|error| wrong(error.to_string()))
+}
+
+/// Sets levels where an experiment has the factor; each must fit at least one.
+fn set_levels(
+    arguments: &RunArguments,
+    experiments: &mut [Experiment],
+    has_commands: bool,
+) -> Result<(), Failure> {
+    for chosen in arguments.overrides() {
+        let mut first_error = None;
+        let mut fitted = has_commands;
+        for experiment in experiments.iter_mut() {
+            let mut changed = experiment.clone();
+            match apply_levels(&mut changed, std::slice::from_ref(&chosen)) {
+                Ok(()) => {
+                    *experiment = changed;
+                    fitted = true;
+                }
+                Err(error) => first_error = first_error.or(Some(error)),
+            }
+        }
+        if let (false, Some(error)) = (fitted, first_error) {
+            return Err(error.into());
+        }
+    }
+    Ok(())
+}
+
+/// Options about commands mean an experiment only if it runs commands.
+fn set_commands(
+    arguments: &RunArguments,
+    experiments: &mut [Experiment],
+    has_commands: bool,
+) -> Result<(), Failure> {
+    let given = [
+        ("--setup", arguments.setup.is_some()),
+        ("--prepare", arguments.prepare.is_some()),
+        ("--cleanup", arguments.cleanup.is_some()),
+        ("--shell", arguments.shell.is_some() || arguments.no_shell),
+        ("--output", arguments.output.is_some()),
+        ("--ignore-failure", arguments.ignore_failure),
+    ];
+    let runs_commands = experiments.iter().any(|e| e.workload.kind == WorkloadKind::Command);
+    if let Some((option, _)) = given.iter().find(|(_, given)| *given)
+        && !runs_commands
+        && !has_commands
+    {
+        return Err(Failure::Usage(format!(
+            "cannot use {option} here: the experiment runs no commands"
+        )));
+    }
+    if !arguments.names.is_empty() && !has_commands {
+        return Err(Failure::Usage(
+            "cannot use --command-name here: there is no command to name".into(),
+        ));
+    }
+    let of_commands = |experiment: &&mut Experiment| experiment.workload.kind == WorkloadKind::Command;
+    for experiment in experiments.iter_mut().filter(of_commands) {
+        let workload = &mut experiment.workload;
+        let replace = |target: &mut Option<String>, value: &Option<String>| {
+            if value.is_some() {
+                target.clone_from(value);
+            }
+        };
+        replace(&mut workload.setup, &arguments.setup);
+        replace(&mut workload.prepare, &arguments.prepare);
+        replace(&mut workload.cleanup, &arguments.cleanup);
+        if let Some(shell) = shell(arguments) {
+            workload.shell = crate::spec::shell(Some(&shell));
+        }
+        if let Some(output) = &arguments.output {
+            workload.output.clone_from(output);
+        }
+        workload.ignore_failure |= arguments.ignore_failure;
+    }
+    Ok(())
+}
+
+fn shell(arguments: &RunArguments) -> Option<String> {
+    match arguments.no_shell {
+        true => Some("none".into()),
+        false => arguments.shell.clone(),
+    }
+}
+
+fn adhoc_commands(arguments: &RunArguments, commands: Vec<String>) -> AdhocCommands {
+    AdhocCommands {
+        commands,
+        names: arguments.names.clone(),
+        overrides: arguments.overrides(),
+        setup: arguments.setup.clone(),
+        prepare: arguments.prepare.clone(),
+        cleanup: arguments.cleanup.clone(),
+        shell: shell(arguments),
+        output: arguments.output.clone(),
+        ignore_failure: arguments.ignore_failure,
+        reference: arguments.reference.clone(),
+        counters: Vec::new(),
+    }
+}

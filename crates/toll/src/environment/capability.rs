@@ -1,0 +1,104 @@
+//! What can run on this machine, and what not and why.
+
+use super::filesystem::{self, Foreign};
+use super::process;
+
+/// One thing that experiments may need.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Capability {
+    /// What it is, in words.
+    pub name: String,
+    /// How it is there, or why it is not.
+    pub state: Result<String, String>,
+}
+
+/// Looks for everything that the built-in experiments may need.
+pub fn capabilities() -> Vec<Capability> {
+    let mut list = vec![
+        capability("root", || match rustix::process::geteuid().is_root() {
+            true => Ok("yes".into()),
+            false => Err("no; file systems on loop devices will be skipped".into()),
+        }),
+        capability("perf counters", perf),
+        capability("io_uring", io_uring),
+    ];
+    for kind in ["ext4", "xfs", "btrfs"] {
+        list.push(capability(&format!("file system {kind} on a loop device"), || {
+            filesystem::loop_obstacle(kind).map_or_else(|| Ok("yes".into()), Err)
+        }));
+    }
+    list.push(capability("file system tmpfs", || {
+        filesystem::tmpfs_obstacle().map_or_else(|| Ok("yes".into()), Err)
+    }));
+    list.push(capability("foreign file system", || match filesystem::foreign() {
+        Foreign::Mounted { point, kind } => Ok(format!("{kind} at {}", point.display())),
+        Foreign::Bindfs(_) => Ok("the work directory through bindfs (FUSE)".into()),
+        Foreign::None(reason) => Err(reason),
+    }));
+    list.push(capability("system cat", || match process::find("cat") {
+        Some(path) => Ok(path.display().to_string()),
+        None => Err("no cat in PATH".into()),
+    }));
+    list.push(capability("address-space randomisation", || {
+        match std::fs::read_to_string("/proc/sys/kernel/randomize_va_space") {
+            Ok(text) if text.trim() == "2" => Ok("on".into()),
+            Ok(text) => Err(format!(
+                "kernel.randomize_va_space is {}; layouts repeat, set it to 2",
+                text.trim()
+            )),
+            Err(error) => Err(error.to_string()),
+        }
+    }));
+    list
+}
+
+fn capability(name: &str, look: impl FnOnce() -> Result<String, String>) -> Capability {
+    Capability {
+        name: name.to_owned(),
+        state: look(),
+    }
+}
+
+fn perf() -> Result<String, String> {
+    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
+        .map_err(|_| "this kernel has no perf events".to_owned())?;
+    let level: i32 = level.trim().parse().unwrap_or(4);
+    // cpu is the core's counting unit; hybrid CPUs have one a kind of core.
+    let has_unit = ["cpu", "cpu_core", "armv8_pmuv3_0"]
+        .iter()
+        .any(|unit| std::path::Path::new("/sys/bus/event_source/devices").join(unit).exists());
+    if !has_unit {
+        return Err("software events only: this CPU or guest shows no counting unit".into());
+    }
+    if level > 2 && !rustix::process::geteuid().is_root() {
+        return Err(format!(
+            "kernel.perf_event_paranoid is {level}; run as root or set it to 1"
+        ));
+    }
+    Ok("hardware and software events".into())
+}
+
+fn io_uring() -> Result<String, String> {
+    match std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled") {
+        Ok(text) if text.trim() == "0" => Ok("yes".into()),
+        Ok(text) => Err(format!(
+            "kernel.io_uring_disabled is {}; set it to 0",
+            text.trim()
+        )),
+        // The switch came with 6.6; before, io_uring is on if it is there.
+        Err(_) => Ok("not known before the first trial".into()),
+    }
+}
+
+/// Why a file system of the factor `fs` cannot be had here, if it cannot.
+pub fn file_system_obstacle(name: &str) -> Option<String> {
+    match name {
+        "work" => None,
+        "tmpfs" => filesystem::tmpfs_obstacle(),
+        "foreign" => match filesystem::foreign() {
+            Foreign::None(reason) => Some(reason),
+            _ => None,
+        },
+        kind => filesystem::loop_obstacle(kind),
+    }
+}

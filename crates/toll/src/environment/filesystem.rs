@@ -1,0 +1,251 @@
+//! File systems under test.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+
+use rustix::fs::{OFlags, StatVfsMountFlags};
+
+use super::inspect::mounts;
+use super::leftovers::Journal;
+use super::process;
+
+/// Smallest image: below 300 MiB `mkfs.xfs` refuses.
+const IMAGE_BYTES_MIN: u64 = 512 << 20;
+
+/// Types that count as foreign: files live with another program or machine.
+const FOREIGN_KINDS: &[&str] = &["9p", "virtiofs", "nfs", "nfs4", "cifs", "smb3", "vboxsf"];
+/// FUSE mounts that are no place for files.
+const NOT_FOR_FILES: &[&str] = &["fuse.portal", "fuse.gvfsd-fuse", "fuse.lxcfs", "fuse.snapfuse"];
+
+/// A mounted file system under test.
+#[derive(Debug)]
+pub(super) struct Mounted {
+    /// Where files may be made.
+    pub directory: PathBuf,
+    /// Mount point to be unmounted at the end, if it is ours.
+    pub mount_point: Option<PathBuf>,
+    /// The server of a user-level file system, if it is ours.
+    pub server: Option<Child>,
+}
+
+/// Why a file system made on a loop device cannot be had, if it cannot.
+pub(super) fn loop_obstacle(kind: &str) -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        return Some(format!("{kind} on a loop device needs root"));
+    }
+    let tool = format!("mkfs.{kind}");
+    if process::find(&tool).is_none() {
+        let package = match kind {
+            "ext4" => "e2fsprogs",
+            "xfs" => "xfsprogs",
+            _ => "btrfs-progs",
+        };
+        return Some(format!("{tool} is missing; install the package {package}"));
+    }
+    if !kernel_has(kind) {
+        return Some(format!("this kernel has no {kind}"));
+    }
+    if !Path::new("/dev/loop-control").exists() {
+        return Some("there are no loop devices".into());
+    }
+    None
+}
+
+fn kernel_has(kind: &str) -> bool {
+    let listed = || {
+        fs::read_to_string("/proc/filesystems")
+            .unwrap_or_default()
+            .lines()
+            .any(|line| line.split_whitespace().last() == Some(kind))
+    };
+    // A file system built as a module is listed only once it is loaded; mount
+    // would load it, and so may we.
+    listed() || (process::run("modprobe", &[kind.as_ref()]).is_ok() && listed())
+}
+
+/// Makes a file system on a loop device over an image in `directory`.
+pub(super) fn mount_loop(
+    kind: &str,
+    directory: &Path,
+    bytes_needed: u64,
+    journal: &mut Journal,
+) -> Result<Mounted, String> {
+    let image = directory.join(format!("{kind}.img"));
+    let point = directory.join(kind);
+    let wrong = |error: std::io::Error| format!("cannot make {}: {error}", image.display());
+    fs::create_dir(&point).map_err(wrong)?;
+    let file = fs::File::create(&image).map_err(wrong)?;
+    file.set_len(bytes_needed.max(IMAGE_BYTES_MIN)).map_err(wrong)?;
+    drop(file);
+    let force: &OsStr = if kind == "ext4" { "-F" } else { "-f" }.as_ref();
+    process::run(
+        &format!("mkfs.{kind}"),
+        &["-q".as_ref(), force, image.as_ref()],
+    )?;
+    journal.image(&image)?;
+    // Direct I/O below the loop device: else the image's pages stay in the
+    // host's page cache, and a file dropped from the cache above is still warm.
+    let device = process::run(
+        "losetup",
+        &["--find".as_ref(), "--show".as_ref(), "--direct-io=on".as_ref(), image.as_ref()],
+    )
+    .or_else(|_| {
+        process::run("losetup", &["--find".as_ref(), "--show".as_ref(), image.as_ref()])
+    })?;
+    let mounted = process::run(
+        "mount",
+        &["-t".as_ref(), kind.as_ref(), device.as_ref(), point.as_ref()],
+    );
+    // Detaching a device in use marks it to clear itself after the last user.
+    let detached = process::run("losetup", &["-d".as_ref(), device.as_ref()]);
+    mounted.and(detached)?;
+    Ok(Mounted {
+        directory: point.clone(),
+        mount_point: Some(point),
+        server: None,
+    })
+}
+
+/// Why no tmpfs can be had, if it cannot.
+pub(super) fn tmpfs_obstacle() -> Option<String> {
+    let is_root = rustix::process::geteuid().is_root();
+    (!is_root && shared_memory_directory().is_none())
+        .then(|| "tmpfs needs root or a writable /dev/shm".into())
+}
+
+fn shared_memory_directory() -> Option<PathBuf> {
+    let path = PathBuf::from("/dev/shm");
+    (super::inspect::file_system_of(&path).kind == "tmpfs" && is_writable(&path)).then_some(path)
+}
+
+/// Mounts a tmpfs of our own as root, else uses `/dev/shm`.
+pub(super) fn mount_tmpfs(
+    directory: &Path,
+    bytes_needed: u64,
+    journal: &mut Journal,
+) -> Result<Mounted, String> {
+    if !rustix::process::geteuid().is_root() {
+        let base = shared_memory_directory().ok_or("tmpfs needs root or a writable /dev/shm")?;
+        return subdirectory(&base, journal);
+    }
+    let point = directory.join("tmpfs");
+    fs::create_dir(&point).map_err(|error| format!("cannot make {}: {error}", point.display()))?;
+    let size = format!("size={}", bytes_needed.max(IMAGE_BYTES_MIN));
+    let arguments = ["-t", "tmpfs", "-o", &size, "toll"].map(OsStr::new);
+    process::run("mount", &[&arguments[..], &[point.as_ref()]].concat())?;
+    Ok(Mounted {
+        directory: point.clone(),
+        mount_point: Some(point),
+        server: None,
+    })
+}
+
+/// What a foreign file system would be here.
+pub(super) enum Foreign {
+    /// One that is mounted, and writable.
+    Mounted {
+        /// Mount point.
+        point: PathBuf,
+        /// Type.
+        kind: String,
+    },
+    /// The work directory seen through `bindfs`, a pass-through on FUSE.
+    Bindfs(PathBuf),
+    /// None, for this reason.
+    None(String),
+}
+
+/// Finds a foreign file system.
+pub(super) fn foreign() -> Foreign {
+    let mounted = mounts().into_iter().find(|(point, file_system)| {
+        let kind = file_system.kind.as_str();
+        let is_foreign = FOREIGN_KINDS.contains(&kind)
+            || (kind.starts_with("fuse") && !NOT_FOR_FILES.contains(&kind) && kind != "fusectl");
+        is_foreign && is_writable(Path::new(point))
+    });
+    if let Some((point, file_system)) = mounted {
+        return Foreign::Mounted {
+            point: point.into(),
+            kind: file_system.kind,
+        };
+    }
+    if rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, 0.into()).is_err() {
+        return Foreign::None("no 9p or FUSE file system is mounted, and no right to mount one".into());
+    }
+    match process::find("bindfs") {
+        Some(path) => Foreign::Bindfs(path),
+        None => Foreign::None(
+            "no 9p or FUSE file system is mounted; mount one or install the package bindfs".into(),
+        ),
+    }
+}
+
+/// Gives a directory on a foreign file system.
+pub(super) fn mount_foreign(directory: &Path, journal: &mut Journal) -> Result<Mounted, String> {
+    let program = match foreign() {
+        Foreign::None(reason) => return Err(reason),
+        Foreign::Mounted { point, .. } => return subdirectory(&point, journal),
+        Foreign::Bindfs(program) => program,
+    };
+    let (below, point) = (directory.join("foreign-source"), directory.join("foreign"));
+    for path in [&below, &point] {
+        fs::create_dir(path).map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+    }
+    let server = process::start(
+        &program.to_string_lossy(),
+        &["-f".as_ref(), below.as_ref(), point.as_ref()],
+    )?;
+    let mut mounted = Mounted {
+        directory: point.clone(),
+        mount_point: Some(point.clone()),
+        server: Some(server),
+    };
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
+    while super::inspect::file_system_of(&point).kind != "fuse"
+        && !super::inspect::file_system_of(&point).kind.starts_with("fuse.")
+    {
+        if std::time::Instant::now() > deadline {
+            unmount(&mut mounted);
+            return Err("bindfs did not mount within 5 s".into());
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    Ok(mounted)
+}
+
+fn subdirectory(base: &Path, journal: &mut Journal) -> Result<Mounted, String> {
+    let directory = base.join(format!("toll-{}", std::process::id()));
+    journal.directory(&directory)?;
+    fs::create_dir(&directory)
+        .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
+    Ok(Mounted {
+        directory,
+        mount_point: None,
+        server: None,
+    })
+}
+
+fn is_writable(path: &Path) -> bool {
+    let read_only = rustix::fs::statvfs(path)
+        .is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::RDONLY));
+    !read_only && rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+/// Unmounts what is ours and ends its server.
+pub(super) fn unmount(mounted: &mut Mounted) {
+    if let Some(point) = mounted.mount_point.take() {
+        let is_root = rustix::process::geteuid().is_root();
+        if is_root {
+            // A busy mount goes with the namespace; nothing is to be told.
+            let _ = rustix::mount::unmount(&point, rustix::mount::UnmountFlags::DETACH);
+        } else {
+            let _ = process::run("fusermount3", &["-u".as_ref(), point.as_ref()]);
+        }
+    }
+    if let Some(mut server) = mounted.server.take() {
+        let _ = server.kill();
+        let _ = server.wait();
+    }
+}

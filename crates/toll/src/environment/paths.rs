@@ -1,0 +1,40 @@
+//! Where things lie, by the XDG base directory specification.
+
+use std::path::PathBuf;
+
+fn base(variable: &str, fallback: &str) -> PathBuf {
+    match std::env::var_os(variable) {
+        // The specification has relative paths ignored.
+        Some(path) if PathBuf::from(&path).is_absolute() => PathBuf::from(path),
+        _ => std::env::var_os("HOME")
+            .map_or_else(std::env::temp_dir, PathBuf::from)
+            .join(fallback),
+    }
+}
+
+/// The store's file, unless `TOLL_STORE` or `--store` names another.
+pub fn store() -> PathBuf {
+    std::env::var_os("TOLL_STORE").map_or_else(
+        || base("XDG_DATA_HOME", ".local/share").join("toll/runs.sqlite"),
+        PathBuf::from,
+    )
+}
+
+/// Where reports are written unless a file is named.
+pub fn reports() -> PathBuf {
+    base("XDG_DATA_HOME", ".local/share").join("toll/reports")
+}
+
+/// Where work directories are made, unless `TOLL_WORK_DIR` or `--work-dir`
+/// names another place. Not the temporary directory: that is often a tmpfs.
+pub fn work() -> PathBuf {
+    std::env::var_os("TOLL_WORK_DIR").map_or_else(
+        || base("XDG_CACHE_HOME", ".cache").join("toll/work"),
+        PathBuf::from,
+    )
+}
+
+/// Where running instances note what must be put back.
+pub fn leftovers() -> PathBuf {
+    base("XDG_STATE_HOME", ".local/state").join("toll/leftovers")
+}

@@ -1,0 +1,207 @@
+//! Work directories and files for the trials of one run.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::filesystem::{self, Mounted};
+use super::leftovers::{Journal, serial};
+use super::source_file::SourceFile;
+use super::{mount_space, paths};
+
+/// What the trials of a run need.
+#[derive(Debug, Clone, Default)]
+pub struct WorkspaceRequest {
+    /// File systems, by level name of the factor `fs`.
+    pub file_systems: Vec<String>,
+    /// Sizes of source files to be laid on each, in bytes.
+    pub source_sizes: Vec<u64>,
+    /// Most bytes that trials have on one file system at a time beside the
+    /// sources.
+    pub scratch_bytes: u64,
+    /// Where to make the work directory; the default place if absent.
+    pub base: Option<PathBuf>,
+}
+
+/// Work directories, one a file system, and the files to be copied. Dropping
+/// it unmounts and removes everything.
+#[derive(Debug)]
+pub struct Workspace {
+    root: PathBuf,
+    mounted: BTreeMap<String, Mounted>,
+    obstacles: BTreeMap<String, String>,
+    sources: BTreeMap<(String, u64), SourceFile>,
+    journal: Journal,
+}
+
+impl Workspace {
+    /// Makes the work directories. A file system that cannot be had is no
+    /// error; [`Self::directory`] says why. Must be called before other threads
+    /// start, since it may move this one into a mount namespace.
+    ///
+    /// # Errors
+    /// If the work directory itself cannot be made or is too small.
+    pub fn create(request: &WorkspaceRequest) -> Result<Self, String> {
+        let base = request.base.clone().unwrap_or_else(paths::work);
+        let mut journal = Journal::open()?;
+        let root = base.join(format!("run-{}-{}", std::process::id(), serial()));
+        journal.directory(&root)?;
+        fs::create_dir_all(&root)
+            .map_err(|error| format!("cannot make {}: {error}; choose another place with --work-dir", root.display()))?;
+        let root = root.canonicalize().map_err(|error| error.to_string())?;
+        let mut workspace = Self {
+            root,
+            mounted: BTreeMap::new(),
+            obstacles: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            journal,
+        };
+        workspace.check_space(request)?;
+        let is_root = rustix::process::geteuid().is_root();
+        if is_root && request.file_systems.iter().any(|name| name != "work") {
+            mount_space::enter()?;
+        }
+        for name in &request.file_systems {
+            match workspace.mount(name, request) {
+                Ok(mounted) => {
+                    workspace.mounted.insert(name.clone(), mounted);
+                }
+                Err(reason) => {
+                    workspace.obstacles.insert(name.clone(), reason);
+                }
+            }
+        }
+        workspace.lay_sources(request)?;
+        Ok(workspace)
+    }
+
+    fn bytes_needed(request: &WorkspaceRequest) -> u64 {
+        // A quarter more and 128 MiB, for metadata and journals.
+        let payload = request.source_sizes.iter().sum::<u64>() + request.scratch_bytes;
+        payload + payload / 4 + (128 << 20)
+    }
+
+    fn check_space(&self, request: &WorkspaceRequest) -> Result<(), String> {
+        let on_disk = request.file_systems.iter().filter(|name| *name != "tmpfs").count() as u64;
+        let needed = Self::bytes_needed(request) * on_disk.max(1);
+        let free = rustix::fs::statvfs(&self.root)
+            .map(|stat| stat.f_bavail * stat.f_frsize)
+            .unwrap_or(u64::MAX);
+        if free < needed {
+            return Err(format!(
+                "cannot lay out the work files: {} needs about {} MiB free and has {}; choose \
+                 another place with --work-dir, or fewer levels of fs or size",
+                self.root.display(),
+                needed >> 20,
+                free >> 20
+            ));
+        }
+        Ok(())
+    }
+
+    fn mount(&mut self, name: &str, request: &WorkspaceRequest) -> Result<Mounted, String> {
+        let bytes = Self::bytes_needed(request);
+        match name {
+            "work" => {
+                let directory = self.root.join("work");
+                fs::create_dir(&directory).map_err(|error| error.to_string())?;
+                Ok(Mounted {
+                    directory,
+                    mount_point: None,
+                    server: None,
+                })
+            }
+            "tmpfs" => match filesystem::tmpfs_obstacle() {
+                Some(reason) => Err(reason),
+                None => filesystem::mount_tmpfs(&self.root, bytes, &mut self.journal),
+            },
+            "foreign" => filesystem::mount_foreign(&self.root, &mut self.journal),
+            kind => match filesystem::loop_obstacle(kind) {
+                Some(reason) => Err(reason),
+                None => filesystem::mount_loop(kind, &self.root, bytes, &mut self.journal),
+            },
+        }
+    }
+
+    fn lay_sources(&mut self, request: &WorkspaceRequest) -> Result<(), String> {
+        for (name, mounted) in &self.mounted {
+            for &size_bytes in &request.source_sizes {
+                let path = mounted.directory.join(format!("source-{size_bytes}"));
+                let source = SourceFile::create(&path, size_bytes)
+                    .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+                self.sources.insert((name.clone(), size_bytes), source);
+            }
+        }
+        Ok(())
+    }
+
+    /// The directory on a file system.
+    ///
+    /// # Errors
+    /// With the reason why this machine does not have it.
+    pub fn directory(&self, file_system: &str) -> Result<&Path, &str> {
+        match self.mounted.get(file_system) {
+            Some(mounted) => Ok(&mounted.directory),
+            None => Err(self
+                .obstacles
+                .get(file_system)
+                .map_or("it was not asked for", String::as_str)),
+        }
+    }
+
+    /// The file of a size on a file system.
+    pub fn source(&self, file_system: &str, size_bytes: u64) -> Option<&SourceFile> {
+        self.sources.get(&(file_system.to_owned(), size_bytes))
+    }
+
+    /// The directory that holds all others.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        for mounted in self.mounted.values_mut() {
+            filesystem::unmount(mounted);
+        }
+        // What cannot be put back stays in the journal for the next start.
+        let _ = self.journal.close();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_workspace_has_its_sources_and_leaves_nothing() {
+        let base = tempfile::tempdir().unwrap();
+        let workspace = Workspace::create(&WorkspaceRequest {
+            file_systems: vec!["work".into()],
+            source_sizes: vec![1000, 0],
+            scratch_bytes: 0,
+            base: Some(base.path().to_owned()),
+        })
+        .unwrap();
+        let source = workspace.source("work", 1000).unwrap();
+        assert_eq!(fs::metadata(&source.path).unwrap().len(), 1000);
+        assert!(workspace.directory("zfs").is_err());
+        drop(workspace);
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_run_that_cannot_fit_is_refused_before_it_starts() {
+        let base = tempfile::tempdir().unwrap();
+        let error = Workspace::create(&WorkspaceRequest {
+            file_systems: vec!["work".into()],
+            source_sizes: vec![1 << 50],
+            scratch_bytes: 0,
+            base: Some(base.path().to_owned()),
+        })
+        .unwrap_err();
+        assert!(error.contains("--work-dir"), "{error}");
+        assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,205 @@
+//! Runs side by side, never pooled: a median over two machines describes
+//! neither.
+
+use std::collections::BTreeMap;
+
+use super::terminal::Style;
+use super::terminal::text::{Column, Paint, Row, fit, heading, layout, paragraph, table};
+use super::{ReportedRun, format, words};
+use crate::claim::model::TreatmentSummary;
+
+/// Something in which the machines of the compared runs differ.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct MachineDifference {
+    /// What differs, such as `kernel`.
+    pub what: String,
+    /// Its value in each run, in the order of the runs.
+    pub values: Vec<String>,
+}
+
+/// Compares runs: first what differs in the machines, since a difference in the
+/// results may be due to any of it, then verdicts, then medians.
+#[must_use]
+pub fn compare(runs: &[ReportedRun], differences: &[MachineDifference], style: Style) -> String {
+    let style = layout(style);
+    let mut text = heading("Runs", style);
+    for run in runs {
+        let line = format!(
+            "{}: {}, {}, {}",
+            name(run),
+            run.run.title,
+            words::minute(&run.run.created_at),
+            words::counts(run.analysis)
+        );
+        text.push_str(&paragraph(&line, 0, Paint::Plain, style));
+    }
+    text.push('\n');
+    text.push_str(&machines(runs, differences, style));
+    text.push('\n');
+    text.push_str(&verdicts(runs, style));
+    text.push('\n');
+    text.push_str(&medians(runs, style));
+    fit(text, style)
+}
+
+fn name(run: &ReportedRun) -> String {
+    format!("run {}", run.run.id)
+}
+
+fn columns(first: &str, runs: &[ReportedRun], is_number: bool) -> Vec<Column> {
+    let title = |run: &ReportedRun| {
+        if is_number {
+            Column::numbers(&name(run))
+        } else {
+            Column::words(&name(run))
+        }
+    };
+    std::iter::once(Column::words(first))
+        .chain(runs.iter().map(title))
+        .collect()
+}
+
+fn machines(runs: &[ReportedRun], differences: &[MachineDifference], style: Style) -> String {
+    let mut text = heading("The machines differ in", style);
+    if differences.is_empty() {
+        text.push_str("nothing that was recorded\n");
+        return text;
+    }
+    let rows: Vec<Row> = differences
+        .iter()
+        .map(|difference| {
+            let values = difference.values.iter().cloned();
+            Row::new(
+                std::iter::once(difference.what.clone())
+                    .chain(values)
+                    .collect(),
+            )
+        })
+        .collect();
+    text.push_str(&table(&columns("", runs, false), &rows, style));
+    let caution = "Each of these may be the cause of a difference below.";
+    text.push_str(&paragraph(caution, 0, Paint::Yellow, style));
+    text
+}
+
+fn verdicts(runs: &[ReportedRun], style: Style) -> String {
+    let ids = in_order(runs, |run| {
+        run.analysis
+            .verdicts
+            .iter()
+            .map(|verdict| verdict.id.clone())
+            .collect()
+    });
+    let rows: Vec<Row> = ids
+        .into_iter()
+        .map(|id| {
+            let cells = runs.iter().map(|run| {
+                let mut verdicts = run.analysis.verdicts.iter();
+                let verdict = verdicts.find(|verdict| verdict.id == id);
+                verdict.map_or_else(
+                    || format::NOTHING.to_owned(),
+                    |verdict| {
+                        let sign = words::symbol(verdict.outcome);
+                        match verdict.measured {
+                            Some(_) => format!("{sign} {}", format::measured(verdict)),
+                            None => format!("{sign} {}", words::outcome(verdict.outcome)),
+                        }
+                    },
+                )
+            });
+            let mut row = Row::new(std::iter::once(id.clone()).chain(cells).collect());
+            if outcomes_differ(runs, &id) {
+                row.paint = Paint::Yellow;
+                row.below.push("the verdicts differ".to_owned());
+            }
+            row
+        })
+        .collect();
+    let mut text = heading("Verdicts", style);
+    if rows.is_empty() {
+        text.push_str("No claims to compare.\n");
+    } else {
+        text.push_str(&table(&columns("claim", runs, false), &rows, style));
+    }
+    text
+}
+
+fn outcomes_differ(runs: &[ReportedRun], id: &str) -> bool {
+    let mut outcomes = runs.iter().flat_map(|run| {
+        let verdicts = run.analysis.verdicts.iter();
+        verdicts
+            .filter(|verdict| verdict.id == id)
+            .map(|verdict| verdict.outcome)
+    });
+    let first = outcomes.next();
+    outcomes.any(|outcome| Some(outcome) != first)
+}
+
+fn medians(runs: &[ReportedRun], style: Style) -> String {
+    let labels = in_order(runs, |run| {
+        let treatments = run.analysis.treatments.iter();
+        treatments
+            .filter(|treatment| treatment.twin_of.is_none())
+            .map(label)
+            .collect()
+    });
+    let rows: Vec<Row> = labels
+        .into_iter()
+        .map(|wanted| {
+            let cells = runs.iter().map(|run| median(run, &wanted));
+            Row::new(std::iter::once(wanted.clone()).chain(cells).collect())
+        })
+        .collect();
+    let metrics = in_order(runs, |run| vec![run.analysis.primary_metric.clone()]);
+    let mut text = heading(&format!("Medians, {}", metrics.join(" and ")), style);
+    if rows.is_empty() {
+        text.push_str("No treatments to compare.\n");
+    } else {
+        text.push_str(&table(&columns("treatment", runs, true), &rows, style));
+    }
+    text
+}
+
+/// All levels: a short label leaves out factors that vary in one run only.
+fn label(treatment: &TreatmentSummary) -> String {
+    if treatment.levels.is_empty() {
+        return treatment.label.clone();
+    }
+    let levels: Vec<String> = treatment
+        .levels
+        .iter()
+        .map(|(factor, level)| format!("{factor}={level}"))
+        .collect();
+    levels.join(" ")
+}
+
+fn median(run: &ReportedRun, wanted: &str) -> String {
+    let analysis = run.analysis;
+    let mut treatments = analysis.treatments.iter();
+    let found = treatments.find(|one| one.twin_of.is_none() && label(one) == wanted);
+    let metric = &analysis.primary_metric;
+    let unit = analysis
+        .metrics
+        .get(metric)
+        .map_or("", |metric| metric.unit.as_str());
+    match found {
+        Some(treatment) if treatment.skipped.is_some() => "skipped".to_owned(),
+        Some(treatment) => treatment.estimates.get(metric).map_or_else(
+            || format::NOTHING.to_owned(),
+            |estimate| format::interval(&estimate.median, unit),
+        ),
+        None => format::NOTHING.to_owned(),
+    }
+}
+
+/// What the runs name, each once, in the order of its first appearance.
+fn in_order(runs: &[ReportedRun], names: impl Fn(&ReportedRun) -> Vec<String>) -> Vec<String> {
+    let mut seen = BTreeMap::new();
+    let mut ordered = Vec::new();
+    for name in runs.iter().flat_map(names) {
+        if seen.insert(name.clone(), ()).is_none() {
+            ordered.push(name);
+        }
+    }
+    ordered
+}

@@ -1,0 +1,420 @@
+//! Numbers for people.
+//!
+//! Three significant digits, thousands separators, the unit that keeps the
+//! number between 1 and 1000. Throughput is decimal (GB/s, as devices and the
+//! publications count it), sizes are binary (KiB, as buffers are made). Values
+//! that are not finite read `∞` and `–`.
+
+use crate::claim::model::{DerivedValue, Estimate, Verdict};
+
+const SIGNIFICANT_DIGITS: i32 = 3;
+const MAX_DECIMALS: usize = 9;
+
+/// What stands for a value that there is none of.
+pub const NOTHING: &str = "–";
+
+/// What stands for an interval's end, or a value, past the largest level.
+pub const BEYOND: &str = "beyond range";
+
+/// A duration from nanoseconds: `3.21 ms`.
+#[must_use]
+pub fn duration_ns(nanoseconds: f64) -> String {
+    scaled(nanoseconds, DURATIONS)
+}
+
+/// A size: `64 KiB` where that is exact, otherwise three digits.
+#[must_use]
+pub fn bytes(bytes: f64) -> String {
+    let scale = scale_of(bytes, SIZES);
+    let number = bytes / scale.factor;
+    if bytes.is_finite() && number.fract() == 0.0 {
+        return format!("{}{}{}", grouped(number, 0), SPACE, scale.unit);
+    }
+    scaled(bytes, SIZES)
+}
+
+/// A rate from bytes a second: `10.7 GB/s`.
+#[must_use]
+pub fn throughput(bytes_per_second: f64) -> String {
+    scaled(bytes_per_second, RATES)
+}
+
+/// A cost from nanoseconds a byte: `0.213 ns/B`.
+#[must_use]
+pub fn ns_per_byte(value: f64) -> String {
+    scaled(value, COSTS)
+}
+
+/// A count: `4,114`, `289 M`.
+#[must_use]
+pub fn count(value: f64) -> String {
+    if value.is_finite() && value.fract() == 0.0 && value.abs() < EXACT_COUNT_LIMIT {
+        return grouped(value, 0);
+    }
+    scaled(value, COUNTS)
+}
+
+/// Counts below this are shown in full, for people compare them digit by digit.
+const EXACT_COUNT_LIMIT: f64 = 1e6;
+
+/// A ratio: `0.496`, `1.03`, `12.2`, `3,870`.
+#[must_use]
+pub fn ratio(value: f64) -> String {
+    significant(value)
+}
+
+/// A share: `1.2 %`.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    if !value.is_finite() {
+        return not_finite(value);
+    }
+    let decimals = if value.abs() >= 10.0 {
+        0
+    } else if value == 0.0 || value.abs() >= 0.1 {
+        1
+    } else {
+        2
+    };
+    let text = grouped(value, decimals);
+    let text = if decimals > 0 {
+        text.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &text
+    };
+    format!("{text}{SPACE}%")
+}
+
+/// A value in its base unit, as the metrics name it: `ns`, `bytes`, `bytes/s`,
+/// `ns/byte`, `count`, empty for a ratio, or a free text that is appended.
+#[must_use]
+pub fn value(value: f64, unit: &str) -> String {
+    match unit {
+        "ns" => duration_ns(value),
+        "bytes" => bytes(value),
+        "bytes/s" => throughput(value),
+        "ns/byte" => ns_per_byte(value),
+        "count" => count(value),
+        "" => ratio(value),
+        other => format!("{}{SPACE}{other}", significant(value)),
+    }
+}
+
+/// A ratio with its interval: `0.496 [0.48, 0.51]`.
+///
+/// The interval's width decides the digits: more would claim a precision that
+/// the interval denies, fewer would hide on which side of a margin it lies.
+#[must_use]
+pub fn ratio_interval(estimate: &Estimate) -> String {
+    let Some(decimals) = decimals_of_width(estimate.low, estimate.high) else {
+        return format!(
+            "{} [{}, {}]",
+            ratio(estimate.value),
+            ratio(estimate.low),
+            ratio(estimate.high)
+        );
+    };
+    let value_decimals = significant_decimals(estimate.value).clamp(decimals, decimals + 1);
+    format!(
+        "{} [{}, {}]",
+        grouped_or_sign(estimate.value, value_decimals),
+        grouped_or_sign(estimate.low, decimals),
+        grouped_or_sign(estimate.high, decimals)
+    )
+}
+
+/// A value with its interval in one unit: `3.21 ms [3.18, 3.25]`.
+#[must_use]
+pub fn interval(estimate: &Estimate, unit: &str) -> String {
+    let scales = match unit {
+        "" => return ratio_interval(estimate),
+        // Levels of a size factor lie powers of two apart, so that each end
+        // reads best in its own unit.
+        "bytes" => return each_in_own_unit(estimate),
+        "ns" => DURATIONS,
+        "bytes/s" => RATES,
+        "ns/byte" => COSTS,
+        "count" if estimate.value.abs() < EXACT_COUNT_LIMIT => UNSCALED,
+        "count" => COUNTS,
+        _ => UNSCALED,
+    };
+    let scale = scale_of(estimate.value, scales);
+    let [value, low, high] =
+        [estimate.value, estimate.low, estimate.high].map(|end| end / scale.factor);
+    let Some(decimals) = decimals_of_width(low, high) else {
+        return format!(
+            "{} [{}, {}]",
+            self::value(estimate.value, unit),
+            significant(low),
+            significant(high)
+        );
+    };
+    let unit = match unit {
+        "count" | "ns" | "bytes/s" | "ns/byte" => scale.unit,
+        other => other,
+    };
+    let space = if unit.is_empty() { "" } else { SPACE };
+    format!(
+        "{}{space}{unit} [{}, {}]",
+        grouped_or_sign(value, decimals),
+        grouped_or_sign(low, decimals),
+        grouped_or_sign(high, decimals)
+    )
+}
+
+fn each_in_own_unit(estimate: &Estimate) -> String {
+    format!(
+        "{} [{}, {}]",
+        bytes(estimate.value),
+        bytes(estimate.low),
+        bytes(estimate.high)
+    )
+}
+
+/// A derived value, whose parts may lie beyond the largest level.
+#[must_use]
+pub fn derived(derived: &DerivedValue, unit: &str) -> String {
+    if let (Some(value), Some(low), Some(high)) = (derived.value, derived.low, derived.high) {
+        let confidence = derived.confidence;
+        return interval(
+            &Estimate {
+                value,
+                low,
+                high,
+                confidence,
+            },
+            unit,
+        );
+    }
+    let part = |part: Option<f64>| part.map_or_else(|| BEYOND.to_owned(), |v| value(v, unit));
+    format!(
+        "{} [{}, {}]",
+        part(derived.value),
+        part(derived.low),
+        part(derived.high)
+    )
+}
+
+/// What a claim's quantity came out as, or [`NOTHING`].
+#[must_use]
+pub fn measured(verdict: &Verdict) -> String {
+    let (value, interval) = measured_parts(verdict);
+    if interval.is_empty() {
+        value
+    } else {
+        format!("{value} {interval}")
+    }
+}
+
+/// What a claim's quantity came out as: the value, and apart from it the
+/// interval in brackets, empty where nothing was measured.
+#[must_use]
+pub fn measured_parts(verdict: &Verdict) -> (String, String) {
+    let Some(estimate) = &verdict.measured else {
+        return (NOTHING.to_owned(), String::new());
+    };
+    let text = interval(estimate, &verdict.unit);
+    let (value, interval) = text.split_once(" [").unwrap_or((&text, ""));
+    let interval = format!("[{interval}");
+    // An end at infinity says it already.
+    if verdict.beyond_range && estimate.low.is_finite() && estimate.high.is_finite() {
+        (value.to_owned(), format!("{interval}, {BEYOND}"))
+    } else {
+        (value.to_owned(), interval)
+    }
+}
+
+/// What was published for a claim's quantity, or [`NOTHING`].
+#[must_use]
+pub fn published(verdict: &Verdict) -> String {
+    verdict.published.map_or_else(
+        || NOTHING.to_owned(),
+        |published| value(published, &verdict.unit),
+    )
+}
+
+/// Three significant digits with thousands separators, without a unit.
+#[must_use]
+pub fn significant(value: f64) -> String {
+    if !value.is_finite() {
+        return not_finite(value);
+    }
+    grouped(value, significant_decimals(value))
+}
+
+/// No break between a number and its unit.
+const SPACE: &str = "\u{a0}";
+
+/// A unit, how many base units it is, and from which value on it is used.
+struct Scale {
+    from: f64,
+    factor: f64,
+    unit: &'static str,
+}
+
+const fn scale(factor: f64, unit: &'static str) -> Scale {
+    Scale {
+        from: factor,
+        factor,
+        unit,
+    }
+}
+
+// Ascending; the first serves everything smaller too.
+const DURATIONS: &[Scale] = &[
+    scale(1.0, "ns"),
+    scale(1e3, "µs"),
+    scale(1e6, "ms"),
+    scale(1e9, "s"),
+];
+const SIZES: &[Scale] = &[
+    scale(1.0, "B"),
+    scale(1024.0, "KiB"),
+    scale(1_048_576.0, "MiB"),
+    scale(1_073_741_824.0, "GiB"),
+    scale(1_099_511_627_776.0, "TiB"),
+];
+const RATES: &[Scale] = &[
+    scale(1.0, "B/s"),
+    scale(1e3, "kB/s"),
+    scale(1e6, "MB/s"),
+    scale(1e9, "GB/s"),
+    scale(1e12, "TB/s"),
+];
+const COSTS: &[Scale] = &[
+    scale(1e-3, "ps/B"),
+    // A tenth of a nanosecond a byte is 10 GB/s: still read as nanoseconds.
+    Scale {
+        from: 0.1,
+        factor: 1.0,
+        unit: "ns/B",
+    },
+    scale(1e3, "µs/B"),
+    scale(1e6, "ms/B"),
+];
+const COUNTS: &[Scale] = &[
+    scale(1.0, ""),
+    scale(1e6, "M"),
+    scale(1e9, "G"),
+    scale(1e12, "T"),
+];
+const UNSCALED: &[Scale] = &[scale(1.0, "")];
+
+/// The unit for a value, chosen after rounding: 999.7 µs is `1.00 ms`.
+fn scale_of(value: f64, scales: &'static [Scale]) -> &'static Scale {
+    let mut chosen = &scales[0];
+    for scale in scales {
+        let shown = rounded(value.abs() / chosen.factor) * chosen.factor;
+        let shown = shown.max(value.abs());
+        if shown.is_finite() && shown >= scale.from {
+            chosen = scale;
+        }
+    }
+    chosen
+}
+
+fn scaled(value: f64, scales: &'static [Scale]) -> String {
+    if !value.is_finite() {
+        return not_finite(value);
+    }
+    let scale = scale_of(value, scales);
+    let number = if value == 0.0 {
+        "0".to_owned()
+    } else {
+        significant(value / scale.factor)
+    };
+    if scale.unit.is_empty() {
+        number
+    } else {
+        format!("{number}{SPACE}{}", scale.unit)
+    }
+}
+
+fn not_finite(value: f64) -> String {
+    if value == f64::INFINITY {
+        "∞".to_owned()
+    } else if value == f64::NEG_INFINITY {
+        "−∞".to_owned()
+    } else {
+        NOTHING.to_owned()
+    }
+}
+
+/// Power of ten of the first significant digit.
+fn magnitude(value: f64) -> i32 {
+    if value == 0.0 {
+        return 0;
+    }
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "exponents of f64 lie within ±324"
+    )]
+    let exponent = value.abs().log10().floor() as i32;
+    exponent
+}
+
+fn rounded(value: f64) -> f64 {
+    if value == 0.0 {
+        return 0.0;
+    }
+    let step = 10f64.powi(magnitude(value) - SIGNIFICANT_DIGITS + 1);
+    (value / step).round() * step
+}
+
+fn significant_decimals(value: f64) -> usize {
+    // Rounding first: 9.996 has no more room than 10.0.
+    let wanted = SIGNIFICANT_DIGITS - 1 - magnitude(rounded(value));
+    usize::try_from(wanted).unwrap_or(0).min(MAX_DECIMALS)
+}
+
+/// Decimals at which an interval's ends differ by a few units of the last
+/// place, or `None` if its width says nothing.
+fn decimals_of_width(low: f64, high: f64) -> Option<usize> {
+    let width = high - low;
+    if !width.is_finite() || width <= 0.0 {
+        return None;
+    }
+    // A tiny step down, so that a width of exactly 0.03 does not round up.
+    let wanted = (-(width / 3.0).log10() - 1e-9).ceil();
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "clamped to a few digits"
+    )]
+    let decimals = wanted.clamp(0.0, MAX_DECIMALS as f64 - 1.0) as usize;
+    Some(decimals)
+}
+
+fn grouped_or_sign(value: f64, decimals: usize) -> String {
+    if value.is_finite() {
+        grouped(value, decimals)
+    } else {
+        not_finite(value)
+    }
+}
+
+/// Fixed decimals with a comma every three digits: `3,870`.
+fn grouped(value: f64, decimals: usize) -> String {
+    let text = format!("{:.decimals$}", value.abs());
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let mut grouped = String::new();
+    // "-0.00" would read as a direction that the digits do not show.
+    if value < 0.0 && text.bytes().any(|digit| (b'1'..=b'9').contains(&digit)) {
+        grouped.push('−');
+    }
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index) % 3 == 0 {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    if !fraction.is_empty() {
+        grouped.push('.');
+        grouped.push_str(fraction);
+    }
+    grouped
+}
+
+#[cfg(test)]
+mod tests;

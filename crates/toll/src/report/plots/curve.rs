@@ -1,0 +1,265 @@
+//! A metric against a numeric factor.
+
+use kuva::plot::{LinePlot, ScatterPlot};
+use kuva::prelude::Plot;
+use kuva::render::render::Primitive;
+
+use super::axis::{Axis, Scale};
+use super::frame::{self, Frame, LegendEntry, Swatch};
+use super::ink::{self, TICK_SIZE, Text, dashed, diamond, text_width};
+use super::palette::Palette;
+use super::{NamedPlot, Theme};
+use crate::claim::model::{Curve, CurveMark, CurveSeries, Estimate};
+use crate::report::format;
+
+const WIDTH: f64 = 960.0;
+const HEIGHT: f64 = 470.0;
+const X_TICKS_MAX: usize = 11;
+const Y_TICKS_MAX: usize = 7;
+const BAND_OPACITY: f64 = 0.18;
+
+/// Draws the curve; `None` if no point can be placed.
+#[must_use]
+pub fn draw(curve: &Curve, name: String, theme: Theme) -> Option<NamedPlot> {
+    let palette = theme.palette();
+    let (x, y) = axes(curve)?;
+    let legend = legend(curve, palette);
+    let left = y
+        .ticks
+        .iter()
+        .map(|(_, label)| text_width(label, TICK_SIZE))
+        .fold(30.0, f64::max);
+    let frame = Frame {
+        width: WIDTH,
+        height: HEIGHT,
+        left: left + 22.0,
+        right: 30.0,
+        top: frame::heading_height(&legend, WIDTH, true) + mark_rows(curve) * MARK_ROW,
+        bottom: 52.0,
+        above: mark_rows(curve) * MARK_ROW,
+        palette,
+        median: palette.surface,
+        title: curve.title.clone(),
+        legend,
+        x,
+        y,
+    };
+    let (behind, over) = marks(curve, &frame);
+    let mut over = over;
+    over.extend(published_points(curve, &frame));
+    let scene = frame.draw(behind, series(curve, &frame), over);
+    Some(frame::finish(
+        scene,
+        name,
+        &curve.title,
+        &alt_text(curve),
+        theme,
+    ))
+}
+
+/// Axes that hold every point with its band.
+#[must_use]
+pub fn axes(curve: &Curve) -> Option<(Axis, Axis)> {
+    let points = || curve.series.iter().flat_map(|series| &series.points);
+    let x_title = axis_title(&curve.factor, &curve.factor_unit, Scale::Log);
+    let x_values = points().map(|point| point.x);
+    let x = Axis::over(
+        x_values,
+        Scale::Log,
+        &curve.factor_unit,
+        &x_title,
+        X_TICKS_MAX,
+    )?;
+    let y_scale = if curve.log_y {
+        Scale::Log
+    } else {
+        Scale::Linear
+    };
+    let y_values = points().flat_map(|point| [point.y.low, point.y.value, point.y.high]);
+    let y_title = axis_title(&curve.metric, &curve.unit, y_scale);
+    let y = Axis::over(y_values, y_scale, &curve.unit, &y_title, Y_TICKS_MAX)?;
+    Some((x, y.from_zero(&curve.unit, Y_TICKS_MAX)))
+}
+
+fn axis_title(name: &str, unit: &str, scale: Scale) -> String {
+    // Units that the tick labels carry need no repeating.
+    let in_ticks = ["bytes", "bytes/s", "ns", "ns/byte", "count", ""];
+    let unit = if in_ticks.contains(&unit) {
+        String::new()
+    } else {
+        format!(", {unit}")
+    };
+    let scale = match scale {
+        Scale::Log => " (logarithmic)",
+        Scale::Linear => "",
+    };
+    format!("{name}{unit}{scale}")
+}
+
+/// Colours of the series, measured ones in turn.
+pub(super) fn series_colors<'c>(
+    curve: &'c Curve,
+    palette: &'c Palette,
+) -> impl Iterator<Item = (&'c CurveSeries, &'static str)> {
+    let mut measured = 0;
+    curve.series.iter().map(move |series| {
+        if series.published {
+            return (series, palette.published);
+        }
+        let color = palette.series[measured % palette.series.len()];
+        measured += 1;
+        (series, color)
+    })
+}
+
+fn legend(curve: &Curve, palette: &Palette) -> Vec<LegendEntry> {
+    let entry = |(series, color): (&CurveSeries, _)| {
+        let (label, swatch) = if series.published {
+            (format!("{} (published)", series.label), Swatch::Dashed)
+        } else {
+            (series.label.clone(), Swatch::Line)
+        };
+        LegendEntry {
+            label: ink::shorten(&label, 48),
+            color,
+            swatch,
+        }
+    };
+    series_colors(curve, palette).map(entry).collect()
+}
+
+fn series(curve: &Curve, frame: &Frame) -> Vec<Plot> {
+    let mut plots: Vec<Plot> = Vec::new();
+    for (series, color) in series_colors(curve, frame.palette) {
+        let mut line = Vec::new();
+        let (mut low, mut high) = (Vec::new(), Vec::new());
+        for point in &series.points {
+            let Some((x, ends)) = coordinates(point.x, &point.y, &frame.y) else {
+                continue;
+            };
+            line.push((x, ends[1]));
+            low.push(ends[0]);
+            high.push(ends[2]);
+        }
+        let mut plot = LinePlot::new()
+            .with_data(line.iter().copied())
+            .with_color(color)
+            .with_stroke_width(if series.published { 1.8 } else { 2.4 });
+        if series.published {
+            plots.push(plot.with_dashed().into());
+            continue;
+        }
+        plot = plot.with_band(low, high);
+        if let Some(band) = &mut plot.band {
+            band.opacity = BAND_OPACITY;
+        }
+        plots.push(plot.into());
+        let dots = ScatterPlot::new().with_data(line).with_color(color);
+        plots.push(dots.with_size(3.4).into());
+    }
+    plots
+}
+
+/// A point's place and its band, cut off at the axis.
+fn coordinates(x: f64, y: &Estimate, axis: &Axis) -> Option<(f64, [f64; 3])> {
+    let x = Scale::Log.coordinate(x)?;
+    let middle = axis.scale.coordinate(y.value)?;
+    let low = axis.scale.coordinate(y.low).unwrap_or(axis.low);
+    let high = axis.scale.coordinate(y.high).unwrap_or(axis.high);
+    Some((x, [low.max(axis.low), middle, high.min(axis.high)]))
+}
+
+fn published_points(curve: &Curve, frame: &Frame) -> Vec<Primitive> {
+    let published = curve.series.iter().filter(|series| series.published);
+    published
+        .flat_map(|series| &series.points)
+        .filter_map(|point| coordinates(point.x, &point.y, &frame.y))
+        .map(|(x, ends)| diamond(frame.at_x(x), frame.at_y(ends[1]), frame.palette))
+        .collect()
+}
+
+const MARK_ROW: f64 = 17.0;
+
+fn drawn_marks(curve: &Curve) -> impl Iterator<Item = &CurveMark> {
+    let has_place = |mark: &&CurveMark| mark.at.value.is_some() || mark.at.low.is_some();
+    curve.marks.iter().filter(has_place)
+}
+
+fn mark_rows(curve: &Curve) -> f64 {
+    drawn_marks(curve).count() as f64
+}
+
+/// Marked intervals as shaded spans, each with its label in a row of its own
+/// above the axes, so that neighbours never overlap.
+fn marks(curve: &Curve, frame: &Frame) -> (Vec<Primitive>, Vec<Primitive>) {
+    let mut behind = Vec::new();
+    let mut over = Vec::new();
+    let count = drawn_marks(curve).count();
+    for (row, mark) in drawn_marks(curve).enumerate() {
+        let place = |value: Option<f64>, missing: f64| {
+            let coordinate = value.and_then(|value| Scale::Log.coordinate(value));
+            let coordinate = coordinate.unwrap_or(missing);
+            frame.at_x(coordinate.clamp(frame.x.low, frame.x.high))
+        };
+        let left = place(mark.at.low.or(mark.at.value), frame.x.low);
+        let right = place(mark.at.high, frame.x.high);
+        let color = frame.palette.muted;
+        let top = frame.top - MARK_ROW * (count - row) as f64;
+        behind.push(ink::area((left, top), (right, frame.floor()), color, 0.12));
+        if let Some(value) = mark.at.value {
+            let x = place(Some(value), frame.x.high);
+            over.push(dashed((x, top), (x, frame.floor()), color, 1.3));
+        }
+        let label = format!(
+            "{} {}",
+            mark.label,
+            format::derived(&mark.at, &curve.factor_unit)
+        );
+        let label = ink::shorten(&label, 70);
+        // To the side with room.
+        let fits = right + 6.0 + text_width(&label, TICK_SIZE) < frame.width;
+        let text = if fits {
+            Text::new(&label, right + 6.0, top + 11.0)
+        } else {
+            Text::new(&label, left - 6.0, top + 11.0).end()
+        };
+        over.push(text.color(color).draw());
+    }
+    (behind, over)
+}
+
+fn alt_text(curve: &Curve) -> String {
+    let series: Vec<String> = curve
+        .series
+        .iter()
+        .filter_map(|series| {
+            let first = series.points.first()?;
+            let last = series.points.last()?;
+            Some(format!(
+                "{}{}: from {} at {} to {} at {}",
+                series.label,
+                if series.published { " (published)" } else { "" },
+                format::value(first.y.value, &curve.unit),
+                format::value(first.x, &curve.factor_unit),
+                format::value(last.y.value, &curve.unit),
+                format::value(last.x, &curve.factor_unit),
+            ))
+        })
+        .collect();
+    let marks: Vec<String> = curve
+        .marks
+        .iter()
+        .map(|mark| {
+            format!(
+                "{}: {}",
+                mark.label,
+                format::derived(&mark.at, &curve.factor_unit)
+            )
+        })
+        .collect();
+    let mut text = format!("{}. {}.", curve.title, series.join("; "));
+    if !marks.is_empty() {
+        text.push_str(&format!(" Marked: {}.", marks.join("; ")));
+    }
+    text
+}

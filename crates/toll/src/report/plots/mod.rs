@@ -1,0 +1,252 @@
+//! Plots of a run, as SVG and PNG.
+
+use kuva::PngBackend;
+use kuva::render::render::Scene;
+
+use super::{ReportError, ReportedRun};
+use crate::claim::model::Figure;
+use palette::Palette;
+
+pub mod axis;
+mod curve;
+mod distribution;
+mod forest;
+mod frame;
+mod ink;
+pub mod palette;
+pub mod small;
+mod twins;
+
+/// Colours of a plot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Theme {
+    /// Dark ink on white.
+    Light,
+    /// Light ink on a dark ground.
+    Dark,
+    /// Follows the reader's setting; light on paper, in a PNG, and wherever
+    /// style rules in an SVG are ignored.
+    Adaptive,
+}
+
+impl Theme {
+    fn palette(self) -> &'static Palette {
+        match self {
+            Self::Light | Self::Adaptive => &palette::LIGHT,
+            Self::Dark => &palette::DARK,
+        }
+    }
+}
+
+/// A finished plot.
+#[derive(Debug)]
+pub struct NamedPlot {
+    /// Name that is safe for a file, without extension.
+    pub name: String,
+    /// Heading, also drawn in the plot.
+    pub title: String,
+    /// What the plot shows, for who cannot see it.
+    pub alt_text: String,
+    /// The plot as a standalone SVG document.
+    pub svg: String,
+    scene: Scene,
+}
+
+/// Pixels of a PNG for each pixel of the drawing: sharp on dense displays.
+const PNG_SCALE: f32 = 2.0;
+
+/// Every plot of a run: claims first, then its figures, then the A/A twins.
+#[must_use]
+pub fn all(run: &ReportedRun, theme: Theme) -> Vec<NamedPlot> {
+    let mut plots: Vec<NamedPlot> = claims(run, theme).into_iter().collect();
+    plots.extend(figures(run, theme));
+    plots.extend(twins(run, theme));
+    plots
+}
+
+/// The claims about ratios, as a forest plot.
+#[must_use]
+pub fn claims(run: &ReportedRun, theme: Theme) -> Option<NamedPlot> {
+    forest::draw(run.analysis, "claims".to_owned(), theme)
+}
+
+/// The curves and distributions, in their order.
+#[must_use]
+pub fn figures(run: &ReportedRun, theme: Theme) -> Vec<NamedPlot> {
+    let mut plots = Vec::new();
+    for (index, figure) in run.analysis.figures.iter().enumerate() {
+        let number = index + 1;
+        let (title, draw): (_, &dyn Fn(String) -> Option<NamedPlot>) = match figure {
+            Figure::Curve(curve) => (&curve.title, &|name| curve::draw(curve, name, theme)),
+            Figure::Distribution(groups) => (&groups.title, &|name| {
+                distribution::draw(groups, name, theme)
+            }),
+        };
+        plots.extend(draw(format!("{number:02}-{}", file_safe(title))));
+    }
+    plots
+}
+
+/// The A/A comparisons, each a plot of its block ratios.
+#[must_use]
+pub fn twins(run: &ReportedRun, theme: Theme) -> Vec<NamedPlot> {
+    let twins = run.analysis.twins.iter().enumerate();
+    twins
+        .filter_map(|(index, twin)| twins::draw(twin, format!("twin-{:02}", index + 1), theme))
+        .collect()
+}
+
+/// The plot as PNG, at twice its size.
+///
+/// # Errors
+///
+/// [`ReportError::Bitmap`] if the drawing library refuses.
+pub fn png(plot: &NamedPlot) -> Result<Vec<u8>, ReportError> {
+    let backend = PngBackend::new().with_scale(PNG_SCALE);
+    backend
+        .render_scene(&plot.scene)
+        .map_err(|reason| ReportError::Bitmap {
+            plot: plot.name.clone(),
+            reason,
+        })
+}
+
+/// Every plot as files to write: `(file name, bytes)`, an SVG and a PNG each.
+/// The names hold experiment and run, so that runs can share a folder.
+///
+/// # Errors
+///
+/// [`ReportError::Bitmap`] if a plot cannot become a PNG.
+pub fn files(run: &ReportedRun) -> Result<Vec<(String, Vec<u8>)>, ReportError> {
+    let mut files = Vec::new();
+    let (experiment, id) = (file_safe(&run.run.experiment), run.run.id);
+    for plot in all(run, Theme::Adaptive) {
+        let stem = format!("{experiment}-{id}-{}", plot.name);
+        let bitmap = png(&plot)?;
+        files.push((format!("{stem}.svg"), plot.svg.into_bytes()));
+        files.push((format!("{stem}.png"), bitmap));
+    }
+    Ok(files)
+}
+
+const FILE_NAME_MAX: usize = 48;
+
+/// Lower-case ASCII letters, digits and single hyphens, and never nothing.
+fn file_safe(text: &str) -> String {
+    let mut name = String::new();
+    for character in text.chars() {
+        if name.len() >= FILE_NAME_MAX {
+            break;
+        }
+        if character.is_ascii_alphanumeric() {
+            name.push(character.to_ascii_lowercase());
+        } else if !name.is_empty() && !name.ends_with('-') {
+            name.push('-');
+        }
+    }
+    let name = name.trim_end_matches('-');
+    if name.is_empty() {
+        "plot".to_owned()
+    } else {
+        name.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn names_are_safe_for_files() {
+        assert_eq!(
+            file_safe("Time to copy, by method!"),
+            "time-to-copy-by-method"
+        );
+        assert_eq!(file_safe("../../etc/passwd"), "etc-passwd");
+        assert_eq!(file_safe("→"), "plot");
+    }
+
+    #[test]
+    fn every_figure_becomes_a_plot_and_names_do_not_clash() {
+        let sample = sample::copying();
+        let plots = all(&sample.reported(), Theme::Adaptive);
+        assert_eq!(plots.len(), 1 + sample.analysis.figures.len() + 1);
+        let mut names: Vec<_> = plots.iter().map(|plot| &plot.name).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), plots.len());
+    }
+
+    #[test]
+    fn an_empty_run_has_no_plots() {
+        assert!(all(&sample::empty().reported(), Theme::Dark).is_empty());
+    }
+
+    #[test]
+    fn a_hostile_label_stays_text_in_every_plot() {
+        let sample = sample::hostile();
+        let plots = all(&sample.reported(), Theme::Adaptive);
+        assert!(plots.len() >= 4);
+        for plot in plots {
+            assert!(!plot.svg.contains("<script"), "{}", plot.name);
+            assert!(!plot.svg.contains('\u{1b}'), "{}", plot.name);
+            assert!(!plot.svg.contains('\u{202e}'), "{}", plot.name);
+            assert!(plot.svg.contains("&lt;script&gt;"), "{}", plot.name);
+        }
+    }
+
+    #[test]
+    fn odd_values_leave_no_broken_coordinates() {
+        let mut sample = sample::copying();
+        let odd: [&[f64]; 5] = [
+            &[0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+            &[5.0],
+            &[3.0, 3.0, 3.0, 3.0, 3.0],
+            &[f64::NAN, 1.0],
+            &[f64::INFINITY],
+        ];
+        for figure in &mut sample.analysis.figures {
+            match figure {
+                Figure::Distribution(groups) => {
+                    for (group, values) in groups.groups.iter_mut().zip(odd) {
+                        group.values = values.to_vec();
+                    }
+                }
+                Figure::Curve(curve) => {
+                    curve.series[0].points[1].y.value = f64::NAN;
+                    curve.series[0].points[2].y.low = f64::NEG_INFINITY;
+                    curve.series[0].points[3].y.high = f64::INFINITY;
+                    curve.series[1].points.truncate(1);
+                }
+            }
+        }
+        sample.analysis.twins[0].block_ratios[2] = f64::NAN;
+        if let Some(measured) = &mut sample.analysis.verdicts[1].measured {
+            (measured.low, measured.high) = (0.0, f64::INFINITY);
+        }
+        let plots = all(&sample.reported(), Theme::Light);
+        assert_eq!(plots.len(), 6);
+        for plot in plots {
+            for broken in ["NaN", "inf"] {
+                let drawing = plot.svg.replace(&plot.alt_text, "");
+                assert!(!drawing.contains(broken), "{broken} in {}", plot.name);
+            }
+            png(&plot).unwrap();
+        }
+    }
+
+    #[test]
+    fn the_same_run_gives_the_same_files() {
+        let sample = sample::copying();
+        assert!(files(&sample.reported()).unwrap() == files(&sample.reported()).unwrap());
+    }
+
+    #[test]
+    fn a_plot_becomes_a_png() {
+        let sample = sample::small();
+        let plots = all(&sample.reported(), Theme::Light);
+        let bitmap = png(&plots[0]).unwrap();
+        assert!(bitmap.starts_with(b"\x89PNG"));
+    }
+}

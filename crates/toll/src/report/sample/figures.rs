@@ -1,0 +1,113 @@
+//! Curves and distributions.
+
+use super::{estimate, noise};
+use crate::claim::model::*;
+
+const SWEEP_PUBLISHED_GB: [f64; 11] = [
+    4.9, 10.7, 16.6, 25.1, 21.2, 23.3, 25.7, 26.3, 20.3, 15.0, 14.3,
+];
+
+pub fn sweep() -> Figure {
+    let series =
+        |label: &str, published: bool, count: u32, gigabytes: &dyn Fn(usize) -> f64| CurveSeries {
+            label: label.into(),
+            published,
+            points: (0..count)
+                .map(|step| CurvePoint {
+                    x: f64::from(1u32 << (12 + step)),
+                    y: estimate(
+                        gigabytes(step as usize) * 1e9,
+                        if published {
+                            0.0
+                        } else {
+                            0.03 + 0.004 * f64::from(step)
+                        },
+                    ),
+                })
+                .collect(),
+        };
+    let model = |peak: f64, step: usize| {
+        let size = 2f64.powi(12 + i32::try_from(step).unwrap());
+        let fall = if step > 7 {
+            0.87f64.powi(i32::try_from(step).unwrap() - 7)
+        } else {
+            1.0
+        };
+        fall * size / (size / peak + 560.0)
+    };
+    Figure::Curve(Curve {
+        title: "Throughput by buffer size, /dev/zero to /dev/null".into(),
+        factor: "buffer".into(),
+        factor_unit: "bytes".into(),
+        metric: "throughput".into(),
+        unit: "bytes/s".into(),
+        log_y: false,
+        series: vec![
+            series("zero → null", false, 15, &|step| model(31.0, step)),
+            series("file → null", false, 15, &|step| model(13.5, step)),
+            series("MeowLab", true, 11, &|step| SWEEP_PUBLISHED_GB[step]),
+        ],
+        marks: vec![
+            CurveMark {
+                label: "knee, zero".into(),
+                at: DerivedValue {
+                    value: Some(65_536.0),
+                    low: Some(32_768.0),
+                    high: Some(131_072.0),
+                    confidence: 0.95,
+                },
+            },
+            CurveMark {
+                label: "crossing".into(),
+                at: DerivedValue {
+                    value: None,
+                    low: None,
+                    high: None,
+                    confidence: 0.95,
+                },
+            },
+        ],
+    })
+}
+
+pub fn sync_curve() -> Figure {
+    let series = |label: &str, scale: f64| CurveSeries {
+        label: label.into(),
+        published: false,
+        points: (0..10)
+            .map(|step| CurvePoint {
+                x: f64::from(256u32 << step),
+                y: estimate(scale * 2f64.powi(-step) + 2.1e6, 0.07),
+            })
+            .collect(),
+    };
+    Figure::Curve(Curve {
+        title: "Time to write 1 MiB, by chunk".into(),
+        factor: "chunk".into(),
+        factor_unit: "bytes".into(),
+        metric: "duration".into(),
+        unit: "ns".into(),
+        log_y: true,
+        series: vec![series("O_SYNC", 4.2e9), series("no O_SYNC", 9.0e6)],
+        marks: vec![],
+    })
+}
+
+pub fn distribution(title: &str, groups: &[(&str, f64)]) -> Figure {
+    Figure::Distribution(Distribution {
+        title: title.into(),
+        metric: "duration".into(),
+        unit: "ns".into(),
+        groups: groups
+            .iter()
+            .enumerate()
+            .map(|(index, (label, value))| DistributionGroup {
+                label: (*label).into(),
+                values: noise(index as u64 + 1, 24, 0.05)
+                    .into_iter()
+                    .map(|factor| factor * value)
+                    .collect(),
+            })
+            .collect(),
+    })
+}

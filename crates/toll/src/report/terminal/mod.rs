@@ -1,0 +1,79 @@
+//! Tables and small plots for a terminal.
+
+use super::plots::small;
+pub use super::sanitize::sanitize;
+use super::{ReportedRun, words};
+use text::{Paint, fit, heading, layout, paragraph};
+
+mod summary;
+pub(super) mod text;
+pub(super) mod verdicts;
+
+/// What the terminal can show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// ANSI colours.
+    pub color: bool,
+    /// Columns to fill.
+    pub width: usize,
+    /// Characters beyond ASCII.
+    pub unicode: bool,
+}
+
+/// The verdicts of every run, an experiment a table.
+#[must_use]
+pub fn verdict_table(runs: &[ReportedRun], style: Style) -> String {
+    let tables: Vec<String> = runs
+        .iter()
+        .map(|run| verdicts::of_run(run, layout(style)))
+        .collect();
+    fit(tables.join("\n"), style)
+}
+
+/// Everything about one run, for `toll show`.
+#[must_use]
+pub fn summary(run: &ReportedRun, style: Style) -> String {
+    fit(summary::of_run(run, layout(style)), style)
+}
+
+/// What to do on this machine.
+#[must_use]
+pub fn advice(run: &ReportedRun, style: Style) -> String {
+    let style = layout(style);
+    let mut text = heading(&format!("What to do: {}", run.run.title), style);
+    let machine = words::machine_line(&run.run.machine);
+    text.push_str(&paragraph(&machine, 0, Paint::Dim, style));
+    text.push_str(&advice_lines(run, style));
+    fit(text, style)
+}
+
+fn advice_lines(run: &ReportedRun, style: Style) -> String {
+    if run.analysis.advice.is_empty() {
+        return "This run holds no advice.\n".to_owned();
+    }
+    let mut text = String::new();
+    for advice in &run.analysis.advice {
+        let topic = if advice.decided {
+            advice.topic.clone()
+        } else {
+            format!("{} (undecided)", advice.topic)
+        };
+        text.push('\n');
+        text.push_str(&paragraph(&topic, 0, Paint::Dim, style));
+        text.push_str(&paragraph(&advice.text, 2, Paint::Bold, style));
+        for evidence in &advice.evidence {
+            text.push_str(&paragraph(&format!("· {evidence}"), 4, Paint::Plain, style));
+        }
+    }
+    text
+}
+
+/// The first curve of a run, or its claims, as a plot of characters; `None` if
+/// there is nothing to draw or no room, or if the terminal is limited to ASCII.
+#[must_use]
+pub fn small_plot(run: &ReportedRun, style: Style) -> Option<String> {
+    if !style.unicode {
+        return None;
+    }
+    small::draw(run.analysis, style.width, style.color)
+}

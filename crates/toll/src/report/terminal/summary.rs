@@ -1,0 +1,238 @@
+//! Everything about one run, section by section.
+
+use super::text::{Column, Paint, Row, heading, paragraph, table};
+use super::{Style, advice_lines, verdicts};
+use crate::claim::model::{Analysis, Relation, TreatmentSummary};
+use crate::report::{ReportedRun, format, words};
+use crate::store::record::RunStatus;
+
+pub fn of_run(reported: &ReportedRun, style: Style) -> String {
+    let analysis = reported.analysis;
+    let mut sections = vec![header(reported, style)];
+    sections.push(section("Treatments", &treatments(analysis, style), style));
+    sections.push(section("Noise", &noise(analysis, style), style));
+    sections.push(section("Derived", &derived(analysis, style), style));
+    sections.push(section("Comparisons", &comparisons(analysis, style), style));
+    sections.push(verdicts::of_run(reported, style));
+    if !analysis.advice.is_empty() {
+        sections.push(section("Advice", &advice_lines(reported, style), style));
+    }
+    sections.push(section(
+        "Disturbances",
+        &disturbances(analysis, style),
+        style,
+    ));
+    sections.push(section("Warnings", &warnings(analysis, style), style));
+    sections.retain(|section| !section.is_empty());
+    sections.join("\n")
+}
+
+/// A headed section, or nothing where there is nothing.
+fn section(title: &str, body: &str, style: Style) -> String {
+    if body.is_empty() {
+        String::new()
+    } else {
+        format!("{}{body}", heading(title, style))
+    }
+}
+
+fn header(reported: &ReportedRun, style: Style) -> String {
+    let run = reported.run;
+    let mut text = heading(&run.title, style);
+    text.push_str(&paragraph(&run.question, 0, Paint::Plain, style));
+    let origin = if run.imported { ", imported" } else { "" };
+    let status = match run.status {
+        RunStatus::Complete => "complete",
+        RunStatus::Unfinished => "unfinished",
+    };
+    let stopped = run
+        .stop_reason
+        .as_ref()
+        .map_or_else(String::new, |why| format!(": {why}"));
+    let lines = [
+        format!(
+            "run {} ({}){origin}, {} profile, seed {}",
+            run.id, run.uid, run.profile, run.seed
+        ),
+        format!(
+            "{}, {status}{stopped}, {}",
+            words::minute(&run.created_at),
+            words::plural(reported.analysis.blocks, "block")
+        ),
+        words::machine_line(&run.machine),
+        format!("toll {}: {}", run.toll_version, run.command_line),
+    ];
+    for line in lines {
+        text.push_str(&paragraph(&line, 0, Paint::Dim, style));
+    }
+    text
+}
+
+fn treatments(analysis: &Analysis, style: Style) -> String {
+    if analysis.treatments.is_empty() {
+        return String::new();
+    }
+    let columns = [
+        Column::words("treatment"),
+        Column::numbers("trials"),
+        Column::numbers(&format!("median {}", analysis.primary_metric)),
+    ];
+    let rows: Vec<Row> = analysis
+        .treatments
+        .iter()
+        .map(|one| treatment(one, analysis))
+        .collect();
+    table(&columns, &rows, style)
+}
+
+fn treatment(treatment: &TreatmentSummary, analysis: &Analysis) -> Row {
+    let metric = &analysis.primary_metric;
+    let median = treatment.estimates.get(metric).map_or_else(
+        || format::NOTHING.to_owned(),
+        |estimate| format::interval(&estimate.median, unit(analysis, metric)),
+    );
+    let mut row = Row::new(vec![
+        treatment.label.clone(),
+        words::trials(treatment),
+        median,
+    ]);
+    if let Some(reason) = &treatment.skipped {
+        row.paint = Paint::Dim;
+        row.below.push(format!("skipped: {reason}"));
+    }
+    if let Some(failure) = &treatment.first_failure {
+        row.below.push(format!("first failure: {failure}"));
+    }
+    row.below.extend(treatment.notes.iter().cloned());
+    row
+}
+
+fn unit<'a>(analysis: &'a Analysis, metric: &str) -> &'a str {
+    analysis
+        .metrics
+        .get(metric)
+        .map_or("", |metric| metric.unit.as_str())
+}
+
+fn noise(analysis: &Analysis, style: Style) -> String {
+    if analysis.twins.is_empty() {
+        return String::new();
+    }
+    let columns = [
+        Column::words("A/A twin"),
+        Column::words("metric"),
+        Column::numbers("twin over original"),
+        Column::numbers("band"),
+    ];
+    let rows: Vec<Row> = analysis
+        .twins
+        .iter()
+        .map(|twin| {
+            Row::new(vec![
+                twin.label.clone(),
+                twin.metric.clone(),
+                format::ratio_interval(&twin.ratio),
+                format!("±{}", format::percent(twin.band)),
+            ])
+        })
+        .collect();
+    table(&columns, &rows, style)
+}
+
+fn derived(analysis: &Analysis, style: Style) -> String {
+    if analysis.derived.is_empty() {
+        return String::new();
+    }
+    let columns = [Column::words("quantity"), Column::numbers("value")];
+    let rows: Vec<Row> = analysis
+        .derived
+        .iter()
+        .map(|derived| {
+            let value = derived.estimate.as_ref().map_or_else(
+                || format::NOTHING.to_owned(),
+                |value| format::derived(value, &derived.unit),
+            );
+            let mut row = Row::new(vec![format!("{} ({})", derived.text, derived.id), value]);
+            row.below.extend(derived.note.clone());
+            for (name, value) in &derived.details {
+                row.below
+                    .push(format!("{name} {}", format::significant(*value)));
+            }
+            row
+        })
+        .collect();
+    table(&columns, &rows, style)
+}
+
+fn comparisons(analysis: &Analysis, style: Style) -> String {
+    let Some(first) = analysis.comparisons.first() else {
+        return String::new();
+    };
+    let reference = words::treatment_label(analysis, first.reference);
+    let mut text = paragraph(&format!("over {reference}"), 0, Paint::Dim, style);
+    let columns = [
+        Column::words("treatment"),
+        Column::words("metric"),
+        Column::numbers("ratio"),
+        Column::words("which is"),
+    ];
+    let rows: Vec<Row> = analysis
+        .comparisons
+        .iter()
+        .map(|comparison| {
+            let mut row = Row::new(vec![
+                words::treatment_label(analysis, comparison.treatment),
+                comparison.metric.clone(),
+                format::ratio_interval(&comparison.ratio),
+                words::relation(comparison.relation).to_owned(),
+            ]);
+            row.paint = match comparison.relation {
+                Relation::Better => Paint::Green,
+                Relation::Worse => Paint::Red,
+                Relation::Different | Relation::Same | Relation::Undecided => Paint::Plain,
+            };
+            row
+        })
+        .collect();
+    text.push_str(&table(&columns, &rows, style));
+    text
+}
+
+fn disturbances(analysis: &Analysis, style: Style) -> String {
+    if analysis.disturbances.is_empty() {
+        return String::new();
+    }
+    let columns = [
+        Column::words("disturbance"),
+        Column::numbers("trials affected"),
+        Column::numbers("median"),
+        Column::numbers("largest"),
+    ];
+    let rows: Vec<Row> = analysis
+        .disturbances
+        .iter()
+        .map(|disturbance| {
+            let unit = words::disturbance_unit(&disturbance.name);
+            let mut row = Row::new(vec![
+                disturbance.name.clone(),
+                format!(
+                    "{} of {}",
+                    disturbance.trials_affected, disturbance.trials_recorded
+                ),
+                format::value(disturbance.median, unit),
+                format::value(disturbance.maximum, unit),
+            ]);
+            row.below.push(disturbance.text.clone());
+            row
+        })
+        .collect();
+    table(&columns, &rows, style)
+}
+
+fn warnings(analysis: &Analysis, style: Style) -> String {
+    analysis
+        .warnings
+        .iter()
+        .map(|warning| paragraph(&format!("· {warning}"), 0, Paint::Yellow, style))
+        .collect()
+}

@@ -1,0 +1,167 @@
+//! The verdict table.
+
+use super::Style;
+use super::text::{Paint, columns, heading, left, paragraph, right, wrap};
+use crate::claim::model::{Outcome, Verdict};
+use crate::report::{ReportedRun, format, sanitize::sanitize, words};
+
+const GAP: usize = 2;
+/// Sign and the space after it.
+const SIGN: usize = 2;
+/// Below this the numbers go under the claim instead of beside it.
+const BESIDE_COLUMNS_MIN: usize = 76;
+const CLAIM_COLUMNS_MIN: usize = 28;
+
+/// Columns of the numbers beside each claim.
+struct Widths {
+    claim: usize,
+    published: usize,
+    measured: usize,
+    margin: usize,
+}
+
+pub fn of_run(reported: &ReportedRun, style: Style) -> String {
+    let (run, analysis) = (reported.run, reported.analysis);
+    let mut text = heading(&format!("{}: {}", run.experiment, run.title), style);
+    if analysis.verdicts.is_empty() {
+        text.push_str("No claims to judge.\n");
+        return text;
+    }
+    let widths = widths(&analysis.verdicts, style);
+    if let Some(widths) = &widths {
+        text.push_str(&titles(widths, style));
+    }
+    for verdict in &analysis.verdicts {
+        match &widths {
+            Some(widths) => text.push_str(&beside(verdict, widths, style)),
+            None => text.push_str(&below(verdict, style)),
+        }
+    }
+    text.push('\n');
+    let summary = format!(
+        "{}; {}",
+        words::counts(analysis),
+        words::plural(analysis.blocks, "block")
+    );
+    text.push_str(&paragraph(&summary, 0, Paint::Bold, style));
+    text
+}
+
+pub fn paint(outcome: Outcome) -> Paint {
+    match outcome {
+        Outcome::Supported => Paint::Green,
+        Outcome::Refuted => Paint::Red,
+        Outcome::Inconclusive => Paint::Yellow,
+        Outcome::NotTestable => Paint::Dim,
+    }
+}
+
+/// `None` where the claims would have too little room beside the numbers.
+fn widths(verdicts: &[Verdict], style: Style) -> Option<Widths> {
+    let widest = |title: &str, text: &dyn Fn(&Verdict) -> String| {
+        let cells = verdicts.iter().map(|verdict| columns(&text(verdict)));
+        cells.max().unwrap_or(0).max(columns(title))
+    };
+    let published = widest("published", &format::published);
+    let measured = widest("measured", &format::measured);
+    let margin = widest("margin", &|verdict| format::percent(verdict.margin));
+    let numbers = published + measured + margin + 3 * GAP;
+    let claim = style.width.checked_sub(SIGN + numbers)?;
+    (style.width >= BESIDE_COLUMNS_MIN && claim >= CLAIM_COLUMNS_MIN).then_some(Widths {
+        claim: claim.min(CLAIM_COLUMNS_MAX),
+        published,
+        measured,
+        margin,
+    })
+}
+
+/// Numbers far from their claim are hard to match with it.
+const CLAIM_COLUMNS_MAX: usize = 56;
+
+fn numbers(published: &str, measured: &str, margin: &str, widths: &Widths) -> String {
+    format!(
+        "  {}  {}  {}",
+        right(published, widths.published),
+        right(measured, widths.measured),
+        right(margin, widths.margin)
+    )
+}
+
+fn titles(widths: &Widths, style: Style) -> String {
+    let line = format!(
+        "  {}{}",
+        left("claim", widths.claim),
+        numbers("published", "measured", "margin", widths)
+    );
+    format!("{}\n", Paint::Dim.on(&line, style))
+}
+
+fn head(verdict: &Verdict, style: Style) -> String {
+    let sign = words::symbol(verdict.outcome);
+    let paint = paint(verdict.outcome);
+    format!("{} ", paint.on(sign, style))
+}
+
+/// The claim's id in its colour, the numbers beside it, its text below.
+fn beside(verdict: &Verdict, widths: &Widths, style: Style) -> String {
+    let paint = paint(verdict.outcome);
+    let numbers = numbers(
+        &format::published(verdict),
+        &format::measured(verdict),
+        &format::percent(verdict.margin),
+        widths,
+    );
+    let mut text = head(verdict, style);
+    for (index, id) in wrap(&verdict.id, widths.claim).iter().enumerate() {
+        if index == 0 {
+            text.push_str(&paint.on(id, style));
+            text.push_str(&" ".repeat(widths.claim.saturating_sub(columns(id))));
+            text.push_str(&numbers);
+            text.push('\n');
+        } else {
+            text.push_str(&format!("  {}\n", paint.on(id, style)));
+        }
+    }
+    text.push_str(&paragraph(&verdict.text, SIGN, Paint::Plain, style));
+    text.push_str(&reason(verdict, style));
+    text
+}
+
+fn below(verdict: &Verdict, style: Style) -> String {
+    let paint = paint(verdict.outcome);
+    let room = style.width.saturating_sub(SIGN);
+    let mut text = head(verdict, style);
+    for (index, id) in wrap(&verdict.id, room).iter().enumerate() {
+        let indent = if index == 0 { "" } else { "  " };
+        text.push_str(&format!("{indent}{}\n", paint.on(id, style)));
+    }
+    text.push_str(&paragraph(&verdict.text, SIGN, Paint::Plain, style));
+    let mut numbers = Vec::new();
+    if verdict.published.is_some() {
+        numbers.push(format!("published {}", format::published(verdict)));
+    }
+    if verdict.measured.is_some() {
+        numbers.push(format!("measured {}", format::measured(verdict)));
+        numbers.push(format!("margin {}", format::percent(verdict.margin)));
+    }
+    // Spaces that do not break keep each number with its name and interval.
+    let numbers: Vec<String> = numbers
+        .iter()
+        .map(|one| one.replace(' ', "\u{a0}"))
+        .collect();
+    if !numbers.is_empty() {
+        text.push_str(&paragraph(&numbers.join(", "), SIGN, Paint::Plain, style));
+    }
+    text.push_str(&reason(verdict, style));
+    text
+}
+
+/// Why a claim is not simply supported.
+fn reason(verdict: &Verdict, style: Style) -> String {
+    if verdict.outcome == Outcome::Supported || verdict.reason.is_empty() {
+        return String::new();
+    }
+    let outcome = words::outcome(verdict.outcome);
+    let text = format!("{outcome}: {}", sanitize(&verdict.reason));
+    paragraph(&text, SIGN + GAP, Paint::Dim, style)
+}

@@ -1,0 +1,247 @@
+//! What people get to see, as a whole.
+
+use super::sample::{self, HOSTILE, Sample};
+use super::terminal::Style;
+use super::{compare, html, markdown, plots, terminal};
+
+fn style(width: usize) -> Style {
+    Style {
+        color: false,
+        width,
+        unicode: true,
+    }
+}
+
+fn samples() -> Vec<Sample> {
+    vec![
+        sample::copying(),
+        sample::small(),
+        sample::hostile(),
+        sample::empty(),
+    ]
+}
+
+/// The columns of a text without colour codes.
+fn widest(text: &str) -> usize {
+    let lines = text.lines();
+    lines.map(terminal::text::columns).max().unwrap_or(0)
+}
+
+#[test]
+fn the_verdict_table_fits_its_width() {
+    let samples = samples();
+    let runs: Vec<_> = samples.iter().map(Sample::reported).collect();
+    for width in (40..=200).step_by(7) {
+        for unicode in [true, false] {
+            let style = Style {
+                unicode,
+                ..style(width)
+            };
+            let table = terminal::verdict_table(&runs, style);
+            assert!(widest(&table) <= width, "at {width}:\n{table}");
+        }
+    }
+}
+
+#[test]
+fn summary_advice_and_comparison_fit_their_width() {
+    let samples = samples();
+    let runs: Vec<_> = samples.iter().map(Sample::reported).collect();
+    for width in [40, 60, 80, 120, 200] {
+        let mut text = compare::compare(&runs, &differences(), style(width));
+        for run in &runs {
+            text.push_str(&terminal::summary(run, style(width)));
+            text.push_str(&terminal::advice(run, style(width)));
+            text.push_str(&terminal::small_plot(run, style(width)).unwrap_or_default());
+        }
+        assert!(widest(&text) <= width, "at {width}:\n{text}");
+    }
+}
+
+#[test]
+fn color_changes_nothing_but_color() {
+    let sample = sample::copying();
+    for width in [40, 80, 120] {
+        let plain = terminal::summary(&sample.reported(), style(width));
+        let style = Style {
+            color: true,
+            ..style(width)
+        };
+        let colored = terminal::summary(&sample.reported(), style);
+        assert!(!plain.contains('\u{1b}'));
+        let mut stripped = colored;
+        for code in ["1", "2", "31", "32", "33", "0"] {
+            stripped = stripped.replace(&format!("\u{1b}[{code}m"), "");
+        }
+        assert_eq!(stripped, plain);
+    }
+}
+
+#[test]
+fn an_ascii_terminal_gets_ascii() {
+    let sample = sample::copying();
+    let style = Style {
+        unicode: false,
+        ..style(80)
+    };
+    assert!(terminal::summary(&sample.reported(), style).is_ascii());
+    assert!(terminal::verdict_table(&[sample.reported()], style).is_ascii());
+}
+
+#[test]
+fn no_control_character_of_a_run_reaches_a_terminal_or_markdown() {
+    let sample = sample::hostile();
+    let run = sample.reported();
+    let mut text = terminal::verdict_table(&[run], style(80));
+    text.push_str(&terminal::summary(&run, style(80)));
+    text.push_str(&terminal::advice(&run, style(80)));
+    text.push_str(&compare::compare(&[run, run], &differences(), style(80)));
+    text.push_str(&terminal::small_plot(&run, style(80)).unwrap_or_default());
+    text.push_str(&markdown::markdown(&run));
+    let dangerous = text.chars().find(|character| {
+        (character.is_control() && *character != '\n') || *character == '\u{202e}'
+    });
+    assert_eq!(dangerous, None);
+    assert!(text.contains("alert(1)"), "the text itself stays");
+}
+
+#[test]
+fn hostile_markdown_adds_no_cell_and_no_tag() {
+    let sample = sample::hostile();
+    let text = markdown::markdown(&sample.reported());
+    // Inside backquotes GitHub shows a tag as it is.
+    let outside_code = text.split('`').step_by(2);
+    assert!(
+        !outside_code
+            .into_iter()
+            .any(|part| part.contains("<script"))
+    );
+    for line in text.lines().filter(|line| line.starts_with('|')) {
+        let cells = line.replace("\\|", "").matches('|').count();
+        assert!(cells == 6 || cells == 5, "{line}");
+    }
+}
+
+#[test]
+fn the_page_refers_to_nothing_outside() {
+    let sample = sample::copying();
+    let small = sample::small();
+    let page = html::page(&[sample.reported(), small.reported()]).unwrap();
+    for reference in [
+        "http", "src=", "url(", "@import", "<script", "<link", "<img",
+    ] {
+        assert!(!page.contains(reference), "{reference}");
+    }
+    assert_eq!(
+        page.matches("<svg").count(),
+        page.matches("role=\"img\"").count()
+    );
+}
+
+#[test]
+fn hostile_text_stays_text_on_the_page() {
+    let sample = sample::hostile();
+    let page = html::page(&[sample.reported()]).unwrap();
+    assert!(!page.contains("<script"));
+    assert!(!page.contains(HOSTILE));
+    assert!(page.contains("&lt;script&gt;alert(1)"));
+    assert!(!page.contains('\u{1b}') && !page.contains('\u{202e}') && !page.contains('\u{9b}'));
+}
+
+#[test]
+fn a_page_holds_every_run_once_and_empty_ones_too() {
+    let samples = samples();
+    let runs: Vec<_> = samples.iter().map(Sample::reported).collect();
+    let page = html::page(&runs).unwrap();
+    assert_eq!(page.matches("<article").count(), 4);
+    assert_eq!(page.matches("<nav").count(), 1);
+    assert!(page.contains("no claims to judge"));
+    let none = html::page(&[]).unwrap();
+    assert!(none.contains("No runs"));
+}
+
+#[test]
+fn verdicts_come_before_everything_else_on_the_page() {
+    let sample = sample::copying();
+    let page = html::page(&[sample.reported()]).unwrap();
+    let order = [
+        "class=\"score\"",
+        "cat.foreign-fs",
+        "What to do here",
+        "<svg",
+        "Published beside measured",
+        "All numbers",
+        "Noise",
+        "The machine",
+        "How to read this page",
+    ];
+    let places: Vec<_> = order
+        .iter()
+        .map(|part| page.find(part).expect(part))
+        .collect();
+    assert!(places.is_sorted(), "{places:?}");
+}
+
+#[test]
+fn plots_are_written_as_pairs_of_files() {
+    let sample = sample::small();
+    let files = plots::files(&sample.reported()).unwrap();
+    let names: Vec<_> = files.iter().map(|(name, _)| name.as_str()).collect();
+    insta::assert_snapshot!(names.join("\n"));
+}
+
+fn differences() -> Vec<compare::MachineDifference> {
+    vec![
+        compare::MachineDifference {
+            what: "kernel".into(),
+            values: vec!["6.1.0-25-cloud-amd64".into(), "6.12.1".into()],
+        },
+        compare::MachineDifference {
+            what: "host".into(),
+            values: vec!["bench-01".into(), HOSTILE.into()],
+        },
+    ]
+}
+
+#[test]
+fn the_verdict_table_looks_right_at_every_width() {
+    let sample = sample::copying();
+    let runs = [sample.reported()];
+    for width in [40, 80, 120, 200] {
+        let table = terminal::verdict_table(&runs, style(width));
+        insta::assert_snapshot!(format!("verdicts_{width}"), table);
+    }
+    let style = Style {
+        color: true,
+        ..style(80)
+    };
+    insta::assert_snapshot!("verdicts_color", terminal::verdict_table(&runs, style));
+}
+
+#[test]
+fn the_summary_and_the_comparison_look_right() {
+    let (sample, small) = (sample::copying(), sample::small());
+    insta::assert_snapshot!(terminal::summary(&sample.reported(), style(100)));
+    let runs = [sample.reported(), small.reported()];
+    insta::assert_snapshot!(compare::compare(&runs, &differences()[..1], style(100)));
+}
+
+#[test]
+fn the_small_plots_look_right() {
+    let mut sample = sample::copying();
+    let plot = terminal::small_plot(&sample.reported(), style(80));
+    insta::assert_snapshot!("curve", plot.unwrap());
+    sample.analysis.figures.clear();
+    let plot = terminal::small_plot(&sample.reported(), style(80));
+    insta::assert_snapshot!("claims", plot.unwrap());
+    assert_eq!(
+        terminal::small_plot(&sample::empty().reported(), style(80)),
+        None
+    );
+}
+
+#[test]
+fn markdown_looks_right() {
+    let sample = sample::copying();
+    insta::assert_snapshot!(markdown::markdown(&sample.reported()));
+}

@@ -1,0 +1,139 @@
+//! The words that every kind of report uses.
+
+use super::format;
+use crate::claim::model::{Analysis, Outcome, Relation, TreatmentSummary};
+use crate::environment::machine::Machine;
+
+/// Outcomes in the order in which they are counted.
+pub const OUTCOMES: [Outcome; 4] = [
+    Outcome::Supported,
+    Outcome::Refuted,
+    Outcome::Inconclusive,
+    Outcome::NotTestable,
+];
+
+/// A sign that tells outcomes apart without colour.
+pub fn symbol(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Supported => "✔",
+        Outcome::Refuted => "✘",
+        Outcome::Inconclusive => "?",
+        Outcome::NotTestable => "–",
+    }
+}
+
+/// The outcome in words.
+pub fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Supported => "supported",
+        Outcome::Refuted => "refuted",
+        Outcome::Inconclusive => "inconclusive",
+        Outcome::NotTestable => "not testable here",
+    }
+}
+
+/// The relation in words.
+pub fn relation(relation: Relation) -> &'static str {
+    match relation {
+        Relation::Better => "better",
+        Relation::Worse => "worse",
+        Relation::Different => "different",
+        Relation::Same => "same",
+        Relation::Undecided => "undecided",
+    }
+}
+
+/// How many verdicts have an outcome.
+pub fn outcome_count(analysis: &Analysis, outcome: Outcome) -> usize {
+    let verdicts = analysis.verdicts.iter();
+    verdicts
+        .filter(|verdict| verdict.outcome == outcome)
+        .count()
+}
+
+/// `7 supported, 4 refuted, 2 inconclusive`; outcomes that occur.
+pub fn counts(analysis: &Analysis) -> String {
+    let counts: Vec<String> = OUTCOMES
+        .into_iter()
+        .filter_map(|kind| {
+            let count = outcome_count(analysis, kind);
+            (count > 0).then(|| format!("{count} {}", outcome(kind)))
+        })
+        .collect();
+    if counts.is_empty() {
+        "no claims were judged".to_owned()
+    } else {
+        counts.join(", ")
+    }
+}
+
+/// The machine in one line.
+pub fn machine_line(machine: &Machine) -> String {
+    let cpus = if machine.cpus_online == 1 {
+        "1 CPU".to_owned()
+    } else {
+        format!("{} CPUs", machine.cpus_online)
+    };
+    let place = match machine.virtualization.as_str() {
+        "none" | "" => "bare metal".to_owned(),
+        hypervisor => format!("virtual ({hypervisor})"),
+    };
+    [
+        machine.hostname.clone(),
+        format!("{}, {cpus}, {place}", machine.cpu_model),
+        format!("Linux {}", machine.kernel_release),
+        format!("{} memory", format::bytes(machine.memory_bytes as f64)),
+        machine.work_file_system.kind.clone(),
+    ]
+    .into_iter()
+    .filter(|part| !part.trim().is_empty())
+    .collect::<Vec<_>>()
+    .join(" · ")
+}
+
+/// `1 warning`, `2 warnings`.
+pub fn plural(count: usize, noun: &str) -> String {
+    if count == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{count} {noun}s")
+    }
+}
+
+/// A time as stored (RFC 3339, UTC), to the minute: `2025-03-14 09:26 UTC`.
+pub fn minute(time: &str) -> String {
+    match (time.get(..10), time.get(11..16)) {
+        (Some(day), Some(minute)) => format!("{day} {minute} UTC"),
+        _ => time.to_owned(),
+    }
+}
+
+/// How the trials of a treatment ended: `24`, `22, 2 failed`.
+pub fn trials(treatment: &TreatmentSummary) -> String {
+    let mut text = treatment.trials_completed.to_string();
+    if treatment.trials_failed > 0 {
+        text.push_str(&format!(", {} failed", treatment.trials_failed));
+    }
+    if treatment.trials_excluded > 0 {
+        text.push_str(&format!(", {} excluded", treatment.trials_excluded));
+    }
+    text
+}
+
+/// The label of the treatment with an index of the plan.
+pub fn treatment_label(analysis: &Analysis, index: usize) -> String {
+    let mut treatments = analysis.treatments.iter();
+    let treatment = treatments.find(|treatment| treatment.index == index);
+    treatment.map_or_else(|| format!("treatment {index}"), |one| one.label.clone())
+}
+
+/// The unit that a disturbance's name ends in.
+pub fn disturbance_unit(name: &str) -> &'static str {
+    if name.ends_with("_ns") {
+        "ns"
+    } else if name.ends_with("_bytes") {
+        "bytes"
+    } else {
+        "count"
+    }
+}

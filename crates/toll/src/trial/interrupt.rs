@@ -1,0 +1,45 @@
+//! Being told to stop.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+/// Whether a signal asked this program to stop. After the first, a second one
+/// of the same kind ends it at once, for a user who will not wait.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt {
+    signal: Arc<AtomicUsize>,
+}
+
+impl Interrupt {
+    /// Starts to listen for SIGINT, SIGTERM and SIGHUP.
+    ///
+    /// # Errors
+    /// If the handlers cannot be installed.
+    pub fn listen() -> io::Result<Self> {
+        let interrupt = Self::default();
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            let number = usize::try_from(signal).expect("signals are positive");
+            let seen = Arc::new(std::sync::atomic::AtomicBool::new(false));
+            // Order matters: the shutdown is armed by the flag set below it.
+            signal_hook::flag::register_conditional_shutdown(
+                signal,
+                128 + signal,
+                Arc::clone(&seen),
+            )?;
+            signal_hook::flag::register(signal, seen)?;
+            signal_hook::flag::register_usize(signal, Arc::clone(&interrupt.signal), number)?;
+        }
+        Ok(interrupt)
+    }
+
+    /// The signal that asked, if one did.
+    pub fn signal(&self) -> Option<i32> {
+        match self.signal.load(Ordering::Relaxed) {
+            0 => None,
+            number => i32::try_from(number).ok(),
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Running the trials of a plan, each a fresh probe process.
+//!
+//! Architecture invariant: only this module and [`crate::environment`] start
+//! processes.
+
+mod interrupt;
+mod lock;
+mod probe;
+mod request;
+mod session;
+
+pub use interrupt::Interrupt;
+pub use lock::RunLock;
+pub use probe::Probe;
+pub use request::{TrialRequest, workspace_request};
+pub use session::{Event, Observer, Session, SessionEnd, SessionError};

@@ -1,0 +1,249 @@
+//! From a treatment to what the probe is asked.
+
+use std::path::Path;
+use std::str::FromStr;
+
+use serde::de::DeserializeOwned;
+use toll_wire::{
+    CacheState, CommandRequest, CopyRequest, OutputPolicy, Request, Sink, Source, Workload,
+    WriteRequest,
+};
+
+use crate::environment::{Workspace, WorkspaceRequest};
+use crate::plan::{Plan, Treatment};
+use crate::spec::adhoc::effective_shell;
+use crate::spec::quantity::parse_size;
+use crate::spec::{Experiment, Level, WorkloadKind};
+
+/// Most bytes of each of a command's outputs that are kept for metrics parsed
+/// from them.
+const CAPTURE_BYTES_MAX: u32 = 1 << 20;
+
+/// File system of a workload that names none.
+const DEFAULT_FILE_SYSTEM: &str = "work";
+/// Size of a copy that names none, in bytes.
+const DEFAULT_COPY_BYTES: u64 = 16 << 20;
+/// Input of a write that names none, in bytes: as published by timewrite.
+const DEFAULT_INPUT_BYTES: u64 = 128 << 10;
+/// Buffer of a write that names none, in bytes.
+const DEFAULT_WRITE_BUFFER_BYTES: u64 = 4096;
+
+/// A treatment's parameters, looked up by name.
+pub struct TrialRequest<'a> {
+    experiment: &'a Experiment,
+    treatment: &'a Treatment,
+}
+
+impl<'a> TrialRequest<'a> {
+    /// The parameters of a treatment.
+    pub fn new(experiment: &'a Experiment, treatment: &'a Treatment) -> Self {
+        Self {
+            experiment,
+            treatment,
+        }
+    }
+
+    fn level(&self, name: &str) -> Option<&Level> {
+        let varied = self.treatment.levels.get(name);
+        varied.or_else(|| self.experiment.fixed(name))
+    }
+
+    fn bytes(&self, name: &str, default: u64) -> Result<u64, String> {
+        self.level(name).map_or(Ok(default), |level| parse_size(&level.text))
+    }
+
+    /// A wire word; experiment files use the words of the wire.
+    fn word<T: DeserializeOwned>(&self, name: &str, default: &str) -> Result<T, String> {
+        let text = self.level(name).map_or(default, |level| &level.text);
+        serde_json::from_value(serde_json::Value::String(text.to_owned()))
+            .map_err(|error| format!("cannot set {name} to {text:?}: {error}"))
+    }
+
+    /// The file system that the treatment works on.
+    pub fn file_system(&self) -> &str {
+        self.level("fs").map_or(DEFAULT_FILE_SYSTEM, |level| &level.text)
+    }
+
+    /// The request for one trial.
+    ///
+    /// # Errors
+    /// If the file system cannot be had here, with the reason.
+    pub fn build(&self, workspace: &Workspace) -> Result<Request, String> {
+        let directory = workspace.directory(self.file_system())?;
+        let workload = match self.experiment.workload.kind {
+            WorkloadKind::Copy => self.copy(workspace, directory)?,
+            WorkloadKind::Write => Workload::Write(WriteRequest {
+                directory: directory.to_owned(),
+                buffer_bytes: self.bytes("buffer", DEFAULT_WRITE_BUFFER_BYTES)?,
+                input_bytes: self.bytes("input", DEFAULT_INPUT_BYTES)?,
+                durability: self.word("durability", "none")?,
+                placement: self.word("placement", "overwrite")?,
+            }),
+            WorkloadKind::Command => self.command(workspace),
+        };
+        Ok(Request {
+            iterations: self.experiment.run.iterations,
+            warmup_iterations: self.experiment.run.warmup_iterations,
+            counters: self.experiment.counters.clone(),
+            ..Request::new(workload)
+        })
+    }
+
+    fn copy(&self, workspace: &Workspace, directory: &Path) -> Result<Workload, String> {
+        let size_bytes = self.bytes("size", DEFAULT_COPY_BYTES)?;
+        let source = match self.source() {
+            "zero" => Source::Zero,
+            _ => {
+                let file = workspace.source(self.file_system(), size_bytes);
+                let file = file.ok_or("the source file was not laid out")?;
+                Source::File {
+                    path: file.path.clone(),
+                    xxh3: file.xxh3,
+                }
+            }
+        };
+        Ok(Workload::Copy(CopyRequest {
+            method: self.word("method", "swept")?,
+            source,
+            sink: self.word::<Sink>("sink", "null")?,
+            cache: self.word::<CacheState>("cache", "warm")?,
+            size_bytes,
+            buffer_bytes: self.level("buffer").map(|l| parse_size(&l.text)).transpose()?,
+            directory: directory.to_owned(),
+        }))
+    }
+
+    fn source(&self) -> &str {
+        self.level("source").map_or("file", |level| &level.text)
+    }
+
+    fn command(&self, workspace: &Workspace) -> Workload {
+        let spec = &self.experiment.workload;
+        let command = self.expand(self.template(), workspace);
+        let needs_output = !self.experiment.parsed_metrics.is_empty();
+        Workload::Command(CommandRequest {
+            shell: effective_shell(&spec.shell, &command),
+            command,
+            prepare: spec.prepare.as_deref().map(|text| self.expand(text, workspace)),
+            output: match spec.output.as_str() {
+                "null" => OutputPolicy::Null,
+                "pipe" => OutputPolicy::Pipe,
+                file => OutputPolicy::File(self.expand(file, workspace).into()),
+            },
+            capture_bytes_max: if needs_output { CAPTURE_BYTES_MAX } else { 0 },
+            ignore_failure: spec.ignore_failure,
+            directory: None,
+        })
+    }
+
+    fn template(&self) -> &str {
+        let commands = &self.experiment.workload.commands;
+        let name = self.treatment.levels.get("command");
+        let chosen = name.and_then(|level| commands.get(&level.text));
+        chosen.or_else(|| commands.values().next()).map_or("", String::as_str)
+    }
+
+    /// Fills in `{factor}` and `{workdir}`; other braces stay, since shells
+    /// and awk have uses of their own for them. A level's text is not itself
+    /// expanded.
+    fn expand(&self, template: &str, workspace: &Workspace) -> String {
+        let mut expanded = String::new();
+        let mut rest = template;
+        while let Some(open) = rest.find('{') {
+            expanded.push_str(&rest[..open]);
+            let after = &rest[open + 1..];
+            let value = after.find('}').and_then(|close| {
+                let name = &after[..close];
+                let value = match name {
+                    "workdir" => {
+                        let directory = workspace.directory(self.file_system());
+                        directory.map_or_else(|_| String::new(), |d| d.display().to_string())
+                    }
+                    _ => self.level(name)?.text.clone(),
+                };
+                Some((value, close))
+            });
+            match value {
+                Some((value, close)) => {
+                    expanded.push_str(&value);
+                    rest = &after[close + 1..];
+                }
+                None => {
+                    expanded.push('{');
+                    rest = after;
+                }
+            }
+        }
+        expanded.push_str(rest);
+        expanded
+    }
+
+    /// A command to be run around the treatment's trials, such as its set-up.
+    pub fn side_command(&self, template: &str, workspace: &Workspace) -> Request {
+        Request::new(Workload::Command(CommandRequest {
+            command: self.expand(template, workspace),
+            shell: toll_wire::ShellChoice::Program("sh".into()),
+            prepare: None,
+            output: OutputPolicy::Null,
+            capture_bytes_max: 0,
+            ignore_failure: false,
+            directory: None,
+        }))
+    }
+}
+
+/// What the trials of a plan need of a work directory.
+///
+/// # Errors
+/// If a size of the plan cannot be read.
+pub fn workspace_request(
+    experiment: &Experiment,
+    plan: &Plan,
+) -> Result<WorkspaceRequest, String> {
+    let mut request = WorkspaceRequest::default();
+    for treatment in &plan.treatments {
+        let trial = TrialRequest::new(experiment, treatment);
+        let file_system = trial.file_system().to_owned();
+        if !request.file_systems.contains(&file_system) {
+            request.file_systems.push(file_system);
+        }
+        match experiment.workload.kind {
+            WorkloadKind::Copy if trial.source() == "file" => {
+                let size = trial.bytes("size", DEFAULT_COPY_BYTES)?;
+                if !request.source_sizes.contains(&size) {
+                    request.source_sizes.push(size);
+                }
+                request.scratch_bytes = request.scratch_bytes.max(size);
+            }
+            WorkloadKind::Copy => {
+                let size = trial.bytes("size", DEFAULT_COPY_BYTES)?;
+                request.scratch_bytes = request.scratch_bytes.max(size);
+            }
+            WorkloadKind::Write => {
+                let input = trial.bytes("input", DEFAULT_INPUT_BYTES)?;
+                request.scratch_bytes = request.scratch_bytes.max(input);
+            }
+            WorkloadKind::Command => {}
+        }
+    }
+    Ok(request)
+}
+
+/// Finds a parsed metric's number in an output.
+///
+/// # Errors
+/// If the pattern is not there, or its group is no number.
+pub(super) fn parse_metric(name: &str, pattern: &str, output: &str) -> Result<f64, String> {
+    let wrong = |why: &str| format!("cannot parse {name} from the command's output: {why}");
+    let pattern = regex::Regex::new(pattern).map_err(|error| wrong(&error.to_string()))?;
+    let found = pattern
+        .captures(output)
+        .and_then(|captures| captures.get(1))
+        .ok_or_else(|| wrong("the pattern does not match"))?;
+    let number = f64::from_str(found.as_str().trim())
+        .map_err(|_| wrong(&format!("{:?} is no number", found.as_str())))?;
+    match number.is_finite() {
+        true => Ok(number),
+        false => Err(wrong("it is not finite")),
+    }
+}

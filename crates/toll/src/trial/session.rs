@@ -1,0 +1,393 @@
+//! The loop over blocks and trials.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use toll_stats::{Stop, StoppingRule};
+use toll_wire::{Failure, FailureKind, Outcome, Request};
+
+use super::request::parse_metric;
+use super::{Interrupt, Probe, TrialRequest};
+use crate::claim::{self, Width};
+use crate::environment::Workspace;
+use crate::plan::Plan;
+use crate::spec::Experiment;
+use crate::store::{RunStatus, Store, StoreError, TrialRecord, TrialState};
+
+/// After this many failures in a row a treatment is given up: its errors are
+/// kept, and the time goes to those that work.
+const FAILURES_IN_A_ROW_MAX: usize = 3;
+
+/// What happens during a run, for whoever shows it.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A trial is about to begin.
+    TrialStarts {
+        /// Block, from 0.
+        block: u32,
+        /// Trials of this block that are done.
+        done: usize,
+        /// Trials of a block.
+        of: usize,
+        /// Label of its treatment.
+        label: &'a str,
+    },
+    /// A trial was recorded.
+    TrialEnds(&'a TrialRecord),
+    /// A block is complete.
+    BlockEnds {
+        /// Complete blocks.
+        blocks: u32,
+        /// Time since the run began, earlier sessions included.
+        elapsed: Duration,
+    },
+    /// Widths were looked at.
+    Look(&'a [Width]),
+    /// A treatment will not be run any more.
+    Skipped {
+        /// Its label.
+        label: &'a str,
+        /// Why.
+        reason: &'a str,
+    },
+}
+
+/// Shows a run's progress.
+pub trait Observer {
+    /// Takes notice of an event.
+    fn notice(&mut self, event: &Event<'_>);
+}
+
+/// How a session ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionEnd {
+    /// The run is complete, for this reason.
+    Complete(String),
+    /// A signal ended it; the run can be resumed.
+    Interrupted(i32),
+}
+
+/// Why a session could not go on.
+#[derive(Debug)]
+pub enum SessionError {
+    /// The store refused.
+    Store(StoreError),
+    /// No treatment can run here, with the first reason.
+    NothingRuns(String),
+    /// A set-up command failed.
+    Setup(String),
+}
+
+impl From<StoreError> for SessionError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl std::fmt::Display for SessionError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::NothingRuns(reason) => {
+                write!(f, "cannot measure anything: no treatment can run here: {reason}")
+            }
+            Self::Setup(message) => write!(f, "cannot set up the experiment: {message}"),
+        }
+    }
+}
+
+impl std::error::Error for SessionError {}
+
+/// One sitting of a run, from its first trial or from where it was left.
+pub struct Session<'a> {
+    /// Where trials are kept.
+    pub store: &'a mut Store,
+    /// The run.
+    pub run_id: i64,
+    /// Its experiment.
+    pub experiment: &'a Experiment,
+    /// Its plan; skips are noted here as well as in the store.
+    pub plan: &'a mut Plan,
+    /// Its work directories.
+    pub workspace: &'a Workspace,
+    /// The probe program.
+    pub probe: &'a Probe,
+    /// Whether to stop.
+    pub interrupt: &'a Interrupt,
+    /// Trials recorded by earlier sessions; grows.
+    pub trials: Vec<TrialRecord>,
+}
+
+impl Session<'_> {
+    /// Runs blocks until the stopping rule, the time budget or a signal ends
+    /// the run.
+    ///
+    /// # Errors
+    /// If the store cannot be written, a set-up fails, or nothing can run.
+    pub fn run(&mut self, observer: &mut dyn Observer) -> Result<SessionEnd, SessionError> {
+        self.skip_impossible(observer)?;
+        self.require_some_treatment()?;
+        if let Some(signal) = self.around("set-up", self.experiment.workload.setup.clone())? {
+            return Ok(SessionEnd::Interrupted(signal));
+        }
+        let outcome = self.blocks(observer);
+        // What set-up made is cleaned up whatever happened in between.
+        let cleaned = self.around("clean-up", self.experiment.workload.cleanup.clone());
+        let end = outcome?;
+        cleaned?;
+        if let SessionEnd::Complete(reason) = &end {
+            self.store.set_status(self.run_id, RunStatus::Complete, Some(reason))?;
+        }
+        Ok(end)
+    }
+
+    fn blocks(&mut self, observer: &mut dyn Observer) -> Result<SessionEnd, SessionError> {
+        let settings = self.experiment.run;
+        let earlier: u64 = self.trials.iter().map(|trial| trial.wall_ns).sum();
+        let begin = Instant::now();
+        let elapsed = || begin.elapsed() + Duration::from_nanos(earlier);
+        let budget = Duration::from_secs_f64(settings.time_budget_s);
+        let rule = StoppingRule {
+            min_blocks: settings.min_blocks as usize,
+            max_blocks: settings.max_blocks as usize,
+            look_every: settings.look_every as usize,
+        };
+        let mut done: BTreeSet<(u32, usize)> = BTreeSet::new();
+        done.extend(self.trials.iter().map(|trial| (trial.block, trial.treatment)));
+        if done.is_empty() && let Some(signal) = self.warm_up(observer) {
+            return Ok(SessionEnd::Interrupted(signal));
+        }
+        for block in 0..settings.max_blocks {
+            let block_begin = Instant::now();
+            if let Some(signal) = self.block(block, &done, observer)? {
+                return Ok(SessionEnd::Interrupted(signal));
+            }
+            self.require_some_treatment()?;
+            let blocks = block + 1;
+            observer.notice(&Event::BlockEnds { blocks, elapsed: elapsed() });
+            if rule.is_look(blocks as usize) {
+                let widths =
+                    claim::widths(self.experiment, &self.plan.treatments, &self.trials);
+                observer.notice(&Event::Look(&widths));
+                let pairs: Vec<(f64, f64)> =
+                    widths.iter().map(|width| (width.half_width, width.target)).collect();
+                match rule.decide(blocks as usize, &pairs) {
+                    Stop::Continue => {}
+                    Stop::WidthReached => {
+                        return Ok(SessionEnd::Complete(format!(
+                            "every interval is as narrow as asked for, after {blocks} blocks"
+                        )));
+                    }
+                    Stop::CapReached => break,
+                }
+            }
+            // A block that would end past the budget is not begun.
+            if elapsed() + block_begin.elapsed() > budget {
+                return Ok(SessionEnd::Complete(format!(
+                    "the time budget of {} s is used up, after {blocks} blocks",
+                    settings.time_budget_s
+                )));
+            }
+        }
+        Ok(SessionEnd::Complete(format!(
+            "the cap of {} blocks is reached",
+            settings.max_blocks
+        )))
+    }
+
+    /// Runs one block; `Some` signal if it was interrupted.
+    fn block(
+        &mut self,
+        block: u32,
+        done: &BTreeSet<(u32, usize)>,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<i32>, SessionError> {
+        let order = self.plan.block_order(block);
+        let of = self.plan.treatments.iter().filter(|t| t.skipped.is_none()).count();
+        let mut ran = 0;
+        for (position, treatment) in order.into_iter().enumerate() {
+            if done.contains(&(block, treatment)) || self.plan.treatments[treatment].skipped.is_some() {
+                continue;
+            }
+            let label = &self.plan.treatments[treatment].label;
+            observer.notice(&Event::TrialStarts { block, done: ran, of, label });
+            let Some(trial) = self.trial(block, position, treatment) else {
+                return Ok(Some(self.interrupt.signal().unwrap_or_default()));
+            };
+            self.store.add_trial(self.run_id, &trial)?;
+            observer.notice(&Event::TrialEnds(&trial));
+            self.trials.push(trial);
+            self.give_up_if_hopeless(treatment, observer)?;
+            ran += 1;
+        }
+        Ok(None)
+    }
+
+    fn trial(&self, block: u32, position: usize, treatment: usize) -> Option<TrialRecord> {
+        let started_at = jiff::Timestamp::now().to_string();
+        let begin = Instant::now();
+        let outcome = match self.request(treatment) {
+            Ok(request) => self.probe.run(
+                &request,
+                self.plan.padding_bytes(block, treatment),
+                Duration::from_secs_f64(self.experiment.run.trial_timeout_s),
+                self.interrupt,
+            )?,
+            Err(message) => Outcome::Failed(Failure {
+                kind: FailureKind::Unsupported,
+                message,
+            }),
+        };
+        let mut trial = TrialRecord {
+            block,
+            position: u32::try_from(position).expect("plans are limited"),
+            treatment,
+            started_at,
+            wall_ns: 0,
+            state: TrialState::Crashed,
+            message: None,
+            samples: BTreeMap::new(),
+            disturbance: BTreeMap::new(),
+            counters_missing: BTreeMap::new(),
+            notes: Vec::new(),
+        };
+        trial.take_outcome(self.with_parsed_metrics(outcome));
+        trial.wall_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        Some(trial)
+    }
+
+    fn request(&self, treatment: usize) -> Result<Request, String> {
+        let treatment = &self.plan.treatments[treatment];
+        TrialRequest::new(self.experiment, treatment).build(self.workspace)
+    }
+
+    /// Adds metrics parsed from a command's output to its samples.
+    fn with_parsed_metrics(&self, outcome: Outcome) -> Outcome {
+        let Outcome::Completed(mut data) = outcome else {
+            return outcome;
+        };
+        for sample in &mut data.samples {
+            for (name, metric) in &self.experiment.parsed_metrics {
+                let output = if metric.from_stderr { &sample.stderr } else { &sample.stdout };
+                let output = output.as_deref().unwrap_or_default();
+                match parse_metric(name, &metric.pattern, output) {
+                    Ok(value) => {
+                        sample.metrics.insert(name.clone(), value);
+                    }
+                    Err(message) => {
+                        let kind = FailureKind::Failed;
+                        return Outcome::Failed(Failure { kind, message });
+                    }
+                }
+            }
+        }
+        Outcome::Completed(data)
+    }
+
+    /// Skips treatments whose file system cannot be had.
+    fn skip_impossible(&mut self, observer: &mut dyn Observer) -> Result<(), SessionError> {
+        for index in 0..self.plan.treatments.len() {
+            if self.plan.treatments[index].skipped.is_none()
+                && let Err(reason) = self.request(index)
+            {
+                self.skip(index, reason, observer)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn skip(
+        &mut self,
+        index: usize,
+        reason: String,
+        observer: &mut dyn Observer,
+    ) -> Result<(), SessionError> {
+        self.store.skip_treatment(self.run_id, index, &reason)?;
+        let treatment = &mut self.plan.treatments[index];
+        treatment.skipped = Some(reason);
+        observer.notice(&Event::Skipped {
+            label: &treatment.label,
+            reason: treatment.skipped.as_deref().unwrap_or_default(),
+        });
+        Ok(())
+    }
+
+    fn give_up_if_hopeless(
+        &mut self,
+        treatment: usize,
+        observer: &mut dyn Observer,
+    ) -> Result<(), SessionError> {
+        let of_treatment = self.trials.iter().rev().filter(|t| t.treatment == treatment);
+        let recent: Vec<_> = of_treatment.take(FAILURES_IN_A_ROW_MAX).collect();
+        let Some(last) = recent.first() else {
+            return Ok(());
+        };
+        let message = last.message.clone().unwrap_or_default();
+        if last.state == TrialState::Unsupported {
+            return self.skip(treatment, message, observer);
+        }
+        let all_failed = recent.iter().all(|trial| trial.state != TrialState::Completed);
+        if recent.len() == FAILURES_IN_A_ROW_MAX && all_failed {
+            let reason = format!("given up after {FAILURES_IN_A_ROW_MAX} failures: {message}");
+            return self.skip(treatment, reason, observer);
+        }
+        Ok(())
+    }
+
+    fn require_some_treatment(&self) -> Result<(), SessionError> {
+        if self.plan.treatments.iter().any(|treatment| treatment.skipped.is_none()) {
+            return Ok(());
+        }
+        let first = self.plan.treatments.iter().find_map(|t| t.skipped.clone());
+        Err(SessionError::NothingRuns(first.unwrap_or_default()))
+    }
+
+    /// Whole blocks whose results are thrown away.
+    fn warm_up(&mut self, observer: &mut dyn Observer) -> Option<i32> {
+        let of = self.plan.treatments.len();
+        for block in 0..self.experiment.run.warmup_blocks {
+            for treatment in 0..of {
+                if self.plan.treatments[treatment].skipped.is_some() {
+                    continue;
+                }
+                let label = format!("warm-up: {}", self.plan.treatments[treatment].label);
+                let starts = Event::TrialStarts { block: 0, done: treatment, of, label: &label };
+                observer.notice(&starts);
+                if self.trial(block, treatment, treatment).is_none() {
+                    return self.interrupt.signal();
+                }
+            }
+        }
+        None
+    }
+
+    /// Runs a side command once for each treatment that runs; `Some` signal if
+    /// it was interrupted.
+    fn around(&self, what: &str, template: Option<String>) -> Result<Option<i32>, SessionError> {
+        let Some(template) = template else {
+            return Ok(None);
+        };
+        let timeout = Duration::from_secs_f64(self.experiment.run.trial_timeout_s);
+        let mut seen = BTreeSet::new();
+        for treatment in &self.plan.treatments {
+            if treatment.skipped.is_some() {
+                continue;
+            }
+            let trial = TrialRequest::new(self.experiment, treatment);
+            let request = trial.side_command(&template, self.workspace);
+            // Twins, and treatments that the template does not tell apart,
+            // share one set-up.
+            if !seen.insert(toll_wire::encode(&request)) {
+                continue;
+            }
+            match self.probe.run(&request, 0, timeout, self.interrupt) {
+                Some(Outcome::Completed(_)) => {}
+                Some(Outcome::Failed(failure)) => {
+                    return Err(SessionError::Setup(format!("{what}: {}", failure.message)));
+                }
+                None => return Ok(self.interrupt.signal()),
+            }
+        }
+        Ok(None)
+    }
+}
