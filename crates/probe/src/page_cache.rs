@@ -17,9 +17,12 @@ use crate::failure;
 const TMPFS_MAGIC: i64 = 0x0102_1994;
 const RAMFS_MAGIC: i64 = 0x8584_58f6;
 
-/// Attempts to reach a state. Pages in a CPU's private batch or just written
-/// back may take a second one.
-const ATTEMPTS_MAX: u32 = 5;
+/// Attempts to reach a state. Pages in a CPU's private batch, just written
+/// back, or under a read-ahead that an earlier process began take more than
+/// one, and some time in between.
+const ATTEMPTS_MAX: u32 = 8;
+/// Pause after the first attempt that failed; each later one is twice as long.
+const PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
 
 /// Checks that a file's pages can leave memory at all.
 ///
@@ -54,7 +57,7 @@ pub fn establish(file: &File, size_bytes: u64, state: CacheState) -> Result<u64,
 
 fn drop_pages(file: &File, size_bytes: u64) -> Result<u64, Failure> {
     let mut resident = 0;
-    for _ in 0..ATTEMPTS_MAX {
+    for attempt in 0..ATTEMPTS_MAX {
         // Only clean pages can be dropped (posix_fadvise(2)).
         file.sync_all()
             .map_err(|error| cannot_drop(failure::reason(&error)))?;
@@ -64,6 +67,7 @@ fn drop_pages(file: &File, size_bytes: u64) -> Result<u64, Failure> {
         if resident == 0 {
             return Ok(0);
         }
+        std::thread::sleep(PAUSE * 2_u32.pow(attempt));
     }
     Err(cannot_drop(format!("{resident} pages stay resident")))
 }

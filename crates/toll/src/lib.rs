@@ -10,6 +10,7 @@
 pub mod claim;
 pub mod cmd;
 pub mod environment;
+pub mod format;
 pub mod plan;
 pub mod report;
 pub mod spec;

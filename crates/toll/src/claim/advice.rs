@@ -6,8 +6,8 @@ use super::contrast::pick;
 use super::data::Data;
 use super::model::{Advice, Better};
 use super::{ALPHA, CONFIDENCE, derived, metric, twin};
+use crate::format;
 use crate::plan::Treatment;
-use crate::report::format;
 use crate::spec::{AdviceKind, AdviceSpec, Derived, DerivedKind, Experiment, Level, Selector};
 
 /// What a larger buffer must gain, relative, to be worth its memory.
@@ -123,7 +123,10 @@ impl Desk<'_> {
     fn times_worse(&self, of: &Candidate, than: &Candidate, confidence: f64) -> Option<Interval> {
         let higher = metric::describe(self.experiment, &self.spec.metric).better == Better::Higher;
         let (of, than) = if higher { (than, of) } else { (of, than) };
-        let logs = self.data.log_ratios(&self.spec.metric, of.index, than.index).ok()?;
+        let logs = self
+            .data
+            .log_ratios(&self.spec.metric, of.index, than.index)
+            .ok()?;
         let interval = hodges_lehmann(&logs, confidence);
         interval.reaches(confidence).then(|| interval.map(f64::exp))
     }
@@ -132,7 +135,11 @@ impl Desk<'_> {
         let unit = metric::describe(self.experiment, &self.spec.metric).unit;
         let values = self.data.values(&self.spec.metric, candidate.index);
         let interval = super::summary::estimate(&median_interval(&values, CONFIDENCE));
-        format!("{}: {}", candidate.label, format::interval(&interval, &unit))
+        format!(
+            "{}: {}",
+            candidate.label,
+            format::interval(&interval, &unit)
+        )
     }
 
     /// Comparisons with the best, which all hold together at 95 %.
@@ -163,9 +170,14 @@ impl Desk<'_> {
             [] => format!("use {}", best.label),
             rivals => {
                 evidence.extend(rivals.iter().map(|rival| self.value(rival)));
-                let names: Vec<_> =
-                    std::iter::once(best).chain(rivals.iter().copied()).map(|c| c.label.as_str()).collect();
-                format!("any of {}: the data do not tell them apart", names.join(", "))
+                let names: Vec<_> = std::iter::once(best)
+                    .chain(rivals.iter().copied())
+                    .map(|c| c.label.as_str())
+                    .collect();
+                format!(
+                    "any of {}: the data do not tell them apart",
+                    names.join(", ")
+                )
             }
         };
         Some(Advice {
@@ -183,37 +195,50 @@ impl Desk<'_> {
         }
         let best_index = candidates[0].index;
         candidates.sort_by_key(|candidate| candidate.index);
-        let best = candidates.iter().find(|candidate| candidate.index == best_index)?;
+        let best = candidates
+            .iter()
+            .find(|candidate| candidate.index == best_index)?;
         let confidence = 1.0 - ALPHA / (candidates.len() - 1) as f64;
         let mut evidence = vec![self.value(best)];
-        let mut chosen = None;
-        for candidate in candidates.iter().filter(|candidate| candidate.index != best_index) {
+        let mut found = best;
+        let mut undecided = Vec::new();
+        for candidate in candidates
+            .iter()
+            .filter(|candidate| candidate.index < best_index)
+        {
             let Some(interval) = self.times_worse(candidate, best, confidence) else {
                 continue;
             };
             let shown = format::ratio_interval(&super::summary::estimate(&interval));
             if interval.high < 1.0 + WORTHWHILE {
                 evidence.push(format!("{} takes {shown} times as much", candidate.label));
-                chosen = Some(candidate);
+                found = candidate;
                 break;
             }
             if interval.low <= 1.0 + WORTHWHILE {
-                evidence.push(format!("{} may do already: {shown} times as much", candidate.label));
+                undecided.push(candidate.label.as_str());
+                evidence.push(format!("{} may do: {shown} times as much", candidate.label));
             }
         }
-        let found = chosen.filter(|candidate| candidate.index < best.index).unwrap_or(best);
-        let is_last = candidates.last().is_some_and(|last| last.index == found.index);
-        let text = match is_last {
+        let is_last = candidates
+            .last()
+            .is_some_and(|last| last.index == found.index);
+        let mut text = match is_last {
             true => format!(
-                "use {}, the largest tried; the data do not show where more stops gaining",
+                "use {}, the largest tried: the data do not show where more stops gaining",
                 found.label
             ),
-            false => format!("use {}; more gains less than 5 %", found.label),
+            false => format!("use {}: more gains less than 5 %", found.label),
         };
+        if let [first, ..] = undecided.as_slice() {
+            text.push_str(&format!(
+                "; whether {first} would do, the data do not decide"
+            ));
+        }
         Some(Advice {
             topic: self.topic(),
             text,
-            decided: !is_last,
+            decided: !is_last && undecided.is_empty(),
             evidence,
         })
     }
@@ -233,6 +258,7 @@ impl Desk<'_> {
                     text: String::new(),
                     kind,
                     factor: over.to_owned(),
+                    among: Vec::new(),
                     metric: self.spec.metric.clone(),
                     at: at.clone(),
                 };
@@ -243,7 +269,11 @@ impl Desk<'_> {
                 continue;
             };
             let per_byte = estimate(DerivedKind::CostPerByte).estimate?;
-            let residual = call.details.get("relative_residual_rms").copied().unwrap_or_default();
+            let residual = call
+                .details
+                .get("relative_residual_rms")
+                .copied()
+                .unwrap_or_default();
             evidence.push(format!(
                 "{}: {} per call and {} per byte (fit off by {:.0} % on average)",
                 self.label(level),
@@ -251,7 +281,9 @@ impl Desk<'_> {
                 format::derived(&per_byte, "ns/byte"),
                 residual * 100.0
             ));
-            if let (Some(value), Some(low), Some(high)) = (per_call.value, per_call.low, per_call.high) {
+            if let (Some(value), Some(low), Some(high)) =
+                (per_call.value, per_call.low, per_call.high)
+            {
                 match &mut cheapest {
                     Some((name, best, best_high)) if value < *best => {
                         decided = high < *best;
@@ -268,7 +300,9 @@ impl Desk<'_> {
         }
         let text = match decided {
             true => format!("{name} costs least per call; what each kind costs:"),
-            false => "what each kind costs; the data do not tell which costs least per call:".into(),
+            false => {
+                "what each kind costs; the data do not tell which costs least per call:".into()
+            }
         };
         Some(Advice {
             topic: self.topic(),

@@ -61,7 +61,11 @@ fn relation(interval: &toll_stats::Interval, margin: f64, better: Better) -> Rel
     let holds = |direction| decide(interval, direction, 0.0, margin) == Decision::Supported;
     let beyond = |direction| {
         // Strictly past the margin on that side.
-        let threshold = if direction == Direction::Greater { margin } else { -margin };
+        let threshold = if direction == Direction::Greater {
+            margin
+        } else {
+            -margin
+        };
         decide(interval, direction, threshold, 0.0) == Decision::Supported
     };
     if holds(Direction::Equal) {
@@ -87,13 +91,17 @@ pub(super) fn widths(
     if experiment.reference.is_some() {
         // A single treatment is compared with its twin alone; what is waited
         // for is then how well its own noise is known.
-        let twins = treatments.iter().filter_map(|t| Some((t.index, t.twin_of?)));
+        let twins = treatments
+            .iter()
+            .filter_map(|t| Some((t.index, t.twin_of?)));
         pairs.extend(twins);
     }
     pairs
         .into_iter()
         .filter_map(|(treatment, reference)| {
-            let logs = data.log_ratios(&experiment.metric, treatment, reference).ok()?;
+            let logs = data
+                .log_ratios(&experiment.metric, treatment, reference)
+                .ok()?;
             Some(Width {
                 id: treatments[treatment].label.clone(),
                 half_width: hodges_lehmann(&logs, CONFIDENCE).half_width(),

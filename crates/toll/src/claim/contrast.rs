@@ -71,7 +71,11 @@ pub(super) fn describe(contrast: &Contrast, experiment: &Experiment) -> String {
         );
     } else {
         let shared = contrast.of.iter().filter(|(name, level)| {
-            contrast.to.get(*name).is_some_and(|other| other.same(level)) && varies(experiment, name)
+            contrast
+                .to
+                .get(*name)
+                .is_some_and(|other| other.same(level))
+                && varies(experiment, name)
         });
         let shared = shown(shared, experiment);
         if !shared.is_empty() {
@@ -82,7 +86,9 @@ pub(super) fn describe(contrast: &Contrast, experiment: &Experiment) -> String {
 }
 
 fn varies(experiment: &Experiment, name: &str) -> bool {
-    experiment.factor(name).is_some_and(|factor| factor.levels.len() > 1)
+    experiment
+        .factor(name)
+        .is_some_and(|factor| factor.levels.len() > 1)
 }
 
 fn side(of: &Selector, to: &Selector, experiment: &Experiment) -> (String, String) {

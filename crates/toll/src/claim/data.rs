@@ -18,7 +18,10 @@ pub(super) struct Data {
 impl Data {
     pub fn new(treatments: &[Treatment], trials: &[TrialRecord]) -> Self {
         let mut by_metric: BTreeMap<String, Vec<BTreeMap<u32, f64>>> = BTreeMap::new();
-        for trial in trials.iter().filter(|trial| trial.state == TrialState::Completed) {
+        for trial in trials
+            .iter()
+            .filter(|trial| trial.state == TrialState::Completed)
+        {
             for (metric, samples) in &trial.samples {
                 if samples.is_empty() {
                     continue;
@@ -35,7 +38,10 @@ impl Data {
         Self {
             by_metric,
             blocks: trials.iter().map(|trial| trial.block).collect(),
-            outcomes: trials.iter().map(|trial| (trial.block, trial.treatment)).collect(),
+            outcomes: trials
+                .iter()
+                .map(|trial| (trial.block, trial.treatment))
+                .collect(),
         }
     }
 
@@ -78,8 +84,10 @@ impl Data {
             .filter(|treatment| treatment.skipped.is_none())
             .map(|treatment| treatment.index)
             .collect();
-        let complete =
-            |block: &&u32| runs.iter().all(|index| self.outcomes.contains(&(**block, *index)));
+        let complete = |block: &&u32| {
+            runs.iter()
+                .all(|index| self.outcomes.contains(&(**block, *index)))
+        };
         self.blocks.iter().filter(complete).count()
     }
 
@@ -106,7 +114,10 @@ fn log_ratio(of: f64, to: f64) -> Result<f64, String> {
         return Ok(0.0);
     }
     if of <= 0.0 || to <= 0.0 {
-        return Err(format!("a value of {} has no ratio", if of <= 0.0 { of } else { to }));
+        return Err(format!(
+            "a value of {} has no ratio",
+            if of <= 0.0 { of } else { to }
+        ));
     }
     Ok((of / to).ln())
 }

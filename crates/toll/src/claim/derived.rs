@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use toll_stats::{
-    CostModel, Interval, cluster_bca, fit_cost_model, knee, median, zero_crossing,
-};
+use toll_stats::{CostModel, Interval, cluster_bca, fit_cost_model, knee, median, zero_crossing};
 
 use super::data::Data;
 use super::model::{Better, DerivedEstimate, DerivedValue};
@@ -30,13 +28,9 @@ struct Grid {
 impl Grid {
     /// Levels of `factor` at which `at` has trials, and their values in the
     /// blocks that have all of them.
-    fn new(
-        factor: &str,
-        at: &Selector,
-        metric: &str,
-        source: &Source<'_>,
-    ) -> Result<Self, String> {
-        let (levels, indices) = source.over(factor, at)?;
+    fn new(spec: &Derived, source: &Source<'_>) -> Result<Self, String> {
+        let (levels, indices) = source.over(spec, &spec.at)?;
+        let metric = &spec.metric;
         let blocks = source.data.common_blocks(metric, &indices);
         Ok(Self {
             levels,
@@ -76,12 +70,19 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Treatments along a factor, as (number of the level, index), ascending.
-    fn over(&self, factor: &str, at: &Selector) -> Result<(Vec<f64>, Vec<usize>), String> {
-        let factor = self.experiment.factor(factor).ok_or("the factor is not there")?;
+    /// Treatments along a quantity's factor: numbers of the levels, ascending,
+    /// and indices.
+    fn over(&self, spec: &Derived, at: &Selector) -> Result<(Vec<f64>, Vec<usize>), String> {
+        let factor = self
+            .experiment
+            .factor(&spec.factor)
+            .ok_or("the factor is not there")?;
         let mut found: Vec<(f64, usize)> = Vec::new();
         let mut reason = format!("no level of {} ran here", factor.name);
         for (place, level) in factor.levels.iter().enumerate() {
+            if !spec.among.is_empty() && !spec.among.iter().any(|one| one.same(level)) {
+                continue;
+            }
             let mut selector = at.clone();
             selector.insert(factor.name.clone(), level.clone());
             match contrast::pick(&selector, &self.experiment.factors, self.treatments) {
@@ -145,7 +146,7 @@ impl Bootstrap {
     }
 
     fn knee(spec: &Derived, tolerance: f64, source: &Source<'_>) -> Result<Self, String> {
-        let grid = Grid::new(&spec.factor, &spec.at, &spec.metric, source)?;
+        let grid = Grid::new(spec, source)?;
         let better = metric::describe(source.experiment, &spec.metric).better;
         Ok(Self {
             blocks: grid.blocks(),
@@ -169,8 +170,8 @@ impl Bootstrap {
         value: f64,
         source: &Source<'_>,
     ) -> Result<Self, String> {
-        let (levels, of) = source.over(&spec.factor, of)?;
-        let (to_levels, to) = source.over(&spec.factor, to)?;
+        let (levels, of) = source.over(spec, of)?;
+        let (to_levels, to) = source.over(spec, to)?;
         // Only levels that both sides have can be compared.
         let both: Vec<(f64, usize, usize)> = levels
             .iter()
@@ -199,8 +200,11 @@ impl Bootstrap {
             blocks: grid.blocks(),
             details: BTreeMap::new(),
             statistic: Box::new(move |blocks| {
-                let medians: Vec<f64> =
-                    grid.medians(blocks).into_iter().map(|acc| acc - value).collect();
+                let medians: Vec<f64> = grid
+                    .medians(blocks)
+                    .into_iter()
+                    .map(|acc| acc - value)
+                    .collect();
                 zero_crossing(&grid.levels, &medians)
             }),
         })
@@ -211,7 +215,7 @@ impl Bootstrap {
         source: &Source<'_>,
         output: impl Fn(&CostModel, &[(f64, f64)]) -> f64 + 'static,
     ) -> Result<Self, String> {
-        let costs = CostGrid::new(&spec.factor, &spec.at, &spec.metric, source)?;
+        let costs = CostGrid::new(spec, source)?;
         let details = costs.details();
         Ok(Self {
             blocks: costs.time.blocks(),
@@ -225,7 +229,7 @@ impl Bootstrap {
     }
 
     fn place(spec: &Derived, level: &Level, source: &Source<'_>) -> Result<usize, String> {
-        let (levels, _) = source.over(&spec.factor, &spec.at)?;
+        let (levels, _) = source.over(spec, &spec.at)?;
         levels
             .iter()
             .position(|number| Some(*number) == level.number)
@@ -233,7 +237,7 @@ impl Bootstrap {
     }
 
     fn spread(spec: &Derived, source: &Source<'_>) -> Result<Self, String> {
-        let grid = Grid::new(&spec.factor, &spec.at, &spec.metric, source)?;
+        let grid = Grid::new(spec, source)?;
         Ok(Self {
             blocks: grid.blocks(),
             details: BTreeMap::new(),
@@ -279,13 +283,8 @@ pub(super) struct CostGrid {
 }
 
 impl CostGrid {
-    fn new(
-        factor: &str,
-        at: &Selector,
-        metric: &str,
-        source: &Source<'_>,
-    ) -> Result<Self, String> {
-        let (_, indices) = source.over(factor, at)?;
+    fn new(spec: &Derived, source: &Source<'_>) -> Result<Self, String> {
+        let (_, indices) = source.over(spec, &spec.at)?;
         let value = |names: &[&str], index: usize| {
             let found = names.iter().find_map(|name| {
                 let values = source.data.values(name, index);
@@ -303,7 +302,7 @@ impl CostGrid {
             })
             .collect::<Result<_, String>>()?;
         Ok(Self {
-            time: Grid::new(factor, at, metric, source)?,
+            time: Grid::new(spec, source)?,
             sizes,
         })
     }

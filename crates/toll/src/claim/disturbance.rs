@@ -7,16 +7,46 @@ use crate::store::TrialRecord;
 
 /// What is recorded, in words, with why it matters.
 const MEANINGS: &[(&str, &str)] = &[
-    ("steal_ns", "time the hypervisor gave our CPUs to others: trials look slower"),
-    ("involuntary_switches", "times the probe was taken off its CPU: caches go cold"),
-    ("migrations", "times the probe changed its CPU: caches go cold"),
-    ("major_faults", "pages fetched from storage for the probe: memory was short"),
-    ("psi_cpu_some_ns", "time some task waited for a CPU: the machine was busy"),
-    ("psi_io_some_ns", "time some task waited for storage, the probe's own waits included"),
-    ("psi_memory_some_ns", "time some task waited for memory: the machine was short of it"),
-    ("dirty_bytes_before", "unwritten bytes in the page cache before the trial: writes may queue"),
-    ("writeback_bytes_before", "bytes on their way to storage before the trial: writes may queue"),
-    ("frequency_khz", "frequency of the CPU the probe ended on: it may throttle or boost"),
+    (
+        "steal_ns",
+        "time the hypervisor gave our CPUs to others: trials look slower",
+    ),
+    (
+        "involuntary_switches",
+        "times the probe was taken off its CPU: caches go cold",
+    ),
+    (
+        "migrations",
+        "times the probe changed its CPU: caches go cold",
+    ),
+    (
+        "major_faults",
+        "pages fetched from storage for the probe: memory was short",
+    ),
+    (
+        "psi_cpu_some_ns",
+        "time some task waited for a CPU: the machine was busy",
+    ),
+    (
+        "psi_io_some_ns",
+        "time some task waited for storage, the probe's own waits included",
+    ),
+    (
+        "psi_memory_some_ns",
+        "time some task waited for memory: the machine was short of it",
+    ),
+    (
+        "dirty_bytes_before",
+        "unwritten bytes in the page cache before the trial: writes may queue",
+    ),
+    (
+        "writeback_bytes_before",
+        "bytes on their way to storage before the trial: writes may queue",
+    ),
+    (
+        "frequency_khz",
+        "frequency of the CPU the probe ended on: it may throttle or boost",
+    ),
 ];
 
 /// Sums up the disturbances of all trials.

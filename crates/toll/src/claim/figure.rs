@@ -59,7 +59,12 @@ impl Canvas<'_> {
                 .map(|level| {
                     let mut at = spec.at.clone();
                     at.insert(name.to_owned(), level.clone());
-                    (self.experiment.factor(name).map_or_else(String::new, |f| f.label(level)), at)
+                    (
+                        self.experiment
+                            .factor(name)
+                            .map_or_else(String::new, |f| f.label(level)),
+                        at,
+                    )
                 })
                 .collect(),
         };
@@ -85,7 +90,11 @@ impl Canvas<'_> {
         Some(Curve {
             title: spec.title.clone(),
             factor: spec.factor.clone(),
-            factor_unit: if factor.is_size { "bytes".into() } else { String::new() },
+            factor_unit: if factor.is_size {
+                "bytes".into()
+            } else {
+                String::new()
+            },
             metric: match &spec.acceleration {
                 Some(_) => "acceleration ratio".into(),
                 None => spec.metric.clone(),
@@ -112,15 +121,17 @@ impl Canvas<'_> {
                     None => self.median(&spec.metric, with(&Selector::new())?)?,
                     Some((of, to)) => self.acceleration(&spec.metric, with(of)?, with(to)?)?,
                 };
-                Some(CurvePoint { x: level.number?, y })
+                Some(CurvePoint {
+                    x: level.number?,
+                    y,
+                })
             })
             .collect()
     }
 
     fn median(&self, metric: &str, treatment: usize) -> Option<Estimate> {
         let values = self.data.values(metric, treatment);
-        (!values.is_empty())
-            .then(|| estimate(&toll_stats::median_interval(&values, CONFIDENCE)))
+        (!values.is_empty()).then(|| estimate(&toll_stats::median_interval(&values, CONFIDENCE)))
     }
 
     /// `1 - of/to` with the interval of the ratio, whose ends change places.
@@ -140,6 +151,7 @@ impl Canvas<'_> {
         let groups: Vec<DistributionGroup> = factor
             .levels
             .iter()
+            .filter(|level| !spec.except.iter().any(|except| except.same(level)))
             .filter_map(|level| {
                 let mut selector = spec.at.clone();
                 selector.insert(factor.name.clone(), level.clone());
@@ -176,7 +188,10 @@ impl Canvas<'_> {
         let mut figures = Vec::new();
         if let [factor] = self.experiment.factors.as_slice()
             && factor.levels.len() > 2
-            && factor.levels.iter().all(|level| level.number.is_some_and(|n| n > 0.0))
+            && factor
+                .levels
+                .iter()
+                .all(|level| level.number.is_some_and(|n| n > 0.0))
         {
             let spec = FigureSpec {
                 title: format!("{metric} by {}", factor.name),
@@ -185,6 +200,7 @@ impl Canvas<'_> {
                 metric: metric.clone(),
                 series: None,
                 at: Selector::new(),
+                except: Vec::new(),
                 acceleration: None,
                 log_y: false,
                 marks: Vec::new(),
@@ -209,7 +225,7 @@ impl Canvas<'_> {
 
 fn published_series(spec: &FigureSpec, report: Option<&str>) -> CurveSeries {
     CurveSeries {
-        label: format!("published ({})", report.unwrap_or("report")),
+        label: report.unwrap_or("report").to_owned(),
         published: true,
         points: spec
             .published

@@ -73,7 +73,11 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
 fn factor(factor: &crate::spec::Factor) -> Factor {
     Factor {
         name: factor.name.clone(),
-        levels: factor.levels.iter().map(|level| factor.label(level)).collect(),
+        levels: factor
+            .levels
+            .iter()
+            .map(|level| factor.label(level))
+            .collect(),
         numbers: factor.levels.iter().map(|level| level.number).collect(),
     }
 }

@@ -202,9 +202,10 @@ pub struct Verdict {
     /// The measured value; the interval's confidence is the one at which Holm's
     /// procedure tested this claim, so that it always agrees with the outcome.
     pub measured: Option<Estimate>,
-    /// The measured interval reaches beyond what the factor's levels span
-    /// (a crossing that never comes, for instance).
-    pub beyond_range: bool,
+    /// The measured value where it, or an end of its interval, lies beyond
+    /// what the factor's levels span (a crossing that never comes, for
+    /// instance); `measured` is absent then.
+    pub beyond: Option<DerivedValue>,
     /// Relative margin used, 0.01 for 1 %.
     pub margin: f64,
     /// Blocks that entered.

@@ -33,13 +33,14 @@ pub(super) fn summarise(
         }
     }
     let pairs = treatments.iter().zip(&by_treatment);
-    pairs.map(|(treatment, trials)| summary(treatment, trials, data)).collect()
+    pairs
+        .map(|(treatment, trials)| summary(treatment, trials, data))
+        .collect()
 }
 
 fn summary(treatment: &Treatment, trials: &[&TrialRecord], data: &Data) -> TreatmentSummary {
-    let count = |wanted: fn(TrialState) -> bool| {
-        trials.iter().filter(|trial| wanted(trial.state)).count()
-    };
+    let count =
+        |wanted: fn(TrialState) -> bool| trials.iter().filter(|trial| wanted(trial.state)).count();
     let mut notes: Vec<String> = Vec::new();
     for note in trials.iter().flat_map(|trial| &trial.notes) {
         if !notes.contains(note) && notes.len() < NOTES_MAX {
@@ -57,12 +58,17 @@ fn summary(treatment: &Treatment, trials: &[&TrialRecord], data: &Data) -> Treat
     TreatmentSummary {
         index: treatment.index,
         label: treatment.label.clone(),
-        levels: levels.map(|(name, level)| (name.clone(), level.text.clone())).collect(),
+        levels: levels
+            .map(|(name, level)| (name.clone(), level.text.clone()))
+            .collect(),
         twin_of: treatment.twin_of,
         skipped: treatment.skipped.clone(),
         trials_completed: count(|state| state == TrialState::Completed),
         trials_failed: count(|state| {
-            matches!(state, TrialState::Failed | TrialState::TimedOut | TrialState::Crashed)
+            matches!(
+                state,
+                TrialState::Failed | TrialState::TimedOut | TrialState::Crashed
+            )
         }),
         trials_excluded: count(|state| state == TrialState::Excluded),
         first_failure: trials.iter().find_map(|trial| trial.message.clone()),

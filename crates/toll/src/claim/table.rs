@@ -17,7 +17,9 @@ pub(super) fn fill_all(
     data: &Data,
 ) -> Vec<PublishedTable> {
     let tables = experiment.tables.iter();
-    tables.map(|table| fill(table, experiment, treatments, data)).collect()
+    tables
+        .map(|table| fill(table, experiment, treatments, data))
+        .collect()
 }
 
 fn fill(
@@ -26,7 +28,10 @@ fn fill(
     treatments: &[Treatment],
     data: &Data,
 ) -> PublishedTable {
-    let reference = table.rows.iter().find(|row| Some(&row.label) == table.relative_to.as_ref());
+    let reference = table
+        .rows
+        .iter()
+        .find(|row| Some(&row.label) == table.relative_to.as_ref());
     let treatment_of = |row: &TableRow| match row.at.is_empty() {
         true => Err("nothing here stands for it".to_owned()),
         false => pick(&row.at, &experiment.factors, treatments),

@@ -1,1 +1,508 @@
-// x
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::environment::machine::Machine;
+use crate::plan::Plan;
+use crate::spec;
+use crate::store::{RunRecord, RunStatus, TrialState};
+use model::{Outcome, Relation, Verdict};
+
+const HEAD: &str = "
+format = 1
+name = 't'
+report = 'Paper'
+[workload]
+kind = 'write'
+input = '1MiB'
+[[factor]]
+name = 'durability'
+levels = ['none', 'o-sync', 'fsync']
+[[factor]]
+name = 'buffer'
+levels = ['4KiB', '16KiB', '64KiB', '256KiB']
+";
+
+/// A run of `blocks` blocks whose trials last what `duration` says, in
+/// nanoseconds, given durability, buffer and block; `None` is a failure.
+fn run(toml: &str, blocks: u32, duration: impl Fn(&str, f64, u32) -> Option<f64>) -> StoredRun {
+    let experiment = spec::parse(&format!("{HEAD}{toml}"), "test", "quick").unwrap();
+    let plan = Plan::new(&experiment, 1).unwrap();
+    let mut trials = Vec::new();
+    for block in 0..blocks {
+        for treatment in &plan.treatments {
+            let buffer = treatment.levels["buffer"].number.unwrap();
+            let value = duration(&treatment.levels["durability"].text, buffer, block);
+            trials.push(trial(block, treatment.index, value, buffer));
+        }
+    }
+    StoredRun {
+        run: record(),
+        experiment,
+        treatments: plan.treatments,
+        trials,
+    }
+}
+
+fn trial(block: u32, treatment: usize, duration: Option<f64>, buffer: f64) -> TrialRecord {
+    let bytes = f64::from(1 << 20);
+    let samples = duration.map_or_else(BTreeMap::new, |duration| {
+        BTreeMap::from([
+            // One wild sample in a trial must not move it.
+            (
+                "duration_ns".to_owned(),
+                vec![duration, duration, duration * 50.0],
+            ),
+            ("calls".to_owned(), vec![bytes / buffer; 3]),
+            ("bytes_written".to_owned(), vec![bytes; 3]),
+        ])
+    });
+    TrialRecord {
+        block,
+        position: 0,
+        treatment,
+        started_at: String::new(),
+        wall_ns: 1,
+        state: if duration.is_some() {
+            TrialState::Completed
+        } else {
+            TrialState::Failed
+        },
+        message: duration.is_none().then(|| "cannot write: broken".into()),
+        samples,
+        disturbance: BTreeMap::new(),
+        counters_missing: BTreeMap::new(),
+        notes: Vec::new(),
+    }
+}
+
+fn record() -> RunRecord {
+    RunRecord {
+        id: 1,
+        uid: "0000000000000001".into(),
+        experiment: "t".into(),
+        title: "t".into(),
+        question: String::new(),
+        profile: "quick".into(),
+        seed: 1,
+        created_at: String::new(),
+        updated_at: None,
+        status: RunStatus::Complete,
+        stop_reason: None,
+        toll_version: String::new(),
+        command_line: String::new(),
+        machine: Machine::default(),
+        imported: false,
+    }
+}
+
+/// Noise of about ±0.5 %, without a pattern over treatments and blocks.
+fn noise(durability: &str, buffer: f64, block: u32) -> f64 {
+    let seed = durability.len() as u64 * 1000 + buffer as u64 * 7 + u64::from(block);
+    1.0 + 0.005 * (2.0 * toll_stats::Rng::new(seed).uniform() - 1.0)
+}
+
+/// 10 µs a call and 1 ns a byte, of which O_SYNC adds 90 µs a call.
+fn cost(durability: &str, buffer: f64, block: u32) -> Option<f64> {
+    let per_call = if durability == "o-sync" { 100e3 } else { 10e3 };
+    let bytes = f64::from(1 << 20);
+    Some((bytes / buffer * per_call + bytes) * noise(durability, buffer, block))
+}
+
+fn claim(id: &str, of: &str, to: &str, rest: &str) -> String {
+    format!(
+        "[[claim]]\nid = '{id}'\ntext = 'x'\nof = {{ durability = '{of}' }}\n\
+         to = {{ durability = '{to}' }}\nat = {{ buffer = '4KiB' }}\n{rest}\n"
+    )
+}
+
+fn only(toml: &str, blocks: u32, f: impl Fn(&str, f64, u32) -> Option<f64>) -> Verdict {
+    let verdicts = analyse(&run(toml, blocks, f)).verdicts;
+    assert_eq!(verdicts.len(), 1);
+    verdicts.into_iter().next().unwrap()
+}
+
+#[test]
+fn a_large_effect_on_the_claimed_side_is_supported() {
+    let verdict = only(
+        &claim("c", "o-sync", "none", "direction = 'greater'"),
+        10,
+        cost,
+    );
+    assert_eq!(verdict.outcome, Outcome::Supported, "{}", verdict.reason);
+    let measured = verdict.measured.unwrap();
+    // 26.6 ms over 3.6 ms.
+    assert!(
+        measured.low < 7.385 && 7.385 < measured.high,
+        "{measured:?}"
+    );
+    assert_eq!(verdict.report.as_deref(), Some("Paper"));
+}
+
+#[test]
+fn an_effect_on_the_other_side_is_refuted() {
+    let verdict = only(
+        &claim("c", "o-sync", "none", "direction = 'less'"),
+        10,
+        cost,
+    );
+    assert_eq!(verdict.outcome, Outcome::Refuted);
+}
+
+#[test]
+fn a_claimed_difference_is_refuted_where_there_is_none() {
+    let verdict = only(&claim("c", "fsync", "none", "direction = 'less'"), 15, cost);
+    assert_eq!(verdict.outcome, Outcome::Refuted);
+    assert!(
+        verdict.reason.contains("no difference"),
+        "{}",
+        verdict.reason
+    );
+}
+
+#[test]
+fn no_difference_is_supported_by_an_interval_inside_the_margin() {
+    let verdict = only(
+        &claim("c", "fsync", "none", "direction = 'equal'"),
+        15,
+        cost,
+    );
+    assert_eq!(verdict.outcome, Outcome::Supported);
+    let verdict = only(
+        &claim("c", "o-sync", "none", "direction = 'equal'"),
+        15,
+        cost,
+    );
+    assert_eq!(verdict.outcome, Outcome::Refuted);
+}
+
+#[test]
+fn too_few_blocks_decide_nothing_however_large_the_effect() {
+    let verdict = only(
+        &claim("c", "o-sync", "none", "direction = 'greater'"),
+        4,
+        cost,
+    );
+    assert_eq!(verdict.outcome, Outcome::Inconclusive);
+}
+
+#[test]
+fn an_effect_short_of_the_claimed_extent_is_refuted_and_said_to_hold_in_direction() {
+    let toml = claim(
+        "c",
+        "o-sync",
+        "none",
+        "direction = 'greater'\nthreshold = 100",
+    );
+    let verdict = only(&toml, 10, cost);
+    assert_eq!(verdict.outcome, Outcome::Refuted);
+    assert!(
+        verdict.reason.contains("direction holds"),
+        "{}",
+        verdict.reason
+    );
+}
+
+#[test]
+fn what_did_not_run_is_not_testable_with_the_reason() {
+    let fails = |durability: &str, buffer: f64, block: u32| match durability {
+        "o-sync" => None,
+        _ => cost(durability, buffer, block),
+    };
+    let toml = claim("c", "o-sync", "none", "direction = 'greater'");
+    assert_eq!(only(&toml, 10, fails).outcome, Outcome::NotTestable);
+
+    let mut skipped = run(&toml, 10, fails);
+    for treatment in &mut skipped.treatments {
+        treatment.skipped = Some("needs root".into());
+    }
+    let verdict = &analyse(&skipped).verdicts[0];
+    assert_eq!(verdict.outcome, Outcome::NotTestable);
+    assert_eq!(verdict.reason, "needs root");
+
+    let toml = claim("c", "o-sync", "fdatasync", "direction = 'greater'");
+    let verdict = only(&toml, 10, cost);
+    assert_eq!(verdict.outcome, Outcome::NotTestable);
+    assert!(
+        verdict.reason.contains("no durability=fdatasync"),
+        "{}",
+        verdict.reason
+    );
+}
+
+#[test]
+fn a_noisy_twin_widens_the_margin() {
+    // The twin is the first treatment: every second trial of it is 30 % off.
+    let noisy = |durability: &str, buffer: f64, block: u32| {
+        let value = cost(durability, buffer, block)?;
+        let is_original = durability == "none" && buffer == 4096.0;
+        Some(if is_original && block % 2 == 0 {
+            value * 1.3
+        } else {
+            value
+        })
+    };
+    let mut stored = run(
+        &claim("c", "fsync", "o-sync", "direction = 'less'"),
+        12,
+        noisy,
+    );
+    let twin = stored.treatments.len() - 1;
+    for trial in stored
+        .trials
+        .iter_mut()
+        .filter(|trial| trial.treatment == twin)
+    {
+        for value in trial.samples.get_mut("duration_ns").unwrap() {
+            *value *= if trial.block % 3 == 0 { 1.2 } else { 1.0 };
+        }
+    }
+    let analysis = analyse(&stored);
+    assert!(
+        analysis.twins[0].band > 0.05,
+        "{:?}",
+        analysis.twins[0].ratio
+    );
+    assert!((analysis.verdicts[0].margin - analysis.twins[0].band).abs() < 1e-12);
+}
+
+#[test]
+fn a_ratio_of_ratios_compares_effects() {
+    let toml = "[[claim]]\nid = 'c'\ntext = 'x'\ndirection = 'greater'\n\
+                of = { durability = 'o-sync', buffer = '4KiB' }\n\
+                to = { durability = 'none', buffer = '4KiB' }\n\
+                per_of = { durability = 'o-sync', buffer = '256KiB' }\n\
+                per_to = { durability = 'none', buffer = '256KiB' }\n";
+    let verdict = only(toml, 10, cost);
+    assert_eq!(verdict.outcome, Outcome::Supported);
+    // 7.38 at 4 KiB over 1.34 at 256 KiB.
+    let measured = verdict.measured.unwrap();
+    assert!((measured.value - 5.50).abs() < 0.1, "{measured:?}");
+}
+
+#[test]
+fn holm_asks_more_of_each_of_many_claims() {
+    let many: String = (0..40)
+        .map(|i| claim(&format!("c{i}"), "o-sync", "none", "direction = 'greater'"))
+        .collect();
+    // 2/1024 is the smallest p of 10 blocks; over 40 claims that is 0.078.
+    for verdict in analyse(&run(&many, 10, cost)).verdicts {
+        assert_eq!(verdict.outcome, Outcome::Inconclusive);
+    }
+    for verdict in analyse(&run(&many, 12, cost)).verdicts {
+        assert_eq!(verdict.outcome, Outcome::Supported);
+    }
+}
+
+const DERIVED: &str = "
+[[derived]]
+id = 'call'
+text = 'x'
+kind = 'cost-per-call'
+factor = 'buffer'
+at = { durability = 'o-sync' }
+[[derived]]
+id = 'knee'
+text = 'x'
+kind = 'knee'
+factor = 'buffer'
+tolerance = '25%'
+at = { durability = 'none' }
+[[derived]]
+id = 'zero'
+text = 'x'
+kind = 'crossing'
+factor = 'buffer'
+of = { durability = 'none' }
+to = { durability = 'o-sync' }
+[[derived]]
+id = 'half'
+text = 'x'
+kind = 'crossing'
+factor = 'buffer'
+value = 0.5
+of = { durability = 'none' }
+to = { durability = 'o-sync' }
+[[derived]]
+id = 'share'
+text = 'x'
+kind = 'call-share'
+factor = 'buffer'
+level = '4KiB'
+at = { durability = 'o-sync' }
+[[derived]]
+id = 'spread'
+text = 'x'
+kind = 'spread'
+factor = 'durability'
+at = { buffer = '4KiB' }
+";
+
+#[test]
+fn derived_quantities_find_what_was_put_in() {
+    let analysis = analyse(&run(DERIVED, 20, cost));
+    let value = |id: &str| {
+        let derived = analysis
+            .derived
+            .iter()
+            .find(|derived| derived.id == id)
+            .unwrap();
+        derived
+            .estimate
+            .unwrap_or_else(|| panic!("{id}: {:?}", derived.note))
+    };
+    let call = value("call");
+    assert!(
+        call.low.unwrap() < 100e3 && 100e3 < call.high.unwrap(),
+        "{call:?}"
+    );
+    // 1 MiB at 64 KiB a call: 1.21 ms, within 25 % of 1.09 ms at 256 KiB.
+    assert_eq!(value("knee").value, Some(65536.0));
+    assert_eq!(
+        value("zero").value,
+        None,
+        "O_SYNC always costs more: beyond the levels"
+    );
+    let half = value("half").value.unwrap();
+    assert!((16384.0..131_072.0).contains(&half), "{half}");
+    let share = value("share").value.unwrap();
+    assert!((share - 0.961).abs() < 0.01, "{share}");
+    assert!((value("spread").value.unwrap() - 7.38).abs() < 0.2);
+}
+
+#[test]
+fn claims_on_derived_quantities_are_judged_by_their_interval() {
+    let claim = |id: &str, rest: &str| {
+        format!("[[claim]]\nid = 'c-{id}'\ntext = 'x'\nderived = '{id}'\n{rest}\n")
+    };
+    let toml = [
+        DERIVED.to_owned(),
+        claim("knee", "between = ['32KiB', '128KiB']"),
+        claim("zero", "direction = 'less'\nthreshold = '256KiB'"),
+        claim("share", "direction = 'less'\nthreshold = 0.5"),
+    ]
+    .concat();
+    let outcomes: Vec<Outcome> = analyse(&run(&toml, 20, cost))
+        .verdicts
+        .iter()
+        .map(|v| v.outcome)
+        .collect();
+    assert_eq!(
+        outcomes,
+        [Outcome::Supported, Outcome::Refuted, Outcome::Refuted]
+    );
+}
+
+#[test]
+fn treatments_are_compared_with_the_reference() {
+    let toml = "[reference]\ndurability = 'none'\nbuffer = '4KiB'\n";
+    let analysis = analyse(&run(toml, 15, cost));
+    let relation = |label: &str| {
+        let of_label = |c: &&model::Comparison| analysis.treatments[c.treatment].label == label;
+        analysis.comparisons.iter().find(of_label).unwrap().relation
+    };
+    assert_eq!(relation("durability=o-sync buffer=4KiB"), Relation::Worse);
+    assert_eq!(relation("durability=none buffer=256KiB"), Relation::Better);
+    assert_eq!(relation("durability=fsync buffer=4KiB"), Relation::Same);
+    let few = analyse(&run(toml, 3, cost));
+    assert!(
+        few.comparisons
+            .iter()
+            .all(|c| c.relation == Relation::Undecided)
+    );
+}
+
+#[test]
+fn advice_names_the_best_and_what_cannot_be_told_from_it() {
+    let toml = "
+[[advice]]
+topic = 'durability'
+kind = 'best'
+factor = 'durability'
+at = { buffer = '4KiB' }
+[[advice]]
+topic = 'without {durability}'
+kind = 'best'
+factor = 'durability'
+at = { buffer = '4KiB' }
+except = ['none']
+[[advice]]
+topic = 'buffer with {durability}'
+kind = 'saturation'
+factor = 'buffer'
+each = ['durability']
+[[advice]]
+topic = 'cost'
+kind = 'cost'
+factor = 'durability'
+over = 'buffer'
+";
+    let advice = analyse(&run(toml, 20, cost)).advice;
+    let find = |topic: &str| advice.iter().find(|advice| advice.topic == topic).unwrap();
+    let best = find("durability");
+    assert!(
+        !best.decided && best.text.contains("none") && best.text.contains("fsync"),
+        "{best:?}"
+    );
+    assert!(find("without {durability}").text.starts_with("use fsync"));
+    assert!(
+        find("buffer with o-sync")
+            .text
+            .contains("the largest tried")
+    );
+    assert_eq!(find("cost").evidence.len(), 3);
+}
+
+#[test]
+fn failures_are_counted_and_leave_no_value() {
+    let once = |durability: &str, buffer: f64, block: u32| match (durability, block) {
+        ("fsync", 3) => None,
+        _ => cost(durability, buffer, block),
+    };
+    let analysis = analyse(&run("", 6, once));
+    let fsync = analysis
+        .treatments
+        .iter()
+        .find(|t| t.label.contains("fsync"))
+        .unwrap();
+    assert_eq!((fsync.trials_completed, fsync.trials_failed), (5, 1));
+    assert_eq!(fsync.estimates["duration_ns"].trial_values.len(), 5);
+    assert_eq!(fsync.first_failure.as_deref(), Some("cannot write: broken"));
+    assert_eq!(analysis.blocks, 6);
+}
+
+#[test]
+fn a_width_is_wanted_by_what_was_claimed_and_not_by_what_was_found() {
+    let toml = claim(
+        "c",
+        "o-sync",
+        "none",
+        "direction = 'greater'\npublished = 150\nthreshold = 12.2",
+    );
+    let stored = run(&toml, 10, cost);
+    let other = run(&toml, 10, |_, _, block| Some(1.0 + f64::from(block)));
+    let widths =
+        |stored: &StoredRun| super::widths(&stored.experiment, &stored.treatments, &stored.trials);
+    assert_eq!(widths(&stored)[0].target, widths(&other)[0].target);
+    assert!(widths(&stored)[0].target > 0.5);
+}
+
+#[test]
+fn a_published_table_has_measured_values_and_ratios_beside_it() {
+    let toml = "
+[[table]]
+title = 'x'
+unit = 'ms'
+relative_to = 'plain'
+at = { buffer = '4KiB' }
+rows = [
+    { label = 'plain', published = 2.0, at = { durability = 'none' } },
+    { label = 'sync', published = 8.0, at = { durability = 'o-sync' } },
+    { label = 'other', text = 'not finished' },
+]
+";
+    let table = &analyse(&run(toml, 10, cost)).tables[0];
+    assert_eq!(table.rows[1].published_ratio, Some(4.0));
+    let ratio = table.rows[1].measured_ratio.unwrap();
+    assert!((ratio.value - 7.38).abs() < 0.1, "{ratio:?}");
+    assert!(table.rows[2].missing.is_some());
+}

@@ -6,6 +6,7 @@ use super::data::Data;
 use super::model::{ClaimDirection, Outcome, Verdict};
 use super::summary::estimate;
 use super::{ALPHA, contrast, derived, twin};
+use crate::format;
 use crate::plan::Treatment;
 use crate::spec::{Claim, Experiment, Test};
 
@@ -129,7 +130,11 @@ fn on_log_scale(claim: &Claim, margin: f64) -> (Direction, f64, f64) {
         (ClaimDirection::Greater, _) => (Direction::Greater, threshold, margin.ln_1p()),
         (ClaimDirection::Within, Some(high)) => {
             let high = high.ln();
-            (Direction::Equal, f64::midpoint(threshold, high), (high - threshold) / 2.0)
+            (
+                Direction::Equal,
+                f64::midpoint(threshold, high),
+                (high - threshold) / 2.0,
+            )
         }
         _ => (Direction::Equal, threshold, margin.ln_1p()),
     }
@@ -147,7 +152,11 @@ fn judge(
         Evidence::Derived(bootstrap) => bootstrap.interval(confidence),
     };
     let Some(interval) = interval else {
-        return untestable(claim, experiment, "the quantity is not defined on this run".into());
+        return untestable(
+            claim,
+            experiment,
+            "the quantity is not defined on this run".into(),
+        );
     };
     let (direction, threshold, margin) = on_log_scale(claim, case.margin);
     let decision = match step.rejected {
@@ -165,10 +174,11 @@ fn judge(
     verdict.blocks = case.blocks;
     verdict.p_adjusted = Some(step.adjusted_p);
     verdict.reason = reason(claim, &interval, outcome, case.margin);
-    verdict.beyond_range = !interval.estimate.is_finite() || !interval.high.is_finite();
-    // JSON has no infinity; what lies beyond the levels is told by the flag,
-    // and shown by the derived quantity.
-    verdict.measured = (!verdict.beyond_range).then(|| estimate(&interval));
+    // JSON has no infinity, so what lies beyond the levels is kept apart.
+    match interval.estimate.is_finite() && interval.high.is_finite() {
+        true => verdict.measured = Some(estimate(&interval)),
+        false => verdict.beyond = Some(derived::bounded(&interval, confidence)),
+    }
     verdict
 }
 
@@ -181,9 +191,11 @@ fn untestable(claim: &Claim, experiment: &Experiment, reason: String) -> Verdict
 
 fn blank(claim: &Claim, experiment: &Experiment) -> Verdict {
     let (contrast, quantity, unit) = match &claim.test {
-        Test::Ratio(spec) => {
-            (contrast::describe(spec, experiment), spec.metric.clone(), String::new())
-        }
+        Test::Ratio(spec) => (
+            contrast::describe(spec, experiment),
+            spec.metric.clone(),
+            String::new(),
+        ),
         Test::Derived(id) => {
             let spec = experiment.derived.iter().find(|derived| derived.id == *id);
             let text = spec.map_or_else(String::new, |spec| spec.text.clone());
@@ -205,7 +217,7 @@ fn blank(claim: &Claim, experiment: &Experiment) -> Verdict {
         threshold_high: claim.threshold_high,
         published: claim.published,
         measured: None,
-        beyond_range: false,
+        beyond: None,
         margin: claim.margin.unwrap_or_default(),
         blocks: 0,
         p_adjusted: None,
@@ -216,18 +228,23 @@ fn blank(claim: &Claim, experiment: &Experiment) -> Verdict {
 
 /// Why the outcome is what it is, in a sentence.
 fn reason(claim: &Claim, interval: &Interval, outcome: Outcome, margin: f64) -> String {
-    let percent = format!("{:.3}", margin * 100.0);
-    let percent = percent.trim_end_matches('0').trim_end_matches('.');
-    let is_directed = matches!(claim.direction, ClaimDirection::Less | ClaimDirection::Greater);
+    let percent = format::percent(margin);
+    let is_directed = matches!(
+        claim.direction,
+        ClaimDirection::Less | ClaimDirection::Greater
+    );
     match outcome {
         Outcome::NotTestable => String::new(),
         Outcome::Inconclusive => "the interval is too wide to say".into(),
         Outcome::Supported => match claim.direction {
             ClaimDirection::Less => "the interval lies below the claim's bound".into(),
             ClaimDirection::Greater => "the interval lies above the claim's bound".into(),
-            ClaimDirection::Equal => format!("the interval lies within the margin of {percent} %"),
+            ClaimDirection::Equal => format!("the interval lies within the margin of {percent}"),
             ClaimDirection::Within => "the interval lies within the claim's bounds".into(),
         },
+        Outcome::Refuted if interval.low == f64::INFINITY => {
+            "it is not reached within the levels tried".into()
+        }
         Outcome::Refuted if is_directed && claim.threshold != 1.0 => {
             let is_less = claim.direction == ClaimDirection::Less;
             let holds = if is_less {
@@ -244,12 +261,12 @@ fn reason(claim: &Claim, interval: &Interval, outcome: Outcome, margin: f64) -> 
             ClaimDirection::Less | ClaimDirection::Greater => {
                 let inside = interval.low > 1.0 / (1.0 + margin) && interval.high < 1.0 + margin;
                 match inside {
-                    true => format!("no difference: the interval lies within ±{percent} %"),
+                    true => format!("no difference: the interval lies within ±{percent}"),
                     false => "the interval lies on the other side, or within the margin".into(),
                 }
             }
             ClaimDirection::Equal => {
-                format!("the interval lies outside the margin of {percent} %")
+                format!("the interval lies outside the margin of {percent}")
             }
             ClaimDirection::Within => "the interval lies outside the claim's bounds".into(),
         },

@@ -41,7 +41,12 @@ pub(super) fn collect(stored: &StoredRun, twins: &[TwinSummary]) -> Vec<String> 
     let stolen = stored
         .trials
         .iter()
-        .filter(|trial| trial.disturbance.get("steal_ns").is_some_and(|steal| *steal > 0.0))
+        .filter(|trial| {
+            trial
+                .disturbance
+                .get("steal_ns")
+                .is_some_and(|steal| *steal > 0.0)
+        })
         .count();
     if stolen as f64 > STEAL_SHARE * stored.trials.len() as f64 {
         warnings.push(format!(

@@ -5,7 +5,11 @@ use std::ffi::OsString;
 /// Rewrites hyperfine's `-L NAME LEVELS` and `-P NAME MIN MAX [-D STEP]` into
 /// the one-word forms that the parser takes. What is no such form stays.
 pub(super) fn normalise(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-    let mut input = arguments.into_iter().collect::<Vec<_>>().into_iter().peekable();
+    let mut input = arguments
+        .into_iter()
+        .collect::<Vec<_>>()
+        .into_iter()
+        .peekable();
     let mut output: Vec<OsString> = Vec::new();
     // A step may stand before or behind the range to which it belongs.
     let mut step: Option<OsString> = None;
@@ -62,8 +66,10 @@ mod tests {
 
     fn check(input: &str, expected: &str) {
         let words = input.split_whitespace().map(OsString::from);
-        let normalised: Vec<_> =
-            normalise(words).into_iter().map(|word| word.into_string().unwrap()).collect();
+        let normalised: Vec<_> = normalise(words)
+            .into_iter()
+            .map(|word| word.into_string().unwrap())
+            .collect();
         assert_eq!(normalised.join(" "), expected);
     }
 

@@ -10,8 +10,8 @@ use serde::Serialize;
 use super::output::Analysed;
 use super::{Failure, output};
 use crate::claim::model::Analysis;
-use crate::report::compare::{MachineDifference, compare};
 use crate::report::ReportedRun;
+use crate::report::compare::{MachineDifference, compare};
 use crate::store::{RunRecord, Store};
 
 #[derive(Debug, Args)]
@@ -52,7 +52,10 @@ pub(super) fn run(arguments: &CompareArguments, store: &Path) -> Result<ExitCode
                 analysis: &run.analysis,
             })
             .collect();
-        output::json(&Comparison { differences: &differences, runs })?;
+        output::json(&Comparison {
+            differences: &differences,
+            runs,
+        })?;
     } else {
         let reported: Vec<ReportedRun<'_>> = runs.iter().map(Analysed::reported).collect();
         output::result(&compare(&reported, &differences, output::style()))?;
@@ -63,9 +66,23 @@ pub(super) fn run(arguments: &CompareArguments, store: &Path) -> Result<ExitCode
 /// What most often explains a difference comes first: another experiment or
 /// other levels, then hardware, then the kernel, then the rest.
 const CONFOUNDERS_FIRST: &[&str] = &[
-    "experiment", "levels", "fixed", "profile", "iterations", "cpu_model", "cpus_online",
-    "virtualization", "memory_bytes", "work_file_system", "kernel_release", "kernel_version",
-    "kernel_command_line", "mitigations", "microcode", "governor", "clock_source",
+    "experiment",
+    "levels",
+    "fixed",
+    "profile",
+    "iterations",
+    "cpu_model",
+    "cpus_online",
+    "virtualization",
+    "memory_bytes",
+    "work_file_system",
+    "kernel_release",
+    "kernel_version",
+    "kernel_command_line",
+    "mitigations",
+    "microcode",
+    "governor",
+    "clock_source",
 ];
 
 /// Facts in which the runs differ, likely confounders first.
@@ -76,18 +93,30 @@ fn differences(runs: &[Analysed]) -> Vec<MachineDifference> {
     names.dedup();
     let mut differences: Vec<MachineDifference> = names
         .into_iter()
-        .filter(|name| facts.iter().any(|of_run| of_run.get(*name) != facts[0].get(*name)))
+        .filter(|name| {
+            facts
+                .iter()
+                .any(|of_run| of_run.get(*name) != facts[0].get(*name))
+        })
         .map(|name| MachineDifference {
             what: name.replace('_', " "),
             values: facts
                 .iter()
-                .map(|of_run| of_run.get(name).cloned().unwrap_or_else(|| "unknown".into()))
+                .map(|of_run| {
+                    of_run
+                        .get(name)
+                        .cloned()
+                        .unwrap_or_else(|| "unknown".into())
+                })
                 .collect(),
         })
         .collect();
     differences.sort_by_key(|difference| {
         let start = |known: &&str| difference.what.replace(' ', "_").starts_with(*known);
-        CONFOUNDERS_FIRST.iter().position(start).unwrap_or(usize::MAX)
+        CONFOUNDERS_FIRST
+            .iter()
+            .position(start)
+            .unwrap_or(usize::MAX)
     });
     differences
 }
@@ -99,12 +128,25 @@ fn facts(run: &Analysed) -> BTreeMap<String, String> {
         ("experiment".to_owned(), record.experiment.clone()),
         ("profile".to_owned(), record.profile.clone()),
         ("toll version".to_owned(), record.toll_version.clone()),
-        ("date".to_owned(), record.created_at.get(..16).unwrap_or_default().replace('T', " ")),
-        ("iterations".to_owned(), run.stored.experiment.run.iterations.to_string()),
+        (
+            "date".to_owned(),
+            record
+                .created_at
+                .get(..16)
+                .unwrap_or_default()
+                .replace('T', " "),
+        ),
+        (
+            "iterations".to_owned(),
+            run.stored.experiment.run.iterations.to_string(),
+        ),
         ("blocks".to_owned(), run.analysis.blocks.to_string()),
     ]);
     for factor in &run.analysis.factors {
-        facts.insert(format!("levels of {}", factor.name), factor.levels.join(", "));
+        facts.insert(
+            format!("levels of {}", factor.name),
+            factor.levels.join(", "),
+        );
     }
     for (name, level) in &run.stored.experiment.workload.parameters {
         facts.insert(format!("fixed {name}"), level.text.clone());

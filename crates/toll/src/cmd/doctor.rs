@@ -11,7 +11,7 @@ use super::run::{Launch, Purpose, launch};
 use super::{Failure, output};
 use crate::environment::machine::Machine;
 use crate::environment::{capabilities, inspect, paths, restore};
-use crate::report::format;
+use crate::format;
 use crate::report::sanitize::sanitize;
 use crate::spec::adhoc::{self, AdhocCommands};
 use crate::store::Store;
@@ -108,11 +108,18 @@ fn tell_restored(arguments: &DoctorArguments, restored: &[Finding]) -> Result<Ex
     } else if restored.is_empty() {
         output::result("nothing was left behind")?;
     } else {
-        let lines: Vec<&str> = restored.iter().map(|finding| finding.detail.as_str()).collect();
+        let lines: Vec<&str> = restored
+            .iter()
+            .map(|finding| finding.detail.as_str())
+            .collect();
         output::result(&lines.join("\n"))?;
     }
     let all_ok = restored.iter().all(|finding| finding.ok);
-    Ok(if all_ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if all_ok {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// The path itself, or the closest directory above it that exists.
@@ -132,7 +139,11 @@ fn store_finding(store: &Path, work: &Path) -> Finding {
     if store.exists()
         && let Err(error) = Store::open(store)
     {
-        return Finding { what, ok: false, detail: error.to_string() };
+        return Finding {
+            what,
+            ok: false,
+            detail: error.to_string(),
+        };
     }
     let same_device = super::run::same_device(&nearest(store), &nearest(work));
     let detail = match same_device {
@@ -143,7 +154,11 @@ fn store_finding(store: &Path, work: &Path) -> Finding {
         ),
         false => store.display().to_string(),
     };
-    Finding { what, ok: true, detail }
+    Finding {
+        what,
+        ok: true,
+        detail,
+    }
 }
 
 /// Runs one command against its twin, in a store of its own that is dropped.
@@ -187,13 +202,19 @@ fn text(examination: &Examination) -> String {
     let mut line = |name: &str, value: String| {
         text.push_str(&format!("{name:<34} {value}\n"));
     };
-    line("CPU", format!("{} × {}", machine.cpus_online, machine.cpu_model));
+    line(
+        "CPU",
+        format!("{} × {}", machine.cpus_online, machine.cpu_model),
+    );
     line("memory", format::bytes(machine.memory_bytes as f64));
     line("kernel", machine.kernel_release.clone());
     line("virtualisation", machine.virtualization.clone());
     line(
         "work directory",
-        format!("{} on {}", machine.work_file_system.kind, machine.work_file_system.source),
+        format!(
+            "{} on {}",
+            machine.work_file_system.kind, machine.work_file_system.source
+        ),
     );
     line(
         "clock",
@@ -213,7 +234,13 @@ fn text(examination: &Examination) -> String {
             band if band < 0.05 => "usual: small differences need many blocks",
             _ => "noisy: differences below this cannot be told; close other programs",
         };
-        line("noise", format!("±{} between two runs of one command; {meaning}", format::percent(band)));
+        line(
+            "noise",
+            format!(
+                "±{} between two runs of one command; {meaning}",
+                format::percent(band)
+            ),
+        );
     }
     text.lines().map(|line| sanitize(line) + "\n").collect()
 }

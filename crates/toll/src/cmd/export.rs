@@ -8,8 +8,8 @@ use clap::Args;
 use super::output::Analysed;
 use super::{Failure, output};
 use crate::report::{csv, markdown};
-use crate::store::exchange::RunDocument;
 use crate::store::Store;
+use crate::store::exchange::RunDocument;
 
 #[derive(Debug, Args)]
 pub(super) struct ExportArguments {

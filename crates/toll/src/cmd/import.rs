@@ -36,13 +36,19 @@ pub(super) fn run(arguments: &ImportArguments, store: &Path) -> Result<ExitCode,
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    let wrong =
-        |error: std::io::Error| Failure::Runtime(format!("cannot read {}: {error}", path.display()));
+    let wrong = |error: std::io::Error| {
+        Failure::Runtime(format!("cannot read {}: {error}", path.display()))
+    };
     let mut text = String::new();
     let count = if path.as_os_str() == "-" {
-        std::io::stdin().take(DOCUMENT_BYTES_MAX + 1).read_to_string(&mut text)
+        std::io::stdin()
+            .take(DOCUMENT_BYTES_MAX + 1)
+            .read_to_string(&mut text)
     } else {
-        File::open(path).map_err(wrong)?.take(DOCUMENT_BYTES_MAX + 1).read_to_string(&mut text)
+        File::open(path)
+            .map_err(wrong)?
+            .take(DOCUMENT_BYTES_MAX + 1)
+            .read_to_string(&mut text)
     };
     match count.map_err(wrong)? as u64 {
         count if count > DOCUMENT_BYTES_MAX => Err(Failure::Usage(format!(

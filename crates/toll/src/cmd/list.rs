@@ -54,7 +54,10 @@ pub(super) fn run(arguments: &ListArguments, store: &Path) -> Result<ExitCode, F
     };
     let listing = Listing {
         experiments,
-        runs: runs.into_iter().map(|(run, trials)| ListedRun { run, trials }).collect(),
+        runs: runs
+            .into_iter()
+            .map(|(run, trials)| ListedRun { run, trials })
+            .collect(),
     };
     match arguments.json {
         true => output::json(&listing)?,
@@ -83,7 +86,11 @@ fn text(listing: &Listing) -> String {
             (_, RunStatus::Unfinished) => "unfinished",
             (_, RunStatus::Complete) => "complete",
         };
-        let date = run.created_at.get(..16).unwrap_or(&run.created_at).replace('T', " ");
+        let date = run
+            .created_at
+            .get(..16)
+            .unwrap_or(&run.created_at)
+            .replace('T', " ");
         let line = format!(
             "  {:>4}  {date:<16}  {:<16}  {:<8}  {trials:>7}  {state:<10}  {}",
             run.id, run.experiment, run.profile, run.machine.hostname

@@ -29,7 +29,10 @@ fn render(command: &Command, page: &mut Vec<u8>) -> std::io::Result<()> {
     man.render_synopsis_section(page)?;
     man.render_description_section(page)?;
     man.render_options_section(page)?;
-    for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
+    for verb in command
+        .get_subcommands()
+        .filter(|verb| verb.get_name() != "help")
+    {
         let heading = format!(".SH TOLL {}\n", verb.get_name().to_uppercase());
         page.extend_from_slice(heading.as_bytes());
         if let Some(about) = verb.get_long_about().or_else(|| verb.get_about()) {

@@ -35,7 +35,9 @@ pub(super) fn result(text: &str) -> Result<(), Failure> {
     let written = write!(stdout, "{text}{ending}").and_then(|()| stdout.flush());
     match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(Failure::Runtime(format!("cannot write the result: {error}"))),
+        Err(error) => Err(Failure::Runtime(format!(
+            "cannot write the result: {error}"
+        ))),
         Ok(()) => Ok(()),
     }
 }
@@ -56,7 +58,9 @@ pub(super) fn style() -> Style {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_terminal = io::stdout().is_terminal();
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let columns = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|text| text.parse().ok());
     let of_terminal = || {
         let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
         (size.ws_col > 0).then_some(usize::from(size.ws_col))
@@ -66,7 +70,10 @@ pub(super) fn style() -> Style {
         .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
     Style {
         color: is_terminal && !is_dumb && !set("NO_COLOR"),
-        width: of_terminal().or(columns).unwrap_or(WIDTH_DEFAULT).clamp(20, 200),
+        width: of_terminal()
+            .or(columns)
+            .unwrap_or(WIDTH_DEFAULT)
+            .clamp(20, 200),
         // The C locale promises ASCII only; where none is set (containers,
         // cron) UTF-8 is by now the better guess.
         unicode: !is_dumb && locale.is_none_or(|name| name != "C" && name != "POSIX"),
@@ -83,7 +90,10 @@ pub(super) fn write_file(path: &Path, content: &[u8]) -> Result<(), Failure> {
     if path.as_os_str() == "-" {
         return io::stdout().write_all(content).map_err(wrong);
     }
-    if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+    if let Some(directory) = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+    {
         std::fs::create_dir_all(directory).map_err(wrong)?;
     }
     std::fs::write(path, content).map_err(wrong)

@@ -70,11 +70,15 @@ impl Progress {
         let of_width = match &self.slowest {
             Some(width) if width.half_width.is_finite() && width.target > 0.0 => {
                 let factor = (width.half_width / width.target).powi(2);
-                (f64::from(self.blocks) * factor).ceil().min(f64::from(self.max_blocks)) as u32
+                (f64::from(self.blocks) * factor)
+                    .ceil()
+                    .min(f64::from(self.max_blocks)) as u32
             }
             _ => self.min_blocks,
         };
-        of_width.clamp(self.min_blocks, self.max_blocks).max(self.blocks)
+        of_width
+            .clamp(self.min_blocks, self.max_blocks)
+            .max(self.blocks)
     }
 
     fn remaining(&self) -> Option<Duration> {
@@ -82,7 +86,9 @@ impl Progress {
             return None;
         }
         let blocks_left = self.blocks_expected() - self.blocks;
-        let by_blocks = self.elapsed.mul_f64(f64::from(blocks_left) / f64::from(self.blocks));
+        let by_blocks = self
+            .elapsed
+            .mul_f64(f64::from(blocks_left) / f64::from(self.blocks));
         Some(by_blocks.min(self.budget.saturating_sub(self.elapsed)))
     }
 
@@ -113,7 +119,9 @@ impl Progress {
     }
 
     fn plain_line(&mut self) {
-        let due = self.last_line.is_none_or(|last| last.elapsed() >= PLAIN_LINE_EVERY);
+        let due = self
+            .last_line
+            .is_none_or(|last| last.elapsed() >= PLAIN_LINE_EVERY);
         if self.is_plain && due {
             self.last_line = Some(Instant::now());
             let status = self.status("");
@@ -139,7 +147,9 @@ impl Progress {
 impl Observer for Progress {
     fn notice(&mut self, event: &Event<'_>) {
         match event {
-            Event::TrialStarts { done, of, label, .. } => {
+            Event::TrialStarts {
+                done, of, label, ..
+            } => {
                 if let Some(bar) = &self.bar {
                     let blocks = u64::from(self.blocks_expected().max(self.blocks + 1));
                     bar.set_length(blocks * *of as u64);

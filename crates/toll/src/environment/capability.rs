@@ -23,32 +23,37 @@ pub fn capabilities() -> Vec<Capability> {
         capability("io_uring", io_uring),
     ];
     for kind in ["ext4", "xfs", "btrfs"] {
-        list.push(capability(&format!("file system {kind} on a loop device"), || {
-            filesystem::loop_obstacle(kind).map_or_else(|| Ok("yes".into()), Err)
-        }));
+        list.push(capability(
+            &format!("file system {kind} on a loop device"),
+            || filesystem::loop_obstacle(kind).map_or_else(|| Ok("yes".into()), Err),
+        ));
     }
     list.push(capability("file system tmpfs", || {
         filesystem::tmpfs_obstacle().map_or_else(|| Ok("yes".into()), Err)
     }));
-    list.push(capability("foreign file system", || match filesystem::foreign() {
-        Foreign::Mounted { point, kind } => Ok(format!("{kind} at {}", point.display())),
-        Foreign::Bindfs(_) => Ok("the work directory through bindfs (FUSE)".into()),
-        Foreign::None(reason) => Err(reason),
-    }));
+    list.push(capability(
+        "foreign file system",
+        || match filesystem::foreign() {
+            Foreign::Mounted { point, kind } => Ok(format!("{kind} at {}", point.display())),
+            Foreign::Bindfs(_) => Ok("the work directory through bindfs (FUSE)".into()),
+            Foreign::None(reason) => Err(reason),
+        },
+    ));
     list.push(capability("system cat", || match process::find("cat") {
         Some(path) => Ok(path.display().to_string()),
         None => Err("no cat in PATH".into()),
     }));
-    list.push(capability("address-space randomisation", || {
-        match std::fs::read_to_string("/proc/sys/kernel/randomize_va_space") {
+    list.push(capability(
+        "address-space randomisation",
+        || match std::fs::read_to_string("/proc/sys/kernel/randomize_va_space") {
             Ok(text) if text.trim() == "2" => Ok("on".into()),
             Ok(text) => Err(format!(
                 "kernel.randomize_va_space is {}; layouts repeat, set it to 2",
                 text.trim()
             )),
             Err(error) => Err(error.to_string()),
-        }
-    }));
+        },
+    ));
     list
 }
 
@@ -64,9 +69,11 @@ fn perf() -> Result<String, String> {
         .map_err(|_| "this kernel has no perf events".to_owned())?;
     let level: i32 = level.trim().parse().unwrap_or(4);
     // cpu is the core's counting unit; hybrid CPUs have one a kind of core.
-    let has_unit = ["cpu", "cpu_core", "armv8_pmuv3_0"]
-        .iter()
-        .any(|unit| std::path::Path::new("/sys/bus/event_source/devices").join(unit).exists());
+    let has_unit = ["cpu", "cpu_core", "armv8_pmuv3_0"].iter().any(|unit| {
+        std::path::Path::new("/sys/bus/event_source/devices")
+            .join(unit)
+            .exists()
+    });
     if !has_unit {
         return Err("software events only: this CPU or guest shows no counting unit".into());
     }

@@ -17,7 +17,12 @@ const IMAGE_BYTES_MIN: u64 = 512 << 20;
 /// Types that count as foreign: files live with another program or machine.
 const FOREIGN_KINDS: &[&str] = &["9p", "virtiofs", "nfs", "nfs4", "cifs", "smb3", "vboxsf"];
 /// FUSE mounts that are no place for files.
-const NOT_FOR_FILES: &[&str] = &["fuse.portal", "fuse.gvfsd-fuse", "fuse.lxcfs", "fuse.snapfuse"];
+const NOT_FOR_FILES: &[&str] = &[
+    "fuse.portal",
+    "fuse.gvfsd-fuse",
+    "fuse.lxcfs",
+    "fuse.snapfuse",
+];
 
 /// A mounted file system under test.
 #[derive(Debug)]
@@ -77,7 +82,8 @@ pub(super) fn mount_loop(
     let wrong = |error: std::io::Error| format!("cannot make {}: {error}", image.display());
     fs::create_dir(&point).map_err(wrong)?;
     let file = fs::File::create(&image).map_err(wrong)?;
-    file.set_len(bytes_needed.max(IMAGE_BYTES_MIN)).map_err(wrong)?;
+    file.set_len(bytes_needed.max(IMAGE_BYTES_MIN))
+        .map_err(wrong)?;
     drop(file);
     let force: &OsStr = if kind == "ext4" { "-F" } else { "-f" }.as_ref();
     process::run(
@@ -89,14 +95,27 @@ pub(super) fn mount_loop(
     // host's page cache, and a file dropped from the cache above is still warm.
     let device = process::run(
         "losetup",
-        &["--find".as_ref(), "--show".as_ref(), "--direct-io=on".as_ref(), image.as_ref()],
+        &[
+            "--find".as_ref(),
+            "--show".as_ref(),
+            "--direct-io=on".as_ref(),
+            image.as_ref(),
+        ],
     )
     .or_else(|_| {
-        process::run("losetup", &["--find".as_ref(), "--show".as_ref(), image.as_ref()])
+        process::run(
+            "losetup",
+            &["--find".as_ref(), "--show".as_ref(), image.as_ref()],
+        )
     })?;
     let mounted = process::run(
         "mount",
-        &["-t".as_ref(), kind.as_ref(), device.as_ref(), point.as_ref()],
+        &[
+            "-t".as_ref(),
+            kind.as_ref(),
+            device.as_ref(),
+            point.as_ref(),
+        ],
     );
     // Detaching a device in use marks it to clear itself after the last user.
     let detached = process::run("losetup", &["-d".as_ref(), device.as_ref()]);
@@ -172,7 +191,9 @@ pub(super) fn foreign() -> Foreign {
         };
     }
     if rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, 0.into()).is_err() {
-        return Foreign::None("no 9p or FUSE file system is mounted, and no right to mount one".into());
+        return Foreign::None(
+            "no 9p or FUSE file system is mounted, and no right to mount one".into(),
+        );
     }
     match process::find("bindfs") {
         Some(path) => Foreign::Bindfs(path),
@@ -204,7 +225,9 @@ pub(super) fn mount_foreign(directory: &Path, journal: &mut Journal) -> Result<M
     };
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
     while super::inspect::file_system_of(&point).kind != "fuse"
-        && !super::inspect::file_system_of(&point).kind.starts_with("fuse.")
+        && !super::inspect::file_system_of(&point)
+            .kind
+            .starts_with("fuse.")
     {
         if std::time::Instant::now() > deadline {
             unmount(&mut mounted);
@@ -228,8 +251,8 @@ fn subdirectory(base: &Path, journal: &mut Journal) -> Result<Mounted, String> {
 }
 
 fn is_writable(path: &Path) -> bool {
-    let read_only = rustix::fs::statvfs(path)
-        .is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::RDONLY));
+    let read_only =
+        rustix::fs::statvfs(path).is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::RDONLY));
     !read_only && rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
 }
 

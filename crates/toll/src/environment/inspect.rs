@@ -109,9 +109,39 @@ fn virtualization(cpuinfo: &str) -> String {
     if !is_guest {
         return "none".into();
     }
+    let named = one_line("/sys/hypervisor/type").or_else(hypervisor_signature);
     let vendor = one_line("/sys/class/dmi/id/sys_vendor");
-    let kind = one_line("/sys/hypervisor/type");
-    kind.or(vendor).unwrap_or_else(|| "unknown hypervisor".into())
+    named
+        .or(vendor)
+        .unwrap_or_else(|| "unknown hypervisor".into())
+}
+
+/// The name by which a hypervisor answers at CPUID leaf 0x4000_0000, which the
+/// CPU makers leave to it ("Hypervisor CPUID Interface Proposal", 2008; used by
+/// all of Linux's guests, arch/x86/kernel/cpu/hypervisor.c).
+#[cfg(target_arch = "x86_64")]
+fn hypervisor_signature() -> Option<String> {
+    let leaf = std::arch::x86_64::__cpuid(0x4000_0000);
+    let bytes: Vec<u8> = [leaf.ebx, leaf.ecx, leaf.edx]
+        .iter()
+        .flat_map(|register| register.to_le_bytes())
+        .collect();
+    let text = String::from_utf8_lossy(&bytes);
+    let name = text.trim_matches(|c: char| c == '\0' || c.is_whitespace());
+    match name {
+        "" => None,
+        "KVMKVMKVM" => Some("KVM".into()),
+        "VMwareVMware" => Some("VMware".into()),
+        "Microsoft Hv" => Some("Hyper-V".into()),
+        "XenVMMXenVMM" => Some("Xen".into()),
+        "TCGTCGTCGTCG" => Some("QEMU without KVM".into()),
+        other => Some(other.to_owned()),
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn hypervisor_signature() -> Option<String> {
+    None
 }
 
 /// Median cost of one clock read, as the probe makes them.
@@ -179,9 +209,14 @@ fn mount_line(line: &str) -> Option<(String, FileSystem)> {
 
 /// Undoes mountinfo's octal escapes of space, tab, newline and backslash.
 fn unescape(text: &str) -> String {
-    [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
-        .iter()
-        .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
+    [
+        ("\\040", " "),
+        ("\\011", "\t"),
+        ("\\012", "\n"),
+        ("\\134", "\\"),
+    ]
+    .iter()
+    .fold(text.to_owned(), |text, (from, to)| text.replace(from, to))
 }
 
 #[cfg(test)]
@@ -206,7 +241,10 @@ broken line
 
     #[test]
     fn odd_files_yield_nothing_rather_than_nonsense() {
-        assert_eq!(field("model name\t: X: Y\n", "model name").as_deref(), Some("X: Y"));
+        assert_eq!(
+            field("model name\t: X: Y\n", "model name").as_deref(),
+            Some("X: Y")
+        );
         assert_eq!(field("no colon", "model name"), None);
         assert_eq!(kibibytes("MemTotal: 12 kB", "MemTotal"), 12288);
         assert_eq!(kibibytes("MemTotal: many", "MemTotal"), 0);

@@ -93,7 +93,11 @@ pub(super) fn serial() -> u32 {
 /// each thing that was put back, or why it could not be.
 pub fn restore() -> Vec<Result<String, String>> {
     let mut told = Vec::new();
-    for entry in fs::read_dir(paths::leftovers()).into_iter().flatten().flatten() {
+    for entry in fs::read_dir(paths::leftovers())
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
         let path = entry.path();
         if path.extension() != Some(OsStr::new("json")) {
             continue;
@@ -112,9 +116,15 @@ pub fn restore() -> Vec<Result<String, String>> {
         told.push(put_back(&leftover).and_then(|()| {
             fs::remove_file(&path)
                 .map_err(|error| format!("cannot remove {}: {error}", path.display()))?;
-            let directories: Vec<_> =
-                leftover.directories.iter().map(|d| d.display().to_string()).collect();
-            Ok(format!("cleared after a killed run: {}", directories.join(", ")))
+            let directories: Vec<_> = leftover
+                .directories
+                .iter()
+                .map(|d| d.display().to_string())
+                .collect();
+            Ok(format!(
+                "cleared after a killed run: {}",
+                directories.join(", ")
+            ))
         }));
     }
     told
@@ -150,7 +160,13 @@ fn put_back(leftover: &Leftover) -> Result<(), String> {
 fn detach(image: &Path) {
     let listed = process::run(
         "losetup",
-        &["-n".as_ref(), "-O".as_ref(), "NAME".as_ref(), "-j".as_ref(), image.as_ref()],
+        &[
+            "-n".as_ref(),
+            "-O".as_ref(),
+            "NAME".as_ref(),
+            "-j".as_ref(),
+            image.as_ref(),
+        ],
     );
     for device in listed.unwrap_or_default().lines() {
         // Busy devices detach when their last user leaves.

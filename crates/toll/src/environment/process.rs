@@ -23,7 +23,10 @@ pub(super) fn run(program: &str, arguments: &[&OsStr]) -> Result<String, String>
     }
     let stderr = String::from_utf8_lossy(&output.stderr);
     let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
-    Err(format!("{program} failed: {}", last.unwrap_or("without a word").trim()))
+    Err(format!(
+        "{program} failed: {}",
+        last.unwrap_or("without a word").trim()
+    ))
 }
 
 /// Starts a program that stays in the foreground, its output dropped.

@@ -46,8 +46,12 @@ impl Workspace {
         let mut journal = Journal::open()?;
         let root = base.join(format!("run-{}-{}", std::process::id(), serial()));
         journal.directory(&root)?;
-        fs::create_dir_all(&root)
-            .map_err(|error| format!("cannot make {}: {error}; choose another place with --work-dir", root.display()))?;
+        fs::create_dir_all(&root).map_err(|error| {
+            format!(
+                "cannot make {}: {error}; choose another place with --work-dir",
+                root.display()
+            )
+        })?;
         let root = root.canonicalize().map_err(|error| error.to_string())?;
         let mut workspace = Self {
             root,
@@ -82,7 +86,11 @@ impl Workspace {
     }
 
     fn check_space(&self, request: &WorkspaceRequest) -> Result<(), String> {
-        let on_disk = request.file_systems.iter().filter(|name| *name != "tmpfs").count() as u64;
+        let on_disk = request
+            .file_systems
+            .iter()
+            .filter(|name| *name != "tmpfs")
+            .count() as u64;
         let needed = Self::bytes_needed(request) * on_disk.max(1);
         let free = rustix::fs::statvfs(&self.root)
             .map(|stat| stat.f_bavail * stat.f_frsize)

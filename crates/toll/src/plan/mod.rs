@@ -62,7 +62,11 @@ impl Plan {
             }
             let mut levels = levels;
             levels.extend(experiment.workload.parameters.clone());
-            treatments.push(Treatment::new(treatments.len(), &experiment.factors, levels));
+            treatments.push(Treatment::new(
+                treatments.len(),
+                &experiment.factors,
+                levels,
+            ));
         }
         if treatments.is_empty() {
             return Err(format!(
@@ -84,9 +88,16 @@ impl Plan {
         for selector in selectors {
             // A twin that a profile's levels or constraints leave out falls
             // back to the first treatment, so that no run is without one.
-            let found = self.treatments.iter().find(|treatment| treatment.matches(selector));
+            let found = self
+                .treatments
+                .iter()
+                .find(|treatment| treatment.matches(selector));
             let original = found.unwrap_or(&self.treatments[0]).clone();
-            if self.treatments.iter().any(|t| t.twin_of == Some(original.index)) {
+            if self
+                .treatments
+                .iter()
+                .any(|t| t.twin_of == Some(original.index))
+            {
                 continue;
             }
             let index = self.treatments.len();
@@ -100,7 +111,9 @@ impl Plan {
     /// the others does not depend on what this machine has.
     pub fn block_order(&self, block: u32) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.treatments.len()).collect();
-        Rng::new(self.seed).fork(u64::from(block)).shuffle(&mut order);
+        Rng::new(self.seed)
+            .fork(u64::from(block))
+            .shuffle(&mut order);
         order
     }
 

@@ -4,7 +4,8 @@ use super::*;
 use crate::spec;
 
 fn experiment(toml: &str) -> Experiment {
-    let head = "format = 1\nname = \"t\"\n[workload]\nkind = \"command\"\ncommand = \"true {a} {b}\"\n";
+    let head =
+        "format = 1\nname = \"t\"\n[workload]\nkind = \"command\"\ncommand = \"true {a} {b}\"\n";
     spec::parse(&format!("{head}{toml}"), "test", "quick").unwrap()
 }
 
@@ -35,7 +36,11 @@ fn a_constraint_leaves_out_what_does_not_meet_it() {
     let plan = Plan::new(&constrained, 1).unwrap();
     assert_eq!(plan.treatments.len(), 2 + 4 + 4 + 1);
     constrained.constraints = vec!["a == nothing".into()];
-    assert!(Plan::new(&constrained, 1).unwrap_err().contains("no combination"));
+    assert!(
+        Plan::new(&constrained, 1)
+            .unwrap_err()
+            .contains("no combination")
+    );
 }
 
 #[test]
@@ -43,12 +48,19 @@ fn a_selector_must_pick_one_treatment() {
     let experiment = experiment(TWO_FACTORS);
     let plan = Plan::new(&experiment, 1).unwrap();
     let select = |pairs: &[(&str, &str)]| -> Selector {
-        pairs.iter().map(|(k, v)| ((*k).into(), Level::new(v))).collect()
+        pairs
+            .iter()
+            .map(|(k, v)| ((*k).into(), Level::new(v)))
+            .collect()
     };
     let find = |pairs| super::find(&plan.treatments, &select(pairs), &experiment.factors);
     assert_eq!(find(&[("a", "y"), ("b", "1024")]), Ok(4));
     assert!(find(&[("a", "y")]).unwrap_err().contains("leaves b open"));
-    assert!(find(&[("a", "w"), ("b", "1k")]).unwrap_err().contains("no a=w"));
+    assert!(
+        find(&[("a", "w"), ("b", "1k")])
+            .unwrap_err()
+            .contains("no a=w")
+    );
 }
 
 #[test]

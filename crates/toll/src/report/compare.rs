@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 
 use super::terminal::Style;
 use super::terminal::text::{Column, Paint, Row, fit, heading, layout, paragraph, table};
-use super::{ReportedRun, format, words};
+use super::{ReportedRun, words};
 use crate::claim::model::TreatmentSummary;
+use crate::format;
 
 /// Something in which the machines of the compared runs differ.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]

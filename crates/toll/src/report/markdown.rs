@@ -1,8 +1,9 @@
 //! Tables in GitHub's Markdown.
 
 use super::sanitize::sanitize;
-use super::{ReportedRun, format, words};
+use super::{ReportedRun, words};
 use crate::claim::model::{Analysis, TreatmentSummary, Verdict};
+use crate::format;
 
 /// The verdicts and treatments of a run as Markdown tables.
 #[must_use]
@@ -56,7 +57,7 @@ fn verdict(verdict: &Verdict) -> String {
         reason(&verdict.reason),
         escape(&format::published(verdict)),
         escape(&format::measured(verdict)),
-        format::percent(verdict.margin)
+        format::margin(verdict)
     )
 }
 

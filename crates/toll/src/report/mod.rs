@@ -12,7 +12,6 @@ use crate::store::record::RunRecord;
 
 pub mod compare;
 pub mod csv;
-pub mod format;
 pub mod html;
 pub mod markdown;
 pub mod plots;

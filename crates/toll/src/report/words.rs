@@ -1,8 +1,8 @@
 //! The words that every kind of report uses.
 
-use super::format;
 use crate::claim::model::{Analysis, Outcome, Relation, TreatmentSummary};
 use crate::environment::machine::Machine;
+use crate::format;
 
 /// Outcomes in the order in which they are counted.
 pub const OUTCOMES: [Outcome; 4] = [

@@ -60,7 +60,12 @@ pub fn experiment(request: &AdhocCommands, profile: &str) -> Result<Experiment, 
     let named: Vec<(String, String)> = commands
         .iter()
         .enumerate()
-        .map(|(i, command)| (request.names.get(i).unwrap_or(command).clone(), command.clone()))
+        .map(|(i, command)| {
+            (
+                request.names.get(i).unwrap_or(command).clone(),
+                command.clone(),
+            )
+        })
         .collect();
     let mut factors = Vec::new();
     let levels = named.iter().map(|(name, _)| word(name)).collect();
@@ -69,9 +74,8 @@ pub fn experiment(request: &AdhocCommands, profile: &str) -> Result<Experiment, 
         factors.push(command_factor);
     }
     for chosen in &request.overrides {
-        factors.push(
-            Factor::new(&chosen.name, chosen.levels.clone(), chosen.is_size).map_err(wrong)?,
-        );
+        factors
+            .push(Factor::new(&chosen.name, chosen.levels.clone(), chosen.is_size).map_err(wrong)?);
     }
     let mut reference: Selector = factors
         .iter()
@@ -149,8 +153,9 @@ pub fn needs_shell(command: &str) -> bool {
         "readonly", "return", "set", "shift", "source", "time", "times", "trap", "type", "ulimit",
         "umask", "unalias", "unset", "until", "wait", "while", "{", "!",
     ];
-    if command.contains(['|', '&', ';', '<', '>', '(', ')', '$', '`', '*', '?', '[', '#', '~', '\n'])
-    {
+    if command.contains([
+        '|', '&', ';', '<', '>', '(', ')', '$', '`', '*', '?', '[', '#', '~', '\n',
+    ]) {
         return true;
     }
     let first = command.split_whitespace().next().unwrap_or_default();

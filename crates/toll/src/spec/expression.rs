@@ -246,7 +246,10 @@ impl Parser<'_> {
                 self.at += 1;
                 Ok(term)
             }
-            Some(other) => Err(format!("{} stands where a name or value should", describe(other))),
+            Some(other) => Err(format!(
+                "{} stands where a name or value should",
+                describe(other)
+            )),
             None => Err("it ends where a name or value should stand".into()),
         }
     }
@@ -281,8 +284,14 @@ mod tests {
 
     #[test]
     fn and_binds_tighter_than_or() {
-        assert_eq!(holds("a == 1 or a == 2 and b == 9", &[("a", "1"), ("b", "0")]), Ok(true));
-        assert_eq!(holds("(a == 1 or a == 2) and b == 9", &[("a", "1"), ("b", "0")]), Ok(false));
+        assert_eq!(
+            holds("a == 1 or a == 2 and b == 9", &[("a", "1"), ("b", "0")]),
+            Ok(true)
+        );
+        assert_eq!(
+            holds("(a == 1 or a == 2) and b == 9", &[("a", "1"), ("b", "0")]),
+            Ok(false)
+        );
     }
 
     #[test]

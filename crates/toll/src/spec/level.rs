@@ -180,7 +180,11 @@ impl Range {
         let is_size = [&self.from, &self.to]
             .iter()
             .any(|bound| has_size_unit(&bound.to_string()));
-        let given = [self.times.is_some(), self.step.is_some(), self.points.is_some()];
+        let given = [
+            self.times.is_some(),
+            self.step.is_some(),
+            self.points.is_some(),
+        ];
         if given.iter().filter(|given| **given).count() != 1 {
             return Err("cannot make a range: give one of times, step and points".into());
         }
@@ -204,9 +208,7 @@ impl Range {
 
 fn multiplied(from: f64, to: f64, times: f64) -> Result<Vec<f64>, String> {
     if !(times > 1.0 && from > 0.0 && to >= from) {
-        return Err(
-            "cannot make a range: times needs a factor above 1 and 0 < from <= to".into(),
-        );
+        return Err("cannot make a range: times needs a factor above 1 and 0 < from <= to".into());
     }
     Ok(collect_while(to, (0..).map(|i| from * times.powi(i))))
 }
@@ -269,7 +271,10 @@ mod tests {
     fn a_doubling_range_includes_both_ends() {
         let mut doubling = range("4KiB", "64KiB");
         doubling.times = Some(2.0);
-        assert_eq!(numbers(&doubling), [4096.0, 8192.0, 16384.0, 32768.0, 65536.0]);
+        assert_eq!(
+            numbers(&doubling),
+            [4096.0, 8192.0, 16384.0, 32768.0, 65536.0]
+        );
         assert!(doubling.levels().unwrap().1, "its levels are sizes");
     }
 
@@ -312,7 +317,8 @@ mod tests {
 
     #[test]
     fn labels_show_sizes_and_commands_get_the_text_as_given() {
-        let factor = Factor::new("size", vec![Level::new("4k"), Level::new("65536")], false).unwrap();
+        let factor =
+            Factor::new("size", vec![Level::new("4k"), Level::new("65536")], false).unwrap();
         assert_eq!(factor.label(&factor.levels[0]), "4KiB");
         assert_eq!(factor.label(&factor.levels[1]), "64KiB");
         assert_eq!(factor.levels[0].text, "4k");

@@ -219,6 +219,8 @@ pub struct Derived {
     pub kind: DerivedKind,
     /// Factor over whose levels it is computed.
     pub factor: String,
+    /// The levels that count; all if empty.
+    pub among: Vec<Level>,
     /// Metric.
     pub metric: String,
     /// Levels of the other factors.
@@ -303,6 +305,8 @@ pub struct FigureSpec {
     pub series: Option<String>,
     /// Levels of the other factors.
     pub at: Selector,
+    /// Levels of a distribution's factor that are left out.
+    pub except: Vec<Level>,
     /// Draw `1 - of/to` of the metric instead of the metric.
     pub acceleration: Option<(Selector, Selector)>,
     /// Logarithmic vertical axis.

@@ -27,7 +27,13 @@ pub fn parse_override(text: &str) -> Result<LevelOverride, String> {
     };
     let (levels, is_size) = match levels.split_once("..") {
         Some((from, rest)) => range(from, rest)?.levels()?,
-        None => (split_commas(levels).iter().map(|text| Level::new(text)).collect(), false),
+        None => (
+            split_commas(levels)
+                .iter()
+                .map(|text| Level::new(text))
+                .collect(),
+            false,
+        ),
     };
     // Checked for itself, so that a mistake is told before any file is read.
     Factor::new(name, levels.clone(), is_size)?;
@@ -93,11 +99,19 @@ pub fn apply_levels(
         };
         let factor =
             Factor::new(&chosen.name, chosen.levels.clone(), chosen.is_size).map_err(wrong)?;
-        if let Some(existing) = experiment.factors.iter_mut().find(|f| f.name == chosen.name) {
+        if let Some(existing) = experiment
+            .factors
+            .iter_mut()
+            .find(|f| f.name == chosen.name)
+        {
             let is_size = existing.is_size && factor.levels.iter().all(|l| l.number.is_some());
             *existing = factor;
             existing.is_size |= is_size;
-        } else if experiment.workload.parameters.remove(&chosen.name).is_some()
+        } else if experiment
+            .workload
+            .parameters
+            .remove(&chosen.name)
+            .is_some()
             || super::validate::is_parameter(experiment.workload.kind, &chosen.name)
         {
             experiment.factors.push(factor);
@@ -153,7 +167,9 @@ mod tests {
 
     #[test]
     fn what_is_no_setting_is_refused() {
-        for text in ["size", "=1,2", "a b=1", "n=1..x", "n=5..1", "n=1,1", "n=1..4*1"] {
+        for text in [
+            "size", "=1,2", "a b=1", "n=1..x", "n=5..1", "n=1,1", "n=1..4*1",
+        ] {
             assert!(parse_override(text).is_err(), "{text}");
         }
     }

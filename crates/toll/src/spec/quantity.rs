@@ -148,7 +148,17 @@ mod tests {
 
     #[test]
     fn wrong_sizes_are_refused() {
-        for text in ["", "k", "-4k", "4x", "1.0000001k", "99999999999t", "4kk", "1e3", "nan"] {
+        for text in [
+            "",
+            "k",
+            "-4k",
+            "4x",
+            "1.0000001k",
+            "99999999999t",
+            "4kk",
+            "1e3",
+            "nan",
+        ] {
             assert!(parse_size(text).is_err(), "{text}");
         }
     }

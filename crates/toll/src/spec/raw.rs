@@ -187,6 +187,8 @@ pub struct RawDerived {
     #[serde(default)]
     pub value: f64,
     pub level: Option<Scalar>,
+    #[serde(default)]
+    pub among: Vec<Scalar>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -222,6 +224,8 @@ pub struct RawFigure {
     pub series: Option<String>,
     #[serde(default)]
     pub at: RawSelector,
+    #[serde(default)]
+    pub except: Vec<Scalar>,
     pub acceleration_of: Option<RawSelector>,
     pub acceleration_to: Option<RawSelector>,
     #[serde(default)]

@@ -34,7 +34,10 @@ pub fn parse(text: &str, origin: &str, profile: &str) -> Result<Experiment, Spec
     if !PROFILES.contains(&profile) {
         return Err(source.error(
             None,
-            format!("cannot use profile {profile:?}: it is none of {}", PROFILES.join(", ")),
+            format!(
+                "cannot use profile {profile:?}: it is none of {}",
+                PROFILES.join(", ")
+            ),
         ));
     }
     let raw: RawExperiment = toml::from_str(text).map_err(|error| source.toml_error(&error))?;
@@ -80,10 +83,10 @@ impl Resolver<'_> {
         let chosen = raw.profiles.get(profile);
         let overlay = chosen.map_or(&nothing, Spanned::get_ref);
         self.known_profiles(&raw)?;
-        let metric = raw
-            .metric
-            .as_ref()
-            .map_or_else(|| "duration_ns".to_owned(), |metric| metric.get_ref().clone());
+        let metric = raw.metric.as_ref().map_or_else(
+            || "duration_ns".to_owned(),
+            |metric| metric.get_ref().clone(),
+        );
         let name = raw.name.get_ref().clone();
         let report = raw.report.clone();
         let mut workload = self.at(&raw.workload, workload)?;
@@ -92,7 +95,11 @@ impl Resolver<'_> {
             workload.parameters.insert(parameter.clone(), value.level());
         }
         if !workload.commands.is_empty() && !factors.iter().any(|f| f.name == "command") {
-            let levels = workload.commands.keys().map(|name| Level::new(name)).collect();
+            let levels = workload
+                .commands
+                .keys()
+                .map(|name| Level::new(name))
+                .collect();
             let factor = Factor::new("command", levels, false)
                 .map_err(|message| self.source.error(Some(raw.workload.span().start), message))?;
             factors.insert(0, factor);
@@ -110,10 +117,17 @@ impl Resolver<'_> {
             counters: raw.counters,
             run: self.run_settings(profile, &[&raw.run, &overlay.run])?,
             twins: self.each(&raw.twins, |twin| Ok(selector(twin)))?,
-            reference: raw.reference.as_ref().map(|chosen| selector(chosen.get_ref())),
-            claims: self.each(&raw.claims, |claim| claim_of(claim, &metric, report.as_deref()))?,
+            reference: raw
+                .reference
+                .as_ref()
+                .map(|chosen| selector(chosen.get_ref())),
+            claims: self.each(&raw.claims, |claim| {
+                claim_of(claim, &metric, report.as_deref())
+            })?,
             derived: self.each(&raw.derived, |derived| derived_of(derived, &metric))?,
-            tables: self.each(&raw.tables, |table| table_of(table, &metric, report.as_deref()))?,
+            tables: self.each(&raw.tables, |table| {
+                table_of(table, &metric, report.as_deref())
+            })?,
             figures: self.each(&raw.figures, |figure| figure_of(figure, &metric))?,
             advice: self.each(&raw.advice, |advice| advice_of(advice, &metric))?,
             report,
@@ -126,7 +140,10 @@ impl Resolver<'_> {
             if !PROFILES.contains(&name.as_str()) {
                 return Err(self.source.error(
                     Some(profile.span().start),
-                    format!("cannot use profile {name:?}: it is none of {}", PROFILES.join(", ")),
+                    format!(
+                        "cannot use profile {name:?}: it is none of {}",
+                        PROFILES.join(", ")
+                    ),
                 ));
             }
         }
@@ -179,7 +196,8 @@ impl Resolver<'_> {
             set(&mut run.max_blocks, layer.max_blocks);
             set(&mut run.look_every, layer.look_every);
             if let Some(text) = &layer.time_budget {
-                run.time_budget_s = self.at(text, |text| Ok(parse_duration(text)?.as_secs_f64()))?;
+                run.time_budget_s =
+                    self.at(text, |text| Ok(parse_duration(text)?.as_secs_f64()))?;
             }
             if let Some(text) = &layer.trial_timeout {
                 run.trial_timeout_s =
@@ -245,7 +263,9 @@ fn workload(raw: &RawWorkload) -> Result<WorkloadSpec, String> {
     let parameters = raw.parameters.iter();
     Ok(WorkloadSpec {
         kind: raw.kind,
-        parameters: parameters.map(|(name, value)| (name.clone(), value.level())).collect(),
+        parameters: parameters
+            .map(|(name, value)| (name.clone(), value.level()))
+            .collect(),
         commands,
         shell: shell(raw.shell.as_deref()),
         setup: raw.setup.clone(),
@@ -306,7 +326,11 @@ fn claim_of(raw: &RawClaim, metric: &str, report: Option<&str>) -> Result<Claim,
                 _ => return Err(wrong("per_of and per_to come together")),
             },
         }),
-        _ => return Err(wrong("it needs either of and to, or derived, or not_testable")),
+        _ => {
+            return Err(wrong(
+                "it needs either of and to, or derived, or not_testable",
+            ));
+        }
     };
     let (direction, threshold, threshold_high) = direction_of(raw, &test)?;
     let published = raw.published.as_ref().map(number).transpose()?;
@@ -327,10 +351,7 @@ fn claim_of(raw: &RawClaim, metric: &str, report: Option<&str>) -> Result<Claim,
     })
 }
 
-fn direction_of(
-    raw: &RawClaim,
-    test: &Test,
-) -> Result<(ClaimDirection, f64, Option<f64>), String> {
+fn direction_of(raw: &RawClaim, test: &Test) -> Result<(ClaimDirection, f64, Option<f64>), String> {
     let wrong = |why: &str| format!("cannot use claim {}: {why}", raw.id);
     if let Some((low, high)) = &raw.between {
         let (low, high) = (number(low)?, number(high)?);
@@ -338,14 +359,18 @@ fn direction_of(
             None | Some(ClaimDirection::Within) if low < high => {
                 Ok((ClaimDirection::Within, low, Some(high)))
             }
-            _ => Err(wrong("between needs a lower and an upper bound, and no other direction")),
+            _ => Err(wrong(
+                "between needs a lower and an upper bound, and no other direction",
+            )),
         };
     }
     let threshold = raw.threshold.as_ref().map(number).transpose()?;
     match (test, raw.direction) {
-        (Test::Never(_), direction) => {
-            Ok((direction.unwrap_or(ClaimDirection::Equal), threshold.unwrap_or(1.0), None))
-        }
+        (Test::Never(_), direction) => Ok((
+            direction.unwrap_or(ClaimDirection::Equal),
+            threshold.unwrap_or(1.0),
+            None,
+        )),
         (_, None) => Err(wrong("direction is missing: less, greater or equal")),
         (_, Some(ClaimDirection::Within)) => Err(wrong("direction within needs between")),
         (Test::Derived(_), Some(_)) if threshold.is_none() => {
@@ -391,6 +416,7 @@ fn derived_of(raw: &RawDerived, metric: &str) -> Result<Derived, String> {
         text: raw.text.clone(),
         kind,
         factor: raw.factor.clone(),
+        among: raw.among.iter().map(Scalar::level).collect(),
         metric: raw.metric.clone().unwrap_or_else(|| metric.to_owned()),
         at: selector(&raw.at),
     })
@@ -399,18 +425,28 @@ fn derived_of(raw: &RawDerived, metric: &str) -> Result<Derived, String> {
 fn table_of(raw: &RawTable, metric: &str, report: Option<&str>) -> Result<Table, String> {
     let rows = raw.rows.iter().map(|row| TableRow {
         label: row.label.clone(),
-        at: row.at.as_ref().map_or_else(Selector::new, |at| joined(at, &raw.at)),
+        at: row
+            .at
+            .as_ref()
+            .map_or_else(Selector::new, |at| joined(at, &raw.at)),
         published: row.published,
         published_text: row.text.clone(),
     });
     if let Some(label) = &raw.relative_to
         && !raw.rows.iter().any(|row| row.label == *label)
     {
-        return Err(format!("cannot relate table to row {label:?}: there is no such row"));
+        return Err(format!(
+            "cannot relate table to row {label:?}: there is no such row"
+        ));
     }
     Ok(Table {
         title: raw.title.clone(),
-        report: raw.report.as_deref().or(report).unwrap_or_default().to_owned(),
+        report: raw
+            .report
+            .as_deref()
+            .or(report)
+            .unwrap_or_default()
+            .to_owned(),
         metric: raw.metric.clone().unwrap_or_else(|| metric.to_owned()),
         published_unit: raw.unit.clone(),
         relative_to: raw.relative_to.clone(),
@@ -438,6 +474,7 @@ fn figure_of(raw: &RawFigure, metric: &str) -> Result<FigureSpec, String> {
         metric: raw.metric.clone().unwrap_or_else(|| metric.to_owned()),
         series: raw.series.clone(),
         at: selector(&raw.at),
+        except: raw.except.iter().map(Scalar::level).collect(),
         acceleration,
         log_y: raw.log_y,
         marks: raw.marks.clone(),
@@ -451,7 +488,9 @@ fn advice_of(raw: &RawAdvice, metric: &str) -> Result<AdviceSpec, String> {
         (RawAdviceKind::Saturation, None) => AdviceKind::Saturation,
         (RawAdviceKind::Cost, Some(over)) => AdviceKind::Cost { over: over.clone() },
         (RawAdviceKind::Cost, None) => {
-            return Err("cannot advise on cost: over names the factor that varies the calls".into());
+            return Err(
+                "cannot advise on cost: over names the factor that varies the calls".into(),
+            );
         }
         (_, Some(_)) => return Err("cannot advise: over goes with kind cost".into()),
     };

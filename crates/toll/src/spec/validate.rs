@@ -2,9 +2,7 @@
 
 use super::expression::Expression;
 use super::resolve::size_of;
-use super::{
-    AdviceKind, DerivedKind, Experiment, FigureKind, Level, Selector, Test, WorkloadKind,
-};
+use super::{AdviceKind, DerivedKind, Experiment, FigureKind, Level, Selector, Test, WorkloadKind};
 
 /// What is wrong, and a word of the file that shows where.
 pub(super) struct Problem {
@@ -32,8 +30,21 @@ const COPY_WORDS: &[(&str, &[&str])] = &[
     (
         "method",
         &[
-            "byte", "page", "page-aligned", "fs-block", "swept", "advised", "fcntl-dupfd", "readv",
-            "mmap", "sendfile", "splice", "vmsplice", "copy-file-range", "io-uring", "system-cat",
+            "byte",
+            "page",
+            "page-aligned",
+            "fs-block",
+            "swept",
+            "advised",
+            "fcntl-dupfd",
+            "readv",
+            "mmap",
+            "sendfile",
+            "splice",
+            "vmsplice",
+            "copy-file-range",
+            "io-uring",
+            "system-cat",
         ],
     ),
     ("source", &["zero", "file"]),
@@ -42,7 +53,17 @@ const COPY_WORDS: &[(&str, &[&str])] = &[
     ("fs", FILE_SYSTEMS),
 ];
 const WRITE_WORDS: &[(&str, &[&str])] = &[
-    ("durability", &["none", "o-sync", "o-dsync", "o-direct", "fsync", "fdatasync"]),
+    (
+        "durability",
+        &[
+            "none",
+            "o-sync",
+            "o-dsync",
+            "o-direct",
+            "fsync",
+            "fdatasync",
+        ],
+    ),
     ("placement", &["overwrite", "append"]),
     ("fs", FILE_SYSTEMS),
 ];
@@ -83,7 +104,10 @@ fn check_name(experiment: &Experiment) -> Result<(), Problem> {
         ));
     }
     for (i, factor) in experiment.factors.iter().enumerate() {
-        if experiment.factors[..i].iter().any(|other| other.name == factor.name) {
+        if experiment.factors[..i]
+            .iter()
+            .any(|other| other.name == factor.name)
+        {
             return Err(problem(
                 &factor.name,
                 format!("cannot use factor {}: it stands twice", factor.name),
@@ -106,10 +130,16 @@ fn check_run(experiment: &Experiment) -> Result<(), Problem> {
         return wrong("iterations", "iterations is 1 to 1,000,000");
     }
     if run.warmup_iterations > ITERATIONS_MAX {
-        return wrong("warmup_iterations", "warmup_iterations is at most 1,000,000");
+        return wrong(
+            "warmup_iterations",
+            "warmup_iterations is at most 1,000,000",
+        );
     }
     if run.min_blocks == 0 || run.max_blocks < run.min_blocks || run.max_blocks > BLOCKS_MAX {
-        return wrong("blocks", "it needs 1 <= min_blocks <= max_blocks <= 100,000");
+        return wrong(
+            "blocks",
+            "it needs 1 <= min_blocks <= max_blocks <= 100,000",
+        );
     }
     if run.look_every == 0 {
         return wrong("look_every", "look_every is at least 1");
@@ -122,7 +152,11 @@ fn check_run(experiment: &Experiment) -> Result<(), Problem> {
 
 fn check_workload(experiment: &Experiment) -> Result<(), Problem> {
     let kind = experiment.workload.kind;
-    let named = experiment.workload.parameters.iter().map(|(name, level)| (name, level));
+    let named = experiment
+        .workload
+        .parameters
+        .iter()
+        .map(|(name, level)| (name, level));
     let varied = experiment
         .factors
         .iter()
@@ -162,13 +196,20 @@ fn check_value(kind: WorkloadKind, name: &str, level: &Level) -> Result<(), Prob
     {
         return Err(problem(
             &level.text,
-            format!("cannot set {name} to {:?}: it is one of {}", level.text, allowed.join(", ")),
+            format!(
+                "cannot set {name} to {:?}: it is one of {}",
+                level.text,
+                allowed.join(", ")
+            ),
         ));
     }
     if SIZE_PARAMETERS.contains(&name) {
         let bytes = size_of(level).map_err(|message| problem(&level.text, message))?;
         if name == "buffer" && bytes == 0 {
-            return Err(problem(name, "cannot set buffer to 0: it is at least 1".into()));
+            return Err(problem(
+                name,
+                "cannot set buffer to 0: it is at least 1".into(),
+            ));
         }
     }
     Ok(())
@@ -177,7 +218,10 @@ fn check_value(kind: WorkloadKind, name: &str, level: &Level) -> Result<(), Prob
 fn check_commands(experiment: &Experiment) -> Result<(), Problem> {
     let commands = &experiment.workload.commands;
     if commands.is_empty() {
-        return Err(problem("workload", "cannot run: the workload has no command".into()));
+        return Err(problem(
+            "workload",
+            "cannot run: the workload has no command".into(),
+        ));
     }
     match experiment.factor("command") {
         Some(factor) => {
@@ -185,7 +229,10 @@ fn check_commands(experiment: &Experiment) -> Result<(), Problem> {
                 if !commands.contains_key(&level.text) {
                     return Err(problem(
                         &level.text,
-                        format!("cannot run command {:?}: it is not under commands", level.text),
+                        format!(
+                            "cannot run command {:?}: it is not under commands",
+                            level.text
+                        ),
                     ));
                 }
             }
@@ -205,10 +252,14 @@ fn check_constraints(experiment: &Experiment) -> Result<(), Problem> {
         // Evaluated once on the first levels, so that an order between words
         // is refused here and not in the middle of planning.
         let first = |name: &str| {
-            let factor = experiment.factor(name).and_then(|f| f.levels.first().cloned());
+            let factor = experiment
+                .factor(name)
+                .and_then(|f| f.levels.first().cloned());
             factor.or_else(|| experiment.fixed(name).cloned())
         };
-        expression.holds(&first).map_err(|message| problem(text, message))?;
+        expression
+            .holds(&first)
+            .map_err(|message| problem(text, message))?;
     }
     Ok(())
 }
@@ -231,12 +282,18 @@ fn check_claims(experiment: &Experiment) -> Result<(), Problem> {
     for (i, claim) in experiment.claims.iter().enumerate() {
         let id = &claim.id;
         if experiment.claims[..i].iter().any(|other| other.id == *id) {
-            return Err(problem(id, format!("cannot use claim {id}: its id stands twice")));
+            return Err(problem(
+                id,
+                format!("cannot use claim {id}: its id stands twice"),
+            ));
         }
         if let Some(original) = &claim.corrects
             && !experiment.claims.iter().any(|other| other.id == *original)
         {
-            return Err(problem(id, format!("cannot correct {original}: there is no such claim")));
+            return Err(problem(
+                id,
+                format!("cannot correct {original}: there is no such claim"),
+            ));
         }
         match &claim.test {
             Test::Ratio(contrast) => {
@@ -261,9 +318,12 @@ fn check_claims(experiment: &Experiment) -> Result<(), Problem> {
 }
 
 fn numeric_factor(experiment: &Experiment, name: &str, what: &str) -> Result<(), Problem> {
-    let factor = experiment
-        .factor(name)
-        .ok_or_else(|| problem(name, format!("cannot use {what}: there is no factor {name}")))?;
+    let factor = experiment.factor(name).ok_or_else(|| {
+        problem(
+            name,
+            format!("cannot use {what}: there is no factor {name}"),
+        )
+    })?;
     if factor.levels.iter().any(|level| level.number.is_none()) {
         return Err(problem(
             name,
@@ -276,7 +336,10 @@ fn numeric_factor(experiment: &Experiment, name: &str, what: &str) -> Result<(),
 fn any_factor(experiment: &Experiment, name: &str, what: &str) -> Result<(), Problem> {
     match experiment.factor(name) {
         Some(_) => Ok(()),
-        None => Err(problem(name, format!("cannot use {what}: there is no factor {name}"))),
+        None => Err(problem(
+            name,
+            format!("cannot use {what}: there is no factor {name}"),
+        )),
     }
 }
 
@@ -310,7 +373,10 @@ fn check_shown(experiment: &Experiment) -> Result<(), Problem> {
         check_selector(experiment, &figure.at, &what)?;
         for id in &figure.marks {
             if !experiment.derived.iter().any(|derived| derived.id == *id) {
-                return Err(problem(id, format!("cannot mark {id} in {what}: nothing derives it")));
+                return Err(problem(
+                    id,
+                    format!("cannot mark {id} in {what}: nothing derives it"),
+                ));
             }
         }
     }

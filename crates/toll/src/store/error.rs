@@ -65,10 +65,16 @@ impl std::fmt::Display for StoreError {
                 super::SCHEMA_VERSION
             ),
             Self::NoSuchRun(name) => {
-                write!(f, "cannot find run {name}: see `toll list` for those that are there")
+                write!(
+                    f,
+                    "cannot find run {name}: see `toll list` for those that are there"
+                )
             }
             Self::Ambiguous(name) => {
-                write!(f, "cannot tell which run {name} is: several begin so; give more digits")
+                write!(
+                    f,
+                    "cannot tell which run {name} is: several begin so; give more digits"
+                )
             }
             Self::AlreadyThere(id) => {
                 write!(f, "cannot import the run: it is here already, as run {id}")

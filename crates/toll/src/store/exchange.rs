@@ -71,13 +71,20 @@ impl RunDocument {
         }
         match head.version {
             Some(1..=DOCUMENT_VERSION) => {}
-            other => return Err(wrong(format!("its version is {other:?}, this toll knows 1"))),
+            other => {
+                return Err(wrong(format!(
+                    "its version is {other:?}, this toll knows 1"
+                )));
+            }
         }
         let document: Self =
             serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
         document.check().map_err(wrong)?;
         Ok(StoredRun {
-            run: RunRecord { imported: true, ..document.run },
+            run: RunRecord {
+                imported: true,
+                ..document.run
+            },
             experiment: document.experiment,
             treatments: document.treatments,
             trials: document.trials,
@@ -97,7 +104,10 @@ impl RunDocument {
         let mut seen = std::collections::BTreeSet::new();
         for trial in &self.trials {
             if trial.treatment >= self.treatments.len() {
-                return Err(format!("a trial is of treatment {}, which is not there", trial.treatment));
+                return Err(format!(
+                    "a trial is of treatment {}, which is not there",
+                    trial.treatment
+                ));
             }
             if !seen.insert((trial.block, trial.treatment)) {
                 return Err(format!(

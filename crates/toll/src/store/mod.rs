@@ -143,9 +143,9 @@ impl Store {
     pub fn find_run(&self, name: &str) -> Result<i64, StoreError> {
         let missing = || StoreError::NoSuchRun(name.to_owned());
         if name == "last" {
-            let last: Option<i64> = self
-                .connection
-                .query_row("SELECT max(id) FROM runs", [], |row| row.get(0))?;
+            let last: Option<i64> =
+                self.connection
+                    .query_row("SELECT max(id) FROM runs", [], |row| row.get(0))?;
             return last.ok_or_else(missing);
         }
         if let Ok(id) = name.parse::<i64>()
@@ -206,7 +206,11 @@ impl Store {
     pub fn import(&mut self, stored: &StoredRun) -> Result<i64, StoreError> {
         let known: Option<i64> = self
             .connection
-            .query_row("SELECT id FROM runs WHERE uid = ?1", [&stored.run.uid], |row| row.get(0))
+            .query_row(
+                "SELECT id FROM runs WHERE uid = ?1",
+                [&stored.run.uid],
+                |row| row.get(0),
+            )
             .optional()?;
         if let Some(id) = known {
             return Err(StoreError::AlreadyThere(id));

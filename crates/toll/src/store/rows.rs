@@ -63,7 +63,12 @@ pub(super) fn insert_treatment(
 ) -> Result<(), StoreError> {
     connection.execute(
         "INSERT INTO treatments (run_id, treatment, record, skipped) VALUES (?1, ?2, ?3, ?4)",
-        params![run_id, treatment.index, to_json(treatment)?, treatment.skipped],
+        params![
+            run_id,
+            treatment.index,
+            to_json(treatment)?,
+            treatment.skipped
+        ],
     )?;
     Ok(())
 }
@@ -99,7 +104,10 @@ pub(super) fn insert_trial(
     let mut sample = connection.prepare_cached("INSERT INTO samples VALUES (?1, ?2, ?3)")?;
     for (name, values) in &trial.samples {
         let metric_id: i64 = metric.query_row([name], |row| row.get(0))?;
-        let blob: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let blob: Vec<u8> = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
         sample.execute(params![trial_id, metric_id, blob])?;
     }
     Ok(())
@@ -135,8 +143,17 @@ fn raw_run(row: &Row<'_>) -> rusqlite::Result<RawRun> {
 }
 
 fn run_of(raw: RawRun) -> Result<(RunRecord, Experiment), StoreError> {
-    let [uid, created_at, status, profile, seed, toll_version, command_line, machine, experiment] =
-        raw.record;
+    let [
+        uid,
+        created_at,
+        status,
+        profile,
+        seed,
+        toll_version,
+        command_line,
+        machine,
+        experiment,
+    ] = raw.record;
     let experiment: Experiment = from_json(&experiment, "an experiment")?;
     let record = RunRecord {
         id: raw.id,
@@ -175,7 +192,8 @@ pub(super) fn run(
 
 pub(super) fn all_runs(connection: &Connection) -> Result<Vec<(RunRecord, usize)>, StoreError> {
     let mut counts: BTreeMap<i64, usize> = BTreeMap::new();
-    let mut statement = connection.prepare("SELECT run_id, count(*) FROM trials GROUP BY run_id")?;
+    let mut statement =
+        connection.prepare("SELECT run_id, count(*) FROM trials GROUP BY run_id")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, usize>(1)?)))?;
     for row in rows {
         let (id, count) = row?;
@@ -196,16 +214,18 @@ pub(super) fn treatments(
     connection: &Connection,
     run_id: i64,
 ) -> Result<Vec<Treatment>, StoreError> {
-    let mut statement = connection.prepare(
-        "SELECT record, skipped FROM treatments WHERE run_id = ?1 ORDER BY treatment",
-    )?;
+    let mut statement = connection
+        .prepare("SELECT record, skipped FROM treatments WHERE run_id = ?1 ORDER BY treatment")?;
     let rows = statement.query_map([run_id], |row| {
         Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?))
     })?;
     rows.map(|row| {
         let (record, skipped) = row?;
         let treatment: Treatment = from_json(&record, "a treatment")?;
-        Ok(Treatment { skipped, ..treatment })
+        Ok(Treatment {
+            skipped,
+            ..treatment
+        })
     })
     .collect()
 }
@@ -233,10 +253,15 @@ pub(super) fn trials(connection: &Connection, run_id: i64) -> Result<Vec<TrialRe
         let blob = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
         let (values, rest) = blob.as_chunks::<8>();
         if !rest.is_empty() {
-            return Err(StoreError::Corrupt("samples of a trial are cut short".into()));
+            return Err(StoreError::Corrupt(
+                "samples of a trial are cut short".into(),
+            ));
         }
         let place = place_of[&row.get::<_, i64>(0)?];
-        let values = values.iter().map(|bytes| f64::from_le_bytes(*bytes)).collect();
+        let values = values
+            .iter()
+            .map(|bytes| f64::from_le_bytes(*bytes))
+            .collect();
         trials[place].samples.insert(row.get(1)?, values);
     }
     Ok(trials)

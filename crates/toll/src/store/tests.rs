@@ -51,7 +51,9 @@ fn filled(directory: &tempfile::TempDir) -> (Store, i64) {
     let mut store = Store::open(&directory.path().join("deep/runs.sqlite")).unwrap();
     let experiment = experiment();
     let plan = Plan::new(&experiment, u64::MAX).unwrap();
-    let id = store.add_run(&record("00000000000000aa"), &experiment, &plan.treatments).unwrap();
+    let id = store
+        .add_run(&record("00000000000000aa"), &experiment, &plan.treatments)
+        .unwrap();
     store.add_trial(id, &trial(0, 1)).unwrap();
     store.add_trial(id, &trial(0, 0)).unwrap();
     (store, id)
@@ -62,14 +64,19 @@ fn what_was_added_is_read_back_whole() {
     let directory = tempfile::tempdir().unwrap();
     let (mut store, id) = filled(&directory);
     store.skip_treatment(id, 1, "no such thing").unwrap();
-    store.set_status(id, RunStatus::Complete, Some("narrow enough")).unwrap();
+    store
+        .set_status(id, RunStatus::Complete, Some("narrow enough"))
+        .unwrap();
     drop(store);
     let store = Store::open(&directory.path().join("deep/runs.sqlite")).unwrap();
     let stored = store.load(id).unwrap();
     assert_eq!(stored.run.seed, u64::MAX);
     assert_eq!(stored.run.status, RunStatus::Complete);
     assert_eq!(stored.experiment, experiment());
-    assert_eq!(stored.treatments[1].skipped.as_deref(), Some("no such thing"));
+    assert_eq!(
+        stored.treatments[1].skipped.as_deref(),
+        Some("no such thing")
+    );
     assert_eq!(stored.trials, [trial(0, 0), trial(0, 1)]);
     assert_eq!(store.runs().unwrap()[0].1, 2);
 }
@@ -86,13 +93,21 @@ fn a_trial_is_never_taken_twice() {
 fn runs_are_found_by_number_by_last_and_by_identity() {
     let directory = tempfile::tempdir().unwrap();
     let (mut store, id) = filled(&directory);
-    let second = store.add_run(&record("00000000000000ab"), &experiment(), &[]).unwrap();
+    let second = store
+        .add_run(&record("00000000000000ab"), &experiment(), &[])
+        .unwrap();
     assert_eq!(store.find_run(&id.to_string()).unwrap(), id);
     assert_eq!(store.find_run("last").unwrap(), second);
     assert_eq!(store.find_run("00000000000000ab").unwrap(), second);
-    assert!(matches!(store.find_run("000000000"), Err(StoreError::Ambiguous(_))));
+    assert!(matches!(
+        store.find_run("000000000"),
+        Err(StoreError::Ambiguous(_))
+    ));
     for name in ["77", "ffff", "%", "", "'; DROP TABLE runs"] {
-        assert!(matches!(store.find_run(name), Err(StoreError::NoSuchRun(_))), "{name}");
+        assert!(
+            matches!(store.find_run(name), Err(StoreError::NoSuchRun(_))),
+            "{name}"
+        );
     }
 }
 
@@ -102,21 +117,39 @@ fn a_newer_store_and_another_programs_database_are_refused_unharmed() {
     let path = directory.path().join("runs.sqlite");
     drop(Store::open(&path).unwrap());
     let connection = Connection::open(&path).unwrap();
-    connection.execute_batch("PRAGMA user_version = 99").unwrap();
+    connection
+        .execute_batch("PRAGMA user_version = 99")
+        .unwrap();
     drop(connection);
     let error = Store::open(&path).unwrap_err().to_string();
-    assert!(error.contains("version 99") && error.contains("runs.sqlite"), "{error}");
+    assert!(
+        error.contains("version 99") && error.contains("runs.sqlite"),
+        "{error}"
+    );
 
     let foreign = directory.path().join("other.sqlite");
     let connection = Connection::open(&foreign).unwrap();
     connection.execute_batch("CREATE TABLE t (x)").unwrap();
     drop(connection);
-    assert!(Store::open(&foreign).unwrap_err().to_string().contains("another program"));
+    assert!(
+        Store::open(&foreign)
+            .unwrap_err()
+            .to_string()
+            .contains("another program")
+    );
 
     let text = directory.path().join("text");
-    std::fs::write(&text, "not a database at all, but long enough to be looked at").unwrap();
+    std::fs::write(
+        &text,
+        "not a database at all, but long enough to be looked at",
+    )
+    .unwrap();
     assert!(Store::open(&text).is_err());
-    assert!(std::fs::read_to_string(&text).unwrap().starts_with("not a database"));
+    assert!(
+        std::fs::read_to_string(&text)
+            .unwrap()
+            .starts_with("not a database")
+    );
 }
 
 #[test]
@@ -127,5 +160,8 @@ fn a_run_is_imported_once() {
     let mut other = Store::open(&directory.path().join("other.sqlite")).unwrap();
     let new = other.import(&stored).unwrap();
     assert_eq!(other.load(new).unwrap().trials, stored.trials);
-    assert!(matches!(other.import(&stored), Err(StoreError::AlreadyThere(_))));
+    assert!(matches!(
+        other.import(&stored),
+        Err(StoreError::AlreadyThere(_))
+    ));
 }

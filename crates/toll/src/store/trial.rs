@@ -119,7 +119,9 @@ impl TrialRecord {
         self.samples.retain(|name, values| {
             let whole = values.len() == iterations && values.iter().all(|v| v.is_finite());
             if !whole {
-                notes.push(format!("{name} is missing from some iterations and was set aside"));
+                notes.push(format!(
+                    "{name} is missing from some iterations and was set aside"
+                ));
             }
             whole
         });
@@ -136,8 +138,14 @@ fn columns(data: &TrialData) -> BTreeMap<String, Vec<f64>> {
         }
         for (name, reading) in &sample.counters {
             put(format!("counter.{name}"), reading.count as f64);
-            put(format!("counter.{name}.enabled_ns"), reading.enabled_ns as f64);
-            put(format!("counter.{name}.running_ns"), reading.running_ns as f64);
+            put(
+                format!("counter.{name}.enabled_ns"),
+                reading.enabled_ns as f64,
+            );
+            put(
+                format!("counter.{name}.running_ns"),
+                reading.running_ns as f64,
+            );
         }
     }
     columns

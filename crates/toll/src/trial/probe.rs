@@ -20,6 +20,9 @@ use super::Interrupt;
 /// Most bytes of a dying probe's standard error that are kept.
 const STDERR_BYTES_MAX: usize = 4096;
 
+/// Time between looks whether a probe has ended after its answer.
+const END_POLL: Duration = Duration::from_micros(200);
+
 /// The probe program.
 #[derive(Debug, Clone)]
 pub struct Probe {
@@ -36,8 +39,8 @@ impl Probe {
         if let Some(path) = std::env::var_os("TOLL_PROBE") {
             return Ok(Self { path: path.into() });
         }
-        let own = std::env::current_exe()
-            .map_err(|error| format!("cannot find toll-probe: {error}"))?;
+        let own =
+            std::env::current_exe().map_err(|error| format!("cannot find toll-probe: {error}"))?;
         let directory = own.parent().unwrap_or(Path::new("/"));
         let places = [
             directory.join("toll-probe"),
@@ -88,7 +91,8 @@ impl Probe {
         let _ = stdin.write_all(line.as_bytes());
         drop(stdin);
         let mut answer = Answer::default();
-        match answer.collect(&mut child, Instant::now() + timeout, interrupt) {
+        let deadline = Instant::now() + timeout;
+        match answer.collect(&mut child, deadline, interrupt) {
             End::Closed => {}
             End::Deadline => {
                 end_tree(&mut child);
@@ -109,22 +113,25 @@ impl Probe {
                 return failed(FailureKind::Crashed, message);
             }
         }
-        let status = child.wait();
+        // One that answered but does not end is ended.
+        let status = loop {
+            match child.try_wait() {
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(END_POLL),
+                Ok(None) => end_tree(&mut child),
+                other => break other.ok().flatten(),
+            }
+        };
         match toll_wire::decode_response(String::from_utf8_lossy(&answer.stdout).trim_end()) {
             Ok(response) => Some(response.outcome),
             Err(error) => failed(
                 FailureKind::Crashed,
-                describe_death(&status.ok(), &answer.stderr, &error.to_string()),
+                describe_death(&status, &answer.stderr, &error.to_string()),
             ),
         }
     }
 }
 
-fn describe_death(
-    status: &Option<std::process::ExitStatus>,
-    stderr: &[u8],
-    error: &str,
-) -> String {
+fn describe_death(status: &Option<std::process::ExitStatus>, stderr: &[u8], error: &str) -> String {
     let how = match status {
         Some(status) => match (status.signal(), status.code()) {
             (Some(signal), _) => format!("the probe was killed by signal {signal}"),
@@ -181,7 +188,9 @@ impl Answer {
             let ready = |i: usize| watched.get(i).is_some_and(|fd| !fd.revents().is_empty());
             let (stdout_ready, stderr_ready) = (ready(0), ready(1));
             if stderr_ready {
-                let count = stderr.as_mut().map_or(0, |pipe| pipe.read(&mut chunk).unwrap_or(0));
+                let count = stderr
+                    .as_mut()
+                    .map_or(0, |pipe| pipe.read(&mut chunk).unwrap_or(0));
                 if count == 0 {
                     stderr = None;
                 }

@@ -49,7 +49,8 @@ impl<'a> TrialRequest<'a> {
     }
 
     fn bytes(&self, name: &str, default: u64) -> Result<u64, String> {
-        self.level(name).map_or(Ok(default), |level| parse_size(&level.text))
+        self.level(name)
+            .map_or(Ok(default), |level| parse_size(&level.text))
     }
 
     /// A wire word; experiment files use the words of the wire.
@@ -61,7 +62,8 @@ impl<'a> TrialRequest<'a> {
 
     /// The file system that the treatment works on.
     pub fn file_system(&self) -> &str {
-        self.level("fs").map_or(DEFAULT_FILE_SYSTEM, |level| &level.text)
+        self.level("fs")
+            .map_or(DEFAULT_FILE_SYSTEM, |level| &level.text)
     }
 
     /// The request for one trial.
@@ -108,7 +110,10 @@ impl<'a> TrialRequest<'a> {
             sink: self.word::<Sink>("sink", "null")?,
             cache: self.word::<CacheState>("cache", "warm")?,
             size_bytes,
-            buffer_bytes: self.level("buffer").map(|l| parse_size(&l.text)).transpose()?,
+            buffer_bytes: self
+                .level("buffer")
+                .map(|l| parse_size(&l.text))
+                .transpose()?,
             directory: directory.to_owned(),
         }))
     }
@@ -124,7 +129,10 @@ impl<'a> TrialRequest<'a> {
         Workload::Command(CommandRequest {
             shell: effective_shell(&spec.shell, &command),
             command,
-            prepare: spec.prepare.as_deref().map(|text| self.expand(text, workspace)),
+            prepare: spec
+                .prepare
+                .as_deref()
+                .map(|text| self.expand(text, workspace)),
             output: match spec.output.as_str() {
                 "null" => OutputPolicy::Null,
                 "pipe" => OutputPolicy::Pipe,
@@ -140,7 +148,9 @@ impl<'a> TrialRequest<'a> {
         let commands = &self.experiment.workload.commands;
         let name = self.treatment.levels.get("command");
         let chosen = name.and_then(|level| commands.get(&level.text));
-        chosen.or_else(|| commands.values().next()).map_or("", String::as_str)
+        chosen
+            .or_else(|| commands.values().next())
+            .map_or("", String::as_str)
     }
 
     /// Fills in `{factor}` and `{workdir}`; other braces stay, since shells
@@ -196,10 +206,7 @@ impl<'a> TrialRequest<'a> {
 ///
 /// # Errors
 /// If a size of the plan cannot be read.
-pub fn workspace_request(
-    experiment: &Experiment,
-    plan: &Plan,
-) -> Result<WorkspaceRequest, String> {
+pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<WorkspaceRequest, String> {
     let mut request = WorkspaceRequest::default();
     for treatment in &plan.treatments {
         let trial = TrialRequest::new(experiment, treatment);

@@ -89,7 +89,10 @@ impl std::fmt::Display for SessionError {
         match self {
             Self::Store(error) => error.fmt(f),
             Self::NothingRuns(reason) => {
-                write!(f, "cannot measure anything: no treatment can run here: {reason}")
+                write!(
+                    f,
+                    "cannot measure anything: no treatment can run here: {reason}"
+                )
             }
             Self::Setup(message) => write!(f, "cannot set up the experiment: {message}"),
         }
@@ -127,16 +130,21 @@ impl Session<'_> {
     pub fn run(&mut self, observer: &mut dyn Observer) -> Result<SessionEnd, SessionError> {
         self.skip_impossible(observer)?;
         self.require_some_treatment()?;
-        if let Some(signal) = self.around("set-up", self.experiment.workload.setup.clone())? {
+        let set_up = self.experiment.workload.setup.clone();
+        if let Some(signal) = self.around("set-up", set_up, self.interrupt)? {
             return Ok(SessionEnd::Interrupted(signal));
         }
         let outcome = self.blocks(observer);
-        // What set-up made is cleaned up whatever happened in between.
-        let cleaned = self.around("clean-up", self.experiment.workload.cleanup.clone());
+        // What set-up made is cleaned up whatever happened in between. A signal
+        // that ended the blocks must not end this too, so it is not listened
+        // to; the trial time-out still holds, and a second signal ends toll.
+        let clean_up = self.experiment.workload.cleanup.clone();
+        let cleaned = self.around("clean-up", clean_up, &Interrupt::default());
         let end = outcome?;
         cleaned?;
         if let SessionEnd::Complete(reason) = &end {
-            self.store.set_status(self.run_id, RunStatus::Complete, Some(reason))?;
+            self.store
+                .set_status(self.run_id, RunStatus::Complete, Some(reason))?;
         }
         Ok(end)
     }
@@ -153,8 +161,14 @@ impl Session<'_> {
             look_every: settings.look_every as usize,
         };
         let mut done: BTreeSet<(u32, usize)> = BTreeSet::new();
-        done.extend(self.trials.iter().map(|trial| (trial.block, trial.treatment)));
-        if done.is_empty() && let Some(signal) = self.warm_up(observer) {
+        done.extend(
+            self.trials
+                .iter()
+                .map(|trial| (trial.block, trial.treatment)),
+        );
+        if done.is_empty()
+            && let Some(signal) = self.warm_up(observer)
+        {
             return Ok(SessionEnd::Interrupted(signal));
         }
         for block in 0..settings.max_blocks {
@@ -164,13 +178,17 @@ impl Session<'_> {
             }
             self.require_some_treatment()?;
             let blocks = block + 1;
-            observer.notice(&Event::BlockEnds { blocks, elapsed: elapsed() });
+            observer.notice(&Event::BlockEnds {
+                blocks,
+                elapsed: elapsed(),
+            });
             if rule.is_look(blocks as usize) {
-                let widths =
-                    claim::widths(self.experiment, &self.plan.treatments, &self.trials);
+                let widths = claim::widths(self.experiment, &self.plan.treatments, &self.trials);
                 observer.notice(&Event::Look(&widths));
-                let pairs: Vec<(f64, f64)> =
-                    widths.iter().map(|width| (width.half_width, width.target)).collect();
+                let pairs: Vec<(f64, f64)> = widths
+                    .iter()
+                    .map(|width| (width.half_width, width.target))
+                    .collect();
                 match rule.decide(blocks as usize, &pairs) {
                     Stop::Continue => {}
                     Stop::WidthReached => {
@@ -203,14 +221,26 @@ impl Session<'_> {
         observer: &mut dyn Observer,
     ) -> Result<Option<i32>, SessionError> {
         let order = self.plan.block_order(block);
-        let of = self.plan.treatments.iter().filter(|t| t.skipped.is_none()).count();
+        let of = self
+            .plan
+            .treatments
+            .iter()
+            .filter(|t| t.skipped.is_none())
+            .count();
         let mut ran = 0;
         for (position, treatment) in order.into_iter().enumerate() {
-            if done.contains(&(block, treatment)) || self.plan.treatments[treatment].skipped.is_some() {
+            if done.contains(&(block, treatment))
+                || self.plan.treatments[treatment].skipped.is_some()
+            {
                 continue;
             }
             let label = &self.plan.treatments[treatment].label;
-            observer.notice(&Event::TrialStarts { block, done: ran, of, label });
+            observer.notice(&Event::TrialStarts {
+                block,
+                done: ran,
+                of,
+                label,
+            });
             let Some(trial) = self.trial(block, position, treatment) else {
                 return Ok(Some(self.interrupt.signal().unwrap_or_default()));
             };
@@ -268,7 +298,11 @@ impl Session<'_> {
         };
         for sample in &mut data.samples {
             for (name, metric) in &self.experiment.parsed_metrics {
-                let output = if metric.from_stderr { &sample.stderr } else { &sample.stdout };
+                let output = if metric.from_stderr {
+                    &sample.stderr
+                } else {
+                    &sample.stdout
+                };
                 let output = output.as_deref().unwrap_or_default();
                 match parse_metric(name, &metric.pattern, output) {
                     Ok(value) => {
@@ -317,7 +351,11 @@ impl Session<'_> {
         treatment: usize,
         observer: &mut dyn Observer,
     ) -> Result<(), SessionError> {
-        let of_treatment = self.trials.iter().rev().filter(|t| t.treatment == treatment);
+        let of_treatment = self
+            .trials
+            .iter()
+            .rev()
+            .filter(|t| t.treatment == treatment);
         let recent: Vec<_> = of_treatment.take(FAILURES_IN_A_ROW_MAX).collect();
         let Some(last) = recent.first() else {
             return Ok(());
@@ -326,7 +364,9 @@ impl Session<'_> {
         if last.state == TrialState::Unsupported {
             return self.skip(treatment, message, observer);
         }
-        let all_failed = recent.iter().all(|trial| trial.state != TrialState::Completed);
+        let all_failed = recent
+            .iter()
+            .all(|trial| trial.state != TrialState::Completed);
         if recent.len() == FAILURES_IN_A_ROW_MAX && all_failed {
             let reason = format!("given up after {FAILURES_IN_A_ROW_MAX} failures: {message}");
             return self.skip(treatment, reason, observer);
@@ -335,7 +375,12 @@ impl Session<'_> {
     }
 
     fn require_some_treatment(&self) -> Result<(), SessionError> {
-        if self.plan.treatments.iter().any(|treatment| treatment.skipped.is_none()) {
+        if self
+            .plan
+            .treatments
+            .iter()
+            .any(|treatment| treatment.skipped.is_none())
+        {
             return Ok(());
         }
         let first = self.plan.treatments.iter().find_map(|t| t.skipped.clone());
@@ -351,7 +396,12 @@ impl Session<'_> {
                     continue;
                 }
                 let label = format!("warm-up: {}", self.plan.treatments[treatment].label);
-                let starts = Event::TrialStarts { block: 0, done: treatment, of, label: &label };
+                let starts = Event::TrialStarts {
+                    block: 0,
+                    done: treatment,
+                    of,
+                    label: &label,
+                };
                 observer.notice(&starts);
                 if self.trial(block, treatment, treatment).is_none() {
                     return self.interrupt.signal();
@@ -363,7 +413,12 @@ impl Session<'_> {
 
     /// Runs a side command once for each treatment that runs; `Some` signal if
     /// it was interrupted.
-    fn around(&self, what: &str, template: Option<String>) -> Result<Option<i32>, SessionError> {
+    fn around(
+        &self,
+        what: &str,
+        template: Option<String>,
+        interrupt: &Interrupt,
+    ) -> Result<Option<i32>, SessionError> {
         let Some(template) = template else {
             return Ok(None);
         };
@@ -380,12 +435,12 @@ impl Session<'_> {
             if !seen.insert(toll_wire::encode(&request)) {
                 continue;
             }
-            match self.probe.run(&request, 0, timeout, self.interrupt) {
+            match self.probe.run(&request, 0, timeout, interrupt) {
                 Some(Outcome::Completed(_)) => {}
                 Some(Outcome::Failed(failure)) => {
                     return Err(SessionError::Setup(format!("{what}: {}", failure.message)));
                 }
-                None => return Ok(self.interrupt.signal()),
+                None => return Ok(interrupt.signal()),
             }
         }
         Ok(None)

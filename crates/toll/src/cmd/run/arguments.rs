@@ -145,7 +145,10 @@ impl RunArguments {
     /// # Errors
     /// If options contradict each other.
     pub fn check(&self) -> Result<(), Failure> {
-        let (min, max) = (self.min_runs.unwrap_or(1), self.max_runs.unwrap_or(u32::MAX));
+        let (min, max) = (
+            self.min_runs.unwrap_or(1),
+            self.max_runs.unwrap_or(u32::MAX),
+        );
         if self.runs == Some(0) || min == 0 || max < min {
             return Err(Failure::Usage(
                 "cannot run: blocks are at least 1, and --max-runs is at least --min-runs".into(),

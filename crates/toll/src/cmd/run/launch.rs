@@ -78,7 +78,18 @@ pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> Result<Launch
         imported: false,
     };
     let run_id = store.add_run(&record, &experiment, &plan.treatments)?;
-    sit(store, Sitting { run_id, experiment, plan, workspace, probe, purpose, trials: Vec::new() })
+    sit(
+        store,
+        Sitting {
+            run_id,
+            experiment,
+            plan,
+            workspace,
+            probe,
+            purpose,
+            trials: Vec::new(),
+        },
+    )
 }
 
 /// Goes on with a run where it was left.
@@ -94,7 +105,10 @@ pub(super) fn resume(
     let probe = Probe::find().map_err(Failure::Prerequisite)?;
     let mut plan = Plan::new(&stored.experiment, stored.run.seed).map_err(Failure::Usage)?;
     let bare = |treatments: &[Treatment]| -> Vec<Treatment> {
-        let clear = |treatment: &Treatment| Treatment { skipped: None, ..treatment.clone() };
+        let clear = |treatment: &Treatment| Treatment {
+            skipped: None,
+            ..treatment.clone()
+        };
         treatments.iter().map(clear).collect()
     };
     if bare(&plan.treatments) != bare(&stored.treatments) {
@@ -174,7 +188,9 @@ pub(in crate::cmd) fn random_seed() -> Result<u64, Failure> {
     let mut bytes = [0_u8; 8];
     match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
         Ok(8) => Ok(u64::from_le_bytes(bytes)),
-        Ok(_) => Err(Failure::Runtime("cannot draw a seed: too few random bytes".into())),
+        Ok(_) => Err(Failure::Runtime(
+            "cannot draw a seed: too few random bytes".into(),
+        )),
         Err(error) => Err(Failure::Runtime(format!("cannot draw a seed: {error}"))),
     }
 }

@@ -46,7 +46,12 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> Result<ExitCod
     let begin = std::time::Instant::now();
     let count = experiments.len();
     for (done, mut experiment) in experiments.drain(..).enumerate() {
-        share_budget(arguments, &mut experiment, begin.elapsed().as_secs_f64(), count - done);
+        share_budget(
+            arguments,
+            &mut experiment,
+            begin.elapsed().as_secs_f64(),
+            count - done,
+        );
         let outcome = launch(
             &mut store,
             Launch {
@@ -154,7 +159,9 @@ fn conclude(
     match signal {
         None => Ok(ExitCode::SUCCESS),
         Some(number) => {
-            output::note("interrupted; everything measured so far is kept: `toll run --resume` goes on");
+            output::note(
+                "interrupted; everything measured so far is kept: `toll run --resume` goes on",
+            );
             Ok(ExitCode::from(u8::try_from(128 + number).unwrap_or(1)))
         }
     }

@@ -40,7 +40,10 @@ pub(super) fn experiments(arguments: &RunArguments) -> Result<Vec<Experiment>, F
         set_commands(arguments, &mut experiments, !commands.is_empty())?;
     }
     if !commands.is_empty() || has_reference {
-        experiments.push(adhoc::experiment(&adhoc_commands(arguments, commands), profile)?);
+        experiments.push(adhoc::experiment(
+            &adhoc_commands(arguments, commands),
+            profile,
+        )?);
     }
     for experiment in &mut experiments {
         arguments.apply_settings(experiment);
@@ -50,9 +53,14 @@ pub(super) fn experiments(arguments: &RunArguments) -> Result<Vec<Experiment>, F
 
 fn read(item: &str) -> Result<String, Failure> {
     let wrong = |why: String| Failure::Usage(format!("cannot read {item}: {why}"));
-    let length = std::fs::metadata(item).map_err(|error| wrong(error.to_string()))?.len();
+    let length = std::fs::metadata(item)
+        .map_err(|error| wrong(error.to_string()))?
+        .len();
     if length > FILE_BYTES_MAX {
-        return Err(wrong(format!("it is over the limit of {} MiB", FILE_BYTES_MAX >> 20)));
+        return Err(wrong(format!(
+            "it is over the limit of {} MiB",
+            FILE_BYTES_MAX >> 20
+        )));
     }
     std::fs::read_to_string(item).map_err(|error| wrong(error.to_string()))
 }
@@ -97,7 +105,9 @@ fn set_commands(
         ("--output", arguments.output.is_some()),
         ("--ignore-failure", arguments.ignore_failure),
     ];
-    let runs_commands = experiments.iter().any(|e| e.workload.kind == WorkloadKind::Command);
+    let runs_commands = experiments
+        .iter()
+        .any(|e| e.workload.kind == WorkloadKind::Command);
     if let Some((option, _)) = given.iter().find(|(_, given)| *given)
         && !runs_commands
         && !has_commands
@@ -111,7 +121,8 @@ fn set_commands(
             "cannot use --command-name here: there is no command to name".into(),
         ));
     }
-    let of_commands = |experiment: &&mut Experiment| experiment.workload.kind == WorkloadKind::Command;
+    let of_commands =
+        |experiment: &&mut Experiment| experiment.workload.kind == WorkloadKind::Command;
     for experiment in experiments.iter_mut().filter(of_commands) {
         let workload = &mut experiment.workload;
         let replace = |target: &mut Option<String>, value: &Option<String>| {

@@ -6,8 +6,9 @@ use crate::claim::model::{
     Advice, Analysis, Comparison, DerivedEstimate, DisturbanceSummary, Estimate, PublishedTable,
     TreatmentSummary, Verdict,
 };
+use crate::format;
 use crate::report::plots::{self, NamedPlot, Theme};
-use crate::report::{ReportedRun, format, words};
+use crate::report::{ReportedRun, words};
 use crate::store::record::RunStatus;
 
 /// Gathers what the page shows of a run.
@@ -119,7 +120,7 @@ fn verdict(verdict: &Verdict) -> Value {
         published => format::published(verdict),
         measured => value,
         interval => interval,
-        margin => format::percent(verdict.margin),
+        margin => format::margin(verdict),
         blocks => verdict.blocks,
         reason => verdict.reason.clone(),
     }

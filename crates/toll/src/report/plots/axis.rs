@@ -1,6 +1,6 @@
 //! Axes whose ticks people read: powers of two for sizes, 1-2-5 for the rest.
 
-use crate::report::format;
+use crate::format;
 
 /// How values lie along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

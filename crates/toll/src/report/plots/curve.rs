@@ -10,7 +10,7 @@ use super::ink::{self, TICK_SIZE, Text, dashed, diamond, text_width};
 use super::palette::Palette;
 use super::{NamedPlot, Theme};
 use crate::claim::model::{Curve, CurveMark, CurveSeries, Estimate};
-use crate::report::format;
+use crate::format;
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 470.0;

@@ -9,7 +9,7 @@ use super::frame::{self, Frame};
 use super::ink::{self, LABEL_SIZE, Text, shorten, text_width};
 use super::{NamedPlot, Theme};
 use crate::claim::model::Distribution;
-use crate::report::format;
+use crate::format;
 
 const WIDTH: f64 = 960.0;
 /// Up to here each group has room for its shape; above, boxes say more.

@@ -9,7 +9,8 @@ use super::ink::{self, LABEL_SIZE, Text, diamond, line, shape, shorten, text_wid
 use super::palette::Palette;
 use super::{NamedPlot, Theme};
 use crate::claim::model::{Analysis, Outcome, Verdict};
-use crate::report::{format, words};
+use crate::format;
+use crate::report::words;
 
 const WIDTH: f64 = 960.0;
 const ROW_HEIGHT: f64 = 25.0;

@@ -9,7 +9,7 @@ use super::frame::{self, Frame, LegendEntry, Swatch};
 use super::ink::{self, line};
 use super::{NamedPlot, Theme};
 use crate::claim::model::TwinSummary;
-use crate::report::format;
+use crate::format;
 
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 300.0;

@@ -3,7 +3,8 @@
 use super::text::{Column, Paint, Row, heading, paragraph, table};
 use super::{Style, advice_lines, verdicts};
 use crate::claim::model::{Analysis, Relation, TreatmentSummary};
-use crate::report::{ReportedRun, format, words};
+use crate::format;
+use crate::report::{ReportedRun, words};
 use crate::store::record::RunStatus;
 
 pub fn of_run(reported: &ReportedRun, style: Style) -> String {

@@ -3,7 +3,8 @@
 use super::Style;
 use super::text::{Paint, columns, heading, left, paragraph, right, wrap};
 use crate::claim::model::{Outcome, Verdict};
-use crate::report::{ReportedRun, format, sanitize::sanitize, words};
+use crate::format;
+use crate::report::{ReportedRun, sanitize::sanitize, words};
 
 const GAP: usize = 2;
 /// Sign and the space after it.
@@ -64,7 +65,7 @@ fn widths(verdicts: &[Verdict], style: Style) -> Option<Widths> {
     };
     let published = widest("published", &format::published);
     let measured = widest("measured", &format::measured);
-    let margin = widest("margin", &|verdict| format::percent(verdict.margin));
+    let margin = widest("margin", &|verdict| format::margin(verdict));
     let numbers = published + measured + margin + 3 * GAP;
     let claim = style.width.checked_sub(SIGN + numbers)?;
     (style.width >= BESIDE_COLUMNS_MIN && claim >= CLAIM_COLUMNS_MIN).then_some(Widths {
@@ -108,7 +109,7 @@ fn beside(verdict: &Verdict, widths: &Widths, style: Style) -> String {
     let numbers = numbers(
         &format::published(verdict),
         &format::measured(verdict),
-        &format::percent(verdict.margin),
+        &format::margin(verdict),
         widths,
     );
     let mut text = head(verdict, style);
@@ -142,7 +143,7 @@ fn below(verdict: &Verdict, style: Style) -> String {
     }
     if verdict.measured.is_some() {
         numbers.push(format!("measured {}", format::measured(verdict)));
-        numbers.push(format!("margin {}", format::percent(verdict.margin)));
+        numbers.push(format!("margin {}", format::margin(verdict)));
     }
     // Spaces that do not break keep each number with its name and interval.
     let numbers: Vec<String> = numbers

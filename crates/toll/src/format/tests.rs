@@ -74,7 +74,7 @@ fn values_follow_their_unit() {
 #[test]
 fn the_width_of_an_interval_decides_its_digits() {
     for ((value, low, high), text) in [
-        ((0.4963, 0.4801, 0.5101), "0.496 [0.48, 0.51]"),
+        ((0.4963, 0.4801, 0.5101), "0.496 [0.480, 0.510]"),
         ((1.0003, 0.9942, 1.0061), "1.000 [0.994, 1.006]"),
         ((12.21, 11.02, 13.8), "12.2 [11.0, 13.8]"),
         ((3_870.0, 3_712.3, 4_020.9), "3,870 [3,712, 4,021]"),
@@ -91,7 +91,7 @@ fn the_width_of_an_interval_decides_its_digits() {
     let faults = estimate(4_113.6, 4_110.0, 4_118.0);
     assert_eq!(plain(&interval(&faults, "count")), "4,114 [4,110, 4,118]");
     let share = estimate(0.5, 0.25, 0.75);
-    assert_eq!(plain(&interval(&share, "tasks")), "0.5 tasks [0.2, 0.8]");
+    assert_eq!(plain(&interval(&share, "tasks")), "0.50 tasks [0.25, 0.75]");
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! publications count it), sizes are binary (KiB, as buffers are made). Values
 //! that are not finite read `∞` and `–`.
 
-use crate::claim::model::{DerivedValue, Estimate, Verdict};
+use crate::claim::model::{ClaimDirection, DerivedValue, Estimate, Outcome, Verdict};
 
 const SIGNIFICANT_DIGITS: i32 = 3;
 const MAX_DECIMALS: usize = 9;
@@ -211,17 +211,22 @@ pub fn measured(verdict: &Verdict) -> String {
 /// interval in brackets, empty where nothing was measured.
 #[must_use]
 pub fn measured_parts(verdict: &Verdict) -> (String, String) {
-    let Some(estimate) = &verdict.measured else {
-        return (NOTHING.to_owned(), String::new());
+    let text = match (&verdict.measured, &verdict.beyond) {
+        (Some(estimate), _) => interval(estimate, &verdict.unit),
+        (None, Some(beyond)) => derived(beyond, &verdict.unit),
+        (None, None) => return (NOTHING.to_owned(), String::new()),
     };
-    let text = interval(estimate, &verdict.unit);
     let (value, interval) = text.split_once(" [").unwrap_or((&text, ""));
-    let interval = format!("[{interval}");
-    // An end at infinity says it already.
-    if verdict.beyond_range && estimate.low.is_finite() && estimate.high.is_finite() {
-        (value.to_owned(), format!("{interval}, {BEYOND}"))
-    } else {
-        (value.to_owned(), interval)
+    (value.to_owned(), format!("[{interval}"))
+}
+
+/// The margin that a claim was judged with, or [`NOTHING`].
+#[must_use]
+pub fn margin(verdict: &Verdict) -> String {
+    match (verdict.outcome, verdict.direction) {
+        (Outcome::NotTestable, _) | (_, ClaimDirection::Within) => NOTHING.to_owned(),
+        _ if verdict.margin == 0.0 => NOTHING.to_owned(),
+        _ => percent(verdict.margin),
     }
 }
 
@@ -368,15 +373,15 @@ fn significant_decimals(value: f64) -> usize {
     usize::try_from(wanted).unwrap_or(0).min(MAX_DECIMALS)
 }
 
-/// Decimals at which an interval's ends differ by a few units of the last
-/// place, or `None` if its width says nothing.
+/// Decimals at which an interval's ends differ in about their last digit but one, or `None` if
+/// the width says nothing.
 fn decimals_of_width(low: f64, high: f64) -> Option<usize> {
     let width = high - low;
     if !width.is_finite() || width <= 0.0 {
         return None;
     }
     // A tiny step down, so that a width of exactly 0.03 does not round up.
-    let wanted = (-(width / 3.0).log10() - 1e-9).ceil();
+    let wanted = (-(width / 6.0).log10() - 1e-9).ceil();
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -1,0 +1,542 @@
+//! The command line: what it takes, refuses and prints where.
+
+use crate::common::{Bench, TOLL, has_program, list, skip, values};
+
+const VERBS: &[&str] = &[
+    "run",
+    "list",
+    "show",
+    "report",
+    "export",
+    "import",
+    "compare",
+    "doctor",
+    "completions",
+    "man",
+];
+
+/// An escape sequence's first byte.
+const ESCAPE: char = '\u{1b}';
+
+#[test]
+fn help_names_every_verb_and_the_exit_codes() {
+    let help = Bench::new().ok(&["--help"]).stdout;
+    insta::assert_snapshot!(help);
+}
+
+#[test]
+fn every_verb_explains_itself() {
+    let bench = Bench::new();
+    for verb in VERBS {
+        let help = bench.ok(&[verb, "--help"]).stdout;
+        assert!(help.contains(&format!("Usage: toll {verb}")), "{help}");
+        assert!(!help.contains(ESCAPE), "{help}");
+    }
+    assert_eq!(
+        bench.ok(&["--version"]).stdout,
+        concat!("toll ", env!("CARGO_PKG_VERSION"), "\n")
+    );
+}
+
+#[test]
+fn wrong_usage_ends_with_status_2_and_says_what_is_wrong() {
+    let bench = Bench::new();
+    for (arguments, needle) in [
+        (&["frobnicate"][..], "frobnicate"),
+        (&["run", "--profile", "thorough", "true"], "standard"),
+        (&["run", "true", "-L", "size"], "expected NAME=LEVEL"),
+        (&["run", "-L", "size=1,1", "echo {size}"], "stands twice"),
+        (&["run", "-P", "n", "4", "1", "echo {n}"], "n"),
+        (&["run", "-P", "n=1..4*1", "echo {n}"], "n"),
+        (&["run", "-D", "2", "true"], "-D"),
+        (&["run", "-r", "0", "true"], "at least 1"),
+        (&["run", "-m", "9", "-M", "3", "true"], "--max-runs"),
+        (&["run", "-r", "3", "-m", "2", "true"], "--min-runs"),
+        (&["run", "--time-budget", "soon", "true"], "30s"),
+        (&["run", "--target-ci", "0%", "true"], "share"),
+        (&["run", "-N", "-S", "bash", "true"], "--shell"),
+        (
+            &["run", "-n", "a", "-n", "b", "true"],
+            "cannot name 2 commands",
+        ),
+        (&["run", "true", "true"], "stands twice"),
+        (&["run", "cat", "-L", "colour=red"], "no such factor"),
+        (&["run", "cat", "-n", "name"], "no command to name"),
+        (
+            &["run", "cat", "write", "--export-json", "x.json"],
+            "several",
+        ),
+        (&["run", "missing.toml"], "missing.toml"),
+        (&["run", "--resume", "--seed", "4"], "--seed"),
+        (&["run", "--resume"], "no run is unfinished"),
+        (&["export", "last"], "--json"),
+        (&["compare", "last"], "RUN"),
+        (&["completions", "tcsh"], "tcsh"),
+        (&["doctor", "--restore", "--no-noise"], "--no-noise"),
+    ] {
+        let errors = bench.fails(2, arguments);
+        assert!(
+            errors.contains(needle),
+            "{arguments:?} should mention {needle:?}: {errors}"
+        );
+        assert!(!errors.contains("panicked"), "{errors}");
+    }
+    assert!(!bench.path("x.json").exists());
+}
+
+#[test]
+fn a_run_that_is_not_there_is_named_and_list_is_pointed_to() {
+    let bench = Bench::new();
+    for verb in ["show", "report"] {
+        let errors = bench.fails(1, &[verb, "77"]);
+        assert!(
+            errors.contains("run 77") && errors.contains("toll list"),
+            "{errors}"
+        );
+    }
+    assert!(bench.fails(1, &["show"]).contains("toll list"));
+}
+
+#[test]
+fn hyperfines_parameter_list_and_scan_are_understood() {
+    let bench = Bench::new();
+    let lists = [
+        ["-L", "size", "4k,64k"].as_slice(),
+        &["-L", "size=4k,64k"],
+        &["--parameter-list", "size", "4k,64k"],
+    ];
+    for list in lists {
+        let arguments = [&["run", "--dry-run"], list, &["head -c {size} /dev/zero"]].concat();
+        let plan = bench.ok(&arguments).stdout;
+        assert!(plan.contains("3 treatments"), "{plan}");
+        assert!(
+            plan.contains("    4KiB\n") && plan.contains("    64KiB\n"),
+            "{plan}"
+        );
+    }
+    let plan = bench
+        .ok(&[
+            "run",
+            "--dry-run",
+            "-P",
+            "n",
+            "1",
+            "4",
+            "-D",
+            "1",
+            "echo {n}",
+        ])
+        .stdout;
+    for n in 1..=4 {
+        assert!(plan.contains(&format!("    {n}\n")), "{plan}");
+    }
+    let plan = bench
+        .ok(&[
+            "run",
+            "--dry-run",
+            "-D",
+            "3",
+            "-P",
+            "n",
+            "1",
+            "4",
+            "echo {n}",
+        ])
+        .stdout;
+    assert!(
+        plan.contains("3 treatments") && !plan.contains("    2\n"),
+        "{plan}"
+    );
+}
+
+#[test]
+fn hyperfines_other_options_are_understood() {
+    let bench = Bench::new();
+    let json = bench.json(&[
+        "run",
+        "--json",
+        "--no-html",
+        "-q",
+        "-w",
+        "1",
+        "-r",
+        "2",
+        "-p",
+        "true",
+        "-s",
+        "true",
+        "-c",
+        "true",
+        "-n",
+        "first",
+        "-n",
+        "second",
+        "-i",
+        "-S",
+        "bash",
+        "--reference",
+        "true b",
+        "--export-json",
+        "o.json",
+        "--export-csv",
+        "o.csv",
+        "--export-markdown",
+        "o.md",
+        "true a",
+        "true b",
+    ]);
+    let run = &json["runs"][0];
+    assert_eq!(list(&run["trials"]).len(), 2 * 3);
+    let labels: Vec<_> = list(&run["treatments"])
+        .iter()
+        .map(|t| t["label"].clone())
+        .collect();
+    assert_eq!(labels, ["first", "second", "second (A/A twin)"]);
+    assert_eq!(list(&run["analysis"]["comparisons"])[0]["reference"], 1);
+    for file in ["o.json", "o.csv", "o.md"] {
+        assert!(!bench.read(file).is_empty(), "{file}");
+    }
+    for arguments in [&["-N"][..], &["--shell=none"], &["-m", "1", "-M", "2"]] {
+        let arguments = [
+            &["run", "--no-html", "-q", "-r", "1"][..1],
+            arguments,
+            &["--no-html", "-q", "true"],
+        ]
+        .concat();
+        bench.ok(&arguments);
+    }
+}
+
+#[test]
+fn no_shell_means_that_nothing_is_expanded() {
+    let bench = Bench::new();
+    bench.ok(&[
+        "run",
+        "-N",
+        "-r",
+        "1",
+        "-q",
+        "--no-html",
+        "--output",
+        "out",
+        "echo $HOME",
+    ]);
+    assert_eq!(bench.read("out"), "$HOME\n");
+    bench.ok(&[
+        "run",
+        "-r",
+        "1",
+        "-q",
+        "--no-html",
+        "--output",
+        "out",
+        "echo $HOME",
+    ]);
+    assert_eq!(
+        bench.read("out"),
+        format!("{}\n", bench.path("home").display())
+    );
+}
+
+#[test]
+fn json_is_one_document_on_stdout_and_remarks_go_to_stderr() {
+    let bench = Bench::new();
+    let ran = bench.ok(&["run", "--json", "-r", "2", "true"]);
+    assert_eq!(ran.json()["runs"][0]["format"], "toll-run");
+    assert!(ran.stderr.contains("report:"), "{ran:#?}");
+    for arguments in [
+        &["list", "--json"][..],
+        &["show", "--json"],
+        &["compare", "1", "1", "--json"],
+        &["doctor", "--json", "--no-noise"],
+        &["doctor", "--json", "--restore"],
+    ] {
+        bench.json(arguments);
+    }
+}
+
+#[test]
+fn text_that_is_not_for_a_terminal_has_no_escape_codes() {
+    let bench = Bench::new();
+    let ran = bench.ok(&["run", "-r", "6", "true"]);
+    assert!(
+        !ran.stdout.contains(ESCAPE) && !ran.stderr.contains(ESCAPE),
+        "{ran:#?}"
+    );
+    for arguments in [
+        &["show"][..],
+        &["list"],
+        &["compare", "1", "1"],
+        &["doctor", "--no-noise"],
+    ] {
+        let ran = bench.ok(arguments);
+        assert!(!ran.stdout.contains(ESCAPE), "{ran:#?}");
+        assert!(!ran.stdout.is_empty());
+    }
+    assert!(bench.ok(&["show"]).stdout.contains('±') || bench.ok(&["show"]).stdout.contains('['));
+}
+
+#[test]
+fn narrow_and_ascii_terminals_get_lines_that_fit() {
+    let bench = Bench::new();
+    bench.ok(&["run", "-r", "6", "-q", "--no-html", "true", "sleep 0.001"]);
+    for width in [30, 40, 60, 120] {
+        let mut command = bench.toll(&["show"]);
+        command.env("COLUMNS", width.to_string());
+        let output = command.output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        for line in text.lines() {
+            let columns = line.chars().count();
+            assert!(
+                columns <= width,
+                "{columns} columns of {width}: {line:?}\n{text}"
+            );
+        }
+    }
+    let mut command = bench.toll(&["show"]);
+    command.env("TERM", "dumb");
+    let output = command.output().unwrap();
+    assert!(
+        output.stdout.is_ascii(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
+}
+
+/// Runs a line on a terminal of its own (script(1)) and gives what it drew.
+fn on_a_terminal(bench: &Bench, environment: &str, line: &str) -> Option<String> {
+    if !has_program("script") {
+        skip("script(1) is missing; install the package bsdutils");
+        return None;
+    }
+    let line = format!("stty cols 100 rows 30; {environment} {line}");
+    let quoted = line.replace('\'', r"'\''");
+    let ran = bench.shell(&format!("script -qec '{quoted}' /dev/null </dev/null"));
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    Some(ran.stdout)
+}
+
+#[test]
+fn a_terminal_shows_a_bar_that_leaves_nothing_behind() {
+    let bench = Bench::new();
+    let line = "toll run --no-html -r 12 \"sleep 0.02\" \"sleep 0.021\"";
+    let Some(drawn) = on_a_terminal(&bench, "", line) else {
+        return;
+    };
+    assert!(
+        drawn.contains("block ") && drawn.contains("elapsed"),
+        "{drawn:?}"
+    );
+    assert!(drawn.contains(ESCAPE), "{drawn:?}");
+    // What stands after the bar's last clearing is the result alone.
+    let result = drawn.rsplit("\u{1b}[2K").next().unwrap_or_default();
+    assert!(!result.contains("elapsed"), "{result:?}");
+    assert!(result.contains("sleep"), "{result:?}");
+}
+
+#[test]
+fn a_terminal_without_colour_or_movement_gets_none() {
+    let bench = Bench::new();
+    let line = "toll run --no-html -r 2 true";
+    let Some(dumb) = on_a_terminal(&bench, "TERM=dumb", line) else {
+        return;
+    };
+    assert!(!dumb.contains(ESCAPE), "{dumb:?}");
+    let Some(drawn) = on_a_terminal(&bench, "", "toll show") else {
+        return;
+    };
+    assert!(
+        drawn.contains(ESCAPE),
+        "colours are expected on a terminal: {drawn:?}"
+    );
+    let Some(plain) = on_a_terminal(&bench, "NO_COLOR=1", "toll show") else {
+        return;
+    };
+    assert!(!plain.contains(ESCAPE), "{plain:?}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let bench = Bench::new();
+    bench.ok(&["run", "-r", "2", "-q", "--no-html", "true"]);
+    for line in [
+        "toll list",
+        "toll show --json",
+        "toll man",
+        "toll completions bash",
+        "toll export last --json -",
+    ] {
+        let ran = bench.shell(&format!(
+            "set -o pipefail; {line} | head -c 1 >/dev/null; echo \"${{PIPESTATUS[0]}}\""
+        ));
+        assert_eq!(ran.stderr, "", "{line}");
+        assert_eq!(ran.stdout.trim(), "0", "{line}");
+    }
+}
+
+#[test]
+fn completions_are_scripts_that_their_shells_accept() {
+    let bench = Bench::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = bench.ok(&["completions", shell]).stdout;
+        assert!(
+            script.contains("toll") && script.len() > 1000,
+            "{shell}: {script}"
+        );
+        let path = bench.write(shell, &script);
+        // elvish and powershell have no check that runs nothing.
+        if !["bash", "zsh", "fish"].contains(&shell) {
+            continue;
+        }
+        if !has_program(shell) {
+            skip(&format!(
+                "{shell} is not installed, so its completions are not checked"
+            ));
+            continue;
+        }
+        let checked = bench.shell(&format!("{shell} -n {}", path.display()));
+        assert_eq!(
+            (checked.code, checked.stderr.as_str()),
+            (Some(0), ""),
+            "{shell}"
+        );
+    }
+}
+
+#[test]
+fn the_manual_page_renders_without_warnings() {
+    let bench = Bench::new();
+    let page = bench.ok(&["man"]).stdout;
+    for verb in VERBS {
+        assert!(
+            page.contains(&format!(".SH TOLL {}", verb.to_uppercase())),
+            "{verb}: {page}"
+        );
+    }
+    if !has_program("man") {
+        skip("man is missing; install the package man-db");
+        return;
+    }
+    let rendered = bench.shell("toll man >toll.1; MANWIDTH=80 man --warnings -E UTF-8 -l toll.1");
+    assert_eq!(
+        (rendered.code, rendered.stderr.as_str()),
+        (Some(0), ""),
+        "{rendered:#?}"
+    );
+    assert!(rendered.stdout.contains("EXIT STATUS") || rendered.stdout.contains("Exit status"));
+}
+
+#[test]
+fn a_dry_run_runs_nothing_and_keeps_nothing() {
+    let bench = Bench::new();
+    let plan = bench
+        .ok(&["run", "--dry-run", "--seed", "7", "touch ran", "true"])
+        .stdout;
+    assert!(
+        plan.contains("seed 7") && plan.contains("touch ran (A/A twin)"),
+        "{plan}"
+    );
+    assert!(!bench.path("ran").exists() && !bench.store().exists());
+    let again = bench
+        .ok(&["run", "--dry-run", "--seed", "7", "touch ran", "true"])
+        .stdout;
+    assert_eq!(plan, again, "a seed has one plan");
+}
+
+#[test]
+fn runs_are_listed_and_shown_by_number_identity_and_last() {
+    let bench = Bench::new();
+    bench.ok(&["run", "-r", "2", "-q", "--no-html", "true"]);
+    let listing = bench.json(&["list", "--json"]);
+    let run = &list(&listing["runs"])[0];
+    assert_eq!((&run["id"], &run["trials"]), (&1.into(), &4.into()));
+    let uid = run["uid"].as_str().unwrap();
+    let shown = bench.ok(&["show", "1"]).stdout;
+    assert_eq!(bench.ok(&["show", "last"]).stdout, shown);
+    assert_eq!(bench.ok(&["show", &uid[..6]]).stdout, shown);
+    let text = bench.ok(&["list"]).stdout;
+    assert!(
+        text.contains("complete") && text.contains("commands"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_store_can_be_named_by_option_and_environment() {
+    let bench = Bench::new();
+    let elsewhere = bench.path("else where/runs.sqlite");
+    let option = elsewhere.to_str().unwrap();
+    bench.ok(&[
+        "run",
+        "-r",
+        "1",
+        "-q",
+        "--no-html",
+        "--store",
+        option,
+        "true",
+    ]);
+    assert!(elsewhere.exists() && !bench.store().exists());
+    let mut command = bench.toll(&["show", "--json"]);
+    command.env("TOLL_STORE", &elsewhere).assert().success();
+}
+
+#[test]
+fn the_doctor_examines_without_a_store_and_makes_none() {
+    let bench = Bench::new();
+    let text = bench.ok(&["doctor", "--no-noise"]).stdout;
+    for word in ["CPU", "kernel", "perf counters", "io_uring", "probe"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    assert!(!bench.store().exists());
+}
+
+#[test]
+fn the_doctor_measures_noise_and_keeps_no_run() {
+    let bench = Bench::new();
+    let examination = bench.json(&["doctor", "--json"]);
+    assert!(
+        examination["noise_band"].as_f64().unwrap() > 0.0,
+        "{examination:#}"
+    );
+    assert!(!bench.store().exists());
+    assert_eq!(bench.leftovers(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn counters_that_cannot_be_had_are_named_with_the_reason() {
+    let bench = Bench::new();
+    bench.ok(&[
+        "run",
+        "-r",
+        "1",
+        "-q",
+        "--no-html",
+        "--counter",
+        "page-faults,raw:0xfffffff",
+        "true",
+    ]);
+    let run = bench.document("last");
+    let trial = &list(&run["trials"])[0];
+    let counted = values(&run, "only treatment", "counter.page-faults");
+    let missing = &trial["counters_missing"];
+    assert!(
+        missing.get("raw:0xfffffff").is_some() || missing.get("page-faults").is_some(),
+        "{trial:#}"
+    );
+    assert_eq!(
+        counted.is_empty(),
+        missing.get("page-faults").is_some(),
+        "{trial:#}"
+    );
+}
+
+#[test]
+fn the_program_is_static() {
+    let header = std::fs::read(TOLL).unwrap();
+    let has_interpreter = header
+        .windows(15)
+        .take(4096)
+        .any(|w| w.starts_with(b"/lib64/ld-linux"));
+    assert!(!has_interpreter, "{TOLL} needs a dynamic linker");
+}

@@ -1,0 +1,300 @@
+//! A `toll` of one's own: whatever it reads or writes lies in a temporary
+//! directory, so that tests disturb neither each other nor the user.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use assert_cmd::Command;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The program under test.
+pub const TOLL: &str = env!("CARGO_BIN_EXE_toll");
+
+/// Longest that any one command of the tests may take. Far above what they
+/// need: it only keeps a hang from stopping the whole suite.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Tells why a test does not apply to this machine; `tools/test` counts these
+/// lines as skips.
+#[expect(clippy::print_stderr, reason = "a skip tells its reason")]
+pub fn skip(reason: &str) {
+    eprintln!("skipped: {reason}");
+}
+
+/// The probe beside the program under test.
+pub fn probe() -> PathBuf {
+    let probe = Path::new(TOLL).with_file_name("toll-probe");
+    assert!(
+        probe.is_file(),
+        "there is no {}; build the workspace first: cargo build --workspace",
+        probe.display()
+    );
+    probe
+}
+
+/// The root of the source tree.
+pub fn source_tree() -> PathBuf {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    root.canonicalize()
+        .expect("the source tree is where it was built")
+}
+
+/// Whether a program is to be had, where Debian keeps those of root too.
+pub fn has_program(name: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .chain(["/usr/sbin".into(), "/sbin".into()])
+        .any(|directory| directory.join(name).is_file())
+}
+
+/// Whether the tests run as root.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Directories for one test, with a store in them.
+pub struct Bench {
+    directory: TempDir,
+    probe: PathBuf,
+}
+
+/// What a command did.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        // On the file system of the build: more likely than /tmp to be a disk.
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"));
+        Self {
+            directory: directory.expect("the build directory takes files"),
+            probe: probe(),
+        }
+    }
+
+    /// With a program of the test's in place of the probe.
+    pub fn with_probe(script: &str) -> Self {
+        let mut bench = Self::new();
+        bench.probe = bench.write("fake-probe", script);
+        make_executable(&bench.probe);
+        bench
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub fn store(&self) -> PathBuf {
+        self.path("data/toll/runs.sqlite")
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, text).expect("the test's directory takes files");
+        path
+    }
+
+    pub fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).expect("the file is there")
+    }
+
+    /// What of the environment makes a difference, for any kind of command.
+    pub fn environment(&self) -> Vec<(&'static str, PathBuf)> {
+        vec![
+            ("HOME", self.path("home")),
+            ("XDG_DATA_HOME", self.path("data")),
+            ("XDG_CACHE_HOME", self.path("cache")),
+            ("XDG_STATE_HOME", self.path("state")),
+            ("TOLL_PROBE", self.probe.clone()),
+            ("LC_ALL", "C.UTF-8".into()),
+            ("TERM", "xterm-256color".into()),
+        ]
+    }
+
+    const REMOVED: [&str; 5] = [
+        "TOLL_STORE",
+        "TOLL_WORK_DIR",
+        "NO_COLOR",
+        "COLUMNS",
+        "CLICOLOR_FORCE",
+    ];
+
+    /// A command line of `toll`, not started yet.
+    pub fn toll<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
+        let mut command = Command::new(TOLL);
+        command
+            .args(arguments)
+            .envs(self.environment())
+            .current_dir(self.directory.path());
+        for name in Self::REMOVED {
+            command.env_remove(name);
+        }
+        command.timeout(PATIENCE);
+        command
+    }
+
+    /// The same, to be started and left alone.
+    pub fn spawnable<S: AsRef<OsStr>>(&self, arguments: &[S]) -> std::process::Command {
+        let mut command = std::process::Command::new(TOLL);
+        command
+            .args(arguments)
+            .envs(self.environment())
+            .current_dir(self.directory.path());
+        for name in Self::REMOVED {
+            command.env_remove(name);
+        }
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    }
+
+    /// Runs a shell line in which `toll` is the program under test.
+    pub fn shell(&self, line: &str) -> Ran {
+        let mut command = Command::new("bash");
+        let program = Path::new(TOLL).parent().expect("it lies in a directory");
+        let path = std::env::var("PATH").unwrap_or_default();
+        command
+            .args(["-c", line])
+            .envs(self.environment())
+            .env("PATH", format!("{}:{path}", program.display()))
+            .current_dir(self.directory.path())
+            .timeout(PATIENCE);
+        for name in Self::REMOVED {
+            command.env_remove(name);
+        }
+        ran(&mut command)
+    }
+
+    pub fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Ran {
+        ran(&mut self.toll(arguments))
+    }
+
+    /// Runs what must succeed.
+    #[track_caller]
+    pub fn ok<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Ran {
+        let ran = self.run(arguments);
+        assert_eq!(ran.code, Some(0), "{ran:#?}");
+        ran
+    }
+
+    /// Runs what must fail with a status, and gives its errors.
+    #[track_caller]
+    pub fn fails<S: AsRef<OsStr>>(&self, code: i32, arguments: &[S]) -> String {
+        let ran = self.run(arguments);
+        assert_eq!(ran.code, Some(code), "{ran:#?}");
+        ran.stderr
+    }
+
+    /// Runs what must succeed and print one JSON document.
+    #[track_caller]
+    pub fn json<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Value {
+        self.ok(arguments).json()
+    }
+
+    /// A run of the store, every sample included.
+    #[track_caller]
+    pub fn document(&self, run: &str) -> Value {
+        self.json(&["show", run, "--json"])
+    }
+
+    /// Work directories that are left, and journals of what is to be put back.
+    pub fn leftovers(&self) -> Vec<PathBuf> {
+        ["cache/toll/work", "state/toll/leftovers"]
+            .iter()
+            .filter_map(|name| std::fs::read_dir(self.path(name)).ok())
+            .flatten()
+            .map(|entry| entry.expect("the directory can be read").path())
+            .collect()
+    }
+}
+
+impl Ran {
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|error| panic!("stdout is one JSON document: {error}\n{self:#?}"))
+    }
+}
+
+#[track_caller]
+fn ran(command: &mut Command) -> Ran {
+    let output = command
+        .output()
+        .expect("the program starts and ends in time");
+    Ran {
+        code: output.status.code(),
+        stdout: String::from_utf8(output.stdout).expect("stdout is UTF-8"),
+        stderr: String::from_utf8(output.stderr).expect("stderr is UTF-8"),
+    }
+}
+
+pub fn make_executable(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755))
+        .expect("the file is the test's own");
+}
+
+/// Waits until something holds.
+#[track_caller]
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < deadline, "waited too long until {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Live processes with a marker in their arguments or environment, by number.
+/// Zombies have neither any more and do not count.
+pub fn processes_marked(marker: &str) -> Vec<i32> {
+    let own = std::process::id().to_string();
+    let holds = |pid: &str, file: &str| {
+        let content = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        content
+            .windows(marker.len())
+            .any(|window| window == marker.as_bytes())
+    };
+    std::fs::read_dir("/proc")
+        .expect("/proc is mounted")
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()) && *name != own)
+        .filter(|pid| holds(pid, "cmdline") || holds(pid, "environ"))
+        .filter_map(|pid| pid.parse().ok())
+        .collect()
+}
+
+/// The numbers of one metric of all trials of a treatment, by its label's
+/// start; twins have labels of their own.
+pub fn values(document: &Value, label: &str, metric: &str) -> Vec<f64> {
+    let treatment = document["treatments"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .position(|treatment| treatment["label"] == label)
+        .unwrap_or_else(|| {
+            panic!(
+                "there is no treatment {label:?}: {:#}",
+                document["treatments"]
+            )
+        });
+    list(&document["trials"])
+        .iter()
+        .filter(|trial| trial["treatment"] == treatment)
+        .flat_map(|trial| list(&trial["samples"][metric]).to_vec())
+        .map(|value| value.as_f64().expect("a number"))
+        .collect()
+}
+
+/// A JSON list, empty if it is absent.
+pub fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}

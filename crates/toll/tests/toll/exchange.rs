@@ -1,0 +1,326 @@
+//! Runs that travel: documents, tables, comparisons.
+
+use serde_json::{Value, json};
+use toll::store::exchange::RunDocument;
+
+use crate::common::{Bench, list, source_tree};
+
+const SCHEMA: &str = "docs/schema/run.schema.json";
+const HOSTILE: &str = "<script>alert(1)</script>\u{1b}[31m\u{202e}";
+
+/// A bench with one run of two commands and a claim about them.
+fn bench_with_run() -> Bench {
+    let bench = Bench::new();
+    let file = bench.write(
+        "pair.toml",
+        "format = 1\nname = 'pair'\n[workload]\nkind = 'command'\ncommand = 'sleep {s}'\n\
+         [[factor]]\nname = 's'\nlevels = ['0.001', '0.004']\n[[claim]]\nid = 'pair.longer'\n\
+         text = 'longer'\nof = { s = '0.004' }\nto = { s = '0.001' }\ndirection = 'greater'\n\
+         [run]\niterations = 2\n",
+    );
+    bench.ok(&["run", "-q", "--no-html", "-r", "6", file.to_str().unwrap()]);
+    bench
+}
+
+fn exported(bench: &Bench) -> Value {
+    bench.json(&["export", "last", "--json", "-"])
+}
+
+fn schema_text() -> String {
+    let schema = serde_json::to_value(schemars::schema_for!(RunDocument)).unwrap();
+    format!("{}\n", serde_json::to_string_pretty(&schema).unwrap())
+}
+
+#[test]
+fn the_published_schema_is_that_of_the_code() {
+    let path = source_tree().join(SCHEMA);
+    if std::env::var_os("TOLL_BLESS").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, schema_text()).unwrap();
+    }
+    let published = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        published == schema_text(),
+        "{SCHEMA} is not up to date; run: make bless"
+    );
+}
+
+#[test]
+fn documents_are_valid_by_the_published_schema() {
+    let schema =
+        serde_json::from_str(&std::fs::read_to_string(source_tree().join(SCHEMA)).unwrap());
+    let validator = jsonschema::validator_for(&schema.unwrap()).unwrap();
+    let check = |document: &Value| {
+        let errors: Vec<String> = validator
+            .iter_errors(document)
+            .map(|e| format!("{} at {}", e, e.instance_path()))
+            .collect();
+        assert_eq!(errors, Vec::<String>::new());
+    };
+    let bench = bench_with_run();
+    let document = exported(&bench);
+    check(&document);
+    // One block only: intervals have no ends to speak of.
+    bench.ok(&["run", "-q", "--no-html", "-r", "1", "true", "false"]);
+    check(&exported(&bench));
+    let mut wrong = document;
+    wrong["trials"][0]["state"] = json!("purring");
+    assert!(!validator.is_valid(&wrong), "the schema refuses something");
+}
+
+#[test]
+fn a_run_is_judged_the_same_elsewhere() {
+    for options in [
+        &["-r", "1", "true", "sh -c 'exit 3'"][..],
+        &["-r", "6", "true", "sleep 0.001"],
+    ] {
+        let bench = Bench::new();
+        bench.ok(&[&["run", "-q", "--no-html"], options].concat());
+        let here = exported(&bench);
+        bench.write("run.json", &here.to_string());
+        let other = bench.path("other.sqlite");
+        let other = other.to_str().unwrap();
+        let told = bench.ok(&["import", "run.json", "--store", other]).stdout;
+        assert!(told.starts_with("run 1: commands of "), "{told}");
+        let there = bench.json(&["show", "1", "--json", "--store", other]);
+        assert_eq!(there["analysis"], here["analysis"]);
+        assert_eq!(there["trials"], here["trials"]);
+        assert_eq!(there["treatments"], here["treatments"]);
+        assert_eq!(there["run"]["uid"], here["run"]["uid"]);
+        assert_eq!(there["run"]["imported"], true);
+        let errors = bench.fails(1, &["import", "run.json", "--store", other]);
+        assert!(errors.contains("already, as run 1"), "{errors}");
+        assert!(
+            bench
+                .ok(&["list", "--store", other])
+                .stdout
+                .contains("imported")
+        );
+    }
+}
+
+#[test]
+fn conclusions_in_a_document_are_not_believed() {
+    let bench = bench_with_run();
+    let mut document = exported(&bench);
+    let measured = document["analysis"]["verdicts"].clone();
+    document["analysis"]["verdicts"][0]["outcome"] = json!("refuted");
+    document["run"]["uid"] = json!("00000000deadbeef");
+    bench.write("run.json", &document.to_string());
+    bench.ok(&["import", "run.json"]);
+    assert_eq!(exported(&bench)["analysis"]["verdicts"], measured);
+}
+
+#[test]
+fn documents_that_do_not_hold_together_are_refused() {
+    let bench = bench_with_run();
+    let good = exported(&bench);
+    type Damage = fn(&mut Value);
+    let damages: &[(&str, Damage)] = &[
+        ("format", |d| d["format"] = json!("other")),
+        ("version", |d| d["version"] = json!(2)),
+        ("version", |d| d["version"] = json!(0)),
+        ("uid", |d| d["run"]["uid"] = json!("../../../etc/x")),
+        ("seed", |d| d["run"]["seed"] = json!("many")),
+        ("out of place", |d| d["treatments"][0]["index"] = json!(1)),
+        ("out of place", |d| d["treatments"][2]["twin_of"] = json!(2)),
+        ("not there", |d| d["trials"][0]["treatment"] = json!(99)),
+        ("twice", |d| {
+            let first = d["trials"][0].clone();
+            d["trials"].as_array_mut().unwrap().push(first);
+        }),
+        ("unknown field", |d| d["trials"][0]["surprise"] = json!(1)),
+        ("missing field", |d| {
+            d["run"].as_object_mut().unwrap().remove("machine");
+        }),
+        ("invalid", |d| d["trials"][0]["block"] = json!(-1)),
+        ("invalid", |d| {
+            d["trials"][0]["samples"]["duration_ns"][0] = json!("fast")
+        }),
+    ];
+    for (needle, damage) in damages {
+        let mut document = good.clone();
+        damage(&mut document);
+        bench.write("bad.json", &document.to_string());
+        let errors = bench.fails(2, &["import", "bad.json"]);
+        assert!(
+            errors.contains(needle) && errors.contains("bad.json"),
+            "{needle}: {errors}"
+        );
+    }
+    for text in [
+        "",
+        "[]",
+        "{",
+        "null",
+        "{\"format\":\"toll-run\"}",
+        &"[".repeat(100_000),
+    ] {
+        bench.write("bad.json", text);
+        bench.fails(2, &["import", "bad.json"]);
+    }
+    bench.fails(1, &["import", "missing.json"]);
+    assert_eq!(
+        list(&bench.json(&["list", "--json"])["runs"]).len(),
+        1,
+        "nothing was taken in"
+    );
+}
+
+#[test]
+fn hostile_texts_reach_neither_terminal_nor_page() {
+    let bench = bench_with_run();
+    let mut document = exported(&bench);
+    document["run"]["uid"] = json!("00000000deadbeef");
+    document["run"]["machine"]["hostname"] = json!(HOSTILE);
+    document["run"]["machine"]["cpu_model"] = json!(HOSTILE);
+    document["run"]["command_line"] = json!(HOSTILE);
+    document["run"]["created_at"] = json!(HOSTILE);
+    document["experiment"]["title"] = json!(HOSTILE);
+    document["experiment"]["question"] = json!(HOSTILE);
+    document["experiment"]["claims"][0]["text"] = json!(HOSTILE);
+    document["experiment"]["claims"][0]["id"] = json!(HOSTILE);
+    document["treatments"][0]["label"] = json!(HOSTILE);
+    document["trials"][0]["state"] = json!("failed");
+    document["trials"][0]["message"] = json!(HOSTILE);
+    document["trials"][0]["notes"] = json!([HOSTILE]);
+    document["trials"][0]["counters_missing"] = json!({ HOSTILE: HOSTILE });
+    bench.write("hostile.json", &document.to_string());
+    let ran = bench.ok(&["import", "hostile.json"]);
+    let mut texts = vec![ran.stdout, ran.stderr];
+    for arguments in [
+        &["list"][..],
+        &["show", "2"],
+        &["compare", "1", "2"],
+        &["report", "2", "--html", "page.html", "--plots", "plots"],
+        &["export", "2", "--markdown", "-"],
+    ] {
+        let ran = bench.ok(arguments);
+        texts.extend([ran.stdout, ran.stderr]);
+    }
+    texts.push(bench.read("page.html"));
+    for text in &texts {
+        for character in ['\u{1b}', '\u{202e}'] {
+            assert!(!text.contains(character), "{character:?} in {text:?}");
+        }
+    }
+    let page = texts.last().unwrap();
+    assert!(
+        page.contains("&lt;script&gt;") && !page.contains("<script"),
+        "escaped, not dropped"
+    );
+    for entry in std::fs::read_dir(bench.path("plots")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "svg") {
+            let svg = std::fs::read_to_string(&path).unwrap();
+            assert!(
+                !svg.contains("<script") && !svg.contains('\u{1b}'),
+                "{}",
+                path.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn names_in_a_document_cannot_choose_where_plots_are_written() {
+    let bench = bench_with_run();
+    let mut document = exported(&bench);
+    document["run"]["uid"] = json!("00000000deadbeef");
+    document["experiment"]["name"] = json!("../../escaped");
+    document["run"]["experiment"] = json!("../../escaped");
+    bench.write("hostile.json", &document.to_string());
+    std::fs::create_dir_all(bench.path("a/b")).unwrap();
+    if bench.run(&["import", "hostile.json"]).code == Some(0) {
+        bench.run(&["report", "2", "--plots", "a/b/plots"]);
+    }
+    let outside: Vec<_> = ["", "a", "a/b"]
+        .iter()
+        .flat_map(|name| std::fs::read_dir(bench.path(name)).unwrap())
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.contains("escaped"))
+        .collect();
+    assert_eq!(outside, Vec::<String>::new());
+}
+
+#[test]
+fn csv_has_a_line_for_every_sample() {
+    let bench = bench_with_run();
+    let document = exported(&bench);
+    let samples: usize = list(&document["trials"])
+        .iter()
+        .flat_map(|trial| trial["samples"].as_object().unwrap().values())
+        .map(|values| list(values).len())
+        .sum();
+    let csv = bench.ok(&["export", "1", "--csv", "-"]).stdout;
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(lines.len(), 1 + samples);
+    let columns: Vec<&str> = lines[0].split(',').collect();
+    assert_eq!(columns[5], "s", "a column a factor: {columns:?}");
+    for line in &lines {
+        assert_eq!(line.split(',').count(), columns.len(), "{line}");
+    }
+    let iterations = |line: &&&str| line.contains(",duration_ns,");
+    assert_eq!(
+        lines.iter().filter(iterations).count(),
+        6 * 3 * 2,
+        "blocks, treatments, iterations"
+    );
+}
+
+#[test]
+fn markdown_has_tables() {
+    let bench = bench_with_run();
+    let markdown = bench.ok(&["export", "1", "--markdown", "-"]).stdout;
+    assert!(
+        markdown.contains("| --- |") || markdown.contains("|---"),
+        "{markdown}"
+    );
+    assert!(markdown.contains("pair.longer"), "{markdown}");
+}
+
+#[test]
+fn several_exports_at_once_are_all_written() {
+    let bench = bench_with_run();
+    bench.ok(&[
+        "export",
+        "1",
+        "--json",
+        "o/run.json",
+        "--csv",
+        "o/run.csv",
+        "--markdown",
+        "o/run.md",
+    ]);
+    for name in ["o/run.json", "o/run.csv", "o/run.md"] {
+        assert!(!bench.read(name).is_empty());
+    }
+}
+
+#[test]
+fn a_comparison_begins_with_what_differs_in_the_machines() {
+    let bench = bench_with_run();
+    let mut document = exported(&bench);
+    document["run"]["uid"] = json!("00000000deadbeef");
+    document["run"]["machine"]["cpu_model"] = json!("Imaginary 9000");
+    document["run"]["machine"]["kernel_release"] = json!("9.9.9");
+    bench.write("other.json", &document.to_string());
+    bench.ok(&["import", "other.json"]);
+    let text = bench.ok(&["compare", "1", "2"]).stdout;
+    let place = |needle: &str| {
+        text.find(needle)
+            .unwrap_or_else(|| panic!("{needle} is missing:\n{text}"))
+    };
+    assert!(
+        place("Imaginary 9000") < place("9.9.9"),
+        "the CPU explains more than the kernel"
+    );
+    assert!(place("9.9.9") < place("pair.longer"), "{text}");
+    let comparison = bench.json(&["compare", "1", "2", "--json"]);
+    let first = &comparison["differences"][0];
+    assert_eq!(
+        (&first["what"], &first["values"][1]),
+        (&json!("cpu model"), &json!("Imaginary 9000"))
+    );
+    assert_eq!(list(&comparison["runs"]).len(), 2);
+}

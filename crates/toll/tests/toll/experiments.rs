@@ -1,0 +1,329 @@
+//! The built-in experiments: they can be read, planned, judged and run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use toll::claim::analyse;
+use toll::claim::model::{Analysis, Outcome};
+use toll::environment::machine::Machine;
+use toll::plan::Plan;
+use toll::spec::builtin::BUILTINS;
+use toll::spec::{Experiment, Test, parse};
+use toll::store::{RunRecord, RunStatus, StoredRun, TrialRecord, TrialState};
+
+use crate::common::{Bench, list, source_tree};
+
+const PROFILES: [&str; 3] = ["quick", "standard", "full"];
+
+/// Published claims that must not get lost.
+const CLAIMS: &[&str] = &[
+    "cat.foreign-fs",
+    "cat.byte",
+    "cat.align",
+    "cat.fs-block",
+    "cat.swept",
+    "cat.knee",
+    "cat.fadvise",
+    "write.sync-cost",
+    "write.buffer-threshold",
+    "write.fs-order",
+    "write.old-kernel",
+];
+
+fn experiments(profile: &str) -> Vec<Experiment> {
+    let read = |builtin: &toll::spec::builtin::Builtin| {
+        parse(builtin.toml, builtin.name, profile).unwrap_or_else(|error| panic!("{error}"))
+    };
+    BUILTINS.iter().map(read).collect()
+}
+
+#[test]
+fn every_experiment_can_be_planned_in_every_profile() {
+    for profile in PROFILES {
+        for experiment in experiments(profile) {
+            let plan = Plan::new(&experiment, 1)
+                .unwrap_or_else(|error| panic!("{} {profile}: {error}", experiment.name));
+            assert!(plan.treatments.len() > 2, "{} {profile}", experiment.name);
+            assert!(
+                plan.treatments.iter().any(|t| t.twin_of.is_some()),
+                "{profile}: no A/A twin"
+            );
+            assert!(!experiment.question.is_empty(), "{}", experiment.name);
+        }
+    }
+}
+
+#[test]
+fn every_published_claim_is_judged_somewhere() {
+    let known: BTreeSet<String> = experiments("full")
+        .into_iter()
+        .flat_map(|experiment| experiment.claims)
+        .map(|claim| claim.id)
+        .collect();
+    for claim in CLAIMS {
+        assert!(known.contains(*claim), "{claim} is gone");
+    }
+}
+
+#[test]
+fn a_corrected_claim_stands_beside_the_published_one() {
+    for experiment in experiments("full") {
+        let ids: BTreeSet<&String> = experiment.claims.iter().map(|claim| &claim.id).collect();
+        assert_eq!(ids.len(), experiment.claims.len(), "an id stands twice");
+        for claim in &experiment.claims {
+            let Some(original) = &claim.corrects else {
+                continue;
+            };
+            assert!(
+                ids.contains(original),
+                "{} corrects {original}, which is not there",
+                claim.id
+            );
+        }
+    }
+}
+
+#[test]
+fn examples_can_be_read_in_every_profile() {
+    let examples = source_tree().join("experiments/examples");
+    let mut read = 0;
+    for entry in std::fs::read_dir(examples).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "toml") {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        for profile in PROFILES {
+            let origin = path.display().to_string();
+            let experiment =
+                parse(&text, &origin, profile).unwrap_or_else(|error| panic!("{error}"));
+            Plan::new(&experiment, 1).unwrap_or_else(|error| panic!("{origin}: {error}"));
+        }
+        read += 1;
+    }
+    assert!(read > 0, "there are examples");
+}
+
+/// Every metric that an experiment speaks of.
+fn metrics(experiment: &Experiment) -> BTreeSet<String> {
+    let mut metrics = BTreeSet::from([experiment.metric.clone()]);
+    for claim in &experiment.claims {
+        if let Test::Ratio(contrast) = &claim.test {
+            metrics.insert(contrast.metric.clone());
+        }
+    }
+    metrics.extend(
+        experiment
+            .derived
+            .iter()
+            .map(|derived| derived.metric.clone()),
+    );
+    metrics.extend(experiment.tables.iter().map(|table| table.metric.clone()));
+    metrics.extend(
+        experiment
+            .figures
+            .iter()
+            .map(|figure| figure.metric.clone()),
+    );
+    metrics.extend(experiment.advice.iter().map(|advice| advice.metric.clone()));
+    metrics
+}
+
+/// What is concluded if every treatment ran on a machine that has everything.
+fn as_if_all_ran(experiment: &Experiment) -> Analysis {
+    const BLOCKS: u32 = 8;
+    let plan = Plan::new(experiment, 1).unwrap();
+    let metrics = metrics(experiment);
+    let trial = |block: u32, treatment: usize| {
+        let value = 1000.0 + treatment as f64 + f64::from(block);
+        TrialRecord {
+            block,
+            position: u32::try_from(treatment).unwrap(),
+            treatment,
+            started_at: "2026-01-01T00:00:00Z".into(),
+            wall_ns: 1,
+            state: TrialState::Completed,
+            message: None,
+            samples: metrics
+                .iter()
+                .map(|metric| (metric.clone(), vec![value]))
+                .collect(),
+            disturbance: BTreeMap::new(),
+            counters_missing: BTreeMap::new(),
+            notes: Vec::new(),
+        }
+    };
+    let treatments = 0..plan.treatments.len();
+    let trials = (0..BLOCKS).flat_map(|block| treatments.clone().map(move |t| (block, t)));
+    analyse(&StoredRun {
+        run: RunRecord {
+            id: 1,
+            uid: "0123456789abcdef".into(),
+            experiment: experiment.name.clone(),
+            title: experiment.title.clone(),
+            question: experiment.question.clone(),
+            profile: experiment.profile.clone(),
+            seed: 1,
+            created_at: "2026-01-01T00:00:00Z".into(),
+            updated_at: None,
+            status: RunStatus::Complete,
+            stop_reason: None,
+            toll_version: "0".into(),
+            command_line: "toll run".into(),
+            machine: Machine::default(),
+            imported: false,
+        },
+        experiment: experiment.clone(),
+        treatments: plan.treatments.clone(),
+        trials: trials
+            .map(|(block, treatment)| trial(block, treatment))
+            .collect(),
+    })
+}
+
+#[test]
+fn in_the_full_profile_every_selector_finds_its_treatment() {
+    for experiment in experiments("full") {
+        let analysis = as_if_all_ran(&experiment);
+        let never = |id: &str| {
+            let claim = experiment.claims.iter().find(|claim| claim.id == id);
+            claim.is_some_and(|claim| matches!(claim.test, Test::Never(_)))
+        };
+        for verdict in &analysis.verdicts {
+            let is_testable = verdict.outcome != Outcome::NotTestable;
+            assert_eq!(
+                is_testable,
+                !never(&verdict.id),
+                "{}: {}",
+                verdict.id,
+                verdict.reason
+            );
+        }
+        for derived in &analysis.derived {
+            assert!(
+                derived.estimate.is_some(),
+                "{}: {:?}",
+                derived.id,
+                derived.note
+            );
+        }
+        assert_eq!(analysis.tables.len(), experiment.tables.len());
+        for (table, spec) in analysis.tables.iter().zip(&experiment.tables) {
+            for (row, row_spec) in table.rows.iter().zip(&spec.rows) {
+                let expected = !row_spec.at.is_empty();
+                assert_eq!(
+                    row.measured.is_some(),
+                    expected,
+                    "{}: {:?}",
+                    row.label,
+                    row.missing
+                );
+            }
+            let reference = table.relative_to.as_ref();
+            let exists = |label: &String| table.rows.iter().any(|row| row.label == *label);
+            assert!(
+                reference.is_none_or(exists),
+                "{}: no row {reference:?}",
+                table.title
+            );
+        }
+        assert_eq!(
+            analysis.figures.len(),
+            experiment.figures.len(),
+            "{}",
+            experiment.name
+        );
+        assert!(
+            analysis.advice.len() >= experiment.advice.len(),
+            "{}",
+            experiment.name
+        );
+        for twin in &analysis.twins {
+            assert!(twin.band.is_finite());
+        }
+        assert_eq!(
+            analysis.twins.len(),
+            experiment.twins.len().max(1),
+            "{}",
+            experiment.name
+        );
+    }
+}
+
+#[test]
+fn a_profile_tests_some_claims_and_says_why_not_the_others() {
+    for profile in ["quick", "standard"] {
+        for experiment in experiments(profile) {
+            let analysis = as_if_all_ran(&experiment);
+            let (tested, not): (Vec<_>, Vec<_>) = analysis
+                .verdicts
+                .iter()
+                .partition(|v| v.outcome != Outcome::NotTestable);
+            assert!(!tested.is_empty(), "{} {profile}", experiment.name);
+            assert!(not.iter().all(|verdict| !verdict.reason.is_empty()));
+        }
+    }
+}
+
+/// Runs a built-in experiment with levels that take no time.
+fn tiny(name: &str, levels: &[&str]) {
+    let bench = Bench::new();
+    let mut arguments = vec![
+        "run",
+        name,
+        "--profile",
+        "quick",
+        "-q",
+        "--json",
+        "-r",
+        "2",
+        "--html",
+        "page.html",
+    ];
+    arguments.extend(levels.iter().flat_map(|levels| ["-L", levels]));
+    let run = bench.json(&arguments)["runs"][0].clone();
+    let trials = list(&run["trials"]);
+    let ran: Vec<_> = trials
+        .iter()
+        .filter(|trial| trial["state"] == "completed")
+        .collect();
+    for trial in trials {
+        let state = trial["state"].as_str().unwrap();
+        assert!(["completed", "unsupported"].contains(&state), "{trial:#}");
+    }
+    assert!(
+        ran.len() * 2 > trials.len(),
+        "most of {} trials ran: {}",
+        trials.len(),
+        ran.len()
+    );
+    let metric = run["analysis"]["primary_metric"].as_str().unwrap();
+    for treatment in list(&run["analysis"]["treatments"]) {
+        let value = &treatment["estimates"][metric]["median"]["value"];
+        let is_positive = value.as_f64().is_some_and(|value| value > 0.0);
+        assert!(
+            is_positive || !treatment["skipped"].is_null(),
+            "{treatment:#}"
+        );
+    }
+    assert!(list(&run["analysis"]["verdicts"]).len() > 1);
+    assert!(bench.read("page.html").contains("</html>"));
+    assert_eq!(bench.leftovers(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn the_cat_experiment_runs_on_the_work_directory() {
+    tiny("cat", &["size=4KiB,2MiB", "fs=work"]);
+}
+
+#[test]
+fn the_sweep_experiment_runs() {
+    tiny("sweep", &["size=256KiB"]);
+}
+
+#[test]
+fn the_write_experiment_runs_on_the_work_directory() {
+    tiny(
+        "write",
+        &["input=128KiB", "buffer=4KiB,64KiB,128KiB", "fs=work"],
+    );
+}

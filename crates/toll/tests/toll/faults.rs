@@ -1,0 +1,402 @@
+//! What goes wrong around a measurement: probes, commands, disks, stores.
+
+use serde_json::Value;
+
+use crate::common::{Bench, has_program, is_root, list, probe, processes_marked, skip, wait_until};
+
+fn states(run: &Value) -> Vec<&str> {
+    list(&run["trials"])
+        .iter()
+        .map(|trial| trial["state"].as_str().expect("a word"))
+        .collect()
+}
+
+fn messages(run: &Value) -> Vec<&str> {
+    list(&run["trials"])
+        .iter()
+        .filter_map(|trial| trial["message"].as_str())
+        .collect()
+}
+
+/// An experiment file of one command whose trials end after a time.
+fn impatient(bench: &Bench, timeout: &str, more: &str, command: &str) -> String {
+    let toml = format!(
+        "format = 1\nname = 'impatient'\n[workload]\nkind = 'command'\ncommand = '''{command}'''\n\
+         {more}\n[run]\ntrial_timeout = '{timeout}'\n"
+    );
+    bench.write("impatient.toml", &toml).display().to_string()
+}
+
+#[test]
+fn each_misbehaviour_of_a_probe_is_one_failed_trial_and_the_run_goes_on() {
+    // The faults of this probe cannot be had from the real one.
+    let script = format!(
+        "#!/bin/sh\necho x >>count\ncase $(wc -l <count) in\n\
+         2) kill -SEGV $$ ;;\n\
+         5) echo 'this is no answer' ;;\n\
+         8) exec sleep 300 ;;\n\
+         11) echo '{{\"version\":99}}' ;;\n\
+         14) echo 'out of luck' >&2; exit 9 ;;\n\
+         17) ;;\n\
+         *) exec {} ;;\nesac\n",
+        probe().display()
+    );
+    let bench = Bench::with_probe(&script);
+    let file = impatient(&bench, "2s", "", "true");
+    let run =
+        bench.json(&["run", "-q", "--no-html", "--json", "-r", "10", &file])["runs"][0].clone();
+    let states = states(&run);
+    assert_eq!(states.len(), 20);
+    let mut failed: Vec<(usize, &str)> = Vec::new();
+    failed.extend(
+        states
+            .iter()
+            .copied()
+            .enumerate()
+            .filter(|(_, state)| *state != "completed"),
+    );
+    assert_eq!(
+        failed,
+        [
+            (1, "crashed"),
+            (4, "crashed"),
+            (7, "timed-out"),
+            (10, "crashed"),
+            (13, "crashed"),
+            (16, "crashed"),
+        ],
+        "{run:#}"
+    );
+    let messages = messages(&run);
+    for (message, needle) in messages.iter().zip([
+        "killed by signal 11",
+        "cannot read the probe's response",
+        "stopped after 2 s",
+        "version 99",
+        "out of luck",
+        "cannot read the probe's response",
+    ]) {
+        assert!(message.contains(needle), "{needle}: {message}");
+    }
+    let shown = bench.ok(&["show"]).stdout;
+    assert!(
+        shown.contains("killed by signal 11") || shown.contains("failed"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_probe_that_never_works_is_given_up_with_its_last_words() {
+    let bench = Bench::with_probe("#!/bin/sh\necho 'no CPU today' >&2\nexit 4\n");
+    let errors = bench.fails(5, &["run", "-q", "--no-html", "true"]);
+    assert!(errors.contains("no CPU today"), "{errors}");
+    assert_eq!(states(&bench.document("last")), ["crashed"; 6]);
+}
+
+#[test]
+fn a_probe_whose_answer_has_no_end_is_stopped() {
+    let bench = Bench::with_probe("#!/bin/sh\nexec yes\n");
+    bench.fails(5, &["run", "-q", "--no-html", "true"]);
+    let run = bench.document("last");
+    assert!(
+        messages(&run)
+            .iter()
+            .all(|message| message.contains("over 67108864 bytes")),
+        "{run:#}"
+    );
+}
+
+#[test]
+fn a_probe_that_answers_and_stays_is_ended() {
+    let bench = Bench::with_probe("#!/bin/sh\nexec >&- 2>&-\nexec sleep 300\n");
+    let file = impatient(&bench, "1s", "", "true");
+    bench.fails(5, &["run", "-q", "--no-html", "-r", "3", &file]);
+    let marker = format!("TOLL_PROBE={}", bench.path("fake-probe").display());
+    wait_until("the probes are gone", || {
+        processes_marked(&marker).is_empty()
+    });
+}
+
+#[test]
+fn a_trial_that_takes_too_long_is_ended_with_all_that_it_started() {
+    let bench = Bench::new();
+    let command =
+        "sh -c 'sleep 300 & setsid sleep 301 & (sleep 302 &) ; sh -c \"sleep 303; true\"'";
+    let file = impatient(&bench, "500ms", "", command);
+    let errors = bench.fails(5, &["run", "-q", "--no-html", "-r", "3", &file]);
+    assert!(errors.contains("trial_timeout"), "{errors}");
+    let run = bench.document("last");
+    assert_eq!(states(&run), ["timed-out"; 6]);
+    let marker = format!("HOME={}", bench.path("home").display());
+    wait_until("all are gone", || processes_marked(&marker).is_empty());
+}
+
+#[test]
+fn a_command_whose_output_has_no_end_does_no_harm() {
+    for output in ["null", "pipe"] {
+        let bench = Bench::new();
+        let more = format!("output = '{output}'");
+        let file = impatient(&bench, "500ms", &more, "yes");
+        bench.fails(5, &["run", "-q", "--no-html", "-r", "3", &file]);
+        assert_eq!(states(&bench.document("last")), ["timed-out"; 6]);
+    }
+}
+
+#[test]
+fn of_a_long_output_the_start_is_parsed_and_the_rest_dropped() {
+    let bench = Bench::new();
+    let metrics = "[metrics.speed]\npattern = 'speed ([0-9]+)'";
+    let file = impatient(
+        &bench,
+        "30s",
+        metrics,
+        "sh -c 'echo speed 5; head -c 20000000 /dev/zero; echo speed 6'",
+    );
+    let ran = bench.ok(&["run", "-q", "--no-html", "--json", "-r", "1", &file]);
+    assert_eq!(
+        ran.json()["runs"][0]["trials"][0]["samples"]["speed"],
+        serde_json::json!([5.0])
+    );
+    assert!(ran.stdout.len() < 100_000, "the output itself is not kept");
+}
+
+#[test]
+fn last_words_of_a_command_cannot_command_the_terminal() {
+    let bench = Bench::new();
+    let command = r"sh -c 'printf \\033]0;pwned\\007\\033[31mred\\n >&2; exit 1'";
+    let ran = bench.run(&["run", "-r", "3", "--html", "page.html", "true", command]);
+    let shown = bench.ok(&["show"]).stdout;
+    for text in [&ran.stdout, &ran.stderr, &shown, &bench.read("page.html")] {
+        assert!(
+            !text.contains('\u{1b}') && !text.contains('\u{7}'),
+            "{text:?}"
+        );
+    }
+    assert!(shown.contains("red"), "{shown}");
+}
+
+/// Runs a shell line in a mount namespace of its own; `None` if that cannot be
+/// had here.
+fn in_a_namespace(bench: &Bench, line: &str) -> Option<crate::common::Ran> {
+    if !is_root() || !has_program("unshare") {
+        skip("mounting a small file system needs root and unshare(1)");
+        return None;
+    }
+    let line = line.replace('\'', r"'\''");
+    let ran = bench.shell(&format!(
+        "unshare -m --propagation private bash -ec '{line}'"
+    ));
+    Some(ran)
+}
+
+#[test]
+fn a_work_directory_that_is_too_small_is_told_before_anything_runs() {
+    let bench = Bench::new();
+    let line = "mkdir small; mount -t tmpfs -o size=1m small small; cd small
+                toll run -q --no-html --work-dir . -r 1 cat";
+    let Some(ran) = in_a_namespace(&bench, line) else {
+        return;
+    };
+    assert_eq!(ran.code, Some(5), "{ran:#?}");
+    assert!(
+        ran.stderr.contains("--work-dir") && ran.stderr.contains("MiB free"),
+        "{ran:#?}"
+    );
+}
+
+#[test]
+fn a_full_work_directory_is_a_failed_trial() {
+    let bench = Bench::new();
+    let line = "mkdir small; mount -t tmpfs -o size=200m small small
+                toll run -q --no-html --json --work-dir small -r 1 -L size=1M,300M \
+                    \"dd if=/dev/zero of={workdir}/file bs=1M count={size} iflag=count_bytes status=none\"";
+    let Some(ran) = in_a_namespace(&bench, line) else {
+        return;
+    };
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    let run = &ran.json()["runs"][0];
+    let mut states = states(run);
+    states.sort_unstable();
+    assert_eq!(states, ["completed", "completed", "failed"], "{run:#}");
+    assert!(
+        messages(run)[0].contains("No space left on device"),
+        "{run:#}"
+    );
+}
+
+#[test]
+fn a_store_that_fills_up_ends_the_run_and_keeps_what_is_in_it() {
+    let bench = Bench::new();
+    let line = "mkdir small; mount -t tmpfs -o size=256k small small
+                toll run -q --no-html --store small/runs.sqlite -r 2000 true || echo \"status $?\"
+                cp small/runs.sqlite* .";
+    let Some(ran) = in_a_namespace(&bench, line) else {
+        return;
+    };
+    assert!(ran.stdout.contains("status 1"), "{ran:#?}");
+    assert!(
+        ran.stderr.contains("full") && ran.stderr.contains("store"),
+        "{ran:#?}"
+    );
+    let kept = bench.path("runs.sqlite");
+    let run = bench.json(&["show", "--json", "--store", kept.to_str().unwrap()]);
+    let trials = list(&run["trials"]).len();
+    assert!(trials > 0, "{trials} trials are kept");
+    assert_eq!(run["run"]["status"], "unfinished");
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_named() {
+    let bench = Bench::new();
+    bench.write("file", "in the way");
+    let errors = bench.fails(
+        1,
+        &["run", "-r", "1", "--store", "file/runs.sqlite", "true"],
+    );
+    assert!(errors.contains("file"), "{errors}");
+    let line = "toll run -q --no-html -r 1 --store ro/runs.sqlite true
+                mount -o bind,ro ro ro 2>/dev/null || mount --bind ro ro && mount -o remount,bind,ro ro
+                toll run -r 1 --store ro/runs.sqlite true";
+    let Some(ran) = in_a_namespace(&bench, line) else {
+        return;
+    };
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    let errors = ran.stderr.to_lowercase();
+    assert!(
+        errors.contains("ro/runs") && errors.contains("read-only"),
+        "{ran:#?}"
+    );
+}
+
+#[test]
+fn a_newer_store_is_refused_unharmed() {
+    let bench = Bench::new();
+    bench.ok(&["run", "-q", "--no-html", "-r", "1", "true"]);
+    set_pragma(&bench, "user_version = 99");
+    for arguments in [
+        &["list"][..],
+        &["show"],
+        &["run", "-r", "1", "true"],
+        &["run", "--resume"],
+    ] {
+        let errors = bench.fails(1, arguments);
+        assert!(
+            errors.contains("version 99") && errors.contains("newer toll"),
+            "{errors}"
+        );
+    }
+    set_pragma(&bench, "user_version = 1");
+    bench.ok(&["show"]);
+}
+
+#[test]
+fn another_programs_database_and_a_text_are_refused_unharmed() {
+    let bench = Bench::new();
+    let text = "not a database at all, however long one looks at it. ".repeat(50);
+    let path = bench.write("text", &text);
+    let errors = bench.fails(
+        1,
+        &["run", "-r", "1", "--store", path.to_str().unwrap(), "true"],
+    );
+    assert!(
+        errors.contains("store") && errors.contains("text"),
+        "{errors}"
+    );
+    assert_eq!(bench.read("text"), text);
+    let other = bench.path("other.sqlite");
+    rusqlite::Connection::open(&other)
+        .unwrap()
+        .execute_batch("CREATE TABLE t (x)")
+        .unwrap();
+    let errors = bench.fails(1, &["list", "--store", other.to_str().unwrap()]);
+    assert!(errors.contains("another program"), "{errors}");
+}
+
+#[test]
+fn a_damaged_store_is_told_of_and_never_a_crash() {
+    let whole = Bench::new();
+    whole.ok(&["run", "-q", "--no-html", "-r", "4", "true"]);
+    let connection = rusqlite::Connection::open(whole.store()).unwrap();
+    connection
+        .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        .unwrap();
+    drop(connection);
+    let content = std::fs::read(whole.store()).unwrap();
+    let mut told = 0;
+    for page in 0..content.len() / 4096 {
+        let bench = Bench::new();
+        let mut damaged = content.clone();
+        damaged[page * 4096..(page + 1) * 4096].fill(0xa5);
+        let path = bench.path("runs.sqlite");
+        std::fs::write(&path, damaged).unwrap();
+        let ran = bench.run(&["show", "--store", path.to_str().unwrap()]);
+        assert!(
+            [Some(0), Some(1)].contains(&ran.code),
+            "page {page}: {ran:#?}"
+        );
+        assert!(!ran.stderr.contains("panicked"), "page {page}: {ran:#?}");
+        told += usize::from(ran.code == Some(1));
+        if ran.code == Some(1) {
+            assert!(ran.stderr.contains("store"), "page {page}: {ran:#?}");
+        }
+    }
+    assert!(told > 2, "damage was seen in {told} pages");
+    let cut = whole.path("cut.sqlite");
+    std::fs::write(&cut, &content[..content.len() / 2]).unwrap();
+    let ran = whole.run(&["show", "--store", cut.to_str().unwrap()]);
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+}
+
+#[test]
+fn rows_that_make_no_sense_are_told_of() {
+    for damage in [
+        "UPDATE runs SET status = 'purring'",
+        "UPDATE runs SET seed = 'many'",
+        "UPDATE runs SET machine = '{'",
+        "UPDATE runs SET experiment = '{}'",
+        "UPDATE trials SET state = 'odd'",
+        "UPDATE trials SET notes = 'x'",
+        "UPDATE treatments SET record = '[]'",
+        "UPDATE samples SET iterations = x'01'",
+    ] {
+        let bench = Bench::new();
+        bench.ok(&["run", "-q", "--no-html", "-r", "2", "true"]);
+        let connection = rusqlite::Connection::open(bench.store()).unwrap();
+        // Else the damage itself would be refused.
+        connection
+            .execute_batch("PRAGMA foreign_keys = OFF")
+            .unwrap();
+        if connection.execute_batch(damage).is_err() {
+            continue;
+        }
+        drop(connection);
+        for arguments in [
+            &["show"][..],
+            &[
+                "export",
+                "1",
+                "--json",
+                "-",
+                "--csv",
+                "-",
+                "--markdown",
+                "-",
+            ],
+        ] {
+            let ran = bench.run(arguments);
+            assert_eq!(ran.code, Some(1), "{damage}: {ran:#?}");
+            assert!(
+                ran.stderr.contains("cannot read the store"),
+                "{damage}: {}",
+                ran.stderr
+            );
+        }
+    }
+}
+
+fn set_pragma(bench: &Bench, pragma: &str) {
+    let connection = rusqlite::Connection::open(bench.store()).unwrap();
+    connection
+        .execute_batch(&format!("PRAGMA {pragma}"))
+        .unwrap();
+}

@@ -1,0 +1,17 @@
+//! The command as its users meet it: every test runs the built programs in
+//! directories of its own.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "tests start the programs that they test"
+)]
+
+mod architecture;
+mod cli;
+mod commands;
+mod common;
+mod exchange;
+mod experiments;
+mod faults;
+mod file_systems;
+mod page;
+mod resume;

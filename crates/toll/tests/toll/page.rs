@@ -1,0 +1,157 @@
+//! The report in a browser.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use crate::common::{Bench, PATIENCE, has_program, skip};
+
+const SCREENSHOT_BYTES_MIN: usize = 20_000;
+
+/// Runs headless Chromium on a page, cut off from every network.
+fn chromium(bench: &Bench, page: &Path, arguments: &[&str]) -> Option<Output> {
+    let Some(program) = ["chromium", "chromium-browser", "google-chrome"]
+        .into_iter()
+        .find(|program| has_program(program))
+    else {
+        skip("no Chromium; install the package chromium");
+        return None;
+    };
+    let seconds = PATIENCE.as_secs().to_string();
+    let output = Command::new("timeout")
+        .args(["-k", "5", &seconds, program])
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--disable-dev-shm-usage",
+            "--enable-logging=stderr",
+            "--v=0",
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+        ])
+        .arg(format!(
+            "--user-data-dir={}",
+            bench.path("browser").display()
+        ))
+        .args(arguments)
+        .arg(format!("file://{}", page.display()))
+        .envs(bench.environment())
+        .stdin(Stdio::null())
+        .output()
+        .expect("the browser starts");
+    assert!(output.status.success(), "{output:#?}");
+    Some(output)
+}
+
+/// A report with verdicts, plots and hostile texts in it.
+fn report(bench: &Bench) -> std::path::PathBuf {
+    let experiment = r#"
+format = 1
+name = "page"
+title = "Pages <script>document.title='broken into'</script>"
+question = "Is <img src=x onerror=alert(1)> shown as text?"
+[workload]
+kind = "command"
+command = "sleep {seconds}"
+[[factor]]
+name = "seconds"
+levels = ["0.001", "0.002", "0.004"]
+[[claim]]
+id = "page.longer"
+text = "Four are longer than one & \"quoted\" </td>"
+of = { seconds = "0.004" }
+to = { seconds = "0.001" }
+direction = "greater"
+[[figure]]
+title = "Time <b>bold</b>"
+kind = "curve"
+factor = "seconds"
+[[figure]]
+title = "Trials"
+kind = "distribution"
+factor = "seconds"
+"#;
+    let file = bench.write("page.toml", experiment);
+    let page = bench.path("page.html");
+    bench.ok(&[
+        "run",
+        "-q",
+        "-r",
+        "8",
+        "--html",
+        page.to_str().unwrap(),
+        file.to_str().unwrap(),
+    ]);
+    page
+}
+
+#[test]
+fn the_page_stands_on_its_own() {
+    let bench = Bench::new();
+    let page = std::fs::read_to_string(report(&bench)).unwrap();
+    assert!(page.starts_with("<!doctype html>"));
+    for outside in [
+        "http:", "https:", "//cdn", "src=\"", "@import", "url(", "<link", "<script",
+    ] {
+        // What a reader may copy is no reference.
+        assert!(!page.contains(outside), "{outside} in the page");
+    }
+}
+
+#[test]
+fn a_browser_shows_verdicts_and_plots_without_complaint() {
+    let bench = Bench::new();
+    let page = report(&bench);
+    let Some(output) = chromium(&bench, &page, &["--dump-dom"]) else {
+        return;
+    };
+    let dom = String::from_utf8_lossy(&output.stdout);
+    assert!(dom.contains("class=\"verdicts stack\""), "{dom}");
+    assert!(
+        dom.contains("page.longer") && dom.contains("supported"),
+        "{dom}"
+    );
+    assert!(
+        dom.matches("<svg").count() >= 3,
+        "{} drawings",
+        dom.matches("<svg").count()
+    );
+    assert!(
+        dom.contains("&lt;script&gt;") && !dom.contains("<script"),
+        "{dom}"
+    );
+    assert!(!dom.contains("<img"), "{dom}");
+    let log = String::from_utf8_lossy(&output.stderr);
+    let complaints: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("CONSOLE"))
+        .collect();
+    assert_eq!(complaints, Vec::<&str>::new());
+}
+
+#[test]
+fn a_browser_draws_the_page() {
+    let bench = Bench::new();
+    let page = report(&bench);
+    let picture = bench.path("page.png");
+    let option = format!("--screenshot={}", picture.display());
+    if chromium(&bench, &page, &[&option, "--window-size=1200,1600"]).is_none() {
+        return;
+    }
+    let picture = std::fs::read(picture).unwrap();
+    assert!(picture.starts_with(b"\x89PNG\r\n\x1a\n"));
+    // Width and height stand behind the signature and the IHDR chunk's head.
+    let number = |at: usize| u32::from_be_bytes(picture[at..at + 4].try_into().unwrap());
+    assert_eq!(number(16), 1200);
+    assert!(number(20) > 1000);
+    // A blank page of this size packs into a tenth of it.
+    assert!(
+        picture.len() > SCREENSHOT_BYTES_MIN,
+        "{} bytes",
+        picture.len()
+    );
+}

@@ -1,0 +1,343 @@
+//! Runs that are killed or told to stop, and go on.
+
+use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Child;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use toll::store::{RunStatus, Store, StoredRun, TrialRecord};
+use toll_stats::Rng;
+
+use crate::common::{Bench, list, processes_marked, wait_until};
+
+/// How often the run of the kill test is killed.
+const KILLS: usize = 12;
+
+const PLAN: [&str; 10] = [
+    "run",
+    "-q",
+    "--no-html",
+    "--seed",
+    "42",
+    "-r",
+    "40",
+    "-L",
+    "n=1,2,3",
+    "true {n}",
+];
+const RESUME: [&str; 4] = ["run", "--resume", "-q", "--no-html"];
+
+fn stored(bench: &Bench) -> Option<StoredRun> {
+    // Looked for first, as opening it would make it.
+    if !bench.store().exists() {
+        return None;
+    }
+    let store = Store::open(&bench.store()).expect("a killed run leaves its store whole");
+    let (run, _) = store.runs().expect("the runs can be read").pop()?;
+    Some(store.load(run.id).expect("the run can be read"))
+}
+
+fn trials(bench: &Bench) -> usize {
+    stored(bench).map_or(0, |run| run.trials.len())
+}
+
+fn order(trials: &[TrialRecord]) -> Vec<(u32, u32, usize)> {
+    trials
+        .iter()
+        .map(|trial| (trial.block, trial.position, trial.treatment))
+        .collect()
+}
+
+/// A marker that no other process of the machine carries.
+fn marker(bench: &Bench) -> String {
+    format!("TOLL_TEST_MARK={}", bench.path("").display())
+}
+
+fn start(bench: &Bench, arguments: &[&str]) -> Child {
+    let marker = marker(bench);
+    let (name, value) = marker.split_once('=').expect("it has one");
+    bench
+        .spawnable(arguments)
+        .env(name, value)
+        .spawn()
+        .expect("toll starts")
+}
+
+fn send(child: &Child, signal: Signal) {
+    let pid = i32::try_from(child.id())
+        .ok()
+        .and_then(Pid::from_raw)
+        .expect("a process");
+    kill_process(pid, signal).expect("the process is ours");
+}
+
+#[track_caller]
+fn nothing_runs(bench: &Bench) {
+    let marker = marker(bench);
+    wait_until("all processes of the run are gone", || {
+        processes_marked(&marker).is_empty()
+    });
+}
+
+#[test]
+fn a_run_killed_over_and_over_ends_like_one_that_was_not() {
+    let undisturbed = Bench::new();
+    undisturbed.ok(&PLAN);
+    let expected = order(&stored(&undisturbed).unwrap().trials);
+    assert_eq!(expected.len(), 40 * 4);
+
+    let bench = Bench::new();
+    let mut rng = Rng::new(7);
+    let mut kept: Vec<TrialRecord> = Vec::new();
+    let mut interrupted_at = BTreeSet::new();
+    for _ in 0..KILLS {
+        let arguments = if stored(&bench).is_some() {
+            &RESUME[..]
+        } else {
+            &PLAN[..]
+        };
+        let mut child = start(&bench, arguments);
+        std::thread::sleep(Duration::from_millis(10 + rng.below(120) as u64));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        nothing_runs(&bench);
+        let Some(run) = stored(&bench) else {
+            continue;
+        };
+        assert_eq!(
+            run.trials[..kept.len()],
+            kept,
+            "what was finished stays as it was"
+        );
+        interrupted_at.insert(run.trials.len());
+        kept = run.trials;
+        if run.run.status == RunStatus::Complete {
+            break;
+        }
+    }
+    assert!(
+        interrupted_at.len() > 1,
+        "the kills fell into the run: {interrupted_at:?}"
+    );
+    if stored(&bench).unwrap().run.status == RunStatus::Unfinished {
+        bench.ok(&RESUME);
+    }
+    let run = stored(&bench).unwrap();
+    assert_eq!(run.run.status, RunStatus::Complete);
+    assert_eq!(order(&run.trials), expected);
+    assert_eq!(run.trials[..kept.len()], kept);
+    assert_eq!(
+        Store::open(&bench.store()).unwrap().runs().unwrap().len(),
+        1
+    );
+    bench.ok(&["doctor", "--restore"]);
+    assert_eq!(bench.leftovers(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn a_signal_ends_a_run_with_its_own_status_and_everything_is_kept() {
+    for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let bench = Bench::new();
+        let mut child = start(
+            &bench,
+            &[
+                "run",
+                "--html",
+                "page.html",
+                "--seed",
+                "1",
+                "-r",
+                "4",
+                "-c",
+                "echo cleaned >>log",
+                "sleep 0.1",
+            ],
+        );
+        wait_until("a trial is kept", || trials(&bench) >= 1);
+        send(&child, signal);
+        assert_eq!(child.wait().unwrap().code(), Some(status));
+        nothing_runs(&bench);
+        let first = stored(&bench).unwrap();
+        assert_eq!(first.run.status, RunStatus::Unfinished);
+        assert!(
+            (1..8).contains(&first.trials.len()),
+            "{}",
+            first.trials.len()
+        );
+        assert!(
+            bench.path("page.html").exists(),
+            "what there is is reported"
+        );
+        assert_eq!(bench.leftovers(), Vec::<std::path::PathBuf>::new());
+        assert_eq!(
+            bench.read("log"),
+            "cleaned\n",
+            "what set-up made is cleaned up"
+        );
+        assert!(bench.ok(&["list"]).stdout.contains("unfinished"));
+
+        bench.ok(&RESUME);
+        let run = stored(&bench).unwrap();
+        assert_eq!(run.run.status, RunStatus::Complete);
+        assert_eq!(run.trials.len(), 4 * 2);
+        assert_eq!(run.trials[..first.trials.len()], first.trials);
+    }
+}
+
+#[test]
+fn a_second_signal_ends_a_run_that_is_still_cleaning_up() {
+    let bench = Bench::new();
+    let mut child = start(
+        &bench,
+        &[
+            "run",
+            "-q",
+            "--no-html",
+            "-r",
+            "9",
+            "-c",
+            "touch cleaning; sleep 300",
+            "sleep 0.05",
+        ],
+    );
+    wait_until("a trial is kept", || trials(&bench) >= 1);
+    send(&child, Signal::INT);
+    wait_until("the clean-up runs", || bench.path("cleaning").exists());
+    send(&child, Signal::INT);
+    let status = child.wait().unwrap();
+    assert_eq!((status.code(), status.signal()), (Some(130), None));
+    nothing_runs(&bench);
+}
+
+#[test]
+fn a_complete_run_is_not_resumed() {
+    let bench = Bench::new();
+    bench.ok(&["run", "-q", "--no-html", "-r", "1", "true"]);
+    let errors = bench.fails(2, &["run", "--resume", "1"]);
+    assert!(errors.contains("complete"), "{errors}");
+    assert!(bench.fails(2, &["run", "--resume"]).contains("toll list"));
+    assert!(
+        bench
+            .fails(1, &["run", "--resume", "99"])
+            .contains("run 99")
+    );
+}
+
+#[test]
+fn an_imported_run_is_not_resumed() {
+    let bench = Bench::new();
+    let mut child = start(
+        &bench,
+        &["run", "-q", "--no-html", "-r", "99", "sleep 0.05"],
+    );
+    wait_until("a trial is kept", || trials(&bench) >= 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    bench.ok(&["export", "last", "--json", "run.json"]);
+    let other = bench.path("other.sqlite");
+    let other = other.to_str().unwrap();
+    bench.ok(&["import", "--store", other, "run.json"]);
+    let errors = bench.fails(2, &["run", "--resume", "1", "--store", other]);
+    assert!(errors.contains("another machine"), "{errors}");
+}
+
+#[test]
+fn a_second_run_on_the_same_store_is_refused_and_told_why() {
+    let bench = Bench::new();
+    let mut child = start(
+        &bench,
+        &["run", "-q", "--no-html", "-r", "9999", "sleep 0.05"],
+    );
+    wait_until("a trial is kept", || trials(&bench) >= 1);
+    for arguments in [&["run", "true"][..], &["run", "--resume"]] {
+        let errors = bench.fails(1, arguments);
+        assert!(
+            errors.contains(&format!("process {}", child.id())),
+            "{errors}"
+        );
+        assert!(errors.contains("--store"), "{errors}");
+    }
+    // Looking at what is there disturbs no trial much.
+    bench.ok(&["list"]);
+    bench.ok(&["show"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    nothing_runs(&bench);
+    bench.ok(&["run", "-q", "--no-html", "-r", "1", "true"]);
+}
+
+#[test]
+fn what_a_killed_run_left_is_cleared_by_the_next_start_and_by_the_doctor() {
+    for clear in [
+        &["run", "-r", "1", "--no-html", "true"][..],
+        &["doctor", "--restore"],
+    ] {
+        let bench = Bench::new();
+        let mut child = start(
+            &bench,
+            &["run", "-q", "--no-html", "-r", "9999", "sleep 0.05"],
+        );
+        wait_until("a trial is kept", || trials(&bench) >= 1);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(
+            bench.leftovers().len(),
+            2,
+            "a work directory and its journal"
+        );
+        let ran = bench.ok(clear);
+        assert!(format!("{}{}", ran.stdout, ran.stderr).contains("cleared after a killed run"));
+        assert_eq!(bench.leftovers(), Vec::<std::path::PathBuf>::new());
+        assert!(
+            bench
+                .ok(&["doctor", "--restore"])
+                .stdout
+                .contains("nothing was left")
+        );
+    }
+}
+
+#[test]
+fn the_work_of_a_live_run_is_not_cleared() {
+    let bench = Bench::new();
+    let mut child = start(
+        &bench,
+        &["run", "-q", "--no-html", "-r", "9999", "sleep 0.05"],
+    );
+    wait_until("a trial is kept", || trials(&bench) >= 1);
+    assert!(
+        bench
+            .ok(&["doctor", "--restore"])
+            .stdout
+            .contains("nothing was left")
+    );
+    assert_eq!(bench.leftovers().len(), 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn no_process_outlives_a_killed_run() {
+    let bench = Bench::new();
+    let command = "sh -c 'sleep 300 & sh -c \"sleep 301; true\"; wait'";
+    let mut child = start(&bench, &["run", "-q", "--no-html", command]);
+    let marker = marker(&bench);
+    // toll, the probe, the outer and inner shells, and two sleeps.
+    wait_until("the command runs", || processes_marked(&marker).len() >= 6);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    nothing_runs(&bench);
+}
+
+#[test]
+fn a_resumed_run_says_where_it_goes_on() {
+    let bench = Bench::new();
+    let mut child = start(&bench, &["run", "-q", "--no-html", "-r", "3", "sleep 0.1"]);
+    wait_until("a trial is kept", || trials(&bench) >= 1);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let json = bench.json(&["run", "--resume", "1", "--json", "--no-html", "-q"]);
+    assert_eq!(list(&json["runs"][0]["trials"]).len(), 6);
+    assert_eq!(json["runs"][0]["run"]["id"], 1);
+}
