@@ -4,7 +4,12 @@
 //! margin itself, above `threshold + margin`. A claim names one of the parts.
 //! It is supported if the interval lies wholly in that part, refuted if it
 //! lies wholly outside, and no verdict is given on an interval across a
-//! border. "No difference" is thus shown only by an interval inside the margin
+//! border. There are two margins: to be called different, values must lie past
+//! the wider one, which includes what the machine's noise alone can do; to be
+//! called the same, within the narrower one, which does not. So noise makes
+//! either harder to show, and neither easier.
+//!
+//! "No difference" is thus shown only by an interval inside the margin
 //! (Schuirmann, "A comparison of the two one-sided tests procedure and the
 //! power approach", Journal of Pharmacokinetics and Biopharmaceutics 15
 //! (1987)), never by a failure to find one.
@@ -35,6 +40,37 @@ pub enum Decision {
     Inconclusive,
 }
 
+/// How far from the threshold values are the same, and from where on they are
+/// different. In between they are neither.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Margins {
+    /// Up to here values are called the same.
+    pub same: f64,
+    /// Past here they are called different; at least `same`.
+    pub different: f64,
+}
+
+impl From<f64> for Margins {
+    /// One margin for both.
+    fn from(margin: f64) -> Self {
+        Self {
+            same: margin,
+            different: margin,
+        }
+    }
+}
+
+impl Margins {
+    fn check(self, threshold: f64) -> Self {
+        assert!(!threshold.is_nan(), "the threshold is NaN");
+        assert!(
+            0.0 <= self.same && self.same <= self.different,
+            "margin must not be negative, nor the wider below the narrower: {self:?}"
+        );
+        self
+    }
+}
+
 /// Decides a claim from its interval, on a scale where differences matter,
 /// such as log-ratios. Pass an interval that reaches the confidence asked for
 /// ([`Interval::reaches`]); one of fewer values would decide too lightly.
@@ -43,17 +79,25 @@ pub enum Decision {
 /// it lies wholly on one side.
 ///
 /// # Panics
-/// If `threshold`, `margin` or an end of the interval is NaN, or `margin` is
+/// If `threshold`, a margin or an end of the interval is NaN, or a margin is
 /// negative.
 #[must_use]
-pub fn decide(interval: &Interval, direction: Direction, threshold: f64, margin: f64) -> Decision {
+pub fn decide(
+    interval: &Interval,
+    direction: Direction,
+    threshold: f64,
+    margins: impl Into<Margins>,
+) -> Decision {
     let Interval { low, high, .. } = *interval;
     assert!(low <= high, "interval from {low} to {high}");
-    let (from, to) = margin_ends(threshold, margin);
+    let Margins { same, different } = margins.into().check(threshold);
     let (supported, refuted) = match direction {
-        Direction::Less => (high < from, low >= from),
-        Direction::Greater => (low > to, high <= to),
-        Direction::Equal => (low >= from && high <= to, high < from || low > to),
+        Direction::Less => (high < threshold - different, low >= threshold - same),
+        Direction::Greater => (low > threshold + different, high <= threshold + same),
+        Direction::Equal => (
+            low >= threshold - same && high <= threshold + same,
+            high < threshold - different || low > threshold + different,
+        ),
     };
     if supported {
         Decision::Supported
@@ -76,29 +120,30 @@ pub fn decide(interval: &Interval, direction: Direction, threshold: f64, margin:
 /// [`hodges_lehmann`]: crate::hodges_lehmann
 ///
 /// # Panics
-/// If `values` is empty or has a value that is not finite, `threshold` or
-/// `margin` is NaN, or `margin` is negative.
+/// If `values` is empty or has a value that is not finite, `threshold` or a
+/// margin is NaN, or a margin is negative.
 #[must_use]
-pub fn decision_p(values: &[f64], direction: Direction, threshold: f64, margin: f64) -> f64 {
-    let (from, to) = margin_ends(threshold, margin);
+pub fn decision_p(
+    values: &[f64],
+    direction: Direction,
+    threshold: f64,
+    margins: impl Into<Margins>,
+) -> f64 {
+    let Margins { same, different } = margins.into().check(threshold);
     let walsh = WalshAverages::new(values);
+    let (below, above) = (threshold - different, threshold + different);
+    let (from, to) = (threshold - same, threshold + same);
     // The interval's end is beyond a border when few enough averages are not.
     let count = match direction {
-        Direction::Less => walsh.count_at_least(from).min(walsh.count_below(from)),
-        Direction::Greater => walsh.count_at_most(to).min(walsh.count_above(to)),
+        Direction::Less => walsh.count_at_least(below).min(walsh.count_below(from)),
+        Direction::Greater => walsh.count_at_most(above).min(walsh.count_above(to)),
         Direction::Equal => {
             let inside = walsh.count_below(from).max(walsh.count_above(to));
-            let outside = walsh.count_at_least(from).min(walsh.count_at_most(to));
+            let outside = walsh.count_at_least(below).min(walsh.count_at_most(above));
             inside.min(outside)
         }
     };
     SignedRankNull::new(values.len()).two_sided(count)
-}
-
-fn margin_ends(threshold: f64, margin: f64) -> (f64, f64) {
-    assert!(!threshold.is_nan(), "the threshold is NaN");
-    assert!(margin >= 0.0, "margin must not be negative, it is {margin}");
-    (threshold - margin, threshold + margin)
 }
 
 #[cfg(test)]
@@ -138,6 +183,35 @@ mod tests {
         check(-2.0, -1.0, [Inconclusive, Inconclusive, Refuted]);
         check(1.0, 2.0, [Refuted, Inconclusive, Inconclusive]);
         check(-1.0, -1.0, [Refuted, Supported, Refuted]);
+    }
+
+    #[test]
+    fn noise_makes_sameness_and_difference_harder_and_neither_easier() {
+        let quiet = Margins {
+            same: 1.0,
+            different: 1.0,
+        };
+        let noisy = Margins {
+            same: 1.0,
+            different: 3.0,
+        };
+        let decisions = |low: f64, high: f64, margins: Margins| {
+            let interval = Interval {
+                estimate: low.midpoint(high),
+                low,
+                high,
+                confidence: 0.95,
+            };
+            [Less, Equal, Greater].map(|d| decide(&interval, d, 0.0, margins))
+        };
+        assert_eq!(decisions(1.5, 2.5, quiet), [Refuted, Refuted, Supported]);
+        assert_eq!(
+            decisions(1.5, 2.5, noisy),
+            [Refuted, Inconclusive, Inconclusive]
+        );
+        assert_eq!(decisions(-2.5, 2.5, noisy), [Inconclusive; 3]);
+        assert_eq!(decisions(-0.5, 0.5, noisy), [Refuted, Supported, Refuted]);
+        assert_eq!(decisions(4.0, 5.0, noisy), [Refuted, Refuted, Supported]);
     }
 
     #[test]

@@ -35,7 +35,7 @@ mod walsh;
 pub use bootstrap::{BootstrapInterval, BootstrapMethod, cluster_bca};
 pub use cost_model::{CostModel, fit_cost_model};
 pub use crossing::zero_crossing;
-pub use decision::{Decision, Direction, decide, decision_p};
+pub use decision::{Decision, Direction, Margins, decide, decision_p};
 pub use holm::{HolmStep, holm};
 pub use interval::Interval;
 pub use knee::knee;

@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use toll_stats::{
-    Alternative, Decision, Direction, StoppingRule, decide, decision_p, fit_cost_model,
+    Alternative, Decision, Direction, Margins, StoppingRule, decide, decision_p, fit_cost_model,
     hodges_lehmann, holm, knee, mad, median, median_interval, outliers, quantile, signed_rank_p,
     zero_crossing,
 };
@@ -47,9 +47,11 @@ proptest! {
         values in quarters(1..30),
         direction in direction(),
         threshold in quarter(),
-        margin in (0i32..20).prop_map(|x| f64::from(x) / 4.0),
+        same in (0i32..20).prop_map(|x| f64::from(x) / 4.0),
+        noise in (0i32..8).prop_map(|x| f64::from(x) / 4.0),
         level in level(),
     ) {
+        let margin = Margins { same, different: same + noise };
         let interval = hodges_lehmann(&values, 1.0 - level);
         let decision = decide(&interval, direction, threshold, margin);
         let p = decision_p(&values, direction, threshold, margin);

@@ -220,13 +220,15 @@ pub fn measured_parts(verdict: &Verdict) -> (String, String) {
     (value.to_owned(), format!("[{interval}"))
 }
 
-/// The margin that a claim was judged with, or [`NOTHING`].
+/// The margin that supporting a claim takes, or [`NOTHING`]: for sameness the
+/// narrower, for a difference the wider one.
 #[must_use]
 pub fn margin(verdict: &Verdict) -> String {
     match (verdict.outcome, verdict.direction) {
         (Outcome::NotTestable, _) | (_, ClaimDirection::Within) => NOTHING.to_owned(),
-        _ if verdict.margin == 0.0 => NOTHING.to_owned(),
-        _ => percent(verdict.margin),
+        _ if verdict.noise_margin == 0.0 => NOTHING.to_owned(),
+        (_, ClaimDirection::Equal) => percent(verdict.margin),
+        _ => percent(verdict.noise_margin),
     }
 }
 

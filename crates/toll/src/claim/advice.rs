@@ -5,7 +5,7 @@ use toll_stats::{Interval, hodges_lehmann, median, median_interval};
 use super::contrast::pick;
 use super::data::Data;
 use super::model::{Advice, Better};
-use super::{ALPHA, CONFIDENCE, derived, metric, twin};
+use super::{ALPHA, CONFIDENCE, MARGIN_MIN, derived, metric, twin};
 use crate::format;
 use crate::plan::Treatment;
 use crate::spec::{AdviceKind, AdviceSpec, Derived, DerivedKind, Experiment, Level, Selector};
@@ -150,7 +150,8 @@ impl Desk<'_> {
             return None;
         }
         let confidence = 1.0 - ALPHA / others.len() as f64;
-        let margin = twin::margin(&self.spec.metric, self.treatments, self.data);
+        let noise = twin::noise_band(&self.spec.metric, self.treatments, self.data);
+        let margin = noise.max(MARGIN_MIN);
         let mut rivals = Vec::new();
         let mut evidence = vec![self.value(best)];
         for other in others {

@@ -1,12 +1,12 @@
 //! Every treatment against the reference.
 
-use toll_stats::{Decision, Direction, decide, hodges_lehmann};
+use toll_stats::{Decision, Direction, Margins, decide, hodges_lehmann};
 
 use super::contrast::pick;
 use super::data::Data;
 use super::model::{Better, Comparison, Relation};
 use super::summary::estimate;
-use super::{ALPHA, CONFIDENCE, Width, metric, twin};
+use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Width, metric, twin};
 use crate::plan::Treatment;
 use crate::spec::Experiment;
 
@@ -34,7 +34,7 @@ pub(super) fn compare_all(
 ) -> Vec<Comparison> {
     let pairs = pairs(experiment, treatments);
     let name = &experiment.metric;
-    let margin = twin::margin(name, treatments, data);
+    let margins = twin::margins(MARGIN_MIN, name, treatments, data);
     let better = metric::describe(experiment, name).better;
     let confidence = 1.0 - ALPHA / pairs.len().max(1) as f64;
     pairs
@@ -43,7 +43,7 @@ pub(super) fn compare_all(
             let logs = data.log_ratios(name, treatment, reference).ok()?;
             let interval = hodges_lehmann(&logs, confidence);
             let relation = match interval.reaches(confidence) {
-                true => relation(&interval, margin.ln_1p(), better),
+                true => relation(&interval, margins, better),
                 false => Relation::Undecided,
             };
             Some(Comparison {
@@ -57,22 +57,12 @@ pub(super) fn compare_all(
         .collect()
 }
 
-fn relation(interval: &toll_stats::Interval, margin: f64, better: Better) -> Relation {
-    let holds = |direction| decide(interval, direction, 0.0, margin) == Decision::Supported;
-    let beyond = |direction| {
-        // Strictly past the margin on that side.
-        let threshold = if direction == Direction::Greater {
-            margin
-        } else {
-            -margin
-        };
-        decide(interval, direction, threshold, 0.0) == Decision::Supported
-    };
+fn relation(interval: &toll_stats::Interval, margins: Margins, better: Better) -> Relation {
+    let holds = |direction| decide(interval, direction, 0.0, margins) == Decision::Supported;
     if holds(Direction::Equal) {
         return Relation::Same;
     }
-    let (less, greater) = (beyond(Direction::Less), beyond(Direction::Greater));
-    match (less, greater, better) {
+    match (holds(Direction::Less), holds(Direction::Greater), better) {
         (false, false, _) => Relation::Undecided,
         (_, _, Better::Neither) => Relation::Different,
         (true, _, Better::Lower) | (_, true, Better::Higher) => Relation::Better,

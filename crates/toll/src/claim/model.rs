@@ -206,8 +206,11 @@ pub struct Verdict {
     /// what the factor's levels span (a crossing that never comes, for
     /// instance); `measured` is absent then.
     pub beyond: Option<DerivedValue>,
-    /// Relative margin used, 0.01 for 1 %.
+    /// Up to here, relative, values count as the same: 0.01 for 1 %.
     pub margin: f64,
+    /// Past here, relative, they count as different: the margin, or the band
+    /// of the A/A twins if that is wider. In between they are neither.
+    pub noise_margin: f64,
     /// Blocks that entered.
     pub blocks: usize,
     /// Holm-adjusted p-value of the decision.

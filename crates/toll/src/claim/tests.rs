@@ -230,7 +230,7 @@ fn what_did_not_run_is_not_testable_with_the_reason() {
 }
 
 #[test]
-fn a_noisy_twin_widens_the_margin() {
+fn a_noisy_twin_widens_the_margin_of_difference_alone() {
     // The twin is the first treatment: every second trial of it is 30 % off.
     let noisy = |durability: &str, buffer: f64, block: u32| {
         let value = cost(durability, buffer, block)?;
@@ -262,7 +262,12 @@ fn a_noisy_twin_widens_the_margin() {
         "{:?}",
         analysis.twins[0].ratio
     );
-    assert!((analysis.verdicts[0].margin - analysis.twins[0].band).abs() < 1e-12);
+    let verdict = &analysis.verdicts[0];
+    assert!((verdict.noise_margin - analysis.twins[0].band).abs() < 1e-12);
+    assert!(
+        (verdict.margin - MARGIN_MIN).abs() < 1e-12,
+        "noise makes nothing the same"
+    );
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! A/A twins: how far two runs of the same thing lie apart here.
 
+use toll_stats::Margins;
+
 use super::data::Data;
 use super::model::TwinSummary;
 use super::summary::estimate;
@@ -40,11 +42,21 @@ fn band_of(logs: &[f64]) -> f64 {
     interval.low.abs().max(interval.high.abs()).exp_m1()
 }
 
-/// The margin for a metric: 1 %, or the widest band of the twins if that is
-/// wider. A difference that two runs of the same program show is none.
-pub(super) fn margin(metric: &str, treatments: &[Treatment], data: &Data) -> f64 {
+/// The widest band of the twins in a metric: a difference that two runs of the
+/// same program show is none.
+pub(super) fn noise_band(metric: &str, treatments: &[Treatment], data: &Data) -> f64 {
     twins(treatments)
         .filter_map(|(twin, original)| data.log_ratios(metric, twin, original).ok())
         .map(|logs| band_of(&logs))
-        .fold(MARGIN_MIN, f64::max)
+        .fold(0.0, f64::max)
+}
+
+/// The margins for a metric, on a logarithmic scale. Within `same`, or 1 % if
+/// that is less, values are the same; past this and the noise band they differ.
+pub(super) fn margins(same: f64, metric: &str, treatments: &[Treatment], data: &Data) -> Margins {
+    let same = same.max(MARGIN_MIN);
+    Margins {
+        same: same.ln_1p(),
+        different: same.max(noise_band(metric, treatments, data)).ln_1p(),
+    }
 }

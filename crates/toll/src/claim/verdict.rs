@@ -1,6 +1,8 @@
 //! Judging claims.
 
-use toll_stats::{Decision, Direction, Interval, decide, decision_p, hodges_lehmann, holm};
+use toll_stats::{
+    Decision, Direction, Interval, Margins, decide, decision_p, hodges_lehmann, holm,
+};
 
 use super::data::Data;
 use super::model::{ClaimDirection, Outcome, Verdict};
@@ -40,7 +42,7 @@ pub(super) fn target_width(claim: &Claim, target_ci: f64) -> f64 {
 /// What a claim is judged on.
 struct Case {
     p: f64,
-    margin: f64,
+    scale: LogScale,
     blocks: usize,
     evidence: Evidence,
 }
@@ -90,12 +92,12 @@ fn case(
         Test::Never(reason) => Err(reason.clone()),
         Test::Ratio(contrast) => {
             let logs = contrast::block_logs(contrast, experiment, treatments, data)?;
-            let noise = twin::margin(&contrast.metric, treatments, data);
-            let margin = claim.margin.unwrap_or_default().max(noise);
-            let (direction, threshold, log_margin) = on_log_scale(claim, margin);
+            let same = claim.margin.unwrap_or_default();
+            let margins = twin::margins(same, &contrast.metric, treatments, data);
+            let scale = LogScale::new(claim, margins);
             Ok(Case {
-                p: decision_p(&logs, direction, threshold, log_margin),
-                margin,
+                p: decision_p(&logs, scale.direction, scale.threshold, scale.margins),
+                scale,
                 blocks: logs.len(),
                 evidence: Evidence::Logs(logs),
             })
@@ -104,15 +106,12 @@ fn case(
             let spec = experiment.derived.iter().find(|derived| derived.id == *id);
             let spec = spec.ok_or("the derived quantity is not there")?;
             let bootstrap = derived::Bootstrap::new(spec, experiment, treatments, data)?;
-            let margin = claim.margin.unwrap_or_default();
-            let (direction, threshold, log_margin) = on_log_scale(claim, margin);
-            let decided = |interval: &Interval| {
-                let logs = interval.map(f64::ln);
-                decide(&logs, direction, threshold, log_margin) != Decision::Inconclusive
-            };
+            let margin = claim.margin.unwrap_or_default().ln_1p();
+            let scale = LogScale::new(claim, margin.into());
+            let decided = |interval: &Interval| scale.decide(interval) != Decision::Inconclusive;
             Ok(Case {
                 p: bootstrap.smallest_level(decided),
-                margin,
+                scale,
                 blocks: bootstrap.blocks(),
                 evidence: Evidence::Derived(bootstrap),
             })
@@ -120,23 +119,48 @@ fn case(
     }
 }
 
-/// A claim's direction, threshold and margin as natural logarithms. Being
-/// within two bounds is being equal to their middle with half their distance
-/// as the margin.
-fn on_log_scale(claim: &Claim, margin: f64) -> (Direction, f64, f64) {
-    let threshold = claim.threshold.ln();
-    match (claim.direction, claim.threshold_high) {
-        (ClaimDirection::Less, _) => (Direction::Less, threshold, margin.ln_1p()),
-        (ClaimDirection::Greater, _) => (Direction::Greater, threshold, margin.ln_1p()),
-        (ClaimDirection::Within, Some(high)) => {
-            let high = high.ln();
-            (
-                Direction::Equal,
-                f64::midpoint(threshold, high),
-                (high - threshold) / 2.0,
-            )
+/// A claim's direction, threshold and margins as natural logarithms.
+#[derive(Clone, Copy)]
+struct LogScale {
+    direction: Direction,
+    threshold: f64,
+    margins: Margins,
+}
+
+impl LogScale {
+    /// Being within two bounds is being equal to their middle with half their
+    /// distance as the margin.
+    fn new(claim: &Claim, margins: Margins) -> Self {
+        let threshold = claim.threshold.ln();
+        let (direction, threshold, margins) = match (claim.direction, claim.threshold_high) {
+            (ClaimDirection::Less, _) => (Direction::Less, threshold, margins),
+            (ClaimDirection::Greater, _) => (Direction::Greater, threshold, margins),
+            (ClaimDirection::Within, Some(high)) => {
+                let high = high.ln();
+                let half = (high - threshold) / 2.0;
+                (
+                    Direction::Equal,
+                    f64::midpoint(threshold, high),
+                    half.into(),
+                )
+            }
+            _ => (Direction::Equal, threshold, margins),
+        };
+        Self {
+            direction,
+            threshold,
+            margins,
         }
-        _ => (Direction::Equal, threshold, margin.ln_1p()),
+    }
+
+    /// Decides on an interval of the natural scale.
+    fn decide(&self, interval: &Interval) -> Decision {
+        decide(
+            &interval.map(f64::ln),
+            self.direction,
+            self.threshold,
+            self.margins,
+        )
     }
 }
 
@@ -158,9 +182,8 @@ fn judge(
             "the quantity is not defined on this run".into(),
         );
     };
-    let (direction, threshold, margin) = on_log_scale(claim, case.margin);
     let decision = match step.rejected {
-        true => decide(&interval.map(f64::ln), direction, threshold, margin),
+        true => case.scale.decide(&interval),
         false => Decision::Inconclusive,
     };
     let outcome = match decision {
@@ -170,10 +193,11 @@ fn judge(
     };
     let mut verdict = blank(claim, experiment);
     verdict.outcome = outcome;
-    verdict.margin = case.margin;
+    verdict.margin = case.scale.margins.same.exp_m1();
+    verdict.noise_margin = case.scale.margins.different.exp_m1();
     verdict.blocks = case.blocks;
     verdict.p_adjusted = Some(step.adjusted_p);
-    verdict.reason = reason(claim, &interval, outcome, case.margin);
+    verdict.reason = reason(claim, &interval, &verdict);
     // JSON has no infinity, so what lies beyond the levels is kept apart.
     match interval.estimate.is_finite() && interval.high.is_finite() {
         true => verdict.measured = Some(estimate(&interval)),
@@ -219,6 +243,7 @@ fn blank(claim: &Claim, experiment: &Experiment) -> Verdict {
         measured: None,
         beyond: None,
         margin: claim.margin.unwrap_or_default(),
+        noise_margin: claim.margin.unwrap_or_default(),
         blocks: 0,
         p_adjusted: None,
         outcome: Outcome::NotTestable,
@@ -227,48 +252,71 @@ fn blank(claim: &Claim, experiment: &Experiment) -> Verdict {
 }
 
 /// Why the outcome is what it is, in a sentence.
-fn reason(claim: &Claim, interval: &Interval, outcome: Outcome, margin: f64) -> String {
-    let percent = format::percent(margin);
-    let is_directed = matches!(
-        claim.direction,
-        ClaimDirection::Less | ClaimDirection::Greater
-    );
-    match outcome {
-        Outcome::NotTestable => String::new(),
-        Outcome::Inconclusive => "the interval is too wide to say".into(),
-        Outcome::Supported => match claim.direction {
-            ClaimDirection::Less => "the interval lies below the claim's bound".into(),
-            ClaimDirection::Greater => "the interval lies above the claim's bound".into(),
-            ClaimDirection::Equal => format!("the interval lies within the margin of {percent}"),
-            ClaimDirection::Within => "the interval lies within the claim's bounds".into(),
-        },
-        Outcome::Refuted if interval.low == f64::INFINITY => {
+fn reason(claim: &Claim, interval: &Interval, verdict: &Verdict) -> String {
+    let margin = format::percent(verdict.margin);
+    match (verdict.outcome, claim.direction) {
+        (Outcome::NotTestable, _) => String::new(),
+        (Outcome::Inconclusive, _) => inconclusive(claim, interval, verdict),
+        (Outcome::Supported, ClaimDirection::Less) => {
+            "the interval lies below the claim's bound".into()
+        }
+        (Outcome::Supported, ClaimDirection::Greater) => {
+            "the interval lies above the claim's bound".into()
+        }
+        (Outcome::Supported, ClaimDirection::Equal) => {
+            format!("the interval lies within the margin of {margin}")
+        }
+        (Outcome::Supported, ClaimDirection::Within) => {
+            "the interval lies within the claim's bounds".into()
+        }
+        (Outcome::Refuted, _) if interval.low == f64::INFINITY => {
             "it is not reached within the levels tried".into()
         }
-        Outcome::Refuted if is_directed && claim.threshold != 1.0 => {
-            let is_less = claim.direction == ClaimDirection::Less;
-            let holds = if is_less {
-                interval.high < 1.0 / (1.0 + margin)
-            } else {
-                interval.low > 1.0 + margin
-            };
-            match holds && matches!(claim.test, Test::Ratio(_)) {
-                true => "the direction holds, but not to the extent claimed".into(),
-                false => "the interval lies on the other side of the claim's bound".into(),
-            }
+        (Outcome::Refuted, ClaimDirection::Equal) => format!(
+            "the interval lies outside the margin of {}",
+            format::percent(verdict.noise_margin)
+        ),
+        (Outcome::Refuted, ClaimDirection::Within) => {
+            "the interval lies outside the claim's bounds".into()
         }
-        Outcome::Refuted => match claim.direction {
-            ClaimDirection::Less | ClaimDirection::Greater => {
-                let inside = interval.low > 1.0 / (1.0 + margin) && interval.high < 1.0 + margin;
-                match inside {
-                    true => format!("no difference: the interval lies within ±{percent}"),
-                    false => "the interval lies on the other side, or within the margin".into(),
-                }
-            }
-            ClaimDirection::Equal => {
-                format!("the interval lies outside the margin of {percent}")
-            }
-            ClaimDirection::Within => "the interval lies outside the claim's bounds".into(),
-        },
+        (Outcome::Refuted, _) => refuted(claim, interval, verdict),
+    }
+}
+
+/// An interval that excludes no effect at all, but only one that noise could
+/// make, must not read as if it were wide.
+fn inconclusive(claim: &Claim, interval: &Interval, verdict: &Verdict) -> String {
+    let is_plain = claim.threshold == 1.0 && matches!(claim.test, Test::Ratio(_));
+    let excludes_one = interval.low > 1.0 || interval.high < 1.0;
+    match is_plain && excludes_one && verdict.noise_margin > verdict.margin {
+        true => format!(
+            "the difference is not past what two runs of the same thing show here ({})",
+            format::percent(verdict.noise_margin)
+        ),
+        false => "the interval is too wide to say".into(),
+    }
+}
+
+/// Why a claim that something is less, or greater, is refuted.
+fn refuted(claim: &Claim, interval: &Interval, verdict: &Verdict) -> String {
+    let is_less = claim.direction == ClaimDirection::Less;
+    if claim.threshold != 1.0 {
+        let beyond = 1.0 + verdict.noise_margin;
+        let holds = match is_less {
+            true => interval.high < 1.0 / beyond,
+            false => interval.low > beyond,
+        };
+        return match holds && matches!(claim.test, Test::Ratio(_)) {
+            true => "the direction holds, but not to the extent claimed".into(),
+            false => "the interval lies on the other side of the claim's bound".into(),
+        };
+    }
+    let bound = 1.0 + verdict.margin;
+    match interval.low >= 1.0 / bound && interval.high <= bound {
+        true => format!(
+            "no difference: the interval lies within ±{}",
+            format::percent(verdict.margin)
+        ),
+        false => "the interval lies on the other side, or within the margin".into(),
     }
 }

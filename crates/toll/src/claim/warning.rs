@@ -61,8 +61,30 @@ pub(super) fn collect(stored: &StoredRun, twins: &[TwinSummary]) -> Vec<String> 
                 .into(),
         );
     }
+    warnings.extend(missing_metric(stored));
     warnings.extend(missing_counters(stored));
     warnings
+}
+
+/// A metric that no trial recorded yields empty tables; most often its name is
+/// mistyped.
+fn missing_metric(stored: &StoredRun) -> Option<String> {
+    let metric = &stored.experiment.metric;
+    let mut recorded: Vec<&str> = stored
+        .trials
+        .iter()
+        .flat_map(|trial| trial.samples.keys())
+        .map(String::as_str)
+        .collect();
+    recorded.sort_unstable();
+    recorded.dedup();
+    let is_missing = !recorded.is_empty() && !recorded.contains(&metric.as_str());
+    is_missing.then(|| {
+        format!(
+            "no trial recorded the metric {metric}; recorded are {}",
+            recorded.join(", ")
+        )
+    })
 }
 
 fn missing_counters(stored: &StoredRun) -> Vec<String> {

@@ -71,7 +71,13 @@ pub(super) fn write_page(
 pub(super) fn write_plots(runs: &[ReportedRun<'_>], directory: &Path) -> Result<(), Failure> {
     for run in runs {
         for plot in plots::all(run, plots::Theme::Light) {
-            let stem = format!("{}-{}-{}", run.run.experiment, run.run.id, plot.name);
+            // An imported run's name is other people's text and must not lead
+            // out of the directory.
+            let name = run
+                .run
+                .experiment
+                .replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+            let stem = format!("{name}-{}-{}", run.run.id, plot.name);
             let svg = directory.join(format!("{stem}.svg"));
             output::write_file(&svg, plot.svg.as_bytes())?;
             let png = directory.join(format!("{stem}.png"));

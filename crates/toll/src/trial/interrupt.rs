@@ -1,8 +1,8 @@
 //! Being told to stop.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -14,11 +14,16 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Starts to listen for SIGINT, SIGTERM and SIGHUP.
+    /// Listens for SIGINT, SIGTERM and SIGHUP from now to the program's end;
+    /// all who ask share one listener.
     ///
     /// # Errors
     /// If the handlers cannot be installed.
     pub fn listen() -> io::Result<Self> {
+        static LISTENER: OnceLock<Interrupt> = OnceLock::new();
+        if let Some(listener) = LISTENER.get() {
+            return Ok(listener.clone());
+        }
         let interrupt = Self::default();
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             let number = usize::try_from(signal).expect("signals are positive");
@@ -32,7 +37,7 @@ impl Interrupt {
             signal_hook::flag::register(signal, seen)?;
             signal_hook::flag::register_usize(signal, Arc::clone(&interrupt.signal), number)?;
         }
-        Ok(interrupt)
+        Ok(LISTENER.get_or_init(|| interrupt).clone())
     }
 
     /// The signal that asked, if one did.

@@ -1,1 +1,401 @@
-//! x
+//! The invariants of `ARCHITECTURE.md`, held by reading the source tree.
+
+use std::path::{Path, PathBuf};
+
+use crate::common::source_tree;
+
+/// A source file, without its comments and unit tests.
+struct Source {
+    /// From the root of the tree, such as `crates/toll/src/cmd/mod.rs`.
+    path: String,
+    code: String,
+}
+
+fn walk(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).expect("the tree can be read") {
+        let path = entry.expect("the tree can be read").path();
+        let name = path.file_name().unwrap_or_default();
+        if path.is_symlink() || name == "target" || name == ".git" {
+            continue;
+        }
+        match path.is_dir() {
+            true => walk(&path, found),
+            false => found.push(path),
+        }
+    }
+}
+
+/// All text files below a directory of the tree, with their paths from its
+/// root.
+fn texts(directory: &str, extensions: &[&str]) -> Vec<(String, String)> {
+    let root = source_tree();
+    let mut found = Vec::new();
+    walk(&root.join(directory), &mut found);
+    found.sort();
+    let is_wanted = |path: &PathBuf| {
+        let extension = path.extension().unwrap_or_default();
+        extensions.iter().any(|wanted| extension == *wanted)
+    };
+    let texts: Vec<(String, String)> = found
+        .into_iter()
+        .filter(is_wanted)
+        .map(|path| {
+            let name = path
+                .strip_prefix(&root)
+                .expect("it lies below")
+                .display()
+                .to_string();
+            (
+                name,
+                std::fs::read_to_string(&path).expect("sources are UTF-8"),
+            )
+        })
+        .collect();
+    assert!(!texts.is_empty(), "there are sources in {directory}");
+    texts
+}
+
+/// The code below a directory that is not only built for tests.
+fn sources(directory: &str) -> Vec<Source> {
+    let is_test = |path: &str| path.ends_with("tests.rs") || path.contains("/report/sample/");
+    texts(directory, &["rs"])
+        .into_iter()
+        .filter(|(path, _)| !is_test(path))
+        .map(|(path, text)| {
+            let end = text.find("#[cfg(test)]\nmod tests").unwrap_or(text.len());
+            let is_code = |line: &&str| !line.trim_start().starts_with("//");
+            let code: Vec<&str> = text[..end].lines().filter(is_code).collect();
+            Source {
+                path,
+                code: code.join("\n"),
+            }
+        })
+        .collect()
+}
+
+/// Fails if a word stands in the code of a directory, except in some places.
+#[track_caller]
+fn only_in(word: &str, directory: &str, places: &[&str]) {
+    for source in sources(directory) {
+        let is_allowed = places.iter().any(|place| source.path.starts_with(place));
+        let line = source.code.lines().find(|line| line.contains(word));
+        assert!(
+            is_allowed || line.is_none(),
+            "{word} in {}: {}",
+            source.path,
+            line.unwrap_or_default()
+        );
+    }
+}
+
+fn dependencies(manifest: &str) -> Vec<String> {
+    let text =
+        std::fs::read_to_string(source_tree().join(manifest)).expect("the manifest is there");
+    let manifest: toml::Table = text.parse().expect("the manifest is TOML");
+    let table = manifest.get("dependencies").and_then(toml::Value::as_table);
+    table.map_or_else(Vec::new, |table| table.keys().cloned().collect())
+}
+
+#[test]
+fn the_probe_reads_no_experiment_and_no_database() {
+    let has = dependencies("crates/probe/Cargo.toml");
+    assert!(has.contains(&"toll-wire".to_owned()), "{has:?}");
+    for banned in ["toml", "rusqlite", "toll", "toll-stats", "clap"] {
+        assert!(
+            !has.iter().any(|name| name == banned),
+            "the probe depends on {banned}"
+        );
+    }
+}
+
+#[test]
+fn the_messages_need_serde_alone_and_the_statistics_nothing() {
+    assert_eq!(
+        dependencies("crates/wire/Cargo.toml"),
+        ["serde", "serde_json"]
+    );
+    assert_eq!(
+        dependencies("crates/stats/Cargo.toml"),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn specifications_plans_claims_statistics_and_reports_do_no_input_or_output() {
+    for directory in [
+        "crates/stats/src",
+        "crates/wire/src",
+        "crates/toll/src/spec",
+        "crates/toll/src/plan",
+        "crates/toll/src/claim",
+        "crates/toll/src/report",
+    ] {
+        for word in [
+            "std::fs",
+            "std::net",
+            "std::process",
+            "std::env",
+            "std::thread",
+            "std::time::Instant",
+            "SystemTime",
+            "io::stdin",
+            "io::stdout",
+            "io::stderr",
+            "rustix",
+            "libc::",
+            "rusqlite",
+            "jiff::Timestamp::now",
+        ] {
+            only_in(word, directory, &[]);
+        }
+    }
+}
+
+#[test]
+fn only_the_store_speaks_sql() {
+    only_in(
+        "rusqlite",
+        "crates",
+        &["crates/toll/src/store/", "crates/toll/tests/"],
+    );
+}
+
+#[test]
+fn only_environment_trials_and_the_probe_start_processes() {
+    for word in ["Command::new", "process::Command", "posix_spawn(", "fork("] {
+        only_in(
+            word,
+            "crates",
+            &[
+                "crates/toll/src/environment/",
+                "crates/toll/src/trial/",
+                "crates/probe/src/command/",
+                "crates/probe/src/copy/system_cat.rs",
+                "crates/toll/tests/",
+                "crates/probe/tests/",
+            ],
+        );
+    }
+}
+
+#[test]
+fn only_the_commands_print() {
+    let places = [
+        "crates/toll/src/cmd/",
+        "crates/toll/tests/",
+        "crates/probe/tests/",
+    ];
+    for word in ["println!", "print!(", "dbg!", "clippy::print_std"] {
+        only_in(word, "crates", &places);
+    }
+    let with_probe = [&places[..], &["crates/probe/src/main.rs"]].concat();
+    for word in ["io::stdout", "io::stderr"] {
+        only_in(word, "crates", &with_probe);
+    }
+}
+
+/// What each module of `toll` may use of the others; a path stands for all
+/// below it. Whoever needs more changes the design, and this table with it.
+const USES: &[(&str, &[&str])] = &[
+    // The file format names two enums of the conclusions.
+    ("spec", &["claim::model"]),
+    ("plan", &["spec"]),
+    ("environment", &["spec::quantity"]),
+    ("format", &["claim::model"]),
+    (
+        "store",
+        &["claim::model", "environment::machine", "plan", "spec"],
+    ),
+    ("claim", &["format", "plan", "spec", "store"]),
+    ("trial", &["claim", "environment", "plan", "spec", "store"]),
+    (
+        "report",
+        &[
+            "claim::model",
+            "environment::machine",
+            "format",
+            "spec",
+            "store",
+        ],
+    ),
+    (
+        "cmd",
+        &[
+            "claim",
+            "environment",
+            "format",
+            "plan",
+            "report",
+            "spec",
+            "store",
+            "trial",
+        ],
+    ),
+];
+
+/// Paths into the crate that a source names, such as `spec::quantity`.
+fn crate_paths(source: &Source) -> Vec<&str> {
+    assert!(
+        !source.code.contains("crate::{"),
+        "{}: write one `use` for each module, so that this test can read it",
+        source.path
+    );
+    let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    source
+        .code
+        .match_indices("crate::")
+        // Not the end of another word, and not `$crate`.
+        .filter(|(at, _)| !source.code[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '$'))
+        .map(|(at, found)| &source.code[at + found.len()..])
+        .map(|rest| &rest[..rest.find(|c| !is_path(c)).unwrap_or(rest.len())])
+        .collect()
+}
+
+#[test]
+fn no_stage_uses_a_later_one() {
+    let mut seen = 0;
+    for source in sources("crates/toll/src") {
+        let inside = source.path.trim_start_matches("crates/toll/src/");
+        let module = inside.split(['/', '.']).next().unwrap_or_default();
+        if module == "lib" || module == "main" {
+            continue;
+        }
+        let (_, allowed) = USES
+            .iter()
+            .find(|(name, _)| *name == module)
+            .unwrap_or_else(|| panic!("{module} has no place in the table of this test"));
+        for path in crate_paths(&source) {
+            let below =
+                |allowed: &&&str| path == **allowed || path.starts_with(&format!("{allowed}::"));
+            let is_own = path.split("::").next() == Some(module);
+            assert!(
+                is_own || allowed.iter().any(|place| below(&place)),
+                "{} uses crate::{path}; {module} may use {allowed:?}",
+                source.path
+            );
+            seen += 1;
+        }
+    }
+    assert!(seen > 50, "only {seen} paths were read");
+}
+
+#[test]
+fn files_and_functions_stay_short() {
+    const LINES_MAX: usize = 500;
+    for (path, text) in texts("crates", &["rs"]) {
+        let lines = text.lines().count();
+        assert!(
+            lines <= LINES_MAX,
+            "{path} has {lines} lines; at most {LINES_MAX}"
+        );
+        assert!(
+            !text.contains("clippy::too_many_lines") || path.ends_with("architecture.rs"),
+            "{path}"
+        );
+    }
+    // Functions are held by clippy under this setting.
+    let clippy = std::fs::read_to_string(source_tree().join("clippy.toml")).unwrap();
+    let settings: toml::Table = clippy.parse().unwrap();
+    assert_eq!(settings["too-many-lines-threshold"].as_integer(), Some(70));
+}
+
+#[test]
+fn every_crate_is_held_to_the_lints_of_the_workspace() {
+    let text = std::fs::read_to_string(source_tree().join("Cargo.toml")).unwrap();
+    let workspace: toml::Table = text.parse().unwrap();
+    let lints = &workspace["workspace"]["lints"]["clippy"];
+    for lint in [
+        "undocumented_unsafe_blocks",
+        "allow_attributes",
+        "too_many_lines",
+        "print_stdout",
+        "print_stderr",
+        "disallowed_methods",
+    ] {
+        assert_eq!(lints[lint].as_str(), Some("warn"), "{lint}");
+    }
+    for name in ["wire", "stats", "probe", "toll"] {
+        let text = std::fs::read_to_string(source_tree().join(format!("crates/{name}/Cargo.toml")));
+        let manifest: toml::Table = text.unwrap().parse().unwrap();
+        assert_eq!(
+            manifest["lints"]["workspace"].as_bool(),
+            Some(true),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn every_unsafe_block_says_why_it_is_sound() {
+    for (path, text) in texts("crates", &["rs"]) {
+        if path.ends_with("architecture.rs") {
+            continue;
+        }
+        let lines: Vec<&str> = text.lines().collect();
+        for (number, line) in lines.iter().enumerate() {
+            let code = line.split("//").next().unwrap_or_default();
+            if code.contains("unsafe {") || code.contains("unsafe impl") {
+                let before = &lines[number.saturating_sub(8)..number];
+                let is_told = before.iter().any(|line| line.contains("SAFETY:"));
+                assert!(is_told, "{path}:{}: {line}", number + 1);
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_left_for_later_and_no_lint_is_silenced() {
+    // Put together here, so that this file does not find itself.
+    let later = ["TO", "FIX", "XX"].map(|start| match start {
+        "TO" => format!("{start}DO"),
+        "FIX" => format!("{start}ME"),
+        _ => format!("{start}X:"),
+    });
+    for (path, text) in texts(".", &["rs", "toml", "md", "html", "css", "yml", "sh"]) {
+        for word in &later {
+            assert!(!text.contains(word), "{word} in {path}");
+        }
+        if path.ends_with(".rs") {
+            for attribute in ["#[", "#!["].map(|start| format!("{start}allow(")) {
+                assert!(
+                    !text.contains(&attribute),
+                    "{attribute} in {path}: use expect"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_module_says_what_it_is_for() {
+    for (path, text) in texts("crates", &["rs"]) {
+        let is_tests = path.ends_with("/tests.rs");
+        assert!(
+            is_tests || text.starts_with("//! "),
+            "{path} begins without //!"
+        );
+    }
+}
+
+#[test]
+fn every_experiment_has_a_file_and_says_what_it_is() {
+    let mut found = 0;
+    for entry in std::fs::read_dir(source_tree().join("experiments")).unwrap() {
+        let path = entry.unwrap().path();
+        if !path.is_dir() || path.ends_with("examples") {
+            continue;
+        }
+        for name in ["experiment.toml", "README.md"] {
+            assert!(
+                path.join(name).is_file(),
+                "{} has no {name}",
+                path.display()
+            );
+        }
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let builtin = toll::spec::builtin::find(name);
+        assert!(builtin.is_some(), "{name} is not built in");
+        found += 1;
+    }
+    assert_eq!(found, toll::spec::builtin::BUILTINS.len());
+}

@@ -121,7 +121,7 @@ fn documents_that_do_not_hold_together_are_refused() {
         ("version", |d| d["version"] = json!(2)),
         ("version", |d| d["version"] = json!(0)),
         ("uid", |d| d["run"]["uid"] = json!("../../../etc/x")),
-        ("seed", |d| d["run"]["seed"] = json!("many")),
+        ("invalid digit", |d| d["run"]["seed"] = json!("many")),
         ("out of place", |d| d["treatments"][0]["index"] = json!(1)),
         ("out of place", |d| d["treatments"][2]["twin_of"] = json!(2)),
         ("not there", |d| d["trials"][0]["treatment"] = json!(99)),
@@ -256,7 +256,7 @@ fn csv_has_a_line_for_every_sample() {
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines.len(), 1 + samples);
     let columns: Vec<&str> = lines[0].split(',').collect();
-    assert_eq!(columns[5], "s", "a column a factor: {columns:?}");
+    assert!(columns.contains(&"s"), "a column a factor: {columns:?}");
     for line in &lines {
         assert_eq!(line.split(',').count(), columns.len(), "{line}");
     }
@@ -272,10 +272,7 @@ fn csv_has_a_line_for_every_sample() {
 fn markdown_has_tables() {
     let bench = bench_with_run();
     let markdown = bench.ok(&["export", "1", "--markdown", "-"]).stdout;
-    assert!(
-        markdown.contains("| --- |") || markdown.contains("|---"),
-        "{markdown}"
-    );
+    assert!(markdown.contains("| :-- |"), "{markdown}");
     assert!(markdown.contains("pair.longer"), "{markdown}");
 }
 

@@ -105,7 +105,10 @@ fn examples_can_be_read_in_every_profile() {
 
 /// Every metric that an experiment speaks of.
 fn metrics(experiment: &Experiment) -> BTreeSet<String> {
-    let mut metrics = BTreeSet::from([experiment.metric.clone()]);
+    // A cost model needs the number of calls and bytes, too.
+    let counts = ["calls", "bytes_copied", "bytes_written"].map(str::to_owned);
+    let mut metrics = BTreeSet::from(counts);
+    metrics.insert(experiment.metric.clone());
     for claim in &experiment.claims {
         if let Test::Ratio(contrast) = &claim.test {
             metrics.insert(contrast.metric.clone());

@@ -15,3 +15,4 @@ mod faults;
 mod file_systems;
 mod page;
 mod resume;
+mod terminal;

@@ -105,6 +105,10 @@ pub(in crate::cmd) struct RunArguments {
     /// Where the standard output of commands goes: null, pipe or a file
     #[arg(long, value_name = "WHERE")]
     pub output: Option<String>,
+    /// The metric to compare and judge by, such as user_ns, max_rss_bytes or
+    /// minor_faults [default: the experiment's; duration_ns for commands]
+    #[arg(long, value_name = "NAME")]
+    pub metric: Option<String>,
     /// Count these events too (instructions, page-faults, raw:0x01c2, …)
     #[arg(long = "counter", value_name = "EVENT", value_delimiter = ',')]
     pub counters: Vec<String>,
@@ -205,6 +209,9 @@ impl RunArguments {
         }
         if let Some(share) = self.target_ci {
             run.target_ci = share;
+        }
+        if let Some(metric) = &self.metric {
+            experiment.metric.clone_from(metric);
         }
         for counter in &self.counters {
             if !experiment.counters.contains(counter) {

@@ -8,7 +8,7 @@ use super::frame::{self, Frame, LegendEntry, Swatch};
 use super::ink::{self, LABEL_SIZE, Text, diamond, line, shape, shorten, text_width};
 use super::palette::Palette;
 use super::{NamedPlot, Theme};
-use crate::claim::model::{Analysis, Outcome, Verdict};
+use crate::claim::model::{Analysis, ClaimDirection, Outcome, Verdict};
 use crate::format;
 use crate::report::words;
 
@@ -147,8 +147,12 @@ fn behind(rows: &[&Verdict], frame: &Frame) -> Vec<Primitive> {
             let (from, to) = ((8.0, y - half), (frame.width - 8.0, y + half));
             marks.push(ink::area(from, to, palette.grid, 0.4));
         }
-        let margin = [1.0 - verdict.margin, 1.0 + verdict.margin]
-            .map(|side| Scale::Log.coordinate(verdict.threshold * side));
+        let band = match verdict.direction {
+            ClaimDirection::Equal => verdict.margin,
+            _ => verdict.noise_margin,
+        };
+        let margin =
+            [1.0 - band, 1.0 + band].map(|side| Scale::Log.coordinate(verdict.threshold * side));
         if let [Some(low), Some(high)] = margin
             && low >= frame.x.low
             && high <= frame.x.high

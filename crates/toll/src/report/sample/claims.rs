@@ -19,6 +19,7 @@ fn verdict(id: &str, text: &str, outcome: Outcome) -> Verdict {
         measured: None,
         beyond: None,
         margin: 0.012,
+        noise_margin: 0.012,
         blocks: 24,
         p_adjusted: Some(0.0004),
         outcome,
