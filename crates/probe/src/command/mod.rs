@@ -1,4 +1,8 @@
 //! The command workload: a program is run and accounted for from outside.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "programs are what this workload measures"
+)]
 
 pub mod child;
 mod output;

@@ -235,7 +235,7 @@ fn a_noisy_twin_widens_the_margin_of_difference_alone() {
     let noisy = |durability: &str, buffer: f64, block: u32| {
         let value = cost(durability, buffer, block)?;
         let is_original = durability == "none" && buffer == 4096.0;
-        Some(if is_original && block % 2 == 0 {
+        Some(if is_original && block.is_multiple_of(2) {
             value * 1.3
         } else {
             value
@@ -253,7 +253,7 @@ fn a_noisy_twin_widens_the_margin_of_difference_alone() {
         .filter(|trial| trial.treatment == twin)
     {
         for value in trial.samples.get_mut("duration_ns").unwrap() {
-            *value *= if trial.block % 3 == 0 { 1.2 } else { 1.0 };
+            *value *= if trial.block.is_multiple_of(3) { 1.2 } else { 1.0 };
         }
     }
     let analysis = analyse(&stored);

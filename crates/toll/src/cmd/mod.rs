@@ -3,7 +3,6 @@
 //! Architecture invariant: only this module prints. Results go to standard
 //! output; progress, notes and errors to standard error.
 #![expect(
-    clippy::print_stdout,
     clippy::print_stderr,
     reason = "the commands are the one place that prints"
 )]

@@ -123,7 +123,7 @@ impl Plan {
     /// (Mytkowicz et al., ASPLOS 2009).
     pub fn padding_bytes(&self, block: u32, treatment: usize) -> usize {
         let stream = (u64::from(block) << 32) | (1 << 31) | treatment as u64;
-        Rng::new(self.seed).fork(stream).below(4096) as usize
+        Rng::new(self.seed).fork(stream).below(4096)
     }
 
     /// The seed that the plan was made from.

@@ -230,7 +230,7 @@ fn collect_while(to: f64, numbers: impl Iterator<Item = f64>) -> Vec<f64> {
 }
 
 fn spaced(from: f64, to: f64, points: usize, scale: Scale) -> Result<Vec<f64>, String> {
-    if points < 2 || points > LEVELS_MAX || to <= from {
+    if !(2..=LEVELS_MAX).contains(&points) || to <= from {
         return Err(format!(
             "cannot make a range: points needs 2 to {LEVELS_MAX} points and from < to"
         ));

@@ -152,11 +152,7 @@ fn check_run(experiment: &Experiment) -> Result<(), Problem> {
 
 fn check_workload(experiment: &Experiment) -> Result<(), Problem> {
     let kind = experiment.workload.kind;
-    let named = experiment
-        .workload
-        .parameters
-        .iter()
-        .map(|(name, level)| (name, level));
+    let named = experiment.workload.parameters.iter();
     let varied = experiment
         .factors
         .iter()

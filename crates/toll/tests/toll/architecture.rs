@@ -162,7 +162,12 @@ fn only_the_store_speaks_sql() {
 
 #[test]
 fn only_environment_trials_and_the_probe_start_processes() {
-    for word in ["Command::new", "process::Command", "posix_spawn(", "fork("] {
+    for word in [
+        "Command::new",
+        "process::Command",
+        "posix_spawn(",
+        "libc::fork",
+    ] {
         only_in(
             word,
             "crates",

@@ -1,0 +1,71 @@
+# The commands of this project; `make` alone lists them.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+CARGO ?= cargo
+# Where cargo puts what it builds: .cargo/config.toml names the host as target.
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+RELEASE = $(or $(CARGO_TARGET_DIR),target)/$(HOST)/release
+
+BIN = $(DESTDIR)$(PREFIX)/bin
+LIBEXEC = $(DESTDIR)$(PREFIX)/libexec/toll
+SHARE = $(DESTDIR)$(PREFIX)/share
+
+.PHONY: help
+help: ## Print this help
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## Build toll and run all built-in experiments in the quick profile
+	@tools/install-prerequisites run
+	$(CARGO) build --release --workspace
+	$(RELEASE)/toll run --profile quick
+
+.PHONY: build
+build: ## Build both programs for use
+	$(CARGO) build --release --workspace
+
+.PHONY: test
+test: ## Run every test, fast ones first
+	@tools/test
+
+.PHONY: check
+check: ## Check formatting, lints, documentation and shell scripts
+	$(CARGO) fmt --check
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --document-private-items --no-deps
+	@if command -v shellcheck >/dev/null; then \
+		echo shellcheck .ci/run tools/install-prerequisites tools/test; \
+		shellcheck .ci/run tools/install-prerequisites tools/test; \
+	else \
+		echo "skipped: shellcheck is missing; install the package shellcheck"; \
+	fi
+
+.PHONY: bless
+bless: ## Write snapshots and schema anew after an intended change
+	$(CARGO) build --workspace
+	TOLL_BLESS=1 INSTA_UPDATE=always $(CARGO) test -p toll --lib
+	TOLL_BLESS=1 INSTA_UPDATE=always $(CARGO) test -p toll --test toll -- cli:: exchange::the_published_schema
+
+.PHONY: install
+install: build ## Install below PREFIX (/usr/local): programs, manual page, completions
+	install -D -m 755 $(RELEASE)/toll $(BIN)/toll
+	install -D -m 755 $(RELEASE)/toll-probe $(LIBEXEC)/toll-probe
+	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
+		$(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
+	$(RELEASE)/toll man >$(SHARE)/man/man1/toll.1
+	$(RELEASE)/toll completions bash >$(SHARE)/bash-completion/completions/toll
+	$(RELEASE)/toll completions zsh >$(SHARE)/zsh/site-functions/_toll
+	$(RELEASE)/toll completions fish >$(SHARE)/fish/vendor_completions.d/toll.fish
+
+.PHONY: uninstall
+uninstall: ## Remove what install installed; runs and reports stay
+	rm -f $(BIN)/toll $(LIBEXEC)/toll-probe $(SHARE)/man/man1/toll.1 \
+		$(SHARE)/bash-completion/completions/toll $(SHARE)/zsh/site-functions/_toll \
+		$(SHARE)/fish/vendor_completions.d/toll.fish
+	-rmdir $(LIBEXEC) 2>/dev/null
+
+.PHONY: clean
+clean: ## Remove everything that was built
+	$(CARGO) clean
