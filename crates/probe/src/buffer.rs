@@ -1,9 +1,8 @@
 //! Memory that data passes through.
 
-use crate::failure;
+use toll_wire::BUFFER_BYTES_MAX;
 
-/// Largest buffer that a request may ask for, in bytes.
-pub const BUFFER_BYTES_MAX: u64 = 1 << 30;
+use crate::failure;
 
 /// Size of a memory page, in bytes.
 pub fn page_bytes() -> usize {

@@ -1,13 +1,9 @@
 //! One trial: what all workloads share.
 
-use toll_wire::{Disturbance, Failure, Request, TrialData, Workload};
+use toll_wire::{Disturbance, Failure, ITERATIONS_MAX, Request, TrialData, Workload};
 
 use crate::disturbance::Snapshot;
 use crate::{command, copy, failure, write};
-
-/// Most timed iterations of one trial, so that the response stays far below
-/// [`toll_wire::MESSAGE_BYTES_MAX`].
-pub const ITERATIONS_MAX: u32 = 20_000;
 
 /// Runs one trial.
 ///

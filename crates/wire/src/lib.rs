@@ -29,6 +29,17 @@ pub const WIRE_VERSION: u32 = 1;
 /// gone wrong, or a hostile guest, can make the other side hold in memory.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
+/// Most timed iterations of one trial; their samples must fit in a message.
+pub const ITERATIONS_MAX: u32 = 20_000;
+
+/// Largest buffer that a workload may ask for, in bytes.
+pub const BUFFER_BYTES_MAX: u64 = 1 << 30;
+
+/// Most bytes of a command's outputs that all iterations of a trial may keep
+/// together. JSON escapes a control byte as six, so this stays well below
+/// [`MESSAGE_BYTES_MAX`].
+pub const CAPTURED_BYTES_MAX: u64 = 8 << 20;
+
 /// A message that cannot be understood: broken JSON, an unknown field or
 /// another version.
 #[derive(Debug)]

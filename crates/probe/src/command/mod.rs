@@ -15,16 +15,15 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use toll_wire::{CommandRequest, Failure, OutputPolicy, Request, Sample, ShellChoice, TrialData};
+use toll_wire::{
+    CAPTURED_BYTES_MAX, CommandRequest, Failure, OutputPolicy, Request, Sample, ShellChoice,
+    TrialData,
+};
 
 use self::child::Ended;
 use self::output::{Drainer, Outputs};
 use crate::counters::{Counters, Inherit};
 use crate::{clock, failure, trial};
-
-/// Most bytes of output that a trial's samples hold together. JSON may need six
-/// bytes for one, which stays below [`toll_wire::MESSAGE_BYTES_MAX`].
-const CAPTURED_BYTES_MAX: u64 = 8 << 20;
 
 /// Runs one trial.
 ///

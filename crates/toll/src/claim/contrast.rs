@@ -1,6 +1,6 @@
 //! Ratios between treatments, block by block.
 
-use super::data::Data;
+use super::data::{Data, log_ratio};
 use crate::plan::Treatment;
 use crate::spec::{Contrast, Experiment, Factor, Selector};
 
@@ -46,11 +46,7 @@ pub(super) fn block_logs(
         .map(|block| {
             let [of, to, per_of, per_to] =
                 all.map(|treatment| data.column(&contrast.metric, treatment)[block]);
-            let log = ((of / to) / (per_of / per_to)).ln();
-            match log.is_finite() {
-                true => Ok(log),
-                false => Err("a value of 0 has no ratio".into()),
-            }
+            Ok(log_ratio(of, to)? - log_ratio(per_of, per_to)?)
         })
         .collect()
 }

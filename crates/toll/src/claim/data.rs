@@ -94,6 +94,9 @@ impl Data {
     /// Natural logarithms of the ratio of two treatments in each block that has
     /// both; `Err` with the reason if there are none.
     pub fn log_ratios(&self, metric: &str, of: usize, to: usize) -> Result<Vec<f64>, String> {
+        if !self.by_metric.contains_key(metric) {
+            return Err(format!("no trial recorded {metric}"));
+        }
         let (of, to) = (self.column(metric, of), self.column(metric, to));
         let logs: Vec<f64> = of
             .iter()
@@ -109,7 +112,7 @@ impl Data {
 
 /// The logarithm of a ratio. Two zeros are the same, as counts often are; one
 /// zero has no ratio.
-fn log_ratio(of: f64, to: f64) -> Result<f64, String> {
+pub(super) fn log_ratio(of: f64, to: f64) -> Result<f64, String> {
     if of == 0.0 && to == 0.0 {
         return Ok(0.0);
     }

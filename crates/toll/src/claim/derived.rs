@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use toll_stats::{CostModel, Interval, cluster_bca, fit_cost_model, knee, median, zero_crossing};
+use toll_stats::{
+    BootstrapInterval, BootstrapMethod, CostModel, Interval, cluster_bca, fit_cost_model, knee,
+    median, zero_crossing,
+};
 
 use super::data::Data;
 use super::model::{Better, DerivedEstimate, DerivedValue};
@@ -257,8 +260,11 @@ impl Bootstrap {
 
     /// The estimate with its interval; infinite ends lie beyond the levels.
     pub fn interval(&self, confidence: f64) -> Option<Interval> {
-        let result = cluster_bca(self.blocks, &self.statistic, confidence, REPLICATES, SEED)?;
-        Some(result.interval)
+        self.resample(confidence).map(|result| result.interval)
+    }
+
+    fn resample(&self, confidence: f64) -> Option<BootstrapInterval> {
+        cluster_bca(self.blocks, &self.statistic, confidence, REPLICATES, SEED)
     }
 
     /// The smallest of some levels at which the interval still decides, 1 if
@@ -354,6 +360,19 @@ pub(super) fn bounded(interval: &Interval, confidence: f64) -> DerivedValue {
     }
 }
 
+/// What a reader must know of an interval that is not a plain BCa one.
+fn qualification(result: &BootstrapInterval) -> Option<String> {
+    if result.undefined_share > 0.0 {
+        return Some(format!(
+            "undefined in {:.0} % of the resamples, which the interval leaves out",
+            result.undefined_share * 100.0
+        ));
+    }
+    let is_point = result.interval.low == result.interval.high;
+    (result.method == BootstrapMethod::Percentile && !is_point)
+        .then(|| "a percentile interval: its bias could not be corrected".into())
+}
+
 /// Estimates all derived quantities of an experiment.
 pub(super) fn estimate_all(
     experiment: &Experiment,
@@ -385,8 +404,11 @@ pub(super) fn estimate(
     match Bootstrap::new(spec, experiment, treatments, data) {
         Err(reason) => estimate.note = Some(reason),
         Ok(bootstrap) => {
-            match bootstrap.interval(CONFIDENCE) {
-                Some(interval) => estimate.estimate = Some(bounded(&interval, CONFIDENCE)),
+            match bootstrap.resample(CONFIDENCE) {
+                Some(result) => {
+                    estimate.estimate = Some(bounded(&result.interval, CONFIDENCE));
+                    estimate.note = qualification(&result);
+                }
                 None => estimate.note = Some("it is not defined on this run".into()),
             }
             estimate.details = bootstrap.details;

@@ -186,7 +186,13 @@ impl Canvas<'_> {
     fn unasked(&self) -> Vec<Figure> {
         let metric = &self.experiment.metric;
         let mut figures = Vec::new();
-        if let [factor] = self.experiment.factors.as_slice()
+        let varying: Vec<&Factor> = self
+            .experiment
+            .factors
+            .iter()
+            .filter(|factor| factor.levels.len() > 1)
+            .collect();
+        if let [factor] = varying.as_slice()
             && factor.levels.len() > 2
             && factor
                 .levels

@@ -28,7 +28,9 @@ pub(super) fn describe(experiment: &Experiment, name: &str) -> Metric {
         "throughput_bytes_per_s" => ("bytes/s", Better::Higher),
         "bytes_copied" | "bytes_written" => ("bytes", Better::Neither),
         "exit_status" => ("count", Better::Neither),
-        _ if name.starts_with("counter.") && name.ends_with("_ns") => ("ns", Better::Neither),
+        _ if name.starts_with("counter.") && (name.ends_with("_ns") || name.ends_with("-ns")) => {
+            ("ns", Better::Neither)
+        }
         _ if name.starts_with("counter.") => ("count", Better::Neither),
         _ if name.ends_with("_ns") => ("ns", Better::Lower),
         _ if name.ends_with("_bytes") => ("bytes", Better::Lower),

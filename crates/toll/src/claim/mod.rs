@@ -19,7 +19,7 @@ mod verdict;
 mod warning;
 
 use crate::plan::Treatment;
-use crate::spec::{Experiment, Test};
+use crate::spec::Experiment;
 use crate::store::{StoredRun, TrialRecord};
 
 use data::Data;
@@ -83,7 +83,9 @@ fn factor(factor: &crate::spec::Factor) -> Factor {
 }
 
 /// Widths of all intervals on which the stopping rule waits: those of the
-/// testable claims, and of the comparisons with a reference.
+/// testable claims, and of the comparisons with a reference. Claims are looked
+/// at with the confidence that Holm's first step would ask of them, so that a
+/// run does not stop before its verdicts can be drawn.
 pub fn widths(
     experiment: &Experiment,
     treatments: &[Treatment],
@@ -92,18 +94,12 @@ pub fn widths(
     let data = Data::new(treatments, trials);
     let target = experiment.run.target_ci;
     let mut widths = comparison::widths(experiment, treatments, &data, target);
-    for claim in &experiment.claims {
-        if let Test::Ratio(contrast) = &claim.test
-            && let Ok(logs) = contrast::block_logs(contrast, experiment, treatments, &data)
-        {
-            let interval = toll_stats::hodges_lehmann(&logs, CONFIDENCE);
-            widths.push(Width {
-                id: claim.id.clone(),
-                half_width: interval.half_width(),
-                target: verdict::target_width(claim, target),
-            });
-        }
-    }
+    let intervals = verdict::intervals(experiment, treatments, &data);
+    widths.extend(intervals.into_iter().map(|(claim, interval)| Width {
+        id: claim.id.clone(),
+        half_width: interval.half_width(),
+        target: verdict::target_width(claim, target),
+    }));
     widths
 }
 

@@ -253,7 +253,11 @@ fn a_noisy_twin_widens_the_margin_of_difference_alone() {
         .filter(|trial| trial.treatment == twin)
     {
         for value in trial.samples.get_mut("duration_ns").unwrap() {
-            *value *= if trial.block.is_multiple_of(3) { 1.2 } else { 1.0 };
+            *value *= if trial.block.is_multiple_of(3) {
+                1.2
+            } else {
+                1.0
+            };
         }
     }
     let analysis = analyse(&stored);

@@ -39,6 +39,39 @@ pub(super) fn target_width(claim: &Claim, target_ci: f64) -> f64 {
     target_ci.max(from_claim)
 }
 
+/// Intervals of all testable claims on a logarithmic scale, each at the
+/// confidence of the first, strictest step of Holm's procedure. One that the
+/// blocks are too few for is as wide as can be.
+pub(super) fn intervals<'a>(
+    experiment: &'a Experiment,
+    treatments: &[Treatment],
+    data: &Data,
+) -> Vec<(&'a Claim, Interval)> {
+    let evidence: Vec<(&Claim, Evidence)> = experiment
+        .claims
+        .iter()
+        .filter_map(|claim| Some((claim, evidence(claim, experiment, treatments, data).ok()?)))
+        .collect();
+    let confidence = 1.0 - ALPHA / evidence.len().max(1) as f64;
+    evidence
+        .into_iter()
+        .filter_map(|(claim, evidence)| {
+            let mut interval = match &evidence {
+                Evidence::Logs(logs) => hodges_lehmann(logs, confidence),
+                Evidence::Derived(bootstrap) => bootstrap.interval(confidence)?.map(f64::ln),
+            };
+            if interval.low == interval.high {
+                // Also where both lie beyond the levels: nothing is open.
+                (interval.low, interval.high) = (0.0, 0.0);
+            }
+            if !interval.reaches(confidence) {
+                (interval.low, interval.high) = (f64::NEG_INFINITY, f64::INFINITY);
+            }
+            Some((claim, interval))
+        })
+        .collect()
+}
+
 /// What a claim is judged on.
 struct Case {
     p: f64,
@@ -82,41 +115,58 @@ pub(super) fn judge_all(
         .collect()
 }
 
+/// Collects what a claim is judged on.
+///
+/// # Errors
+/// With the reason why this run does not have it.
+fn evidence(
+    claim: &Claim,
+    experiment: &Experiment,
+    treatments: &[Treatment],
+    data: &Data,
+) -> Result<Evidence, String> {
+    match &claim.test {
+        Test::Never(reason) => Err(reason.clone()),
+        Test::Ratio(contrast) => {
+            contrast::block_logs(contrast, experiment, treatments, data).map(Evidence::Logs)
+        }
+        Test::Derived(id) => {
+            let spec = experiment.derived.iter().find(|derived| derived.id == *id);
+            let spec = spec.ok_or("the derived quantity is not there")?;
+            derived::Bootstrap::new(spec, experiment, treatments, data).map(Evidence::Derived)
+        }
+    }
+}
+
 fn case(
     claim: &Claim,
     experiment: &Experiment,
     treatments: &[Treatment],
     data: &Data,
 ) -> Result<Case, String> {
-    match &claim.test {
-        Test::Never(reason) => Err(reason.clone()),
-        Test::Ratio(contrast) => {
-            let logs = contrast::block_logs(contrast, experiment, treatments, data)?;
-            let same = claim.margin.unwrap_or_default();
-            let margins = twin::margins(same, &contrast.metric, treatments, data);
-            let scale = LogScale::new(claim, margins);
-            Ok(Case {
-                p: decision_p(&logs, scale.direction, scale.threshold, scale.margins),
-                scale,
-                blocks: logs.len(),
-                evidence: Evidence::Logs(logs),
-            })
-        }
-        Test::Derived(id) => {
-            let spec = experiment.derived.iter().find(|derived| derived.id == *id);
-            let spec = spec.ok_or("the derived quantity is not there")?;
-            let bootstrap = derived::Bootstrap::new(spec, experiment, treatments, data)?;
-            let margin = claim.margin.unwrap_or_default().ln_1p();
-            let scale = LogScale::new(claim, margin.into());
+    let evidence = evidence(claim, experiment, treatments, data)?;
+    let same = claim.margin.unwrap_or_default();
+    let margins = match &claim.test {
+        Test::Ratio(contrast) => twin::margins(same, &contrast.metric, treatments, data),
+        _ => same.ln_1p().into(),
+    };
+    let scale = LogScale::new(claim, margins);
+    let (p, blocks) = match &evidence {
+        Evidence::Logs(logs) => (
+            decision_p(logs, scale.direction, scale.threshold, scale.margins),
+            logs.len(),
+        ),
+        Evidence::Derived(bootstrap) => {
             let decided = |interval: &Interval| scale.decide(interval) != Decision::Inconclusive;
-            Ok(Case {
-                p: bootstrap.smallest_level(decided),
-                scale,
-                blocks: bootstrap.blocks(),
-                evidence: Evidence::Derived(bootstrap),
-            })
+            (bootstrap.smallest_level(decided), bootstrap.blocks())
         }
-    }
+    };
+    Ok(Case {
+        p,
+        scale,
+        blocks,
+        evidence,
+    })
 }
 
 /// A claim's direction, threshold and margins as natural logarithms.
@@ -193,8 +243,10 @@ fn judge(
     };
     let mut verdict = blank(claim, experiment);
     verdict.outcome = outcome;
-    verdict.margin = case.scale.margins.same.exp_m1();
-    verdict.noise_margin = case.scale.margins.different.exp_m1();
+    if claim.direction != ClaimDirection::Within {
+        verdict.margin = case.scale.margins.same.exp_m1();
+        verdict.noise_margin = case.scale.margins.different.exp_m1();
+    }
     verdict.blocks = case.blocks;
     verdict.p_adjusted = Some(step.adjusted_p);
     verdict.reason = reason(claim, &interval, &verdict);

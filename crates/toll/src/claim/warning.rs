@@ -1,6 +1,6 @@
 //! What a reader must know before trusting the numbers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::model::TwinSummary;
 use crate::store::{RunStatus, StoredRun, TrialState};
@@ -63,6 +63,7 @@ pub(super) fn collect(stored: &StoredRun, twins: &[TwinSummary]) -> Vec<String> 
     }
     warnings.extend(missing_metric(stored));
     warnings.extend(missing_counters(stored));
+    warnings.extend(shared_counters(stored));
     warnings
 }
 
@@ -85,6 +86,31 @@ fn missing_metric(stored: &StoredRun) -> Option<String> {
             recorded.join(", ")
         )
     })
+}
+
+/// A counter that shared its unit with others saw only part of the time.
+fn shared_counters(stored: &StoredRun) -> Vec<String> {
+    let mut shared = BTreeSet::new();
+    for trial in &stored.trials {
+        for (name, running) in &trial.samples {
+            let Some(counter) = name.strip_suffix(".running_ns") else {
+                continue;
+            };
+            let enabled = trial.samples.get(&format!("{counter}.enabled_ns"));
+            let is_short = enabled
+                .is_some_and(|enabled| running.iter().zip(enabled).any(|(run, on)| run < on));
+            if is_short {
+                shared.insert(counter.to_owned());
+            }
+        }
+    }
+    let told = |counter| {
+        format!(
+            "{counter} counted only part of the time, since the CPU had too few counters for all: \
+             ask for fewer at a time"
+        )
+    };
+    shared.into_iter().map(told).collect()
 }
 
 fn missing_counters(stored: &StoredRun) -> Vec<String> {

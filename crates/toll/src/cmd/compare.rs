@@ -37,7 +37,7 @@ struct ComparedRun<'a> {
 }
 
 pub(super) fn run(arguments: &CompareArguments, store: &Path) -> Result<ExitCode, Failure> {
-    let store = Store::open(store)?;
+    let store = Store::open_existing(store)?;
     let runs = arguments
         .runs
         .iter()

@@ -15,7 +15,7 @@ use crate::format;
 use crate::report::sanitize::sanitize;
 use crate::spec::adhoc::{self, AdhocCommands};
 use crate::store::Store;
-use crate::trial::Probe;
+use crate::trial::{Probe, RunLock, SessionEnd};
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArguments {
@@ -86,7 +86,10 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> Result<ExitCode,
         detail: probe.as_ref().map_or_else(Clone::clone, |_| "found".into()),
     });
     let noise_band = match (arguments.no_noise, probe) {
-        (false, Ok(_)) => Some(noise(arguments)?),
+        (false, Ok(_)) => match noise(arguments)? {
+            Ok(band) => Some(band),
+            Err(signal) => return Ok(super::run::exit_code_of(signal)),
+        },
         _ => None,
     };
     let examination = Examination {
@@ -161,8 +164,9 @@ fn store_finding(store: &Path, work: &Path) -> Finding {
     }
 }
 
-/// Runs one command against its twin, in a store of its own that is dropped.
-fn noise(arguments: &DoctorArguments) -> Result<f64, Failure> {
+/// Runs one command against its twin, in a store that is dropped; the inner
+/// error is the signal that interrupted it.
+fn noise(arguments: &DoctorArguments) -> Result<Result<f64, i32>, Failure> {
     output::note("measuring how noisy this machine is …");
     let request = AdhocCommands {
         commands: vec![NOISE_COMMAND.into()],
@@ -171,29 +175,25 @@ fn noise(arguments: &DoctorArguments) -> Result<f64, Failure> {
     let mut experiment = adhoc::experiment(&request, "quick")?;
     experiment.run.min_blocks = NOISE_BLOCKS;
     experiment.run.max_blocks = NOISE_BLOCKS;
-    let directory = std::env::temp_dir().join(format!("toll-doctor-{}", std::process::id()));
-    let path = directory.join("runs.sqlite");
-    let measured = || -> Result<f64, Failure> {
-        let mut store = Store::open(&path)?;
-        let outcome = launch(
-            &mut store,
-            Launch {
-                experiment,
-                seed: super::run::random_seed()?,
-                work_dir: arguments.work_dir.clone(),
-                command_line: "toll doctor".into(),
-                purpose: Purpose::Aside,
-            },
-        )?;
-        let analysed = Analysed::load(&store, &outcome.run_id.to_string())?;
-        let twin = analysed.analysis.twins.first();
-        twin.map(|twin| twin.band)
-            .ok_or_else(|| Failure::Runtime("cannot measure noise: no trial completed".into()))
-    };
-    let band = measured();
-    // Ours, in the temporary directory; what cannot be removed does no harm.
-    let _ = std::fs::remove_dir_all(&directory);
-    band
+    let _lock = RunLock::take(&paths::run_lock()).map_err(Failure::Runtime)?;
+    let mut store = Store::in_memory()?;
+    let outcome = launch(
+        &mut store,
+        Launch {
+            experiment,
+            seed: super::run::random_seed()?,
+            work_dir: arguments.work_dir.clone(),
+            command_line: "toll doctor".into(),
+            purpose: Purpose::Aside,
+        },
+    )?;
+    if let SessionEnd::Interrupted(signal) = outcome.end? {
+        return Ok(Err(signal));
+    }
+    let analysed = Analysed::load(&store, &outcome.run_id.to_string())?;
+    let twin = analysed.analysis.twins.first();
+    let missing = || Failure::Runtime("cannot measure noise: no trial completed".into());
+    twin.map(|twin| Ok(twin.band)).ok_or_else(missing)
 }
 
 fn text(examination: &Examination) -> String {

@@ -35,7 +35,7 @@ pub(super) struct ExportFiles {
 }
 
 pub(super) fn run(arguments: &ExportArguments, store: &Path) -> Result<ExitCode, Failure> {
-    let store = Store::open(store)?;
+    let store = Store::open_existing(store)?;
     let analysed = Analysed::load(&store, &arguments.run)?;
     let files = &arguments.files;
     write(

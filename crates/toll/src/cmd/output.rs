@@ -30,10 +30,13 @@ pub(super) fn note(message: &str) {
 /// # Errors
 /// If standard output cannot be written for another reason.
 pub(super) fn result(text: &str) -> Result<(), Failure> {
-    let mut stdout = io::stdout().lock();
     let ending = if text.ends_with('\n') { "" } else { "\n" };
-    let written = write!(stdout, "{text}{ending}").and_then(|()| stdout.flush());
-    match written {
+    standard_output(format!("{text}{ending}").as_bytes())
+}
+
+fn standard_output(content: &[u8]) -> Result<(), Failure> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(content).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(Failure::Runtime(format!(
             "cannot write the result: {error}"
@@ -88,7 +91,7 @@ pub(super) fn write_file(path: &Path, content: &[u8]) -> Result<(), Failure> {
     let wrong =
         |error: io::Error| Failure::Runtime(format!("cannot write {}: {error}", path.display()));
     if path.as_os_str() == "-" {
-        return io::stdout().write_all(content).map_err(wrong);
+        return standard_output(content);
     }
     if let Some(directory) = path
         .parent()

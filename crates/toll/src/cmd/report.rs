@@ -26,7 +26,7 @@ pub(super) struct ReportArguments {
 }
 
 pub(super) fn run(arguments: &ReportArguments, store: &Path) -> Result<ExitCode, Failure> {
-    let store = Store::open(store)?;
+    let store = Store::open_existing(store)?;
     let runs = arguments
         .runs
         .iter()
@@ -34,7 +34,7 @@ pub(super) fn run(arguments: &ReportArguments, store: &Path) -> Result<ExitCode,
         .collect::<Result<Vec<_>, _>>()?;
     let reported: Vec<ReportedRun<'_>> = runs.iter().map(Analysed::reported).collect();
     if let Some(directory) = &arguments.plots {
-        write_plots(&reported, directory)?;
+        output::result(&write_plots(&reported, directory)?)?;
     }
     if arguments.html.is_some() || arguments.plots.is_none() {
         let path = write_page(&reported, arguments.html.as_deref())?;
@@ -64,26 +64,19 @@ pub(super) fn write_page(
     Ok(path)
 }
 
-/// Writes all plots of some runs as SVG and PNG, and prints their paths.
+/// Writes all plots of some runs as SVG and PNG, and gives their paths, one a
+/// line.
 ///
 /// # Errors
 /// If one cannot be drawn or written.
-pub(super) fn write_plots(runs: &[ReportedRun<'_>], directory: &Path) -> Result<(), Failure> {
+pub(super) fn write_plots(runs: &[ReportedRun<'_>], directory: &Path) -> Result<String, Failure> {
+    let mut paths = Vec::new();
     for run in runs {
-        for plot in plots::all(run, plots::Theme::Light) {
-            // An imported run's name is other people's text and must not lead
-            // out of the directory.
-            let name = run
-                .run
-                .experiment
-                .replace(|c: char| !c.is_ascii_alphanumeric(), "-");
-            let stem = format!("{name}-{}-{}", run.run.id, plot.name);
-            let svg = directory.join(format!("{stem}.svg"));
-            output::write_file(&svg, plot.svg.as_bytes())?;
-            let png = directory.join(format!("{stem}.png"));
-            output::write_file(&png, &plots::png(&plot)?)?;
-            output::result(&format!("{}\n{}", svg.display(), png.display()))?;
+        for (name, content) in plots::files(run)? {
+            let path = directory.join(name);
+            output::write_file(&path, &content)?;
+            paths.push(path.display().to_string());
         }
     }
-    Ok(())
+    Ok(paths.join("\n"))
 }

@@ -22,7 +22,7 @@ pub(super) struct ShowArguments {
 }
 
 pub(super) fn run(arguments: &ShowArguments, store: &Path) -> Result<ExitCode, Failure> {
-    let store = Store::open(store)?;
+    let store = Store::open_existing(store)?;
     let analysed = Analysed::load(&store, &arguments.run)?;
     if arguments.json {
         output::json(&RunDocument::new(analysed.stored, analysed.analysis))?;

@@ -182,7 +182,7 @@ pub(super) fn foreign() -> Foreign {
         let kind = file_system.kind.as_str();
         let is_foreign = FOREIGN_KINDS.contains(&kind)
             || (kind.starts_with("fuse") && !NOT_FOR_FILES.contains(&kind) && kind != "fusectl");
-        is_foreign && is_writable(Path::new(point))
+        is_foreign && Path::new(point).is_dir() && is_writable(Path::new(point))
     });
     if let Some((point, file_system)) = mounted {
         return Foreign::Mounted {
@@ -214,10 +214,7 @@ pub(super) fn mount_foreign(directory: &Path, journal: &mut Journal) -> Result<M
     for path in [&below, &point] {
         fs::create_dir(path).map_err(|error| format!("cannot make {}: {error}", path.display()))?;
     }
-    let server = process::start(
-        &program.to_string_lossy(),
-        &["-f".as_ref(), below.as_ref(), point.as_ref()],
-    )?;
+    let server = process::start(&program, &["-f".as_ref(), below.as_ref(), point.as_ref()])?;
     let mut mounted = Mounted {
         directory: point.clone(),
         mount_point: Some(point.clone()),

@@ -36,6 +36,7 @@ pub fn inspect(work_directory: &Path) -> Machine {
         swap_bytes: kibibytes(&meminfo, "SwapTotal"),
         transparent_hugepage: one_line("/sys/kernel/mm/transparent_hugepage/enabled")
             .and_then(|text| chosen(&text)),
+        randomize_va_space: one_line("/proc/sys/kernel/randomize_va_space"),
         page_bytes: rustix::param::page_size() as u64,
         work_file_system: file_system_of(work_directory),
         root: rustix::process::geteuid().is_root(),

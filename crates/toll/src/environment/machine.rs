@@ -45,6 +45,10 @@ pub struct Machine {
     pub swap_bytes: u64,
     /// Transparent huge pages setting.
     pub transparent_hugepage: Option<String>,
+    /// `kernel.randomize_va_space`: 2 is full address-space randomisation, on
+    /// which the independence of trials rests.
+    #[serde(default)]
+    pub randomize_va_space: Option<String>,
     /// Memory page in bytes.
     pub page_bytes: u64,
     /// Where the work files lay.

@@ -34,6 +34,11 @@ pub fn work() -> PathBuf {
     )
 }
 
+/// The lock that a measuring run of this user holds.
+pub fn run_lock() -> PathBuf {
+    base("XDG_STATE_HOME", ".local/state").join("toll/run.lock")
+}
+
 /// Where running instances note what must be put back.
 pub fn leftovers() -> PathBuf {
     base("XDG_STATE_HOME", ".local/state").join("toll/leftovers")

@@ -5,7 +5,7 @@
 )]
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// Runs a program to its end and gives its standard output.
@@ -13,7 +13,8 @@ use std::process::{Child, Command, Stdio};
 /// # Errors
 /// If it cannot be started or ends in failure, with its last words.
 pub(super) fn run(program: &str, arguments: &[&OsStr]) -> Result<String, String> {
-    let output = Command::new(program)
+    let path = find(program).unwrap_or_else(|| PathBuf::from(program));
+    let output = Command::new(path)
         .args(arguments)
         .stdin(Stdio::null())
         .output()
@@ -29,15 +30,26 @@ pub(super) fn run(program: &str, arguments: &[&OsStr]) -> Result<String, String>
     ))
 }
 
-/// Starts a program that stays in the foreground, its output dropped.
-pub(super) fn start(program: &str, arguments: &[&OsStr]) -> Result<Child, String> {
-    Command::new(program)
+/// Starts a program that stays in the foreground, its output dropped. It gets
+/// killed when this program dies, however that happens.
+pub(super) fn start(program: &Path, arguments: &[&OsStr]) -> Result<Child, String> {
+    // setpriv is in util-linux, which Debian always has; without it the server
+    // is ended by the next start.
+    let mut command = match find("setpriv") {
+        Some(setpriv) => {
+            let mut command = Command::new(setpriv);
+            command.args(["--pdeathsig", "KILL"]).arg(program);
+            command
+        }
+        None => Command::new(program),
+    };
+    command
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .map_err(|error| format!("cannot run {program}: {error}"))
+        .map_err(|error| format!("cannot run {}: {error}", program.display()))
 }
 
 /// The path of a program, looked for in `PATH` and where Debian keeps those

@@ -43,23 +43,27 @@ impl Workspace {
     /// If the work directory itself cannot be made or is too small.
     pub fn create(request: &WorkspaceRequest) -> Result<Self, String> {
         let base = request.base.clone().unwrap_or_else(paths::work);
-        let mut journal = Journal::open()?;
+        // Absolute before it is noted: the next start has another directory.
+        let base = std::path::absolute(&base)
+            .map_err(|error| format!("cannot use {}: {error}", base.display()))?;
         let root = base.join(format!("run-{}-{}", std::process::id(), serial()));
+        let mut journal = Journal::open()?;
         journal.directory(&root)?;
+        // Made before the directory, so that whatever fails from here on is
+        // put back by its drop.
+        let mut workspace = Self {
+            root: root.clone(),
+            mounted: BTreeMap::new(),
+            obstacles: BTreeMap::new(),
+            sources: BTreeMap::new(),
+            journal,
+        };
         fs::create_dir_all(&root).map_err(|error| {
             format!(
                 "cannot make {}: {error}; choose another place with --work-dir",
                 root.display()
             )
         })?;
-        let root = root.canonicalize().map_err(|error| error.to_string())?;
-        let mut workspace = Self {
-            root,
-            mounted: BTreeMap::new(),
-            obstacles: BTreeMap::new(),
-            sources: BTreeMap::new(),
-            journal,
-        };
         workspace.check_space(request)?;
         let is_root = rustix::process::geteuid().is_root();
         if is_root && request.file_systems.iter().any(|name| name != "work") {

@@ -32,8 +32,7 @@ impl Plan {
     /// Makes the plan of an experiment.
     ///
     /// # Errors
-    /// If the constraints leave no treatment, there are too many, or a twin is
-    /// no single treatment.
+    /// If the constraints leave no treatment, or there are too many.
     pub fn new(experiment: &Experiment, seed: u64) -> Result<Self, String> {
         let constraints: Vec<Expression> = experiment
             .constraints

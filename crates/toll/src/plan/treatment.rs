@@ -28,7 +28,10 @@ impl Treatment {
             .filter(|factor| factor.levels.len() > 1)
             .collect();
         let label = match varying.as_slice() {
-            [] => "only treatment".to_owned(),
+            [] => match factors.first() {
+                Some(factor) => factor.label(&levels[&factor.name]),
+                None => "only treatment".to_owned(),
+            },
             [only] => only.label(&levels[&only.name]),
             several => {
                 let part = |factor: &&Factor| {

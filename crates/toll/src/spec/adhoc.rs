@@ -48,7 +48,8 @@ pub fn experiment(request: &AdhocCommands, profile: &str) -> Result<Experiment, 
     if let Some(reference) = &request.reference
         && !commands.contains(reference)
     {
-        commands.insert(0, reference.clone());
+        // Last, so that names go to the commands in the order given.
+        commands.push(reference.clone());
     }
     if request.names.len() > commands.len() {
         return Err(wrong(format!(
@@ -70,9 +71,7 @@ pub fn experiment(request: &AdhocCommands, profile: &str) -> Result<Experiment, 
     let mut factors = Vec::new();
     let levels = named.iter().map(|(name, _)| word(name)).collect();
     let command_factor = Factor::new("command", levels, false).map_err(wrong)?;
-    if named.len() > 1 {
-        factors.push(command_factor);
-    }
+    factors.push(command_factor);
     for chosen in &request.overrides {
         factors
             .push(Factor::new(&chosen.name, chosen.levels.clone(), chosen.is_size).map_err(wrong)?);
@@ -82,7 +81,6 @@ pub fn experiment(request: &AdhocCommands, profile: &str) -> Result<Experiment, 
         .map(|factor| (factor.name.clone(), factor.levels[0].clone()))
         .collect();
     if let Some(wanted) = &request.reference
-        && named.len() > 1
         && let Some((name, _)) = named.iter().find(|(_, command)| command == wanted)
     {
         reference.insert("command".into(), word(name));
@@ -90,10 +88,7 @@ pub fn experiment(request: &AdhocCommands, profile: &str) -> Result<Experiment, 
     let workload = WorkloadSpec {
         kind: WorkloadKind::Command,
         parameters: BTreeMap::new(),
-        commands: match named.as_slice() {
-            [(_, only)] => BTreeMap::from([(String::new(), only.clone())]),
-            _ => named.iter().cloned().collect(),
-        },
+        commands: named.iter().cloned().collect(),
         shell: super::resolve::shell(request.shell.as_deref()),
         setup: request.setup.clone(),
         prepare: request.prepare.clone(),

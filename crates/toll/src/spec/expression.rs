@@ -77,6 +77,29 @@ impl Expression {
     pub fn holds(&self, lookup: &dyn Fn(&str) -> Option<Level>) -> Result<bool, String> {
         evaluate(&self.0, lookup)
     }
+
+    /// The first comparison of which no side is known by name, in words. Two
+    /// values always compare the same, so one of them is a mistyped name.
+    pub fn comparison_without(&self, is_known: &dyn Fn(&str) -> bool) -> Option<String> {
+        unknown_comparison(&self.0, is_known)
+    }
+}
+
+fn unknown_comparison(node: &Node, is_known: &dyn Fn(&str) -> bool) -> Option<String> {
+    let known = |term: &Term| matches!(term, Term::Word(word) if is_known(word));
+    let text = |term: &Term| match term {
+        Term::Word(text) | Term::Quoted(text) => text.clone(),
+    };
+    match node {
+        Node::Or(a, b) | Node::And(a, b) => {
+            unknown_comparison(a, is_known).or_else(|| unknown_comparison(b, is_known))
+        }
+        Node::Not(inner) => unknown_comparison(inner, is_known),
+        Node::In(term, _) => (!known(term)).then(|| text(term)),
+        Node::Compare(left, _, right) => {
+            (!known(left) && !known(right)).then(|| format!("{} and {}", text(left), text(right)))
+        }
+    }
 }
 
 fn evaluate(node: &Node, lookup: &dyn Fn(&str) -> Option<Level>) -> Result<bool, String> {

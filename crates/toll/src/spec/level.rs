@@ -137,7 +137,7 @@ pub enum Scale {
 
 /// A level as TOML may hold it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a number or a text")]
 pub enum Scalar {
     /// A whole number.
     Integer(i64),

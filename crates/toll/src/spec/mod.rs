@@ -24,6 +24,7 @@ pub use error::SpecError;
 pub use level::{Factor, Level};
 pub use overrides::{LevelOverride, apply_levels, parse_override};
 pub use resolve::{parse, shell};
+pub use validate::{BLOCKS_MAX, FILE_SYSTEMS};
 
 /// Levels by factor name; picks treatments.
 pub type Selector = BTreeMap<String, Level>;
@@ -362,6 +363,15 @@ pub enum AdviceKind {
 }
 
 impl Experiment {
+    /// Checks the experiment as a whole; needed only for one that was not made
+    /// by [`parse`].
+    ///
+    /// # Errors
+    /// If it asks for what cannot be.
+    pub fn check(&self) -> Result<(), String> {
+        validate::check(self).map_err(|problem| problem.message)
+    }
+
     /// The factor of a name.
     pub fn factor(&self, name: &str) -> Option<&Factor> {
         self.factors.iter().find(|factor| factor.name == name)

@@ -1,7 +1,7 @@
 //! Sizes, durations and shares as people write them.
 //!
-//! Size suffixes follow `dd(1)`: `k`, `K`, `KiB` and so on are powers of 1024,
-//! `kB`, `MB` and so on powers of 1000.
+//! Size suffixes follow `dd(1)`, but for `b`, which is a byte: `k`, `K`, `KiB`
+//! and so on are powers of 1024, `kB`, `MB` and so on powers of 1000.
 
 use std::time::Duration;
 

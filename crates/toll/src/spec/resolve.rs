@@ -50,7 +50,14 @@ pub fn parse(text: &str, origin: &str, profile: &str) -> Result<Experiment, Spec
     }
     let experiment = Resolver { source }.experiment(raw, profile)?;
     validate::check(&experiment).map_err(|problem| {
-        let offset = problem.mention.and_then(|word| text.find(&word));
+        // A quoted word is where it is given; the last one where it stands twice.
+        let quoted = |word: &String| {
+            let double = text.rfind(&format!("\"{word}\""));
+            double.or_else(|| text.rfind(&format!("'{word}'")))
+        };
+        let offset = problem
+            .mention
+            .and_then(|word| quoted(&word).or_else(|| text.find(&word)));
         source.error(offset, problem.message)
     })?;
     Ok(experiment)
@@ -94,7 +101,9 @@ impl Resolver<'_> {
         for (parameter, value) in &overlay.workload {
             workload.parameters.insert(parameter.clone(), value.level());
         }
-        if !workload.commands.is_empty() && !factors.iter().any(|f| f.name == "command") {
+        // A single template, under the empty name, needs no factor to choose it.
+        let is_choice = workload.commands.keys().any(|name| !name.is_empty());
+        if is_choice && !factors.iter().any(|f| f.name == "command") {
             let levels = workload
                 .commands
                 .keys()
@@ -259,7 +268,6 @@ fn workload(raw: &RawWorkload) -> Result<WorkloadSpec, String> {
         }
         commands.insert(String::new(), command.clone());
     }
-    // A single template needs no factor; the empty name is never a level.
     let parameters = raw.parameters.iter();
     Ok(WorkloadSpec {
         kind: raw.kind,

@@ -15,6 +15,8 @@ pub enum StoreError {
     Foreign,
     /// The file was written by a newer version of this program.
     Version(i64),
+    /// There is no store yet.
+    Empty,
     /// There is no run of this name.
     NoSuchRun(String),
     /// Several runs' identities begin so.
@@ -64,6 +66,9 @@ impl std::fmt::Display for StoreError {
                  newer toll, or another file with --store",
                 super::SCHEMA_VERSION
             ),
+            Self::Empty => {
+                f.write_str("cannot find any run: there is no store yet; `toll run` makes one")
+            }
             Self::NoSuchRun(name) => {
                 write!(
                     f,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{RunRecord, StoreError, StoredRun, TrialRecord};
 use crate::claim::model::Analysis;
 use crate::plan::Treatment;
-use crate::spec::Experiment;
+use crate::spec::{BLOCKS_MAX, Experiment};
 
 /// Highest version of the document that this program reads; it writes this one.
 pub const DOCUMENT_VERSION: u32 = 1;
@@ -96,13 +96,28 @@ impl RunDocument {
         if uid.len() != 16 || !uid.chars().all(|c| c.is_ascii_hexdigit()) {
             return Err("its uid is not 16 hexadecimal digits".into());
         }
+        self.experiment.check()?;
+        let mut names: Vec<&String> = self.experiment.factors.iter().map(|f| &f.name).collect();
+        names.extend(self.experiment.workload.parameters.keys());
+        names.sort();
         for (index, treatment) in self.treatments.iter().enumerate() {
+            if !treatment.levels.keys().eq(names.iter().copied()) {
+                return Err(format!(
+                    "treatment {index} does not have the experiment's factors"
+                ));
+            }
             if treatment.index != index || treatment.twin_of.is_some_and(|of| of >= index) {
                 return Err(format!("treatment {index} is out of place"));
             }
         }
         let mut seen = std::collections::BTreeSet::new();
         for trial in &self.trials {
+            if trial.block >= BLOCKS_MAX {
+                return Err(format!(
+                    "block {} is over the limit of {BLOCKS_MAX}",
+                    trial.block
+                ));
+            }
             if trial.treatment >= self.treatments.len() {
                 return Err(format!(
                     "a trial is of treatment {}, which is not there",

@@ -58,6 +58,39 @@ impl Store {
         Ok(Self { connection })
     }
 
+    /// Opens a store that is there already.
+    ///
+    /// # Errors
+    /// As [`Self::open`], and if there is none.
+    pub fn open_existing(path: &Path) -> Result<Self, StoreError> {
+        match path.exists() {
+            true => Self::open(path),
+            false => Err(StoreError::Empty.at(path)),
+        }
+    }
+
+    /// Makes a store that is gone with the program.
+    ///
+    /// # Errors
+    /// If memory is short.
+    pub fn in_memory() -> Result<Self, StoreError> {
+        let connection = Connection::open_in_memory()?;
+        schema::prepare(&connection)?;
+        Ok(Self { connection })
+    }
+
+    /// Replaces the experiment of a run, for one that goes on with other limits.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub fn set_experiment(
+        &mut self,
+        run_id: i64,
+        experiment: &Experiment,
+    ) -> Result<(), StoreError> {
+        rows::update_experiment(&self.connection, run_id, experiment)
+    }
+
     /// Adds a run with its treatments; the record's `id` is ignored, and the
     /// new one returned.
     ///

@@ -27,7 +27,7 @@ pub struct RunRecord {
     pub seed: u64,
     /// Time the run was created, RFC 3339 in UTC.
     pub created_at: String,
-    /// Time the last trial ended, if any did.
+    /// Time the last recorded trial began, if there is one.
     pub updated_at: Option<String>,
     /// Where the run stands.
     pub status: RunStatus,

@@ -56,6 +56,18 @@ pub(super) fn insert_run(
     Ok(connection.last_insert_rowid())
 }
 
+pub(super) fn update_experiment(
+    connection: &Connection,
+    run_id: i64,
+    experiment: &Experiment,
+) -> Result<(), StoreError> {
+    connection.execute(
+        "UPDATE runs SET experiment = ?2 WHERE id = ?1",
+        params![run_id, to_json(experiment)?],
+    )?;
+    Ok(())
+}
+
 pub(super) fn insert_treatment(
     connection: &Connection,
     run_id: i64,

@@ -69,6 +69,18 @@ CREATE TABLE samples (
 /// # Errors
 /// If the file is another program's database, or a newer version's.
 pub(super) fn prepare(connection: &Connection) -> Result<(), StoreError> {
+    let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    let is_new = application == 0 && version == 0 && tables == 0;
+    if !is_new && application != APPLICATION_ID {
+        return Err(StoreError::Foreign);
+    }
+    if !is_new && version != SCHEMA_VERSION {
+        return Err(StoreError::Version(version));
+    }
+    // Not before the checks: the journal mode is written into the file.
     // FULL: a commit has reached the device before the next trial begins, so
     // that nothing of the store's is left for a measured fsync to flush, and
     // a finished trial survives even a power cut.
@@ -76,20 +88,7 @@ pub(super) fn prepare(connection: &Connection) -> Result<(), StoreError> {
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
          PRAGMA busy_timeout = 10000;",
     )?;
-    let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
-    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    let tables: i64 =
-        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    if application == 0 && version == 0 && tables == 0 {
-        return create(connection);
-    }
-    if application != APPLICATION_ID {
-        return Err(StoreError::Foreign);
-    }
-    if version != SCHEMA_VERSION {
-        return Err(StoreError::Version(version));
-    }
-    Ok(())
+    if is_new { create(connection) } else { Ok(()) }
 }
 
 fn create(connection: &Connection) -> Result<(), StoreError> {

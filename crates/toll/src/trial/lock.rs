@@ -12,13 +12,12 @@ pub struct RunLock {
 }
 
 impl RunLock {
-    /// Takes the lock that lies beside a store.
+    /// Takes the lock that a file stands for.
     ///
     /// # Errors
     /// If another run holds it (the message names its process), or it cannot
     /// be made.
-    pub fn take(store: &Path) -> Result<Self, String> {
-        let path = store.with_extension("lock");
+    pub fn take(path: &Path) -> Result<Self, String> {
         let wrong =
             |error: std::io::Error| format!("cannot make the lock {}: {error}", path.display());
         if let Some(directory) = path.parent() {
@@ -29,7 +28,7 @@ impl RunLock {
             .truncate(false)
             .read(true)
             .write(true)
-            .open(&path)
+            .open(path)
             .map_err(wrong)?;
         match file.try_lock() {
             Ok(()) => {}
@@ -38,7 +37,7 @@ impl RunLock {
                 let _ = file.read_to_string(&mut holder);
                 return Err(format!(
                     "cannot measure: another run (process {}) is measuring, and two at once would \
-                     disturb each other; wait for it, or use another store with --store",
+                     disturb each other; wait for it",
                     holder.trim()
                 ));
             }
@@ -58,11 +57,11 @@ mod tests {
     #[test]
     fn the_lock_is_held_once_and_told_by_whom() {
         let directory = tempfile::tempdir().unwrap();
-        let store = directory.path().join("runs.sqlite");
-        let held = RunLock::take(&store).unwrap();
-        let error = RunLock::take(&store).unwrap_err();
+        let file = directory.path().join("run.lock");
+        let held = RunLock::take(&file).unwrap();
+        let error = RunLock::take(&file).unwrap_err();
         assert!(error.contains(&std::process::id().to_string()), "{error}");
         drop(held);
-        RunLock::take(&store).unwrap();
+        RunLock::take(&file).unwrap();
     }
 }

@@ -36,8 +36,14 @@ impl Probe {
     /// # Errors
     /// If it is in none of these places.
     pub fn find() -> Result<Self, String> {
-        if let Some(path) = std::env::var_os("TOLL_PROBE") {
-            return Ok(Self { path: path.into() });
+        if let Some(path) = std::env::var_os("TOLL_PROBE").map(PathBuf::from) {
+            return match path.is_file() {
+                true => Ok(Self { path }),
+                false => Err(format!(
+                    "cannot find toll-probe: TOLL_PROBE is {}, and no file is there",
+                    path.display()
+                )),
+            };
         }
         let own =
             std::env::current_exe().map_err(|error| format!("cannot find toll-probe: {error}"))?;

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use serde::de::DeserializeOwned;
 use toll_wire::{
-    CacheState, CommandRequest, CopyRequest, OutputPolicy, Request, Sink, Source, Workload,
-    WriteRequest,
+    CAPTURED_BYTES_MAX, CacheState, CommandRequest, CopyRequest, OutputPolicy, Request, Sink,
+    Source, Workload, WriteRequest,
 };
 
 use crate::environment::{Workspace, WorkspaceRequest};
@@ -138,10 +138,23 @@ impl<'a> TrialRequest<'a> {
                 "pipe" => OutputPolicy::Pipe,
                 file => OutputPolicy::File(self.expand(file, workspace).into()),
             },
-            capture_bytes_max: if needs_output { CAPTURE_BYTES_MAX } else { 0 },
+            capture_bytes_max: if needs_output {
+                self.capture_bytes()
+            } else {
+                0
+            },
             ignore_failure: spec.ignore_failure,
             directory: None,
         })
+    }
+
+    /// Both outputs of all iterations together have to fit.
+    fn capture_bytes(&self) -> u32 {
+        let outputs = 2 * u64::from(self.experiment.run.iterations);
+        let share = CAPTURED_BYTES_MAX / outputs;
+        u32::try_from(share)
+            .unwrap_or(u32::MAX)
+            .min(CAPTURE_BYTES_MAX)
     }
 
     fn template(&self) -> &str {

@@ -74,8 +74,12 @@ pub enum SessionError {
     Store(StoreError),
     /// No treatment can run here, with the first reason.
     NothingRuns(String),
+    /// Trials ran, and every treatment failed, with the last error.
+    EverythingFailed(String),
     /// A set-up command failed.
     Setup(String),
+    /// A clean-up command failed; what was measured is kept.
+    Cleanup(String),
 }
 
 impl From<StoreError> for SessionError {
@@ -94,7 +98,16 @@ impl std::fmt::Display for SessionError {
                     "cannot measure anything: no treatment can run here: {reason}"
                 )
             }
+            Self::EverythingFailed(message) => {
+                write!(f, "cannot go on: every treatment was given up: {message}")
+            }
             Self::Setup(message) => write!(f, "cannot set up the experiment: {message}"),
+            Self::Cleanup(message) => {
+                write!(
+                    f,
+                    "cannot clean up after the experiment: {message}; clean up by hand"
+                )
+            }
         }
     }
 }
@@ -130,87 +143,119 @@ impl Session<'_> {
     pub fn run(&mut self, observer: &mut dyn Observer) -> Result<SessionEnd, SessionError> {
         self.skip_impossible(observer)?;
         self.require_some_treatment()?;
-        let set_up = self.experiment.workload.setup.clone();
-        if let Some(signal) = self.around("set-up", set_up, self.interrupt)? {
-            return Ok(SessionEnd::Interrupted(signal));
-        }
-        let outcome = self.blocks(observer);
-        // What set-up made is cleaned up whatever happened in between. A signal
-        // that ended the blocks must not end this too, so it is not listened
-        // to; the trial time-out still holds, and a second signal ends toll.
-        let clean_up = self.experiment.workload.cleanup.clone();
-        let cleaned = self.around("clean-up", clean_up, &Interrupt::default());
-        let end = outcome?;
-        cleaned?;
-        if let SessionEnd::Complete(reason) = &end {
+        let mut set_up = BTreeSet::new();
+        let outcome = match self.set_up(&mut set_up) {
+            Ok(None) => self.blocks(observer),
+            Ok(Some(signal)) => Ok(SessionEnd::Interrupted(signal)),
+            Err(error) => Err(error),
+        };
+        if let Ok(SessionEnd::Complete(reason)) = &outcome {
             self.store
                 .set_status(self.run_id, RunStatus::Complete, Some(reason))?;
         }
+        // What set-up made is cleaned up whatever happened in between, and
+        // before any error is told.
+        let cleaned = self.clean_up(&set_up);
+        let end = outcome?;
+        cleaned?;
         Ok(end)
     }
 
+    /// Runs blocks from the first that is not complete.
     fn blocks(&mut self, observer: &mut dyn Observer) -> Result<SessionEnd, SessionError> {
-        let settings = self.experiment.run;
         let earlier: u64 = self.trials.iter().map(|trial| trial.wall_ns).sum();
         let begin = Instant::now();
         let elapsed = || begin.elapsed() + Duration::from_nanos(earlier);
-        let budget = Duration::from_secs_f64(settings.time_budget_s);
-        let rule = StoppingRule {
-            min_blocks: settings.min_blocks as usize,
-            max_blocks: settings.max_blocks as usize,
-            look_every: settings.look_every as usize,
-        };
-        let mut done: BTreeSet<(u32, usize)> = BTreeSet::new();
-        done.extend(
-            self.trials
-                .iter()
-                .map(|trial| (trial.block, trial.treatment)),
-        );
+        let done: BTreeSet<(u32, usize)> = self
+            .trials
+            .iter()
+            .map(|trial| (trial.block, trial.treatment))
+            .collect();
         if done.is_empty()
             && let Some(signal) = self.warm_up(observer)
         {
             return Ok(SessionEnd::Interrupted(signal));
         }
-        for block in 0..settings.max_blocks {
-            let block_begin = Instant::now();
-            if let Some(signal) = self.block(block, &done, observer)? {
+        let mut blocks = self.complete_blocks(&done);
+        loop {
+            // Asked before a block and not after one, so that a run which was
+            // killed between its last trial and its end stops where it would
+            // have stopped.
+            if blocks > 0 {
+                observer.notice(&Event::BlockEnds {
+                    blocks,
+                    elapsed: elapsed(),
+                });
+                if let Some(reason) = self.stop_reason(blocks, elapsed(), observer) {
+                    return Ok(SessionEnd::Complete(reason));
+                }
+            }
+            if let Some(signal) = self.block(blocks, &done, observer)? {
                 return Ok(SessionEnd::Interrupted(signal));
             }
             self.require_some_treatment()?;
-            let blocks = block + 1;
-            observer.notice(&Event::BlockEnds {
-                blocks,
-                elapsed: elapsed(),
-            });
-            if rule.is_look(blocks as usize) {
-                let widths = claim::widths(self.experiment, &self.plan.treatments, &self.trials);
-                observer.notice(&Event::Look(&widths));
-                let pairs: Vec<(f64, f64)> = widths
-                    .iter()
-                    .map(|width| (width.half_width, width.target))
-                    .collect();
-                match rule.decide(blocks as usize, &pairs) {
-                    Stop::Continue => {}
-                    Stop::WidthReached => {
-                        return Ok(SessionEnd::Complete(format!(
-                            "every interval is as narrow as asked for, after {blocks} blocks"
-                        )));
-                    }
-                    Stop::CapReached => break,
+            blocks += 1;
+        }
+    }
+
+    /// Leading blocks in which every treatment that runs has an outcome.
+    fn complete_blocks(&self, done: &BTreeSet<(u32, usize)>) -> u32 {
+        let is_complete = |block: &u32| {
+            let mut running = self.plan.treatments.iter().filter(|t| t.skipped.is_none());
+            running.all(|treatment| done.contains(&(*block, treatment.index)))
+        };
+        let count = (0..self.experiment.run.max_blocks)
+            .take_while(is_complete)
+            .count();
+        u32::try_from(count).expect("blocks are limited")
+    }
+
+    /// Why the run ends after some blocks, if it does.
+    fn stop_reason(
+        &self,
+        blocks: u32,
+        elapsed: Duration,
+        observer: &mut dyn Observer,
+    ) -> Option<String> {
+        let settings = self.experiment.run;
+        let rule = StoppingRule {
+            min_blocks: settings.min_blocks as usize,
+            max_blocks: settings.max_blocks as usize,
+            look_every: settings.look_every as usize,
+        };
+        if rule.is_look(blocks as usize) {
+            let widths = claim::widths(self.experiment, &self.plan.treatments, &self.trials);
+            observer.notice(&Event::Look(&widths));
+            let pairs: Vec<(f64, f64)> = widths
+                .iter()
+                .map(|width| (width.half_width, width.target))
+                .collect();
+            match rule.decide(blocks as usize, &pairs) {
+                Stop::WidthReached if widths.is_empty() => {
+                    return Some(format!("no interval was asked for, after {blocks} blocks"));
                 }
-            }
-            // A block that would end past the budget is not begun.
-            if elapsed() + block_begin.elapsed() > budget {
-                return Ok(SessionEnd::Complete(format!(
-                    "the time budget of {} s is used up, after {blocks} blocks",
-                    settings.time_budget_s
-                )));
+                Stop::WidthReached => {
+                    return Some(format!(
+                        "every interval is as narrow as asked for, after {blocks} blocks"
+                    ));
+                }
+                Stop::Continue | Stop::CapReached => {}
             }
         }
-        Ok(SessionEnd::Complete(format!(
-            "the cap of {} blocks is reached",
-            settings.max_blocks
-        )))
+        if blocks >= settings.max_blocks {
+            return Some(format!(
+                "the cap of {} blocks is reached",
+                settings.max_blocks
+            ));
+        }
+        // A block that would probably end past the budget is not begun.
+        let expected = elapsed + elapsed / blocks;
+        (expected > Duration::from_secs_f64(settings.time_budget_s)).then(|| {
+            format!(
+                "the time budget of {} s is used up, after {blocks} blocks",
+                settings.time_budget_s
+            )
+        })
     }
 
     /// Runs one block; `Some` signal if it was interrupted.
@@ -375,16 +420,19 @@ impl Session<'_> {
     }
 
     fn require_some_treatment(&self) -> Result<(), SessionError> {
-        if self
-            .plan
-            .treatments
-            .iter()
-            .any(|treatment| treatment.skipped.is_none())
-        {
-            return Ok(());
+        let mut reasons = Vec::new();
+        for treatment in &self.plan.treatments {
+            match &treatment.skipped {
+                None => return Ok(()),
+                Some(reason) => reasons.push(reason.clone()),
+            }
         }
-        let first = self.plan.treatments.iter().find_map(|t| t.skipped.clone());
-        Err(SessionError::NothingRuns(first.unwrap_or_default()))
+        let was_possible = |trial: &TrialRecord| trial.state != TrialState::Unsupported;
+        let reason = reasons.into_iter().next().unwrap_or_default();
+        Err(match self.trials.iter().any(was_possible) {
+            true => SessionError::EverythingFailed(reason),
+            false => SessionError::NothingRuns(reason),
+        })
     }
 
     /// Whole blocks whose results are thrown away.
@@ -411,38 +459,66 @@ impl Session<'_> {
         None
     }
 
-    /// Runs a side command once for each treatment that runs; `Some` signal if
-    /// it was interrupted.
-    fn around(
-        &self,
-        what: &str,
-        template: Option<String>,
-        interrupt: &Interrupt,
-    ) -> Result<Option<i32>, SessionError> {
-        let Some(template) = template else {
+    /// Runs the set-up once for each treatment that runs, noting which did;
+    /// `Some` signal if it was interrupted.
+    fn set_up(&self, done: &mut BTreeSet<usize>) -> Result<Option<i32>, SessionError> {
+        let Some(template) = &self.experiment.workload.setup else {
+            // Clean-up makes sense without a set-up too.
+            let running = self.plan.treatments.iter().filter(|t| t.skipped.is_none());
+            done.extend(running.map(|treatment| treatment.index));
             return Ok(None);
         };
-        let timeout = Duration::from_secs_f64(self.experiment.run.trial_timeout_s);
         let mut seen = BTreeSet::new();
-        for treatment in &self.plan.treatments {
-            if treatment.skipped.is_some() {
-                continue;
-            }
-            let trial = TrialRequest::new(self.experiment, treatment);
-            let request = trial.side_command(&template, self.workspace);
-            // Twins, and treatments that the template does not tell apart,
-            // share one set-up.
-            if !seen.insert(toll_wire::encode(&request)) {
-                continue;
-            }
-            match self.probe.run(&request, 0, timeout, interrupt) {
-                Some(Outcome::Completed(_)) => {}
-                Some(Outcome::Failed(failure)) => {
-                    return Err(SessionError::Setup(format!("{what}: {}", failure.message)));
-                }
-                None => return Ok(interrupt.signal()),
+        for treatment in self.plan.treatments.iter().filter(|t| t.skipped.is_none()) {
+            // Noted before: a set-up that fails half-way leaves things too.
+            done.insert(treatment.index);
+            match self.side_command(template, treatment.index, &mut seen, self.interrupt) {
+                Some(Ok(())) => {}
+                Some(Err(message)) => return Err(SessionError::Setup(message)),
+                None => return Ok(self.interrupt.signal()),
             }
         }
         Ok(None)
+    }
+
+    /// Runs the clean-up for each treatment whose set-up ran, all of them
+    /// though one fails. A signal that ended the run must not end this too, so
+    /// it is not listened to; the trial time-out still holds, and a second
+    /// signal ends toll.
+    fn clean_up(&self, set_up: &BTreeSet<usize>) -> Result<(), SessionError> {
+        let Some(template) = &self.experiment.workload.cleanup else {
+            return Ok(());
+        };
+        let mut seen = BTreeSet::new();
+        let mut first_error = None;
+        for &index in set_up {
+            let deaf = Interrupt::default();
+            if let Some(Err(message)) = self.side_command(template, index, &mut seen, &deaf) {
+                first_error = first_error.or(Some(SessionError::Cleanup(message)));
+            }
+        }
+        first_error.map_or(Ok(()), Err)
+    }
+
+    /// Runs a command beside the trials, unless the same one ran already: twins,
+    /// and treatments that the template does not tell apart, share it. `None`
+    /// if it was interrupted.
+    fn side_command(
+        &self,
+        template: &str,
+        index: usize,
+        seen: &mut BTreeSet<String>,
+        interrupt: &Interrupt,
+    ) -> Option<Result<(), String>> {
+        let trial = TrialRequest::new(self.experiment, &self.plan.treatments[index]);
+        let request = trial.side_command(template, self.workspace);
+        if !seen.insert(toll_wire::encode(&request)) {
+            return Some(Ok(()));
+        }
+        let timeout = Duration::from_secs_f64(self.experiment.run.trial_timeout_s);
+        Some(match self.probe.run(&request, 0, timeout, interrupt)? {
+            Outcome::Completed(_) => Ok(()),
+            Outcome::Failed(failure) => Err(failure.message),
+        })
     }
 }

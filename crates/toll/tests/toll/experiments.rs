@@ -301,7 +301,10 @@ fn tiny(name: &str, levels: &[&str]) {
         .collect();
     for trial in trials {
         let state = trial["state"].as_str().unwrap();
-        assert!(["completed", "unsupported"].contains(&state), "{trial:#}");
+        // On a small file GNU cat may take no longer than on none, which is no
+        // measurement and told as such.
+        let expected = ["completed", "unsupported", "excluded"];
+        assert!(expected.contains(&state), "{trial:#}");
     }
     assert!(
         ran.len() * 2 > trials.len(),
@@ -325,7 +328,7 @@ fn tiny(name: &str, levels: &[&str]) {
 
 #[test]
 fn the_cat_experiment_runs_on_the_work_directory() {
-    tiny("cat", &["size=4KiB,2MiB", "fs=work"]);
+    tiny("cat", &["size=4KiB,16MiB", "fs=work"]);
 }
 
 #[test]

@@ -21,7 +21,7 @@ const PLAN: [&str; 10] = [
     "--seed",
     "42",
     "-r",
-    "40",
+    "60",
     "-L",
     "n=1,2,3",
     "true {n}",
@@ -85,7 +85,7 @@ fn a_run_killed_over_and_over_ends_like_one_that_was_not() {
     let undisturbed = Bench::new();
     undisturbed.ok(&PLAN);
     let expected = order(&stored(&undisturbed).unwrap().trials);
-    assert_eq!(expected.len(), 40 * 4);
+    assert_eq!(expected.len(), 60 * 4);
 
     let bench = Bench::new();
     let mut rng = Rng::new(7);

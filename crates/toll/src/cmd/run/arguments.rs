@@ -51,9 +51,12 @@ pub(in crate::cmd) struct RunArguments {
     /// Seed of the order of trials; a random one if absent
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Go on with an unfinished run, the last one if none is named
+    /// Go on with an unfinished run, the last one if none is named; with other
+    /// limits also with a complete one
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "",
-          conflicts_with_all = ["items", "seed", "dry_run", "levels", "scans"])]
+          conflicts_with_all = ["items", "seed", "dry_run", "levels", "scans", "profile", "warmup",
+              "prepare", "setup", "cleanup", "names", "reference", "shell", "no_shell", "output",
+              "ignore_failure", "counters", "metric"])]
     pub resume: Option<String>,
     /// Show what would run, and what not and why, and run nothing
     #[arg(long)]
@@ -68,7 +71,7 @@ pub(in crate::cmd) struct RunArguments {
     /// Run this many whole blocks first and throw them away
     #[arg(short = 'w', long, value_name = "BLOCKS")]
     pub warmup: Option<u32>,
-    /// Run exactly this many blocks
+    /// Run exactly this many blocks, unless the time budget ends first
     #[arg(short = 'r', long, value_name = "BLOCKS", conflicts_with_all = ["min_runs", "max_runs"])]
     pub runs: Option<u32>,
     /// Run at least this many blocks
@@ -190,8 +193,14 @@ impl RunArguments {
         self.levels.iter().chain(&self.scans).cloned().collect()
     }
 
-    /// Puts the options that set how long and how often into an experiment.
-    pub fn apply_settings(&self, experiment: &mut Experiment) {
+    /// Whether any option sets how long a run goes on.
+    pub fn sets_limits(&self) -> bool {
+        let blocks = [self.runs, self.min_runs, self.max_runs];
+        blocks.iter().any(Option::is_some) || self.time_budget.is_some() || self.target_ci.is_some()
+    }
+
+    /// Puts the options that set how long a run goes on into an experiment.
+    pub fn apply_limits(&self, experiment: &mut Experiment) {
         let run = &mut experiment.run;
         if let Some(blocks) = self.runs {
             (run.min_blocks, run.max_blocks) = (blocks, blocks);
@@ -204,11 +213,20 @@ impl RunArguments {
             run.min_blocks = blocks;
             run.max_blocks = run.max_blocks.max(blocks);
         }
-        if let Some(blocks) = self.warmup {
-            run.warmup_blocks = blocks;
-        }
         if let Some(share) = self.target_ci {
             run.target_ci = share;
+        }
+        if let Some(budget) = self.time_budget {
+            run.time_budget_s = budget.as_secs_f64();
+        }
+    }
+
+    /// Puts the options that set how it is measured into an experiment.
+    pub fn apply_settings(&self, experiment: &mut Experiment) {
+        self.apply_limits(experiment);
+        let run = &mut experiment.run;
+        if let Some(blocks) = self.warmup {
+            run.warmup_blocks = blocks;
         }
         if let Some(metric) = &self.metric {
             experiment.metric.clone_from(metric);

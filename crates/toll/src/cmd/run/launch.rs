@@ -40,8 +40,8 @@ pub(in crate::cmd) enum Purpose {
 pub(in crate::cmd) struct Launched {
     /// The run.
     pub run_id: i64,
-    /// How its session ended.
-    pub end: SessionEnd,
+    /// How its session ended; what was measured before an error is kept.
+    pub end: Result<SessionEnd, Failure>,
 }
 
 /// Starts a run and sees it to its end.
@@ -177,7 +177,10 @@ fn sit(store: &mut Store, sitting: Sitting) -> Result<Launched, Failure> {
     };
     let end = session.run(&mut progress);
     progress.finish();
-    Ok(Launched { run_id, end: end? })
+    Ok(Launched {
+        run_id,
+        end: end.map_err(Failure::from),
+    })
 }
 
 /// A random number from the kernel.

@@ -10,6 +10,7 @@ use std::process::ExitCode;
 
 use super::output::{Analysed, style};
 use super::{Failure, export, output, report};
+use crate::environment::paths;
 use crate::report::{ReportedRun, terminal};
 use crate::spec::Experiment;
 use crate::store::exchange::RunDocument;
@@ -37,22 +38,18 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> Result<ExitCod
         return Ok(ExitCode::SUCCESS);
     }
     arguments.check_files(experiments.len())?;
-    let _lock = RunLock::take(store_path).map_err(Failure::Runtime)?;
+    let _lock = RunLock::take(&paths::run_lock()).map_err(Failure::Runtime)?;
     let mut store = Store::open(store_path)?;
     launch::clear_leftovers();
     launch::warn_of_shared_device(store_path, arguments.work_dir.as_deref());
     let mut finished = Vec::new();
-    let mut signal = None;
+    let mut ending = Ending::Complete;
     let begin = std::time::Instant::now();
     let count = experiments.len();
     for (done, mut experiment) in experiments.drain(..).enumerate() {
-        share_budget(
-            arguments,
-            &mut experiment,
-            begin.elapsed().as_secs_f64(),
-            count - done,
-        );
-        let outcome = launch(
+        let elapsed_s = begin.elapsed().as_secs_f64();
+        share_budget(arguments, &mut experiment, elapsed_s, count - done);
+        let launched = launch(
             &mut store,
             Launch {
                 experiment,
@@ -61,14 +58,37 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> Result<ExitCod
                 command_line: command_line(),
                 purpose: arguments.purpose(),
             },
-        )?;
-        finished.push(Analysed::load(&store, &outcome.run_id.to_string())?);
-        if let SessionEnd::Interrupted(number) = outcome.end {
-            signal = Some(number);
+        );
+        // What was measured before an error is shown all the same.
+        match launched {
+            Ok(launched) => {
+                finished.push(Analysed::load(&store, &launched.run_id.to_string())?);
+                ending = Ending::of(launched.end);
+            }
+            Err(failure) => ending = Ending::Failed(failure),
+        }
+        if !matches!(ending, Ending::Complete) {
             break;
         }
     }
-    conclude(arguments, &finished, signal)
+    conclude(arguments, &finished, ending)
+}
+
+/// How the last of some runs ended.
+enum Ending {
+    Complete,
+    Interrupted(i32),
+    Failed(Failure),
+}
+
+impl Ending {
+    fn of(end: Result<SessionEnd, Failure>) -> Self {
+        match end {
+            Ok(SessionEnd::Complete(_)) => Self::Complete,
+            Ok(SessionEnd::Interrupted(signal)) => Self::Interrupted(signal),
+            Err(failure) => Self::Failed(failure),
+        }
+    }
 }
 
 /// A time budget given on the command line is for all experiments together:
@@ -86,7 +106,7 @@ fn share_budget(
 }
 
 fn resume(arguments: &RunArguments, store_path: &Path) -> Result<ExitCode, Failure> {
-    let _lock = RunLock::take(store_path).map_err(Failure::Runtime)?;
+    let _lock = RunLock::take(&paths::run_lock()).map_err(Failure::Runtime)?;
     let mut store = Store::open(store_path)?;
     let id = match arguments.resume.as_deref() {
         Some(name) if !name.is_empty() => store.find_run(name)?,
@@ -94,36 +114,43 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> Result<ExitCode, Failu
             Failure::Usage("cannot resume: no run is unfinished; see `toll list`".into())
         })?,
     };
-    let stored = store.load(id)?;
+    let mut stored = store.load(id)?;
     if stored.run.imported {
         return Err(Failure::Usage(format!(
             "cannot resume run {id}: it was made on another machine"
         )));
     }
-    if stored.run.status == RunStatus::Complete {
+    if stored.run.status == RunStatus::Complete && !arguments.sets_limits() {
         return Err(Failure::Usage(format!(
-            "cannot resume run {id}: it is complete ({}); start a new one",
+            "cannot resume run {id}: it is complete ({}); give it more with --time-budget, \
+             --max-runs or --target-ci, or start a new one",
             stored.run.stop_reason.unwrap_or_default()
         )));
     }
     arguments.check_files(1)?;
+    if arguments.sets_limits() {
+        arguments.apply_limits(&mut stored.experiment);
+        stored.experiment.check().map_err(Failure::Usage)?;
+        store.set_experiment(id, &stored.experiment)?;
+        store.set_status(id, RunStatus::Unfinished, None)?;
+    }
     launch::clear_leftovers();
     let purpose = arguments.purpose();
-    let outcome = launch::resume(&mut store, stored, arguments.work_dir.as_deref(), purpose)?;
+    let launched = launch::resume(&mut store, stored, arguments.work_dir.as_deref(), purpose)?;
     let finished = vec![Analysed::load(&store, &id.to_string())?];
-    let signal = match outcome.end {
-        SessionEnd::Interrupted(number) => Some(number),
-        SessionEnd::Complete(_) => None,
-    };
-    conclude(arguments, &finished, signal)
+    conclude(arguments, &finished, Ending::of(launched.end))
 }
 
 /// Shows and writes what came out.
 fn conclude(
     arguments: &RunArguments,
     runs: &[Analysed],
-    signal: Option<i32>,
+    ending: Ending,
 ) -> Result<ExitCode, Failure> {
+    let has_trials = |run: &&Analysed| !run.stored.trials.is_empty();
+    if !runs.iter().any(|run| has_trials(&run)) {
+        return ended(ending);
+    }
     let reported: Vec<ReportedRun<'_>> = runs.iter().map(Analysed::reported).collect();
     let page = match arguments.no_html {
         true => None,
@@ -138,7 +165,11 @@ fn conclude(
         )?;
     }
     if let Some(directory) = &arguments.plots {
-        report::write_plots(&reported, directory)?;
+        let paths = report::write_plots(&reported, directory)?;
+        match arguments.json {
+            true => output::note(&paths),
+            false => output::result(&paths)?,
+        }
     }
     if arguments.json {
         let documents: Vec<RunDocument> = runs
@@ -149,22 +180,32 @@ fn conclude(
     } else {
         output::result(&terminal_text(&reported))?;
     }
-    if let Some(page) = page {
+    if let Some(page) = page.filter(|page| page.as_os_str() != "-") {
         let told = format!("report: {}", page.display());
         match arguments.json {
             true => output::note(&told),
             false => output::result(&told)?,
         }
     }
-    match signal {
-        None => Ok(ExitCode::SUCCESS),
-        Some(number) => {
+    ended(ending)
+}
+
+fn ended(ending: Ending) -> Result<ExitCode, Failure> {
+    match ending {
+        Ending::Complete => Ok(ExitCode::SUCCESS),
+        Ending::Failed(failure) => Err(failure),
+        Ending::Interrupted(signal) => {
             output::note(
                 "interrupted; everything measured so far is kept: `toll run --resume` goes on",
             );
-            Ok(ExitCode::from(u8::try_from(128 + number).unwrap_or(1)))
+            Ok(exit_code_of(signal))
         }
     }
+}
+
+/// The exit status by which a program tells that a signal ended it.
+pub(super) fn exit_code_of(signal: i32) -> ExitCode {
+    ExitCode::from(u8::try_from(128 + signal).unwrap_or(1))
 }
 
 fn terminal_text(runs: &[ReportedRun<'_>]) -> String {

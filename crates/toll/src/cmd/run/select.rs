@@ -47,6 +47,7 @@ pub(super) fn experiments(arguments: &RunArguments) -> Result<Vec<Experiment>, F
     }
     for experiment in &mut experiments {
         arguments.apply_settings(experiment);
+        experiment.check().map_err(Failure::Usage)?;
     }
     Ok(experiments)
 }

@@ -38,6 +38,7 @@ pub fn machine() -> Machine {
         memory_bytes: 8 << 30,
         swap_bytes: 0,
         transparent_hugepage: Some("madvise".into()),
+        randomize_va_space: Some("2".into()),
         page_bytes: 4096,
         work_file_system: FileSystem {
             kind: "ext4".into(),

@@ -1,0 +1,138 @@
+//! Checks that need the whole experiment.
+
+mod references;
+mod workload;
+
+use toll_wire::ITERATIONS_MAX;
+
+use super::Experiment;
+use super::expression::Expression;
+
+pub use workload::FILE_SYSTEMS;
+pub(super) use workload::is_parameter;
+
+/// What is wrong, and a word of the file that shows where.
+pub(super) struct Problem {
+    pub message: String,
+    pub mention: Option<String>,
+}
+
+fn problem(mention: &str, message: String) -> Problem {
+    Problem {
+        message,
+        mention: Some(mention.to_owned()),
+    }
+}
+
+/// Most blocks in a run. An exact interval looks at all pairs of blocks, 100 MB
+/// of them here.
+pub const BLOCKS_MAX: u32 = 5_000;
+
+/// Checks an experiment as a whole.
+pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
+    check_name(experiment)?;
+    check_combinations(experiment)?;
+    check_run(experiment)?;
+    workload::check(experiment)?;
+    check_constraints(experiment)?;
+    references::check(experiment)
+}
+
+fn check_name(experiment: &Experiment) -> Result<(), Problem> {
+    let name = &experiment.name;
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if name.is_empty() || name.len() > 64 || !name.chars().all(fits) || name.starts_with('.') {
+        return Err(problem(
+            "name",
+            format!("cannot use name {name:?}: use at most 64 letters, digits, '_', '-' and '.'"),
+        ));
+    }
+    for (i, factor) in experiment.factors.iter().enumerate() {
+        if factor.name == "workdir" {
+            return Err(problem(
+                "workdir",
+                "cannot use factor workdir: {workdir} is the work directory".into(),
+            ));
+        }
+        if experiment.factors[..i]
+            .iter()
+            .any(|other| other.name == factor.name)
+        {
+            return Err(problem(
+                &factor.name,
+                format!("cannot use factor {}: it stands twice", factor.name),
+            ));
+        }
+        if experiment.fixed(&factor.name).is_some() {
+            return Err(problem(
+                &factor.name,
+                format!("cannot vary {}: the workload holds it fixed", factor.name),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Most combinations of levels that a plan goes through.
+const COMBINATIONS_MAX: u64 = 10_000_000;
+
+fn check_combinations(experiment: &Experiment) -> Result<(), Problem> {
+    let counts = experiment
+        .factors
+        .iter()
+        .map(|factor| factor.levels.len() as u64);
+    match counts.fold(1_u64, u64::saturating_mul) {
+        0..=COMBINATIONS_MAX => Ok(()),
+        many => Err(problem(
+            "factor",
+            format!("cannot plan {many} combinations of levels: use fewer levels or factors"),
+        )),
+    }
+}
+
+fn check_run(experiment: &Experiment) -> Result<(), Problem> {
+    let run = &experiment.run;
+    let wrong = |word: &str, message: &str| Err(problem(word, format!("cannot run: {message}")));
+    if run.iterations == 0 || run.iterations > ITERATIONS_MAX {
+        return wrong("iterations", "iterations is 1 to 20,000");
+    }
+    if run.warmup_iterations > ITERATIONS_MAX {
+        return wrong("warmup_iterations", "warmup_iterations is at most 20,000");
+    }
+    if run.min_blocks == 0 || run.max_blocks < run.min_blocks || run.max_blocks > BLOCKS_MAX {
+        return wrong("blocks", "it needs 1 <= min_blocks <= max_blocks <= 5,000");
+    }
+    if run.look_every == 0 {
+        return wrong("look_every", "look_every is at least 1");
+    }
+    if run.time_budget_s <= 0.0 || run.trial_timeout_s <= 0.0 {
+        return wrong("time", "time_budget and trial_timeout are above 0");
+    }
+    Ok(())
+}
+
+fn check_constraints(experiment: &Experiment) -> Result<(), Problem> {
+    for text in &experiment.constraints {
+        let expression = Expression::parse(text).map_err(|message| problem(text, message))?;
+        // Evaluated once on the first levels, so that an order between words
+        // is refused here and not in the middle of planning.
+        let first = |name: &str| {
+            let factor = experiment
+                .factor(name)
+                .and_then(|f| f.levels.first().cloned());
+            factor.or_else(|| experiment.fixed(name).cloned())
+        };
+        expression
+            .holds(&first)
+            .map_err(|message| problem(text, message))?;
+        let is_known =
+            |word: &str| experiment.factor(word).is_some() || experiment.fixed(word).is_some();
+        if let Some(words) = expression.comparison_without(&is_known) {
+            return Err(problem(
+                text,
+                format!("cannot use constraint {text:?}: neither side of {words} is a factor"),
+            ));
+        }
+    }
+    Ok(())
+}

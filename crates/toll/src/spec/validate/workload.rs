@@ -1,0 +1,207 @@
+//! Checks of what a trial does.
+
+use toll_wire::BUFFER_BYTES_MAX;
+
+use super::{Problem, problem};
+use crate::spec::resolve::size_of;
+use crate::spec::{Experiment, Level, Shell, WorkloadKind};
+
+const COPY_PARAMETERS: &[&str] = &["method", "source", "sink", "cache", "size", "buffer", "fs"];
+const WRITE_PARAMETERS: &[&str] = &["buffer", "durability", "fs", "placement", "input"];
+const SIZE_PARAMETERS: &[&str] = &["size", "buffer", "input"];
+
+const COPY_WORDS: &[(&str, &[&str])] = &[
+    (
+        "method",
+        &[
+            "byte",
+            "page",
+            "page-aligned",
+            "fs-block",
+            "swept",
+            "advised",
+            "fcntl-dupfd",
+            "readv",
+            "mmap",
+            "sendfile",
+            "splice",
+            "vmsplice",
+            "copy-file-range",
+            "io-uring",
+            "system-cat",
+        ],
+    ),
+    ("source", &["zero", "file"]),
+    ("sink", &["null", "pipe", "file", "socket"]),
+    ("cache", &["cold", "warm"]),
+    ("fs", FILE_SYSTEMS),
+];
+const WRITE_WORDS: &[(&str, &[&str])] = &[
+    (
+        "durability",
+        &[
+            "none",
+            "o-sync",
+            "o-dsync",
+            "o-direct",
+            "fsync",
+            "fdatasync",
+        ],
+    ),
+    ("placement", &["overwrite", "append"]),
+    ("fs", FILE_SYSTEMS),
+];
+/// Levels that the factor `fs` may have: the work directory's own, those made
+/// on loop devices, and a mounted foreign one.
+pub const FILE_SYSTEMS: &[&str] = &["work", "ext4", "xfs", "btrfs", "tmpfs", "foreign"];
+
+/// Whether a workload has a parameter of this name.
+pub(in crate::spec) fn is_parameter(kind: WorkloadKind, name: &str) -> bool {
+    match kind {
+        WorkloadKind::Copy => COPY_PARAMETERS.contains(&name),
+        WorkloadKind::Write => WRITE_PARAMETERS.contains(&name),
+        WorkloadKind::Command => true,
+    }
+}
+
+/// Checks an experiment's workload, its fixed parameters and its levels.
+pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
+    let kind = experiment.workload.kind;
+    let named = experiment.workload.parameters.iter();
+    let varied = experiment
+        .factors
+        .iter()
+        .flat_map(|factor| factor.levels.iter().map(move |level| (&factor.name, level)));
+    for (name, level) in named.chain(varied) {
+        if !is_parameter(kind, name) {
+            let known = match kind {
+                WorkloadKind::Copy => COPY_PARAMETERS,
+                _ => WRITE_PARAMETERS,
+            };
+            return Err(problem(
+                name,
+                format!(
+                    "cannot set {name}: this workload has no such parameter; it has {}",
+                    known.join(", ")
+                ),
+            ));
+        }
+        check_value(kind, name, level)?;
+    }
+    if kind == WorkloadKind::Command {
+        check_commands(experiment)?;
+        check_placeholders(experiment)
+    } else {
+        check_no_commands(experiment)
+    }
+}
+
+/// A factor or parameter that no command names would change nothing, which is
+/// most often a mistyped name.
+fn check_placeholders(experiment: &Experiment) -> Result<(), Problem> {
+    let workload = &experiment.workload;
+    let sides = [&workload.setup, &workload.prepare, &workload.cleanup];
+    let mut templates: Vec<&str> = workload.commands.values().map(String::as_str).collect();
+    templates.extend(sides.into_iter().flatten().map(String::as_str));
+    templates.push(&workload.output);
+    let varied = experiment.factors.iter().map(|factor| &factor.name);
+    for name in varied.chain(workload.parameters.keys()) {
+        let placeholder = format!("{{{name}}}");
+        let has_meaning = ["command", "fs"].contains(&name.as_str());
+        if !has_meaning
+            && !templates
+                .iter()
+                .any(|template| template.contains(&placeholder))
+        {
+            return Err(problem(
+                name,
+                format!("cannot use {name}: no command has {placeholder} in it"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What only commands have must not be given, and silently ignored, elsewhere.
+fn check_no_commands(experiment: &Experiment) -> Result<(), Problem> {
+    let workload = &experiment.workload;
+    let given = [
+        ("command", !workload.commands.is_empty()),
+        ("shell", workload.shell != Shell::Auto),
+        ("setup", workload.setup.is_some()),
+        ("prepare", workload.prepare.is_some()),
+        ("cleanup", workload.cleanup.is_some()),
+        ("output", workload.output != "null"),
+        ("ignore_failure", workload.ignore_failure),
+        ("metrics", !experiment.parsed_metrics.is_empty()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((name, _)) => Err(problem(
+            name,
+            format!("cannot use {name}: only a workload of kind command has it"),
+        )),
+    }
+}
+
+fn check_value(kind: WorkloadKind, name: &str, level: &Level) -> Result<(), Problem> {
+    let words = match kind {
+        WorkloadKind::Copy => COPY_WORDS,
+        WorkloadKind::Write => WRITE_WORDS,
+        WorkloadKind::Command if name == "fs" => &[("fs", FILE_SYSTEMS)][..],
+        WorkloadKind::Command => return Ok(()),
+    };
+    if let Some((_, allowed)) = words.iter().find(|(word, _)| *word == name)
+        && !allowed.contains(&level.text.as_str())
+    {
+        return Err(problem(
+            &level.text,
+            format!(
+                "cannot set {name} to {:?}: it is one of {}",
+                level.text,
+                allowed.join(", ")
+            ),
+        ));
+    }
+    if SIZE_PARAMETERS.contains(&name) {
+        let bytes = size_of(level).map_err(|message| problem(&level.text, message))?;
+        if name == "buffer" && !(1..=BUFFER_BYTES_MAX).contains(&bytes) {
+            return Err(problem(
+                &level.text,
+                format!("cannot set buffer to {}: it is 1 byte to 1 GiB", level.text),
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_commands(experiment: &Experiment) -> Result<(), Problem> {
+    let commands = &experiment.workload.commands;
+    if commands.is_empty() {
+        return Err(problem(
+            "workload",
+            "cannot run: the workload has no command".into(),
+        ));
+    }
+    match experiment.factor("command") {
+        Some(factor) => {
+            for level in &factor.levels {
+                if !commands.contains_key(&level.text) {
+                    return Err(problem(
+                        &level.text,
+                        format!(
+                            "cannot run command {:?}: it is not under commands",
+                            level.text
+                        ),
+                    ));
+                }
+            }
+            Ok(())
+        }
+        None if commands.len() == 1 => Ok(()),
+        None => Err(problem(
+            "commands",
+            "cannot choose among commands: the factor command is missing".into(),
+        )),
+    }
+}
