@@ -382,3 +382,6 @@ impl Experiment {
         self.workload.parameters.get(name)
     }
 }
+
+#[cfg(test)]
+mod tests;

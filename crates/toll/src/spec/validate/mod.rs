@@ -122,9 +122,6 @@ fn check_constraints(experiment: &Experiment) -> Result<(), Problem> {
                 .and_then(|f| f.levels.first().cloned());
             factor.or_else(|| experiment.fixed(name).cloned())
         };
-        expression
-            .holds(&first)
-            .map_err(|message| problem(text, message))?;
         let is_known =
             |word: &str| experiment.factor(word).is_some() || experiment.fixed(word).is_some();
         if let Some(words) = expression.comparison_without(&is_known) {
@@ -133,6 +130,9 @@ fn check_constraints(experiment: &Experiment) -> Result<(), Problem> {
                 format!("cannot use constraint {text:?}: neither side of {words} is a factor"),
             ));
         }
+        expression
+            .holds(&first)
+            .map_err(|message| problem(text, message))?;
     }
     Ok(())
 }

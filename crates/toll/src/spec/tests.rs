@@ -1,0 +1,238 @@
+use super::*;
+
+const HEAD: &str = "format = 1\nname = \"t\"\n";
+const COPY: &str = "[workload]\nkind = \"copy\"\n";
+const FACTOR: &str = "[[factor]]\nname = \"buffer\"\nlevels = [\"4KiB\", \"64KiB\"]\n";
+
+/// Parses head, then `rest` from line 3 on, and gives the error.
+fn error(rest: &str) -> SpecError {
+    match parse(&format!("{HEAD}{rest}"), "x.toml", "quick") {
+        Err(error) => error,
+        Ok(_) => panic!("accepted:\n{rest}"),
+    }
+}
+
+/// Checks that an experiment is refused at a line with words in the message.
+fn refused(rest: &str, line: usize, words: &str) {
+    let error = error(rest);
+    assert!(error.message.contains(words), "{error}");
+    assert_eq!(error.line, Some(line), "{error}");
+}
+
+#[test]
+fn an_error_names_file_and_line() {
+    let error = error(&format!("{COPY}{FACTOR}levles = 3\n"));
+    assert_eq!(error.line, Some(8));
+    assert!(
+        error
+            .to_string()
+            .starts_with("x.toml:8: cannot read it: unknown field"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_a_workload_does_not_have_is_refused() {
+    refused(&format!("{COPY}bufer = \"4k\"\n"), 5, "no such parameter");
+    refused(
+        &format!("{COPY}method = \"teleport\"\n"),
+        5,
+        "it is one of byte",
+    );
+    refused(&format!("{COPY}buffer = \"0\"\n"), 5, "1 byte to 1 GiB");
+    refused(&format!("{COPY}size = \"much\"\n"), 5, "cannot read size");
+    refused(
+        &format!("{COPY}prepare = \"sync\"\n"),
+        5,
+        "only a workload of kind command",
+    );
+    refused("[workload]\nkind = \"dance\"\n", 4, "unknown variant");
+    refused("[workload]\nkind = \"command\"\n", 3, "no command");
+    refused(
+        "[workload]\nkind = \"command\"\ncommand = \"x\"\ncommands = { a = \"y\" }\n",
+        3,
+        "choose one",
+    );
+    refused(
+        "[workload]\nkind = \"command\"\ncommand = \"x\"\nsize = 3\n",
+        6,
+        "no command has {size}",
+    );
+    refused(
+        "[workload]\nkind = \"command\"\ncommand = \"x\"\nprepair = true\n",
+        3,
+        "a number or a text",
+    );
+}
+
+#[test]
+fn factors_must_differ_and_not_be_fixed_too() {
+    refused(&format!("{COPY}{FACTOR}{FACTOR}"), 9, "stands twice");
+    refused(
+        &format!("{COPY}buffer = \"8KiB\"\n{FACTOR}"),
+        7,
+        "holds it fixed",
+    );
+    refused(
+        &format!("{COPY}[[factor]]\nname = \"buffer\"\nlevels = []\n"),
+        5,
+        "no levels",
+    );
+}
+
+#[test]
+fn constraints_are_checked_before_anything_runs() {
+    let with = |constraint: &str| format!("require = [\"{constraint}\"]\n{COPY}{FACTOR}");
+    refused(&with("buffer <"), 3, "it ends where");
+    refused(&with("bufer <= 4KiB"), 3, "is a factor");
+    refused(&with("buffer < page"), 3, "by order");
+}
+
+#[test]
+fn claims_need_a_test_a_direction_and_bounds_above_zero() {
+    let with =
+        |claim: &str| format!("{COPY}{FACTOR}[[claim]]\nid = \"c\"\ntext = \"x\"\n{claim}\n");
+    let pair = "of = { buffer = \"4KiB\" }\nto = { buffer = \"64KiB\" }\n";
+    refused(
+        &with(""),
+        8,
+        "either of and to, or derived, or not_testable",
+    );
+    refused(&with(pair), 8, "direction is missing");
+    refused(
+        &with(&format!("{pair}direction = \"less\"\nthreshold = -1")),
+        8,
+        "above 0",
+    );
+    refused(
+        &with(&format!("{pair}between = [0, 2]")),
+        9,
+        "less than the bound",
+    );
+    refused(
+        &with(&format!("{pair}between = [3, 2]")),
+        8,
+        "a lower and an upper bound",
+    );
+    refused(
+        &with("derived = \"d\"\ndirection = \"less\"\nthreshold = 1"),
+        9,
+        "no derived quantity d",
+    );
+    let unknown = "of = { sise = \"4KiB\" }\nto = { buffer = \"64KiB\" }\ndirection = \"less\"";
+    refused(&with(unknown), 11, "no factor sise");
+}
+
+#[test]
+fn a_claim_stands_once_and_corrects_one_that_is_there() {
+    let claim = "[[claim]]\nid = \"c\"\ntext = \"x\"\nnot_testable = \"y\"\n";
+    refused(&format!("{COPY}{claim}{claim}"), 10, "its id stands twice");
+    let twin = "[[claim]]\nid = \"c\"\ntext = \"x\"\nnot_testable = \"y\"\ncorrects = \"b\"\n";
+    refused(&format!("{COPY}{twin}"), 6, "no such claim");
+}
+
+#[test]
+fn derived_quantities_need_numbers_to_go_over() {
+    let words = "[[factor]]\nname = \"sink\"\nlevels = [\"null\", \"pipe\"]\n";
+    let knee = "[[derived]]\nid = \"k\"\ntext = \"x\"\nkind = \"knee\"\nfactor = \"sink\"\n";
+    refused(&format!("{COPY}{words}{knee}"), 12, "not all numbers");
+    let knee = "[[derived]]\nid = \"k\"\ntext = \"x\"\nkind = \"knee\"\nfactor = \"buffer\"\ntolerance = \"100%\"\n";
+    refused(&format!("{COPY}{FACTOR}{knee}"), 9, "every level");
+}
+
+#[test]
+fn a_newer_format_and_an_unknown_profile_are_refused() {
+    let text = "format = 99\nname = \"t\"\n[workload]\nkind = \"copy\"\n";
+    let error = parse(text, "x.toml", "quick").unwrap_err();
+    assert!(error.message.contains("cannot read format 99"), "{error}");
+    assert!(parse(&format!("{HEAD}{COPY}"), "x", "hasty").is_err());
+    refused(
+        &format!("{COPY}[profile.hasty]\n"),
+        5,
+        "it is none of quick",
+    );
+}
+
+#[test]
+fn profiles_change_levels_parameters_limits_and_constraints() {
+    let text = format!(
+        "{HEAD}{COPY}size = \"1MiB\"\n{FACTOR}[run]\niterations = 3\n\
+         [profile.full]\nfactors = {{ buffer = {{ from = \"4KiB\", to = \"64KiB\", times = 2 }} }}\n\
+         workload = {{ size = \"1GiB\" }}\nrun = {{ max_blocks = 77 }}\nrequire = [\"buffer != 8KiB\"]\n"
+    );
+    let quick = parse(&text, "x", "quick").unwrap();
+    assert_eq!(
+        (quick.factors[0].levels.len(), quick.run.iterations),
+        (2, 3)
+    );
+    let full = parse(&text, "x", "full").unwrap();
+    assert_eq!(full.factors[0].levels.len(), 5);
+    assert_eq!(full.fixed("size").unwrap().number, Some(f64::from(1 << 30)));
+    assert_eq!((full.run.max_blocks, full.run.iterations), (77, 3));
+    assert_eq!(full.constraints, ["buffer != 8KiB"]);
+}
+
+#[test]
+fn commands_by_name_become_the_levels_of_a_factor() {
+    let text = format!(
+        "{HEAD}[workload]\nkind = \"command\"\ncommands = {{ b = \"true\", a = \"false\" }}\n"
+    );
+    let experiment = parse(&text, "x", "quick").unwrap();
+    assert_eq!(experiment.factors[0].name, "command");
+    assert_eq!(experiment.factors[0].levels.len(), 2);
+    let one = format!("{HEAD}[workload]\nkind = \"command\"\ncommand = \"true\"\n");
+    assert!(parse(&one, "x", "quick").unwrap().factors.is_empty());
+}
+
+#[test]
+fn levels_set_from_outside_must_fit() {
+    let base = parse(
+        &format!("{HEAD}{COPY}size = \"1MiB\"\n{FACTOR}"),
+        "x",
+        "quick",
+    )
+    .unwrap();
+    let apply = |text: &str| {
+        let mut experiment = base.clone();
+        let chosen = parse_override(text).unwrap();
+        apply_levels(&mut experiment, &[chosen]).map(|()| experiment)
+    };
+    assert_eq!(apply("buffer=8k").unwrap().factors[0].levels.len(), 1);
+    let varied = apply("size=1MiB,2MiB").unwrap();
+    assert!(varied.fixed("size").is_none() && varied.factor("size").is_some());
+    assert!(
+        apply("colour=red")
+            .unwrap_err()
+            .message
+            .contains("no such factor")
+    );
+    assert!(
+        apply("sink=sky")
+            .unwrap_err()
+            .message
+            .contains("it is one of")
+    );
+}
+
+#[test]
+fn a_shell_is_used_only_where_a_command_needs_one() {
+    for plain in [
+        "dd if=/dev/zero of=/dev/null",
+        "grep -c root /etc/passwd",
+        "awk 'a b' f",
+    ] {
+        assert!(!adhoc::needs_shell(plain), "{plain}");
+    }
+    for shell in [
+        "a | b",
+        "a > b",
+        "echo $HOME",
+        "X=1 a",
+        "cd /tmp",
+        "a; b",
+        "ls *.rs",
+        "",
+    ] {
+        assert!(adhoc::needs_shell(shell), "{shell}");
+    }
+}
