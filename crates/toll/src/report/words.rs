@@ -129,11 +129,10 @@ pub fn treatment_label(analysis: &Analysis, index: usize) -> String {
 
 /// The unit that a disturbance's name ends in.
 pub fn disturbance_unit(name: &str) -> &'static str {
-    if name.ends_with("_ns") {
-        "ns"
-    } else if name.ends_with("_bytes") {
-        "bytes"
-    } else {
-        "count"
+    match name {
+        _ if name.ends_with("_ns") => "ns",
+        _ if name.contains("_bytes") => "bytes",
+        _ if name.ends_with("_khz") => "kHz",
+        _ => "count",
     }
 }

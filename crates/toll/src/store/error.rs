@@ -15,6 +15,8 @@ pub enum StoreError {
     Foreign,
     /// The file was written by a newer version of this program.
     Version(i64),
+    /// The file, or the directory it lies in, cannot be written.
+    ReadOnly,
     /// There is no store yet.
     Empty,
     /// There is no run of this name.
@@ -35,7 +37,13 @@ impl StoreError {
 
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
-        Self::Sqlite(error)
+        use rusqlite::ErrorCode::{CannotOpen, ReadOnly};
+        match error.sqlite_error_code() {
+            // A file that is there and cannot be opened: its log, which every
+            // reader shares, cannot be made beside it.
+            Some(ReadOnly | CannotOpen) => Self::ReadOnly,
+            _ => Self::Sqlite(error),
+        }
     }
 }
 
@@ -65,6 +73,10 @@ impl std::fmt::Display for StoreError {
                 "cannot use the store: it has version {version} and this toll knows {}; use a \
                  newer toll, or another file with --store",
                 super::SCHEMA_VERSION
+            ),
+            Self::ReadOnly => f.write_str(
+                "cannot write the store: the file or its directory is read-only; choose another \
+                 with --store",
             ),
             Self::Empty => {
                 f.write_str("cannot find any run: there is no store yet; `toll run` makes one")

@@ -87,6 +87,9 @@ fn wrong_usage_ends_with_status_2_and_says_what_is_wrong() {
 #[test]
 fn a_run_that_is_not_there_is_named_and_list_is_pointed_to() {
     let bench = Bench::new();
+    assert!(bench.fails(1, &["show"]).contains("toll run"));
+    assert!(!bench.path("data").exists(), "looking makes no store");
+    bench.ok(&["run", "-q", "--no-html", "-r", "1", "true"]);
     for verb in ["show", "report"] {
         let errors = bench.fails(1, &[verb, "77"]);
         assert!(
@@ -94,7 +97,6 @@ fn a_run_that_is_not_there_is_named_and_list_is_pointed_to() {
             "{errors}"
         );
     }
-    assert!(bench.fails(1, &["show"]).contains("toll list"));
 }
 
 #[test]
@@ -408,7 +410,7 @@ fn counters_that_cannot_be_had_are_named_with_the_reason() {
     ]);
     let run = bench.document("last");
     let trial = &list(&run["trials"])[0];
-    let counted = values(&run, "only treatment", "counter.page-faults");
+    let counted = values(&run, "true", "counter.page-faults");
     let missing = &trial["counters_missing"];
     assert!(
         missing.get("raw:0xfffffff").is_some() || missing.get("page-faults").is_some(),

@@ -88,7 +88,7 @@ fn each_misbehaviour_of_a_probe_is_one_failed_trial_and_the_run_goes_on() {
 #[test]
 fn a_probe_that_never_works_is_given_up_with_its_last_words() {
     let bench = Bench::with_probe("#!/bin/sh\necho 'no CPU today' >&2\nexit 4\n");
-    let errors = bench.fails(5, &["run", "-q", "--no-html", "true"]);
+    let errors = bench.fails(1, &["run", "-q", "--no-html", "true"]);
     assert!(errors.contains("no CPU today"), "{errors}");
     assert_eq!(states(&bench.document("last")), ["crashed"; 6]);
 }
@@ -96,7 +96,7 @@ fn a_probe_that_never_works_is_given_up_with_its_last_words() {
 #[test]
 fn a_probe_whose_answer_has_no_end_is_stopped() {
     let bench = Bench::with_probe("#!/bin/sh\nexec yes\n");
-    bench.fails(5, &["run", "-q", "--no-html", "true"]);
+    bench.fails(1, &["run", "-q", "--no-html", "true"]);
     let run = bench.document("last");
     assert!(
         messages(&run)
@@ -110,7 +110,7 @@ fn a_probe_whose_answer_has_no_end_is_stopped() {
 fn a_probe_that_answers_and_stays_is_ended() {
     let bench = Bench::with_probe("#!/bin/sh\nexec >&- 2>&-\nexec sleep 300\n");
     let file = impatient(&bench, "1s", "", "true");
-    bench.fails(5, &["run", "-q", "--no-html", "-r", "3", &file]);
+    bench.fails(1, &["run", "-q", "--no-html", "-r", "3", &file]);
     let marker = format!("TOLL_PROBE={}", bench.path("fake-probe").display());
     wait_until("the probes are gone", || {
         processes_marked(&marker).is_empty()
@@ -123,7 +123,7 @@ fn a_trial_that_takes_too_long_is_ended_with_all_that_it_started() {
     let command =
         "sh -c 'sleep 300 & setsid sleep 301 & (sleep 302 &) ; sh -c \"sleep 303; true\"'";
     let file = impatient(&bench, "500ms", "", command);
-    let errors = bench.fails(5, &["run", "-q", "--no-html", "-r", "3", &file]);
+    let errors = bench.fails(1, &["run", "-q", "--no-html", "-r", "3", &file]);
     assert!(errors.contains("trial_timeout"), "{errors}");
     let run = bench.document("last");
     assert_eq!(states(&run), ["timed-out"; 6]);
@@ -137,7 +137,7 @@ fn a_command_whose_output_has_no_end_does_no_harm() {
         let bench = Bench::new();
         let more = format!("output = '{output}'");
         let file = impatient(&bench, "500ms", &more, "yes");
-        bench.fails(5, &["run", "-q", "--no-html", "-r", "3", &file]);
+        bench.fails(1, &["run", "-q", "--no-html", "-r", "3", &file]);
         assert_eq!(states(&bench.document("last")), ["timed-out"; 6]);
     }
 }

@@ -29,8 +29,9 @@ const PLAN: [&str; 10] = [
 const RESUME: [&str; 4] = ["run", "--resume", "-q", "--no-html"];
 
 fn stored(bench: &Bench) -> Option<StoredRun> {
-    // Looked for first, as opening it would make it.
-    if !bench.store().exists() {
+    // Opening a store makes it, so what a run makes after its own is looked
+    // for first.
+    if !bench.path("state/toll/leftovers").exists() {
         return None;
     }
     let store = Store::open(&bench.store()).expect("a killed run leaves its store whole");

@@ -1,3 +1,5 @@
+mod shown;
+
 use std::collections::BTreeMap;
 
 use super::*;
@@ -402,66 +404,6 @@ fn claims_on_derived_quantities_are_judged_by_their_interval() {
 }
 
 #[test]
-fn treatments_are_compared_with_the_reference() {
-    let toml = "[reference]\ndurability = 'none'\nbuffer = '4KiB'\n";
-    let analysis = analyse(&run(toml, 15, cost));
-    let relation = |label: &str| {
-        let of_label = |c: &&model::Comparison| analysis.treatments[c.treatment].label == label;
-        analysis.comparisons.iter().find(of_label).unwrap().relation
-    };
-    assert_eq!(relation("durability=o-sync buffer=4KiB"), Relation::Worse);
-    assert_eq!(relation("durability=none buffer=256KiB"), Relation::Better);
-    assert_eq!(relation("durability=fsync buffer=4KiB"), Relation::Same);
-    let few = analyse(&run(toml, 3, cost));
-    assert!(
-        few.comparisons
-            .iter()
-            .all(|c| c.relation == Relation::Undecided)
-    );
-}
-
-#[test]
-fn advice_names_the_best_and_what_cannot_be_told_from_it() {
-    let toml = "
-[[advice]]
-topic = 'durability'
-kind = 'best'
-factor = 'durability'
-at = { buffer = '4KiB' }
-[[advice]]
-topic = 'without {durability}'
-kind = 'best'
-factor = 'durability'
-at = { buffer = '4KiB' }
-except = ['none']
-[[advice]]
-topic = 'buffer with {durability}'
-kind = 'saturation'
-factor = 'buffer'
-each = ['durability']
-[[advice]]
-topic = 'cost'
-kind = 'cost'
-factor = 'durability'
-over = 'buffer'
-";
-    let advice = analyse(&run(toml, 20, cost)).advice;
-    let find = |topic: &str| advice.iter().find(|advice| advice.topic == topic).unwrap();
-    let best = find("durability");
-    assert!(
-        !best.decided && best.text.contains("none") && best.text.contains("fsync"),
-        "{best:?}"
-    );
-    assert!(find("without {durability}").text.starts_with("use fsync"));
-    assert!(
-        find("buffer with o-sync")
-            .text
-            .contains("the largest tried")
-    );
-    assert_eq!(find("cost").evidence.len(), 3);
-}
-
-#[test]
 fn failures_are_counted_and_leave_no_value() {
     let once = |durability: &str, buffer: f64, block: u32| match (durability, block) {
         ("fsync", 3) => None,
@@ -493,25 +435,4 @@ fn a_width_is_wanted_by_what_was_claimed_and_not_by_what_was_found() {
         |stored: &StoredRun| super::widths(&stored.experiment, &stored.treatments, &stored.trials);
     assert_eq!(widths(&stored)[0].target, widths(&other)[0].target);
     assert!(widths(&stored)[0].target > 0.5);
-}
-
-#[test]
-fn a_published_table_has_measured_values_and_ratios_beside_it() {
-    let toml = "
-[[table]]
-title = 'x'
-unit = 'ms'
-relative_to = 'plain'
-at = { buffer = '4KiB' }
-rows = [
-    { label = 'plain', published = 2.0, at = { durability = 'none' } },
-    { label = 'sync', published = 8.0, at = { durability = 'o-sync' } },
-    { label = 'other', text = 'not finished' },
-]
-";
-    let table = &analyse(&run(toml, 10, cost)).tables[0];
-    assert_eq!(table.rows[1].published_ratio, Some(4.0));
-    let ratio = table.rows[1].measured_ratio.unwrap();
-    assert!((ratio.value - 7.38).abs() < 0.1, "{ratio:?}");
-    assert!(table.rows[2].missing.is_some());
 }
