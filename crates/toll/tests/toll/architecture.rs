@@ -57,7 +57,9 @@ fn texts(directory: &str, extensions: &[&str]) -> Vec<(String, String)> {
 
 /// The code below a directory that is not only built for tests.
 fn sources(directory: &str) -> Vec<Source> {
-    let is_test = |path: &str| path.ends_with("tests.rs") || path.contains("/report/sample/");
+    let is_test = |path: &str| {
+        path.ends_with("tests.rs") || path.contains("/tests/") || path.contains("/report/sample/")
+    };
     texts(directory, &["rs"])
         .into_iter()
         .filter(|(path, _)| !is_test(path))

@@ -1,3 +1,5 @@
+//! What each verdict needs, on runs made up for it.
+
 mod shown;
 
 use std::collections::BTreeMap;

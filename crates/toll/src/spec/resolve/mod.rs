@@ -1,25 +1,26 @@
 //! From the shape of an experiment file to an [`Experiment`].
 
+mod claims;
+mod shown;
+
 use std::collections::BTreeMap;
 
 use toml::Spanned;
+
+use claims::{claim_of, derived_of};
+use shown::{advice_of, figure_of, table_of};
 
 use super::error::SourceText;
 use super::level::Scalar;
 use super::quantity::{parse_duration, parse_share, parse_size};
 use super::raw::{
-    RawAdvice, RawAdviceKind, RawClaim, RawDerived, RawDerivedKind, RawExperiment, RawFactor,
-    RawFigure, RawLevels, RawParsedMetric, RawProfile, RawRun, RawSelector, RawStream, RawTable,
-    RawWorkload,
+    RawExperiment, RawFactor, RawLevels, RawParsedMetric, RawProfile, RawRun, RawSelector,
+    RawStream, RawWorkload,
 };
 use super::{
-    AdviceKind, AdviceSpec, Claim, ClaimDirection, Contrast, Derived, DerivedKind, Experiment,
-    FORMAT_VERSION, Factor, FigureSpec, Level, ParsedMetric, RunSettings, Selector, Shell,
-    SpecError, Table, TableRow, Test, WorkloadSpec, validate,
+    Experiment, FORMAT_VERSION, Factor, Level, ParsedMetric, RunSettings, Selector, Shell,
+    SpecError, WorkloadSpec, validate,
 };
-
-/// Relative tolerance of a knee where none is given: 10 %.
-const KNEE_TOLERANCE: f64 = 0.10;
 
 /// Names of the profiles, from cheap to thorough.
 pub const PROFILES: &[&str] = &["quick", "standard", "full"];
@@ -315,201 +316,6 @@ fn parsed_metric(raw: &RawParsedMetric) -> Result<ParsedMetric, String> {
         from_stderr: raw.stream == RawStream::Stderr,
         unit: raw.unit.clone(),
         better: raw.better,
-    })
-}
-
-fn claim_of(raw: &RawClaim, metric: &str, report: Option<&str>) -> Result<Claim, String> {
-    let wrong = |why: &str| format!("cannot use claim {}: {why}", raw.id);
-    let metric = raw.metric.clone().unwrap_or_else(|| metric.to_owned());
-    let test = match (&raw.not_testable, &raw.derived, &raw.of, &raw.to) {
-        (Some(reason), None, None, None) => Test::Never(reason.clone()),
-        (None, Some(id), None, None) => Test::Derived(id.clone()),
-        (None, None, Some(of), Some(to)) => Test::Ratio(Contrast {
-            metric,
-            of: joined(of, &raw.at),
-            to: joined(to, &raw.at),
-            per: match (&raw.per_of, &raw.per_to) {
-                (None, None) => None,
-                (Some(of), Some(to)) => Some((joined(of, &raw.at), joined(to, &raw.at))),
-                _ => return Err(wrong("per_of and per_to come together")),
-            },
-        }),
-        _ => {
-            return Err(wrong(
-                "it needs either of and to, or derived, or not_testable",
-            ));
-        }
-    };
-    let (direction, threshold, threshold_high) = direction_of(raw, &test)?;
-    let published = raw.published.as_ref().map(number).transpose()?;
-    Ok(Claim {
-        id: raw.id.clone(),
-        text: raw.text.clone(),
-        report: raw.report.clone().or_else(|| match raw.corrects {
-            None => report.map(str::to_owned),
-            Some(_) => None,
-        }),
-        corrects: raw.corrects.clone(),
-        test,
-        direction,
-        threshold,
-        threshold_high,
-        published,
-        margin: raw.margin.as_deref().map(parse_share).transpose()?,
-    })
-}
-
-fn direction_of(raw: &RawClaim, test: &Test) -> Result<(ClaimDirection, f64, Option<f64>), String> {
-    let wrong = |why: &str| format!("cannot use claim {}: {why}", raw.id);
-    if let Some((low, high)) = &raw.between {
-        let (low, high) = (number(low)?, number(high)?);
-        return match raw.direction {
-            None | Some(ClaimDirection::Within) if low < high => {
-                Ok((ClaimDirection::Within, low, Some(high)))
-            }
-            _ => Err(wrong(
-                "between needs a lower and an upper bound, and no other direction",
-            )),
-        };
-    }
-    let threshold = raw.threshold.as_ref().map(number).transpose()?;
-    match (test, raw.direction) {
-        (Test::Never(_), direction) => Ok((
-            direction.unwrap_or(ClaimDirection::Equal),
-            threshold.unwrap_or(1.0),
-            None,
-        )),
-        (_, None) => Err(wrong("direction is missing: less, greater or equal")),
-        (_, Some(ClaimDirection::Within)) => Err(wrong("direction within needs between")),
-        (Test::Derived(_), Some(_)) if threshold.is_none() => {
-            Err(wrong("a derived quantity needs a threshold"))
-        }
-        (Test::Ratio(_), Some(_)) if threshold.is_some_and(|value| value <= 0.0) => {
-            Err(wrong("the threshold of a ratio is above 0"))
-        }
-        (_, Some(direction)) => Ok((direction, threshold.unwrap_or(1.0), None)),
-    }
-}
-
-fn derived_of(raw: &RawDerived, metric: &str) -> Result<Derived, String> {
-    let wrong = |why: &str| format!("cannot use derived quantity {}: {why}", raw.id);
-    let kind = match raw.kind {
-        RawDerivedKind::Knee => DerivedKind::Knee {
-            tolerance: match &raw.tolerance {
-                Some(text) => parse_share(text)?,
-                None => KNEE_TOLERANCE,
-            },
-        },
-        RawDerivedKind::Crossing => match (&raw.of, &raw.to) {
-            (Some(of), Some(to)) => DerivedKind::Crossing {
-                of: joined(of, &raw.at),
-                to: joined(to, &raw.at),
-                value: raw.value,
-            },
-            _ => return Err(wrong("a crossing needs of and to")),
-        },
-        RawDerivedKind::CostPerCall => DerivedKind::CostPerCall,
-        RawDerivedKind::CostPerByte => DerivedKind::CostPerByte,
-        RawDerivedKind::CallShare => DerivedKind::CallShare {
-            level: raw
-                .level
-                .as_ref()
-                .map(Scalar::level)
-                .ok_or_else(|| wrong("a call share needs a level"))?,
-        },
-        RawDerivedKind::Spread => DerivedKind::Spread,
-    };
-    Ok(Derived {
-        id: raw.id.clone(),
-        text: raw.text.clone(),
-        kind,
-        factor: raw.factor.clone(),
-        among: raw.among.iter().map(Scalar::level).collect(),
-        metric: raw.metric.clone().unwrap_or_else(|| metric.to_owned()),
-        at: selector(&raw.at),
-    })
-}
-
-fn table_of(raw: &RawTable, metric: &str, report: Option<&str>) -> Result<Table, String> {
-    let rows = raw.rows.iter().map(|row| TableRow {
-        label: row.label.clone(),
-        at: row
-            .at
-            .as_ref()
-            .map_or_else(Selector::new, |at| joined(at, &raw.at)),
-        published: row.published,
-        published_text: row.text.clone(),
-    });
-    if let Some(label) = &raw.relative_to
-        && !raw.rows.iter().any(|row| row.label == *label)
-    {
-        return Err(format!(
-            "cannot relate table to row {label:?}: there is no such row"
-        ));
-    }
-    Ok(Table {
-        title: raw.title.clone(),
-        report: raw
-            .report
-            .as_deref()
-            .or(report)
-            .unwrap_or_default()
-            .to_owned(),
-        metric: raw.metric.clone().unwrap_or_else(|| metric.to_owned()),
-        published_unit: raw.unit.clone(),
-        relative_to: raw.relative_to.clone(),
-        note: raw.note.clone(),
-        rows: rows.collect(),
-    })
-}
-
-fn figure_of(raw: &RawFigure, metric: &str) -> Result<FigureSpec, String> {
-    let acceleration = match (&raw.acceleration_of, &raw.acceleration_to) {
-        (None, None) => None,
-        (Some(of), Some(to)) => Some((joined(of, &raw.at), joined(to, &raw.at))),
-        _ => {
-            return Err(format!(
-                "cannot draw {:?}: acceleration_of and acceleration_to come together",
-                raw.title
-            ));
-        }
-    };
-    let point = |(x, y): &(Scalar, f64)| Ok::<_, String>((number(x)?, *y));
-    Ok(FigureSpec {
-        title: raw.title.clone(),
-        kind: raw.kind,
-        factor: raw.factor.clone(),
-        metric: raw.metric.clone().unwrap_or_else(|| metric.to_owned()),
-        series: raw.series.clone(),
-        at: selector(&raw.at),
-        except: raw.except.iter().map(Scalar::level).collect(),
-        acceleration,
-        log_y: raw.log_y,
-        marks: raw.marks.clone(),
-        published: raw.published.iter().map(point).collect::<Result<_, _>>()?,
-    })
-}
-
-fn advice_of(raw: &RawAdvice, metric: &str) -> Result<AdviceSpec, String> {
-    let kind = match (raw.kind, &raw.over) {
-        (RawAdviceKind::Best, None) => AdviceKind::Best,
-        (RawAdviceKind::Saturation, None) => AdviceKind::Saturation,
-        (RawAdviceKind::Cost, Some(over)) => AdviceKind::Cost { over: over.clone() },
-        (RawAdviceKind::Cost, None) => {
-            return Err(
-                "cannot advise on cost: over names the factor that varies the calls".into(),
-            );
-        }
-        (_, Some(_)) => return Err("cannot advise: over goes with kind cost".into()),
-    };
-    Ok(AdviceSpec {
-        topic: raw.topic.clone(),
-        kind,
-        factor: raw.factor.clone(),
-        metric: raw.metric.clone().unwrap_or_else(|| metric.to_owned()),
-        each: raw.each.clone(),
-        at: selector(&raw.at),
-        except: raw.except.iter().map(Scalar::level).collect(),
     })
 }
 
