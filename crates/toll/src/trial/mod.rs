@@ -3,14 +3,16 @@
 //! Architecture invariant: only this module and [`crate::environment`] start
 //! processes.
 
+mod event;
 mod interrupt;
 mod lock;
 mod probe;
 mod request;
 mod session;
 
+pub use event::{Event, Observer, SessionEnd, SessionError};
 pub use interrupt::Interrupt;
 pub use lock::RunLock;
 pub use probe::Probe;
 pub use request::{TrialRequest, workspace_request};
-pub use session::{Event, Observer, Session, SessionEnd, SessionError};
+pub use session::Session;

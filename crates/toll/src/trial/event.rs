@@ -1,0 +1,102 @@
+//! What a session tells while it goes on, and how it ends.
+
+use std::time::Duration;
+
+use crate::claim::Width;
+use crate::store::{StoreError, TrialRecord};
+
+/// What happens during a run, for whoever shows it.
+#[derive(Debug)]
+pub enum Event<'a> {
+    /// A trial is about to begin.
+    TrialStarts {
+        /// Block, from 0.
+        block: u32,
+        /// Trials of this block that are done.
+        done: usize,
+        /// Trials of a block.
+        of: usize,
+        /// Label of its treatment.
+        label: &'a str,
+    },
+    /// A trial was recorded.
+    TrialEnds(&'a TrialRecord),
+    /// A block is complete.
+    BlockEnds {
+        /// Complete blocks.
+        blocks: u32,
+        /// Time since the run began, earlier sessions included.
+        elapsed: Duration,
+    },
+    /// Widths were looked at.
+    Look(&'a [Width]),
+    /// A treatment will not be run any more.
+    Skipped {
+        /// Its label.
+        label: &'a str,
+        /// Why.
+        reason: &'a str,
+    },
+}
+
+/// Shows a run's progress.
+pub trait Observer {
+    /// Takes notice of an event.
+    fn notice(&mut self, event: &Event<'_>);
+}
+
+/// How a session ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SessionEnd {
+    /// The run is complete, for this reason.
+    Complete(String),
+    /// A signal ended it; the run can be resumed.
+    Interrupted(i32),
+}
+
+/// Why a session could not go on.
+#[derive(Debug)]
+pub enum SessionError {
+    /// The store refused.
+    Store(StoreError),
+    /// No treatment can run here, with the first reason.
+    NothingRuns(String),
+    /// Trials ran, and every treatment failed, with the last error.
+    EverythingFailed(String),
+    /// A set-up command failed.
+    Setup(String),
+    /// A clean-up command failed; what was measured is kept.
+    Cleanup(String),
+}
+
+impl From<StoreError> for SessionError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl std::fmt::Display for SessionError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::NothingRuns(reason) => {
+                write!(
+                    f,
+                    "cannot measure anything: no treatment can run here: {reason}"
+                )
+            }
+            Self::EverythingFailed(message) => {
+                write!(f, "cannot go on: every treatment was given up: {message}")
+            }
+            Self::Setup(message) => write!(f, "cannot set up the experiment: {message}"),
+            Self::Cleanup(message) => {
+                write!(
+                    f,
+                    "cannot clean up after the experiment: {message}; clean up by hand"
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for SessionError {}
