@@ -99,17 +99,21 @@ impl Progress {
         };
         let eta = self.remaining().map_or_else(|| "?".into(), time);
         let mut status = format!(
-            "block {}/{} {} elapsed, {eta} left",
-            self.blocks + 1,
-            self.blocks_expected().max(self.blocks + 1),
+            "{} of {} blocks, {} elapsed, {eta} left",
+            self.blocks,
+            self.blocks_expected(),
             time(self.begin.elapsed())
         );
         if let Some(width) = &self.slowest {
+            let percent = |log: f64| match log.exp_m1() {
+                share if share < 10.0 => format!("±{:.1} %", share * 100.0),
+                _ => "wide open".into(),
+            };
             status.push_str(&format!(
-                ", {} ±{:.1} % (wants {:.1} %)",
+                ", {} {} (wants {})",
                 sanitize(&width.id),
-                width.half_width.exp_m1() * 100.0,
-                width.target.exp_m1() * 100.0
+                percent(width.half_width),
+                percent(width.target)
             ));
         }
         if !trial.is_empty() {
