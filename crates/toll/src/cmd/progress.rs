@@ -174,6 +174,7 @@ impl Observer for Progress {
                     .max_by(|a, b| over(a).total_cmp(&over(b)))
                     .cloned();
             }
+            Event::Trouble(message) => self.say(&format!("warning: {message}")),
             Event::Skipped { label, reason } => {
                 if self.tells_skips {
                     self.say(&format!("skipped: {label}: {reason}"));

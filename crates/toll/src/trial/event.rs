@@ -30,6 +30,8 @@ pub enum Event<'a> {
     },
     /// Widths were looked at.
     Look(&'a [Width]),
+    /// Something went wrong that does not end the run.
+    Trouble(&'a str),
     /// A treatment will not be run any more.
     Skipped {
         /// Its label.

@@ -6,8 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// Whether a signal asked this program to stop. After the first, a second one
-/// of the same kind ends it at once, for a user who will not wait.
+/// Whether a signal asked this program to stop.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt {
     signal: Arc<AtomicUsize>,
@@ -27,17 +26,14 @@ impl Interrupt {
         let interrupt = Self::default();
         for signal in [SIGINT, SIGTERM, SIGHUP] {
             let number = usize::try_from(signal).expect("signals are positive");
-            let seen = Arc::new(std::sync::atomic::AtomicBool::new(false));
-            // Order matters: the shutdown is armed by the flag set below it.
-            signal_hook::flag::register_conditional_shutdown(
-                signal,
-                128 + signal,
-                Arc::clone(&seen),
-            )?;
-            signal_hook::flag::register(signal, seen)?;
             signal_hook::flag::register_usize(signal, Arc::clone(&interrupt.signal), number)?;
         }
         Ok(LISTENER.get_or_init(|| interrupt).clone())
+    }
+
+    /// Forgets a signal that was obeyed, so that the next one is seen.
+    pub fn forget(&self) {
+        self.signal.store(0, Ordering::Relaxed);
     }
 
     /// The signal that asked, if one did.

@@ -60,9 +60,15 @@ impl Session<'_> {
         // What set-up made is cleaned up whatever happened in between, and
         // before any error is told.
         let cleaned = self.clean_up(&set_up);
-        let end = outcome?;
-        cleaned?;
-        Ok(end)
+        match (outcome?, cleaned) {
+            (end, Ok(None)) => Ok(end),
+            (_, Ok(Some(signal))) => Ok(SessionEnd::Interrupted(signal)),
+            (SessionEnd::Complete(_), Err(error)) => Err(error),
+            (SessionEnd::Interrupted(signal), Err(error)) => {
+                observer.notice(&Event::Trouble(&error.to_string()));
+                Ok(SessionEnd::Interrupted(signal))
+            }
+        }
     }
 
     /// Runs blocks from the first that is not complete.
@@ -386,22 +392,25 @@ impl Session<'_> {
     }
 
     /// Runs the clean-up for each treatment whose set-up ran, all of them
-    /// though one fails. A signal that ended the run must not end this too, so
-    /// it is not listened to; the trial time-out still holds, and a second
-    /// signal ends toll.
-    fn clean_up(&self, set_up: &BTreeSet<usize>) -> Result<(), SessionError> {
+    /// though one fails. The signal that ended the run does not end this too;
+    /// one that comes now does, and is given.
+    fn clean_up(&self, set_up: &BTreeSet<usize>) -> Result<Option<i32>, SessionError> {
         let Some(template) = &self.experiment.workload.cleanup else {
-            return Ok(());
+            return Ok(None);
         };
+        self.interrupt.forget();
         let mut seen = BTreeSet::new();
         let mut first_error = None;
         for &index in set_up {
-            let deaf = Interrupt::default();
-            if let Some(Err(message)) = self.side_command(template, index, &mut seen, &deaf) {
-                first_error = first_error.or(Some(SessionError::Cleanup(message)));
+            match self.side_command(template, index, &mut seen, self.interrupt) {
+                Some(Ok(())) => {}
+                Some(Err(message)) => {
+                    first_error = first_error.or(Some(SessionError::Cleanup(message)));
+                }
+                None => return Ok(self.interrupt.signal()),
             }
         }
-        first_error.map_or(Ok(()), Err)
+        first_error.map_or(Ok(None), Err)
     }
 
     /// Runs a command beside the trials, unless the same one ran already: twins,

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{Bench, is_root, list, skip, wait_until};
+use crate::common::{Bench, Running, is_root, list, skip, wait_until};
 
 /// What `toll doctor` says of a capability: `Err` with the reason if this
 /// machine lacks it.
@@ -153,7 +153,7 @@ fn a_run_killed_on_a_loop_device_leaves_nothing_mounted() {
         skip(&format!("ext4: {reason}"));
         return;
     }
-    let mut child = bench
+    let child = bench
         .spawnable(&[
             "run",
             "write",
@@ -168,13 +168,13 @@ fn a_run_killed_on_a_loop_device_leaves_nothing_mounted() {
             "-r",
             "1000",
         ])
-        .spawn()
-        .unwrap();
+        .spawn();
+    let mut running = Running(child.unwrap());
     wait_until("the device is attached", || {
         !loop_devices_of(&bench).is_empty()
     });
-    child.kill().unwrap();
-    child.wait().unwrap();
+    running.0.kill().unwrap();
+    running.0.wait().unwrap();
     // The kernel unmounts when the namespace's last process has gone.
     wait_until("the loop device is detached", || {
         loop_devices_of(&bench).is_empty()

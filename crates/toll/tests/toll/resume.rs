@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
-use std::process::Child;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use toll::store::{RunStatus, Store, StoredRun, TrialRecord};
 use toll_stats::Rng;
 
-use crate::common::{Bench, list, processes_marked, wait_until};
+use crate::common::{Bench, Running, list, processes_marked, wait_until};
 
 /// How often the run of the kill test is killed.
 const KILLS: usize = 12;
@@ -55,22 +54,33 @@ fn marker(bench: &Bench) -> String {
     format!("TOLL_TEST_MARK={}", bench.path("").display())
 }
 
-fn start(bench: &Bench, arguments: &[&str]) -> Child {
+fn start(bench: &Bench, arguments: &[&str]) -> Running {
     let marker = marker(bench);
     let (name, value) = marker.split_once('=').expect("it has one");
-    bench
-        .spawnable(arguments)
-        .env(name, value)
-        .spawn()
-        .expect("toll starts")
+    let mut command = bench.spawnable(arguments);
+    Running(command.env(name, value).spawn().expect("toll starts"))
 }
 
-fn send(child: &Child, signal: Signal) {
-    let pid = i32::try_from(child.id())
-        .ok()
-        .and_then(Pid::from_raw)
-        .expect("a process");
-    kill_process(pid, signal).expect("the process is ours");
+/// Starts a run, and waits until it has something to lose.
+#[track_caller]
+fn start_and_wait_for_a_trial(bench: &Bench, arguments: &[&str]) -> Running {
+    let mut running = start(bench, arguments);
+    wait_until("a trial is kept", || {
+        let ended = running.0.try_wait().expect("it is our child");
+        assert_eq!(ended, None, "toll ended before its first trial");
+        trials(bench) >= 1
+    });
+    running
+}
+
+fn kill(mut running: Running) {
+    running.0.kill().expect("it is our child");
+    running.0.wait().expect("it is our child");
+}
+
+fn send(running: &Running, signal: Signal) {
+    let pid = i32::try_from(running.0.id()).ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("a process"), signal).expect("the process is ours");
 }
 
 #[track_caller]
@@ -98,10 +108,9 @@ fn a_run_killed_over_and_over_ends_like_one_that_was_not() {
         } else {
             &PLAN[..]
         };
-        let mut child = start(&bench, arguments);
+        let child = start(&bench, arguments);
         std::thread::sleep(Duration::from_millis(10 + rng.below(120) as u64));
-        child.kill().unwrap();
-        child.wait().unwrap();
+        kill(child);
         nothing_runs(&bench);
         let Some(run) = stored(&bench) else {
             continue;
@@ -140,7 +149,7 @@ fn a_run_killed_over_and_over_ends_like_one_that_was_not() {
 fn a_signal_ends_a_run_with_its_own_status_and_everything_is_kept() {
     for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let bench = Bench::new();
-        let mut child = start(
+        let mut child = start_and_wait_for_a_trial(
             &bench,
             &[
                 "run",
@@ -155,9 +164,8 @@ fn a_signal_ends_a_run_with_its_own_status_and_everything_is_kept() {
                 "sleep 0.1",
             ],
         );
-        wait_until("a trial is kept", || trials(&bench) >= 1);
         send(&child, signal);
-        assert_eq!(child.wait().unwrap().code(), Some(status));
+        assert_eq!(child.0.wait().unwrap().code(), Some(status));
         nothing_runs(&bench);
         let first = stored(&bench).unwrap();
         assert_eq!(first.run.status, RunStatus::Unfinished);
@@ -206,7 +214,7 @@ fn a_second_signal_ends_a_run_that_is_still_cleaning_up() {
     send(&child, Signal::INT);
     wait_until("the clean-up runs", || bench.path("cleaning").exists());
     send(&child, Signal::INT);
-    let status = child.wait().unwrap();
+    let status = child.0.wait().unwrap();
     assert_eq!((status.code(), status.signal()), (Some(130), None));
     nothing_runs(&bench);
 }
@@ -228,13 +236,11 @@ fn a_complete_run_is_not_resumed() {
 #[test]
 fn an_imported_run_is_not_resumed() {
     let bench = Bench::new();
-    let mut child = start(
+    let child = start_and_wait_for_a_trial(
         &bench,
         &["run", "-q", "--no-html", "-r", "99", "sleep 0.05"],
     );
-    wait_until("a trial is kept", || trials(&bench) >= 1);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill(child);
     bench.ok(&["export", "last", "--json", "run.json"]);
     let other = bench.path("other.sqlite");
     let other = other.to_str().unwrap();
@@ -244,26 +250,29 @@ fn an_imported_run_is_not_resumed() {
 }
 
 #[test]
-fn a_second_run_on_the_same_store_is_refused_and_told_why() {
+fn a_second_run_at_the_same_time_is_refused_and_told_why() {
     let bench = Bench::new();
-    let mut child = start(
+    let child = start_and_wait_for_a_trial(
         &bench,
-        &["run", "-q", "--no-html", "-r", "9999", "sleep 0.05"],
+        &["run", "-q", "--no-html", "-r", "999", "sleep 0.05"],
     );
-    wait_until("a trial is kept", || trials(&bench) >= 1);
-    for arguments in [&["run", "true"][..], &["run", "--resume"]] {
+    // Another store does not make the machine any quieter.
+    for arguments in [
+        &["run", "true"][..],
+        &["run", "--resume"],
+        &["run", "--store", "other.sqlite", "true"],
+    ] {
         let errors = bench.fails(1, arguments);
         assert!(
-            errors.contains(&format!("process {}", child.id())),
+            errors.contains(&format!("process {}", child.0.id())),
             "{errors}"
         );
-        assert!(errors.contains("--store"), "{errors}");
+        assert!(errors.contains("wait for it"), "{errors}");
     }
     // Looking at what is there disturbs no trial much.
     bench.ok(&["list"]);
     bench.ok(&["show"]);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill(child);
     nothing_runs(&bench);
     bench.ok(&["run", "-q", "--no-html", "-r", "1", "true"]);
 }
@@ -275,13 +284,11 @@ fn what_a_killed_run_left_is_cleared_by_the_next_start_and_by_the_doctor() {
         &["doctor", "--restore"],
     ] {
         let bench = Bench::new();
-        let mut child = start(
+        let child = start_and_wait_for_a_trial(
             &bench,
-            &["run", "-q", "--no-html", "-r", "9999", "sleep 0.05"],
+            &["run", "-q", "--no-html", "-r", "999", "sleep 0.05"],
         );
-        wait_until("a trial is kept", || trials(&bench) >= 1);
-        child.kill().unwrap();
-        child.wait().unwrap();
+        kill(child);
         assert_eq!(
             bench.leftovers().len(),
             2,
@@ -302,11 +309,10 @@ fn what_a_killed_run_left_is_cleared_by_the_next_start_and_by_the_doctor() {
 #[test]
 fn the_work_of_a_live_run_is_not_cleared() {
     let bench = Bench::new();
-    let mut child = start(
+    let child = start_and_wait_for_a_trial(
         &bench,
-        &["run", "-q", "--no-html", "-r", "9999", "sleep 0.05"],
+        &["run", "-q", "--no-html", "-r", "999", "sleep 0.05"],
     );
-    wait_until("a trial is kept", || trials(&bench) >= 1);
     assert!(
         bench
             .ok(&["doctor", "--restore"])
@@ -314,30 +320,27 @@ fn the_work_of_a_live_run_is_not_cleared() {
             .contains("nothing was left")
     );
     assert_eq!(bench.leftovers().len(), 2);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill(child);
 }
 
 #[test]
 fn no_process_outlives_a_killed_run() {
     let bench = Bench::new();
     let command = "sh -c 'sleep 300 & sh -c \"sleep 301; true\"; wait'";
-    let mut child = start(&bench, &["run", "-q", "--no-html", command]);
+    let child = start(&bench, &["run", "-q", "--no-html", command]);
     let marker = marker(&bench);
     // toll, the probe, the outer and inner shells, and two sleeps.
     wait_until("the command runs", || processes_marked(&marker).len() >= 6);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    kill(child);
     nothing_runs(&bench);
 }
 
 #[test]
 fn a_resumed_run_says_where_it_goes_on() {
     let bench = Bench::new();
-    let mut child = start(&bench, &["run", "-q", "--no-html", "-r", "3", "sleep 0.1"]);
-    wait_until("a trial is kept", || trials(&bench) >= 1);
-    child.kill().unwrap();
-    child.wait().unwrap();
+    let child =
+        start_and_wait_for_a_trial(&bench, &["run", "-q", "--no-html", "-r", "3", "sleep 0.1"]);
+    kill(child);
     let json = bench.json(&["run", "--resume", "1", "--json", "--no-html", "-q"]);
     assert_eq!(list(&json["runs"][0]["trials"]).len(), 6);
     assert_eq!(json["runs"][0]["run"]["id"], 1);

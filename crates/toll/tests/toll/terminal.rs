@@ -74,7 +74,7 @@ fn a_terminal_shows_a_bar_that_leaves_nothing_behind() {
         return;
     };
     assert!(
-        drawn.contains("block ") && drawn.contains("elapsed"),
+        drawn.contains(" blocks, ") && drawn.contains("elapsed"),
         "{drawn:?}"
     );
     assert!(drawn.contains(ESCAPE), "{drawn:?}");
