@@ -52,19 +52,22 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
     let derived = derived::estimate_all(experiment, &stored.treatments, &data);
     let verdicts = verdict::judge_all(experiment, &stored.treatments, &data);
     let factors = experiment.factors.iter().map(factor).collect();
+    let mut treatments = summary::summarise(&stored.treatments, &stored.trials, &data);
+    let mut warnings = warning::collect(stored, &twins);
+    warnings.extend(summary::take_common_notes(&mut treatments));
     Analysis {
         blocks: data.complete_blocks(&stored.treatments),
         primary_metric: experiment.metric.clone(),
         metrics: metric::describe_all(experiment, &data),
         factors,
-        treatments: summary::summarise(&stored.treatments, &stored.trials, &data),
+        treatments,
         verdicts,
         comparisons: comparison::compare_all(experiment, &stored.treatments, &data),
         tables: table::fill_all(experiment, &stored.treatments, &data),
         figures: figure::draw_all(experiment, &stored.treatments, &data, &derived),
         advice: advice::advise(experiment, &stored.treatments, &data),
         disturbances: disturbance::summarise(&stored.trials),
-        warnings: warning::collect(stored, &twins),
+        warnings,
         twins,
         derived,
     }

@@ -77,6 +77,24 @@ fn summary(treatment: &Treatment, trials: &[&TrialRecord], data: &Data) -> Treat
     }
 }
 
+/// Takes out of the summaries the notes that all treatments with trials share,
+/// so that they are told once.
+pub(super) fn take_common_notes(summaries: &mut [TreatmentSummary]) -> Vec<String> {
+    let ran = |summary: &&TreatmentSummary| summary.trials_completed > 0;
+    let Some(first) = summaries.iter().find(ran) else {
+        return Vec::new();
+    };
+    let in_all = |note: &&String| {
+        let mut running = summaries.iter().filter(ran);
+        running.all(|summary| summary.notes.contains(note))
+    };
+    let common: Vec<String> = first.notes.iter().filter(in_all).cloned().collect();
+    for summary in summaries {
+        summary.notes.retain(|note| !common.contains(note));
+    }
+    common
+}
+
 /// Distinct notes kept of one treatment; numbers that vary make more.
 const NOTES_MAX: usize = 8;
 

@@ -249,7 +249,7 @@ fn judge(
     }
     verdict.blocks = case.blocks;
     verdict.p_adjusted = Some(step.adjusted_p);
-    verdict.reason = reason(claim, &interval, &verdict);
+    verdict.reason = reason(claim, &interval, &verdict, confidence);
     // JSON has no infinity, so what lies beyond the levels is kept apart.
     match interval.estimate.is_finite() && interval.high.is_finite() {
         true => verdict.measured = Some(estimate(&interval)),
@@ -304,11 +304,11 @@ fn blank(claim: &Claim, experiment: &Experiment) -> Verdict {
 }
 
 /// Why the outcome is what it is, in a sentence.
-fn reason(claim: &Claim, interval: &Interval, verdict: &Verdict) -> String {
+fn reason(claim: &Claim, interval: &Interval, verdict: &Verdict, confidence: f64) -> String {
     let margin = format::percent(verdict.margin);
     match (verdict.outcome, claim.direction) {
         (Outcome::NotTestable, _) => String::new(),
-        (Outcome::Inconclusive, _) => inconclusive(claim, interval, verdict),
+        (Outcome::Inconclusive, _) => inconclusive(claim, interval, verdict, confidence),
         (Outcome::Supported, ClaimDirection::Less) => {
             "the interval lies below the claim's bound".into()
         }
@@ -337,7 +337,10 @@ fn reason(claim: &Claim, interval: &Interval, verdict: &Verdict) -> String {
 
 /// An interval that excludes no effect at all, but only one that noise could
 /// make, must not read as if it were wide.
-fn inconclusive(claim: &Claim, interval: &Interval, verdict: &Verdict) -> String {
+fn inconclusive(claim: &Claim, interval: &Interval, verdict: &Verdict, confidence: f64) -> String {
+    if !interval.reaches(confidence) {
+        return format!("{} blocks are too few to say", verdict.blocks);
+    }
     let is_plain = claim.threshold == 1.0 && matches!(claim.test, Test::Ratio(_));
     let excludes_one = interval.low > 1.0 || interval.high < 1.0;
     match is_plain && excludes_one && verdict.noise_margin > verdict.margin {

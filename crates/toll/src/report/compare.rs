@@ -61,7 +61,7 @@ fn columns(first: &str, runs: &[ReportedRun], is_number: bool) -> Vec<Column> {
 }
 
 fn machines(runs: &[ReportedRun], differences: &[MachineDifference], style: Style) -> String {
-    let mut text = heading("The machines differ in", style);
+    let mut text = heading("The runs differ in", style);
     if differences.is_empty() {
         text.push_str("nothing that was recorded\n");
         return text;

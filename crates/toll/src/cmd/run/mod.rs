@@ -212,9 +212,9 @@ fn terminal_text(runs: &[ReportedRun<'_>]) -> String {
     let style = style();
     let mut text = String::new();
     for run in runs {
-        // A comparison of commands has no claims; its table is the summary.
+        // A comparison of commands has no claims; its table is the result.
         if run.analysis.verdicts.is_empty() {
-            text.push_str(&terminal::summary(run, style));
+            text.push_str(&terminal::brief(run, style));
         } else {
             text.push_str(&terminal::verdict_table(std::slice::from_ref(run), style));
         }

@@ -36,6 +36,13 @@ pub fn summary(run: &ReportedRun, style: Style) -> String {
     fit(summary::of_run(run, layout(style)), style)
 }
 
+/// What answers the question of a comparison of commands; `toll show` has the
+/// rest.
+#[must_use]
+pub fn brief(run: &ReportedRun, style: Style) -> String {
+    fit(summary::brief(run, layout(style)), style)
+}
+
 /// What to do on this machine.
 #[must_use]
 pub fn advice(run: &ReportedRun, style: Style) -> String {

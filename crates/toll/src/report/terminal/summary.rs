@@ -9,12 +9,11 @@ use crate::store::record::RunStatus;
 
 pub fn of_run(reported: &ReportedRun, style: Style) -> String {
     let analysis = reported.analysis;
-    let mut sections = vec![header(reported, style)];
-    sections.push(section("Treatments", &treatments(analysis, style), style));
-    sections.push(section("Noise", &noise(analysis, style), style));
+    let mut sections = results(reported, style);
     sections.push(section("Derived", &derived(analysis, style), style));
-    sections.push(section("Comparisons", &comparisons(analysis, style), style));
-    sections.push(verdicts::of_run(reported, style));
+    if !analysis.verdicts.is_empty() {
+        sections.push(verdicts::of_run(reported, style));
+    }
     if !analysis.advice.is_empty() {
         sections.push(section("Advice", &advice_lines(reported, style), style));
     }
@@ -24,6 +23,31 @@ pub fn of_run(reported: &ReportedRun, style: Style) -> String {
         style,
     ));
     sections.push(section("Warnings", &warnings(analysis, style), style));
+    joined(sections)
+}
+
+/// What answers the question of a comparison of commands.
+pub fn brief(reported: &ReportedRun, style: Style) -> String {
+    let mut sections = results(reported, style);
+    sections.push(section(
+        "Warnings",
+        &warnings(reported.analysis, style),
+        style,
+    ));
+    joined(sections)
+}
+
+fn results(reported: &ReportedRun, style: Style) -> Vec<String> {
+    let analysis = reported.analysis;
+    vec![
+        header(reported, style),
+        section("Treatments", &treatments(analysis, style), style),
+        section("Comparisons", &comparisons(analysis, style), style),
+        section("Noise", &noise(analysis, style), style),
+    ]
+}
+
+fn joined(mut sections: Vec<String>) -> String {
     sections.retain(|section| !section.is_empty());
     sections.join("\n")
 }
