@@ -148,7 +148,8 @@ fn a_child_left_behind_with_the_pipes_does_not_hold_the_probe() {
         capture_bytes_max: 100,
         directory: Some(directory.path().to_owned()),
         // It waits for its leave, so that the test shows no mere quickness.
-        ..by_shell("while ! test -e leave; do sleep 0.02; done & echo ready")
+        // It goes when its directory does, too.
+        ..by_shell("while test -e \"$PWD\" && ! test -e leave; do sleep 0.02; done & echo ready")
     };
     let sample = sample_of(&command);
     std::fs::write(directory.path().join("leave"), "").unwrap();

@@ -86,7 +86,10 @@ impl Workspace {
     fn bytes_needed(request: &WorkspaceRequest) -> u64 {
         // A quarter more and 128 MiB, for metadata and journals.
         let payload = request.source_sizes.iter().sum::<u64>() + request.scratch_bytes;
-        payload + payload / 4 + (128 << 20)
+        match payload {
+            0 => 0,
+            payload => payload + payload / 4 + (128 << 20),
+        }
     }
 
     fn check_space(&self, request: &WorkspaceRequest) -> Result<(), String> {

@@ -11,6 +11,8 @@ pub enum StoreError {
     Io(std::io::Error),
     /// A row holds what this program did not write.
     Corrupt(String),
+    /// What should be imported is no run, or does not hold together.
+    Document(String),
     /// The file is another program's database.
     Foreign,
     /// The file was written by a newer version of this program.
@@ -62,6 +64,10 @@ impl std::fmt::Display for StoreError {
                 f,
                 "cannot read the store: {what}; keep a copy of the file and start a new one with \
                  --store"
+            ),
+            Self::Document(what) => write!(
+                f,
+                "cannot read the document as a run: {what}; take one that `toll export --json` wrote"
             ),
             Self::Foreign => write!(
                 f,

@@ -64,7 +64,7 @@ impl RunDocument {
             format: Option<String>,
             version: Option<u32>,
         }
-        let wrong = |what: String| StoreError::Corrupt(format!("the document is no run: {what}"));
+        let wrong = StoreError::Document;
         let head: Head = serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
         if head.format.as_deref() != Some("toll-run") {
             return Err(wrong("its format is not toll-run".into()));

@@ -224,11 +224,22 @@ impl Store {
     pub fn load(&self, run_id: i64) -> Result<StoredRun, StoreError> {
         let (run, experiment) = rows::run(&self.connection, run_id)?
             .ok_or_else(|| StoreError::NoSuchRun(run_id.to_string()))?;
+        let treatments = rows::treatments(&self.connection, run_id)?;
+        let trials = rows::trials(&self.connection, run_id)?;
+        if let Some(trial) = trials
+            .iter()
+            .find(|trial| trial.treatment >= treatments.len())
+        {
+            return Err(StoreError::Corrupt(format!(
+                "run {run_id} has a trial of treatment {}, which is not there",
+                trial.treatment
+            )));
+        }
         Ok(StoredRun {
             run,
             experiment,
-            treatments: rows::treatments(&self.connection, run_id)?,
-            trials: rows::trials(&self.connection, run_id)?,
+            treatments,
+            trials,
         })
     }
 

@@ -69,10 +69,11 @@ CREATE TABLE samples (
 /// # Errors
 /// If the file is another program's database, or a newer version's.
 pub(super) fn prepare(connection: &Connection) -> Result<(), StoreError> {
-    let application: i64 = connection.query_row("PRAGMA application_id", [], |row| row.get(0))?;
-    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    let tables: i64 =
-        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    // Read together: another program may be making the tables just now.
+    connection.execute_batch("BEGIN")?;
+    let found = head(connection);
+    connection.execute_batch("COMMIT")?;
+    let (application, version, tables) = found?;
     let is_new = application == 0 && version == 0 && tables == 0;
     if !is_new && application != APPLICATION_ID {
         return Err(StoreError::Foreign);
@@ -89,6 +90,16 @@ pub(super) fn prepare(connection: &Connection) -> Result<(), StoreError> {
          PRAGMA busy_timeout = 10000;",
     )?;
     if is_new { create(connection) } else { Ok(()) }
+}
+
+/// The file's owner and version, and how many tables it has.
+fn head(connection: &Connection) -> Result<(i64, i64, i64), StoreError> {
+    let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    Ok((
+        number("PRAGMA application_id")?,
+        number("PRAGMA user_version")?,
+        number("SELECT count(*) FROM sqlite_schema")?,
+    ))
 }
 
 fn create(connection: &Connection) -> Result<(), StoreError> {

@@ -357,6 +357,7 @@ fn rows_that_make_no_sense_are_told_of() {
         "UPDATE trials SET state = 'odd'",
         "UPDATE trials SET notes = 'x'",
         "UPDATE treatments SET record = '[]'",
+        "DELETE FROM treatments",
         "UPDATE samples SET iterations = x'01'",
     ] {
         let bench = Bench::new();
