@@ -348,7 +348,7 @@ fn inconclusive(claim: &Claim, interval: &Interval, verdict: &Verdict, confidenc
             "the difference is not past what two runs of the same thing show here ({})",
             format::percent(verdict.noise_margin)
         ),
-        false => "the interval is too wide to say".into(),
+        false => "the interval crosses the bound, so it does not decide".into(),
     }
 }
 

@@ -56,7 +56,7 @@ pub(super) fn collect(stored: &StoredRun, twins: &[TwinSummary]) -> Vec<String> 
     }
     if stored.run.machine.virtualization != "none" {
         warnings.push(
-            "this is a virtual machine: `cold` means cold in this kernel, while the host below may \
+            "this is a virtual machine: cold means cold in this kernel, while the host below may \
              still hold a file in its memory"
                 .into(),
         );
