@@ -128,6 +128,9 @@ impl Bootstrap {
         };
         let bootstrap = match &spec.kind {
             DerivedKind::Knee { tolerance } => Self::knee(spec, *tolerance, &source)?,
+            DerivedKind::Acceleration { of, to, level } => {
+                Self::acceleration(spec, of, to, level, &source)?
+            }
             DerivedKind::Crossing { of, to, value } => {
                 Self::crossing(spec, of, to, *value, &source)?
             }
@@ -162,6 +165,29 @@ impl Bootstrap {
                     }
                 }
                 knee(&grid.levels, &medians, tolerance)
+            }),
+        })
+    }
+
+    fn acceleration(
+        spec: &Derived,
+        of: &Selector,
+        to: &Selector,
+        level: &Level,
+        source: &Source<'_>,
+    ) -> Result<Self, String> {
+        let pick = |side: &Selector| {
+            let mut selector = side.clone();
+            selector.insert(spec.factor.clone(), level.clone());
+            contrast::pick(&selector, &source.experiment.factors, source.treatments)
+        };
+        let logs = source.data.log_ratios(&spec.metric, pick(of)?, pick(to)?)?;
+        Ok(Self {
+            blocks: logs.len(),
+            details: BTreeMap::new(),
+            statistic: Box::new(move |blocks| {
+                let chosen: Vec<f64> = blocks.iter().map(|block| logs[*block]).collect();
+                Some(1.0 - median(&chosen).exp())
             }),
         })
     }
@@ -344,7 +370,9 @@ pub(super) fn unit(spec: &Derived, experiment: &Experiment) -> String {
         DerivedKind::Knee { .. } | DerivedKind::Crossing { .. } => of_factor(),
         DerivedKind::CostPerCall => "ns",
         DerivedKind::CostPerByte => "ns/byte",
-        DerivedKind::CallShare { .. } | DerivedKind::Spread => "",
+        DerivedKind::Acceleration { .. } | DerivedKind::CallShare { .. } | DerivedKind::Spread => {
+            ""
+        }
     }
     .into()
 }

@@ -38,11 +38,7 @@ struct ComparedRun<'a> {
 
 pub(super) fn run(arguments: &CompareArguments, store: &Path) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(store)?;
-    let runs = arguments
-        .runs
-        .iter()
-        .map(|name| Analysed::load(&store, name))
-        .collect::<Result<Vec<_>, _>>()?;
+    let runs = Analysed::load_all(&store, &arguments.runs)?;
     let differences = differences(&runs);
     if arguments.json {
         let runs = runs

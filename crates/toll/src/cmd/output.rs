@@ -121,6 +121,14 @@ impl Analysed {
         Ok(Self { stored, analysis })
     }
 
+    /// Loads and analyses several runs.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn load_all(store: &Store, names: &[String]) -> Result<Vec<Self>, Failure> {
+        names.iter().map(|name| Self::load(store, name)).collect()
+    }
+
     /// As the reports take it.
     pub fn reported(&self) -> ReportedRun<'_> {
         ReportedRun {

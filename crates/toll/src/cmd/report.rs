@@ -27,11 +27,7 @@ pub(super) struct ReportArguments {
 
 pub(super) fn run(arguments: &ReportArguments, store: &Path) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(store)?;
-    let runs = arguments
-        .runs
-        .iter()
-        .map(|name| Analysed::load(&store, name))
-        .collect::<Result<Vec<_>, _>>()?;
+    let runs = Analysed::load_all(&store, &arguments.runs)?;
     let reported: Vec<ReportedRun<'_>> = runs.iter().map(Analysed::reported).collect();
     if let Some(directory) = &arguments.plots {
         output::result(&write_plots(&reported, directory)?)?;

@@ -237,6 +237,16 @@ pub enum DerivedKind {
         /// Relative tolerance.
         tolerance: f64,
     },
+    /// `1 - of/to`, the acceleration ratio, at one level: the share of the time
+    /// that the faster side saves.
+    Acceleration {
+        /// The faster side.
+        of: Selector,
+        /// The slower side.
+        to: Selector,
+        /// The level.
+        level: Level,
+    },
     /// Level at which `1 - of/to` (the acceleration ratio) falls to `value`.
     Crossing {
         /// The faster side.

@@ -164,6 +164,7 @@ pub struct RawClaim {
 #[serde(rename_all = "kebab-case")]
 pub enum RawDerivedKind {
     Knee,
+    Acceleration,
     Crossing,
     CostPerCall,
     CostPerByte,

@@ -343,6 +343,14 @@ factor = 'buffer'
 level = '4KiB'
 at = { durability = 'o-sync' }
 [[derived]]
+id = 'acc'
+text = 'x'
+kind = 'acceleration'
+factor = 'buffer'
+level = '4KiB'
+of = { durability = 'none' }
+to = { durability = 'o-sync' }
+[[derived]]
 id = 'spread'
 text = 'x'
 kind = 'spread'
@@ -379,6 +387,12 @@ fn derived_quantities_find_what_was_put_in() {
     assert!((16384.0..131_072.0).contains(&half), "{half}");
     let share = value("share").value.unwrap();
     assert!((share - 0.961).abs() < 0.01, "{share}");
+    // 1 - 3.61/26.65.
+    let saved = value("acc");
+    assert!(
+        saved.low.unwrap() < 0.8646 && 0.8646 < saved.high.unwrap(),
+        "{saved:?}"
+    );
     assert!((value("spread").value.unwrap() - 7.38).abs() < 0.2);
 }
 

@@ -95,6 +95,14 @@ pub(super) fn derived_of(raw: &RawDerived, metric: &str) -> Result<Derived, Stri
                 None => KNEE_TOLERANCE,
             },
         },
+        RawDerivedKind::Acceleration => match (&raw.of, &raw.to, &raw.level) {
+            (Some(of), Some(to), Some(level)) => DerivedKind::Acceleration {
+                of: joined(of, &raw.at),
+                to: joined(to, &raw.at),
+                level: level.level(),
+            },
+            _ => return Err(wrong("an acceleration needs of, to and a level")),
+        },
         RawDerivedKind::Crossing => match (&raw.of, &raw.to) {
             (Some(of), Some(to)) => DerivedKind::Crossing {
                 of: joined(of, &raw.at),

@@ -132,6 +132,10 @@ fn check_derived(experiment: &Experiment) -> Result<(), Problem> {
                 format!("cannot use {what}: a tolerance of 100 % or more has every level in it"),
             ));
         }
+        if let DerivedKind::Acceleration { of, to, .. } = &derived.kind {
+            check_selector(experiment, of, &what)?;
+            check_selector(experiment, to, &what)?;
+        }
         if let DerivedKind::Crossing { of, to, .. } = &derived.kind {
             let factor = experiment.factor(&derived.factor).expect("checked above");
             if factor
