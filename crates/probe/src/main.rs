@@ -18,6 +18,7 @@ mod disturbance;
 mod failure;
 mod lifetime;
 mod meter;
+mod network_backlog;
 mod page_cache;
 mod scratch;
 mod storage_bytes;

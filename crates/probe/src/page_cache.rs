@@ -11,7 +11,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use toll_wire::{CacheState, Failure};
 
 use crate::buffer::page_bytes;
-use crate::failure;
+use crate::{failure, network_backlog};
 
 /// A file system's number in `statfs` (include/uapi/linux/magic.h).
 const TMPFS_MAGIC: i64 = 0x0102_1994;
@@ -67,6 +67,7 @@ fn drop_pages(file: &File, size_bytes: u64) -> Result<u64, Failure> {
         if resident == 0 {
             return Ok(0);
         }
+        network_backlog::flush();
         std::thread::sleep(PAUSE * 2_u32.pow(attempt));
     }
     Err(cannot_drop(format!("{resident} pages stay resident")))
