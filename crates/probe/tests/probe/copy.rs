@@ -262,7 +262,7 @@ fn a_cold_copy_reads_from_storage_and_a_warm_one_does_not() {
     );
 }
 
-/// Without asking the network to let go, about one in four of these failed.
+/// Packets that wait to be freed would hold pages of the file.
 #[test]
 fn a_file_that_went_into_a_socket_can_be_made_cold_again() {
     let directory = directory();
