@@ -4,32 +4,11 @@
 //! trial, and writes one response as a line of JSON to standard output. A trial
 //! that fails is an answer like any other, so the exit status is 0 whenever
 //! there is one.
-//!
-//! Architecture invariant: the probe knows no experiment, no specification
-//! file and no database, and it computes no statistics. It times, counts,
-//! checks what arrived, and tells.
-
-mod buffer;
-mod clock;
-mod command;
-mod copy;
-mod counters;
-mod disturbance;
-mod failure;
-mod lifetime;
-mod meter;
-mod network_backlog;
-mod page_cache;
-mod scratch;
-mod storage_bytes;
-mod trial;
-mod usage;
-mod verify;
-mod write;
 
 use std::io::{BufRead, Read, Write};
 use std::process::ExitCode;
 
+use toll_probe::{failure, lifetime, trial};
 use toll_wire::{MESSAGE_BYTES_MAX, Outcome, Response, WIRE_VERSION};
 
 const USAGE: &str = "usage: toll-probe [--version]\n\

@@ -1,0 +1,1 @@
+//! Side-by-side measurements of toll's programs with their peers.

@@ -1,0 +1,3 @@
+//! `meow`: `cat`, by the fastest right way for its source and sink.
+
+fn main() {}

@@ -1,0 +1,27 @@
+//! The measured work of toll and what measures it: the workloads of one trial,
+//! the clock, the counters and what the kernel charges.
+//!
+//! `toll-probe` runs one trial of them; `meow` and `timewrite` are programs made
+//! of the same workloads.
+//!
+//! Architecture invariant: the probe knows no experiment, no specification
+//! file and no database, and it computes no statistics. It times, counts,
+//! checks what arrived, and tells.
+
+pub mod buffer;
+pub mod clock;
+mod command;
+pub mod copy;
+mod counters;
+mod disturbance;
+pub mod failure;
+pub mod lifetime;
+mod meter;
+mod network_backlog;
+mod page_cache;
+mod scratch;
+mod storage_bytes;
+pub mod trial;
+pub mod usage;
+mod verify;
+pub mod write;

@@ -1,0 +1,3 @@
+//! `timewrite`: the price of `O_SYNC`.
+
+fn main() {}
