@@ -23,8 +23,7 @@ pub fn checked_length(buffer_bytes: u64) -> Result<usize, toll_wire::Failure> {
     Ok(buffer_bytes as usize)
 }
 
-/// A buffer at a chosen place relative to a page. Every page of it is touched
-/// when it is made, so that its faults are not counted as the work's.
+/// A buffer at a chosen place relative to a page.
 pub struct Buffer {
     memory: Vec<u8>,
     start: usize,
@@ -32,11 +31,22 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// A buffer that starts on a page boundary.
+    /// A buffer that starts on a page boundary. Every page of it is touched, so
+    /// that its faults are not counted as the work's.
     pub fn aligned(length: usize) -> Self {
-        let page = page_bytes();
         // A fill with zeros would come from calloc, which touches nothing.
-        let memory = vec![0xa5; length + page];
+        Self::at_page(vec![0xa5; length + page_bytes()], length)
+    }
+
+    /// A buffer that starts on a page boundary and whose pages the kernel
+    /// provides when they are first used: for a program that may need only some
+    /// of them.
+    pub fn untouched(length: usize) -> Self {
+        Self::at_page(vec![0; length + page_bytes()], length)
+    }
+
+    fn at_page(memory: Vec<u8>, length: usize) -> Self {
+        let page = page_bytes();
         let start = memory.as_ptr().align_offset(page);
         assert!(start < page, "a byte pointer can always be aligned");
         Self {
@@ -47,7 +57,8 @@ impl Buffer {
     }
 
     /// A buffer as `malloc` gives it, moved by 16 bytes, the alignment of
-    /// glibc's `malloc`, should that happen to be a page boundary.
+    /// glibc's `malloc`, should that happen to be a page boundary. Every page of
+    /// it is touched.
     pub fn unaligned(length: usize) -> Self {
         const MALLOC_ALIGNMENT: usize = 16;
         let memory = vec![0xa5; length + MALLOC_ALIGNMENT];

@@ -7,7 +7,7 @@ use io_uring::{IoUring, opcode, squeue, types};
 use rustix::io::Errno;
 use toll_wire::{Failure, Sink};
 
-use super::mover::{CallError, Job, Mover, portion};
+use super::mover::{CallError, Job, Moved, Mover, portion};
 use crate::buffer::{Buffer, checked_length};
 use crate::failure;
 
@@ -69,7 +69,7 @@ impl Uring {
 }
 
 impl Mover for Uring {
-    fn run(&mut self, job: &Job<'_>) -> Result<u64, CallError> {
+    fn run(&mut self, job: &Job<'_>) -> Result<Moved, CallError> {
         let mut transfer = Transfer {
             source: job.source.as_raw_fd(),
             sink: job.sink.as_raw_fd(),
@@ -88,7 +88,10 @@ impl Mover for Uring {
         let result = transfer.run(&mut self.ring);
         // The kernel may still write to the buffers after a failure.
         transfer.settle(&mut self.ring);
-        result.map(|()| transfer.enters)
+        result.map(|()| Moved {
+            bytes: transfer.written,
+            calls: transfer.enters,
+        })
     }
 
     fn notes(&self) -> Vec<String> {

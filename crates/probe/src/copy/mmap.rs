@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use toll_wire::Failure;
 
-use super::mover::{CALL_BYTES_MAX, CallError, Job, Mover, write_all};
+use super::mover::{CALL_BYTES_MAX, CallError, Job, Moved, Mover, write_all};
 use crate::buffer::checked_length;
 
 /// Writes a mapping in chunks. Mapping and unmapping are part of the way to
@@ -32,7 +32,7 @@ impl Mapped {
 }
 
 impl Mover for Mapped {
-    fn run(&mut self, job: &Job<'_>) -> Result<u64, CallError> {
+    fn run(&mut self, job: &Job<'_>) -> Result<Moved, CallError> {
         let mut calls = 0;
         // A mapping of no bytes is an error (mmap(2)); there is nothing to do.
         if job.size_bytes > 0 {
@@ -42,7 +42,10 @@ impl Mover for Mapped {
                 write_all(job.sink, chunk, &mut calls)?;
             }
         }
-        Ok(calls)
+        Ok(Moved {
+            bytes: job.size_bytes,
+            calls,
+        })
     }
 
     fn notes(&self) -> Vec<String> {

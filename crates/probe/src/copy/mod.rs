@@ -1,16 +1,16 @@
 //! The copy workload: a source's bytes go to a sink by one of many methods.
 
-mod copy_file_range;
+pub mod copy_file_range;
 mod io_uring;
 mod mmap;
-mod mover;
-mod read_write;
+pub mod mover;
+pub mod read_write;
 mod reader;
 mod readv;
-mod sendfile;
+pub mod sendfile;
 mod sink;
 mod source;
-mod splice;
+pub mod splice;
 mod system_cat;
 mod transit_pipe;
 mod verification;
@@ -18,7 +18,7 @@ mod vmsplice;
 
 use toll_wire::{CopyMethod, CopyRequest, Failure, Request, Sample, Sink, Source, TrialData};
 
-use self::mover::{Job, Mover};
+use self::mover::{CallError, Job, Moved, Mover};
 use self::reader::{Purpose, READER_BUFFER_BYTES};
 use self::sink::OpenSink;
 use self::source::OpenSource;
@@ -103,14 +103,17 @@ impl Copier<'_> {
             sink.finish();
         }
         let mut measured = meter.stop(&started)?;
-        let calls = moved.map_err(|error| self.failure_of(error))?;
+        let moved = moved.map_err(|error| self.failure_of(error))?;
+        self.check_moved(moved)?;
         let (arrived, reader_usage) = sink.arrived(size_bytes, Purpose::Count)?;
         check_length(arrived.bytes, size_bytes)?;
         if scope == Scope::Process {
             measured.usage = without(&measured.usage, &reader_usage);
         }
         let mut sample = measured.into_sample("bytes_copied", size_bytes);
-        sample.metrics.insert("calls".to_owned(), calls as f64);
+        sample
+            .metrics
+            .insert("calls".to_owned(), moved.calls as f64);
         Ok(sample)
     }
 
@@ -125,15 +128,24 @@ impl Copier<'_> {
             size_bytes: self.copy.size_bytes,
         };
         self.mover.prepare(&job)?;
-        self.mover
+        let moved = self
+            .mover
             .run(&job)
             .map_err(|error| self.failure_of(error))?;
+        self.check_moved(moved)?;
         sink.finish();
         let (arrived, _): (Arrived, Usage) = sink.arrived(self.copy.size_bytes, Purpose::Hash)?;
         verification::check(&arrived, self.copy)
     }
 
-    fn failure_of(&self, error: mover::CallError) -> Failure {
+    fn check_moved(&self, moved: Moved) -> Result<(), Failure> {
+        if moved.bytes == self.copy.size_bytes {
+            return Ok(());
+        }
+        Err(self.failure_of(CallError::no_progress("copy")))
+    }
+
+    fn failure_of(&self, error: CallError) -> Failure {
         error.into_failure(&self.source.name(), &sink_name(self.copy))
     }
 }

@@ -2,6 +2,7 @@
 
 use std::os::fd::BorrowedFd;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, retry_on_intr};
 use toll_wire::{Failure, Sink};
 
@@ -19,8 +20,17 @@ pub struct Job<'a> {
     pub sink: BorrowedFd<'a>,
     /// What `sink` is.
     pub sink_kind: Sink,
-    /// Bytes to move.
+    /// Most bytes to move.
     pub size_bytes: u64,
+}
+
+/// What a copy came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// Bytes that went from source to sink.
+    pub bytes: u64,
+    /// Data-moving system calls.
+    pub calls: u64,
 }
 
 /// A way to copy, with all its memory and descriptors made beforehand.
@@ -33,12 +43,14 @@ pub trait Mover {
         Ok(())
     }
 
-    /// Moves all bytes, without allocating, and yields the number of
-    /// data-moving system calls.
+    /// Moves bytes, without allocating, until the job's size is reached or the
+    /// source has no more. A method that must know the size beforehand treats
+    /// an earlier end as an error.
     ///
     /// # Errors
-    /// The first call that failed.
-    fn run(&mut self, job: &Job<'_>) -> Result<u64, CallError>;
+    /// The first call that failed. Where both ends keep a position, it stands
+    /// behind what was moved, so that another method can go on.
+    fn run(&mut self, job: &Job<'_>) -> Result<Moved, CallError>;
 
     /// How the method resolved what it was free to choose.
     fn notes(&self) -> Vec<String>;
@@ -142,7 +154,23 @@ pub fn read_full(
     Ok(())
 }
 
-/// Writes all of `data`, adding to the calls made.
+/// Waits until a descriptor that does not block can go on; an error of its own
+/// is left for the next call to tell.
+pub fn wait_for(end: BorrowedFd<'_>, events: PollFlags) {
+    let mut ends = [PollFd::from_borrowed_fd(end, events)];
+    // Whatever ends the wait, the call that follows finds out.
+    let _ = poll(&mut ends, None);
+}
+
+/// Waits until both ends of a call that would have blocked can go on. The call
+/// does not tell which of them it was.
+pub fn wait_for_both(job: &Job<'_>) {
+    wait_for(job.source, PollFlags::IN);
+    wait_for(job.sink, PollFlags::OUT);
+}
+
+/// Writes all of `data`, adding to the calls made. A sink that does not block
+/// is waited for.
 ///
 /// # Errors
 /// If a write fails or takes nothing.
@@ -155,6 +183,7 @@ pub fn write_all(sink: BorrowedFd<'_>, data: &[u8], calls: &mut u64) -> Result<(
                 written += length;
                 *calls += 1;
             }
+            Err(Errno::AGAIN) => wait_for(sink, PollFlags::OUT),
             Err(errno) => return Err(CallError::of("write", errno)),
         }
     }

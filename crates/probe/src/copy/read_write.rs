@@ -5,11 +5,12 @@ use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 
+use rustix::event::PollFlags;
 use rustix::fs::{Advice, fadvise};
 use rustix::io::Errno;
 use toll_wire::{CopyMethod, Failure};
 
-use super::mover::{CallError, Job, Mover, portion, write_all};
+use super::mover::{CallError, Job, Moved, Mover, portion, wait_for, write_all};
 use crate::buffer::{Buffer, checked_length, page_bytes};
 
 /// Buffer when the request names none: the best of the report's sweep (cat5).
@@ -67,6 +68,15 @@ impl ReadWrite {
         })
     }
 
+    /// A copier through a buffer, without anything said beforehand.
+    pub fn with_buffer(buffer: Buffer) -> Self {
+        Self {
+            buffer,
+            preparation: Preparation::Nothing,
+            duplicate: None,
+        }
+    }
+
     fn tell_kernel(&mut self, source: BorrowedFd<'_>) -> Result<(), CallError> {
         match self.preparation {
             Preparation::Nothing => {}
@@ -88,24 +98,27 @@ impl Mover for ReadWrite {
         Ok(())
     }
 
-    fn run(&mut self, job: &Job<'_>) -> Result<u64, CallError> {
+    fn run(&mut self, job: &Job<'_>) -> Result<Moved, CallError> {
         self.tell_kernel(job.source)?;
         let memory = self.buffer.bytes_mut();
-        let mut calls = 0;
-        let mut left = job.size_bytes;
-        while left > 0 {
-            let wanted = portion(left, memory.len());
+        let mut moved = Moved::default();
+        while moved.bytes < job.size_bytes {
+            let wanted = portion(job.size_bytes - moved.bytes, memory.len());
             let length = match rustix::io::read(job.source, &mut memory[..wanted]) {
-                Ok(0) => return Err(CallError::no_progress("read")),
+                Ok(0) => break,
                 Ok(length) => length,
                 Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => {
+                    wait_for(job.source, PollFlags::IN);
+                    continue;
+                }
                 Err(errno) => return Err(CallError::of("read", errno)),
             };
-            calls += 1;
-            write_all(job.sink, &memory[..length], &mut calls)?;
-            left -= length as u64;
+            moved.calls += 1;
+            write_all(job.sink, &memory[..length], &mut moved.calls)?;
+            moved.bytes += length as u64;
         }
-        Ok(calls)
+        Ok(moved)
     }
 
     fn notes(&self) -> Vec<String> {

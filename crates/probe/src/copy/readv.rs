@@ -6,7 +6,7 @@ use std::ops::Range;
 use rustix::io::{Errno, readv, writev};
 use toll_wire::Failure;
 
-use super::mover::{CallError, Job, Mover, portion};
+use super::mover::{CallError, Job, Moved, Mover, portion};
 use super::read_write::BUFFER_BYTES_DEFAULT;
 use crate::buffer::{Buffer, checked_length};
 use crate::failure;
@@ -38,34 +38,33 @@ impl Vectored {
 }
 
 impl Mover for Vectored {
-    fn run(&mut self, job: &Job<'_>) -> Result<u64, CallError> {
+    fn run(&mut self, job: &Job<'_>) -> Result<Moved, CallError> {
         let memory = self.buffer.bytes_mut();
-        let mut calls = 0;
-        let mut left = job.size_bytes;
-        while left > 0 {
-            let wanted = portion(left, memory.len());
+        let mut moved = Moved::default();
+        while moved.bytes < job.size_bytes {
+            let wanted = portion(job.size_bytes - moved.bytes, memory.len());
             let length = match readv(job.source, &mut parts_mut(memory, wanted)) {
-                Ok(0) => return Err(CallError::no_progress("readv")),
+                Ok(0) => break,
                 Ok(length) => length,
                 Err(Errno::INTR) => continue,
-                Err(errno) => return Err(CallError::characteristic("readv", errno, calls)),
+                Err(errno) => return Err(CallError::characteristic("readv", errno, moved.calls)),
             };
-            calls += 1;
+            moved.calls += 1;
             let mut written = 0;
             while written < length {
                 match writev(job.sink, &parts(memory, written..length)) {
                     Ok(0) => return Err(CallError::no_progress("writev")),
                     Ok(count) => {
                         written += count;
-                        calls += 1;
+                        moved.calls += 1;
                     }
                     Err(Errno::INTR) => {}
                     Err(errno) => return Err(CallError::of("writev", errno)),
                 }
             }
-            left -= length as u64;
+            moved.bytes += length as u64;
         }
-        Ok(calls)
+        Ok(moved)
     }
 
     fn notes(&self) -> Vec<String> {

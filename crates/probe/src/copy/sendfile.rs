@@ -4,7 +4,7 @@ use rustix::fs::sendfile;
 use rustix::io::Errno;
 use toll_wire::Failure;
 
-use super::mover::{CALL_BYTES_MAX, CallError, Job, Mover, portion};
+use super::mover::{CALL_BYTES_MAX, CallError, Job, Moved, Mover, portion, wait_for_both};
 use crate::buffer::checked_length;
 
 /// Calls of a chunk each.
@@ -22,26 +22,34 @@ impl Sendfile {
             Some(bytes) => checked_length(bytes)?,
             None => CALL_BYTES_MAX,
         };
-        Ok(Self { chunk })
+        Ok(Self::with_chunk(chunk))
+    }
+
+    /// A copier that asks for `chunk` bytes at a time.
+    pub fn with_chunk(chunk: usize) -> Self {
+        Self { chunk }
     }
 }
 
 impl Mover for Sendfile {
-    fn run(&mut self, job: &Job<'_>) -> Result<u64, CallError> {
-        let mut calls = 0;
-        let mut left = job.size_bytes;
-        while left > 0 {
-            match sendfile(job.sink, job.source, None, portion(left, self.chunk)) {
-                Ok(0) => return Err(CallError::no_progress("sendfile")),
+    fn run(&mut self, job: &Job<'_>) -> Result<Moved, CallError> {
+        let mut moved = Moved::default();
+        while moved.bytes < job.size_bytes {
+            let wanted = portion(job.size_bytes - moved.bytes, self.chunk);
+            match sendfile(job.sink, job.source, None, wanted) {
+                Ok(0) => break,
                 Ok(length) => {
-                    calls += 1;
-                    left -= length as u64;
+                    moved.calls += 1;
+                    moved.bytes += length as u64;
                 }
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(CallError::characteristic("sendfile", errno, calls)),
+                Err(Errno::AGAIN) => wait_for_both(job),
+                Err(errno) => {
+                    return Err(CallError::characteristic("sendfile", errno, moved.calls));
+                }
             }
         }
-        Ok(calls)
+        Ok(moved)
     }
 
     fn notes(&self) -> Vec<String> {

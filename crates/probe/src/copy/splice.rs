@@ -1,11 +1,11 @@
 //! `splice` (splice(2)): pages change hands through a pipe without being
 //! copied to user space.
 
-use rustix::io::retry_on_intr;
+use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 use toll_wire::{Failure, Sink};
 
-use super::mover::{CALL_BYTES_MAX, CallError, Job, Mover, portion};
+use super::mover::{CALL_BYTES_MAX, CallError, Job, Moved, Mover, portion, wait_for_both};
 use super::transit_pipe::TransitPipe;
 use crate::buffer::checked_length;
 
@@ -35,29 +35,42 @@ impl Splice {
         };
         Ok(Self { transit, chunk })
     }
+
+    /// A copier between two ends of which at least one is a pipe.
+    pub fn direct() -> Self {
+        Self {
+            transit: None,
+            chunk: CALL_BYTES_MAX,
+        }
+    }
 }
 
 impl Mover for Splice {
-    fn run(&mut self, job: &Job<'_>) -> Result<u64, CallError> {
+    fn run(&mut self, job: &Job<'_>) -> Result<Moved, CallError> {
         let writer = self.transit.as_ref().map_or(job.sink, |pipe| pipe.writer());
-        let mut calls = 0;
-        let mut left = job.size_bytes;
-        while left > 0 {
+        let mut moved = Moved::default();
+        while moved.bytes < job.size_bytes {
+            let left = job.size_bytes - moved.bytes;
             let wanted = portion(left, self.chunk);
-            let moved =
-                retry_on_intr(|| splice(job.source, None, writer, None, wanted, SpliceFlags::MOVE));
-            let length = match moved {
-                Ok(0) => return Err(CallError::no_progress("splice")),
+            let length = match splice(job.source, None, writer, None, wanted, SpliceFlags::MOVE) {
+                Ok(0) => break,
                 Ok(length) => length,
-                Err(errno) => return Err(CallError::characteristic("splice", errno, calls)),
+                Err(Errno::INTR) => continue,
+                // An own pipe blocks, and so does what it is drained into.
+                Err(Errno::AGAIN) if self.transit.is_none() => {
+                    wait_for_both(job);
+                    continue;
+                }
+                Err(errno) => return Err(CallError::characteristic("splice", errno, moved.calls)),
             };
-            calls += 1;
-            left -= length as u64;
+            moved.calls += 1;
+            moved.bytes += length as u64;
             if let Some(pipe) = &self.transit {
-                pipe.drain(job, length, left == 0, &mut calls)?;
+                let is_last = moved.bytes == job.size_bytes;
+                pipe.drain(job, length, is_last, &mut moved.calls)?;
             }
         }
-        Ok(calls)
+        Ok(moved)
     }
 
     fn notes(&self) -> Vec<String> {

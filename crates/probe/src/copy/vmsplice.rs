@@ -6,7 +6,7 @@ use rustix::io::retry_on_intr;
 use rustix::pipe::{IoSliceRaw, SpliceFlags, fcntl_getpipe_size, vmsplice};
 use toll_wire::{Failure, Sink};
 
-use super::mover::{CallError, Job, Mover, portion, read_full};
+use super::mover::{CallError, Job, Moved, Mover, portion, read_full};
 use super::sink::SOCKET_BUFFER_BYTES_MAX;
 use super::transit_pipe::TransitPipe;
 use crate::buffer::{Buffer, checked_length, page_bytes};
@@ -86,7 +86,7 @@ impl Mover for Vmsplice {
         )))
     }
 
-    fn run(&mut self, job: &Job<'_>) -> Result<u64, CallError> {
+    fn run(&mut self, job: &Job<'_>) -> Result<Moved, CallError> {
         let writer = self.transit.as_ref().map_or(job.sink, |pipe| pipe.writer());
         let ring = self.ring.bytes_mut();
         let mut calls = 0;
@@ -107,7 +107,10 @@ impl Mover for Vmsplice {
                 position = 0;
             }
         }
-        Ok(calls + lends)
+        Ok(Moved {
+            bytes: job.size_bytes,
+            calls: calls + lends,
+        })
     }
 
     fn notes(&self) -> Vec<String> {

@@ -1,16 +1,18 @@
 //! The write workload: a buffer is written to a file until all input is in it.
 
 mod direct;
+pub mod pass;
 mod pattern;
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 
-use rustix::fs::{Advice, Mode, OFlags, SeekFrom, fadvise, fdatasync, fsync, open, seek};
+use rustix::fs::{Advice, Mode, OFlags, fadvise, fdatasync, fsync, open};
 use rustix::io::Errno;
 use toll_wire::{Durability, Failure, Placement, Request, Sample, TrialData, WriteRequest};
 
+use self::pass::{PassError, write_pass};
 use self::pattern::Pattern;
 use crate::buffer::checked_length;
 use crate::counters::{Counters, Inherit};
@@ -152,25 +154,14 @@ impl<'a> Writer<'a> {
 
     /// The timed work.
     fn write_all(&self, fd: &OwnedFd) -> Result<Calls, Failure> {
+        let input_bytes = self.request.input_bytes;
+        let written = write_pass(fd.as_fd(), input_bytes, |offset| {
+            self.pattern.piece(offset, input_bytes - offset)
+        });
         let mut calls = Calls {
-            writes: 0,
+            writes: written.map_err(|error| self.pass_failure(error))?,
             syncs: 0,
         };
-        seek(fd, SeekFrom::Start(0)).map_err(|errno| self.failed("seek in", &errno.into()))?;
-        let input_bytes = self.request.input_bytes;
-        let mut offset = 0;
-        while offset < input_bytes {
-            let piece = self.pattern.piece(offset, input_bytes - offset);
-            match rustix::io::write(fd, piece) {
-                Ok(0) => return Err(self.failed("write", &io::ErrorKind::WriteZero.into())),
-                Ok(length) => {
-                    offset += length as u64;
-                    calls.writes += 1;
-                }
-                Err(Errno::INTR) => {}
-                Err(errno) => return Err(self.write_failure(errno, calls.writes)),
-            }
-        }
         let synced = match self.request.durability {
             Durability::Fsync => fsync(fd),
             Durability::Fdatasync => fdatasync(fd),
@@ -181,7 +172,14 @@ impl<'a> Writer<'a> {
         Ok(calls)
     }
 
-    fn write_failure(&self, errno: Errno, writes: u64) -> Failure {
+    fn pass_failure(&self, error: PassError) -> Failure {
+        let (errno, writes) = match error {
+            PassError::Seek(errno) => return self.failed("seek in", &errno.into()),
+            PassError::NoProgress => {
+                return self.failed("write", &io::ErrorKind::WriteZero.into());
+            }
+            PassError::Write { errno, writes } => (errno, writes),
+        };
         let is_direct = self.request.durability == Durability::ODirect;
         if is_direct && errno == Errno::INVAL && writes == 0 {
             return failure::unsupported(format!(

@@ -1,0 +1,118 @@
+//! Copying along a route, with what is left to the next method where one is
+//! refused.
+
+use rustix::io::Errno;
+use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
+use toll_probe::buffer::Buffer;
+use toll_probe::copy::copy_file_range::CopyFileRange;
+use toll_probe::copy::mover::{CALL_BYTES_MAX, CallError, Job, Moved, Mover};
+use toll_probe::copy::read_write::ReadWrite;
+use toll_probe::copy::sendfile::Sendfile;
+use toll_probe::copy::splice::Splice;
+
+use crate::ends::{End, Kind};
+use crate::route::{BUFFER_BYTES, Method, Route};
+
+/// Size asked for a pipe that is spliced from or to: the largest that an
+/// unprivileged process may have by default (`pipe-max-size` in
+/// proc_sys_fs(5)).
+const PIPE_BYTES: usize = 1 << 20;
+
+/// What one method did of a copy.
+#[derive(Debug, Clone, Copy)]
+pub struct Leg {
+    /// The method.
+    pub method: Method,
+    /// What it moved; nothing is known of a leg that was refused.
+    pub moved: Moved,
+    /// Why it did not go on, if not for the source's end.
+    pub refusal: Option<Errno>,
+}
+
+/// Copies, keeping what every copy needs anew.
+pub struct Carrier {
+    buffer: ReadWrite,
+}
+
+impl Carrier {
+    /// A carrier with its buffer.
+    pub fn new() -> Self {
+        Self {
+            buffer: ReadWrite::with_buffer(Buffer::untouched(BUFFER_BYTES)),
+        }
+    }
+
+    /// Copies from where the source stands to its end, and tells each leg.
+    ///
+    /// Whatever one of the kernel's own ways fails with, the buffer goes on
+    /// from the same place: either that works, or the failing `read` or `write`
+    /// tells at which end the trouble lies, which the others cannot.
+    ///
+    /// # Errors
+    /// The `read` or `write` that failed.
+    pub fn carry(
+        &mut self,
+        source: &End<'_>,
+        sink: &End<'_>,
+        route: &Route,
+    ) -> Result<Vec<Leg>, CallError> {
+        let mut legs = Vec::new();
+        if route.lead_bytes > 0 {
+            let moved = self.buffer.run(&job(source, sink, route.lead_bytes))?;
+            legs.push(leg(Method::Buffer, moved));
+            if moved.bytes < route.lead_bytes {
+                return Ok(legs);
+            }
+        }
+        let whole = job(source, sink, u64::MAX);
+        for &method in route.methods {
+            if method == Method::Splice {
+                enlarge(source);
+                enlarge(sink);
+            }
+            let result = match method {
+                Method::Splice => Splice::direct().run(&whole),
+                Method::Sendfile => Sendfile::with_chunk(CALL_BYTES_MAX).run(&whole),
+                Method::CopyFileRange => CopyFileRange::with_chunk(CALL_BYTES_MAX).run(&whole),
+                Method::Buffer => {
+                    legs.push(leg(method, self.buffer.run(&whole)?));
+                    break;
+                }
+            };
+            legs.push(match result {
+                Ok(moved) => leg(method, moved),
+                Err(error) => Leg {
+                    method,
+                    moved: Moved::default(),
+                    refusal: error.errno,
+                },
+            });
+        }
+        Ok(legs)
+    }
+}
+
+fn leg(method: Method, moved: Moved) -> Leg {
+    Leg {
+        method,
+        moved,
+        refusal: None,
+    }
+}
+
+fn job<'a>(source: &End<'a>, sink: &End<'a>, size_bytes: u64) -> Job<'a> {
+    Job {
+        source: source.fd,
+        sink: sink.fd,
+        sink_kind: sink.kind.into(),
+        size_bytes,
+    }
+}
+
+/// Makes a pipe larger, so that a call moves more; a refusal (EPERM, the
+/// user's share is used up) leaves it as it is.
+fn enlarge(end: &End<'_>) {
+    if end.kind == Kind::Pipe && fcntl_getpipe_size(end.fd).is_ok_and(|bytes| bytes < PIPE_BYTES) {
+        let _ = fcntl_setpipe_size(end.fd, PIPE_BYTES);
+    }
+}

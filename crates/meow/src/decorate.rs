@@ -1,0 +1,222 @@
+//! The formatted output of `cat`: numbered lines, squeezed blank lines, marked
+//! line ends, tabs and nonprinting bytes.
+//!
+//! Architecture invariant: no I/O, so it cannot fail. What is decorated does
+//! not depend on how the input is cut into chunks or files.
+
+mod line;
+mod line_number;
+mod notation;
+mod sink;
+mod special;
+#[cfg(test)]
+mod tests;
+
+use line::Lines;
+use notation::{CR, Form, LF, Notation};
+use sink::{Room, Sink};
+use special::{BLOCK, Specials, special_mask};
+
+/// Which lines get a number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Numbering {
+    /// None.
+    #[default]
+    None,
+    /// Every line of the output.
+    All,
+    /// Every line of the output that has a byte before its newline.
+    NonBlank,
+}
+
+/// What is shown of the input beyond its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Decoration {
+    /// Which lines begin with their number.
+    pub numbering: Numbering,
+    /// Whether only the first of adjacent blank lines is shown.
+    pub squeezes_blank: bool,
+    /// Whether a line ends in `$`, and a carriage return directly before that
+    /// end is shown as `^M`.
+    pub shows_ends: bool,
+    /// Whether a tab is shown as `^I`.
+    pub shows_tabs: bool,
+    /// Whether bytes that are neither printable ASCII, tab nor newline are
+    /// shown as `^X`, `M-x` and `M-^X`.
+    pub shows_nonprinting: bool,
+}
+
+impl Decoration {
+    /// Whether the output is the input.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether what is shown at a newline depends on the lines before it.
+    fn has_line_state(&self) -> bool {
+        self.numbering != Numbering::None || self.squeezes_blank
+    }
+
+    /// Whether a carriage return must wait for the byte after it. With
+    /// nonprinting bytes shown it is `^M` wherever it stands.
+    fn holds_carriage_returns(&self) -> bool {
+        self.shows_ends && !self.shows_nonprinting
+    }
+}
+
+/// Decorates one stream of bytes, made of any number of files and chunks.
+pub struct Decorator {
+    is_plain: bool,
+    notation: Notation,
+    lines: Lines,
+    /// A carriage return was the last byte, and is not yet shown.
+    holds_carriage_return: bool,
+    room: Box<Room>,
+}
+
+impl Decorator {
+    /// A decorator at the start of its first line.
+    #[must_use]
+    pub fn new(decoration: Decoration) -> Self {
+        Self {
+            is_plain: decoration.is_plain(),
+            notation: Notation::new(&decoration),
+            lines: Lines::new(&decoration),
+            holds_carriage_return: false,
+            room: Box::new([0; _]),
+        }
+    }
+
+    /// Appends the decorated form of a chunk to `output`. It is up to 23 times
+    /// as long as the chunk, which the caller bounds by the size of its chunks.
+    pub fn decorate(&mut self, input: &[u8], output: &mut Vec<u8>) {
+        let Some(&first) = input.first() else { return };
+        if self.is_plain {
+            output.extend_from_slice(input);
+            return;
+        }
+        if std::mem::take(&mut self.holds_carriage_return) {
+            output.extend_from_slice(if first == LF { b"^M" } else { b"\r" });
+        }
+        // The set of special bytes is known when compiled, which leaves few
+        // instructions for a block without any.
+        let Specials {
+            nonprinting,
+            tab,
+            newline,
+            carriage_return,
+        } = self.notation.specials;
+        match (nonprinting, tab, newline, carriage_return) {
+            (true, false, false, _) => self.blocks::<true, false, false, false>(input, output),
+            (true, false, true, _) => self.blocks::<true, false, true, false>(input, output),
+            (true, true, false, _) => self.blocks::<true, true, false, false>(input, output),
+            (true, true, true, _) => self.blocks::<true, true, true, false>(input, output),
+            (_, true, false, _) => self.blocks::<false, true, false, false>(input, output),
+            (_, false, _, false) => self.blocks::<false, false, true, false>(input, output),
+            (_, false, _, true) => self.blocks::<false, false, true, true>(input, output),
+            (_, true, _, false) => self.blocks::<false, true, true, false>(input, output),
+            (_, true, _, true) => self.blocks::<false, true, true, true>(input, output),
+        }
+    }
+
+    /// Appends what was held back, at the end of all input.
+    pub fn finish(&mut self, output: &mut Vec<u8>) {
+        if std::mem::take(&mut self.holds_carriage_return) {
+            output.push(CR);
+        }
+    }
+
+    /// Decorates a chunk block by block.
+    fn blocks<const V: bool, const T: bool, const L: bool, const C: bool>(
+        &mut self,
+        input: &[u8],
+        output: &mut Vec<u8>,
+    ) {
+        let mut pass = Pass {
+            forms: &self.notation.forms,
+            lines: self.lines,
+            sink: Sink::new(&mut self.room),
+            holds_carriage_return: false,
+        };
+        pass.lines.peek(input.first().copied(), &mut pass.sink);
+        let mut rest = input;
+        while let Some((window, _)) = rest.split_first_chunk::<{ 2 * BLOCK }>() {
+            pass.sink.make_room(output);
+            let (block, _) = window.split_first_chunk().expect("a window is two blocks");
+            let mask = special_mask::<V, T, L, C>(block);
+            if mask.count_ones() > MOST_RUNS {
+                pass.bytewise(block, Some(window[BLOCK]));
+            } else {
+                pass.runs(window, mask);
+            }
+            rest = &rest[BLOCK..];
+        }
+        let (block, last) = rest.split_at(rest.len().min(BLOCK));
+        for (bytes, next) in [(block, last.first().copied()), (last, None)] {
+            pass.sink.make_room(output);
+            pass.bytewise(bytes, next);
+        }
+        pass.sink.drain(output);
+        self.lines = pass.lines;
+        self.holds_carriage_return = pass.holds_carriage_return;
+    }
+}
+
+/// Most special bytes of a block for which what stands between them is put in
+/// one piece. Beyond it the table is faster.
+const MOST_RUNS: u32 = 24;
+
+/// One chunk on its way. Its state is apart from the decorator's so that it
+/// can stay in registers.
+struct Pass<'a> {
+    forms: &'a [Form; 256],
+    lines: Lines,
+    sink: Sink<'a>,
+    holds_carriage_return: bool,
+}
+
+impl Pass<'_> {
+    /// Decorates the first block of a window, whose special bytes are few.
+    /// What stands between them is copied with the bytes after it, which are
+    /// then written over: a copy of fixed length has no branch that depends on
+    /// the lengths of lines.
+    #[inline(always)]
+    fn runs(&mut self, window: &[u8; 2 * BLOCK], mut mask: u64) {
+        let mut done = 0;
+        while mask != 0 {
+            let at = mask.trailing_zeros() as usize;
+            self.sink.put_block(&window[done..], at - done);
+            self.byte(window[at], || Some(window[at + 1]));
+            done = at + 1;
+            mask &= mask - 1;
+        }
+        self.sink.put_block(&window[done..], BLOCK - done);
+    }
+
+    /// Decorates up to a block byte by byte; `next` is the byte after it if
+    /// the chunk has one.
+    #[inline(always)]
+    fn bytewise(&mut self, bytes: &[u8], next: Option<u8>) {
+        for (at, &byte) in bytes.iter().enumerate() {
+            self.byte(byte, || bytes.get(at + 1).copied().or(next));
+        }
+    }
+
+    /// Shows one byte; `next` is the byte after it if the chunk has one.
+    #[inline(always)]
+    fn byte(&mut self, byte: u8, next: impl Fn() -> Option<u8>) {
+        let form = self.forms[usize::from(byte)];
+        if !form.is_structural() {
+            self.sink.put_word(form.word(), form.length());
+        } else if byte == LF {
+            self.lines.end(next(), &mut self.sink);
+        } else {
+            match next() {
+                Some(LF) => self.sink.put(*b"^M"),
+                Some(_) => self.sink.put(*b"\r"),
+                None => self.holds_carriage_return = true,
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What is shown at the start and at the end of a line.
+
+use super::line_number::LineNumber;
+use super::notation::LF;
+use super::sink::Sink;
+use super::{Decoration, Numbering};
+
+/// The state of the lines, which goes on from file to file.
+#[derive(Clone, Copy)]
+pub struct Lines {
+    decoration: Decoration,
+    number: LineNumber,
+    /// No byte of the current line was seen yet.
+    is_at_start: bool,
+    /// The line before the current one was blank.
+    is_after_blank: bool,
+}
+
+impl Lines {
+    /// Most bytes that `end` puts at once: the number and the end of a blank
+    /// line, and the number of the next line.
+    pub const LONGEST: usize = 2 * LineNumber::LONGEST + 2;
+
+    /// At the start of the first line.
+    pub fn new(decoration: &Decoration) -> Self {
+        Self {
+            decoration: *decoration,
+            number: LineNumber::zero(),
+            is_at_start: true,
+            is_after_blank: false,
+        }
+    }
+
+    /// Starts a line that is not blank, if the next byte is one of its own.
+    /// Without a next byte that is known only when there is more input: the
+    /// last newline of all is followed by no number.
+    #[inline(always)]
+    pub fn peek(&mut self, next: Option<u8>, sink: &mut Sink) {
+        if self.is_at_start && next.is_some_and(|byte| byte != LF) {
+            self.is_at_start = false;
+            if self.decoration.numbering != Numbering::None {
+                self.number.put_next(sink);
+            }
+        }
+    }
+
+    /// Shows a newline, and begins the line after it.
+    #[inline(always)]
+    pub fn end(&mut self, next: Option<u8>, sink: &mut Sink) {
+        let is_blank = self.is_at_start;
+        let is_squeezed = is_blank && self.is_after_blank && self.decoration.squeezes_blank;
+        if !is_squeezed {
+            if is_blank && self.decoration.numbering == Numbering::All {
+                self.number.put_next(sink);
+            }
+            if self.decoration.shows_ends {
+                sink.put(*b"$");
+            }
+            sink.put([LF]);
+        }
+        self.is_at_start = true;
+        self.is_after_blank = is_blank;
+        self.peek(next, sink);
+    }
+}

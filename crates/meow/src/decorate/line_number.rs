@@ -1,0 +1,160 @@
+//! The number at the start of a line.
+
+use super::sink::Sink;
+
+/// Columns that change from line to line and stand in one word with the tab.
+const COLUMNS: usize = 7;
+
+/// Narrowest number, padded with spaces on its left.
+const WIDTH: usize = 6;
+
+/// Most digits before those columns. A count of `u64` has 20 digits, and no
+/// input has so many lines.
+const PREFIX: usize = 20 - COLUMNS;
+
+/// The last digit's place in the word, and the distance of digits.
+const LAST: u32 = 8 * (COLUMNS as u32 - 1);
+
+/// A line's number as text, right-aligned in six columns and followed by a
+/// tab. Counting in decimal digits needs no division for each line, and in a
+/// word no access to memory.
+#[derive(Clone, Copy)]
+pub struct LineNumber {
+    /// Spaces, the last digits and the tab; the lowest byte is the first.
+    word: u64,
+    /// The digits before those.
+    prefix: [u8; PREFIX],
+    /// How many digits there are in all.
+    digits: usize,
+}
+
+impl LineNumber {
+    /// Longest text of a number, in bytes.
+    pub const LONGEST: usize = PREFIX + COLUMNS + 1;
+
+    /// The number before the first line's.
+    pub fn zero() -> Self {
+        Self {
+            word: u64::from_le_bytes(*b"      0\t"),
+            prefix: [b'0'; PREFIX],
+            digits: 1,
+        }
+    }
+
+    /// Counts a line, and puts its number.
+    #[inline(always)]
+    pub fn put_next(&mut self, sink: &mut Sink) {
+        self.word += 1 << LAST;
+        if self.word >> LAST & 0xff > u64::from(b'9') {
+            self.carry();
+        }
+        if self.digits <= WIDTH {
+            sink.put_word(self.word >> 8, WIDTH + 1);
+        } else {
+            self.put_long(sink);
+        }
+    }
+
+    #[cold]
+    fn put_long(&self, sink: &mut Sink) {
+        for &digit in &self.prefix[PREFIX - self.digits.saturating_sub(COLUMNS)..] {
+            sink.put([digit]);
+        }
+        sink.put_word(self.word, COLUMNS + 1);
+    }
+
+    /// Turns a digit beyond nine into a zero and one more in the next place.
+    #[cold]
+    fn carry(&mut self) {
+        let mut text = self.word.to_le_bytes();
+        let mut digits = 1;
+        for at in (0..COLUMNS).rev() {
+            if text[at] <= b'9' {
+                break;
+            }
+            text[at] = b'0';
+            digits += 1;
+            match at.checked_sub(1) {
+                // A space and a zero differ in one bit.
+                Some(before) => text[before] = (text[before] | b'0') + 1,
+                None => self.carry_prefix(&mut digits),
+            }
+        }
+        self.word = u64::from_le_bytes(text);
+        self.digits = self.digits.max(digits);
+    }
+
+    fn carry_prefix(&mut self, digits: &mut usize) {
+        for digit in self.prefix.iter_mut().rev() {
+            if *digit < b'9' {
+                *digit += 1;
+                break;
+            }
+            *digit = b'0';
+            *digits += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(count: u64) -> LineNumber {
+        let mut number = LineNumber::zero();
+        let text = format!("{count:27}\t").replace(' ', "0");
+        let (prefix, low) = text.as_bytes()[28 - LineNumber::LONGEST..].split_at(PREFIX);
+        number.prefix.copy_from_slice(prefix);
+        number.digits = count.to_string().len();
+        let mut low: [u8; 8] = low.try_into().expect("seven digits and a tab");
+        let padding = COLUMNS.saturating_sub(number.digits);
+        low[..padding].fill(b' ');
+        number.word = u64::from_le_bytes(low);
+        number
+    }
+
+    #[track_caller]
+    fn check(number: &mut LineNumber, count: u64) {
+        let mut room = [0; _];
+        let mut sink = Sink::new(&mut room);
+        number.put_next(&mut sink);
+        let mut output = Vec::new();
+        sink.drain(&mut output);
+        assert_eq!(output, format!("{count:6}\t").as_bytes());
+    }
+
+    #[test]
+    fn counts_as_the_integers_do() {
+        let mut number = LineNumber::zero();
+        for count in 1..=2000 {
+            check(&mut number, count);
+        }
+    }
+
+    #[test]
+    fn grows_by_a_digit_at_each_power_of_ten() {
+        for exponent in 1..=19 {
+            let power = 10u64.pow(exponent);
+            let mut number = number(power - 2);
+            for count in [power - 1, power, power + 1] {
+                check(&mut number, count);
+            }
+        }
+    }
+
+    #[test]
+    fn carries_across_the_columns_that_stand_in_one_word() {
+        for count in [9_999_999, 19_999_999, 99_999_999, 1_999_999_999] {
+            let mut number = number(count);
+            check(&mut number, count + 1);
+            check(&mut number, count + 2);
+        }
+    }
+
+    #[test]
+    fn reaches_the_greatest_count() {
+        let mut number = number(u64::MAX - 1);
+        check(&mut number, u64::MAX);
+        assert_eq!(u64::MAX.to_string().len() + 1, LineNumber::LONGEST);
+    }
+}

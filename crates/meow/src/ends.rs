@@ -1,0 +1,146 @@
+//! What a descriptor is, as far as it decides how bytes come or go.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{FileType, OFlags, SeekFrom, Stat, fcntl_getfl, fstat, major, minor, seek};
+use rustix::io::Errno;
+use toll_wire::Sink;
+
+/// Number of `/dev/null` (Documentation/admin-guide/devices.txt).
+const NULL_DEVICE: (u32, u32) = (1, 3);
+
+/// What is at one end of a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file or a block device that has bytes and a page cache.
+    File,
+    /// A regular file that claims to be empty: it is, or the kernel makes its
+    /// content up when it is read, as below /proc.
+    EmptyFile,
+    /// A regular file opened for appending, which splice(2) and
+    /// copy_file_range(2) refuse.
+    AppendedFile,
+    /// A pipe or FIFO.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// `/dev/null`.
+    Null,
+    /// A terminal or another character device.
+    Device,
+    /// Anything else, such as a directory.
+    Other,
+}
+
+impl Kind {
+    /// In words, with an article.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::File => "a file",
+            Self::EmptyFile => "a file of no known size",
+            Self::AppendedFile => "a file that is appended to",
+            Self::Pipe => "a pipe",
+            Self::Socket => "a socket",
+            Self::Null => "/dev/null",
+            Self::Device => "a character device",
+            Self::Other => "a special file",
+        }
+    }
+}
+
+impl From<Kind> for Sink {
+    /// The kind that the probe's methods know; they tell only sockets from the
+    /// rest.
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Socket => Self::Socket,
+            Kind::Pipe => Self::Pipe,
+            Kind::Null => Self::Null,
+            _ => Self::File,
+        }
+    }
+}
+
+/// One end of a copy.
+pub struct End<'a> {
+    /// Its descriptor.
+    pub fd: BorrowedFd<'a>,
+    /// What it is.
+    pub kind: Kind,
+    /// What fstat(2) tells.
+    status: Stat,
+}
+
+impl<'a> End<'a> {
+    /// Looks at a source.
+    ///
+    /// # Errors
+    /// If the descriptor is closed.
+    pub fn source(fd: BorrowedFd<'a>) -> Result<Self, Errno> {
+        let status = fstat(fd)?;
+        let kind = match kind_of(&status) {
+            Kind::File if is_regular(&status) && status.st_size == 0 => Kind::EmptyFile,
+            kind => kind,
+        };
+        Ok(Self { fd, kind, status })
+    }
+
+    /// Looks at a sink.
+    ///
+    /// # Errors
+    /// If the descriptor is closed.
+    pub fn sink(fd: BorrowedFd<'a>) -> Result<Self, Errno> {
+        let status = fstat(fd)?;
+        let kind = match kind_of(&status) {
+            Kind::File if is_appending(fd) => Kind::AppendedFile,
+            kind => kind,
+        };
+        Ok(Self { fd, kind, status })
+    }
+
+    /// Bytes of a regular file; nothing else tells its size here.
+    pub fn size_bytes(&self) -> Option<u64> {
+        is_regular(&self.status).then(|| u64::try_from(self.status.st_size).unwrap_or(0))
+    }
+
+    /// Whether copying `source` to this sink would feed on what it writes
+    /// until the device is full.
+    pub fn would_be_fed_by(&self, source: &End<'_>) -> bool {
+        let is_same = (self.status.st_dev, self.status.st_ino)
+            == (source.status.st_dev, source.status.st_ino);
+        if !is_same || !is_regular(&self.status) {
+            return false;
+        }
+        let Ok(read_from) = seek(source.fd, SeekFrom::Current(0)) else {
+            return false;
+        };
+        if self.kind == Kind::AppendedFile {
+            return Some(read_from) < self.size_bytes();
+        }
+        seek(self.fd, SeekFrom::Current(0)).is_ok_and(|write_to| read_from < write_to)
+    }
+}
+
+fn kind_of(status: &Stat) -> Kind {
+    match FileType::from_raw_mode(status.st_mode) {
+        FileType::RegularFile | FileType::BlockDevice => Kind::File,
+        FileType::Fifo => Kind::Pipe,
+        FileType::Socket => Kind::Socket,
+        FileType::CharacterDevice => {
+            if (major(status.st_rdev), minor(status.st_rdev)) == NULL_DEVICE {
+                Kind::Null
+            } else {
+                Kind::Device
+            }
+        }
+        _ => Kind::Other,
+    }
+}
+
+fn is_regular(status: &Stat) -> bool {
+    FileType::from_raw_mode(status.st_mode) == FileType::RegularFile
+}
+
+fn is_appending(fd: BorrowedFd<'_>) -> bool {
+    fcntl_getfl(fd).is_ok_and(|flags| flags.contains(OFlags::APPEND))
+}

@@ -1,0 +1,272 @@
+//! What the command line asks for.
+
+use std::ffi::OsString;
+
+use lexopt::Arg;
+
+use crate::decorate::{Decoration, Numbering};
+
+/// What to print for `--help`.
+pub const HELP: &str = "\
+Usage: meow [OPTION]... [FILE]...
+Concatenate FILE(s) to standard output, by the fastest right way for the two.
+
+With no FILE, or when FILE is -, read standard input.
+
+  -A, --show-all           equivalent to -vET
+  -b, --number-nonblank    number nonempty output lines, overrides -n
+  -e                       equivalent to -vE
+  -E, --show-ends          display $ or ^M$ at end of each line
+  -n, --number             number all output lines
+  -s, --squeeze-blank      suppress repeated empty output lines
+  -t                       equivalent to -vT
+  -T, --show-tabs          display TAB characters as ^I
+  -u                       (ignored)
+  -v, --show-nonprinting   use ^ and M- notation, except for LFD and TAB
+      --copy               never hand over pages of a file, only copies of them
+      --explain            say on standard error how each FILE was copied and why
+      --help               display this help and exit
+      --version            output version information and exit
+
+Without --copy, what is sent to a pipe or a socket may be the file's own pages
+in memory: should the file change before the reader takes them, the reader gets
+the change. With --copy the reader gets what meow has read.
+
+Examples:
+  meow f - g  Output f's contents, then standard input, then g's contents.
+  meow        Copy standard input to standard output.
+";
+
+/// Long options, for their abbreviations.
+const LONG: &[&str] = &[
+    "copy",
+    "explain",
+    "help",
+    "number",
+    "number-nonblank",
+    "show-all",
+    "show-ends",
+    "show-nonprinting",
+    "show-tabs",
+    "squeeze-blank",
+    "version",
+];
+
+/// A command line, understood.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// How lines are shown; plain copying if in no way.
+    pub decoration: Decoration,
+    /// Whether a reader must never be given pages that a file shares.
+    pub must_copy: bool,
+    /// Whether to say how each file is copied.
+    pub explains: bool,
+    /// Operands in their order; never empty.
+    pub files: Vec<OsString>,
+}
+
+/// What to do.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Copy files.
+    Copy(Options),
+    /// Print this text to standard output.
+    Print(String),
+}
+
+/// Understands the arguments after the program's name. With `is_posix` the
+/// first operand ends the options, as the environment variable
+/// `POSIXLY_CORRECT` asks.
+///
+/// # Errors
+/// What is wrong with the first argument that is.
+pub fn parse(
+    arguments: impl IntoIterator<Item = OsString>,
+    is_posix: bool,
+) -> Result<Request, String> {
+    let mut parser = lexopt::Parser::from_args(arguments);
+    let mut options = Options::default();
+    loop {
+        let argument = match parser.next() {
+            Ok(Some(argument)) => argument,
+            Ok(None) => break,
+            Err(lexopt::Error::UnexpectedValue { option, .. }) => {
+                return Err(format!("option '{option}' doesn't allow an argument"));
+            }
+            Err(error) => return Err(error.to_string()),
+        };
+        match argument {
+            Arg::Short(letter) => apply_short(&mut options, letter)?,
+            Arg::Long(name) => match full_name(name)? {
+                "help" => return Ok(Request::Print(HELP.to_owned())),
+                "version" => return Ok(Request::Print(version())),
+                name => apply_long(&mut options, name),
+            },
+            Arg::Value(file) => {
+                options.files.push(file);
+                if is_posix && let Ok(rest) = parser.raw_args() {
+                    options.files.extend(rest);
+                }
+            }
+        }
+    }
+    if options.files.is_empty() {
+        options.files.push("-".into());
+    }
+    Ok(Request::Copy(options))
+}
+
+fn version() -> String {
+    format!("meow (toll) {}\n", env!("CARGO_PKG_VERSION"))
+}
+
+/// The long option that `name` is, or that it alone is the beginning of.
+fn full_name(name: &str) -> Result<&'static str, String> {
+    if let Some(exact) = LONG.iter().find(|long| **long == name) {
+        return Ok(exact);
+    }
+    let candidates: Vec<&str> = LONG
+        .iter()
+        .filter(|long| long.starts_with(name))
+        .copied()
+        .collect();
+    match candidates[..] {
+        [] => Err(format!("unrecognized option '--{name}'")),
+        [single] => Ok(single),
+        _ => {
+            let listed: Vec<String> = candidates
+                .iter()
+                .map(|long| format!("'--{long}'"))
+                .collect();
+            Err(format!(
+                "option '--{name}' is ambiguous; possibilities: {}",
+                listed.join(" ")
+            ))
+        }
+    }
+}
+
+fn apply_short(options: &mut Options, letter: char) -> Result<(), String> {
+    let long = match letter {
+        'A' => "show-all",
+        'b' => "number-nonblank",
+        'E' => "show-ends",
+        'n' => "number",
+        's' => "squeeze-blank",
+        'T' => "show-tabs",
+        'v' => "show-nonprinting",
+        'e' | 't' => {
+            apply_long(options, "show-nonprinting");
+            if letter == 'e' {
+                "show-ends"
+            } else {
+                "show-tabs"
+            }
+        }
+        // Output is never held back, so there is nothing to turn off.
+        'u' => return Ok(()),
+        _ => return Err(format!("invalid option -- '{letter}'")),
+    };
+    apply_long(options, long);
+    Ok(())
+}
+
+fn apply_long(options: &mut Options, name: &str) {
+    let decoration = &mut options.decoration;
+    match name {
+        "copy" => options.must_copy = true,
+        "explain" => options.explains = true,
+        "number" if decoration.numbering == Numbering::None => {
+            decoration.numbering = Numbering::All;
+        }
+        "number" => {}
+        "number-nonblank" => decoration.numbering = Numbering::NonBlank,
+        "show-all" => {
+            decoration.shows_nonprinting = true;
+            decoration.shows_ends = true;
+            decoration.shows_tabs = true;
+        }
+        "show-ends" => decoration.shows_ends = true,
+        "show-nonprinting" => decoration.shows_nonprinting = true,
+        "show-tabs" => decoration.shows_tabs = true,
+        "squeeze-blank" => decoration.squeezes_blank = true,
+        _ => unreachable!("every long option has an effect"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(arguments: &[&str]) -> Options {
+        match parse(arguments.iter().map(OsString::from), false).unwrap() {
+            Request::Copy(options) => options,
+            Request::Print(text) => panic!("{text}"),
+        }
+    }
+
+    fn complaint(argument: &str) -> String {
+        parse([OsString::from(argument)], false).unwrap_err()
+    }
+
+    #[test]
+    fn no_operand_means_standard_input() {
+        assert_eq!(options(&["-u"]).files, ["-"]);
+    }
+
+    #[test]
+    fn b_overrides_n_in_either_order() {
+        for arguments in [&["-nb"][..], &["-b", "-n"], &["--number", "--number-n"]] {
+            assert_eq!(
+                options(arguments).decoration.numbering,
+                Numbering::NonBlank,
+                "{arguments:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn combined_letters_mean_their_parts() {
+        assert_eq!(options(&["-A"]).decoration, options(&["-vET"]).decoration);
+        assert_eq!(options(&["-e"]).decoration, options(&["-vE"]).decoration);
+        assert_eq!(options(&["-t"]).decoration, options(&["-vT"]).decoration);
+    }
+
+    #[test]
+    fn options_stand_anywhere_unless_posix_is_asked_for() {
+        let arguments = || ["a", "-n", "--", "-b"].map(OsString::from);
+        let Ok(Request::Copy(free)) = parse(arguments(), false) else {
+            panic!("not a copy")
+        };
+        assert_eq!(free.files, ["a", "-b"]);
+        assert_eq!(free.decoration.numbering, Numbering::All);
+        let Ok(Request::Copy(posix)) = parse(arguments(), true) else {
+            panic!("not a copy")
+        };
+        assert_eq!(posix.files, ["a", "-n", "--", "-b"]);
+        assert!(posix.decoration.is_plain());
+    }
+
+    #[test]
+    fn an_abbreviation_must_mean_one_option() {
+        assert!(options(&["--squ"]).decoration.squeezes_blank);
+        assert_eq!(
+            complaint("--show-"),
+            "option '--show-' is ambiguous; possibilities: '--show-all' '--show-ends' \
+             '--show-nonprinting' '--show-tabs'"
+        );
+        assert_eq!(complaint("--foo"), "unrecognized option '--foo'");
+        assert_eq!(complaint("-q"), "invalid option -- 'q'");
+        assert_eq!(
+            complaint("--number=3"),
+            "option '--number' doesn't allow an argument"
+        );
+    }
+
+    #[test]
+    fn every_long_option_is_in_the_help() {
+        for long in LONG {
+            assert!(HELP.contains(&format!("--{long} ")), "{long}");
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! `cat` as its users know it: operands in their order, messages, exit codes.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use os_display::Quotable;
+use rustix::event::PollFlags;
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::{Errno, FdFlags, fcntl_getfd};
+use rustix::stdio::{dup2_stderr, stderr, stdin, stdout};
+use toll_probe::copy::mover::{CallError, wait_for, write_all};
+
+use crate::carry::{Carrier, Leg};
+use crate::decorate::Decorator;
+use crate::ends::End;
+use crate::options::{self, Options, Request};
+use crate::route::{self, BUFFER_BYTES, Method, Route};
+
+const SUCCESS: i32 = 0;
+/// The only other exit code that `cat` has.
+const FAILURE: i32 = 1;
+
+/// Runs the program on the process's arguments and yields its exit code.
+pub fn run() -> i32 {
+    guard_standard_error();
+    let is_posix = std::env::var_os("POSIXLY_CORRECT").is_some();
+    let status = match options::parse(std::env::args_os().skip(1), is_posix) {
+        Ok(Request::Print(text)) => match write_all(stdout(), text.as_bytes(), &mut 0) {
+            Ok(()) => SUCCESS,
+            Err(error) => cannot_write(&error),
+        },
+        Ok(Request::Copy(options)) => copy_all(&options),
+        Err(complaint) => {
+            complain(&format!(
+                "{complaint}\nTry 'meow --help' for more information."
+            ));
+            FAILURE
+        }
+    };
+    // Some file systems tell only now that they could not keep what was
+    // written (close(2)).
+    match close_standard_output() {
+        Err(errno) if status == SUCCESS => cannot_write(&CallError::of("close", errno)),
+        _ => status,
+    }
+}
+
+/// Without a standard error the first descriptor opened would take its place,
+/// and get the messages.
+fn guard_standard_error() {
+    if fcntl_getfd(stderr()) == Err(Errno::BADF)
+        && let Ok(null) = open("/dev/null", OFlags::RDWR, Mode::empty())
+    {
+        if null.as_raw_fd() == stderr().as_raw_fd() {
+            let _ = rustix::io::fcntl_setfd(&null, FdFlags::empty());
+            std::mem::forget(null);
+        } else {
+            let _ = dup2_stderr(&null);
+        }
+    }
+}
+
+fn close_standard_output() -> Result<(), Errno> {
+    // SAFETY: the program ends here and nothing uses the descriptor again.
+    if unsafe { libc::close(libc::STDOUT_FILENO) } == 0 {
+        return Ok(());
+    }
+    let error = std::io::Error::last_os_error();
+    Err(Errno::from_io_error(&error).unwrap_or(Errno::IO))
+}
+
+fn copy_all(options: &Options) -> i32 {
+    let sink = match End::sink(stdout()) {
+        Ok(sink) => sink,
+        Err(errno) => {
+            complain(&format!("standard output: {}", text_of(errno)));
+            return FAILURE;
+        }
+    };
+    let mut cat = Cat {
+        options,
+        carrier: Carrier::new(),
+        decorator: Decorator::new(options.decoration),
+        sink,
+        status: SUCCESS,
+    };
+    for file in &options.files {
+        if let Err(error) = cat.copy_operand(file) {
+            return cannot_write(&error);
+        }
+    }
+    match cat.finish() {
+        Ok(()) => cat.status,
+        Err(error) => cannot_write(&error),
+    }
+}
+
+/// One run over all operands.
+struct Cat<'a> {
+    options: &'a Options,
+    carrier: Carrier,
+    decorator: Decorator,
+    sink: End<'a>,
+    status: i32,
+}
+
+impl Cat<'_> {
+    /// Copies one operand. What is wrong with the operand is said, and the next
+    /// one follows.
+    ///
+    /// # Errors
+    /// If the output cannot be written, which ends the program.
+    fn copy_operand(&mut self, name: &OsStr) -> Result<(), CallError> {
+        if name == "-" {
+            return self.copy_descriptor(name, stdin());
+        }
+        match open(name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) {
+            Ok(file) => self.copy_descriptor(name, file.as_fd()),
+            Err(errno) => {
+                self.complain_of(name, text_of(errno));
+                Ok(())
+            }
+        }
+    }
+
+    fn copy_descriptor(&mut self, name: &OsStr, fd: BorrowedFd<'_>) -> Result<(), CallError> {
+        let source = match End::source(fd) {
+            Ok(source) => source,
+            Err(errno) => {
+                self.complain_of(name, text_of(errno));
+                return Ok(());
+            }
+        };
+        if self.sink.would_be_fed_by(&source) {
+            self.complain_of(name, "input file is output file".to_owned());
+            return Ok(());
+        }
+        let copied = if self.options.decoration.is_plain() {
+            self.copy_plain(name, &source)
+        } else {
+            self.copy_decorated(name, &source)
+        };
+        match copied {
+            Err(error) if error.call == "read" => {
+                self.complain_of(name, text_of(error.errno.unwrap_or(Errno::IO)));
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
+    fn copy_plain(&mut self, name: &OsStr, source: &End<'_>) -> Result<(), CallError> {
+        let size_bytes = source.size_bytes();
+        let route = route::choose(
+            source.kind,
+            self.sink.kind,
+            size_bytes,
+            self.options.must_copy,
+        );
+        let legs = self.carrier.carry(source, &self.sink, &route)?;
+        if self.options.explains {
+            self.explain(name, source, &explanation(&route, &legs));
+        }
+        Ok(())
+    }
+
+    fn copy_decorated(&mut self, name: &OsStr, source: &End<'_>) -> Result<(), CallError> {
+        let mut input = vec![0; BUFFER_BYTES];
+        let mut output = Vec::new();
+        let mut calls = 0;
+        loop {
+            let length = match rustix::io::read(source.fd, &mut input[..]) {
+                Ok(0) => break,
+                Ok(length) => length,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => {
+                    wait_for(source.fd, PollFlags::IN);
+                    continue;
+                }
+                Err(errno) => return Err(CallError::of("read", errno)),
+            };
+            output.clear();
+            self.decorator.decorate(&input[..length], &mut output);
+            write_all(self.sink.fd, &output, &mut calls)?;
+        }
+        if self.options.explains {
+            let why = "read and write: the options change what is copied".to_owned();
+            self.explain(name, source, &why);
+        }
+        Ok(())
+    }
+
+    /// Writes what waited for the byte after it.
+    fn finish(&mut self) -> Result<(), CallError> {
+        let mut output = Vec::new();
+        self.decorator.finish(&mut output);
+        write_all(self.sink.fd, &output, &mut 0)
+    }
+
+    fn explain(&self, name: &OsStr, source: &End<'_>, how: &str) {
+        complain(&format!(
+            "{} ({}) to standard output ({}): {how}",
+            name.maybe_quote(),
+            source.kind.name(),
+            self.sink.kind.name()
+        ));
+    }
+
+    fn complain_of(&mut self, name: &OsStr, why: String) {
+        self.status = FAILURE;
+        complain(&format!("{}: {why}", name.maybe_quote()));
+    }
+}
+
+/// What was chosen and why, what each leg moved, and what was refused.
+fn explanation(route: &Route, legs: &[Leg]) -> String {
+    let mut text = format!("{}: {}", route.methods[0].name(), route.why);
+    for leg in legs {
+        // The buffer that finds nothing left has only seen the end.
+        let is_check = leg.method == Method::Buffer && leg.moved.bytes == 0;
+        if let Some(errno) = leg.refusal {
+            let reason = text_of(errno);
+            text.push_str(&format!("; {} stopped: {reason}", leg.method.name()));
+        } else if !is_check || legs.len() == 1 {
+            text.push_str(&format!(
+                "; {} bytes by {} in {} call{}",
+                leg.moved.bytes,
+                leg.method.name(),
+                leg.moved.calls,
+                if leg.moved.calls == 1 { "" } else { "s" }
+            ));
+        }
+    }
+    text
+}
+
+fn cannot_write(error: &CallError) -> i32 {
+    let reason = text_of(error.errno.unwrap_or(Errno::IO));
+    complain(&format!("write error: {reason}"));
+    FAILURE
+}
+
+fn complain(message: &str) {
+    // In one call, so that lines of several programs stay whole; there is
+    // nobody to tell if this fails.
+    let _ = write_all(stderr(), format!("meow: {message}\n").as_bytes(), &mut 0);
+}
+
+/// The system's text for an error, without the number that Rust adds.
+fn text_of(errno: Errno) -> String {
+    let mut text = std::io::Error::from(errno).to_string();
+    if let Some(end) = text.find(" (os error ") {
+        text.truncate(end);
+    }
+    text
+}

@@ -1,0 +1,50 @@
+//! One pass: a whole content is written to the start of a file, piece by piece.
+
+use std::os::fd::BorrowedFd;
+
+use rustix::fs::{SeekFrom, seek};
+use rustix::io::Errno;
+
+/// What ended a pass early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PassError {
+    /// The file's position cannot be set to its start.
+    Seek(Errno),
+    /// A `write` failed.
+    Write {
+        /// The error.
+        errno: Errno,
+        /// Writes that had worked before.
+        writes: u64,
+    },
+    /// A `write` took no byte.
+    NoProgress,
+}
+
+/// Seeks to the start and writes `size_bytes`; `piece` yields the bytes for one
+/// `write` at an offset, so that a short write goes on within its piece. Yields
+/// the number of writes.
+///
+/// # Errors
+/// The first call that failed.
+pub fn write_pass<'p>(
+    file: BorrowedFd<'_>,
+    size_bytes: u64,
+    piece: impl Fn(u64) -> &'p [u8],
+) -> Result<u64, PassError> {
+    seek(file, SeekFrom::Start(0)).map_err(PassError::Seek)?;
+    let mut writes = 0;
+    let mut offset = 0;
+    while offset < size_bytes {
+        match rustix::io::write(file, piece(offset)) {
+            Ok(0) => return Err(PassError::NoProgress),
+            Ok(length) => {
+                offset += length as u64;
+                writes += 1;
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(PassError::Write { errno, writes }),
+        }
+    }
+    Ok(writes)
+}

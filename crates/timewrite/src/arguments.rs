@@ -1,0 +1,116 @@
+//! `timewrite OUTFILE [sync] <INFILE`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+const USAGE: &str = "usage: timewrite OUTFILE [sync] <INFILE";
+
+const HELP: &str = "\
+usage: timewrite OUTFILE [sync] <INFILE
+Time writing a file, with buffers of 256, 512, ... 131072 bytes.
+
+All of standard input is read into memory. OUTFILE is created or truncated and
+opened once, with O_SYNC if `sync` is given. For each size of the buffer
+everything is written to the start of OUTFILE, and a line is printed, with tabs
+in between:
+
+  buffer size in bytes
+  user time in seconds
+  system time in seconds
+  elapsed time in seconds
+  number of write calls
+
+A pass that fails prints no line; the reason is on standard error, and the exit
+status is 1, or 2 for wrong arguments.
+
+Examples:
+  timewrite f1 <f2             without O_SYNC
+  timewrite f1 sync <f2        with O_SYNC
+  head -c 131072 /dev/urandom | timewrite /mnt/f1 sync
+";
+
+/// What to measure.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The file to be written.
+    pub path: PathBuf,
+    /// Whether it is opened with `O_SYNC`.
+    pub is_synchronous: bool,
+}
+
+/// What to do.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Write and measure.
+    Measure(Target),
+    /// Print this text to standard output.
+    Print(String),
+}
+
+/// Understands the arguments after the program's name.
+///
+/// # Errors
+/// What is wrong with them, with the usage.
+pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Request, String> {
+    let arguments: Vec<OsString> = arguments.collect();
+    match &arguments[..] {
+        [flag] if flag == "--help" || flag == "-h" => Ok(Request::Print(HELP.to_owned())),
+        [flag] if flag == "--version" || flag == "-V" => Ok(Request::Print(format!(
+            "timewrite (toll) {}\n",
+            env!("CARGO_PKG_VERSION")
+        ))),
+        [] => Err(format!("no file to write is named; {USAGE}")),
+        [path] => Ok(measure(path, false)),
+        [path, word] if word == "sync" => Ok(measure(path, true)),
+        [_, word] => Err(format!(
+            "cannot take the second argument '{}': it can only be 'sync'; {USAGE}",
+            word.display()
+        )),
+        _ => Err(format!("too many arguments; {USAGE}")),
+    }
+}
+
+fn measure(path: &OsString, is_synchronous: bool) -> Request {
+    Request::Measure(Target {
+        path: path.into(),
+        is_synchronous,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(arguments: &[&str]) -> Result<Request, String> {
+        parse(arguments.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn the_second_word_chooses_o_sync() {
+        for (arguments, is_synchronous) in [(&["f"][..], false), (&["f", "sync"], true)] {
+            assert_eq!(
+                parsed(arguments),
+                Ok(Request::Measure(Target {
+                    path: "f".into(),
+                    is_synchronous
+                }))
+            );
+        }
+        // One argument is always the file.
+        assert_eq!(
+            parsed(&["sync"]),
+            Ok(Request::Measure(Target {
+                path: "sync".into(),
+                is_synchronous: false
+            }))
+        );
+    }
+
+    #[test]
+    fn other_arguments_are_refused_with_the_usage() {
+        for arguments in [&[][..], &["f", "async"], &["f", "sync", "g"]] {
+            let complaint = parsed(arguments).unwrap_err();
+            assert!(complaint.ends_with(USAGE), "{complaint}");
+        }
+    }
+}
