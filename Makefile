@@ -23,12 +23,16 @@ run: ## Build toll and run all built-in experiments in the quick profile
 	$(RELEASE)/toll run --profile quick
 
 .PHONY: build
-build: ## Build both programs for use
+build: ## Build all programs for use
 	$(CARGO) build --release --workspace
 
 .PHONY: test
 test: ## Run every test, fast ones first
 	@tools/test
+
+.PHONY: bench-cat
+bench-cat: build ## Time meow beside other programs that copy a file, about 15 minutes
+	$(RELEASE)/bench-cat --meow $(RELEASE)/meow --out bench/results
 
 .PHONY: check
 check: ## Check formatting, lints, documentation and shell scripts
@@ -52,8 +56,10 @@ bless: ## Write snapshots and schema anew after an intended change
 install: build ## Install below PREFIX (/usr/local): programs, manual page, completions
 	install -D -m 755 $(RELEASE)/toll $(BIN)/toll
 	install -D -m 755 $(RELEASE)/toll-probe $(LIBEXEC)/toll-probe
+	install -m 755 $(RELEASE)/meow $(RELEASE)/timewrite $(BIN)
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
 		$(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
+	install -m 644 docs/man/meow.1 docs/man/timewrite.1 $(SHARE)/man/man1
 	$(RELEASE)/toll man >$(SHARE)/man/man1/toll.1
 	$(RELEASE)/toll completions bash >$(SHARE)/bash-completion/completions/toll
 	$(RELEASE)/toll completions zsh >$(SHARE)/zsh/site-functions/_toll
@@ -61,7 +67,8 @@ install: build ## Install below PREFIX (/usr/local): programs, manual page, comp
 
 .PHONY: uninstall
 uninstall: ## Remove what install installed; runs and reports stay
-	rm -f $(BIN)/toll $(LIBEXEC)/toll-probe $(SHARE)/man/man1/toll.1 \
+	rm -f $(BIN)/toll $(BIN)/meow $(BIN)/timewrite $(LIBEXEC)/toll-probe \
+		$(SHARE)/man/man1/toll.1 $(SHARE)/man/man1/meow.1 $(SHARE)/man/man1/timewrite.1 \
 		$(SHARE)/bash-completion/completions/toll $(SHARE)/zsh/site-functions/_toll \
 		$(SHARE)/fish/vendor_completions.d/toll.fish
 	-rmdir $(LIBEXEC) 2>/dev/null

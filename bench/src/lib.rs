@@ -1,1 +1,31 @@
 //! Side-by-side measurements of toll's programs with their peers.
+//!
+//! `bench-cat` compares `meow` with other programs that copy a source to a
+//! sink: whole processes, from just before the spawn until the program has
+//! exited and the reader of its sink has seen the end.
+//!
+//! Architecture invariant: a [`document::Document`] holds every raw time, and
+//! [`table::render`] makes the whole table of a document alone. Nothing in the
+//! table is computed from anything else.
+
+pub mod analysis;
+pub mod case;
+mod clock;
+mod content;
+pub mod document;
+mod feeder;
+mod filesystem;
+pub mod machine;
+pub mod peers;
+pub mod plan;
+mod process;
+mod program;
+pub mod run;
+mod sink;
+mod source_file;
+pub mod table;
+mod trial;
+mod watchdog;
+pub mod workspace;
+
+pub use process::enter_mount_namespace;

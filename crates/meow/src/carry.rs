@@ -13,11 +13,6 @@ use toll_probe::copy::splice::Splice;
 use crate::ends::{End, Kind};
 use crate::route::{BUFFER_BYTES, Method, Route};
 
-/// Size asked for a pipe that is spliced from or to: the largest that an
-/// unprivileged process may have by default (`pipe-max-size` in
-/// proc_sys_fs(5)).
-const PIPE_BYTES: usize = 1 << 20;
-
 /// What one method did of a copy.
 #[derive(Debug, Clone, Copy)]
 pub struct Leg {
@@ -64,14 +59,18 @@ impl Carrier {
                 return Ok(legs);
             }
         }
+        for end in [source, sink] {
+            enlarge(end, route.pipe_bytes);
+        }
         let whole = job(source, sink, u64::MAX);
         for &method in route.methods {
-            if method == Method::Splice {
-                enlarge(source);
-                enlarge(sink);
-            }
             let result = match method {
                 Method::Splice => Splice::direct().run(&whole),
+                Method::SpliceTwice { chunk } => match Splice::through_own_pipe(chunk) {
+                    Ok(mut splice) => splice.run(&whole),
+                    // Without a pipe to be had there is the next method.
+                    Err(_) => Err(CallError::of("pipe", Errno::MFILE)),
+                },
                 Method::Sendfile => Sendfile::with_chunk(CALL_BYTES_MAX).run(&whole),
                 Method::CopyFileRange => CopyFileRange::with_chunk(CALL_BYTES_MAX).run(&whole),
                 Method::Buffer => {
@@ -81,6 +80,8 @@ impl Carrier {
             };
             legs.push(match result {
                 Ok(moved) => leg(method, moved),
+                // What a pipe in between still held is lost to the next method.
+                Err(error) if error.call == "write" => return Err(error),
                 Err(error) => Leg {
                     method,
                     moved: Moved::default(),
@@ -111,8 +112,8 @@ fn job<'a>(source: &End<'a>, sink: &End<'a>, size_bytes: u64) -> Job<'a> {
 
 /// Makes a pipe larger, so that a call moves more; a refusal (EPERM, the
 /// user's share is used up) leaves it as it is.
-fn enlarge(end: &End<'_>) {
-    if end.kind == Kind::Pipe && fcntl_getpipe_size(end.fd).is_ok_and(|bytes| bytes < PIPE_BYTES) {
-        let _ = fcntl_setpipe_size(end.fd, PIPE_BYTES);
+fn enlarge(end: &End<'_>, bytes: usize) {
+    if end.kind == Kind::Pipe && fcntl_getpipe_size(end.fd).is_ok_and(|before| before < bytes) {
+        let _ = fcntl_setpipe_size(end.fd, bytes);
     }
 }

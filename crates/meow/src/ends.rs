@@ -2,7 +2,9 @@
 
 use std::os::fd::BorrowedFd;
 
-use rustix::fs::{FileType, OFlags, SeekFrom, Stat, fcntl_getfl, fstat, major, minor, seek};
+use rustix::fs::{
+    FileType, OFlags, SeekFrom, Stat, fcntl_getfl, fstat, fstatfs, major, minor, seek,
+};
 use rustix::io::Errno;
 use toll_wire::Sink;
 
@@ -14,6 +16,9 @@ const NULL_DEVICE: (u32, u32) = (1, 3);
 pub enum Kind {
     /// A regular file or a block device that has bytes and a page cache.
     File,
+    /// A regular file to write to on a file system that is known to answer
+    /// copy_file_range(2) by copying.
+    CopiedFile,
     /// A regular file that claims to be empty: it is, or the kernel makes its
     /// content up when it is read, as below /proc.
     EmptyFile,
@@ -36,7 +41,7 @@ impl Kind {
     /// In words, with an article.
     pub fn name(self) -> &'static str {
         match self {
-            Self::File => "a file",
+            Self::File | Self::CopiedFile => "a file",
             Self::EmptyFile => "a file of no known size",
             Self::AppendedFile => "a file that is appended to",
             Self::Pipe => "a pipe",
@@ -93,6 +98,7 @@ impl<'a> End<'a> {
         let status = fstat(fd)?;
         let kind = match kind_of(&status) {
             Kind::File if is_appending(fd) => Kind::AppendedFile,
+            Kind::File if only_copies(fd) => Kind::CopiedFile,
             kind => kind,
         };
         Ok(Self { fd, kind, status })
@@ -139,6 +145,21 @@ fn kind_of(status: &Stat) -> Kind {
 
 fn is_regular(status: &Stat) -> bool {
     FileType::from_raw_mode(status.st_mode) == FileType::RegularFile
+}
+
+/// Whether a file system neither shares blocks nor has a server that copies.
+/// Of an unknown one nothing is assumed.
+fn only_copies(fd: BorrowedFd<'_>) -> bool {
+    const RAMFS_MAGIC: libc::c_long = 0x8584_58f6;
+    fstatfs(fd).is_ok_and(|status| {
+        [
+            libc::EXT4_SUPER_MAGIC,
+            libc::TMPFS_MAGIC,
+            libc::MSDOS_SUPER_MAGIC,
+            RAMFS_MAGIC,
+        ]
+        .contains(&status.f_type)
+    })
 }
 
 fn is_appending(fd: BorrowedFd<'_>) -> bool {

@@ -90,18 +90,20 @@ pub fn parse(
         let argument = match parser.next() {
             Ok(Some(argument)) => argument,
             Ok(None) => break,
-            Err(lexopt::Error::UnexpectedValue { option, .. }) => {
-                return Err(format!("option '{option}' doesn't allow an argument"));
-            }
+            // A bundle of letters goes on after a letter without a value.
+            Err(lexopt::Error::UnexpectedValue { .. }) => return Err(invalid_letter('=')),
             Err(error) => return Err(error.to_string()),
         };
         match argument {
             Arg::Short(letter) => apply_short(&mut options, letter)?,
-            Arg::Long(name) => match full_name(name)? {
-                "help" => return Ok(Request::Print(HELP.to_owned())),
-                "version" => return Ok(Request::Print(version())),
-                name => apply_long(&mut options, name),
-            },
+            Arg::Long(name) => {
+                let name = name.to_owned();
+                match long_option(&name, parser.optional_value())? {
+                    "help" => return Ok(Request::Print(HELP.to_owned())),
+                    "version" => return Ok(Request::Print(version())),
+                    name => apply_long(&mut options, name),
+                }
+            }
             Arg::Value(file) => {
                 options.files.push(file);
                 if is_posix && let Ok(rest) = parser.raw_args() {
@@ -120,8 +122,21 @@ fn version() -> String {
     format!("meow (toll) {}\n", env!("CARGO_PKG_VERSION"))
 }
 
-/// The long option that `name` is, or that it alone is the beginning of.
-fn full_name(name: &str) -> Result<&'static str, String> {
+/// The long option that `name` is, or that it alone is the beginning of; none
+/// of them takes a value.
+fn long_option(name: &str, value: Option<OsString>) -> Result<&'static str, String> {
+    let given = match &value {
+        Some(value) => format!("{name}={}", value.display()),
+        None => name.to_owned(),
+    };
+    let full = full_name(name, &given)?;
+    match value {
+        Some(_) => Err(format!("option '--{full}' doesn't allow an argument")),
+        None => Ok(full),
+    }
+}
+
+fn full_name(name: &str, given: &str) -> Result<&'static str, String> {
     if let Some(exact) = LONG.iter().find(|long| **long == name) {
         return Ok(exact);
     }
@@ -131,7 +146,7 @@ fn full_name(name: &str) -> Result<&'static str, String> {
         .copied()
         .collect();
     match candidates[..] {
-        [] => Err(format!("unrecognized option '--{name}'")),
+        [] => Err(format!("unrecognized option '--{given}'")),
         [single] => Ok(single),
         _ => {
             let listed: Vec<String> = candidates
@@ -139,7 +154,7 @@ fn full_name(name: &str) -> Result<&'static str, String> {
                 .map(|long| format!("'--{long}'"))
                 .collect();
             Err(format!(
-                "option '--{name}' is ambiguous; possibilities: {}",
+                "option '--{given}' is ambiguous; possibilities: {}",
                 listed.join(" ")
             ))
         }
@@ -165,10 +180,14 @@ fn apply_short(options: &mut Options, letter: char) -> Result<(), String> {
         }
         // Output is never held back, so there is nothing to turn off.
         'u' => return Ok(()),
-        _ => return Err(format!("invalid option -- '{letter}'")),
+        _ => return Err(invalid_letter(letter)),
     };
     apply_long(options, long);
     Ok(())
+}
+
+fn invalid_letter(letter: char) -> String {
+    format!("invalid option -- '{letter}'")
 }
 
 fn apply_long(options: &mut Options, name: &str) {

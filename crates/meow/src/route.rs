@@ -8,8 +8,14 @@ use crate::ends::Kind;
 /// A way to copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// splice(2) between two ends of which one is a pipe.
+    /// splice(2) between two pipes.
     Splice,
+    /// splice(2) into a pipe of the program's own and out of it. Between the
+    /// two calls neither end is locked, so that what is behind it goes on.
+    SpliceTwice {
+        /// Most bytes at a time.
+        chunk: usize,
+    },
     /// sendfile(2).
     Sendfile,
     /// copy_file_range(2).
@@ -22,7 +28,7 @@ impl Method {
     /// The name of the call, or what is used for lack of one.
     pub fn name(self) -> &'static str {
         match self {
-            Self::Splice => "splice",
+            Self::Splice | Self::SpliceTwice { .. } => "splice",
             Self::Sendfile => "sendfile",
             Self::CopyFileRange => "copy_file_range",
             Self::Buffer => "read and write",
@@ -47,71 +53,124 @@ pub struct Route {
     pub methods: &'static [Method],
     /// Bytes that go through the buffer before the first method.
     pub lead_bytes: u64,
+    /// Bytes that pipes at the ends are to hold.
+    pub pipe_bytes: usize,
     /// Why the first method is the first.
     pub why: &'static str,
 }
 
+/// The largest pipe that an unprivileged process may have by default
+/// (`pipe-max-size` in proc_sys_fs(5)).
+const PIPE_BYTES_MAX: usize = 1 << 20;
+
+/// Bytes of pipes at both ends. What one process has just written there and
+/// the next will read should not leave a CPU's own cache in between.
+const PIPE_BYTES_BETWEEN: usize = 128 << 10;
+
+/// Bytes that are written to a file at once, from its own pages: enough for a
+/// file system to allocate several pages together.
+const FILE_CHUNK_BYTES: usize = 256 << 10;
+
+const BY_SPLICE: &[Method] = &[
+    Method::SpliceTwice {
+        chunk: PIPE_BYTES_MAX,
+    },
+    Method::Buffer,
+];
+const TO_FILE: &[Method] = &[
+    Method::SpliceTwice {
+        chunk: FILE_CHUNK_BYTES,
+    },
+    Method::Buffer,
+];
+const TO_SHARING_FILE: &[Method] = &[
+    Method::CopyFileRange,
+    Method::SpliceTwice {
+        chunk: FILE_CHUNK_BYTES,
+    },
+    Method::Buffer,
+];
+
 /// Chooses a route. `size_bytes` is the source's, where it tells one;
 /// `must_copy` forbids handing over pages that somebody else can change.
 pub fn choose(source: Kind, sink: Kind, size_bytes: Option<u64>, must_copy: bool) -> Route {
-    use Method::{Buffer, CopyFileRange, Sendfile, Splice};
-    let through_buffer = |why| Route {
-        methods: &[Buffer],
-        lead_bytes: 0,
-        why,
-    };
     let is_short = size_bytes.is_some_and(|size| size <= BUFFER_BYTES as u64);
-    // A pipe and a socket keep references to pages until the reader takes
-    // them; files and /dev/null are done with them when the call returns.
-    if must_copy && matches!(sink, Kind::Pipe | Kind::Socket) {
-        return through_buffer("--copy asks that the reader gets what was read, and nothing later");
-    }
-    let (methods, lead_bytes, why): (&'static [Method], u64, &'static str) = match (source, sink) {
-        (Kind::File, Kind::Pipe | Kind::Socket | Kind::Null | Kind::File) if is_short => {
-            return through_buffer("the file is short, so that one read and one write are least");
+    match (source, sink) {
+        // A pipe and a socket keep references to pages until the reader takes
+        // them; files and /dev/null are done with them when the call returns.
+        (_, Kind::Pipe | Kind::Socket) if must_copy => {
+            through_buffer("--copy asks that the reader gets what was read, and nothing later")
         }
-        (Kind::File, Kind::Pipe) => (
-            &[Splice, Buffer],
-            0,
+        (Kind::EmptyFile, _) => {
+            through_buffer("a file without a size may be made up as it is read")
+        }
+        (Kind::File, _) if is_short => {
+            through_buffer("the file is short, so that one read and one write are least")
+        }
+        (_, Kind::AppendedFile) => through_buffer("the kernel's own ways refuse to append"),
+        (Kind::File, _) => from_file(sink),
+        (Kind::Pipe, _) => from_pipe(sink),
+        _ => through_buffer("it works between any two ends"),
+    }
+}
+
+fn from_file(sink: Kind) -> Route {
+    let (methods, why) = match sink {
+        Kind::Pipe => (
+            BY_SPLICE,
             "the pipe takes the file's pages themselves, so that the reader's copy is the only one",
         ),
-        (Kind::File, Kind::Socket) => (
-            &[Sendfile, Buffer],
-            0,
+        Kind::Socket => (
+            &[Method::Sendfile, Method::Buffer][..],
             "the socket takes the file's pages themselves, so that the receiver's copy is the \
              only one",
         ),
-        (Kind::File, Kind::Null) => (
-            &[Sendfile, Buffer],
-            0,
+        Kind::Null => (
+            &[Method::Sendfile, Method::Buffer][..],
             "the file's pages are brought into memory, and nobody needs a copy of them",
         ),
-        (Kind::File, Kind::File) => (
-            &[CopyFileRange, Sendfile, Buffer],
-            0,
-            "a file system may share blocks of two files, and else the kernel copies only once",
+        Kind::File => (
+            TO_SHARING_FILE,
+            "the file system may share blocks of two files, and else the kernel copies only once",
         ),
-        (Kind::Pipe, Kind::Pipe) => (
-            &[Splice, Buffer],
-            LEAD_BYTES,
-            "pages move from one pipe to the other without a copy",
-        ),
-        (Kind::Pipe, Kind::File | Kind::Socket | Kind::Null) => (
-            &[Splice, Buffer],
-            LEAD_BYTES,
-            "what the pipe holds is passed on inside the kernel, without a copy to this program",
-        ),
-        (Kind::EmptyFile, _) => {
-            return through_buffer("a file without a size may be made up as it is read");
-        }
-        (_, Kind::AppendedFile) => {
-            return through_buffer("the kernel's own ways refuse to append");
-        }
+        Kind::CopiedFile => (TO_FILE, "the kernel copies only once, from page to page"),
         _ => return through_buffer("it works between any two ends"),
     };
     Route {
         methods,
-        lead_bytes,
+        lead_bytes: 0,
+        pipe_bytes: PIPE_BYTES_MAX,
+        why,
+    }
+}
+
+fn from_pipe(sink: Kind) -> Route {
+    let (methods, pipe_bytes, why): (&[Method], _, _) = match sink {
+        Kind::Pipe => (
+            &[Method::Splice, Method::Buffer],
+            PIPE_BYTES_BETWEEN,
+            "pages move from one pipe to the other without a copy",
+        ),
+        Kind::File | Kind::CopiedFile | Kind::Socket | Kind::Null => (
+            BY_SPLICE,
+            PIPE_BYTES_MAX,
+            "what the pipe holds is passed on inside the kernel, without a copy to this program",
+        ),
+        _ => return through_buffer("it works between any two ends"),
+    };
+    Route {
+        methods,
+        lead_bytes: LEAD_BYTES,
+        pipe_bytes,
+        why,
+    }
+}
+
+fn through_buffer(why: &'static str) -> Route {
+    Route {
+        methods: &[Method::Buffer],
+        lead_bytes: 0,
+        pipe_bytes: 0,
         why,
     }
 }
@@ -122,8 +181,9 @@ mod tests {
 
     const LARGE: Option<u64> = Some(1 << 30);
 
-    const ALL: [Kind; 8] = [
+    const ALL: [Kind; 9] = [
         Kind::File,
+        Kind::CopiedFile,
         Kind::EmptyFile,
         Kind::AppendedFile,
         Kind::Pipe,
@@ -160,15 +220,12 @@ mod tests {
     }
 
     #[test]
-    fn splice_is_chosen_only_with_a_pipe() {
+    fn direct_splicing_is_chosen_only_between_pipes() {
         for source in ALL {
             for sink in ALL {
                 let route = choose(source, sink, LARGE, false);
                 if route.methods.contains(&Method::Splice) {
-                    assert!(
-                        source == Kind::Pipe || sink == Kind::Pipe,
-                        "{source:?} {sink:?}"
-                    );
+                    assert_eq!((source, sink), (Kind::Pipe, Kind::Pipe));
                 }
             }
         }
@@ -181,6 +238,6 @@ mod tests {
             assert_eq!(route.methods, [Method::Buffer], "{size}");
         }
         let route = choose(Kind::File, Kind::Pipe, Some(BUFFER_BYTES as u64 + 1), false);
-        assert_eq!(route.methods[0], Method::Splice);
+        assert_eq!(route.methods, BY_SPLICE);
     }
 }

@@ -166,9 +166,9 @@ mod tests {
     /// between neighbours that could carry into it.
     #[track_caller]
     fn check(masks: [Mask; 2], is_special: fn(u8) -> bool) {
-        for neighbour in [0x00, 0x09, 0x0a, 0x1f, 0x7f, 0x80, 0xff] {
+        for neighbour in [0x00, 0x0a, 0x7f, 0x80, 0xff] {
             for byte in 0..=u8::MAX {
-                for place in 0..BLOCK {
+                for place in [0, 1, 7, 8, 30, 31, 32, 63] {
                     let mut block = [neighbour; BLOCK];
                     block[place] = byte;
                     let expected = (0..BLOCK)

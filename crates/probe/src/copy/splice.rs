@@ -1,11 +1,14 @@
 //! `splice` (splice(2)): pages change hands through a pipe without being
 //! copied to user space.
 
+use rustix::event::PollFlags;
 use rustix::io::Errno;
 use rustix::pipe::{SpliceFlags, splice};
 use toll_wire::{Failure, Sink};
 
-use super::mover::{CALL_BYTES_MAX, CallError, Job, Moved, Mover, portion, wait_for_both};
+use super::mover::{
+    CALL_BYTES_MAX, CallError, Job, Moved, Mover, portion, wait_for, wait_for_both,
+};
 use super::transit_pipe::TransitPipe;
 use crate::buffer::checked_length;
 
@@ -36,6 +39,19 @@ impl Splice {
         Ok(Self { transit, chunk })
     }
 
+    /// A copier between any two ends that passes at most `chunk` bytes at a
+    /// time through a pipe of its own.
+    ///
+    /// # Errors
+    /// An instrument failure if there is no pipe to be had.
+    pub fn through_own_pipe(chunk: usize) -> Result<Self, Failure> {
+        let pipe = TransitPipe::new()?;
+        Ok(Self {
+            chunk: chunk.min(pipe.capacity),
+            transit: Some(pipe),
+        })
+    }
+
     /// A copier between two ends of which at least one is a pipe.
     pub fn direct() -> Self {
         Self {
@@ -56,9 +72,12 @@ impl Mover for Splice {
                 Ok(0) => break,
                 Ok(length) => length,
                 Err(Errno::INTR) => continue,
-                // An own pipe blocks, and so does what it is drained into.
-                Err(Errno::AGAIN) if self.transit.is_none() => {
-                    wait_for_both(job);
+                Err(Errno::AGAIN) => {
+                    match &self.transit {
+                        // An own pipe is empty here, so that it takes bytes.
+                        Some(_) => wait_for(job.source, PollFlags::IN),
+                        None => wait_for_both(job),
+                    }
                     continue;
                 }
                 Err(errno) => return Err(CallError::characteristic("splice", errno, moved.calls)),

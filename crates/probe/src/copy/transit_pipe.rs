@@ -3,11 +3,12 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::io::retry_on_intr;
+use rustix::event::PollFlags;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::pipe::{SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe, splice};
 use toll_wire::{Failure, Sink};
 
-use super::mover::{CallError, Job};
+use super::mover::{CallError, Job, read_full, wait_for, write_all};
 use crate::failure;
 
 /// Size asked for: the largest that an unprivileged process may have by default
@@ -55,7 +56,8 @@ impl TransitPipe {
     /// else send a short segment each time.
     ///
     /// # Errors
-    /// If a call fails or moves nothing.
+    /// If a call fails or moves nothing. What is in the pipe has then been
+    /// written in another way, or the error is that of the `write`.
     pub fn drain(
         &self,
         job: &Job<'_>,
@@ -73,18 +75,33 @@ impl TransitPipe {
         while left > 0 {
             let moved = retry_on_intr(|| splice(&self.reader, None, job.sink, None, left, flags));
             match moved {
-                Ok(0) => return Err(CallError::no_progress("splice")),
-                Ok(count) => {
+                Ok(count) if count > 0 => {
                     left -= count;
                     drained += 1;
                 }
-                Err(errno) if *calls <= 1 => {
-                    return Err(CallError::characteristic("splice", errno, drained));
+                Err(Errno::AGAIN) => wait_for(job.sink, PollFlags::OUT),
+                refused => {
+                    self.pour(job.sink, left)?;
+                    return Err(match refused {
+                        Ok(_) => CallError::no_progress("splice"),
+                        Err(errno) if *calls <= 1 => {
+                            CallError::characteristic("splice", errno, drained)
+                        }
+                        Err(errno) => CallError::of("splice", errno),
+                    });
                 }
-                Err(errno) => return Err(CallError::of("splice", errno)),
             }
         }
         *calls += drained;
         Ok(())
+    }
+
+    /// Writes what is in the pipe to a sink that refuses to be spliced to, so
+    /// that nothing is lost.
+    fn pour(&self, sink: BorrowedFd<'_>, length: usize) -> Result<(), CallError> {
+        let mut memory = vec![0; length];
+        let mut calls = 0;
+        read_full(self.reader.as_fd(), &mut memory, &mut calls)?;
+        write_all(sink, &memory, &mut calls)
     }
 }

@@ -131,6 +131,7 @@ fn specifications_plans_claims_statistics_and_reports_do_no_input_or_output() {
         "crates/toll/src/plan",
         "crates/toll/src/claim",
         "crates/toll/src/report",
+        "crates/meow/src/decorate",
     ] {
         for word in [
             "std::fs",
@@ -179,7 +180,9 @@ fn only_environment_trials_and_the_probe_start_processes() {
                 "crates/probe/src/command/",
                 "crates/probe/src/copy/system_cat.rs",
                 "crates/toll/tests/",
+                "crates/meow/tests/",
                 "crates/probe/tests/",
+                "crates/timewrite/tests/",
             ],
         );
     }
@@ -190,14 +193,21 @@ fn only_the_commands_print() {
     let places = [
         "crates/toll/src/cmd/",
         "crates/toll/tests/",
+        "crates/meow/tests/",
         "crates/probe/tests/",
+        "crates/timewrite/tests/",
     ];
     for word in ["println!", "print!(", "dbg!", "clippy::print_std"] {
         only_in(word, "crates", &places);
     }
-    let with_probe = [&places[..], &["crates/probe/src/main.rs"]].concat();
+    let other_programs = [
+        "crates/probe/src/main.rs",
+        "crates/timewrite/src/main.rs",
+        "crates/meow/src/program.rs",
+    ];
+    let programs = [&places[..], &other_programs].concat();
     for word in ["io::stdout", "io::stderr"] {
-        only_in(word, "crates", &with_probe);
+        only_in(word, "crates", &programs);
     }
 }
 
@@ -289,7 +299,7 @@ fn no_stage_uses_a_later_one() {
 #[test]
 fn files_and_functions_stay_short() {
     const LINES_MAX: usize = 500;
-    for (path, text) in texts("crates", &["rs"]) {
+    for (path, text) in [texts("crates", &["rs"]), texts("bench", &["rs"])].concat() {
         let lines = text.lines().count();
         assert!(
             lines <= LINES_MAX,
@@ -321,8 +331,16 @@ fn every_crate_is_held_to_the_lints_of_the_workspace() {
     ] {
         assert_eq!(lints[lint].as_str(), Some("warn"), "{lint}");
     }
-    for name in ["wire", "stats", "probe", "toll"] {
-        let text = std::fs::read_to_string(source_tree().join(format!("crates/{name}/Cargo.toml")));
+    for name in [
+        "crates/wire",
+        "crates/stats",
+        "crates/probe",
+        "crates/meow",
+        "crates/timewrite",
+        "crates/toll",
+        "bench",
+    ] {
+        let text = std::fs::read_to_string(source_tree().join(format!("{name}/Cargo.toml")));
         let manifest: toml::Table = text.unwrap().parse().unwrap();
         assert_eq!(
             manifest["lints"]["workspace"].as_bool(),
@@ -334,7 +352,7 @@ fn every_crate_is_held_to_the_lints_of_the_workspace() {
 
 #[test]
 fn every_unsafe_block_says_why_it_is_sound() {
-    for (path, text) in texts("crates", &["rs"]) {
+    for (path, text) in [texts("crates", &["rs"]), texts("bench", &["rs"])].concat() {
         if path.ends_with("architecture.rs") {
             continue;
         }
@@ -375,7 +393,7 @@ fn nothing_is_left_for_later_and_no_lint_is_silenced() {
 
 #[test]
 fn every_module_says_what_it_is_for() {
-    for (path, text) in texts("crates", &["rs"]) {
+    for (path, text) in [texts("crates", &["rs"]), texts("bench", &["rs"])].concat() {
         let is_tests = path.ends_with("/tests.rs");
         assert!(
             is_tests || text.starts_with("//! "),

@@ -1,0 +1,317 @@
+//! Starting `meow`, and judging how it ended.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// The program under test.
+pub const MEOW: &str = env!("CARGO_BIN_EXE_meow");
+
+/// Longest that any wait of the tests may take. Far above what they need: it
+/// only keeps a hang from stopping the whole suite.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The options under which the same bytes must come out: by whatever way is
+/// fastest, and by copying.
+pub const WAYS: [&[&str]; 2] = [&[], &["--copy"]];
+
+/// More bytes than any pipe between meow and its neighbours holds.
+pub const MORE_THAN_PIPES_HOLD: usize = 16 << 20;
+
+/// Tells why a test does not apply to this machine; `tools/test` counts these
+/// lines as skips.
+#[expect(clippy::print_stderr, reason = "a skip tells its reason")]
+pub fn skip(reason: &str) {
+    eprintln!("skipped: {reason}");
+}
+
+/// The program, with messages in no other language and options parsed as GNU
+/// programs do.
+pub fn meow() -> Command {
+    neutral(Command::new(MEOW))
+}
+
+/// The program as a shell's script starts it by `exec "$0" "$@"`, for what
+/// only a shell can set up without unsafe code.
+pub fn meow_under(script: &str) -> Command {
+    let mut command = neutral(Command::new("sh"));
+    command.args(["-c", script, MEOW]);
+    command
+}
+
+fn neutral(mut command: Command) -> Command {
+    command.env("LC_ALL", "C").env_remove("POSIXLY_CORRECT");
+    command
+}
+
+/// A child that is ended with its test.
+pub struct Running(pub Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that has ended cannot be killed, and that is as well.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Running {
+    /// Starts a program. Its command is used up, so that no copy of a pipe's
+    /// end stays open here.
+    pub fn start(mut command: Command) -> Self {
+        let child = command.spawn();
+        Self(child.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}")))
+    }
+
+    /// Waits for the end.
+    #[track_caller]
+    pub fn end(&mut self) -> ExitStatus {
+        let mut status = None;
+        wait_until("meow ends", || {
+            status = self.0.try_wait().expect("a child can be waited for");
+            status.is_some()
+        });
+        status.expect("it has ended")
+    }
+}
+
+/// Waits for something that happens soon.
+#[track_caller]
+pub fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !happened() {
+        assert!(start.elapsed() < PATIENCE, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// How a run ended and what it said.
+pub struct Ended {
+    pub status: ExitStatus,
+    pub output: Vec<u8>,
+    pub errors: String,
+}
+
+impl Ended {
+    /// Requires success without a message, and gives the output.
+    #[track_caller]
+    pub fn succeeded(self) -> Vec<u8> {
+        assert_eq!(self.errors, "", "{}", self.status);
+        assert!(self.status.success(), "{}", self.status);
+        self.output
+    }
+
+    /// Requires exit status 1 and messages, one a line, and gives the output.
+    #[track_caller]
+    pub fn failed(self, messages: &[&str]) -> Vec<u8> {
+        let told: Vec<&str> = self.errors.lines().collect();
+        assert_eq!(told, messages, "{}", self.status);
+        assert_eq!(self.status.code(), Some(1), "{}", self.status);
+        self.output
+    }
+
+    /// Requires an end by a signal and not a word.
+    #[track_caller]
+    pub fn was_ended_by(self, signal: rustix::process::Signal) {
+        assert_eq!(
+            self.status.signal(),
+            Some(signal.as_raw()),
+            "{}",
+            self.status
+        );
+        assert_eq!(self.errors, "");
+    }
+}
+
+/// Reads all of a stream beside what the test does.
+pub fn collect(mut stream: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // A terminal whose other side is closed gives an error as its end.
+        let _ = stream.read_to_end(&mut bytes);
+        bytes
+    })
+}
+
+/// Writes all bytes to a stream beside what the test does, and closes it.
+pub fn supply(mut stream: impl Write + Send + 'static, bytes: Vec<u8>) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        // A program that ends without reading is judged by its output.
+        let _ = stream.write_all(&bytes);
+    })
+}
+
+/// What a thread found.
+pub fn join<T>(thread: JoinHandle<T>) -> T {
+    thread.join().expect("the thread had no error")
+}
+
+/// Runs a program to its end with what the test made of its standard input and
+/// output.
+#[track_caller]
+pub fn run(mut command: Command) -> Ended {
+    command.stderr(Stdio::piped());
+    let mut running = Running::start(command);
+    let errors = collect(running.0.stderr.take().expect("it is piped"));
+    let output = running.0.stdout.take().map(collect);
+    let status = running.end();
+    Ended {
+        status,
+        output: output.map(join).unwrap_or_default(),
+        errors: String::from_utf8(join(errors)).expect("messages are UTF-8"),
+    }
+}
+
+/// Runs a program with pipes as its standard input and output.
+#[track_caller]
+pub fn run_with_pipes(mut command: Command, input: &[u8]) -> Ended {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    command.stdin(reader).stdout(Stdio::piped());
+    let supplier = supply(writer, input.to_vec());
+    let ended = run(command);
+    join(supplier);
+    ended
+}
+
+/// Runs meow with arguments and with nothing to read on standard input.
+#[track_caller]
+pub fn run_meow<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Ended {
+    let mut command = meow();
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    run(command)
+}
+
+/// Files of one test.
+pub struct Files(TempDir);
+
+impl Files {
+    /// An empty directory on the file system of the build, which is more
+    /// likely than `/tmp` to be on a disk.
+    pub fn new() -> Self {
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"));
+        Self(directory.expect("the build directory takes files"))
+    }
+
+    /// An empty directory in memory if there is such a file system, where huge
+    /// holes are read without filling the page cache.
+    pub fn in_memory() -> Self {
+        match tempfile::tempdir_in("/dev/shm") {
+            Ok(directory) => Self(directory),
+            Err(_) => Self::new(),
+        }
+    }
+
+    /// The path of a file that may or may not be there.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// The directory itself.
+    pub fn directory(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Makes a file with content.
+    pub fn file(&self, name: &str, content: &[u8]) -> PathBuf {
+        let path = self.path(name);
+        std::fs::write(&path, content).expect("the file can be written");
+        path
+    }
+
+    /// The content of a file.
+    pub fn content(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).expect("the file can be read")
+    }
+
+    /// A new file to write to.
+    pub fn sink(&self, name: &str) -> File {
+        File::create(self.path(name)).expect("the file can be made")
+    }
+
+    /// The program, started in this directory.
+    pub fn meow(&self) -> Command {
+        let mut command = meow();
+        command.current_dir(self.directory());
+        command
+    }
+
+    /// A shell's script with meow as `$0`, started in this directory, reading
+    /// nothing.
+    pub fn meow_under(&self, script: &str) -> Command {
+        let mut command = meow_under(script);
+        command
+            .current_dir(self.directory())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        command
+    }
+
+    /// Runs meow in this directory with arguments and with nothing to read.
+    #[track_caller]
+    pub fn run(&self, arguments: &[&str]) -> Ended {
+        let mut command = self.meow();
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped());
+        run(command)
+    }
+}
+
+/// Bytes without a pattern that a wrong offset would keep, up to
+/// `MORE_THAN_PIPES_HOLD`. Shorter ones are the beginning of longer ones.
+pub fn content(length: usize) -> Vec<u8> {
+    static CONTENT: OnceLock<Vec<u8>> = OnceLock::new();
+    let all = CONTENT.get_or_init(|| {
+        let mut state = 1u64;
+        let mut bytes = Vec::with_capacity(MORE_THAN_PIPES_HOLD);
+        while bytes.len() < MORE_THAN_PIPES_HOLD {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            bytes.extend_from_slice(&state.to_be_bytes()[..4]);
+        }
+        bytes
+    });
+    all[..length].to_vec()
+}
+
+/// Compares long contents without printing them.
+#[track_caller]
+pub fn assert_same(found: &[u8], expected: &[u8], what: &str) {
+    if found == expected {
+        return;
+    }
+    let differs = found.iter().zip(expected).position(|(a, b)| a != b);
+    panic!(
+        "{what}: {} bytes instead of {}, the first difference at {differs:?}",
+        found.len(),
+        expected.len()
+    );
+}
+
+/// Waits until meow can put no more into a pipe.
+#[track_caller]
+pub fn wait_until_full(pipe: impl std::os::fd::AsFd) {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    wait_until("the pipe is full", || {
+        let mut fds = [PollFd::new(&pipe, PollFlags::OUT)];
+        let ready = poll(&mut fds, Some(&now)).expect("a pipe can be polled");
+        ready == 0
+    });
+}

@@ -1,0 +1,160 @@
+//! What `--explain` says, which is also how tests see which way was taken.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::common::{Ended, Files, content, run, run_with_pipes, skip};
+
+/// Longer than what goes through the buffer at once.
+const LONG: usize = 1 << 20;
+
+#[track_caller]
+fn explained(ended: &Ended, words: &[&str]) {
+    assert!(ended.status.success(), "{}", ended.errors);
+    for word in words {
+        assert!(ended.errors.contains(word), "{word}: {}", ended.errors);
+    }
+}
+
+#[test]
+fn a_file_is_spliced_into_a_pipe() {
+    let files = Files::new();
+    files.file("long", &content(LONG));
+    let ended = files.run(&["--explain", "long"]);
+    explained(
+        &ended,
+        &[
+            "meow: long (a file) to standard output (a pipe): splice: the pipe takes",
+            "; 1048576 bytes by splice in ",
+        ],
+    );
+    assert_eq!(ended.errors.lines().count(), 1, "{}", ended.errors);
+}
+
+#[test]
+fn a_short_file_goes_through_the_buffer() {
+    let files = Files::new();
+    files.file("short", &content(1024));
+    explained(
+        &files.run(&["--explain", "short"]),
+        &[
+            "read and write: the file is short",
+            "; 1024 bytes by read and write in 2 calls",
+        ],
+    );
+}
+
+#[test]
+fn copy_forbids_splicing_into_a_pipe() {
+    let files = Files::new();
+    files.file("long", &content(LONG));
+    let ended = files.run(&["--explain", "--copy", "long"]);
+    explained(&ended, &["read and write: --copy asks"]);
+    assert!(!ended.errors.contains("splice"), "{}", ended.errors);
+}
+
+#[test]
+fn a_pipe_is_spliced_after_its_first_bytes() {
+    let files = Files::new();
+    let mut command = files.meow();
+    command.arg("--explain");
+    explained(
+        &run_with_pipes(command, &content(LONG)),
+        &[
+            "meow: - (a pipe) to standard output (a pipe): splice: pages move",
+            "; 65536 bytes by read and write in ",
+            "; 983040 bytes by splice in ",
+        ],
+    );
+}
+
+#[test]
+fn a_file_goes_to_a_file_inside_the_kernel() {
+    let files = Files::new();
+    files.file("long", &content(LONG));
+    let Ok(elsewhere) = tempfile::tempdir_in("/dev/shm") else {
+        return skip("there is no /dev/shm to write to");
+    };
+    let there = elsewhere.path().join("copy");
+    let mut command = files.meow();
+    command
+        .args(["--explain", "long"])
+        .stdin(Stdio::null())
+        .stdout(File::create(&there).unwrap());
+    explained(
+        &run(command),
+        &[
+            "to standard output (a file): splice: the kernel copies only once",
+            "; 1048576 bytes by splice in ",
+        ],
+    );
+    assert_eq!(std::fs::read(there).unwrap(), content(LONG));
+}
+
+#[test]
+fn two_files_share_blocks_where_the_file_system_can() {
+    let has = |program: &str| {
+        ["/usr/sbin", "/sbin", "/usr/bin"]
+            .iter()
+            .any(|place| Path::new(place).join(program).exists())
+    };
+    if !rustix::process::geteuid().is_root() {
+        return skip("an XFS on a loop device needs root");
+    }
+    if !has("mkfs.xfs") || !has("filefrag") {
+        return skip("mkfs.xfs or filefrag is missing; install xfsprogs and e2fsprogs");
+    }
+    let files = Files::new();
+    files.file("long", &content(LONG));
+    // The mount is the namespace's own and ends with it.
+    let mut command = files.meow_under(
+        r#"exec unshare -m sh -ec '
+            truncate -s 512M image; mkfs.xfs -q image; mkdir mount
+            mount -o loop image mount; rm image
+            cp long mount/long; cd mount
+            "$0" --explain long >copy; cmp long copy
+            sync; filefrag -v copy' "$0""#,
+    );
+    command.env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin");
+    let ended = run(command);
+    explained(
+        &ended,
+        &[
+            "copy_file_range: the file system may share",
+            "; 1048576 bytes by copy_file_range in 1 call",
+        ],
+    );
+    let extents = String::from_utf8(ended.output).unwrap();
+    assert!(extents.contains("shared"), "{extents}");
+}
+
+#[test]
+fn a_file_is_appended_to_through_the_buffer() {
+    let files = Files::new();
+    files.file("long", &content(LONG));
+    let sink = File::options()
+        .append(true)
+        .create(true)
+        .open(files.path("log"))
+        .unwrap();
+    let mut command = files.meow();
+    command
+        .args(["--explain", "long"])
+        .stdin(Stdio::null())
+        .stdout(sink);
+    explained(
+        &run(command),
+        &["to standard output (a file that is appended to): read and write: the kernel's own"],
+    );
+}
+
+#[test]
+fn formatted_output_goes_through_the_buffer() {
+    let files = Files::new();
+    files.file("text", b"a\n");
+    explained(
+        &files.run(&["--explain", "-n", "text"]),
+        &["read and write: the options change what is copied"],
+    );
+}

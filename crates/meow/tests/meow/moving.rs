@@ -1,0 +1,322 @@
+//! Bytes from every kind of source to every kind of sink, and what is left of
+//! both afterwards.
+
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+use std::thread::JoinHandle;
+
+use crate::common::{
+    Files, WAYS, assert_same, collect, content, join, run, run_with_pipes, supply,
+};
+
+/// Where bytes come from.
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Operand,
+    StandardInput,
+    Memory,
+    Pipe,
+    Fifo,
+    UnixSocket,
+    TcpSocket,
+}
+
+const SOURCES: [Source; 7] = [
+    Source::Operand,
+    Source::StandardInput,
+    Source::Memory,
+    Source::Pipe,
+    Source::Fifo,
+    Source::UnixSocket,
+    Source::TcpSocket,
+];
+
+/// Where bytes go to.
+#[derive(Clone, Copy, Debug)]
+enum Sink {
+    File,
+    AppendedFile,
+    Memory,
+    Pipe,
+    Fifo,
+    UnixSocket,
+    TcpSocket,
+}
+
+const SINKS: [Sink; 7] = [
+    Sink::File,
+    Sink::AppendedFile,
+    Sink::Memory,
+    Sink::Pipe,
+    Sink::Fifo,
+    Sink::UnixSocket,
+    Sink::TcpSocket,
+];
+
+fn tcp_pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port of this machine");
+    let address = listener.local_addr().expect("it is bound");
+    let near = TcpStream::connect(address).expect("it listens");
+    (near, listener.accept().expect("it is connected").0)
+}
+
+fn memory() -> File {
+    let flags = rustix::fs::MemfdFlags::CLOEXEC;
+    File::from(rustix::fs::memfd_create("memory", flags).expect("a file in memory"))
+}
+
+fn make_fifo(files: &Files, name: &str) {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let mode = Mode::RUSR | Mode::WUSR;
+    mknodat(CWD, files.path(name), FileType::Fifo, mode, 0).expect("a FIFO");
+}
+
+/// Gives a command its source.
+fn feed(files: &Files, source: Source, command: &mut Command, bytes: &[u8]) {
+    let socket = |near: OwnedFd, command: &mut Command| {
+        command.stdin(near);
+    };
+    match source {
+        Source::Operand => {
+            command.arg(files.file("in", bytes)).stdin(Stdio::null());
+        }
+        Source::StandardInput => {
+            let path = files.file("in", bytes);
+            command.stdin(File::open(path).expect("the file is there"));
+        }
+        Source::Memory => {
+            let mut file = memory();
+            file.write_all(bytes).expect("memory can be written");
+            file.rewind().expect("memory can be sought");
+            command.stdin(file);
+        }
+        Source::Pipe => {
+            let (reader, writer) = std::io::pipe().expect("a pipe");
+            supply(writer, bytes.to_vec());
+            command.stdin(reader);
+        }
+        Source::Fifo => {
+            make_fifo(files, "fifo in");
+            let (path, bytes) = (files.path("fifo in"), bytes.to_vec());
+            command.arg(&path).stdin(Stdio::null());
+            std::thread::spawn(move || {
+                let fifo = File::options().write(true).open(path);
+                let _ = fifo.expect("meow reads it").write_all(&bytes);
+            });
+        }
+        Source::UnixSocket => {
+            let (near, far) = UnixStream::pair().expect("sockets");
+            supply(far, bytes.to_vec());
+            socket(near.into(), command);
+        }
+        Source::TcpSocket => {
+            let (near, far) = tcp_pair();
+            supply(far, bytes.to_vec());
+            socket(near.into(), command);
+        }
+    }
+}
+
+/// What came out at a sink.
+enum Drink {
+    Thread(JoinHandle<Vec<u8>>),
+    File(File),
+}
+
+impl Drink {
+    fn bytes(self) -> Vec<u8> {
+        match self {
+            Self::Thread(thread) => join(thread),
+            Self::File(mut file) => {
+                file.rewind().expect("a file can be sought");
+                join(collect(file))
+            }
+        }
+    }
+}
+
+/// Gives a command its sink.
+fn drink(files: &Files, sink: Sink, command: &mut Command) -> Drink {
+    let mut file = |file: File| {
+        command.stdout(file.try_clone().expect("one more descriptor"));
+        Drink::File(file)
+    };
+    let mut options = File::options();
+    let options = options.read(true).create(true);
+    match sink {
+        Sink::File => file(options.write(true).open(files.path("out")).expect("a file")),
+        Sink::AppendedFile => file(
+            options
+                .append(true)
+                .open(files.path("out"))
+                .expect("a file"),
+        ),
+        Sink::Memory => file(memory()),
+        Sink::Pipe => {
+            let (reader, writer) = std::io::pipe().expect("a pipe");
+            command.stdout(writer);
+            Drink::Thread(collect(reader))
+        }
+        Sink::Fifo => {
+            make_fifo(files, "fifo out");
+            // A FIFO opened for both does not wait for its other end.
+            let path = files.path("fifo out");
+            let both = File::options().read(true).write(true).open(&path);
+            let reader = File::open(&path).expect("it is there");
+            let writer = File::options().write(true).open(&path);
+            command.stdout(writer.expect("it is there"));
+            drop(both.expect("it is there"));
+            Drink::Thread(collect(reader))
+        }
+        Sink::UnixSocket => {
+            let (near, far) = UnixStream::pair().expect("sockets");
+            command.stdout(OwnedFd::from(near));
+            Drink::Thread(collect(far))
+        }
+        Sink::TcpSocket => {
+            let (near, far) = tcp_pair();
+            command.stdout(OwnedFd::from(near));
+            Drink::Thread(collect(far))
+        }
+    }
+}
+
+/// Moves bytes from every source to one kind of sink.
+#[track_caller]
+fn check(sink: Sink, bytes: &[u8]) {
+    for source in SOURCES {
+        for way in WAYS {
+            let files = Files::new();
+            let mut command = files.meow();
+            command.args(way);
+            let drink = drink(&files, sink, &mut command);
+            feed(&files, source, &mut command, bytes);
+            run(command).succeeded();
+            let what = format!("{source:?} to {sink:?} {way:?}");
+            assert_same(&drink.bytes(), bytes, &what);
+        }
+    }
+}
+
+#[test]
+fn long_content_goes_from_everywhere_to_files() {
+    let bytes = content((1 << 20) + 7);
+    check(Sink::File, &bytes);
+    check(Sink::AppendedFile, &bytes);
+    check(Sink::Memory, &bytes);
+}
+
+#[test]
+fn long_content_goes_from_everywhere_to_pipes() {
+    let bytes = content((1 << 20) + 7);
+    check(Sink::Pipe, &bytes);
+    check(Sink::Fifo, &bytes);
+}
+
+#[test]
+fn long_content_goes_from_everywhere_to_sockets() {
+    let bytes = content((1 << 20) + 7);
+    check(Sink::UnixSocket, &bytes);
+    check(Sink::TcpSocket, &bytes);
+}
+
+#[test]
+fn short_and_empty_content_goes_from_everywhere_to_everywhere() {
+    for sink in SINKS {
+        check(sink, b"");
+        check(sink, b"short");
+    }
+}
+
+#[test]
+fn sizes_around_pages_and_buffers_come_out_whole() {
+    let files = Files::new();
+    for edge in [4096, 65536, 131_072, 262_144, 1 << 20] {
+        for size in [edge - 1, edge, edge + 1] {
+            let bytes = content(size);
+            files.file("in", &bytes);
+            for way in WAYS {
+                let output = files.run(&[way, &["in"]].concat()).succeeded();
+                assert_same(&output, &bytes, &format!("{size} bytes {way:?}"));
+                let mut command = files.meow();
+                command.args(way).arg("in").stdin(Stdio::null());
+                command.stdout(files.sink("out"));
+                run(command).succeeded();
+                assert_same(
+                    &files.content("out"),
+                    &bytes,
+                    &format!("{size} bytes {way:?}"),
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn different_kinds_of_sources_follow_each_other() {
+    let files = Files::new();
+    let long = content(200_000);
+    files.file("long", &long);
+    files.file("empty", b"");
+    let version = std::fs::read("/proc/version").expect("Linux has it");
+    let expected = [&long[..], &version, b"in", &version, &long].concat();
+    for way in WAYS {
+        let mut command = files.meow();
+        command.args(way);
+        command.args([
+            "long",
+            "/proc/version",
+            "-",
+            "empty",
+            "/proc/version",
+            "long",
+        ]);
+        let output = run_with_pipes(command, b"in").succeeded();
+        assert_same(&output, &expected, "all");
+    }
+}
+
+#[test]
+fn standard_input_is_read_from_where_it_stands_and_left_at_its_end() {
+    let files = Files::new();
+    let bytes = content(300_000);
+    let path = files.file("in", &bytes);
+    for way in WAYS {
+        for sink in SINKS {
+            let mut file = File::open(&path).expect("the file is there");
+            file.seek(SeekFrom::Start(100_001))
+                .expect("a file can be sought");
+            let files = Files::new();
+            let mut command = files.meow();
+            command.args(way);
+            let drink = drink(&files, sink, &mut command);
+            command.stdin(file.try_clone().expect("one more descriptor"));
+            run(command).succeeded();
+            assert_same(
+                &drink.bytes(),
+                &bytes[100_001..],
+                &format!("{sink:?} {way:?}"),
+            );
+            let position = file.stream_position().expect("a file has one");
+            assert_eq!(position, 300_000, "{sink:?} {way:?}");
+        }
+    }
+}
+
+#[test]
+fn standard_input_beyond_its_end_is_empty() {
+    let files = Files::new();
+    let path = files.file("in", b"short");
+    for way in WAYS {
+        let mut file = File::open(&path).expect("the file is there");
+        file.seek(SeekFrom::Start(100))
+            .expect("a file can be sought");
+        let mut command = files.meow();
+        command.args(way).stdin(file).stdout(Stdio::piped());
+        assert_eq!(run(command).succeeded(), b"");
+    }
+}

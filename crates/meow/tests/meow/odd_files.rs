@@ -1,0 +1,271 @@
+//! Files whose size says little: of the kernel, with holes, huge ones, and
+//! ones that change while they are read.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::common::{
+    Files, MORE_THAN_PIPES_HOLD, Running, WAYS, assert_same, collect, content, join, run, run_meow,
+    skip, wait_until_full,
+};
+
+#[test]
+fn files_of_the_kernel_come_out_whole_despite_their_size() {
+    let mut found = 0;
+    for path in [
+        "/proc/version",
+        "/proc/filesystems",
+        "/proc/kallsyms",
+        "/proc/sys/kernel/ostype",
+        "/proc/self/mountinfo",
+        "/sys/kernel/mm/transparent_hugepage/enabled",
+        "/sys/devices/system/cpu/online",
+    ] {
+        let Ok(expected) = std::fs::read(path) else {
+            continue;
+        };
+        found += 1;
+        for way in WAYS {
+            let files = Files::new();
+            let output = run_meow([way, &[path]].concat()).succeeded();
+            assert_same(&output, &expected, path);
+            let mut command = files.meow();
+            command
+                .args(way)
+                .stdin(File::open(path).expect("it was read"));
+            command.stdout(files.sink("out"));
+            run(command).succeeded();
+            assert_same(&files.content("out"), &expected, path);
+        }
+    }
+    assert!(found > 0, "Linux has some of them");
+}
+
+#[test]
+fn a_read_error_is_told_with_the_name_of_the_file() {
+    if !Path::new("/proc/self/mem").exists() {
+        return skip("there is no /proc/self/mem");
+    }
+    let files = Files::new();
+    files.file("a", b"a\n");
+    for option in ["-u", "-n", "--copy"] {
+        let output = files.run(&[option, "/proc/self/mem", "a"]);
+        let output = output.failed(&["meow: /proc/self/mem: Input/output error"]);
+        assert_eq!(output.last(), Some(&b'\n'));
+    }
+}
+
+#[test]
+fn holes_come_out_as_zeros() {
+    let files = Files::new();
+    let file = files.sink("holes");
+    file.set_len((8 << 20) + 123)
+        .expect("a file can have holes");
+    for place in [3_000_000, 5_000_001, 8 << 20] {
+        file.write_all_at(b"data", place)
+            .expect("a file can be written");
+    }
+    let expected = files.content("holes");
+    for way in WAYS {
+        let output = files.run(&[way, &["holes"]].concat()).succeeded();
+        assert_same(&output, &expected, "a pipe");
+        let mut command = files.meow();
+        command.args(way).arg("holes").stdin(Stdio::null());
+        command.stdout(files.sink("out"));
+        run(command).succeeded();
+        assert_same(&files.content("out"), &expected, "a file");
+    }
+}
+
+/// A file of more bytes than one call of the kernel moves, without using disk.
+fn huge(files: &Files) -> u64 {
+    let size = (2 << 30) + 8191;
+    let file = files.sink("huge");
+    file.set_len(size).expect("a file can have holes");
+    file.write_all_at(b"end", size - 3)
+        .expect("a file can be written");
+    size
+}
+
+/// Counts a stream's bytes, and keeps the last few.
+fn count(mut stream: impl Read) -> (u64, Vec<u8>) {
+    let mut buffer = vec![0; 1 << 20];
+    let (mut total, mut last) = (0, Vec::new());
+    loop {
+        let length = stream.read(&mut buffer).expect("a pipe can be read");
+        if length == 0 {
+            return (total, last);
+        }
+        total += length as u64;
+        last.extend_from_slice(&buffer[..length]);
+        last.drain(..last.len().saturating_sub(5));
+    }
+}
+
+#[test]
+fn more_than_two_gibibytes_come_out_of_a_pipe() {
+    let files = Files::in_memory();
+    let size = huge(&files);
+    let mut command = files.meow();
+    command
+        .arg("huge")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped());
+    let mut running = Running::start(command);
+    let (total, last) = count(running.0.stdout.take().expect("it is piped"));
+    assert_eq!((total, &last[..]), (size, &b"\0\0end"[..]));
+    assert!(running.end().success());
+}
+
+#[test]
+fn reading_goes_on_across_two_gibibytes() {
+    let files = Files::in_memory();
+    let size = huge(&files);
+    for way in WAYS {
+        let mut file = File::open(files.path("huge")).expect("it is there");
+        file.seek(SeekFrom::Start(size - (1 << 20)))
+            .expect("a file can be sought");
+        let mut command = files.meow();
+        command.args(way).stdin(file).stdout(Stdio::piped());
+        let output = run(command).succeeded();
+        assert_eq!(output.len(), 1 << 20);
+        assert!(output.ends_with(b"\0\0end"));
+    }
+}
+
+#[test]
+fn more_than_two_gibibytes_go_to_the_null_device() {
+    let files = Files::in_memory();
+    huge(&files);
+    let mut command = files.meow();
+    command
+        .arg("huge")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    run(command).succeeded();
+}
+
+/// Starts meow on a long file with a pipe that nobody reads yet, and lets it
+/// run until it can put no more into it.
+fn stuck(files: &Files, way: &[&str], long: &[u8]) -> (Running, std::io::PipeReader) {
+    files.file("long", long);
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let mut command = files.meow();
+    command.args(way).arg("long").stdin(Stdio::null());
+    command.stdout(writer.try_clone().expect("one more descriptor"));
+    let running = Running::start(command);
+    wait_until_full(&writer);
+    (running, reader)
+}
+
+#[test]
+fn what_is_appended_meanwhile_comes_out_too() {
+    let long = content(MORE_THAN_PIPES_HOLD);
+    for way in WAYS {
+        let files = Files::new();
+        let (mut running, reader) = stuck(&files, way, &long);
+        let file = File::options().append(true).open(files.path("long"));
+        file.expect("it is there")
+            .write_all(&long[..100_001])
+            .expect("it can be written");
+        let output = join(collect(reader));
+        assert!(running.end().success());
+        let expected = [&long[..], &long[..100_001]].concat();
+        assert_same(&output, &expected, "the grown file");
+    }
+}
+
+#[test]
+fn a_file_cut_short_meanwhile_ends_early_without_a_crash() {
+    let long = content(MORE_THAN_PIPES_HOLD);
+    for way in WAYS {
+        let files = Files::new();
+        let (mut running, reader) = stuck(&files, way, &long);
+        let file = File::options().write(true).open(files.path("long"));
+        file.expect("it is there")
+            .set_len(1 << 20)
+            .expect("it can be cut");
+        let output = join(collect(reader));
+        let status = running.end();
+        assert!(status.success(), "{status}");
+        assert!(output.len() >= 1 << 20, "{} bytes", output.len());
+        assert!(output.len() < long.len(), "{} bytes", output.len());
+        // Of shared pages that were on their way the kernel clears what is cut.
+        let is_kept = |(at, &byte): (usize, &u8)| {
+            byte == long[at] || (byte == 0 && at >= 1 << 20 && way.is_empty())
+        };
+        assert!(output.iter().enumerate().all(is_kept), "{way:?}");
+    }
+}
+
+#[test]
+fn copied_bytes_do_not_change_with_the_file_after_they_were_read() {
+    let files = Files::new();
+    let (mut running, reader) = stuck(&files, &["--copy"], &vec![b'a'; MORE_THAN_PIPES_HOLD]);
+    let file = File::options().write(true).open(files.path("long"));
+    file.expect("it is there")
+        .write_all(&[b'b'; 4096])
+        .expect("it can be written");
+    let output = join(collect(reader));
+    assert!(running.end().success());
+    assert!(output[..4096].iter().all(|&byte| byte == b'a'));
+}
+
+#[test]
+fn a_file_deleted_meanwhile_comes_out_whole() {
+    let long = content(MORE_THAN_PIPES_HOLD);
+    for way in WAYS {
+        let files = Files::new();
+        let (mut running, reader) = stuck(&files, way, &long);
+        std::fs::remove_file(files.path("long")).expect("it is there");
+        let output = join(collect(reader));
+        assert!(running.end().success());
+        assert_same(&output, &long, "the deleted file");
+    }
+}
+
+#[test]
+fn a_stop_in_the_middle_loses_nothing() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let long = content(MORE_THAN_PIPES_HOLD);
+    for way in WAYS {
+        let files = Files::new();
+        let (mut running, mut reader) = stuck(&files, way, &long);
+        let pid = Pid::from_child(&running.0);
+        let mut output = vec![0; 1 << 20];
+        for _ in 0..20 {
+            kill_process(pid, Signal::STOP).expect("it runs");
+            kill_process(pid, Signal::CONT).expect("it runs");
+        }
+        reader
+            .read_exact(&mut output)
+            .expect("there is more to come");
+        kill_process(pid, Signal::STOP).expect("it runs");
+        kill_process(pid, Signal::CONT).expect("it runs");
+        output.extend(join(collect(reader)));
+        assert!(running.end().success());
+        assert_same(&output, &long, "the file");
+    }
+}
+
+#[test]
+fn a_source_without_end_goes_on_until_the_run_is_ended() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let files = Files::new();
+    for option in ["-u", "--copy", "-s"] {
+        let mut command = files.meow();
+        command
+            .args([option, "/dev/zero"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        let mut running = Running::start(command);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        kill_process(Pid::from_child(&running.0), Signal::TERM).expect("it runs");
+        let status = running.end();
+        assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{status}");
+    }
+}

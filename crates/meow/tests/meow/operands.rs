@@ -1,0 +1,227 @@
+//! Which files are read, in which order, and what is told of those that cannot
+//! be.
+
+use std::ffi::OsStr;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::common::{Files, run, run_meow, run_with_pipes, skip};
+
+fn a_and_b() -> Files {
+    let files = Files::new();
+    files.file("a", b"a\n");
+    files.file("b", b"b");
+    files
+}
+
+#[test]
+fn files_come_out_in_order_with_nothing_between() {
+    let files = a_and_b();
+    assert_eq!(files.run(&["b", "a", "b"]).succeeded(), b"ba\nb");
+}
+
+#[test]
+fn without_operands_standard_input_is_read() {
+    let files = Files::new();
+    assert_eq!(run_with_pipes(files.meow(), b"in").succeeded(), b"in");
+}
+
+#[test]
+fn a_dash_is_standard_input_at_its_place() {
+    let files = a_and_b();
+    let mut command = files.meow();
+    command.args(["a", "-", "b"]);
+    assert_eq!(run_with_pipes(command, b"in\n").succeeded(), b"a\nin\nb");
+}
+
+#[test]
+fn a_second_dash_finds_standard_input_at_its_end() {
+    let files = a_and_b();
+    for arguments in [["-", "a", "-"], ["-", "-", "a"]] {
+        let mut command = files.meow();
+        command.args(arguments);
+        assert_eq!(run_with_pipes(command, b"in\n").succeeded(), b"in\na\n");
+    }
+}
+
+#[test]
+fn a_file_named_dash_is_read_by_its_path() {
+    let files = Files::new();
+    files.file("-", b"dash\n");
+    assert_eq!(files.run(&["./-"]).succeeded(), b"dash\n");
+}
+
+#[test]
+fn a_missing_file_is_told_and_the_others_are_printed() {
+    let files = a_and_b();
+    let output = files.run(&["a", "missing", "b"]);
+    let output = output.failed(&["meow: missing: No such file or directory"]);
+    assert_eq!(output, b"a\nb");
+}
+
+#[test]
+fn every_file_that_cannot_be_read_is_told_in_order() {
+    let files = a_and_b();
+    std::fs::create_dir(files.path("directory")).expect("a directory");
+    let ended = files.run(&["1", "a", "directory", "a/2", "b", ""]);
+    let output = ended.failed(&[
+        "meow: 1: No such file or directory",
+        "meow: directory: Is a directory",
+        "meow: a/2: Not a directory",
+        "meow: '': No such file or directory",
+    ]);
+    assert_eq!(output, b"a\nb");
+}
+
+#[test]
+fn a_directory_is_told_whatever_is_shown() {
+    let files = a_and_b();
+    for options in ["-u", "-n", "-A", "-s", "--copy"] {
+        let ended = files.run(&[options, "."]);
+        assert_eq!(ended.failed(&["meow: .: Is a directory"]), b"");
+    }
+    let mut command = files.meow();
+    let directory = std::fs::File::open(files.directory()).expect("it is there");
+    command.stdin(directory).stdout(Stdio::piped());
+    run(command).failed(&["meow: -: Is a directory"]);
+}
+
+#[test]
+fn links_are_followed_and_loops_told() {
+    let files = a_and_b();
+    let link = |target: &str, name: &str| {
+        std::os::unix::fs::symlink(target, files.path(name)).expect("a link");
+    };
+    link("a", "good");
+    link("loop", "loop");
+    link("nowhere", "dangling");
+    let output = files.run(&["loop", "good", "dangling"]).failed(&[
+        "meow: loop: Too many levels of symbolic links",
+        "meow: dangling: No such file or directory",
+    ]);
+    assert_eq!(output, b"a\n");
+}
+
+#[test]
+fn a_socket_in_the_file_system_cannot_be_opened() {
+    let files = a_and_b();
+    let _socket = std::os::unix::net::UnixListener::bind(files.path("s")).expect("a socket");
+    files
+        .run(&["s"])
+        .failed(&["meow: s: No such device or address"]);
+}
+
+#[test]
+fn a_name_that_is_too_long_is_told() {
+    let name = "x".repeat(5000);
+    run_meow([&name]).failed(&[&format!("meow: {name}: File name too long")]);
+}
+
+#[test]
+fn a_file_without_permission_is_told_and_the_others_are_printed() {
+    let directory = tempfile::tempdir().expect("there is room for temporary files");
+    let path = directory.path();
+    let set = |path: &std::path::Path, mode| {
+        let mode = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(path, mode).expect("it is ours");
+    };
+    for (name, mode) in [("secret", 0o000), ("open", 0o644)] {
+        std::fs::write(path.join(name), name).expect("the file can be written");
+        set(&path.join(name), mode);
+    }
+    // The program is copied to where anyone may start it.
+    let program = path.join("meow");
+    std::fs::copy(crate::common::MEOW, &program).expect("the program can be copied");
+    set(&program, 0o755);
+    set(path, 0o755);
+    let mut command = std::process::Command::new("./meow");
+    command.env("LC_ALL", "C").current_dir(path);
+    command.args(["secret", "open"]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    if rustix::process::geteuid().is_root() {
+        // Root may read everything, so it is another user who tries.
+        command.uid(65534).gid(65534);
+    }
+    let probe = command.spawn();
+    let Ok(mut probe) = probe else {
+        return skip("no program can be started as another user here");
+    };
+    probe.wait().expect("a child can be waited for");
+    let output = run(command).failed(&["meow: secret: Permission denied"]);
+    assert_eq!(output, b"open");
+}
+
+/// A message about a file that is not there, without what stands around its
+/// name.
+fn told_name(name: &OsStr) -> String {
+    let errors = run_meow([name]).errors;
+    let inner = errors
+        .strip_prefix("meow: ")
+        .and_then(|rest| rest.strip_suffix(": No such file or directory\n"));
+    inner.unwrap_or_else(|| panic!("{errors}")).to_owned()
+}
+
+#[test]
+fn names_are_quoted_where_a_shell_would_need_it() {
+    for (name, told) in [
+        ("plain-name_1.txt", "plain-name_1.txt"),
+        ("/x/y+z,@%~", "/x/y+z,@%~"),
+        ("a b", "'a b'"),
+        ("a$b", "'a$b'"),
+        ("a*", "'a*'"),
+        ("it's", "\"it's\""),
+        ("a\"b", "'a\"b'"),
+        ("a\\b", "'a\\b'"),
+        ("#a", "'#a'"),
+        ("a\nb", r"$'a\nb'"),
+    ] {
+        assert_eq!(told_name(OsStr::new(name)), told);
+    }
+}
+
+#[test]
+fn a_quoted_name_is_one_printable_line_that_a_shell_reads_back() {
+    use std::os::unix::ffi::OsStrExt;
+    if !Path::new("/bin/bash").exists() {
+        return skip("bash is missing; install the package bash");
+    }
+    for name in [
+        &b"a\tb"[..],
+        b"a\x01b",
+        b"a\x7fb",
+        b"it's \"b\"",
+        b"a\xffb",
+        b"\x1b]0;title\x07",
+        b"$(reboot)`x`;&|",
+        "a\u{202e}b".as_bytes(),
+    ] {
+        let told = told_name(OsStr::from_bytes(name));
+        assert!(!told.contains(char::is_control), "{told:?}");
+        let script = format!("printf %s {told}");
+        let read_back = Command::new("/bin/bash")
+            .args(["-c", &script])
+            .env("LC_ALL", "C.UTF-8")
+            .output()
+            .unwrap();
+        assert_eq!(read_back.stdout, name, "{told}");
+    }
+}
+
+#[test]
+fn a_name_need_not_be_text() {
+    use std::os::unix::ffi::OsStrExt;
+    let files = Files::new();
+    let path = files.directory().join(OsStr::from_bytes(b"a\xffb"));
+    std::fs::write(&path, "odd").expect("any bytes make a name");
+    assert_eq!(run_meow([path]).succeeded(), b"odd");
+}
+
+#[test]
+fn many_files_are_read_one_after_another_with_few_descriptors() {
+    let files = a_and_b();
+    let mut command = files.meow_under(r#"ulimit -n 16; exec "$0" "$@""#);
+    command.args(vec!["b"; 2000]);
+    assert_eq!(run(command).succeeded(), vec![b'b'; 2000]);
+}
