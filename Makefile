@@ -32,6 +32,7 @@ test: ## Run every test, fast ones first
 
 .PHONY: bench-cat
 bench-cat: build ## Time meow beside other programs that copy a file, about 15 minutes
+	@tools/install-prerequisites bench
 	$(RELEASE)/bench-cat --meow $(RELEASE)/meow --out bench/results
 
 .PHONY: check

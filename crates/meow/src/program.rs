@@ -80,7 +80,7 @@ fn copy_all(options: &Options) -> i32 {
     let mut cat = Cat {
         options,
         carrier: Carrier::new(),
-        decorator: Decorator::new(options.decoration),
+        decorator: (!options.decoration.is_plain()).then(|| Decorator::new(options.decoration)),
         sink,
         status: SUCCESS,
     };
@@ -99,7 +99,8 @@ fn copy_all(options: &Options) -> i32 {
 struct Cat<'a> {
     options: &'a Options,
     carrier: Carrier,
-    decorator: Decorator,
+    /// None if the output is the input.
+    decorator: Option<Decorator>,
     sink: End<'a>,
     status: i32,
 }
@@ -135,10 +136,14 @@ impl Cat<'_> {
             self.complain_of(name, "input file is output file".to_owned());
             return Ok(());
         }
-        let copied = if self.options.decoration.is_plain() {
-            self.copy_plain(name, &source)
-        } else {
-            self.copy_decorated(name, &source)
+        let copied = match &mut self.decorator {
+            None => self.copy_plain(name, &source),
+            Some(decorator) => copy_decorated(decorator, &source, &self.sink).map(|()| {
+                if self.options.explains {
+                    let how = "read and write: the options change what is copied";
+                    self.explain(name, &source, how);
+                }
+            }),
         };
         match copied {
             Err(error) if error.call == "read" => {
@@ -164,36 +169,12 @@ impl Cat<'_> {
         Ok(())
     }
 
-    fn copy_decorated(&mut self, name: &OsStr, source: &End<'_>) -> Result<(), CallError> {
-        let mut input = vec![0; BUFFER_BYTES];
-        let mut output = Vec::new();
-        let mut calls = 0;
-        loop {
-            let length = match rustix::io::read(source.fd, &mut input[..]) {
-                Ok(0) => break,
-                Ok(length) => length,
-                Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => {
-                    wait_for(source.fd, PollFlags::IN);
-                    continue;
-                }
-                Err(errno) => return Err(CallError::of("read", errno)),
-            };
-            output.clear();
-            self.decorator.decorate(&input[..length], &mut output);
-            write_all(self.sink.fd, &output, &mut calls)?;
-        }
-        if self.options.explains {
-            let why = "read and write: the options change what is copied".to_owned();
-            self.explain(name, source, &why);
-        }
-        Ok(())
-    }
-
     /// Writes what waited for the byte after it.
     fn finish(&mut self) -> Result<(), CallError> {
         let mut output = Vec::new();
-        self.decorator.finish(&mut output);
+        if let Some(decorator) = &mut self.decorator {
+            decorator.finish(&mut output);
+        }
         write_all(self.sink.fd, &output, &mut 0)
     }
 
@@ -209,6 +190,31 @@ impl Cat<'_> {
     fn complain_of(&mut self, name: &OsStr, why: String) {
         self.status = FAILURE;
         complain(&format!("{}: {why}", name.maybe_quote()));
+    }
+}
+
+fn copy_decorated(
+    decorator: &mut Decorator,
+    source: &End<'_>,
+    sink: &End<'_>,
+) -> Result<(), CallError> {
+    let mut input = vec![0; BUFFER_BYTES];
+    let mut output = Vec::new();
+    let mut calls = 0;
+    loop {
+        let length = match rustix::io::read(source.fd, &mut input[..]) {
+            Ok(0) => return Ok(()),
+            Ok(length) => length,
+            Err(Errno::INTR) => continue,
+            Err(Errno::AGAIN) => {
+                wait_for(source.fd, PollFlags::IN);
+                continue;
+            }
+            Err(errno) => return Err(CallError::of("read", errno)),
+        };
+        output.clear();
+        decorator.decorate(&input[..length], &mut output);
+        write_all(sink.fd, &output, &mut calls)?;
     }
 }
 
