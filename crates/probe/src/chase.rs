@@ -10,10 +10,12 @@
 //! tools for performance analysis", USENIX 1996), with a random cycle in place
 //! of a stride.
 
-use toll_wire::{ChaseRequest, Failure, LINE_BYTES, MEMORY_BYTES_MAX, Request, Sample, TrialData};
+use toll_wire::{
+    ChaseRequest, Failure, HugePages, LINE_BYTES, MEMORY_BYTES_MAX, Request, Sample, TrialData,
+};
 
 use crate::counters::{Counters, Inherit};
-use crate::memory::{Backing, Region, Residency, split_mix};
+use crate::memory::{Backing, HUGE_PAGE_BYTES, Region, Residency, restrict_huge_pages, split_mix};
 use crate::meter::Meter;
 use crate::usage::Scope;
 use crate::{failure, trial};
@@ -25,6 +27,7 @@ const LINE: usize = LINE_BYTES as usize;
 /// # Errors
 /// Why there are no samples.
 pub fn run(request: &Request, chase: &ChaseRequest) -> Result<TrialData, Failure> {
+    restrict_huge_pages(chase.huge_pages)?;
     let mut cycle = Cycle::new(chase)?;
     let counters = Counters::open(&request.counters, Inherit::No);
     let counters_missing = counters.missing().clone();
@@ -58,7 +61,12 @@ struct Cycle {
 impl Cycle {
     fn new(request: &ChaseRequest) -> Result<Self, Failure> {
         let length = checked_length(request)?;
-        let region = Region::map(Backing::Anonymous, length, request.huge_pages, false)?;
+        // A huge page is used only where a whole one fits.
+        let mapped = match request.huge_pages {
+            HugePages::Madvise => length.next_multiple_of(HUGE_PAGE_BYTES),
+            _ => length,
+        };
+        let region = Region::map(Backing::Anonymous, mapped, request.huge_pages, false)?;
         let lines = u32::try_from(length / LINE).expect("the length is limited");
         let mut order: Vec<u32> = (0..lines).collect();
         shuffle(&mut order, request.seed);
@@ -104,7 +112,7 @@ impl Cycle {
         let latency = measured.duration_ns as f64 / accesses as f64;
         for (name, value) in [
             ("accesses", accesses as f64),
-            ("buffer_bytes", self.region.length() as f64),
+            ("buffer_bytes", (self.lines() * LINE) as f64),
             ("huge_page_bytes", residency.huge as f64),
             ("latency_ns", latency),
         ] {

@@ -28,7 +28,7 @@ use toll_wire::{
 };
 
 pub use pattern::split_mix;
-pub use region::{Backing, Region};
+pub use region::{Backing, HUGE_PAGE_BYTES, Region, restrict_huge_pages};
 pub use residency::{Residency, reset_peak};
 
 use self::pattern::{Pattern, Places, access, predict};
@@ -46,6 +46,7 @@ const FLUSH_BYTES: usize = 16 << 20;
 /// # Errors
 /// Why there are no samples.
 pub fn run(request: &Request, memory: &MemoryRequest) -> Result<TrialData, Failure> {
+    restrict_huge_pages(memory.huge_pages)?;
     let mut toucher = Toucher::new(memory)?;
     let counters = Counters::open(&request.counters, Inherit::No);
     let counters_missing = counters.missing().clone();
@@ -287,7 +288,7 @@ fn read_places(file: &File, pattern: &Pattern, places: &mut Places) -> Result<()
 /// (do_anonymous_page in mm/memory.c), and it is gone before the accesses, so
 /// that it is not in their resident set.
 fn flush_caches() -> Result<(), Failure> {
-    let buffer = Region::map(Backing::Anonymous, FLUSH_BYTES, HugePages::None, false)?;
+    let buffer = Region::map(Backing::Anonymous, FLUSH_BYTES, HugePages::System, false)?;
     let line = LINE_BYTES as usize;
     let part = buffer.part(0, FLUSH_BYTES);
     for offset in (0..FLUSH_BYTES).step_by(line) {

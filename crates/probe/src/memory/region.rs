@@ -15,7 +15,7 @@ use crate::failure;
 
 /// Alignment at which a CPU can use a transparent huge page of 2 MiB, the size
 /// on x86-64 and on arm64 with pages of 4 KiB.
-const HUGE_PAGE_BYTES: usize = 2 << 20;
+pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 /// What backs a region.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +38,8 @@ pub struct Region {
 }
 
 impl Region {
-    /// Maps `length` bytes, with the pages asked for.
+    /// Maps `length` bytes. Huge pages beyond what the system gives unasked are
+    /// asked for; [`restrict_huge_pages`] keeps those away that it gives.
     ///
     /// # Errors
     /// Unsupported if the kernel cannot have such a mapping.
@@ -49,7 +50,6 @@ impl Region {
         populate: bool,
     ) -> Result<Self, Failure> {
         check_combination(backing, huge_pages, populate)?;
-        disable_transparent_huge_pages(huge_pages == HugePages::None)?;
         let populate = match populate {
             true => MapFlags::POPULATE,
             false => MapFlags::empty(),
@@ -261,12 +261,19 @@ fn check_combination(
     Ok(())
 }
 
-/// Switches transparent huge pages off, or on again, for this process. Unlike
-/// `MADV_NOHUGEPAGE` it comes before the pages that `MAP_POPULATE` makes.
-fn disable_transparent_huge_pages(is_disabled: bool) -> Result<(), Failure> {
-    let value = libc::c_ulong::from(is_disabled);
+/// Keeps transparent huge pages from this process, if none are asked for.
+/// Unlike `MADV_NOHUGEPAGE` this comes before the pages that `MAP_POPULATE`
+/// makes.
+///
+/// # Errors
+/// An instrument failure if the kernel refuses.
+pub fn restrict_huge_pages(huge_pages: HugePages) -> Result<(), Failure> {
+    if huge_pages != HugePages::None {
+        return Ok(());
+    }
+    let disabled: libc::c_ulong = 1;
     // SAFETY: PR_SET_THP_DISABLE takes a number, and three zeros (prctl(2)).
-    match unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, value, 0_u64, 0_u64, 0_u64) } {
+    match unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, disabled, 0_u64, 0_u64, 0_u64) } {
         0 => Ok(()),
         // A kernel without transparent huge pages has none to disable.
         _ if io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL) => Ok(()),

@@ -109,6 +109,10 @@ pub enum WorkloadKind {
     Write,
     /// Running a program.
     Command,
+    /// Touching the lines of a buffer.
+    Memory,
+    /// Following a random cycle of pointers.
+    Chase,
 }
 
 /// How a command line is started.
