@@ -144,9 +144,12 @@ impl Bootstrap {
                 })?
             }
             DerivedKind::Spread => Self::spread(spec, &source)?,
+            DerivedKind::Quotient { per, level } => Self::quotient(spec, per, level, &source)?,
         };
         match bootstrap.blocks {
-            0 => Err("no block has a trial of every level".into()),
+            0 => Err(data
+                .why_absent(&spec.metric)
+                .unwrap_or_else(|| "no block has a trial of every level".into())),
             _ => Ok(bootstrap),
         }
     }
@@ -279,6 +282,44 @@ impl Bootstrap {
         })
     }
 
+    fn quotient(
+        spec: &Derived,
+        per: &str,
+        level: &Level,
+        source: &Source<'_>,
+    ) -> Result<Self, String> {
+        let mut selector = spec.at.clone();
+        selector.insert(spec.factor.clone(), level.clone());
+        let factors = &source.experiment.factors;
+        let index = contrast::pick(&selector, factors, source.treatments)?;
+        let absent = [&spec.metric, per].into_iter();
+        if let Some(reason) = absent
+            .filter_map(|name| source.data.why_absent(name))
+            .next()
+        {
+            return Err(reason);
+        }
+        let (of, per) = (
+            source.data.column(&spec.metric, index),
+            source.data.column(per, index),
+        );
+        let pairs = of
+            .iter()
+            .filter_map(|(block, of)| Some((*of, *per.get(block)?)));
+        let quotients: Vec<f64> = pairs
+            .filter(|(_, per)| *per > 0.0)
+            .map(|(of, per)| of / per)
+            .collect();
+        Ok(Self {
+            blocks: quotients.len(),
+            details: BTreeMap::new(),
+            statistic: Box::new(move |blocks| {
+                let chosen: Vec<f64> = blocks.iter().map(|block| quotients[*block]).collect();
+                Some(median(&chosen))
+            }),
+        })
+    }
+
     /// Blocks that enter.
     pub fn blocks(&self) -> usize {
         self.blocks
@@ -370,9 +411,10 @@ pub(super) fn unit(spec: &Derived, experiment: &Experiment) -> String {
         DerivedKind::Knee { .. } | DerivedKind::Crossing { .. } => of_factor(),
         DerivedKind::CostPerCall => "ns",
         DerivedKind::CostPerByte => "ns/byte",
-        DerivedKind::Acceleration { .. } | DerivedKind::CallShare { .. } | DerivedKind::Spread => {
-            ""
-        }
+        DerivedKind::Acceleration { .. }
+        | DerivedKind::CallShare { .. }
+        | DerivedKind::Spread
+        | DerivedKind::Quotient { .. } => "",
     }
     .into()
 }

@@ -271,6 +271,13 @@ pub enum DerivedKind {
     },
     /// Largest over smallest median among the factor's levels.
     Spread,
+    /// One metric over another of the same trials, at one level.
+    Quotient {
+        /// The metric that it is divided by.
+        per: String,
+        /// The level.
+        level: Level,
+    },
 }
 
 /// A published table.

@@ -170,6 +170,7 @@ pub enum RawDerivedKind {
     CostPerByte,
     CallShare,
     Spread,
+    Quotient,
 }
 
 #[derive(Debug, Deserialize)]
@@ -188,6 +189,7 @@ pub struct RawDerived {
     #[serde(default)]
     pub value: f64,
     pub level: Option<Scalar>,
+    pub per: Option<String>,
     #[serde(default)]
     pub among: Vec<Scalar>,
 }

@@ -121,6 +121,13 @@ pub(super) fn derived_of(raw: &RawDerived, metric: &str) -> Result<Derived, Stri
                 .ok_or_else(|| wrong("a call share needs a level"))?,
         },
         RawDerivedKind::Spread => DerivedKind::Spread,
+        RawDerivedKind::Quotient => match (&raw.per, &raw.level) {
+            (Some(per), Some(level)) => DerivedKind::Quotient {
+                per: per.clone(),
+                level: level.level(),
+            },
+            _ => return Err(wrong("a quotient needs per, a metric, and a level")),
+        },
     };
     Ok(Derived {
         id: raw.id.clone(),

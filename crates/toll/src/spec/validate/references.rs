@@ -118,7 +118,11 @@ fn any_factor(experiment: &Experiment, name: &str, what: &str) -> Result<(), Pro
 fn check_derived(experiment: &Experiment) -> Result<(), Problem> {
     for derived in &experiment.derived {
         let what = format!("derived quantity {}", derived.id);
-        if derived.kind == DerivedKind::Spread {
+        let takes_words = matches!(
+            derived.kind,
+            DerivedKind::Spread | DerivedKind::Quotient { .. }
+        );
+        if takes_words {
             any_factor(experiment, &derived.factor, &what)?;
         } else {
             numeric_factor(experiment, &derived.factor, &what)?;
