@@ -278,6 +278,13 @@ pub enum DerivedKind {
         /// The level.
         level: Level,
     },
+    /// The level at which the metric goes up for the `number`th time.
+    Step {
+        /// Which of the steps, from 1.
+        number: usize,
+        /// Least relative rise of a step.
+        rise: f64,
+    },
 }
 
 /// A published table.

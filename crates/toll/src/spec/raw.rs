@@ -171,6 +171,7 @@ pub enum RawDerivedKind {
     CallShare,
     Spread,
     Quotient,
+    Step,
 }
 
 #[derive(Debug, Deserialize)]
@@ -190,6 +191,8 @@ pub struct RawDerived {
     pub value: f64,
     pub level: Option<Scalar>,
     pub per: Option<String>,
+    pub step: Option<usize>,
+    pub rise: Option<String>,
     #[serde(default)]
     pub among: Vec<Scalar>,
 }
