@@ -44,12 +44,20 @@ fn a_counter_that_is_missing_makes_a_claim_untestable_with_its_reason() {
             "none",
             "metric = 'counter.cycles'\ndirection = 'less'",
         );
-    let mut stored = run(&toml, 10, cost);
+    let table = "[[table]]\ntitle = 'x'\nunit = ''\nmetric = 'counter.cycles'\n\
+                 rows = [{ label = 'r', at = { durability = 'none', buffer = '4KiB' } }]\n";
+    let mut stored = run(&(toml + table), 10, cost);
     for trial in &mut stored.trials {
         let reason = "cannot open perf counter cycles: no such file or directory";
         trial.counters_missing = BTreeMap::from([("cycles".into(), reason.into())]);
     }
-    for verdict in analyse(&stored).verdicts {
+    let analysis = analyse(&stored);
+    let missing = analysis.tables[0].rows[0].missing.as_deref();
+    assert!(
+        missing.unwrap().contains("perf counter cycles"),
+        "{missing:?}"
+    );
+    for verdict in analysis.verdicts {
         assert_eq!(verdict.outcome, Outcome::NotTestable);
         assert!(
             verdict.reason.contains("perf counter cycles"),
