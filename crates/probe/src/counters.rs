@@ -1,5 +1,7 @@
 //! Performance counters around the timed region (perf_event_open(2)).
 
+mod vendor;
+
 use std::collections::BTreeMap;
 use std::io;
 
@@ -22,6 +24,7 @@ pub enum Inherit {
 pub struct Counters {
     open: Vec<OpenCounter>,
     missing: BTreeMap<String, String>,
+    notes: Vec<String>,
 }
 
 struct OpenCounter {
@@ -37,10 +40,11 @@ impl Counters {
         let mut counters = Self {
             open: Vec::with_capacity(names.len()),
             missing: BTreeMap::new(),
+            notes: Vec::new(),
         };
         let mut names: Vec<&String> = names.iter().collect();
-        // Cycles lead the group that instructions join, so they come first.
-        names.sort_by_key(|name| *name != "cycles");
+        // Leaders come before those that join their group.
+        names.sort_by_key(|name| leader_of(name).is_some());
         names.dedup();
         for name in names {
             match counters.open_one(name, inherit) {
@@ -57,23 +61,65 @@ impl Counters {
         counters
     }
 
+    /// No counters at all.
+    pub fn none() -> Self {
+        Self::open(&[], Inherit::No)
+    }
+
     fn open_one(&mut self, name: &str, inherit: Inherit) -> Result<Counter, String> {
-        let mut builder = builder(name).ok_or_else(|| unknown(name))?;
+        let generic = builder(name).ok_or_else(|| unknown(name))?;
+        let error = match self.build(name, generic, inherit) {
+            Ok(counter) => return Ok(counter),
+            Err(error) => error,
+        };
+        // The kernel has no generic event of that name for this CPU.
+        if let Some(own) = vendor::event(name)
+            && let Ok(counter) = self.build(name, Builder::new(Raw::new(own.config)), inherit)
+        {
+            self.notes.push(format!(
+                "{name} is {} (raw:{:#06x}) on this CPU",
+                own.name, own.config
+            ));
+            return Ok(counter);
+        }
+        Err(cannot_open(name, &error))
+    }
+
+    fn build(
+        &mut self,
+        name: &str,
+        mut builder: Builder<'static>,
+        inherit: Inherit,
+    ) -> io::Result<Counter> {
         // What the kernel does is the object of study.
         builder
             .exclude_kernel(false)
             .inherit(inherit == Inherit::Yes);
         // A ratio of counts means something only if both were on the counting
         // unit over the same time, which the kernel promises for a group.
-        let leader = match name {
-            "instructions" => self.open.iter_mut().find(|open| open.name == "cycles"),
-            _ => None,
-        };
-        match leader {
-            Some(leader) => builder.build_with_group(&mut leader.counter),
-            None => builder.build(),
+        let leader = leader_of(name)
+            .and_then(|leader| self.open.iter_mut().find(|open| open.name == leader));
+        if let Some(leader) = leader
+            && let Ok(counter) = builder.build_with_group(&mut leader.counter)
+        {
+            return Ok(counter);
         }
-        .map_err(|error| cannot_open(name, &error))
+        // A group that is more than the unit holds is refused as a whole
+        // (validate_group in arch/x86/events/core.c).
+        let counter = builder.build()?;
+        if let Some(leader) = leader_of(name)
+            && self.open.iter().any(|open| open.name == leader)
+        {
+            self.notes.push(format!(
+                "{name} and {leader} are counted apart: the counting unit does not hold both"
+            ));
+        }
+        Ok(counter)
+    }
+
+    /// What a reader must know of the counters that are open.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// Requested counters that could not be opened, with the reason.
@@ -118,6 +164,16 @@ impl Counters {
         }
         Ok(readings)
     }
+}
+
+/// The counter whose group one joins, because a ratio of the two is built.
+fn leader_of(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "instructions" => "cycles",
+        "l1d-read-misses" | "l1d-write-accesses" => "l1d-read-accesses",
+        "dtlb-write-misses" => "dtlb-read-misses",
+        _ => return None,
+    })
 }
 
 fn read(open: &mut OpenCounter) -> Result<CountAndTime, Failure> {
@@ -243,6 +299,15 @@ mod tests {
         }
         for name in ["", "raw:", "raw:12", "raw:0xzz", "Cycles"] {
             assert!(builder(name).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_counter_joins_the_group_of_one_that_leads() {
+        for name in ["instructions", "l1d-read-misses", "dtlb-write-misses"] {
+            let leader = leader_of(name).unwrap();
+            assert!(builder(leader).is_some(), "{leader}");
+            assert_eq!(leader_of(leader), None, "{leader} leads and follows");
         }
     }
 

@@ -9,6 +9,7 @@
 //! checks what arrived, and tells.
 
 pub mod buffer;
+mod chase;
 pub mod clock;
 mod command;
 pub mod copy;
@@ -16,6 +17,7 @@ mod counters;
 mod disturbance;
 pub mod failure;
 pub mod lifetime;
+mod memory;
 mod meter;
 mod network_backlog;
 mod page_cache;

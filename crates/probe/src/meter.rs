@@ -87,17 +87,51 @@ impl Measured {
     /// which `bytes_name` is the metric.
     pub fn into_sample(self, bytes_name: &str, bytes: u64) -> Sample {
         let mut metrics = BTreeMap::new();
-        self.usage.add_to(&mut metrics);
+        self.add_to(&mut metrics, "");
         add_rates(&mut metrics, bytes_name, bytes, self.duration_ns);
-        if let Some(storage) = self.storage {
-            metrics.insert("block_input_bytes".to_owned(), storage.input as f64);
-            metrics.insert("block_output_bytes".to_owned(), storage.output as f64);
-        }
         Sample {
             metrics,
             counters: self.counters,
             ..Sample::default()
         }
+    }
+
+    /// Adds all readings but the counters to a sample, each under its name
+    /// behind `prefix`.
+    pub fn add_to(&self, metrics: &mut BTreeMap<String, f64>, prefix: &str) {
+        let mut own = BTreeMap::new();
+        self.usage.add_to(&mut own);
+        own.insert("duration_ns".to_owned(), self.duration_ns as f64);
+        if let Some(storage) = self.storage {
+            own.insert("block_input_bytes".to_owned(), storage.input as f64);
+            own.insert("block_output_bytes".to_owned(), storage.output as f64);
+        }
+        let named = own.into_iter();
+        metrics.extend(named.map(|(name, value)| (format!("{prefix}{name}"), value)));
+    }
+
+    /// The counters' readings.
+    pub fn into_counters(self) -> BTreeMap<String, CounterReading> {
+        self.counters
+    }
+
+    /// Where getrusage(2) and proc_pid_io(5) tell different amounts of storage
+    /// traffic for the same region, what they tell. Both read one account of
+    /// the kernel's, so they differ only by what other threads of the process
+    /// do, and by the blocks of 512 bytes in which getrusage counts.
+    pub fn storage_disagreement(&self) -> Option<String> {
+        const BLOCK_BYTES: u64 = 512;
+        let storage = self.storage?;
+        let differs = |one: u64, other: u64| one.abs_diff(other) >= BLOCK_BYTES;
+        let used = &self.usage;
+        (differs(storage.input, used.block_input_bytes)
+            || differs(storage.output, used.block_output_bytes))
+        .then(|| {
+            format!(
+                "block input and output are {} and {} bytes by /proc/self/io, {} and {} by getrusage",
+                storage.input, storage.output, used.block_input_bytes, used.block_output_bytes
+            )
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use toll_wire::{Disturbance, Failure, ITERATIONS_MAX, Request, TrialData, Workload};
 
 use crate::disturbance::Snapshot;
-use crate::{command, copy, failure, write};
+use crate::{chase, command, copy, failure, memory, write};
 
 /// Runs one trial.
 ///
@@ -20,6 +20,8 @@ pub fn run(request: &Request) -> Result<TrialData, Failure> {
         Workload::Copy(copy) => copy::run(request, copy),
         Workload::Write(write) => write::run(request, write),
         Workload::Command(command) => command::run(request, command),
+        Workload::Memory(memory) => memory::run(request, memory),
+        Workload::Chase(chase) => chase::run(request, chase),
     }
 }
 

@@ -29,6 +29,7 @@ mod quantile;
 mod rng;
 mod signed_rank;
 mod signed_rank_null;
+mod staircase;
 mod stopping;
 mod walsh;
 
@@ -47,4 +48,5 @@ pub use quantile::{
 };
 pub use rng::Rng;
 pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};
+pub use staircase::Staircase;
 pub use stopping::{Stop, StoppingRule};

@@ -8,10 +8,15 @@
 //! Architecture invariant: this crate only describes messages. It opens
 //! nothing, measures nothing and knows no experiment.
 
+mod memory;
 mod request;
 mod response;
 mod workload;
 
+pub use memory::{
+    AccessOrder, Addressing, ChaseRequest, HugePages, Initialisation, LINE_BYTES, MEMORY_BYTES_MAX,
+    Mapping, MemoryAdvice, MemoryRequest, WORKING_SET_LINES,
+};
 pub use request::{Request, decode_request};
 pub use response::{
     CounterReading, Disturbance, Failure, FailureKind, Outcome, Response, Sample, TrialData,

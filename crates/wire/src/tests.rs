@@ -26,6 +26,32 @@ fn a_request_survives_the_wire_on_one_line() {
 }
 
 #[test]
+fn a_work_on_memory_survives_the_wire() {
+    let memory = MemoryRequest {
+        addressing: Addressing::Corrected,
+        order: AccessOrder::Random,
+        mapping: Mapping::FileShared(PathBuf::from("/tmp/\"b\"")),
+        initialisation: Initialisation::MemsetMsync,
+        huge_pages: HugePages::System,
+        advice: MemoryAdvice::PopulateWrite,
+        cache: CacheState::Warm,
+        buffer_bytes: MEMORY_BYTES_MAX,
+        steps: 1 << 20,
+        seed: u64::MAX,
+    };
+    let chase = ChaseRequest {
+        size_bytes: 4096,
+        huge_pages: HugePages::Hugetlb,
+        accesses: 1,
+        seed: 0,
+    };
+    for workload in [Workload::Memory(memory), Workload::Chase(chase)] {
+        let request = Request::new(workload);
+        assert_eq!(decode_request(&encode(&request)).unwrap(), request);
+    }
+}
+
+#[test]
 fn a_failure_survives_the_wire() {
     let response = Response::new(Outcome::Failed(Failure {
         kind: FailureKind::Unsupported,

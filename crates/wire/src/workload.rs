@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::{ChaseRequest, MemoryRequest};
+
 /// A work to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
@@ -14,6 +16,10 @@ pub enum Workload {
     Write(WriteRequest),
     /// Run a program and account for it from outside.
     Command(CommandRequest),
+    /// Touch the lines of a buffer by the published access function.
+    Memory(MemoryRequest),
+    /// Follow a random cycle of pointers.
+    Chase(ChaseRequest),
 }
 
 /// Parameters of [`Workload::Copy`].

@@ -7,5 +7,6 @@
 mod command;
 mod common;
 mod copy;
+mod memory;
 mod protocol;
 mod write;

@@ -13,6 +13,8 @@ pub(super) struct Data {
     by_metric: BTreeMap<String, Vec<BTreeMap<u32, f64>>>,
     blocks: BTreeSet<u32>,
     outcomes: BTreeSet<(u32, usize)>,
+    /// Why a counter could not be opened, by name.
+    counters_missing: BTreeMap<String, String>,
 }
 
 impl Data {
@@ -37,6 +39,10 @@ impl Data {
         }
         Self {
             by_metric,
+            counters_missing: trials
+                .iter()
+                .flat_map(|trial| trial.counters_missing.clone())
+                .collect(),
             blocks: trials.iter().map(|trial| trial.block).collect(),
             outcomes: trials
                 .iter()
@@ -91,11 +97,21 @@ impl Data {
         self.blocks.iter().filter(complete).count()
     }
 
+    /// Why no trial has a metric, if none has.
+    pub fn why_absent(&self, metric: &str) -> Option<String> {
+        if self.by_metric.contains_key(metric) {
+            return None;
+        }
+        let counter = metric.strip_prefix("counter.").unwrap_or_default();
+        let reason = self.counters_missing.get(counter).cloned();
+        Some(reason.unwrap_or_else(|| format!("no trial recorded {metric}")))
+    }
+
     /// Natural logarithms of the ratio of two treatments in each block that has
     /// both; `Err` with the reason if there are none.
     pub fn log_ratios(&self, metric: &str, of: usize, to: usize) -> Result<Vec<f64>, String> {
-        if !self.by_metric.contains_key(metric) {
-            return Err(format!("no trial recorded {metric}"));
+        if let Some(reason) = self.why_absent(metric) {
+            return Err(reason);
         }
         let (of, to) = (self.column(metric, of), self.column(metric, to));
         let logs: Vec<f64> = of

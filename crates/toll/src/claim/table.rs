@@ -56,7 +56,10 @@ fn fill(
             missing: match (&measured, treatment) {
                 (Some(_), _) => None,
                 (None, Err(reason)) => Some(reason),
-                (None, Ok(_)) => Some("no trial completed".into()),
+                (None, Ok(_)) => Some(
+                    data.why_absent(&table.metric)
+                        .unwrap_or_else(|| "no trial completed".into()),
+                ),
             },
             measured,
             measured_ratio,

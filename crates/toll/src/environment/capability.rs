@@ -1,7 +1,7 @@
 //! What can run on this machine, and what not and why.
 
 use super::filesystem::{self, Foreign};
-use super::process;
+use super::{memory, process};
 
 /// One thing that experiments may need.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +39,11 @@ pub fn capabilities() -> Vec<Capability> {
             Foreign::None(reason) => Err(reason),
         },
     ));
+    for (name, kind) in [("transparent", "madvise"), ("reserved", "hugetlb")] {
+        list.push(capability(&format!("huge pages, {name}"), || {
+            memory::huge_pages(kind)
+        }));
+    }
     list.push(capability("system cat", || match process::find("cat") {
         Some(path) => Ok(path.display().to_string()),
         None => Err("no cat in PATH".into()),

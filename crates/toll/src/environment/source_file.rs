@@ -1,7 +1,7 @@
-//! Files to be copied.
+//! Files to be copied or mapped.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
@@ -46,6 +46,17 @@ impl SourceFile {
             xxh3: hash.digest(),
         })
     }
+}
+
+/// Makes a file of zeros whose blocks are all there, unlike those of a hole, and
+/// brings it to the device.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn lay_zeros(path: &Path, size_bytes: u64) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    io::copy(&mut io::repeat(0).take(size_bytes), &mut file)?;
+    file.sync_all()
 }
 
 #[cfg(test)]

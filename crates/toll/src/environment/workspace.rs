@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::filesystem::{self, Mounted};
 use super::leftovers::{Journal, serial};
-use super::source_file::SourceFile;
+use super::source_file::{self, SourceFile};
 use super::{mount_space, paths};
 
 /// What the trials of a run need.
@@ -16,6 +16,8 @@ pub struct WorkspaceRequest {
     pub file_systems: Vec<String>,
     /// Sizes of source files to be laid on each, in bytes.
     pub source_sizes: Vec<u64>,
+    /// Sizes of files of zeros to be laid on each, in bytes.
+    pub zeros_sizes: Vec<u64>,
     /// Most bytes that trials have on one file system at a time beside the
     /// sources.
     pub scratch_bytes: u64,
@@ -31,6 +33,7 @@ pub struct Workspace {
     mounted: BTreeMap<String, Mounted>,
     obstacles: BTreeMap<String, String>,
     sources: BTreeMap<(String, u64), SourceFile>,
+    zeros: BTreeMap<(String, u64), PathBuf>,
     journal: Journal,
 }
 
@@ -56,6 +59,7 @@ impl Workspace {
             mounted: BTreeMap::new(),
             obstacles: BTreeMap::new(),
             sources: BTreeMap::new(),
+            zeros: BTreeMap::new(),
             journal,
         };
         fs::create_dir_all(&root).map_err(|error| {
@@ -85,7 +89,8 @@ impl Workspace {
 
     fn bytes_needed(request: &WorkspaceRequest) -> u64 {
         // A quarter more and 128 MiB, for metadata and journals.
-        let payload = request.source_sizes.iter().sum::<u64>() + request.scratch_bytes;
+        let laid = request.source_sizes.iter().chain(&request.zeros_sizes);
+        let payload = laid.sum::<u64>() + request.scratch_bytes;
         match payload {
             0 => 0,
             payload => payload + payload / 4 + (128 << 20),
@@ -146,6 +151,12 @@ impl Workspace {
                     .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
                 self.sources.insert((name.clone(), size_bytes), source);
             }
+            for &size_bytes in &request.zeros_sizes {
+                let path = mounted.directory.join(format!("zeros-{size_bytes}"));
+                source_file::lay_zeros(&path, size_bytes)
+                    .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+                self.zeros.insert((name.clone(), size_bytes), path);
+            }
         }
         Ok(())
     }
@@ -167,6 +178,12 @@ impl Workspace {
     /// The file of a size on a file system.
     pub fn source(&self, file_system: &str, size_bytes: u64) -> Option<&SourceFile> {
         self.sources.get(&(file_system.to_owned(), size_bytes))
+    }
+
+    /// The file of zeros of a size on a file system.
+    pub fn zeros(&self, file_system: &str, size_bytes: u64) -> Option<&Path> {
+        let path = self.zeros.get(&(file_system.to_owned(), size_bytes));
+        path.map(PathBuf::as_path)
     }
 
     /// The directory that holds all others.
@@ -195,10 +212,13 @@ mod tests {
         let workspace = Workspace::create(&WorkspaceRequest {
             file_systems: vec!["work".into()],
             source_sizes: vec![1000, 0],
+            zeros_sizes: vec![2000],
             scratch_bytes: 0,
             base: Some(base.path().to_owned()),
         })
         .unwrap();
+        let zeros = workspace.zeros("work", 2000).unwrap();
+        assert_eq!(fs::read(zeros).unwrap(), [0; 2000]);
         let source = workspace.source("work", 1000).unwrap();
         assert_eq!(fs::metadata(&source.path).unwrap().len(), 1000);
         assert!(workspace.directory("zfs").is_err());
@@ -212,6 +232,7 @@ mod tests {
         let error = Workspace::create(&WorkspaceRequest {
             file_systems: vec!["work".into()],
             source_sizes: vec![1 << 50],
+            zeros_sizes: Vec::new(),
             scratch_bytes: 0,
             base: Some(base.path().to_owned()),
         })

@@ -125,6 +125,12 @@ impl Plan {
         Rng::new(self.seed).fork(stream).below(4096)
     }
 
+    /// Seed of what one trial draws for itself, such as the order of a chase.
+    pub fn trial_seed(&self, block: u32, treatment: usize) -> u64 {
+        let stream = (u64::from(block) << 32) | (1 << 30) | treatment as u64;
+        Rng::new(self.seed).fork(stream).next_u64()
+    }
+
     /// The seed that the plan was made from.
     pub fn seed(&self) -> u64 {
         self.seed

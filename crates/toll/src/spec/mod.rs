@@ -109,6 +109,10 @@ pub enum WorkloadKind {
     Write,
     /// Running a program.
     Command,
+    /// Touching the lines of a buffer.
+    Memory,
+    /// Following a random cycle of pointers.
+    Chase,
 }
 
 /// How a command line is started.
@@ -267,6 +271,20 @@ pub enum DerivedKind {
     },
     /// Largest over smallest median among the factor's levels.
     Spread,
+    /// One metric over another of the same trials, at one level.
+    Quotient {
+        /// The metric that it is divided by.
+        per: String,
+        /// The level.
+        level: Level,
+    },
+    /// The level at which the metric goes up for the `number`th time.
+    Step {
+        /// Which of the steps, from 1.
+        number: usize,
+        /// Least relative rise of a step.
+        rise: f64,
+    },
 }
 
 /// A published table.

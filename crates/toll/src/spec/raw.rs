@@ -170,6 +170,8 @@ pub enum RawDerivedKind {
     CostPerByte,
     CallShare,
     Spread,
+    Quotient,
+    Step,
 }
 
 #[derive(Debug, Deserialize)]
@@ -188,6 +190,9 @@ pub struct RawDerived {
     #[serde(default)]
     pub value: f64,
     pub level: Option<Scalar>,
+    pub per: Option<String>,
+    pub step: Option<usize>,
+    pub rise: Option<String>,
     #[serde(default)]
     pub among: Vec<Scalar>,
 }

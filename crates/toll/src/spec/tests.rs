@@ -66,6 +66,58 @@ fn what_a_workload_does_not_have_is_refused() {
 }
 
 #[test]
+fn what_a_work_on_memory_cannot_be_is_refused() {
+    let memory = |line: &str| format!("[workload]\nkind = \"memory\"\n{line}\n");
+    let chase = |line: &str| format!("[workload]\nkind = \"chase\"\n{line}\n");
+    for (toml, words) in [
+        (memory("order = \"backwards\""), "it is one of sequential"),
+        (memory("mapping = \"file\""), "it is one of anonymous"),
+        (memory("huge_pages = \"always\""), "it is one of none"),
+        (memory("buffer = \"32KiB\""), "more than one working set"),
+        (memory("buffer = \"65GiB\""), "to 64 GiB"),
+        (memory("steps = 0"), "a whole number from 1"),
+        (memory("steps = \"many\""), "a whole number from 1"),
+        (memory("size = \"1MiB\""), "no such parameter"),
+        (chase("size = \"64\""), "two lines"),
+        (chase("accesses = 1.5"), "a whole number from 1"),
+        (chase("fs = \"work\""), "no such parameter"),
+        (chase("setup = \"true\""), "only a workload of kind command"),
+    ] {
+        refused(&toml, 5, words);
+    }
+    let level = "[[factor]]\nname = \"advice\"\nlevels = [\"none\", \"dontneed\"]\n";
+    refused(
+        &format!("{}{level}", memory("cache = \"warm\"")),
+        8,
+        "it is one of none",
+    );
+}
+
+#[test]
+fn a_quotient_and_a_step_need_what_they_are_made_of() {
+    let derived = |rest: &str| {
+        format!(
+            "{COPY}{FACTOR}[[derived]]\nid = \"d\"\ntext = \"x\"\nfactor = \"buffer\"\n{rest}\n"
+        )
+    };
+    refused(
+        &derived("kind = \"quotient\"\nlevel = \"4KiB\""),
+        8,
+        "needs per",
+    );
+    refused(
+        &derived("kind = \"quotient\"\nper = \"calls\""),
+        8,
+        "and a level",
+    );
+    refused(&derived("kind = \"step\""), 8, "a number from 1");
+    refused(&derived("kind = \"step\"\nstep = 0"), 8, "a number from 1");
+    let zero = "[[factor]]\nname = \"size\"\nlevels = [0, 1, 2]\n[[derived]]\nid = \"d\"\n\
+                text = \"x\"\nkind = \"step\"\nfactor = \"size\"\nstep = 1\n";
+    refused(&format!("{COPY}{zero}"), 12, "above 0");
+}
+
+#[test]
 fn factors_must_differ_and_not_be_fixed_too() {
     refused(&format!("{COPY}{FACTOR}{FACTOR}"), 9, "stands twice");
     refused(

@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use serde::de::DeserializeOwned;
 use toll_wire::{
-    CAPTURED_BYTES_MAX, CacheState, CommandRequest, CopyRequest, OutputPolicy, Request, Sink,
-    Source, Workload, WriteRequest,
+    CAPTURED_BYTES_MAX, CacheState, ChaseRequest, CommandRequest, CopyRequest, LINE_BYTES, Mapping,
+    MemoryRequest, OutputPolicy, Request, Sink, Source, Workload, WriteRequest,
 };
 
-use crate::environment::{Workspace, WorkspaceRequest};
+use crate::environment::{Workspace, WorkspaceRequest, memory_obstacle};
 use crate::plan::{Plan, Treatment};
 use crate::spec::adhoc::effective_shell;
 use crate::spec::quantity::parse_size;
@@ -27,6 +27,14 @@ const DEFAULT_COPY_BYTES: u64 = 16 << 20;
 const DEFAULT_INPUT_BYTES: u64 = 128 << 10;
 /// Buffer of a write that names none, in bytes.
 const DEFAULT_WRITE_BUFFER_BYTES: u64 = 4096;
+/// Buffer of a work on memory that names none, in bytes.
+const DEFAULT_MEMORY_BYTES: u64 = 256 << 20;
+/// Steps of a work on memory that names none.
+const DEFAULT_STEPS: u64 = 1 << 16;
+/// Size of a chase that names none, in bytes.
+const DEFAULT_CHASE_BYTES: u64 = 16 << 20;
+/// Accesses of a chase that names none.
+const DEFAULT_ACCESSES: u64 = 1 << 20;
 
 /// A treatment's parameters, looked up by name.
 pub struct TrialRequest<'a> {
@@ -53,6 +61,25 @@ impl<'a> TrialRequest<'a> {
             .map_or(Ok(default), |level| parse_size(&level.text))
     }
 
+    /// A size in whole cache lines, rounded down.
+    fn line_bytes(&self, name: &str, default: u64) -> Result<u64, String> {
+        Ok(self.bytes(name, default)? / LINE_BYTES * LINE_BYTES)
+    }
+
+    fn count(&self, name: &str, default: u64) -> Result<u64, String> {
+        let Some(level) = self.level(name) else {
+            return Ok(default);
+        };
+        match level.number {
+            // Counts are checked to be whole and far below 2^53.
+            Some(number) if number >= 0.0 => Ok(number as u64),
+            _ => Err(format!(
+                "cannot set {name} to {:?}: it is no number",
+                level.text
+            )),
+        }
+    }
+
     /// A wire word; experiment files use the words of the wire.
     fn word<T: DeserializeOwned>(&self, name: &str, default: &str) -> Result<T, String> {
         let text = self.level(name).map_or(default, |level| &level.text);
@@ -66,11 +93,39 @@ impl<'a> TrialRequest<'a> {
             .map_or(DEFAULT_FILE_SYSTEM, |level| &level.text)
     }
 
-    /// The request for one trial.
+    /// Why this machine has not the memory for the treatment, if it has not.
+    pub fn memory_obstacle(&self) -> Option<String> {
+        let bytes = match self.experiment.workload.kind {
+            WorkloadKind::Memory => self.line_bytes("buffer", DEFAULT_MEMORY_BYTES).ok()?,
+            // The order of the cycle is kept beside it, 4 bytes a line.
+            WorkloadKind::Chase => {
+                let size = self.line_bytes("size", DEFAULT_CHASE_BYTES).ok()?;
+                size + size / 16
+            }
+            _ => return None,
+        };
+        // A shared file's pages can always go back to the file.
+        let needed = match self.mapping() {
+            "file-shared" => 0,
+            _ => bytes,
+        };
+        let huge_pages = self.level("huge_pages").map_or("none", |level| &level.text);
+        memory_obstacle(needed, huge_pages)
+    }
+
+    fn mapping(&self) -> &str {
+        self.level("mapping")
+            .map_or("anonymous", |level| &level.text)
+    }
+
+    /// The request for one trial, which draws from `seed`.
     ///
     /// # Errors
-    /// If the file system cannot be had here, with the reason.
-    pub fn build(&self, workspace: &Workspace) -> Result<Request, String> {
+    /// If the file system or the memory cannot be had here, with the reason.
+    pub fn build(&self, workspace: &Workspace, seed: u64) -> Result<Request, String> {
+        if let Some(reason) = self.memory_obstacle() {
+            return Err(reason);
+        }
         let directory = workspace.directory(self.file_system())?;
         let workload = match self.experiment.workload.kind {
             WorkloadKind::Copy => self.copy(workspace, directory)?,
@@ -82,6 +137,13 @@ impl<'a> TrialRequest<'a> {
                 placement: self.word("placement", "overwrite")?,
             }),
             WorkloadKind::Command => self.command(workspace),
+            WorkloadKind::Memory => self.memory(workspace, seed)?,
+            WorkloadKind::Chase => Workload::Chase(ChaseRequest {
+                size_bytes: self.line_bytes("size", DEFAULT_CHASE_BYTES)?,
+                huge_pages: self.word("huge_pages", "none")?,
+                accesses: self.count("accesses", DEFAULT_ACCESSES)?,
+                seed,
+            }),
         };
         Ok(Request {
             iterations: self.experiment.run.iterations,
@@ -115,6 +177,31 @@ impl<'a> TrialRequest<'a> {
                 .map(|l| parse_size(&l.text))
                 .transpose()?,
             directory: directory.to_owned(),
+        }))
+    }
+
+    fn memory(&self, workspace: &Workspace, seed: u64) -> Result<Workload, String> {
+        let buffer_bytes = self.line_bytes("buffer", DEFAULT_MEMORY_BYTES)?;
+        let file = || {
+            let path = workspace.zeros(self.file_system(), buffer_bytes);
+            let path = path.ok_or("the file to be mapped was not laid out")?;
+            Ok::<_, String>(path.to_owned())
+        };
+        Ok(Workload::Memory(MemoryRequest {
+            addressing: self.word("addressing", "published")?,
+            order: self.word("order", "sequential")?,
+            mapping: match self.mapping() {
+                "file-private" => Mapping::FilePrivate(file()?),
+                "file-shared" => Mapping::FileShared(file()?),
+                _ => Mapping::Anonymous,
+            },
+            initialisation: self.word("initialisation", "none")?,
+            huge_pages: self.word("huge_pages", "none")?,
+            advice: self.word("advice", "none")?,
+            cache: self.word("cache", "warm")?,
+            buffer_bytes,
+            steps: self.count("steps", DEFAULT_STEPS)?,
+            seed,
         }))
     }
 
@@ -243,7 +330,13 @@ pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<Workspa
                 let input = trial.bytes("input", DEFAULT_INPUT_BYTES)?;
                 request.scratch_bytes = request.scratch_bytes.max(input);
             }
-            WorkloadKind::Command => {}
+            WorkloadKind::Memory if trial.mapping() != "anonymous" => {
+                let buffer = trial.line_bytes("buffer", DEFAULT_MEMORY_BYTES)?;
+                if !request.zeros_sizes.contains(&buffer) {
+                    request.zeros_sizes.push(buffer);
+                }
+            }
+            WorkloadKind::Command | WorkloadKind::Memory | WorkloadKind::Chase => {}
         }
     }
     Ok(request)

@@ -211,7 +211,8 @@ impl Session<'_> {
     fn trial(&self, block: u32, position: usize, treatment: usize) -> Option<TrialRecord> {
         let started_at = jiff::Timestamp::now().to_string();
         let begin = Instant::now();
-        let outcome = match self.request(treatment) {
+        let seed = self.plan.trial_seed(block, treatment);
+        let outcome = match self.request(treatment, seed) {
             Ok(request) => self.probe.run(
                 &request,
                 self.plan.padding_bytes(block, treatment),
@@ -241,9 +242,9 @@ impl Session<'_> {
         Some(trial)
     }
 
-    fn request(&self, treatment: usize) -> Result<Request, String> {
+    fn request(&self, treatment: usize, seed: u64) -> Result<Request, String> {
         let treatment = &self.plan.treatments[treatment];
-        TrialRequest::new(self.experiment, treatment).build(self.workspace)
+        TrialRequest::new(self.experiment, treatment).build(self.workspace, seed)
     }
 
     /// Adds metrics parsed from a command's output to its samples.
@@ -273,11 +274,11 @@ impl Session<'_> {
         Outcome::Completed(data)
     }
 
-    /// Skips treatments whose file system cannot be had.
+    /// Skips treatments whose file system or memory cannot be had.
     fn skip_impossible(&mut self, observer: &mut dyn Observer) -> Result<(), SessionError> {
         for index in 0..self.plan.treatments.len() {
             if self.plan.treatments[index].skipped.is_none()
-                && let Err(reason) = self.request(index)
+                && let Err(reason) = self.request(index, 0)
             {
                 self.skip(index, reason, observer)?;
             }

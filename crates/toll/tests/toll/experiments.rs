@@ -7,7 +7,7 @@ use toll::claim::model::{Analysis, Outcome};
 use toll::environment::machine::Machine;
 use toll::plan::Plan;
 use toll::spec::builtin::BUILTINS;
-use toll::spec::{Experiment, Test, parse};
+use toll::spec::{DerivedKind, Experiment, Test, parse};
 use toll::store::{RunRecord, RunStatus, StoredRun, TrialRecord, TrialState};
 
 use crate::common::{Bench, list, source_tree};
@@ -27,6 +27,14 @@ const CLAIMS: &[&str] = &[
     "write.buffer-threshold",
     "write.fs-order",
     "write.old-kernel",
+    "mem.read-write-mix",
+    "mem.l1-random",
+    "mem.tlb-random",
+    "mem.time-random",
+    "mem.footprint",
+    "mem.shared-writes",
+    "mem.populate",
+    "mem.msync",
 ];
 
 fn experiments(profile: &str) -> Vec<Experiment> {
@@ -120,6 +128,11 @@ fn metrics(experiment: &Experiment) -> BTreeSet<String> {
             .iter()
             .map(|derived| derived.metric.clone()),
     );
+    for derived in &experiment.derived {
+        if let DerivedKind::Quotient { per, .. } = &derived.kind {
+            metrics.insert(per.clone());
+        }
+    }
     metrics.extend(experiment.tables.iter().map(|table| table.metric.clone()));
     metrics.extend(
         experiment
@@ -342,4 +355,14 @@ fn the_write_experiment_runs_on_the_work_directory() {
         "write",
         &["input=128KiB", "buffer=4KiB,64KiB,128KiB", "fs=work"],
     );
+}
+
+#[test]
+fn the_memory_experiment_runs_on_the_work_directory() {
+    tiny("mem", &["buffer=16MiB", "steps=64"]);
+}
+
+#[test]
+fn the_chase_experiment_runs() {
+    tiny("chase", &["size=4KiB,16KiB,64KiB,1MiB", "accesses=1000"]);
 }

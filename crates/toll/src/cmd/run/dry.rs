@@ -33,10 +33,9 @@ pub(super) fn describe(experiment: &Experiment, seed: u64) -> Result<String, Fai
     ];
     for index in plan.block_order(0) {
         let treatment = &plan.treatments[index];
-        let file_system = TrialRequest::new(experiment, treatment)
-            .file_system()
-            .to_owned();
-        let obstacle = file_system_obstacle(&file_system);
+        let trial = TrialRequest::new(experiment, treatment);
+        let obstacle =
+            file_system_obstacle(trial.file_system()).or_else(|| trial.memory_obstacle());
         let skipped = obstacle.map_or_else(String::new, |why| format!("  (skipped: {why})"));
         lines.push(format!("    {}{skipped}", treatment.label));
     }

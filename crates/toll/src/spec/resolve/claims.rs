@@ -9,6 +9,10 @@ use crate::spec::{Claim, ClaimDirection, Contrast, Derived, DerivedKind, Test};
 /// Relative tolerance of a knee where none is given: 10 %.
 const KNEE_TOLERANCE: f64 = 0.10;
 
+/// Relative rise of a step where none is given: 100 %. Levels of a cache differ
+/// about threefold; the rounding of a step may look like one of half its height.
+const STEP_RISE: f64 = 1.0;
+
 pub(super) fn claim_of(
     raw: &RawClaim,
     metric: &str,
@@ -121,6 +125,23 @@ pub(super) fn derived_of(raw: &RawDerived, metric: &str) -> Result<Derived, Stri
                 .ok_or_else(|| wrong("a call share needs a level"))?,
         },
         RawDerivedKind::Spread => DerivedKind::Spread,
+        RawDerivedKind::Quotient => match (&raw.per, &raw.level) {
+            (Some(per), Some(level)) => DerivedKind::Quotient {
+                per: per.clone(),
+                level: level.level(),
+            },
+            _ => return Err(wrong("a quotient needs per, a metric, and a level")),
+        },
+        RawDerivedKind::Step => DerivedKind::Step {
+            number: raw
+                .step
+                .filter(|number| *number > 0)
+                .ok_or_else(|| wrong("a step needs step, a number from 1"))?,
+            rise: match &raw.rise {
+                Some(text) => parse_share(text)?,
+                None => STEP_RISE,
+            },
+        },
     };
     Ok(Derived {
         id: raw.id.clone(),

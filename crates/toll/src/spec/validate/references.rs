@@ -2,7 +2,7 @@
 
 use super::{Problem, problem};
 use crate::spec::{
-    AdviceKind, Claim, ClaimDirection, DerivedKind, Experiment, FigureKind, Selector, Test,
+    AdviceKind, Claim, ClaimDirection, DerivedKind, Experiment, FigureKind, Level, Selector, Test,
 };
 
 /// Checks twins, claims, derived quantities, tables, figures and advice.
@@ -118,7 +118,11 @@ fn any_factor(experiment: &Experiment, name: &str, what: &str) -> Result<(), Pro
 fn check_derived(experiment: &Experiment) -> Result<(), Problem> {
     for derived in &experiment.derived {
         let what = format!("derived quantity {}", derived.id);
-        if derived.kind == DerivedKind::Spread {
+        let takes_words = matches!(
+            derived.kind,
+            DerivedKind::Spread | DerivedKind::Quotient { .. }
+        );
+        if takes_words {
             any_factor(experiment, &derived.factor, &what)?;
         } else {
             numeric_factor(experiment, &derived.factor, &what)?;
@@ -137,25 +141,28 @@ fn check_derived(experiment: &Experiment) -> Result<(), Problem> {
             check_selector(experiment, to, &what)?;
         }
         if let DerivedKind::Crossing { of, to, .. } = &derived.kind {
-            let factor = experiment.factor(&derived.factor).expect("checked above");
-            if factor
-                .levels
-                .iter()
-                .any(|level| level.number.is_some_and(|n| n <= 0.0))
-            {
-                return Err(problem(
-                    &derived.factor,
-                    format!(
-                        "cannot use {what}: the levels of {} are above 0",
-                        derived.factor
-                    ),
-                ));
-            }
+            positive_factor(experiment, &derived.factor, &what)?;
             check_selector(experiment, of, &what)?;
             check_selector(experiment, to, &what)?;
         }
+        if let DerivedKind::Step { .. } = &derived.kind {
+            positive_factor(experiment, &derived.factor, &what)?;
+        }
     }
     Ok(())
+}
+
+/// What lies between levels is found on their logarithms.
+fn positive_factor(experiment: &Experiment, name: &str, what: &str) -> Result<(), Problem> {
+    let levels = experiment.factor(name).map(|factor| &factor.levels);
+    let is_positive = |level: &Level| level.number.is_none_or(|number| number > 0.0);
+    if levels.is_some_and(|levels| levels.iter().all(is_positive)) {
+        return Ok(());
+    }
+    Err(problem(
+        name,
+        format!("cannot use {what}: the levels of {name} are above 0"),
+    ))
 }
 
 fn check_shown(experiment: &Experiment) -> Result<(), Problem> {

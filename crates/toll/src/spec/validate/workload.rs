@@ -1,6 +1,6 @@
 //! Checks of what a trial does.
 
-use toll_wire::BUFFER_BYTES_MAX;
+use toll_wire::{BUFFER_BYTES_MAX, LINE_BYTES, MEMORY_BYTES_MAX, WORKING_SET_LINES};
 
 use super::{Problem, problem};
 use crate::spec::resolve::size_of;
@@ -8,6 +8,19 @@ use crate::spec::{Experiment, Level, Shell, WorkloadKind};
 
 const COPY_PARAMETERS: &[&str] = &["method", "source", "sink", "cache", "size", "buffer", "fs"];
 const WRITE_PARAMETERS: &[&str] = &["buffer", "durability", "fs", "placement", "input"];
+const MEMORY_PARAMETERS: &[&str] = &[
+    "addressing",
+    "order",
+    "mapping",
+    "initialisation",
+    "huge_pages",
+    "advice",
+    "cache",
+    "buffer",
+    "steps",
+    "fs",
+];
+const CHASE_PARAMETERS: &[&str] = &["size", "accesses", "huge_pages"];
 const SIZE_PARAMETERS: &[&str] = &["size", "buffer", "input"];
 
 const COPY_WORDS: &[(&str, &[&str])] = &[
@@ -51,17 +64,48 @@ const WRITE_WORDS: &[(&str, &[&str])] = &[
     ("placement", &["overwrite", "append"]),
     ("fs", FILE_SYSTEMS),
 ];
+const HUGE_PAGES_WORDS: (&str, &[&str]) = ("huge_pages", &["none", "system", "madvise", "hugetlb"]);
+const MEMORY_WORDS: &[(&str, &[&str])] = &[
+    ("addressing", &["published", "corrected"]),
+    ("order", &["sequential", "random"]),
+    ("mapping", &["anonymous", "file-private", "file-shared"]),
+    ("initialisation", &["none", "populate", "memset-msync"]),
+    HUGE_PAGES_WORDS,
+    (
+        "advice",
+        &[
+            "none",
+            "sequential",
+            "random",
+            "willneed",
+            "populate-read",
+            "populate-write",
+        ],
+    ),
+    ("cache", &["cold", "warm"]),
+    ("fs", FILE_SYSTEMS),
+];
+const CHASE_WORDS: &[(&str, &[&str])] = &[HUGE_PAGES_WORDS];
+/// Parameters that count something, and the most of it: so much takes days.
+const COUNT_PARAMETERS: &[(&str, u64)] = &[("steps", 1 << 32), ("accesses", 1 << 44)];
 /// Levels that the factor `fs` may have: the work directory's own, those made
 /// on loop devices, and a mounted foreign one.
 pub const FILE_SYSTEMS: &[&str] = &["work", "ext4", "xfs", "btrfs", "tmpfs", "foreign"];
 
+/// The parameters of a workload; a command has any.
+fn parameters(kind: WorkloadKind) -> Option<&'static [&'static str]> {
+    match kind {
+        WorkloadKind::Copy => Some(COPY_PARAMETERS),
+        WorkloadKind::Write => Some(WRITE_PARAMETERS),
+        WorkloadKind::Memory => Some(MEMORY_PARAMETERS),
+        WorkloadKind::Chase => Some(CHASE_PARAMETERS),
+        WorkloadKind::Command => None,
+    }
+}
+
 /// Whether a workload has a parameter of this name.
 pub(in crate::spec) fn is_parameter(kind: WorkloadKind, name: &str) -> bool {
-    match kind {
-        WorkloadKind::Copy => COPY_PARAMETERS.contains(&name),
-        WorkloadKind::Write => WRITE_PARAMETERS.contains(&name),
-        WorkloadKind::Command => true,
-    }
+    parameters(kind).is_none_or(|known| known.contains(&name))
 }
 
 /// Checks an experiment's workload, its fixed parameters and its levels.
@@ -73,11 +117,9 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
         .iter()
         .flat_map(|factor| factor.levels.iter().map(move |level| (&factor.name, level)));
     for (name, level) in named.chain(varied) {
-        if !is_parameter(kind, name) {
-            let known = match kind {
-                WorkloadKind::Copy => COPY_PARAMETERS,
-                _ => WRITE_PARAMETERS,
-            };
+        if let Some(known) = parameters(kind)
+            && !known.contains(&name.as_str())
+        {
             return Err(problem(
                 name,
                 format!(
@@ -148,6 +190,8 @@ fn check_value(kind: WorkloadKind, name: &str, level: &Level) -> Result<(), Prob
     let words = match kind {
         WorkloadKind::Copy => COPY_WORDS,
         WorkloadKind::Write => WRITE_WORDS,
+        WorkloadKind::Memory => MEMORY_WORDS,
+        WorkloadKind::Chase => CHASE_WORDS,
         WorkloadKind::Command if name == "fs" => &[("fs", FILE_SYSTEMS)][..],
         WorkloadKind::Command => return Ok(()),
     };
@@ -165,14 +209,50 @@ fn check_value(kind: WorkloadKind, name: &str, level: &Level) -> Result<(), Prob
     }
     if SIZE_PARAMETERS.contains(&name) {
         let bytes = size_of(level).map_err(|message| problem(&level.text, message))?;
-        if name == "buffer" && !(1..=BUFFER_BYTES_MAX).contains(&bytes) {
+        if let Some((bounds, words)) = size_bounds(kind, name)
+            && !bounds.contains(&bytes)
+        {
             return Err(problem(
                 &level.text,
-                format!("cannot set buffer to {}: it is 1 byte to 1 GiB", level.text),
+                format!("cannot set {name} to {}: it is {words}", level.text),
+            ));
+        }
+    }
+    if let Some((_, most)) = COUNT_PARAMETERS.iter().find(|(count, _)| *count == name) {
+        let is_count =
+            |number: f64| number.fract() == 0.0 && (1.0..=*most as f64).contains(&number);
+        if !level.number.is_some_and(is_count) {
+            return Err(problem(
+                &level.text,
+                format!(
+                    "cannot set {name} to {:?}: it is a whole number from 1 to {most}",
+                    level.text
+                ),
             ));
         }
     }
     Ok(())
+}
+
+/// Least and most of a size, in bytes and in words.
+fn size_bounds(
+    kind: WorkloadKind,
+    name: &str,
+) -> Option<(std::ops::RangeInclusive<u64>, &'static str)> {
+    const MEMORY_BYTES_MIN: u64 = (WORKING_SET_LINES + 1) * LINE_BYTES;
+    const CHASE_BYTES_MIN: u64 = 2 * LINE_BYTES;
+    match (kind, name) {
+        (WorkloadKind::Memory, "buffer") => Some((
+            MEMORY_BYTES_MIN..=MEMORY_BYTES_MAX,
+            "32,832 bytes (more than one working set) to 64 GiB",
+        )),
+        (WorkloadKind::Chase, "size") => Some((
+            CHASE_BYTES_MIN..=MEMORY_BYTES_MAX,
+            "128 bytes (two lines) to 64 GiB",
+        )),
+        (_, "buffer") => Some((1..=BUFFER_BYTES_MAX, "1 byte to 1 GiB")),
+        _ => None,
+    }
 }
 
 fn check_commands(experiment: &Experiment) -> Result<(), Problem> {

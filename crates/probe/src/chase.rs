@@ -1,0 +1,228 @@
+//! The chase workload: loads that each wait for the one before.
+//!
+//! Every line of a buffer holds the address of another, in one random cycle
+//! over all of them. A load cannot begin before the address it needs has come,
+//! so that the time per load is the latency of wherever the lines lie: a level
+//! of cache, or memory, and the walk through the page tables where the TLB does
+//! not reach. Random order leaves nothing to the prefetchers.
+//!
+//! The method is that of `lat_mem_rd` (McVoy and Staelin, "lmbench: portable
+//! tools for performance analysis", USENIX 1996), with a random cycle in place
+//! of a stride.
+
+use toll_wire::{
+    ChaseRequest, Failure, HugePages, LINE_BYTES, MEMORY_BYTES_MAX, Request, Sample, TrialData,
+};
+
+use crate::counters::{Counters, Inherit};
+use crate::memory::{Backing, HUGE_PAGE_BYTES, Region, Residency, restrict_huge_pages, split_mix};
+use crate::meter::Meter;
+use crate::usage::Scope;
+use crate::{failure, trial};
+
+const LINE: usize = LINE_BYTES as usize;
+
+/// Runs one trial. The cycle is made once; iterations go on around it.
+///
+/// # Errors
+/// Why there are no samples.
+pub fn run(request: &Request, chase: &ChaseRequest) -> Result<TrialData, Failure> {
+    restrict_huge_pages(chase.huge_pages)?;
+    let mut cycle = Cycle::new(chase)?;
+    let counters = Counters::open(&request.counters, Inherit::No);
+    let counters_missing = counters.missing().clone();
+    let notes = counters.notes().to_vec();
+    let mut meter = Meter::new(counters, Scope::Thread);
+    // Making the cycle left the lines in the caches in no particular state.
+    cycle.follow(chase.accesses.min(cycle.lines() as u64));
+    let (samples, disturbance) =
+        trial::repeat(request.warmup_iterations, request.iterations, || {
+            cycle.sample(chase.accesses, &mut meter)
+        })?;
+    Ok(TrialData {
+        samples,
+        disturbance,
+        counters_missing,
+        notes,
+    })
+}
+
+/// A buffer whose lines form one cycle, and a place in it.
+struct Cycle {
+    region: Region,
+    /// Offsets of the lines in the order of the cycle, in lines.
+    order: Vec<u32>,
+    /// Loads made since the cycle began.
+    position: u64,
+    /// Offset of the line that comes next, in bytes.
+    offset: u64,
+}
+
+impl Cycle {
+    fn new(request: &ChaseRequest) -> Result<Self, Failure> {
+        let length = checked_length(request)?;
+        // A huge page is used only where a whole one fits.
+        let mapped = match request.huge_pages {
+            HugePages::Madvise => length.next_multiple_of(HUGE_PAGE_BYTES),
+            _ => length,
+        };
+        let region = Region::map(Backing::Anonymous, mapped, request.huge_pages, false)?;
+        let lines = u32::try_from(length / LINE).expect("the length is limited");
+        let mut order: Vec<u32> = (0..lines).collect();
+        shuffle(&mut order, request.seed);
+        let all = region.part(0, length);
+        for (place, line) in order.iter().enumerate() {
+            let next = order[(place + 1) % order.len()];
+            all.write_word(*line as usize * LINE, u64::from(next) * LINE_BYTES);
+        }
+        let offset = u64::from(order[0]) * LINE_BYTES;
+        Ok(Self {
+            region,
+            order,
+            position: 0,
+            offset,
+        })
+    }
+
+    fn lines(&self) -> usize {
+        self.order.len()
+    }
+
+    /// The timed work.
+    #[inline(never)]
+    fn follow(&mut self, accesses: u64) {
+        let all = self.region.part(0, self.region.length());
+        let mut offset = self.offset;
+        for _ in 0..accesses {
+            offset = all.read_word(offset as usize);
+        }
+        self.offset = offset;
+        self.position += accesses;
+    }
+
+    /// One iteration, timed.
+    fn sample(&mut self, accesses: u64, meter: &mut Meter) -> Result<Sample, Failure> {
+        let started = meter.start()?;
+        self.follow(accesses);
+        let measured = meter.stop(&started)?;
+        self.check()?;
+        let residency = Residency::around(self.region.address())?;
+        let mut metrics = std::collections::BTreeMap::new();
+        measured.add_to(&mut metrics, "");
+        let latency = measured.duration_ns as f64 / accesses as f64;
+        for (name, value) in [
+            ("accesses", accesses as f64),
+            ("buffer_bytes", (self.lines() * LINE) as f64),
+            ("huge_page_bytes", residency.huge as f64),
+            ("latency_ns", latency),
+        ] {
+            metrics.insert(name.to_owned(), value);
+        }
+        Ok(Sample {
+            metrics,
+            counters: measured.into_counters(),
+            ..Sample::default()
+        })
+    }
+
+    /// Checks that the chase is where so many loads lead.
+    fn check(&self) -> Result<(), Failure> {
+        let place = (self.position % self.order.len() as u64) as usize;
+        let expected = u64::from(self.order[place]) * LINE_BYTES;
+        if self.offset == expected {
+            return Ok(());
+        }
+        Err(failure::failed(format!(
+            "cannot trust the chase: it ends at byte {} instead of {expected}; memory is broken",
+            self.offset
+        )))
+    }
+}
+
+fn checked_length(request: &ChaseRequest) -> Result<usize, Failure> {
+    let fits = (2 * LINE_BYTES..=MEMORY_BYTES_MAX).contains(&request.size_bytes)
+        && request.size_bytes.is_multiple_of(LINE_BYTES)
+        && request.accesses > 0;
+    match usize::try_from(request.size_bytes) {
+        Ok(length) if fits => Ok(length),
+        _ => Err(failure::instrument(format!(
+            "cannot chase {} times through {} bytes: it takes at least one access, and {} to \
+             {MEMORY_BYTES_MAX} bytes in lines of {LINE_BYTES}; choose another size",
+            request.accesses,
+            request.size_bytes,
+            2 * LINE_BYTES
+        ))),
+    }
+}
+
+/// Shuffles as Durstenfeld does (Algorithm 235, CACM 7 (1964)), so that each
+/// order, and with it each cycle, is as likely as any other.
+fn shuffle(order: &mut [u32], seed: u64) {
+    let mut state = seed;
+    for last in (1..order.len()).rev() {
+        let chosen = split_mix(&mut state) % (last as u64 + 1);
+        order.swap(last, chosen as usize);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toll_wire::HugePages;
+
+    use super::*;
+
+    fn chase(size_bytes: u64) -> ChaseRequest {
+        ChaseRequest {
+            size_bytes,
+            huge_pages: HugePages::None,
+            accesses: 1,
+            seed: 7,
+        }
+    }
+
+    #[test]
+    fn the_cycle_leads_through_every_line_once() {
+        for lines in [2, 3, 64, 1_000] {
+            let mut cycle = Cycle::new(&chase(lines * 64)).unwrap();
+            let start = cycle.offset;
+            let mut seen = std::collections::BTreeSet::new();
+            for _ in 0..lines {
+                assert!(seen.insert(cycle.offset), "a line came twice");
+                cycle.follow(1);
+                cycle.check().unwrap();
+            }
+            assert_eq!((cycle.offset, seen.len() as u64), (start, lines));
+        }
+    }
+
+    #[test]
+    fn another_seed_gives_another_order() {
+        let order = |seed| {
+            let mut order: Vec<u32> = (0..100).collect();
+            shuffle(&mut order, seed);
+            order
+        };
+        assert_ne!(order(1), order(2));
+        assert_eq!(order(1), order(1));
+    }
+
+    #[test]
+    fn a_chase_that_ends_elsewhere_is_noticed() {
+        let mut cycle = Cycle::new(&chase(640)).unwrap();
+        cycle.follow(3);
+        cycle.position += 1;
+        assert!(cycle.check().is_err());
+    }
+
+    #[test]
+    fn what_is_no_cycle_is_refused() {
+        for size_bytes in [0, 64, 100, MEMORY_BYTES_MAX + 64] {
+            assert!(Cycle::new(&chase(size_bytes)).is_err(), "{size_bytes}");
+        }
+        let none = ChaseRequest {
+            accesses: 0,
+            ..chase(128)
+        };
+        assert!(Cycle::new(&none).is_err());
+    }
+}

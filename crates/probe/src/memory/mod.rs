@@ -1,0 +1,347 @@
+//! The memory workload: a published access function over a mapped buffer.
+//!
+//! Working sets of 512 cache lines are passed over 16 times, one line in eight
+//! written and the others read; the set moves on by its size or to a random
+//! base. What is counted around it is counted around the accesses alone. What
+//! making the buffer costs (`mmap`, advice, `memset`, `msync`) is kept apart
+//! under names that begin with `init_`.
+//!
+//! Each iteration makes the buffer anew, so that all of them pay for the same
+//! page faults. The largest resident set only ever rises in a process, so it is
+//! set back before each part (proc_pid_clear_refs(5)) rather than left to trials
+//! of a single iteration.
+
+mod pattern;
+mod region;
+mod residency;
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::hint::black_box;
+use std::os::fd::AsFd;
+use std::os::unix::fs::FileExt;
+
+use rustix::mm::Advice;
+use toll_wire::{
+    Failure, HugePages, Initialisation, LINE_BYTES, MEMORY_BYTES_MAX, Mapping, MemoryAdvice,
+    MemoryRequest, Request, Sample, TrialData, WORKING_SET_LINES,
+};
+
+pub use pattern::split_mix;
+pub use region::{Backing, HUGE_PAGE_BYTES, Region, restrict_huge_pages};
+pub use residency::{Residency, reset_peak};
+
+use self::pattern::{Pattern, Places, access, predict};
+use crate::counters::{Counters, Inherit};
+use crate::meter::Meter;
+use crate::usage::Scope;
+use crate::{failure, page_cache, trial};
+
+/// Bytes read between initialisation and accesses, which throw what is in the
+/// first-level cache out of it; as published.
+const FLUSH_BYTES: usize = 16 << 20;
+
+/// Runs one trial.
+///
+/// # Errors
+/// Why there are no samples.
+pub fn run(request: &Request, memory: &MemoryRequest) -> Result<TrialData, Failure> {
+    restrict_huge_pages(memory.huge_pages)?;
+    let mut toucher = Toucher::new(memory)?;
+    let counters = Counters::open(&request.counters, Inherit::No);
+    let counters_missing = counters.missing().clone();
+    toucher.notes.extend_from_slice(counters.notes());
+    let mut meters = Meters {
+        initialisation: Meter::new(Counters::none(), Scope::Thread),
+        access: Meter::new(counters, Scope::Thread),
+    };
+    let (samples, disturbance) =
+        trial::repeat(request.warmup_iterations, request.iterations, || {
+            toucher.sample(&mut meters)
+        })?;
+    Ok(TrialData {
+        samples,
+        disturbance,
+        counters_missing,
+        notes: toucher.notes,
+    })
+}
+
+/// Initialisation is counted by system calls alone: counters are on the
+/// accesses only.
+struct Meters {
+    initialisation: Meter,
+    access: Meter,
+}
+
+struct Toucher<'a> {
+    request: &'a MemoryRequest,
+    pattern: Pattern,
+    length: usize,
+    file: Option<File>,
+    notes: Vec<String>,
+}
+
+impl<'a> Toucher<'a> {
+    fn new(request: &'a MemoryRequest) -> Result<Self, Failure> {
+        let length = checked_length(request.buffer_bytes)?;
+        Ok(Self {
+            request,
+            pattern: Pattern::new(request),
+            length,
+            file: open_backing(request)?,
+            notes: Vec::new(),
+        })
+    }
+
+    /// One iteration, timed in two parts.
+    fn sample(&mut self, meters: &mut Meters) -> Result<Sample, Failure> {
+        let mut places = self.places_before()?;
+        let mut has_peak = reset_peak();
+
+        let started = meters.initialisation.start()?;
+        let made = self.initialise();
+        let init = meters.initialisation.stop(&started)?;
+        let region = made?;
+        let resident_before = Residency::around(region.address())?;
+
+        flush_caches()?;
+        has_peak &= reset_peak();
+        let started = meters.access.start()?;
+        let sum = access(&region, &self.pattern);
+        let accessed = meters.access.stop(&started)?;
+        let resident = Residency::around(region.address())?;
+
+        let expected = predict(&self.pattern, &mut places);
+        check(&region, &self.pattern, &places, sum, expected)?;
+        drop(region);
+        self.settle()?;
+
+        for part in [&init, &accessed] {
+            self.note(part.storage_disagreement());
+        }
+        let mut metrics = BTreeMap::new();
+        accessed.add_to(&mut metrics, "");
+        init.add_to(&mut metrics, "init_");
+        if !has_peak {
+            // What is left is the largest of the whole process.
+            metrics.remove("max_rss_bytes");
+            metrics.remove("init_max_rss_bytes");
+            self.note(Some(
+                "the largest resident set is left out: this kernel cannot set it back".to_owned(),
+            ));
+        }
+        let accesses = self.pattern.accesses() as f64;
+        let duration = accessed.duration_ns as f64;
+        for (name, value) in [
+            ("accesses", accesses),
+            ("buffer_bytes", self.request.buffer_bytes as f64),
+            ("resident_bytes", resident.resident as f64),
+            ("init_resident_bytes", resident_before.resident as f64),
+            ("huge_page_bytes", resident.huge as f64),
+        ] {
+            metrics.insert(name.to_owned(), value);
+        }
+        if accesses > 0.0 {
+            metrics.insert("duration_per_access_ns".to_owned(), duration / accesses);
+        }
+        Ok(Sample {
+            metrics,
+            counters: accessed.into_counters(),
+            ..Sample::default()
+        })
+    }
+
+    fn note(&mut self, note: Option<String>) {
+        if let Some(note) = note
+            && !self.notes.contains(&note)
+        {
+            self.notes.push(note);
+        }
+    }
+
+    /// What the buffer will hold when the accesses begin. It is read from the
+    /// file, not from the mapping, whose pages would be there then.
+    fn places_before(&self) -> Result<Places, Failure> {
+        let mut places = Places::new(self.pattern.places());
+        let Some(file) = &self.file else {
+            return Ok(places);
+        };
+        // What earlier trials left dirty would be written back in this one.
+        sync(file)?;
+        if self.request.initialisation != Initialisation::MemsetMsync {
+            read_places(file, &self.pattern, &mut places)?;
+        }
+        page_cache::establish(file, self.request.buffer_bytes, self.request.cache)?;
+        Ok(places)
+    }
+
+    fn initialise(&self) -> Result<Region, Failure> {
+        let backing = match (&self.request.mapping, &self.file) {
+            (Mapping::FilePrivate(_), Some(file)) => Backing::Private(file.as_fd()),
+            (Mapping::FileShared(_), Some(file)) => Backing::Shared(file.as_fd()),
+            _ => Backing::Anonymous,
+        };
+        let populate = self.request.initialisation == Initialisation::Populate;
+        let region = Region::map(backing, self.length, self.request.huge_pages, populate)?;
+        if let Some((advice, name)) = advice(self.request.advice) {
+            region.advise(advice, name)?;
+        }
+        if self.request.initialisation == Initialisation::MemsetMsync {
+            region.clear();
+            region.sync()?;
+        }
+        Ok(region)
+    }
+
+    /// The next trial must not pay for this one's dirty pages.
+    fn settle(&self) -> Result<(), Failure> {
+        match (&self.request.mapping, &self.file) {
+            (Mapping::FileShared(_), Some(file)) => sync(file),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn checked_length(buffer_bytes: u64) -> Result<usize, Failure> {
+    let least = (WORKING_SET_LINES + 1) * LINE_BYTES;
+    let fits = (least..=MEMORY_BYTES_MAX).contains(&buffer_bytes);
+    match usize::try_from(buffer_bytes) {
+        Ok(length) if fits && buffer_bytes.is_multiple_of(LINE_BYTES) => Ok(length),
+        _ => Err(failure::instrument(format!(
+            "cannot make a buffer of {buffer_bytes} bytes: it is {least} to {MEMORY_BYTES_MAX} in \
+             lines of {LINE_BYTES}; choose another buffer"
+        ))),
+    }
+}
+
+fn open_backing(request: &MemoryRequest) -> Result<Option<File>, Failure> {
+    let path = match &request.mapping {
+        Mapping::Anonymous => return Ok(None),
+        Mapping::FilePrivate(path) | Mapping::FileShared(path) => path,
+    };
+    let failed = |why: &str| {
+        failure::failed(format!(
+            "cannot map {}: {why}; give a file of the buffer's size that can be written",
+            path.display()
+        ))
+    };
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .map_err(|error| failed(&failure::reason(&error)))?;
+    let length = file
+        .metadata()
+        .map_err(|e| failed(&failure::reason(&e)))?
+        .len();
+    // An access behind the file's end would be a SIGBUS.
+    if length < request.buffer_bytes {
+        return Err(failed(&format!("it has {length} bytes")));
+    }
+    page_cache::check_state(&file, request.cache)?;
+    Ok(Some(file))
+}
+
+fn sync(file: &File) -> Result<(), Failure> {
+    file.sync_data().map_err(|error| {
+        failure::failed(format!(
+            "cannot sync the mapped file: {}; {}",
+            failure::reason(&error),
+            failure::advice(&error)
+        ))
+    })
+}
+
+/// Reads which places of a file are 1.
+fn read_places(file: &File, pattern: &Pattern, places: &mut Places) -> Result<(), Failure> {
+    let place_bytes = pattern.place_bytes();
+    let mut block = vec![0; 1 << 20];
+    let per_block = block.len() / place_bytes;
+    let mut first = 0;
+    while first < pattern.places() {
+        let count = per_block.min(pattern.places() - first);
+        // The last place's line may end with the file.
+        let bytes = &mut block[..(count - 1) * place_bytes + 1];
+        file.read_exact_at(bytes, (first * place_bytes) as u64)
+            .map_err(|error| {
+                failure::failed(format!(
+                    "cannot read the mapped file: {}; {}",
+                    failure::reason(&error),
+                    failure::advice(&error)
+                ))
+            })?;
+        for (index, byte) in bytes.iter().step_by(place_bytes).enumerate() {
+            match byte {
+                0 => {}
+                1 => places.set(first + index),
+                _ => return Err(distrust(&format!("its file holds a byte of {byte} before"))),
+            }
+        }
+        first += count;
+    }
+    Ok(())
+}
+
+/// Throws what is in the first-level cache out of it. The buffer is written
+/// first, since pages that never were are all one page of zeros
+/// (do_anonymous_page in mm/memory.c), and it is gone before the accesses, so
+/// that it is not in their resident set.
+fn flush_caches() -> Result<(), Failure> {
+    let buffer = Region::map(Backing::Anonymous, FLUSH_BYTES, HugePages::System, false)?;
+    let line = LINE_BYTES as usize;
+    let part = buffer.part(0, FLUSH_BYTES);
+    for offset in (0..FLUSH_BYTES).step_by(line) {
+        part.write(offset, 1);
+    }
+    let read = (0..FLUSH_BYTES)
+        .step_by(line)
+        .map(|at| u64::from(part.read(at)));
+    black_box(read.sum::<u64>());
+    Ok(())
+}
+
+/// Checks that all reads and writes happened, and no others.
+fn check(
+    region: &Region,
+    pattern: &Pattern,
+    places: &Places,
+    sum: u64,
+    expected: u64,
+) -> Result<(), Failure> {
+    if sum != expected {
+        return Err(distrust(&format!(
+            "its reads add up to {sum} instead of {expected}"
+        )));
+    }
+    let part = region.part(0, region.length());
+    let differs = (0..pattern.places())
+        .find(|place| part.read(place * pattern.place_bytes()) != u8::from(places.get(*place)));
+    match differs {
+        None => Ok(()),
+        Some(place) => Err(distrust(&format!(
+            "its content differs at byte {}",
+            place * pattern.place_bytes()
+        ))),
+    }
+}
+
+fn distrust(why: &str) -> Failure {
+    failure::failed(format!(
+        "cannot trust the buffer: {why}; another process writes to its file, or memory is broken"
+    ))
+}
+
+fn advice(advice: MemoryAdvice) -> Option<(Advice, &'static str)> {
+    Some(match advice {
+        MemoryAdvice::None => return None,
+        MemoryAdvice::Sequential => (Advice::Sequential, "MADV_SEQUENTIAL"),
+        MemoryAdvice::Random => (Advice::Random, "MADV_RANDOM"),
+        MemoryAdvice::Willneed => (Advice::WillNeed, "MADV_WILLNEED"),
+        MemoryAdvice::PopulateRead => (Advice::LinuxPopulateRead, "MADV_POPULATE_READ"),
+        MemoryAdvice::PopulateWrite => (Advice::LinuxPopulateWrite, "MADV_POPULATE_WRITE"),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,280 @@
+//! The published access function, and what it must have done.
+
+use std::hint::black_box;
+
+use toll_wire::{AccessOrder, Addressing, LINE_BYTES, MemoryRequest, WORKING_SET_LINES};
+
+use super::region::Region;
+
+/// Passes over one working set.
+pub const PASSES: usize = 16;
+/// One line in so many is written, the others are read.
+const LINES_PER_WRITE: usize = 8;
+
+const LINE: usize = LINE_BYTES as usize;
+const LINES: usize = WORKING_SET_LINES as usize;
+/// Bytes from the first to behind the last byte accessed in a working set.
+const SPAN: usize = (LINES - 1) * LINE + 1;
+
+/// Which lines are accessed, in which order.
+///
+/// A *place* is what the addressing can tell apart: a line if it is right, a
+/// byte as it was published.
+#[derive(Debug, Clone, Copy)]
+pub struct Pattern {
+    addressing: Addressing,
+    order: AccessOrder,
+    lines: u64,
+    steps: u64,
+    seed: u64,
+}
+
+impl Pattern {
+    /// The pattern that a request asks for.
+    ///
+    /// # Panics
+    /// If the buffer has no more lines than one working set.
+    pub fn new(request: &MemoryRequest) -> Self {
+        let lines = request.buffer_bytes / LINE_BYTES;
+        assert!(lines > WORKING_SET_LINES, "a buffer of {lines} lines");
+        Self {
+            addressing: request.addressing,
+            order: request.order,
+            lines,
+            steps: request.steps,
+            seed: request.seed,
+        }
+    }
+
+    /// Single accesses, reads and writes.
+    pub fn accesses(&self) -> u64 {
+        self.steps * (PASSES * LINES) as u64
+    }
+
+    /// Places that an access may fall on.
+    pub fn places(&self) -> usize {
+        let bases = (self.lines - WORKING_SET_LINES) as usize;
+        bases + (LINES - 1) * self.places_per_line()
+    }
+
+    /// Bytes from one place to the next.
+    pub fn place_bytes(&self) -> usize {
+        LINE / self.places_per_line()
+    }
+
+    fn places_per_line(&self) -> usize {
+        match self.addressing {
+            Addressing::Published => LINE,
+            Addressing::Corrected => 1,
+        }
+    }
+
+    fn bases(&self) -> Bases {
+        Bases {
+            order: self.order,
+            limit: self.lines - WORKING_SET_LINES,
+            next: 0,
+            state: self.seed,
+        }
+    }
+}
+
+/// The bases of the working sets, one a step. The random number is drawn in
+/// both orders, so that both pay for it.
+struct Bases {
+    order: AccessOrder,
+    limit: u64,
+    next: u64,
+    state: u64,
+}
+
+impl Bases {
+    #[inline(always)]
+    fn draw(&mut self) -> usize {
+        let drawn = black_box(split_mix(&mut self.state) % self.limit);
+        let base = match self.order {
+            AccessOrder::Random => drawn,
+            AccessOrder::Sequential => self.next,
+        };
+        self.next = base + WORKING_SET_LINES;
+        if self.next >= self.limit {
+            self.next = 0;
+        }
+        base as usize
+    }
+}
+
+/// SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators", OOPSLA 2014), with the constants of its reference code.
+pub fn split_mix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut word = *state;
+    word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+/// The timed work: the sum of all bytes read. Summing costs an addition a
+/// read, the same in both orders, and lets the reads be checked.
+///
+/// It stays a function of its own so that its code can be found and looked at:
+/// eight lines are one store and seven loads.
+#[inline(never)]
+pub fn access(region: &Region, pattern: &Pattern) -> u64 {
+    let mut bases = pattern.bases();
+    let mut sum = 0;
+    for _ in 0..pattern.steps {
+        let set = region.part(bases.draw() * pattern.place_bytes(), SPAN);
+        for _ in 0..PASSES {
+            for group in 0..LINES / LINES_PER_WRITE {
+                let first = group * LINES_PER_WRITE * LINE;
+                set.write(first, 1);
+                for line in 1..LINES_PER_WRITE {
+                    sum += u64::from(set.read(first + line * LINE));
+                }
+            }
+        }
+    }
+    sum
+}
+
+/// One bit a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places(Vec<u64>);
+
+impl Places {
+    /// All of them 0.
+    pub fn new(count: usize) -> Self {
+        Self(vec![0; count.div_ceil(64)])
+    }
+
+    /// The bit of a place.
+    pub fn get(&self, place: usize) -> bool {
+        self.0[place / 64] >> (place % 64) & 1 == 1
+    }
+
+    /// Sets the bit of a place.
+    pub fn set(&mut self, place: usize) {
+        self.0[place / 64] |= 1 << (place % 64);
+    }
+}
+
+/// What [`access`] returns, if the buffer holds `places` before, and what it
+/// holds behind it. Writes and reads of one step never meet, so that all of
+/// its passes read the same.
+pub fn predict(pattern: &Pattern, places: &mut Places) -> u64 {
+    let mut bases = pattern.bases();
+    let mut sum = 0;
+    for _ in 0..pattern.steps {
+        let base = bases.draw();
+        let mut ones = 0;
+        for line in 0..LINES {
+            let place = base + line * pattern.places_per_line();
+            if line.is_multiple_of(LINES_PER_WRITE) {
+                places.set(place);
+            } else {
+                ones += u64::from(places.get(place));
+            }
+        }
+        sum += ones * PASSES as u64;
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use toll_wire::{CacheState, HugePages, Initialisation, Mapping, MemoryAdvice};
+
+    use super::*;
+    use crate::memory::region::Backing;
+
+    fn pattern(addressing: Addressing, order: AccessOrder, steps: u64) -> Pattern {
+        Pattern::new(&MemoryRequest {
+            addressing,
+            order,
+            mapping: Mapping::Anonymous,
+            initialisation: Initialisation::None,
+            huge_pages: HugePages::None,
+            advice: MemoryAdvice::None,
+            cache: CacheState::Warm,
+            buffer_bytes: 1 << 20,
+            steps,
+            seed: 42,
+        })
+    }
+
+    /// Offsets written, as the published lines of C say them.
+    fn offsets_written(pattern: &Pattern) -> std::collections::BTreeSet<usize> {
+        let mut bases = pattern.bases();
+        let mut written = std::collections::BTreeSet::new();
+        for _ in 0..pattern.steps {
+            let ws_base = bases.draw();
+            for i in (0..512).step_by(8) {
+                written.insert(match pattern.addressing {
+                    Addressing::Published => ws_base + i * 64,
+                    Addressing::Corrected => (ws_base + i) * 64,
+                });
+            }
+        }
+        written
+    }
+
+    #[test]
+    fn the_prediction_is_what_the_accesses_do() {
+        for addressing in [Addressing::Published, Addressing::Corrected] {
+            for order in [AccessOrder::Sequential, AccessOrder::Random] {
+                let pattern = pattern(addressing, order, 100);
+                let region =
+                    Region::map(Backing::Anonymous, 1 << 20, HugePages::None, false).unwrap();
+                let mut places = Places::new(pattern.places());
+                let expected = predict(&pattern, &mut places);
+                assert_eq!(access(&region, &pattern), expected);
+                let written = offsets_written(&pattern);
+                for offset in 0..1 << 20 {
+                    let is_written = written.contains(&offset);
+                    assert_eq!(region.byte(offset) == 1, is_written, "{pattern:?} {offset}");
+                    if offset % pattern.place_bytes() == 0
+                        && offset / pattern.place_bytes() < pattern.places()
+                    {
+                        let place = offset / pattern.place_bytes();
+                        assert_eq!(places.get(place), is_written, "{pattern:?} {offset}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_published_addressing_stays_in_a_64th_and_one_working_set() {
+        let published = pattern(Addressing::Published, AccessOrder::Random, 1_000);
+        let last = *offsets_written(&published).last().unwrap();
+        assert!(last < (1 << 20) / 64 + SPAN, "{last}");
+        let corrected = pattern(Addressing::Corrected, AccessOrder::Random, 1_000);
+        assert!(*offsets_written(&corrected).last().unwrap() > 900_000);
+    }
+
+    #[test]
+    fn the_sequential_order_moves_by_a_working_set_and_begins_again() {
+        let pattern = pattern(Addressing::Corrected, AccessOrder::Sequential, 0);
+        let mut bases = pattern.bases();
+        let drawn: Vec<usize> = (0..33).map(|_| bases.draw()).collect();
+        // Of 16,384 lines the bases are those below 15,872, so 31 sets.
+        assert_eq!((drawn[0], drawn[1], drawn[30]), (0, 512, 15_360));
+        assert_eq!((drawn[31], drawn[32]), (0, 512));
+    }
+
+    #[test]
+    fn the_generator_yields_the_published_numbers() {
+        // The first words of the reference code for the seed 1234567.
+        let mut state = 1_234_567;
+        let words: Vec<u64> = (0..3).map(|_| split_mix(&mut state)).collect();
+        assert_eq!(
+            words,
+            [
+                6_457_827_717_110_365_317,
+                3_203_168_211_198_807_973,
+                9_817_491_932_198_370_423
+            ]
+        );
+    }
+}

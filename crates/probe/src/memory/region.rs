@@ -1,0 +1,365 @@
+//! A mapped range of memory.
+
+use std::ffi::c_void;
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::ptr::null_mut;
+
+use rustix::io::Errno;
+use rustix::mm::{
+    Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, mmap_anonymous, msync, munmap,
+};
+use toll_wire::{Failure, HugePages};
+
+use crate::failure;
+
+/// Alignment at which a CPU can use a transparent huge page of 2 MiB, the size
+/// on x86-64 and on arm64 with pages of 4 KiB.
+pub const HUGE_PAGE_BYTES: usize = 2 << 20;
+
+/// What backs a region.
+#[derive(Debug, Clone, Copy)]
+pub enum Backing<'a> {
+    /// Nothing.
+    Anonymous,
+    /// A file, copied on write.
+    Private(BorrowedFd<'a>),
+    /// A file, written through.
+    Shared(BorrowedFd<'a>),
+}
+
+/// A readable and writable mapping, which goes with this value. All access is
+/// volatile and through addresses, since what backs it may change under it.
+pub struct Region {
+    mapping: *mut c_void,
+    mapping_length: usize,
+    start: *mut u8,
+    length: usize,
+}
+
+impl Region {
+    /// Maps `length` bytes. Huge pages beyond what the system gives unasked are
+    /// asked for; [`restrict_huge_pages`] keeps those away that it gives.
+    ///
+    /// # Errors
+    /// Unsupported if the kernel cannot have such a mapping.
+    pub fn map(
+        backing: Backing<'_>,
+        length: usize,
+        huge_pages: HugePages,
+        populate: bool,
+    ) -> Result<Self, Failure> {
+        check_combination(backing, huge_pages, populate)?;
+        let populate = match populate {
+            true => MapFlags::POPULATE,
+            false => MapFlags::empty(),
+        };
+        // munmap of reserved huge pages takes whole ones; and a transparent
+        // one has to lie wholly inside its mapping.
+        let mapping_length = match huge_pages {
+            HugePages::None | HugePages::System => length,
+            HugePages::Hugetlb => length.next_multiple_of(HUGE_PAGE_BYTES),
+            HugePages::Madvise => length.next_multiple_of(HUGE_PAGE_BYTES) + HUGE_PAGE_BYTES,
+        };
+        let mapped = match backing {
+            Backing::Anonymous if huge_pages == HugePages::Hugetlb => {
+                map_anonymous(mapping_length, populate | MapFlags::HUGETLB)
+            }
+            Backing::Anonymous => map_anonymous(mapping_length, populate),
+            Backing::Private(file) => map_file(length, populate | MapFlags::PRIVATE, file),
+            Backing::Shared(file) => map_file(length, populate | MapFlags::SHARED, file),
+        };
+        let mapping = mapped.map_err(|errno| cannot_map(length, huge_pages, errno))?;
+        let first = mapping.cast::<u8>();
+        let start = match (backing, huge_pages) {
+            (Backing::Anonymous, HugePages::Madvise) => {
+                first.wrapping_add(first.align_offset(HUGE_PAGE_BYTES))
+            }
+            _ => first,
+        };
+        let region = Self {
+            mapping,
+            mapping_length: match backing {
+                Backing::Anonymous => mapping_length,
+                _ => length,
+            },
+            start,
+            length,
+        };
+        if matches!(backing, Backing::Anonymous) {
+            // The kernel joins neighbouring anonymous mappings, and would tell
+            // of both as one, unless they differ in some flag.
+            region.advise(Advice::LinuxDontDump, "MADV_DONTDUMP")?;
+        }
+        if huge_pages == HugePages::Madvise {
+            region.advise(Advice::LinuxHugepage, "MADV_HUGEPAGE")?;
+        }
+        Ok(region)
+    }
+
+    /// Length in bytes.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The address of the first byte, which lies in the mapping that
+    /// `/proc/self/smaps` shows.
+    pub fn address(&self) -> usize {
+        self.start.addr()
+    }
+
+    /// A part of the region for repeated access.
+    ///
+    /// # Panics
+    /// If it reaches past the end.
+    pub fn part(&self, offset: usize, length: usize) -> Part<'_> {
+        assert!(
+            length <= self.length && offset <= self.length - length,
+            "{length} bytes at {offset} lie outside of {}",
+            self.length
+        );
+        Part {
+            start: self.start.wrapping_add(offset),
+            length,
+            _region: self,
+        }
+    }
+
+    /// Gives advice on the whole region.
+    ///
+    /// # Errors
+    /// Unsupported if the kernel does not take it.
+    pub fn advise(&self, advice: Advice, name: &str) -> Result<(), Failure> {
+        // Only advice that leaves content as it is comes here.
+        // SAFETY: the range is mapped, and the advice discards nothing.
+        unsafe { madvise(self.start.cast(), self.length, advice) }.map_err(|errno| {
+            failure::unsupported(format!(
+                "cannot advise {name}: {}; this kernel or mapping does not take it",
+                failure::reason(&errno.into())
+            ))
+        })
+    }
+
+    /// Sets all bytes to 0 by `memset`.
+    pub fn clear(&self) {
+        // SAFETY: the range is mapped, writable and referred to by nothing.
+        unsafe { libc::memset(self.start.cast(), 0, self.length) };
+    }
+
+    /// Waits until what was changed is on the device (`msync(MS_SYNC)`).
+    ///
+    /// # Errors
+    /// A failed trial if the kernel cannot write it.
+    pub fn sync(&self) -> Result<(), Failure> {
+        // SAFETY: the range is mapped.
+        unsafe { msync(self.start.cast(), self.length, MsyncFlags::SYNC) }.map_err(|errno| {
+            let error = errno.into();
+            failure::failed(format!(
+                "cannot msync the buffer: {}; {}",
+                failure::reason(&error),
+                failure::advice(&error)
+            ))
+        })
+    }
+}
+
+#[cfg(test)]
+impl Region {
+    /// One byte, its place checked.
+    pub fn byte(&self, offset: usize) -> u8 {
+        self.part(offset, 1).read(0)
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own, and parts of it cannot
+        // outlive it. An error would mean that it is gone already.
+        let _ = unsafe { munmap(self.mapping, self.mapping_length) };
+    }
+}
+
+/// A part of a region whose bounds were checked once, since a check at each
+/// access would be measured.
+#[derive(Clone, Copy)]
+pub struct Part<'a> {
+    start: *mut u8,
+    length: usize,
+    _region: &'a Region,
+}
+
+impl Part<'_> {
+    /// Reads one byte; the compiler neither drops nor joins such reads.
+    #[inline(always)]
+    pub fn read(self, offset: usize) -> u8 {
+        debug_assert!(offset < self.length, "{offset} of {}", self.length);
+        // SAFETY: the part is mapped and readable, and callers stay inside.
+        unsafe { self.start.wrapping_add(offset).read_volatile() }
+    }
+
+    /// Writes one byte likewise.
+    #[inline(always)]
+    pub fn write(self, offset: usize, value: u8) {
+        debug_assert!(offset < self.length, "{offset} of {}", self.length);
+        // SAFETY: the part is mapped and writable, and callers stay inside.
+        unsafe { self.start.wrapping_add(offset).write_volatile(value) }
+    }
+
+    /// Reads an aligned word likewise.
+    #[inline(always)]
+    pub fn read_word(self, offset: usize) -> u64 {
+        debug_assert!(offset + 8 <= self.length, "{offset} of {}", self.length);
+        let address = self.start.wrapping_add(offset).cast::<u64>();
+        // SAFETY: the part is mapped and readable, and callers stay inside, at
+        // multiples of 8 bytes from the start of a page.
+        unsafe { address.read_volatile() }
+    }
+
+    /// Writes an aligned word likewise.
+    #[inline(always)]
+    pub fn write_word(self, offset: usize, value: u64) {
+        debug_assert!(offset + 8 <= self.length, "{offset} of {}", self.length);
+        let address = self.start.wrapping_add(offset).cast::<u64>();
+        // SAFETY: the part is mapped and writable, and callers stay inside, at
+        // multiples of 8 bytes from the start of a page.
+        unsafe { address.write_volatile(value) }
+    }
+}
+
+fn map_anonymous(length: usize, flags: MapFlags) -> Result<*mut c_void, Errno> {
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    unsafe { mmap_anonymous(null_mut(), length, access, flags | MapFlags::PRIVATE) }
+}
+
+fn map_file(length: usize, flags: MapFlags, file: BorrowedFd<'_>) -> Result<*mut c_void, Errno> {
+    let access = ProtFlags::READ | ProtFlags::WRITE;
+    // SAFETY: a new mapping at an address of the kernel's choice.
+    unsafe { mmap(null_mut(), length, access, flags, file, 0) }
+}
+
+/// Refuses what would silently be something else.
+fn check_combination(
+    backing: Backing<'_>,
+    huge_pages: HugePages,
+    populate: bool,
+) -> Result<(), Failure> {
+    if huge_pages == HugePages::Hugetlb && !matches!(backing, Backing::Anonymous) {
+        return Err(failure::unsupported(
+            "cannot map a file with reserved huge pages: they belong to no file system; \
+             use mapping = anonymous"
+                .to_owned(),
+        ));
+    }
+    if huge_pages == HugePages::Madvise && populate {
+        return Err(failure::unsupported(
+            "cannot ask for huge pages after MAP_POPULATE: the pages are there already; \
+             use advice = populate-write"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Keeps transparent huge pages from this process, if none are asked for.
+/// Unlike `MADV_NOHUGEPAGE` this comes before the pages that `MAP_POPULATE`
+/// makes.
+///
+/// # Errors
+/// An instrument failure if the kernel refuses.
+pub fn restrict_huge_pages(huge_pages: HugePages) -> Result<(), Failure> {
+    if huge_pages != HugePages::None {
+        return Ok(());
+    }
+    let disabled: libc::c_ulong = 1;
+    // SAFETY: PR_SET_THP_DISABLE takes a number, and three zeros (prctl(2)).
+    match unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, disabled, 0_u64, 0_u64, 0_u64) } {
+        0 => Ok(()),
+        // A kernel without transparent huge pages has none to disable.
+        _ if io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL) => Ok(()),
+        _ => Err(failure::instrument(format!(
+            "cannot disable transparent huge pages: {}; use huge_pages = system",
+            failure::reason(&io::Error::last_os_error())
+        ))),
+    }
+}
+
+fn cannot_map(length: usize, huge_pages: HugePages, errno: Errno) -> Failure {
+    let advice = match (huge_pages, errno) {
+        (HugePages::Hugetlb, _) => "reserve enough of them in /proc/sys/vm/nr_hugepages",
+        (_, Errno::NOMEM) => "free memory or choose a smaller buffer",
+        _ => "choose another mapping",
+    };
+    failure::unsupported(format!(
+        "cannot map {length} bytes: {}; {advice}",
+        failure::reason(&errno.into())
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    fn anonymous(length: usize) -> Region {
+        Region::map(Backing::Anonymous, length, HugePages::System, false).unwrap()
+    }
+
+    #[test]
+    fn a_region_holds_what_is_written_to_it() {
+        let region = anonymous(10_000);
+        let part = region.part(9_000, 1_000);
+        part.write(999, 7);
+        assert_eq!((region.byte(9_999), region.byte(0)), (7, 0));
+        region.clear();
+        assert_eq!(region.byte(9_999), 0);
+    }
+
+    #[test]
+    #[should_panic(expected = "outside")]
+    fn a_part_past_the_end_is_a_mistake() {
+        let _ = anonymous(4096).part(4_000, 97);
+    }
+
+    #[test]
+    fn a_region_for_huge_pages_starts_on_one() {
+        let region = Region::map(Backing::Anonymous, 3 << 20, HugePages::Madvise, false).unwrap();
+        assert!(region.address().is_multiple_of(HUGE_PAGE_BYTES));
+        region.part((3 << 20) - 1, 1).write(0, 1);
+    }
+
+    #[test]
+    fn a_shared_region_changes_its_file_and_a_private_one_does_not() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(4096).unwrap();
+        let content = |backing| {
+            let region = Region::map(backing, 4096, HugePages::None, false).unwrap();
+            region.part(0, 1).write(0, 1);
+            region.sync().unwrap();
+            let mut byte = [0];
+            std::os::unix::fs::FileExt::read_exact_at(&file, &mut byte, 0).unwrap();
+            byte[0]
+        };
+        assert_eq!(content(Backing::Private(file.as_fd())), 0);
+        assert_eq!(content(Backing::Shared(file.as_fd())), 1);
+    }
+
+    #[test]
+    fn what_would_silently_be_something_else_is_refused() {
+        let file = tempfile::tempfile().unwrap();
+        let refused = [
+            Region::map(
+                Backing::Private(file.as_fd()),
+                4096,
+                HugePages::Hugetlb,
+                false,
+            ),
+            Region::map(Backing::Anonymous, 4096, HugePages::Madvise, true),
+        ];
+        for region in refused {
+            let failure = region.err().expect("a refusal");
+            assert_eq!(failure.kind, toll_wire::FailureKind::Unsupported);
+        }
+    }
+}

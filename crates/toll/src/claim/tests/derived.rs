@@ -1,0 +1,151 @@
+//! Quotients and steps.
+
+use super::*;
+
+const QUOTIENT: &str = "[[derived]]\nid = 'q'\ntext = 'x'\nkind = 'quotient'\n\
+    metric = 'METRIC'\nper = 'bytes_written'\nfactor = 'buffer'\nlevel = '4KiB'\n\
+    at = { durability = 'none' }\n";
+
+fn quotient_of(metric: &str, rest: &str) -> String {
+    let claim = format!("[[claim]]\nid = 'c'\ntext = 'x'\nderived = 'q'\n{rest}\n");
+    QUOTIENT.replace("METRIC", metric) + &claim
+}
+
+#[test]
+fn a_quotient_is_one_metric_over_another_of_the_same_trials() {
+    // 256 calls for 2^20 bytes, exactly.
+    let toml = quotient_of("calls", "direction = 'equal'\nthreshold = 0.000244140625");
+    let verdict = only(&toml, 10, cost);
+    assert_eq!(verdict.outcome, Outcome::Supported, "{}", verdict.reason);
+    assert_eq!(verdict.measured.unwrap().value, 1.0 / 4096.0);
+    assert_eq!(verdict.blocks, 10);
+}
+
+#[test]
+fn a_quotient_of_nothing_is_below_any_bound() {
+    let toml = quotient_of("calls", "direction = 'less'\nthreshold = 0.01");
+    let mut stored = run(&toml, 10, cost);
+    for trial in &mut stored.trials {
+        trial.samples.insert("calls".into(), vec![0.0]);
+    }
+    let verdict = &analyse(&stored).verdicts[0];
+    assert_eq!(verdict.outcome, Outcome::Supported, "{}", verdict.reason);
+    assert_eq!(verdict.measured.unwrap().value, 0.0);
+    let widths = widths(&stored.experiment, &stored.treatments, &stored.trials);
+    assert_eq!(widths[0].half_width, 0.0, "nothing is left open");
+}
+
+#[test]
+fn a_counter_that_is_missing_makes_a_claim_untestable_with_its_reason() {
+    let toml = quotient_of("counter.cycles", "direction = 'less'\nthreshold = 1")
+        + &claim(
+            "r",
+            "o-sync",
+            "none",
+            "metric = 'counter.cycles'\ndirection = 'less'",
+        );
+    let table = "[[table]]\ntitle = 'x'\nunit = ''\nmetric = 'counter.cycles'\n\
+                 rows = [{ label = 'r', at = { durability = 'none', buffer = '4KiB' } }]\n";
+    let mut stored = run(&(toml + table), 10, cost);
+    for trial in &mut stored.trials {
+        let reason = "cannot open perf counter cycles: no such file or directory";
+        trial.counters_missing = BTreeMap::from([("cycles".into(), reason.into())]);
+    }
+    let analysis = analyse(&stored);
+    let missing = analysis.tables[0].rows[0].missing.as_deref();
+    assert!(
+        missing.unwrap().contains("perf counter cycles"),
+        "{missing:?}"
+    );
+    for verdict in analysis.verdicts {
+        assert_eq!(verdict.outcome, Outcome::NotTestable);
+        assert!(
+            verdict.reason.contains("perf counter cycles"),
+            "{}",
+            verdict.reason
+        );
+    }
+}
+
+const STEPS: &str = "
+format = 1
+name = 't'
+metric = 'latency_ns'
+[workload]
+kind = 'chase'
+[[factor]]
+name = 'size'
+levels = { from = '4KiB', to = '4MiB', times = 2 }
+[[derived]]
+id = 'first'
+text = 'x'
+kind = 'step'
+factor = 'size'
+step = 1
+[[derived]]
+id = 'third'
+text = 'x'
+kind = 'step'
+factor = 'size'
+step = 3
+[[claim]]
+id = 'c'
+text = 'x'
+derived = 'first'
+between = ['32KiB', '64KiB']
+";
+
+/// Ten blocks of a staircase: 2 ns to 32 KiB, 6 ns to 512 KiB, then 60 ns.
+fn staircase() -> StoredRun {
+    let experiment = spec::parse(STEPS, "test", "quick").unwrap();
+    let plan = Plan::new(&experiment, 1).unwrap();
+    let mut trials = Vec::new();
+    for block in 0..10 {
+        for treatment in &plan.treatments {
+            let size = treatment.levels["size"].number.unwrap();
+            let latency = match size / 1024.0 {
+                ..=32.0 => 2.0,
+                ..=512.0 => 6.0,
+                _ => 60.0,
+            };
+            let value = latency * noise("", size, block);
+            let mut trial = trial(block, treatment.index, Some(1.0), size);
+            trial.samples = BTreeMap::from([("latency_ns".into(), vec![value])]);
+            trials.push(trial);
+        }
+    }
+    StoredRun {
+        run: record(),
+        experiment,
+        treatments: plan.treatments,
+        trials,
+    }
+}
+
+#[test]
+fn a_step_lies_between_the_levels_that_it_parts() {
+    let analysis = analyse(&staircase());
+    let first = &analysis.derived[0];
+    let between = f64::from(1 << 15) * 2.0_f64.sqrt();
+    let value = first.estimate.unwrap().value.unwrap();
+    assert!((value - between).abs() < 1e-6, "{first:?}");
+    assert_eq!(first.unit, "bytes");
+    assert_eq!(first.details["steps"], 2.0);
+    assert!(
+        (first.details["tread_before"] - 2.0).abs() < 0.05,
+        "{first:?}"
+    );
+    assert!(
+        (first.details["tread_after"] - 6.0).abs() < 0.1,
+        "{first:?}"
+    );
+    assert_eq!(analysis.verdicts[0].outcome, Outcome::Supported);
+}
+
+#[test]
+fn a_step_that_is_not_there_is_told() {
+    let analysis = analyse(&staircase());
+    assert!(analysis.derived[1].estimate.is_none());
+    let note = analysis.derived[1].note.as_deref().unwrap();
+    assert!(note.contains("the curve has 2 steps"), "{note}");
+}

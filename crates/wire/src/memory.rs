@@ -1,0 +1,137 @@
+//! Works on memory: a published access function, and a pointer chase.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::CacheState;
+
+/// Parameters of [`crate::Workload::Memory`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryRequest {
+    /// How a line's address follows from the working set's base.
+    pub addressing: Addressing,
+    /// How the working set moves from step to step.
+    pub order: AccessOrder,
+    /// What backs the buffer.
+    pub mapping: Mapping,
+    /// What is done to the buffer before the accesses.
+    pub initialisation: Initialisation,
+    /// Pages that the buffer is made of.
+    pub huge_pages: HugePages,
+    /// Advice on the buffer.
+    pub advice: MemoryAdvice,
+    /// State of a file's pages in the page cache before each iteration.
+    /// Ignored for [`Mapping::Anonymous`], which has no file.
+    pub cache: CacheState,
+    /// Length of the buffer in bytes: a multiple of [`LINE_BYTES`], more than
+    /// one working set.
+    pub buffer_bytes: u64,
+    /// Working sets visited.
+    pub steps: u64,
+    /// Seed of the random bases, which are drawn in both orders.
+    pub seed: u64,
+}
+
+/// Parameters of [`crate::Workload::Chase`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ChaseRequest {
+    /// Bytes that the cycle of pointers covers: a multiple of [`LINE_BYTES`],
+    /// at least two lines.
+    pub size_bytes: u64,
+    /// Pages that the buffer is made of.
+    pub huge_pages: HugePages,
+    /// Loads in one iteration.
+    pub accesses: u64,
+    /// Seed of the cycle's order.
+    pub seed: u64,
+}
+
+/// Bytes of a cache line, as the published function counts them.
+pub const LINE_BYTES: u64 = 64;
+
+/// Cache lines of one working set of the published function.
+pub const WORKING_SET_LINES: u64 = 512;
+
+/// Largest buffer of a work on memory, in bytes.
+pub const MEMORY_BYTES_MAX: u64 = 64 << 30;
+
+/// How the address of line `i` of a working set with base `b` is formed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Addressing {
+    /// `b + i * 64`, as published: `b` counts lines and is added as bytes, so
+    /// that one 64th of the buffer is touched.
+    Published,
+    /// `(b + i) * 64`.
+    Corrected,
+}
+
+/// How the base of the working set moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AccessOrder {
+    /// Forward by one working set, from the start again at the end.
+    Sequential,
+    /// To a random line.
+    Random,
+}
+
+/// What backs a buffer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mapping {
+    /// Nothing (`MAP_ANONYMOUS | MAP_PRIVATE`).
+    Anonymous,
+    /// A file whose content stays as it is (`MAP_PRIVATE`).
+    FilePrivate(PathBuf),
+    /// A file that the accesses change (`MAP_SHARED`). It holds nothing but
+    /// bytes of 0 and 1.
+    FileShared(PathBuf),
+}
+
+/// What is done to the buffer between `mmap` and the accesses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Initialisation {
+    /// Nothing: pages come with the first access.
+    None,
+    /// `MAP_POPULATE`.
+    Populate,
+    /// `memset` to 0, then `msync(MS_SYNC)`.
+    MemsetMsync,
+}
+
+/// What the buffer's pages are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HugePages {
+    /// The smallest, whatever the system is set to (`PR_SET_THP_DISABLE`).
+    None,
+    /// As the system is set.
+    System,
+    /// Transparent huge pages (`MADV_HUGEPAGE`).
+    Madvise,
+    /// Reserved huge pages (`MAP_HUGETLB`); only without a file.
+    Hugetlb,
+}
+
+/// Advice given once, after `mmap` (madvise(2)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryAdvice {
+    /// None.
+    None,
+    /// `MADV_SEQUENTIAL`.
+    Sequential,
+    /// `MADV_RANDOM`.
+    Random,
+    /// `MADV_WILLNEED`.
+    Willneed,
+    /// `MADV_POPULATE_READ` (Linux 5.14).
+    PopulateRead,
+    /// `MADV_POPULATE_WRITE` (Linux 5.14).
+    PopulateWrite,
+}
