@@ -2,6 +2,7 @@
 
 use super::filesystem::{self, Foreign};
 use super::process;
+use super::strace::Strace;
 
 /// One thing that experiments may need.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +43,9 @@ pub fn capabilities() -> Vec<Capability> {
     list.push(capability("system cat", || match process::find("cat") {
         Some(path) => Ok(path.display().to_string()),
         None => Err("no cat in PATH".into()),
+    }));
+    list.push(capability("tracing by strace", || {
+        Strace::find().map(|_| "yes".into())
     }));
     list.push(capability(
         "address-space randomisation",

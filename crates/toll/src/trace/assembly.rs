@@ -46,7 +46,7 @@ impl Assembly {
                 None
             }
             Line::Resumed { name, rest } => self.resume(thread, name, rest),
-            Line::Signal => None,
+            Line::Event => None,
             Line::Ended => {
                 self.begun.remove(&thread);
                 Some(Event::Ended { thread })
@@ -120,6 +120,21 @@ mod tests {
         assert_eq!(threads, [7593, 7592, 7593]);
         assert_eq!(calls[2].1.arguments[0], "3</etc/locale.alias>");
         assert_eq!(calls[2].1.result, CallResult::Value(2996));
+    }
+
+    #[test]
+    fn a_thread_that_executes_a_program_goes_on_as_the_first() {
+        let (calls, not_understood) = calls(
+            "21955 execve(\"/bin/true\", [...], 0x7fff4642d1c0 /* 35 vars */ <pid changed to 21946 ...>\n\
+             21946 +++ superseded by execve in pid 21955 +++\n\
+             21946 <... execve resumed>)             = ?\n\
+             21946 +++ exited with 0 +++\n",
+        );
+        assert_eq!(not_understood, 0);
+        let [(thread, call)] = calls.as_slice() else {
+            panic!("{calls:?}")
+        };
+        assert_eq!((*thread, call.name.as_str()), (21946, "execve"));
     }
 
     #[test]

@@ -26,8 +26,9 @@ pub enum Line<'a> {
         /// The rest of the arguments, the closing parenthesis, the result.
         rest: &'a str,
     },
-    /// A signal arrived, or the thread was stopped by one.
-    Signal,
+    /// A signal arrived, the thread was stopped by one, or it took the number
+    /// of the first thread as it executed another program.
+    Event,
     /// The thread ended.
     Ended,
 }
@@ -67,11 +68,15 @@ pub fn parse(line: &str) -> Option<(u32, Line<'_>)> {
     let digits = line.find(|c: char| !c.is_ascii_digit())?;
     let thread = line[..digits].parse().ok()?;
     let rest = line[digits..].strip_prefix(' ')?.trim_start_matches(' ');
-    if rest.starts_with("+++ ") {
-        return rest.ends_with(" +++").then_some((thread, Line::Ended));
+    if let Some(told) = rest.strip_prefix("+++ ") {
+        let line = match told.starts_with("superseded by ") {
+            true => Line::Event,
+            false => Line::Ended,
+        };
+        return told.ends_with(" +++").then_some((thread, line));
     }
     if rest.starts_with("--- ") {
-        return rest.ends_with(" ---").then_some((thread, Line::Signal));
+        return rest.ends_with(" ---").then_some((thread, Line::Event));
     }
     if let Some(resumed) = rest.strip_prefix("<... ") {
         let (name, rest) = resumed.split_once(" resumed>")?;
@@ -81,11 +86,12 @@ pub fn parse(line: &str) -> Option<(u32, Line<'_>)> {
     if !is_name(name) {
         return None;
     }
-    let cut = arguments
-        .strip_suffix("<unfinished ...>")
-        .or_else(|| arguments.strip_suffix("<detached ...>"));
-    if let Some(arguments) = cut {
-        let arguments = arguments.strip_suffix(' ').unwrap_or(arguments);
+    if let Some((arguments, why)) = cut_short(arguments) {
+        // A thread that executes a program goes on under another number.
+        let thread = match why.strip_prefix("pid changed to ") {
+            Some(number) => number.parse().ok()?,
+            None => thread,
+        };
         return Some((thread, Line::Unfinished { name, arguments }));
     }
     Some((thread, Line::Call(finish(name, arguments)?)))
@@ -102,6 +108,14 @@ pub fn finish(name: &str, text: &str) -> Option<Call> {
         result,
         duration_ns,
     })
+}
+
+/// What stands before ` <unfinished ...>` or its like, and its words.
+fn cut_short(text: &str) -> Option<(&str, &str)> {
+    let (arguments, why) = text.strip_suffix(" ...>")?.rsplit_once('<')?;
+    let is_known = matches!(why, "unfinished" | "detached") || why.starts_with("pid changed to ");
+    let arguments = arguments.strip_suffix(' ').unwrap_or(arguments);
+    is_known.then_some((arguments, why))
 }
 
 fn is_name(name: &str) -> bool {
@@ -161,6 +175,8 @@ fn behind_quote(bytes: &[u8], mut at: usize) -> Option<usize> {
 fn result(text: &str) -> Option<(CallResult, Option<u64>)> {
     let text = text.trim_start_matches(' ').strip_prefix("= ")?;
     let (text, duration_ns) = match text.rsplit_once(" <") {
+        // strace was sent away before it could look.
+        Some((before, "unavailable>")) => (before, None),
         Some((before, time)) if time.ends_with('>') => {
             (before, Some(nanoseconds(time.strip_suffix('>')?)?))
         }
@@ -254,6 +270,7 @@ mod tests {
             CallResult::Value(1)
         );
         assert_eq!(result("-1) = -1 <0.000001>"), CallResult::Value(-1));
+        assert_eq!(result("0, 1) = ? <unavailable>"), CallResult::Unknown);
     }
 
     #[test]
@@ -292,15 +309,15 @@ mod tests {
         for line in [
             "7593  +++ exited with 0 +++",
             "7593  +++ killed by SIGSEGV (core dumped) +++",
-            "12 +++ superseded by execve in pid 13 +++",
         ] {
             assert_eq!(parse(line).unwrap().1, Line::Ended, "{line}");
         }
         for line in [
             "7592  --- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=1, si_uid=0} ---",
             "7592  --- stopped by SIGTSTP ---",
+            "21946 +++ superseded by execve in pid 21955 +++",
         ] {
-            assert_eq!(parse(line).unwrap().1, Line::Signal, "{line}");
+            assert_eq!(parse(line).unwrap().1, Line::Event, "{line}");
         }
     }
 

@@ -27,7 +27,7 @@ pub struct TraceReport {
     pub threads: usize,
     /// System calls, the longest in total under trace first.
     pub calls: Vec<CallSummary>,
-    /// Files, the most calls first.
+    /// Files, the longest in total under trace first.
     pub files: Vec<FileSummary>,
     /// What calls cost here; `None` if it was not to be had.
     pub costs: Option<Costs>,

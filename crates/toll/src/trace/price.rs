@@ -13,6 +13,8 @@ use crate::format;
 const SHARE_MIN: f64 = 0.05;
 /// Less than this is not worth a change either, in nanoseconds.
 const SAVING_MIN_NS: f64 = 1e6;
+/// A wider band than this, relative, makes prices doubtful.
+const NOISE_MAX: f64 = 0.1;
 /// Most changes of one sort that are told.
 const ADVICE_MAX: usize = 5;
 
@@ -44,7 +46,7 @@ pub fn report(traced: Traced, tally: &Tally, costs: Option<Costs>) -> TraceRepor
     calls.sort_by(|a, b| b.traced_ns.cmp(&a.traced_ns).then(a.name.cmp(&b.name)));
     let mut files: Vec<FileSummary> = tally.files().iter().map(|(d, f)| desk.file(d, f)).collect();
     files.retain(|file| file.read.is_some() || file.written.is_some());
-    files.sort_by_key(|file| std::cmp::Reverse(calls_of(file)));
+    files.sort_by_key(|file| std::cmp::Reverse(traced_ns(file)));
     let priced_ns = costs
         .as_ref()
         .map(|_| calls.iter().filter_map(|call| call.priced_ns).sum());
@@ -66,9 +68,9 @@ pub fn report(traced: Traced, tally: &Tally, costs: Option<Costs>) -> TraceRepor
     }
 }
 
-fn calls_of(file: &FileSummary) -> u64 {
-    let of = |flow: &Option<FlowSummary>| flow.as_ref().map_or(0, |flow| flow.calls);
-    of(&file.read) + of(&file.written)
+fn traced_ns(file: &FileSummary) -> u64 {
+    let of = |flow: &Option<FlowSummary>| flow.as_ref().map_or(0, |flow| flow.traced_ns);
+    of(&file.read).saturating_add(of(&file.written))
 }
 
 struct Desk<'a> {
@@ -262,23 +264,36 @@ impl Desk<'_> {
                     .into(),
             );
         }
+        let band = self.costs.and_then(|costs| costs.noise_band);
+        if let Some(band) = band.filter(|band| *band > NOISE_MAX) {
+            notes.push(format!(
+                "the machine was busy when prices were measured: equal copies lay within ±{}; \
+                 --measure measures them anew",
+                format::percent(band)
+            ));
+        }
         let unpriced: u64 = calls.iter().map(|call| call.unpriced_calls).sum();
         if self.costs.is_some() && unpriced > 0 {
             notes.push(format!(
-                "{} calls have no price: reads from pipes, sockets and terminals wait for others, \
-                 and what the kernel makes up was not measured",
-                format::count(unpriced as f64)
+                "{} without a price: reads from pipes, sockets and terminals wait for others, and \
+                 what the kernel makes up as it is read was not measured",
+                counted(unpriced, "call")
             ));
         }
         if self.tally.not_understood() > 0 {
             notes.push(format!(
-                "{} of strace's {} lines were not understood and are not counted",
+                "{} of strace's {} not understood and not counted",
                 format::count(self.tally.not_understood() as f64),
-                format::count(self.tally.lines() as f64)
+                counted(self.tally.lines(), "line")
             ));
         }
         notes
     }
+}
+
+fn counted(count: u64, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", format::count(count as f64))
 }
 
 fn size_in_words(sizes: &Sizes) -> String {
@@ -377,7 +392,7 @@ mod tests {
         assert_eq!(report.calls[0].priced_ns, None);
         assert_eq!(report.calls[0].unpriced_calls, 1);
         assert!(
-            report.notes[0].starts_with("1 calls have no price"),
+            report.notes[0].starts_with("1 call without a price"),
             "{:?}",
             report.notes
         );

@@ -12,6 +12,7 @@ use clap::Args;
 use super::{Failure, output};
 use crate::environment::{Strace, TraceEnd, Unstartable, paths, startable};
 use crate::report::terminal::{self, Style};
+use crate::trace::costs::Costs;
 use crate::trace::model::{Ended, TraceReport};
 use crate::trace::price::{self, Traced};
 use crate::trace::tally::Tally;
@@ -98,7 +99,7 @@ pub(super) fn run(arguments: &TraceArguments, store: &Path) -> Result<ExitCode, 
             );
             None
         }
-        Prices::Missing => match prices::measure(store, arguments.work_dir.as_deref()) {
+        Prices::Missing => match measure(arguments, store) {
             Ok(costs) => Some(costs),
             Err(failure) => {
                 notes.push(format!("there are no prices: {failure}"));
@@ -118,6 +119,14 @@ pub(super) fn run(arguments: &TraceArguments, store: &Path) -> Result<ExitCode, 
     };
     show(arguments, &price::report(traced, &tally, costs))?;
     Ok(exit_code(&end))
+}
+
+fn measure(arguments: &TraceArguments, store: &Path) -> Result<Costs, Failure> {
+    // Standard error may be one JSON document.
+    if arguments.output.is_some() || !arguments.json {
+        output::note("measuring what calls cost here; the next trace finds it in the store …");
+    }
+    prices::measure(store, arguments.work_dir.as_deref())
 }
 
 /// Runs the command; tells too whether a signal came for this program.

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::cmd::Failure;
 use crate::cmd::output::Analysed;
 use crate::cmd::run::{Launch, Purpose, launch, random_seed};
-use crate::cmd::{Failure, output};
 use crate::environment::machine::Machine;
 use crate::environment::{inspect, paths};
 use crate::store::{RunStatus, Store};
@@ -26,18 +26,21 @@ pub(super) enum Prices {
 /// measured what calls cost on this machine.
 ///
 /// # Errors
-/// If the run that is named is not there or prices nothing, or the store cannot
-/// be read.
+/// If the run that is named is not there or prices nothing.
 pub(super) fn stored(name: Option<&str>, store: &Path, work_dir: &Path) -> Result<Prices, Failure> {
     if let Some(name) = name {
         let store = Store::open_existing(store)?;
         let costs = costs_of(&store, name)?;
         return Ok(Prices::Found(Box::new(costs)));
     }
-    if !store.exists() {
-        return Ok(Prices::Missing);
-    }
-    let store = Store::open(store)?;
+    // What is wrong with the store is told when prices have to be kept in it;
+    // it is no reason not to trace.
+    let newest = newest(store, work_dir).ok().flatten();
+    Ok(newest.map_or(Prices::Missing, |costs| Prices::Found(Box::new(costs))))
+}
+
+fn newest(store: &Path, work_dir: &Path) -> Result<Option<Costs>, Failure> {
+    let store = Store::open_existing(store)?;
     let here = inspect(&nearest(work_dir));
     for (run, _) in store.runs()?.into_iter().rev() {
         let is_one = run.experiment == COSTS_NAME
@@ -45,10 +48,10 @@ pub(super) fn stored(name: Option<&str>, store: &Path, work_dir: &Path) -> Resul
             && !run.imported
             && same_machine(&run.machine, &here);
         if is_one && let Ok(costs) = costs_of(&store, &run.id.to_string()) {
-            return Ok(Prices::Found(Box::new(costs)));
+            return Ok(Some(costs));
         }
     }
-    Ok(Prices::Missing)
+    Ok(None)
 }
 
 fn costs_of(store: &Store, name: &str) -> Result<Costs, Failure> {
@@ -80,7 +83,6 @@ fn nearest(path: &Path) -> PathBuf {
 /// # Errors
 /// If it cannot be measured.
 pub(super) fn measure(store: &Path, work_dir: Option<&Path>) -> Result<Costs, Failure> {
-    output::note("measuring what calls cost here; the next trace finds it in the store …");
     let experiment = crate::spec::parse(COSTS_TOML, COSTS_NAME, "standard")?;
     let _lock = RunLock::take(&paths::run_lock()).map_err(Failure::Runtime)?;
     let mut store = Store::open(store)?;

@@ -63,12 +63,9 @@ fn meaning(report: &TraceReport) -> String {
     let (Some(costs), Some(priced_ns)) = (&report.costs, report.priced_ns) else {
         return stops.to_owned();
     };
-    let noise = costs.noise_band.map_or_else(String::new, |band| {
-        format!(", and equal ones lay within ±{}", format::percent(band))
-    });
     format!(
         "{stops} Priced is what the same calls cost without it, {} together, as run {} measured them \
-         ({}; files are warm and on {}{noise}).",
+         ({}; files are warm and on {}).",
         format::duration_ns(priced_ns),
         costs.run,
         words::minute(&costs.measured_at),
@@ -191,13 +188,11 @@ fn histogram(sizes: &Sizes, style: Style) -> String {
     let taken = 4 + ranges + 2 + counts + 2;
     let room = style.width.saturating_sub(taken).min(BAR_COLUMNS_MAX);
     let most = rows.iter().map(|row| row.2).max().unwrap_or(1);
-    let sign = if style.unicode { "█" } else { "#" };
     let mut text = String::new();
     for (range, count, calls) in &rows {
         let bar = match room {
             0..BAR_COLUMNS_MIN => String::new(),
-            // What is there is seen: no bar is shorter than one sign.
-            _ => sign.repeat(bar_columns(*calls, most, room)),
+            _ => self::bar(*calls, most, room, style),
         };
         let line = format!(
             "    {}  {}  {bar}",
@@ -210,14 +205,25 @@ fn histogram(sizes: &Sizes, style: Style) -> String {
     text
 }
 
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "between one and the room"
-)]
-fn bar_columns(calls: u64, most: u64, room: usize) -> usize {
+/// A bar whose length is a share of the room; what is there is seen, however
+/// few.
+fn bar(calls: u64, most: u64, room: usize, style: Style) -> String {
+    let (full, trace) = if style.unicode {
+        ("█", "▏")
+    } else {
+        ("#", ".")
+    };
     let share = calls as f64 / most as f64;
-    (share * room as f64).round().clamp(1.0, room as f64) as usize
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "between zero and the room"
+    )]
+    let length = (share * room as f64).round().clamp(0.0, room as f64) as usize;
+    match length {
+        0 => trace.to_owned(),
+        length => full.repeat(length),
+    }
 }
 
 /// Sizes of a bucket: `[4 KiB, 8 KiB)`.
