@@ -21,6 +21,9 @@ use crate::store::{StoredRun, TrialState};
 /// memory.
 const WORTHWHILE: f64 = 0.05;
 
+/// A wider band than this, relative, makes prices doubtful.
+const NOISE_MAX: f64 = 0.1;
+
 /// Time of one call at one size.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Point {
@@ -141,6 +144,12 @@ struct Measured {
 }
 
 impl Costs {
+    /// Whether the machine was too busy for prices to be trusted.
+    #[must_use]
+    pub fn is_noisy(&self) -> bool {
+        self.noise_band.is_some_and(|band| band > NOISE_MAX)
+    }
+
     /// Draws the costs from a run.
     ///
     /// # Errors

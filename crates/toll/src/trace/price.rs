@@ -13,8 +13,6 @@ use crate::format;
 const SHARE_MIN: f64 = 0.05;
 /// Less than this is not worth a change either, in nanoseconds.
 const SAVING_MIN_NS: f64 = 1e6;
-/// A wider band than this, relative, makes prices doubtful.
-const NOISE_MAX: f64 = 0.1;
 /// Most changes of one sort that are told.
 const ADVICE_MAX: usize = 5;
 
@@ -264,8 +262,8 @@ impl Desk<'_> {
                     .into(),
             );
         }
-        let band = self.costs.and_then(|costs| costs.noise_band);
-        if let Some(band) = band.filter(|band| *band > NOISE_MAX) {
+        let noisy = self.costs.filter(|costs| costs.is_noisy());
+        if let Some(band) = noisy.and_then(|costs| costs.noise_band) {
             notes.push(format!(
                 "the machine was busy when prices were measured: equal copies lay within ±{}; \
                  --measure measures them anew",

@@ -55,7 +55,8 @@ pub(super) struct TraceArguments {
     #[arg(long)]
     all: bool,
     /// Price calls by what this run measured [default: the newest run of this
-    /// machine that measured what calls cost; if there is none, one is made]
+    /// machine that measured what calls cost while it was quiet; if there is
+    /// none, one is made]
     #[arg(long, value_name = "RUN", conflicts_with = "measure")]
     cost_model: Option<String>,
     /// Measure anew what calls cost here, which takes a few seconds

@@ -23,7 +23,8 @@ pub(super) enum Prices {
 }
 
 /// Prices from the store: of the run that is named, or of the newest one that
-/// measured what calls cost on this machine.
+/// measured what calls cost on this machine while it was quiet, or else of the
+/// newest.
 ///
 /// # Errors
 /// If the run that is named is not there or prices nothing.
@@ -42,16 +43,20 @@ pub(super) fn stored(name: Option<&str>, store: &Path, work_dir: &Path) -> Resul
 fn newest(store: &Path, work_dir: &Path) -> Result<Option<Costs>, Failure> {
     let store = Store::open_existing(store)?;
     let here = inspect(&nearest(work_dir));
+    let mut noisy = None;
     for (run, _) in store.runs()?.into_iter().rev() {
         let is_one = run.experiment == COSTS_NAME
             && run.status == RunStatus::Complete
             && !run.imported
             && same_machine(&run.machine, &here);
         if is_one && let Ok(costs) = costs_of(&store, &run.id.to_string()) {
-            return Ok(Some(costs));
+            if !costs.is_noisy() {
+                return Ok(Some(costs));
+            }
+            noisy = noisy.or(Some(costs));
         }
     }
-    Ok(None)
+    Ok(noisy)
 }
 
 fn costs_of(store: &Store, name: &str) -> Result<Costs, Failure> {

@@ -270,3 +270,77 @@ fn advice_lines(advice: &TraceAdvice, style: Style) -> String {
     text.push_str(&paragraph(&instead, 2, Paint::Bold, style));
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+    use crate::trace::price::{self, Traced};
+    use crate::trace::tally::Tally;
+
+    fn report() -> TraceReport {
+        let mut tally = Tally::default();
+        let mut lines = String::new();
+        for _ in 0..200 {
+            lines.push_str("1 read(3</in\\33[1m>, \"\"..., 1) = 1 <0.000010000>\n");
+        }
+        let _ = writeln!(lines, "1 read(3</in\\33[1m>, \"\", 1) = 0 <0.000010000>");
+        let _ = writeln!(
+            lines,
+            "1 write(1<pipe:[5]>, \"\"..., 5000) = 5000 <0.000020000>"
+        );
+        let _ = writeln!(
+            lines,
+            "1 write(1<pipe:[5]>, 0x1, 5) = -1 EPIPE (Broken pipe) <0.000001000>"
+        );
+        lines.lines().for_each(|line| tally.feed(line));
+        tally.finish();
+        let traced = Traced {
+            command: vec!["cp".into(), "a\nb".into()],
+            ended: Ended::Signal(13),
+            wall_ns: 3_000_000,
+            notes: vec!["a remark".into()],
+        };
+        let mut report = price::report(traced, &tally, None);
+        report.advice.push(TraceAdvice {
+            now: "200 reads of 1\u{a0}B from /in".into(),
+            instead: "at 128\u{a0}KiB".into(),
+            now_ns: 2e6,
+            instead_ns: 1e3,
+            share: 0.5,
+            condition: None,
+        });
+        report
+    }
+
+    fn shown(width: usize, unicode: bool) -> String {
+        let style = Style {
+            color: false,
+            width,
+            unicode,
+        };
+        super::super::traced(&report(), 10, style)
+    }
+
+    #[test]
+    fn what_was_traced_is_shown_as_tables_and_bars() {
+        insta::assert_snapshot!("trace_80", shown(80, true));
+        insta::assert_snapshot!("trace_30_ascii", shown(30, false));
+    }
+
+    #[test]
+    fn advice_stands_on_one_line_where_there_is_room() {
+        let style = |width| Style {
+            color: false,
+            width,
+            unicode: true,
+        };
+        let report = report();
+        let lines = |width| advice_lines(&report.advice[0], style(width));
+        let whole = "200 reads of 1\u{a0}B from /in: 2.00\u{a0}ms; at 128\u{a0}KiB: 1.00\u{a0}µs, which \
+                     saves 2.00\u{a0}ms (50\u{a0}%)\n";
+        assert_eq!(lines(100), whole);
+        assert_eq!(lines(60).lines().count(), 2);
+    }
+}
