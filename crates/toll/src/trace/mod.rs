@@ -1,6 +1,6 @@
 //! What a program's system calls moved, and what they cost on this machine.
 //!
-//! The way of the data: lines of strace ([`line`]) become calls
+//! The way of the data: lines of strace ([`mod@line`]) become calls
 //! ([`assembly`] joins what threads cut in two), calls are summed up
 //! ([`tally`]), and the sums are priced ([`price`]) by what a stored run
 //! measured ([`costs`]).
