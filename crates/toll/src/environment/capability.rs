@@ -1,6 +1,7 @@
 //! What can run on this machine, and what not and why.
 
 use super::filesystem::{self, Foreign};
+use super::strace::Strace;
 use super::{memory, process};
 
 /// One thing that experiments may need.
@@ -47,6 +48,9 @@ pub fn capabilities() -> Vec<Capability> {
     list.push(capability("system cat", || match process::find("cat") {
         Some(path) => Ok(path.display().to_string()),
         None => Err("no cat in PATH".into()),
+    }));
+    list.push(capability("tracing by strace", || {
+        Strace::find().map(|_| "yes".into())
     }));
     list.push(capability(
         "address-space randomisation",

@@ -13,6 +13,7 @@ mod mount_space;
 pub mod paths;
 mod process;
 mod source_file;
+mod strace;
 mod workspace;
 
 pub use capability::{Capability, capabilities, file_system_obstacle};
@@ -20,4 +21,5 @@ pub use inspect::inspect;
 pub use leftovers::{Leftover, restore};
 pub use memory::memory_obstacle;
 pub use source_file::SourceFile;
+pub use strace::{Strace, TraceEnd, Unstartable, startable};
 pub use workspace::{Workspace, WorkspaceRequest};

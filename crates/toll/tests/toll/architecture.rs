@@ -130,6 +130,7 @@ fn specifications_plans_claims_statistics_and_reports_do_no_input_or_output() {
         "crates/toll/src/spec",
         "crates/toll/src/plan",
         "crates/toll/src/claim",
+        "crates/toll/src/trace",
         "crates/toll/src/report",
         "crates/meow/src/decorate",
     ] {
@@ -224,6 +225,7 @@ const USES: &[(&str, &[&str])] = &[
         &["claim::model", "environment::machine", "plan", "spec"],
     ),
     ("claim", &["format", "plan", "spec", "store"]),
+    ("trace", &["format", "plan", "spec", "store"]),
     ("trial", &["claim", "environment", "plan", "spec", "store"]),
     (
         "report",
@@ -233,6 +235,7 @@ const USES: &[(&str, &[&str])] = &[
             "format",
             "spec",
             "store",
+            "trace",
         ],
     ),
     (
@@ -245,6 +248,7 @@ const USES: &[(&str, &[&str])] = &[
             "report",
             "spec",
             "store",
+            "trace",
             "trial",
         ],
     ),

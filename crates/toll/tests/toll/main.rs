@@ -16,3 +16,5 @@ mod file_systems;
 mod page;
 mod resume;
 mod terminal;
+mod trace;
+mod trace_prices;
