@@ -23,6 +23,7 @@ fn memory() -> MemoryRequest {
         cache: CacheState::Warm,
         buffer_bytes: BUFFER_BYTES,
         steps: 4096,
+        competitor_bytes: 0,
         seed: 3,
     }
 }

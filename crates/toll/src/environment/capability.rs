@@ -1,6 +1,7 @@
 //! What can run on this machine, and what not and why.
 
 use super::filesystem::{self, Foreign};
+use super::memory_limit::memory_limit_obstacle;
 use super::strace::Strace;
 use super::{memory, process};
 
@@ -29,6 +30,9 @@ pub fn capabilities() -> Vec<Capability> {
             || filesystem::loop_obstacle(kind).map_or_else(|| Ok("yes".into()), Err),
         ));
     }
+    list.push(capability("limit on memory, with swap", || {
+        memory_limit_obstacle().map_or_else(|| Ok("yes".into()), Err)
+    }));
     list.push(capability("file system tmpfs", || {
         filesystem::tmpfs_obstacle().map_or_else(|| Ok("yes".into()), Err)
     }));
