@@ -6,6 +6,7 @@
 
 mod command;
 mod common;
+mod competitor;
 mod copy;
 mod memory;
 mod protocol;

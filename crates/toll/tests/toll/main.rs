@@ -14,6 +14,7 @@ mod experiments;
 mod faults;
 mod file_systems;
 mod page;
+mod pressure;
 mod resume;
 mod terminal;
 mod trace;
