@@ -9,5 +9,6 @@ mod common;
 mod competitor;
 mod copy;
 mod memory;
+mod perf_stat;
 mod protocol;
 mod write;
