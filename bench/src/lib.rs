@@ -10,7 +10,6 @@
 
 pub mod analysis;
 pub mod case;
-mod clock;
 mod content;
 pub mod document;
 mod feeder;

@@ -11,8 +11,9 @@ use std::{fs, io, sync};
 
 use rustix::pipe::{SpliceFlags, splice};
 
+use toll_probe::clock;
+
 use crate::case::Sink;
-use crate::clock;
 use crate::content::{Verifier, check_length};
 
 /// Buffer of readers and feeders, that of GNU and uutils `cat`.

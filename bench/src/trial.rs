@@ -7,12 +7,14 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
+use toll_probe::clock;
+
 use crate::case::{Case, Sink, Source};
 use crate::program::Program;
 use crate::sink::{self, Reading};
 use crate::source_file::SourceFile;
 use crate::watchdog::Watchdog;
-use crate::{clock, feeder, process};
+use crate::{feeder, process};
 
 /// Where trials of a case and size are made.
 pub(crate) struct Bench {

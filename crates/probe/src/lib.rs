@@ -20,7 +20,7 @@ pub mod lifetime;
 mod memory;
 mod meter;
 mod network_backlog;
-mod page_cache;
+pub mod page_cache;
 mod scratch;
 mod storage_bytes;
 pub mod trial;

@@ -1,7 +1,7 @@
 //! A trial beside a process that competes for memory.
 
 use std::io::Write;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use toll_wire::{
@@ -28,12 +28,11 @@ fn children(pid: u32) -> Vec<u32> {
         .collect()
 }
 
-#[test]
-fn a_competitor_takes_its_memory_and_ends_with_the_trial() {
-    // Long enough to look at the competitor beside it.
+/// A probe with a competitor beside it, and the competitor.
+fn start(steps: u64) -> (Child, u32) {
     let request = Request::new(Workload::Memory(MemoryRequest {
         competitor_bytes: COMPETITOR_BYTES,
-        steps: 20_000,
+        steps,
         ..memory()
     }));
     let mut probe = Command::new(PROBE)
@@ -43,16 +42,27 @@ fn a_competitor_takes_its_memory_and_ends_with_the_trial() {
         .expect("the probe starts");
     let mut stdin = probe.stdin.take().expect("it is piped");
     writeln!(stdin, "{}", encode(&request)).expect("the probe reads");
-    drop(stdin);
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let competitor = loop {
+    let mut competitor = None;
+    wait_until("a competitor has its memory", || {
         let has_memory = |child: &u32| resident_bytes(*child) >= Some(COMPETITOR_BYTES);
-        if let Some(child) = children(probe.id()).into_iter().find(has_memory) {
-            break child;
-        }
-        assert!(Instant::now() < deadline, "no competitor takes its memory");
+        competitor = children(probe.id()).into_iter().find(has_memory);
+        competitor.is_some()
+    });
+    (probe, competitor.expect("there is one"))
+}
+
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < deadline, "waited in vain until {what}");
         std::thread::sleep(Duration::from_millis(1));
-    };
+    }
+}
+
+#[test]
+fn a_competitor_takes_its_memory_and_ends_with_the_trial() {
+    // Long enough to look at the competitor beside it.
+    let (probe, competitor) = start(20_000);
     let output = probe.wait_with_output().expect("the probe ends");
     let text = String::from_utf8(output.stdout).expect("the response is UTF-8");
     let response: Response = decode_response(text.trim_end()).expect("a response");
@@ -63,32 +73,10 @@ fn a_competitor_takes_its_memory_and_ends_with_the_trial() {
 
 #[test]
 fn a_competitor_ends_with_a_killed_probe() {
-    let request = Request::new(Workload::Memory(MemoryRequest {
-        competitor_bytes: COMPETITOR_BYTES,
-        steps: 1 << 30,
-        ..memory()
-    }));
-    let mut probe = Command::new(PROBE)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("the probe starts");
-    let mut stdin = probe.stdin.take().expect("it is piped");
-    writeln!(stdin, "{}", encode(&request)).expect("the probe reads");
-    let deadline = Instant::now() + Duration::from_secs(60);
-    let wait_for = |what: &str, holds: &dyn Fn() -> bool| {
-        while !holds() {
-            assert!(Instant::now() < deadline, "waited in vain until {what}");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    };
-    wait_for("there is a competitor", &|| {
-        !children(probe.id()).is_empty()
-    });
-    let competitor = children(probe.id())[0];
+    let (mut probe, competitor) = start(1 << 30);
     probe.kill().expect("the probe can be killed");
     probe.wait().expect("the probe ends");
-    wait_for("the competitor has ended", &|| {
+    wait_until("the competitor has ended", || {
         resident_bytes(competitor).unwrap_or(0) == 0
     });
 }
