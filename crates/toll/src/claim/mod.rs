@@ -3,6 +3,7 @@
 //! Architecture invariant: this module does no I/O. All it knows of a run is
 //! what the store holds, so the same run always yields the same verdicts.
 
+mod accompaniment;
 mod advice;
 mod comparison;
 mod contrast;

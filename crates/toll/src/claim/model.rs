@@ -219,6 +219,33 @@ pub struct Verdict {
     pub outcome: Outcome,
     /// Why, in a sentence.
     pub reason: String,
+    /// What else the two sides differ in, if the claim is about a ratio of
+    /// times.
+    #[serde(default)]
+    pub accompaniment: Option<Accompaniment>,
+}
+
+/// What else the two sides of a claim on time differ in: what may explain it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Accompaniment {
+    /// Metrics that differ by more than their margin, counters first.
+    pub differing: Vec<SideBySide>,
+    /// Names of the metrics that are the same within 1 %.
+    pub same: Vec<String>,
+}
+
+/// One metric on both sides of a claim.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SideBySide {
+    /// The metric.
+    pub metric: String,
+    /// Median over trials of the numerator's treatment.
+    pub of: f64,
+    /// Median over trials of the denominator's treatment.
+    pub to: f64,
+    /// Numerator over denominator, block by block; its interval holds for
+    /// itself alone. Absent where one side is 0 in some block.
+    pub ratio: Option<Estimate>,
 }
 
 /// A quantity computed from several treatments.

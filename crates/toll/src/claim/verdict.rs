@@ -7,7 +7,7 @@ use toll_stats::{
 use super::data::Data;
 use super::model::{ClaimDirection, Outcome, Verdict};
 use super::summary::estimate;
-use super::{ALPHA, contrast, derived, twin};
+use super::{ALPHA, accompaniment, contrast, derived, twin};
 use crate::format;
 use crate::plan::Treatment;
 use crate::spec::{Claim, Experiment, Test};
@@ -109,7 +109,10 @@ pub(super) fn judge_all(
             Err(reason) => untestable(claim, experiment, reason),
             Ok(case) => {
                 let step = steps.next().expect("one step a testable claim");
-                judge(claim, experiment, &case, &step)
+                Verdict {
+                    accompaniment: accompaniment::of(claim, experiment, treatments, data),
+                    ..judge(claim, experiment, &case, &step)
+                }
             }
         })
         .collect()
@@ -300,6 +303,7 @@ fn blank(claim: &Claim, experiment: &Experiment) -> Verdict {
         p_adjusted: None,
         outcome: Outcome::NotTestable,
         reason: String::new(),
+        accompaniment: None,
     }
 }
 

@@ -113,15 +113,22 @@ fn shared_counters(stored: &StoredRun) -> Vec<String> {
     shared.into_iter().map(told).collect()
 }
 
+/// Counters that could not be opened, those with the same reason together.
 fn missing_counters(stored: &StoredRun) -> Vec<String> {
-    let mut missing: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut missing: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for trial in &stored.trials {
         for (name, reason) in &trial.counters_missing {
-            missing.insert(name, reason);
+            // The reason names its counter.
+            let reason = reason.replace(&format!(" counter {name}:"), " counter:");
+            missing.entry(reason).or_default().insert(name);
         }
     }
-    missing
-        .into_iter()
-        .map(|(name, reason)| format!("counter {name} was skipped: {reason}"))
-        .collect()
+    let told = |(reason, names): (String, BTreeSet<&str>)| {
+        let names: Vec<&str> = names.into_iter().collect();
+        match names.as_slice() {
+            [name] => format!("counter {name} was skipped: {reason}"),
+            _ => format!("counters {} were skipped: {reason}", names.join(", ")),
+        }
+    };
+    missing.into_iter().map(told).collect()
 }

@@ -183,6 +183,21 @@ fn verdicts_come_before_everything_else_on_the_page() {
 }
 
 #[test]
+fn a_claim_on_time_unfolds_into_what_went_with_it() {
+    let sample = sample::copying();
+    let page = html::page(&[sample.reported()]).unwrap();
+    assert_eq!(page.matches("<details class=\"with\">").count(), 2);
+    for shown in [
+        "with it: instructions 0.330, system_ns 0.516, minor_faults 3.00, 2 more",
+        "<li>major_faults <span class=\"muted\">64 over 0</span></li>",
+        "the same within 1 %: dtlb-read-misses, max_rss_bytes",
+        "with it: nothing else that was measured differs",
+    ] {
+        assert!(page.contains(shown), "{shown}");
+    }
+}
+
+#[test]
 fn plots_are_written_as_pairs_of_files() {
     let sample = sample::small();
     let files = plots::files(&sample.reported()).unwrap();

@@ -82,3 +82,27 @@ rows = [
     assert!((ratio.value - 7.38).abs() < 0.1, "{ratio:?}");
     assert!(table.rows[2].missing.is_some());
 }
+
+#[test]
+fn counters_that_are_missing_for_one_reason_are_told_in_one_warning() {
+    let mut stored = run("", 10, cost);
+    for trial in &mut stored.trials {
+        for (name, reason) in [
+            ("cycles", "no"),
+            ("instructions", "no"),
+            ("branches", "busy"),
+        ] {
+            let reason = format!("cannot open perf counter {name}: {reason}");
+            trial.counters_missing.insert(name.into(), reason);
+        }
+    }
+    let warnings = analyse(&stored).warnings;
+    let told: Vec<&String> = warnings.iter().filter(|w| w.contains("skipped")).collect();
+    assert_eq!(
+        told,
+        [
+            "counter branches was skipped: cannot open perf counter: busy",
+            "counters cycles, instructions were skipped: cannot open perf counter: no",
+        ]
+    );
+}

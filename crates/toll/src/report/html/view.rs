@@ -3,8 +3,8 @@
 use minijinja::{Value, context};
 
 use crate::claim::model::{
-    Advice, Analysis, Comparison, DerivedEstimate, DisturbanceSummary, Estimate, PublishedTable,
-    TreatmentSummary, Verdict,
+    Accompaniment, Advice, Analysis, Comparison, DerivedEstimate, DisturbanceSummary, Estimate,
+    PublishedTable, TreatmentSummary, Verdict,
 };
 use crate::format;
 use crate::report::plots::{self, NamedPlot, Theme};
@@ -28,7 +28,11 @@ pub fn run(reported: &ReportedRun) -> Value {
         imported => run.imported,
         counts_text => words::counts(analysis),
         counts => counts(analysis),
-        verdicts => analysis.verdicts.iter().map(verdict).collect::<Vec<_>>(),
+        verdicts => analysis
+            .verdicts
+            .iter()
+            .map(|one| verdict(one, analysis))
+            .collect::<Vec<_>>(),
         advice => analysis.advice.iter().map(advice).collect::<Vec<_>>(),
         claims_plot => plots::claims(reported, Theme::Light).map(plot),
         plots => plots::figures(reported, Theme::Light)
@@ -104,7 +108,7 @@ fn counts(analysis: &Analysis) -> Vec<Value> {
         .collect()
 }
 
-fn verdict(verdict: &Verdict) -> Value {
+fn verdict(verdict: &Verdict, analysis: &Analysis) -> Value {
     let (value, interval) = format::measured_parts(verdict);
     let outcome = words::outcome(verdict.outcome);
     context! {
@@ -123,6 +127,27 @@ fn verdict(verdict: &Verdict) -> Value {
         margin => format::margin(verdict),
         blocks => verdict.blocks,
         reason => verdict.reason.clone(),
+        accompaniment => verdict
+            .accompaniment
+            .as_ref()
+            .map(|one| accompaniment(one, analysis)),
+    }
+}
+
+fn accompaniment(accompaniment: &Accompaniment, analysis: &Analysis) -> Value {
+    let rows = accompaniment.differing.iter().map(|sides| {
+        let unit = words::unit(analysis, &sides.metric);
+        context! {
+            metric => words::metric(&sides.metric),
+            of => format::value(sides.of, unit),
+            to => format::value(sides.to, unit),
+            ratio => sides.ratio.as_ref().map(format::ratio_interval),
+        }
+    });
+    context! {
+        rows => rows.collect::<Vec<_>>(),
+        same => words::same(accompaniment),
+        brief => words::accompaniment_brief(accompaniment, analysis),
     }
 }
 
@@ -140,10 +165,7 @@ fn or_nothing<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
 }
 
 fn published_table(table: &PublishedTable, analysis: &Analysis) -> Value {
-    let unit = analysis
-        .metrics
-        .get(&table.metric)
-        .map_or("", |metric| metric.unit.as_str());
+    let unit = words::unit(analysis, &table.metric);
     let rows = table.rows.iter().map(|row| {
         let number = row
             .published
@@ -174,13 +196,8 @@ fn published_table(table: &PublishedTable, analysis: &Analysis) -> Value {
 }
 
 fn treatment(treatment: &TreatmentSummary, analysis: &Analysis) -> Value {
-    let interval = |metric: &str, median: &Estimate| {
-        let unit = analysis
-            .metrics
-            .get(metric)
-            .map_or("", |metric| metric.unit.as_str());
-        format::interval(median, unit)
-    };
+    let interval =
+        |metric: &str, median: &Estimate| format::interval(median, words::unit(analysis, metric));
     let primary = treatment.estimates.get(&analysis.primary_metric);
     let others = treatment
         .estimates

@@ -421,6 +421,10 @@ pub fn hostile() -> Sample {
     for verdict in &mut sample.analysis.verdicts {
         (verdict.id, verdict.text, verdict.reason) = (text(), text(), text());
         (verdict.contrast, verdict.report) = (text(), Some(text()));
+        if let Some(Accompaniment { differing, same }) = &mut verdict.accompaniment {
+            same.push(text());
+            differing.iter_mut().for_each(|sides| sides.metric = text());
+        }
     }
     for treatment in &mut sample.analysis.treatments {
         treatment.label = text();

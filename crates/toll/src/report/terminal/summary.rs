@@ -12,7 +12,7 @@ pub fn of_run(reported: &ReportedRun, style: Style) -> String {
     let mut sections = results(reported, style);
     sections.push(section("Derived", &derived(analysis, style), style));
     if !analysis.verdicts.is_empty() {
-        sections.push(verdicts::of_run(reported, style));
+        sections.push(verdicts::in_full(reported, style));
     }
     if !analysis.advice.is_empty() {
         sections.push(section("Advice", &advice_lines(reported, style), style));
@@ -114,7 +114,7 @@ fn treatment(treatment: &TreatmentSummary, analysis: &Analysis) -> Row {
     let metric = &analysis.primary_metric;
     let median = treatment.estimates.get(metric).map_or_else(
         || format::NOTHING.to_owned(),
-        |estimate| format::interval(&estimate.median, unit(analysis, metric)),
+        |estimate| format::interval(&estimate.median, words::unit(analysis, metric)),
     );
     let mut row = Row::new(vec![
         treatment.label.clone(),
@@ -130,13 +130,6 @@ fn treatment(treatment: &TreatmentSummary, analysis: &Analysis) -> Row {
     }
     row.below.extend(treatment.notes.iter().cloned());
     row
-}
-
-fn unit<'a>(analysis: &'a Analysis, metric: &str) -> &'a str {
-    analysis
-        .metrics
-        .get(metric)
-        .map_or("", |metric| metric.unit.as_str())
 }
 
 fn noise(analysis: &Analysis, style: Style) -> String {
