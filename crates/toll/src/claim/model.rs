@@ -6,8 +6,12 @@
 
 use std::collections::BTreeMap;
 
+mod staircase;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use staircase::{NearestCache, Staircase, Step, Tread};
 
 /// Everything concluded from one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +32,9 @@ pub struct Analysis {
     pub verdicts: Vec<Verdict>,
     /// Quantities computed from several treatments, such as a knee.
     pub derived: Vec<DerivedEstimate>,
+    /// Curves that go up in steps, where the experiment asks for the steps.
+    #[serde(default)]
+    pub staircases: Vec<Staircase>,
     /// Every treatment against the reference, where the experiment names one.
     pub comparisons: Vec<Comparison>,
     /// Published tables with the measured values beside them.
@@ -387,6 +394,9 @@ pub struct CurveSeries {
     pub published: bool,
     /// Points in ascending order.
     pub points: Vec<CurvePoint>,
+    /// The stretches between the steps that are marked on it.
+    #[serde(default)]
+    pub treads: Vec<Tread>,
 }
 
 /// One point of a curve.
@@ -403,6 +413,9 @@ pub struct CurvePoint {
 pub struct CurveMark {
     /// What it marks.
     pub label: String,
+    /// Position of the line that it belongs to, if it belongs to one.
+    #[serde(default)]
+    pub series: Option<usize>,
     /// Where, with its interval.
     pub at: DerivedValue,
 }

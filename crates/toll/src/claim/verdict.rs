@@ -58,7 +58,9 @@ pub(super) fn intervals<'a>(
         .filter_map(|(claim, evidence)| {
             let mut interval = match &evidence {
                 Evidence::Logs(logs) => hodges_lehmann(logs, confidence),
-                Evidence::Derived(bootstrap) => bootstrap.interval(confidence)?.map(f64::ln),
+                Evidence::Derived(bootstrap) => {
+                    bootstrap.interval_of_resamples(confidence)?.map(f64::ln)
+                }
             };
             if interval.low == interval.high {
                 // Also where both lie beyond the levels: nothing is open.

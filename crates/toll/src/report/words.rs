@@ -1,7 +1,8 @@
 //! The words that every kind of report uses.
 
 use crate::claim::model::{
-    Accompaniment, Analysis, Outcome, Relation, SideBySide, TreatmentSummary,
+    Accompaniment, Analysis, NearestCache, Outcome, Relation, SideBySide, Staircase,
+    TreatmentSummary,
 };
 use crate::environment::machine::Machine;
 use crate::format;
@@ -143,6 +144,25 @@ const BRIEF_METRICS: usize = 3;
 pub fn same(accompaniment: &Accompaniment) -> String {
     let names: Vec<&str> = accompaniment.same.iter().map(|name| metric(name)).collect();
     names.join(", ")
+}
+
+/// What goes up along what: `latency_ns by size, huge_pages=none`.
+pub fn staircase(staircase: &Staircase) -> String {
+    let curve = format!("{} by {}", staircase.metric, staircase.factor);
+    match staircase.at.is_empty() {
+        true => curve,
+        false => format!("{curve}, {}", staircase.at),
+    }
+}
+
+/// `L2 of 2 MiB, 0.61 of it`, or that there is none.
+pub fn nearest_cache(cache: Option<&NearestCache>) -> String {
+    let Some(cache) = cache else {
+        return "none within a factor of two".to_owned();
+    };
+    let size = format::bytes(cache.bytes as f64);
+    let share = format::ratio(cache.share);
+    format!("{} of {size}, {share} of it", cache.name)
 }
 
 /// The machine in one line.

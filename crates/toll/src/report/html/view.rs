@@ -4,7 +4,7 @@ use minijinja::{Value, context};
 
 use crate::claim::model::{
     Accompaniment, Advice, Analysis, Comparison, DerivedEstimate, DisturbanceSummary, Estimate,
-    PublishedTable, TreatmentSummary, Verdict,
+    PublishedTable, Staircase, TreatmentSummary, Verdict,
 };
 use crate::format;
 use crate::report::plots::{self, NamedPlot, Theme};
@@ -54,6 +54,11 @@ pub fn run(reported: &ReportedRun) -> Value {
             .map(|one| treatment(one, analysis))
             .collect::<Vec<_>>(),
         derived => analysis.derived.iter().map(derived).collect::<Vec<_>>(),
+        staircases => analysis
+            .staircases
+            .iter()
+            .map(staircase)
+            .collect::<Vec<_>>(),
         comparisons => analysis
             .comparisons
             .iter()
@@ -231,6 +236,24 @@ fn derived(derived: &DerivedEstimate) -> Value {
             .map(|(name, value)| (name.clone(), format::significant(*value)))
             .collect::<Vec<_>>(),
         note => derived.note.clone(),
+    }
+}
+
+fn staircase(staircase: &Staircase) -> Value {
+    let steps = staircase.steps.iter().map(|step| {
+        context! {
+            id => step.id.clone(),
+            text => step.text.clone(),
+            at => format::derived(&step.at, &staircase.factor_unit),
+            before => format::interval(&step.before, &staircase.unit),
+            after => format::interval(&step.after, &staircase.unit),
+            rise => format::ratio(step.rise),
+            cache => words::nearest_cache(step.nearest_cache.as_ref()),
+        }
+    });
+    context! {
+        title => words::staircase(staircase),
+        steps => steps.collect::<Vec<_>>(),
     }
 }
 

@@ -11,6 +11,7 @@ mod figures;
 mod machine;
 
 use claims::verdicts;
+pub use figures::staircase;
 use figures::{distribution, sweep, sync_curve};
 use machine::run;
 
@@ -86,6 +87,7 @@ fn metrics() -> BTreeMap<String, Metric> {
         ("duration".into(), metric("ns", Better::Lower)),
         ("throughput".into(), metric("bytes/s", Better::Higher)),
         ("minor-faults".into(), metric("count", Better::Lower)),
+        ("major_faults".into(), metric("count", Better::Lower)),
     ])
 }
 
@@ -321,6 +323,7 @@ pub fn copying() -> Sample {
             }],
             verdicts: verdicts(),
             derived: derived(),
+            staircases: vec![staircase()],
             comparisons,
             tables: vec![table()],
             figures: vec![
@@ -470,6 +473,7 @@ pub fn empty() -> Sample {
             twins: vec![],
             verdicts: vec![],
             derived: vec![],
+            staircases: vec![],
             comparisons: vec![],
             tables: vec![],
             figures: vec![],
