@@ -342,6 +342,9 @@ pub struct PublishedRow {
     pub label: String,
     /// Published value in the table's unit, or the words printed instead.
     pub published: Option<f64>,
+    /// Published value in the metric's unit, where the two can be converted.
+    #[serde(default)]
+    pub published_converted: Option<f64>,
     /// Words that stand in place of a published number, or qualify it.
     pub published_text: Option<String>,
     /// Published ratio to the reference row.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::model::TwinSummary;
+use crate::format;
 use crate::store::{RunStatus, StoredRun, TrialState};
 
 /// Band of the twins above which the machine is called noisy: beyond it a
@@ -118,8 +119,7 @@ fn missing_counters(stored: &StoredRun) -> Vec<String> {
     let mut missing: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for trial in &stored.trials {
         for (name, reason) in &trial.counters_missing {
-            // The reason names its counter.
-            let reason = reason.replace(&format!(" counter {name}:"), " counter:");
+            let reason = format::unnamed(reason, name);
             missing.entry(reason).or_default().insert(name);
         }
     }

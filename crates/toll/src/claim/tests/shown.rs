@@ -68,6 +68,7 @@ fn a_published_table_has_measured_values_and_ratios_beside_it() {
 [[table]]
 title = 'x'
 unit = 'ms'
+scale = 1e6
 relative_to = 'plain'
 at = { buffer = '4KiB' }
 rows = [
@@ -78,6 +79,7 @@ rows = [
 ";
     let table = &analyse(&run(toml, 10, cost)).tables[0];
     assert_eq!(table.rows[1].published_ratio, Some(4.0));
+    assert_eq!(table.rows[1].published_converted, Some(8e6));
     let ratio = table.rows[1].measured_ratio.unwrap();
     assert!((ratio.value - 7.38).abs() < 0.1, "{ratio:?}");
     assert!(table.rows[2].missing.is_some());

@@ -1,5 +1,7 @@
 //! What the page's template is given: strings, ready to be placed.
 
+use std::collections::BTreeMap;
+
 use minijinja::{Value, context};
 
 use crate::claim::model::{
@@ -33,6 +35,7 @@ pub fn run(reported: &ReportedRun) -> Value {
             .iter()
             .map(|one| verdict(one, analysis))
             .collect::<Vec<_>>(),
+        published => analysis.verdicts.iter().any(|verdict| verdict.report.is_some()),
         advice => analysis.advice.iter().map(advice).collect::<Vec<_>>(),
         claims_plot => plots::claims(reported, Theme::Light).map(plot),
         plots => plots::figures(reported, Theme::Light)
@@ -42,8 +45,10 @@ pub fn run(reported: &ReportedRun) -> Value {
         tables => analysis
             .tables
             .iter()
+            .filter(|table| words::why_unmeasured(table).is_none())
             .map(|table| published_table(table, analysis))
             .collect::<Vec<_>>(),
+        unmeasured => unmeasured(analysis),
         primary_metric => analysis.primary_metric.clone(),
         other_metrics => analysis.treatments.iter().any(|one| {
             one.estimates.keys().any(|metric| *metric != analysis.primary_metric)
@@ -78,7 +83,7 @@ pub fn run(reported: &ReportedRun) -> Value {
     }
 }
 
-fn pairs(map: &std::collections::BTreeMap<String, String>) -> Vec<(String, String)> {
+fn pairs(map: &BTreeMap<String, String>) -> Vec<(String, String)> {
     map.iter()
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
@@ -175,6 +180,10 @@ fn published_table(table: &PublishedTable, analysis: &Analysis) -> Value {
         let number = row
             .published
             .map(|value| format::value(value, &table.published_unit));
+        let converted = row
+            .published_converted
+            .map(|value| format::value(value, unit))
+            .filter(|converted| number.as_ref() != Some(converted));
         let published: Vec<String> = number
             .into_iter()
             .chain(row.published_text.clone())
@@ -184,6 +193,7 @@ fn published_table(table: &PublishedTable, analysis: &Analysis) -> Value {
             published => or_nothing((!published.is_empty()).then_some(published), |parts| {
                 parts.join(", ")
             }),
+            converted,
             published_ratio => or_nothing(row.published_ratio, format::ratio),
             measured => or_nothing(row.measured, |one| format::interval(&one, unit)),
             measured_ratio => or_nothing(row.measured_ratio, |one| format::ratio_interval(&one)),
@@ -198,6 +208,22 @@ fn published_table(table: &PublishedTable, analysis: &Analysis) -> Value {
         relative_to => table.relative_to.clone(),
         note => table.note.clone(),
     }
+}
+
+/// Tables of which nothing could be measured, by the reason, which is then told
+/// once.
+fn unmeasured(analysis: &Analysis) -> Vec<Value> {
+    let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for table in &analysis.tables {
+        if let Some(reason) = words::why_unmeasured(table) {
+            let tables = groups.entry(reason).or_default();
+            tables.push(published_table(table, analysis));
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(reason, tables)| context! { reason, tables })
+        .collect()
 }
 
 fn treatment(treatment: &TreatmentSummary, analysis: &Analysis) -> Value {

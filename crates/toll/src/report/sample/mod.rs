@@ -204,6 +204,7 @@ fn table() -> PublishedTable {
                measured_ratio: Option<f64>| PublishedRow {
         label: label.into(),
         published,
+        published_converted: published.map(|milliseconds| milliseconds * 1e6),
         published_text: None,
         published_ratio: ratio,
         measured: measured.map(|value| estimate(value, 0.011)),
