@@ -15,4 +15,5 @@ pub mod plan;
 pub mod report;
 pub mod spec;
 pub mod store;
+pub mod trace;
 pub mod trial;

@@ -30,6 +30,9 @@ pub struct MemoryRequest {
     pub buffer_bytes: u64,
     /// Working sets visited.
     pub steps: u64,
+    /// Bytes of memory that another process writes to meanwhile, again and
+    /// again; 0 for no such process.
+    pub competitor_bytes: u64,
     /// Seed of the random bases, which are drawn in both orders.
     pub seed: u64,
 }

@@ -11,6 +11,7 @@
 //! set back before each part (proc_pid_clear_refs(5)) rather than left to trials
 //! of a single iteration.
 
+mod competitor;
 mod pattern;
 mod region;
 mod residency;
@@ -23,14 +24,15 @@ use std::os::unix::fs::FileExt;
 
 use rustix::mm::Advice;
 use toll_wire::{
-    Failure, HugePages, Initialisation, LINE_BYTES, MEMORY_BYTES_MAX, Mapping, MemoryAdvice,
-    MemoryRequest, Request, Sample, TrialData, WORKING_SET_LINES,
+    CacheState, Failure, HugePages, Initialisation, LINE_BYTES, MEMORY_BYTES_MAX, Mapping,
+    MemoryAdvice, MemoryRequest, Request, Sample, TrialData, WORKING_SET_LINES,
 };
 
 pub use pattern::split_mix;
 pub use region::{Backing, HUGE_PAGE_BYTES, Region, restrict_huge_pages};
 pub use residency::{Residency, reset_peak};
 
+use self::competitor::Competitor;
 use self::pattern::{Pattern, Places, access, predict};
 use crate::counters::{Counters, Inherit};
 use crate::meter::Meter;
@@ -80,17 +82,25 @@ struct Toucher<'a> {
     length: usize,
     file: Option<File>,
     notes: Vec<String>,
+    /// Competes for memory from the first iteration to the last.
+    _competitor: Option<Competitor>,
 }
 
 impl<'a> Toucher<'a> {
     fn new(request: &'a MemoryRequest) -> Result<Self, Failure> {
         let length = checked_length(request.buffer_bytes)?;
+        let file = open_backing(request)?;
+        let competitor_bytes = request.competitor_bytes;
         Ok(Self {
             request,
             pattern: Pattern::new(request),
             length,
-            file: open_backing(request)?,
+            file,
             notes: Vec::new(),
+            _competitor: match competitor_bytes {
+                0 => None,
+                bytes => Some(Competitor::start(bytes)?),
+            },
         })
     }
 
@@ -136,6 +146,7 @@ impl<'a> Toucher<'a> {
         for (name, value) in [
             ("accesses", accesses),
             ("buffer_bytes", self.request.buffer_bytes as f64),
+            ("reachable_pages", self.pattern.reachable_pages() as f64),
             ("resident_bytes", resident.resident as f64),
             ("init_resident_bytes", resident_before.resident as f64),
             ("huge_page_bytes", resident.huge as f64),
@@ -171,6 +182,11 @@ impl<'a> Toucher<'a> {
         sync(file)?;
         if self.request.initialisation != Initialisation::MemsetMsync {
             read_places(file, &self.pattern, &mut places)?;
+        }
+        if self.request.competitor_bytes > 0 {
+            // Pages that another process has brought in are not charged to the
+            // limit that this one is under (cgroups(7)).
+            page_cache::establish(file, self.request.buffer_bytes, CacheState::Cold)?;
         }
         page_cache::establish(file, self.request.buffer_bytes, self.request.cache)?;
         Ok(places)

@@ -2,6 +2,7 @@
 
 use std::hint::black_box;
 
+use crate::buffer::page_bytes;
 use toll_wire::{AccessOrder, Addressing, LINE_BYTES, MemoryRequest, WORKING_SET_LINES};
 
 use super::region::Region;
@@ -60,6 +61,11 @@ impl Pattern {
     /// Bytes from one place to the next.
     pub fn place_bytes(&self) -> usize {
         LINE / self.places_per_line()
+    }
+
+    /// Pages that an access may fall on.
+    pub fn reachable_pages(&self) -> usize {
+        (self.places() * self.place_bytes()).div_ceil(page_bytes())
     }
 
     fn places_per_line(&self) -> usize {
@@ -199,6 +205,7 @@ mod tests {
             cache: CacheState::Warm,
             buffer_bytes: 1 << 20,
             steps,
+            competitor_bytes: 0,
             seed: 42,
         })
     }

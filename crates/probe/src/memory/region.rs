@@ -189,6 +189,11 @@ pub struct Part<'a> {
 }
 
 impl Part<'_> {
+    /// Length in bytes.
+    pub fn length(self) -> usize {
+        self.length
+    }
+
     /// Reads one byte; the compiler neither drops nor joins such reads.
     #[inline(always)]
     pub fn read(self, offset: usize) -> u8 {

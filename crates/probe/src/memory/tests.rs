@@ -17,6 +17,7 @@ fn request() -> MemoryRequest {
         cache: CacheState::Warm,
         buffer_bytes: BUFFER_BYTES,
         steps: 20,
+        competitor_bytes: 0,
         seed: 1,
     }
 }

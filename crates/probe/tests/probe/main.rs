@@ -6,7 +6,9 @@
 
 mod command;
 mod common;
+mod competitor;
 mod copy;
 mod memory;
+mod perf_stat;
 mod protocol;
 mod write;

@@ -12,7 +12,7 @@ const BUFFER_BYTES: u64 = 64 << 20;
 /// What may be in memory beside the 64th: a working set, and pages at its ends.
 const SLACK_BYTES: f64 = 64.0 * 1024.0;
 
-fn memory() -> MemoryRequest {
+pub fn memory() -> MemoryRequest {
     MemoryRequest {
         addressing: Addressing::Published,
         order: AccessOrder::Random,
@@ -23,6 +23,7 @@ fn memory() -> MemoryRequest {
         cache: CacheState::Warm,
         buffer_bytes: BUFFER_BYTES,
         steps: 4096,
+        competitor_bytes: 0,
         seed: 3,
     }
 }

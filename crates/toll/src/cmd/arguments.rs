@@ -5,11 +5,12 @@ use std::ffi::OsString;
 /// Rewrites hyperfine's `-L NAME LEVELS` and `-P NAME MIN MAX [-D STEP]` into
 /// the one-word forms that the parser takes. What is no such form stays.
 pub(super) fn normalise(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
-    let mut input = arguments
-        .into_iter()
-        .collect::<Vec<_>>()
-        .into_iter()
-        .peekable();
+    let input: Vec<OsString> = arguments.into_iter().collect();
+    // What follows `trace` is a command, whose options are its own.
+    if verb(&input).is_some_and(|verb| verb == "trace") {
+        return input;
+    }
+    let mut input = input.into_iter().peekable();
     let mut output: Vec<OsString> = Vec::new();
     // A step may stand before or behind the range to which it belongs.
     let mut step: Option<OsString> = None;
@@ -60,6 +61,19 @@ pub(super) fn normalise(arguments: impl IntoIterator<Item = OsString>) -> Vec<Os
     output
 }
 
+/// The first word that is neither an option nor the value of one.
+fn verb(arguments: &[OsString]) -> Option<&OsString> {
+    let mut rest = arguments.iter().skip(1);
+    while let Some(argument) = rest.next() {
+        match argument.to_str() {
+            Some("--store") => _ = rest.next(),
+            Some(text) if text.starts_with('-') => {}
+            _ => return Some(argument),
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,5 +102,18 @@ mod tests {
         check("toll run -- -L size 4k", "toll run -- -L size 4k");
         check("toll run -L", "toll run -L");
         check("toll run -D 2", "toll run -D 2");
+    }
+
+    #[test]
+    fn the_options_of_a_traced_command_are_its_own() {
+        check("toll trace grep -P a b -D 2", "toll trace grep -P a b -D 2");
+        check(
+            "toll --store x trace f -L a b",
+            "toll --store x trace f -L a b",
+        );
+        check(
+            "toll --store=x trace f -L a b",
+            "toll --store=x trace f -L a b",
+        );
     }
 }

@@ -21,6 +21,7 @@ mod progress;
 mod report;
 mod run;
 mod show;
+mod trace;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -63,6 +64,8 @@ enum Verb {
     Import(import::ImportArguments),
     /// Put runs side by side: machines, kernels, dates
     Compare(compare::CompareArguments),
+    /// Count what a program's system calls move, and price it
+    Trace(Box<trace::TraceArguments>),
     /// Tell what can run here, what not and why, and how noisy the machine is
     Doctor(doctor::DoctorArguments),
     /// Print completions for a shell
@@ -83,6 +86,7 @@ pub fn main() -> ExitCode {
         Verb::Export(arguments) => export::run(&arguments, &store),
         Verb::Import(arguments) => import::run(&arguments, &store),
         Verb::Compare(arguments) => compare::run(&arguments, &store),
+        Verb::Trace(arguments) => trace::run(&arguments, &store),
         Verb::Doctor(arguments) => doctor::run(&arguments, &store),
         Verb::Completions(arguments) => completions::run(&arguments),
         Verb::Man(arguments) => man::run(&arguments),

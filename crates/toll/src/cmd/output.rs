@@ -1,6 +1,7 @@
 //! Printing, and what the terminal can show.
 
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use serde::Serialize;
@@ -35,8 +36,11 @@ pub(super) fn result(text: &str) -> Result<(), Failure> {
 }
 
 fn standard_output(content: &[u8]) -> Result<(), Failure> {
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(content).and_then(|()| stdout.flush()) {
+    write_to(io::stdout().lock(), content)
+}
+
+fn write_to(mut stream: impl Write, content: &[u8]) -> Result<(), Failure> {
+    match stream.write_all(content).and_then(|()| stream.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(Failure::Runtime(format!(
             "cannot write the result: {error}"
@@ -45,27 +49,53 @@ fn standard_output(content: &[u8]) -> Result<(), Failure> {
     }
 }
 
+/// Prints what belongs on standard error, beside the output of a command that
+/// has standard output to itself. The text is safe to show already.
+///
+/// # Errors
+/// As [`result`].
+pub(super) fn aside(text: &str) -> Result<(), Failure> {
+    write_to(io::stderr().lock(), text.as_bytes())
+}
+
 /// Prints one JSON document.
 ///
 /// # Errors
 /// As [`result`].
 pub(super) fn json<T: Serialize>(document: &T) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(document)
-        .map_err(|error| Failure::Runtime(format!("cannot write JSON: {error}")))?;
-    result(&text)
+    result(&json_text(document)?)
 }
 
-/// How to write to standard output: colours unless NO_COLOR, a dumb terminal
-/// or a file says otherwise.
+/// One JSON document as text.
+///
+/// # Errors
+/// If it cannot be written as JSON.
+pub(super) fn json_text<T: Serialize>(document: &T) -> Result<String, Failure> {
+    serde_json::to_string_pretty(document)
+        .map_err(|error| Failure::Runtime(format!("cannot write JSON: {error}")))
+}
+
+/// How to write to standard output.
 pub(super) fn style() -> Style {
+    style_of(&io::stdout())
+}
+
+/// How to write to standard error.
+pub(super) fn error_style() -> Style {
+    style_of(&io::stderr())
+}
+
+/// How to write to a stream: colours unless NO_COLOR, a dumb terminal or a
+/// file says otherwise.
+fn style_of(stream: &(impl IsTerminal + AsFd)) -> Style {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    let is_terminal = io::stdout().is_terminal();
+    let is_terminal = stream.is_terminal();
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     let columns = std::env::var("COLUMNS")
         .ok()
         .and_then(|text| text.parse().ok());
     let of_terminal = || {
-        let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+        let size = rustix::termios::tcgetwinsize(stream).ok()?;
         (size.ws_col > 0).then_some(usize::from(size.ws_col))
     };
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]

@@ -1,6 +1,8 @@
 //! What can run on this machine, and what not and why.
 
 use super::filesystem::{self, Foreign};
+use super::memory_limit::memory_limit_obstacle;
+use super::strace::Strace;
 use super::{memory, process};
 
 /// One thing that experiments may need.
@@ -28,6 +30,9 @@ pub fn capabilities() -> Vec<Capability> {
             || filesystem::loop_obstacle(kind).map_or_else(|| Ok("yes".into()), Err),
         ));
     }
+    list.push(capability("limit on memory, with swap", || {
+        memory_limit_obstacle().map_or_else(|| Ok("yes".into()), Err)
+    }));
     list.push(capability("file system tmpfs", || {
         filesystem::tmpfs_obstacle().map_or_else(|| Ok("yes".into()), Err)
     }));
@@ -47,6 +52,9 @@ pub fn capabilities() -> Vec<Capability> {
     list.push(capability("system cat", || match process::find("cat") {
         Some(path) => Ok(path.display().to_string()),
         None => Err("no cat in PATH".into()),
+    }));
+    list.push(capability("tracing by strace", || {
+        Strace::find().map(|_| "yes".into())
     }));
     list.push(capability(
         "address-space randomisation",

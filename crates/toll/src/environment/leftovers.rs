@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use super::{paths, process};
+use super::{memory_limit, paths, process, swap};
 
 /// What one instance made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +26,12 @@ pub struct Leftover {
     pub directories: Vec<PathBuf>,
     /// Image files behind loop devices to be detached.
     pub images: Vec<PathBuf>,
+    /// Control groups to be removed with all processes in them.
+    #[serde(default)]
+    pub control_groups: Vec<PathBuf>,
+    /// Swap files to be taken out of use.
+    #[serde(default)]
+    pub swap_files: Vec<PathBuf>,
 }
 
 /// The journal of this process.
@@ -47,6 +53,8 @@ impl Journal {
             start_ticks: start_ticks(pid).unwrap_or_default(),
             directories: Vec::new(),
             images: Vec::new(),
+            control_groups: Vec::new(),
+            swap_files: Vec::new(),
         };
         Ok(Self { file, content })
     }
@@ -60,6 +68,18 @@ impl Journal {
     /// Notes an image that is about to be put behind a loop device.
     pub fn image(&mut self, path: &Path) -> Result<(), String> {
         self.content.images.push(path.to_owned());
+        self.write()
+    }
+
+    /// Notes a control group that is about to be made.
+    pub fn control_group(&mut self, path: &Path) -> Result<(), String> {
+        self.content.control_groups.push(path.to_owned());
+        self.write()
+    }
+
+    /// Notes a swap file that is about to be put to use.
+    pub fn swap_file(&mut self, path: &Path) -> Result<(), String> {
+        self.content.swap_files.push(path.to_owned());
         self.write()
     }
 
@@ -131,6 +151,12 @@ pub fn restore() -> Vec<Result<String, String>> {
 }
 
 fn put_back(leftover: &Leftover) -> Result<(), String> {
+    for group in &leftover.control_groups {
+        memory_limit::remove(group)?;
+    }
+    for file in &leftover.swap_files {
+        swap::take_out(file)?;
+    }
     for image in &leftover.images {
         detach(image);
     }
@@ -207,6 +233,8 @@ mod tests {
             start_ticks: 0,
             directories: vec![work.clone()],
             images: vec![],
+            control_groups: vec![directory.path().join("group")],
+            swap_files: vec![directory.path().join("swap")],
         };
         put_back(&leftover).unwrap();
         assert!(!work.exists());

@@ -1,12 +1,14 @@
 //! Work directories and files for the trials of one run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::filesystem::{self, Mounted};
 use super::leftovers::{Journal, serial};
+use super::memory_limit::{MemoryLimit, memory_limit_obstacle};
 use super::source_file::{self, SourceFile};
+use super::swap::Swap;
 use super::{mount_space, paths};
 
 /// What the trials of a run need.
@@ -18,6 +20,8 @@ pub struct WorkspaceRequest {
     pub source_sizes: Vec<u64>,
     /// Sizes of files of zeros to be laid on each, in bytes.
     pub zeros_sizes: Vec<u64>,
+    /// Limits on the memory of some trials, in bytes.
+    pub memory_limits: BTreeSet<u64>,
     /// Most bytes that trials have on one file system at a time beside the
     /// sources.
     pub scratch_bytes: u64,
@@ -34,6 +38,9 @@ pub struct Workspace {
     obstacles: BTreeMap<String, String>,
     sources: BTreeMap<(String, u64), SourceFile>,
     zeros: BTreeMap<(String, u64), PathBuf>,
+    memory_limits: BTreeMap<u64, MemoryLimit>,
+    limit_obstacle: String,
+    swap: Option<Swap>,
     journal: Journal,
 }
 
@@ -60,6 +67,9 @@ impl Workspace {
             obstacles: BTreeMap::new(),
             sources: BTreeMap::new(),
             zeros: BTreeMap::new(),
+            memory_limits: BTreeMap::new(),
+            limit_obstacle: "it was not asked for".into(),
+            swap: None,
             journal,
         };
         fs::create_dir_all(&root).map_err(|error| {
@@ -84,13 +94,17 @@ impl Workspace {
             }
         }
         workspace.lay_sources(request)?;
+        if let Err(reason) = workspace.limit_memory(&request.memory_limits) {
+            workspace.limit_obstacle = reason;
+        }
         Ok(workspace)
     }
 
     fn bytes_needed(request: &WorkspaceRequest) -> u64 {
         // A quarter more and 128 MiB, for metadata and journals.
         let laid = request.source_sizes.iter().chain(&request.zeros_sizes);
-        let payload = laid.sum::<u64>() + request.scratch_bytes;
+        let swap = request.memory_limits.last().copied().unwrap_or(0);
+        let payload = laid.sum::<u64>() + request.scratch_bytes + swap;
         match payload {
             0 => 0,
             payload => payload + payload / 4 + (128 << 20),
@@ -161,6 +175,32 @@ impl Workspace {
         Ok(())
     }
 
+    /// Makes the limits, and swap for what they push out: as much as the
+    /// largest limit, as a machine has by custom.
+    fn limit_memory(&mut self, limits: &BTreeSet<u64>) -> Result<(), String> {
+        let Some(&largest) = limits.last() else {
+            return Ok(());
+        };
+        if let Some(reason) = memory_limit_obstacle() {
+            return Err(reason);
+        }
+        self.swap = Some(Swap::create(&self.root, largest, &mut self.journal)?);
+        for &limit_bytes in limits {
+            let limit = MemoryLimit::create(limit_bytes, &mut self.journal)?;
+            self.memory_limits.insert(limit_bytes, limit);
+        }
+        Ok(())
+    }
+
+    /// The limit of so many bytes of memory, with swap behind it.
+    ///
+    /// # Errors
+    /// With the reason why this machine does not have it.
+    pub fn memory_limit(&self, limit_bytes: u64) -> Result<&MemoryLimit, &str> {
+        let limit = self.memory_limits.get(&limit_bytes);
+        limit.ok_or(&self.limit_obstacle)
+    }
+
     /// The directory on a file system.
     ///
     /// # Errors
@@ -197,6 +237,9 @@ impl Drop for Workspace {
         for mounted in self.mounted.values_mut() {
             filesystem::unmount(mounted);
         }
+        // Swap is empty sooner when those who use it are gone.
+        self.memory_limits.clear();
+        self.swap = None;
         // What cannot be put back stays in the journal for the next start.
         let _ = self.journal.close();
     }
@@ -213,8 +256,8 @@ mod tests {
             file_systems: vec!["work".into()],
             source_sizes: vec![1000, 0],
             zeros_sizes: vec![2000],
-            scratch_bytes: 0,
             base: Some(base.path().to_owned()),
+            ..WorkspaceRequest::default()
         })
         .unwrap();
         let zeros = workspace.zeros("work", 2000).unwrap();
@@ -232,9 +275,8 @@ mod tests {
         let error = Workspace::create(&WorkspaceRequest {
             file_systems: vec!["work".into()],
             source_sizes: vec![1 << 50],
-            zeros_sizes: Vec::new(),
-            scratch_bytes: 0,
             base: Some(base.path().to_owned()),
+            ..WorkspaceRequest::default()
         })
         .unwrap_err();
         assert!(error.contains("--work-dir"), "{error}");

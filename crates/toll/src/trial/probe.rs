@@ -16,6 +16,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use toll_wire::{Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome, Request};
 
 use super::Interrupt;
+use crate::environment::MemoryLimit;
 
 /// Most bytes of a dying probe's standard error that are kept.
 const STDERR_BYTES_MAX: usize = 4096;
@@ -73,6 +74,19 @@ impl Probe {
         timeout: Duration,
         interrupt: &Interrupt,
     ) -> Option<Outcome> {
+        self.run_under(None, request, padding_bytes, timeout, interrupt)
+    }
+
+    /// Runs one trial as [`Self::run`] does, with a limit on the memory of the
+    /// probe and all that it starts.
+    pub fn run_under(
+        &self,
+        limit: Option<&MemoryLimit>,
+        request: &Request,
+        padding_bytes: usize,
+        timeout: Duration,
+        interrupt: &Interrupt,
+    ) -> Option<Outcome> {
         let failed = |kind, message: String| Some(Outcome::Failed(Failure { kind, message }));
         let spawned = Command::new(&self.path)
             .env("TOLL_PADDING", "x".repeat(padding_bytes))
@@ -90,6 +104,11 @@ impl Probe {
                 return failed(FailureKind::Instrument, message);
             }
         };
+        // It waits for its request and has taken next to no memory yet.
+        if let Some(Err(message)) = limit.map(|limit| limit.admit(child.id())) {
+            end_tree(&mut child);
+            return failed(FailureKind::Instrument, message);
+        }
         let mut line = toll_wire::encode(request);
         line.push('\n');
         let mut stdin = child.stdin.take().expect("stdin is piped");

@@ -9,7 +9,7 @@ use toll_wire::{
     MemoryRequest, OutputPolicy, Request, Sink, Source, Workload, WriteRequest,
 };
 
-use crate::environment::{Workspace, WorkspaceRequest, memory_obstacle};
+use crate::environment::{Workspace, WorkspaceRequest, memory_limit_obstacle, memory_obstacle};
 use crate::plan::{Plan, Treatment};
 use crate::spec::adhoc::effective_shell;
 use crate::spec::quantity::parse_size;
@@ -35,6 +35,9 @@ const DEFAULT_STEPS: u64 = 1 << 16;
 const DEFAULT_CHASE_BYTES: u64 = 16 << 20;
 /// Accesses of a chase that names none.
 const DEFAULT_ACCESSES: u64 = 1 << 20;
+
+/// Least default of a limit on memory, in bytes.
+const LIMIT_BYTES_MIN: u64 = 64 << 20;
 
 /// A treatment's parameters, looked up by name.
 pub struct TrialRequest<'a> {
@@ -104,6 +107,10 @@ impl<'a> TrialRequest<'a> {
             }
             _ => return None,
         };
+        if let Some(limit_bytes) = self.memory_limit() {
+            // All of it may be in use at once, and what is beyond is swapped.
+            return memory_limit_obstacle().or_else(|| memory_obstacle(limit_bytes, "none"));
+        }
         // A shared file's pages can always go back to the file.
         let needed = match self.mapping() {
             "file-shared" => 0,
@@ -111,6 +118,21 @@ impl<'a> TrialRequest<'a> {
         };
         let huge_pages = self.level("huge_pages").map_or("none", |level| &level.text);
         memory_obstacle(needed, huge_pages)
+    }
+
+    /// The limit on memory of a trial that is under pressure, in bytes.
+    pub fn memory_limit(&self) -> Option<u64> {
+        let is_pressed = self.experiment.workload.kind == WorkloadKind::Memory
+            && self
+                .level("pressure")
+                .is_some_and(|level| level.text == "competing");
+        if !is_pressed {
+            return None;
+        }
+        let buffer = self.line_bytes("buffer", DEFAULT_MEMORY_BYTES).ok()?;
+        // As published: a machine with twice the buffer.
+        let default = (2 * buffer).max(LIMIT_BYTES_MIN);
+        self.bytes("limit", default).ok()
     }
 
     fn mapping(&self) -> &str {
@@ -125,6 +147,9 @@ impl<'a> TrialRequest<'a> {
     pub fn build(&self, workspace: &Workspace, seed: u64) -> Result<Request, String> {
         if let Some(reason) = self.memory_obstacle() {
             return Err(reason);
+        }
+        if let Some(limit_bytes) = self.memory_limit() {
+            workspace.memory_limit(limit_bytes)?;
         }
         let directory = workspace.directory(self.file_system())?;
         let workload = match self.experiment.workload.kind {
@@ -201,6 +226,8 @@ impl<'a> TrialRequest<'a> {
             cache: self.word("cache", "warm")?,
             buffer_bytes,
             steps: self.count("steps", DEFAULT_STEPS)?,
+            // As published: as much memory as there is.
+            competitor_bytes: self.memory_limit().unwrap_or(0),
             seed,
         }))
     }
@@ -310,6 +337,7 @@ pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<Workspa
     let mut request = WorkspaceRequest::default();
     for treatment in &plan.treatments {
         let trial = TrialRequest::new(experiment, treatment);
+        request.memory_limits.extend(trial.memory_limit());
         let file_system = trial.file_system().to_owned();
         if !request.file_systems.contains(&file_system) {
             request.file_systems.push(file_system);

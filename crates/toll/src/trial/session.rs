@@ -9,7 +9,7 @@ use toll_wire::{Failure, FailureKind, Outcome, Request};
 use super::request::parse_metric;
 use super::{Event, Interrupt, Observer, Probe, SessionEnd, SessionError, TrialRequest};
 use crate::claim;
-use crate::environment::Workspace;
+use crate::environment::{MemoryLimit, Workspace};
 use crate::plan::Plan;
 use crate::spec::Experiment;
 use crate::store::{RunStatus, Store, TrialRecord, TrialState};
@@ -213,7 +213,8 @@ impl Session<'_> {
         let begin = Instant::now();
         let seed = self.plan.trial_seed(block, treatment);
         let outcome = match self.request(treatment, seed) {
-            Ok(request) => self.probe.run(
+            Ok(request) => self.probe.run_under(
+                self.memory_limit(treatment),
                 &request,
                 self.plan.padding_bytes(block, treatment),
                 Duration::from_secs_f64(self.experiment.run.trial_timeout_s),
@@ -245,6 +246,12 @@ impl Session<'_> {
     fn request(&self, treatment: usize, seed: u64) -> Result<Request, String> {
         let treatment = &self.plan.treatments[treatment];
         TrialRequest::new(self.experiment, treatment).build(self.workspace, seed)
+    }
+
+    fn memory_limit(&self, treatment: usize) -> Option<&MemoryLimit> {
+        let treatment = &self.plan.treatments[treatment];
+        let limit_bytes = TrialRequest::new(self.experiment, treatment).memory_limit()?;
+        self.workspace.memory_limit(limit_bytes).ok()
     }
 
     /// Adds metrics parsed from a command's output to its samples.

@@ -130,6 +130,7 @@ fn specifications_plans_claims_statistics_and_reports_do_no_input_or_output() {
         "crates/toll/src/spec",
         "crates/toll/src/plan",
         "crates/toll/src/claim",
+        "crates/toll/src/trace",
         "crates/toll/src/report",
         "crates/meow/src/decorate",
     ] {
@@ -179,6 +180,7 @@ fn only_environment_trials_and_the_probe_start_processes() {
                 "crates/toll/src/trial/",
                 "crates/probe/src/command/",
                 "crates/probe/src/copy/system_cat.rs",
+                "crates/probe/src/memory/competitor.rs",
                 "crates/toll/tests/",
                 "crates/meow/tests/",
                 "crates/probe/tests/",
@@ -191,6 +193,8 @@ fn only_environment_trials_and_the_probe_start_processes() {
 #[test]
 fn only_the_commands_print() {
     let places = [
+        // A build script speaks to Cargo by printing.
+        "crates/meow/build.rs",
         "crates/toll/src/cmd/",
         "crates/toll/tests/",
         "crates/meow/tests/",
@@ -224,6 +228,7 @@ const USES: &[(&str, &[&str])] = &[
         &["claim::model", "environment::machine", "plan", "spec"],
     ),
     ("claim", &["format", "plan", "spec", "store"]),
+    ("trace", &["format", "plan", "spec", "store"]),
     ("trial", &["claim", "environment", "plan", "spec", "store"]),
     (
         "report",
@@ -233,6 +238,7 @@ const USES: &[(&str, &[&str])] = &[
             "format",
             "spec",
             "store",
+            "trace",
         ],
     ),
     (
@@ -245,6 +251,7 @@ const USES: &[(&str, &[&str])] = &[
             "report",
             "spec",
             "store",
+            "trace",
             "trial",
         ],
     ),

@@ -309,3 +309,17 @@ pub fn values(document: &Value, label: &str, metric: &str) -> Vec<f64> {
 pub fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
+
+/// What `toll doctor` says of a capability: `Err` with the reason if this
+/// machine lacks it.
+pub fn capability(bench: &Bench, name: &str) -> Result<(), String> {
+    let examination = bench.json(&["doctor", "--json", "--no-noise"]);
+    let found = list(&examination["capabilities"])
+        .iter()
+        .find(|one| one["what"] == name);
+    let found = found.unwrap_or_else(|| panic!("doctor knows of {name}: {examination:#}"));
+    match found["ok"].as_bool() {
+        Some(true) => Ok(()),
+        _ => Err(found["detail"].as_str().unwrap_or_default().to_owned()),
+    }
+}

@@ -4,21 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{Bench, Running, is_root, list, skip, wait_until};
-
-/// What `toll doctor` says of a capability: `Err` with the reason if this
-/// machine lacks it.
-fn capability(bench: &Bench, name: &str) -> Result<(), String> {
-    let examination = bench.json(&["doctor", "--json", "--no-noise"]);
-    let found = list(&examination["capabilities"])
-        .iter()
-        .find(|one| one["what"] == name);
-    let found = found.unwrap_or_else(|| panic!("doctor knows of {name}: {examination:#}"));
-    match found["ok"].as_bool() {
-        Some(true) => Ok(()),
-        _ => Err(found["detail"].as_str().unwrap_or_default().to_owned()),
-    }
-}
+use crate::common::{Bench, Running, capability, is_root, list, skip, wait_until};
 
 fn mounts() -> String {
     std::fs::read_to_string("/proc/self/mountinfo").unwrap()

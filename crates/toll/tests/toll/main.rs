@@ -14,5 +14,8 @@ mod experiments;
 mod faults;
 mod file_systems;
 mod page;
+mod pressure;
 mod resume;
 mod terminal;
+mod trace;
+mod trace_prices;

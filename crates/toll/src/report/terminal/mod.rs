@@ -3,10 +3,12 @@
 use super::plots::small;
 pub use super::sanitize::sanitize;
 use super::{ReportedRun, words};
+use crate::trace::model::TraceReport;
 use text::{Paint, fit, heading, layout, paragraph};
 
 mod summary;
 pub(super) mod text;
+mod trace;
 pub(super) mod verdicts;
 
 /// What the terminal can show.
@@ -41,6 +43,12 @@ pub fn summary(run: &ReportedRun, style: Style) -> String {
 #[must_use]
 pub fn brief(run: &ReportedRun, style: Style) -> String {
     fit(summary::brief(run, layout(style)), style)
+}
+
+/// What a traced program did; at most so many of its files.
+#[must_use]
+pub fn traced(report: &TraceReport, files_max: usize, style: Style) -> String {
+    fit(trace::of_report(report, files_max, layout(style)), style)
 }
 
 /// What to do on this machine.

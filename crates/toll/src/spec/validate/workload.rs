@@ -18,10 +18,12 @@ const MEMORY_PARAMETERS: &[&str] = &[
     "cache",
     "buffer",
     "steps",
+    "pressure",
+    "limit",
     "fs",
 ];
 const CHASE_PARAMETERS: &[&str] = &["size", "accesses", "huge_pages"];
-const SIZE_PARAMETERS: &[&str] = &["size", "buffer", "input"];
+const SIZE_PARAMETERS: &[&str] = &["size", "buffer", "input", "limit"];
 
 const COPY_WORDS: &[(&str, &[&str])] = &[
     (
@@ -83,6 +85,7 @@ const MEMORY_WORDS: &[(&str, &[&str])] = &[
         ],
     ),
     ("cache", &["cold", "warm"]),
+    ("pressure", &["none", "competing"]),
     ("fs", FILE_SYSTEMS),
 ];
 const CHASE_WORDS: &[(&str, &[&str])] = &[HUGE_PAGES_WORDS];
@@ -240,11 +243,16 @@ fn size_bounds(
     name: &str,
 ) -> Option<(std::ops::RangeInclusive<u64>, &'static str)> {
     const MEMORY_BYTES_MIN: u64 = (WORKING_SET_LINES + 1) * LINE_BYTES;
+    const LIMIT_BYTES_MIN: u64 = 64 << 20;
     const CHASE_BYTES_MIN: u64 = 2 * LINE_BYTES;
     match (kind, name) {
         (WorkloadKind::Memory, "buffer") => Some((
             MEMORY_BYTES_MIN..=MEMORY_BYTES_MAX,
             "32,832 bytes (more than one working set) to 64 GiB",
+        )),
+        (WorkloadKind::Memory, "limit") => Some((
+            LIMIT_BYTES_MIN..=MEMORY_BYTES_MAX,
+            "64 MiB (room for the probe itself) to 64 GiB",
         )),
         (WorkloadKind::Chase, "size") => Some((
             CHASE_BYTES_MIN..=MEMORY_BYTES_MAX,

@@ -1,0 +1,93 @@
+//! Counters beside those of `perf stat` for the same work on memory.
+
+use std::process::{Command, Stdio};
+
+use toll_wire::{
+    AccessOrder, Addressing, CommandRequest, MemoryRequest, OutputPolicy, Request, ShellChoice,
+    Workload, encode,
+};
+
+use crate::common::{PROBE, answer_request, completed, directory, skip};
+use crate::memory::memory;
+
+/// The probe's name of a counter, and perf's: those that repeat from run to run,
+/// as cycles and misses do not.
+const COUNTERS: &[(&str, &str)] = &[
+    ("page-faults", "page-faults"),
+    ("instructions", "instructions"),
+    ("l1d-read-accesses", "L1-dcache-loads"),
+];
+
+/// As far as two runs of a program may differ.
+const DIFFERENCE_MAX: f64 = 0.02;
+
+/// A trial of the memory workload, as a shell's command line.
+fn trial(request: &str) -> String {
+    format!("'{PROBE}' <'{request}'")
+}
+
+/// What the probe counts of a command.
+fn counted(command: &str, counter: &str) -> Result<f64, String> {
+    let mut request = Request::new(Workload::Command(CommandRequest {
+        command: command.to_owned(),
+        shell: ShellChoice::Program("/bin/sh".into()),
+        prepare: None,
+        output: OutputPolicy::Null,
+        capture_bytes_max: 0,
+        ignore_failure: false,
+        directory: None,
+    }));
+    request.counters = vec![counter.to_owned()];
+    let mut data = completed(answer_request(&request), counter);
+    match data.samples[0].counters.get(counter) {
+        Some(reading) => Ok(reading.count as f64),
+        None => Err(data.counters_missing.remove(counter).unwrap_or_default()),
+    }
+}
+
+/// What `perf stat` counts of a command, if it can count that.
+fn counted_by_perf(command: &str, event: &str) -> Option<f64> {
+    let output = Command::new("perf")
+        .args(["stat", "-x;", "-e", event, "/bin/sh", "-c", command])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .env("LC_ALL", "C")
+        .stderr(Stdio::piped())
+        .output()
+        .ok()?;
+    let told = String::from_utf8(output.stderr).expect("perf writes text");
+    let line = told.lines().find(|line| line.contains(event))?;
+    line.split(';').next()?.parse().ok()
+}
+
+#[test]
+fn counters_agree_with_perf_stat() {
+    let directory = directory();
+    let file = directory.path().join("request");
+    let request = Request::new(Workload::Memory(MemoryRequest {
+        addressing: Addressing::Corrected,
+        order: AccessOrder::Sequential,
+        steps: 3 * 2048,
+        ..memory()
+    }));
+    std::fs::write(&file, format!("{}\n", encode(&request))).expect("it can be written");
+    let command = trial(file.to_str().expect("the build's path is text"));
+    let has_perf = Command::new("perf").arg("--version").output().is_ok();
+    if !has_perf {
+        return skip("perf is missing; install the package linux-perf");
+    }
+    let mut compared = 0;
+    for (counter, event) in COUNTERS {
+        match (counted(&command, counter), counted_by_perf(&command, event)) {
+            (Ok(own), Some(perf)) => {
+                let difference = (own / perf - 1.0).abs();
+                assert!(difference <= DIFFERENCE_MAX, "{counter}: {own} and {perf}");
+                compared += 1;
+            }
+            (Err(reason), None) => skip(&format!("{counter} by both: {reason}")),
+            (Err(reason), Some(perf)) => panic!("perf counts {perf} {event}, and toll: {reason}"),
+            (Ok(own), None) => panic!("toll counts {own} {counter}, and perf nothing"),
+        }
+    }
+    assert!(compared > 0, "page faults can be counted everywhere");
+}

@@ -1,0 +1,195 @@
+//! `toll trace`
+
+mod prices;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::{Failure, output};
+use crate::environment::{Strace, TraceEnd, Unstartable, paths, startable};
+use crate::report::terminal::{self, Style};
+use crate::trace::costs::Costs;
+use crate::trace::model::{Ended, TraceReport};
+use crate::trace::price::{self, Traced};
+use crate::trace::tally::Tally;
+use crate::trace::{ALL_CALLS, TRACED_CALLS};
+use crate::trial::Interrupt;
+use prices::Prices;
+
+const NOTES: &str = "\
+Examples:
+  toll trace dd if=big of=/dev/null bs=512
+  toll trace -o summary.txt grep -r needle src
+  toll trace --json -o trace.json -- sh -c 'sort words | uniq -c'
+  toll trace --all --no-prices cargo --version
+
+The command runs under strace, with its threads and child processes, and has this terminal, its
+input and its output to itself; the summary goes to standard error, or to a file with -o. Tracing
+makes a program that makes many small calls slower by a factor of ten to a hundred. The prices do
+not suffer from that: they are of calls measured by themselves, once, and kept.
+
+Exit status: that of the command, 128 + n if signal n ended it, 126 if it is no program that may be
+executed, 127 if it is not there; 5 if strace is missing or may not trace, 1 or 2 if toll fails.";
+
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+pub(super) struct TraceArguments {
+    /// Command to trace, and its arguments
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
+    command: Vec<OsString>,
+    /// Write the summary to this file (`-`: standard output) instead of
+    /// standard error
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Write the summary as one JSON document
+    #[arg(long)]
+    json: bool,
+    /// Show the sizes of calls on at most so many files
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// Count every system call, not only those that move bytes; slower
+    #[arg(long)]
+    all: bool,
+    /// Price calls by what this run measured [default: the newest run of this
+    /// machine that measured what calls cost while it was quiet; if there is
+    /// none, one is made]
+    #[arg(long, value_name = "RUN", conflicts_with = "measure")]
+    cost_model: Option<String>,
+    /// Measure anew what calls cost here, which takes a few seconds
+    #[arg(long)]
+    measure: bool,
+    /// Price nothing
+    #[arg(long, conflicts_with_all = ["cost_model", "measure"])]
+    no_prices: bool,
+    /// Where the files lie whose reads and writes are measured [default:
+    /// $TOLL_WORK_DIR, else $XDG_CACHE_HOME/toll/work]
+    #[arg(long, value_name = "DIR")]
+    work_dir: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &TraceArguments, store: &Path) -> Result<ExitCode, Failure> {
+    if let Err(unstartable) = startable(&arguments.command[0]) {
+        let (status, message) = match unstartable {
+            Unstartable::NotFound(message) => (127, message),
+            Unstartable::NotExecutable(message) => (126, message),
+        };
+        output::error(&message);
+        return Ok(ExitCode::from(status));
+    }
+    let strace = Strace::find().map_err(Failure::Prerequisite)?;
+    let work_dir = arguments.work_dir.clone().unwrap_or_else(paths::work);
+    // A run that is not there is told before the command has run.
+    let stored = match (arguments.no_prices, arguments.measure) {
+        (true, _) => Prices::NotWanted,
+        (false, true) => Prices::Missing,
+        (false, false) => prices::stored(arguments.cost_model.as_deref(), store, &work_dir)?,
+    };
+    let (tally, end, was_interrupted) = trace(arguments, &strace)?;
+    let mut notes = Vec::new();
+    let costs = match stored {
+        Prices::NotWanted => None,
+        Prices::Found(costs) => Some(*costs),
+        Prices::Missing if was_interrupted => {
+            notes.push(
+                "there are no prices: what calls cost here is not measured after an interrupt"
+                    .into(),
+            );
+            None
+        }
+        Prices::Missing => match measure(arguments, store) {
+            Ok(costs) => Some(costs),
+            Err(failure) => {
+                notes.push(format!("there are no prices: {failure}"));
+                None
+            }
+        },
+    };
+    let words = arguments
+        .command
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned());
+    let traced = Traced {
+        command: words.collect(),
+        ended: ended(&end),
+        wall_ns: u64::try_from(end.wall.as_nanos()).unwrap_or(u64::MAX),
+        notes,
+    };
+    show(arguments, &price::report(traced, &tally, costs))?;
+    Ok(exit_code(&end))
+}
+
+fn measure(arguments: &TraceArguments, store: &Path) -> Result<Costs, Failure> {
+    // Standard error may be one JSON document.
+    if arguments.output.is_some() || !arguments.json {
+        output::note("measuring what calls cost here; the next trace finds it in the store …");
+    }
+    prices::measure(store, arguments.work_dir.as_deref())
+}
+
+/// Runs the command; tells too whether a signal came for this program.
+fn trace(arguments: &TraceArguments, strace: &Strace) -> Result<(Tally, TraceEnd, bool), Failure> {
+    let cannot = |error| Failure::Runtime(format!("cannot listen for signals: {error}"));
+    let interrupt = Interrupt::listen().map_err(cannot)?;
+    // ^\ is for the command too; its core, not this program's, is wanted.
+    signal_hook::flag::register(signal_hook::consts::SIGQUIT, Arc::default()).map_err(cannot)?;
+    let mut was_interrupted = false;
+    let mut signal = || {
+        let signal = interrupt.signal()?;
+        interrupt.forget();
+        was_interrupted = true;
+        Some(signal)
+    };
+    let calls = if arguments.all {
+        ALL_CALLS
+    } else {
+        TRACED_CALLS
+    };
+    let mut tally = Tally::default();
+    let end = strace
+        .run(&arguments.command, calls, &mut signal, &mut |line| {
+            tally.feed(line)
+        })
+        .map_err(Failure::Runtime)?;
+    tally.finish();
+    Ok((tally, end, was_interrupted))
+}
+
+fn ended(end: &TraceEnd) -> Ended {
+    match (end.signal, end.status) {
+        (Some(signal), _) => Ended::Signal(signal),
+        (None, status) => Ended::Status(status.unwrap_or_default()),
+    }
+}
+
+fn exit_code(end: &TraceEnd) -> ExitCode {
+    match ended(end) {
+        Ended::Signal(signal) => super::run::exit_code_of(signal),
+        Ended::Status(status) => ExitCode::from(u8::try_from(status).unwrap_or(1)),
+    }
+}
+
+fn show(arguments: &TraceArguments, report: &TraceReport) -> Result<(), Failure> {
+    let style = match arguments.output.as_deref() {
+        None => output::error_style(),
+        Some(path) if path.as_os_str() == "-" => output::style(),
+        // Made to be read later, wherever that is.
+        Some(_) => Style {
+            color: false,
+            ..output::error_style()
+        },
+    };
+    let text = match arguments.json {
+        true => output::json_text(report)? + "\n",
+        false => terminal::traced(report, arguments.top, style),
+    };
+    match &arguments.output {
+        Some(path) => output::write_file(path, text.as_bytes()),
+        // Behind what the command wrote last.
+        None if arguments.json => output::aside(&text),
+        None => output::aside(&format!("\n{text}")),
+    }
+}

@@ -1,0 +1,451 @@
+//! What calls cost on a machine, from the trials of a stored run.
+//!
+//! A trial of the `copy` workload times pairs of a read and a write. They are
+//! told apart by a third measurement: writes to `/dev/null` from a mapping,
+//! which touch no byte. What a read from a file costs is then the pair's time
+//! less that of the write to `/dev/null`, and what a write to a pipe costs is
+//! the pair's time less that of the read. Whatever the parts, their sum is
+//! what was measured.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use toll_stats::{fit_cost_model, median};
+
+use super::descriptor::Kind;
+use super::sizes::Sizes;
+use crate::plan::Treatment;
+use crate::store::{StoredRun, TrialState};
+
+/// A larger buffer must save more than this share of the time to be worth its
+/// memory.
+const WORTHWHILE: f64 = 0.05;
+
+/// A wider band than this, relative, makes prices doubtful.
+const NOISE_MAX: f64 = 0.1;
+
+/// Time of one call at one size.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Bytes that the call moves.
+    pub bytes: u64,
+    /// Time that it takes, in nanoseconds.
+    pub ns: f64,
+}
+
+/// What calls of one sort cost by their size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallCost {
+    /// Measured points, smallest first; at least one.
+    pub points: Vec<Point>,
+    /// Time that each call costs whatever it moves, in nanoseconds, of the line
+    /// through the points ([`fit_cost_model`]); `None` where they have none.
+    pub per_call_ns: Option<f64>,
+    /// Time that each byte costs, in nanoseconds, of the same line.
+    pub per_byte_ns: Option<f64>,
+}
+
+impl CallCost {
+    /// `None` without points.
+    fn new(points: Vec<Point>) -> Option<Self> {
+        if points.is_empty() {
+            return None;
+        }
+        let ones = vec![1.0; points.len()];
+        let bytes: Vec<f64> = points.iter().map(|point| point.bytes as f64).collect();
+        let times: Vec<f64> = points.iter().map(|point| point.ns).collect();
+        let model = fit_cost_model(&ones, &bytes, &times);
+        Some(Self {
+            points,
+            per_call_ns: model.map(|model| model.per_call),
+            per_byte_ns: model.map(|model| model.per_byte),
+        })
+    }
+
+    /// Time of one call that moves so many bytes, in nanoseconds: on the
+    /// straight line between the points beside it. Below the first point a
+    /// call costs what it costs there; above the last one, as much a byte as
+    /// there.
+    #[must_use]
+    pub fn of_call(&self, bytes: f64) -> f64 {
+        let behind = self
+            .points
+            .partition_point(|point| (point.bytes as f64) < bytes);
+        let Some(high) = self.points.get(behind) else {
+            let last = self.points.last().expect("there are points");
+            return last.ns * bytes / last.bytes as f64;
+        };
+        let Some(low) = behind.checked_sub(1).map(|at| &self.points[at]) else {
+            return high.ns;
+        };
+        let share = (bytes - low.bytes as f64) / (high.bytes - low.bytes) as f64;
+        low.ns + share * (high.ns - low.ns)
+    }
+
+    /// Time of many calls, in nanoseconds. A bucket of sizes is priced at its
+    /// mean; the points are powers of two as the buckets' bounds are, so that
+    /// the line is straight within a bucket and the mean is no approximation.
+    #[must_use]
+    pub fn of_sizes(&self, sizes: &Sizes) -> f64 {
+        let of_bucket = |bucket: &super::sizes::Bucket| {
+            let calls = bucket.calls as f64;
+            calls * self.of_call(bucket.bytes as f64 / calls)
+        };
+        sizes.buckets.values().map(of_bucket).sum()
+    }
+}
+
+/// A way to copy without a buffer of the program's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TransferCost {
+    /// Its name, such as `splice`.
+    pub method: String,
+    /// Where the bytes go; they come from a file.
+    pub to: Kind,
+    /// Bytes that one call moves.
+    pub bytes: u64,
+    /// Time of one call, in nanoseconds.
+    pub ns: f64,
+}
+
+/// What calls cost on one machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Costs {
+    /// Number in the store of the run that measured them.
+    pub run: i64,
+    /// Identity of that run across stores.
+    pub uid: String,
+    /// When that was, RFC 3339 in UTC.
+    pub measured_at: String,
+    /// File system on which files were read and written.
+    pub file_system: String,
+    /// Band within which two equal treatments of that run lay, relative; `None`
+    /// if it had no twins.
+    pub noise_band: Option<f64>,
+    /// Reads, by where from.
+    pub reads: BTreeMap<Kind, CallCost>,
+    /// Writes, by where to.
+    pub writes: BTreeMap<Kind, CallCost>,
+    /// Ways without a buffer.
+    pub transfers: Vec<TransferCost>,
+    /// The buffer to use, in bytes: the smallest measured one with which a
+    /// byte read from a file and written to each place costs hardly more than
+    /// with the best.
+    pub best_bytes: u64,
+}
+
+/// Medians of one run, by what they are of.
+struct Measured {
+    /// Time of a read and a write through a buffer, by source, sink, size.
+    pairs: BTreeMap<(Kind, Kind), BTreeMap<u64, f64>>,
+    /// Time of a write to `/dev/null`.
+    null_ns: Option<f64>,
+    transfers: Vec<TransferCost>,
+}
+
+impl Costs {
+    /// Whether the machine was too busy for prices to be trusted.
+    #[must_use]
+    pub fn is_noisy(&self) -> bool {
+        self.noise_band.is_some_and(|band| band > NOISE_MAX)
+    }
+
+    /// Draws the costs from a run.
+    ///
+    /// # Errors
+    /// With the reason if it has not measured reads and writes of several
+    /// sizes through a buffer.
+    pub fn from_run(stored: &StoredRun) -> Result<Self, String> {
+        let measured = Measured::new(stored);
+        let cannot = || {
+            format!(
+                "cannot price calls by run {}: it has no copies of a warm file to /dev/null through \
+                 buffers of several sizes; let `toll trace --measure` make one",
+                stored.run.id
+            )
+        };
+        let to_null = measured.pairs.get(&(Kind::File, Kind::Null));
+        let to_null = to_null.filter(|sizes| sizes.len() > 1).ok_or_else(cannot)?;
+        // Where it was not measured apart, a read is charged with it.
+        let null_ns = measured.null_ns.unwrap_or(0.0);
+        let less = |ns: f64, part: f64| (ns - part).max(0.0);
+        let point = |(bytes, ns): (&u64, f64)| Point { bytes: *bytes, ns };
+        let read_costs = |sizes: &BTreeMap<u64, f64>| {
+            let points = sizes
+                .iter()
+                .map(|(bytes, ns)| point((bytes, less(*ns, null_ns))));
+            CallCost::new(points.collect())
+        };
+        let from_file = read_costs(to_null).ok_or_else(cannot)?;
+        let mut writes = BTreeMap::new();
+        for ((from, to), sizes) in &measured.pairs {
+            if *from == Kind::File && *to != Kind::Null {
+                let points = sizes
+                    .iter()
+                    .map(|(bytes, ns)| point((bytes, less(*ns, from_file.of_call(*bytes as f64)))));
+                writes.extend(CallCost::new(points.collect()).map(|cost| (*to, cost)));
+            }
+        }
+        if measured.null_ns.is_some() {
+            let points = to_null.keys().map(|bytes| point((bytes, null_ns)));
+            writes.extend(CallCost::new(points.collect()).map(|cost| (Kind::Null, cost)));
+        }
+        let from_zero = measured.pairs.get(&(Kind::Zero, Kind::Null));
+        let mut reads = BTreeMap::new();
+        reads.extend(
+            from_zero
+                .and_then(read_costs)
+                .map(|cost| (Kind::Zero, cost)),
+        );
+        let best_bytes =
+            best_bytes(&measured.pairs).unwrap_or(to_null.keys().max().copied().unwrap_or(1));
+        reads.insert(Kind::File, from_file);
+        Ok(Self {
+            run: stored.run.id,
+            uid: stored.run.uid.clone(),
+            measured_at: stored.run.created_at.clone(),
+            file_system: stored.run.machine.work_file_system.kind.clone(),
+            noise_band: None,
+            reads,
+            writes,
+            transfers: measured.transfers,
+            best_bytes,
+        })
+    }
+}
+
+/// The smallest size at which a byte from a file costs at most 5 % more than at
+/// the best, over all sinks together; sizes that were measured to all count.
+fn best_bytes(pairs: &BTreeMap<(Kind, Kind), BTreeMap<u64, f64>>) -> Option<u64> {
+    let columns: Vec<&BTreeMap<u64, f64>> = pairs
+        .iter()
+        .filter(|((from, _), _)| *from == Kind::File)
+        .map(|(_, sizes)| sizes)
+        .collect();
+    let per_byte = |size: &u64| -> Option<f64> {
+        let each = columns
+            .iter()
+            .map(|sizes| Some(sizes.get(size)? / *size as f64));
+        each.sum()
+    };
+    let candidates: Vec<(u64, f64)> = columns
+        .first()?
+        .keys()
+        .filter_map(|size| Some((*size, per_byte(size)?)))
+        .collect();
+    let least = candidates.iter().map(|(_, cost)| *cost).reduce(f64::min)?;
+    let mut good = candidates
+        .iter()
+        .filter(|(_, cost)| *cost <= least * (1.0 + WORTHWHILE));
+    good.next().map(|(size, _)| *size)
+}
+
+impl Measured {
+    fn new(stored: &StoredRun) -> Self {
+        let mut measured = Self {
+            pairs: BTreeMap::new(),
+            null_ns: None,
+            transfers: Vec::new(),
+        };
+        for treatment in &stored.treatments {
+            let look = Look { stored, treatment };
+            if let Some(copy) = look.copy() {
+                measured.take(&look, &copy);
+            }
+        }
+        measured
+    }
+
+    fn take(&mut self, look: &Look<'_>, copy: &Copy) {
+        let Some(duration_ns) = look.duration_ns() else {
+            return;
+        };
+        let calls = copy.size_bytes as f64 / copy.buffer_bytes as f64;
+        let ns = duration_ns / calls;
+        match copy.method.as_str() {
+            "byte" | "page" | "page-aligned" | "swept" => {
+                let sizes = self.pairs.entry((copy.from, copy.to)).or_default();
+                // Of twins and of several ways to the same size the quicker.
+                let least = sizes.entry(copy.buffer_bytes).or_insert(ns);
+                *least = least.min(ns);
+            }
+            "mmap" if copy.to == Kind::Null => {
+                self.null_ns = Some(self.null_ns.map_or(ns, |before| before.min(ns)));
+            }
+            "sendfile" | "splice" | "copy-file-range"
+                if copy.from == Kind::File && copy.to != Kind::Null =>
+            {
+                self.transfers.push(TransferCost {
+                    method: copy.method.replace('-', "_"),
+                    to: copy.to,
+                    bytes: copy.buffer_bytes,
+                    ns,
+                });
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What a treatment copies.
+struct Copy {
+    method: String,
+    from: Kind,
+    to: Kind,
+    size_bytes: u64,
+    buffer_bytes: u64,
+}
+
+/// One treatment of a run.
+struct Look<'a> {
+    stored: &'a StoredRun,
+    treatment: &'a Treatment,
+}
+
+impl Look<'_> {
+    fn level(&self, name: &str) -> Option<&crate::spec::Level> {
+        let varied = self.treatment.levels.get(name);
+        varied.or_else(|| self.stored.experiment.fixed(name))
+    }
+
+    fn bytes(&self, name: &str) -> Option<u64> {
+        crate::spec::quantity::parse_size(&self.level(name)?.text).ok()
+    }
+
+    /// `None` for what is no copy of warm bytes on the work directory's file
+    /// system, and for twins.
+    fn copy(&self) -> Option<Copy> {
+        use crate::spec::WorkloadKind;
+        let word = |name: &str, default: &str| {
+            self.level(name)
+                .map_or_else(|| default.to_owned(), |level| level.text.clone())
+        };
+        let is_copy = self.stored.experiment.workload.kind == WorkloadKind::Copy;
+        if !is_copy || word("cache", "warm") != "warm" || word("fs", "work") != "work" {
+            return None;
+        }
+        let method = word("method", "swept");
+        let buffer_bytes = match method.as_str() {
+            "byte" => 1,
+            "page" | "page-aligned" => self.stored.run.machine.page_bytes,
+            _ => self.bytes("buffer")?,
+        };
+        let size_bytes = self.bytes("size")?;
+        let from = match word("source", "file").as_str() {
+            "zero" => Kind::Zero,
+            _ => Kind::File,
+        };
+        let to = match word("sink", "null").as_str() {
+            "pipe" => Kind::Pipe,
+            "file" => Kind::File,
+            "socket" => Kind::Socket,
+            _ => Kind::Null,
+        };
+        // A buffer larger than what is moved was never filled.
+        (buffer_bytes > 0 && buffer_bytes <= size_bytes).then_some(Copy {
+            method,
+            from,
+            to,
+            size_bytes,
+            buffer_bytes,
+        })
+    }
+
+    /// Median over the trials of the medians of their iterations.
+    fn duration_ns(&self) -> Option<f64> {
+        let of_trials: Vec<f64> = self
+            .stored
+            .trials
+            .iter()
+            .filter(|trial| {
+                trial.treatment == self.treatment.index && trial.state == TrialState::Completed
+            })
+            .filter_map(|trial| trial.samples.get("duration_ns"))
+            .filter(|samples| !samples.is_empty())
+            .map(|samples| median(samples))
+            .collect();
+        (!of_trials.is_empty()).then(|| median(&of_trials))
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    fn cost(points: &[(u64, f64)]) -> CallCost {
+        let points = points.iter().map(|(bytes, ns)| Point {
+            bytes: *bytes,
+            ns: *ns,
+        });
+        CallCost::new(points.collect()).unwrap()
+    }
+
+    /// 100 ns a call and a tenth of a nanosecond a byte from a file, 50 ns to
+    /// `/dev/null`, 200 ns and as much a byte to a file.
+    pub fn simple() -> Costs {
+        let sizes = [1, 4096, 131_072];
+        let line = |fixed: f64, each: f64| cost(&sizes.map(|b| (b, fixed + each * b as f64)));
+        Costs {
+            run: 7,
+            uid: "0123456789abcdef".into(),
+            measured_at: "2026-01-02T03:04:05Z".into(),
+            file_system: "ext4".into(),
+            noise_band: Some(0.02),
+            reads: [(Kind::File, line(100.0, 0.1))].into(),
+            writes: [
+                (Kind::Null, line(50.0, 0.0)),
+                (Kind::File, line(200.0, 0.1)),
+            ]
+            .into(),
+            transfers: vec![TransferCost {
+                method: "copy_file_range".into(),
+                to: Kind::File,
+                bytes: 131_072,
+                ns: 13_107.2,
+            }],
+            best_bytes: 131_072,
+        }
+    }
+
+    #[test]
+    fn a_call_costs_what_lies_between_its_neighbours() {
+        let cost = cost(&[(1, 100.0), (1024, 200.0), (4096, 500.0)]);
+        for (bytes, ns) in [
+            (0.0, 100.0),
+            (1.0, 100.0),
+            (512.5, 150.0),
+            (1024.0, 200.0),
+            (2560.0, 350.0),
+            (4096.0, 500.0),
+            (8192.0, 1000.0),
+        ] {
+            assert!((cost.of_call(bytes) - ns).abs() < 1e-9, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_bucket_is_priced_as_its_calls_are() {
+        let cost = cost(&[(1, 100.0), (1024, 200.0), (4096, 500.0)]);
+        let mut sizes = Sizes::default();
+        let all = [0_u64, 1, 1, 100, 127, 1024, 1500, 2047, 3000];
+        all.iter().for_each(|bytes| sizes.add(*bytes));
+        let apart: f64 = all.iter().map(|bytes| cost.of_call(*bytes as f64)).sum();
+        assert!((cost.of_sizes(&sizes) - apart).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_line_through_exact_points_is_found() {
+        let cost = simple().reads[&Kind::File].clone();
+        assert!((cost.per_call_ns.unwrap() - 100.0).abs() < 1e-6);
+        assert!((cost.per_byte_ns.unwrap() - 0.1).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_best_buffer_is_the_smallest_that_is_hardly_worse() {
+        let sizes = |all: &[(u64, f64)]| all.iter().copied().collect::<BTreeMap<u64, f64>>();
+        let null = sizes(&[(1, 90.0), (1000, 150.0), (2000, 204.0), (4000, 400.0)]);
+        let pairs = [((Kind::File, Kind::Null), null)];
+        assert_eq!(best_bytes(&pairs.into()), Some(2000));
+        assert_eq!(best_bytes(&BTreeMap::new()), None);
+    }
+}

@@ -1,0 +1,370 @@
+//! One line of strace's output, as `strace -f -s 0 -y --syscall-times=ns -o`
+//! writes it.
+//!
+//! The form is read strictly: what does not have it is no call, and the caller
+//! counts such lines. With `-s 0` no byte that the program moved is in the
+//! output, and in names of files strace writes `<`, `>`, quotes, controls and
+//! all that is not ASCII as escapes (strace(1), option `-y`), so that brackets
+//! and quotes delimit.
+
+/// What a line says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Line<'a> {
+    /// A whole call.
+    Call(Call),
+    /// A call whose end comes in a later line of the same thread.
+    Unfinished {
+        /// Name of the call.
+        name: &'a str,
+        /// What stands behind the opening parenthesis, as far as it goes.
+        arguments: &'a str,
+    },
+    /// The end of such a call.
+    Resumed {
+        /// Name of the call.
+        name: &'a str,
+        /// The rest of the arguments, the closing parenthesis, the result.
+        rest: &'a str,
+    },
+    /// A signal arrived, the thread was stopped by one, or it took the number
+    /// of the first thread as it executed another program.
+    Event,
+    /// The thread ended.
+    Ended,
+}
+
+/// One call.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Call {
+    /// Its name.
+    pub name: String,
+    /// Its arguments as strace writes them.
+    pub arguments: Vec<String>,
+    /// What it returned.
+    pub result: CallResult,
+    /// Wall time in the call under trace in nanoseconds, where strace tells.
+    pub duration_ns: Option<u64>,
+}
+
+/// What a call returned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallResult {
+    /// A value that is no error.
+    Value(i64),
+    /// An error by its name, such as `ENOENT`.
+    Error(String),
+    /// Cut short by a signal and begun again by the kernel (`ERESTARTSYS` and
+    /// its like, which no program sees).
+    Restarted,
+    /// It never returned, or strace does not tell.
+    Unknown,
+}
+
+/// Reads a line: the number of its thread, and what it says. `None` for what
+/// has not the form.
+#[must_use]
+pub fn parse(line: &str) -> Option<(u32, Line<'_>)> {
+    let line = line.trim_end_matches(['\n', '\r']);
+    let digits = line.find(|c: char| !c.is_ascii_digit())?;
+    let thread = line[..digits].parse().ok()?;
+    let rest = line[digits..].strip_prefix(' ')?.trim_start_matches(' ');
+    if let Some(told) = rest.strip_prefix("+++ ") {
+        let line = match told.starts_with("superseded by ") {
+            true => Line::Event,
+            false => Line::Ended,
+        };
+        return told.ends_with(" +++").then_some((thread, line));
+    }
+    if rest.starts_with("--- ") {
+        return rest.ends_with(" ---").then_some((thread, Line::Event));
+    }
+    if let Some(resumed) = rest.strip_prefix("<... ") {
+        let (name, rest) = resumed.split_once(" resumed>")?;
+        return is_name(name).then_some((thread, Line::Resumed { name, rest }));
+    }
+    let (name, arguments) = rest.split_once('(')?;
+    if !is_name(name) {
+        return None;
+    }
+    if let Some((arguments, why)) = cut_short(arguments) {
+        // A thread that executes a program goes on under another number.
+        let thread = match why.strip_prefix("pid changed to ") {
+            Some(number) => number.parse().ok()?,
+            None => thread,
+        };
+        return Some((thread, Line::Unfinished { name, arguments }));
+    }
+    Some((thread, Line::Call(finish(name, arguments)?)))
+}
+
+/// A call from its name and all that stands behind its opening parenthesis.
+#[must_use]
+pub fn finish(name: &str, text: &str) -> Option<Call> {
+    let (arguments, rest) = split_arguments(text)?;
+    let (result, duration_ns) = result(rest)?;
+    Some(Call {
+        name: name.to_owned(),
+        arguments,
+        result,
+        duration_ns,
+    })
+}
+
+/// What stands before ` <unfinished ...>` or its like, and its words.
+fn cut_short(text: &str) -> Option<(&str, &str)> {
+    let (arguments, why) = text.strip_suffix(" ...>")?.rsplit_once('<')?;
+    let is_known = matches!(why, "unfinished" | "detached") || why.starts_with("pid changed to ");
+    let arguments = arguments.strip_suffix(' ').unwrap_or(arguments);
+    is_known.then_some((arguments, why))
+}
+
+fn is_name(name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_' || c == '?';
+    !name.is_empty() && name.chars().all(is_part)
+}
+
+/// The arguments, split at the commas between them, and what stands behind
+/// the parenthesis that closes them.
+fn split_arguments(text: &str) -> Option<(Vec<String>, &str)> {
+    let mut arguments = Vec::new();
+    let mut begin = 0;
+    let mut depth = 0_usize;
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => at = behind_quote(bytes, at + 1)?,
+            // A descriptor's file is `3</path>`; `1<<20` is a shift.
+            b'<' if bytes.get(at + 1) == Some(&b'<') => at += 1,
+            b'<' if at > 0 && (bytes[at - 1].is_ascii_digit() || bytes[at - 1] == b'D') => {
+                at += text[at..].find('>')?;
+            }
+            b'(' | b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.checked_sub(1)?,
+            b')' if depth == 0 => {
+                let last = text[begin..at].trim();
+                if !(arguments.is_empty() && last.is_empty()) {
+                    arguments.push(last.to_owned());
+                }
+                return Some((arguments, &text[at + 1..]));
+            }
+            b')' => depth -= 1,
+            b',' if depth == 0 => {
+                arguments.push(text[begin..at].trim().to_owned());
+                begin = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Where the quote ends that a string, begun before `at`, is closed by.
+fn behind_quote(bytes: &[u8], mut at: usize) -> Option<usize> {
+    loop {
+        match bytes.get(at)? {
+            b'\\' => at += 2,
+            b'"' => return Some(at),
+            _ => at += 1,
+        }
+    }
+}
+
+/// The result in `  = -1 ENOENT (No such file or directory) <0.000012>`.
+fn result(text: &str) -> Option<(CallResult, Option<u64>)> {
+    let text = text.trim_start_matches(' ').strip_prefix("= ")?;
+    let (text, duration_ns) = match text.rsplit_once(" <") {
+        // strace was sent away before it could look.
+        Some((before, "unavailable>")) => (before, None),
+        Some((before, time)) if time.ends_with('>') => {
+            (before, Some(nanoseconds(time.strip_suffix('>')?)?))
+        }
+        _ => (text, None),
+    };
+    let (value, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let error = rest.split(' ').next().unwrap_or_default();
+    let is_error = error.starts_with('E') && error.chars().all(|c| c.is_ascii_alphanumeric());
+    let result = match value {
+        _ if is_error && error.starts_with("ERESTART") => CallResult::Restarted,
+        "-1" if is_error => CallResult::Error(error.to_owned()),
+        "?" => CallResult::Unknown,
+        _ => CallResult::Value(integer(value)?),
+    };
+    Some((result, duration_ns))
+}
+
+/// A returned number: `5`, `0x7f…`, or a descriptor with its file, `3</path>`.
+fn integer(text: &str) -> Option<i64> {
+    if let Some(digits) = text.strip_prefix("0x") {
+        // An address may use all 64 bits; only that it is no error counts.
+        return u64::from_str_radix(digits, 16).ok().map(u64::cast_signed);
+    }
+    let digits = text.split('<').next().unwrap_or(text);
+    digits.parse().ok()
+}
+
+/// Nanoseconds from seconds with up to nine decimals.
+fn nanoseconds(text: &str) -> Option<u64> {
+    let (seconds, decimals) = text.split_once('.')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if !is_number(seconds) || !is_number(decimals) || decimals.len() > 9 {
+        return None;
+    }
+    let fraction: u64 = format!("{decimals:0<9}").parse().ok()?;
+    let whole: u64 = seconds.parse().ok()?;
+    whole.checked_mul(1_000_000_000)?.checked_add(fraction)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[track_caller]
+    fn call(line: &str) -> Call {
+        match parse(line) {
+            Some((_, Line::Call(call))) => call,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_plain_read_is_read() {
+        let call = call(r#"7512  read(3</etc/locale.alias>, ""..., 4096) = 2996 <0.017012036>"#);
+        assert_eq!(call.name, "read");
+        assert_eq!(call.arguments, ["3</etc/locale.alias>", r#"""..."#, "4096"]);
+        assert_eq!(call.result, CallResult::Value(2996));
+        assert_eq!(call.duration_ns, Some(17_012_036));
+    }
+
+    #[test]
+    fn results_are_told_apart() {
+        let result = |text: &str| call(&format!("9  f({text}")).result;
+        let error = CallResult::Error("ENOENT".into());
+        assert_eq!(
+            result(
+                r#""/x", [...], 0x1 /* 35 vars */) = -1 ENOENT (No such file or directory) <0.000179626>"#
+            ),
+            error
+        );
+        assert_eq!(
+            result("0<pipe:[1]>, 1) = ? ERESTARTSYS (To be restarted if SA_RESTART is set) <0.1>"),
+            CallResult::Restarted
+        );
+        assert_eq!(
+            result("0)                           = ?"),
+            CallResult::Unknown
+        );
+        assert_eq!(
+            result("NULL, 0) = 0x7f5a858c8000 <0.000001>"),
+            CallResult::Value(0x7f5a_858c_8000)
+        );
+        assert_eq!(
+            result(r#""x") = 3</tmp/a) = 9> <0.000001>"#),
+            CallResult::Value(3)
+        );
+        assert_eq!(
+            result("4, [], 2) = 1 (in [4]) <0.000001>"),
+            CallResult::Value(1)
+        );
+        assert_eq!(result("-1) = -1 <0.000001>"), CallResult::Value(-1));
+        assert_eq!(result("0, 1) = ? <unavailable>"), CallResult::Unknown);
+    }
+
+    #[test]
+    fn names_of_files_do_not_end_the_arguments() {
+        let call = call(
+            r#"7543  read(3</tmp/a\76b) = 5 \74c, "d\"e\\f>, ""..., 131072) = 1 <0.000001000>"#,
+        );
+        // The quote is a plain one inside the brackets.
+        assert_eq!(call.arguments.len(), 3);
+        assert_eq!(call.arguments[2], "131072");
+        let call =
+            self::call(r#"1 f("a) = \"7, ", {x=(1, 2), y=[3, 4]}, 21<<MAP_HUGE_SHIFT) = 0 <0.0>"#);
+        assert_eq!(call.arguments.len(), 3);
+    }
+
+    #[test]
+    fn what_is_cut_in_two_is_told() {
+        let (thread, line) = parse("7593  read(3</etc/locale.alias>,  <unfinished ...>").unwrap();
+        assert_eq!(thread, 7593);
+        let arguments = "3</etc/locale.alias>, ";
+        assert_eq!(
+            line,
+            Line::Unfinished {
+                name: "read",
+                arguments
+            }
+        );
+        let (_, line) =
+            parse(r#"7593  <... read resumed>""..., 4096)    = 2996 <0.000603855>"#).unwrap();
+        let rest = r#"""..., 4096)    = 2996 <0.000603855>"#;
+        assert_eq!(line, Line::Resumed { name: "read", rest });
+    }
+
+    #[test]
+    fn ends_and_signals_are_no_calls() {
+        for line in [
+            "7593  +++ exited with 0 +++",
+            "7593  +++ killed by SIGSEGV (core dumped) +++",
+        ] {
+            assert_eq!(parse(line).unwrap().1, Line::Ended, "{line}");
+        }
+        for line in [
+            "7592  --- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=1, si_uid=0} ---",
+            "7592  --- stopped by SIGTSTP ---",
+            "21946 +++ superseded by execve in pid 21955 +++",
+        ] {
+            assert_eq!(parse(line).unwrap().1, Line::Event, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_has_not_the_form_is_refused() {
+        for line in [
+            "",
+            "12",
+            "read(3, \"\", 1) = 0",
+            "12 Read(3) = 0",
+            "12 read(3",
+            "12 read(3) 0",
+            "12 read(3) = x",
+            "12 read(3) = 0 <0.1234567890>",
+            "12 read(\"x\\",
+            "12 read(3</x, 1) = 0 <0.1",
+            "99999999999 read() = 0",
+            "12 read(]) = 0",
+        ] {
+            assert_eq!(parse(line), None, "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "\\PC*") {
+            let _ = parse(&text);
+        }
+
+        #[test]
+        fn nothing_like_a_call_makes_it_panic(
+            text in r#"[0-9]{1,3} (read\(|<\.\.\. read resumed>|\+\+\+ )[0-9<>"\\,(){}\[\] =?.a-zE-]{0,60}"#
+        ) {
+            let _ = parse(&text);
+        }
+
+        #[test]
+        fn every_plain_call_is_read(value in 0_i64..1 << 40, ns in 0_u64..1 << 40, asked in 0_u64..1 << 40) {
+            let line = format!(
+                "12    write(1</dev/null>, \"\"..., {asked})   = {value} <{}.{:09}>",
+                ns / 1_000_000_000,
+                ns % 1_000_000_000
+            );
+            let call = call(&line);
+            prop_assert_eq!(call.result, CallResult::Value(value));
+            prop_assert_eq!(call.duration_ns, Some(ns));
+            prop_assert_eq!(&call.arguments[2], &asked.to_string());
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What a program's system calls moved, and what they cost on this machine.
+//!
+//! The way of the data: lines of strace ([`mod@line`]) become calls
+//! ([`assembly`] joins what threads cut in two), calls are summed up
+//! ([`tally`]), and the sums are priced ([`price`]) by what a stored run
+//! measured ([`costs`]).
+//!
+//! Architecture invariant: no I/O here. [`crate::environment`] runs strace and
+//! hands in its lines; `cmd` prints.
+
+pub mod assembly;
+pub mod costs;
+pub mod descriptor;
+pub mod line;
+pub mod model;
+pub mod price;
+pub mod sizes;
+pub mod tally;
+
+/// Experiment that measures what calls cost, as a file of its own kind.
+pub const COSTS_TOML: &str = include_str!("costs.toml");
+
+/// Name of that experiment, by which its runs are found again.
+pub const COSTS_NAME: &str = "trace-costs";
+
+/// All system calls, as [`TRACED_CALLS`] is those of interest.
+pub const ALL_CALLS: &[&str] = &[];
+
+/// System calls that move bytes, or tell where the next bytes come from; the
+/// question mark makes strace ignore those that this architecture lacks.
+pub const TRACED_CALLS: &[&str] = &[
+    "read",
+    "write",
+    "readv",
+    "writev",
+    "pread64",
+    "pwrite64",
+    "preadv",
+    "pwritev",
+    "preadv2",
+    "pwritev2",
+    "sendfile",
+    "sendfile64",
+    "splice",
+    "tee",
+    "vmsplice",
+    "copy_file_range",
+    "sendto",
+    "recvfrom",
+    "sendmsg",
+    "recvmsg",
+    "sendmmsg",
+    "recvmmsg",
+    "send",
+    "recv",
+    "io_uring_enter",
+    "lseek",
+    "_llseek",
+    "fsync",
+    "fdatasync",
+    "sync_file_range",
+    "execve",
+    "execveat",
+];

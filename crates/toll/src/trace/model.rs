@@ -1,0 +1,126 @@
+//! What is told of a traced program, as plain data.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::costs::Costs;
+use super::descriptor::Kind;
+use super::sizes::Sizes;
+
+/// Version of the JSON document; a reader refuses another.
+pub const TRACE_VERSION: u32 = 1;
+
+/// What a traced program did, what that costs, and what would cost less.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TraceReport {
+    /// [`TRACE_VERSION`].
+    pub version: u32,
+    /// The command with its arguments; bytes that are not UTF-8 are replaced.
+    pub command: Vec<String>,
+    /// How it ended.
+    pub ended: Ended,
+    /// Wall time of the command under trace, in nanoseconds: far more than it
+    /// takes by itself.
+    pub traced_wall_ns: u64,
+    /// Threads that made a call that was counted.
+    pub threads: usize,
+    /// System calls, the longest in total under trace first.
+    pub calls: Vec<CallSummary>,
+    /// Files, the longest in total under trace first.
+    pub files: Vec<FileSummary>,
+    /// What calls cost here; `None` if it was not to be had.
+    pub costs: Option<Costs>,
+    /// What all priced calls cost without trace, in nanoseconds; `None`
+    /// without costs.
+    pub priced_ns: Option<f64>,
+    /// What to change, the largest saving first.
+    pub advice: Vec<TraceAdvice>,
+    /// What a reader needs to know to judge it.
+    pub notes: Vec<String>,
+}
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ended {
+    /// By itself, with a status.
+    Status(i32),
+    /// By a signal.
+    Signal(i32),
+}
+
+/// One system call by name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CallSummary {
+    /// Its name.
+    pub name: String,
+    /// How often it was called.
+    pub calls: u64,
+    /// Errors by name.
+    pub errors: BTreeMap<String, u64>,
+    /// Bytes moved; `None` for a call whose result does not tell.
+    pub bytes: Option<u64>,
+    /// Time in it under trace, in nanoseconds.
+    pub traced_ns: u64,
+    /// What those calls of it that have a price cost without trace, in
+    /// nanoseconds; `None` if none has.
+    pub priced_ns: Option<f64>,
+    /// Calls without error that moved bytes and have no price.
+    pub unpriced_calls: u64,
+}
+
+/// One file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FileSummary {
+    /// Its path, or the kernel's name for what has none.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+    /// Read from it; `None` if nothing was.
+    pub read: Option<FlowSummary>,
+    /// Written to it; `None` if nothing was.
+    pub written: Option<FlowSummary>,
+    /// Times the place in it was set.
+    pub seeks: u64,
+}
+
+/// One direction of one file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FlowSummary {
+    /// Calls.
+    pub calls: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Sizes of the calls.
+    pub sizes: Sizes,
+    /// Time in the calls under trace, in nanoseconds.
+    pub traced_ns: u64,
+    /// What they cost without trace, in nanoseconds; `None` without a price.
+    pub priced_ns: Option<f64>,
+}
+
+/// A change that would save time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TraceAdvice {
+    /// What the program does now: `65,536 reads of 1 B from /tmp/x`.
+    pub now: String,
+    /// What it could do: `at 128 KiB`.
+    pub instead: String,
+    /// What it costs now, in nanoseconds.
+    pub now_ns: f64,
+    /// What it would cost, in nanoseconds.
+    pub instead_ns: f64,
+    /// The difference over what all priced calls cost, 0 to 1.
+    pub share: f64,
+    /// Under which condition it holds, where there is one.
+    pub condition: Option<String>,
+}
+
+impl TraceAdvice {
+    /// What it would save, in nanoseconds.
+    #[must_use]
+    pub fn saving_ns(&self) -> f64 {
+        self.now_ns - self.instead_ns
+    }
+}

@@ -1,0 +1,403 @@
+//! What a tally costs without trace, and what would cost less.
+
+use super::costs::{Costs, TransferCost};
+use super::descriptor::{Descriptor, Kind};
+use super::model::{
+    CallSummary, Ended, FileSummary, FlowSummary, TRACE_VERSION, TraceAdvice, TraceReport,
+};
+use super::sizes::Sizes;
+use super::tally::{CallTally, Direction, FileTally, Flow, Tally};
+use crate::format;
+
+/// Less than this share of what all calls cost is not worth a change.
+const SHARE_MIN: f64 = 0.05;
+/// Less than this is not worth a change either, in nanoseconds.
+const SAVING_MIN_NS: f64 = 1e6;
+/// Most changes of one sort that are told.
+const ADVICE_MAX: usize = 5;
+
+/// What is known of a traced command beside its calls.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Traced {
+    /// The command with its arguments.
+    pub command: Vec<String>,
+    /// How it ended.
+    pub ended: Ended,
+    /// Wall time under trace, in nanoseconds.
+    pub wall_ns: u64,
+    /// Remarks to pass on.
+    pub notes: Vec<String>,
+}
+
+/// Sums up, prices and advises.
+#[must_use]
+pub fn report(traced: Traced, tally: &Tally, costs: Option<Costs>) -> TraceReport {
+    let desk = Desk {
+        costs: costs.as_ref(),
+        tally,
+    };
+    let mut calls: Vec<CallSummary> = tally
+        .calls()
+        .iter()
+        .map(|(name, call)| desk.call(name, call))
+        .collect();
+    calls.sort_by(|a, b| b.traced_ns.cmp(&a.traced_ns).then(a.name.cmp(&b.name)));
+    let mut files: Vec<FileSummary> = tally.files().iter().map(|(d, f)| desk.file(d, f)).collect();
+    files.retain(|file| file.read.is_some() || file.written.is_some());
+    files.sort_by_key(|file| std::cmp::Reverse(traced_ns(file)));
+    let priced_ns = costs
+        .as_ref()
+        .map(|_| calls.iter().filter_map(|call| call.priced_ns).sum());
+    let advice = desk.advice(priced_ns.unwrap_or(0.0));
+    let mut notes = traced.notes;
+    notes.extend(desk.notes(&calls));
+    TraceReport {
+        version: TRACE_VERSION,
+        command: traced.command,
+        ended: traced.ended,
+        traced_wall_ns: traced.wall_ns,
+        threads: tally.threads(),
+        calls,
+        files,
+        costs,
+        priced_ns,
+        advice,
+        notes,
+    }
+}
+
+fn traced_ns(file: &FileSummary) -> u64 {
+    let of = |flow: &Option<FlowSummary>| flow.as_ref().map_or(0, |flow| flow.traced_ns);
+    of(&file.read).saturating_add(of(&file.written))
+}
+
+struct Desk<'a> {
+    costs: Option<&'a Costs>,
+    tally: &'a Tally,
+}
+
+impl Desk<'_> {
+    /// What calls through a buffer cost, in nanoseconds.
+    fn price(&self, way: Direction, kind: Kind, sizes: &Sizes) -> Option<f64> {
+        let costs = self.costs?;
+        let table = match way {
+            Direction::Read => &costs.reads,
+            Direction::Written => &costs.writes,
+        };
+        Some(table.get(&kind)?.of_sizes(sizes))
+    }
+
+    /// What calls without a buffer cost, in nanoseconds: as much a byte as the
+    /// method was measured with, and at least as much as one call's share.
+    fn price_transfer(&self, name: &str, to: Kind, sizes: &Sizes) -> Option<f64> {
+        let name = name.strip_suffix("64").unwrap_or(name);
+        let mut all = self.costs?.transfers.iter();
+        let cost = all.find(|cost| cost.method == name && cost.to == to)?;
+        Some(sizes.bytes() as f64 * cost.ns / cost.bytes as f64)
+    }
+
+    fn call(&self, name: &str, tally: &CallTally) -> CallSummary {
+        let moved = tally
+            .moved
+            .iter()
+            .map(|((way, kind), sizes)| (sizes.calls(), self.price(*way, *kind, sizes)));
+        let transferred = tally
+            .transferred
+            .iter()
+            .map(|(to, sizes)| (sizes.calls(), self.price_transfer(name, *to, sizes)));
+        let parts: Vec<(u64, Option<f64>)> = moved.chain(transferred).collect();
+        let priced: Vec<f64> = parts.iter().filter_map(|(_, price)| *price).collect();
+        CallSummary {
+            name: name.to_owned(),
+            calls: tally.calls,
+            errors: tally.errors.clone(),
+            bytes: tally.bytes,
+            traced_ns: tally.traced_ns,
+            priced_ns: (!priced.is_empty()).then(|| priced.iter().sum()),
+            unpriced_calls: parts
+                .iter()
+                .filter(|(_, price)| price.is_none())
+                .map(|(calls, _)| calls)
+                .sum(),
+        }
+    }
+
+    fn file(&self, descriptor: &Descriptor, tally: &FileTally) -> FileSummary {
+        let flow = |way, flow: &Flow| {
+            let sizes = flow.all();
+            let mut buffered = flow.stream.clone();
+            buffered.add_all(&flow.apart);
+            let priced_ns = match buffered.calls() {
+                0 => None,
+                _ => self.price(way, descriptor.kind, &buffered),
+            };
+            (sizes.calls() > 0).then(|| FlowSummary {
+                calls: sizes.calls(),
+                bytes: sizes.bytes(),
+                sizes,
+                traced_ns: flow.traced_ns,
+                priced_ns,
+            })
+        };
+        FileSummary {
+            name: descriptor.name.clone(),
+            kind: descriptor.kind,
+            read: flow(Direction::Read, &tally.read),
+            written: flow(Direction::Written, &tally.written),
+            seeks: tally.seeks,
+        }
+    }
+
+    fn advice(&self, priced_ns: f64) -> Vec<TraceAdvice> {
+        let Some(costs) = self.costs else {
+            return Vec::new();
+        };
+        let mut larger: Vec<TraceAdvice> = Vec::new();
+        for (descriptor, file) in self.tally.files() {
+            for (way, flow) in [
+                (Direction::Read, &file.read),
+                (Direction::Written, &file.written),
+            ] {
+                larger.extend(self.larger_buffer(costs, descriptor, way, flow, file.seeks));
+            }
+        }
+        let copies = self.tally.copies().iter();
+        let other =
+            copies.filter_map(|((from, to), copy)| self.no_buffer(costs, *from, *to, copy.bytes));
+        let mut advice = Vec::new();
+        for mut sort in [larger, other.collect()] {
+            for one in &mut sort {
+                one.share = one.saving_ns() / priced_ns;
+            }
+            sort.retain(|one| one.saving_ns() >= SAVING_MIN_NS && one.share >= SHARE_MIN);
+            sort.sort_by(|a, b| b.saving_ns().total_cmp(&a.saving_ns()));
+            sort.truncate(ADVICE_MAX);
+            advice.extend(sort);
+        }
+        advice.sort_by(|a, b| b.saving_ns().total_cmp(&a.saving_ns()));
+        advice
+    }
+
+    /// The same bytes of a stream with the best buffer. Calls that stand for
+    /// themselves stay, and behind each seek a new call has to begin.
+    fn larger_buffer(
+        &self,
+        costs: &Costs,
+        descriptor: &Descriptor,
+        way: Direction,
+        flow: &Flow,
+        seeks: u64,
+    ) -> Option<TraceAdvice> {
+        let (calls, bytes) = (flow.stream.calls(), flow.stream.bytes());
+        let now_ns = self.price(way, descriptor.kind, &flow.stream)?;
+        let least = bytes.div_ceil(costs.best_bytes).max(1) + seeks;
+        if least >= calls {
+            return None;
+        }
+        let table = match way {
+            Direction::Read => &costs.reads,
+            Direction::Written => &costs.writes,
+        };
+        let one = table
+            .get(&descriptor.kind)?
+            .of_call(bytes as f64 / least as f64);
+        let (noun, relation) = match way {
+            Direction::Read => ("reads", "from"),
+            Direction::Written => ("writes", "to"),
+        };
+        Some(TraceAdvice {
+            now: format!(
+                "{} {noun} of {} {relation} {}",
+                format::count(calls as f64),
+                size_in_words(&flow.stream),
+                descriptor.name
+            ),
+            instead: format!("at {}", format::bytes(costs.best_bytes as f64)),
+            now_ns,
+            instead_ns: least as f64 * one,
+            share: 0.0,
+            condition: None,
+        })
+    }
+
+    /// The same copy by the best way that needs no buffer, against what it
+    /// costs with the best buffer: that advice is given apart.
+    fn no_buffer(&self, costs: &Costs, from: usize, to: usize, bytes: u64) -> Option<TraceAdvice> {
+        let (from, from_tally) = &self.tally.files()[from];
+        let (to, to_tally) = &self.tally.files()[to];
+        if from.kind != Kind::File {
+            return None;
+        }
+        let per_byte = |cost: &TransferCost| cost.ns / cost.bytes as f64;
+        let ways = costs.transfers.iter().filter(|cost| cost.to == to.kind);
+        let best = ways.min_by(|a, b| per_byte(a).total_cmp(&per_byte(b)))?;
+        let of = |way, kind, flow: &Flow| {
+            let mut sizes = flow.stream.clone();
+            sizes.add_all(&flow.apart);
+            self.price(way, kind, &sizes)
+        };
+        let now_ns = of(Direction::Read, from.kind, &from_tally.read)?
+            + of(Direction::Written, to.kind, &to_tally.written)?;
+        Some(TraceAdvice {
+            now: format!(
+                "{} read from {} and written to {}",
+                format::bytes(bytes as f64),
+                from.name,
+                to.name
+            ),
+            instead: format!("by {} of {}", best.method, format::bytes(best.bytes as f64)),
+            now_ns,
+            instead_ns: bytes as f64 * per_byte(best),
+            share: 0.0,
+            condition: Some("if the bytes pass unchanged".into()),
+        })
+    }
+
+    fn notes(&self, calls: &[CallSummary]) -> Vec<String> {
+        let mut notes = Vec::new();
+        if calls.iter().any(|call| call.name == "io_uring_enter") {
+            notes.push(
+                "io_uring moves bytes without a call for each, so what went through it is not \
+                 counted"
+                    .into(),
+            );
+        }
+        let noisy = self.costs.filter(|costs| costs.is_noisy());
+        if let Some(band) = noisy.and_then(|costs| costs.noise_band) {
+            notes.push(format!(
+                "the machine was busy when prices were measured: equal copies lay within ±{}; \
+                 --measure measures them anew",
+                format::percent(band)
+            ));
+        }
+        let unpriced: u64 = calls.iter().map(|call| call.unpriced_calls).sum();
+        if self.costs.is_some() && unpriced > 0 {
+            notes.push(format!(
+                "{} without a price: reads from pipes, sockets and terminals wait for others, and \
+                 what the kernel makes up as it is read was not measured",
+                counted(unpriced, "call")
+            ));
+        }
+        if self.tally.not_understood() > 0 {
+            notes.push(format!(
+                "{} of strace's {} not understood and not counted",
+                format::count(self.tally.not_understood() as f64),
+                counted(self.tally.lines(), "line")
+            ));
+        }
+        notes
+    }
+}
+
+fn counted(count: u64, noun: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", format::count(count as f64))
+}
+
+fn size_in_words(sizes: &Sizes) -> String {
+    if sizes.min_bytes == sizes.max_bytes {
+        return format::bytes(sizes.min_bytes as f64);
+    }
+    let mean = sizes.bytes() as f64 / sizes.calls() as f64;
+    format!("{} on average", format::bytes(mean.round()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::costs;
+    use super::*;
+
+    fn priced(lines: &str) -> TraceReport {
+        let mut tally = Tally::default();
+        lines.lines().for_each(|line| tally.feed(line));
+        tally.finish();
+        let traced = Traced {
+            command: vec!["x".into()],
+            ended: Ended::Status(0),
+            wall_ns: 5,
+            notes: Vec::new(),
+        };
+        report(traced, &tally, Some(costs::tests::simple()))
+    }
+
+    fn byte_by_byte(count: usize, to: &str) -> String {
+        let pair = format!(
+            "1 read(3</in>, \"\"..., 1) = 1 <0.000010000>\n1 write(1<{to}>, \"\"..., 1) = 1 <0.000005000>\n"
+        );
+        pair.repeat(count) + "1 read(3</in>, \"\", 1) = 0 <0.000010000>\n1 +++ exited with 0 +++\n"
+    }
+
+    #[test]
+    fn calls_are_priced_by_their_sizes() {
+        let report = priced(&byte_by_byte(1000, "/dev/null"));
+        assert_eq!(report.calls[0].name, "read");
+        let priced = |at: usize| report.calls[at].priced_ns.unwrap();
+        assert!((priced(0) - 1001.0 * 100.1).abs() < 1e-6, "{}", priced(0));
+        assert!((priced(1) - 1000.0 * 50.0).abs() < 1e-6);
+        assert!((report.priced_ns.unwrap() - priced(0) - priced(1)).abs() < 1e-6);
+        assert!(
+            report.advice.is_empty(),
+            "a tenth of a millisecond is not worth a change"
+        );
+    }
+
+    #[test]
+    fn small_reads_are_advised_to_be_larger() {
+        let report = priced(&byte_by_byte(131_072, "/dev/null"));
+        let [reads, writes] = report.advice.as_slice() else {
+            panic!("{:#?}", report.advice)
+        };
+        assert_eq!(reads.now, "131,072 reads of 1\u{a0}B from /in");
+        assert_eq!(reads.instead, "at 128\u{a0}KiB");
+        assert!((reads.now_ns - 131_072.0 * 100.1).abs() < 1e-3);
+        // One call, the end of the file left as it is.
+        assert!((reads.instead_ns - 13_207.2).abs() < 1e-3);
+        assert!((reads.share - reads.saving_ns() / report.priced_ns.unwrap()).abs() < 1e-12);
+        assert!((writes.instead_ns - 50.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_copy_is_advised_to_do_without_a_buffer() {
+        let report = priced(&byte_by_byte(131_072, "/out"));
+        let copy = report
+            .advice
+            .iter()
+            .find(|a| a.condition.is_some())
+            .unwrap();
+        assert_eq!(copy.instead, "by copy_file_range of 128\u{a0}KiB");
+        assert!((copy.instead_ns - 13_107.2).abs() < 1e-6);
+        assert!(copy.now_ns > 131_072.0 * 300.0);
+    }
+
+    #[test]
+    fn what_cannot_be_one_call_is_left_alone() {
+        // A seek before each, or a place of its own, or less than was asked.
+        let all = [
+            "1 lseek(3</in>, 0, SEEK_SET) = 0 <0.1>\n1 read(3</in>, \"\"..., 1) = 1 <0.1>\n",
+            "1 pread64(3</in>, \"\"..., 1, 0) = 1 <0.1>\n",
+            "1 read(3</in>, \"\"..., 2) = 1 <0.1>\n",
+        ];
+        for lines in all {
+            let report = priced(&lines.repeat(100_000));
+            assert!(report.priced_ns.unwrap() > 1e6);
+            assert_eq!(report.advice, [], "{lines}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_price_is_told() {
+        let report = priced("1 read(0<pipe:[1]>, \"\"..., 1) = 1 <0.1>\n1 nonsense\n");
+        assert_eq!(report.calls[0].priced_ns, None);
+        assert_eq!(report.calls[0].unpriced_calls, 1);
+        assert!(
+            report.notes[0].starts_with("1 call without a price"),
+            "{:?}",
+            report.notes
+        );
+        assert!(
+            report.notes[1].starts_with("1 of strace's 2 lines"),
+            "{:?}",
+            report.notes
+        );
+    }
+}

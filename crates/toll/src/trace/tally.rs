@@ -1,0 +1,436 @@
+//! Calls summed up by name and by file.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::assembly::{Assembly, Event};
+use super::descriptor::{self, Descriptor, Kind};
+use super::line::{Call, CallResult};
+use super::sizes::Sizes;
+
+/// Which way bytes went, seen from the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Direction {
+    /// To the program.
+    Read,
+    /// From the program.
+    Written,
+}
+
+/// How a call takes part in advice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    /// The next bytes of a stream: several calls could be one.
+    Stream,
+    /// At a place that the call names, or a message with bounds of its own.
+    Apart,
+    /// From descriptor to descriptor without a buffer of the program's.
+    Transfer,
+}
+
+/// What one system call did, summed up.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CallTally {
+    /// How often it was called.
+    pub calls: u64,
+    /// Errors by name.
+    pub errors: BTreeMap<String, u64>,
+    /// Bytes that it moved; `None` if its result does not tell.
+    pub bytes: Option<u64>,
+    /// Time in it under trace, in nanoseconds.
+    pub traced_ns: u64,
+    /// What it moved, by what the cost depends on.
+    pub moved: BTreeMap<(Direction, Kind), Sizes>,
+    /// What it moved between descriptors, by the kind of where to.
+    pub transferred: BTreeMap<Kind, Sizes>,
+}
+
+/// One direction of one file.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Flow {
+    /// Calls of a stream that moved all that was asked of them: fewer and
+    /// larger ones could have moved the same.
+    pub stream: Sizes,
+    /// Calls that stand for themselves: at a place of their own, with a
+    /// message each, or answered with less than was asked for (the end of a
+    /// file, a pipe that held no more).
+    pub apart: Sizes,
+    /// Moved without a buffer of the program's, by `sendfile` and its like.
+    pub transfer: Sizes,
+    /// Time in these calls under trace, in nanoseconds.
+    pub traced_ns: u64,
+}
+
+impl Flow {
+    /// All calls of the flow.
+    #[must_use]
+    pub fn all(&self) -> Sizes {
+        let mut all = self.stream.clone();
+        all.add_all(&self.apart);
+        all.add_all(&self.transfer);
+        all
+    }
+}
+
+/// What one file saw.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct FileTally {
+    /// Read from it.
+    pub read: Flow,
+    /// Written to it.
+    pub written: Flow,
+    /// Times the place in it was changed; a read behind that cannot be one
+    /// with the read before it.
+    pub seeks: u64,
+}
+
+/// The same bytes through a buffer from one file to another, as far as counts
+/// can tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CopyTally {
+    /// Bytes that a thread read of the one and wrote to the other.
+    pub bytes: u64,
+}
+
+/// Number of a file in [`Tally::files`].
+type FileIndex = usize;
+
+/// Bytes that a thread moved by calls of a stream, read and written.
+type ThreadFlows = BTreeMap<FileIndex, (u64, u64)>;
+
+/// Calls summed up.
+#[derive(Debug, Default)]
+pub struct Tally {
+    assembly: Assembly,
+    calls: BTreeMap<String, CallTally>,
+    names: HashMap<Descriptor, FileIndex>,
+    files: Vec<(Descriptor, FileTally)>,
+    threads: HashMap<u32, ThreadFlows>,
+    copies: BTreeMap<(FileIndex, FileIndex), CopyTally>,
+    seen: BTreeSet<u32>,
+    lines: u64,
+}
+
+impl Tally {
+    /// Takes the next line of strace.
+    pub fn feed(&mut self, line: &str) {
+        self.lines += 1;
+        match self.assembly.feed(line) {
+            Some(Event::Call { thread, call }) => self.count(thread, &call),
+            Some(Event::Ended { thread }) => self.end_thread(thread),
+            None => {}
+        }
+    }
+
+    /// Sees to what threads left that were still there at the end.
+    pub fn finish(&mut self) {
+        let threads: Vec<u32> = self.threads.keys().copied().collect();
+        for thread in threads {
+            self.end_thread(thread);
+        }
+    }
+
+    /// By name of the call.
+    #[must_use]
+    pub fn calls(&self) -> &BTreeMap<String, CallTally> {
+        &self.calls
+    }
+
+    /// Every file that bytes came from or went to, in the order of its first
+    /// call.
+    #[must_use]
+    pub fn files(&self) -> &[(Descriptor, FileTally)] {
+        &self.files
+    }
+
+    /// Copies from file to file, by their places in [`Self::files`].
+    #[must_use]
+    pub fn copies(&self) -> &BTreeMap<(usize, usize), CopyTally> {
+        &self.copies
+    }
+
+    /// Threads that made a call that was traced.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.seen.len()
+    }
+
+    /// Lines of strace.
+    #[must_use]
+    pub fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// Lines of strace that were not understood.
+    #[must_use]
+    pub fn not_understood(&self) -> u64 {
+        self.assembly.not_understood()
+    }
+
+    fn count(&mut self, thread: u32, call: &Call) {
+        self.seen.insert(thread);
+        let shape = Shape::of(call);
+        let duration_ns = call.duration_ns.unwrap_or(0);
+        if !self.calls.contains_key(&call.name) {
+            self.calls.insert(call.name.clone(), CallTally::default());
+        }
+        let tally = self.calls.get_mut(&call.name).expect("just made");
+        tally.calls += 1;
+        tally.traced_ns = tally.traced_ns.saturating_add(duration_ns);
+        let value = match &call.result {
+            CallResult::Error(name) => {
+                *tally.errors.entry(name.clone()).or_default() += 1;
+                return;
+            }
+            CallResult::Value(value) => u64::try_from(*value).unwrap_or(0),
+            CallResult::Restarted | CallResult::Unknown => return,
+        };
+        if call.name == "lseek" || call.name == "_llseek" {
+            self.seek(call);
+            return;
+        }
+        let Some(shape) = shape else { return };
+        let tally = self.calls.get_mut(&call.name).expect("made above");
+        tally.bytes = Some(tally.bytes.unwrap_or(0).saturating_add(value));
+        if shape.role == Role::Transfer {
+            let to = shape
+                .ends
+                .iter()
+                .find(|(way, _)| *way == Direction::Written);
+            if let Some((_, to)) = to {
+                tally.transferred.entry(to.kind).or_default().add(value);
+            }
+        } else if let [(way, end)] = shape.ends.as_slice() {
+            tally.moved.entry((*way, end.kind)).or_default().add(value);
+        }
+        for (way, end) in shape.ends {
+            let index = self.file(end);
+            let file = &mut self.files[index].1;
+            let flow = match way {
+                Direction::Read => &mut file.read,
+                Direction::Written => &mut file.written,
+            };
+            flow.traced_ns = flow.traced_ns.saturating_add(duration_ns);
+            match shape.role {
+                Role::Transfer => flow.transfer.add(value),
+                Role::Stream => {
+                    let is_whole = value > 0 && shape.asked.is_none_or(|asked| value >= asked);
+                    let sizes = if is_whole {
+                        &mut flow.stream
+                    } else {
+                        &mut flow.apart
+                    };
+                    sizes.add(value);
+                    self.note_thread(thread, index, way, value);
+                }
+                Role::Apart => flow.apart.add(value),
+            }
+        }
+    }
+
+    fn seek(&mut self, call: &Call) {
+        let argument = |at: usize| call.arguments.get(at).map_or("", String::as_str);
+        let only_asks =
+            argument(1) == "0" && call.arguments.last().is_some_and(|w| w == "SEEK_CUR");
+        if only_asks {
+            return;
+        }
+        if let Some(descriptor) = descriptor::parse(argument(0)) {
+            let index = self.file(descriptor);
+            self.files[index].1.seeks += 1;
+        }
+    }
+
+    fn file(&mut self, descriptor: Descriptor) -> FileIndex {
+        if let Some(index) = self.names.get(&descriptor) {
+            return *index;
+        }
+        let index = self.files.len();
+        self.names.insert(descriptor.clone(), index);
+        self.files.push((descriptor, FileTally::default()));
+        index
+    }
+
+    fn note_thread(&mut self, thread: u32, index: FileIndex, way: Direction, bytes: u64) {
+        let flows = self.threads.entry(thread).or_default();
+        let (read, written) = flows.entry(index).or_default();
+        let sum = match way {
+            Direction::Read => read,
+            Direction::Written => written,
+        };
+        *sum = sum.saturating_add(bytes);
+    }
+
+    /// Looks whether a thread that ended wrote somewhere exactly as many bytes
+    /// as it had read of a file.
+    fn end_thread(&mut self, thread: u32) {
+        let Some(flows) = self.threads.remove(&thread) else {
+            return;
+        };
+        // One file more, and a sum may agree by chance; so only the largest
+        // of each direction is looked at.
+        let largest = |pick: fn(&(u64, u64)) -> u64| {
+            let best = flows.iter().max_by_key(|(_, flow)| pick(flow));
+            best.map(|(index, flow)| (*index, pick(flow)))
+        };
+        let (Some((from, read)), Some((to, written))) = (largest(|f| f.0), largest(|f| f.1)) else {
+            return;
+        };
+        if read > 0 && read == written && from != to {
+            let copy = self.copies.entry((from, to)).or_default();
+            copy.bytes = copy.bytes.saturating_add(read);
+        }
+    }
+}
+
+/// Where the bytes of a call come from and go to.
+struct Shape {
+    ends: Vec<(Direction, Descriptor)>,
+    role: Role,
+    /// Bytes asked for, where the arguments tell.
+    asked: Option<u64>,
+}
+
+impl Shape {
+    /// `None` for a call that moves no bytes, or whose result is no count of
+    /// them.
+    fn of(call: &Call) -> Option<Self> {
+        use Direction::{Read, Written};
+        use Role::{Apart, Stream, Transfer};
+        // Directions with the places of their descriptors, and the place of
+        // the count that is asked for.
+        let (ends, role, asked): (&[(Direction, usize)], Role, Option<usize>) =
+            match call.name.as_str() {
+                "read" => (&[(Read, 0)], Stream, Some(2)),
+                "write" => (&[(Written, 0)], Stream, Some(2)),
+                "readv" => (&[(Read, 0)], Stream, None),
+                "writev" => (&[(Written, 0)], Stream, None),
+                "pread64" | "preadv" | "preadv2" | "recvfrom" | "recvmsg" | "recv" => {
+                    (&[(Read, 0)], Apart, None)
+                }
+                "pwrite64" | "pwritev" | "pwritev2" | "sendto" | "sendmsg" | "send" => {
+                    (&[(Written, 0)], Apart, None)
+                }
+                "vmsplice" => (&[(Written, 0)], Transfer, None),
+                "sendfile" | "sendfile64" => (&[(Written, 0), (Read, 1)], Transfer, None),
+                "splice" | "copy_file_range" => (&[(Read, 0), (Written, 2)], Transfer, None),
+                "tee" => (&[(Read, 0), (Written, 1)], Transfer, None),
+                _ => return None,
+            };
+        let argument = |at: usize| call.arguments.get(at);
+        let ends = ends
+            .iter()
+            .map(|(way, at)| Some((*way, descriptor::parse(argument(*at)?)?)))
+            .collect::<Option<_>>()?;
+        let asked = asked.and_then(|at| argument(at)?.parse().ok());
+        Some(Self { ends, role, asked })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// From real runs, `strace -f -y -s 0 --syscall-times=ns`.
+    const SEVERAL: &str = r#"7647  sendmsg(3<socket:[949743]>, {msg_name=NULL, msg_namelen=0, msg_iov=[...], msg_iovlen=2, msg_controllen=0, msg_flags=0}, 0) = 5 <0.000020969>
+7647  recvmsg(4<socket:[949744]>, {msg_name=0x7ffd9cd78070, msg_namelen=110 => 0, msg_iov=[...], msg_iovlen=1, msg_controllen=0, msg_flags=0}, 0) = 5 <0.000016585>
+7647  sendto(3<socket:[949743]>, ""..., 3, 0, NULL, 0) = 3 <0.000012563>
+7647  writev(1</tmp/stdout>, [...], 2) = 4 <0.000013150>
+7647  copy_file_range(5</tmp/tr/in>, NULL, 6</tmp/tr/out>, NULL, 1000, 0) = 1000 <0.000041011>
+7647  sendfile(6</tmp/tr/out>, 5</tmp/tr/in>, [0] => [5000], 5000) = 5000 <0.000019288>
+7647  splice(5</tmp/tr/in>, NULL, 8<pipe:[949745]>, NULL, 100, 0) = 100 <0.000013198>
+7647  readv(7<pipe:[949745]>, [...], 2) = 30 <0.000011485>
+7647  pwritev2(6</tmp/tr/out>, [...], 2, 0, 0) = 3 <0.000015883>
+7647  writev(6</tmp/tr/out>(deleted), [...], 1) = 1 <0.000014091>
+7647  read(99, 0x7f00, 1) = -1 EBADF (Bad file descriptor) <0.000001000>
+7647  lseek(5</tmp/tr/in>, 0, SEEK_CUR) = 0 <0.000001000>
+7647  lseek(5</tmp/tr/in>, 10, SEEK_SET) = 10 <0.000001000>
+7647  +++ exited with 0 +++
+"#;
+
+    fn tally(lines: &str) -> Tally {
+        let mut tally = Tally::default();
+        lines.lines().for_each(|line| tally.feed(line));
+        tally.finish();
+        tally
+    }
+
+    fn file<'a>(tally: &'a Tally, name: &str) -> &'a FileTally {
+        let found = tally.files().iter().find(|(file, _)| file.name == name);
+        &found.unwrap_or_else(|| panic!("no {name}")).1
+    }
+
+    #[test]
+    fn every_way_to_move_bytes_is_counted() {
+        let tally = tally(SEVERAL);
+        assert_eq!(tally.not_understood(), 0);
+        let bytes = |name: &str| tally.calls()[name].bytes;
+        for (name, count) in [
+            ("sendmsg", 5),
+            ("recvmsg", 5),
+            ("sendto", 3),
+            ("writev", 5),
+            ("copy_file_range", 1000),
+            ("sendfile", 5000),
+            ("splice", 100),
+            ("readv", 30),
+            ("pwritev2", 3),
+        ] {
+            assert_eq!(bytes(name), Some(count), "{name}");
+        }
+        assert_eq!(bytes("lseek"), None);
+        let read = &tally.calls()["read"];
+        assert_eq!((read.calls, read.bytes), (1, None));
+        assert_eq!(read.errors["EBADF"], 1);
+        assert_eq!(tally.calls()["splice"].traced_ns, 13_198);
+    }
+
+    #[test]
+    fn files_have_their_directions() {
+        let tally = tally(SEVERAL);
+        let input = file(&tally, "/tmp/tr/in");
+        assert_eq!(input.read.transfer.bytes(), 6100);
+        assert_eq!(input.seeks, 1, "asking for the place is no seek");
+        let output = file(&tally, "/tmp/tr/out");
+        assert_eq!(output.written.transfer.bytes(), 6000);
+        assert_eq!(output.written.apart.bytes(), 3);
+        assert_eq!(output.written.stream.bytes(), 1);
+        assert_eq!(output.written.all().calls(), 4);
+    }
+
+    #[test]
+    fn a_call_that_got_less_than_it_asked_for_stands_for_itself() {
+        let tally = tally(
+            "1 read(3</a>, \"\"..., 10) = 10 <0.000000100>\n\
+             1 read(3</a>, \"\"..., 10) = 4 <0.000000100>\n\
+             1 read(3</a>, \"\", 10) = 0 <0.000000100>\n",
+        );
+        let read = &file(&tally, "/a").read;
+        assert_eq!((read.stream.calls(), read.stream.bytes()), (1, 10));
+        assert_eq!((read.apart.calls(), read.apart.bytes()), (2, 4));
+        assert_eq!(read.traced_ns, 300);
+    }
+
+    #[test]
+    fn a_copy_is_seen_by_its_sums() {
+        let lines = "1 read(3</a>, \"\"..., 9) = 9 <0.1>\n1 write(4</b>, \"\"..., 9) = 9 <0.1>\n";
+        let same = tally(lines);
+        assert_eq!(same.copies().values().next(), Some(&CopyTally { bytes: 9 }));
+        let other = tally(&lines.replace("9) = 9", "9) = 8").replacen("= 8", "= 9", 1));
+        assert!(other.copies().is_empty());
+        // Different threads are no copy.
+        let two = tally(&lines.replace("1 write", "2 write"));
+        assert!(two.copies().is_empty());
+        assert_eq!(two.threads(), 2);
+    }
+
+    #[test]
+    fn what_never_returned_moved_nothing() {
+        let tally = tally(
+            "1 read(0<pipe:[1]>,  <unfinished ...>\n1 +++ killed by SIGKILL +++\n\
+             2 read(0<pipe:[1]>, 0x1, 5) = ? ERESTARTSYS (To be restarted) <0.1>\n",
+        );
+        assert_eq!(tally.calls()["read"].calls, 1);
+        assert!(tally.files().is_empty());
+        assert_eq!(tally.not_understood(), 0);
+    }
+}

@@ -1,0 +1,155 @@
+//! Trials under a limit on memory: with swap and a control group of the run's
+//! own, which are gone afterwards, however the run ends.
+
+use std::path::PathBuf;
+
+use crate::common::{Bench, Running, capability, list, skip, wait_until};
+
+const EXPERIMENT: &str = r#"
+format = 1
+name = "pressed"
+title = "pressed"
+question = "pressed?"
+metric = "duration_ns"
+
+[workload]
+kind = "memory"
+buffer = "16MiB"
+order = "random"
+steps = 64
+limit = "64MiB"
+
+[[factor]]
+name = "pressure"
+levels = ["none", "competing"]
+
+[run]
+iterations = 1
+"#;
+
+/// What this machine lacks for a limit, which is then the reason of a skip.
+fn is_skipped(bench: &Bench) -> bool {
+    match capability(bench, "limit on memory, with swap") {
+        Ok(()) => false,
+        Err(reason) => {
+            skip(&format!("a limit on memory: {reason}"));
+            true
+        }
+    }
+}
+
+/// Swap files in use that lie in a test's directory.
+fn swap_files(bench: &Bench) -> Vec<String> {
+    let own = bench.path("").display().to_string();
+    let list = std::fs::read_to_string("/proc/swaps").unwrap_or_default();
+    let is_own = |line: &&str| line.starts_with(&own);
+    list.lines().filter(is_own).map(str::to_owned).collect()
+}
+
+/// Control groups made by a process.
+fn control_groups(pid: u32) -> Vec<PathBuf> {
+    fn walk(directory: PathBuf, prefix: &str, found: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                if entry.file_name().to_string_lossy().starts_with(prefix) {
+                    found.push(entry.path());
+                }
+                walk(entry.path(), prefix, found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk("/sys/fs/cgroup".into(), &format!("toll-{pid}-"), &mut found);
+    found
+}
+
+#[test]
+fn a_trial_under_pressure_runs_and_leaves_neither_swap_nor_group() {
+    let bench = Bench::new();
+    if is_skipped(&bench) {
+        return;
+    }
+    let file = bench.write("pressed.toml", EXPERIMENT);
+    let file = file.to_str().unwrap();
+    let arguments = ["run", file, "-r", "2", "--no-html", "-q", "--json"];
+    let run = bench.json(&arguments);
+    let trials = list(&run["runs"][0]["trials"]);
+    // The A/A twin included.
+    assert_eq!(trials.len(), 6, "{run:#}");
+    for trial in trials {
+        assert_eq!(trial["state"], "completed", "{trial:#}");
+    }
+    assert_eq!(swap_files(&bench), Vec::<String>::new());
+    assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_killed_run_under_pressure_is_cleared_by_the_doctor() {
+    let bench = Bench::new();
+    if is_skipped(&bench) {
+        return;
+    }
+    let file = bench.write("pressed.toml", EXPERIMENT);
+    let file = file.to_str().unwrap();
+    let arguments = [
+        "run",
+        file,
+        "-r",
+        "1000",
+        "-L",
+        "steps=100000",
+        "--no-html",
+        "-q",
+    ];
+    let child = bench.spawnable(&arguments).spawn().unwrap();
+    let pid = child.id();
+    let mut running = Running(child);
+    wait_until("a trial is under the limit", || {
+        control_groups(pid).iter().any(|group| {
+            std::fs::read_to_string(group.join("cgroup.procs")).is_ok_and(|list| !list.is_empty())
+        })
+    });
+    assert_eq!(swap_files(&bench).len(), 1);
+    running.0.kill().unwrap();
+    running.0.wait().unwrap();
+    let told = bench.ok(&["doctor", "--restore"]).stdout;
+    assert!(told.contains("cleared after a killed run"), "{told}");
+    assert_eq!(swap_files(&bench), Vec::<String>::new());
+    assert_eq!(control_groups(pid), Vec::<PathBuf>::new());
+    assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn without_a_limit_to_be_had_the_treatment_is_skipped_with_the_reason() {
+    let bench = Bench::new();
+    if capability(&bench, "limit on memory, with swap").is_ok() {
+        // What a run says where there is none, a limit above all memory shows.
+        let file = bench.write("pressed.toml", EXPERIMENT);
+        let arguments = [
+            "run",
+            file.to_str().unwrap(),
+            "-L",
+            "limit=64GiB",
+            "--dry-run",
+        ];
+        let told = bench.ok(&arguments).stdout;
+        let skipped = told
+            .lines()
+            .find(|line| line.trim_start().starts_with("competing"));
+        assert!(
+            skipped
+                .unwrap()
+                .contains("(skipped: 65536 MiB of memory are needed"),
+            "{told}"
+        );
+        return;
+    }
+    let file = bench.write("pressed.toml", EXPERIMENT);
+    let told = bench
+        .ok(&["run", file.to_str().unwrap(), "--dry-run"])
+        .stdout;
+    let skipped = told
+        .lines()
+        .find(|line| line.trim_start().starts_with("competing"));
+    assert!(skipped.unwrap().contains("(skipped: "), "{told}");
+}

@@ -1,0 +1,282 @@
+//! `toll trace` on real programs: what it counts, and that it stays out of
+//! their way.
+
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::common::{Bench, Ran, Running, has_program, list, make_executable, skip, wait_until};
+
+/// Whether tracing works here; tells why not.
+pub fn can_trace(bench: &Bench) -> bool {
+    let ran = bench.run(&["trace", "--no-prices", "true"]);
+    match ran.code {
+        Some(5) => {
+            skip(ran.stderr.trim());
+            false
+        }
+        _ => true,
+    }
+}
+
+/// Traces a command without prices, and gives what was told of it.
+#[track_caller]
+fn traced(bench: &Bench, options: &[&str], command: &[&str]) -> (Ran, Value) {
+    let fixed = ["trace", "--no-prices", "--json", "-o", "trace.json"];
+    let ran = bench.run(&[&fixed, options, &["--"], command].concat());
+    let report = serde_json::from_str(&bench.read("trace.json"));
+    (ran, report.expect("one JSON document"))
+}
+
+#[track_caller]
+fn call<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let calls = list(&report["calls"]);
+    let found = calls.iter().find(|call| call["name"] == name);
+    found.unwrap_or_else(|| panic!("no {name}: {report:#}"))
+}
+
+#[track_caller]
+fn file<'a>(report: &'a Value, end: &str) -> &'a Value {
+    let mut files = list(&report["files"]).iter();
+    let found = files.find(|file| {
+        file["name"]
+            .as_str()
+            .is_some_and(|name| name.ends_with(end))
+    });
+    found.unwrap_or_else(|| panic!("no {end}: {report:#}"))
+}
+
+#[test]
+fn every_read_and_write_of_dd_is_counted_by_its_size() {
+    let bench = Bench::new();
+    if !can_trace(&bench) {
+        return;
+    }
+    bench.write("in", &"x".repeat(1000));
+    let command = ["dd", "if=in", "of=out", "bs=1", "status=none"];
+    let (ran, report) = traced(&bench, &[], &command);
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    assert_eq!(report["ended"]["status"], 0);
+    let read = &file(&report, "/in")["read"];
+    assert_eq!(read["bytes"], 1000);
+    assert_eq!(read["calls"], 1001, "the end of the file is a read, too");
+    assert_eq!(read["sizes"]["buckets"]["1"]["calls"], 1000);
+    assert_eq!(read["sizes"]["buckets"]["0"]["calls"], 1);
+    let written = &file(&report, "/out")["written"];
+    assert_eq!(
+        (&written["bytes"], &written["calls"]),
+        (&1000.into(), &1000.into())
+    );
+    assert!(call(&report, "write")["calls"].as_u64() >= Some(1000));
+    assert!(call(&report, "write")["traced_ns"].as_u64() > Some(0));
+    assert_eq!(list(&report["notes"]), [] as [Value; 0], "{report:#}");
+}
+
+#[test]
+fn children_and_pipes_are_followed() {
+    let bench = Bench::new();
+    if !can_trace(&bench) {
+        return;
+    }
+    bench.write("in", &"x".repeat(100_000));
+    let line = "dd if=in bs=1000 status=none | cat >out; exit 7";
+    let (ran, report) = traced(&bench, &[], &["sh", "-c", line]);
+    assert_eq!(ran.code, Some(7), "{ran:#?}");
+    assert_eq!(bench.read("out").len(), 100_000);
+    let pipe = list(&report["files"])
+        .iter()
+        .find(|file| file["kind"] == "pipe" && file["written"]["bytes"] == 100_000);
+    let pipe = pipe.unwrap_or_else(|| panic!("no pipe: {report:#}"));
+    assert_eq!(pipe["written"]["calls"], 100);
+    assert!(report["threads"].as_u64() >= Some(3));
+    assert_eq!(list(&report["notes"]), [] as [Value; 0], "{report:#}");
+}
+
+#[test]
+fn threads_that_cut_each_others_lines_in_two_are_all_counted() {
+    let bench = Bench::new();
+    if !can_trace(&bench) {
+        return;
+    }
+    if !has_program("python3") {
+        return skip("there is no python3");
+    }
+    let script = bench.write(
+        "threads.py",
+        "import os, threading\n\
+         pipes = [os.pipe() for _ in range(4)]\n\
+         def put(fd):\n    [os.write(fd, b'abc') for _ in range(200)]\n    os.close(fd)\n\
+         def get(fd):\n    while os.read(fd, 3): pass\n\
+         all = [threading.Thread(target=put, args=(w,)) for _, w in pipes]\n\
+         all += [threading.Thread(target=get, args=(r,)) for r, _ in pipes]\n\
+         [t.start() for t in all]\n[t.join() for t in all]\n",
+    );
+    let script = script.to_str().expect("UTF-8");
+    let (ran, report) = traced(&bench, &[], &["python3", script]);
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    let pipes = list(&report["files"])
+        .iter()
+        .filter(|file| file["kind"] == "pipe" && file["written"]["calls"] == 200);
+    let sums = pipes.map(|pipe| {
+        assert_eq!(pipe["read"]["bytes"], 600, "{pipe:#}");
+        assert_eq!(pipe["written"]["bytes"], 600, "{pipe:#}");
+    });
+    assert_eq!(sums.count(), 4, "{report:#}");
+    assert_eq!(list(&report["notes"]), [] as [Value; 0], "{report:#}");
+}
+
+#[test]
+fn the_command_has_the_standard_streams_to_itself() {
+    let bench = Bench::new();
+    if !can_trace(&bench) {
+        return;
+    }
+    let ran = bench.shell("printf 'a\\0b' | toll trace --no-prices cat | od -An -c");
+    assert_eq!(
+        ran.stdout.split_whitespace().collect::<Vec<_>>(),
+        ["a", "\\0", "b"]
+    );
+    assert!(ran.stderr.contains("trace: cat"), "{ran:#?}");
+    assert!(ran.stderr.contains("ended with status 0"), "{ran:#?}");
+    // Its own words to standard error stay whole, in front of the summary.
+    let ran = bench.run(&["trace", "--no-prices", "sh", "-c", "echo words >&2"]);
+    assert!(
+        ran.stderr.starts_with("words\n\ntrace: sh -c echo words"),
+        "{ran:#?}"
+    );
+    assert_eq!(ran.stdout, "");
+    let ran = bench.run(&["trace", "--no-prices", "-o", "-", "true"]);
+    assert!(
+        ran.stdout.contains("trace: true") && ran.stderr.is_empty(),
+        "{ran:#?}"
+    );
+}
+
+#[test]
+fn options_behind_the_command_are_the_commands() {
+    let bench = Bench::new();
+    if !can_trace(&bench) {
+        return;
+    }
+    let command = ["echo", "-P", "a", "b", "--json", "--", "-D"];
+    let ran = bench.ok(&[&["trace", "--no-prices"], &command[..]].concat());
+    assert_eq!(ran.stdout, "-P a b --json -- -D\n");
+}
+
+#[test]
+fn a_death_by_signal_is_told_and_handed_on() {
+    let bench = Bench::new();
+    if !can_trace(&bench) {
+        return;
+    }
+    let (ran, report) = traced(&bench, &[], &["sh", "-c", "kill -KILL $$"]);
+    assert_eq!(ran.code, Some(128 + 9), "{ran:#?}");
+    assert_eq!(report["ended"]["signal"], 9);
+}
+
+#[test]
+fn a_signal_to_toll_reaches_the_command_and_the_summary_comes_all_the_same() {
+    let bench = Bench::new();
+    if !can_trace(&bench) {
+        return;
+    }
+    for (signal, status) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
+        let _ = std::fs::remove_file(bench.path("started"));
+        let line = "echo x >started; exec sleep 100";
+        let arguments = ["trace", "--no-prices", "-o", "summary", "sh", "-c", line];
+        let mut command = bench.spawnable(&arguments);
+        let mut running = Running(command.stdin(Stdio::null()).spawn().expect("toll starts"));
+        wait_until("the command has begun", || bench.path("started").exists());
+        let pid = Pid::from_raw(i32::try_from(running.0.id()).expect("a process"));
+        kill_process(pid.expect("a process"), signal).expect("it is ours");
+        let ended = running.0.wait().expect("it can be waited for");
+        assert_eq!(ended.code(), Some(status));
+        let told = format!("ended by signal {}", status - 128);
+        assert!(
+            bench.read("summary").contains(&told),
+            "{}",
+            bench.read("summary")
+        );
+    }
+}
+
+#[test]
+fn what_cannot_be_started_has_the_status_that_shells_give_it() {
+    let bench = Bench::new();
+    bench.write("plain", "no program");
+    let errors = bench.fails(127, &["trace", "toll-no-such-program"]);
+    assert!(errors.contains("there is no such program"), "{errors}");
+    let errors = bench.fails(126, &["trace", "./plain"]);
+    assert!(errors.contains("may be executed"), "{errors}");
+    bench.fails(2, &["trace"]);
+    bench.fails(2, &["trace", "--measure", "--no-prices", "true"]);
+}
+
+#[test]
+fn a_strace_that_may_not_trace_is_a_missing_prerequisite() {
+    let bench = Bench::new();
+    let script =
+        "#!/bin/sh\necho 'strace: ptrace(PTRACE_SEIZE, 5): Operation not permitted' >&2\nexit 1\n";
+    std::fs::create_dir(bench.path("bin")).expect("the test's directory takes files");
+    make_executable(&bench.write("bin/strace", script));
+    let ran = bench.shell("PATH=bin:$PATH toll trace echo it ran");
+    assert_eq!(ran.code, Some(5), "{ran:#?}");
+    assert!(ran.stderr.contains("SYS_PTRACE"), "{ran:#?}");
+    assert_eq!(ran.stdout, "", "the command must not run");
+}
+
+#[test]
+fn hostile_names_of_files_reach_neither_the_terminal_nor_the_parser() {
+    let bench = Bench::new();
+    if !can_trace(&bench) {
+        return;
+    }
+    let name = "a>b) = 5 <0.1\n12 read(\"\u{1b}[31mä\\";
+    std::fs::write(bench.path(name), "12345").expect("Linux takes any name");
+    let (ran, report) = traced(&bench, &[], &["cat", name]);
+    assert_eq!(ran.stdout, "12345");
+    assert_eq!(file(&report, name)["read"]["bytes"], 5);
+    assert_eq!(list(&report["notes"]), [] as [Value; 0], "{report:#}");
+    let ran = bench.ok(&["trace", "--no-prices", "cat", name]);
+    assert!(!ran.stderr.contains('\u{1b}'), "{ran:#?}");
+    assert!(ran.stderr.contains("a>b) = 5 <0.1 12 read"), "{ran:#?}");
+}
+
+#[test]
+fn all_calls_are_counted_if_wanted() {
+    let bench = Bench::new();
+    if !can_trace(&bench) {
+        return;
+    }
+    let (_, some) = traced(&bench, &[], &["cat", "/nowhere"]);
+    assert!(
+        list(&some["calls"])
+            .iter()
+            .all(|call| call["name"] != "openat")
+    );
+    let (ran, all) = traced(&bench, &["--all"], &["cat", "/nowhere"]);
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    assert!(call(&all, "openat")["errors"]["ENOENT"].as_u64() >= Some(1));
+    assert_eq!(list(&all["notes"]), [] as [Value; 0], "{all:#}");
+}
+
+#[test]
+fn the_summary_fits_a_narrow_terminal_and_names_as_many_files_as_asked_for() {
+    let bench = Bench::new();
+    if !can_trace(&bench) {
+        return;
+    }
+    bench.write("in", &"x".repeat(100));
+    let command =
+        "COLUMNS=40 toll trace --no-prices --top 1 dd if=in of=/dev/null bs=1 status=none";
+    let ran = bench.shell(command);
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    for line in ran.stderr.lines() {
+        assert!(line.chars().count() <= 40, "{line}");
+    }
+    assert!(ran.stderr.contains("--top shows more"), "{ran:#?}");
+    let ascii = bench.shell(&command.replace("COLUMNS", "LC_ALL=C COLUMNS"));
+    assert!(ascii.stderr.is_ascii(), "{ascii:#?}");
+}
