@@ -241,6 +241,13 @@ pub fn published(verdict: &Verdict) -> String {
     )
 }
 
+/// Why a counter could not be opened, without its name, so that counters with
+/// the same reason can be told together.
+#[must_use]
+pub fn unnamed(reason: &str, counter: &str) -> String {
+    reason.replace(&format!(" counter {counter}:"), " counter:")
+}
+
 /// Three significant digits with thousands separators, without a unit.
 #[must_use]
 pub fn significant(value: f64) -> String {

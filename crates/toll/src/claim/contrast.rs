@@ -81,6 +81,12 @@ pub(super) fn describe(contrast: &Contrast, experiment: &Experiment) -> String {
     text
 }
 
+/// Levels in words, those that do not vary in this run left out.
+pub(super) fn levels(selector: &Selector, experiment: &Experiment) -> String {
+    let varying = selector.iter().filter(|(name, _)| varies(experiment, name));
+    shown(varying, experiment)
+}
+
 fn varies(experiment: &Experiment, name: &str) -> bool {
     experiment
         .factor(name)

@@ -4,7 +4,7 @@ use super::contrast::pick;
 use super::data::Data;
 use super::model::{
     Curve, CurveMark, CurvePoint, CurveSeries, DerivedEstimate, Distribution, DistributionGroup,
-    Estimate, Figure,
+    Estimate, Figure, Staircase,
 };
 use super::summary::estimate;
 use super::{CONFIDENCE, metric};
@@ -18,6 +18,8 @@ struct Canvas<'a> {
     experiment: &'a Experiment,
     treatments: &'a [Treatment],
     data: &'a Data,
+    derived: &'a [DerivedEstimate],
+    staircases: &'a [Staircase],
 }
 
 /// The figures that an experiment asks for, else those that fit its factors.
@@ -27,11 +29,14 @@ pub(super) fn draw_all(
     treatments: &[Treatment],
     data: &Data,
     derived: &[DerivedEstimate],
+    staircases: &[Staircase],
 ) -> Vec<Figure> {
     let canvas = Canvas {
         experiment,
         treatments,
         data,
+        derived,
+        staircases,
     };
     if experiment.figures.is_empty() {
         return canvas.unasked();
@@ -40,14 +45,14 @@ pub(super) fn draw_all(
         .figures
         .iter()
         .filter_map(|spec| match spec.kind {
-            FigureKind::Curve => canvas.curve(spec, derived).map(Figure::Curve),
+            FigureKind::Curve => canvas.curve(spec).map(Figure::Curve),
             FigureKind::Distribution => canvas.distribution(spec).map(Figure::Distribution),
         })
         .collect()
 }
 
 impl Canvas<'_> {
-    fn curve(&self, spec: &FigureSpec, derived: &[DerivedEstimate]) -> Option<Curve> {
+    fn curve(&self, spec: &FigureSpec) -> Option<Curve> {
         let factor = self.experiment.factor(&spec.factor)?;
         let lines: Vec<(String, Selector)> = match spec.series.as_deref() {
             None => vec![("measured here".into(), spec.at.clone())],
@@ -62,23 +67,32 @@ impl Canvas<'_> {
                     (
                         self.experiment
                             .factor(name)
-                            .map_or_else(String::new, |f| f.label(level)),
+                            .map_or_else(String::new, |f| format!("{name}={}", f.label(level))),
                         at,
                     )
                 })
                 .collect(),
         };
-        let mut series: Vec<CurveSeries> = lines
+        let (mut series, selectors): (Vec<CurveSeries>, Vec<Selector>) = lines
             .into_iter()
-            .map(|(label, at)| CurveSeries {
-                label,
-                published: false,
-                points: self.points(spec, factor, &at),
+            .map(|(label, at)| {
+                let line = CurveSeries {
+                    label,
+                    published: false,
+                    points: self.points(spec, factor, &at),
+                    treads: Vec::new(),
+                };
+                (line, at)
             })
-            .filter(|line| !line.points.is_empty())
-            .collect();
+            .filter(|(line, _)| !line.points.is_empty())
+            .unzip();
         if series.is_empty() {
             return None;
+        }
+        for (line, id) in self.marked_lines(spec, &selectors) {
+            if let Some(staircase) = self.staircase(id) {
+                series[line].treads.clone_from(&staircase.treads);
+            }
         }
         if !spec.published.is_empty() {
             series.push(published_series(spec, self.experiment.report.as_deref()));
@@ -102,8 +116,48 @@ impl Canvas<'_> {
             unit,
             log_y: spec.log_y,
             series,
-            marks: marks(spec, derived),
+            marks: self.marks(spec, &selectors),
         })
+    }
+
+    /// What the figure marks, each with the line that it was computed from.
+    fn marks(&self, spec: &FigureSpec, selectors: &[Selector]) -> Vec<CurveMark> {
+        let lines: Vec<(usize, &str)> = self.marked_lines(spec, selectors).collect();
+        spec.marks
+            .iter()
+            .filter_map(|id| self.derived.iter().find(|derived| derived.id == *id))
+            .filter_map(|derived| {
+                let line = lines.iter().find(|(_, id)| *id == derived.id);
+                Some(CurveMark {
+                    label: derived.text.clone(),
+                    series: line.map(|(line, _)| *line),
+                    at: derived.estimate?,
+                })
+            })
+            .collect()
+    }
+
+    /// Positions of lines with the derived quantities that are marked on them:
+    /// those over the same levels of the same metric.
+    fn marked_lines<'a>(
+        &'a self,
+        spec: &'a FigureSpec,
+        selectors: &'a [Selector],
+    ) -> impl Iterator<Item = (usize, &'a str)> {
+        let marked = spec.marks.iter().filter(|_| spec.acceleration.is_none());
+        marked.filter_map(move |id| {
+            let derived = self.experiment.derived.iter().find(|one| one.id == *id)?;
+            let of_line = |at: &Selector| same(at, &derived.at);
+            let line = selectors.iter().position(of_line)?;
+            let same_axes = derived.factor == spec.factor && derived.metric == spec.metric;
+            same_axes.then_some((line, id.as_str()))
+        })
+    }
+
+    /// The staircase that has a step.
+    fn staircase(&self, id: &str) -> Option<&Staircase> {
+        let has = |staircase: &&Staircase| staircase.steps.iter().any(|step| step.id == id);
+        self.staircases.iter().find(has)
     }
 
     fn points(&self, spec: &FigureSpec, factor: &Factor, at: &Selector) -> Vec<CurvePoint> {
@@ -212,7 +266,7 @@ impl Canvas<'_> {
                 marks: Vec::new(),
                 published: Vec::new(),
             };
-            figures.extend(self.curve(&spec, &[]).map(Figure::Curve));
+            figures.extend(self.curve(&spec).map(Figure::Curve));
         }
         let groups: Vec<DistributionGroup> = self
             .treatments
@@ -233,6 +287,7 @@ fn published_series(spec: &FigureSpec, report: Option<&str>) -> CurveSeries {
     CurveSeries {
         label: report.unwrap_or("report").to_owned(),
         published: true,
+        treads: Vec::new(),
         points: spec
             .published
             .iter()
@@ -249,15 +304,9 @@ fn published_series(spec: &FigureSpec, report: Option<&str>) -> CurveSeries {
     }
 }
 
-fn marks(spec: &FigureSpec, derived: &[DerivedEstimate]) -> Vec<CurveMark> {
-    spec.marks
-        .iter()
-        .filter_map(|id| derived.iter().find(|derived| derived.id == *id))
-        .filter_map(|derived| {
-            Some(CurveMark {
-                label: derived.text.clone(),
-                at: derived.estimate?,
-            })
-        })
-        .collect()
+/// Whether two selectors pick the same levels of the same factors.
+fn same(a: &Selector, b: &Selector) -> bool {
+    a.len() == b.len()
+        && a.iter()
+            .all(|(name, level)| b.get(name).is_some_and(|other| other.same(level)))
 }

@@ -3,6 +3,7 @@
 //! Architecture invariant: this module does no I/O. All it knows of a run is
 //! what the store holds, so the same run always yields the same verdicts.
 
+mod accompaniment;
 mod advice;
 mod comparison;
 mod contrast;
@@ -50,6 +51,8 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
     let data = Data::new(&stored.treatments, &stored.trials);
     let twins = twin::summarise(experiment, &stored.treatments, &data);
     let derived = derived::estimate_all(experiment, &stored.treatments, &data);
+    let caches = &stored.run.machine.caches_bytes;
+    let staircases = derived::staircases(experiment, &stored.treatments, &data, &derived, caches);
     let verdicts = verdict::judge_all(experiment, &stored.treatments, &data);
     let factors = experiment.factors.iter().map(factor).collect();
     let mut treatments = summary::summarise(&stored.treatments, &stored.trials, &data);
@@ -64,12 +67,13 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
         verdicts,
         comparisons: comparison::compare_all(experiment, &stored.treatments, &data),
         tables: table::fill_all(experiment, &stored.treatments, &data),
-        figures: figure::draw_all(experiment, &stored.treatments, &data, &derived),
+        figures: figure::draw_all(experiment, &stored.treatments, &data, &derived, &staircases),
         advice: advice::advise(experiment, &stored.treatments, &data),
         disturbances: disturbance::summarise(&stored.trials),
         warnings,
         twins,
         derived,
+        staircases,
     }
 }
 

@@ -6,8 +6,12 @@
 
 use std::collections::BTreeMap;
 
+mod staircase;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use staircase::{NearestCache, Staircase, Step, Tread};
 
 /// Everything concluded from one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -28,6 +32,9 @@ pub struct Analysis {
     pub verdicts: Vec<Verdict>,
     /// Quantities computed from several treatments, such as a knee.
     pub derived: Vec<DerivedEstimate>,
+    /// Curves that go up in steps, where the experiment asks for the steps.
+    #[serde(default)]
+    pub staircases: Vec<Staircase>,
     /// Every treatment against the reference, where the experiment names one.
     pub comparisons: Vec<Comparison>,
     /// Published tables with the measured values beside them.
@@ -219,6 +226,33 @@ pub struct Verdict {
     pub outcome: Outcome,
     /// Why, in a sentence.
     pub reason: String,
+    /// What else the two sides differ in, if the claim is about a ratio of
+    /// times.
+    #[serde(default)]
+    pub accompaniment: Option<Accompaniment>,
+}
+
+/// What else the two sides of a claim on time differ in: what may explain it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Accompaniment {
+    /// Metrics that differ by more than their margin, counters first.
+    pub differing: Vec<SideBySide>,
+    /// Names of the metrics that are the same within 1 %.
+    pub same: Vec<String>,
+}
+
+/// One metric on both sides of a claim.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SideBySide {
+    /// The metric.
+    pub metric: String,
+    /// Median over trials of the numerator's treatment.
+    pub of: f64,
+    /// Median over trials of the denominator's treatment.
+    pub to: f64,
+    /// Numerator over denominator, block by block; its interval holds for
+    /// itself alone. Absent where one side is 0 in some block.
+    pub ratio: Option<Estimate>,
 }
 
 /// A quantity computed from several treatments.
@@ -308,6 +342,9 @@ pub struct PublishedRow {
     pub label: String,
     /// Published value in the table's unit, or the words printed instead.
     pub published: Option<f64>,
+    /// Published value in the metric's unit, where the two can be converted.
+    #[serde(default)]
+    pub published_converted: Option<f64>,
     /// Words that stand in place of a published number, or qualify it.
     pub published_text: Option<String>,
     /// Published ratio to the reference row.
@@ -360,6 +397,9 @@ pub struct CurveSeries {
     pub published: bool,
     /// Points in ascending order.
     pub points: Vec<CurvePoint>,
+    /// The stretches between the steps that are marked on it.
+    #[serde(default)]
+    pub treads: Vec<Tread>,
 }
 
 /// One point of a curve.
@@ -376,6 +416,9 @@ pub struct CurvePoint {
 pub struct CurveMark {
     /// What it marks.
     pub label: String,
+    /// Position of the line that it belongs to, if it belongs to one.
+    #[serde(default)]
+    pub series: Option<usize>,
     /// Where, with its interval.
     pub at: DerivedValue,
 }

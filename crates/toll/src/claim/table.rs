@@ -50,6 +50,7 @@ fn fill(
         PublishedRow {
             label: row.label.clone(),
             published: row.published,
+            published_converted: row.published.and_then(|value| Some(value * table.scale?)),
             published_text: row.published_text.clone(),
             published_ratio: reference
                 .and_then(|reference| Some(row.published? / reference.published?)),

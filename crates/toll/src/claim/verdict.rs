@@ -7,7 +7,7 @@ use toll_stats::{
 use super::data::Data;
 use super::model::{ClaimDirection, Outcome, Verdict};
 use super::summary::estimate;
-use super::{ALPHA, contrast, derived, twin};
+use super::{ALPHA, accompaniment, contrast, derived, twin};
 use crate::format;
 use crate::plan::Treatment;
 use crate::spec::{Claim, Experiment, Test};
@@ -58,7 +58,9 @@ pub(super) fn intervals<'a>(
         .filter_map(|(claim, evidence)| {
             let mut interval = match &evidence {
                 Evidence::Logs(logs) => hodges_lehmann(logs, confidence),
-                Evidence::Derived(bootstrap) => bootstrap.interval(confidence)?.map(f64::ln),
+                Evidence::Derived(bootstrap) => {
+                    bootstrap.interval_of_resamples(confidence)?.map(f64::ln)
+                }
             };
             if interval.low == interval.high {
                 // Also where both lie beyond the levels: nothing is open.
@@ -109,7 +111,10 @@ pub(super) fn judge_all(
             Err(reason) => untestable(claim, experiment, reason),
             Ok(case) => {
                 let step = steps.next().expect("one step a testable claim");
-                judge(claim, experiment, &case, &step)
+                Verdict {
+                    accompaniment: accompaniment::of(claim, experiment, treatments, data),
+                    ..judge(claim, experiment, &case, &step)
+                }
             }
         })
         .collect()
@@ -300,6 +305,7 @@ fn blank(claim: &Claim, experiment: &Experiment) -> Verdict {
         p_adjusted: None,
         outcome: Outcome::NotTestable,
         reason: String::new(),
+        accompaniment: None,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::model::TwinSummary;
+use crate::format;
 use crate::store::{RunStatus, StoredRun, TrialState};
 
 /// Band of the twins above which the machine is called noisy: beyond it a
@@ -113,15 +114,21 @@ fn shared_counters(stored: &StoredRun) -> Vec<String> {
     shared.into_iter().map(told).collect()
 }
 
+/// Counters that could not be opened, those with the same reason together.
 fn missing_counters(stored: &StoredRun) -> Vec<String> {
-    let mut missing: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut missing: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
     for trial in &stored.trials {
         for (name, reason) in &trial.counters_missing {
-            missing.insert(name, reason);
+            let reason = format::unnamed(reason, name);
+            missing.entry(reason).or_default().insert(name);
         }
     }
-    missing
-        .into_iter()
-        .map(|(name, reason)| format!("counter {name} was skipped: {reason}"))
-        .collect()
+    let told = |(reason, names): (String, BTreeSet<&str>)| {
+        let names: Vec<&str> = names.into_iter().collect();
+        match names.as_slice() {
+            [name] => format!("counter {name} was skipped: {reason}"),
+            _ => format!("counters {} were skipped: {reason}", names.join(", ")),
+        }
+    };
+    missing.into_iter().map(told).collect()
 }

@@ -71,10 +71,7 @@ fn reason(reason: &str) -> String {
 
 fn treatment(treatment: &TreatmentSummary, analysis: &Analysis) -> String {
     let metric = &analysis.primary_metric;
-    let unit = analysis
-        .metrics
-        .get(metric)
-        .map_or("", |metric| metric.unit.as_str());
+    let unit = words::unit(analysis, metric);
     let median = treatment.estimates.get(metric).map_or_else(
         || format::NOTHING.to_owned(),
         |estimate| format::interval(&estimate.median, unit),

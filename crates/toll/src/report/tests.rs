@@ -183,6 +183,53 @@ fn verdicts_come_before_everything_else_on_the_page() {
 }
 
 #[test]
+fn a_claim_on_time_unfolds_into_what_went_with_it() {
+    let sample = sample::copying();
+    let page = html::page(&[sample.reported()]).unwrap();
+    assert_eq!(page.matches("<details class=\"with\">").count(), 2);
+    for shown in [
+        "with it: instructions 0.330, system_ns 0.516, minor_faults 3.00, 2 more",
+        "<li>major_faults <span class=\"muted\">64 over 0</span></li>",
+        "the same within 1 %: dtlb-read-misses, max_rss_bytes",
+        "with it: nothing else that was measured differs",
+    ] {
+        assert!(page.contains(shown), "{shown}");
+    }
+}
+
+#[test]
+fn tables_of_which_nothing_was_measured_share_their_reason() {
+    let mut sample = sample::copying();
+    for counter in ["l1d-read-misses", "dtlb-read-misses"] {
+        let mut table = sample.analysis.tables[0].clone();
+        table.title = format!("Table of {counter}");
+        table.metric = format!("counter.{counter}");
+        for row in &mut table.rows {
+            (row.measured, row.measured_ratio) = (None, None);
+            row.missing = Some(format!("cannot open perf counter {counter}: no such event"));
+        }
+        sample.analysis.tables.push(table);
+    }
+    let page = html::page(&[sample.reported()]).unwrap();
+    let reason = "cannot open perf counter: no such event";
+    assert_eq!(page.matches(reason).count(), 1);
+    assert!(page.contains("Table of l1d-read-misses, Table of dtlb-read-misses"));
+    // One row of the first table has a reason of its own, as before.
+    assert_eq!(page.matches("not measured: no 9p mount").count(), 1);
+}
+
+#[test]
+fn a_published_value_is_shown_in_the_measured_unit_where_that_is_another() {
+    let mut sample = sample::copying();
+    let detail = "<span class=\"detail\">775\u{a0}ms</span>";
+    let page = html::page(&[sample.reported()]).unwrap();
+    assert!(!page.contains(detail), "milliseconds are what is measured");
+    sample.analysis.tables[0].published_unit = "ticks".into();
+    let page = html::page(&[sample.reported()]).unwrap();
+    assert!(page.contains(&format!("775\u{a0}ticks{detail}")));
+}
+
+#[test]
 fn plots_are_written_as_pairs_of_files() {
     let sample = sample::small();
     let files = plots::files(&sample.reported()).unwrap();

@@ -1,6 +1,9 @@
 //! The words that every kind of report uses.
 
-use crate::claim::model::{Analysis, Outcome, Relation, TreatmentSummary};
+use crate::claim::model::{
+    Accompaniment, Analysis, NearestCache, Outcome, PublishedTable, Relation, SideBySide,
+    Staircase, TreatmentSummary,
+};
 use crate::environment::machine::Machine;
 use crate::format;
 
@@ -65,6 +68,114 @@ pub fn counts(analysis: &Analysis) -> String {
     } else {
         counts.join(", ")
     }
+}
+
+/// A metric's name for people: `dtlb-read-misses` of `counter.dtlb-read-misses`.
+pub fn metric(name: &str) -> &str {
+    name.strip_prefix("counter.").unwrap_or(name)
+}
+
+/// The unit of a metric; empty for one that the run does not describe.
+pub fn unit<'a>(analysis: &'a Analysis, metric: &str) -> &'a str {
+    analysis
+        .metrics
+        .get(metric)
+        .map_or("", |metric| metric.unit.as_str())
+}
+
+/// How the two sides of a claim compare in one metric, with the interval:
+/// `0.16 [0.15, 0.17]`, or the two values where they have no ratio.
+pub fn side_by_side(sides: &SideBySide, analysis: &Analysis) -> String {
+    let unit = unit(analysis, &sides.metric);
+    sides.ratio.as_ref().map_or_else(
+        || {
+            let (of, to) = (format::value(sides.of, unit), format::value(sides.to, unit));
+            format!("{of} over {to}")
+        },
+        format::ratio_interval,
+    )
+}
+
+/// What went with a difference in time, in one line.
+pub fn accompaniment(accompaniment: &Accompaniment, analysis: &Analysis) -> String {
+    let differing = accompaniment.differing.iter().map(|sides| {
+        format!(
+            "{} {}",
+            metric(&sides.metric),
+            side_by_side(sides, analysis)
+        )
+    });
+    let mut parts: Vec<String> = differing.collect();
+    if parts.is_empty() {
+        parts.push("nothing else that was measured differs".to_owned());
+    }
+    if !accompaniment.same.is_empty() {
+        parts.push(format!("the same: {}", same(accompaniment)));
+    }
+    parts.join("; ")
+}
+
+/// What went with a difference in time, as few words as can be: the first
+/// metrics with their ratios, and how many more there are.
+pub fn accompaniment_brief(accompaniment: &Accompaniment, analysis: &Analysis) -> String {
+    let first = accompaniment.differing.iter().take(BRIEF_METRICS);
+    let mut parts: Vec<String> = first
+        .map(|sides| {
+            let ratio = sides.ratio.as_ref().map_or_else(
+                || side_by_side(sides, analysis),
+                |ratio| format::ratio(ratio.value),
+            );
+            format!("{} {ratio}", metric(&sides.metric))
+        })
+        .collect();
+    match accompaniment.differing.len().saturating_sub(BRIEF_METRICS) {
+        0 => {}
+        more => parts.push(format!("{more} more")),
+    }
+    match parts.is_empty() {
+        true => "nothing else that was measured differs".to_owned(),
+        false => parts.join(", "),
+    }
+}
+
+const BRIEF_METRICS: usize = 3;
+
+/// The metrics that do not differ, by name.
+pub fn same(accompaniment: &Accompaniment) -> String {
+    let names: Vec<&str> = accompaniment.same.iter().map(|name| metric(name)).collect();
+    names.join(", ")
+}
+
+/// Why a table has no measured value at all, without the name of its counter,
+/// if one reason holds for every row.
+pub fn why_unmeasured(table: &PublishedTable) -> Option<String> {
+    let mut reasons = table.rows.iter().map(|row| match row.measured {
+        Some(_) => None,
+        None => row.missing.as_deref(),
+    });
+    let first = reasons.next()??;
+    reasons
+        .all(|reason| reason == Some(first))
+        .then(|| format::unnamed(first, metric(&table.metric)))
+}
+
+/// What goes up along what: `latency_ns by size, huge_pages=none`.
+pub fn staircase(staircase: &Staircase) -> String {
+    let curve = format!("{} by {}", staircase.metric, staircase.factor);
+    match staircase.at.is_empty() {
+        true => curve,
+        false => format!("{curve}, {}", staircase.at),
+    }
+}
+
+/// `L2 of 2 MiB, 0.61 of it`, or that there is none.
+pub fn nearest_cache(cache: Option<&NearestCache>) -> String {
+    let Some(cache) = cache else {
+        return "none within a factor of two".to_owned();
+    };
+    let size = format::bytes(cache.bytes as f64);
+    let share = format::ratio(cache.share);
+    format!("{} of {size}, {share} of it", cache.name)
 }
 
 /// The machine in one line.

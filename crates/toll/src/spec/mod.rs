@@ -298,6 +298,10 @@ pub struct Table {
     pub metric: String,
     /// Unit of the published column.
     pub published_unit: String,
+    /// Base units of the metric in one published unit, such as 512 bytes in a
+    /// block; `None` where the two cannot be converted, or need not be.
+    #[serde(default)]
+    pub scale: Option<f64>,
     /// Label of the row to which ratios are taken.
     pub relative_to: Option<String>,
     /// What a reader must know.

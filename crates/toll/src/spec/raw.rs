@@ -204,6 +204,7 @@ pub struct RawTable {
     pub report: Option<String>,
     pub metric: Option<String>,
     pub unit: String,
+    pub scale: Option<f64>,
     pub relative_to: Option<String>,
     pub note: Option<String>,
     #[serde(default)]

@@ -288,3 +288,19 @@ fn a_shell_is_used_only_where_a_command_needs_one() {
         assert!(adhoc::needs_shell(shell), "{shell}");
     }
 }
+
+#[test]
+fn a_tables_scale_is_above_nothing() {
+    let table = |scale: &str| {
+        let toml = format!(
+            "format = 1\nname = 't'\n[workload]\nkind = 'command'\ncommand = 'true'\n\
+             [[table]]\ntitle = 'x'\nunit = 'KB'\nscale = {scale}\nrows = []\n"
+        );
+        parse(&toml, "t.toml", "standard")
+    };
+    assert_eq!(table("1024").unwrap().tables[0].scale, Some(1024.0));
+    for wrong in ["0", "-1", "nan", "inf"] {
+        let message = table(wrong).unwrap_err().to_string();
+        assert!(message.contains("scale is a number above 0"), "{message}");
+    }
+}

@@ -34,6 +34,14 @@ impl Grid {
         })
     }
 
+    /// The levels from one position up to another.
+    pub fn part(&self, from: usize, to: usize) -> Self {
+        Self {
+            levels: self.levels[from..to].to_vec(),
+            columns: self.columns[from..to].to_vec(),
+        }
+    }
+
     /// Blocks that have all levels.
     pub fn blocks(&self) -> usize {
         self.columns.first().map_or(0, Vec::len)

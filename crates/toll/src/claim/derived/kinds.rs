@@ -7,12 +7,10 @@ use toll_stats::{CostModel, Staircase, knee, median, zero_crossing};
 use super::Bootstrap;
 use super::cost::CostGrid;
 use super::grid::{Grid, Source};
+use super::staircase;
 use crate::claim::model::Better;
 use crate::claim::{contrast, metric};
 use crate::spec::{Derived, Level, Selector};
-
-/// Levels in a row that make a tread: fewer may be the rise between two.
-const TREAD_LEVELS_MIN: usize = 3;
 
 impl Bootstrap {
     pub(super) fn knee(
@@ -25,6 +23,7 @@ impl Bootstrap {
         Ok(Self {
             blocks: grid.blocks(),
             details: BTreeMap::new(),
+            outward: Vec::new(),
             statistic: Box::new(move |blocks| {
                 let mut medians = grid.medians(blocks);
                 if better == Better::Lower {
@@ -53,6 +52,7 @@ impl Bootstrap {
         Ok(Self {
             blocks: logs.len(),
             details: BTreeMap::new(),
+            outward: Vec::new(),
             statistic: Box::new(move |blocks| {
                 let chosen: Vec<f64> = blocks.iter().map(|block| logs[*block]).collect();
                 Some(1.0 - median(&chosen).exp())
@@ -96,6 +96,7 @@ impl Bootstrap {
         Ok(Self {
             blocks: grid.blocks(),
             details: BTreeMap::new(),
+            outward: Vec::new(),
             statistic: Box::new(move |blocks| {
                 let medians: Vec<f64> = grid
                     .medians(blocks)
@@ -117,6 +118,7 @@ impl Bootstrap {
         Ok(Self {
             blocks: costs.time.blocks(),
             details,
+            outward: Vec::new(),
             statistic: Box::new(move |blocks| {
                 let model = costs.fit(blocks)?;
                 let value = output(&model, &costs.sizes);
@@ -142,6 +144,7 @@ impl Bootstrap {
         Ok(Self {
             blocks: grid.blocks(),
             details: BTreeMap::new(),
+            outward: Vec::new(),
             statistic: Box::new(move |blocks| {
                 let medians = grid.medians(blocks);
                 let largest = medians.iter().copied().fold(f64::MIN, f64::max);
@@ -161,15 +164,10 @@ impl Bootstrap {
         source: &Source<'_>,
     ) -> Result<Self, String> {
         let grid = Grid::new(spec, source)?;
-        let logs = |grid: &Grid, blocks: &[usize]| -> Vec<f64> {
-            grid.medians(blocks).into_iter().map(f64::ln).collect()
-        };
-        let all: Vec<usize> = (0..grid.blocks()).collect();
         let mut details = BTreeMap::new();
         let mut steps = number;
-        if !all.is_empty() {
-            let fit = Staircase::rising(&logs(&grid, &all), rise.ln_1p(), TREAD_LEVELS_MIN)
-                .ok_or("there are too few levels for a step")?;
+        if grid.blocks() > 0 {
+            let fit = staircase::fit(&grid, rise).ok_or("there are too few levels for a step")?;
             steps = fit.starts.len();
             if steps < number {
                 return Err(format!(
@@ -179,16 +177,16 @@ impl Bootstrap {
             }
             details = BTreeMap::from([
                 ("steps".into(), steps as f64),
-                ("tread_before".into(), fit.treads[number - 1].exp()),
-                ("tread_after".into(), fit.treads[number].exp()),
                 ("relative_residual_rms".into(), fit.residual_rms.exp_m1()),
             ]);
         }
         Ok(Self {
             blocks: grid.blocks(),
             details,
+            outward: grid.levels.clone(),
             statistic: Box::new(move |blocks| {
-                let fit = Staircase::fit(&logs(&grid, blocks), steps, TREAD_LEVELS_MIN)?;
+                let logs = staircase::log_medians(&grid, blocks);
+                let fit = Staircase::fit(&logs, steps, staircase::TREAD_LEVELS_MIN)?;
                 let start = fit.starts[number - 1];
                 Some((grid.levels[start - 1] * grid.levels[start]).sqrt())
             }),
@@ -226,6 +224,7 @@ impl Bootstrap {
         Ok(Self {
             blocks: quotients.len(),
             details: BTreeMap::new(),
+            outward: Vec::new(),
             statistic: Box::new(move |blocks| {
                 let chosen: Vec<f64> = blocks.iter().map(|block| quotients[*block]).collect();
                 Some(median(&chosen))

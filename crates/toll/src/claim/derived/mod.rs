@@ -3,6 +3,7 @@
 mod cost;
 mod grid;
 mod kinds;
+mod staircase;
 
 use std::collections::BTreeMap;
 
@@ -14,6 +15,7 @@ use super::data::Data;
 use super::model::{DerivedEstimate, DerivedValue};
 use crate::plan::Treatment;
 use crate::spec::{Derived, DerivedKind, Experiment};
+pub(super) use staircase::all as staircases;
 
 /// Resamples of the bootstrap: enough for the 0.1 % tails that Holm asks of
 /// the smallest p-value among some fifty claims.
@@ -30,6 +32,10 @@ pub(super) struct Bootstrap {
     blocks: usize,
     statistic: Statistic,
     details: BTreeMap<String, f64>,
+    /// Levels, ascending, to which an interval is widened: where the quantity
+    /// lies between two levels, no number of blocks tells more than between
+    /// which. Empty for a quantity that is no such place.
+    outward: Vec<f64>,
 }
 
 impl Bootstrap {
@@ -84,7 +90,23 @@ impl Bootstrap {
 
     /// The estimate with its interval; infinite ends lie beyond the levels.
     pub fn interval(&self, confidence: f64) -> Option<Interval> {
+        Some(self.widened(&self.interval_of_resamples(confidence)?))
+    }
+
+    /// The estimate with the interval of the resamples alone, which is all that
+    /// more blocks can narrow.
+    pub fn interval_of_resamples(&self, confidence: f64) -> Option<Interval> {
         self.resample(confidence).map(|result| result.interval)
+    }
+
+    fn widened(&self, interval: &Interval) -> Interval {
+        let below = self.outward.iter().rev().find(|end| **end <= interval.low);
+        let above = self.outward.iter().find(|end| **end >= interval.high);
+        Interval {
+            low: below.copied().unwrap_or(interval.low),
+            high: above.copied().unwrap_or(interval.high),
+            ..*interval
+        }
     }
 
     fn resample(&self, confidence: f64) -> Option<BootstrapInterval> {
@@ -182,7 +204,8 @@ pub(super) fn estimate(
         Ok(bootstrap) => {
             match bootstrap.resample(CONFIDENCE) {
                 Some(result) => {
-                    estimate.estimate = Some(bounded(&result.interval, CONFIDENCE));
+                    estimate.estimate =
+                        Some(bounded(&bootstrap.widened(&result.interval), CONFIDENCE));
                     estimate.note = qualification(&result);
                 }
                 None => estimate.note = Some("it is not defined on this run".into()),

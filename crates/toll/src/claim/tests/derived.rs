@@ -131,15 +131,62 @@ fn a_step_lies_between_the_levels_that_it_parts() {
     assert!((value - between).abs() < 1e-6, "{first:?}");
     assert_eq!(first.unit, "bytes");
     assert_eq!(first.details["steps"], 2.0);
-    assert!(
-        (first.details["tread_before"] - 2.0).abs() < 0.05,
-        "{first:?}"
-    );
-    assert!(
-        (first.details["tread_after"] - 6.0).abs() < 0.1,
-        "{first:?}"
-    );
+    // All resamples agree, but nothing between these two sizes was tried.
+    let at = first.estimate.unwrap();
+    let ends = [at.low, at.high].map(Option::unwrap);
+    assert_eq!(ends, [32_768.0, 65_536.0]);
     assert_eq!(analysis.verdicts[0].outcome, Outcome::Supported);
+}
+
+#[test]
+fn a_staircase_has_its_treads_and_the_cache_that_ends_near_a_step() {
+    let mut stored = staircase();
+    stored.run.machine.caches_bytes =
+        BTreeMap::from([("L1d".into(), 49_152), ("L2".into(), 4 << 20)]);
+    let analysis = analyse(&stored);
+    let [stairs] = analysis.staircases.as_slice() else {
+        panic!("{:?}", analysis.staircases);
+    };
+    let treads: Vec<(f64, f64, f64)> = stairs
+        .treads
+        .iter()
+        .map(|tread| {
+            (
+                tread.from / 1024.0,
+                tread.to / 1024.0,
+                tread.value.value.round(),
+            )
+        })
+        .collect();
+    let expected = [(4.0, 32.0, 2.0), (64.0, 512.0, 6.0), (1024.0, 4096.0, 60.0)];
+    assert_eq!(treads, expected);
+    let value = stairs.treads[0].value;
+    assert!(value.low <= value.value && value.value <= value.high && value.low < value.high);
+    // The third step is asked for and not there.
+    let [step] = stairs.steps.as_slice() else {
+        panic!("{:?}", stairs.steps);
+    };
+    assert!((step.rise - 3.0).abs() < 0.05, "{step:?}");
+    let cache = step.nearest_cache.as_ref().unwrap();
+    assert_eq!(cache.name, "L1d");
+    assert!((cache.share - 2.0_f64.sqrt() * 32.0 / 48.0).abs() < 1e-9);
+
+    stored.run.machine.caches_bytes.remove("L1d");
+    let step = &analyse(&stored).staircases[0].steps[0];
+    assert_eq!(step.nearest_cache, None, "4 MiB is not near 46 KiB");
+}
+
+#[test]
+fn a_step_is_marked_on_the_line_that_it_was_found_on() {
+    let figure = "[[figure]]\ntitle = 'x'\nkind = 'curve'\nfactor = 'size'\nmarks = ['first']\n";
+    let mut stored = staircase();
+    stored.experiment = spec::parse(&(STEPS.to_owned() + figure), "test", "quick").unwrap();
+    let analysis = analyse(&stored);
+    let [model::Figure::Curve(curve)] = analysis.figures.as_slice() else {
+        panic!("{:?}", analysis.figures);
+    };
+    assert_eq!(curve.marks[0].series, Some(0));
+    assert_eq!(curve.series[0].treads, analysis.staircases[0].treads);
 }
 
 #[test]

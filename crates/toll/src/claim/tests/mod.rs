@@ -1,5 +1,6 @@
 //! What each verdict needs, on runs made up for it.
 
+mod accompaniment;
 mod derived;
 mod shown;
 

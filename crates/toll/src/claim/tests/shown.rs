@@ -68,6 +68,7 @@ fn a_published_table_has_measured_values_and_ratios_beside_it() {
 [[table]]
 title = 'x'
 unit = 'ms'
+scale = 1e6
 relative_to = 'plain'
 at = { buffer = '4KiB' }
 rows = [
@@ -78,7 +79,32 @@ rows = [
 ";
     let table = &analyse(&run(toml, 10, cost)).tables[0];
     assert_eq!(table.rows[1].published_ratio, Some(4.0));
+    assert_eq!(table.rows[1].published_converted, Some(8e6));
     let ratio = table.rows[1].measured_ratio.unwrap();
     assert!((ratio.value - 7.38).abs() < 0.1, "{ratio:?}");
     assert!(table.rows[2].missing.is_some());
+}
+
+#[test]
+fn counters_that_are_missing_for_one_reason_are_told_in_one_warning() {
+    let mut stored = run("", 10, cost);
+    for trial in &mut stored.trials {
+        for (name, reason) in [
+            ("cycles", "no"),
+            ("instructions", "no"),
+            ("branches", "busy"),
+        ] {
+            let reason = format!("cannot open perf counter {name}: {reason}");
+            trial.counters_missing.insert(name.into(), reason);
+        }
+    }
+    let warnings = analyse(&stored).warnings;
+    let told: Vec<&String> = warnings.iter().filter(|w| w.contains("skipped")).collect();
+    assert_eq!(
+        told,
+        [
+            "counter branches was skipped: cannot open perf counter: busy",
+            "counters cycles, instructions were skipped: cannot open perf counter: no",
+        ]
+    );
 }

@@ -1,10 +1,12 @@
 //! What the page's template is given: strings, ready to be placed.
 
+use std::collections::BTreeMap;
+
 use minijinja::{Value, context};
 
 use crate::claim::model::{
-    Advice, Analysis, Comparison, DerivedEstimate, DisturbanceSummary, Estimate, PublishedTable,
-    TreatmentSummary, Verdict,
+    Accompaniment, Advice, Analysis, Comparison, DerivedEstimate, DisturbanceSummary, Estimate,
+    PublishedTable, Staircase, TreatmentSummary, Verdict,
 };
 use crate::format;
 use crate::report::plots::{self, NamedPlot, Theme};
@@ -28,7 +30,12 @@ pub fn run(reported: &ReportedRun) -> Value {
         imported => run.imported,
         counts_text => words::counts(analysis),
         counts => counts(analysis),
-        verdicts => analysis.verdicts.iter().map(verdict).collect::<Vec<_>>(),
+        verdicts => analysis
+            .verdicts
+            .iter()
+            .map(|one| verdict(one, analysis))
+            .collect::<Vec<_>>(),
+        published => analysis.verdicts.iter().any(|verdict| verdict.report.is_some()),
         advice => analysis.advice.iter().map(advice).collect::<Vec<_>>(),
         claims_plot => plots::claims(reported, Theme::Light).map(plot),
         plots => plots::figures(reported, Theme::Light)
@@ -38,8 +45,10 @@ pub fn run(reported: &ReportedRun) -> Value {
         tables => analysis
             .tables
             .iter()
+            .filter(|table| words::why_unmeasured(table).is_none())
             .map(|table| published_table(table, analysis))
             .collect::<Vec<_>>(),
+        unmeasured => unmeasured(analysis),
         primary_metric => analysis.primary_metric.clone(),
         other_metrics => analysis.treatments.iter().any(|one| {
             one.estimates.keys().any(|metric| *metric != analysis.primary_metric)
@@ -50,6 +59,11 @@ pub fn run(reported: &ReportedRun) -> Value {
             .map(|one| treatment(one, analysis))
             .collect::<Vec<_>>(),
         derived => analysis.derived.iter().map(derived).collect::<Vec<_>>(),
+        staircases => analysis
+            .staircases
+            .iter()
+            .map(staircase)
+            .collect::<Vec<_>>(),
         comparisons => analysis
             .comparisons
             .iter()
@@ -69,7 +83,7 @@ pub fn run(reported: &ReportedRun) -> Value {
     }
 }
 
-fn pairs(map: &std::collections::BTreeMap<String, String>) -> Vec<(String, String)> {
+fn pairs(map: &BTreeMap<String, String>) -> Vec<(String, String)> {
     map.iter()
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
@@ -104,7 +118,7 @@ fn counts(analysis: &Analysis) -> Vec<Value> {
         .collect()
 }
 
-fn verdict(verdict: &Verdict) -> Value {
+fn verdict(verdict: &Verdict, analysis: &Analysis) -> Value {
     let (value, interval) = format::measured_parts(verdict);
     let outcome = words::outcome(verdict.outcome);
     context! {
@@ -123,6 +137,27 @@ fn verdict(verdict: &Verdict) -> Value {
         margin => format::margin(verdict),
         blocks => verdict.blocks,
         reason => verdict.reason.clone(),
+        accompaniment => verdict
+            .accompaniment
+            .as_ref()
+            .map(|one| accompaniment(one, analysis)),
+    }
+}
+
+fn accompaniment(accompaniment: &Accompaniment, analysis: &Analysis) -> Value {
+    let rows = accompaniment.differing.iter().map(|sides| {
+        let unit = words::unit(analysis, &sides.metric);
+        context! {
+            metric => words::metric(&sides.metric),
+            of => format::value(sides.of, unit),
+            to => format::value(sides.to, unit),
+            ratio => sides.ratio.as_ref().map(format::ratio_interval),
+        }
+    });
+    context! {
+        rows => rows.collect::<Vec<_>>(),
+        same => words::same(accompaniment),
+        brief => words::accompaniment_brief(accompaniment, analysis),
     }
 }
 
@@ -140,14 +175,15 @@ fn or_nothing<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
 }
 
 fn published_table(table: &PublishedTable, analysis: &Analysis) -> Value {
-    let unit = analysis
-        .metrics
-        .get(&table.metric)
-        .map_or("", |metric| metric.unit.as_str());
+    let unit = words::unit(analysis, &table.metric);
     let rows = table.rows.iter().map(|row| {
         let number = row
             .published
             .map(|value| format::value(value, &table.published_unit));
+        let converted = row
+            .published_converted
+            .map(|value| format::value(value, unit))
+            .filter(|converted| number.as_ref() != Some(converted));
         let published: Vec<String> = number
             .into_iter()
             .chain(row.published_text.clone())
@@ -157,6 +193,7 @@ fn published_table(table: &PublishedTable, analysis: &Analysis) -> Value {
             published => or_nothing((!published.is_empty()).then_some(published), |parts| {
                 parts.join(", ")
             }),
+            converted,
             published_ratio => or_nothing(row.published_ratio, format::ratio),
             measured => or_nothing(row.measured, |one| format::interval(&one, unit)),
             measured_ratio => or_nothing(row.measured_ratio, |one| format::ratio_interval(&one)),
@@ -173,14 +210,25 @@ fn published_table(table: &PublishedTable, analysis: &Analysis) -> Value {
     }
 }
 
+/// Tables of which nothing could be measured, by the reason, which is then told
+/// once.
+fn unmeasured(analysis: &Analysis) -> Vec<Value> {
+    let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for table in &analysis.tables {
+        if let Some(reason) = words::why_unmeasured(table) {
+            let tables = groups.entry(reason).or_default();
+            tables.push(published_table(table, analysis));
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(reason, tables)| context! { reason, tables })
+        .collect()
+}
+
 fn treatment(treatment: &TreatmentSummary, analysis: &Analysis) -> Value {
-    let interval = |metric: &str, median: &Estimate| {
-        let unit = analysis
-            .metrics
-            .get(metric)
-            .map_or("", |metric| metric.unit.as_str());
-        format::interval(median, unit)
-    };
+    let interval =
+        |metric: &str, median: &Estimate| format::interval(median, words::unit(analysis, metric));
     let primary = treatment.estimates.get(&analysis.primary_metric);
     let others = treatment
         .estimates
@@ -214,6 +262,24 @@ fn derived(derived: &DerivedEstimate) -> Value {
             .map(|(name, value)| (name.clone(), format::significant(*value)))
             .collect::<Vec<_>>(),
         note => derived.note.clone(),
+    }
+}
+
+fn staircase(staircase: &Staircase) -> Value {
+    let steps = staircase.steps.iter().map(|step| {
+        context! {
+            id => step.id.clone(),
+            text => step.text.clone(),
+            at => format::derived(&step.at, &staircase.factor_unit),
+            before => format::interval(&step.before, &staircase.unit),
+            after => format::interval(&step.after, &staircase.unit),
+            rise => format::ratio(step.rise),
+            cache => words::nearest_cache(step.nearest_cache.as_ref()),
+        }
+    });
+    context! {
+        title => words::staircase(staircase),
+        steps => steps.collect::<Vec<_>>(),
     }
 }
 

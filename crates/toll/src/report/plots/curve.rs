@@ -31,7 +31,7 @@ pub fn draw(curve: &Curve, name: String, theme: Theme) -> Option<NamedPlot> {
         .fold(30.0, f64::max);
     let frame = Frame {
         width: WIDTH,
-        height: HEIGHT,
+        height: HEIGHT + (mark_rows(curve) - FEW_MARKS).max(0.0) * MARK_ROW,
         left: left + 22.0,
         right: 30.0,
         top: frame::heading_height(&legend, WIDTH, true) + mark_rows(curve) * MARK_ROW,
@@ -47,6 +47,7 @@ pub fn draw(curve: &Curve, name: String, theme: Theme) -> Option<NamedPlot> {
     let (behind, over) = marks(curve, &frame);
     let mut over = over;
     over.extend(published_points(curve, &frame));
+    over.extend(treads(curve, &frame));
     let scene = frame.draw(behind, series(curve, &frame), over);
     Some(frame::finish(
         scene,
@@ -179,23 +180,31 @@ fn published_points(curve: &Curve, frame: &Frame) -> Vec<Primitive> {
 }
 
 const MARK_ROW: f64 = 17.0;
+/// Rows of marks that the plot's height allows for.
+const FEW_MARKS: f64 = 2.0;
 
-fn drawn_marks(curve: &Curve) -> impl Iterator<Item = &CurveMark> {
-    let has_place = |mark: &&CurveMark| mark.at.value.is_some() || mark.at.low.is_some();
-    curve.marks.iter().filter(has_place)
+/// Marks that have a place, from left to right.
+fn drawn_marks(curve: &Curve) -> Vec<&CurveMark> {
+    let place = |mark: &CurveMark| mark.at.value.or(mark.at.low);
+    let mut marks: Vec<&CurveMark> = curve.marks.iter().filter(|m| place(m).is_some()).collect();
+    marks.sort_by(|a, b| f64::total_cmp(&place(a).unwrap_or(0.0), &place(b).unwrap_or(0.0)));
+    marks
 }
 
 fn mark_rows(curve: &Curve) -> f64 {
-    drawn_marks(curve).count() as f64
+    drawn_marks(curve).len() as f64
 }
 
 /// Marked intervals as shaded spans, each with its label in a row of its own
-/// above the axes, so that neighbours never overlap.
+/// above the axes, so that neighbours never overlap, in the colour of the line
+/// that it belongs to.
 fn marks(curve: &Curve, frame: &Frame) -> (Vec<Primitive>, Vec<Primitive>) {
-    let mut behind = Vec::new();
-    let mut over = Vec::new();
-    let count = drawn_marks(curve).count();
-    for (row, mark) in drawn_marks(curve).enumerate() {
+    let (mut behind, mut lines, mut labels) = (Vec::new(), Vec::new(), Vec::new());
+    let colors: Vec<&'static str> = series_colors(curve, frame.palette)
+        .map(|(_, color)| color)
+        .collect();
+    let marks = drawn_marks(curve);
+    for (row, mark) in marks.iter().enumerate() {
         let place = |value: Option<f64>, missing: f64| {
             let coordinate = value.and_then(|value| Scale::Log.coordinate(value));
             let coordinate = coordinate.unwrap_or(missing);
@@ -203,29 +212,67 @@ fn marks(curve: &Curve, frame: &Frame) -> (Vec<Primitive>, Vec<Primitive>) {
         };
         let left = place(mark.at.low.or(mark.at.value), frame.x.low);
         let right = place(mark.at.high, frame.x.high);
-        let color = frame.palette.muted;
-        let top = frame.top - MARK_ROW * (count - row) as f64;
+        let line = mark.series.and_then(|line| colors.get(line).copied());
+        let color = line.unwrap_or(frame.palette.muted);
+        let top = frame.top - MARK_ROW * (marks.len() - row) as f64;
         behind.push(ink::area((left, top), (right, frame.floor()), color, 0.12));
         if let Some(value) = mark.at.value {
             let x = place(Some(value), frame.x.high);
-            over.push(dashed((x, top), (x, frame.floor()), color, 1.3));
+            lines.push(dashed((x, top), (x, frame.floor()), color, 1.3));
         }
-        let label = format!(
+        let text = format!(
             "{} {}",
             mark.label,
             format::derived(&mark.at, &curve.factor_unit)
         );
-        let label = ink::shorten(&label, 70);
-        // To the side with room.
-        let fits = right + 6.0 + text_width(&label, TICK_SIZE) < frame.width;
-        let text = if fits {
-            Text::new(&label, right + 6.0, top + 11.0)
-        } else {
-            Text::new(&label, left - 6.0, top + 11.0).end()
-        };
-        over.push(text.color(color).draw());
+        labels.extend(label(&text, (left, right), top, color, frame));
     }
-    (behind, over)
+    lines.extend(labels);
+    (behind, lines)
+}
+
+/// A mark's label beside its span, to the side with room, on a ground that
+/// hides what runs behind it.
+fn label(
+    text: &str,
+    (left, right): (f64, f64),
+    top: f64,
+    color: &'static str,
+    frame: &Frame,
+) -> [Primitive; 2] {
+    let text = ink::shorten(text, 70);
+    let width = text_width(&text, TICK_SIZE);
+    let fits = right + 6.0 + width < frame.width;
+    let (from, drawn) = if fits {
+        (right + 6.0, Text::new(&text, right + 6.0, top + 11.0))
+    } else {
+        (
+            left - 6.0 - width,
+            Text::new(&text, left - 6.0, top + 11.0).end(),
+        )
+    };
+    let ground = ink::area(
+        (from - 2.0, top),
+        (from + width + 2.0, top + MARK_ROW - 2.0),
+        frame.palette.surface,
+        0.85,
+    );
+    [ground, drawn.color(color).draw()]
+}
+
+/// The fitted treads, each from its first level to its last.
+fn treads(curve: &Curve, frame: &Frame) -> Vec<Primitive> {
+    let treads = series_colors(curve, frame.palette)
+        .flat_map(|(series, color)| series.treads.iter().map(move |tread| (tread, color)));
+    treads
+        .filter_map(|(tread, color)| {
+            let (from, ends) = coordinates(tread.from, &tread.value, &frame.y)?;
+            let to = Scale::Log.coordinate(tread.to)?;
+            let y = frame.at_y(ends[1]);
+            let (left, right) = (frame.at_x(from), frame.at_x(to));
+            Some(dashed((left, y), (right, y), color, 1.6))
+        })
+        .collect()
 }
 
 fn alt_text(curve: &Curve) -> String {
@@ -262,4 +309,59 @@ fn alt_text(curve: &Curve) -> String {
         text.push_str(&format!(" Marked: {}.", marks.join("; ")));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claim::model::Figure;
+    use crate::report::sample;
+
+    #[test]
+    fn marks_stand_from_left_to_right_in_the_colours_of_their_lines() {
+        let sample = sample::copying();
+        let Figure::Curve(mut curve) = sample.analysis.figures[0].clone() else {
+            panic!("the first figure is a curve");
+        };
+        let mut left = curve.marks[0].clone();
+        (left.label, left.series) = ("left".into(), Some(1));
+        left.at.value = Some(5_000.0);
+        curve.marks.push(left);
+        let labels: Vec<&str> = drawn_marks(&curve)
+            .iter()
+            .map(|m| m.label.as_str())
+            .collect();
+        assert_eq!(labels, ["left", "knee, zero"]);
+        let palette = Theme::Light.palette();
+        let svg = draw(&curve, "x".into(), Theme::Light).unwrap().svg;
+        let text_of = |label: &str| {
+            let end = svg.find(&format!(">{label} ")).expect(label);
+            svg[..end].rsplit("<text").next().unwrap().to_owned()
+        };
+        assert!(
+            text_of("left").contains(palette.series[1]),
+            "{}",
+            text_of("left")
+        );
+        assert!(text_of("knee, zero").contains(palette.muted));
+    }
+
+    #[test]
+    fn treads_are_drawn_as_dashed_lines() {
+        let sample = sample::copying();
+        let Figure::Curve(mut curve) = sample.analysis.figures[0].clone() else {
+            panic!("the first figure is a curve");
+        };
+        let dashes = |curve: &Curve| {
+            let svg = draw(curve, "x".into(), Theme::Light).unwrap().svg;
+            svg.matches("stroke-dasharray").count()
+        };
+        let before = dashes(&curve);
+        let mut treads = sample::staircase().treads;
+        for tread in &mut treads {
+            tread.value.value = 9e9;
+        }
+        curve.series[0].treads = treads;
+        assert_eq!(dashes(&curve), before + 3);
+    }
 }

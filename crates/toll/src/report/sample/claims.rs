@@ -24,6 +24,7 @@ fn verdict(id: &str, text: &str, outcome: Outcome) -> Verdict {
         p_adjusted: Some(0.0004),
         outcome,
         reason: String::new(),
+        accompaniment: None,
     }
 }
 
@@ -228,6 +229,11 @@ pub fn verdicts() -> Vec<Verdict> {
         .collect();
     verdicts[7].corrects = Some("cat.fadvise".into());
     verdicts[7].report = None;
+    verdicts[4].accompaniment = Some(accompaniment());
+    verdicts[3].accompaniment = Some(Accompaniment {
+        differing: Vec::new(),
+        same: vec!["system_ns".into(), "calls".into()],
+    });
     verdicts.push(Verdict {
         unit: "bytes".into(),
         quantity: "knee.zero".into(),
@@ -249,4 +255,25 @@ pub fn verdicts() -> Vec<Verdict> {
         )
     });
     verdicts
+}
+
+/// What went with a claim: more than the page's summary line holds, one metric
+/// without a ratio.
+fn accompaniment() -> Accompaniment {
+    let sides = |metric: &str, of: f64, to: f64| SideBySide {
+        metric: metric.into(),
+        of,
+        to,
+        ratio: (to > 0.0).then(|| estimate(of / to, 0.02)),
+    };
+    Accompaniment {
+        differing: vec![
+            sides("counter.instructions", 3.1e6, 9.4e6),
+            sides("system_ns", 1.6e6, 3.1e6),
+            sides("minor_faults", 12.0, 4.0),
+            sides("major_faults", 64.0, 0.0),
+            sides("calls", 32.0, 4096.0),
+        ],
+        same: vec!["counter.dtlb-read-misses".into(), "max_rss_bytes".into()],
+    }
 }

@@ -12,6 +12,7 @@ pub fn sweep() -> Figure {
         |label: &str, published: bool, count: u32, gigabytes: &dyn Fn(usize) -> f64| CurveSeries {
             label: label.into(),
             published,
+            treads: Vec::new(),
             points: (0..count)
                 .map(|step| CurvePoint {
                     x: f64::from(1u32 << (12 + step)),
@@ -50,6 +51,7 @@ pub fn sweep() -> Figure {
         marks: vec![
             CurveMark {
                 label: "knee, zero".into(),
+                series: None,
                 at: DerivedValue {
                     value: Some(65_536.0),
                     low: Some(32_768.0),
@@ -59,6 +61,7 @@ pub fn sweep() -> Figure {
             },
             CurveMark {
                 label: "crossing".into(),
+                series: None,
                 at: DerivedValue {
                     value: None,
                     low: None,
@@ -74,6 +77,7 @@ pub fn sync_curve() -> Figure {
     let series = |label: &str, scale: f64| CurveSeries {
         label: label.into(),
         published: false,
+        treads: Vec::new(),
         points: (0..10)
             .map(|step| CurvePoint {
                 x: f64::from(256u32 << step),
@@ -110,4 +114,48 @@ pub fn distribution(title: &str, groups: &[(&str, f64)]) -> Figure {
             })
             .collect(),
     })
+}
+
+/// Two steps along the buffer, one near a cache.
+pub fn staircase() -> Staircase {
+    let kibibytes = |value: f64| value * 1024.0;
+    let tread = |from: f64, to: f64, value: f64| Tread {
+        from: kibibytes(from),
+        to: kibibytes(to),
+        value: estimate(value, 0.02),
+    };
+    let step = |id: &str, low: f64, high: f64, before: f64, after: f64| Step {
+        id: id.into(),
+        text: format!("step {id}"),
+        at: DerivedValue {
+            value: Some(kibibytes((low * high).sqrt())),
+            low: Some(kibibytes(low)),
+            high: Some(kibibytes(high)),
+            confidence: 0.95,
+        },
+        before: estimate(before, 0.02),
+        after: estimate(after, 0.02),
+        rise: after / before,
+        nearest_cache: (low < 100.0).then(|| NearestCache {
+            name: "L1d".into(),
+            bytes: 49_152,
+            share: (low * high).sqrt() / 48.0,
+        }),
+    };
+    Staircase {
+        at: "huge_pages=none".into(),
+        factor: "size".into(),
+        factor_unit: "bytes".into(),
+        metric: "latency".into(),
+        unit: "ns".into(),
+        treads: vec![
+            tread(4.0, 32.0, 1.7),
+            tread(48.0, 1024.0, 6.1),
+            tread(1536.0, 4096.0, 38.0),
+        ],
+        steps: vec![
+            step("first", 32.0, 48.0, 1.7, 6.1),
+            step("second", 1024.0, 1536.0, 6.1, 38.0),
+        ],
+    }
 }

@@ -11,6 +11,7 @@ mod figures;
 mod machine;
 
 use claims::verdicts;
+pub use figures::staircase;
 use figures::{distribution, sweep, sync_curve};
 use machine::run;
 
@@ -86,6 +87,7 @@ fn metrics() -> BTreeMap<String, Metric> {
         ("duration".into(), metric("ns", Better::Lower)),
         ("throughput".into(), metric("bytes/s", Better::Higher)),
         ("minor-faults".into(), metric("count", Better::Lower)),
+        ("major_faults".into(), metric("count", Better::Lower)),
     ])
 }
 
@@ -202,6 +204,7 @@ fn table() -> PublishedTable {
                measured_ratio: Option<f64>| PublishedRow {
         label: label.into(),
         published,
+        published_converted: published.map(|milliseconds| milliseconds * 1e6),
         published_text: None,
         published_ratio: ratio,
         measured: measured.map(|value| estimate(value, 0.011)),
@@ -321,6 +324,7 @@ pub fn copying() -> Sample {
             }],
             verdicts: verdicts(),
             derived: derived(),
+            staircases: vec![staircase()],
             comparisons,
             tables: vec![table()],
             figures: vec![
@@ -421,6 +425,10 @@ pub fn hostile() -> Sample {
     for verdict in &mut sample.analysis.verdicts {
         (verdict.id, verdict.text, verdict.reason) = (text(), text(), text());
         (verdict.contrast, verdict.report) = (text(), Some(text()));
+        if let Some(Accompaniment { differing, same }) = &mut verdict.accompaniment {
+            same.push(text());
+            differing.iter_mut().for_each(|sides| sides.metric = text());
+        }
     }
     for treatment in &mut sample.analysis.treatments {
         treatment.label = text();
@@ -466,6 +474,7 @@ pub fn empty() -> Sample {
             twins: vec![],
             verdicts: vec![],
             derived: vec![],
+            staircases: vec![],
             comparisons: vec![],
             tables: vec![],
             figures: vec![],

@@ -2,7 +2,7 @@
 
 use super::text::{Column, Paint, Row, heading, paragraph, table};
 use super::{Style, advice_lines, verdicts};
-use crate::claim::model::{Analysis, Relation, TreatmentSummary};
+use crate::claim::model::{Analysis, Relation, Step, TreatmentSummary};
 use crate::format;
 use crate::report::{ReportedRun, words};
 use crate::store::record::RunStatus;
@@ -11,8 +11,9 @@ pub fn of_run(reported: &ReportedRun, style: Style) -> String {
     let analysis = reported.analysis;
     let mut sections = results(reported, style);
     sections.push(section("Derived", &derived(analysis, style), style));
+    sections.push(section("Steps", &steps(analysis, style), style));
     if !analysis.verdicts.is_empty() {
-        sections.push(verdicts::of_run(reported, style));
+        sections.push(verdicts::in_full(reported, style));
     }
     if !analysis.advice.is_empty() {
         sections.push(section("Advice", &advice_lines(reported, style), style));
@@ -114,7 +115,7 @@ fn treatment(treatment: &TreatmentSummary, analysis: &Analysis) -> Row {
     let metric = &analysis.primary_metric;
     let median = treatment.estimates.get(metric).map_or_else(
         || format::NOTHING.to_owned(),
-        |estimate| format::interval(&estimate.median, unit(analysis, metric)),
+        |estimate| format::interval(&estimate.median, words::unit(analysis, metric)),
     );
     let mut row = Row::new(vec![
         treatment.label.clone(),
@@ -130,13 +131,6 @@ fn treatment(treatment: &TreatmentSummary, analysis: &Analysis) -> Row {
     }
     row.below.extend(treatment.notes.iter().cloned());
     row
-}
-
-fn unit<'a>(analysis: &'a Analysis, metric: &str) -> &'a str {
-    analysis
-        .metrics
-        .get(metric)
-        .map_or("", |metric| metric.unit.as_str())
 }
 
 fn noise(analysis: &Analysis, style: Style) -> String {
@@ -187,6 +181,34 @@ fn derived(analysis: &Analysis, style: Style) -> String {
         })
         .collect();
     table(&columns, &rows, style)
+}
+
+fn steps(analysis: &Analysis, style: Style) -> String {
+    let columns = [
+        Column::words("step"),
+        Column::numbers("where"),
+        Column::numbers("before"),
+        Column::numbers("after"),
+        Column::numbers("rise"),
+    ];
+    let tables = analysis.staircases.iter().map(|staircase| {
+        let row = |step: &Step| {
+            let mut row = Row::new(vec![
+                step.text.clone(),
+                format::derived(&step.at, &staircase.factor_unit),
+                format::value(step.before.value, &staircase.unit),
+                format::value(step.after.value, &staircase.unit),
+                format::ratio(step.rise),
+            ]);
+            let cache = words::nearest_cache(step.nearest_cache.as_ref());
+            row.below.push(format!("nearest cache: {cache}"));
+            row
+        };
+        let rows: Vec<Row> = staircase.steps.iter().map(row).collect();
+        let title = words::staircase(staircase);
+        paragraph(&title, 0, Paint::Dim, style) + &table(&columns, &rows, style)
+    });
+    tables.collect::<Vec<String>>().join("\n")
 }
 
 fn comparisons(analysis: &Analysis, style: Style) -> String {

@@ -21,7 +21,24 @@ struct Widths {
     margin: usize,
 }
 
+/// The verdicts as a table.
 pub fn of_run(reported: &ReportedRun, style: Style) -> String {
+    table(reported, style, |_| String::new())
+}
+
+/// The verdicts with what else the two sides of each claim on time differ in.
+pub fn in_full(reported: &ReportedRun, style: Style) -> String {
+    table(reported, style, |verdict| {
+        let Some(accompaniment) = &verdict.accompaniment else {
+            return String::new();
+        };
+        let text = words::accompaniment(accompaniment, reported.analysis);
+        let text = format!("with it: {}", sanitize(&text));
+        paragraph(&text, SIGN + GAP, Paint::Dim, style)
+    })
+}
+
+fn table(reported: &ReportedRun, style: Style, below_each: impl Fn(&Verdict) -> String) -> String {
     let (run, analysis) = (reported.run, reported.analysis);
     let mut text = heading(&format!("{}: {}", run.experiment, run.title), style);
     if analysis.verdicts.is_empty() {
@@ -37,6 +54,7 @@ pub fn of_run(reported: &ReportedRun, style: Style) -> String {
             Some(widths) => text.push_str(&beside(verdict, widths, style)),
             None => text.push_str(&below(verdict, style)),
         }
+        text.push_str(&below_each(verdict));
     }
     text.push('\n');
     let summary = format!(

@@ -26,6 +26,15 @@ pub(super) fn table_of(
             "cannot relate table to row {label:?}: there is no such row"
         ));
     }
+    if raw
+        .scale
+        .is_some_and(|scale| !(scale.is_finite() && scale > 0.0))
+    {
+        return Err(format!(
+            "cannot convert table {:?}: scale is a number above 0",
+            raw.title
+        ));
+    }
     Ok(Table {
         title: raw.title.clone(),
         report: raw
@@ -36,6 +45,7 @@ pub(super) fn table_of(
             .to_owned(),
         metric: raw.metric.clone().unwrap_or_else(|| metric.to_owned()),
         published_unit: raw.unit.clone(),
+        scale: raw.scale,
         relative_to: raw.relative_to.clone(),
         note: raw.note.clone(),
         rows: rows.collect(),

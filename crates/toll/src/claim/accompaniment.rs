@@ -1,0 +1,158 @@
+//! What else differs between the two sides of a claim on time.
+//!
+//! A ratio of times says that something is dearer; the ratios of instructions,
+//! misses, faults and transferred bytes say of what. They explain and judge
+//! nothing, so each interval holds for itself: none is corrected for their
+//! number, as verdicts are.
+
+use toll_stats::{Decision, Direction, Interval, Margins, decide, hodges_lehmann};
+
+use super::contrast::pick;
+use super::data::Data;
+use super::model::{Accompaniment, SideBySide};
+use super::summary::estimate;
+use super::{CONFIDENCE, MARGIN_MIN, twin};
+use crate::plan::Treatment;
+use crate::spec::{Claim, Experiment, Test};
+
+/// Metrics that are the time that a trial's work took, in one form or another.
+const TIMES: [&str; 5] = [
+    "duration_ns",
+    "duration_per_byte_ns",
+    "duration_per_access_ns",
+    "latency_ns",
+    "throughput_bytes_per_s",
+];
+
+/// What may explain a time, besides counters, in the order of being shown.
+const CAUSES: [&str; 13] = [
+    "user_ns",
+    "system_ns",
+    "minor_faults",
+    "major_faults",
+    "block_input_bytes",
+    "block_output_bytes",
+    "calls",
+    "sync_calls",
+    "voluntary_switches",
+    "involuntary_switches",
+    "max_rss_bytes",
+    "resident_bytes",
+    "huge_page_bytes",
+];
+
+/// Counters of what `getrusage(2)` says too.
+const REPEATED: [&str; 3] = ["page-faults", "context-switches", "task-clock-ns"];
+
+/// Before the metrics of making a buffer, which is timed apart.
+const INITIALISATION: &str = "init_";
+
+/// Compares the two sides of a claim on time in all that may explain it. `None`
+/// for other claims, and where nothing is known to differ or to be the same.
+pub(super) fn of(
+    claim: &Claim,
+    experiment: &Experiment,
+    treatments: &[Treatment],
+    data: &Data,
+) -> Option<Accompaniment> {
+    let Test::Ratio(contrast) = &claim.test else {
+        return None;
+    };
+    if contrast.per.is_some() {
+        return None;
+    }
+    let of = pick(&contrast.of, &experiment.factors, treatments).ok()?;
+    let to = pick(&contrast.to, &experiment.factors, treatments).ok()?;
+    let mut result = Accompaniment {
+        differing: Vec::new(),
+        same: Vec::new(),
+    };
+    for metric in causes(&contrast.metric, experiment)? {
+        let margins = twin::margins(MARGIN_MIN, &metric, treatments, data);
+        match compare(&metric, of, to, data, margins) {
+            Some(Found::Differs(sides)) => result.differing.push(sides),
+            Some(Found::Same) => result.same.push(metric),
+            None => {}
+        }
+    }
+    (!result.differing.is_empty() || !result.same.is_empty()).then_some(result)
+}
+
+/// The metrics that may explain a time; `None` if `metric` is no time.
+fn causes(metric: &str, experiment: &Experiment) -> Option<Vec<String>> {
+    let (phase, name) = match metric.strip_prefix(INITIALISATION) {
+        Some(name) => (INITIALISATION, name),
+        None => ("", metric),
+    };
+    if !TIMES.contains(&name) {
+        return None;
+    }
+    // Counters are not read around initialisation.
+    let counters = experiment
+        .counters
+        .iter()
+        .filter(|name| phase.is_empty() && !REPEATED.contains(&name.as_str()));
+    let counters = counters.map(|name| format!("counter.{name}"));
+    let others = CAUSES.iter().map(|name| format!("{phase}{name}"));
+    Some(counters.chain(others).collect())
+}
+
+enum Found {
+    Differs(SideBySide),
+    Same,
+}
+
+/// `None` where the blocks do not tell, or both sides are nothing.
+fn compare(metric: &str, of: usize, to: usize, data: &Data, margins: Margins) -> Option<Found> {
+    let (first, second) = (data.values(metric, of), data.values(metric, to));
+    if first.is_empty() || second.is_empty() || (is_nothing(&first) && is_nothing(&second)) {
+        return None;
+    }
+    let mut sides = SideBySide {
+        metric: metric.to_owned(),
+        of: toll_stats::median(&first),
+        to: toll_stats::median(&second),
+        ratio: None,
+    };
+    let Ok(logs) = data.log_ratios(metric, of, to) else {
+        let differs = differs_without_ratio(metric, of, to, &sides, data, margins);
+        return differs.then_some(Found::Differs(sides));
+    };
+    let interval = hodges_lehmann(&logs, CONFIDENCE);
+    if !interval.reaches(CONFIDENCE) {
+        return None;
+    }
+    let holds = |direction| decide(&interval, direction, 0.0, margins) == Decision::Supported;
+    if holds(Direction::Less) || holds(Direction::Greater) {
+        sides.ratio = Some(estimate(&interval.map(f64::exp)));
+        return Some(Found::Differs(sides));
+    }
+    holds(Direction::Equal).then_some(Found::Same)
+}
+
+fn is_nothing(values: &[f64]) -> bool {
+    values.iter().all(|value| *value == 0.0)
+}
+
+/// A count that is 0 in some block has no ratio there. It differs if the
+/// differences over blocks exclude the margin, as a share of the larger side.
+fn differs_without_ratio(
+    metric: &str,
+    of: usize,
+    to: usize,
+    sides: &SideBySide,
+    data: &Data,
+    margins: Margins,
+) -> bool {
+    let differences: Vec<f64> = data
+        .common_blocks(metric, &[of, to])
+        .iter()
+        .map(|block| data.column(metric, of)[block] - data.column(metric, to)[block])
+        .collect();
+    if differences.is_empty() {
+        return false;
+    }
+    let interval: Interval = hodges_lehmann(&differences, CONFIDENCE);
+    let least = margins.different.exp_m1() * sides.of.max(sides.to);
+    interval.reaches(CONFIDENCE) && (interval.low > least || interval.high < -least)
+}

@@ -1,0 +1,170 @@
+//! Treads between the steps of a curve.
+
+use std::collections::BTreeMap;
+
+use toll_stats::{Staircase as Fit, cluster_bca};
+
+use super::grid::{Grid, Source};
+use super::{REPLICATES, SEED, unit};
+use crate::claim::data::Data;
+use crate::claim::model::{DerivedEstimate, Estimate, NearestCache, Staircase, Step, Tread};
+use crate::claim::summary::estimate;
+use crate::claim::{CONFIDENCE, contrast, metric};
+use crate::plan::Treatment;
+use crate::spec::{Derived, DerivedKind, Experiment};
+
+/// Levels in a row that make a tread: fewer may be the rise between two.
+pub(super) const TREAD_LEVELS_MIN: usize = 3;
+
+/// Logarithms of a metric's medians by level, over chosen blocks.
+pub(super) fn log_medians(grid: &Grid, blocks: &[usize]) -> Vec<f64> {
+    grid.medians(blocks).into_iter().map(f64::ln).collect()
+}
+
+/// The fit to all blocks; `None` if there are too few levels, or no block.
+pub(super) fn fit(grid: &Grid, rise: f64) -> Option<Fit> {
+    if grid.blocks() == 0 {
+        return None;
+    }
+    let all: Vec<usize> = (0..grid.blocks()).collect();
+    Fit::rising(&log_medians(grid, &all), rise.ln_1p(), TREAD_LEVELS_MIN)
+}
+
+/// The staircases whose steps an experiment asks for. One that has no step, or
+/// cannot be computed, is left out: the derived quantities tell the reason.
+pub(in crate::claim) fn all(
+    experiment: &Experiment,
+    treatments: &[Treatment],
+    data: &Data,
+    derived: &[DerivedEstimate],
+    caches: &BTreeMap<String, u64>,
+) -> Vec<Staircase> {
+    let source = Source {
+        experiment,
+        treatments,
+        data,
+    };
+    let mut groups: Vec<Vec<&Derived>> = Vec::new();
+    for spec in &experiment.derived {
+        if !matches!(spec.kind, DerivedKind::Step { .. }) {
+            continue;
+        }
+        match groups.iter_mut().find(|group| same_curve(group[0], spec)) {
+            Some(group) => group.push(spec),
+            None => groups.push(vec![spec]),
+        }
+    }
+    groups
+        .iter()
+        .filter_map(|group| staircase(group, &source, derived, caches))
+        .collect()
+}
+
+fn same_curve(a: &Derived, b: &Derived) -> bool {
+    let rise = |spec: &Derived| match spec.kind {
+        DerivedKind::Step { rise, .. } => Some(rise),
+        _ => None,
+    };
+    a.factor == b.factor
+        && a.metric == b.metric
+        && a.among == b.among
+        && a.at == b.at
+        && rise(a) == rise(b)
+}
+
+fn staircase(
+    group: &[&Derived],
+    source: &Source<'_>,
+    derived: &[DerivedEstimate],
+    caches: &BTreeMap<String, u64>,
+) -> Option<Staircase> {
+    let first = *group.first()?;
+    let DerivedKind::Step { rise, .. } = first.kind else {
+        return None;
+    };
+    let grid = Grid::new(first, source).ok()?;
+    let treads = treads(&grid, &fit(&grid, rise)?)?;
+    let factor_unit = unit(first, source.experiment);
+    let caches = (factor_unit == "bytes").then_some(caches);
+    let steps: Vec<Step> = group
+        .iter()
+        .filter_map(|spec| step(spec, &treads, derived, caches))
+        .collect();
+    (!steps.is_empty()).then(|| Staircase {
+        at: contrast::levels(&first.at, source.experiment),
+        factor: first.factor.clone(),
+        factor_unit,
+        metric: first.metric.clone(),
+        unit: metric::describe(source.experiment, &first.metric).unit,
+        treads,
+        steps,
+    })
+}
+
+/// The treads, with the cuts of the fit held in the resamples.
+fn treads(grid: &Grid, fit: &Fit) -> Option<Vec<Tread>> {
+    let mut bounds = vec![0];
+    bounds.extend(&fit.starts);
+    bounds.push(grid.levels.len());
+    bounds
+        .windows(2)
+        .map(|pair| {
+            let (from, to) = (pair[0], pair[1]);
+            let part = grid.part(from, to);
+            let mean = |blocks: &[usize]| {
+                let logs = log_medians(&part, blocks);
+                Some((logs.iter().sum::<f64>() / logs.len() as f64).exp())
+            };
+            let result = cluster_bca(grid.blocks(), mean, CONFIDENCE, REPLICATES, SEED)?;
+            Some(Tread {
+                from: grid.levels[from],
+                to: grid.levels[to - 1],
+                value: Estimate {
+                    confidence: CONFIDENCE,
+                    ..estimate(&result.interval)
+                },
+            })
+        })
+        .collect()
+}
+
+fn step(
+    spec: &Derived,
+    treads: &[Tread],
+    derived: &[DerivedEstimate],
+    caches: Option<&BTreeMap<String, u64>>,
+) -> Option<Step> {
+    let DerivedKind::Step { number, .. } = spec.kind else {
+        return None;
+    };
+    let at = derived.iter().find(|one| one.id == spec.id)?.estimate?;
+    let (before, after) = (treads.get(number - 1)?.value, treads.get(number)?.value);
+    Some(Step {
+        id: spec.id.clone(),
+        text: spec.text.clone(),
+        at,
+        before,
+        after,
+        rise: after.value / before.value,
+        nearest_cache: caches.and_then(|caches| nearest(at.value?, caches)),
+    })
+}
+
+/// How far, as a factor, a step may lie from a cache's size and still be taken
+/// for its end: the levels of a cache are more than fourfold apart, so that no
+/// step is near to two.
+const NEAR: f64 = 2.0;
+
+/// The cache whose size is nearest, on a logarithmic scale, if it is near.
+fn nearest(place: f64, caches: &BTreeMap<String, u64>) -> Option<NearestCache> {
+    let distance = |bytes: u64| (place / bytes as f64).ln().abs();
+    let (name, bytes) = caches
+        .iter()
+        .filter(|(_, bytes)| distance(**bytes) <= NEAR.ln())
+        .min_by(|a, b| distance(*a.1).total_cmp(&distance(*b.1)))?;
+    Some(NearestCache {
+        name: name.clone(),
+        bytes: *bytes,
+        share: place / *bytes as f64,
+    })
+}
