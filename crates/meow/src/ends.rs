@@ -16,8 +16,9 @@ const NULL_DEVICE: (u32, u32) = (1, 3);
 pub enum Kind {
     /// A regular file or a block device that has bytes and a page cache.
     File,
-    /// A regular file to write to on a file system that is known to answer
-    /// copy_file_range(2) by copying.
+    /// A regular file to write to on a file system that answers
+    /// copy_file_range(2) by copying 64 KiB at a time (fs/splice.c), and is
+    /// quicker with more.
     CopiedFile,
     /// A regular file that claims to be empty: it is, or the kernel makes its
     /// content up when it is read, as below /proc.
@@ -147,19 +148,11 @@ fn is_regular(status: &Stat) -> bool {
     FileType::from_raw_mode(status.st_mode) == FileType::RegularFile
 }
 
-/// Whether a file system neither shares blocks nor has a server that copies.
-/// Of an unknown one nothing is assumed.
+/// Whether a file system is ext2, ext3 or ext4, which share no blocks and
+/// allocate more together the more they are given. Of others nothing is
+/// assumed.
 fn only_copies(fd: BorrowedFd<'_>) -> bool {
-    const RAMFS_MAGIC: libc::c_long = 0x8584_58f6;
-    fstatfs(fd).is_ok_and(|status| {
-        [
-            libc::EXT4_SUPER_MAGIC,
-            libc::TMPFS_MAGIC,
-            libc::MSDOS_SUPER_MAGIC,
-            RAMFS_MAGIC,
-        ]
-        .contains(&status.f_type)
-    })
+    fstatfs(fd).is_ok_and(|status| status.f_type == libc::EXT4_SUPER_MAGIC)
 }
 
 fn is_appending(fd: BorrowedFd<'_>) -> bool {

@@ -16,6 +16,9 @@ use crate::buffer::checked_length;
 pub struct Splice {
     transit: Option<TransitPipe>,
     chunk: usize,
+    /// Whether the end of the copy is known from its size, so that a socket can
+    /// be told when more follows.
+    knows_end: bool,
 }
 
 impl Splice {
@@ -36,11 +39,16 @@ impl Splice {
             Some(bytes) => checked_length(bytes)?.min(limit),
             None => limit,
         };
-        Ok(Self { transit, chunk })
+        Ok(Self {
+            transit,
+            chunk,
+            knows_end: true,
+        })
     }
 
     /// A copier between any two ends that passes at most `chunk` bytes at a
-    /// time through a pipe of its own.
+    /// time through a pipe of its own, to the end of a source that does not tell
+    /// where that is. A socket that was told of more would wait for it.
     ///
     /// # Errors
     /// An instrument failure if there is no pipe to be had.
@@ -49,6 +57,7 @@ impl Splice {
         Ok(Self {
             chunk: chunk.min(pipe.capacity),
             transit: Some(pipe),
+            knows_end: false,
         })
     }
 
@@ -57,6 +66,7 @@ impl Splice {
         Self {
             transit: None,
             chunk: CALL_BYTES_MAX,
+            knows_end: false,
         }
     }
 }
@@ -85,7 +95,7 @@ impl Mover for Splice {
             moved.calls += 1;
             moved.bytes += length as u64;
             if let Some(pipe) = &self.transit {
-                let is_last = moved.bytes == job.size_bytes;
+                let is_last = !self.knows_end || moved.bytes == job.size_bytes;
                 pipe.drain(job, length, is_last, &mut moved.calls)?;
             }
         }
