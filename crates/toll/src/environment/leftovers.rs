@@ -1,7 +1,7 @@
 //! What a run must put back, written down before it is changed.
 //!
-//! Each running instance keeps one file that lists the directories and loop
-//! images it made. It is removed when all is put back; one that is found later
+//! Each running instance keeps one file that lists the directories, loop
+//! images, control groups and swap files it made. It is removed when all is put back; one that is found later
 //! with its process gone is the work of a kill, and the next start, or
 //! `toll doctor --restore`, clears it.
 
