@@ -17,6 +17,8 @@ use crate::options::{self, Options, Request};
 use crate::route::{self, BUFFER_BYTES, Method, Route};
 
 const SUCCESS: i32 = 0;
+/// Why a route was not taken whose lead was all.
+const LEAD_SUFFICED: &str = "no more came than is worth another way";
 /// The only other exit code that `cat` has.
 const FAILURE: i32 = 1;
 
@@ -220,7 +222,11 @@ fn copy_decorated(
 
 /// What was chosen and why, what each leg moved, and what was refused.
 fn explanation(route: &Route, legs: &[Leg]) -> String {
-    let mut text = format!("{}: {}", route.methods[0].name(), route.why);
+    let is_lead_alone = route.lead_bytes > 0 && legs.len() == 1;
+    let mut text = match is_lead_alone {
+        true => format!("{}: {LEAD_SUFFICED}", Method::Buffer.name()),
+        false => format!("{}: {}", route.methods[0].name(), route.why),
+    };
     for leg in legs {
         // The buffer that finds nothing left has only seen the end.
         let is_check = leg.method == Method::Buffer && leg.moved.bytes == 0;

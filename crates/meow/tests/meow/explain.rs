@@ -71,6 +71,17 @@ fn a_pipe_is_spliced_after_its_first_bytes() {
 }
 
 #[test]
+fn a_short_message_through_a_pipe_goes_through_the_buffer() {
+    let files = Files::new();
+    let mut command = files.meow();
+    command.arg("--explain");
+    explained(
+        &run_with_pipes(command, b"short\n"),
+        &["read and write: no more came than is worth another way; 6 bytes by read and write"],
+    );
+}
+
+#[test]
 fn a_file_goes_to_a_file_of_another_file_system_inside_the_kernel() {
     let files = Files::new();
     let path = files.file("long", &content(LONG));
