@@ -15,8 +15,8 @@ const AGREEMENT: f64 = 0.25;
 /// predicted twice and measured twice, by turns, from prices measured anew each
 /// time, and both pairs lie within this share.
 const QUIET: f64 = 0.1;
-/// Times that quiet is waited for. Only noise is tried again, never a
-/// prediction that was wrong.
+/// Times that a saving is predicted and measured. The median of the quiet ones
+/// counts: a virtual machine has slow spells that outlast one of them.
 const TRIES: usize = 3;
 /// Copies that one probe makes. Each takes less than a millisecond, so that
 /// also on a busy machine most of them run undisturbed.
@@ -105,7 +105,8 @@ impl Case {
         reason = "a test that measures shows what it measured"
     )]
     fn check(&self, bench: &Bench) -> Result<(), String> {
-        let mut told = String::new();
+        let mut told = Vec::new();
+        let mut quiet_ratios = Vec::new();
         for _ in 0..TRIES {
             let (first, best_bytes) = self.predicted_ns(bench);
             let before = self.measured_ns(best_bytes, bench);
@@ -113,18 +114,23 @@ impl Case {
             let after = self.measured_ns(best_bytes, bench);
             let measured = f64::midpoint(before, after);
             let ratio = f64::midpoint(first, second) / measured;
-            told = format!(
+            let line = format!(
                 "{}: at {best_bytes} B predicted {first:.0} and {second:.0} ns, measured \
                  {before:.0} and {after:.0} ns, ratio {ratio:.3}",
                 self.name
             );
-            eprintln!("{told}");
+            eprintln!("{line}");
+            told.push(line);
             if measured > 0.0 && apart(before, after) <= QUIET && apart(first, second) <= QUIET {
-                assert!((ratio - 1.0).abs() <= AGREEMENT, "{told}");
-                return Ok(());
+                quiet_ratios.push(ratio);
             }
         }
-        Err(told)
+        if quiet_ratios.is_empty() {
+            return Err(told.join("; "));
+        }
+        let ratio = toll_stats::median(&quiet_ratios);
+        assert!((ratio - 1.0).abs() <= AGREEMENT, "{told:#?}");
+        Ok(())
     }
 }
 
