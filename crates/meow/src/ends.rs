@@ -122,7 +122,9 @@ impl<'a> End<'a> {
             return false;
         };
         if self.kind == Kind::AppendedFile {
-            return Some(read_from) < self.size_bytes();
+            // The source was looked at last: operands before it may have made the
+            // file longer since.
+            return Some(read_from) < source.size_bytes();
         }
         seek(self.fd, SeekFrom::Current(0)).is_ok_and(|write_to| read_from < write_to)
     }

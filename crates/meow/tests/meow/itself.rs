@@ -110,3 +110,21 @@ fn a_long_file_written_over_itself_stays_as_it_is() {
         assert_same(&files.content("long"), &long, "the file");
     }
 }
+
+#[test]
+fn an_empty_file_that_an_operand_before_has_appended_to_is_refused() {
+    let files = Files::new();
+    files.file("a", b"a\n");
+    files.file("log", b"");
+    let sink = std::fs::File::options()
+        .append(true)
+        .open(files.path("log"))
+        .expect("it is there");
+    let mut command = files.meow();
+    command
+        .args(["a", "log"])
+        .stdin(std::process::Stdio::null())
+        .stdout(sink);
+    run(command).failed(&["meow: log: input file is output file"]);
+    assert_eq!(files.content("log"), b"a\n");
+}
