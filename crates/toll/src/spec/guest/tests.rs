@@ -66,7 +66,7 @@ fn what_a_guest_cannot_have_is_refused() {
     refused(&KNOB.replace("'dropped']", "'gone']"), "dropped, kept");
     refused(&KNOB.replace("/proc/sys/vm", "/proc/sys/../../etc"), "path");
     refused(&KNOB.replace("/proc/sys/vm", "/etc"), "path");
-    refused(&KNOB.replace("policy", "buffer"), "parameter");
+    refused(&KNOB.replace("policy", "cache"), "parameter");
     refused(&KNOB.replace("values", "value = 1\nvalues"), "factor");
 }
 
