@@ -8,6 +8,7 @@
 //! Architecture invariant: this crate only describes messages. It opens
 //! nothing, measures nothing and knows no experiment.
 
+pub mod guest;
 mod memory;
 mod request;
 mod response;
