@@ -4,6 +4,8 @@
 //! processes.
 
 mod event;
+mod files;
+mod guests;
 mod interrupt;
 mod lock;
 mod probe;
@@ -11,6 +13,7 @@ mod request;
 mod session;
 
 pub use event::{Event, Observer, SessionEnd, SessionError};
+pub use guests::Guests;
 pub use interrupt::Interrupt;
 pub use lock::RunLock;
 pub use probe::Probe;

@@ -54,6 +54,11 @@ pub enum Stream {
 }
 
 impl Guest {
+    /// Why no guest can be had on this machine, if so: a program is missing.
+    pub fn obstacle() -> Option<String> {
+        unimplemented!()
+    }
+
     /// Starts a guest and waits until it can be asked.
     ///
     /// # Errors
