@@ -12,6 +12,7 @@ mod derived;
 mod disturbance;
 mod emulation;
 mod figure;
+mod guest;
 mod metric;
 pub mod model;
 mod summary;
@@ -72,6 +73,7 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
         tables: table::fill_all(experiment, &stored.treatments, &data),
         figures: figure::draw_all(experiment, &stored.treatments, &data, &derived, &staircases),
         advice: advice::advise(experiment, &stored.treatments, &data),
+        guests: guest::summarise(&stored.boots),
         disturbances: disturbance::summarise(&stored.trials),
         warnings,
         twins,

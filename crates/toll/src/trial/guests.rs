@@ -69,7 +69,7 @@ impl<'a> Guests<'a> {
     }
 
     /// Why no guest of this boot can be had here, if so.
-    pub(super) fn obstacle(boot: &Boot) -> Option<String> {
+    pub fn obstacle(boot: &Boot) -> Option<String> {
         kernel_of(boot).err().or_else(Guest::obstacle)
     }
 
@@ -106,7 +106,7 @@ impl<'a> Guests<'a> {
     /// Whether this guest runs already, or is known not to boot in this block.
     /// One that died is booted anew: the trial that killed it has its failure,
     /// and the others have a right to theirs.
-    fn is_up(&self, block: u32, boot: &Boot) -> bool {
+    pub(super) fn is_up(&self, block: u32, boot: &Boot) -> bool {
         self.current.as_ref().is_some_and(|current| {
             let is_usable = current.guest.as_ref().map_or(true, Guest::is_alive);
             is_usable && current.block == block && current.boot == *boot

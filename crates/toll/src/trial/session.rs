@@ -207,6 +207,10 @@ impl Session<'_> {
                 of,
                 label,
             });
+            let boot = self.plan.treatments[treatment].boot();
+            if boot.is_some_and(|boot| !self.guests.is_up(block, &boot)) {
+                observer.notice(&Event::GuestBoots);
+            }
             let trial = self.trial(block, position, treatment);
             self.keep_boots()?;
             let Some(trial) = trial else {
