@@ -1,37 +1,137 @@
-//! Kernels for guests.
+//! Kernels for guests, built from pinned sources or taken from Debian, and the
+//! cache that holds them.
+//!
+//! A cache entry is a directory `$XDG_CACHE_HOME/toll/kernels/KEY/`. Its
+//! `kernel.json` is written last, so that an entry with one is complete.
 
-use std::path::PathBuf;
+mod recipe;
+mod record;
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::paths;
+pub use record::{Entry, KERNEL_RECORD_VERSION, KernelRecord};
 
 /// Which kernel a guest runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Variant {
-    /// The project's own, small.
-    Toll,
-    /// The same with the kernel's checks of itself.
+#[derive(
     Debug,
-    /// The distribution's.
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    clap::ValueEnum,
+)]
+pub enum Variant {
+    /// The pinned source with this project's patches, configured for guests.
+    #[serde(rename = "toll")]
+    #[value(name = "toll")]
+    Toll,
+    /// The same with the kernel's own checks (KASAN, lockdep): for tests, not
+    /// for measuring.
+    #[serde(rename = "toll-debug")]
+    #[value(name = "toll-debug")]
+    Debug,
+    /// A kernel of Debian's as it is.
+    #[serde(rename = "stock")]
+    #[value(name = "stock")]
     Stock,
 }
 
-/// A kernel that is built.
+impl Variant {
+    /// All of them, in the order in which they are listed.
+    pub const ALL: [Self; 3] = [Self::Toll, Self::Debug, Self::Stock];
+
+    /// Its word on the command line and in experiment files.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Toll => "toll",
+            Self::Debug => "toll-debug",
+            Self::Stock => "stock",
+        }
+    }
+
+    /// The variant of a word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|variant| variant.word() == word)
+    }
+}
+
+/// A kernel that a guest can boot, complete in the cache. Paths are absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
-    /// Which one it is.
+    /// Which one.
     pub variant: Variant,
-    /// Its release (`uname -r`).
+    /// As `uname -r` has it.
     pub release: String,
-    /// The image to boot.
+    /// The image to boot (bzImage).
     pub image: PathBuf,
-    /// The project's own modules, built for it.
+    /// The configuration it was built with.
+    pub config: PathBuf,
+    /// This project's own modules, `.ko`.
     pub modules: Vec<PathBuf>,
-    /// What must be inserted, in this order, before disks and ports are there.
+    /// Modules, uncompressed, that an initramfs must insert before a disk or a
+    /// console is there, in this order; empty where they are built in.
     pub boot_modules: Vec<PathBuf>,
-    /// What it was built from, as a hash.
+    /// The name of its cache entry: variant and a hash of all that it was made
+    /// from.
     pub key: String,
-    /// The source's package and version.
+    /// A hash of what this project gave to it: configuration, patches, modules.
+    pub recipe: String,
+    /// Packages and their versions, such as `linux-source-6.12 6.12.117-1`.
     pub source: String,
-    /// The compiler that built it.
+    /// The compiler's own name and version.
     pub compiler: String,
-    /// Its patches, by name.
+    /// File names of the patches, in their order.
     pub patches: Vec<String>,
+    /// When it was completed, RFC 3339 in UTC.
+    pub built_at: String,
+    /// Its cache entry.
+    pub directory: PathBuf,
+}
+
+/// The newest kernel of a variant that is complete in the cache and made from
+/// what this program holds: configuration, patches and modules.
+///
+/// # Errors
+/// If there is none, with the command that makes it.
+pub fn find(variant: Variant) -> Result<Kernel, String> {
+    find_in(&paths::kernels(), variant, &recipe::hash(variant))
+}
+
+/// All that the cache holds, in the order of the keys.
+pub fn entries() -> Vec<Entry> {
+    record::entries(&paths::kernels())
+}
+
+fn find_in(cache: &Path, variant: Variant, recipe: &str) -> Result<Kernel, String> {
+    let word = variant.word();
+    let all = record::entries(cache);
+    let of_variant = || {
+        let complete = all.iter().filter_map(|entry| entry.kernel.as_ref().ok());
+        complete.filter(|kernel| kernel.variant == variant)
+    };
+    let newest = of_variant()
+        .filter(|kernel| kernel.recipe == recipe)
+        .max_by(|a, b| a.built_at.cmp(&b.built_at));
+    let command = match variant {
+        Variant::Toll => "toll kernel build".to_owned(),
+        _ => format!("toll kernel build {word}"),
+    };
+    match newest {
+        Some(kernel) => Ok(kernel.clone()),
+        None if of_variant().next().is_some() => Err(format!(
+            "cannot use kernel {word}: what is built was made from other patches, configuration or \
+             modules than this toll has; run {command}"
+        )),
+        None => Err(format!(
+            "cannot use kernel {word}: it is not built; run {command}"
+        )),
+    }
 }
