@@ -58,7 +58,7 @@ enum Life {
     /// QEMU runs; the init has said nothing yet.
     Booting,
     /// It can be asked.
-    Ready(Box<GuestFacts>),
+    Ready,
     /// It is gone or of no use any more; QEMU is ended.
     Gone,
 }
@@ -143,7 +143,7 @@ impl Guest {
                 facts.cpus_online
             )));
         }
-        guest.life = Life::Ready(Box::new(facts.clone()));
+        guest.life = Life::Ready;
         guest.facts = facts;
         Ok(guest)
     }
@@ -179,7 +179,7 @@ impl Guest {
 
     /// Whether it can be asked still.
     pub fn is_alive(&self) -> bool {
-        matches!(self.life, Life::Ready(_))
+        matches!(self.life, Life::Ready)
     }
 
     /// The kernel's log so far; of a long one the last part.
