@@ -4,17 +4,25 @@
 //! trial, and writes one response as a line of JSON to standard output. A trial
 //! that fails is an answer like any other, so the exit status is 0 whenever
 //! there is one.
+//!
+//! As process 1 of a guest it is the guest's init, which starts itself anew for
+//! each trial.
 
 use std::io::{BufRead, Read, Write};
 use std::process::ExitCode;
 
-use toll_probe::{failure, lifetime, trial};
+use toll_probe::{failure, guest, lifetime, trial};
 use toll_wire::{MESSAGE_BYTES_MAX, Outcome, Response, WIRE_VERSION};
 
 const USAGE: &str = "usage: toll-probe [--version]\n\
     reads one trial request as a line of JSON from standard input and writes one response\n";
 
 fn main() -> ExitCode {
+    // Before the arguments: the kernel hands parameters that it does not know
+    // to process 1 as arguments.
+    if guest::is_init() {
+        guest::run();
+    }
     let mut arguments = std::env::args_os().skip(1);
     match (arguments.next(), arguments.next()) {
         (None, None) => answer(),

@@ -49,6 +49,9 @@ pub const HOST_FILES_DIRECTORY: &str = "/host";
 /// (Documentation/admin-guide/kernel-parameters.rst).
 pub const INIT_VARIABLE: &str = "TOLL_GUEST";
 
+/// The variable by which the init knows that there is a disk to swap to.
+pub const SWAP_VARIABLE: &str = "TOLL_GUEST_SWAP";
+
 /// Value of [`INIT_VARIABLE`] in an ordinary guest.
 pub const INIT_ORDINARY: &str = "1";
 

@@ -44,6 +44,11 @@ pub fn kernel_work() -> PathBuf {
     base("XDG_CACHE_HOME", ".cache").join("toll/kernel-work")
 }
 
+/// What is known of KVM on this machine.
+pub fn kvm_trials() -> PathBuf {
+    base("XDG_CACHE_HOME", ".cache").join("toll/kvm.json")
+}
+
 /// The lock that a measuring run of this user holds.
 pub fn run_lock() -> PathBuf {
     base("XDG_STATE_HOME", ".local/state").join("toll/run.lock")

@@ -10,7 +10,9 @@ use toll_wire::{Failure, FailureKind, Outcome, Request};
 
 use super::{Interrupt, Probe};
 use crate::environment::Workspace;
-use crate::environment::guest::{AcceleratorChoice, BootFailure, Guest, GuestDisk, GuestSpec};
+use crate::environment::guest::{
+    AcceleratorChoice, BootFailure, Guest, GuestDisk, GuestSpec, guest_obstacle,
+};
 use crate::environment::kernel::{self, Kernel, Variant};
 use crate::plan::{Boot, Treatment};
 use crate::spec::Experiment;
@@ -70,7 +72,7 @@ impl<'a> Guests<'a> {
 
     /// Why no guest of this boot can be had here, if so.
     pub fn obstacle(boot: &Boot) -> Option<String> {
-        kernel_of(boot).err().or_else(Guest::obstacle)
+        kernel_of(boot).err().or_else(guest_obstacle)
     }
 
     /// Runs one trial, booting its guest first unless it is up. `None` if an
