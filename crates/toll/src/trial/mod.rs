@@ -11,6 +11,7 @@ mod lock;
 mod probe;
 mod request;
 mod session;
+mod side;
 
 pub use event::{Event, Observer, SessionEnd, SessionError};
 pub use guests::Guests;

@@ -49,7 +49,12 @@ pub(super) fn qemu(
     }
     accelerate(&mut add, spec, accelerator);
     add(&["-m", &format!("size={}k", spec.memory_bytes.div_ceil(1024))]);
-    add(&["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"]);
+    add(&[
+        "-chardev",
+        "stdio,id=console,signal=off",
+        "-serial",
+        "chardev:console",
+    ]);
     add(&["-device", &device("virtio-serial", board)]);
     for (name, descriptor) in [
         (PORT, ports.requests),
@@ -57,7 +62,10 @@ pub(super) fn qemu(
         (ERROR_PORT, ports.error),
     ] {
         add(&["-chardev", &format!("socket,id={name},fd={descriptor}")]);
-        add(&["-device", &format!("virtserialport,chardev={name},name={name}")]);
+        add(&[
+            "-device",
+            &format!("virtserialport,chardev={name},name={name}"),
+        ]);
     }
     disk(&mut add, board, WORK_IMAGE, WORK_DISK);
     if spec.swap_bytes > 0 {
@@ -107,7 +115,10 @@ fn disk(add: &mut impl FnMut(&[&str]), board: Board, image: &str, serial: &str) 
     let drive = format!("file={image},id={serial},if=none,format=raw,cache=writeback");
     let device = device("virtio-blk", board);
     add(&["-drive", &drive]);
-    add(&["-device", &format!("{device},drive={serial},serial={serial}")]);
+    add(&[
+        "-device",
+        &format!("{device},drive={serial},serial={serial}"),
+    ]);
 }
 
 fn board(variant: Variant) -> Board {

@@ -85,11 +85,7 @@ impl Machine {
             .process_group(0);
         hand_down(
             &mut command,
-            [
-                descriptors.requests,
-                descriptors.output,
-                descriptors.error,
-            ],
+            [descriptors.requests, descriptors.output, descriptors.error],
         );
         let mut child = command.spawn()?;
         let console = Log::collect(child.stdout.take().expect("stdout is piped"));
