@@ -103,13 +103,18 @@ fn on_terminal(command: &mut Command, size: TerminalSize) -> Result<Vec<Stream>,
             io::Error::from(errno)
         )
     };
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)
-        .map_err(cannot)?;
+    let master =
+        openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).map_err(cannot)?;
     unlockpt(&master).map_err(cannot)?;
     let name = ptsname(&master, Vec::new()).map_err(cannot)?;
     let open = || {
         use rustix::fs::{Mode, OFlags, open};
-        open(&name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).map_err(cannot)
+        open(
+            &name,
+            OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .map_err(cannot)
     };
     let slave = open()?;
     let size = Winsize {

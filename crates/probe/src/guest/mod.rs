@@ -54,9 +54,8 @@ pub fn run() -> ! {
 /// Answers requests until there is none.
 fn serve(port: &mut Port, is_icount: bool) {
     while let Some(line) = port.line() {
-        let request = line.and_then(|line| {
-            decode_guest_request(&line).map_err(|error| error.to_string())
-        });
+        let request =
+            line.and_then(|line| decode_guest_request(&line).map_err(|error| error.to_string()));
         let event = match request.map(|request| request.action) {
             Ok(GuestAction::End) => return,
             Ok(GuestAction::Trial(asked)) => match trial::run(&asked) {

@@ -88,9 +88,8 @@ impl AsFd for Port {
 /// there is none here.
 fn find(name: &str) -> Option<PathBuf> {
     let entries = fs::read_dir("/sys/class/virtio-ports").ok()?;
-    let has_name = |path: &Path| {
-        fs::read_to_string(path.join("name")).is_ok_and(|text| text.trim() == name)
-    };
+    let has_name =
+        |path: &Path| fs::read_to_string(path.join("name")).is_ok_and(|text| text.trim() == name);
     let entry = entries.flatten().find(|entry| has_name(&entry.path()))?;
     Some(Path::new("/dev").join(entry.file_name())).filter(|path| path.exists())
 }

@@ -83,7 +83,10 @@ pub fn kvm_state() -> Result<String, String> {
     let trials = read(&paths::kvm_trials());
     let mut of_host = trials.iter().filter(|trial| trial.host == host);
     match of_host.clone().find(|trial| trial.obstacle.is_none()) {
-        Some(trial) => Ok(format!("a guest with kernel {} booted", trial.variant.word())),
+        Some(trial) => Ok(format!(
+            "a guest with kernel {} booted",
+            trial.variant.word()
+        )),
         None => Err(match of_host.find_map(|trial| trial.obstacle.clone()) {
             Some(why) => why,
             None => "not tried yet; the first guest tries it".into(),
@@ -120,7 +123,10 @@ fn device_obstacle() -> Option<String> {
 fn host(program: &Path) -> Result<Host, String> {
     let said = process::run(&program.to_string_lossy(), &["--version".as_ref()])?;
     Ok(Host {
-        kernel_release: rustix::system::uname().release().to_string_lossy().into_owned(),
+        kernel_release: rustix::system::uname()
+            .release()
+            .to_string_lossy()
+            .into_owned(),
         cpu_model: inspect::cpu_model(),
         qemu_version: said.lines().next().unwrap_or_default().to_owned(),
     })

@@ -34,6 +34,7 @@ enum Board {
 pub(super) fn qemu(
     spec: &GuestSpec,
     accelerator: Accelerator,
+    tsc_khz: Option<u64>,
     ports: PortDescriptors,
 ) -> Vec<OsString> {
     let board = board(spec.kernel.variant);
@@ -49,7 +50,12 @@ pub(super) fn qemu(
     }
     accelerate(&mut add, spec, accelerator);
     add(&["-m", &format!("size={}k", spec.memory_bytes.div_ceil(1024))]);
-    add(&["-chardev", "stdio,id=console,signal=off", "-serial", "chardev:console"]);
+    add(&[
+        "-chardev",
+        "stdio,id=console,signal=off",
+        "-serial",
+        "chardev:console",
+    ]);
     add(&["-device", &device("virtio-serial", board)]);
     for (name, descriptor) in [
         (PORT, ports.requests),
@@ -57,14 +63,17 @@ pub(super) fn qemu(
         (ERROR_PORT, ports.error),
     ] {
         add(&["-chardev", &format!("socket,id={name},fd={descriptor}")]);
-        add(&["-device", &format!("virtserialport,chardev={name},name={name}")]);
+        add(&[
+            "-device",
+            &format!("virtserialport,chardev={name},name={name}"),
+        ]);
     }
     disk(&mut add, board, WORK_IMAGE, WORK_DISK);
     if spec.swap_bytes > 0 {
         disk(&mut add, board, SWAP_IMAGE, SWAP_DISK);
     }
     add(&["-initrd", INITRAMFS]);
-    add(&["-append", &kernel_command_line(spec, accelerator)]);
+    add(&["-append", &kernel_command_line(spec, accelerator, tsc_khz)]);
     list.push("-kernel".into());
     list.push(spec.kernel.image.clone().into());
     list
@@ -107,7 +116,10 @@ fn disk(add: &mut impl FnMut(&[&str]), board: Board, image: &str, serial: &str) 
     let drive = format!("file={image},id={serial},if=none,format=raw,cache=writeback");
     let device = device("virtio-blk", board);
     add(&["-drive", &drive]);
-    add(&["-device", &format!("{device},drive={serial},serial={serial}")]);
+    add(&[
+        "-device",
+        &format!("{device},drive={serial},serial={serial}"),
+    ]);
 }
 
 fn board(variant: Variant) -> Board {
@@ -125,7 +137,11 @@ fn device(name: &str, board: Board) -> String {
 }
 
 /// The kernel's command line: what a guest needs, then what its user adds.
-pub(super) fn kernel_command_line(spec: &GuestSpec, accelerator: Accelerator) -> String {
+///
+/// `tsc_khz` is the rate of the guest's time-stamp counter, where it is known: a
+/// guest that finds it out by itself, from an emulated timer on a busy machine,
+/// finds nothing and counts ticks instead, of which many are lost then.
+fn kernel_command_line(spec: &GuestSpec, accelerator: Accelerator, tsc_khz: Option<u64>) -> String {
     let kind = match accelerator {
         Accelerator::Icount => INIT_ICOUNT,
         Accelerator::Kvm | Accelerator::Tcg => INIT_ORDINARY,
@@ -138,6 +154,9 @@ pub(super) fn kernel_command_line(spec: &GuestSpec, accelerator: Accelerator) ->
     ];
     if spec.swap_bytes > 0 {
         words.push(format!("{SWAP_VARIABLE}=1"));
+    }
+    if let Some(khz) = tsc_khz {
+        words.push(format!("tsc=reliable tsc_early_khz={khz}"));
     }
     if accelerator == Accelerator::Icount {
         words.push("nokaslr".into());

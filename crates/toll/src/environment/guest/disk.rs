@@ -77,9 +77,8 @@ impl GuestDisk {
             arguments.extend(["-d".as_ref(), content.as_os_str()]);
         }
         arguments.push(image.as_os_str());
-        process::run("mke2fs", &arguments).map_err(|why| {
-            format!("{}; make the guest's disk larger", cannot(&why))
-        })?;
+        process::run("mke2fs", &arguments)
+            .map_err(|why| format!("{}; make the guest's disk larger", cannot(&why)))?;
         Ok(Self {
             directory: directory.to_owned(),
         })

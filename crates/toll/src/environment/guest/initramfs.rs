@@ -49,7 +49,10 @@ pub(super) fn write(spec: &GuestSpec, path: &Path) -> Result<(), String> {
     for (host, guest) in &spec.extra_files {
         archive.host_file(&guest.to_string_lossy(), host)?;
     }
-    archive.finish().and_then(|mut file| file.flush()).map_err(cannot)
+    archive
+        .finish()
+        .and_then(|mut file| file.flush())
+        .map_err(cannot)
 }
 
 fn inside(directory: &str, prefix: &str, file: &Path) -> String {
@@ -108,9 +111,8 @@ impl<W: Write> Archive<W> {
 
     /// Adds a file of the host, with the directories above it.
     fn host_file(&mut self, name: &str, host: &Path) -> Result<(), String> {
-        let cannot = |error: io::Error| {
-            format!("cannot take {} into the guest: {error}", host.display())
-        };
+        let cannot =
+            |error: io::Error| format!("cannot take {} into the guest: {error}", host.display());
         let metadata = fs::metadata(host).map_err(cannot)?;
         if !metadata.is_file() {
             return Err(format!(
@@ -153,16 +155,13 @@ impl<W: Write> Archive<W> {
         self.raw(name, mode, device, content)
     }
 
-    fn raw(
-        &mut self,
-        name: &str,
-        mode: u32,
-        device: (u32, u32),
-        content: &[u8],
-    ) -> io::Result<()> {
+    fn raw(&mut self, name: &str, mode: u32, device: (u32, u32), content: &[u8]) -> io::Result<()> {
         self.number += 1;
         let size = u32::try_from(content.len()).map_err(|_| {
-            io::Error::new(io::ErrorKind::FileTooLarge, "an archive holds files below 4 GiB")
+            io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                "an archive holds files below 4 GiB",
+            )
         })?;
         let name_bytes = u32::try_from(name.len() + 1).expect("a path is short");
         // Number, mode, owner, group, links, time, size, device of the file
@@ -212,13 +211,18 @@ mod tests {
     #[test]
     fn an_archive_has_directories_before_what_is_in_them() {
         let mut archive = Archive::new(Vec::new());
-        archive.entry("/a/b/c", MODE_FILE | 0o755, (0, 0), b"hello").unwrap();
+        archive
+            .entry("/a/b/c", MODE_FILE | 0o755, (0, 0), b"hello")
+            .unwrap();
         archive.link("/a/d", "b/c").unwrap();
         archive.device("/dev/null", (1, 3)).unwrap();
         let bytes = archive.finish().unwrap();
         assert_eq!(bytes.len() % 4, 0);
         let text = String::from_utf8_lossy(&bytes);
-        let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} in {text:?}"));
+        let at = |what: &str| {
+            text.find(what)
+                .unwrap_or_else(|| panic!("{what} in {text:?}"))
+        };
         assert!(at("a\0") < at("a/b\0") && at("a/b\0") < at("a/b/c\0"));
         assert_eq!(text.matches("070701").count(), 7);
         // A regular file that anyone may run, of five bytes.

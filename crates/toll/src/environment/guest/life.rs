@@ -127,8 +127,7 @@ impl Guest {
         };
         let (machine, ports) = Machine::start(program, directory, spec, accelerator)
             .map_err(|error| cannot(&error))?;
-        let mut guest =
-            Self::new(machine, ports, accelerator).map_err(|error| cannot(&error))?;
+        let mut guest = Self::new(machine, ports, accelerator).map_err(|error| cannot(&error))?;
         let facts = match guest.event(wait) {
             Ok(GuestEvent::Ready(facts)) => *facts,
             Ok(GuestEvent::Refused(reason)) => return Err(cannot(&reason)),

@@ -101,7 +101,11 @@ mod tests {
         let text = log.text();
         assert!(text.len() <= LOG_BYTES_MAX);
         assert!(!text.contains("the beginning"));
-        assert!(text.ends_with("\n[7mthe end\n"), "{}", &text[text.len() - 20..]);
+        assert!(
+            text.ends_with("\n[7mthe end\n"),
+            "{}",
+            &text[text.len() - 20..]
+        );
     }
 
     #[test]
