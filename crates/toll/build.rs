@@ -4,14 +4,18 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// What a build needs of each directory below `kernel/`; what else lies there
-/// (documents, tests, the leavings of a build by hand) changes no kernel.
-const WANTED: &[(&str, &[&str])] = &[
-    ("configs", &[".config"]),
-    ("patches", &[".patch"]),
-    ("modules", &[".c", ".h", "Makefile", "Kbuild"]),
-    ("uapi", &[".h"]),
-    ("shared", &[".c", ".h"]),
+/// The directories below `kernel/` from which kernels and modules are made.
+const DIRECTORIES: &[&str] = &["configs", "modules", "patches", "shared", "uapi"];
+
+/// What building a module by hand leaves beside its sources.
+const LEAVINGS: &[&str] = &[
+    ".a",
+    ".ko",
+    ".mod",
+    ".mod.c",
+    ".o",
+    "Module.symvers",
+    "modules.order",
 ];
 
 fn main() {
@@ -21,8 +25,8 @@ fn main() {
     println!("cargo::rerun-if-changed={}", kernel.display());
 
     let mut files = Vec::new();
-    for (directory, endings) in WANTED {
-        collect(&kernel.join(directory), endings, &mut files);
+    for directory in DIRECTORIES {
+        collect(&kernel.join(directory), &mut files);
     }
     files.sort();
     let mut code = String::from("&[\n");
@@ -37,18 +41,14 @@ fn main() {
     std::fs::write(Path::new(&out).join("kernel_files.rs"), code).expect("OUT_DIR takes files");
 }
 
-fn collect(directory: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(directory) else {
-        return;
-    };
-    for entry in entries {
+fn collect(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(directory).into_iter().flatten() {
         let path = entry.expect("the tree can be read").path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        // A module build leaves NAME.mod.c beside the sources.
-        let is_made = name.ends_with(".mod.c");
+        let is_left = name.starts_with('.') || LEAVINGS.iter().any(|left| name.ends_with(left));
         if path.is_dir() {
-            collect(&path, endings, found);
-        } else if !is_made && endings.iter().any(|ending| name.ends_with(ending)) {
+            collect(&path, found);
+        } else if !is_left {
             found.push(path);
         }
     }

@@ -4,15 +4,33 @@
 //! A cache entry is a directory `$XDG_CACHE_HOME/toll/kernels/KEY/`. Its
 //! `kernel.json` is written last, so that an entry with one is complete.
 
+mod build;
+mod build_lock;
+mod clean;
+mod config;
+mod error;
+mod image;
+mod job;
+mod module_order;
+mod own_modules;
+mod package;
 mod recipe;
 mod record;
+mod requirement;
+mod source_tree;
+mod stock;
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::paths;
-pub use record::{Entry, KERNEL_RECORD_VERSION, KernelRecord};
+pub use build::{Built, build, check_requirements};
+pub use clean::{KernelState, ListedKernel, Removed, clean, list};
+pub use config::ConfigDifference;
+pub use error::BuildError;
+pub use job::BuildObserver;
+pub use record::{KERNEL_RECORD_VERSION, KernelRecord};
 
 /// Which kernel a guest runs.
 #[derive(
@@ -64,7 +82,7 @@ impl Variant {
 }
 
 /// A kernel that a guest can boot, complete in the cache. Paths are absolute.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Kernel {
     /// Which one.
     pub variant: Variant,
@@ -105,9 +123,28 @@ pub fn find(variant: Variant) -> Result<Kernel, String> {
     find_in(&paths::kernels(), variant, &recipe::hash(variant))
 }
 
-/// All that the cache holds, in the order of the keys.
-pub fn entries() -> Vec<Entry> {
-    record::entries(&paths::kernels())
+/// Where the configurations of two kernels differ, by the options' names.
+///
+/// # Errors
+/// If one cannot be read.
+pub fn config_differences(here: &Kernel, there: &Kernel) -> Result<Vec<ConfigDifference>, String> {
+    Ok(config::differences(
+        &config_text(here)?,
+        &config_text(there)?,
+    ))
+}
+
+/// How many options a kernel's configuration sets.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn options_set(kernel: &Kernel) -> Result<usize, String> {
+    Ok(config::options(&config_text(kernel)?).len())
+}
+
+fn config_text(kernel: &Kernel) -> Result<String, String> {
+    std::fs::read_to_string(&kernel.config)
+        .map_err(|error| format!("cannot read {}: {error}", kernel.config.display()))
 }
 
 fn find_in(cache: &Path, variant: Variant, recipe: &str) -> Result<Kernel, String> {

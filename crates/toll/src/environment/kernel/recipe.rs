@@ -11,6 +11,10 @@ pub(super) type Files = &'static [(&'static str, &'static [u8])];
 /// All files of the kernel sources that this program carries.
 pub(super) const FILES: Files = include!(concat!(env!("OUT_DIR"), "/kernel_files.rs"));
 
+/// The series that the patches are made for. Its newest point release in the
+/// archive is taken, since the archive keeps no older ones for long.
+pub(super) const SOURCE_PACKAGE: &str = "linux-source-6.12";
+
 /// Raised when the way of building changes what comes out of it.
 const METHOD_VERSION: &[u8] = b"1";
 

@@ -1,10 +1,11 @@
 //! `kernel.json`, and what the cache holds.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kernel, Variant};
+use super::{BuildError, Kernel, Variant};
 
 /// The version of [`KernelRecord`] that this program reads and writes.
 pub const KERNEL_RECORD_VERSION: u32 = 1;
@@ -46,7 +47,7 @@ pub struct KernelRecord {
 
 impl KernelRecord {
     /// The kernel in a directory; its files must be there.
-    fn at(self, directory: &Path) -> Result<Kernel, String> {
+    pub(super) fn at(self, directory: &Path) -> Result<Kernel, String> {
         let place = |path: &PathBuf| directory.join(path);
         let all = [&self.image, &self.config].into_iter();
         let all = all.chain(&self.modules).chain(&self.boot_modules);
@@ -75,7 +76,7 @@ impl KernelRecord {
 
 /// A directory of the cache.
 #[derive(Debug)]
-pub struct Entry {
+pub(super) struct Entry {
     /// Where it lies.
     pub directory: PathBuf,
     /// What it holds, or why that cannot be used.
@@ -98,6 +99,24 @@ pub(super) fn entries(cache: &Path) -> Vec<Entry> {
         directory,
     };
     directories.into_iter().map(entry).collect()
+}
+
+/// The kernel in a directory, if it is complete there.
+pub(super) fn complete(directory: &Path) -> Option<Kernel> {
+    read(directory).ok()
+}
+
+/// Writes the record that makes a directory complete, whole or not at all.
+pub(super) fn write(record: &KernelRecord, directory: &Path) -> Result<(), BuildError> {
+    let path = directory.join(RECORD_FILE);
+    let wrong = |error: std::io::Error| BuildError::file(&path, &error);
+    let text = serde_json::to_string_pretty(record).map_err(|error| wrong(error.into()))?;
+    let partial = path.with_extension("partial");
+    let mut file = std::fs::File::create(&partial).map_err(wrong)?;
+    file.write_all(format!("{text}\n").as_bytes())
+        .map_err(wrong)?;
+    file.sync_all().map_err(wrong)?;
+    std::fs::rename(&partial, &path).map_err(wrong)
 }
 
 fn read(directory: &Path) -> Result<Kernel, String> {
