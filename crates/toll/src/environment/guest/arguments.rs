@@ -34,6 +34,7 @@ enum Board {
 pub(super) fn qemu(
     spec: &GuestSpec,
     accelerator: Accelerator,
+    tsc_khz: Option<u64>,
     ports: PortDescriptors,
 ) -> Vec<OsString> {
     let board = board(spec.kernel.variant);
@@ -72,7 +73,7 @@ pub(super) fn qemu(
         disk(&mut add, board, SWAP_IMAGE, SWAP_DISK);
     }
     add(&["-initrd", INITRAMFS]);
-    add(&["-append", &kernel_command_line(spec, accelerator)]);
+    add(&["-append", &kernel_command_line(spec, accelerator, tsc_khz)]);
     list.push("-kernel".into());
     list.push(spec.kernel.image.clone().into());
     list
@@ -136,7 +137,11 @@ fn device(name: &str, board: Board) -> String {
 }
 
 /// The kernel's command line: what a guest needs, then what its user adds.
-pub(super) fn kernel_command_line(spec: &GuestSpec, accelerator: Accelerator) -> String {
+///
+/// `tsc_khz` is the rate of the guest's time-stamp counter, where it is known: a
+/// guest that finds it out by itself, from an emulated timer on a busy machine,
+/// finds nothing and counts ticks instead, of which many are lost then.
+fn kernel_command_line(spec: &GuestSpec, accelerator: Accelerator, tsc_khz: Option<u64>) -> String {
     let kind = match accelerator {
         Accelerator::Icount => INIT_ICOUNT,
         Accelerator::Kvm | Accelerator::Tcg => INIT_ORDINARY,
@@ -149,6 +154,9 @@ pub(super) fn kernel_command_line(spec: &GuestSpec, accelerator: Accelerator) ->
     ];
     if spec.swap_bytes > 0 {
         words.push(format!("{SWAP_VARIABLE}=1"));
+    }
+    if let Some(khz) = tsc_khz {
+        words.push(format!("tsc=reliable tsc_early_khz={khz}"));
     }
     if accelerator == Accelerator::Icount {
         words.push("nokaslr".into());

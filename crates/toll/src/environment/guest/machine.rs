@@ -18,6 +18,7 @@ use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use super::arguments::{self, PortDescriptors};
 use super::log::Log;
 use super::spec::{Accelerator, GuestSpec};
+use super::tsc;
 use crate::environment::process;
 
 /// Time between looks whether QEMU has ended.
@@ -76,7 +77,12 @@ impl Machine {
         };
         let mut command = Command::new(program);
         command
-            .args(arguments::qemu(spec, accelerator, descriptors))
+            .args(arguments::qemu(
+                spec,
+                accelerator,
+                tsc::khz(accelerator),
+                descriptors,
+            ))
             .current_dir(directory)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

@@ -14,6 +14,7 @@ mod log;
 mod machine;
 mod port;
 mod spec;
+mod tsc;
 
 pub use accelerator::{forget_kvm, kvm_state};
 pub use command::{Input, RunFailure, Stream};
