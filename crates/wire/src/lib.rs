@@ -9,6 +9,7 @@
 //! nothing, measures nothing and knows no experiment.
 
 mod memory;
+mod reclaim;
 mod request;
 mod response;
 mod workload;
@@ -17,6 +18,7 @@ pub use memory::{
     AccessOrder, Addressing, ChaseRequest, HugePages, Initialisation, LINE_BYTES, MEMORY_BYTES_MAX,
     Mapping, MemoryAdvice, MemoryRequest, WORKING_SET_LINES,
 };
+pub use reclaim::{HotMapping, PASSES_MAX, PROCESSES_MAX, ReclaimRequest, WorkingSet};
 pub use request::{Request, decode_request};
 pub use response::{
     CounterReading, Disturbance, Failure, FailureKind, Outcome, Response, Sample, TrialData,
