@@ -1,5 +1,7 @@
 //! From a treatment to what the probe is asked.
 
+mod reclaim;
+
 use std::path::Path;
 use std::str::FromStr;
 
@@ -99,6 +101,10 @@ impl<'a> TrialRequest<'a> {
     /// Why this machine has not the memory for the treatment, if it has not.
     pub fn memory_obstacle(&self) -> Option<String> {
         let bytes = match self.experiment.workload.kind {
+            // A guest has its own, and swaps.
+            WorkloadKind::Memory | WorkloadKind::Reclaim if self.is_in_guest() => return None,
+            WorkloadKind::Reclaim if !self.is_published_set() => return self.reclaim_obstacle(),
+            WorkloadKind::Reclaim => self.line_bytes("buffer", DEFAULT_MEMORY_BYTES).ok()?,
             WorkloadKind::Memory => self.line_bytes("buffer", DEFAULT_MEMORY_BYTES).ok()?,
             // The order of the cycle is kept beside it, 4 bytes a line.
             WorkloadKind::Chase => {
@@ -122,11 +128,13 @@ impl<'a> TrialRequest<'a> {
 
     /// The limit on memory of a trial that is under pressure, in bytes.
     pub fn memory_limit(&self) -> Option<u64> {
-        let is_pressed = self.experiment.workload.kind == WorkloadKind::Memory
-            && self
-                .level("pressure")
-                .is_some_and(|level| level.text == "competing");
-        if !is_pressed {
+        let is_pressed = match self.experiment.workload.kind {
+            WorkloadKind::Reclaim if !self.is_published_set() => self.level("limit").is_some(),
+            WorkloadKind::Memory | WorkloadKind::Reclaim => self.is_competing(),
+            _ => false,
+        };
+        // The limit of a guest is its memory.
+        if !is_pressed || self.is_in_guest() {
             return None;
         }
         let buffer = self.line_bytes("buffer", DEFAULT_MEMORY_BYTES).ok()?;
@@ -163,6 +171,8 @@ impl<'a> TrialRequest<'a> {
             }),
             WorkloadKind::Command => self.command(workspace),
             WorkloadKind::Memory => self.memory(workspace, seed)?,
+            WorkloadKind::Reclaim if self.is_published_set() => self.memory(workspace, seed)?,
+            WorkloadKind::Reclaim => self.reclaim(workspace, directory, seed)?,
             WorkloadKind::Chase => Workload::Chase(ChaseRequest {
                 size_bytes: self.line_bytes("size", DEFAULT_CHASE_BYTES)?,
                 huge_pages: self.word("huge_pages", "none")?,
@@ -226,8 +236,7 @@ impl<'a> TrialRequest<'a> {
             cache: self.word("cache", "warm")?,
             buffer_bytes,
             steps: self.count("steps", DEFAULT_STEPS)?,
-            // As published: as much memory as there is.
-            competitor_bytes: self.memory_limit().unwrap_or(0),
+            competitor_bytes: self.competitor_bytes(),
             seed,
         }))
     }
@@ -358,13 +367,19 @@ pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<Workspa
                 let input = trial.bytes("input", DEFAULT_INPUT_BYTES)?;
                 request.scratch_bytes = request.scratch_bytes.max(input);
             }
-            WorkloadKind::Memory if trial.mapping() != "anonymous" => {
+            WorkloadKind::Reclaim if !trial.is_published_set() => {
+                trial.add_reclaim_files(&mut request)?;
+            }
+            WorkloadKind::Memory | WorkloadKind::Reclaim if trial.mapping() != "anonymous" => {
                 let buffer = trial.line_bytes("buffer", DEFAULT_MEMORY_BYTES)?;
                 if !request.zeros_sizes.contains(&buffer) {
                     request.zeros_sizes.push(buffer);
                 }
             }
-            WorkloadKind::Command | WorkloadKind::Memory | WorkloadKind::Chase => {}
+            WorkloadKind::Command
+            | WorkloadKind::Memory
+            | WorkloadKind::Reclaim
+            | WorkloadKind::Chase => {}
         }
     }
     Ok(request)
