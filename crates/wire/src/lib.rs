@@ -10,6 +10,7 @@
 
 pub mod guest;
 mod memory;
+mod reclaim;
 mod request;
 mod response;
 mod workload;
@@ -18,6 +19,7 @@ pub use memory::{
     AccessOrder, Addressing, ChaseRequest, HugePages, Initialisation, LINE_BYTES, MEMORY_BYTES_MAX,
     Mapping, MemoryAdvice, MemoryRequest, WORKING_SET_LINES,
 };
+pub use reclaim::{HotMapping, PASSES_MAX, PROCESSES_MAX, ReclaimRequest, WorkingSet};
 pub use request::{Request, decode_request};
 pub use response::{
     CounterReading, Disturbance, Failure, FailureKind, Outcome, Response, Sample, TrialData,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ChaseRequest, MemoryRequest};
+use crate::{ChaseRequest, MemoryRequest, ReclaimRequest};
 
 /// A work to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,6 +20,8 @@ pub enum Workload {
     Memory(MemoryRequest),
     /// Follow a random cycle of pointers.
     Chase(ChaseRequest),
+    /// Use hot pages again and again while others stream by.
+    Reclaim(ReclaimRequest),
 }
 
 /// Parameters of [`Workload::Copy`].

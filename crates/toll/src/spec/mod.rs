@@ -118,6 +118,8 @@ pub enum WorkloadKind {
     Memory,
     /// Following a random cycle of pointers.
     Chase,
+    /// Using hot pages again and again while others stream by.
+    Reclaim,
 }
 
 /// How a command line is started.

@@ -1,5 +1,7 @@
 //! From a treatment to what the probe is asked.
 
+mod reclaim;
+
 use std::path::Path;
 use std::str::FromStr;
 
@@ -104,6 +106,8 @@ impl<'a> TrialRequest<'a> {
             return None;
         }
         let bytes = match self.experiment.workload.kind {
+            WorkloadKind::Reclaim if !self.is_published_set() => return self.reclaim_obstacle(),
+            WorkloadKind::Reclaim => self.line_bytes("buffer", DEFAULT_MEMORY_BYTES).ok()?,
             WorkloadKind::Memory => self.line_bytes("buffer", DEFAULT_MEMORY_BYTES).ok()?,
             // The order of the cycle is kept beside it, 4 bytes a line.
             WorkloadKind::Chase => {
@@ -125,30 +129,16 @@ impl<'a> TrialRequest<'a> {
         memory_obstacle(needed, huge_pages)
     }
 
-    fn is_in_guest(&self) -> bool {
-        self.treatment.boot().is_some()
-    }
-
-    fn is_pressed(&self) -> bool {
-        self.experiment.workload.kind == WorkloadKind::Memory
-            && self
-                .level("pressure")
-                .is_some_and(|level| level.text == "competing")
-    }
-
-    /// What a competing process takes, as published: as much memory as there
-    /// is. 0 for no such process.
-    fn competitor_bytes(&self) -> u64 {
-        match self.is_pressed() && self.is_in_guest() {
-            true => self.bytes("memory", 0).unwrap_or(0),
-            false => self.memory_limit().unwrap_or(0),
-        }
-    }
-
     /// The limit on memory of a trial on this machine that is under pressure, in
-    /// bytes. In a guest its whole memory is the limit.
+    /// bytes.
     pub fn memory_limit(&self) -> Option<u64> {
-        if !self.is_pressed() || self.is_in_guest() {
+        let is_pressed = match self.experiment.workload.kind {
+            WorkloadKind::Reclaim if !self.is_published_set() => self.level("limit").is_some(),
+            WorkloadKind::Memory | WorkloadKind::Reclaim => self.is_competing(),
+            _ => false,
+        };
+        // The limit of a guest is its memory.
+        if !is_pressed || self.is_in_guest() {
             return None;
         }
         let buffer = self.line_bytes("buffer", DEFAULT_MEMORY_BYTES).ok()?;
@@ -190,6 +180,8 @@ impl<'a> TrialRequest<'a> {
             }),
             WorkloadKind::Command => self.command(files),
             WorkloadKind::Memory => self.memory(files, seed)?,
+            WorkloadKind::Reclaim if self.is_published_set() => self.memory(files, seed)?,
+            WorkloadKind::Reclaim => self.reclaim(files, &directory, seed)?,
             WorkloadKind::Chase => Workload::Chase(ChaseRequest {
                 size_bytes: self.line_bytes("size", DEFAULT_CHASE_BYTES)?,
                 huge_pages: self.word("huge_pages", "none")?,
@@ -381,13 +373,19 @@ pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<Workspa
                 let input = trial.bytes("input", DEFAULT_INPUT_BYTES)?;
                 request.scratch_bytes = request.scratch_bytes.max(input);
             }
-            WorkloadKind::Memory if trial.mapping() != "anonymous" => {
+            WorkloadKind::Reclaim if !trial.is_published_set() => {
+                trial.add_reclaim_files(&mut request)?;
+            }
+            WorkloadKind::Memory | WorkloadKind::Reclaim if trial.mapping() != "anonymous" => {
                 let buffer = trial.line_bytes("buffer", DEFAULT_MEMORY_BYTES)?;
                 if !request.zeros_sizes.contains(&buffer) {
                     request.zeros_sizes.push(buffer);
                 }
             }
-            WorkloadKind::Command | WorkloadKind::Memory | WorkloadKind::Chase => {}
+            WorkloadKind::Command
+            | WorkloadKind::Memory
+            | WorkloadKind::Reclaim
+            | WorkloadKind::Chase => {}
         }
     }
     Ok(request)

@@ -1,6 +1,8 @@
 //! Checks of what a trial does.
 
-use toll_wire::{BUFFER_BYTES_MAX, LINE_BYTES, MEMORY_BYTES_MAX, WORKING_SET_LINES};
+use toll_wire::{
+    BUFFER_BYTES_MAX, LINE_BYTES, MEMORY_BYTES_MAX, PASSES_MAX, PROCESSES_MAX, WORKING_SET_LINES,
+};
 
 use super::{Problem, problem};
 use crate::spec::resolve::size_of;
@@ -23,7 +25,23 @@ const MEMORY_PARAMETERS: &[&str] = &[
     "fs",
 ];
 const CHASE_PARAMETERS: &[&str] = &["size", "accesses", "huge_pages"];
-const SIZE_PARAMETERS: &[&str] = &["size", "buffer", "input", "limit"];
+const RECLAIM_PARAMETERS: &[&str] = &[
+    "set",
+    "mapping",
+    "hot",
+    "stream",
+    "processes",
+    "passes",
+    "addressing",
+    "order",
+    "initialisation",
+    "buffer",
+    "steps",
+    "pressure",
+    "limit",
+    "fs",
+];
+const SIZE_PARAMETERS: &[&str] = &["size", "buffer", "input", "limit", "hot", "stream"];
 
 const COPY_WORDS: &[(&str, &[&str])] = &[
     (
@@ -89,8 +107,31 @@ const MEMORY_WORDS: &[(&str, &[&str])] = &[
     ("fs", FILE_SYSTEMS),
 ];
 const CHASE_WORDS: &[(&str, &[&str])] = &[HUGE_PAGES_WORDS];
+const RECLAIM_WORDS: &[(&str, &[&str])] = &[
+    (
+        "set",
+        &[
+            "published",
+            "private-hot",
+            "shared-hot",
+            "executable",
+            "file-hot",
+        ],
+    ),
+    ("addressing", &["published", "corrected"]),
+    ("order", &["sequential", "random"]),
+    ("mapping", &["anonymous", "file-private", "file-shared"]),
+    ("initialisation", &["none", "populate", "memset-msync"]),
+    ("pressure", &["none", "competing"]),
+    ("fs", FILE_SYSTEMS),
+];
 /// Parameters that count something, and the most of it: so much takes days.
-const COUNT_PARAMETERS: &[(&str, u64)] = &[("steps", 1 << 32), ("accesses", 1 << 44)];
+const COUNT_PARAMETERS: &[(&str, u64)] = &[
+    ("steps", 1 << 32),
+    ("accesses", 1 << 44),
+    ("processes", PROCESSES_MAX as u64),
+    ("passes", PASSES_MAX as u64),
+];
 /// Levels that the factor `fs` may have: the work directory's own, those made
 /// on loop devices, and a mounted foreign one.
 pub const FILE_SYSTEMS: &[&str] = &["work", "ext4", "xfs", "btrfs", "tmpfs", "foreign"];
@@ -102,6 +143,7 @@ fn parameters(kind: WorkloadKind) -> Option<&'static [&'static str]> {
         WorkloadKind::Write => Some(WRITE_PARAMETERS),
         WorkloadKind::Memory => Some(MEMORY_PARAMETERS),
         WorkloadKind::Chase => Some(CHASE_PARAMETERS),
+        WorkloadKind::Reclaim => Some(RECLAIM_PARAMETERS),
         WorkloadKind::Command => None,
     }
 }
@@ -199,6 +241,7 @@ fn check_value(kind: WorkloadKind, name: &str, level: &Level) -> Result<(), Prob
         WorkloadKind::Write => WRITE_WORDS,
         WorkloadKind::Memory => MEMORY_WORDS,
         WorkloadKind::Chase => CHASE_WORDS,
+        WorkloadKind::Reclaim => RECLAIM_WORDS,
         WorkloadKind::Command if name == "fs" => &[("fs", FILE_SYSTEMS)][..],
         WorkloadKind::Command => return Ok(()),
     };
@@ -250,11 +293,11 @@ fn size_bounds(
     const LIMIT_BYTES_MIN: u64 = 64 << 20;
     const CHASE_BYTES_MIN: u64 = 2 * LINE_BYTES;
     match (kind, name) {
-        (WorkloadKind::Memory, "buffer") => Some((
+        (WorkloadKind::Memory | WorkloadKind::Reclaim, "buffer") => Some((
             MEMORY_BYTES_MIN..=MEMORY_BYTES_MAX,
             "32,832 bytes (more than one working set) to 64 GiB",
         )),
-        (WorkloadKind::Memory, "limit") => Some((
+        (WorkloadKind::Memory | WorkloadKind::Reclaim, "limit") => Some((
             LIMIT_BYTES_MIN..=MEMORY_BYTES_MAX,
             "64 MiB (room for the probe itself) to 64 GiB",
         )),
@@ -262,6 +305,9 @@ fn size_bounds(
             CHASE_BYTES_MIN..=MEMORY_BYTES_MAX,
             "128 bytes (two lines) to 64 GiB",
         )),
+        (WorkloadKind::Reclaim, "hot" | "stream") => {
+            Some((1 << 20..=MEMORY_BYTES_MAX, "1 MiB to 64 GiB"))
+        }
         (_, "buffer") => Some((1..=BUFFER_BYTES_MAX, "1 byte to 1 GiB")),
         _ => None,
     }
