@@ -16,6 +16,7 @@ pub mod copy;
 mod counters;
 mod disturbance;
 pub mod failure;
+mod fork;
 pub mod lifetime;
 mod memory;
 mod meter;

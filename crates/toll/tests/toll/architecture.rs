@@ -180,7 +180,7 @@ fn only_environment_trials_and_the_probe_start_processes() {
                 "crates/toll/src/trial/",
                 "crates/probe/src/command/",
                 "crates/probe/src/copy/system_cat.rs",
-                "crates/probe/src/memory/competitor.rs",
+                "crates/probe/src/fork.rs",
                 "crates/toll/tests/",
                 "crates/meow/tests/",
                 "crates/probe/tests/",
