@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ChaseRequest, MemoryRequest};
+use crate::{ChaseRequest, CrossingRequest, MemoryRequest, PrimesRequest};
 
 /// A work to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,6 +20,10 @@ pub enum Workload {
     Memory(MemoryRequest),
     /// Follow a random cycle of pointers.
     Chase(ChaseRequest),
+    /// Count primes among random numbers.
+    Primes(PrimesRequest),
+    /// Cross between program and kernel again and again.
+    Crossing(CrossingRequest),
 }
 
 /// Parameters of [`Workload::Copy`].

@@ -113,6 +113,10 @@ pub enum WorkloadKind {
     Memory,
     /// Following a random cycle of pointers.
     Chase,
+    /// Counting primes in user space or in the kernel.
+    Primes,
+    /// Crossing into the kernel and back.
+    Crossing,
 }
 
 /// How a command line is started.

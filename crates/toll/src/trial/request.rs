@@ -1,5 +1,8 @@
 //! From a treatment to what the probe is asked.
 
+mod crossing;
+mod primes;
+
 use std::path::Path;
 use std::str::FromStr;
 
@@ -169,6 +172,8 @@ impl<'a> TrialRequest<'a> {
                 accesses: self.count("accesses", DEFAULT_ACCESSES)?,
                 seed,
             }),
+            WorkloadKind::Primes => self.primes(seed)?,
+            WorkloadKind::Crossing => self.crossing()?,
         };
         Ok(Request {
             iterations: self.experiment.run.iterations,
@@ -364,7 +369,11 @@ pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<Workspa
                     request.zeros_sizes.push(buffer);
                 }
             }
-            WorkloadKind::Command | WorkloadKind::Memory | WorkloadKind::Chase => {}
+            WorkloadKind::Command
+            | WorkloadKind::Memory
+            | WorkloadKind::Chase
+            | WorkloadKind::Primes
+            | WorkloadKind::Crossing => {}
         }
     }
     Ok(request)
