@@ -124,6 +124,7 @@ fn assemble(
         profile: profile.to_owned(),
         metric: "duration_ns".into(),
         workload,
+        guest: None,
         factors,
         constraints: Vec::new(),
         parsed_metrics: BTreeMap::new(),

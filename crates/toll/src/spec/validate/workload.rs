@@ -179,6 +179,9 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
         .iter()
         .flat_map(|factor| factor.levels.iter().map(move |level| (&factor.name, level)));
     for (name, level) in named.chain(varied) {
+        if experiment.is_of_guest(name) {
+            continue;
+        }
         if let Some(known) = parameters(kind)
             && !known.contains(&name.as_str())
         {
@@ -211,7 +214,8 @@ fn check_placeholders(experiment: &Experiment) -> Result<(), Problem> {
     let varied = experiment.factors.iter().map(|factor| &factor.name);
     for name in varied.chain(workload.parameters.keys()) {
         let placeholder = format!("{{{name}}}");
-        let has_meaning = ["command", "fs"].contains(&name.as_str());
+        let has_meaning =
+            ["command", "fs"].contains(&name.as_str()) || experiment.is_of_guest(name);
         if !has_meaning
             && !templates
                 .iter()
