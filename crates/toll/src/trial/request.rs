@@ -1,5 +1,7 @@
 //! From a treatment to what the probe is asked.
 
+mod crossing;
+mod primes;
 mod reclaim;
 
 use std::path::Path;
@@ -188,6 +190,8 @@ impl<'a> TrialRequest<'a> {
                 accesses: self.count("accesses", DEFAULT_ACCESSES)?,
                 seed,
             }),
+            WorkloadKind::Primes => self.primes(seed)?,
+            WorkloadKind::Crossing => self.crossing()?,
         };
         Ok(Request {
             iterations: self.experiment.run.iterations,
@@ -385,7 +389,9 @@ pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<Workspa
             WorkloadKind::Command
             | WorkloadKind::Memory
             | WorkloadKind::Reclaim
-            | WorkloadKind::Chase => {}
+            | WorkloadKind::Chase
+            | WorkloadKind::Primes
+            | WorkloadKind::Crossing => {}
         }
     }
     Ok(request)

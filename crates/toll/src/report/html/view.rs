@@ -358,6 +358,7 @@ fn machine(reported: &ReportedRun) -> Vec<(String, String)> {
         ),
         ("Microcode", told(&machine.microcode)),
         ("Caches", caches.join(", ")),
+        ("Simultaneous multithreading", told(&machine.smt)),
         ("Frequency governor", told(&machine.governor)),
         ("Virtualisation", machine.virtualization.clone()),
         ("Operating system", told(&machine.os)),

@@ -23,6 +23,7 @@ pub fn machine() -> Machine {
                 "Mitigation: Retpolines; IBPB: conditional; STIBP: always-on".into(),
             ),
         ]),
+        smt: Some("on".into()),
         governor: None,
         caches_bytes: BTreeMap::from([
             ("L1d".into(), 32 << 10),
