@@ -54,7 +54,8 @@ static void test_counts(const struct way *way)
 				    (unsigned long long)seed, error,
 				    (unsigned long long)request.primes,
 				    (unsigned long long)expected);
-		passed &= TAP_CHECK(request.count_ns > 0, "counting took no time");
+		/* A guest without a stable TSC has a clock of 4 ms ticks. */
+		passed &= TAP_CHECK(n < 100000 || request.count_ns > 0, "counting took no time");
 	}
 	result(way, passed, "a seed gives the count that the program gets");
 }
