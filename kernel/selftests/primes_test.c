@@ -169,7 +169,7 @@ static void test_threads(const struct way *way)
 		void *answer;
 
 		pthread_join(threads[i], &answer);
-		passed &= TAP_CHECK(answer != NULL, "thread %d got a wrong count", i);
+		passed &= TAP_CHECK(answer, "thread %d got a wrong count", i);
 	}
 	result(way, passed, "16 threads at once get right counts");
 }
@@ -337,7 +337,8 @@ int main(int argc, char **argv)
 			calls = strtoul(optarg, NULL, 0);
 			break;
 		default:
-			fprintf(stderr, "usage: %s [--module KO] [--seed N] [--calls N]\n", argv[0]);
+			fprintf(stderr, "usage: %s [--module KO] [--seed N] [--calls N]\n",
+				argv[0]);
 			return 2;
 		}
 	}

@@ -21,6 +21,7 @@
 #define PAGE 4096ul
 #define SHARERS 3
 #define ROUNDS 2
+#define HOT_TURNS 8
 
 static const char *const counters[] = {
 	"reclaim_decision_reclaim",  "reclaim_decision_reclaim_clean",
@@ -147,7 +148,7 @@ static void fill(char *memory, size_t bytes)
 
 /*
  * One of the processes that share @hot: streams through memory of its own and
- * turns to two shared pages for each page of that.
+ * turns to HOT_TURNS shared pages for each page of that.
  */
 static int share(const char *hot, size_t hot_bytes, size_t stream_bytes)
 {
@@ -158,7 +159,7 @@ static int share(const char *hot, size_t hot_bytes, size_t stream_bytes)
 	for (round = 0; round < ROUNDS; round++) {
 		for (at = 0; at < stream_bytes; at += PAGE) {
 			stream[at] = (char)round;
-			for (turn = 0; turn < 2; turn++) {
+			for (turn = 0; turn < HOT_TURNS; turn++) {
 				if (*(const size_t *)(hot + cursor) != cursor)
 					return 1;
 				cursor = (cursor + PAGE) % hot_bytes;
