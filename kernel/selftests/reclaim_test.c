@@ -199,7 +199,7 @@ static bool press(long long *major_faults)
 	return passed;
 }
 
-static void test_pressure(const char *policy)
+static long long test_pressure(const char *policy)
 {
 	long long before[COUNTERS], after[COUNTERS], overruled, activate, faults;
 	bool passed;
@@ -226,6 +226,7 @@ static void test_pressure(const char *policy)
 	snprintf(name, sizeof(name), "with %s, memory survives pressure and decisions are counted",
 		 policy);
 	tap_result(passed, name);
+	return faults;
 }
 
 static void test_locked_memory(const char *policy)
@@ -293,6 +294,8 @@ static void test_out_of_memory(const char *policy)
 
 int main(void)
 {
+	long long kept, dropped;
+
 	if (switch_value() < 0) {
 		tap_skip("vm.reclaim_second_chance", "this kernel is without the patches");
 		return tap_end();
@@ -308,8 +311,11 @@ int main(void)
 	write_file("/proc/sys/vm/overcommit_memory", "1");
 	/* Every page that comes back is a fault of its own. */
 	write_file("/proc/sys/vm/page-cluster", "0");
-	test_pressure("1");
-	test_pressure("0");
+	kept = test_pressure("1");
+	dropped = test_pressure("0");
+	/* Some tens against some ten thousands. */
+	tap_result(TAP_CHECK(kept < dropped, "%lld and %lld major faults", kept, dropped),
+		   "without the second chance, shared pages have to be brought back");
 	test_locked_memory("1");
 	test_locked_memory("0");
 	test_switching_under_pressure();
