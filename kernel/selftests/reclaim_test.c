@@ -20,7 +20,8 @@
 #define SWITCH "/proc/sys/vm/reclaim_second_chance"
 #define PAGE 4096ul
 #define SHARERS 3
-#define ROUNDS 4
+#define ROUNDS 2
+#define HOT_TURNS 8
 
 static const char *const counters[] = {
 	"reclaim_decision_reclaim",  "reclaim_decision_reclaim_clean",
@@ -146,20 +147,23 @@ static void fill(char *memory, size_t bytes)
 }
 
 /*
- * One of the processes that share @hot: turns to it again and again while it
- * streams through memory of its own.
+ * One of the processes that share @hot: streams through memory of its own and
+ * turns to HOT_TURNS shared pages for each page of that.
  */
 static int share(const char *hot, size_t hot_bytes, size_t stream_bytes)
 {
 	char *stream = anonymous(stream_bytes);
-	size_t at, piece = stream_bytes / 8;
-	int round;
+	size_t at, cursor = 0;
+	int round, turn;
 
 	for (round = 0; round < ROUNDS; round++) {
 		for (at = 0; at < stream_bytes; at += PAGE) {
 			stream[at] = (char)round;
-			if (at % piece == 0 && !holds(hot, hot_bytes))
-				return 1;
+			for (turn = 0; turn < HOT_TURNS; turn++) {
+				if (*(const size_t *)(hot + cursor) != cursor)
+					return 1;
+				cursor = (cursor + PAGE) % hot_bytes;
+			}
 		}
 	}
 	return 0;
@@ -173,7 +177,7 @@ static bool press(long long *major_faults)
 {
 	size_t memory = (size_t)value_of("/proc/meminfo", "MemTotal:") * 1024;
 	size_t hot_bytes = memory / 4 / PAGE * PAGE;
-	size_t stream_bytes = memory * 2 / 5 / PAGE * PAGE;
+	size_t stream_bytes = memory / 3 / PAGE * PAGE;
 	char *hot = anonymous(hot_bytes);
 	long long before = value_of("/proc/vmstat", "pgmajfault");
 	pid_t children[SHARERS];
@@ -303,6 +307,8 @@ int main(void)
 	/* The decisions are those of the classic lists. */
 	write_file("/sys/kernel/mm/lru_gen/enabled", "n");
 	write_file("/proc/sys/vm/overcommit_memory", "1");
+	/* Every page that comes back is a fault of its own. */
+	write_file("/proc/sys/vm/page-cluster", "0");
 	test_pressure("1");
 	test_pressure("0");
 	test_locked_memory("1");
