@@ -13,6 +13,7 @@ mod exchange;
 mod experiments;
 mod faults;
 mod file_systems;
+mod guest;
 mod page;
 mod pressure;
 mod resume;
