@@ -6,6 +6,7 @@
 mod capability;
 mod filesystem;
 mod inspect;
+pub mod kernel;
 pub mod leftovers;
 pub mod machine;
 mod memory;

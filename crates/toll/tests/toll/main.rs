@@ -13,6 +13,8 @@ mod exchange;
 mod experiments;
 mod faults;
 mod file_systems;
+mod kernel;
+mod kernel_build;
 mod page;
 mod pressure;
 mod resume;
