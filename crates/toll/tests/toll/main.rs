@@ -14,6 +14,7 @@ mod experiments;
 mod faults;
 mod file_systems;
 mod kernel;
+mod kernel_sources;
 mod kernel_build;
 mod page;
 mod pressure;
