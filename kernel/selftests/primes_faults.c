@@ -28,9 +28,15 @@ static void write_setting(const char *path, const char *value)
 	close(file);
 }
 
-/* Allocations that may wait are spared unless told otherwise. */
+/*
+ * Allocations that may wait are spared unless told otherwise, and a trace for
+ * each fault would hide the traces of bugs.
+ */
 static int open_fail_nth(void)
 {
+	write_setting("/sys/kernel/debug/failslab/verbose", "0");
+	write_setting("/sys/kernel/debug/fail_page_alloc/verbose", "0");
+	write_setting("/sys/kernel/debug/fail_usercopy/verbose", "0");
 	write_setting("/sys/kernel/debug/failslab/ignore-gfp-wait", "N");
 	write_setting("/sys/kernel/debug/fail_page_alloc/ignore-gfp-wait", "N");
 	write_setting("/sys/kernel/debug/fail_page_alloc/min-order", "0");
