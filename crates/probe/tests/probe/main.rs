@@ -11,4 +11,5 @@ mod copy;
 mod memory;
 mod perf_stat;
 mod protocol;
+mod reclaim;
 mod write;
