@@ -4,21 +4,33 @@
 //! trial, and writes one response as a line of JSON to standard output. A trial
 //! that fails is an answer like any other, so the exit status is 0 whenever
 //! there is one.
+//!
+//! As process 1 of a guest it is the guest's init, which starts itself anew for
+//! each trial. Started with `--count-primes` it is a process that the primes
+//! workload measures from outside.
 
+use std::ffi::OsString;
 use std::io::{BufRead, Read, Write};
 use std::process::ExitCode;
 
-use toll_probe::{failure, lifetime, trial};
+use toll_probe::primes::process;
+use toll_probe::{failure, guest, lifetime, trial};
 use toll_wire::{MESSAGE_BYTES_MAX, Outcome, Response, WIRE_VERSION};
 
 const USAGE: &str = "usage: toll-probe [--version]\n\
     reads one trial request as a line of JSON from standard input and writes one response\n";
 
 fn main() -> ExitCode {
-    let mut arguments = std::env::args_os().skip(1);
-    match (arguments.next(), arguments.next()) {
-        (None, None) => answer(),
-        (Some(flag), None) if flag == "--version" => print_version(),
+    // Before the arguments: the kernel hands parameters that it does not know
+    // to process 1 as arguments.
+    if guest::is_init() {
+        guest::run();
+    }
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    match arguments.as_slice() {
+        [] => answer(),
+        [flag] if flag == "--version" => print_version(),
+        [flag, rest @ ..] if flag == process::FLAG => count_primes(rest),
         _ => {
             // Nothing is left to tell if even standard error is gone.
             let _ = std::io::stderr().write_all(USAGE.as_bytes());
@@ -31,6 +43,18 @@ fn print_version() -> ExitCode {
     let version = env!("CARGO_PKG_VERSION");
     let line = format!("toll-probe {version} (wire version {WIRE_VERSION})\n");
     exit_code(std::io::stdout().write_all(line.as_bytes()))
+}
+
+/// This is the process that the primes workload measures.
+fn count_primes(arguments: &[OsString]) -> ExitCode {
+    match process::main(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            let line = format!("{}\n", failure.message);
+            let _ = std::io::stderr().write_all(line.as_bytes());
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn answer() -> ExitCode {

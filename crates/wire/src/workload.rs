@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ChaseRequest, MemoryRequest, ReclaimRequest};
+use crate::{ChaseRequest, CrossingRequest, MemoryRequest, PrimesRequest, ReclaimRequest};
 
 /// A work to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,6 +22,10 @@ pub enum Workload {
     Chase(ChaseRequest),
     /// Use hot pages again and again while others stream by.
     Reclaim(ReclaimRequest),
+    /// Count primes among random numbers.
+    Primes(PrimesRequest),
+    /// Cross between program and kernel again and again.
+    Crossing(CrossingRequest),
 }
 
 /// Parameters of [`Workload::Copy`].

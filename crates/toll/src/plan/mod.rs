@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use toll_stats::Rng;
 
 use crate::spec::expression::Expression;
-use crate::spec::{Experiment, Factor, Level, Selector};
+use crate::spec::{Experiment, Factor, Level, Selector, WorkloadKind};
 
 pub use treatment::{Boot, Treatment};
 
@@ -26,6 +26,8 @@ pub struct Plan {
     /// All treatments, A/A twins last.
     pub treatments: Vec<Treatment>,
     seed: u64,
+    /// Whether all trials of a block draw the same.
+    shares_draws: bool,
 }
 
 impl Plan {
@@ -76,7 +78,13 @@ impl Plan {
                 experiment.name
             ));
         }
-        let mut plan = Self { treatments, seed };
+        let mut plan = Self {
+            treatments,
+            seed,
+            // How long counting takes depends on the numbers, so a comparison
+            // within a block is one on the same numbers.
+            shares_draws: experiment.workload.kind == WorkloadKind::Primes,
+        };
         plan.add_twins(experiment)?;
         Ok(plan)
     }
@@ -143,9 +151,14 @@ impl Plan {
         Rng::new(self.seed).fork(stream).below(4096)
     }
 
-    /// Seed of what one trial draws for itself, such as the order of a chase.
+    /// Seed of what one trial draws for itself, such as the order of a chase;
+    /// for numbers that are to be counted the same in a whole block.
     pub fn trial_seed(&self, block: u32, treatment: usize) -> u64 {
-        let stream = (u64::from(block) << 32) | (1 << 30) | treatment as u64;
+        let drawn_for = match self.shares_draws {
+            true => 0,
+            false => treatment as u64,
+        };
+        let stream = (u64::from(block) << 32) | (1 << 30) | drawn_for;
         Rng::new(self.seed).fork(stream).next_u64()
     }
 

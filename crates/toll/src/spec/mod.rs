@@ -120,6 +120,10 @@ pub enum WorkloadKind {
     Chase,
     /// Using hot pages again and again while others stream by.
     Reclaim,
+    /// Counting primes in user space or in the kernel.
+    Primes,
+    /// Crossing into the kernel and back.
+    Crossing,
 }
 
 /// How a command line is started.

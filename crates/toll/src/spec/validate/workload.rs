@@ -1,7 +1,8 @@
 //! Checks of what a trial does.
 
 use toll_wire::{
-    BUFFER_BYTES_MAX, LINE_BYTES, MEMORY_BYTES_MAX, PASSES_MAX, PROCESSES_MAX, WORKING_SET_LINES,
+    BUFFER_BYTES_MAX, CROSSING_BYTES_MAX, CROSSING_CALLS_MAX, LINE_BYTES, MEMORY_BYTES_MAX,
+    PASSES_MAX, PRIMES_N_MAX, PROCESSES_MAX, WORKING_SET_LINES,
 };
 
 use super::{Problem, problem};
@@ -41,6 +42,15 @@ const RECLAIM_PARAMETERS: &[&str] = &[
     "limit",
     "fs",
 ];
+const PRIMES_PARAMETERS: &[&str] = &[
+    "placement",
+    "n",
+    "random",
+    "printing",
+    "allocation",
+    "clock",
+];
+const CROSSING_PARAMETERS: &[&str] = &["operation", "size", "calls", "cpus"];
 const SIZE_PARAMETERS: &[&str] = &["size", "buffer", "input", "limit", "hot", "stream"];
 
 const COPY_WORDS: &[(&str, &[&str])] = &[
@@ -125,12 +135,54 @@ const RECLAIM_WORDS: &[(&str, &[&str])] = &[
     ("pressure", &["none", "competing"]),
     ("fs", FILE_SYSTEMS),
 ];
-/// Parameters that count something, and the most of it: so much takes days.
-const COUNT_PARAMETERS: &[(&str, u64)] = &[
-    ("steps", 1 << 32),
-    ("accesses", 1 << 44),
-    ("processes", PROCESSES_MAX as u64),
-    ("passes", PASSES_MAX as u64),
+const PRIMES_WORDS: &[(&str, &[&str])] = &[
+    (
+        "placement",
+        &[
+            "user",
+            "user-process",
+            "syscall-published",
+            "syscall",
+            "module",
+            "module-load",
+            "bpf",
+        ],
+    ),
+    ("random", &["seeded", "bulk", "each"]),
+    ("printing", &["none", "inside"]),
+    ("allocation", &["usual", "kmalloc", "vmalloc", "kvmalloc"]),
+    ("clock", &["monotonic", "gettimeofday", "inside"]),
+];
+const CROSSING_WORDS: &[(&str, &[&str])] = &[
+    (
+        "operation",
+        &[
+            "user-call",
+            "vdso",
+            "clock-syscall",
+            "empty-syscall",
+            "unknown-syscall",
+            "ioctl-pipe",
+            "ioctl-module",
+            "write-memfd",
+            "copy-from-user",
+            "page-fault",
+            "signal",
+            "pipe-ping-pong",
+            "io-uring-nop",
+        ],
+    ),
+    ("cpus", &["one", "two"]),
+];
+/// Parameters that count something, with the least and the most of it. Steps
+/// and accesses take days at that.
+const COUNT_PARAMETERS: &[(&str, u64, u64)] = &[
+    ("steps", 1, 1 << 32),
+    ("accesses", 1, 1 << 44),
+    ("n", 2, PRIMES_N_MAX as u64),
+    ("calls", 1, CROSSING_CALLS_MAX),
+    ("processes", 1, PROCESSES_MAX as u64),
+    ("passes", 1, PASSES_MAX as u64),
 ];
 /// Levels that the factor `fs` may have: the work directory's own, those made
 /// on loop devices, and a mounted foreign one.
@@ -144,6 +196,8 @@ fn parameters(kind: WorkloadKind) -> Option<&'static [&'static str]> {
         WorkloadKind::Memory => Some(MEMORY_PARAMETERS),
         WorkloadKind::Chase => Some(CHASE_PARAMETERS),
         WorkloadKind::Reclaim => Some(RECLAIM_PARAMETERS),
+        WorkloadKind::Primes => Some(PRIMES_PARAMETERS),
+        WorkloadKind::Crossing => Some(CROSSING_PARAMETERS),
         WorkloadKind::Command => None,
     }
 }
@@ -242,6 +296,8 @@ fn check_value(kind: WorkloadKind, name: &str, level: &Level) -> Result<(), Prob
         WorkloadKind::Memory => MEMORY_WORDS,
         WorkloadKind::Chase => CHASE_WORDS,
         WorkloadKind::Reclaim => RECLAIM_WORDS,
+        WorkloadKind::Primes => PRIMES_WORDS,
+        WorkloadKind::Crossing => CROSSING_WORDS,
         WorkloadKind::Command if name == "fs" => &[("fs", FILE_SYSTEMS)][..],
         WorkloadKind::Command => return Ok(()),
     };
@@ -268,14 +324,14 @@ fn check_value(kind: WorkloadKind, name: &str, level: &Level) -> Result<(), Prob
             ));
         }
     }
-    if let Some((_, most)) = COUNT_PARAMETERS.iter().find(|(count, _)| *count == name) {
+    if let Some((_, least, most)) = COUNT_PARAMETERS.iter().find(|(count, ..)| *count == name) {
         let is_count =
-            |number: f64| number.fract() == 0.0 && (1.0..=*most as f64).contains(&number);
+            |number: f64| number.fract() == 0.0 && (*least as f64..=*most as f64).contains(&number);
         if !level.number.is_some_and(is_count) {
             return Err(problem(
                 &level.text,
                 format!(
-                    "cannot set {name} to {:?}: it is a whole number from 1 to {most}",
+                    "cannot set {name} to {:?}: it is a whole number from {least} to {most}",
                     level.text
                 ),
             ));
@@ -308,6 +364,10 @@ fn size_bounds(
         (WorkloadKind::Reclaim, "hot" | "stream") => {
             Some((1 << 20..=MEMORY_BYTES_MAX, "1 MiB to 64 GiB"))
         }
+        (WorkloadKind::Crossing, "size") => Some((
+            1..=CROSSING_BYTES_MAX,
+            "1 byte to 1 MiB, as much as the driver takes",
+        )),
         (_, "buffer") => Some((1..=BUFFER_BYTES_MAX, "1 byte to 1 GiB")),
         _ => None,
     }

@@ -5,8 +5,9 @@ use std::path::Path;
 use toll_wire::{HotMapping, ReclaimRequest, WorkingSet, Workload};
 
 use super::TrialRequest;
-use crate::environment::{Workspace, WorkspaceRequest, memory_limit_obstacle, memory_obstacle};
+use crate::environment::{WorkspaceRequest, memory_limit_obstacle, memory_obstacle};
 use crate::spec::quantity::parse_size;
+use crate::trial::files::Files;
 
 /// Hot pages of a set that names none, in bytes, and the stream beside them: in
 /// a guest of 256 MiB the hot pages fit with ease and both together do not.
@@ -99,20 +100,14 @@ impl TrialRequest<'_> {
 
     pub(super) fn reclaim(
         &self,
-        workspace: &Workspace,
+        files: Files<'_>,
         directory: &Path,
         seed: u64,
     ) -> Result<Workload, String> {
         let set: WorkingSet = self.word("set", "private-hot")?;
         let stream_bytes = self.bytes("stream", DEFAULT_STREAM_BYTES)?;
         let stream_file = match set.streams_file() {
-            true => {
-                let path = workspace.zeros(self.file_system(), stream_bytes);
-                Some(
-                    path.ok_or("the file to be read was not laid out")?
-                        .to_owned(),
-                )
-            }
+            true => Some(files.zeros(self.file_system(), stream_bytes)?),
             false => None,
         };
         let small = |name: &str, default| {
