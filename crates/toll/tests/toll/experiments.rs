@@ -35,6 +35,8 @@ const CLAIMS: &[&str] = &[
     "mem.shared-writes",
     "mem.populate",
     "mem.msync",
+    "mem.pressure",
+    "mem.no-lru",
 ];
 
 fn experiments(profile: &str) -> Vec<Experiment> {
