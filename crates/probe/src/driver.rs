@@ -11,11 +11,12 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::system::{delete_module, finit_module};
 use toll_wire::Failure;
+use toll_wire::guest::MODULES_DIRECTORY;
 
 use crate::failure;
 
-/// The module's file.
-const MODULE: &str = "/modules/toll_primes.ko";
+/// The module's file in [`MODULES_DIRECTORY`].
+const MODULE: &str = "toll_primes.ko";
 /// What its driver is reached by.
 const DEVICE: &str = "/dev/toll_primes";
 /// The module's name.
@@ -77,7 +78,7 @@ impl Module {
                 "cannot insert a module: this is no guest of toll's; run it in one".to_owned(),
             ));
         }
-        File::open(MODULE).map_err(|error| {
+        File::open(Path::new(MODULES_DIRECTORY).join(MODULE)).map_err(|error| {
             failure::unsupported(format!(
                 "cannot insert {MODULE}: {}; boot a kernel for which the modules are built",
                 failure::reason(&error)

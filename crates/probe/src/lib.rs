@@ -19,6 +19,7 @@ mod disturbance;
 mod driver;
 pub mod failure;
 mod fork;
+pub mod guest;
 pub mod lifetime;
 mod memory;
 mod meter;

@@ -3,7 +3,10 @@
 //! It reads one trial request as a line of JSON from standard input, runs the
 //! trial, and writes one response as a line of JSON to standard output. A trial
 //! that fails is an answer like any other, so the exit status is 0 whenever
-//! there is one. Started with `--count-primes` it is a process that the primes
+//! there is one.
+//!
+//! As process 1 of a guest it is the guest's init, which starts itself anew for
+//! each trial. Started with `--count-primes` it is a process that the primes
 //! workload measures from outside.
 
 use std::ffi::OsString;
@@ -11,13 +14,18 @@ use std::io::{BufRead, Read, Write};
 use std::process::ExitCode;
 
 use toll_probe::primes::process;
-use toll_probe::{failure, lifetime, trial};
+use toll_probe::{failure, guest, lifetime, trial};
 use toll_wire::{MESSAGE_BYTES_MAX, Outcome, Response, WIRE_VERSION};
 
 const USAGE: &str = "usage: toll-probe [--version]\n\
     reads one trial request as a line of JSON from standard input and writes one response\n";
 
 fn main() -> ExitCode {
+    // Before the arguments: the kernel hands parameters that it does not know
+    // to process 1 as arguments.
+    if guest::is_init() {
+        guest::run();
+    }
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     match arguments.as_slice() {
         [] => answer(),

@@ -9,6 +9,7 @@
 //! nothing, measures nothing and knows no experiment.
 
 mod crossing;
+pub mod guest;
 mod memory;
 mod primes;
 mod request;

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use crate::environment::kernel::BuildError;
 use crate::report::ReportError;
 use crate::spec::SpecError;
 use crate::store::StoreError;
@@ -62,6 +63,15 @@ impl From<SessionError> for Failure {
         match error {
             SessionError::NothingRuns(_) => Self::Prerequisite(error.to_string()),
             _ => Self::Runtime(error.to_string()),
+        }
+    }
+}
+
+impl From<BuildError> for Failure {
+    fn from(error: BuildError) -> Self {
+        match error {
+            BuildError::Prerequisite(message) => Self::Prerequisite(message),
+            BuildError::Failed(_) | BuildError::Interrupted => Self::Runtime(error.to_string()),
         }
     }
 }

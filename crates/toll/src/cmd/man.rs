@@ -29,25 +29,35 @@ fn render(command: &Command, page: &mut Vec<u8>) -> std::io::Result<()> {
     man.render_synopsis_section(page)?;
     man.render_description_section(page)?;
     man.render_options_section(page)?;
-    for verb in command
-        .get_subcommands()
-        .filter(|verb| verb.get_name() != "help")
-    {
-        let heading = format!(".SH TOLL {}\n", verb.get_name().to_uppercase());
-        page.extend_from_slice(heading.as_bytes());
-        if let Some(about) = verb.get_long_about().or_else(|| verb.get_about()) {
-            page.extend_from_slice(format!("{about}\n").as_bytes());
+    for verb in verbs(command) {
+        render_verb(verb, verb.get_name(), page)?;
+        for below in verbs(verb) {
+            let name = format!("{} {}", verb.get_name(), below.get_name());
+            render_verb(below, &name, page)?;
         }
-        let man = Man::new(verb.clone());
-        let mut section = Vec::new();
-        man.render_synopsis_section(&mut section)?;
-        man.render_options_section(&mut section)?;
-        // Headings one deeper, since the verb's own is the section.
-        let section = String::from_utf8_lossy(&section).replace(".SH ", ".SS ");
-        page.extend_from_slice(section.as_bytes());
     }
     man.render_extra_section(page)?;
     page.extend_from_slice(FILES.as_bytes());
+    Ok(())
+}
+
+fn verbs(command: &Command) -> impl Iterator<Item = &Command> {
+    let all = command.get_subcommands();
+    all.filter(|verb| verb.get_name() != "help")
+}
+
+fn render_verb(verb: &Command, name: &str, page: &mut Vec<u8>) -> std::io::Result<()> {
+    page.extend_from_slice(format!(".SH TOLL {}\n", name.to_uppercase()).as_bytes());
+    if let Some(about) = verb.get_long_about().or_else(|| verb.get_about()) {
+        page.extend_from_slice(format!("{about}\n").as_bytes());
+    }
+    let man = Man::new(verb.clone());
+    let mut section = Vec::new();
+    man.render_synopsis_section(&mut section)?;
+    man.render_options_section(&mut section)?;
+    // Headings one deeper, since the verb's own is the section.
+    let section = String::from_utf8_lossy(&section).replace(".SH ", ".SS ");
+    page.extend_from_slice(section.as_bytes());
     Ok(())
 }
 
@@ -61,6 +71,9 @@ Pages that \fBtoll run\fR and \fBtoll report\fR write.
 .TP
 \fI$XDG_CACHE_HOME/toll/work/\fR
 Work files while trials run. \fBTOLL_WORK_DIR\fR or \fB\-\-work\-dir\fR names another place.
+.TP
+\fI$XDG_CACHE_HOME/toll/kernels/\fR
+Kernels for guests, a directory each. What they are built in is beside it, in \fIkernel\-work/\fR.
 .TP
 \fI$XDG_STATE_HOME/toll/leftovers/\fR
 What a killed run has to put back; the next start does so, or \fBtoll doctor \-\-restore\fR.

@@ -14,6 +14,7 @@ mod doctor;
 mod export;
 mod failure;
 mod import;
+mod kernel;
 mod list;
 mod man;
 mod output;
@@ -68,6 +69,8 @@ enum Verb {
     Trace(Box<trace::TraceArguments>),
     /// Tell what can run here, what not and why, and how noisy the machine is
     Doctor(doctor::DoctorArguments),
+    /// Build, list and remove the kernels that guests run
+    Kernel(kernel::KernelArguments),
     /// Print completions for a shell
     Completions(completions::CompletionsArguments),
     /// Print the manual page
@@ -88,6 +91,7 @@ pub fn main() -> ExitCode {
         Verb::Compare(arguments) => compare::run(&arguments, &store),
         Verb::Trace(arguments) => trace::run(&arguments, &store),
         Verb::Doctor(arguments) => doctor::run(&arguments, &store),
+        Verb::Kernel(arguments) => kernel::run(&arguments),
         Verb::Completions(arguments) => completions::run(&arguments),
         Verb::Man(arguments) => man::run(&arguments),
     };

@@ -16,7 +16,7 @@ pub fn inspect(work_directory: &Path) -> Machine {
     let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
     Machine {
         hostname: uname.nodename().to_string_lossy().into_owned(),
-        cpu_model: field(&cpuinfo, "model name").unwrap_or_else(|| "unknown".into()),
+        cpu_model: model_of(&cpuinfo),
         cpus_online: std::thread::available_parallelism()
             .map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX)),
         microcode: field(&cpuinfo, "microcode"),
@@ -42,6 +42,15 @@ pub fn inspect(work_directory: &Path) -> Machine {
         work_file_system: file_system_of(work_directory),
         root: rustix::process::geteuid().is_root(),
     }
+}
+
+/// The CPU's model.
+pub(super) fn cpu_model() -> String {
+    model_of(&fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
+}
+
+fn model_of(cpuinfo: &str) -> String {
+    field(cpuinfo, "model name").unwrap_or_else(|| "unknown".into())
 }
 
 fn one_line(path: &str) -> Option<String> {

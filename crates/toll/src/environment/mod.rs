@@ -5,7 +5,9 @@
 
 mod capability;
 mod filesystem;
+pub mod guest;
 mod inspect;
+pub mod kernel;
 pub mod leftovers;
 pub mod machine;
 mod memory;

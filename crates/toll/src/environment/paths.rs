@@ -34,6 +34,21 @@ pub fn work() -> PathBuf {
     )
 }
 
+/// Where built kernels are kept, a directory each.
+pub fn kernels() -> PathBuf {
+    base("XDG_CACHE_HOME", ".cache").join("toll/kernels")
+}
+
+/// Where kernels are built: packages, sources, build trees.
+pub fn kernel_work() -> PathBuf {
+    base("XDG_CACHE_HOME", ".cache").join("toll/kernel-work")
+}
+
+/// What is known of KVM on this machine.
+pub fn kvm_trials() -> PathBuf {
+    base("XDG_CACHE_HOME", ".cache").join("toll/kvm.json")
+}
+
 /// The lock that a measuring run of this user holds.
 pub fn run_lock() -> PathBuf {
     base("XDG_STATE_HOME", ".local/state").join("toll/run.lock")

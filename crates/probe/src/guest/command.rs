@@ -1,0 +1,235 @@
+//! A command for a person, with its streams on ports of their own.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "an init starts what a person asks for"
+)]
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use toll_wire::guest::{ERROR_PORT, GuestCommand, GuestEnd, OUTPUT_PORT, TerminalSize};
+
+use super::port::Port;
+use super::trial::PATH;
+
+/// Bytes taken from a stream at once.
+const CHUNK_BYTES: usize = 32 << 10;
+
+/// Longest time before the end of the command is looked for.
+const NAP: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 10_000_000,
+};
+
+/// Runs a command to its end.
+///
+/// # Errors
+/// If it cannot be started.
+pub fn run(asked: &GuestCommand) -> Result<GuestEnd, String> {
+    let Some((program, arguments)) = asked.words.split_first() else {
+        return Err("cannot run a command: it has no words; name a program".into());
+    };
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .env_clear()
+        .env("PATH", PATH)
+        .env("HOME", "/")
+        .env("TERM", "xterm")
+        .current_dir("/");
+    let cannot = |error: io::Error| {
+        format!("cannot run {program}: {error}; add the program with --add, or look in /bin")
+    };
+    let mut streams = match asked.terminal {
+        Some(size) => on_terminal(&mut command, size)?,
+        None => on_pipes(&mut command)?,
+    };
+    let mut child = command.spawn().map_err(cannot)?;
+    // Its ends of the streams are its own now; kept here they would never close.
+    drop(command);
+    let mut pipes: Vec<OwnedFd> = Vec::new();
+    pipes.extend(child.stdout.take().map(OwnedFd::from));
+    pipes.extend(child.stderr.take().map(OwnedFd::from));
+    for (stream, pipe) in streams.iter_mut().zip(pipes) {
+        stream.source = Some(pipe);
+    }
+    let status = relay(&mut child, &mut streams).map_err(cannot)?;
+    let bytes = |index: usize| streams.get(index).map_or(0, |stream| stream.bytes);
+    Ok(GuestEnd {
+        status: status.code(),
+        signal: status.signal(),
+        output_bytes: bytes(0),
+        error_bytes: bytes(1),
+    })
+}
+
+/// A stream of the command and the port that it goes to.
+struct Stream {
+    port: Port,
+    /// `None` once it has ended.
+    source: Option<OwnedFd>,
+    /// Whether the port's bytes go back to the source.
+    is_terminal: bool,
+    bytes: u64,
+}
+
+fn on_pipes(command: &mut Command) -> Result<Vec<Stream>, String> {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    [OUTPUT_PORT, ERROR_PORT]
+        .into_iter()
+        .map(|name| {
+            Ok(Stream {
+                port: Port::open(name)?,
+                source: None,
+                is_terminal: false,
+                bytes: 0,
+            })
+        })
+        .collect()
+}
+
+fn on_terminal(command: &mut Command, size: TerminalSize) -> Result<Vec<Stream>, String> {
+    let cannot = |errno: rustix::io::Errno| {
+        format!(
+            "cannot make a terminal: {}; use a kernel with UNIX98_PTYS",
+            io::Error::from(errno)
+        )
+    };
+    let master =
+        openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).map_err(cannot)?;
+    unlockpt(&master).map_err(cannot)?;
+    let name = ptsname(&master, Vec::new()).map_err(cannot)?;
+    let open = || {
+        use rustix::fs::{Mode, OFlags, open};
+        open(
+            &name,
+            OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .map_err(cannot)
+    };
+    let slave = open()?;
+    let size = Winsize {
+        ws_row: size.rows,
+        ws_col: size.columns,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    tcsetwinsize(&slave, size).map_err(cannot)?;
+    command
+        .stdin(Stdio::from(open()?))
+        .stdout(Stdio::from(open()?))
+        .stderr(Stdio::from(slave));
+    let take = || {
+        rustix::process::setsid()?;
+        rustix::process::ioctl_tiocsctty(io::stdin())?;
+        Ok(())
+    };
+    // SAFETY: between fork and exec it makes two system calls by rustix and
+    // allocates nothing.
+    unsafe { command.pre_exec(take) };
+    Ok(vec![Stream {
+        port: Port::open(OUTPUT_PORT)?,
+        source: Some(master),
+        is_terminal: true,
+        bytes: 0,
+    }])
+}
+
+/// Moves bytes until the command has ended and nothing of it is left to move.
+/// What it left running and still may say is not waited for.
+fn relay(child: &mut Child, streams: &mut [Stream]) -> io::Result<std::process::ExitStatus> {
+    loop {
+        let ended = child.try_wait()?;
+        let has_moved = move_some(streams)?;
+        if let (Some(status), false) = (ended, has_moved) {
+            return Ok(status);
+        }
+    }
+}
+
+/// Waits a little for bytes and moves them; whether there were any from the
+/// command.
+fn move_some(streams: &mut [Stream]) -> io::Result<bool> {
+    let mut watched = Vec::new();
+    let mut places = Vec::new();
+    for (index, stream) in streams.iter().enumerate() {
+        let Some(source) = &stream.source else {
+            continue;
+        };
+        watched.push(PollFd::from_borrowed_fd(source.as_fd(), PollFlags::IN));
+        places.push((index, true));
+        if stream.is_terminal {
+            watched.push(PollFd::from_borrowed_fd(stream.port.as_fd(), PollFlags::IN));
+            places.push((index, false));
+        }
+    }
+    match poll(&mut watched, Some(&NAP)) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let ready: Vec<(usize, bool)> = watched
+        .iter()
+        .zip(&places)
+        .filter(|(fd, _)| !fd.revents().is_empty())
+        .map(|(_, place)| *place)
+        .collect();
+    drop(watched);
+    let mut has_moved = false;
+    for (index, is_output) in ready {
+        match is_output {
+            true => has_moved |= streams[index].output()?,
+            false => streams[index].input()?,
+        }
+    }
+    Ok(has_moved)
+}
+
+impl Stream {
+    /// Moves what the command said; whether that was anything.
+    fn output(&mut self) -> io::Result<bool> {
+        let Some(source) = &self.source else {
+            return Ok(false);
+        };
+        let mut chunk = [0_u8; CHUNK_BYTES];
+        match rustix::io::read(source, &mut chunk) {
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Ok(true),
+            // A terminal that nobody has open any more answers with EIO.
+            Ok(0) | Err(_) => {
+                self.source = None;
+                Ok(false)
+            }
+            Ok(count) => {
+                self.port.send(&chunk[..count])?;
+                self.bytes += count as u64;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Moves what the person typed.
+    fn input(&mut self) -> io::Result<()> {
+        let mut chunk = [0_u8; 4096];
+        let count = self.port.read(&mut chunk)?;
+        let Some(source) = &self.source else {
+            return Ok(());
+        };
+        let mut rest = &chunk[..count];
+        while !rest.is_empty() {
+            match rustix::io::write(source, rest) {
+                Ok(count) => rest = &rest[count..],
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+}

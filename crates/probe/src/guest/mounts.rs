@@ -1,0 +1,68 @@
+//! File systems of a guest.
+
+use std::fs;
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use toll_wire::guest::{TMPFS_DIRECTORY, WORK_DIRECTORY};
+
+/// Mounts what every guest has: process information, devices, the kernel's
+/// objects, a tmpfs.
+///
+/// # Errors
+/// If one cannot be mounted that is needed.
+pub fn mount_all() -> Result<(), String> {
+    attach("proc", "/proc")?;
+    attach("sysfs", "/sys")?;
+    attach("devtmpfs", "/dev")?;
+    attach("tmpfs", TMPFS_DIRECTORY)?;
+    // For terminals, debugging and shared memory; kernels without them do.
+    for (kind, point) in [
+        ("devpts", "/dev/pts"),
+        ("debugfs", "/sys/kernel/debug"),
+        ("tmpfs", "/dev/shm"),
+    ] {
+        let _ = attach(kind, point);
+    }
+    Ok(())
+}
+
+/// Mounts the ext4 of a disk for work files.
+///
+/// # Errors
+/// If it is none, or this kernel has no ext4.
+pub fn mount_work(device: &Path) -> Result<(), String> {
+    make_point(WORK_DIRECTORY)?;
+    // relatime, the kernel's default, as on the machines that are compared.
+    mount(device, WORK_DIRECTORY, "ext4", MountFlags::RELATIME, None)
+        .map_err(|errno| cannot("ext4", WORK_DIRECTORY, errno))
+}
+
+/// Writes back what is not on the disk yet, and unmounts it.
+pub fn unmount_work() {
+    rustix::fs::sync();
+    // A file held open by nobody who lives is no obstacle; if there is another,
+    // the disk is at rest all the same.
+    let _ = unmount(WORK_DIRECTORY, UnmountFlags::empty());
+}
+
+fn attach(kind: &str, point: &str) -> Result<(), String> {
+    make_point(point)?;
+    match mount(kind, point, kind, MountFlags::empty(), None) {
+        // The kernel mounts devtmpfs itself where it is configured to.
+        Ok(()) | Err(Errno::BUSY) => Ok(()),
+        Err(errno) => Err(cannot(kind, point, errno)),
+    }
+}
+
+fn make_point(point: &str) -> Result<(), String> {
+    fs::create_dir_all(point).map_err(|error| format!("cannot make {point}: {error}"))
+}
+
+fn cannot(kind: &str, point: &str, errno: Errno) -> String {
+    format!(
+        "cannot mount {kind} at {point}: {}; use a kernel with {kind}",
+        std::io::Error::from(errno)
+    )
+}

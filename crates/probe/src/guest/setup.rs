@@ -1,0 +1,134 @@
+//! Making a guest fit for trials.
+
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use toll_wire::guest::{
+    BOOT_MODULES_DIRECTORY, SWAP_DISK, SWAP_VARIABLE, WORK_DIRECTORY, WORK_DISK,
+};
+
+use super::mounts;
+
+/// Longest wait for a device whose driver is there. Under emulation on a busy
+/// machine drivers take seconds.
+const DEVICE_PATIENCE: Duration = Duration::from_secs(20);
+
+/// Time between looks for a device.
+const DEVICE_POLL: Duration = Duration::from_millis(5);
+
+/// Mounts the file systems of the kernel's own, and sets what trials take for
+/// granted.
+///
+/// # Errors
+/// If the kernel lacks one that is needed.
+pub fn file_systems() -> Result<(), String> {
+    mounts::mount_all()?;
+    // Layouts of memory differ from trial to trial, as on the host. A kernel
+    // with CONFIG_COMPAT_BRK starts with less.
+    let _ = fs::write("/proc/sys/kernel/randomize_va_space", "2");
+    Ok(())
+}
+
+/// Inserts the modules without which there are no disks and ports.
+///
+/// # Errors
+/// If one does not fit this kernel.
+pub fn boot_modules() -> Result<(), String> {
+    let entries = fs::read_dir(BOOT_MODULES_DIRECTORY);
+    let mut modules: Vec<PathBuf> = entries
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect();
+    modules.sort();
+    for module in modules {
+        let cannot = |error: io::Error| {
+            format!(
+                "cannot insert {}: {error}; use modules of the kernel that is booted",
+                module.display()
+            )
+        };
+        let file = File::open(&module).map_err(cannot)?;
+        match rustix::system::finit_module(&file, c"", 0) {
+            // Built into the kernel, or there by another's need.
+            Ok(()) | Err(rustix::io::Errno::EXIST) => {}
+            Err(errno) => return Err(cannot(errno.into())),
+        }
+    }
+    Ok(())
+}
+
+/// What the disks are used for.
+#[derive(Debug)]
+pub struct Disks {
+    /// File systems for work files: kind and where it is.
+    pub file_systems: Vec<(&'static str, PathBuf)>,
+}
+
+/// Mounts the work disk, and swaps to the other one if there is to be one.
+///
+/// # Errors
+/// If a disk is not there, or not what it should be.
+pub fn disks() -> Result<Disks, String> {
+    mounts::mount_work(&disk(WORK_DISK)?)?;
+    if std::env::var_os(SWAP_VARIABLE).is_some() {
+        let device = disk(SWAP_DISK)?;
+        swap_on(&device).map_err(|error| {
+            format!(
+                "cannot swap to {}: {error}; use a kernel with swap",
+                device.display()
+            )
+        })?;
+    }
+    let tmpfs = PathBuf::from(toll_wire::guest::TMPFS_DIRECTORY);
+    Ok(Disks {
+        file_systems: vec![("ext4", WORK_DIRECTORY.into()), ("tmpfs", tmpfs)],
+    })
+}
+
+/// The device of the disk with a serial number.
+fn disk(serial: &str) -> Result<PathBuf, String> {
+    let has_serial = |path: &Path| {
+        fs::read_to_string(path.join("serial")).is_ok_and(|text| text.trim() == serial)
+    };
+    let found = wait_for(|| {
+        let entries = fs::read_dir("/sys/block").ok()?;
+        let device = entries
+            .flatten()
+            .find(|entry| has_serial(&entry.path()))?
+            .file_name();
+        Some(Path::new("/dev").join(device)).filter(|path| path.exists())
+    });
+    found.ok_or_else(|| {
+        format!("cannot find the disk {serial}: no driver shows it; use a kernel with virtio_blk")
+    })
+}
+
+/// Waits until something is found.
+pub fn wait_for<T>(look: impl Fn() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + DEVICE_PATIENCE;
+    loop {
+        if let Some(found) = look() {
+            return Some(found);
+        }
+        if Instant::now() > deadline {
+            return None;
+        }
+        std::thread::sleep(DEVICE_POLL);
+    }
+}
+
+fn swap_on(device: &Path) -> io::Result<()> {
+    let path = CString::new(device.as_os_str().as_bytes())?;
+    // SAFETY: swapon(2) reads the path, which ends with a zero byte and lives
+    // until the call is over.
+    match unsafe { libc::swapon(path.as_ptr(), 0) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

@@ -1,0 +1,222 @@
+//! One trial in a guest: a fresh probe process, as `toll` starts one on the
+//! host.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "an init starts the probe of each trial"
+)]
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use toll_wire::guest::{GuestTrial, Knob};
+use toll_wire::{Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome};
+
+use super::children;
+use super::kernel_log::KernelLog;
+use crate::failure::reason;
+
+/// Where the init is, and so the probe.
+pub const PROGRAM: &str = "/proc/1/exe";
+
+/// Where programs are looked for.
+pub const PATH: &str = "/bin:/sbin:/usr/bin:/usr/sbin";
+
+/// Most bytes of a dying probe's standard error that are kept.
+const STDERR_BYTES_MAX: usize = 4096;
+
+/// Time between looks whether a probe has ended after its answer.
+const END_POLL: Duration = Duration::from_micros(200);
+
+/// Runs one trial.
+pub fn run(trial: &GuestTrial) -> Outcome {
+    if let Err(failure) = trial.knobs.iter().try_for_each(set) {
+        return Outcome::Failed(failure);
+    }
+    let log = KernelLog::from_now();
+    match (measure(trial), log.out_of_memory()) {
+        (Outcome::Failed(failure), Some(line)) => Outcome::Failed(Failure {
+            message: format!("{}; the guest's kernel said: {line}", failure.message),
+            ..failure
+        }),
+        (outcome, _) => outcome,
+    }
+}
+
+/// Sets a knob, by one write, as files of the kernel want it.
+fn set(knob: &Knob) -> Result<(), Failure> {
+    let written = File::options()
+        .write(true)
+        .open(&knob.path)
+        .and_then(|mut file| file.write_all(knob.value.as_bytes()));
+    written.map_err(|error| {
+        let is_absent = error.kind() == std::io::ErrorKind::NotFound;
+        Failure {
+            kind: match is_absent {
+                true => FailureKind::Unsupported,
+                false => FailureKind::Instrument,
+            },
+            message: format!(
+                "cannot set {} to {:?}: {}; {}",
+                knob.path.display(),
+                knob.value,
+                reason(&error),
+                match is_absent {
+                    true => "choose a kernel that has it",
+                    false => "choose a value that it takes",
+                }
+            ),
+        }
+    })
+}
+
+fn measure(trial: &GuestTrial) -> Outcome {
+    let failed = |kind, message: String| Outcome::Failed(Failure { kind, message });
+    let mut child = match start(trial) {
+        Ok(child) => child,
+        Err(error) => {
+            let message = format!("cannot start the probe in the guest: {error}");
+            return failed(FailureKind::Instrument, message);
+        }
+    };
+    let mut line = toll_wire::encode(&trial.request);
+    line.push('\n');
+    let mut stdin = child.stdin.take().expect("stdin is piped");
+    // A probe that died already shows as an end of its answer below.
+    let _ = stdin.write_all(line.as_bytes());
+    drop(stdin);
+    let timeout = Duration::from_millis(trial.timeout_ms);
+    let deadline = Instant::now() + timeout;
+    let mut answer = Answer::default();
+    match answer.collect(&mut child, deadline) {
+        End::Closed => {}
+        End::Deadline => {
+            end_tree(&mut child);
+            let message = format!(
+                "cannot finish the trial: it was stopped after {} s; raise trial_timeout or make \
+                 its work smaller",
+                timeout.as_secs_f64()
+            );
+            return failed(FailureKind::TimedOut, message);
+        }
+        End::TooLong => {
+            end_tree(&mut child);
+            let message = format!("the probe's answer is over {MESSAGE_BYTES_MAX} bytes");
+            return failed(FailureKind::Crashed, message);
+        }
+    }
+    // One that answered but does not end is ended.
+    let status = loop {
+        match child.try_wait() {
+            Ok(None) if Instant::now() < deadline => std::thread::sleep(END_POLL),
+            Ok(None) => end_tree(&mut child),
+            other => break other.ok().flatten(),
+        }
+    };
+    match toll_wire::decode_response(String::from_utf8_lossy(&answer.stdout).trim_end()) {
+        Ok(response) => response.outcome,
+        Err(error) => failed(
+            FailureKind::Crashed,
+            describe_death(status, &answer.stderr, &error.to_string()),
+        ),
+    }
+}
+
+fn start(trial: &GuestTrial) -> std::io::Result<Child> {
+    Command::new(PROGRAM)
+        .env_clear()
+        .env("PATH", PATH)
+        .env("TOLL_PADDING", "x".repeat(trial.padding_bytes as usize))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // As on the host, where it can so be ended with all that it started.
+        .process_group(0)
+        .spawn()
+}
+
+/// Ends a probe and all that it started: in a guest that is everything.
+fn end_tree(child: &mut Child) {
+    let _ = child.kill();
+    let _ = child.wait();
+    children::end_all();
+}
+
+fn describe_death(status: Option<ExitStatus>, stderr: &[u8], error: &str) -> String {
+    let how = match status {
+        Some(status) => match (status.signal(), status.code()) {
+            (Some(signal), _) => format!("the probe was killed by signal {signal}"),
+            (None, Some(code)) if code != 0 => format!("the probe ended with status {code}"),
+            _ => error.to_owned(),
+        },
+        None => error.to_owned(),
+    };
+    let stderr = String::from_utf8_lossy(stderr);
+    match stderr.lines().rev().find(|line| !line.trim().is_empty()) {
+        Some(last) => format!("{how}: {}", last.trim()),
+        None => how,
+    }
+}
+
+enum End {
+    Closed,
+    Deadline,
+    TooLong,
+}
+
+#[derive(Default)]
+struct Answer {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+}
+
+impl Answer {
+    /// Reads both outputs until standard output ends.
+    fn collect(&mut self, child: &mut Child, deadline: Instant) -> End {
+        let mut stdout = child.stdout.take().expect("stdout is piped");
+        let mut stderr = child.stderr.take();
+        let mut chunk = vec![0_u8; 64 << 10];
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return End::Deadline;
+            }
+            let mut watched = vec![PollFd::from_borrowed_fd(stdout.as_fd(), PollFlags::IN)];
+            if let Some(stderr) = &stderr {
+                watched.push(PollFd::from_borrowed_fd(stderr.as_fd(), PollFlags::IN));
+            }
+            let nap = Timespec::try_from(left).unwrap_or(Timespec {
+                tv_sec: i64::from(u32::MAX),
+                tv_nsec: 0,
+            });
+            if poll(&mut watched, Some(&nap)).is_err() {
+                continue;
+            }
+            let ready = |i: usize| watched.get(i).is_some_and(|fd| !fd.revents().is_empty());
+            let (stdout_ready, stderr_ready) = (ready(0), ready(1));
+            if stderr_ready {
+                let count = stderr
+                    .as_mut()
+                    .map_or(0, |pipe| pipe.read(&mut chunk).unwrap_or(0));
+                if count == 0 {
+                    stderr = None;
+                }
+                let room = STDERR_BYTES_MAX.saturating_sub(self.stderr.len());
+                self.stderr.extend_from_slice(&chunk[..count.min(room)]);
+            }
+            if stdout_ready {
+                match stdout.read(&mut chunk) {
+                    Ok(0) | Err(_) => return End::Closed,
+                    Ok(count) => self.stdout.extend_from_slice(&chunk[..count]),
+                }
+                if self.stdout.len() > MESSAGE_BYTES_MAX {
+                    return End::TooLong;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Running a command for a person in a guest.
+
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use toll_wire::guest::{GuestAction, GuestCommand, GuestEnd, GuestEvent};
+
+use super::life::{Gone, Guest};
+use super::port::{PortEnd, Wait, is_passing};
+
+/// Longest wait between looks whether the caller is to stop.
+const NAP: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+
+/// Longest wait for a guest to take a request, and for what it announced of the
+/// command's output.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Bytes taken from a stream at once.
+const CHUNK_BYTES: usize = 64 << 10;
+
+/// What ends the input of a terminal that is in no other mode (termios(3), EOF).
+const END_OF_INPUT: u8 = 4;
+
+/// A stream of a command in a guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stream {
+    /// Standard output, or the terminal.
+    Output,
+    /// Standard error.
+    Error,
+}
+
+/// What is typed into the terminal of a command in a guest.
+#[derive(Debug)]
+pub enum Input<'a> {
+    /// Nothing.
+    None,
+    /// What can be read here, to its end.
+    From(BorrowedFd<'a>),
+}
+
+/// Why nothing is known of a command's end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunFailure {
+    /// The caller was asked to stop.
+    Interrupted,
+    /// The guest could not start it, with the reason.
+    Refused(String),
+    /// The guest died, with the last lines of its log.
+    Dead(String),
+}
+
+impl From<Gone> for RunFailure {
+    fn from(gone: Gone) -> Self {
+        match gone {
+            Gone::Interrupted => Self::Interrupted,
+            Gone::Dead(why) | Gone::Silent(why) => Self::Dead(format!("the guest died: {why}")),
+        }
+    }
+}
+
+impl Guest {
+    /// Runs a command for a person, for as long as it takes, and hands over what
+    /// it writes.
+    ///
+    /// # Errors
+    /// If it cannot be started, the guest dies, or an interrupt comes; the guest
+    /// is of use after the first of these alone.
+    pub fn run(
+        &mut self,
+        command: &GuestCommand,
+        mut input: Input<'_>,
+        on_output: &mut dyn FnMut(Stream, &[u8]),
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<GuestEnd, RunFailure> {
+        let soon = |from: Instant| Wait {
+            deadline: from + PATIENCE,
+            interrupted,
+        };
+        let action = GuestAction::Run(Box::new(command.clone()));
+        self.send(action, &soon(Instant::now()))?;
+        let mut taken = [0_u64; 2];
+        let end = loop {
+            if interrupted() {
+                return Err(self.gone(PortEnd::Interrupted).into());
+            }
+            self.wait_for_something(&input);
+            self.type_in(&mut input);
+            self.take_output(&mut taken, on_output);
+            match self.requests.line_now() {
+                Ok(None) => {}
+                Ok(Some(line)) => break self.decode(&line)?,
+                Err(end) => return Err(self.gone(end).into()),
+            }
+        };
+        match end {
+            GuestEvent::Ended(end) => {
+                let deadline = Instant::now() + PATIENCE;
+                let is_missing =
+                    |taken: &[u64; 2]| taken[0] < end.output_bytes || taken[1] < end.error_bytes;
+                // The ports are not in step with each other.
+                while is_missing(&taken) && Instant::now() < deadline && !interrupted() {
+                    self.wait_for_something(&Input::None);
+                    self.take_output(&mut taken, on_output);
+                }
+                Ok(end)
+            }
+            GuestEvent::Refused(reason) => Err(RunFailure::Refused(reason)),
+            _ => {
+                self.give_up();
+                let why = "the guest answered what it was not asked".into();
+                Err(RunFailure::Dead(why))
+            }
+        }
+    }
+
+    fn wait_for_something(&self, input: &Input<'_>) {
+        let mut watched = vec![
+            PollFd::from_borrowed_fd(self.requests.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.output.as_fd(), PollFlags::IN),
+            PollFd::from_borrowed_fd(self.error.as_fd(), PollFlags::IN),
+        ];
+        if let Input::From(descriptor) = input {
+            watched.push(PollFd::from_borrowed_fd(*descriptor, PollFlags::IN));
+        }
+        // A signal is no reason to give up; the next look is soon.
+        let _ = poll(&mut watched, Some(&NAP));
+    }
+
+    /// Takes what has come on both ports.
+    fn take_output(&mut self, taken: &mut [u64; 2], on_output: &mut dyn FnMut(Stream, &[u8])) {
+        let mut chunk = vec![0_u8; CHUNK_BYTES];
+        for (index, stream) in [Stream::Output, Stream::Error].into_iter().enumerate() {
+            let port = match stream {
+                Stream::Output => &mut self.output,
+                Stream::Error => &mut self.error,
+            };
+            if let Ok(count @ 1..) = port.read(&mut chunk) {
+                taken[index] += count as u64;
+                on_output(stream, &chunk[..count]);
+            }
+        }
+    }
+
+    /// Hands on what was typed, if something was.
+    fn type_in(&mut self, input: &mut Input<'_>) {
+        let Input::From(descriptor) = input else {
+            return;
+        };
+        let mut watched = [PollFd::from_borrowed_fd(*descriptor, PollFlags::IN)];
+        if !matches!(poll(&mut watched, Some(&Timespec::default())), Ok(1..)) {
+            return;
+        }
+        // Little at a time, so that no more is under way than a terminal takes.
+        let mut chunk = [0_u8; 256];
+        match rustix::io::read(*descriptor, &mut chunk) {
+            Ok(0) => {
+                send(&mut self.output, &[END_OF_INPUT]);
+                *input = Input::None;
+            }
+            Ok(count) => send(&mut self.output, &chunk[..count]),
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => {}
+            Err(_) => *input = Input::None,
+        }
+    }
+}
+
+/// Sends all bytes, unless the guest takes none for too long; then it has other
+/// troubles, which show elsewhere.
+fn send(port: &mut UnixStream, mut bytes: &[u8]) {
+    let deadline = Instant::now() + PATIENCE;
+    while !bytes.is_empty() && Instant::now() < deadline {
+        match port.write(bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if is_passing(&error) => {
+                let mut watched = [PollFd::from_borrowed_fd(port.as_fd(), PollFlags::OUT)];
+                let _ = poll(&mut watched, Some(&NAP));
+            }
+            Err(_) => return,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The disks of a guest.
+
+use std::fs::File;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::environment::process;
+
+/// Name of the work disk's image in the directory of a [`GuestDisk`].
+pub(super) const WORK_IMAGE: &str = "work.img";
+
+/// Name of the swap disk's image there.
+pub(super) const SWAP_IMAGE: &str = "swap.img";
+
+/// Name of the archive there from which the guest starts.
+pub(super) const INITRAMFS: &str = "initramfs.cpio";
+
+/// Name of the work file system, and the seed of its directories' hashes: the
+/// same for all guests, so that what a guest does on it can repeat.
+const IDENTITY: &str = "746f6c6c-0000-4000-8000-67756573740a";
+
+/// Bytes of the header of a swap area: one page.
+const SWAP_HEADER_BYTES: usize = 4096;
+
+/// The disks of a guest, sparse image files in a directory of the caller's. They
+/// go with that directory.
+#[derive(Debug)]
+pub struct GuestDisk {
+    directory: PathBuf,
+}
+
+impl GuestDisk {
+    /// Makes a work disk of `size_bytes` with ext4 on it, and lays the content of
+    /// a directory there, if one is given, with the paths that it has in it.
+    /// `directory` is made if it is not there, and serves one guest at a time.
+    ///
+    /// # Errors
+    /// If mke2fs is missing or the content does not fit.
+    pub fn create(
+        directory: &Path,
+        size_bytes: u64,
+        content: Option<&Path>,
+    ) -> Result<Self, String> {
+        let cannot = |why: &dyn std::fmt::Display| {
+            format!(
+                "cannot make a disk for a guest in {}: {why}",
+                directory.display()
+            )
+        };
+        if process::find("mke2fs").is_none() {
+            return Err(cannot(&"mke2fs is missing; install the package e2fsprogs"));
+        }
+        std::fs::create_dir_all(directory).map_err(|error| cannot(&error))?;
+        let image = directory.join(WORK_IMAGE);
+        let file = File::create(&image).map_err(|error| cannot(&error))?;
+        file.set_len(size_bytes).map_err(|error| cannot(&error))?;
+        drop(file);
+        let extended = format!(
+            // Whatever is left for later, a thread of the guest's kernel does
+            // during the trials.
+            "lazy_itable_init=0,lazy_journal_init=0,hash_seed={IDENTITY},root_owner=0:0"
+        );
+        let mut arguments: Vec<&std::ffi::OsStr> = vec![
+            "-F".as_ref(),
+            "-q".as_ref(),
+            "-t".as_ref(),
+            "ext4".as_ref(),
+            // Nobody but root is there to be kept from the last blocks.
+            "-m".as_ref(),
+            "0".as_ref(),
+            "-U".as_ref(),
+            IDENTITY.as_ref(),
+            "-E".as_ref(),
+            extended.as_ref(),
+        ];
+        if let Some(content) = content {
+            arguments.extend(["-d".as_ref(), content.as_os_str()]);
+        }
+        arguments.push(image.as_os_str());
+        process::run("mke2fs", &arguments)
+            .map_err(|why| format!("{}; make the guest's disk larger", cannot(&why)))?;
+        Ok(Self {
+            directory: directory.to_owned(),
+        })
+    }
+
+    /// Where its images are.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Makes an empty swap area of a size, anew for each guest.
+    ///
+    /// # Errors
+    /// If the image cannot be written.
+    pub(super) fn make_swap(&self, size_bytes: u64) -> Result<(), String> {
+        let path = self.directory.join(SWAP_IMAGE);
+        let write = || {
+            let mut file = File::create(&path)?;
+            file.set_len(size_bytes)?;
+            file.seek(SeekFrom::Start(0))?;
+            file.write_all(&swap_header(size_bytes))
+        };
+        write().map_err(|error| format!("cannot write {}: {error}", path.display()))
+    }
+}
+
+/// The first page of a swap area (`union swap_header` in include/linux/swap.h):
+/// version 1, number of the last page, no bad pages, and the magic word at its
+/// end.
+fn swap_header(size_bytes: u64) -> [u8; SWAP_HEADER_BYTES] {
+    let pages = size_bytes / SWAP_HEADER_BYTES as u64;
+    let last = u32::try_from(pages.saturating_sub(1)).unwrap_or(u32::MAX);
+    let mut header = [0; SWAP_HEADER_BYTES];
+    header[1024..1028].copy_from_slice(&1_u32.to_le_bytes());
+    header[1028..1032].copy_from_slice(&last.to_le_bytes());
+    header[SWAP_HEADER_BYTES - 10..].copy_from_slice(b"SWAPSPACE2");
+    header
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_swap_area_has_the_header_that_the_kernel_wants() {
+        let directory = tempfile::tempdir().unwrap();
+        let disk = GuestDisk {
+            directory: directory.path().to_owned(),
+        };
+        disk.make_swap(1 << 20).unwrap();
+        let image = std::fs::read(directory.path().join(SWAP_IMAGE)).unwrap();
+        assert_eq!(image.len(), 1 << 20);
+        assert_eq!(&image[4086..4096], b"SWAPSPACE2");
+        assert_eq!(image[1024..1032], [1, 0, 0, 0, 255, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_work_disk_holds_what_is_laid_there() {
+        if process::find("mke2fs").is_none() {
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let content = directory.path().join("content");
+        std::fs::create_dir_all(content.join("below")).unwrap();
+        std::fs::write(content.join("below/file"), "text").unwrap();
+        let disk =
+            GuestDisk::create(&directory.path().join("disk"), 8 << 20, Some(&content)).unwrap();
+        let image = disk.directory().join(WORK_IMAGE);
+        let shown = process::run(
+            "debugfs",
+            &["-R".as_ref(), "cat /below/file".as_ref(), image.as_ref()],
+        );
+        assert_eq!(shown.unwrap(), "text");
+        let full = GuestDisk::create(directory.path(), 64 << 10, Some(&content)).unwrap_err();
+        assert!(full.contains("larger"), "{full}");
+    }
+}

@@ -1,0 +1,326 @@
+//! The life of a guest.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use toll_wire::guest::{
+    GuestAction, GuestEvent, GuestFacts, GuestRequest, GuestTrial, decode_guest_answer,
+};
+use toll_wire::{Failure, FailureKind, Outcome};
+
+use super::accelerator;
+use super::arguments;
+use super::disk::{GuestDisk, INITRAMFS};
+use super::initramfs;
+use super::log::last_words;
+use super::machine::{self, Machine, Ports};
+use super::port::{LinePort, PortEnd, Wait};
+use super::spec::{Accelerator, AcceleratorChoice, GuestSpec};
+use crate::environment::kernel::Variant;
+
+/// Time beyond a trial's own limit that the guest has to answer. The init keeps
+/// that limit; only a guest that hangs needs this one.
+const ANSWER_GRACE: Duration = Duration::from_secs(15);
+
+/// How much longer than on its own clock a guest with a clock of instructions
+/// takes, at most: it runs 10^8 instructions a second and more.
+const ICOUNT_FACTOR: u32 = 10;
+
+/// Longest wait for a guest to switch itself off.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Longest wait for QEMU to end after it closed a port.
+const DEATH_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Why a guest is not up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BootFailure {
+    /// The caller was asked to stop.
+    Interrupted,
+    /// QEMU or something else is missing on this machine.
+    Missing(String),
+    /// It did not come up: the reason, with the last lines of its log.
+    Failed(String),
+}
+
+impl std::fmt::Display for BootFailure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Interrupted => f.write_str("cannot boot a guest: interrupted"),
+            Self::Missing(message) | Self::Failed(message) => f.write_str(message),
+        }
+    }
+}
+
+/// Where a guest is in its life.
+#[derive(Debug)]
+enum Life {
+    /// QEMU runs; the init has said nothing yet.
+    Booting,
+    /// It can be asked.
+    Ready,
+    /// It is gone or of no use any more; QEMU is ended.
+    Gone,
+}
+
+/// A running guest. Dropping it ends it at once. So does the end of the thread
+/// that booted it.
+#[derive(Debug)]
+pub struct Guest {
+    pub(super) machine: Machine,
+    pub(super) requests: LinePort,
+    pub(super) output: std::os::unix::net::UnixStream,
+    pub(super) error: std::os::unix::net::UnixStream,
+    accelerator: Accelerator,
+    life: Life,
+    facts: GuestFacts,
+}
+
+impl Guest {
+    /// Starts a guest and waits until it can be asked.
+    ///
+    /// Under [`AcceleratorChoice::Auto`] it is first tried with KVM, if nothing
+    /// is known yet of KVM on this machine; what came out is remembered.
+    ///
+    /// # Errors
+    /// Why it is not up; nothing of it is left then.
+    pub fn boot(
+        spec: &GuestSpec,
+        disk: &GuestDisk,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<Self, BootFailure> {
+        let program = machine::program().map_err(BootFailure::Missing)?;
+        let failed = BootFailure::Failed;
+        initramfs::write(spec, &disk.directory().join(INITRAMFS)).map_err(failed)?;
+        let boot = |accelerator, patience| {
+            if spec.swap_bytes > 0 {
+                disk.make_swap(spec.swap_bytes).map_err(failed)?;
+            }
+            let wait = Wait {
+                deadline: Instant::now() + patience,
+                interrupted,
+            };
+            Self::boot_with(&program, spec, disk.directory(), accelerator, &wait)
+        };
+        let with = |accelerator| boot(accelerator, boot_patience(spec, accelerator));
+        match spec.accelerator {
+            AcceleratorChoice::Kvm => with(Accelerator::Kvm),
+            AcceleratorChoice::Tcg => with(Accelerator::Tcg),
+            AcceleratorChoice::Icount => with(Accelerator::Icount),
+            AcceleratorChoice::Auto => accelerator::boot(spec, &program, &boot, &with),
+        }
+    }
+
+    fn boot_with(
+        program: &Path,
+        spec: &GuestSpec,
+        directory: &Path,
+        accelerator: Accelerator,
+        wait: &Wait<'_>,
+    ) -> Result<Self, BootFailure> {
+        let cannot = |why: &dyn std::fmt::Display| {
+            BootFailure::Failed(format!(
+                "cannot boot a guest with kernel {} under {}: {why}",
+                spec.kernel.release,
+                accelerator.word()
+            ))
+        };
+        let (machine, ports) = Machine::start(program, directory, spec, accelerator)
+            .map_err(|error| cannot(&error))?;
+        let mut guest = Self::new(machine, ports, accelerator).map_err(|error| cannot(&error))?;
+        let facts = match guest.event(wait) {
+            Ok(GuestEvent::Ready(facts)) => *facts,
+            Ok(GuestEvent::Refused(reason)) => return Err(cannot(&reason)),
+            Ok(_) => return Err(cannot(&"it answered before it was asked")),
+            Err(Gone::Interrupted) => return Err(BootFailure::Interrupted),
+            Err(Gone::Dead(why) | Gone::Silent(why)) => return Err(cannot(&why)),
+        };
+        let vcpus = arguments::vcpus(spec, accelerator);
+        if facts.cpus_online != vcpus {
+            return Err(cannot(&format!(
+                "it found {} of {vcpus} CPUs; choose another kernel or number",
+                facts.cpus_online
+            )));
+        }
+        guest.life = Life::Ready;
+        guest.facts = facts;
+        Ok(guest)
+    }
+
+    fn new(machine: Machine, ports: Ports, accelerator: Accelerator) -> std::io::Result<Self> {
+        ports.output.set_nonblocking(true)?;
+        ports.error.set_nonblocking(true)?;
+        Ok(Self {
+            machine,
+            requests: LinePort::new(ports.requests)?,
+            output: ports.output,
+            error: ports.error,
+            accelerator,
+            life: Life::Booting,
+            facts: GuestFacts::default(),
+        })
+    }
+
+    /// What it is, as seen from inside.
+    pub fn facts(&self) -> &GuestFacts {
+        &self.facts
+    }
+
+    /// What executes its instructions.
+    pub fn accelerator(&self) -> Accelerator {
+        self.accelerator
+    }
+
+    /// Number of its QEMU process.
+    pub fn process_id(&self) -> u32 {
+        self.machine.process_id()
+    }
+
+    /// Whether it can be asked still.
+    pub fn is_alive(&self) -> bool {
+        matches!(self.life, Life::Ready)
+    }
+
+    /// The kernel's log so far; of a long one the last part.
+    pub fn log(&self) -> String {
+        self.machine.console.text()
+    }
+
+    /// Runs one trial. `None` if an interrupt ended it, and the guest with it.
+    ///
+    /// A guest that dies or no longer answers makes a failed trial of it, with
+    /// the last lines of the guest's log; it is not alive then.
+    pub fn trial(&mut self, trial: &GuestTrial, interrupted: &dyn Fn() -> bool) -> Option<Outcome> {
+        let failed = |kind, message| Some(Outcome::Failed(Failure { kind, message }));
+        let limit = Duration::from_millis(trial.timeout_ms);
+        let limit = match self.accelerator {
+            Accelerator::Icount => limit.saturating_mul(ICOUNT_FACTOR),
+            Accelerator::Kvm | Accelerator::Tcg => limit,
+        };
+        let wait = Wait {
+            deadline: Instant::now() + limit.saturating_add(ANSWER_GRACE),
+            interrupted,
+        };
+        match self.ask(GuestAction::Trial(Box::new(trial.clone())), &wait) {
+            Ok(GuestEvent::Trial(outcome)) => Some(outcome),
+            Ok(GuestEvent::Refused(reason)) => failed(FailureKind::Instrument, reason),
+            Ok(_) => {
+                self.give_up();
+                let message = "the guest answered what it was not asked".into();
+                failed(FailureKind::Crashed, message)
+            }
+            Err(Gone::Interrupted) => None,
+            Err(Gone::Dead(why)) => failed(FailureKind::Crashed, format!("the guest died: {why}")),
+            Err(Gone::Silent(why)) => failed(
+                FailureKind::TimedOut,
+                format!("the guest does not answer any more: {why}"),
+            ),
+        }
+    }
+
+    /// Sends a request and waits for its answer.
+    fn ask(&mut self, action: GuestAction, wait: &Wait<'_>) -> Result<GuestEvent, Gone> {
+        self.send(action, wait)?;
+        self.event(wait)
+    }
+
+    /// Sends a request.
+    pub(super) fn send(&mut self, action: GuestAction, wait: &Wait<'_>) -> Result<(), Gone> {
+        if matches!(self.life, Life::Gone) {
+            return Err(Gone::Dead("it has ended before".into()));
+        }
+        let line = toll_wire::encode(&GuestRequest::new(action));
+        let sent = self.requests.send(&line, wait);
+        sent.map_err(|end| self.gone(end))
+    }
+
+    /// Waits for what the init says next.
+    fn event(&mut self, wait: &Wait<'_>) -> Result<GuestEvent, Gone> {
+        let line = self.requests.line(wait).map_err(|end| self.gone(end))?;
+        self.decode(&line)
+    }
+
+    /// What a line of the init means. One that speaks nonsense is given up.
+    pub(super) fn decode(&mut self, line: &str) -> Result<GuestEvent, Gone> {
+        decode_guest_answer(line)
+            .map(|answer| answer.event)
+            .map_err(|error| {
+                self.give_up();
+                Gone::Dead(error.to_string())
+            })
+    }
+
+    /// What a port's end means for the guest, which is ended.
+    pub(super) fn gone(&mut self, end: PortEnd) -> Gone {
+        let status = match end {
+            PortEnd::Closed => self.machine.ended_by(Instant::now() + DEATH_PATIENCE),
+            _ => None,
+        };
+        self.give_up();
+        let words = self.last_words();
+        match (end, status) {
+            (PortEnd::Interrupted, _) => Gone::Interrupted,
+            (PortEnd::Deadline, _) => Gone::Silent(format!("it was given up; {words}")),
+            (PortEnd::TooLong, _) => Gone::Dead(format!("it said too much; {words}")),
+            (PortEnd::Closed, Some(status)) if !status.success() => {
+                Gone::Dead(format!("QEMU ended with {status}; {words}"))
+            }
+            (PortEnd::Closed, _) => Gone::Dead(words),
+        }
+    }
+
+    fn last_words(&self) -> String {
+        let qemu = self.machine.words.text();
+        let qemu = match qemu.trim() {
+            "" => String::new(),
+            _ => format!("; QEMU said: {}", last_words(&qemu)),
+        };
+        format!("the end of its log: {}{qemu}", last_words(&self.log()))
+    }
+
+    /// Ends it at once.
+    pub(super) fn give_up(&mut self) {
+        self.machine.kill();
+        self.life = Life::Gone;
+    }
+
+    /// Has it bring its disks to rest and switch itself off; one that does not
+    /// is ended.
+    pub fn end(mut self) {
+        let deadline = Instant::now() + END_PATIENCE;
+        let wait = Wait {
+            deadline,
+            interrupted: &|| false,
+        };
+        if self.send(GuestAction::End, &wait).is_ok() {
+            self.machine.ended_by(deadline);
+        }
+    }
+}
+
+/// Why a guest no longer answers.
+#[derive(Debug)]
+pub(super) enum Gone {
+    /// The caller is to stop.
+    Interrupted,
+    /// It ended, or speaks nonsense.
+    Dead(String),
+    /// It said nothing for too long.
+    Silent(String),
+}
+
+/// Longest time that a guest may take to boot. Several times what it takes on a
+/// busy machine: it only keeps one that hangs from stopping the run.
+fn boot_patience(spec: &GuestSpec, accelerator: Accelerator) -> Duration {
+    let seconds = match accelerator {
+        Accelerator::Kvm => 30,
+        Accelerator::Tcg => 90,
+        Accelerator::Icount => 240,
+    };
+    // A kernel that checks itself is that much slower.
+    let factor = match spec.kernel.variant {
+        Variant::Debug => 4,
+        Variant::Toll | Variant::Stock => 1,
+    };
+    Duration::from_secs(seconds * factor)
+}

@@ -1,0 +1,123 @@
+//! What comes out of a guest's console, and out of QEMU.
+
+use std::collections::VecDeque;
+use std::io::Read;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Most bytes of a log that are kept: its end.
+const LOG_BYTES_MAX: usize = 256 << 10;
+
+/// Lines shown of a guest that died.
+const LAST_LINES: usize = 6;
+
+/// Lines in which the cause of a death is looked for.
+const SEARCHED_LINES: usize = 400;
+
+/// What the kernel says when something is badly wrong, the worst first.
+const CAUSES: [&str; 5] = [
+    "Kernel panic",
+    "BUG: ",
+    "Oops: ",
+    "KASAN: ",
+    "Out of memory",
+];
+
+/// A log in the making, bounded however much is said.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Log {
+    kept: Arc<Mutex<VecDeque<u8>>>,
+}
+
+impl Log {
+    /// Collects what comes out of a stream until it ends, in a thread, so that
+    /// whoever speaks never waits.
+    pub fn collect(mut stream: impl Read + Send + 'static) -> Self {
+        let log = Self::default();
+        let kept = log.clone();
+        std::thread::spawn(move || {
+            let mut chunk = [0_u8; 4096];
+            while let Ok(count @ 1..) = stream.read(&mut chunk) {
+                kept.push(&chunk[..count]);
+            }
+        });
+        log
+    }
+
+    fn push(&self, bytes: &[u8]) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.extend(bytes);
+        let excess = kept.len().saturating_sub(LOG_BYTES_MAX);
+        kept.drain(..excess);
+    }
+
+    /// The text so far, without carriage returns and other control characters.
+    pub fn text(&self) -> String {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes: Vec<u8> = kept.iter().copied().collect();
+        String::from_utf8_lossy(&bytes)
+            .chars()
+            .filter(|c| !c.is_control() || matches!(c, '\n' | '\t'))
+            .collect()
+    }
+}
+
+/// The last lines of a log in one, with the line before them that names the
+/// cause, if there is one.
+pub(super) fn last_words(log: &str) -> String {
+    let lines: Vec<&str> = log
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+    let before = &lines[..lines.len() - last.len()];
+    let searched = &before[before.len().saturating_sub(SEARCHED_LINES)..];
+    let cause = CAUSES
+        .iter()
+        .find_map(|word| searched.iter().find(|line| line.contains(word)));
+    let mut shown: Vec<&str> = Vec::new();
+    if let Some(cause) = cause {
+        shown.extend([*cause, "…"]);
+    }
+    shown.extend(last);
+    match shown.is_empty() {
+        true => "nothing".into(),
+        false => shown.join(" | "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_keeps_its_end() {
+        let log = Log::default();
+        log.push(b"the beginning\n");
+        for _ in 0..100 {
+            log.push(&[b'x'; 4096]);
+        }
+        log.push(b"\r\n\x1b[7mthe end\n");
+        let text = log.text();
+        assert!(text.len() <= LOG_BYTES_MAX);
+        assert!(!text.contains("the beginning"));
+        assert!(
+            text.ends_with("\n[7mthe end\n"),
+            "{}",
+            &text[text.len() - 20..]
+        );
+    }
+
+    #[test]
+    fn the_cause_of_a_death_is_among_its_last_words() {
+        assert_eq!(last_words(""), "nothing");
+        assert_eq!(last_words("one\n\ntwo\n"), "one | two");
+        let mut text = String::from("[1] Kernel panic - not syncing: no init\n[1] BUG: x\n");
+        for number in 0..20 {
+            text.push_str(&format!("[2] trace {number}\n"));
+        }
+        let words = last_words(&text);
+        assert!(words.starts_with("[1] Kernel panic - not syncing: no init | … | [2] trace 14"));
+        assert!(words.ends_with("[2] trace 19"), "{words}");
+    }
+}

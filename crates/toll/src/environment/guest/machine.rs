@@ -1,0 +1,166 @@
+//! The QEMU process of a guest.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the environment is one of two places that start processes"
+)]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::io::FdFlags;
+use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+
+use super::arguments::{self, PortDescriptors};
+use super::log::Log;
+use super::spec::{Accelerator, GuestSpec};
+use super::tsc;
+use crate::environment::process;
+
+/// Time between looks whether QEMU has ended.
+const END_POLL: Duration = Duration::from_millis(5);
+
+/// The program that runs guests.
+pub(super) const PROGRAM: &str = "qemu-system-x86_64";
+
+/// Where QEMU is.
+///
+/// # Errors
+/// If it is not there, with what to do.
+pub(super) fn program() -> Result<PathBuf, String> {
+    process::find(PROGRAM).ok_or_else(|| {
+        format!("cannot start a guest: {PROGRAM} is missing; install the package qemu-system-x86")
+    })
+}
+
+/// A running QEMU. Dropping it kills it; so does the kernel if this program dies,
+/// or the thread that started it.
+#[derive(Debug)]
+pub(super) struct Machine {
+    child: Child,
+    /// The guest's console.
+    pub console: Log,
+    /// What QEMU itself says.
+    pub words: Log,
+}
+
+/// The host's ends of the ports.
+#[derive(Debug)]
+pub(super) struct Ports {
+    pub requests: UnixStream,
+    pub output: UnixStream,
+    pub error: UnixStream,
+}
+
+impl Machine {
+    /// Starts QEMU in the directory of the guest's disk.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub fn start(
+        program: &Path,
+        directory: &Path,
+        spec: &GuestSpec,
+        accelerator: Accelerator,
+    ) -> io::Result<(Self, Ports)> {
+        let (requests, far_requests) = UnixStream::pair()?;
+        let (output, far_output) = UnixStream::pair()?;
+        let (error, far_error) = UnixStream::pair()?;
+        let descriptors = PortDescriptors {
+            requests: far_requests.as_raw_fd(),
+            output: far_output.as_raw_fd(),
+            error: far_error.as_raw_fd(),
+        };
+        let mut command = Command::new(program);
+        command
+            .args(arguments::qemu(
+                spec,
+                accelerator,
+                tsc::khz(accelerator),
+                descriptors,
+            ))
+            .current_dir(directory)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // A ^C at the terminal is for toll, which then ends the guest.
+            .process_group(0);
+        hand_down(
+            &mut command,
+            [descriptors.requests, descriptors.output, descriptors.error],
+        );
+        let mut child = command.spawn()?;
+        let console = Log::collect(child.stdout.take().expect("stdout is piped"));
+        let words = Log::collect(child.stderr.take().expect("stderr is piped"));
+        let machine = Self {
+            child,
+            console,
+            words,
+        };
+        let ports = Ports {
+            requests,
+            output,
+            error,
+        };
+        // The far ends are QEMU's alone from here on, so that they close with it.
+        drop((far_requests, far_output, far_error));
+        Ok((machine, ports))
+    }
+
+    /// Its process.
+    pub fn process_id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How it ended, waited for until a deadline.
+    pub fn ended_by(&mut self, deadline: Instant) -> Option<ExitStatus> {
+        loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Some(status),
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(END_POLL),
+                _ => return None,
+            }
+        }
+    }
+
+    /// Kills it and waits until it is gone.
+    pub fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Has a command inherit descriptors, and die with this program.
+fn hand_down(command: &mut Command, descriptors: [RawFd; 3]) {
+    let parent = std::process::id();
+    let prepare = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // A parent that died before that call would never be noticed.
+        if getppid().is_none_or(|pid| pid.as_raw_pid().cast_unsigned() != parent) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        for descriptor in descriptors {
+            rustix::io::fcntl_setfd(borrow(&descriptor), FdFlags::empty())?;
+        }
+        Ok(())
+    };
+    // SAFETY: between fork and exec it makes system calls by rustix alone and
+    // allocates nothing.
+    unsafe { command.pre_exec(prepare) };
+}
+
+fn borrow(descriptor: &RawFd) -> BorrowedFd<'_> {
+    // SAFETY: it is one of the ends that `Machine::start` holds open until the
+    // process is started; a fork has them at the same numbers.
+    unsafe { BorrowedFd::borrow_raw(*descriptor) }
+}

@@ -1,0 +1,210 @@
+//! The host's ends of a guest's ports.
+//!
+//! What is at the other end may be broken or hostile: whatever it says is bounded
+//! in size, and whatever is waited for has a deadline.
+
+use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use toll_wire::MESSAGE_BYTES_MAX;
+
+/// Longest wait between looks whether the caller is to stop.
+const NAP: Duration = Duration::from_millis(100);
+
+/// Why nothing came, or nothing could be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PortEnd {
+    /// QEMU closed its end.
+    Closed,
+    /// The time was over.
+    Deadline,
+    /// The caller is to stop.
+    Interrupted,
+    /// A line was longer than a message may be.
+    TooLong,
+}
+
+/// A wait with an end.
+pub(super) struct Wait<'a> {
+    pub deadline: Instant,
+    pub interrupted: &'a dyn Fn() -> bool,
+}
+
+impl Wait<'_> {
+    fn check(&self) -> Result<Duration, PortEnd> {
+        if (self.interrupted)() {
+            return Err(PortEnd::Interrupted);
+        }
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        match left.is_zero() {
+            true => Err(PortEnd::Deadline),
+            false => Ok(left.min(NAP)),
+        }
+    }
+
+    /// Waits until a stream can be read or written, or for a little while.
+    fn until(&self, stream: &UnixStream, flags: PollFlags) -> Result<(), PortEnd> {
+        let nap = Timespec::try_from(self.check()?).expect("short");
+        let mut watched = [PollFd::from_borrowed_fd(stream.as_fd(), flags)];
+        // A signal is no reason to give up; the next look is soon.
+        let _ = poll(&mut watched, Some(&nap));
+        Ok(())
+    }
+}
+
+/// A port on which lines go both ways.
+#[derive(Debug)]
+pub(super) struct LinePort {
+    stream: UnixStream,
+    /// What came behind the last line.
+    rest: Vec<u8>,
+}
+
+impl LinePort {
+    /// Speaks over one end of a pair of sockets.
+    pub fn new(stream: UnixStream) -> io::Result<Self> {
+        stream.set_nonblocking(true)?;
+        Ok(Self {
+            stream,
+            rest: Vec::new(),
+        })
+    }
+
+    /// Sends a line.
+    pub fn send(&mut self, line: &str, wait: &Wait<'_>) -> Result<(), PortEnd> {
+        let bytes = format!("{line}\n").into_bytes();
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            wait.until(&self.stream, PollFlags::OUT)?;
+            match self.stream.write(rest) {
+                Ok(count) => rest = &rest[count..],
+                Err(error) if is_passing(&error) => {}
+                Err(_) => return Err(PortEnd::Closed),
+            }
+        }
+        Ok(())
+    }
+
+    /// The next line.
+    pub fn line(&mut self, wait: &Wait<'_>) -> Result<String, PortEnd> {
+        let mut scanned = 0;
+        loop {
+            if let Some(line) = self.take_line(&mut scanned) {
+                return Ok(line);
+            }
+            wait.until(&self.stream, PollFlags::IN)?;
+            self.take_some()?;
+        }
+    }
+
+    /// A line that has come already; what has come is taken without a wait.
+    pub fn line_now(&mut self) -> Result<Option<String>, PortEnd> {
+        let taken = self.take_some();
+        match self.take_line(&mut 0) {
+            Some(line) => Ok(Some(line)),
+            None => taken.map(|()| None),
+        }
+    }
+
+    fn take_line(&mut self, scanned: &mut usize) -> Option<String> {
+        let end = self.rest[*scanned..].iter().position(|byte| *byte == b'\n');
+        let Some(end) = end else {
+            *scanned = self.rest.len();
+            return None;
+        };
+        let behind = self.rest.split_off(*scanned + end + 1);
+        let mut line = std::mem::replace(&mut self.rest, behind);
+        line.pop();
+        Some(String::from_utf8_lossy(&line).into_owned())
+    }
+
+    fn take_some(&mut self) -> Result<(), PortEnd> {
+        let mut chunk = [0_u8; 64 << 10];
+        match self.stream.read(&mut chunk) {
+            Ok(0) => return Err(PortEnd::Closed),
+            Ok(count) => self.rest.extend_from_slice(&chunk[..count]),
+            Err(error) if is_passing(&error) => {}
+            Err(_) => return Err(PortEnd::Closed),
+        }
+        match self.rest.len() > MESSAGE_BYTES_MAX {
+            true => Err(PortEnd::TooLong),
+            false => Ok(()),
+        }
+    }
+}
+
+impl AsFd for LinePort {
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+/// Whether an error says no more than "later".
+pub(super) fn is_passing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> (LinePort, UnixStream) {
+        let (near, far) = UnixStream::pair().unwrap();
+        (LinePort::new(near).unwrap(), far)
+    }
+
+    fn soon<'a>() -> Wait<'a> {
+        Wait {
+            deadline: Instant::now() + Duration::from_millis(20),
+            interrupted: &|| false,
+        }
+    }
+
+    #[test]
+    fn lines_come_whole_however_they_were_sent() {
+        let (mut port, mut far) = pair();
+        far.write_all(b"one\ntw").unwrap();
+        assert_eq!(port.line(&soon()), Ok("one".into()));
+        assert_eq!(port.line(&soon()), Err(PortEnd::Deadline));
+        far.write_all(b"o\n\xff\n").unwrap();
+        assert_eq!(port.line(&soon()), Ok("two".into()));
+        assert_eq!(port.line_now(), Ok(Some("\u{fffd}".into())));
+        assert_eq!(port.line_now(), Ok(None));
+        drop(far);
+        assert_eq!(port.line(&soon()), Err(PortEnd::Closed));
+    }
+
+    #[test]
+    fn a_guest_that_never_ends_its_line_is_cut_off() {
+        let (mut port, mut far) = pair();
+        let flood = std::thread::spawn(move || {
+            let chunk = vec![b'x'; 1 << 20];
+            while far.write_all(&chunk).is_ok() {}
+        });
+        let long = Wait {
+            deadline: Instant::now() + Duration::from_secs(600),
+            interrupted: &|| false,
+        };
+        assert_eq!(port.line(&long), Err(PortEnd::TooLong));
+        drop(port);
+        flood.join().unwrap();
+    }
+
+    #[test]
+    fn a_guest_that_does_not_listen_holds_nobody_up() {
+        let (mut port, _far) = pair();
+        let line = "x".repeat(16 << 20);
+        assert_eq!(port.send(&line, &soon()), Err(PortEnd::Deadline));
+        let stop = Wait {
+            deadline: Instant::now() + Duration::from_secs(600),
+            interrupted: &|| true,
+        };
+        assert_eq!(port.line(&stop), Err(PortEnd::Interrupted));
+    }
+}

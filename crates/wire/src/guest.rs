@@ -1,0 +1,249 @@
+//! What `toll` and the init of a guest say to each other.
+//!
+//! The init is the probe as process 1 of a virtual machine. It speaks first, with
+//! [`GuestEvent::Ready`], and then answers each [`GuestRequest`] in turn, one
+//! line of JSON each way over the virtio serial port [`PORT`].
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Outcome, Request, WIRE_VERSION, WireError};
+
+/// Name of the virtio serial port for requests and answers.
+pub const PORT: &str = "toll";
+
+/// Name of the port with a command's standard output, or both ways with the
+/// terminal of a command that has one.
+pub const OUTPUT_PORT: &str = "toll.output";
+
+/// Name of the port with a command's standard error.
+pub const ERROR_PORT: &str = "toll.error";
+
+/// Serial number of the disk with the work files.
+pub const WORK_DISK: &str = "toll-work";
+
+/// Serial number of the disk to swap to.
+pub const SWAP_DISK: &str = "toll-swap";
+
+/// Where the ext4 work disk is mounted in a guest.
+pub const WORK_DIRECTORY: &str = "/work";
+
+/// Where a tmpfs is mounted in a guest.
+pub const TMPFS_DIRECTORY: &str = "/tmpfs";
+
+/// Where the project's own modules lie in a guest, as `NAME.ko`. None of them is
+/// inserted before a trial asks for it.
+pub const MODULES_DIRECTORY: &str = "/modules";
+
+/// Where the modules lie that the init inserts before anything else, in the
+/// order of their names.
+pub const BOOT_MODULES_DIRECTORY: &str = "/boot-modules";
+
+/// Where files lie that a user adds from the host.
+pub const HOST_FILES_DIRECTORY: &str = "/host";
+
+/// The variable by which the init knows that it is one. The kernel puts
+/// parameters that it does not know into the environment of process 1
+/// (Documentation/admin-guide/kernel-parameters.rst).
+pub const INIT_VARIABLE: &str = "TOLL_GUEST";
+
+/// The variable by which the init knows that there is a disk to swap to.
+pub const SWAP_VARIABLE: &str = "TOLL_GUEST_SWAP";
+
+/// Value of [`INIT_VARIABLE`] in an ordinary guest.
+pub const INIT_ORDINARY: &str = "1";
+
+/// Value of [`INIT_VARIABLE`] where one nanosecond is one instruction.
+pub const INIT_ICOUNT: &str = "icount";
+
+/// The metric in place of `duration_ns` in such a guest.
+pub const PATH_LENGTH: &str = "path_length_instructions";
+
+/// A request to the init.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestRequest {
+    /// [`WIRE_VERSION`] of the sender.
+    pub version: u32,
+    /// What it is to do.
+    pub action: GuestAction,
+}
+
+impl GuestRequest {
+    /// Wraps an action in a message of this version.
+    pub fn new(action: GuestAction) -> Self {
+        Self {
+            version: WIRE_VERSION,
+            action,
+        }
+    }
+}
+
+/// What an init can do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GuestAction {
+    /// Run one trial in a fresh probe process; answered by
+    /// [`GuestEvent::Trial`] or [`GuestEvent::Refused`].
+    Trial(Box<GuestTrial>),
+    /// Run a command for a person; answered by [`GuestEvent::Ended`] or
+    /// [`GuestEvent::Refused`].
+    Run(Box<GuestCommand>),
+    /// Bring the disks to rest and switch the guest off; not answered.
+    End,
+}
+
+/// One trial in a guest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestTrial {
+    /// What the probe gets.
+    pub request: Request,
+    /// Bytes by which the probe's environment is padded.
+    pub padding_bytes: u32,
+    /// Most time that the probe may take, in milliseconds of the guest's
+    /// clock.
+    pub timeout_ms: u64,
+    /// What is set before the probe is started, untimed, in this order.
+    pub knobs: Vec<Knob>,
+}
+
+/// A setting of the guest's kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Knob {
+    /// The file that holds it, such as `/proc/sys/vm/page-cluster`.
+    pub path: PathBuf,
+    /// What is written to the file, by one `write`.
+    pub value: String,
+}
+
+/// A command for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestCommand {
+    /// The program, looked for in `PATH`, and its arguments; at least one word.
+    pub words: Vec<String>,
+    /// The size of the terminal that it gets, which is then the output port both
+    /// ways. Without one its input is empty, and its output and its errors go to
+    /// the two ports.
+    pub terminal: Option<TerminalSize>,
+}
+
+/// A terminal's size in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TerminalSize {
+    /// Lines.
+    pub rows: u16,
+    /// Characters of a line.
+    pub columns: u16,
+}
+
+/// What an init says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestAnswer {
+    /// [`WIRE_VERSION`] of the sender.
+    pub version: u32,
+    /// What happened.
+    pub event: GuestEvent,
+}
+
+impl GuestAnswer {
+    /// Wraps an event in a message of this version.
+    pub fn new(event: GuestEvent) -> Self {
+        Self {
+            version: WIRE_VERSION,
+            event,
+        }
+    }
+}
+
+/// What happens in a guest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GuestEvent {
+    /// The guest is up and waits for requests. Said once, first.
+    Ready(Box<GuestFacts>),
+    /// How a trial ended.
+    Trial(Outcome),
+    /// How a command ended.
+    Ended(GuestEnd),
+    /// What was asked for cannot be done, in a sentence `cannot X: why; what to
+    /// do`. In place of [`GuestEvent::Ready`] it means that the guest is of no
+    /// use and switches itself off.
+    Refused(String),
+}
+
+/// How a command for a person ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestEnd {
+    /// Its exit status; `None` if a signal ended it.
+    pub status: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Bytes that went to [`OUTPUT_PORT`] on its behalf.
+    pub output_bytes: u64,
+    /// Bytes that went to [`ERROR_PORT`] on its behalf.
+    pub error_bytes: u64,
+}
+
+/// What a guest is, as seen from inside.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuestFacts {
+    /// Kernel release (`uname -r`).
+    pub kernel_release: String,
+    /// Kernel version: build number and date (`uname -v`).
+    pub kernel_version: String,
+    /// The kernel's command line.
+    pub command_line: String,
+    /// CPU model, as the guest sees it.
+    pub cpu_model: String,
+    /// CPUs in use.
+    pub cpus_online: u32,
+    /// Memory that the kernel manages, in bytes.
+    pub memory_bytes: u64,
+    /// Swap space in bytes; 0 without one.
+    pub swap_bytes: u64,
+    /// The kernel's clock source, if it tells.
+    pub clock_source: Option<String>,
+    /// Median cost of one clock read of the probe, in nanoseconds of the guest's
+    /// clock.
+    pub clock_read_ns: f64,
+    /// Size of a page in bytes.
+    pub page_bytes: u64,
+    /// Randomisation of address spaces (`kernel.randomize_va_space`), if it can
+    /// be read.
+    pub randomize_va_space: Option<String>,
+    /// Chosen policy of transparent huge pages, if the kernel has them.
+    pub transparent_hugepage: Option<String>,
+    /// State of the multi-generational LRU (`lru_gen/enabled`), if the kernel
+    /// has it.
+    pub multi_gen_lru: Option<String>,
+    /// Vulnerabilities of the CPU with how each is mitigated.
+    pub mitigations: BTreeMap<String, String>,
+    /// File systems for work files, by kind, with where each is mounted.
+    pub file_systems: BTreeMap<String, PathBuf>,
+}
+
+/// Decodes a request to an init from one line of JSON.
+///
+/// # Errors
+/// If the line is no JSON, misses or has unknown fields, is too long or carries
+/// another version.
+pub fn decode_guest_request(line: &str) -> Result<GuestRequest, WireError> {
+    crate::decode(line, "the guest's request")
+}
+
+/// Decodes an answer of an init from one line of JSON.
+///
+/// # Errors
+/// As [`decode_guest_request`].
+pub fn decode_guest_answer(line: &str) -> Result<GuestAnswer, WireError> {
+    crate::decode(line, "the guest's answer")
+}
