@@ -21,7 +21,7 @@ macro_rules! builtins {
     };
 }
 
-builtins!["cat", "sweep", "write", "mem", "pressure", "chase", "crossing"];
+builtins!["cat", "sweep", "write", "mem", "pressure", "chase", "crossing", "primes"];
 
 /// The built-in experiment of a name.
 pub fn find(name: &str) -> Option<&'static Builtin> {
