@@ -12,6 +12,7 @@ mod crossing;
 pub mod guest;
 mod memory;
 mod primes;
+mod reclaim;
 mod request;
 mod response;
 mod workload;
@@ -27,6 +28,7 @@ pub use primes::{
     PRIMES_N_MAX, PrimesAllocation, PrimesClock, PrimesPlacement, PrimesRequest, Printing,
     RandomSource,
 };
+pub use reclaim::{HotMapping, PASSES_MAX, PROCESSES_MAX, ReclaimRequest, WorkingSet};
 pub use request::{Request, decode_request};
 pub use response::{
     CounterReading, Disturbance, Failure, FailureKind, Outcome, Response, Sample, TrialData,

@@ -4,20 +4,19 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::io::{Errno, read, write};
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, getpid};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use toll_wire::{CrossingCpus, Failure};
 
 use super::{Crossing, crossing_failed};
 use crate::failure;
-use crate::fork::{Forked, end_with, fork};
+use crate::fork::Child;
 
 /// Two processes and a pipe each way.
 pub struct PingPong {
     to: OwnedFd,
     from: OwnedFd,
     affinity_before: CpuSet,
-    _other: Forked,
+    _other: Child,
 }
 
 impl PingPong {
@@ -34,21 +33,14 @@ impl PingPong {
         };
         let (ping, to) = pipe()?;
         let (from, pong) = pipe()?;
-        let parent = getpid();
-        let pid = match fork().map_err(|error| crossing_failed("fork", &error))? {
-            None => {
-                drop(to);
-                drop(from);
-                return_bytes(&ping, &pong, others, parent)
-            }
-            Some(pid) => pid,
-        };
+        let other = Child::start(|| return_bytes(&ping, &pong, others))
+            .map_err(|error| crossing_failed("fork", &error))?;
         // From here on it is ended whatever happens.
         let pair = Self {
             to,
             from,
             affinity_before,
-            _other: Forked(pid),
+            _other: other,
         };
         bind(own).map_err(|errno| crossing_failed("sched_setaffinity", &errno.into()))?;
         Ok(pair)
@@ -98,15 +90,12 @@ fn bind(cpu: usize) -> Result<(), Errno> {
     sched_setaffinity(None, &set)
 }
 
-/// What the other process does, until the pipe ends or it is ended.
-fn return_bytes(ping: &OwnedFd, pong: &OwnedFd, cpu: usize, parent: Pid) -> ! {
-    end_with(parent);
+/// What the other process does, until it is ended. It makes system calls alone.
+fn return_bytes(ping: &OwnedFd, pong: &OwnedFd, cpu: usize) {
     let mut byte = [0];
     if bind(cpu).is_ok() {
         while read(ping.as_fd(), &mut byte) == Ok(1) && write(pong.as_fd(), &byte) == Ok(1) {}
     }
-    // SAFETY: `_exit` runs no clean-up of the parent's.
-    unsafe { libc::_exit(0) }
 }
 
 #[cfg(test)]

@@ -4,17 +4,16 @@ use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{Pid, getpid};
 use toll_wire::{Failure, HugePages};
 
 use super::region::{Backing, Part, Region};
 use crate::buffer::page_bytes;
 use crate::failure;
-use crate::fork::{Forked, end_with, fork};
+use crate::fork::Child;
 
 /// A running competitor, ended when this value goes.
 pub struct Competitor {
-    _process: Forked,
+    _child: Child,
 }
 
 impl Competitor {
@@ -37,15 +36,10 @@ impl Competitor {
         let region = Region::map(Backing::Anonymous, length, HugePages::None, false)?;
         let (ready, tell) = pipe_with(PipeFlags::CLOEXEC)
             .map_err(|errno| cannot(&failure::reason(&errno.into())))?;
-        let parent = getpid();
-        let pid = match fork().map_err(|error| cannot(&failure::reason(&error)))? {
-            None => compete(region.part(0, length), &tell, parent),
-            Some(pid) => pid,
-        };
+        let child = Child::start(|| compete(region.part(0, length), &tell))
+            .map_err(|error| cannot(&failure::reason(&error)))?;
         // From here on it is ended whatever happens.
-        let competitor = Self {
-            _process: Forked(pid),
-        };
+        let competitor = Self { _child: child };
         drop(tell);
         let mut byte = [0];
         match std::fs::File::from(ready).read_exact(&mut byte) {
@@ -56,8 +50,7 @@ impl Competitor {
 }
 
 /// What the child does, until it is ended.
-fn compete(memory: Part<'_>, tell: &OwnedFd, parent: Pid) -> ! {
-    end_with(parent);
+fn compete(memory: Part<'_>, tell: &OwnedFd) -> ! {
     let mut is_first = true;
     loop {
         for offset in (0..memory.length()).step_by(page_bytes()) {

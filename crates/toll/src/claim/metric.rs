@@ -30,7 +30,8 @@ pub(super) fn describe(experiment: &Experiment, name: &str) -> Metric {
         "bytes_copied" | "bytes_written" | "buffer_bytes" | "huge_page_bytes" => {
             ("bytes", Better::Neither)
         }
-        "exit_status" | "accesses" | "numbers" | "primes" => ("count", Better::Neither),
+        "exit_status" | "accesses" | "touches" | "hot_pages" | "stream_pages" | "numbers"
+        | "primes" => ("count", Better::Neither),
         _ if name.starts_with("counter.") && (name.ends_with("_ns") || name.ends_with("-ns")) => {
             ("ns", Better::Neither)
         }

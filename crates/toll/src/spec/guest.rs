@@ -117,6 +117,9 @@ impl Experiment {
     /// says nothing of them, unless it has settings of its own.
     pub fn move_into_guest(&mut self) {
         let guest = self.guest.get_or_insert_with(GuestSettings::default);
+        for factor in &self.factors {
+            guest.parameters.remove(&factor.name);
+        }
         if !self.factors.iter().any(|factor| factor.name == PLACE) {
             let inside = Level::new(IN_GUEST);
             guest.parameters.insert(PLACE.to_owned(), inside);

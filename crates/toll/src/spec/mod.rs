@@ -118,6 +118,8 @@ pub enum WorkloadKind {
     Memory,
     /// Following a random cycle of pointers.
     Chase,
+    /// Using hot pages again and again while others stream by.
+    Reclaim,
     /// Counting primes in user space or in the kernel.
     Primes,
     /// Crossing into the kernel and back.

@@ -63,6 +63,11 @@ impl Probe {
         }
     }
 
+    /// Where the program lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Runs one trial. `None` if an interrupt ended it.
     ///
     /// The environment is padded with `padding_bytes` (see

@@ -196,8 +196,8 @@ fn only_the_commands_print() {
     let places = [
         // A build script speaks to Cargo by printing.
         "crates/meow/build.rs",
-        "crates/probe/build.rs",
         "crates/toll/build.rs",
+        "crates/probe/build.rs",
         "crates/toll/src/cmd/",
         "crates/toll/tests/",
         "crates/meow/tests/",

@@ -203,6 +203,7 @@ fn as_if_all_ran(experiment: &Experiment) -> Analysis {
         trials: trials
             .map(|(block, treatment)| trial(block, treatment))
             .collect(),
+        boots: Vec::new(),
     })
 }
 

@@ -22,6 +22,7 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
         return Ok(());
     };
     check_knobs(experiment, guest)?;
+    check_commands(experiment)?;
     let fixed = guest.parameters.iter();
     let varied = experiment
         .factors
@@ -83,6 +84,26 @@ fn size_within(name: &str, level: &Level, least: u64, words: &str) -> Result<(),
         false => Err(format!(
             "cannot set {name} to {}: it is {words} to 1 TiB",
             level.text
+        )),
+    }
+}
+
+/// Commands around the trials would run on this machine, and find nothing of
+/// the guest's.
+fn check_commands(experiment: &Experiment) -> Result<(), Problem> {
+    let workload = &experiment.workload;
+    let given = [
+        ("setup", workload.setup.is_some()),
+        ("cleanup", workload.cleanup.is_some()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((name, _)) => Err(problem(
+            name,
+            format!(
+                "cannot use {name} with guests, which are booted afresh in every block: use \
+                 prepare, which runs in them before every timed run"
+            ),
         )),
     }
 }

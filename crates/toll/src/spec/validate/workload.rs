@@ -2,7 +2,7 @@
 
 use toll_wire::{
     BUFFER_BYTES_MAX, CROSSING_BYTES_MAX, CROSSING_CALLS_MAX, LINE_BYTES, MEMORY_BYTES_MAX,
-    PRIMES_N_MAX, WORKING_SET_LINES,
+    PASSES_MAX, PRIMES_N_MAX, PROCESSES_MAX, WORKING_SET_LINES,
 };
 
 use super::{Problem, problem};
@@ -26,6 +26,22 @@ const MEMORY_PARAMETERS: &[&str] = &[
     "fs",
 ];
 const CHASE_PARAMETERS: &[&str] = &["size", "accesses", "huge_pages"];
+const RECLAIM_PARAMETERS: &[&str] = &[
+    "set",
+    "mapping",
+    "hot",
+    "stream",
+    "processes",
+    "passes",
+    "addressing",
+    "order",
+    "initialisation",
+    "buffer",
+    "steps",
+    "pressure",
+    "limit",
+    "fs",
+];
 const PRIMES_PARAMETERS: &[&str] = &[
     "placement",
     "n",
@@ -35,7 +51,7 @@ const PRIMES_PARAMETERS: &[&str] = &[
     "clock",
 ];
 const CROSSING_PARAMETERS: &[&str] = &["operation", "size", "calls", "cpus"];
-const SIZE_PARAMETERS: &[&str] = &["size", "buffer", "input", "limit"];
+const SIZE_PARAMETERS: &[&str] = &["size", "buffer", "input", "limit", "hot", "stream"];
 
 const COPY_WORDS: &[(&str, &[&str])] = &[
     (
@@ -101,6 +117,24 @@ const MEMORY_WORDS: &[(&str, &[&str])] = &[
     ("fs", FILE_SYSTEMS),
 ];
 const CHASE_WORDS: &[(&str, &[&str])] = &[HUGE_PAGES_WORDS];
+const RECLAIM_WORDS: &[(&str, &[&str])] = &[
+    (
+        "set",
+        &[
+            "published",
+            "private-hot",
+            "shared-hot",
+            "executable",
+            "file-hot",
+        ],
+    ),
+    ("addressing", &["published", "corrected"]),
+    ("order", &["sequential", "random"]),
+    ("mapping", &["anonymous", "file-private", "file-shared"]),
+    ("initialisation", &["none", "populate", "memset-msync"]),
+    ("pressure", &["none", "competing"]),
+    ("fs", FILE_SYSTEMS),
+];
 const PRIMES_WORDS: &[(&str, &[&str])] = &[
     (
         "placement",
@@ -147,6 +181,8 @@ const COUNT_PARAMETERS: &[(&str, u64, u64)] = &[
     ("accesses", 1, 1 << 44),
     ("n", 2, PRIMES_N_MAX as u64),
     ("calls", 1, CROSSING_CALLS_MAX),
+    ("processes", 1, PROCESSES_MAX as u64),
+    ("passes", 1, PASSES_MAX as u64),
 ];
 /// Levels that the factor `fs` may have: the work directory's own, those made
 /// on loop devices, and a mounted foreign one.
@@ -159,6 +195,7 @@ fn parameters(kind: WorkloadKind) -> Option<&'static [&'static str]> {
         WorkloadKind::Write => Some(WRITE_PARAMETERS),
         WorkloadKind::Memory => Some(MEMORY_PARAMETERS),
         WorkloadKind::Chase => Some(CHASE_PARAMETERS),
+        WorkloadKind::Reclaim => Some(RECLAIM_PARAMETERS),
         WorkloadKind::Primes => Some(PRIMES_PARAMETERS),
         WorkloadKind::Crossing => Some(CROSSING_PARAMETERS),
         WorkloadKind::Command => None,
@@ -258,6 +295,7 @@ fn check_value(kind: WorkloadKind, name: &str, level: &Level) -> Result<(), Prob
         WorkloadKind::Write => WRITE_WORDS,
         WorkloadKind::Memory => MEMORY_WORDS,
         WorkloadKind::Chase => CHASE_WORDS,
+        WorkloadKind::Reclaim => RECLAIM_WORDS,
         WorkloadKind::Primes => PRIMES_WORDS,
         WorkloadKind::Crossing => CROSSING_WORDS,
         WorkloadKind::Command if name == "fs" => &[("fs", FILE_SYSTEMS)][..],
@@ -311,11 +349,11 @@ fn size_bounds(
     const LIMIT_BYTES_MIN: u64 = 64 << 20;
     const CHASE_BYTES_MIN: u64 = 2 * LINE_BYTES;
     match (kind, name) {
-        (WorkloadKind::Memory, "buffer") => Some((
+        (WorkloadKind::Memory | WorkloadKind::Reclaim, "buffer") => Some((
             MEMORY_BYTES_MIN..=MEMORY_BYTES_MAX,
             "32,832 bytes (more than one working set) to 64 GiB",
         )),
-        (WorkloadKind::Memory, "limit") => Some((
+        (WorkloadKind::Memory | WorkloadKind::Reclaim, "limit") => Some((
             LIMIT_BYTES_MIN..=MEMORY_BYTES_MAX,
             "64 MiB (room for the probe itself) to 64 GiB",
         )),
@@ -323,6 +361,9 @@ fn size_bounds(
             CHASE_BYTES_MIN..=MEMORY_BYTES_MAX,
             "128 bytes (two lines) to 64 GiB",
         )),
+        (WorkloadKind::Reclaim, "hot" | "stream") => {
+            Some((1 << 20..=MEMORY_BYTES_MAX, "1 MiB to 64 GiB"))
+        }
         (WorkloadKind::Crossing, "size") => Some((
             1..=CROSSING_BYTES_MAX,
             "1 byte to 1 MiB, as much as the driver takes",
