@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * First process of a guest that runs the selftests: mounts what they need,
- * runs them and restarts, which ends the emulator. Arguments come from the
- * kernel's command line behind `--`.
+ * runs them and restarts, which ends the emulator. The kernel hands on
+ * selftests_seed=, selftests_calls= and selftests_only= of its command line as
+ * environment; behind `--`, QEMU would add its own words to them.
  */
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,11 +62,21 @@ static void report_leaks(void)
 	close(file);
 }
 
-int main(int argc, char **argv)
+static bool wanted(const char *test)
 {
-	char *primes[32] = { "/primes_test", "--module", "/toll_primes.ko" };
+	const char *only = getenv("selftests_only");
+
+	return !only || !strcmp(only, test);
+}
+
+int main(void)
+{
+	char *seed = getenv("selftests_seed");
+	char *calls = getenv("selftests_calls");
+	char *primes[] = { "/primes_test", "--module", "/toll_primes.ko", "--calls",
+			   calls ? calls : "1000000", seed ? "--seed" : NULL, seed, NULL };
 	char *reclaim[] = { "/reclaim_test", NULL };
-	int failed, i;
+	int failed = 0;
 
 	mount("proc", "/proc", "proc", 0, NULL);
 	mount("sysfs", "/sys", "sysfs", 0, NULL);
@@ -73,10 +85,10 @@ int main(int argc, char **argv)
 	if (swapon("/dev/vda", 0))
 		printf("# no swap: /dev/vda is not there\n");
 
-	for (i = 1; i < argc && i + 2 < 31; i++)
-		primes[i + 2] = argv[i];
-	failed = run(primes);
-	failed |= run(reclaim);
+	if (wanted("primes"))
+		failed |= run(primes);
+	if (wanted("reclaim"))
+		failed |= run(reclaim);
 	report_leaks();
 	printf("selftests: %s\n", failed ? "failed" : "passed");
 	fflush(stdout);

@@ -54,7 +54,8 @@ static void test_counts(const struct way *way)
 				    (unsigned long long)seed, error,
 				    (unsigned long long)request.primes,
 				    (unsigned long long)expected);
-		passed &= TAP_CHECK(request.count_ns > 0, "counting took no time");
+		/* A guest without a stable TSC has a clock of 4 ms ticks. */
+		passed &= TAP_CHECK(n < 100000 || request.count_ns > 0, "counting took no time");
 	}
 	result(way, passed, "a seed gives the count that the program gets");
 }
@@ -168,7 +169,7 @@ static void test_threads(const struct way *way)
 		void *answer;
 
 		pthread_join(threads[i], &answer);
-		passed &= TAP_CHECK(answer != NULL, "thread %d got a wrong count", i);
+		passed &= TAP_CHECK(answer, "thread %d got a wrong count", i);
 	}
 	result(way, passed, "16 threads at once get right counts");
 }
@@ -291,6 +292,7 @@ static void test_way(const struct way *way, uint64_t seed, unsigned long calls)
 	test_addresses(way);
 	test_threads(way);
 	test_killed(way);
+	test_failing_places(way);
 	test_random_calls(way, seed, calls);
 }
 
@@ -336,7 +338,8 @@ int main(int argc, char **argv)
 			calls = strtoul(optarg, NULL, 0);
 			break;
 		default:
-			fprintf(stderr, "usage: %s [--module KO] [--seed N] [--calls N]\n", argv[0]);
+			fprintf(stderr, "usage: %s [--module KO] [--seed N] [--calls N]\n",
+				argv[0]);
 			return 2;
 		}
 	}

@@ -9,12 +9,11 @@
 #ifndef TOLL_COUNT_PRIMES_CORE_H
 #define TOLL_COUNT_PRIMES_CORE_H
 
-#ifdef __KERNEL__
 #include <linux/types.h>
-#else
-#include <stdint.h>
-typedef uint32_t u32;
-typedef uint64_t u64;
+
+#ifndef __KERNEL__
+typedef __u32 u32;
+typedef __u64 u64;
 #endif
 
 /*

@@ -16,8 +16,8 @@
 #include "count_primes_core.h"
 #include "count_primes_work.h"
 
-/* Most numbers between two looks at signals while random bytes are drawn. */
-#define DRAW_CHUNK (1u << 18)
+/* Numbers of 1 MiB, drawn between two looks at signals. */
+#define DRAW_CHUNK (256u * 1024)
 
 /*
  * Between two chunks: let others run, and give up for a caller that is being

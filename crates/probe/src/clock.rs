@@ -11,8 +11,27 @@ pub fn now_ns() -> u64 {
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }
 
+/// Nanoseconds of gettimeofday(2), whose unit is the microsecond and which NTP
+/// steps and adjusts: for measurements as they were published.
+pub fn gettimeofday_ns() -> u64 {
+    let mut time = libc::timeval {
+        tv_sec: 0,
+        tv_usec: 0,
+    };
+    // SAFETY: `time` is a writable timeval for the duration of the call.
+    unsafe { libc::gettimeofday(&raw mut time, std::ptr::null_mut()) };
+    // The year 1970 is over.
+    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_usec.cast_unsigned() * 1000
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn gettimeofday_counts_whole_microseconds() {
+        let now = super::gettimeofday_ns();
+        assert!(now > 1_500_000_000 * 1_000_000_000 && now.is_multiple_of(1000));
+    }
+
     #[test]
     fn the_clock_never_goes_back() {
         let first = super::now_ns();

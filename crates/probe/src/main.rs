@@ -6,11 +6,14 @@
 //! there is one.
 //!
 //! As process 1 of a guest it is the guest's init, which starts itself anew for
-//! each trial.
+//! each trial. Started with `--count-primes` it is a process that the primes
+//! workload measures from outside.
 
+use std::ffi::OsString;
 use std::io::{BufRead, Read, Write};
 use std::process::ExitCode;
 
+use toll_probe::primes::process;
 use toll_probe::{failure, guest, lifetime, trial};
 use toll_wire::{MESSAGE_BYTES_MAX, Outcome, Response, WIRE_VERSION};
 
@@ -23,10 +26,11 @@ fn main() -> ExitCode {
     if guest::is_init() {
         guest::run();
     }
-    let mut arguments = std::env::args_os().skip(1);
-    match (arguments.next(), arguments.next()) {
-        (None, None) => answer(),
-        (Some(flag), None) if flag == "--version" => print_version(),
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    match arguments.as_slice() {
+        [] => answer(),
+        [flag] if flag == "--version" => print_version(),
+        [flag, rest @ ..] if flag == process::FLAG => count_primes(rest),
         _ => {
             // Nothing is left to tell if even standard error is gone.
             let _ = std::io::stderr().write_all(USAGE.as_bytes());
@@ -39,6 +43,18 @@ fn print_version() -> ExitCode {
     let version = env!("CARGO_PKG_VERSION");
     let line = format!("toll-probe {version} (wire version {WIRE_VERSION})\n");
     exit_code(std::io::stdout().write_all(line.as_bytes()))
+}
+
+/// This is the process that the primes workload measures.
+fn count_primes(arguments: &[OsString]) -> ExitCode {
+    match process::main(arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            let line = format!("{}\n", failure.message);
+            let _ = std::io::stderr().write_all(line.as_bytes());
+            ExitCode::FAILURE
+        }
+    }
 }
 
 fn answer() -> ExitCode {

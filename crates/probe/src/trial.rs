@@ -3,7 +3,7 @@
 use toll_wire::{Disturbance, Failure, ITERATIONS_MAX, Request, TrialData, Workload};
 
 use crate::disturbance::Snapshot;
-use crate::{chase, command, copy, failure, memory, write};
+use crate::{chase, command, copy, crossing, failure, memory, primes, reclaim, write};
 
 /// Runs one trial.
 ///
@@ -22,6 +22,9 @@ pub fn run(request: &Request) -> Result<TrialData, Failure> {
         Workload::Command(command) => command::run(request, command),
         Workload::Memory(memory) => memory::run(request, memory),
         Workload::Chase(chase) => chase::run(request, chase),
+        Workload::Reclaim(reclaim) => reclaim::run(request, reclaim),
+        Workload::Primes(counting) => primes::run(request, counting),
+        Workload::Crossing(crossing) => crossing::run(request, crossing),
     }
 }
 

@@ -8,16 +8,27 @@
 //! Architecture invariant: this crate only describes messages. It opens
 //! nothing, measures nothing and knows no experiment.
 
+mod crossing;
 pub mod guest;
 mod memory;
+mod primes;
+mod reclaim;
 mod request;
 mod response;
 mod workload;
 
+pub use crossing::{
+    CROSSING_BYTES_MAX, CROSSING_CALLS_MAX, CrossingCpus, CrossingOperation, CrossingRequest,
+};
 pub use memory::{
     AccessOrder, Addressing, ChaseRequest, HugePages, Initialisation, LINE_BYTES, MEMORY_BYTES_MAX,
     Mapping, MemoryAdvice, MemoryRequest, WORKING_SET_LINES,
 };
+pub use primes::{
+    PRIMES_N_MAX, PrimesAllocation, PrimesClock, PrimesPlacement, PrimesRequest, Printing,
+    RandomSource,
+};
+pub use reclaim::{HotMapping, PASSES_MAX, PROCESSES_MAX, ReclaimRequest, WorkingSet};
 pub use request::{Request, decode_request};
 pub use response::{
     CounterReading, Disturbance, Failure, FailureKind, Outcome, Response, Sample, TrialData,

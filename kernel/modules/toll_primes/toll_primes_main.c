@@ -48,14 +48,11 @@ MODULE_PARM_DESC(primes, "Result: how many were prime at load");
 module_param_cb(count_ns, &result_ops, &count_ns, 0444);
 MODULE_PARM_DESC(count_ns, "Result: how long counting and printing took at load");
 
-/**
- * struct toll_file - State of an open file
- * @lock: Guards @buffer.
- * @buffer: Where TOLL_PRIMES_COPY copies to, TOLL_COPY_LENGTH_MAX bytes. Got at
- *          open, so that no copy is charged for it.
- */
+/* State of an open file. */
 struct toll_file {
+	/* Guards the bytes of buffer, not the pointer, which never changes. */
 	struct mutex lock;
+	/* TOLL_COPY_LENGTH_MAX bytes, got at open: no copy is charged for it. */
 	void *buffer;
 };
 
@@ -66,7 +63,8 @@ static int toll_primes_open(struct inode *inode, struct file *file)
 	state = kzalloc(sizeof(*state), GFP_KERNEL_ACCOUNT);
 	if (!state)
 		return -ENOMEM;
-	state->buffer = kvmalloc(TOLL_COPY_LENGTH_MAX, GFP_KERNEL_ACCOUNT);
+	state->buffer = kvmalloc(TOLL_COPY_LENGTH_MAX,
+				 GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!state->buffer) {
 		kfree(state);
 		return -ENOMEM;

@@ -4,19 +4,16 @@ use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::{
-    Pid, Signal, WaitOptions, getpid, getppid, kill_process, set_parent_process_death_signal,
-    waitpid,
-};
 use toll_wire::{Failure, HugePages};
 
 use super::region::{Backing, Part, Region};
 use crate::buffer::page_bytes;
 use crate::failure;
+use crate::fork::Child;
 
 /// A running competitor, ended when this value goes.
 pub struct Competitor {
-    pid: Pid,
+    _child: Child,
 }
 
 impl Competitor {
@@ -39,13 +36,10 @@ impl Competitor {
         let region = Region::map(Backing::Anonymous, length, HugePages::None, false)?;
         let (ready, tell) = pipe_with(PipeFlags::CLOEXEC)
             .map_err(|errno| cannot(&failure::reason(&errno.into())))?;
-        let parent = getpid();
-        let pid = match fork().map_err(|error| cannot(&failure::reason(&error)))? {
-            None => compete(region.part(0, length), &tell, parent),
-            Some(pid) => pid,
-        };
+        let child = Child::start(|| compete(region.part(0, length), &tell))
+            .map_err(|error| cannot(&failure::reason(&error)))?;
         // From here on it is ended whatever happens.
-        let competitor = Self { pid };
+        let competitor = Self { _child: child };
         drop(tell);
         let mut byte = [0];
         match std::fs::File::from(ready).read_exact(&mut byte) {
@@ -55,35 +49,8 @@ impl Competitor {
     }
 }
 
-impl Drop for Competitor {
-    fn drop(&mut self) {
-        // One that the kernel has ended already is still waited for.
-        let _ = kill_process(self.pid, Signal::KILL);
-        let _ = waitpid(Some(self.pid), WaitOptions::empty());
-    }
-}
-
-/// Splits the process; `None` is the child.
-fn fork() -> std::io::Result<Option<Pid>> {
-    // SAFETY: the child calls nothing but what signal-safety(7) allows: system
-    // calls by rustix and accesses to memory that is mapped.
-    let pid = unsafe { libc::fork() };
-    match pid {
-        0 => Ok(None),
-        pid => Pid::from_raw(pid)
-            .filter(|_| pid > 0)
-            .map(Some)
-            .ok_or_else(std::io::Error::last_os_error),
-    }
-}
-
 /// What the child does, until it is ended.
-fn compete(memory: Part<'_>, tell: &OwnedFd, parent: Pid) -> ! {
-    let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    // A parent that died before that call would never be noticed.
-    if getppid() != Some(parent) {
-        let _ = kill_process(getpid(), Signal::KILL);
-    }
+fn compete(memory: Part<'_>, tell: &OwnedFd) -> ! {
     let mut is_first = true;
     loop {
         for offset in (0..memory.length()).step_by(page_bytes()) {

@@ -37,6 +37,7 @@ use self::pattern::{Pattern, Places, access, predict};
 use crate::counters::{Counters, Inherit};
 use crate::meter::Meter;
 use crate::usage::Scope;
+use crate::vmstat::VmStat;
 use crate::{failure, page_cache, trial};
 
 /// Bytes read between initialisation and accesses, which throw what is in the
@@ -117,9 +118,11 @@ impl<'a> Toucher<'a> {
 
         flush_caches()?;
         has_peak &= reset_peak();
+        let system_before = self.has_competitor().then(VmStat::now);
         let started = meters.access.start()?;
         let sum = access(&region, &self.pattern);
         let accessed = meters.access.stop(&started)?;
+        let system_after = self.has_competitor().then(VmStat::now);
         let resident = Residency::around(region.address())?;
 
         let expected = predict(&self.pattern, &mut places);
@@ -133,6 +136,9 @@ impl<'a> Toucher<'a> {
         let mut metrics = BTreeMap::new();
         accessed.add_to(&mut metrics, "");
         init.add_to(&mut metrics, "init_");
+        if let Some((before, after)) = system_before.zip(system_after) {
+            after.add_since(&before, &mut metrics);
+        }
         if !has_peak {
             // What is left is the largest of the whole process.
             metrics.remove("max_rss_bytes");
@@ -163,6 +169,10 @@ impl<'a> Toucher<'a> {
         })
     }
 
+    fn has_competitor(&self) -> bool {
+        self.request.competitor_bytes > 0
+    }
+
     fn note(&mut self, note: Option<String>) {
         if let Some(note) = note
             && !self.notes.contains(&note)
@@ -183,7 +193,7 @@ impl<'a> Toucher<'a> {
         if self.request.initialisation != Initialisation::MemsetMsync {
             read_places(file, &self.pattern, &mut places)?;
         }
-        if self.request.competitor_bytes > 0 {
+        if self.has_competitor() {
             // Pages that another process has brought in are not charged to the
             // limit that this one is under (cgroups(7)).
             page_cache::establish(file, self.request.buffer_bytes, CacheState::Cold)?;

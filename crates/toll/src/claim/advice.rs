@@ -4,6 +4,7 @@ use toll_stats::{Interval, hodges_lehmann, median, median_interval};
 
 use super::contrast::pick;
 use super::data::Data;
+use super::emulation::is_comparable;
 use super::model::{Advice, Better};
 use super::{ALPHA, CONFIDENCE, MARGIN_MIN, derived, metric, twin};
 use crate::format;
@@ -103,6 +104,9 @@ impl Desk<'_> {
                 let mut selector = self.at.clone();
                 selector.insert(factor.name.clone(), level.clone());
                 let index = pick(&selector, &self.experiment.factors, self.treatments).ok()?;
+                if !is_comparable(self.experiment, &self.spec.metric, &[index], self.data) {
+                    return None;
+                }
                 let values = self.data.values(&self.spec.metric, index);
                 (!values.is_empty()).then(|| Candidate {
                     label: self.label(level),

@@ -4,6 +4,7 @@ use toll_stats::{Decision, Direction, Margins, decide, hodges_lehmann};
 
 use super::contrast::pick;
 use super::data::Data;
+use super::emulation::is_comparable;
 use super::model::{Better, Comparison, Relation};
 use super::summary::estimate;
 use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Width, metric, twin};
@@ -42,7 +43,9 @@ pub(super) fn compare_all(
         .filter_map(|(treatment, reference)| {
             let logs = data.log_ratios(name, treatment, reference).ok()?;
             let interval = hodges_lehmann(&logs, confidence);
-            let relation = match interval.reaches(confidence) {
+            let pair = [treatment, reference];
+            let may_judge = is_comparable(experiment, name, &pair, data);
+            let relation = match interval.reaches(confidence) && may_judge {
                 true => relation(&interval, margins, better),
                 false => Relation::Undecided,
             };
@@ -86,8 +89,10 @@ pub(super) fn widths(
             .filter_map(|t| Some((t.index, t.twin_of?)));
         pairs.extend(twins);
     }
+    let name = &experiment.metric;
     pairs
         .into_iter()
+        .filter(|(a, b)| is_comparable(experiment, name, &[*a, *b], data))
         .filter_map(|(treatment, reference)| {
             let logs = data
                 .log_ratios(&experiment.metric, treatment, reference)

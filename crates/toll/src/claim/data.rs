@@ -15,6 +15,8 @@ pub(super) struct Data {
     outcomes: BTreeSet<(u32, usize)>,
     /// Why a counter could not be opened, by name.
     counters_missing: BTreeMap<String, String>,
+    /// Treatments whose times are those of an emulation.
+    emulated: BTreeSet<usize>,
 }
 
 impl Data {
@@ -48,7 +50,18 @@ impl Data {
                 .iter()
                 .map(|trial| (trial.block, trial.treatment))
                 .collect(),
+            emulated: BTreeSet::new(),
         }
+    }
+
+    /// The same, with the treatments whose times are not to be judged.
+    pub fn with_emulated(self, emulated: BTreeSet<usize>) -> Self {
+        Self { emulated, ..self }
+    }
+
+    /// Whether a treatment's times are those of an emulation.
+    pub fn is_emulated(&self, treatment: usize) -> bool {
+        self.emulated.contains(&treatment)
     }
 
     /// Value by block of one metric of one treatment; empty if there is none.

@@ -10,7 +10,9 @@ mod contrast;
 mod data;
 mod derived;
 mod disturbance;
+mod emulation;
 mod figure;
+mod guest;
 mod metric;
 pub mod model;
 mod summary;
@@ -21,7 +23,7 @@ mod warning;
 
 use crate::plan::Treatment;
 use crate::spec::Experiment;
-use crate::store::{StoredRun, TrialRecord};
+use crate::store::{BootRecord, StoredRun, TrialRecord};
 
 use data::Data;
 use model::{Analysis, Factor};
@@ -48,7 +50,8 @@ pub struct Width {
 /// Draws all conclusions from a run.
 pub fn analyse(stored: &StoredRun) -> Analysis {
     let experiment = &stored.experiment;
-    let data = Data::new(&stored.treatments, &stored.trials);
+    let emulated = emulation::emulated(&stored.treatments, &stored.boots);
+    let data = Data::new(&stored.treatments, &stored.trials).with_emulated(emulated);
     let twins = twin::summarise(experiment, &stored.treatments, &data);
     let derived = derived::estimate_all(experiment, &stored.treatments, &data);
     let caches = &stored.run.machine.caches_bytes;
@@ -57,6 +60,7 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
     let factors = experiment.factors.iter().map(factor).collect();
     let mut treatments = summary::summarise(&stored.treatments, &stored.trials, &data);
     let mut warnings = warning::collect(stored, &twins);
+    emulation::note(&mut treatments, &data);
     warnings.extend(summary::take_common_notes(&mut treatments));
     Analysis {
         blocks: data.complete_blocks(&stored.treatments),
@@ -69,6 +73,7 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
         tables: table::fill_all(experiment, &stored.treatments, &data),
         figures: figure::draw_all(experiment, &stored.treatments, &data, &derived, &staircases),
         advice: advice::advise(experiment, &stored.treatments, &data),
+        guests: guest::summarise(&stored.boots),
         disturbances: disturbance::summarise(&stored.trials),
         warnings,
         twins,
@@ -97,8 +102,10 @@ pub fn widths(
     experiment: &Experiment,
     treatments: &[Treatment],
     trials: &[TrialRecord],
+    boots: &[BootRecord],
 ) -> Vec<Width> {
-    let data = Data::new(treatments, trials);
+    let emulated = emulation::emulated(treatments, boots);
+    let data = Data::new(treatments, trials).with_emulated(emulated);
     let target = experiment.run.target_ci;
     let mut widths = comparison::widths(experiment, treatments, &data, target);
     let intervals = verdict::intervals(experiment, treatments, &data);

@@ -6,11 +6,13 @@
 
 use std::collections::BTreeMap;
 
+mod guest;
 mod staircase;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use guest::GuestSummary;
 pub use staircase::{NearestCache, Staircase, Step, Tread};
 
 /// Everything concluded from one run.
@@ -43,6 +45,9 @@ pub struct Analysis {
     pub figures: Vec<Figure>,
     /// What to do on this machine, drawn from this run's intervals.
     pub advice: Vec<Advice>,
+    /// The guests that trials ran in, if any did.
+    #[serde(default)]
+    pub guests: Vec<GuestSummary>,
     /// What disturbed the trials.
     pub disturbances: Vec<DisturbanceSummary>,
     /// What a reader must know before trusting the numbers.

@@ -7,7 +7,7 @@ use toll_stats::{
 use super::data::Data;
 use super::model::{ClaimDirection, Outcome, Verdict};
 use super::summary::estimate;
-use super::{ALPHA, accompaniment, contrast, derived, twin};
+use super::{ALPHA, CONFIDENCE, accompaniment, contrast, derived, emulation, twin};
 use crate::format;
 use crate::plan::Treatment;
 use crate::spec::{Claim, Experiment, Test};
@@ -130,11 +130,21 @@ fn evidence(
     treatments: &[Treatment],
     data: &Data,
 ) -> Result<Evidence, String> {
+    let unjudged = emulation::obstacle(&claim.test, experiment, treatments, data);
     match &claim.test {
         Test::Never(reason) => Err(reason.clone()),
         Test::Ratio(contrast) => {
-            contrast::block_logs(contrast, experiment, treatments, data).map(Evidence::Logs)
+            let logs = contrast::block_logs(contrast, experiment, treatments, data)?;
+            match unjudged {
+                None => Ok(Evidence::Logs(logs)),
+                Some(why) => {
+                    let ratio = hodges_lehmann(&logs, CONFIDENCE).map(f64::exp);
+                    let shown = format::ratio_interval(&estimate(&ratio));
+                    Err(format!("{why}; the ratio was {shown}"))
+                }
+            }
         }
+        Test::Derived(_) if unjudged.is_some() => Err(unjudged.unwrap_or_default()),
         Test::Derived(id) => {
             let spec = experiment.derived.iter().find(|derived| derived.id == *id);
             let spec = spec.ok_or("the derived quantity is not there")?;

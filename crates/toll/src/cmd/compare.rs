@@ -76,6 +76,7 @@ const CONFOUNDERS_FIRST: &[&str] = &[
     "kernel_version",
     "kernel_command_line",
     "mitigations",
+    "smt",
     "microcode",
     "governor",
     "clock_source",

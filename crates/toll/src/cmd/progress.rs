@@ -161,6 +161,11 @@ impl Observer for Progress {
                     bar.set_message(self.status(label));
                 }
             }
+            Event::GuestBoots => {
+                if let Some(bar) = &self.bar {
+                    bar.set_message(self.status("booting a guest"));
+                }
+            }
             Event::TrialEnds(_) => {}
             Event::BlockEnds { blocks, elapsed } => {
                 self.blocks = *blocks;

@@ -21,6 +21,7 @@ pub fn inspect(work_directory: &Path) -> Machine {
             .map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX)),
         microcode: field(&cpuinfo, "microcode"),
         mitigations: directory_values(Path::new("/sys/devices/system/cpu/vulnerabilities")),
+        smt: one_line("/sys/devices/system/cpu/smt/control"),
         governor: one_line("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         caches_bytes: caches(Path::new("/sys/devices/system/cpu/cpu0/cache")),
         virtualization: virtualization(&cpuinfo),

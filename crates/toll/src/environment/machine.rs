@@ -21,6 +21,10 @@ pub struct Machine {
     /// State of each CPU vulnerability by name, from
     /// `/sys/devices/system/cpu/vulnerabilities`.
     pub mitigations: BTreeMap<String, String>,
+    /// Simultaneous multithreading, from `/sys/devices/system/cpu/smt/control`:
+    /// `on`, `off`, `forceoff` or `notsupported`.
+    #[serde(default)]
+    pub smt: Option<String>,
     /// Frequency governor of CPU 0.
     pub governor: Option<String>,
     /// Data and unified cache sizes of CPU 0 in bytes, by level (`L1d`, `L2`).

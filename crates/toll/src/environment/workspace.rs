@@ -25,8 +25,18 @@ pub struct WorkspaceRequest {
     /// Most bytes that trials have on one file system at a time beside the
     /// sources.
     pub scratch_bytes: u64,
+    /// Swap of the guest that has most of it, in bytes; `None` without guests.
+    pub guest_swap_bytes: Option<u64>,
     /// Where to make the work directory; the default place if absent.
     pub base: Option<PathBuf>,
+}
+
+impl WorkspaceRequest {
+    /// Size of a guest's work disk, in bytes: all that is laid out, and room for
+    /// what trials add. Even an empty one has space for ext4 and its journal.
+    pub fn guest_disk_bytes(&self) -> u64 {
+        Workspace::bytes_needed(self).max(128 << 20)
+    }
 }
 
 /// Work directories, one a file system, and the files to be copied. Dropping
@@ -117,7 +127,9 @@ impl Workspace {
             .iter()
             .filter(|name| *name != "tmpfs")
             .count() as u64;
-        let needed = Self::bytes_needed(request) * on_disk.max(1);
+        let guest = request.guest_swap_bytes;
+        let images = guest.map_or(0, |swap| swap + request.guest_disk_bytes());
+        let needed = Self::bytes_needed(request) * on_disk.max(1) + images;
         let free = rustix::fs::statvfs(&self.root)
             .map(|stat| stat.f_bavail * stat.f_frsize)
             .unwrap_or(u64::MAX);

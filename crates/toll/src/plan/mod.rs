@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use toll_stats::Rng;
 
 use crate::spec::expression::Expression;
-use crate::spec::{Experiment, Factor, Level, Selector};
+use crate::spec::{Experiment, Factor, Level, Selector, WorkloadKind};
 
-pub use treatment::Treatment;
+pub use treatment::{Boot, Treatment};
 
 /// Most treatments of one experiment. A block runs them all, so more would
 /// make even a single block endless.
@@ -26,6 +26,8 @@ pub struct Plan {
     /// All treatments, A/A twins last.
     pub treatments: Vec<Treatment>,
     seed: u64,
+    /// Whether all trials of a block draw the same.
+    shares_draws: bool,
 }
 
 impl Plan {
@@ -61,6 +63,9 @@ impl Plan {
             }
             let mut levels = levels;
             levels.extend(experiment.workload.parameters.clone());
+            if let Some(guest) = &experiment.guest {
+                levels.extend(guest.parameters.clone());
+            }
             treatments.push(Treatment::new(
                 treatments.len(),
                 &experiment.factors,
@@ -73,7 +78,13 @@ impl Plan {
                 experiment.name
             ));
         }
-        let mut plan = Self { treatments, seed };
+        let mut plan = Self {
+            treatments,
+            seed,
+            // How long counting takes depends on the numbers, so a comparison
+            // within a block is one on the same numbers.
+            shares_draws: experiment.workload.kind == WorkloadKind::Primes,
+        };
         plan.add_twins(experiment)?;
         Ok(plan)
     }
@@ -107,12 +118,27 @@ impl Plan {
 
     /// Indices of treatments in the order in which a block runs them, skipped
     /// ones included: their place is drawn all the same, so that the order of
-    /// the others does not depend on what this machine has.
+    /// the others does not depend on what this machine has. Those that share a
+    /// boot of a guest stand together, since each block boots it once: boots
+    /// are in random order, and so is what runs in each.
     pub fn block_order(&self, block: u32) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.treatments.len()).collect();
-        Rng::new(self.seed)
-            .fork(u64::from(block))
-            .shuffle(&mut order);
+        let mut rng = Rng::new(self.seed).fork(u64::from(block));
+        rng.shuffle(&mut order);
+        let boots: Vec<Option<Boot>> = self.treatments.iter().map(Treatment::boot).collect();
+        if boots.iter().all(Option::is_none) {
+            return order;
+        }
+        let mut places: Vec<&Option<Boot>> = Vec::new();
+        for boot in &boots {
+            if !places.contains(&boot) {
+                places.push(boot);
+            }
+        }
+        // Not by who comes first: the boot with most trials would lead too often.
+        rng.shuffle(&mut places);
+        let place = |treatment: &usize| places.iter().position(|boot| **boot == boots[*treatment]);
+        order.sort_by_key(place);
         order
     }
 
@@ -125,9 +151,14 @@ impl Plan {
         Rng::new(self.seed).fork(stream).below(4096)
     }
 
-    /// Seed of what one trial draws for itself, such as the order of a chase.
+    /// Seed of what one trial draws for itself, such as the order of a chase;
+    /// for numbers that are to be counted the same in a whole block.
     pub fn trial_seed(&self, block: u32, treatment: usize) -> u64 {
-        let stream = (u64::from(block) << 32) | (1 << 30) | treatment as u64;
+        let drawn_for = match self.shares_draws {
+            true => 0,
+            false => treatment as u64,
+        };
+        let stream = (u64::from(block) << 32) | (1 << 30) | drawn_for;
         Rng::new(self.seed).fork(stream).next_u64()
     }
 

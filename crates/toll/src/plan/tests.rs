@@ -83,3 +83,50 @@ proptest! {
         prop_assert!(plan.padding_bytes(block, 3) < 4096);
     }
 }
+
+const BOOTS: &str = "
+[guest]
+[[factor]]
+name = 'environment'
+levels = ['host', 'guest']
+[[factor]]
+name = 'kernel'
+levels = ['toll', 'stock']
+[[factor]]
+name = 'a'
+levels = [1, 2, 3]
+[[factor]]
+name = 'b'
+levels = ['x']
+";
+
+#[test]
+fn a_block_boots_each_guest_once() {
+    let mut experiment = experiment(BOOTS);
+    experiment.constraints = vec!["environment == guest or kernel == toll".into()];
+    let plan = Plan::new(&experiment, 5).unwrap();
+    let mut firsts = std::collections::BTreeSet::new();
+    for block in 0..40 {
+        let boots: Vec<Option<Boot>> = plan
+            .block_order(block)
+            .into_iter()
+            .map(|index| plan.treatments[index].boot())
+            .collect();
+        let changes = boots.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        assert_eq!(changes, 2, "{boots:?}");
+        firsts.insert(boots[0].clone());
+    }
+    assert_eq!(firsts.len(), 3, "any of them may come first");
+}
+
+#[test]
+fn within_a_boot_the_order_is_random() {
+    let plan = Plan::new(&experiment(BOOTS), 5).unwrap();
+    let orders: std::collections::BTreeSet<Vec<usize>> = (0..20)
+        .map(|block| {
+            let stock = |index: &usize| plan.treatments[*index].label.contains("kernel=stock");
+            plan.block_order(block).into_iter().filter(stock).collect()
+        })
+        .collect();
+    assert!(orders.len() > 10, "{}", orders.len());
+}

@@ -4,7 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::spec::guest::{BOOT_PARAMETERS, IN_GUEST, PLACE};
 use crate::spec::{Factor, Level, Selector};
+
+/// What a guest is booted with: level by name, of all parameters that need a
+/// boot.
+pub type Boot = BTreeMap<String, String>;
 
 /// One combination of levels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,6 +69,20 @@ impl Treatment {
             self.levels
                 .get(name)
                 .is_some_and(|level| level.same(wanted))
+        })
+    }
+
+    /// The boot of a guest that the treatment runs in; `None` on this machine.
+    pub fn boot(&self) -> Option<Boot> {
+        let place = self.levels.get(PLACE)?;
+        (place.text == IN_GUEST).then(|| {
+            let known = BOOT_PARAMETERS.iter();
+            known
+                .filter_map(|name| {
+                    let level = self.levels.get(*name)?;
+                    Some(((*name).to_owned(), level.text.clone()))
+                })
+                .collect()
         })
     }
 

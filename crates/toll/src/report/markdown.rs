@@ -23,6 +23,9 @@ pub fn markdown(run: &ReportedRun) -> String {
         "\n\n{}\n",
         escape(&words::machine_line(&record.machine))
     ));
+    for guest in &analysis.guests {
+        text.push_str(&format!("\n{}\n", escape(&words::guest_line(guest))));
+    }
     if !analysis.verdicts.is_empty() {
         text.push_str("\n| Verdict | Claim | Published | Measured | Margin |\n");
         text.push_str("| :-- | :-- | --: | --: | --: |\n");

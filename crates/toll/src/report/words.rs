@@ -1,8 +1,8 @@
 //! The words that every kind of report uses.
 
 use crate::claim::model::{
-    Accompaniment, Analysis, NearestCache, Outcome, PublishedTable, Relation, SideBySide,
-    Staircase, TreatmentSummary,
+    Accompaniment, Analysis, GuestSummary, NearestCache, Outcome, PublishedTable, Relation,
+    SideBySide, Staircase, TreatmentSummary,
 };
 use crate::environment::machine::Machine;
 use crate::format;
@@ -200,6 +200,40 @@ pub fn machine_line(machine: &Machine) -> String {
     .filter(|part| !part.trim().is_empty())
     .collect::<Vec<_>>()
     .join(" · ")
+}
+
+/// A guest in one line.
+pub fn guest_line(guest: &GuestSummary) -> String {
+    let level = |name: &str| guest.levels.get(name).map_or("", String::as_str);
+    let release = guest.facts.get("kernel release");
+    let kernel = match release {
+        Some(release) => format!("Linux {release} ({})", level("kernel")),
+        None => format!("kernel {}", level("kernel")),
+    };
+    let accelerator = match guest.accelerator.as_deref() {
+        Some("kvm") => "KVM".to_owned(),
+        Some("tcg") => "TCG: emulated".to_owned(),
+        Some("icount") => "TCG: instructions counted".to_owned(),
+        Some(other) => other.to_owned(),
+        None => "never came up".to_owned(),
+    };
+    let mut parts = vec![
+        format!("guest: {kernel}"),
+        accelerator,
+        format!("{} vCPUs", level("vcpus")),
+        format!("{} memory", level("memory")),
+    ];
+    if !["", "0"].contains(&level("swap")) {
+        parts.push(format!("{} swap", level("swap")));
+    }
+    if !level("command_line").is_empty() {
+        parts.push(format!("with {}", level("command_line")));
+    }
+    parts.push(match guest.failed {
+        0 => plural(guest.boots, "boot"),
+        failed => format!("{}, {failed} failed", plural(guest.boots, "boot")),
+    });
+    parts.join(" · ")
 }
 
 /// `1 warning`, `2 warnings`.

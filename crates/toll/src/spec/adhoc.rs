@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Experiment, Factor, Level, LevelOverride, Selector, SpecError};
+use super::{Experiment, Factor, GuestSettings, Level, LevelOverride, Selector, SpecError};
 use super::{Shell, WorkloadKind, WorkloadSpec};
 
 /// Commands to compare, as given on the command line.
@@ -31,6 +31,8 @@ pub struct AdhocCommands {
     pub reference: Option<String>,
     /// Performance counters to read.
     pub counters: Vec<String>,
+    /// Run them in a guest.
+    pub in_guest: bool,
 }
 
 /// Makes an experiment of commands. Its first treatment, or the one named as
@@ -124,6 +126,14 @@ fn assemble(
         profile: profile.to_owned(),
         metric: "duration_ns".into(),
         workload,
+        guest: request.in_guest.then(|| {
+            let mut guest = GuestSettings::default();
+            // What is varied is not fixed as well.
+            for factor in &factors {
+                guest.vary(&factor.name);
+            }
+            guest
+        }),
         factors,
         constraints: Vec::new(),
         parsed_metrics: BTreeMap::new(),

@@ -8,6 +8,7 @@ pub mod adhoc;
 pub mod builtin;
 mod error;
 pub mod expression;
+pub mod guest;
 pub mod level;
 mod overrides;
 pub mod quantity;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::claim::model::{Better, ClaimDirection};
 pub use error::SpecError;
+pub use guest::{GuestSettings, Knob};
 pub use level::{Factor, Level};
 pub use overrides::{LevelOverride, apply_levels, parse_override};
 pub use resolve::{parse, shell};
@@ -49,6 +51,9 @@ pub struct Experiment {
     pub metric: String,
     /// What each trial does.
     pub workload: WorkloadSpec,
+    /// The guests that trials run in; `None` where all run on this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<GuestSettings>,
     /// What is varied, in order.
     pub factors: Vec<Factor>,
     /// Constraints that every treatment meets.
@@ -113,6 +118,12 @@ pub enum WorkloadKind {
     Memory,
     /// Following a random cycle of pointers.
     Chase,
+    /// Using hot pages again and again while others stream by.
+    Reclaim,
+    /// Counting primes in user space or in the kernel.
+    Primes,
+    /// Crossing into the kernel and back.
+    Crossing,
 }
 
 /// How a command line is started.
@@ -409,9 +420,10 @@ impl Experiment {
         self.factors.iter().find(|factor| factor.name == name)
     }
 
-    /// The value of a factor in a selector, or of a fixed parameter.
+    /// The value of a parameter that is held fixed, of the workload or the guest.
     pub fn fixed(&self, name: &str) -> Option<&Level> {
-        self.workload.parameters.get(name)
+        let of_workload = self.workload.parameters.get(name);
+        of_workload.or_else(|| self.guest.as_ref()?.fixed(name))
     }
 }
 

@@ -112,8 +112,12 @@ pub fn apply_levels(
             .parameters
             .remove(&chosen.name)
             .is_some()
+            || experiment.is_of_guest(&chosen.name)
             || super::validate::is_parameter(experiment.workload.kind, &chosen.name)
         {
+            if let Some(guest) = &mut experiment.guest {
+                guest.vary(&chosen.name);
+            }
             experiment.factors.push(factor);
         } else {
             let known: Vec<_> = experiment.factors.iter().map(|f| f.name.as_str()).collect();

@@ -24,6 +24,7 @@ pub struct RawExperiment {
     pub report: Option<String>,
     pub metric: Option<Spanned<String>>,
     pub workload: Spanned<RawWorkload>,
+    pub guest: Option<Spanned<RawGuest>>,
     #[serde(default, rename = "factor")]
     pub factors: Vec<Spanned<RawFactor>>,
     #[serde(default)]
@@ -66,6 +67,23 @@ pub struct RawWorkload {
     pub ignore_failure: bool,
     #[serde(flatten)]
     pub parameters: BTreeMap<String, Scalar>,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct RawGuest {
+    #[serde(default)]
+    pub knobs: BTreeMap<String, RawKnob>,
+    #[serde(flatten)]
+    pub parameters: BTreeMap<String, Scalar>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawKnob {
+    pub path: String,
+    #[serde(default)]
+    pub values: BTreeMap<String, Scalar>,
+    pub value: Option<Scalar>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -127,6 +145,8 @@ pub struct RawProfile {
     pub factors: BTreeMap<String, RawLevels>,
     #[serde(default)]
     pub workload: BTreeMap<String, Scalar>,
+    #[serde(default)]
+    pub guest: BTreeMap<String, Scalar>,
     #[serde(default)]
     pub require: Vec<Spanned<String>>,
     #[serde(default)]

@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{RunRecord, StoreError, StoredRun, TrialRecord};
+use super::{BootRecord, RunRecord, StoreError, StoredRun, TrialRecord};
 use crate::claim::model::Analysis;
 use crate::plan::Treatment;
 use crate::spec::{BLOCKS_MAX, Experiment};
@@ -35,6 +35,9 @@ pub struct RunDocument {
     pub treatments: Vec<Treatment>,
     /// Trials in the order in which they ran, every sample included.
     pub trials: Vec<TrialRecord>,
+    /// Boots of guests in their order; left out if there were none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub boots: Vec<BootRecord>,
     /// What this program concluded; made anew at import, never trusted.
     pub analysis: Option<Analysis>,
 }
@@ -49,6 +52,7 @@ impl RunDocument {
             experiment: stored.experiment,
             treatments: stored.treatments,
             trials: stored.trials,
+            boots: stored.boots,
             analysis: Some(analysis),
         }
     }
@@ -88,6 +92,7 @@ impl RunDocument {
             experiment: document.experiment,
             treatments: document.treatments,
             trials: document.trials,
+            boots: document.boots,
         })
     }
 
@@ -99,6 +104,8 @@ impl RunDocument {
         self.experiment.check()?;
         let mut names: Vec<&String> = self.experiment.factors.iter().map(|f| &f.name).collect();
         names.extend(self.experiment.workload.parameters.keys());
+        let guest = self.experiment.guest.iter();
+        names.extend(guest.flat_map(|guest| guest.parameters.keys()));
         names.sort();
         for (index, treatment) in self.treatments.iter().enumerate() {
             if !treatment.levels.keys().eq(names.iter().copied()) {

@@ -5,6 +5,7 @@
 //!
 //! Architecture invariant: only this module speaks SQL.
 
+mod boot;
 mod error;
 pub mod exchange;
 pub mod record;
@@ -19,6 +20,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::plan::Treatment;
 use crate::spec::Experiment;
 
+pub use boot::BootRecord;
 pub use error::StoreError;
 pub use record::{RunRecord, RunStatus};
 pub use schema::SCHEMA_VERSION;
@@ -41,6 +43,8 @@ pub struct StoredRun {
     pub treatments: Vec<Treatment>,
     /// Its trials, in the order in which they ran.
     pub trials: Vec<TrialRecord>,
+    /// The boots of its guests, in order.
+    pub boots: Vec<BootRecord>,
 }
 
 impl Store {
@@ -124,6 +128,14 @@ impl Store {
         )?;
         transaction.commit()?;
         Ok(())
+    }
+
+    /// Adds one boot of a guest, when it is over.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub fn add_boot(&mut self, run_id: i64, boot: &BootRecord) -> Result<(), StoreError> {
+        boot::insert(&self.connection, run_id, boot)
     }
 
     /// Records that a treatment cannot run here, and why.
@@ -240,6 +252,7 @@ impl Store {
             experiment,
             treatments,
             trials,
+            boots: boot::all(&self.connection, run_id)?,
         })
     }
 
@@ -266,6 +279,9 @@ impl Store {
         }
         for trial in &stored.trials {
             rows::insert_trial(&transaction, id, trial)?;
+        }
+        for boot in &stored.boots {
+            boot::insert(&transaction, id, boot)?;
         }
         transaction.commit()?;
         Ok(id)

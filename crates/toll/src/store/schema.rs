@@ -2,10 +2,11 @@
 
 use rusqlite::Connection;
 
-use super::StoreError;
+use super::{StoreError, boot};
 
-/// Version of the tables below. A store of a newer one is refused.
-pub const SCHEMA_VERSION: i64 = 1;
+/// Version of the tables below. A store of a newer one is refused, one of an
+/// older is brought up to it.
+pub const SCHEMA_VERSION: i64 = 2;
 
 /// Marks the file as a store of this program (`PRAGMA application_id`), so
 /// that another program's database is never taken for one: "toll" in ASCII.
@@ -78,7 +79,7 @@ pub(super) fn prepare(connection: &Connection) -> Result<(), StoreError> {
     if !is_new && application != APPLICATION_ID {
         return Err(StoreError::Foreign);
     }
-    if !is_new && version != SCHEMA_VERSION {
+    if !is_new && !(1..=SCHEMA_VERSION).contains(&version) {
         return Err(StoreError::Version(version));
     }
     // Not before the checks: the journal mode is written into the file.
@@ -89,7 +90,23 @@ pub(super) fn prepare(connection: &Connection) -> Result<(), StoreError> {
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON;
          PRAGMA busy_timeout = 10000;",
     )?;
-    if is_new { create(connection) } else { Ok(()) }
+    match version {
+        _ if is_new => create(connection),
+        1 => add_boots(connection),
+        _ => Ok(()),
+    }
+}
+
+/// From version 1, which knew no guests, to 2.
+fn add_boots(connection: &Connection) -> Result<(), StoreError> {
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if version == 1 {
+        connection.execute_batch(boot::TABLE)?;
+        connection.execute_batch("PRAGMA user_version = 2")?;
+    }
+    connection.execute_batch("COMMIT")?;
+    Ok(())
 }
 
 /// The file's owner and version, and how many tables it has.
@@ -109,6 +126,7 @@ fn create(connection: &Connection) -> Result<(), StoreError> {
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if version == 0 {
         connection.execute_batch(TABLES)?;
+        connection.execute_batch(boot::TABLE)?;
         connection.execute_batch(&format!(
             "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
         ))?;

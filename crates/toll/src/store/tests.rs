@@ -165,3 +165,39 @@ fn a_run_is_imported_once() {
         Err(StoreError::AlreadyThere(_))
     ));
 }
+
+#[test]
+fn boots_of_guests_come_back_in_order() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut store, id) = filled(&directory);
+    let boots: Vec<BootRecord> = ["one", "two"]
+        .into_iter()
+        .map(|log| BootRecord {
+            block: 3,
+            levels: BTreeMap::from([("kernel".into(), "toll".into())]),
+            accelerator: Some("tcg".into()),
+            log: log.into(),
+            ..BootRecord::default()
+        })
+        .collect();
+    for boot in &boots {
+        store.add_boot(id, boot).unwrap();
+    }
+    assert_eq!(store.load(id).unwrap().boots, boots);
+}
+
+#[test]
+fn a_store_from_before_there_were_guests_is_brought_up_to_date() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, id) = filled(&directory);
+    let before = store.load(id).unwrap();
+    store
+        .connection
+        .execute_batch("DROP TABLE boots; PRAGMA user_version = 1")
+        .unwrap();
+    drop(store);
+    let mut store = Store::open(&directory.path().join("deep/runs.sqlite")).unwrap();
+    assert_eq!(store.load(id).unwrap(), before);
+    store.add_boot(id, &BootRecord::default()).unwrap();
+    assert_eq!(store.load(id).unwrap().boots.len(), 1);
+}

@@ -19,6 +19,8 @@ pub enum Event<'a> {
         /// Label of its treatment.
         label: &'a str,
     },
+    /// A guest is booted for the trial that is about to begin.
+    GuestBoots,
     /// A trial was recorded.
     TrialEnds(&'a TrialRecord),
     /// A block is complete.

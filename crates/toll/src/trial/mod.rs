@@ -4,13 +4,17 @@
 //! processes.
 
 mod event;
+mod files;
+mod guests;
 mod interrupt;
 mod lock;
 mod probe;
 mod request;
 mod session;
+mod side;
 
 pub use event::{Event, Observer, SessionEnd, SessionError};
+pub use guests::Guests;
 pub use interrupt::Interrupt;
 pub use lock::RunLock;
 pub use probe::Probe;

@@ -63,7 +63,7 @@ impl Probe {
         }
     }
 
-    /// Where it is.
+    /// Where the program lies.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -1,5 +1,9 @@
 //! From a treatment to what the probe is asked.
 
+mod crossing;
+mod primes;
+mod reclaim;
+
 use std::path::Path;
 use std::str::FromStr;
 
@@ -9,6 +13,7 @@ use toll_wire::{
     MemoryRequest, OutputPolicy, Request, Sink, Source, Workload, WriteRequest,
 };
 
+use super::files::{Files, LAID_FOR_GUESTS};
 use crate::environment::{Workspace, WorkspaceRequest, memory_limit_obstacle, memory_obstacle};
 use crate::plan::{Plan, Treatment};
 use crate::spec::adhoc::effective_shell;
@@ -96,9 +101,15 @@ impl<'a> TrialRequest<'a> {
             .map_or(DEFAULT_FILE_SYSTEM, |level| &level.text)
     }
 
-    /// Why this machine has not the memory for the treatment, if it has not.
+    /// Why this machine has not the memory for the treatment, if it has not. A
+    /// guest has its own, and what is too much for it is a failed trial.
     pub fn memory_obstacle(&self) -> Option<String> {
+        if self.is_in_guest() {
+            return None;
+        }
         let bytes = match self.experiment.workload.kind {
+            WorkloadKind::Reclaim if !self.is_published_set() => return self.reclaim_obstacle(),
+            WorkloadKind::Reclaim => self.line_bytes("buffer", DEFAULT_MEMORY_BYTES).ok()?,
             WorkloadKind::Memory => self.line_bytes("buffer", DEFAULT_MEMORY_BYTES).ok()?,
             // The order of the cycle is kept beside it, 4 bytes a line.
             WorkloadKind::Chase => {
@@ -120,13 +131,16 @@ impl<'a> TrialRequest<'a> {
         memory_obstacle(needed, huge_pages)
     }
 
-    /// The limit on memory of a trial that is under pressure, in bytes.
+    /// The limit on memory of a trial on this machine that is under pressure, in
+    /// bytes.
     pub fn memory_limit(&self) -> Option<u64> {
-        let is_pressed = self.experiment.workload.kind == WorkloadKind::Memory
-            && self
-                .level("pressure")
-                .is_some_and(|level| level.text == "competing");
-        if !is_pressed {
+        let is_pressed = match self.experiment.workload.kind {
+            WorkloadKind::Reclaim if !self.is_published_set() => self.level("limit").is_some(),
+            WorkloadKind::Memory | WorkloadKind::Reclaim => self.is_competing(),
+            _ => false,
+        };
+        // The limit of a guest is its memory.
+        if !is_pressed || self.is_in_guest() {
             return None;
         }
         let buffer = self.line_bytes("buffer", DEFAULT_MEMORY_BYTES).ok()?;
@@ -144,31 +158,40 @@ impl<'a> TrialRequest<'a> {
     ///
     /// # Errors
     /// If the file system or the memory cannot be had here, with the reason.
-    pub fn build(&self, workspace: &Workspace, seed: u64) -> Result<Request, String> {
+    pub(super) fn build(
+        &self,
+        files: Files<'_>,
+        workspace: &Workspace,
+        seed: u64,
+    ) -> Result<Request, String> {
         if let Some(reason) = self.memory_obstacle() {
             return Err(reason);
         }
         if let Some(limit_bytes) = self.memory_limit() {
             workspace.memory_limit(limit_bytes)?;
         }
-        let directory = workspace.directory(self.file_system())?;
+        let directory = files.directory(self.file_system())?;
         let workload = match self.experiment.workload.kind {
-            WorkloadKind::Copy => self.copy(workspace, directory)?,
+            WorkloadKind::Copy => self.copy(files, &directory)?,
             WorkloadKind::Write => Workload::Write(WriteRequest {
-                directory: directory.to_owned(),
+                directory,
                 buffer_bytes: self.bytes("buffer", DEFAULT_WRITE_BUFFER_BYTES)?,
                 input_bytes: self.bytes("input", DEFAULT_INPUT_BYTES)?,
                 durability: self.word("durability", "none")?,
                 placement: self.word("placement", "overwrite")?,
             }),
-            WorkloadKind::Command => self.command(workspace),
-            WorkloadKind::Memory => self.memory(workspace, seed)?,
+            WorkloadKind::Command => self.command(files),
+            WorkloadKind::Memory => self.memory(files, seed)?,
+            WorkloadKind::Reclaim if self.is_published_set() => self.memory(files, seed)?,
+            WorkloadKind::Reclaim => self.reclaim(files, &directory, seed)?,
             WorkloadKind::Chase => Workload::Chase(ChaseRequest {
                 size_bytes: self.line_bytes("size", DEFAULT_CHASE_BYTES)?,
                 huge_pages: self.word("huge_pages", "none")?,
                 accesses: self.count("accesses", DEFAULT_ACCESSES)?,
                 seed,
             }),
+            WorkloadKind::Primes => self.primes(seed)?,
+            WorkloadKind::Crossing => self.crossing()?,
         };
         Ok(Request {
             iterations: self.experiment.run.iterations,
@@ -178,15 +201,14 @@ impl<'a> TrialRequest<'a> {
         })
     }
 
-    fn copy(&self, workspace: &Workspace, directory: &Path) -> Result<Workload, String> {
+    fn copy(&self, files: Files<'_>, directory: &Path) -> Result<Workload, String> {
         let size_bytes = self.bytes("size", DEFAULT_COPY_BYTES)?;
         let source = match self.source() {
             "zero" => Source::Zero,
             _ => {
-                let file = workspace.source(self.file_system(), size_bytes);
-                let file = file.ok_or("the source file was not laid out")?;
+                let file = files.source(self.file_system(), size_bytes)?;
                 Source::File {
-                    path: file.path.clone(),
+                    path: file.path,
                     xxh3: file.xxh3,
                 }
             }
@@ -205,13 +227,9 @@ impl<'a> TrialRequest<'a> {
         }))
     }
 
-    fn memory(&self, workspace: &Workspace, seed: u64) -> Result<Workload, String> {
+    fn memory(&self, files: Files<'_>, seed: u64) -> Result<Workload, String> {
         let buffer_bytes = self.line_bytes("buffer", DEFAULT_MEMORY_BYTES)?;
-        let file = || {
-            let path = workspace.zeros(self.file_system(), buffer_bytes);
-            let path = path.ok_or("the file to be mapped was not laid out")?;
-            Ok::<_, String>(path.to_owned())
-        };
+        let file = || files.zeros(self.file_system(), buffer_bytes);
         Ok(Workload::Memory(MemoryRequest {
             addressing: self.word("addressing", "published")?,
             order: self.word("order", "sequential")?,
@@ -226,8 +244,7 @@ impl<'a> TrialRequest<'a> {
             cache: self.word("cache", "warm")?,
             buffer_bytes,
             steps: self.count("steps", DEFAULT_STEPS)?,
-            // As published: as much memory as there is.
-            competitor_bytes: self.memory_limit().unwrap_or(0),
+            competitor_bytes: self.competitor_bytes(),
             seed,
         }))
     }
@@ -236,21 +253,18 @@ impl<'a> TrialRequest<'a> {
         self.level("source").map_or("file", |level| &level.text)
     }
 
-    fn command(&self, workspace: &Workspace) -> Workload {
+    fn command(&self, files: Files<'_>) -> Workload {
         let spec = &self.experiment.workload;
-        let command = self.expand(self.template(), workspace);
+        let command = self.expand(self.template(), files);
         let needs_output = !self.experiment.parsed_metrics.is_empty();
         Workload::Command(CommandRequest {
             shell: effective_shell(&spec.shell, &command),
             command,
-            prepare: spec
-                .prepare
-                .as_deref()
-                .map(|text| self.expand(text, workspace)),
+            prepare: spec.prepare.as_deref().map(|text| self.expand(text, files)),
             output: match spec.output.as_str() {
                 "null" => OutputPolicy::Null,
                 "pipe" => OutputPolicy::Pipe,
-                file => OutputPolicy::File(self.expand(file, workspace).into()),
+                file => OutputPolicy::File(self.expand(file, files).into()),
             },
             capture_bytes_max: if needs_output {
                 self.capture_bytes()
@@ -283,7 +297,7 @@ impl<'a> TrialRequest<'a> {
     /// Fills in `{factor}` and `{workdir}`; other braces stay, since shells
     /// and awk have uses of their own for them. A level's text is not itself
     /// expanded.
-    fn expand(&self, template: &str, workspace: &Workspace) -> String {
+    fn expand(&self, template: &str, files: Files<'_>) -> String {
         let mut expanded = String::new();
         let mut rest = template;
         while let Some(open) = rest.find('{') {
@@ -293,7 +307,7 @@ impl<'a> TrialRequest<'a> {
                 let name = &after[..close];
                 let value = match name {
                     "workdir" => {
-                        let directory = workspace.directory(self.file_system());
+                        let directory = files.directory(self.file_system());
                         directory.map_or_else(|_| String::new(), |d| d.display().to_string())
                     }
                     _ => self.level(name)?.text.clone(),
@@ -318,7 +332,7 @@ impl<'a> TrialRequest<'a> {
     /// A command to be run around the treatment's trials, such as its set-up.
     pub fn side_command(&self, template: &str, workspace: &Workspace) -> Request {
         Request::new(Workload::Command(CommandRequest {
-            command: self.expand(template, workspace),
+            command: self.expand(template, Files::Host(workspace)),
             shell: toll_wire::ShellChoice::Program("sh".into()),
             prepare: None,
             output: OutputPolicy::Null,
@@ -338,7 +352,12 @@ pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<Workspa
     for treatment in &plan.treatments {
         let trial = TrialRequest::new(experiment, treatment);
         request.memory_limits.extend(trial.memory_limit());
-        let file_system = trial.file_system().to_owned();
+        let mut file_system = trial.file_system().to_owned();
+        if treatment.boot().is_some() {
+            file_system = LAID_FOR_GUESTS.to_owned();
+            let swap = Some(trial.bytes("swap", 0)?);
+            request.guest_swap_bytes = request.guest_swap_bytes.max(swap);
+        }
         if !request.file_systems.contains(&file_system) {
             request.file_systems.push(file_system);
         }
@@ -358,13 +377,21 @@ pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<Workspa
                 let input = trial.bytes("input", DEFAULT_INPUT_BYTES)?;
                 request.scratch_bytes = request.scratch_bytes.max(input);
             }
-            WorkloadKind::Memory if trial.mapping() != "anonymous" => {
+            WorkloadKind::Reclaim if !trial.is_published_set() => {
+                trial.add_reclaim_files(&mut request)?;
+            }
+            WorkloadKind::Memory | WorkloadKind::Reclaim if trial.mapping() != "anonymous" => {
                 let buffer = trial.line_bytes("buffer", DEFAULT_MEMORY_BYTES)?;
                 if !request.zeros_sizes.contains(&buffer) {
                     request.zeros_sizes.push(buffer);
                 }
             }
-            WorkloadKind::Command | WorkloadKind::Memory | WorkloadKind::Chase => {}
+            WorkloadKind::Command
+            | WorkloadKind::Memory
+            | WorkloadKind::Reclaim
+            | WorkloadKind::Chase
+            | WorkloadKind::Primes
+            | WorkloadKind::Crossing => {}
         }
     }
     Ok(request)

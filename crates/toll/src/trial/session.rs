@@ -6,13 +6,15 @@ use std::time::{Duration, Instant};
 use toll_stats::{Stop, StoppingRule};
 use toll_wire::{Failure, FailureKind, Outcome, Request};
 
+use super::files::Files;
+use super::guests::InGuest;
 use super::request::parse_metric;
-use super::{Event, Interrupt, Observer, Probe, SessionEnd, SessionError, TrialRequest};
+use super::{Event, Guests, Interrupt, Observer, Probe, SessionEnd, SessionError, TrialRequest};
 use crate::claim;
 use crate::environment::{MemoryLimit, Workspace};
 use crate::plan::Plan;
 use crate::spec::Experiment;
-use crate::store::{RunStatus, Store, TrialRecord, TrialState};
+use crate::store::{BootRecord, RunStatus, Store, TrialRecord, TrialState};
 
 /// After this many failures in a row a treatment is given up: its errors are
 /// kept, and the time goes to those that work.
@@ -32,10 +34,14 @@ pub struct Session<'a> {
     pub workspace: &'a Workspace,
     /// The probe program.
     pub probe: &'a Probe,
+    /// Its guests.
+    pub guests: Guests<'a>,
     /// Whether to stop.
     pub interrupt: &'a Interrupt,
     /// Trials recorded by earlier sessions; grows.
     pub trials: Vec<TrialRecord>,
+    /// Boots of guests recorded by earlier sessions; grows.
+    pub boots: Vec<BootRecord>,
 }
 
 impl Session<'_> {
@@ -134,7 +140,12 @@ impl Session<'_> {
             look_every: settings.look_every as usize,
         };
         if rule.is_look(blocks as usize) {
-            let widths = claim::widths(self.experiment, &self.plan.treatments, &self.trials);
+            let widths = claim::widths(
+                self.experiment,
+                &self.plan.treatments,
+                &self.trials,
+                &self.boots,
+            );
             observer.notice(&Event::Look(&widths));
             let pairs: Vec<(f64, f64)> = widths
                 .iter()
@@ -196,7 +207,13 @@ impl Session<'_> {
                 of,
                 label,
             });
-            let Some(trial) = self.trial(block, position, treatment) else {
+            let boot = self.plan.treatments[treatment].boot();
+            if boot.is_some_and(|boot| !self.guests.is_up(block, &boot)) {
+                observer.notice(&Event::GuestBoots);
+            }
+            let trial = self.trial(block, position, treatment);
+            self.keep_boots()?;
+            let Some(trial) = trial else {
                 return Ok(Some(self.interrupt.signal().unwrap_or_default()));
             };
             self.store.add_trial(self.run_id, &trial)?;
@@ -205,22 +222,45 @@ impl Session<'_> {
             self.give_up_if_hopeless(treatment, observer)?;
             ran += 1;
         }
+        self.guests.end();
+        self.keep_boots()?;
         Ok(None)
     }
 
-    fn trial(&self, block: u32, position: usize, treatment: usize) -> Option<TrialRecord> {
+    /// Records the guests that have ended.
+    fn keep_boots(&mut self) -> Result<(), SessionError> {
+        for boot in self.guests.take_finished() {
+            self.store.add_boot(self.run_id, &boot)?;
+            self.boots.push(boot);
+        }
+        Ok(())
+    }
+
+    fn trial(&mut self, block: u32, position: usize, treatment: usize) -> Option<TrialRecord> {
         let started_at = jiff::Timestamp::now().to_string();
         let begin = Instant::now();
         let seed = self.plan.trial_seed(block, treatment);
-        let outcome = match self.request(treatment, seed) {
-            Ok(request) => self.probe.run_under(
+        let padding_bytes = self.plan.padding_bytes(block, treatment);
+        let boot = self.plan.treatments[treatment].boot();
+        let outcome = match (self.request(treatment, seed), boot) {
+            (Ok(request), None) => self.probe.run_under(
                 self.memory_limit(treatment),
                 &request,
-                self.plan.padding_bytes(block, treatment),
+                padding_bytes,
                 Duration::from_secs_f64(self.experiment.run.trial_timeout_s),
                 self.interrupt,
             )?,
-            Err(message) => Outcome::Failed(Failure {
+            (Ok(request), Some(boot)) => self.guests.trial(
+                &boot,
+                InGuest {
+                    treatment: &self.plan.treatments[treatment],
+                    block,
+                    request,
+                    padding_bytes,
+                    seed,
+                },
+            )?,
+            (Err(message), _) => Outcome::Failed(Failure {
                 kind: FailureKind::Unsupported,
                 message,
             }),
@@ -245,7 +285,15 @@ impl Session<'_> {
 
     fn request(&self, treatment: usize, seed: u64) -> Result<Request, String> {
         let treatment = &self.plan.treatments[treatment];
-        TrialRequest::new(self.experiment, treatment).build(self.workspace, seed)
+        let boot = treatment.boot();
+        if let Some(reason) = boot.as_ref().and_then(Guests::obstacle) {
+            return Err(reason);
+        }
+        let files = match boot {
+            Some(_) => Files::Guest(self.workspace),
+            None => Files::Host(self.workspace),
+        };
+        TrialRequest::new(self.experiment, treatment).build(files, self.workspace, seed)
     }
 
     fn memory_limit(&self, treatment: usize) -> Option<&MemoryLimit> {
@@ -375,71 +423,5 @@ impl Session<'_> {
             }
         }
         None
-    }
-
-    /// Runs the set-up once for each treatment that runs, noting which did;
-    /// `Some` signal if it was interrupted.
-    fn set_up(&self, done: &mut BTreeSet<usize>) -> Result<Option<i32>, SessionError> {
-        let Some(template) = &self.experiment.workload.setup else {
-            // Clean-up makes sense without a set-up too.
-            let running = self.plan.treatments.iter().filter(|t| t.skipped.is_none());
-            done.extend(running.map(|treatment| treatment.index));
-            return Ok(None);
-        };
-        let mut seen = BTreeSet::new();
-        for treatment in self.plan.treatments.iter().filter(|t| t.skipped.is_none()) {
-            // Noted before: a set-up that fails half-way leaves things too.
-            done.insert(treatment.index);
-            match self.side_command(template, treatment.index, &mut seen, self.interrupt) {
-                Some(Ok(())) => {}
-                Some(Err(message)) => return Err(SessionError::Setup(message)),
-                None => return Ok(self.interrupt.signal()),
-            }
-        }
-        Ok(None)
-    }
-
-    /// Runs the clean-up for each treatment whose set-up ran, all of them
-    /// though one fails. The signal that ended the run does not end this too;
-    /// one that comes now does, and is given.
-    fn clean_up(&self, set_up: &BTreeSet<usize>) -> Result<Option<i32>, SessionError> {
-        let Some(template) = &self.experiment.workload.cleanup else {
-            return Ok(None);
-        };
-        self.interrupt.forget();
-        let mut seen = BTreeSet::new();
-        let mut first_error = None;
-        for &index in set_up {
-            match self.side_command(template, index, &mut seen, self.interrupt) {
-                Some(Ok(())) => {}
-                Some(Err(message)) => {
-                    first_error = first_error.or(Some(SessionError::Cleanup(message)));
-                }
-                None => return Ok(self.interrupt.signal()),
-            }
-        }
-        first_error.map_or(Ok(None), Err)
-    }
-
-    /// Runs a command beside the trials, unless the same one ran already: twins,
-    /// and treatments that the template does not tell apart, share it. `None`
-    /// if it was interrupted.
-    fn side_command(
-        &self,
-        template: &str,
-        index: usize,
-        seen: &mut BTreeSet<String>,
-        interrupt: &Interrupt,
-    ) -> Option<Result<(), String>> {
-        let trial = TrialRequest::new(self.experiment, &self.plan.treatments[index]);
-        let request = trial.side_command(template, self.workspace);
-        if !seen.insert(toll_wire::encode(&request)) {
-            return Some(Ok(()));
-        }
-        let timeout = Duration::from_secs_f64(self.experiment.run.trial_timeout_s);
-        Some(match self.probe.run(&request, 0, timeout, interrupt)? {
-            Outcome::Completed(_) => Ok(()),
-            Outcome::Failed(failure) => Err(failure.message),
-        })
     }
 }

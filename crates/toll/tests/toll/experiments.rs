@@ -35,6 +35,8 @@ const CLAIMS: &[&str] = &[
     "mem.shared-writes",
     "mem.populate",
     "mem.msync",
+    "mem.pressure",
+    "mem.no-lru",
 ];
 
 fn experiments(profile: &str) -> Vec<Experiment> {
@@ -203,6 +205,7 @@ fn as_if_all_ran(experiment: &Experiment) -> Analysis {
         trials: trials
             .map(|(block, treatment)| trial(block, treatment))
             .collect(),
+        boots: Vec::new(),
     })
 }
 

@@ -285,7 +285,7 @@ fn a_newer_store_is_refused_unharmed() {
             "{errors}"
         );
     }
-    set_pragma(&bench, "user_version = 1");
+    set_pragma(&bench, "user_version = 2");
     bench.ok(&["show"]);
 }
 

@@ -31,7 +31,7 @@ fn a_quotient_of_nothing_is_below_any_bound() {
     let verdict = &analyse(&stored).verdicts[0];
     assert_eq!(verdict.outcome, Outcome::Supported, "{}", verdict.reason);
     assert_eq!(verdict.measured.unwrap().value, 0.0);
-    let widths = widths(&stored.experiment, &stored.treatments, &stored.trials);
+    let widths = widths(&stored.experiment, &stored.treatments, &stored.trials, &[]);
     assert_eq!(widths[0].half_width, 0.0, "nothing is left open");
 }
 
@@ -119,6 +119,7 @@ fn staircase() -> StoredRun {
         experiment,
         treatments: plan.treatments,
         trials,
+        boots: Vec::new(),
     }
 }
 

@@ -10,7 +10,7 @@ use super::*;
 use crate::environment::machine::Machine;
 use crate::plan::Plan;
 use crate::spec;
-use crate::store::{RunRecord, RunStatus, TrialState};
+use crate::store::{BootRecord, RunRecord, RunStatus, TrialState};
 use model::{Outcome, Relation, Verdict};
 
 const HEAD: &str = "
@@ -46,6 +46,7 @@ fn run(toml: &str, blocks: u32, duration: impl Fn(&str, f64, u32) -> Option<f64>
         experiment,
         treatments: plan.treatments,
         trials,
+        boots: Vec::new(),
     }
 }
 
@@ -99,6 +100,18 @@ fn record() -> RunRecord {
         machine: Machine::default(),
         imported: false,
     }
+}
+
+/// A run of ten blocks in a guest, compared with its cheapest treatment.
+pub(super) fn in_guest(toml: &str, accelerator: &str) -> StoredRun {
+    let mut stored = run(toml, 10, cost);
+    stored.experiment.reference = Some(stored.treatments[0].levels.clone());
+    stored.boots = vec![BootRecord {
+        levels: stored.treatments[0].boot().unwrap(),
+        accelerator: Some(accelerator.into()),
+        ..BootRecord::default()
+    }];
+    stored
 }
 
 /// Noise of about ±0.5 %, without a pattern over treatments and blocks.
@@ -449,8 +462,9 @@ fn a_width_is_wanted_by_what_was_claimed_and_not_by_what_was_found() {
     );
     let stored = run(&toml, 10, cost);
     let other = run(&toml, 10, |_, _, block| Some(1.0 + f64::from(block)));
-    let widths =
-        |stored: &StoredRun| super::widths(&stored.experiment, &stored.treatments, &stored.trials);
+    let widths = |stored: &StoredRun| {
+        super::widths(&stored.experiment, &stored.treatments, &stored.trials, &[])
+    };
     assert_eq!(widths(&stored)[0].target, widths(&other)[0].target);
     assert!(widths(&stored)[0].target > 0.5);
 }

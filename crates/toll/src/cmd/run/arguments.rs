@@ -56,7 +56,7 @@ pub(in crate::cmd) struct RunArguments {
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "",
           conflicts_with_all = ["items", "seed", "dry_run", "levels", "scans", "profile", "warmup",
               "prepare", "setup", "cleanup", "names", "reference", "shell", "no_shell", "output",
-              "ignore_failure", "counters", "metric"])]
+              "ignore_failure", "counters", "metric", "guest"])]
     pub resume: Option<String>,
     /// Show what would run, and what not and why, and run nothing
     #[arg(long)]
@@ -68,6 +68,11 @@ pub(in crate::cmd) struct RunArguments {
     /// or /POINTS behind it
     #[arg(short = 'P', long = "parameter-scan", value_name = "NAME=RANGE", value_parser = parse_override)]
     pub scans: Vec<LevelOverride>,
+    /// Run all trials in guests: virtual machines with a kernel made by `toll
+    /// kernel build`, booted afresh in every block. Set with -L what they have:
+    /// kernel, memory, vcpus, swap, command_line, accelerator
+    #[arg(long)]
+    pub guest: bool,
     /// Run this many whole blocks first and throw them away
     #[arg(short = 'w', long, value_name = "BLOCKS")]
     pub warmup: Option<u32>,

@@ -5,7 +5,7 @@ use crate::environment::file_system_obstacle;
 use crate::plan::Plan;
 use crate::report::sanitize::sanitize;
 use crate::spec::Experiment;
-use crate::trial::TrialRequest;
+use crate::trial::{Guests, TrialRequest};
 
 /// Describes what a run would do.
 ///
@@ -34,8 +34,10 @@ pub(super) fn describe(experiment: &Experiment, seed: u64) -> Result<String, Fai
     for index in plan.block_order(0) {
         let treatment = &plan.treatments[index];
         let trial = TrialRequest::new(experiment, treatment);
-        let obstacle =
-            file_system_obstacle(trial.file_system()).or_else(|| trial.memory_obstacle());
+        let obstacle = match treatment.boot() {
+            Some(boot) => Guests::obstacle(&boot),
+            None => file_system_obstacle(trial.file_system()).or_else(|| trial.memory_obstacle()),
+        };
         let skipped = obstacle.map_or_else(String::new, |why| format!("  (skipped: {why})"));
         lines.push(format!("    {}{skipped}", treatment.label));
     }

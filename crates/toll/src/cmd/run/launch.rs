@@ -8,8 +8,8 @@ use crate::cmd::{Failure, output};
 use crate::environment::{Workspace, inspect, paths, restore};
 use crate::plan::{Plan, Treatment};
 use crate::spec::Experiment;
-use crate::store::{RunRecord, RunStatus, Store, StoredRun, TrialRecord};
-use crate::trial::{Interrupt, Probe, Session, SessionEnd, workspace_request};
+use crate::store::{BootRecord, RunRecord, RunStatus, Store, StoredRun, TrialRecord};
+use crate::trial::{Guests, Interrupt, Probe, Session, SessionEnd, workspace_request};
 
 /// What to run.
 pub(in crate::cmd) struct Launch {
@@ -58,7 +58,7 @@ pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> Result<Launch
     } = launch;
     let probe = Probe::find().map_err(Failure::Prerequisite)?;
     let plan = Plan::new(&experiment, seed).map_err(Failure::Usage)?;
-    let workspace = lay_out(&experiment, &plan, work_dir.as_deref())?;
+    let (workspace, disk_bytes) = lay_out(&experiment, &plan, work_dir.as_deref())?;
     let now = jiff::Timestamp::now();
     let record = RunRecord {
         id: 0,
@@ -85,9 +85,11 @@ pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> Result<Launch
             experiment,
             plan,
             workspace,
+            disk_bytes,
             probe,
             purpose,
             trials: Vec::new(),
+            boots: Vec::new(),
         },
     )
 }
@@ -119,27 +121,32 @@ pub(super) fn resume(
         )));
     }
     plan.treatments = stored.treatments;
-    let workspace = lay_out(&stored.experiment, &plan, work_dir)?;
+    let (workspace, disk_bytes) = lay_out(&stored.experiment, &plan, work_dir)?;
     let sitting = Sitting {
         run_id: stored.run.id,
         experiment: stored.experiment,
         plan,
         workspace,
+        disk_bytes,
         probe,
         purpose,
         trials: stored.trials,
+        boots: stored.boots,
     };
     sit(store, sitting)
 }
 
+/// Makes the work directories, and tells how large a guest's work disk is to be,
+/// in bytes.
 fn lay_out(
     experiment: &Experiment,
     plan: &Plan,
     work_dir: Option<&Path>,
-) -> Result<Workspace, Failure> {
+) -> Result<(Workspace, u64), Failure> {
     let mut request = workspace_request(experiment, plan).map_err(Failure::Usage)?;
     request.base = work_dir.map(Path::to_owned);
-    Workspace::create(&request).map_err(Failure::Prerequisite)
+    let workspace = Workspace::create(&request).map_err(Failure::Prerequisite)?;
+    Ok((workspace, request.guest_disk_bytes()))
 }
 
 struct Sitting {
@@ -147,9 +154,12 @@ struct Sitting {
     experiment: Experiment,
     plan: Plan,
     workspace: Workspace,
+    /// Size of a guest's work disk, in bytes.
+    disk_bytes: u64,
     probe: Probe,
     purpose: Purpose,
     trials: Vec<TrialRecord>,
+    boots: Vec<BootRecord>,
 }
 
 fn sit(store: &mut Store, sitting: Sitting) -> Result<Launched, Failure> {
@@ -158,9 +168,11 @@ fn sit(store: &mut Store, sitting: Sitting) -> Result<Launched, Failure> {
         experiment,
         mut plan,
         workspace,
+        disk_bytes,
         probe,
         purpose,
         trials,
+        boots,
     } = sitting;
     let interrupt = Interrupt::listen()
         .map_err(|error| Failure::Runtime(format!("cannot listen for signals: {error}")))?;
@@ -172,8 +184,10 @@ fn sit(store: &mut Store, sitting: Sitting) -> Result<Launched, Failure> {
         plan: &mut plan,
         workspace: &workspace,
         probe: &probe,
+        guests: Guests::new(&experiment, &workspace, &probe, &interrupt, disk_bytes),
         interrupt: &interrupt,
         trials,
+        boots,
     };
     let end = session.run(&mut progress);
     progress.finish();

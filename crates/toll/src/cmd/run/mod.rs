@@ -43,10 +43,12 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> Result<ExitCod
     launch::clear_leftovers();
     launch::warn_of_shared_device(store_path, arguments.work_dir.as_deref());
     let mut finished = Vec::new();
+    let mut obstacles = Vec::new();
     let mut ending = Ending::Complete;
     let begin = std::time::Instant::now();
     let count = experiments.len();
     for (done, mut experiment) in experiments.drain(..).enumerate() {
+        let name = experiment.name.clone();
         let elapsed_s = begin.elapsed().as_secs_f64();
         share_budget(arguments, &mut experiment, elapsed_s, count - done);
         let launched = launch(
@@ -67,9 +69,17 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> Result<ExitCod
             }
             Err(failure) => ending = Ending::Failed(failure),
         }
+        // Of several, one that cannot run here is told and passed over.
+        if let (Ending::Failed(Failure::Prerequisite(why)), true) = (&ending, count > 1) {
+            output::note(&format!("skipped: {name}: {why}"));
+            obstacles.push(std::mem::replace(&mut ending, Ending::Complete));
+        }
         if !matches!(ending, Ending::Complete) {
             break;
         }
+    }
+    if obstacles.len() == count {
+        ending = obstacles.swap_remove(0);
     }
     conclude(arguments, &finished, ending)
 }

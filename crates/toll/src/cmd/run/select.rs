@@ -35,6 +35,9 @@ pub(super) fn experiments(arguments: &RunArguments) -> Result<Vec<Experiment>, F
             commands.push(item.clone());
         }
     }
+    if arguments.guest {
+        experiments.iter_mut().for_each(Experiment::move_into_guest);
+    }
     if !experiments.is_empty() {
         set_levels(arguments, &mut experiments, !commands.is_empty())?;
         set_commands(arguments, &mut experiments, !commands.is_empty())?;
@@ -165,5 +168,6 @@ fn adhoc_commands(arguments: &RunArguments, commands: Vec<String>) -> AdhocComma
         ignore_failure: arguments.ignore_failure,
         reference: arguments.reference.clone(),
         counters: Vec::new(),
+        in_guest: arguments.guest,
     }
 }

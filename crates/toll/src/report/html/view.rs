@@ -6,7 +6,7 @@ use minijinja::{Value, context};
 
 use crate::claim::model::{
     Accompaniment, Advice, Analysis, Comparison, DerivedEstimate, DisturbanceSummary, Estimate,
-    PublishedTable, Staircase, TreatmentSummary, Verdict,
+    GuestSummary, PublishedTable, Staircase, TreatmentSummary, Verdict,
 };
 use crate::format;
 use crate::report::plots::{self, NamedPlot, Theme};
@@ -78,6 +78,8 @@ pub fn run(reported: &ReportedRun) -> Value {
         disturbances => analysis.disturbances.iter().map(disturbance).collect::<Vec<_>>(),
         machine => machine(reported),
         mitigations => pairs(&run.machine.mitigations),
+        guest_lines => analysis.guests.iter().map(words::guest_line).collect::<Vec<_>>(),
+        guests => analysis.guests.iter().map(guest).collect::<Vec<_>>(),
         identity => identity(reported),
         warnings => analysis.warnings.clone(),
     }
@@ -323,6 +325,21 @@ fn disturbance(disturbance: &DisturbanceSummary) -> Value {
     }
 }
 
+fn guest(guest: &GuestSummary) -> Value {
+    let mut facts = pairs(&guest.levels);
+    facts.extend(pairs(&guest.facts));
+    if let Some(boot_ns) = guest.boot_ns {
+        facts.push(("time to boot".to_owned(), format::duration_ns(boot_ns)));
+    }
+    if let Some(error) = &guest.first_error {
+        facts.push(("first failure".to_owned(), error.clone()));
+    }
+    context! {
+        line => words::guest_line(guest),
+        facts => facts,
+    }
+}
+
 fn machine(reported: &ReportedRun) -> Vec<(String, String)> {
     let machine = &reported.run.machine;
     let caches: Vec<String> = machine
@@ -341,6 +358,7 @@ fn machine(reported: &ReportedRun) -> Vec<(String, String)> {
         ),
         ("Microcode", told(&machine.microcode)),
         ("Caches", caches.join(", ")),
+        ("Simultaneous multithreading", told(&machine.smt)),
         ("Frequency governor", told(&machine.governor)),
         ("Virtualisation", machine.virtualization.clone()),
         ("Operating system", told(&machine.os)),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::claim::model::GuestSummary;
 use crate::environment::machine::{FileSystem, Machine};
 use crate::store::record::{RunRecord, RunStatus};
 
@@ -22,6 +23,7 @@ pub fn machine() -> Machine {
                 "Mitigation: Retpolines; IBPB: conditional; STIBP: always-on".into(),
             ),
         ]),
+        smt: Some("on".into()),
         governor: None,
         caches_bytes: BTreeMap::from([
             ("L1d".into(), 32 << 10),
@@ -67,4 +69,40 @@ pub fn run(id: i64, experiment: &str, title: &str, question: &str) -> RunRecord 
         machine: machine(),
         imported: false,
     }
+}
+
+pub fn guest() -> GuestSummary {
+    let texts = |pairs: &[(&str, &str)]| {
+        let pairs = pairs.iter();
+        pairs
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect()
+    };
+    GuestSummary {
+        levels: texts(&[
+            ("kernel", "toll"),
+            ("memory", "256MiB"),
+            ("swap", "1GiB"),
+            ("vcpus", "2"),
+            ("command_line", ""),
+        ]),
+        accelerator: Some("tcg".into()),
+        facts: texts(&[("kernel release", "6.12.1-toll"), ("clock source", "tsc")]),
+        boots: 24,
+        failed: 1,
+        first_error: Some("cannot boot the guest: it panicked".into()),
+        boot_ns: Some(2.3e9),
+    }
+}
+
+/// A guest whose every text is hostile.
+pub fn hostile_guest(text: &str) -> GuestSummary {
+    let texts = BTreeMap::from([(text.to_owned(), text.to_owned())]);
+    let mut guest = guest();
+    guest.levels.extend(texts.clone());
+    guest.levels.insert("command_line".into(), text.to_owned());
+    guest.facts.extend(texts);
+    guest.facts.insert("kernel release".into(), text.to_owned());
+    guest.first_error = Some(text.to_owned());
+    guest
 }

@@ -325,6 +325,7 @@ pub fn copying() -> Sample {
             verdicts: verdicts(),
             derived: derived(),
             staircases: vec![staircase()],
+            guests: vec![machine::guest()],
             comparisons,
             tables: vec![table()],
             figures: vec![
@@ -415,6 +416,7 @@ pub fn hostile() -> Sample {
     sample.run.machine.cpu_model = text();
     sample.run.machine.mitigations.insert(text(), text());
     sample.run.machine.work_file_system.options = text();
+    sample.analysis.guests = vec![machine::hostile_guest(HOSTILE)];
     sample.analysis.warnings = vec![text()];
     sample.analysis.advice = vec![Advice {
         topic: text(),
@@ -475,6 +477,7 @@ pub fn empty() -> Sample {
             verdicts: vec![],
             derived: vec![],
             staircases: vec![],
+            guests: vec![],
             comparisons: vec![],
             tables: vec![],
             figures: vec![],

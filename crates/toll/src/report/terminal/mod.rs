@@ -6,10 +6,13 @@ use super::{ReportedRun, words};
 use crate::trace::model::TraceReport;
 use text::{Paint, fit, heading, layout, paragraph};
 
+mod guest;
 mod summary;
 pub(super) mod text;
 mod trace;
 pub(super) mod verdicts;
+
+pub use guest::kernel_logs;
 
 /// What the terminal can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +61,9 @@ pub fn advice(run: &ReportedRun, style: Style) -> String {
     let mut text = heading(&format!("What to do: {}", run.run.title), style);
     let machine = words::machine_line(&run.run.machine);
     text.push_str(&paragraph(&machine, 0, Paint::Dim, style));
+    for guest in &run.analysis.guests {
+        text.push_str(&paragraph(&words::guest_line(guest), 0, Paint::Dim, style));
+    }
     text.push_str(&advice_lines(run, style));
     fit(text, style)
 }

@@ -75,7 +75,7 @@ fn header(reported: &ReportedRun, style: Style) -> String {
         .stop_reason
         .as_ref()
         .map_or_else(String::new, |why| format!(": {why}"));
-    let lines = [
+    let mut lines = vec![
         format!(
             "run {} ({}){origin}, {} profile, seed {}",
             run.id, run.uid, run.profile, run.seed
@@ -86,8 +86,9 @@ fn header(reported: &ReportedRun, style: Style) -> String {
             words::plural(reported.analysis.blocks, "block")
         ),
         words::machine_line(&run.machine),
-        format!("toll {}: {}", run.toll_version, run.command_line),
     ];
+    lines.extend(reported.analysis.guests.iter().map(words::guest_line));
+    lines.push(format!("toll {}: {}", run.toll_version, run.command_line));
     for line in lines {
         text.push_str(&paragraph(&line, 0, Paint::Dim, style));
     }

@@ -1,6 +1,7 @@
 //! From the shape of an experiment file to an [`Experiment`].
 
 mod claims;
+mod guest;
 mod shown;
 
 use std::collections::BTreeMap;
@@ -102,6 +103,7 @@ impl Resolver<'_> {
         for (parameter, value) in &overlay.workload {
             workload.parameters.insert(parameter.clone(), value.level());
         }
+        let guest = self.guest(&raw, overlay, chosen, &factors)?;
         // A single template, under the empty name, needs no factor to choose it.
         let is_choice = workload.commands.keys().any(|name| !name.is_empty());
         if is_choice && !factors.iter().any(|f| f.name == "command") {
@@ -121,6 +123,7 @@ impl Resolver<'_> {
             question: raw.question.trim().to_owned(),
             profile: profile.to_owned(),
             workload,
+            guest,
             factors,
             constraints: constraints.map(|text| text.get_ref().clone()).collect(),
             parsed_metrics: self.parsed_metrics(&raw.metrics)?,

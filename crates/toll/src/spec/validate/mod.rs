@@ -1,5 +1,6 @@
 //! Checks that need the whole experiment.
 
+mod guest;
 mod references;
 mod workload;
 
@@ -34,6 +35,7 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
     check_combinations(experiment)?;
     check_run(experiment)?;
     workload::check(experiment)?;
+    guest::check(experiment)?;
     check_constraints(experiment)?;
     references::check(experiment)
 }
@@ -64,9 +66,13 @@ fn check_name(experiment: &Experiment) -> Result<(), Problem> {
             ));
         }
         if experiment.fixed(&factor.name).is_some() {
+            let place = match experiment.is_of_guest(&factor.name) {
+                true => "guest",
+                false => "workload",
+            };
             return Err(problem(
                 &factor.name,
-                format!("cannot vary {}: the workload holds it fixed", factor.name),
+                format!("cannot vary {}: the {place} holds it fixed", factor.name),
             ));
         }
     }

@@ -1,6 +1,9 @@
 //! Checks of what a trial does.
 
-use toll_wire::{BUFFER_BYTES_MAX, LINE_BYTES, MEMORY_BYTES_MAX, WORKING_SET_LINES};
+use toll_wire::{
+    BUFFER_BYTES_MAX, CROSSING_BYTES_MAX, CROSSING_CALLS_MAX, LINE_BYTES, MEMORY_BYTES_MAX,
+    PASSES_MAX, PRIMES_N_MAX, PROCESSES_MAX, WORKING_SET_LINES,
+};
 
 use super::{Problem, problem};
 use crate::spec::resolve::size_of;
@@ -23,7 +26,32 @@ const MEMORY_PARAMETERS: &[&str] = &[
     "fs",
 ];
 const CHASE_PARAMETERS: &[&str] = &["size", "accesses", "huge_pages"];
-const SIZE_PARAMETERS: &[&str] = &["size", "buffer", "input", "limit"];
+const RECLAIM_PARAMETERS: &[&str] = &[
+    "set",
+    "mapping",
+    "hot",
+    "stream",
+    "processes",
+    "passes",
+    "addressing",
+    "order",
+    "initialisation",
+    "buffer",
+    "steps",
+    "pressure",
+    "limit",
+    "fs",
+];
+const PRIMES_PARAMETERS: &[&str] = &[
+    "placement",
+    "n",
+    "random",
+    "printing",
+    "allocation",
+    "clock",
+];
+const CROSSING_PARAMETERS: &[&str] = &["operation", "size", "calls", "cpus"];
+const SIZE_PARAMETERS: &[&str] = &["size", "buffer", "input", "limit", "hot", "stream"];
 
 const COPY_WORDS: &[(&str, &[&str])] = &[
     (
@@ -89,8 +117,73 @@ const MEMORY_WORDS: &[(&str, &[&str])] = &[
     ("fs", FILE_SYSTEMS),
 ];
 const CHASE_WORDS: &[(&str, &[&str])] = &[HUGE_PAGES_WORDS];
-/// Parameters that count something, and the most of it: so much takes days.
-const COUNT_PARAMETERS: &[(&str, u64)] = &[("steps", 1 << 32), ("accesses", 1 << 44)];
+const RECLAIM_WORDS: &[(&str, &[&str])] = &[
+    (
+        "set",
+        &[
+            "published",
+            "private-hot",
+            "shared-hot",
+            "executable",
+            "file-hot",
+        ],
+    ),
+    ("addressing", &["published", "corrected"]),
+    ("order", &["sequential", "random"]),
+    ("mapping", &["anonymous", "file-private", "file-shared"]),
+    ("initialisation", &["none", "populate", "memset-msync"]),
+    ("pressure", &["none", "competing"]),
+    ("fs", FILE_SYSTEMS),
+];
+const PRIMES_WORDS: &[(&str, &[&str])] = &[
+    (
+        "placement",
+        &[
+            "user",
+            "user-process",
+            "syscall-published",
+            "syscall",
+            "module",
+            "module-load",
+            "bpf",
+        ],
+    ),
+    ("random", &["seeded", "bulk", "each"]),
+    ("printing", &["none", "inside"]),
+    ("allocation", &["usual", "kmalloc", "vmalloc", "kvmalloc"]),
+    ("clock", &["monotonic", "gettimeofday", "inside"]),
+];
+const CROSSING_WORDS: &[(&str, &[&str])] = &[
+    (
+        "operation",
+        &[
+            "user-call",
+            "vdso",
+            "clock-syscall",
+            "empty-syscall",
+            "unknown-syscall",
+            "ioctl-pipe",
+            "ioctl-module",
+            "write-memfd",
+            "copy-from-user",
+            "page-fault",
+            "signal",
+            "pipe-ping-pong",
+            "io-uring-nop",
+        ],
+    ),
+    ("cpus", &["one", "two"]),
+];
+/// Parameters that count something, with the least and the most of it. Steps
+/// and accesses take days at that.
+const COUNT_PARAMETERS: &[(&str, u64, u64)] = &[
+    ("steps", 1, 1 << 32),
+    ("accesses", 1, 1 << 44),
+    ("n", 2, PRIMES_N_MAX as u64),
+    ("calls", 1, CROSSING_CALLS_MAX),
+    ("processes", 1, PROCESSES_MAX as u64),
+    ("passes", 1, PASSES_MAX as u64),
+];
 /// Levels that the factor `fs` may have: the work directory's own, those made
 /// on loop devices, and a mounted foreign one.
 pub const FILE_SYSTEMS: &[&str] = &["work", "ext4", "xfs", "btrfs", "tmpfs", "foreign"];
@@ -102,6 +195,9 @@ fn parameters(kind: WorkloadKind) -> Option<&'static [&'static str]> {
         WorkloadKind::Write => Some(WRITE_PARAMETERS),
         WorkloadKind::Memory => Some(MEMORY_PARAMETERS),
         WorkloadKind::Chase => Some(CHASE_PARAMETERS),
+        WorkloadKind::Reclaim => Some(RECLAIM_PARAMETERS),
+        WorkloadKind::Primes => Some(PRIMES_PARAMETERS),
+        WorkloadKind::Crossing => Some(CROSSING_PARAMETERS),
         WorkloadKind::Command => None,
     }
 }
@@ -120,6 +216,9 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
         .iter()
         .flat_map(|factor| factor.levels.iter().map(move |level| (&factor.name, level)));
     for (name, level) in named.chain(varied) {
+        if experiment.is_of_guest(name) {
+            continue;
+        }
         if let Some(known) = parameters(kind)
             && !known.contains(&name.as_str())
         {
@@ -152,7 +251,8 @@ fn check_placeholders(experiment: &Experiment) -> Result<(), Problem> {
     let varied = experiment.factors.iter().map(|factor| &factor.name);
     for name in varied.chain(workload.parameters.keys()) {
         let placeholder = format!("{{{name}}}");
-        let has_meaning = ["command", "fs"].contains(&name.as_str());
+        let has_meaning =
+            ["command", "fs"].contains(&name.as_str()) || experiment.is_of_guest(name);
         if !has_meaning
             && !templates
                 .iter()
@@ -195,6 +295,9 @@ fn check_value(kind: WorkloadKind, name: &str, level: &Level) -> Result<(), Prob
         WorkloadKind::Write => WRITE_WORDS,
         WorkloadKind::Memory => MEMORY_WORDS,
         WorkloadKind::Chase => CHASE_WORDS,
+        WorkloadKind::Reclaim => RECLAIM_WORDS,
+        WorkloadKind::Primes => PRIMES_WORDS,
+        WorkloadKind::Crossing => CROSSING_WORDS,
         WorkloadKind::Command if name == "fs" => &[("fs", FILE_SYSTEMS)][..],
         WorkloadKind::Command => return Ok(()),
     };
@@ -221,14 +324,14 @@ fn check_value(kind: WorkloadKind, name: &str, level: &Level) -> Result<(), Prob
             ));
         }
     }
-    if let Some((_, most)) = COUNT_PARAMETERS.iter().find(|(count, _)| *count == name) {
+    if let Some((_, least, most)) = COUNT_PARAMETERS.iter().find(|(count, ..)| *count == name) {
         let is_count =
-            |number: f64| number.fract() == 0.0 && (1.0..=*most as f64).contains(&number);
+            |number: f64| number.fract() == 0.0 && (*least as f64..=*most as f64).contains(&number);
         if !level.number.is_some_and(is_count) {
             return Err(problem(
                 &level.text,
                 format!(
-                    "cannot set {name} to {:?}: it is a whole number from 1 to {most}",
+                    "cannot set {name} to {:?}: it is a whole number from {least} to {most}",
                     level.text
                 ),
             ));
@@ -246,17 +349,24 @@ fn size_bounds(
     const LIMIT_BYTES_MIN: u64 = 64 << 20;
     const CHASE_BYTES_MIN: u64 = 2 * LINE_BYTES;
     match (kind, name) {
-        (WorkloadKind::Memory, "buffer") => Some((
+        (WorkloadKind::Memory | WorkloadKind::Reclaim, "buffer") => Some((
             MEMORY_BYTES_MIN..=MEMORY_BYTES_MAX,
             "32,832 bytes (more than one working set) to 64 GiB",
         )),
-        (WorkloadKind::Memory, "limit") => Some((
+        (WorkloadKind::Memory | WorkloadKind::Reclaim, "limit") => Some((
             LIMIT_BYTES_MIN..=MEMORY_BYTES_MAX,
             "64 MiB (room for the probe itself) to 64 GiB",
         )),
         (WorkloadKind::Chase, "size") => Some((
             CHASE_BYTES_MIN..=MEMORY_BYTES_MAX,
             "128 bytes (two lines) to 64 GiB",
+        )),
+        (WorkloadKind::Reclaim, "hot" | "stream") => {
+            Some((1 << 20..=MEMORY_BYTES_MAX, "1 MiB to 64 GiB"))
+        }
+        (WorkloadKind::Crossing, "size") => Some((
+            1..=CROSSING_BYTES_MAX,
+            "1 byte to 1 MiB, as much as the driver takes",
         )),
         (_, "buffer") => Some((1..=BUFFER_BYTES_MAX, "1 byte to 1 GiB")),
         _ => None,

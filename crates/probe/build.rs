@@ -1,0 +1,25 @@
+//! Compiles the counting of primes that a program, the kernel and a module
+//! share, with the flags that make the same machine code of it everywhere.
+
+use std::path::Path;
+
+fn main() {
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernel/shared");
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed={}", shared.display());
+    let mut build = cc::Build::new();
+    build.include(&shared);
+    build.file(shared.join("count_primes_core.c"));
+    // The flags are those of the guest's kernel, which is for x86-64.
+    if std::env::var("CARGO_CFG_TARGET_ARCH").as_deref() == Ok("x86_64") {
+        let flags = std::fs::read_to_string(shared.join("FLAGS")).expect("FLAGS can be read");
+        let is_flag = |line: &&str| !line.is_empty() && !line.starts_with('#');
+        for flag in flags.lines().map(str::trim).filter(is_flag) {
+            build.flag(flag);
+        }
+        build.file(shared.join("return_thunk.S"));
+    } else {
+        build.flag("-O2");
+    }
+    build.compile("toll_count_primes");
+}

@@ -1,0 +1,241 @@
+//! The driver `toll_primes`, inserted for a trial and removed after it.
+//!
+//! Architecture invariant: a module goes into a guest only. The probe is the
+//! guest's first process, which it is nowhere else.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::io::Errno;
+use rustix::system::{delete_module, finit_module};
+use toll_wire::Failure;
+use toll_wire::guest::MODULES_DIRECTORY;
+
+use crate::failure;
+
+/// The module's file in [`MODULES_DIRECTORY`].
+const MODULE: &str = "toll_primes.ko";
+/// What its driver is reached by.
+const DEVICE: &str = "/dev/toll_primes";
+/// The module's name.
+const NAME: &std::ffi::CStr = c"toll_primes";
+/// Its parameters, some of which are results.
+const PARAMETERS: &str = "/sys/module/toll_primes/parameters";
+
+/// `TOLL_PRIMES_EMPTY`, `_IO(0xE7, 0)`: nothing at all.
+const EMPTY: libc::Ioctl = 0xe700;
+/// `TOLL_PRIMES_COUNT`, `_IOWR(0xE7, 1, struct toll_primes)`.
+const COUNT: libc::Ioctl = 0xc040_e701;
+/// `TOLL_PRIMES_COPY`, `_IOW(0xE7, 2, struct toll_copy)`.
+const COPY: libc::Ioctl = 0x4010_e702;
+
+/// `struct toll_primes` of `kernel/uapi/toll_primes.h`, where the fields are
+/// described.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TollPrimes {
+    pub n: u32,
+    pub flags: u32,
+    pub random: u32,
+    pub allocation: u32,
+    pub seed: u64,
+    pub primes: u64,
+    pub allocate_ns: u64,
+    pub draw_ns: u64,
+    pub count_ns: u64,
+    pub reserved: u64,
+}
+
+/// `struct toll_copy`.
+#[repr(C)]
+struct TollCopy {
+    address: u64,
+    length: u64,
+}
+
+/// The inserted module, removed when this value goes.
+pub struct Module;
+
+impl Module {
+    /// Inserts the module with parameters such as `n=100`.
+    ///
+    /// # Errors
+    /// Unsupported outside of a guest and where the guest has no such module.
+    pub fn insert(parameters: &std::ffi::CStr) -> Result<Self, Failure> {
+        let file = Self::file()?;
+        Self::insert_from(&file, parameters)
+    }
+
+    /// Opens the module's file, for [`Module::insert_from`].
+    ///
+    /// # Errors
+    /// As for [`Module::insert`].
+    pub fn file() -> Result<File, Failure> {
+        if !is_first_process() {
+            return Err(failure::unsupported(
+                "cannot insert a module: this is no guest of toll's; run it in one".to_owned(),
+            ));
+        }
+        File::open(Path::new(MODULES_DIRECTORY).join(MODULE)).map_err(|error| {
+            failure::unsupported(format!(
+                "cannot insert {MODULE}: {}; boot a kernel for which the modules are built",
+                failure::reason(&error)
+            ))
+        })
+    }
+
+    /// Inserts the module (finit_module(2)). One that a killed trial has left
+    /// is removed first.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    pub fn insert_from(file: &File, parameters: &std::ffi::CStr) -> Result<Self, Failure> {
+        let inserted = match finit_module(file, parameters, 0) {
+            Err(Errno::EXIST) => {
+                remove();
+                finit_module(file, parameters, 0)
+            }
+            other => other,
+        };
+        inserted.map(|()| Self).map_err(|errno| {
+            failure::failed(format!(
+                "cannot insert {MODULE}: {}; see the kernel log",
+                failure::reason(&errno.into())
+            ))
+        })
+    }
+
+    /// A parameter's value as a number.
+    ///
+    /// # Errors
+    /// If the module has none of that name.
+    pub fn parameter(&self, name: &str) -> Result<u64, Failure> {
+        let path = Path::new(PARAMETERS).join(name);
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        text.trim().parse().map_err(|_| {
+            failure::instrument(format!(
+                "cannot read {}: it is no number; use modules of this version",
+                path.display()
+            ))
+        })
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        remove();
+    }
+}
+
+fn remove() {
+    // What is in use stays, and the next insertion tells.
+    let _ = delete_module(NAME, libc::O_NONBLOCK);
+}
+
+/// The driver's device.
+pub struct Driver {
+    // Closed before the module goes.
+    file: File,
+    _module: Module,
+}
+
+impl Driver {
+    /// Inserts the module and opens its device.
+    ///
+    /// # Errors
+    /// As for [`Module::insert`].
+    pub fn open() -> Result<Self, Failure> {
+        let module = Module::insert(c"")?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(DEVICE)
+            .map_err(|error| {
+                failure::failed(format!(
+                    "cannot open {DEVICE}: {}; see the kernel log",
+                    failure::reason(&error)
+                ))
+            })?;
+        Ok(Self {
+            file,
+            _module: module,
+        })
+    }
+
+    /// The way there and back.
+    ///
+    /// # Errors
+    /// The kernel's.
+    #[inline]
+    pub fn empty(&self) -> std::io::Result<()> {
+        // SAFETY: the request takes no argument.
+        checked(unsafe { libc::ioctl(self.file.as_raw_fd(), EMPTY, 0) })
+    }
+
+    /// Has the driver copy bytes into a buffer of its own.
+    ///
+    /// # Errors
+    /// The kernel's.
+    #[inline]
+    pub fn copy(&self, bytes: &[u8]) -> std::io::Result<()> {
+        let copy = TollCopy {
+            address: bytes.as_ptr().expose_provenance() as u64,
+            length: bytes.len() as u64,
+        };
+        // SAFETY: the driver reads `copy` and the bytes it names, both alive.
+        checked(unsafe { libc::ioctl(self.file.as_raw_fd(), COPY, &raw const copy) })
+    }
+
+    /// Has the driver count primes.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn count(&self, request: &mut TollPrimes) -> std::io::Result<()> {
+        // SAFETY: the driver reads and writes `request`, of the layout that the
+        // request's number carries the size of.
+        checked(unsafe { libc::ioctl(self.file.as_raw_fd(), COUNT, &raw mut *request) })
+    }
+}
+
+fn checked(status: libc::c_int) -> std::io::Result<()> {
+    match status {
+        0 => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
+}
+
+/// Whether the first process runs this program.
+fn is_first_process() -> bool {
+    let identity = |path: &str| {
+        let metadata = std::fs::metadata(path).ok()?;
+        Some((metadata.dev(), metadata.ino()))
+    };
+    let first = identity("/proc/1/exe");
+    first.is_some() && first == identity("/proc/self/exe")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_requests_have_the_numbers_of_the_header() {
+        let request = |direction: u64, number: u64, size: usize| {
+            (direction << 30) | ((size as u64) << 16) | (0xe7 << 8) | number
+        };
+        assert_eq!(EMPTY, request(0, 0, 0));
+        assert_eq!(COUNT, request(3, 1, size_of::<TollPrimes>()));
+        assert_eq!(COPY, request(1, 2, size_of::<TollCopy>()));
+        assert_eq!(size_of::<TollPrimes>(), 64);
+    }
+
+    #[test]
+    fn no_module_goes_into_a_machine_whose_first_process_is_another() {
+        let Err(failure) = Module::insert(c"") else {
+            panic!("a module was inserted");
+        };
+        assert_eq!(failure.kind, toll_wire::FailureKind::Unsupported);
+    }
+}

@@ -1,0 +1,229 @@
+//! Counting in a BPF program (bpf(2)).
+//!
+//! The numbers lie in an array map that is mapped into the probe, which draws
+//! them. The program is of the type that runs on demand
+//! (`BPF_PROG_TYPE_SYSCALL`, Linux 5.14), so that one system call is the whole
+//! way there and back.
+
+mod program;
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use toll_wire::Failure;
+
+use self::program::{
+    COUNT_NS_OFFSET, CUT_SHORT, Instruction, NUMBERS_OFFSET, THREE_OFFSET, ZERO_OFFSET, assemble,
+};
+use super::map::SharedMap;
+use crate::failure;
+
+const MAP_CREATE: libc::c_long = 0;
+const PROG_LOAD: libc::c_long = 5;
+const PROG_RUN: libc::c_long = 10;
+
+const MAP_TYPE_ARRAY: u32 = 2;
+const MAP_MMAPABLE: u32 = 1 << 10;
+const PROG_TYPE_SYSCALL: u32 = 31;
+/// The only way in which the kernel takes a program of that type.
+const PROG_SLEEPABLE: u32 = 1 << 4;
+
+/// The first fields of `union bpf_attr` for `BPF_MAP_CREATE`.
+#[repr(C)]
+struct MapCreate {
+    map_type: u32,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+    map_flags: u32,
+}
+
+/// Those for `BPF_PROG_LOAD`.
+#[repr(C)]
+struct ProgLoad {
+    prog_type: u32,
+    insn_cnt: u32,
+    insns: u64,
+    license: u64,
+    log_level: u32,
+    log_size: u32,
+    log_buf: u64,
+    kern_version: u32,
+    prog_flags: u32,
+}
+
+/// Those for `BPF_PROG_RUN`.
+#[repr(C)]
+#[derive(Default)]
+struct ProgRun {
+    prog_fd: u32,
+    retval: u32,
+    data_size_in: u32,
+    data_size_out: u32,
+    data_in: u64,
+    data_out: u64,
+    repeat: u32,
+    duration: u32,
+    ctx_size_in: u32,
+    ctx_size_out: u32,
+    ctx_in: u64,
+    ctx_out: u64,
+    flags: u32,
+    cpu: u32,
+    batch_size: u32,
+    padding: u32,
+}
+
+/// Bytes of what the verifier may say.
+const LOG_BYTES: usize = 64 << 10;
+
+/// A loaded program and its map.
+pub struct BpfCounter {
+    memory: SharedMap,
+    program: OwnedFd,
+    n: u32,
+}
+
+impl BpfCounter {
+    /// Loads a program for `n` numbers.
+    ///
+    /// # Errors
+    /// Unsupported if the kernel takes no such map or program.
+    pub fn new(n: u32) -> Result<Self, Failure> {
+        let length = NUMBERS_OFFSET + n as usize * size_of::<u32>();
+        let map = create_map(length)
+            .map_err(|error| unsupported("make a map for it", &failure::reason(&error)))?;
+        let mut memory = SharedMap::new(&map, length)
+            .map_err(|error| unsupported("map its numbers", &failure::reason(&error)))?;
+        memory.write_word(ZERO_OFFSET, 0);
+        memory.write_word(THREE_OFFSET, 3);
+        let program = load(&assemble(map.as_raw_fd(), n))?;
+        Ok(Self { memory, program, n })
+    }
+
+    /// The numbers, to be filled in.
+    pub fn numbers(&mut self) -> &mut [u32] {
+        self.memory.numbers_mut(NUMBERS_OFFSET, self.n as usize)
+    }
+
+    /// Runs the program: the primes among the numbers.
+    ///
+    /// # Errors
+    /// If it cannot be run, or the kernel ended a loop of it.
+    pub fn run(&self) -> Result<u64, Failure> {
+        let mut attributes = ProgRun {
+            prog_fd: self.program.as_raw_fd().cast_unsigned(),
+            ..ProgRun::default()
+        };
+        bpf(PROG_RUN, &mut attributes).map_err(|error| {
+            failure::failed(format!(
+                "cannot run the BPF program: {}; see the kernel log",
+                failure::reason(&error)
+            ))
+        })?;
+        match attributes.retval {
+            CUT_SHORT => Err(failure::instrument(
+                "cannot trust the BPF program: the kernel ended a loop before its time; keep other \
+                 work away from the machine"
+                    .to_owned(),
+            )),
+            primes => Ok(u64::from(primes)),
+        }
+    }
+
+    /// Nanoseconds that the last run took by the program's own clock.
+    pub fn count_ns(&self) -> u64 {
+        self.memory.read_word(COUNT_NS_OFFSET)
+    }
+}
+
+fn unsupported(what: &str, why: &str) -> Failure {
+    failure::unsupported(format!(
+        "cannot count primes by BPF: cannot {what}: {why}; use Linux 6.9 or newer with BPF, as root"
+    ))
+}
+
+fn create_map(length: usize) -> io::Result<OwnedFd> {
+    let mut attributes = MapCreate {
+        map_type: MAP_TYPE_ARRAY,
+        key_size: 4,
+        value_size: u32::try_from(length).expect("n is limited"),
+        max_entries: 1,
+        map_flags: MAP_MMAPABLE,
+    };
+    descriptor(bpf(MAP_CREATE, &mut attributes)?)
+}
+
+/// Loads a program. Only if it is refused the verifier is asked to tell why:
+/// what it says of one that it takes may be too long.
+fn load(instructions: &[Instruction]) -> Result<OwnedFd, Failure> {
+    let mut attributes = ProgLoad {
+        prog_type: PROG_TYPE_SYSCALL,
+        insn_cnt: u32::try_from(instructions.len()).expect("the program is short"),
+        insns: instructions.as_ptr().expose_provenance() as u64,
+        license: c"Dual MIT/GPL".as_ptr().expose_provenance() as u64,
+        log_level: 0,
+        log_size: 0,
+        log_buf: 0,
+        kern_version: 0,
+        prog_flags: PROG_SLEEPABLE,
+    };
+    let error = match bpf(PROG_LOAD, &mut attributes).and_then(descriptor) {
+        Ok(program) => return Ok(program),
+        Err(error) => error,
+    };
+    let mut log = vec![0u8; LOG_BYTES];
+    attributes.log_level = 1;
+    attributes.log_size = LOG_BYTES as u32;
+    attributes.log_buf = log.as_mut_ptr().expose_provenance() as u64;
+    let _ = bpf(PROG_LOAD, &mut attributes);
+    Err(unsupported("load the program", &refusal(&error, &log)))
+}
+
+/// Why a program was refused: the last thing that the verifier said, or else
+/// the error.
+fn refusal(error: &io::Error, log: &[u8]) -> String {
+    let text = String::from_utf8_lossy(log);
+    let said = text
+        .trim_end_matches('\0')
+        .lines()
+        .rfind(|line| !line.trim().is_empty() && !line.starts_with("processed "));
+    match said {
+        Some(line) => format!("{} ({})", failure::reason(error), line.trim()),
+        None => failure::reason(error),
+    }
+}
+
+/// One bpf(2); the attributes are of the command's kind.
+fn bpf<T>(command: libc::c_long, attributes: &mut T) -> io::Result<libc::c_long> {
+    // SAFETY: the kernel reads and writes at most `size_of::<T>()` bytes of
+    // `attributes`, and what these point to is alive and of the length given.
+    let result =
+        unsafe { libc::syscall(libc::SYS_bpf, command, &raw mut *attributes, size_of::<T>()) };
+    match result {
+        -1 => Err(io::Error::last_os_error()),
+        result => Ok(result),
+    }
+}
+
+fn descriptor(number: libc::c_long) -> io::Result<OwnedFd> {
+    let number = i32::try_from(number).map_err(io::Error::other)?;
+    // SAFETY: the kernel has just made this descriptor for us alone.
+    Ok(unsafe { OwnedFd::from_raw_fd(number) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_tells_what_the_verifier_said_last() {
+        let error = io::Error::from_raw_os_error(libc::EINVAL);
+        let log = b"0: R1=ctx()\nback-edge from 5 to 3\nprocessed 4 insns\n\0\0";
+        assert_eq!(
+            refusal(&error, log),
+            "invalid argument (back-edge from 5 to 3)"
+        );
+        assert_eq!(refusal(&error, &[0; 8]), "invalid argument");
+    }
+}

@@ -1,0 +1,168 @@
+//! Counting in the kernel: by system call or in the driver `toll_primes`.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io;
+
+use toll_wire::{Failure, PrimesAllocation, PrimesRequest, Printing, RandomSource};
+
+use super::Counted;
+use crate::driver::{Driver, Module, TollPrimes};
+use crate::failure;
+
+/// System call `count_primes`, as published.
+const COUNT_PRIMES: libc::c_long = 549;
+/// System call `count_primes_with`.
+const COUNT_PRIMES_WITH: libc::c_long = 550;
+
+/// `TOLL_PRIMES_PRINT`.
+const PRINT: u32 = 1;
+
+/// Most numbers of a `kmalloc`: 4 MiB with pages of 4 KiB.
+const KMALLOC_N_MAX: u32 = 1 << 20;
+
+/// What asks the kernel with a `struct toll_primes`.
+pub enum Way {
+    /// System call 550.
+    Syscall,
+    /// An ioctl of the driver.
+    Ioctl(Driver),
+}
+
+impl Way {
+    /// Asks for one count.
+    ///
+    /// # Errors
+    /// Unsupported if this kernel has not the system call, or `kmalloc` not so
+    /// much memory.
+    pub fn count(&self, request: &PrimesRequest) -> Result<Counted, Failure> {
+        let mut asked = asked(request);
+        let result = match self {
+            Self::Syscall => count_primes_with(&mut asked),
+            Self::Ioctl(driver) => driver.count(&mut asked),
+        };
+        result.map_err(|error| cannot(request, COUNT_PRIMES_WITH, &error))?;
+        Ok(Counted {
+            primes: asked.primes,
+            allocate_ns: Some(asked.allocate_ns),
+            draw_ns: Some(asked.draw_ns),
+            count_ns: Some(asked.count_ns),
+        })
+    }
+}
+
+fn asked(request: &PrimesRequest) -> TollPrimes {
+    TollPrimes {
+        n: request.n,
+        flags: match request.printing {
+            Printing::None => 0,
+            Printing::Inside => PRINT,
+        },
+        random: match request.random {
+            RandomSource::Seeded => 0,
+            RandomSource::Bulk => 1,
+            RandomSource::Each => 2,
+        },
+        allocation: match request.allocation {
+            PrimesAllocation::Usual | PrimesAllocation::Kmalloc => 0,
+            PrimesAllocation::Vmalloc => 1,
+            PrimesAllocation::Kvmalloc => 2,
+        },
+        seed: match request.random {
+            RandomSource::Seeded => request.seed,
+            _ => 0,
+        },
+        ..TollPrimes::default()
+    }
+}
+
+fn count_primes_with(request: &mut TollPrimes) -> io::Result<()> {
+    // SAFETY: the kernel reads and writes `request`, whose size it is given.
+    let status = unsafe {
+        libc::syscall(
+            COUNT_PRIMES_WITH,
+            &raw mut *request,
+            size_of::<TollPrimes>(),
+        )
+    };
+    match status {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The published system call.
+///
+/// # Errors
+/// As for [`Way::count`].
+pub fn count_as_published(request: &PrimesRequest) -> Result<Counted, Failure> {
+    let n = request.n.cast_signed();
+    // SAFETY: the kernel reads `n`, which lives until the call is over.
+    let primes = unsafe { libc::syscall(COUNT_PRIMES, &raw const n) };
+    match u64::try_from(primes) {
+        Ok(primes) => Ok(Counted::of(primes)),
+        Err(_) => Err(cannot(request, COUNT_PRIMES, &io::Error::last_os_error())),
+    }
+}
+
+/// Why a count could not be had.
+fn cannot(request: &PrimesRequest, number: libc::c_long, error: &io::Error) -> Failure {
+    let n = request.n;
+    match error.raw_os_error() {
+        Some(libc::ENOSYS) => failure::unsupported(format!(
+            "cannot count primes by system call {number}: this kernel has none of that number; \
+             boot the kernel toll in a guest"
+        )),
+        Some(libc::ENOMEM) if n > KMALLOC_N_MAX => failure::unsupported(format!(
+            "cannot count primes among {n} numbers: kmalloc gives at most {KMALLOC_N_MAX}; choose \
+             another allocation"
+        )),
+        _ => failure::failed(format!(
+            "cannot count primes among {n} numbers in the kernel: {}; {}",
+            failure::reason(error),
+            failure::advice(error)
+        )),
+    }
+}
+
+/// Counting at the insertion of the module.
+pub struct AtLoad {
+    file: File,
+    parameters: CString,
+    inserted: Option<Module>,
+}
+
+impl AtLoad {
+    /// Finds the module.
+    ///
+    /// # Errors
+    /// Unsupported outside of a guest.
+    pub fn new(n: u32) -> Result<Self, Failure> {
+        Ok(Self {
+            file: Module::file()?,
+            parameters: CString::new(format!("n={n}")).expect("digits have no zero byte"),
+            inserted: None,
+        })
+    }
+
+    /// Inserts the module, which counts before this returns.
+    ///
+    /// # Errors
+    /// If the kernel refuses it.
+    pub fn insert(&mut self) -> Result<(), Failure> {
+        self.inserted = Some(Module::insert_from(&self.file, &self.parameters)?);
+        Ok(())
+    }
+
+    /// Reads what it counted, and removes it again; untimed.
+    ///
+    /// # Errors
+    /// If it does not tell.
+    pub fn settle(&mut self) -> Result<Counted, Failure> {
+        let module = self.inserted.take().expect("the module was inserted");
+        Ok(Counted {
+            count_ns: Some(module.parameter("count_ns")?),
+            ..Counted::of(module.parameter("primes")?)
+        })
+    }
+}

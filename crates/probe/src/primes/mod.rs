@@ -1,0 +1,283 @@
+//! The primes workload: the same counting in user space, in a system call, in a
+//! module and in a BPF program.
+//!
+//! Wherever it runs, memory for the numbers is allocated, the numbers are drawn
+//! and the primes among them counted by trial division; the machine code of
+//! drawing and counting is the same but for BPF, which has its own. What each
+//! part takes is told beside the whole.
+
+mod bpf;
+mod core;
+mod expected;
+mod kernel;
+mod map;
+mod print;
+pub mod process;
+mod user;
+
+use std::collections::BTreeMap;
+use std::mem::MaybeUninit;
+
+use toll_wire::{
+    Failure, PRIMES_N_MAX, PrimesAllocation, PrimesClock, PrimesPlacement, PrimesRequest, Printing,
+    RandomSource, Request, Sample, TrialData,
+};
+
+use self::bpf::BpfCounter;
+use self::expected::Expected;
+use self::kernel::{AtLoad, Way, count_as_published};
+use self::print::Printer;
+use self::process::Process;
+use crate::clock::{self, gettimeofday_ns};
+use crate::counters::{Counters, Inherit};
+use crate::driver::Driver;
+use crate::meter::Meter;
+use crate::usage::{Scope, Usage};
+use crate::{failure, trial};
+
+/// A count, and what its parts took where the place tells it.
+#[derive(Debug, Clone, Copy)]
+pub struct Counted {
+    /// Primes among the numbers.
+    pub primes: u64,
+    /// Getting the memory, in nanoseconds.
+    pub allocate_ns: Option<u64>,
+    /// Drawing the numbers.
+    pub draw_ns: Option<u64>,
+    /// Counting, with printing where that is asked for.
+    pub count_ns: Option<u64>,
+}
+
+impl Counted {
+    /// A count of which nothing else is known.
+    fn of(primes: u64) -> Self {
+        Self {
+            primes,
+            allocate_ns: None,
+            draw_ns: None,
+            count_ns: None,
+        }
+    }
+
+    /// The parts that are known, by the names of their metrics.
+    fn parts(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        [
+            ("allocate_duration_ns", self.allocate_ns),
+            ("draw_duration_ns", self.draw_ns),
+            ("count_duration_ns", self.count_ns),
+        ]
+        .into_iter()
+        .filter_map(|(name, part)| Some((name, part?)))
+    }
+}
+
+/// Runs one trial.
+///
+/// # Errors
+/// Why there are no samples.
+pub fn run(request: &Request, primes: &PrimesRequest) -> Result<TrialData, Failure> {
+    check(primes)?;
+    let mut place = Place::new(primes)?;
+    let expected = Expected::new(primes.n);
+    let inherit = match primes.placement {
+        PrimesPlacement::UserProcess => Inherit::Yes,
+        _ => Inherit::No,
+    };
+    let counters = Counters::open(&request.counters, inherit);
+    let counters_missing = counters.missing().clone();
+    let notes = counters.notes().to_vec();
+    let mut meter = Meter::new(counters, Scope::Thread);
+    user::seed_rand(primes.seed);
+    let (samples, disturbance) =
+        trial::repeat(request.warmup_iterations, request.iterations, || {
+            let (sample, counted) = sample(&mut place, primes, &mut meter)?;
+            place.check(primes, &expected, counted)?;
+            Ok(sample)
+        })?;
+    Ok(TrialData {
+        samples,
+        disturbance,
+        counters_missing,
+        notes,
+    })
+}
+
+fn check(primes: &PrimesRequest) -> Result<(), Failure> {
+    if !(2..=PRIMES_N_MAX).contains(&primes.n) {
+        return Err(failure::instrument(format!(
+            "cannot count primes among {} numbers: it is 2 to {PRIMES_N_MAX}; choose another n",
+            primes.n
+        )));
+    }
+    let is_usual = primes.allocation == PrimesAllocation::Usual;
+    let is_bulk = primes.random == RandomSource::Bulk;
+    let prints = primes.printing == Printing::Inside;
+    let obstacle = match primes.placement {
+        PrimesPlacement::User | PrimesPlacement::UserProcess | PrimesPlacement::Bpf
+            if !is_usual =>
+        {
+            "only the kernel has other ways to allocate"
+        }
+        PrimesPlacement::UserProcess if !prints => "a process has to print its count",
+        PrimesPlacement::Bpf if prints => "the program prints nothing",
+        PrimesPlacement::SyscallPublished if !is_bulk || prints || !is_usual => {
+            "the published system call draws in bulk, allocates by kmalloc and prints nothing"
+        }
+        PrimesPlacement::SyscallPublished if primes.clock == PrimesClock::Inside => {
+            "the published system call tells the count alone"
+        }
+        PrimesPlacement::ModuleLoad if !is_bulk || !prints || !is_usual => {
+            "at load, as published, it draws in bulk, allocates by kmalloc and prints the count"
+        }
+        _ => return Ok(()),
+    };
+    Err(failure::unsupported(format!(
+        "cannot count primes so: {obstacle}; choose other parameters"
+    )))
+}
+
+/// Where primes are counted, ready for it.
+enum Place {
+    User(Option<Printer>),
+    Process(Process),
+    Published,
+    Kernel(Way),
+    AtLoad(AtLoad),
+    Bpf(BpfCounter),
+}
+
+impl Place {
+    fn new(primes: &PrimesRequest) -> Result<Self, Failure> {
+        Ok(match primes.placement {
+            PrimesPlacement::User => Self::User(match primes.printing {
+                Printing::None => None,
+                Printing::Inside => Some(Printer::on_pipe()?),
+            }),
+            PrimesPlacement::UserProcess => Self::Process(Process::new()?),
+            PrimesPlacement::SyscallPublished => Self::Published,
+            PrimesPlacement::Syscall => Self::Kernel(Way::Syscall),
+            PrimesPlacement::Module => Self::Kernel(Way::Ioctl(Driver::open()?)),
+            PrimesPlacement::ModuleLoad => Self::AtLoad(AtLoad::new(primes.n)?),
+            PrimesPlacement::Bpf => Self::Bpf(BpfCounter::new(primes.n)?),
+        })
+    }
+
+    /// The whole operation, timed. The count at a module's insertion is read
+    /// afterwards, by [`Place::settle`].
+    fn count(&mut self, primes: &PrimesRequest) -> Result<(Counted, Option<Usage>), Failure> {
+        let counted = match self {
+            Self::User(printer) => {
+                user::count_primes(primes.n, primes.random, primes.seed, printer.as_mut())?
+            }
+            Self::Process(process) => {
+                let run = process.run(primes)?;
+                return Ok((run.counted, Some(run.usage)));
+            }
+            Self::Published => count_as_published(primes)?,
+            Self::Kernel(way) => way.count(primes)?,
+            Self::AtLoad(module) => {
+                module.insert()?;
+                Counted::of(0)
+            }
+            Self::Bpf(counter) => count_by_bpf(counter, primes)?,
+        };
+        Ok((counted, None))
+    }
+
+    /// What could only be read after the timed region.
+    fn settle(&mut self, counted: Counted) -> Result<Counted, Failure> {
+        match self {
+            Self::AtLoad(module) => module.settle(),
+            Self::Bpf(counter) => Ok(Counted {
+                count_ns: Some(counter.count_ns()),
+                ..counted
+            }),
+            _ => Ok(counted),
+        }
+    }
+
+    /// Checks a count.
+    fn check(
+        &mut self,
+        primes: &PrimesRequest,
+        expected: &Expected,
+        counted: Counted,
+    ) -> Result<(), Failure> {
+        match self {
+            Self::User(Some(printer)) => printer.check(counted.primes)?,
+            Self::Bpf(counter) => {
+                let held = expected.count(counter.numbers());
+                if held != counted.primes {
+                    return Err(failure::failed(format!(
+                        "cannot trust the count: {} primes, where its numbers have {held}; see the \
+                         kernel log",
+                        counted.primes
+                    )));
+                }
+            }
+            _ => {}
+        }
+        expected.check(primes, counted.primes)
+    }
+}
+
+fn count_by_bpf(counter: &mut BpfCounter, primes: &PrimesRequest) -> Result<Counted, Failure> {
+    let started = clock::now_ns();
+    user::fill(uninit(counter.numbers()), primes.random, primes.seed)?;
+    let draw_ns = clock::now_ns() - started;
+    Ok(Counted {
+        draw_ns: Some(draw_ns),
+        ..Counted::of(counter.run()?)
+    })
+}
+
+/// Numbers as places to be filled.
+fn uninit(numbers: &mut [u32]) -> &mut [MaybeUninit<u32>] {
+    let (start, length) = (numbers.as_mut_ptr().cast(), numbers.len());
+    // SAFETY: both have one layout, and what fills places puts numbers there.
+    unsafe { std::slice::from_raw_parts_mut(start, length) }
+}
+
+fn sample(
+    place: &mut Place,
+    primes: &PrimesRequest,
+    meter: &mut Meter,
+) -> Result<(Sample, Counted), Failure> {
+    let asks_gettimeofday = primes.clock == PrimesClock::Gettimeofday;
+    let started = meter.start()?;
+    let before = asks_gettimeofday.then(gettimeofday_ns);
+    let result = place.count(primes);
+    let after = asks_gettimeofday.then(gettimeofday_ns);
+    let measured = meter.stop(&started)?;
+    let (counted, usage) = result?;
+    let counted = place.settle(counted)?;
+    let mut metrics = BTreeMap::new();
+    measured.add_to(&mut metrics, "");
+    if let Some(usage) = usage {
+        usage.add_to(&mut metrics);
+    }
+    for (name, part) in counted.parts() {
+        metrics.insert(name.to_owned(), part as f64);
+    }
+    metrics.insert("numbers".to_owned(), f64::from(primes.n));
+    metrics.insert("primes".to_owned(), counted.primes as f64);
+    let inside_ns: u64 = counted.parts().map(|(_, part)| part).sum();
+    if inside_ns > 0 {
+        // The way there and back, by the probe's clock in any case.
+        let way_ns = measured.duration_ns.saturating_sub(inside_ns);
+        metrics.insert("way_duration_ns".to_owned(), way_ns as f64);
+    }
+    let duration_ns = match (primes.clock, before, after) {
+        (PrimesClock::Inside, ..) => inside_ns,
+        // NTP may have set the clock back meanwhile.
+        (_, Some(before), Some(after)) => after.saturating_sub(before),
+        _ => measured.duration_ns,
+    };
+    metrics.insert("duration_ns".to_owned(), duration_ns as f64);
+    let sample = Sample {
+        metrics,
+        counters: measured.into_counters(),
+        ..Sample::default()
+    };
+    Ok((sample, counted))
+}

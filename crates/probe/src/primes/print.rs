@@ -1,0 +1,128 @@
+//! Printing as the published program printed: by the C library.
+
+use std::ffi::CStr;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
+use std::ptr::NonNull;
+
+use rustix::pipe::{PipeFlags, pipe_with};
+use toll_wire::Failure;
+
+use crate::failure;
+
+/// A stream of the C library on a pipe, and the pipe's other end.
+pub struct Printer {
+    stream: NonNull<libc::FILE>,
+    reader: Option<std::fs::File>,
+}
+
+impl Printer {
+    /// A stream on a pipe that is read after each print.
+    ///
+    /// # Errors
+    /// If there is no room for a pipe.
+    pub fn on_pipe() -> Result<Self, Failure> {
+        let (reader, writer) =
+            pipe_with(PipeFlags::CLOEXEC).map_err(|errno| cannot(&errno.into()))?;
+        let mut printer = Self::on(writer)?;
+        printer.reader = Some(reader.into());
+        Ok(printer)
+    }
+
+    /// A stream on a descriptor.
+    ///
+    /// # Errors
+    /// If there is no memory for it.
+    pub fn on(descriptor: OwnedFd) -> Result<Self, Failure> {
+        // SAFETY: the descriptor is open, and the mode ends with a zero byte.
+        let stream = unsafe { libc::fdopen(descriptor.as_raw_fd(), c"w".as_ptr()) };
+        let stream = NonNull::new(stream).ok_or_else(|| cannot(&io::Error::last_os_error()))?;
+        // The stream closes it from here on.
+        let _ = descriptor.into_raw_fd();
+        Ok(Self {
+            stream,
+            reader: None,
+        })
+    }
+
+    /// Prints a line with a number (`fprintf`, `fflush`).
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn print(&mut self, primes: u64) -> Result<(), Failure> {
+        self.print_line(c"%llu\n", &[primes])
+    }
+
+    /// Prints up to four numbers by a format that takes as many.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    ///
+    /// # Panics
+    /// If there are more than four.
+    pub fn print_line(&mut self, format: &CStr, numbers: &[u64]) -> Result<(), Failure> {
+        let mut all = [0; 4];
+        all[..numbers.len()].copy_from_slice(numbers);
+        let [first, second, third, fourth] = all;
+        let (stream, format) = (self.stream.as_ptr(), format.as_ptr());
+        // SAFETY: the stream is open; arguments that a format leaves unused are
+        // evaluated and ignored (C11, 7.21.6.1).
+        let printed = unsafe { libc::fprintf(stream, format, first, second, third, fourth) };
+        // SAFETY: the stream is open.
+        let flushed = unsafe { libc::fflush(stream) };
+        match printed > 0 && flushed == 0 {
+            true => Ok(()),
+            false => Err(cannot(&io::Error::last_os_error())),
+        }
+    }
+
+    /// Reads what was printed last, untimed, and checks it.
+    ///
+    /// # Errors
+    /// If it was something else.
+    pub fn check(&mut self, primes: u64) -> Result<(), Failure> {
+        let Some(reader) = &mut self.reader else {
+            return Ok(());
+        };
+        let mut line = [0; 32];
+        let length = reader.read(&mut line).map_err(|error| cannot(&error))?;
+        if line[..length] == *format!("{primes}\n").as_bytes() {
+            return Ok(());
+        }
+        Err(failure::failed(format!(
+            "cannot trust the printed count: it is {:?} in place of {primes}; see the kernel log",
+            String::from_utf8_lossy(&line[..length])
+        )))
+    }
+}
+
+impl Drop for Printer {
+    fn drop(&mut self) {
+        // SAFETY: the stream is open, and nothing uses it after this.
+        unsafe { libc::fclose(self.stream.as_ptr()) };
+    }
+}
+
+fn cannot(error: &io::Error) -> Failure {
+    failure::failed(format!(
+        "cannot print the count: {}; {}",
+        failure::reason(error),
+        failure::advice(error)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_printed_is_read_back() {
+        let mut printer = Printer::on_pipe().unwrap();
+        for primes in [0, 7, u64::MAX] {
+            printer.print(primes).unwrap();
+            printer.check(primes).unwrap();
+        }
+        printer.print(4).unwrap();
+        assert!(printer.check(5).is_err());
+    }
+}

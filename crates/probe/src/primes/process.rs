@@ -1,0 +1,174 @@
+//! Counting in a process started for it, as the published program was.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the start of a process is what is measured"
+)]
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::process::{Command, Stdio};
+
+use toll_wire::{Failure, PrimesRequest, RandomSource};
+
+use super::Counted;
+use super::print::Printer;
+use super::user::{count_primes, seed_rand};
+use crate::command::child;
+use crate::failure;
+use crate::usage::Usage;
+
+/// The argument by which the probe is such a process.
+pub const FLAG: &str = "--count-primes";
+
+/// Most bytes of what it prints: four numbers.
+const OUTPUT_BYTES_MAX: u64 = 128;
+
+/// A way to start the process.
+pub struct Process {
+    program: File,
+}
+
+/// What one process did.
+pub struct ProcessRun {
+    /// What it printed.
+    pub counted: Counted,
+    /// What it used.
+    pub usage: Usage,
+}
+
+impl Process {
+    /// Finds this program.
+    ///
+    /// # Errors
+    /// If `/proc` does not tell where it is.
+    pub fn new() -> Result<Self, Failure> {
+        let program = File::open("/proc/self/exe").map_err(|error| cannot(&error))?;
+        Ok(Self { program })
+    }
+
+    /// Starts a process and waits for it. Its output is a pipe, whose buffer
+    /// holds all of it, so that reading it waits for nothing.
+    ///
+    /// # Errors
+    /// If it cannot be started or fails.
+    pub fn run(&self, request: &PrimesRequest) -> Result<ProcessRun, Failure> {
+        use std::os::fd::AsRawFd;
+        let (mut reader, writer) = io::pipe().map_err(|error| cannot(&error))?;
+        let random = match request.random {
+            RandomSource::Seeded => "seeded",
+            RandomSource::Bulk => "bulk",
+            RandomSource::Each => "each",
+        };
+        // Of the descriptor, since the file may have been replaced meanwhile.
+        let program = format!("/proc/self/fd/{}", self.program.as_raw_fd());
+        let mut command = Command::new(program);
+        command
+            .args([
+                FLAG,
+                &request.n.to_string(),
+                random,
+                &request.seed.to_string(),
+            ])
+            .stdin(Stdio::null())
+            .stdout(writer);
+        let child = command.spawn().map_err(|error| cannot(&error))?;
+        drop(command);
+        let ended = child::wait(&child).map_err(|error| cannot(&error))?;
+        let mut text = String::new();
+        let read = (&mut reader)
+            .take(OUTPUT_BYTES_MAX)
+            .read_to_string(&mut text);
+        read.map_err(|error| cannot(&error))?;
+        match (ended.exit_status(), parse(&text)) {
+            (0, Some(counted)) => Ok(ProcessRun {
+                counted,
+                usage: ended.usage,
+            }),
+            _ => Err(failure::failed(format!(
+                "cannot count primes in a process: {} after {text:?}; see its standard error",
+                ended.describe()
+            ))),
+        }
+    }
+}
+
+fn cannot(error: &io::Error) -> Failure {
+    failure::failed(format!(
+        "cannot count primes in a process: {}; {}",
+        failure::reason(error),
+        failure::advice(error)
+    ))
+}
+
+/// What such a process prints: the count, and what allocating, drawing and
+/// counting took.
+fn parse(text: &str) -> Option<Counted> {
+    let numbers: Option<Vec<u64>> = text
+        .split_whitespace()
+        .map(|word| word.parse().ok())
+        .collect();
+    let [primes, allocate_ns, draw_ns, count_ns] = numbers?.try_into().ok()?;
+    Some(Counted {
+        primes,
+        allocate_ns: Some(allocate_ns),
+        draw_ns: Some(draw_ns),
+        count_ns: Some(count_ns),
+    })
+}
+
+/// The whole of such a process: `arguments` are those behind [`FLAG`].
+///
+/// # Errors
+/// If they are no request, or the count cannot be made or printed.
+pub fn main(arguments: &[OsString]) -> Result<(), Failure> {
+    let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
+    let (n, random, seed) = match words[..] {
+        [n, random, seed] => (n.parse().ok(), source(random), seed.parse().ok()),
+        _ => (None, None, None),
+    };
+    let (Some(n @ 2..=toll_wire::PRIMES_N_MAX), Some(random), Some(seed)) = (n, random, seed)
+    else {
+        return Err(failure::instrument(format!(
+            "cannot count primes for {words:?}: give n, a random source and a seed"
+        )));
+    };
+    seed_rand(seed);
+    let counted = count_primes(n, random, seed, None)?;
+    // SAFETY: nothing else in this process uses or closes standard output.
+    let stdout = unsafe { OwnedFd::from_raw_fd(libc::STDOUT_FILENO) };
+    let part = |part: Option<u64>| part.unwrap_or(0);
+    Printer::on(stdout)?.print_line(
+        c"%llu %llu %llu %llu\n",
+        &[
+            counted.primes,
+            part(counted.allocate_ns),
+            part(counted.draw_ns),
+            part(counted.count_ns),
+        ],
+    )
+}
+
+fn source(word: &str) -> Option<RandomSource> {
+    match word {
+        "seeded" => Some(RandomSource::Seeded),
+        "bulk" => Some(RandomSource::Bulk),
+        "each" => Some(RandomSource::Each),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn four_numbers_are_an_answer_and_nothing_else_is() {
+        let counted = parse("4 10 20 30\n").unwrap();
+        assert_eq!((counted.primes, counted.count_ns), (4, Some(30)));
+        for text in ["", "4\n", "4 10 20 x", "1 2 3 4 5"] {
+            assert!(parse(text).is_none(), "{text:?}");
+        }
+    }
+}

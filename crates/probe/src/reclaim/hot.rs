@@ -1,0 +1,314 @@
+//! The pages that are used again and again.
+
+use std::ffi::c_void;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::ptr::null_mut;
+
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use toll_wire::{CacheState, Failure, HotMapping, HugePages};
+
+use crate::buffer::page_bytes;
+use crate::memory::{Backing, Region, split_mix};
+use crate::{failure, page_cache};
+
+/// The order in which pages are used and what they hold, from a seed.
+#[derive(Debug, Clone, Copy)]
+pub struct Order {
+    pages: usize,
+    start: usize,
+    stride: usize,
+    seed: u64,
+}
+
+impl Order {
+    /// The order of so many pages.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn new(pages: usize, seed: u64) -> Self {
+        assert!(pages > 0, "a working set has a page");
+        let mut state = seed;
+        let start = (split_mix(&mut state) % pages as u64) as usize;
+        let mut stride = (split_mix(&mut state) % pages as u64) as usize;
+        // Steps of such a length come by every page once.
+        while common_divisor(stride, pages) != 1 {
+            stride = stride % pages + 1;
+        }
+        Self {
+            pages,
+            start,
+            stride,
+            seed,
+        }
+    }
+
+    /// Every page once.
+    fn indices(self) -> impl Iterator<Item = usize> {
+        let mut at = self.start;
+        (0..self.pages).map(move |_| {
+            let page = at;
+            at = (at + self.stride) % self.pages;
+            page
+        })
+    }
+
+    /// What a page holds.
+    fn value(self, page: usize) -> u32 {
+        let mut state = self.seed ^ page as u64;
+        (split_mix(&mut state) >> 32) as u32
+    }
+
+    /// What all pages together add up to.
+    pub fn sum(self) -> u64 {
+        let values = (0..self.pages).map(|page| u64::from(self.value(page)));
+        values.sum()
+    }
+}
+
+fn common_divisor(mut one: usize, mut other: usize) -> usize {
+    while other != 0 {
+        (one, other) = (other, one % other);
+    }
+    one
+}
+
+/// Hot pages, mapped.
+pub struct Hot {
+    order: Order,
+    pages: Pages,
+}
+
+enum Pages {
+    Data(Region),
+    Code(Code),
+}
+
+impl Hot {
+    /// Maps pages that hold nothing yet and are backed by nothing.
+    ///
+    /// # Errors
+    /// If there is no room for them.
+    pub fn anonymous(order: Order) -> Result<Self, Failure> {
+        let length = order.pages * page_bytes();
+        Ok(Self {
+            order,
+            pages: Pages::Data(Region::map(
+                Backing::Anonymous,
+                length,
+                HugePages::None,
+                false,
+            )?),
+        })
+    }
+
+    /// Writes what the pages hold.
+    ///
+    /// # Panics
+    /// If they are code.
+    pub fn fill(&self) {
+        let Pages::Data(region) = &self.pages else {
+            panic!("code comes from its file");
+        };
+        let part = region.part(0, region.length());
+        for page in self.order.indices() {
+            part.write_word(page * page_bytes(), u64::from(self.order.value(page)));
+        }
+    }
+
+    /// Lays the pages out in a file from its start, maps them, and has none of
+    /// them in memory.
+    ///
+    /// # Errors
+    /// If the file does not take them or cannot be mapped so.
+    pub fn of_file(
+        order: Order,
+        file: &File,
+        mapping: HotMapping,
+        is_code: bool,
+    ) -> Result<Self, Failure> {
+        let length = order.pages * page_bytes();
+        lay(order, file, is_code).map_err(|error| {
+            failure::failed(format!(
+                "cannot write the hot pages: {}; {}",
+                failure::reason(&error),
+                failure::advice(&error)
+            ))
+        })?;
+        page_cache::establish(file, length as u64, CacheState::Cold)?;
+        let pages = match (is_code, mapping) {
+            (true, _) => Pages::Code(Code::map(file.as_fd(), length)?),
+            (false, HotMapping::FileShared) => Pages::Data(Region::map(
+                Backing::Shared(file.as_fd()),
+                length,
+                HugePages::None,
+                false,
+            )?),
+            (false, _) => Pages::Data(Region::map(
+                Backing::Private(file.as_fd()),
+                length,
+                HugePages::None,
+                false,
+            )?),
+        };
+        Ok(Self { order, pages })
+    }
+
+    /// Uses every page once and adds up what they hold.
+    pub fn use_all(&self) -> u64 {
+        let page = page_bytes();
+        match &self.pages {
+            Pages::Data(region) => {
+                let part = region.part(0, region.length());
+                let words = self.order.indices().map(|at| part.read_word(at * page));
+                words.sum()
+            }
+            Pages::Code(code) => {
+                let values = self.order.indices().map(|at| code.call(at * page));
+                values.map(u64::from).sum()
+            }
+        }
+    }
+
+    /// How many pages there are.
+    pub fn pages(&self) -> usize {
+        self.order.pages
+    }
+}
+
+fn lay(order: Order, file: &File, is_code: bool) -> io::Result<()> {
+    const PAGES_PER_WRITE: usize = 256;
+    let page = page_bytes();
+    let mut block = vec![0; PAGES_PER_WRITE * page];
+    let mut file = file;
+    for first in (0..order.pages).step_by(PAGES_PER_WRITE) {
+        let count = PAGES_PER_WRITE.min(order.pages - first);
+        for (index, content) in block.chunks_exact_mut(page).take(count).enumerate() {
+            let value = order.value(first + index);
+            match is_code {
+                true => content[..Code::LENGTH].copy_from_slice(&Code::returning(value)),
+                false => content[..8].copy_from_slice(&u64::from(value).to_ne_bytes()),
+            }
+        }
+        file.write_all(&block[..count * page])?;
+    }
+    file.sync_all()
+}
+
+/// Pages of code, each of which begins with a function that returns a number.
+struct Code {
+    mapping: *mut c_void,
+    length: usize,
+}
+
+impl Code {
+    /// Bytes of one function.
+    #[cfg(target_arch = "x86_64")]
+    const LENGTH: usize = 6;
+    #[cfg(not(target_arch = "x86_64"))]
+    const LENGTH: usize = 12;
+
+    /// `mov eax, value; ret` (Intel 64 and IA-32 Architectures Software
+    /// Developer's Manual, volume 2).
+    #[cfg(target_arch = "x86_64")]
+    fn returning(value: u32) -> [u8; Self::LENGTH] {
+        let [a, b, c, d] = value.to_le_bytes();
+        [0xb8, a, b, c, d, 0xc3]
+    }
+
+    /// `movz w0, low; movk w0, high, lsl 16; ret` (Arm Architecture Reference
+    /// Manual, C6).
+    #[cfg(not(target_arch = "x86_64"))]
+    fn returning(value: u32) -> [u8; Self::LENGTH] {
+        let words = [
+            0x5280_0000 | (value & 0xffff) << 5,
+            0x72a0_0000 | (value >> 16) << 5,
+            0xd65f_03c0_u32,
+        ];
+        let mut code = [0; Self::LENGTH];
+        for (bytes, word) in code.chunks_exact_mut(4).zip(words) {
+            bytes.copy_from_slice(&word.to_le_bytes());
+        }
+        code
+    }
+
+    fn map(file: BorrowedFd<'_>, length: usize) -> Result<Self, Failure> {
+        if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+            return Err(failure::unsupported(
+                "cannot run hot pages: no code is known for this CPU; choose another set"
+                    .to_owned(),
+            ));
+        }
+        let access = ProtFlags::READ | ProtFlags::EXEC;
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let mapped = unsafe { mmap(null_mut(), length, access, MapFlags::PRIVATE, file, 0) };
+        match mapped {
+            Ok(mapping) => Ok(Self { mapping, length }),
+            Err(errno) => Err(cannot_map(errno)),
+        }
+    }
+
+    /// Runs the function at a multiple of the page size.
+    fn call(&self, offset: usize) -> u32 {
+        assert!(offset < self.length, "{offset} of {}", self.length);
+        let address = self.mapping.wrapping_byte_add(offset);
+        // SAFETY: the address is that of a whole function of this signature,
+        // which `lay` put there, in a mapping that may be executed.
+        let function: extern "C" fn() -> u32 = unsafe { std::mem::transmute(address) };
+        function()
+    }
+}
+
+impl Drop for Code {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's own, and no function of it runs.
+        let _ = unsafe { munmap(self.mapping, self.length) };
+    }
+}
+
+fn cannot_map(errno: Errno) -> Failure {
+    let advice = match errno {
+        Errno::PERM | Errno::ACCESS => "choose a file system that is mounted without noexec",
+        _ => "choose another set",
+    };
+    failure::unsupported(format!(
+        "cannot map the hot pages as code: {}; {advice}",
+        failure::reason(&errno.into())
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_comes_by_every_page_once() {
+        for pages in [1, 2, 7, 12, 4096, 15_360] {
+            for seed in 0..20 {
+                let mut seen: Vec<usize> = Order::new(pages, seed).indices().collect();
+                seen.sort_unstable();
+                assert!(seen.into_iter().eq(0..pages), "{pages} from {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn pages_add_up_to_the_same_whatever_they_are() {
+        let order = Order::new(700, 5);
+        let anonymous = Hot::anonymous(order).unwrap();
+        assert_eq!(anonymous.use_all(), 0);
+        anonymous.fill();
+        assert_eq!(anonymous.use_all(), order.sum());
+        for (mapping, is_code) in [
+            (HotMapping::FilePrivate, false),
+            (HotMapping::FileShared, false),
+            (HotMapping::FilePrivate, true),
+        ] {
+            let file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+            let hot = Hot::of_file(order, &file, mapping, is_code).unwrap();
+            assert_eq!(hot.use_all(), order.sum(), "{mapping:?} {is_code}");
+        }
+    }
+}

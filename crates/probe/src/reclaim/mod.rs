@@ -1,0 +1,347 @@
+//! The reclaim workload: several processes use hot pages again and again while
+//! other pages stream by, on a machine that has not the memory for both.
+//!
+//! Whether a page is hot the kernel learns from the accessed bits of the page
+//! tables that map it. Which pages reclaim then spares at once, and which it
+//! looks at a second time, depends on how many tables map them and on whether
+//! they are code in a file (folio_check_references in mm/vmscan.c), so the sets
+//! differ in that. No advice is given on any mapping: the kernel takes no notice
+//! of the accessed bits of one that is advised to be read at random or in
+//! sequence (vma_has_recency in include/linux/mm_inline.h).
+//!
+//! The processes are forked before the timed region, bring their hot pages in,
+//! and are let go together. What is charged is charged to them; the probe only
+//! waits.
+
+mod hot;
+mod member;
+mod stream;
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use toll_wire::{
+    CacheState, Failure, HotMapping, HugePages, MEMORY_BYTES_MAX, PASSES_MAX, PROCESSES_MAX,
+    ReclaimRequest, Request, Sample, TrialData, WorkingSet,
+};
+
+use self::hot::{Hot, Order};
+use self::member::{Gate, Job, Member, Report};
+use self::stream::{Stream, Wrong, make_cold};
+use crate::buffer::page_bytes;
+use crate::counters::{Counters, Inherit};
+use crate::memory::{restrict_huge_pages, split_mix};
+use crate::scratch::{ScratchFile, remove_left_overs};
+use crate::storage_bytes::StorageBytes;
+use crate::vmstat::VmStat;
+use crate::{clock, failure, page_cache, trial};
+
+/// Runs one trial.
+///
+/// # Errors
+/// Why there are no samples.
+pub fn run(request: &Request, reclaim: &ReclaimRequest) -> Result<TrialData, Failure> {
+    // Reclaim of a huge page is another matter.
+    restrict_huge_pages(HugePages::None)?;
+    let mut set = Set::new(reclaim)?;
+    let mut counters = Counters::open(&request.counters, Inherit::Yes);
+    set.notes.extend_from_slice(counters.notes());
+    let (samples, disturbance) =
+        trial::repeat(request.warmup_iterations, request.iterations, || {
+            set.sample(&mut counters)
+        })?;
+    Ok(TrialData {
+        samples,
+        disturbance,
+        counters_missing: counters.missing().clone(),
+        notes: set.notes,
+    })
+}
+
+/// A working set and who works on it.
+struct Set<'a> {
+    request: &'a ReclaimRequest,
+    processes: usize,
+    /// Of all processes together.
+    hot_pages: usize,
+    /// Of one process.
+    stream_bytes: usize,
+    /// Those hot pages lie in it that are backed by a file.
+    scratch: Option<ScratchFile>,
+    notes: Vec<String>,
+}
+
+impl<'a> Set<'a> {
+    fn new(request: &'a ReclaimRequest) -> Result<Self, Failure> {
+        check(request)?;
+        let page = page_bytes();
+        // Both fit, since they were checked against MEMORY_BYTES_MAX.
+        let (hot, stream) = (
+            request.hot_bytes as usize / page,
+            request.stream_bytes as usize / page,
+        );
+        let processes = request.processes as usize;
+        if hot < processes || stream < processes {
+            return Err(failure::instrument(format!(
+                "cannot share out {} hot bytes and a stream of {}: each of {processes} processes \
+                 needs a page of {page}; choose larger sizes",
+                request.hot_bytes, request.stream_bytes
+            )));
+        }
+        if request.set.streams_file() && request.stream_file.is_none() {
+            return Err(failure::instrument(
+                "cannot stream through a file: none is named; give a stream_file".to_owned(),
+            ));
+        }
+        let scratch = match request.mapping {
+            HotMapping::Anonymous => None,
+            HotMapping::FilePrivate | HotMapping::FileShared => {
+                remove_left_overs(&request.directory);
+                let scratch = ScratchFile::create(&request.directory)?;
+                page_cache::check_state(scratch.file(), CacheState::Cold)?;
+                Some(scratch)
+            }
+        };
+        Ok(Self {
+            request,
+            processes,
+            // Private parts are equal, so that the rest is no one's.
+            hot_pages: match request.set {
+                WorkingSet::PrivateHot => hot / processes * processes,
+                _ => hot,
+            },
+            stream_bytes: stream / processes * page,
+            scratch,
+            notes: Vec::new(),
+        })
+    }
+
+    /// One iteration: only the processes' work is timed.
+    fn sample(&mut self, counters: &mut Counters) -> Result<Sample, Failure> {
+        let gate = Gate::new()?;
+        let mut members = Vec::with_capacity(self.processes);
+        let mut expected = Vec::with_capacity(self.processes);
+        for (job, sum) in self.jobs()? {
+            expected.push(job.expected(sum));
+            members.push(Member::start(job, &gate)?);
+        }
+        for member in &mut members {
+            member.wait_prepared()?;
+        }
+        let system_before = VmStat::now();
+        counters.start()?;
+        let start_ns = clock::now_ns();
+        gate.open(members.len())?;
+        let reports = members.iter_mut().map(Member::report).collect();
+        let duration_ns = clock::now_ns() - start_ns;
+        let counted = counters.stop()?;
+        let system = VmStat::now();
+        let reports: Vec<Report> = reports_checked(reports, &expected)?;
+
+        let mut metrics = BTreeMap::new();
+        metrics.insert("duration_ns".to_owned(), duration_ns as f64);
+        self.add_reports(&reports, &mut metrics);
+        system.add_since(&system_before, &mut metrics);
+        self.note_pressure(&metrics);
+        Ok(Sample {
+            metrics,
+            counters: counted,
+            ..Sample::default()
+        })
+    }
+
+    /// What each process has to do, with what one use of all its hot pages adds
+    /// up to.
+    fn jobs(&mut self) -> Result<Vec<(Job, u64)>, Failure> {
+        if let Some(file) = self.stream_file() {
+            make_cold(file, self.request.stream_bytes)?;
+        }
+        let is_private = self.request.set == WorkingSet::PrivateHot;
+        let pages = match is_private {
+            true => self.hot_pages / self.processes,
+            false => self.hot_pages,
+        };
+        let mut state = self.request.seed;
+        let shared = match is_private {
+            true => None,
+            false => Some(self.hot(Order::new(pages, split_mix(&mut state)))?),
+        };
+        let mut jobs = Vec::with_capacity(self.processes);
+        for index in 0..self.processes {
+            let (hot, sum) = match &shared {
+                Some((hot, sum)) => (Rc::clone(hot), *sum),
+                None => self.hot(Order::new(pages, split_mix(&mut state)))?,
+            };
+            let stream = match self.stream_file() {
+                Some(file) => Stream::file(file, index, self.stream_bytes)?,
+                None => Stream::memory(self.stream_bytes)?,
+            };
+            let job = Job {
+                hot,
+                // A page that the probe had written would be mapped by it, too.
+                fills: is_private && self.scratch.is_none(),
+                stream,
+                passes: self.request.passes,
+            };
+            jobs.push((job, sum));
+        }
+        Ok(jobs)
+    }
+
+    fn stream_file(&self) -> Option<&'a std::path::Path> {
+        match self.request.set.streams_file() {
+            true => self.request.stream_file.as_deref(),
+            false => None,
+        }
+    }
+
+    /// Hot pages, and what they add up to.
+    fn hot(&mut self, order: Order) -> Result<(Rc<Hot>, u64), Failure> {
+        let hot = match &mut self.scratch {
+            None => {
+                let hot = Hot::anonymous(order)?;
+                if self.request.set != WorkingSet::PrivateHot {
+                    // Inherited by all processes.
+                    hot.fill();
+                }
+                hot
+            }
+            Some(scratch) => {
+                // Those mapped before live on without a name.
+                scratch.renew()?;
+                let is_code = self.request.set == WorkingSet::Executable;
+                Hot::of_file(order, scratch.file(), self.request.mapping, is_code)?
+            }
+        };
+        Ok((Rc::new(hot), order.sum()))
+    }
+
+    fn add_reports(&self, reports: &[Report], metrics: &mut BTreeMap<String, f64>) {
+        let page = page_bytes();
+        let stream_pages = self.stream_bytes / page * self.processes;
+        for (name, value) in [
+            ("hot_pages", self.hot_pages as u64),
+            ("stream_pages", stream_pages as u64),
+        ] {
+            metrics.insert(name.to_owned(), value as f64);
+        }
+        let mut add = |name: &str, value: u64| {
+            *metrics.entry(name.to_owned()).or_default() += value as f64;
+        };
+        for report in reports {
+            let used = &report.usage;
+            for (name, value) in [
+                ("user_ns", used.user_ns),
+                ("system_ns", used.system_ns),
+                ("minor_faults", used.minor_faults),
+                ("major_faults", used.major_faults),
+                ("voluntary_switches", used.voluntary_switches),
+                ("involuntary_switches", used.involuntary_switches),
+                ("max_rss_bytes", used.max_rss_bytes),
+                ("hot_major_faults", report.hot_major_faults),
+                ("hot_minor_faults", report.hot_minor_faults),
+                ("touches", report.touches),
+            ] {
+                add(name, value);
+            }
+        }
+        let storage: Option<Vec<StorageBytes>> = reports.iter().map(|r| r.storage).collect();
+        for bytes in storage.into_iter().flatten() {
+            add("block_input_bytes", bytes.input);
+            add("block_output_bytes", bytes.output);
+        }
+    }
+
+    /// A set that fits in memory says nothing about reclaim.
+    fn note_pressure(&mut self, metrics: &BTreeMap<String, f64>) {
+        const NOTE: &str = "nothing was reclaimed: there is memory for the whole set";
+        let signs = [
+            "pages_reclaimed",
+            "swapped_out_bytes",
+            "refaults_anonymous",
+            "refaults_file",
+        ];
+        let is_known = signs.iter().any(|name| metrics.contains_key(*name));
+        let is_pressed = signs
+            .iter()
+            .any(|name| metrics.get(*name).is_some_and(|value| *value > 0.0));
+        if is_known && !is_pressed && !self.notes.iter().any(|note| note == NOTE) {
+            self.notes.push(NOTE.to_owned());
+        }
+    }
+}
+
+/// Checks bounds, and that the set can be mapped so.
+fn check(request: &ReclaimRequest) -> Result<(), Failure> {
+    let bounds = [
+        ("hot bytes", request.hot_bytes, MEMORY_BYTES_MAX),
+        ("bytes of stream", request.stream_bytes, MEMORY_BYTES_MAX),
+        (
+            "processes",
+            request.processes.into(),
+            u64::from(PROCESSES_MAX),
+        ),
+        ("passes", request.passes.into(), u64::from(PASSES_MAX)),
+    ];
+    for (what, value, most) in bounds {
+        if value == 0 || value > most {
+            return Err(failure::instrument(format!(
+                "cannot work on a set of {value} {what}: it has 1 to {most}; choose another number"
+            )));
+        }
+    }
+    let (set, mapping, why) = match (request.set, request.mapping) {
+        (WorkingSet::Executable, HotMapping::Anonymous | HotMapping::FileShared) => (
+            "executable",
+            "file-private",
+            "code is mapped from a file, privately",
+        ),
+        (WorkingSet::FileHot, HotMapping::Anonymous) => (
+            "file-hot",
+            "file-private or file-shared",
+            "its pages are a file's",
+        ),
+        _ => return Ok(()),
+    };
+    Err(failure::unsupported(format!(
+        "cannot map the hot pages of set = {set} so: {why}; use mapping = {mapping}"
+    )))
+}
+
+/// The reports, if every process did all its work and read what it must.
+fn reports_checked(
+    reports: Result<Vec<Report>, Failure>,
+    expected: &[u64],
+) -> Result<Vec<Report>, Failure> {
+    let reports = reports?;
+    for (report, expected) in reports.iter().zip(expected) {
+        match report.wrong {
+            None => {}
+            Some(Wrong::Content) => {
+                return Err(distrust("its stream held something else"));
+            }
+            Some(Wrong::Read(errno)) => {
+                let error = std::io::Error::from_raw_os_error(errno);
+                return Err(failure::failed(format!(
+                    "cannot read the stream: {}; {}",
+                    failure::reason(&error),
+                    failure::advice(&error)
+                )));
+            }
+        }
+        if report.hot_sum != *expected {
+            return Err(distrust(&format!(
+                "its hot pages add up to {} instead of {expected}",
+                report.hot_sum
+            )));
+        }
+    }
+    Ok(reports)
+}
+
+fn distrust(why: &str) -> Failure {
+    failure::failed(format!(
+        "cannot trust the working set: {why}; another process writes to its files, or memory is \
+         broken"
+    ))
+}

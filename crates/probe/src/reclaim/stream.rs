@@ -1,0 +1,162 @@
+//! What passes by the hot pages.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::Path;
+
+use toll_wire::{CacheState, Failure, HugePages};
+
+use crate::buffer::page_bytes;
+use crate::memory::{Backing, Region};
+use crate::{failure, page_cache};
+
+/// Bytes of one `read`.
+const READ_BYTES: usize = 64 << 10;
+
+/// What one process streams through.
+pub enum Stream {
+    /// Anonymous memory of its own. Mapped before the processes are forked and
+    /// written by none before, so that each has pages of its own.
+    Memory(Region),
+    /// Its part of a file of zeros.
+    File {
+        /// Opened for this process alone, since a descriptor remembers what it
+        /// read ahead.
+        file: File,
+        /// Where its part begins.
+        offset: u64,
+        /// Bytes of its part.
+        length: usize,
+        /// Filled again and again; its pages become the process's own.
+        buffer: Vec<u8>,
+    },
+}
+
+impl Stream {
+    /// Memory to stream through.
+    ///
+    /// # Errors
+    /// If there is no room for it.
+    pub fn memory(length: usize) -> Result<Self, Failure> {
+        let region = Region::map(Backing::Anonymous, length, HugePages::None, false)?;
+        Ok(Self::Memory(region))
+    }
+
+    /// The part of a file that a process streams through: of so many bytes, the
+    /// one with this index.
+    ///
+    /// # Errors
+    /// If the file cannot be opened.
+    pub fn file(path: &Path, index: usize, length: usize) -> Result<Self, Failure> {
+        Ok(Self::File {
+            file: open(path)?,
+            offset: (index * length) as u64,
+            length,
+            buffer: vec![0; READ_BYTES],
+        })
+    }
+
+    /// Pages streamed through in a pass.
+    pub fn pages(&self) -> usize {
+        let length = match self {
+            Self::Memory(region) => region.length(),
+            Self::File { length, .. } => *length,
+        };
+        length / page_bytes()
+    }
+
+    /// Streams through some pages in the pass with this number, from 0. Memory
+    /// is read and written, and must hold what the pass before left; a file is
+    /// read, and must be of zeros.
+    ///
+    /// # Errors
+    /// What is wrong with the content, or why it cannot be read.
+    pub fn pass_by(&mut self, pages: std::ops::Range<usize>, pass: u64) -> Result<(), Wrong> {
+        let page = page_bytes();
+        match self {
+            Self::Memory(region) => {
+                let part = region.part(0, region.length());
+                let mut is_right = true;
+                for at in pages {
+                    // A page that is read before it is written would fault
+                    // twice, the first time for the page of zeros.
+                    is_right &= pass == 0 || part.read_word(at * page) == pass;
+                    part.write_word(at * page, pass + 1);
+                }
+                is_right.then_some(()).ok_or(Wrong::Content)
+            }
+            Self::File {
+                file,
+                offset,
+                buffer,
+                ..
+            } => {
+                let mut at = *offset + (pages.start * page) as u64;
+                let end = *offset + (pages.end * page) as u64;
+                while at < end {
+                    let wanted = (end - at).min(READ_BYTES as u64) as usize;
+                    at += read(file, &mut buffer[..wanted], at)? as u64;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What went wrong in a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wrong {
+    /// It holds something else.
+    Content,
+    /// This error number.
+    Read(i32),
+}
+
+fn read(file: &File, buffer: &mut [u8], at: u64) -> Result<usize, Wrong> {
+    let length = loop {
+        match rustix::io::pread(file.as_fd(), &mut *buffer, at) {
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(Wrong::Read(errno.raw_os_error())),
+            Ok(length) => break length,
+        }
+    };
+    // A file that ends early would be streamed through for ever.
+    let all = buffer[..length].iter().fold(0, |all, byte| all | byte);
+    match length > 0 && all == 0 {
+        true => Ok(length),
+        false => Err(Wrong::Content),
+    }
+}
+
+/// Brings a stream's file into its state before an iteration: none of it in
+/// memory.
+///
+/// # Errors
+/// If it is too short, or cannot leave memory.
+pub fn make_cold(path: &Path, size_bytes: u64) -> Result<(), Failure> {
+    let file = open(path)?;
+    page_cache::check_state(&file, CacheState::Cold)?;
+    let length = file.metadata().map_err(|error| cannot(path, &error))?.len();
+    if length < size_bytes {
+        return Err(failure::failed(format!(
+            "cannot stream through {}: it has {length} bytes; give a file of {size_bytes}",
+            path.display()
+        )));
+    }
+    page_cache::establish(&file, size_bytes, CacheState::Cold)?;
+    Ok(())
+}
+
+fn open(path: &Path) -> Result<File, Failure> {
+    File::open(path).map_err(|error| cannot(path, &error))
+}
+
+fn cannot(path: &Path, error: &io::Error) -> Failure {
+    failure::failed(format!(
+        "cannot stream through {}: {}; {}",
+        path.display(),
+        failure::reason(error),
+        failure::advice(error)
+    ))
+}

@@ -1,0 +1,206 @@
+//! The primes workload, from request to response. What needs the guest's kernel
+//! or module is tested in guests.
+
+use std::process::Command;
+
+use toll_wire::{
+    FailureKind, Outcome, PRIMES_N_MAX, PrimesAllocation, PrimesClock, PrimesPlacement,
+    PrimesRequest, Printing, RandomSource, Request, Sample, Workload,
+};
+
+use crate::common::{PROBE, answer_request, ask, completed, failed, skip};
+
+fn primes(placement: PrimesPlacement) -> PrimesRequest {
+    PrimesRequest {
+        placement,
+        n: 1000,
+        random: RandomSource::Seeded,
+        printing: match placement {
+            PrimesPlacement::UserProcess => Printing::Inside,
+            _ => Printing::None,
+        },
+        allocation: PrimesAllocation::Usual,
+        clock: PrimesClock::Monotonic,
+        seed: 7,
+    }
+}
+
+/// The only sample of one iteration; `None` where this kernel has no such
+/// place.
+fn sample(request: PrimesRequest) -> Option<Sample> {
+    let what = format!("{request:?}");
+    match ask(&Workload::Primes(request)) {
+        Outcome::Failed(failure) if failure.kind == FailureKind::Unsupported => {
+            skip(&failure.message);
+            None
+        }
+        outcome => completed(outcome, &what).samples.pop(),
+    }
+}
+
+#[test]
+fn a_seed_gives_one_count_wherever_it_is_counted() {
+    for n in [2, 10, 2049, 100_000] {
+        let counts: Vec<f64> = [
+            PrimesPlacement::User,
+            PrimesPlacement::UserProcess,
+            PrimesPlacement::Bpf,
+            PrimesPlacement::Syscall,
+        ]
+        .into_iter()
+        .filter_map(|placement| {
+            let sample = sample(PrimesRequest {
+                n,
+                ..primes(placement)
+            })?;
+            assert_eq!(sample.metrics["numbers"], f64::from(n));
+            Some(sample.metrics["primes"])
+        })
+        .collect();
+        assert!(counts.len() >= 2, "user space has two places");
+        assert!(counts.iter().all(|c| *c == counts[0]), "{n}: {counts:?}");
+    }
+}
+
+#[test]
+fn every_source_of_numbers_and_clock_serves_user_space() {
+    for placement in [PrimesPlacement::User, PrimesPlacement::UserProcess] {
+        for random in [RandomSource::Seeded, RandomSource::Bulk, RandomSource::Each] {
+            for clock in [
+                PrimesClock::Monotonic,
+                PrimesClock::Gettimeofday,
+                PrimesClock::Inside,
+            ] {
+                let sample = sample(PrimesRequest {
+                    random,
+                    clock,
+                    printing: Printing::Inside,
+                    ..primes(placement)
+                })
+                .expect("user space has all");
+                let metric = |name: &str| sample.metrics[name];
+                let inside = metric("allocate_duration_ns")
+                    + metric("draw_duration_ns")
+                    + metric("count_duration_ns");
+                let duration = metric("duration_ns");
+                match clock {
+                    PrimesClock::Monotonic => {
+                        assert_eq!(duration, inside + metric("way_duration_ns"));
+                    }
+                    PrimesClock::Gettimeofday => assert_eq!(duration % 1000.0, 0.0),
+                    PrimesClock::Inside => assert_eq!(duration, inside),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_smallest_and_the_largest_number_of_numbers_count() {
+    for placement in [PrimesPlacement::User, PrimesPlacement::Bpf] {
+        for n in [2, 1 << 20] {
+            let request = PrimesRequest {
+                n,
+                random: RandomSource::Bulk,
+                ..primes(placement)
+            };
+            if let Some(sample) = sample(request) {
+                assert!(sample.metrics["primes"] <= f64::from(n));
+            }
+        }
+    }
+    for n in [0, 1, PRIMES_N_MAX + 1, u32::MAX] {
+        let request = PrimesRequest {
+            n,
+            ..primes(PrimesPlacement::User)
+        };
+        let outcome = ask(&Workload::Primes(request));
+        failed(outcome, FailureKind::Instrument, "n has limits");
+    }
+}
+
+#[test]
+fn iterations_of_one_trial_count_the_same_numbers() {
+    for placement in [PrimesPlacement::User, PrimesPlacement::Bpf] {
+        let request = Request {
+            iterations: 4,
+            warmup_iterations: 1,
+            ..Request::new(Workload::Primes(primes(placement)))
+        };
+        let data = match answer_request(&request) {
+            Outcome::Failed(failure) if failure.kind == FailureKind::Unsupported => {
+                skip(&failure.message);
+                continue;
+            }
+            outcome => completed(outcome, "several iterations"),
+        };
+        let first = data.samples[0].metrics["primes"];
+        assert_eq!(data.samples.len(), 4);
+        assert!(data.samples.iter().all(|s| s.metrics["primes"] == first));
+    }
+}
+
+#[test]
+fn what_a_place_cannot_do_is_refused_and_not_left_out() {
+    let refused = |request: PrimesRequest| {
+        let what = format!("{request:?}");
+        failed(
+            ask(&Workload::Primes(request)),
+            FailureKind::Unsupported,
+            &what,
+        )
+    };
+    for placement in [PrimesPlacement::User, PrimesPlacement::UserProcess] {
+        refused(PrimesRequest {
+            allocation: PrimesAllocation::Vmalloc,
+            ..primes(placement)
+        });
+    }
+    refused(PrimesRequest {
+        printing: Printing::None,
+        ..primes(PrimesPlacement::UserProcess)
+    });
+    refused(PrimesRequest {
+        printing: Printing::Inside,
+        ..primes(PrimesPlacement::Bpf)
+    });
+    let message = refused(primes(PrimesPlacement::SyscallPublished));
+    assert!(message.contains("in bulk"), "{message}");
+    let message = refused(primes(PrimesPlacement::ModuleLoad));
+    assert!(message.contains("in bulk"), "{message}");
+}
+
+#[test]
+fn modules_are_for_guests_only() {
+    for request in [
+        primes(PrimesPlacement::Module),
+        PrimesRequest {
+            random: RandomSource::Bulk,
+            printing: Printing::Inside,
+            ..primes(PrimesPlacement::ModuleLoad)
+        },
+    ] {
+        let outcome = ask(&Workload::Primes(request));
+        let message = failed(outcome, FailureKind::Unsupported, "no module here");
+        assert!(message.contains("guest"), "{message}");
+    }
+}
+
+#[test]
+fn the_measured_process_prints_its_count_or_why_not() {
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(PROBE);
+        command.arg("--count-primes").args(arguments);
+        command.output().expect("the probe starts")
+    };
+    let output = run(&["100", "seeded", "1"]);
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).expect("digits");
+    assert_eq!(text.split_whitespace().count(), 4, "{text:?}");
+    for wrong in [&["1", "seeded", "1"][..], &["100", "dice", "1"], &["100"]] {
+        let output = run(wrong);
+        assert_eq!(output.status.code(), Some(1), "{wrong:?}");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.starts_with("cannot count primes"), "{text}");
+    }
+}

@@ -1,0 +1,106 @@
+//! Times of guests whose instructions QEMU translates.
+//!
+//! What is counted in such a guest (faults, calls, blocks) is counted by its
+//! kernel as anywhere. How long it takes is a property of the translator: it
+//! models no cache and no TLB, and what is cheap on a CPU may be dear there.
+//! So such times are shown and never judged.
+
+use std::collections::BTreeSet;
+
+use super::data::Data;
+use super::metric::describe;
+use super::model::TreatmentSummary;
+use crate::plan::Treatment;
+use crate::spec::{Contrast, Derived, DerivedKind, Experiment, Selector, Test};
+use crate::store::BootRecord;
+
+/// What a reader is told of emulated times.
+const NOTE: &str =
+    "emulated, not judged: times under TCG are those of QEMU's translator, not of a CPU";
+
+/// Treatments that ran in a guest under TCG.
+pub(super) fn emulated(treatments: &[Treatment], boots: &[BootRecord]) -> BTreeSet<usize> {
+    let ran_there = |treatment: &&Treatment| {
+        treatment.boot().is_some_and(|levels| {
+            boots
+                .iter()
+                .any(|boot| boot.levels == levels && boot.accelerator.as_deref() == Some("tcg"))
+        })
+    };
+    let found = treatments.iter().filter(ran_there);
+    found.map(|treatment| treatment.index).collect()
+}
+
+/// Tells it of each treatment that ran under TCG.
+pub(super) fn note(summaries: &mut [TreatmentSummary], data: &Data) {
+    for summary in summaries {
+        if data.is_emulated(summary.index) && summary.trials_completed > 0 {
+            summary.notes.push(NOTE.to_owned());
+        }
+    }
+}
+
+/// Why a claim is not judged on this run although there are values for it, if
+/// it is on times and one of its sides was emulated.
+pub(super) fn obstacle(
+    test: &Test,
+    experiment: &Experiment,
+    treatments: &[Treatment],
+    data: &Data,
+) -> Option<String> {
+    let is_touched = match test {
+        Test::Never(_) => false,
+        Test::Ratio(contrast) => {
+            is_time(experiment, &contrast.metric)
+                && sides(contrast).any(|side| any_emulated(side, treatments, data))
+        }
+        Test::Derived(id) => {
+            let mut all = experiment.derived.iter();
+            let derived = all.find(|derived| derived.id == *id);
+            derived.is_some_and(|derived| {
+                is_of_times(experiment, derived) && any_emulated(&derived.at, treatments, data)
+            })
+        }
+    };
+    is_touched.then(|| NOTE.to_owned())
+}
+
+/// Whether treatments may be compared by a metric.
+pub(super) fn is_comparable(
+    experiment: &Experiment,
+    metric: &str,
+    treatments: &[usize],
+    data: &Data,
+) -> bool {
+    let is_emulated = |treatment: &usize| data.is_emulated(*treatment);
+    !is_time(experiment, metric) || !treatments.iter().any(is_emulated)
+}
+
+fn is_of_times(experiment: &Experiment, derived: &Derived) -> bool {
+    let per = match &derived.kind {
+        DerivedKind::Quotient { per, .. } => Some(per),
+        _ => None,
+    };
+    let mut metrics = std::iter::once(&derived.metric).chain(per);
+    metrics.any(|metric| is_time(experiment, metric))
+}
+
+fn sides(contrast: &Contrast) -> impl Iterator<Item = &Selector> {
+    let per = contrast.per.iter().flat_map(|(of, to)| [of, to]);
+    [&contrast.of, &contrast.to].into_iter().chain(per)
+}
+
+fn any_emulated(selector: &Selector, treatments: &[Treatment], data: &Data) -> bool {
+    treatments
+        .iter()
+        .any(|treatment| data.is_emulated(treatment.index) && treatment.matches(selector))
+}
+
+/// Whether a metric is a time, or an amount in a time.
+fn is_time(experiment: &Experiment, metric: &str) -> bool {
+    let unit = describe(experiment, metric).unit;
+    unit == "ns" || unit.starts_with("ns/") || unit.ends_with("/s") || unit == "s"
+}
+
+#[cfg(test)]
+mod tests;

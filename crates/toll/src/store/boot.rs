@@ -1,0 +1,114 @@
+//! One boot of a guest as it is kept.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, params};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::StoreError;
+
+/// Most of a kernel's log that is kept of one boot, in bytes. The last part is
+/// kept, since that is where a crash is told.
+pub const LOG_BYTES_MAX: usize = 64 << 10;
+
+/// One boot of a guest: what it was booted with, what it was, what it told.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BootRecord {
+    /// Block for which it was booted, from 0.
+    pub block: u32,
+    /// When it was started, RFC 3339 in UTC.
+    pub started_at: String,
+    /// Time until it could be asked, in nanoseconds.
+    pub boot_ns: u64,
+    /// What it was booted with: level by name.
+    pub levels: BTreeMap<String, String>,
+    /// What executed its instructions: `kvm`, `tcg` or `icount`; `None` if it
+    /// did not come up.
+    pub accelerator: Option<String>,
+    /// What it was, in words, as seen from inside; empty if it did not come up.
+    pub facts: BTreeMap<String, String>,
+    /// Why it did not come up, or how it ended before its time.
+    pub error: Option<String>,
+    /// The kernel's log; of a long one the last part.
+    pub log: String,
+}
+
+impl BootRecord {
+    /// Keeps of a log what there is room for, whole lines of it.
+    pub fn set_log(&mut self, log: &str) {
+        let mut start = log.len().saturating_sub(LOG_BYTES_MAX);
+        while !log.is_char_boundary(start) {
+            start += 1;
+        }
+        let kept = &log[start..];
+        let whole = match start {
+            0 => kept,
+            _ => kept.find('\n').map_or(kept, |end| &kept[end + 1..]),
+        };
+        self.log = whole.to_owned();
+    }
+}
+
+pub(super) const TABLE: &str = "
+CREATE TABLE boots (
+    id INTEGER PRIMARY KEY,
+    run_id INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+    block INTEGER NOT NULL,
+    record TEXT NOT NULL,
+    log TEXT NOT NULL
+) STRICT;
+CREATE INDEX boots_of_run ON boots (run_id);
+";
+
+pub(super) fn insert(
+    connection: &Connection,
+    run_id: i64,
+    boot: &BootRecord,
+) -> Result<(), StoreError> {
+    let record = BootRecord {
+        log: String::new(),
+        ..boot.clone()
+    };
+    let record =
+        serde_json::to_string(&record).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+    connection.execute(
+        "INSERT INTO boots (run_id, block, record, log) VALUES (?1, ?2, ?3, ?4)",
+        params![run_id, boot.block, record, boot.log],
+    )?;
+    Ok(())
+}
+
+/// A run's boots in the order in which they were made.
+pub(super) fn all(connection: &Connection, run_id: i64) -> Result<Vec<BootRecord>, StoreError> {
+    let mut statement =
+        connection.prepare("SELECT record, log FROM boots WHERE run_id = ?1 ORDER BY id")?;
+    let rows = statement.query_map([run_id], |row| {
+        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
+    })?;
+    rows.map(|row| {
+        let (record, log) = row?;
+        let boot: BootRecord = serde_json::from_str(&record)
+            .map_err(|error| StoreError::Corrupt(format!("a boot: {error}")))?;
+        Ok(BootRecord { log, ..boot })
+    })
+    .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_whole_lines_of_a_long_log_are_kept() {
+        let mut boot = BootRecord::default();
+        boot.set_log("short");
+        assert_eq!(boot.log, "short");
+        let long = "ä line of a log\n".repeat(LOG_BYTES_MAX / 8);
+        boot.set_log(&long);
+        assert!(boot.log.len() <= LOG_BYTES_MAX);
+        assert!(boot.log.len() > LOG_BYTES_MAX - 32);
+        assert!(boot.log.starts_with("ä line"));
+    }
+}

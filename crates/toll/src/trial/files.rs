@@ -1,0 +1,90 @@
+//! Where a trial finds its files: on this machine, or on a guest's disks.
+
+use std::path::{Path, PathBuf};
+
+use toll_wire::guest::{TMPFS_DIRECTORY, WORK_DIRECTORY};
+
+use crate::environment::{SourceFile, Workspace};
+
+/// The directory of this machine whose files are laid on a guest's work disk.
+pub(super) const LAID_FOR_GUESTS: &str = "work";
+
+/// Where a trial finds its files.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Files<'a> {
+    /// In the work directories of this machine.
+    Host(&'a Workspace),
+    /// In a guest, where files are that the workspace laid out for it.
+    Guest(&'a Workspace),
+}
+
+impl Files<'_> {
+    /// The directory on a file system.
+    ///
+    /// # Errors
+    /// With the reason why it is not to be had.
+    pub fn directory(&self, file_system: &str) -> Result<PathBuf, String> {
+        match self {
+            Self::Host(workspace) => Ok(workspace.directory(file_system)?.to_owned()),
+            Self::Guest(_) => match file_system {
+                "work" | "ext4" => Ok(WORK_DIRECTORY.into()),
+                "tmpfs" => Ok(TMPFS_DIRECTORY.into()),
+                other => Err(format!(
+                    "a guest has no file system {other}: it has work, ext4 and tmpfs"
+                )),
+            },
+        }
+    }
+
+    /// The source file of a size, with the sum of its content.
+    ///
+    /// # Errors
+    /// If it was not laid out there.
+    pub fn source(&self, file_system: &str, size_bytes: u64) -> Result<SourceFile, String> {
+        let laid = self
+            .workspace()
+            .source(self.laid_on(file_system)?, size_bytes);
+        let file = laid.ok_or("the source file was not laid out")?;
+        Ok(SourceFile {
+            path: self.path(&file.path)?,
+            ..file.clone()
+        })
+    }
+
+    /// The file of zeros of a size.
+    ///
+    /// # Errors
+    /// If it was not laid out there.
+    pub fn zeros(&self, file_system: &str, size_bytes: u64) -> Result<PathBuf, String> {
+        let laid = self
+            .workspace()
+            .zeros(self.laid_on(file_system)?, size_bytes);
+        self.path(laid.ok_or("the file to be mapped was not laid out")?)
+    }
+
+    fn workspace(&self) -> &Workspace {
+        match self {
+            Self::Host(workspace) | Self::Guest(workspace) => workspace,
+        }
+    }
+
+    fn laid_on<'a>(&self, file_system: &'a str) -> Result<&'a str, String> {
+        match (self, file_system) {
+            (Self::Host(_), _) => Ok(file_system),
+            (Self::Guest(_), "work" | "ext4") => Ok(LAID_FOR_GUESTS),
+            (Self::Guest(_), _) => {
+                Err("files are laid on a guest's work disk alone; use fs = \"work\"".into())
+            }
+        }
+    }
+
+    fn path(&self, laid: &Path) -> Result<PathBuf, String> {
+        match self {
+            Self::Host(_) => Ok(laid.to_owned()),
+            Self::Guest(_) => {
+                let name = laid.file_name().ok_or("the laid file has no name")?;
+                Ok(Path::new(WORK_DIRECTORY).join(name))
+            }
+        }
+    }
+}

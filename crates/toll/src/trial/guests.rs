@@ -1,0 +1,272 @@
+//! The guests of a session: each block boots what its trials need, one at a
+//! time.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use toll_wire::guest::{GuestFacts, GuestTrial, Knob};
+use toll_wire::{Failure, FailureKind, Outcome, Request};
+
+use super::{Interrupt, Probe};
+use crate::environment::Workspace;
+use crate::environment::guest::{
+    AcceleratorChoice, BootFailure, Guest, GuestDisk, GuestSpec, guest_obstacle,
+};
+use crate::environment::kernel::{self, Kernel, Variant};
+use crate::plan::{Boot, Treatment};
+use crate::spec::Experiment;
+use crate::spec::quantity::parse_size;
+use crate::store::BootRecord;
+
+/// What a trial in a guest is given.
+pub(super) struct InGuest<'a> {
+    pub treatment: &'a Treatment,
+    pub block: u32,
+    pub request: Request,
+    pub padding_bytes: usize,
+    /// Seed of what QEMU draws for the guest.
+    pub seed: u64,
+}
+
+/// The guests of a session.
+pub struct Guests<'a> {
+    experiment: &'a Experiment,
+    workspace: &'a Workspace,
+    probe: &'a Probe,
+    interrupt: &'a Interrupt,
+    /// Room that trials need on the work disk, in bytes.
+    disk_bytes: u64,
+    current: Option<Current>,
+    finished: Vec<BootRecord>,
+}
+
+struct Current {
+    block: u32,
+    boot: Boot,
+    /// The guest, or why there is none.
+    guest: Result<Guest, Failure>,
+    record: BootRecord,
+}
+
+impl<'a> Guests<'a> {
+    /// The guests of an experiment, whose trials need `disk_bytes` of room on
+    /// the work disk.
+    pub fn new(
+        experiment: &'a Experiment,
+        workspace: &'a Workspace,
+        probe: &'a Probe,
+        interrupt: &'a Interrupt,
+        disk_bytes: u64,
+    ) -> Self {
+        Self {
+            experiment,
+            workspace,
+            probe,
+            interrupt,
+            disk_bytes,
+            current: None,
+            finished: Vec::new(),
+        }
+    }
+
+    /// Why no guest of this boot can be had here, if so.
+    pub fn obstacle(boot: &Boot) -> Option<String> {
+        kernel_of(boot).err().or_else(guest_obstacle)
+    }
+
+    /// Runs one trial, booting its guest first unless it is up. `None` if an
+    /// interrupt ended it.
+    pub(super) fn trial(&mut self, boot: &Boot, trial: InGuest<'_>) -> Option<Outcome> {
+        if !self.is_up(trial.block, boot) {
+            self.end();
+            self.current = Some(self.boot(boot, &trial)?);
+        }
+        let current = self.current.as_mut()?;
+        let guest = match &mut current.guest {
+            Ok(guest) => guest,
+            Err(failure) => return Some(Outcome::Failed(failure.clone())),
+        };
+        let timeout = Duration::from_secs_f64(self.experiment.run.trial_timeout_s);
+        let request = GuestTrial {
+            request: trial.request,
+            padding_bytes: u32::try_from(trial.padding_bytes).unwrap_or(u32::MAX),
+            timeout_ms: u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX),
+            knobs: knobs(self.experiment, trial.treatment),
+        };
+        let interrupt = self.interrupt;
+        let outcome = guest.trial(&request, &|| interrupt.signal().is_some());
+        if !guest.is_alive() {
+            current.record.error = match &outcome {
+                Some(Outcome::Failed(failure)) => Some(failure.message.clone()),
+                _ => Some("it ended before its time".into()),
+            };
+        }
+        outcome
+    }
+
+    /// Whether this guest runs already, or is known not to boot in this block.
+    /// One that died is booted anew: the trial that killed it has its failure,
+    /// and the others have a right to theirs.
+    pub(super) fn is_up(&self, block: u32, boot: &Boot) -> bool {
+        self.current.as_ref().is_some_and(|current| {
+            let is_usable = current.guest.as_ref().map_or(true, Guest::is_alive);
+            is_usable && current.block == block && current.boot == *boot
+        })
+    }
+
+    fn boot(&self, boot: &Boot, trial: &InGuest<'_>) -> Option<Current> {
+        let begin = Instant::now();
+        let mut record = BootRecord {
+            block: trial.block,
+            started_at: jiff::Timestamp::now().to_string(),
+            levels: boot.clone(),
+            ..BootRecord::default()
+        };
+        let guest = match self.booted(boot, trial.seed) {
+            Ok(guest) => {
+                record.accelerator = Some(guest.accelerator().word().to_owned());
+                record.facts = told(guest.facts());
+                Ok(guest)
+            }
+            Err(BootFailure::Interrupted) => return None,
+            Err(BootFailure::Missing(message)) => Err(Failure {
+                kind: FailureKind::Unsupported,
+                message,
+            }),
+            Err(BootFailure::Failed(message)) => Err(Failure {
+                kind: FailureKind::Failed,
+                message,
+            }),
+        };
+        record.boot_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        record.error = guest.as_ref().err().map(|failure| failure.message.clone());
+        Some(Current {
+            block: trial.block,
+            boot: boot.clone(),
+            guest,
+            record,
+        })
+    }
+
+    fn booted(&self, boot: &Boot, seed: u64) -> Result<Guest, BootFailure> {
+        let spec = spec_of(boot, seed, self.probe.path()).map_err(BootFailure::Missing)?;
+        let laid = self.workspace.directory(super::files::LAID_FOR_GUESTS).ok();
+        let directory = self.workspace.root().join("guest");
+        let failed = |error: std::io::Error| {
+            BootFailure::Failed(format!("cannot use {}: {error}", directory.display()))
+        };
+        // Disks as new for each boot: what a trial left behind, or a crash half
+        // wrote, must not reach the next.
+        match std::fs::remove_dir_all(&directory) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(failed(error));
+            }
+            _ => {}
+        }
+        std::fs::create_dir_all(&directory).map_err(failed)?;
+        let disk =
+            GuestDisk::create(&directory, self.disk_bytes, laid).map_err(BootFailure::Failed)?;
+        let interrupt = self.interrupt;
+        Guest::boot(&spec, &disk, &|| interrupt.signal().is_some())
+    }
+
+    /// Ends the guest that runs, if one does.
+    pub(super) fn end(&mut self) {
+        if let Some(mut current) = self.current.take() {
+            if let Ok(guest) = current.guest {
+                current.record.set_log(&guest.log());
+                guest.end();
+            }
+            self.finished.push(current.record);
+        }
+    }
+
+    /// Records of the guests that have ended since the last call.
+    pub(super) fn take_finished(&mut self) -> Vec<BootRecord> {
+        std::mem::take(&mut self.finished)
+    }
+}
+
+fn kernel_of(boot: &Boot) -> Result<Kernel, String> {
+    let word = boot.get("kernel").map_or("toll", String::as_str);
+    let variant = Variant::from_word(word).ok_or_else(|| format!("there is no kernel {word}"))?;
+    kernel::find(variant)
+}
+
+fn spec_of(boot: &Boot, seed: u64, probe: &Path) -> Result<GuestSpec, String> {
+    let text = |name: &str| boot.get(name).map_or("", String::as_str);
+    let vcpus: u32 = text("vcpus")
+        .parse()
+        .map_err(|_| format!("cannot read vcpus {:?}", text("vcpus")))?;
+    Ok(GuestSpec {
+        kernel: kernel_of(boot)?,
+        memory_bytes: parse_size(text("memory"))?,
+        vcpus,
+        swap_bytes: parse_size(text("swap"))?,
+        command_line: text("command_line").to_owned(),
+        accelerator: AcceleratorChoice::from_word(text("accelerator"))
+            .ok_or_else(|| format!("there is no accelerator {:?}", text("accelerator")))?,
+        seed,
+        probe: probe.to_owned(),
+        extra_files: Vec::new(),
+    })
+}
+
+/// What is set in the guest's kernel for a treatment.
+fn knobs(experiment: &Experiment, treatment: &Treatment) -> Vec<Knob> {
+    let Some(guest) = &experiment.guest else {
+        return Vec::new();
+    };
+    let set = guest.knobs.iter().filter_map(|(name, knob)| {
+        let chosen = treatment.levels.get(name);
+        let value = match chosen {
+            Some(level) => knob.written_for(&level.text)?,
+            None => knob.value.as_deref()?,
+        };
+        Some(Knob {
+            path: knob.path.clone().into(),
+            value: value.to_owned(),
+        })
+    });
+    set.collect()
+}
+
+/// Facts in words, for the record.
+fn told(facts: &GuestFacts) -> BTreeMap<String, String> {
+    let mut told = BTreeMap::new();
+    let mut tell = |name: &str, value: String| {
+        if !value.is_empty() {
+            told.insert(name.to_owned(), value);
+        }
+    };
+    tell("kernel release", facts.kernel_release.clone());
+    tell("kernel version", facts.kernel_version.clone());
+    tell("kernel command line", facts.command_line.clone());
+    tell("CPU", facts.cpu_model.clone());
+    tell("CPUs online", facts.cpus_online.to_string());
+    tell("memory, bytes", facts.memory_bytes.to_string());
+    tell("swap, bytes", facts.swap_bytes.to_string());
+    tell(
+        "clock source",
+        facts.clock_source.clone().unwrap_or_default(),
+    );
+    tell("clock read, ns", format!("{:.1}", facts.clock_read_ns));
+    tell("page, bytes", facts.page_bytes.to_string());
+    tell(
+        "address-space randomisation",
+        facts.randomize_va_space.clone().unwrap_or_default(),
+    );
+    tell(
+        "transparent huge pages",
+        facts.transparent_hugepage.clone().unwrap_or_default(),
+    );
+    tell(
+        "multi-generational LRU",
+        facts.multi_gen_lru.clone().unwrap_or_default(),
+    );
+    for (name, state) in &facts.mitigations {
+        tell(&format!("mitigation of {name}"), state.clone());
+    }
+    told
+}

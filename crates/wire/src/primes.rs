@@ -1,0 +1,98 @@
+//! The same counting of primes in different places.
+
+use serde::{Deserialize, Serialize};
+
+/// Parameters of [`crate::Workload::Primes`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrimesRequest {
+    /// Where the counting code runs.
+    pub placement: PrimesPlacement,
+    /// How many numbers, each from 2 to `n`: 2 to [`PRIMES_N_MAX`].
+    pub n: u32,
+    /// Where the numbers come from.
+    pub random: RandomSource,
+    /// Whether the count is printed inside the timed region.
+    pub printing: Printing,
+    /// How the array of numbers is allocated.
+    pub allocation: PrimesAllocation,
+    /// What times the region.
+    pub clock: PrimesClock,
+    /// Seed of [`RandomSource::Seeded`].
+    pub seed: u64,
+}
+
+/// Most numbers, and the largest of them (`TOLL_PRIMES_N_MAX`).
+pub const PRIMES_N_MAX: u32 = 1 << 24;
+
+/// Where primes are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PrimesPlacement {
+    /// In the probe.
+    User,
+    /// In a process started for it, as published: what is timed begins before
+    /// its start and ends after its end.
+    UserProcess,
+    /// In system call 549, as published: a pointer to `n` in, the count out.
+    SyscallPublished,
+    /// In system call 550, which takes all parameters.
+    Syscall,
+    /// In the driver `toll_primes`, by ioctl; guests only.
+    Module,
+    /// At the insertion of the module, as published; guests only.
+    ModuleLoad,
+    /// In a BPF program, over numbers that the probe has drawn into its map.
+    Bpf,
+}
+
+/// Where the numbers come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RandomSource {
+    /// One generator with one seed, the same in all places.
+    Seeded,
+    /// The kernel's generator, once for all: `getrandom` or
+    /// `get_random_bytes`.
+    Bulk,
+    /// A call a number: `rand` in user space, `get_random_u32` in the kernel.
+    Each,
+}
+
+/// Whether the count is printed inside the timed region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Printing {
+    /// No.
+    None,
+    /// Yes: `printf` and `fflush` to a pipe in user space, `printk` in the
+    /// kernel.
+    Inside,
+}
+
+/// How the array of numbers is allocated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PrimesAllocation {
+    /// As is usual there: `malloc` in user space, `kmalloc` in the kernel.
+    Usual,
+    /// `kmalloc`: physically contiguous.
+    Kmalloc,
+    /// `vmalloc`: page by page.
+    Vmalloc,
+    /// `kvmalloc`: the former if it can be, else the latter.
+    Kvmalloc,
+}
+
+/// What times the region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PrimesClock {
+    /// The probe's clock, around the whole operation.
+    Monotonic,
+    /// `gettimeofday` around the whole operation, in microseconds.
+    Gettimeofday,
+    /// The place's own readings: allocating, drawing and counting without the
+    /// way there and back.
+    Inside,
+}

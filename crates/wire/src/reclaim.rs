@@ -1,0 +1,78 @@
+//! Work on working sets in which it matters what reclaim keeps.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Parameters of [`crate::Workload::Reclaim`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReclaimRequest {
+    /// What is used again and again, by whom, beside which stream.
+    pub set: WorkingSet,
+    /// What backs the hot pages.
+    pub mapping: HotMapping,
+    /// Bytes of the hot pages of all processes together: whole pages for each.
+    pub hot_bytes: u64,
+    /// Bytes that all processes together stream through in a pass, in equal
+    /// parts of whole pages.
+    pub stream_bytes: u64,
+    /// Processes, which start together: 1 to [`PROCESSES_MAX`].
+    pub processes: u32,
+    /// Passes over the stream, 1 to [`PASSES_MAX`].
+    pub passes: u32,
+    /// File of zeros of at least `stream_bytes`, for sets whose stream is of
+    /// reads of a file.
+    pub stream_file: Option<PathBuf>,
+    /// Directory on the file system under test; the probe makes and removes
+    /// the file of the hot pages there.
+    pub directory: PathBuf,
+    /// Seed of the hot pages' content and of the order of their uses.
+    pub seed: u64,
+}
+
+/// Most processes of a working set.
+pub const PROCESSES_MAX: u32 = 64;
+
+/// Most passes over a stream.
+pub const PASSES_MAX: u32 = 10_000;
+
+/// Which pages are hot, and what passes by them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkingSet {
+    /// Each process has hot pages of its own and streams through anonymous
+    /// memory of its own.
+    PrivateHot,
+    /// All processes map the same hot pages; each streams through anonymous
+    /// memory of its own.
+    SharedHot,
+    /// All processes run the code in the same hot pages; each streams through
+    /// its part of a file by `read`.
+    Executable,
+    /// All processes read the same mapped pages; each streams through its part
+    /// of another file by `read`.
+    FileHot,
+}
+
+impl WorkingSet {
+    /// Whether the stream is of a file.
+    pub fn streams_file(self) -> bool {
+        match self {
+            Self::Executable | Self::FileHot => true,
+            Self::PrivateHot | Self::SharedHot => false,
+        }
+    }
+}
+
+/// What backs hot pages, which are only read once they are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HotMapping {
+    /// Nothing; pages that processes share are inherited over `fork`.
+    Anonymous,
+    /// A file (`MAP_PRIVATE`).
+    FilePrivate,
+    /// A file (`MAP_SHARED`).
+    FileShared,
+}
