@@ -127,9 +127,10 @@ pub struct GuestCommand {
     /// The program, looked for in `PATH`, and its arguments; at least one word.
     pub words: Vec<String>,
     /// The size of the terminal that it gets, which is then the output port both
-    /// ways. Without one its input is empty, and its output and its errors go to
-    /// the two ports.
+    /// ways. Without one its output and its errors go to the two ports.
     pub terminal: Option<TerminalSize>,
+    /// All that it can read, if it has no terminal.
+    pub input: String,
 }
 
 /// A terminal's size in characters.

@@ -4,7 +4,7 @@
     reason = "an init starts what a person asks for"
 )]
 
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
@@ -52,6 +52,11 @@ pub fn run(asked: &GuestCommand) -> Result<GuestEnd, String> {
     let mut child = command.spawn().map_err(cannot)?;
     // Its ends of the streams are its own now; kept here they would never close.
     drop(command);
+    if let Some(mut stdin) = child.stdin.take() {
+        let input = asked.input.clone();
+        // A command that reads none of it is no error; the thread ends with it.
+        std::thread::spawn(move || stdin.write_all(input.as_bytes()));
+    }
     let mut pipes: Vec<OwnedFd> = Vec::new();
     pipes.extend(child.stdout.take().map(OwnedFd::from));
     pipes.extend(child.stderr.take().map(OwnedFd::from));
@@ -80,7 +85,7 @@ struct Stream {
 
 fn on_pipes(command: &mut Command) -> Result<Vec<Stream>, String> {
     command
-        .stdin(Stdio::null())
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     [OUTPUT_PORT, ERROR_PORT]

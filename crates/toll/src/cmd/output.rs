@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::Failure;
 use crate::claim::model::Analysis;
+use crate::environment::guest::Stream;
 use crate::report::ReportedRun;
 use crate::report::sanitize::sanitize;
 use crate::report::terminal::Style;
@@ -51,14 +52,14 @@ fn write_to(mut stream: impl Write, content: &[u8]) -> Result<(), Failure> {
 
 /// Passes on what a command in a guest writes. A reader that went away does not
 /// end the command.
-pub(super) fn pass_on(bytes: &[u8]) {
-    let mut stream = io::stdout().lock();
-    let _ = stream.write_all(bytes).and_then(|()| stream.flush());
-}
-
-/// Passes on what a command in a guest writes to its standard error.
-pub(super) fn pass_on_error(bytes: &[u8]) {
-    let _ = io::stderr().lock().write_all(bytes);
+pub(super) fn pass_on(stream: Stream, bytes: &[u8]) {
+    let _ = match stream {
+        Stream::Output => {
+            let mut stdout = io::stdout().lock();
+            stdout.write_all(bytes).and_then(|()| stdout.flush())
+        }
+        Stream::Error => io::stderr().lock().write_all(bytes),
+    };
 }
 
 /// Prints what belongs on standard error, beside the output of a command that

@@ -153,18 +153,13 @@ impl Booted {
     /// If it cannot be run, the guest dies, or a signal comes.
     pub fn run(
         mut self,
-        words: &[String],
-        terminal: Option<toll_wire::guest::TerminalSize>,
+        command: &GuestCommand,
         input: Input<'_>,
         on_output: &mut dyn FnMut(Stream, &[u8]),
         interrupt: &Interrupt,
     ) -> Result<GuestEnd, Stopped> {
-        let command = GuestCommand {
-            words: words.to_vec(),
-            terminal,
-        };
         let interrupted = || interrupt.signal().is_some();
-        match self.guest.run(&command, input, on_output, &interrupted) {
+        match self.guest.run(command, input, on_output, &interrupted) {
             Ok(end) => {
                 self.guest.end();
                 Ok(end)

@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Args;
+use toll_wire::guest::GuestCommand;
 
 use super::options::{GuestOptions, exit_code};
 use super::{Failure, output};
-use crate::environment::guest::{Input, Stream};
+use crate::environment::guest::Input;
 use crate::trial::Interrupt;
 
 const NOTES: &str = "\
@@ -41,11 +42,12 @@ pub(super) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
         Ok(booted) => booted,
         Err(stopped) => return exit_code(Err(stopped)),
     };
-    let mut show = |stream, bytes: &[u8]| match stream {
-        Stream::Output => output::pass_on(bytes),
-        Stream::Error => output::pass_on_error(bytes),
+    let command = GuestCommand {
+        words,
+        terminal: None,
+        input: String::new(),
     };
-    let end = booted.run(&words, None, Input::None, &mut show, &interrupt);
+    let end = booted.run(&command, Input::None, &mut output::pass_on, &interrupt);
     exit_code(end)
 }
 

@@ -1,18 +1,22 @@
 //! `toll guest shell`
 
+use std::io::{self, IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 use clap::Args;
-use toll_wire::guest::TerminalSize;
+use toll_wire::guest::{GuestCommand, GuestEnd, TerminalSize};
 
-use super::options::{GuestOptions, exit_code};
+use super::options::{Booted, GuestOptions, Stopped, exit_code};
 use super::terminal::{self, RawMode};
 use super::{Failure, output};
 use crate::environment::guest::{Input, kvm_state, shell_obstacle};
 use crate::trial::Interrupt;
 
-/// What a shell that is no person's gets.
+/// Most bytes of an input that is no terminal.
+const SCRIPT_BYTES_MAX: u64 = 1 << 20;
+
+/// For a terminal that does not tell.
 const SIZE_DEFAULT: TerminalSize = TerminalSize {
     rows: 24,
     columns: 80,
@@ -24,7 +28,8 @@ Examples:
   toll guest shell --kernel stock --swap 1GiB
   toll guest shell --kernel toll-debug --add selftest
 
-The shell is busybox's. It ends with `exit` or ^D, and the guest with it. This project's modules
+The shell is busybox's. It ends with `exit` or ^D, and the guest with it. If the input is no
+terminal, all of it is what the shell is to do. This project's modules
 are in /modules, what --add gave in /host, an empty disk at /work.
 
 Exit status: that of the shell; 5 if a kernel, QEMU or another prerequisite is missing, 1 if the
@@ -45,6 +50,10 @@ pub(super) fn run(arguments: &ShellArguments) -> Result<ExitCode, Failure> {
     }
     let interrupt = Interrupt::listen()
         .map_err(|error| Failure::Runtime(format!("cannot listen for signals: {error}")))?;
+    let script = match io::stdin().is_terminal() {
+        true => None,
+        false => Some(script()?),
+    };
     output::note("booting a guest …");
     let booted = match arguments.options.boot(&interrupt) {
         Ok(booted) => booted,
@@ -60,17 +69,50 @@ pub(super) fn run(arguments: &ShellArguments) -> Result<ExitCode, Failure> {
         booted.guest.facts().kernel_release,
         accelerator.word()
     ));
-    let stdin = std::io::stdin();
-    let size = terminal::size(&stdin).unwrap_or(SIZE_DEFAULT);
-    // From here on every key is the guest's, until this value goes.
-    let raw = RawMode::enter(&stdin);
-    let end = booted.run(
-        &["/bin/sh".to_owned(), "-l".to_owned()],
-        Some(size),
-        Input::From(stdin.as_fd()),
-        &mut |_, bytes| output::pass_on(bytes),
-        &interrupt,
-    );
-    drop(raw);
+    let end = match script {
+        Some(input) => run_script(booted, input, &interrupt),
+        None => run_on_terminal(booted, &interrupt),
+    };
     exit_code(end)
+}
+
+/// Runs what was read of this program's input.
+fn run_script(booted: Booted, input: String, interrupt: &Interrupt) -> Result<GuestEnd, Stopped> {
+    let command = GuestCommand {
+        words: vec!["/bin/sh".into()],
+        terminal: None,
+        input,
+    };
+    booted.run(&command, Input::None, &mut output::pass_on, interrupt)
+}
+
+fn run_on_terminal(booted: Booted, interrupt: &Interrupt) -> Result<GuestEnd, Stopped> {
+    let stdin = io::stdin();
+    let command = GuestCommand {
+        words: vec!["/bin/sh".into(), "-l".into()],
+        terminal: Some(terminal::size(&stdin).unwrap_or(SIZE_DEFAULT)),
+        input: String::new(),
+    };
+    // From here on every key is the guest's, until this value goes.
+    let _raw = RawMode::enter(&stdin);
+    let input = Input::From(stdin.as_fd());
+    booted.run(&command, input, &mut output::pass_on, interrupt)
+}
+
+/// What a shell is to do that is no person's: all of this program's input.
+fn script() -> Result<String, Failure> {
+    let mut script = String::new();
+    let limit = SCRIPT_BYTES_MAX + 1;
+    io::stdin()
+        .lock()
+        .take(limit)
+        .read_to_string(&mut script)
+        .map_err(|error| Failure::Usage(format!("cannot read the input: {error}")))?;
+    match script.len() as u64 {
+        length if length < limit => Ok(script),
+        _ => Err(Failure::Usage(format!(
+            "cannot read the input: it is over {SCRIPT_BYTES_MAX} bytes; put it into a file, and \
+             that into the guest with --add"
+        ))),
+    }
 }

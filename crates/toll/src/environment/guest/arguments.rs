@@ -147,9 +147,11 @@ fn kernel_command_line(spec: &GuestSpec, accelerator: Accelerator, tsc_khz: Opti
         Accelerator::Kvm | Accelerator::Tcg => INIT_ORDINARY,
     };
     // Warnings and worse on the console: each character there is an exit from
-    // the guest. The archive's files in ramfs, which is never swapped out.
+    // the guest. The archive's files in ramfs, which is never swapped out. With
+    // an init that is named twice, a kernel that cannot run it panics, and does
+    // not go on with the shell.
     let mut words = vec![
-        "console=ttyS0 panic=-1 reboot=t loglevel=5 rootfstype=ramfs".to_owned(),
+        "console=ttyS0 panic=-1 reboot=t loglevel=5 rootfstype=ramfs init=/init".to_owned(),
         format!("{INIT_VARIABLE}={kind}"),
     ];
     if spec.swap_bytes > 0 {
