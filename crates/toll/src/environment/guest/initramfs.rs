@@ -240,7 +240,7 @@ mod tests {
         assert_eq!(text.matches("070701").count(), 7);
         // A regular file that anyone may run, of five bytes.
         assert!(text.contains("000081ED"), "{text:?}");
-        assert!(text.contains("hello\0\0\0070701"), "{text:?}");
+        assert!(text.contains("hello\0\0\x00070701"), "{text:?}");
         assert!(text.trim_end_matches('\0').ends_with("TRAILER!!!"));
     }
 
