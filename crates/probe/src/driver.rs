@@ -11,11 +11,12 @@ use std::path::Path;
 use rustix::io::Errno;
 use rustix::system::{delete_module, finit_module};
 use toll_wire::Failure;
+use toll_wire::guest::MODULES_DIRECTORY;
 
 use crate::failure;
 
-/// The module's file.
-const MODULE: &str = "/modules/toll_primes.ko";
+/// The module's file in [`MODULES_DIRECTORY`].
+const MODULE: &str = "toll_primes.ko";
 /// What its driver is reached by.
 const DEVICE: &str = "/dev/toll_primes";
 /// The module's name.
@@ -26,7 +27,7 @@ const PARAMETERS: &str = "/sys/module/toll_primes/parameters";
 /// `TOLL_PRIMES_EMPTY`, `_IO(0xE7, 0)`: nothing at all.
 const EMPTY: libc::Ioctl = 0xe700;
 /// `TOLL_PRIMES_COUNT`, `_IOWR(0xE7, 1, struct toll_primes)`.
-const COUNT: libc::Ioctl = 0xc040_e701_u32 as libc::Ioctl;
+const COUNT: libc::Ioctl = 0xc040_e701;
 /// `TOLL_PRIMES_COPY`, `_IOW(0xE7, 2, struct toll_copy)`.
 const COPY: libc::Ioctl = 0x4010_e702;
 
@@ -77,7 +78,7 @@ impl Module {
                 "cannot insert a module: this is no guest of toll's; run it in one".to_owned(),
             ));
         }
-        File::open(MODULE).map_err(|error| {
+        File::open(Path::new(MODULES_DIRECTORY).join(MODULE)).map_err(|error| {
             failure::unsupported(format!(
                 "cannot insert {MODULE}: {}; boot a kernel for which the modules are built",
                 failure::reason(&error)
@@ -224,9 +225,9 @@ mod tests {
         let request = |direction: u64, number: u64, size: usize| {
             (direction << 30) | ((size as u64) << 16) | (0xe7 << 8) | number
         };
-        assert_eq!(EMPTY as u64, request(0, 0, 0));
-        assert_eq!(COUNT as u64, request(3, 1, size_of::<TollPrimes>()));
-        assert_eq!(COPY as u64, request(1, 2, size_of::<TollCopy>()));
+        assert_eq!(EMPTY, request(0, 0, 0));
+        assert_eq!(COUNT, request(3, 1, size_of::<TollPrimes>()));
+        assert_eq!(COPY, request(1, 2, size_of::<TollCopy>()));
         assert_eq!(size_of::<TollPrimes>(), 64);
     }
 

@@ -62,9 +62,9 @@ impl Counted {
     /// The parts that are known, by the names of their metrics.
     fn parts(&self) -> impl Iterator<Item = (&'static str, u64)> {
         [
-            ("allocate_ns", self.allocate_ns),
-            ("draw_ns", self.draw_ns),
-            ("count_ns", self.count_ns),
+            ("allocate_duration_ns", self.allocate_ns),
+            ("draw_duration_ns", self.draw_ns),
+            ("count_duration_ns", self.count_ns),
         ]
         .into_iter()
         .filter_map(|(name, part)| Some((name, part?)))
@@ -261,15 +261,19 @@ fn sample(
     }
     metrics.insert("numbers".to_owned(), f64::from(primes.n));
     metrics.insert("primes".to_owned(), counted.primes as f64);
-    let duration_ns = match (primes.clock, before, after) {
-        (PrimesClock::Inside, ..) => Some(counted.parts().map(|(_, part)| part).sum()),
-        // NTP may have set the clock back meanwhile.
-        (_, Some(before), Some(after)) => Some(after.saturating_sub(before)),
-        _ => None,
-    };
-    if let Some(duration_ns) = duration_ns {
-        metrics.insert("duration_ns".to_owned(), duration_ns as f64);
+    let inside_ns: u64 = counted.parts().map(|(_, part)| part).sum();
+    if inside_ns > 0 {
+        // The way there and back, by the probe's clock in any case.
+        let way_ns = measured.duration_ns.saturating_sub(inside_ns);
+        metrics.insert("way_duration_ns".to_owned(), way_ns as f64);
     }
+    let duration_ns = match (primes.clock, before, after) {
+        (PrimesClock::Inside, ..) => inside_ns,
+        // NTP may have set the clock back meanwhile.
+        (_, Some(before), Some(after)) => after.saturating_sub(before),
+        _ => measured.duration_ns,
+    };
+    metrics.insert("duration_ns".to_owned(), duration_ns as f64);
     let sample = Sample {
         metrics,
         counters: measured.into_counters(),

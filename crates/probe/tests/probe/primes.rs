@@ -79,10 +79,14 @@ fn every_source_of_numbers_and_clock_serves_user_space() {
                 })
                 .expect("user space has all");
                 let metric = |name: &str| sample.metrics[name];
-                let inside = metric("allocate_ns") + metric("draw_ns") + metric("count_ns");
+                let inside = metric("allocate_duration_ns")
+                    + metric("draw_duration_ns")
+                    + metric("count_duration_ns");
                 let duration = metric("duration_ns");
                 match clock {
-                    PrimesClock::Monotonic => assert!(duration >= inside),
+                    PrimesClock::Monotonic => {
+                        assert_eq!(duration, inside + metric("way_duration_ns"));
+                    }
                     PrimesClock::Gettimeofday => assert_eq!(duration % 1000.0, 0.0),
                     PrimesClock::Inside => assert_eq!(duration, inside),
                 }

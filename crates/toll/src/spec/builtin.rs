@@ -22,7 +22,7 @@ macro_rules! builtins {
 }
 
 builtins![
-    "cat", "sweep", "write", "mem", "pressure", "reclaim", "chase"
+    "cat", "sweep", "write", "mem", "pressure", "chase", "crossing", "primes", "reclaim"
 ];
 
 /// The built-in experiment of a name.
