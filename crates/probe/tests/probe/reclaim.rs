@@ -289,6 +289,11 @@ fn a_set_that_cannot_be_is_refused_with_the_reason() {
         let message = failed(outcome, FailureKind::Instrument, words);
         assert!(message.starts_with(words), "{message}");
     }
+}
+
+#[test]
+fn hot_pages_that_cannot_be_mapped_so_are_refused_with_what_can() {
+    let directory = directory();
     for (set, mapping) in [
         (WorkingSet::Executable, HotMapping::Anonymous),
         (WorkingSet::Executable, HotMapping::FileShared),
@@ -298,6 +303,11 @@ fn a_set_that_cannot_be_is_refused_with_the_reason() {
         let message = failed(outcome, FailureKind::Unsupported, "a set");
         assert!(message.contains("use mapping = file-"), "{message}");
     }
+}
+
+#[test]
+fn a_stream_that_is_not_there_fails_the_trial() {
+    let directory = directory();
     let missing = ReclaimRequest {
         stream_file: Some(directory.path().join("missing")),
         ..reclaim(

@@ -83,6 +83,55 @@ fn a_trial_under_pressure_runs_and_leaves_neither_swap_nor_group() {
     assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
 }
 
+/// The whole of it is more than the limit, the hot pages alone are not.
+const SETS: &str = r#"
+format = 1
+name = "sets"
+title = "sets"
+question = "spared?"
+metric = "hot_major_faults"
+
+require = ["set != executable or mapping == file-private", "set == executable or mapping == anonymous"]
+
+[workload]
+kind = "reclaim"
+hot = "8MiB"
+stream = "96MiB"
+limit = "64MiB"
+processes = 2
+
+[[factor]]
+name = "set"
+levels = ["private-hot", "shared-hot", "executable"]
+
+[[factor]]
+name = "mapping"
+levels = ["anonymous", "file-private"]
+"#;
+
+#[test]
+fn a_set_larger_than_its_limit_is_swapped_and_worked_on_all_the_same() {
+    let bench = Bench::new();
+    if is_skipped(&bench) {
+        return;
+    }
+    let file = bench.write("sets.toml", SETS);
+    let file = file.to_str().unwrap();
+    let run = bench.json(&["run", file, "-r", "2", "--no-html", "-q", "--json"]);
+    let trials = list(&run["runs"][0]["trials"]);
+    // The A/A twin included.
+    assert_eq!(trials.len(), 8, "{run:#}");
+    let mut swapped = 0.0;
+    for trial in trials {
+        assert_eq!(trial["state"], "completed", "{trial:#}");
+        let bytes = trial["samples"]["swapped_out_bytes"][0].as_f64();
+        swapped += bytes.unwrap_or(0.0);
+    }
+    assert!(swapped > 0.0, "nothing was swapped: {trials:#?}");
+    assert_eq!(swap_files(&bench), Vec::<String>::new());
+    assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
+}
+
 #[test]
 fn a_killed_run_under_pressure_is_cleared_by_the_doctor() {
     let bench = Bench::new();
