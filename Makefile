@@ -17,9 +17,11 @@ help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: ## Build toll and run all built-in experiments in the quick profile
+run: ## Build toll and the kernel for guests, and run all built-in experiments in the quick profile
 	@tools/install-prerequisites run
 	$(CARGO) build --release --workspace
+	@# Without it, what needs guests is skipped with the reason.
+	-$(RELEASE)/toll kernel build
 	$(RELEASE)/toll run --profile quick
 
 .PHONY: build

@@ -32,6 +32,9 @@ int module_unload(void);
 int module_open(void);
 void test_module(const char *path);
 
+/* From primes_faults.c */
+void test_failing_places(const struct way *way);
+
 /* From primes_fuzz.c */
 void test_random_calls(const struct way *way, uint64_t seed, unsigned long calls);
 

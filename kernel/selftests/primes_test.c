@@ -292,6 +292,7 @@ static void test_way(const struct way *way, uint64_t seed, unsigned long calls)
 	test_addresses(way);
 	test_threads(way);
 	test_killed(way);
+	test_failing_places(way);
 	test_random_calls(way, seed, calls);
 }
 

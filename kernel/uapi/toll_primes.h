@@ -32,7 +32,7 @@
 /**
  * struct toll_primes - Draw n numbers in 2..=n and count the primes
  * @n: How many numbers, and the largest; 2 to TOLL_PRIMES_N_MAX.
- * @flags: TOLL_PRIMES_PRINT or 0.
+ * @flags: TOLL_PRIMES_PRINT, which needs CAP_SYSLOG, or 0.
  * @random: TOLL_PRIMES_SEEDED, _BULK or _EACH.
  * @allocation: TOLL_PRIMES_KMALLOC, _VMALLOC or _KVMALLOC.
  * @seed: With TOLL_PRIMES_SEEDED any value, otherwise 0.

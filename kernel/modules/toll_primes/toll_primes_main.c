@@ -63,7 +63,8 @@ static int toll_primes_open(struct inode *inode, struct file *file)
 	state = kzalloc(sizeof(*state), GFP_KERNEL_ACCOUNT);
 	if (!state)
 		return -ENOMEM;
-	state->buffer = kvmalloc(TOLL_COPY_LENGTH_MAX, GFP_KERNEL_ACCOUNT);
+	state->buffer = kvmalloc(TOLL_COPY_LENGTH_MAX,
+				 GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!state->buffer) {
 		kfree(state);
 		return -ENOMEM;

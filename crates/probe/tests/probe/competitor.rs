@@ -14,13 +14,14 @@ use crate::memory::memory;
 const COMPETITOR_BYTES: u64 = 32 << 20;
 
 /// Resident memory of a live process (field 2 of /proc/PID/statm), in bytes.
-fn resident_bytes(pid: u32) -> Option<u64> {
+pub fn resident_bytes(pid: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
     let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
 }
 
-fn children(pid: u32) -> Vec<u32> {
+/// Children of a process's first thread.
+pub fn children(pid: u32) -> Vec<u32> {
     let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
     list.unwrap_or_default()
         .split_whitespace()
@@ -51,7 +52,8 @@ fn start(steps: u64) -> (Child, u32) {
     (probe, competitor.expect("there is one"))
 }
 
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+/// Waits a minute at most.
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
         assert!(Instant::now() < deadline, "waited in vain until {what}");

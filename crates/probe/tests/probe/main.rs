@@ -13,4 +13,5 @@ mod memory;
 mod perf_stat;
 mod primes;
 mod protocol;
+mod reclaim;
 mod write;

@@ -6,8 +6,8 @@ use std::ffi::OsString;
 /// the one-word forms that the parser takes. What is no such form stays.
 pub(super) fn normalise(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let input: Vec<OsString> = arguments.into_iter().collect();
-    // What follows `trace` is a command, whose options are its own.
-    if verb(&input).is_some_and(|verb| verb == "trace") {
+    // What follows `trace` or `guest run` is a command, whose options are its own.
+    if verb(&input).is_some_and(|verb| verb == "trace" || verb == "guest") {
         return input;
     }
     let mut input = input.into_iter().peekable();

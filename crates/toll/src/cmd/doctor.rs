@@ -9,13 +9,15 @@ use serde::Serialize;
 use super::output::Analysed;
 use super::run::{Launch, Purpose, launch};
 use super::{Failure, output};
+use crate::environment::guest::{self, BootFailure};
+use crate::environment::kernel::{self, Variant};
 use crate::environment::machine::Machine;
 use crate::environment::{capabilities, inspect, paths, restore};
 use crate::format;
 use crate::report::sanitize::sanitize;
 use crate::spec::adhoc::{self, AdhocCommands};
 use crate::store::Store;
-use crate::trial::{Probe, RunLock, SessionEnd};
+use crate::trial::{Interrupt, Probe, RunLock, SessionEnd};
 
 #[derive(Debug, Args)]
 pub(super) struct DoctorArguments {
@@ -25,6 +27,10 @@ pub(super) struct DoctorArguments {
     /// Leave out the noise measurement, which takes a few seconds
     #[arg(long, conflicts_with = "restore")]
     no_noise: bool,
+    /// Boot a guest to find out anew whether KVM works, which takes up to 10 s
+    /// longer than a guest does where it does not
+    #[arg(long, conflicts_with = "restore")]
+    retry_kvm: bool,
     /// Where work files would be made
     #[arg(long, value_name = "DIR")]
     work_dir: Option<PathBuf>,
@@ -68,6 +74,11 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> Result<ExitCode,
     if arguments.restore {
         return tell_restored(arguments, &restored);
     }
+    if arguments.retry_kvm
+        && let Some(signal) = retry_kvm()?
+    {
+        return Ok(super::run::exit_code_of(signal));
+    }
     let work = arguments.work_dir.clone().unwrap_or_else(paths::work);
     let machine = inspect(&nearest(&work));
     let mut findings: Vec<Finding> = capabilities()
@@ -103,6 +114,29 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> Result<ExitCode,
         false => output::result(&text(&examination))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Has a guest try KVM; gives the signal that interrupted it.
+fn retry_kvm() -> Result<Option<i32>, Failure> {
+    let kernel = [Variant::Toll, Variant::Stock]
+        .into_iter()
+        .find_map(|variant| kernel::find(variant).ok());
+    let Some(kernel) = kernel else {
+        return Err(Failure::Prerequisite(
+            "cannot try KVM: no kernel is built; run toll kernel build".into(),
+        ));
+    };
+    let probe = Probe::find().map_err(Failure::Prerequisite)?;
+    let interrupt = Interrupt::listen()
+        .map_err(|error| Failure::Runtime(format!("cannot listen for signals: {error}")))?;
+    output::note("booting a guest to try KVM …");
+    let interrupted = || interrupt.signal().is_some();
+    match guest::retry_kvm(kernel, probe.path().to_owned(), &interrupted) {
+        Ok(_) => Ok(None),
+        Err(BootFailure::Interrupted) => Ok(interrupt.signal()),
+        Err(BootFailure::Missing(message)) => Err(Failure::Prerequisite(message)),
+        Err(BootFailure::Failed(message)) => Err(Failure::Runtime(message)),
+    }
 }
 
 fn tell_restored(arguments: &DoctorArguments, restored: &[Finding]) -> Result<ExitCode, Failure> {

@@ -13,6 +13,7 @@ mod completions;
 mod doctor;
 mod export;
 mod failure;
+mod guest;
 mod import;
 mod kernel;
 mod list;
@@ -67,6 +68,8 @@ enum Verb {
     Compare(compare::CompareArguments),
     /// Count what a program's system calls move, and price it
     Trace(Box<trace::TraceArguments>),
+    /// Boot a virtual machine and run a command or a shell in it
+    Guest(Box<guest::GuestArguments>),
     /// Tell what can run here, what not and why, and how noisy the machine is
     Doctor(doctor::DoctorArguments),
     /// Build, list and remove the kernels that guests run
@@ -90,6 +93,7 @@ pub fn main() -> ExitCode {
         Verb::Import(arguments) => import::run(&arguments, &store),
         Verb::Compare(arguments) => compare::run(&arguments, &store),
         Verb::Trace(arguments) => trace::run(&arguments, &store),
+        Verb::Guest(arguments) => guest::run(&arguments),
         Verb::Doctor(arguments) => doctor::run(&arguments, &store),
         Verb::Kernel(arguments) => kernel::run(&arguments),
         Verb::Completions(arguments) => completions::run(&arguments),

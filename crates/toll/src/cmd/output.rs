@@ -49,6 +49,18 @@ fn write_to(mut stream: impl Write, content: &[u8]) -> Result<(), Failure> {
     }
 }
 
+/// Passes on what a command in a guest writes. A reader that went away does not
+/// end the command.
+pub(super) fn pass_on(bytes: &[u8]) {
+    let mut stream = io::stdout().lock();
+    let _ = stream.write_all(bytes).and_then(|()| stream.flush());
+}
+
+/// Passes on what a command in a guest writes to its standard error.
+pub(super) fn pass_on_error(bytes: &[u8]) {
+    let _ = io::stderr().lock().write_all(bytes);
+}
+
 /// Prints what belongs on standard error, beside the output of a command that
 /// has standard output to itself. The text is safe to show already.
 ///

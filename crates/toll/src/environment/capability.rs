@@ -3,7 +3,7 @@
 use super::filesystem::{self, Foreign};
 use super::memory_limit::memory_limit_obstacle;
 use super::strace::Strace;
-use super::{memory, process};
+use super::{guest, memory, process};
 
 /// One thing that experiments may need.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +56,7 @@ pub fn capabilities() -> Vec<Capability> {
     list.push(capability("tracing by strace", || {
         Strace::find().map(|_| "yes".into())
     }));
+    list.push(capability("guests", guest::guest_state));
     list.push(capability(
         "address-space randomisation",
         || match std::fs::read_to_string("/proc/sys/kernel/randomize_va_space") {

@@ -21,7 +21,9 @@ macro_rules! builtins {
     };
 }
 
-builtins!["cat", "sweep", "write", "mem", "pressure", "chase", "crossing", "primes"];
+builtins![
+    "cat", "sweep", "write", "mem", "pressure", "chase", "crossing", "primes", "reclaim"
+];
 
 /// The built-in experiment of a name.
 pub fn find(name: &str) -> Option<&'static Builtin> {

@@ -69,6 +69,7 @@ fn what_a_workload_does_not_have_is_refused() {
 fn what_a_work_on_memory_cannot_be_is_refused() {
     let memory = |line: &str| format!("[workload]\nkind = \"memory\"\n{line}\n");
     let chase = |line: &str| format!("[workload]\nkind = \"chase\"\n{line}\n");
+    let reclaim = |line: &str| format!("[workload]\nkind = \"reclaim\"\n{line}\n");
     for (toml, words) in [
         (memory("order = \"backwards\""), "it is one of sequential"),
         (memory("mapping = \"file\""), "it is one of anonymous"),
@@ -82,6 +83,13 @@ fn what_a_work_on_memory_cannot_be_is_refused() {
         (chase("accesses = 1.5"), "a whole number from 1"),
         (chase("fs = \"work\""), "no such parameter"),
         (chase("setup = \"true\""), "only a workload of kind command"),
+        (reclaim("set = \"cold\""), "it is one of published"),
+        (reclaim("mapping = \"shared\""), "it is one of anonymous"),
+        (reclaim("hot = \"4KiB\""), "1 MiB to 64 GiB"),
+        (reclaim("limit = \"1MiB\""), "64 MiB"),
+        (reclaim("processes = 65"), "a whole number from 1 to 64"),
+        (reclaim("passes = 0"), "a whole number from 1"),
+        (reclaim("advice = \"random\""), "no such parameter"),
     ] {
         refused(&toml, 5, words);
     }

@@ -11,6 +11,7 @@ const VERBS: &[&str] = &[
     "import",
     "compare",
     "doctor",
+    "kernel",
     "completions",
     "man",
 ];
@@ -73,6 +74,9 @@ fn wrong_usage_ends_with_status_2_and_says_what_is_wrong() {
         (&["compare", "last"], "RUN"),
         (&["completions", "tcsh"], "tcsh"),
         (&["doctor", "--restore", "--no-noise"], "--no-noise"),
+        (&["kernel"], "build"),
+        (&["kernel", "build", "vanilla"], "toll-debug"),
+        (&["kernel", "build", "--jobs", "0"], "--jobs"),
     ] {
         let errors = bench.fails(2, arguments);
         assert!(

@@ -40,6 +40,8 @@ const CLAIMS: &[&str] = &[
     "primes.converge",
     "primes.rng",
     "primes.copy",
+    "mem.pressure",
+    "mem.no-lru",
 ];
 
 fn experiments(profile: &str) -> Vec<Experiment> {

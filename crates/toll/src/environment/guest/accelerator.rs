@@ -6,20 +6,29 @@
 //! seconds, until the machine is another.
 
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::disk::GuestDisk;
 use super::life::{BootFailure, Guest};
 use super::machine;
-use super::spec::{Accelerator, GuestSpec};
-use crate::environment::kernel::Variant;
+use super::place::GuestPlace;
+use super::spec::{Accelerator, AcceleratorChoice, GuestSpec};
+use crate::environment::kernel::{Kernel, Variant};
 use crate::environment::{inspect, paths, process};
 
 /// Longest that a guest may take to boot under KVM to be believed. It takes a
 /// second where KVM works.
 const TRIAL_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Size of the disk of a guest that only tries KVM: the least that holds ext4
+/// with a journal.
+const TRIAL_DISK_BYTES: u64 = 16 << 20;
+
+/// Memory of a guest that only tries KVM; kernels of distributions need as much.
+const TRIAL_MEMORY_BYTES: u64 = 512 << 20;
 
 /// What a machine is, as far as KVM goes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,18 +103,41 @@ pub fn kvm_state() -> Result<String, String> {
     }
 }
 
-/// Forgets what is known of KVM, so that the next guest tries it again.
+/// Forgets what is known of KVM and boots a small guest, which tries it again.
 ///
 /// # Errors
-/// If it cannot be forgotten.
-pub fn forget_kvm() -> Result<(), String> {
+/// If what is known cannot be forgotten, or no guest boots at all.
+pub fn retry_kvm(
+    kernel: Kernel,
+    probe: PathBuf,
+    interrupted: &dyn Fn() -> bool,
+) -> Result<Accelerator, BootFailure> {
     let path = paths::kvm_trials();
     match fs::remove_file(&path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(format!("cannot remove {}: {error}", path.display()))
+            let message = format!("cannot remove {}: {error}", path.display());
+            return Err(BootFailure::Failed(message));
         }
-        _ => Ok(()),
+        _ => {}
     }
+    let place = GuestPlace::make().map_err(BootFailure::Failed)?;
+    let disk = GuestDisk::create(&place.directory().join("disk"), TRIAL_DISK_BYTES, None)
+        .map_err(BootFailure::Missing)?;
+    let spec = GuestSpec {
+        kernel,
+        memory_bytes: TRIAL_MEMORY_BYTES,
+        vcpus: 1,
+        swap_bytes: 0,
+        command_line: String::new(),
+        accelerator: AcceleratorChoice::Auto,
+        seed: 0,
+        probe,
+        extra_files: Vec::new(),
+    };
+    let guest = Guest::boot(&spec, &disk, interrupted)?;
+    let accelerator = guest.accelerator();
+    guest.end();
+    Ok(accelerator)
 }
 
 /// Why KVM cannot even be tried, if it cannot.

@@ -166,3 +166,87 @@ fn kernel_command_line(spec: &GuestSpec, accelerator: Accelerator, tsc_khz: Opti
     }
     words.join(" ")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::environment::guest::AcceleratorChoice;
+    use crate::environment::kernel::Kernel;
+
+    const PORTS: PortDescriptors = PortDescriptors {
+        requests: 10,
+        output: 11,
+        error: 12,
+    };
+
+    fn spec(variant: Variant) -> GuestSpec {
+        let kernel = Kernel {
+            variant,
+            release: "6.12".into(),
+            image: "/cache/a,b/bzImage".into(),
+            config: PathBuf::new(),
+            modules: Vec::new(),
+            boot_modules: Vec::new(),
+            key: String::new(),
+            recipe: String::new(),
+            source: String::new(),
+            compiler: String::new(),
+            patches: Vec::new(),
+            built_at: String::new(),
+            directory: PathBuf::new(),
+        };
+        GuestSpec {
+            kernel,
+            memory_bytes: 256 << 20,
+            vcpus: 2,
+            swap_bytes: 1 << 30,
+            command_line: " lru_gen=0 ".into(),
+            accelerator: AcceleratorChoice::Auto,
+            seed: 7,
+            probe: PathBuf::new(),
+            extra_files: Vec::new(),
+        }
+    }
+
+    /// An option and its value on each line.
+    fn shown(arguments: &[OsString]) -> String {
+        let mut text = String::new();
+        for argument in arguments {
+            let argument = argument.to_string_lossy();
+            text.push_str(match argument.starts_with('-') {
+                true => "\n",
+                false => " ",
+            });
+            text.push_str(&argument);
+        }
+        text
+    }
+
+    #[test]
+    fn an_own_kernel_runs_on_the_small_board() {
+        let list = qemu(
+            &spec(Variant::Toll),
+            Accelerator::Tcg,
+            Some(2_100_000),
+            PORTS,
+        );
+        insta::assert_snapshot!(shown(&list));
+    }
+
+    #[test]
+    fn a_kernel_of_a_distribution_runs_on_a_pc() {
+        let mut spec = spec(Variant::Stock);
+        spec.swap_bytes = 0;
+        spec.command_line.clear();
+        insta::assert_snapshot!(shown(&qemu(&spec, Accelerator::Kvm, None, PORTS)));
+    }
+
+    #[test]
+    fn a_clock_of_instructions_comes_with_what_makes_it_repeat() {
+        let spec = spec(Variant::Debug);
+        let list = qemu(&spec, Accelerator::Icount, Some(1_000_000), PORTS);
+        insta::assert_snapshot!(shown(&list));
+    }
+}

@@ -15,6 +15,9 @@ use toll_wire::guest::{BOOT_MODULES_DIRECTORY, MODULES_DIRECTORY};
 use super::spec::GuestSpec;
 use crate::environment::process;
 
+/// The program that is many programs.
+const BUSYBOX: &str = "busybox";
+
 const MODE_DIRECTORY: u32 = 0o040_755;
 const MODE_FILE: u32 = 0o100_000;
 const MODE_LINK: u32 = 0o120_777;
@@ -43,7 +46,7 @@ pub(super) fn write(spec: &GuestSpec, path: &Path) -> Result<(), String> {
         archive.host_file("/bin/busybox", &busybox.program)?;
         for applet in &busybox.applets {
             let link = format!("/bin/{applet}");
-            archive.link(&link, "busybox").map_err(cannot)?;
+            archive.link(&link, BUSYBOX).map_err(cannot)?;
         }
     }
     for (host, guest) in &spec.extra_files {
@@ -68,13 +71,23 @@ struct Busybox {
 
 /// Guests have no libraries, so a busybox that wants one is no use.
 fn static_busybox() -> Option<Busybox> {
-    let program = process::find("busybox")?;
+    let program = process::find(BUSYBOX)?;
     if !is_static(&fs::read(&program).ok()?) {
         return None;
     }
     let list = process::run(&program.to_string_lossy(), &["--list".as_ref()]).ok()?;
-    let applets = list.lines().map(str::to_owned).collect();
+    // It lists itself, too.
+    let applets = list.lines().filter(|applet| *applet != BUSYBOX);
+    let applets = applets.map(str::to_owned).collect();
     Some(Busybox { program, applets })
+}
+
+/// Why guests have no shell, if they have none.
+pub fn shell_obstacle() -> Option<String> {
+    match static_busybox() {
+        Some(_) => None,
+        None => Some("a static busybox is missing; install the package busybox-static".into()),
+    }
 }
 
 /// Whether an ELF program names no interpreter (`PT_INTERP`, elf(5)).

@@ -13,7 +13,7 @@ use super::arguments;
 use super::disk::{GuestDisk, INITRAMFS};
 use super::initramfs;
 use super::log::last_words;
-use super::machine::{self, Machine, Ports};
+use super::machine::{self, Machine, Ports, QemuCommand};
 use super::port::{LinePort, PortEnd, Wait};
 use super::spec::{Accelerator, AcceleratorChoice, GuestSpec};
 use crate::environment::kernel::Variant;
@@ -89,6 +89,20 @@ impl Guest {
         disk: &GuestDisk,
         interrupted: &dyn Fn() -> bool,
     ) -> Result<Self, BootFailure> {
+        Self::boot_logged(spec, disk, None, interrupted)
+    }
+
+    /// Boots as [`Self::boot`] does, and writes the kernel's log to a file as it
+    /// comes.
+    ///
+    /// # Errors
+    /// As [`Self::boot`]; also if the file cannot be made.
+    pub fn boot_logged(
+        spec: &GuestSpec,
+        disk: &GuestDisk,
+        log: Option<&Path>,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<Self, BootFailure> {
         let program = machine::program().map_err(BootFailure::Missing)?;
         let failed = BootFailure::Failed;
         initramfs::write(spec, &disk.directory().join(INITRAMFS)).map_err(failed)?;
@@ -96,11 +110,12 @@ impl Guest {
             if spec.swap_bytes > 0 {
                 disk.make_swap(spec.swap_bytes).map_err(failed)?;
             }
-            let wait = Wait {
-                deadline: Instant::now() + patience,
-                interrupted,
+            let command = QemuCommand {
+                program: &program,
+                directory: disk.directory(),
+                log,
             };
-            Self::boot_with(&program, spec, disk.directory(), accelerator, &wait)
+            Self::boot_with(&command, spec, (accelerator, patience), interrupted)
         };
         let with = |accelerator| boot(accelerator, boot_patience(spec, accelerator));
         match spec.accelerator {
@@ -112,12 +127,15 @@ impl Guest {
     }
 
     fn boot_with(
-        program: &Path,
+        command: &QemuCommand<'_>,
         spec: &GuestSpec,
-        directory: &Path,
-        accelerator: Accelerator,
-        wait: &Wait<'_>,
+        (accelerator, patience): (Accelerator, Duration),
+        interrupted: &dyn Fn() -> bool,
     ) -> Result<Self, BootFailure> {
+        let wait = Wait {
+            deadline: Instant::now() + patience,
+            interrupted,
+        };
         let cannot = |why: &dyn std::fmt::Display| {
             BootFailure::Failed(format!(
                 "cannot boot a guest with kernel {} under {}: {why}",
@@ -125,15 +143,19 @@ impl Guest {
                 accelerator.word()
             ))
         };
-        let (machine, ports) = Machine::start(program, directory, spec, accelerator)
-            .map_err(|error| cannot(&error))?;
+        let (machine, ports) =
+            Machine::start(command, spec, accelerator).map_err(|error| cannot(&error))?;
         let mut guest = Self::new(machine, ports, accelerator).map_err(|error| cannot(&error))?;
-        let facts = match guest.event(wait) {
+        let facts = match guest.event(&wait) {
             Ok(GuestEvent::Ready(facts)) => *facts,
             Ok(GuestEvent::Refused(reason)) => return Err(cannot(&reason)),
             Ok(_) => return Err(cannot(&"it answered before it was asked")),
             Err(Gone::Interrupted) => return Err(BootFailure::Interrupted),
-            Err(Gone::Dead(why) | Gone::Silent(why)) => return Err(cannot(&why)),
+            Err(Gone::Dead(why)) => return Err(cannot(&why)),
+            Err(Gone::Silent(why)) => {
+                let patience = patience.as_secs();
+                return Err(cannot(&format!("it was not up after {patience} s; {why}")));
+            }
         };
         let vcpus = arguments::vcpus(spec, accelerator);
         if facts.cpus_online != vcpus {
@@ -260,7 +282,7 @@ impl Guest {
         let words = self.last_words();
         match (end, status) {
             (PortEnd::Interrupted, _) => Gone::Interrupted,
-            (PortEnd::Deadline, _) => Gone::Silent(format!("it was given up; {words}")),
+            (PortEnd::Deadline, _) => Gone::Silent(words),
             (PortEnd::TooLong, _) => Gone::Dead(format!("it said too much; {words}")),
             (PortEnd::Closed, Some(status)) if !status.success() => {
                 Gone::Dead(format!("QEMU ended with {status}; {words}"))
@@ -270,12 +292,15 @@ impl Guest {
     }
 
     fn last_words(&self) -> String {
-        let qemu = self.machine.words.text();
+        let qemu = self.machine.words.complete_text();
         let qemu = match qemu.trim() {
             "" => String::new(),
             _ => format!("; QEMU said: {}", last_words(&qemu)),
         };
-        format!("the end of its log: {}{qemu}", last_words(&self.log()))
+        format!(
+            "the end of its log: {}{qemu}",
+            last_words(&self.machine.console.complete_text())
+        )
     }
 
     /// Ends it at once.
@@ -315,7 +340,7 @@ fn boot_patience(spec: &GuestSpec, accelerator: Accelerator) -> Duration {
     let seconds = match accelerator {
         Accelerator::Kvm => 30,
         Accelerator::Tcg => 90,
-        Accelerator::Icount => 240,
+        Accelerator::Icount => 360,
     };
     // A kernel that checks itself is that much slower.
     let factor = match spec.kernel.variant {

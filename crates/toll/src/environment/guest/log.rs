@@ -1,11 +1,17 @@
 //! What comes out of a guest's console, and out of QEMU.
 
 use std::collections::VecDeque;
-use std::io::Read;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Most bytes of a log that are kept: its end.
 const LOG_BYTES_MAX: usize = 256 << 10;
+
+/// Most bytes that are written to a file.
+const FILE_BYTES_MAX: usize = 64 << 20;
 
 /// Lines shown of a guest that died.
 const LAST_LINES: usize = 6;
@@ -22,25 +28,46 @@ const CAUSES: [&str; 5] = [
     "Out of memory",
 ];
 
+/// Longest wait for the last of a log whose speaker has ended.
+const REST_PATIENCE: Duration = Duration::from_secs(1);
+
 /// A log in the making, bounded however much is said.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Log {
     kept: Arc<Mutex<VecDeque<u8>>>,
+    is_complete: Arc<AtomicBool>,
 }
 
 impl Log {
     /// Collects what comes out of a stream until it ends, in a thread, so that
-    /// whoever speaks never waits.
-    pub fn collect(mut stream: impl Read + Send + 'static) -> Self {
+    /// whoever speaks never waits. Beside what is kept, a file gets it all, up to
+    /// a limit.
+    pub fn collect(mut stream: impl Read + Send + 'static, file: Option<File>) -> Self {
         let log = Self::default();
         let kept = log.clone();
         std::thread::spawn(move || {
             let mut chunk = [0_u8; 4096];
+            let mut written = 0;
             while let Ok(count @ 1..) = stream.read(&mut chunk) {
                 kept.push(&chunk[..count]);
+                if let Some(mut file) = file.as_ref().filter(|_| written < FILE_BYTES_MAX) {
+                    written += count;
+                    // A full disk does not end the guest.
+                    let _ = file.write_all(&chunk[..count]);
+                }
             }
+            kept.is_complete.store(true, Ordering::Release);
         });
         log
+    }
+
+    /// The whole text, once whoever spoke has ended.
+    pub fn complete_text(&self) -> String {
+        let deadline = Instant::now() + REST_PATIENCE;
+        while !self.is_complete.load(Ordering::Acquire) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.text()
     }
 
     fn push(&self, bytes: &[u8]) {

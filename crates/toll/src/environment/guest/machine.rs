@@ -4,6 +4,7 @@
     reason = "the environment is one of two places that start processes"
 )]
 
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -56,17 +57,27 @@ pub(super) struct Ports {
     pub error: UnixStream,
 }
 
+/// What is the same however a guest is accelerated.
+pub(super) struct QemuCommand<'a> {
+    /// QEMU itself.
+    pub program: &'a Path,
+    /// The directory of the guest's disk.
+    pub directory: &'a Path,
+    /// A file for the guest's console.
+    pub log: Option<&'a Path>,
+}
+
 impl Machine {
     /// Starts QEMU in the directory of the guest's disk.
     ///
     /// # Errors
     /// If it cannot be started.
     pub fn start(
-        program: &Path,
-        directory: &Path,
+        qemu: &QemuCommand<'_>,
         spec: &GuestSpec,
         accelerator: Accelerator,
     ) -> io::Result<(Self, Ports)> {
+        let file = qemu.log.map(File::create).transpose()?;
         let (requests, far_requests) = UnixStream::pair()?;
         let (output, far_output) = UnixStream::pair()?;
         let (error, far_error) = UnixStream::pair()?;
@@ -75,7 +86,7 @@ impl Machine {
             output: far_output.as_raw_fd(),
             error: far_error.as_raw_fd(),
         };
-        let mut command = Command::new(program);
+        let mut command = Command::new(qemu.program);
         command
             .args(arguments::qemu(
                 spec,
@@ -83,7 +94,7 @@ impl Machine {
                 tsc::khz(accelerator),
                 descriptors,
             ))
-            .current_dir(directory)
+            .current_dir(qemu.directory)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -94,8 +105,8 @@ impl Machine {
             [descriptors.requests, descriptors.output, descriptors.error],
         );
         let mut child = command.spawn()?;
-        let console = Log::collect(child.stdout.take().expect("stdout is piped"));
-        let words = Log::collect(child.stderr.take().expect("stderr is piped"));
+        let console = Log::collect(child.stdout.take().expect("stdout is piped"), file);
+        let words = Log::collect(child.stderr.take().expect("stderr is piped"), None);
         let machine = Self {
             child,
             console,

@@ -12,21 +12,41 @@ mod initramfs;
 mod life;
 mod log;
 mod machine;
+mod place;
 mod port;
 mod spec;
 mod tsc;
 
-pub use accelerator::{forget_kvm, kvm_state};
+use super::process;
+pub use accelerator::{kvm_state, retry_kvm};
 pub use command::{Input, RunFailure, Stream};
 pub use disk::GuestDisk;
+pub use initramfs::shell_obstacle;
 pub use life::{BootFailure, Guest};
+pub use place::GuestPlace;
 pub use spec::{Accelerator, AcceleratorChoice, GuestSpec};
 
 /// Why there can be no guests here, if there cannot.
 pub fn guest_obstacle() -> Option<String> {
-    machine::program().err().or_else(|| {
-        crate::environment::process::find("mke2fs")
-            .is_none()
-            .then(|| "mke2fs is missing; install the package e2fsprogs".to_owned())
-    })
+    let missing = |program: &str, package: &str| match process::find(program) {
+        Some(_) => None,
+        None => Some(format!(
+            "{program} is missing; install the package {package}"
+        )),
+    };
+    missing(machine::PROGRAM, "qemu-system-x86").or_else(|| missing("mke2fs", "e2fsprogs"))
+}
+
+/// What executes the instructions of guests here, in words.
+///
+/// # Errors
+/// Why there can be no guests.
+pub(super) fn guest_state() -> Result<String, String> {
+    match guest_obstacle() {
+        Some(reason) => Err(reason),
+        None => Ok(match kvm_state() {
+            Ok(detail) => format!("by KVM: {detail}"),
+            Err(why) => format!("by emulation (TCG), whose times mean nothing; KVM: {why}"),
+        }),
+    }
 }

@@ -1,8 +1,8 @@
 //! From a variant to a complete cache entry.
 //!
-//! An image follows from source, patches, configuration and compiler, and has
-//! a build tree of its own, which stays. A changed module thus makes a new
-//! entry with the same image.
+//! Each variant of a source has a build tree, which stays: after a change of
+//! patches, configuration or modules make does what the change asks for, and
+//! a changed module makes a new entry with the same image.
 
 use std::path::{Path, PathBuf};
 
@@ -73,8 +73,9 @@ pub fn build(
     if let Some(kernel) = record::complete(&directory) {
         return Ok(Built::Found(kernel));
     }
-    let place = work.join("build").join(origin.image_key(variant));
+    let place = work.join("build").join(origin.place(variant));
     make_directory(&place)?;
+    begin_log(&place, &origin.image_key(variant))?;
     let mut jobs = Jobs::new(&place.join("build.log"), observer)?;
     let parts = origin.make(&mut jobs, &Places { work, place }, variant, threads)?;
     let log = jobs.log().to_owned();
@@ -101,6 +102,18 @@ pub fn build(
         .at(&directory)
         .map(Built::Made)
         .map_err(BuildError::Failed)
+}
+
+/// Begins the log anew for another image, so that objects of the one before do
+/// not count.
+fn begin_log(place: &Path, image_key: &str) -> Result<(), BuildError> {
+    let stamp = place.join("build.log.key");
+    if std::fs::read_to_string(&stamp).is_ok_and(|key| key == image_key) {
+        return Ok(());
+    }
+    let log = place.join("build.log");
+    std::fs::write(&log, "").map_err(|error| BuildError::file(&log, &error))?;
+    std::fs::write(&stamp, image_key).map_err(|error| BuildError::file(&stamp, &error))
 }
 
 /// The kernel's make takes neither in the path of a tree.
@@ -186,6 +199,15 @@ impl Origin {
         format!("{}-{}", variant.word(), self.add_to(digest).hex())
     }
 
+    /// The name of the build tree.
+    fn place(&self, variant: Variant) -> String {
+        format!(
+            "{}-{}",
+            variant.word(),
+            self.add_to(Digest::default()).hex()
+        )
+    }
+
     fn image_key(&self, variant: Variant) -> String {
         let digest = self.add_to(recipe::image_digest(variant));
         format!("{}-{}", variant.word(), digest.hex())
@@ -205,6 +227,7 @@ impl Origin {
                     source: source_tree::prepare(jobs, package, &places.work)?,
                     objects: places.place.join("objects"),
                     threads,
+                    image_key: self.image_key(variant),
                 };
                 tree.build(jobs, variant)?;
                 Ok(Parts {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::build_lock::BuildLock;
 use super::package::remove;
-use super::{BuildError, Kernel, Variant, find, paths, record, source_tree};
+use super::{BuildError, Kernel, Variant, find, paths, record};
 
 /// Whether a cache entry is of use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -72,7 +72,7 @@ pub struct Removed {
 }
 
 /// Removes what is no longer needed: entries that no guest would use, build
-/// trees, sources with other patches. With `all` everything, including the
+/// trees, what was not fetched or unpacked to its end. With `all` everything, including the
 /// packages that were fetched.
 ///
 /// # Errors
@@ -87,11 +87,8 @@ pub fn clean(all: bool) -> Result<Vec<Removed>, BuildError> {
         .into_iter()
         .filter(|listed| all || listed.state != KernelState::Today)
         .map(|listed| listed.directory);
-    let of_today = format!("-{}", source_tree::patches_hash());
-    let is_kept = |path: &PathBuf| !all && path.to_string_lossy().ends_with(&of_today);
-    let sources = below(&work.join("source"))
-        .into_iter()
-        .filter(|path| !is_kept(path));
+    let sources = below(&work.join("source")).into_iter();
+    let sources = sources.filter(|path| all || path.ends_with("partial"));
     // What a killed fetch left is no package.
     let packages = below(&work.join("packages"))
         .into_iter()

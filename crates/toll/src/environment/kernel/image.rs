@@ -23,25 +23,27 @@ pub(super) struct Tree {
     /// The kernel's `O=`.
     pub objects: PathBuf,
     pub threads: usize,
+    /// What the image follows from: see [`super::recipe::image_digest`].
+    pub image_key: String,
 }
 
 impl Tree {
     /// Configures and compiles. Done once, the next call returns at once;
-    /// interrupted, make goes on with what is missing.
+    /// interrupted or with other patches, make does what is missing.
     ///
     /// # Errors
     /// If it fails, or options of the fragments did not take effect.
     pub fn build(&self, jobs: &mut Jobs<'_>, variant: Variant) -> Result<(), BuildError> {
         let configured = self.objects.join("toll.configured");
         let built = self.objects.join("toll.built");
-        if built.is_file() {
+        if self.is_stamped(&built) {
             return Ok(());
         }
         make_directory(&self.objects)?;
-        if !configured.is_file() {
+        if !self.is_stamped(&configured) {
             jobs.observer.step("configuring");
             self.configure(jobs, variant)?;
-            stamp(&configured)?;
+            self.stamp(&configured)?;
         }
         let release = self.release()?;
         jobs.observer.step(&format!(
@@ -59,7 +61,7 @@ impl Tree {
         let result = self.make(jobs, &["bzImage", "modules"].map(OsString::from));
         jobs.expected = 0;
         result?;
-        stamp(&built)
+        self.stamp(&built)
     }
 
     fn configure(&self, jobs: &mut Jobs<'_>, variant: Variant) -> Result<(), BuildError> {
@@ -101,6 +103,15 @@ impl Tree {
                 dropped.join(", ")
             ))),
         }
+    }
+
+    /// A stamp holds the key of the image that a step was done for.
+    fn is_stamped(&self, path: &Path) -> bool {
+        std::fs::read_to_string(path).is_ok_and(|key| key == self.image_key)
+    }
+
+    fn stamp(&self, path: &Path) -> Result<(), BuildError> {
+        std::fs::write(path, &self.image_key).map_err(|error| BuildError::file(path, &error))
     }
 
     /// Builder, host and time are in the image. They are set, so that the
@@ -173,8 +184,4 @@ impl KernelMake for Tree {
             variables.iter().map(|(k, v)| (*k, v.as_os_str())).collect();
         jobs.run(&self.source, "make", &arguments, &variables)
     }
-}
-
-fn stamp(path: &Path) -> Result<(), BuildError> {
-    std::fs::write(path, "").map_err(|error| BuildError::file(path, &error))
 }

@@ -14,6 +14,7 @@ mod job;
 mod module_order;
 mod own_modules;
 mod package;
+mod patched;
 mod recipe;
 mod record;
 mod requirement;
@@ -170,5 +171,75 @@ fn find_in(cache: &Path, variant: Variant, recipe: &str) -> Result<Kernel, Strin
         None => Err(format!(
             "cannot use kernel {word}: it is not built; run {command}"
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(cache: &Path, key: &str, recipe: &str, built_at: &str) {
+        let directory = cache.join(key);
+        std::fs::create_dir_all(&directory).unwrap();
+        for name in ["bzImage", "config"] {
+            std::fs::write(directory.join(name), "").unwrap();
+        }
+        let record = KernelRecord {
+            version: KERNEL_RECORD_VERSION,
+            variant: Variant::Stock,
+            key: key.into(),
+            recipe: recipe.into(),
+            release: "6.1.0".into(),
+            source: "linux-image 6.1".into(),
+            compiler: "gcc 12".into(),
+            patches: Vec::new(),
+            image: "bzImage".into(),
+            config: "config".into(),
+            modules: Vec::new(),
+            boot_modules: Vec::new(),
+            built_at: built_at.into(),
+        };
+        record::write(&record, &directory).unwrap();
+    }
+
+    #[test]
+    fn the_newest_kernel_of_todays_recipe_is_found() {
+        let cache = tempfile::tempdir().unwrap();
+        let find = || find_in(cache.path(), Variant::Stock, "today");
+        let missing = find().unwrap_err();
+        assert_eq!(
+            missing,
+            "cannot use kernel stock: it is not built; run toll kernel build stock"
+        );
+        entry(cache.path(), "stock-1", "yesterday", "2026-01-09T00:00:00Z");
+        assert!(find().unwrap_err().contains("was made from other patches"));
+        entry(cache.path(), "stock-2", "today", "2026-01-01T00:00:00Z");
+        entry(cache.path(), "stock-3", "today", "2026-01-03T00:00:00Z");
+        entry(cache.path(), "stock-4", "today", "2026-01-02T00:00:00Z");
+        let found = find().unwrap();
+        assert_eq!(found.key, "stock-3");
+        assert!(found.image.is_absolute() && found.image.is_file());
+        assert!(find_in(cache.path(), Variant::Toll, "today").is_err());
+    }
+
+    #[test]
+    fn every_variant_has_a_word_of_its_own_which_records_use_too() {
+        for variant in Variant::ALL {
+            assert_eq!(Variant::from_word(variant.word()), Some(variant));
+            let json = serde_json::to_value(variant).unwrap();
+            assert_eq!(json, variant.word());
+        }
+    }
+
+    #[test]
+    fn what_is_carried_makes_a_hash_of_its_own_for_each_variant() {
+        let hashes = Variant::ALL.map(recipe::hash);
+        assert!(hashes[0] != hashes[1] && hashes[1] != hashes[2] && hashes[0] != hashes[2]);
+        for variant in [Variant::Toll, Variant::Debug] {
+            for fragment in recipe::fragments(variant) {
+                let is_carried = recipe::FILES.iter().any(|(path, _)| path == fragment);
+                assert!(is_carried, "{fragment}");
+            }
+        }
     }
 }

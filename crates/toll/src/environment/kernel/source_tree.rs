@@ -3,27 +3,20 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use super::job::Jobs;
 use super::package::{Package, empty_directory, make_directory, remove, unpack};
-use super::recipe::{self, Digest};
-use super::{BuildError, Variant};
-use crate::environment::kernel::job::Jobs;
+use super::patched::{Patch, PatchedTree};
+use super::{BuildError, Variant, recipe};
 
 /// Room for an unpacked source and a build tree, with some to spare.
 const FREE_BYTES_NEEDED: u64 = 3 << 30;
 
-/// The name of the tree that a package and this program's patches make.
+/// The name of a package's tree.
 pub(super) fn name(package: &Package) -> String {
-    format!("{}-{}-{}", package.name, package.version, patches_hash())
+    format!("{}-{}", package.name, package.version)
 }
 
-/// Tells one set of patches from another.
-pub(super) fn patches_hash() -> String {
-    recipe::patches(Variant::Toll)
-        .fold(Digest::default(), Digest::add_file)
-        .hex()
-}
-
-/// The tree, made unless it is there. It gets its name when it is whole, so
+/// The tree with this program's patches. It gets its name when it is whole, so
 /// that an interrupted attempt is made anew.
 pub(super) fn prepare(
     jobs: &mut Jobs<'_>,
@@ -31,19 +24,39 @@ pub(super) fn prepare(
     work: &Path,
 ) -> Result<PathBuf, BuildError> {
     let tree = work.join("source").join(name(package));
-    if tree.is_dir() {
-        return Ok(tree);
+    if !tree.is_dir() {
+        check_room(work)?;
+        let packages = work.join("packages");
+        make_directory(&packages)?;
+        let deb = package.fetch(jobs, &packages)?;
+        unpack_source(jobs, package, &deb, &tree)?;
     }
-    check_room(work)?;
-    let packages = work.join("packages");
-    make_directory(&packages)?;
-    let deb = package.fetch(jobs, &packages)?;
-    let partial = work.join("source/partial");
+    let patched = PatchedTree {
+        aside: work
+            .join("source")
+            .join(format!("{}.patching", name(package))),
+        tree,
+    };
+    let base_name = |path: &'static str| path.rsplit('/').next().unwrap_or(path);
+    let patches: Vec<Patch<'_>> = recipe::patches(Variant::Toll)
+        .map(|(path, text)| (base_name(path), *text))
+        .collect();
+    patched.bring_to(jobs, &patches)?;
+    Ok(patched.tree)
+}
+
+fn unpack_source(
+    jobs: &mut Jobs<'_>,
+    package: &Package,
+    deb: &Path,
+    tree: &Path,
+) -> Result<(), BuildError> {
+    let partial = tree.with_file_name("partial");
     empty_directory(&partial)?;
     jobs.observer
         .step(&format!("unpacking {}", package.identity()));
     let outer = partial.join("package");
-    unpack(jobs, &deb, &outer)?;
+    unpack(jobs, deb, &outer)?;
     let archive = outer.join(format!("usr/src/{}.tar.xz", package.name));
     let arguments = [
         // Two thirds of the time where there are two CPUs.
@@ -53,23 +66,8 @@ pub(super) fn prepare(
     ];
     jobs.run(&partial, "tar", &arguments, &[])?;
     let unpacked = partial.join(&package.name);
-    apply_patches(jobs, &unpacked, &partial)?;
-    std::fs::rename(&unpacked, &tree).map_err(|error| BuildError::file(&tree, &error))?;
-    remove(&partial)?;
-    Ok(tree)
-}
-
-fn apply_patches(jobs: &mut Jobs<'_>, tree: &Path, partial: &Path) -> Result<(), BuildError> {
-    for (path, content) in recipe::patches(Variant::Toll) {
-        let name = path.rsplit('/').next().unwrap_or(path);
-        jobs.observer.step(&format!("applying {name}"));
-        let file = partial.join(name);
-        std::fs::write(&file, content).map_err(|error| BuildError::file(&file, &error))?;
-        let arguments = ["-p1", "--forward", "--batch", "-i"].map(OsStr::new);
-        let arguments = [&arguments[..], &[file.as_os_str()]].concat();
-        jobs.run(tree, "patch", &arguments, &[])?;
-    }
-    Ok(())
+    std::fs::rename(&unpacked, tree).map_err(|error| BuildError::file(tree, &error))?;
+    remove(&partial)
 }
 
 fn check_room(work: &Path) -> Result<(), BuildError> {

@@ -1,0 +1,316 @@
+//! The reclaim workload: processes that share hot pages while others stream by.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use toll_wire::{
+    FailureKind, HotMapping, Outcome, ReclaimRequest, Request, Response, Sample, WorkingSet,
+    Workload, decode_response, encode,
+};
+
+use crate::common::{PROBE, ask, completed, directory, failed, scratch_files, skip};
+use crate::competitor::{children, resident_bytes, wait_until};
+
+const HOT_BYTES: u64 = 1 << 20;
+const STREAM_BYTES: u64 = 3 << 20;
+const PROCESSES: u32 = 3;
+/// Uses of each hot page in a pass.
+const ROUNDS: u64 = 16;
+
+/// Sets that can be, with what may back their hot pages.
+const SETS: [(WorkingSet, HotMapping); 9] = [
+    (WorkingSet::PrivateHot, HotMapping::Anonymous),
+    (WorkingSet::PrivateHot, HotMapping::FilePrivate),
+    (WorkingSet::PrivateHot, HotMapping::FileShared),
+    (WorkingSet::SharedHot, HotMapping::Anonymous),
+    (WorkingSet::SharedHot, HotMapping::FilePrivate),
+    (WorkingSet::SharedHot, HotMapping::FileShared),
+    (WorkingSet::Executable, HotMapping::FilePrivate),
+    (WorkingSet::FileHot, HotMapping::FilePrivate),
+    (WorkingSet::FileHot, HotMapping::FileShared),
+];
+
+fn page_bytes() -> u64 {
+    rustix::param::page_size() as u64
+}
+
+/// A request over files in a directory, which gets a stream of zeros.
+fn reclaim(directory: &Path, set: WorkingSet, mapping: HotMapping) -> ReclaimRequest {
+    let stream = directory.join("zeros");
+    std::fs::write(&stream, vec![0; STREAM_BYTES as usize]).expect("the directory takes files");
+    ReclaimRequest {
+        set,
+        mapping,
+        hot_bytes: HOT_BYTES,
+        stream_bytes: STREAM_BYTES,
+        processes: PROCESSES,
+        passes: 2,
+        stream_file: set.streams_file().then_some(stream),
+        directory: directory.to_owned(),
+        seed: 11,
+    }
+}
+
+/// The only sample of one iteration.
+fn sample(request: ReclaimRequest) -> Sample {
+    let what = format!("{request:?}");
+    let mut data = completed(ask(&Workload::Reclaim(request)), &what);
+    assert_eq!(data.samples.len(), 1, "{what}");
+    data.samples.remove(0)
+}
+
+/// What the directory's file system cannot do, where it cannot.
+fn outcome_or_skip(request: &ReclaimRequest) -> Option<Sample> {
+    match ask(&Workload::Reclaim(request.clone())) {
+        Outcome::Failed(failure) if failure.kind == FailureKind::Unsupported => {
+            skip(&format!("{:?}: {}", request.set, failure.message));
+            None
+        }
+        outcome => {
+            let mut data = completed(outcome, &format!("{request:?}"));
+            Some(data.samples.remove(0))
+        }
+    }
+}
+
+#[test]
+fn every_set_is_worked_on_by_all_its_processes() {
+    let directory = directory();
+    for (set, mapping) in SETS {
+        let request = reclaim(directory.path(), set, mapping);
+        let Some(sample) = outcome_or_skip(&request) else {
+            continue;
+        };
+        let metrics = &sample.metrics;
+        let sharers = match set {
+            WorkingSet::PrivateHot => 1,
+            _ => u64::from(PROCESSES),
+        };
+        // What processes do not share is cut into equal parts of whole pages.
+        let hot = match set {
+            WorkingSet::PrivateHot => HOT_BYTES / page_bytes() / 3 * 3,
+            _ => HOT_BYTES / page_bytes(),
+        };
+        let touches = 2 * (hot * ROUNDS * sharers + STREAM_BYTES / page_bytes());
+        assert_eq!(metrics["touches"], touches as f64, "{set:?} {mapping:?}");
+        assert_eq!(metrics["hot_pages"], hot as f64, "{set:?} {mapping:?}");
+        for name in [
+            "duration_ns",
+            "user_ns",
+            "minor_faults",
+            "major_faults",
+            "hot_major_faults",
+            "hot_minor_faults",
+            "max_rss_bytes",
+            "system_major_faults",
+        ] {
+            assert!(metrics.contains_key(name), "{set:?}: no {name}");
+        }
+        assert!(metrics["max_rss_bytes"] > HOT_BYTES as f64);
+        let files = scratch_files(directory.path());
+        assert!(files.is_empty(), "{files:?}");
+    }
+}
+
+#[test]
+fn faults_are_those_of_the_processes_and_not_of_their_preparation() {
+    let directory = directory();
+    let request = reclaim(
+        directory.path(),
+        WorkingSet::PrivateHot,
+        HotMapping::Anonymous,
+    );
+    let metrics = sample(request).metrics;
+    let stream = (STREAM_BYTES / page_bytes()) as f64;
+    let minor = metrics["minor_faults"];
+    // One for each page of the streams; the hot ones are there before, and
+    // what a process writes to for the first time after it was forked is
+    // copied.
+    assert!(
+        (stream..stream + 200.0).contains(&minor),
+        "{minor} of {stream}"
+    );
+    assert!(metrics["hot_minor_faults"] < HOT_BYTES as f64 / page_bytes() as f64);
+}
+
+#[test]
+fn a_file_is_streamed_through_from_storage() {
+    let directory = directory();
+    let request = reclaim(
+        directory.path(),
+        WorkingSet::FileHot,
+        HotMapping::FilePrivate,
+    );
+    let Some(sample) = outcome_or_skip(&request) else {
+        return;
+    };
+    match sample.metrics.get("block_input_bytes") {
+        None => skip("this kernel does not account for storage"),
+        Some(bytes) => assert!(*bytes >= STREAM_BYTES as f64, "{bytes}"),
+    }
+}
+
+#[test]
+fn a_stream_that_holds_something_else_fails_the_trial() {
+    let directory = directory();
+    let request = reclaim(
+        directory.path(),
+        WorkingSet::FileHot,
+        HotMapping::FilePrivate,
+    );
+    let mut content = vec![0; STREAM_BYTES as usize];
+    content[STREAM_BYTES as usize / 2] = 1;
+    std::fs::write(request.stream_file.as_ref().unwrap(), content).unwrap();
+    let outcome = ask(&Workload::Reclaim(request));
+    if matches!(&outcome, Outcome::Failed(failure) if failure.kind == FailureKind::Unsupported) {
+        skip("the build directory lives in memory");
+        return;
+    }
+    let message = failed(outcome, FailureKind::Failed, "a changed stream");
+    assert!(
+        message.starts_with("cannot trust the working set"),
+        "{message}"
+    );
+}
+
+/// A probe whose processes work for a long time, and these.
+fn start(passes: u32) -> (Child, Vec<u32>) {
+    let directory = directory();
+    let request = ReclaimRequest {
+        passes,
+        ..reclaim(
+            directory.path(),
+            WorkingSet::SharedHot,
+            HotMapping::Anonymous,
+        )
+    };
+    let mut probe = Command::new(PROBE)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the probe starts");
+    let mut stdin = probe.stdin.take().expect("it is piped");
+    let line = encode(&Request::new(Workload::Reclaim(request)));
+    writeln!(stdin, "{line}").expect("the probe reads");
+    let mut members = Vec::new();
+    wait_until("all processes are at work", || {
+        members = children(probe.id());
+        members.len() == PROCESSES as usize
+            && members
+                .iter()
+                .all(|pid| resident_bytes(*pid) >= Some(HOT_BYTES + STREAM_BYTES / 3))
+    });
+    (probe, members)
+}
+
+#[test]
+fn a_process_that_is_killed_half_way_fails_the_trial_and_ends_the_others() {
+    let (probe, members) = start(10_000);
+    let victim = Pid::from_raw(members[1].cast_signed()).unwrap();
+    kill_process(victim, Signal::KILL).unwrap();
+    // Those before it in line are waited for first.
+    let first = Pid::from_raw(members[0].cast_signed()).unwrap();
+    kill_process(first, Signal::KILL).unwrap();
+    let output = probe.wait_with_output().expect("the probe ends");
+    let text = String::from_utf8(output.stdout).expect("the response is UTF-8");
+    let response: Response = decode_response(text.trim_end()).expect("a response");
+    let message = failed(response.outcome, FailureKind::Failed, "a killed process");
+    assert!(
+        message.starts_with("cannot finish the working set"),
+        "{message}"
+    );
+    for pid in members {
+        assert_eq!(resident_bytes(pid), None, "{pid} lives on");
+    }
+}
+
+#[test]
+fn all_processes_end_with_a_killed_probe() {
+    let (mut probe, members) = start(10_000);
+    probe.kill().expect("the probe can be killed");
+    probe.wait().expect("the probe ends");
+    wait_until("all processes have ended", || {
+        members
+            .iter()
+            .all(|pid| resident_bytes(*pid).unwrap_or(0) == 0)
+    });
+}
+
+#[test]
+fn a_set_that_cannot_be_is_refused_with_the_reason() {
+    let directory = directory();
+    let base = reclaim(
+        directory.path(),
+        WorkingSet::PrivateHot,
+        HotMapping::Anonymous,
+    );
+    let instrument = [
+        (
+            ReclaimRequest {
+                processes: 0,
+                ..base.clone()
+            },
+            "cannot work on a set of 0 processes",
+        ),
+        (
+            ReclaimRequest {
+                passes: 1 << 30,
+                ..base.clone()
+            },
+            "cannot work on a set of 1073741824 passes",
+        ),
+        (
+            ReclaimRequest {
+                stream_bytes: 1 << 60,
+                ..base.clone()
+            },
+            "cannot work on a set of 1152921504606846976 bytes of stream",
+        ),
+        (
+            ReclaimRequest {
+                hot_bytes: 2 * page_bytes(),
+                ..base.clone()
+            },
+            "cannot share out",
+        ),
+        (
+            ReclaimRequest {
+                set: WorkingSet::FileHot,
+                mapping: HotMapping::FileShared,
+                ..base.clone()
+            },
+            "cannot stream through a file: none is named",
+        ),
+    ];
+    for (request, words) in instrument {
+        let outcome = ask(&Workload::Reclaim(request));
+        let message = failed(outcome, FailureKind::Instrument, words);
+        assert!(message.starts_with(words), "{message}");
+    }
+    for (set, mapping) in [
+        (WorkingSet::Executable, HotMapping::Anonymous),
+        (WorkingSet::Executable, HotMapping::FileShared),
+        (WorkingSet::FileHot, HotMapping::Anonymous),
+    ] {
+        let outcome = ask(&Workload::Reclaim(reclaim(directory.path(), set, mapping)));
+        let message = failed(outcome, FailureKind::Unsupported, "a set");
+        assert!(message.contains("use mapping = file-"), "{message}");
+    }
+    let missing = ReclaimRequest {
+        stream_file: Some(directory.path().join("missing")),
+        ..reclaim(
+            directory.path(),
+            WorkingSet::FileHot,
+            HotMapping::FilePrivate,
+        )
+    };
+    let outcome = ask(&Workload::Reclaim(missing));
+    if matches!(&outcome, Outcome::Failed(failure) if failure.kind == FailureKind::Unsupported) {
+        skip("the build directory lives in memory");
+        return;
+    }
+    let message = failed(outcome, FailureKind::Failed, "no stream");
+    assert!(message.contains("check the path"), "{message}");
+}

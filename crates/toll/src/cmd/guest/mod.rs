@@ -1,0 +1,33 @@
+//! `toll guest`
+
+mod options;
+mod run;
+mod shell;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use super::{Failure, output};
+
+#[derive(Debug, Args)]
+pub(super) struct GuestArguments {
+    #[command(subcommand)]
+    verb: GuestVerb,
+}
+
+#[derive(Debug, Subcommand)]
+enum GuestVerb {
+    /// Run a command in a guest
+    Run(run::RunArguments),
+    /// Open a shell in a guest
+    Shell(shell::ShellArguments),
+}
+
+pub(super) fn run(arguments: &GuestArguments) -> Result<ExitCode, Failure> {
+    match &arguments.verb {
+        GuestVerb::Run(arguments) => run::run(arguments),
+        GuestVerb::Shell(arguments) => shell::run(arguments),
+    }
+}

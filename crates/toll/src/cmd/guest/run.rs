@@ -1,0 +1,64 @@
+//! `toll guest run`
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Args;
+
+use super::options::{GuestOptions, exit_code};
+use super::{Failure, output};
+use crate::environment::guest::{Input, Stream};
+use crate::trial::Interrupt;
+
+const NOTES: &str = "\
+Examples:
+  toll guest run -- uname -a
+  toll guest run --kernel stock --memory 1GiB -- cat /proc/meminfo
+  toll guest run --add selftest --log kernel.log -- /host/selftest
+
+The command has no input; it writes to this program's standard output and standard error. The
+guest has no network and no files but its own: programs of busybox in /bin, what --add gave in
+/host, this project's modules in /modules, an empty disk at /work.
+
+Exit status: that of the command, 128 + n if signal n ended it; 5 if a kernel, QEMU or another
+prerequisite is missing, 1 if the guest does not boot or dies, 2 for wrong usage.";
+
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+pub(super) struct RunArguments {
+    #[command(flatten)]
+    options: GuestOptions,
+    /// Command to run, and its arguments
+    #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
+    command: Vec<OsString>,
+}
+
+pub(super) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
+    let words = words(&arguments.command)?;
+    let interrupt = Interrupt::listen()
+        .map_err(|error| Failure::Runtime(format!("cannot listen for signals: {error}")))?;
+    let booted = match arguments.options.boot(&interrupt) {
+        Ok(booted) => booted,
+        Err(stopped) => return exit_code(Err(stopped)),
+    };
+    let mut show = |stream, bytes: &[u8]| match stream {
+        Stream::Output => output::pass_on(bytes),
+        Stream::Error => output::pass_on_error(bytes),
+    };
+    let end = booted.run(&words, None, Input::None, &mut show, &interrupt);
+    exit_code(end)
+}
+
+/// The command as text, which is what a message holds.
+fn words(command: &[OsString]) -> Result<Vec<String>, Failure> {
+    let word = |word: &OsString| {
+        word.to_str().map(str::to_owned).ok_or_else(|| {
+            Failure::Usage(format!(
+                "cannot run {}: it is not UTF-8; put it into a script, and that into the guest \
+                 with --add",
+                word.to_string_lossy()
+            ))
+        })
+    };
+    command.iter().map(word).collect()
+}

@@ -1,0 +1,155 @@
+//! Building the kernels that guests run, in the user's own cache: the first
+//! time this takes minutes, from then on it finds them there.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use assert_cmd::Command;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::common::{Bench, Running, TOLL, list, processes_marked, skip, wait_until};
+
+/// Longest that one kernel may take, on a slow machine.
+const BUILD_PATIENCE: Duration = Duration::from_secs(50 * 60);
+
+/// `toll kernel` with the user's cache, or the reason why it cannot build.
+fn toll(arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new(TOLL)
+        .args(arguments)
+        .timeout(BUILD_PATIENCE)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    match output.status.code() {
+        Some(0) => Ok(String::from_utf8(output.stdout).unwrap()),
+        Some(5) => Err(errors.lines().last().unwrap_or_default().to_owned()),
+        code => panic!("{arguments:?} ended with {code:?}: {errors}"),
+    }
+}
+
+fn show(variant: &str) -> Value {
+    let text = toll(&["kernel", "show", variant, "--json"]).expect("it is built");
+    serde_json::from_str(&text).expect("it is one JSON document")
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().expect("a text")
+}
+
+/// What `file` would say of a kernel: the boot protocol's header
+/// (Documentation/arch/x86/boot.rst) has these letters at 0x202.
+fn is_image(path: &str) -> bool {
+    std::fs::read(path).is_ok_and(|bytes| bytes.get(0x202..0x206) == Some(b"HdrS"))
+}
+
+fn is_module(path: &Value) -> bool {
+    std::fs::read(text(path)).is_ok_and(|bytes| bytes.starts_with(b"\x7fELF"))
+}
+
+#[test]
+fn every_variant_is_built_or_found_and_whole() {
+    for variant in ["stock", "toll", "toll-debug"] {
+        if let Err(reason) = toll(&["kernel", "build", variant]) {
+            return skip(&reason);
+        }
+        let shown = show(variant);
+        assert!(is_image(text(&shown["image"])), "{shown:#}");
+        let modules = list(&shown["modules"]);
+        assert!(!modules.is_empty(), "{shown:#}");
+        let boot_modules = list(&shown["boot_modules"]);
+        assert_eq!(boot_modules.is_empty(), variant != "stock", "{shown:#}");
+        assert!(
+            modules.iter().chain(boot_modules).all(is_module),
+            "{shown:#}"
+        );
+        let release = text(&shown["release"]);
+        for module in modules {
+            // Modules are only taken by the kernel they were built for.
+            let module = std::fs::read(text(module)).unwrap();
+            let magic = format!("vermagic={release} ");
+            assert!(
+                module
+                    .windows(magic.len())
+                    .any(|bytes| bytes == magic.as_bytes())
+            );
+        }
+        let again = toll(&["kernel", "build", variant]).unwrap();
+        assert!(again.contains("is built already"), "{again}");
+    }
+    let debug = toll(&["kernel", "show", "toll-debug", "--against", "toll"]).unwrap();
+    assert!(debug.contains("KASAN"), "{debug}");
+}
+
+/// Starts the build of the stock kernel and kills it when it says something.
+fn kill_at(bench: &Bench, word: &str, signal: Signal) {
+    let errors = bench.path("errors");
+    let mut command = bench.spawnable(&["kernel", "build", "stock"]);
+    command.stderr(Stdio::from(std::fs::File::create(&errors).unwrap()));
+    let mut running = Running(command.spawn().unwrap());
+    wait_until(&format!("it says {word}"), || {
+        let ended = running.0.try_wait().unwrap();
+        let said = std::fs::read_to_string(&errors).unwrap();
+        assert!(ended.is_none(), "it ended before {word}: {said}");
+        said.contains(word)
+    });
+    kill_process(Pid::from_child(&running.0), signal).unwrap();
+    let status = running.0.wait().unwrap();
+    assert_eq!(status.code(), (signal == Signal::INT).then_some(130));
+    // What it started ends, too; the next build would wait for it.
+    let marker = format!("XDG_CACHE_HOME={}", bench.path("cache").display());
+    wait_until("all it started has ended", || {
+        processes_marked(&marker).is_empty()
+    });
+    let kernels = bench.path("cache/toll/kernels");
+    let records = std::fs::read_dir(kernels).map_or(0, |entries| {
+        entries
+            .filter(|entry| entry.as_ref().unwrap().path().join("kernel.json").exists())
+            .count()
+    });
+    assert_eq!(records, 0, "nothing half made passes for a kernel");
+}
+
+#[test]
+fn a_build_that_was_killed_time_and_again_goes_on_to_a_whole_kernel() {
+    if let Err(reason) = toll(&["kernel", "build", "stock"]) {
+        return skip(&reason);
+    }
+    let bench = Bench::new();
+    kill_at(&bench, "fetching", Signal::INT);
+    kill_at(&bench, "unpacking linux-image", Signal::KILL);
+    kill_at(&bench, "unpacking linux-headers", Signal::INT);
+    kill_at(&bench, "building the module", Signal::KILL);
+    let mut command = bench.toll(&["kernel", "build", "stock"]);
+    let output = command.timeout(BUILD_PATIENCE).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    assert!(
+        !errors.contains("fetching"),
+        "what was fetched stays: {errors}"
+    );
+
+    // The same as what nobody interrupted.
+    let (here, there) = (
+        bench.json(&["kernel", "show", "stock", "--json"]),
+        show("stock"),
+    );
+    assert_eq!(here["key"], there["key"]);
+    let names = |shown: &Value, what: &str| -> Vec<String> {
+        let name = |path: &Value| text(path).rsplit('/').next().map(str::to_owned);
+        list(&shown[what]).iter().filter_map(name).collect()
+    };
+    for what in ["modules", "boot_modules"] {
+        assert_eq!(names(&here, what), names(&there, what));
+    }
+    // Not the modules that were compiled: paths are in their debug information.
+    for (one, other) in list(&here["boot_modules"])
+        .iter()
+        .zip(list(&there["boot_modules"]))
+    {
+        assert!(
+            std::fs::read(text(one)).unwrap() == std::fs::read(text(other)).unwrap(),
+            "{one}"
+        );
+    }
+}

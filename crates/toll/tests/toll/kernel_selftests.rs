@@ -1,0 +1,113 @@
+//! The selftests of the kernel's parts, in a guest whose kernel looks for
+//! misused memory, locks taken in the wrong order, and leaks.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use toll::environment::guest::{guest_obstacle, shell_obstacle};
+use toll::environment::kernel::{self, Variant};
+
+use crate::common::{TOLL, skip, source_tree};
+
+/// Longest for one program: under TCG the checks make everything slow.
+const PATIENCE: Duration = Duration::from_secs(20 * 60);
+
+/// What a kernel with checks prints of a defect (Documentation/dev-tools).
+const REPORTS: &[&str] = &[
+    "WARNING:",
+    "BUG:",
+    "KASAN:",
+    "UBSAN:",
+    "kernel BUG at",
+    "general protection fault",
+    "possible circular locking",
+    "possible recursive locking",
+    "inconsistent lock state",
+    "suspicious RCU usage",
+    "blocked for more than",
+    "soft lockup",
+    "refcount_t:",
+    "memory leak",
+    "Call Trace:",
+];
+
+/// The programs, built for a guest, which has no libraries.
+fn programs() -> PathBuf {
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("selftests");
+    let made = Command::new("make")
+        .arg("-s")
+        .arg("-C")
+        .arg(source_tree().join("kernel/selftests"))
+        .arg(format!("OUT={}", out.display()))
+        .status()
+        .expect("make is there");
+    assert!(made.success(), "the selftests do not build");
+    out
+}
+
+fn is_report(line: &&str) -> bool {
+    REPORTS.iter().any(|report| line.contains(report))
+}
+
+/// Runs one program in a guest and reads what it and the kernel say.
+fn run(name: &str, memory: &str, arguments: &[&str]) {
+    if let Some(reason) = guest_obstacle().or_else(shell_obstacle) {
+        return skip(&reason);
+    }
+    if let Err(reason) = kernel::find(Variant::Debug) {
+        return skip(&reason);
+    }
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let log = directory.path().join("log");
+    // Unreferenced in two scans is leaked; seen in the first alone, in use.
+    let leaks = "leaks=/sys/kernel/debug/kmemleak; \
+                 if [ -e $leaks ]; then echo scan >$leaks; sleep 6; echo scan >$leaks; \
+                 sed 's/^/# /' $leaks; grep -q . $leaks && status=1; fi";
+    let script = format!(
+        "/host/{name} {}; status=$?; {leaks}; exit $status",
+        arguments.join(" ")
+    );
+    let output = assert_cmd::Command::new(TOLL)
+        .args(["guest", "run", "--kernel", "toll-debug", "--memory", memory])
+        .args(["--swap", "512MiB", "--accelerator", "tcg", "--log"])
+        .arg(&log)
+        .arg("--add")
+        .arg(programs().join(name))
+        .args(["--", "sh", "-c", &script])
+        .timeout(PATIENCE)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let log = std::fs::read_to_string(&log).unwrap_or_default();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}{errors}\n{log}");
+    let failed: Vec<&str> = said.lines().filter(|l| l.starts_with("not ok")).collect();
+    assert_eq!(failed, [""; 0], "{said}");
+    assert!(said.lines().any(|line| line.starts_with("ok ")), "{said}");
+    let reports: Vec<&str> = log.lines().filter(is_report).collect();
+    assert_eq!(reports, [""; 0], "{log}");
+}
+
+#[test]
+fn system_calls_and_module_that_count_primes_survive_misuse() {
+    run(
+        "primes_test",
+        "1GiB",
+        &["--module", "/modules/toll_primes.ko"],
+    );
+}
+
+#[test]
+fn the_switch_of_reclaim_survives_pressure() {
+    run("reclaim_test", "256MiB", &[]);
+}
+
+#[test]
+fn a_report_of_the_kernel_is_seen() {
+    let line = "[    1.0] BUG: KASAN: slab-out-of-bounds in toll_write+0x12";
+    assert!(is_report(&line));
+    assert!(!is_report(
+        &"[    1.0] toll_primes: 4 primes among 10 numbers"
+    ));
+}
