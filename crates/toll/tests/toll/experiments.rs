@@ -35,6 +35,11 @@ const CLAIMS: &[&str] = &[
     "mem.shared-writes",
     "mem.populate",
     "mem.msync",
+    "primes.kernel-faster",
+    "primes.floor",
+    "primes.converge",
+    "primes.rng",
+    "primes.copy",
     "mem.pressure",
     "mem.no-lru",
 ];
