@@ -28,8 +28,10 @@ const REPORTS: &[&str] = &[
     "blocked for more than",
     "soft lockup",
     "refcount_t:",
-    "memory leak",
-    "Call Trace:",
+    "possible deadlock",
+    "Oops",
+    "list_add corruption",
+    "list_del corruption",
 ];
 
 /// The programs, built for a guest, which has no libraries.
