@@ -14,6 +14,7 @@ mod experiments;
 mod faults;
 mod file_systems;
 mod guest;
+mod guest_commands;
 mod kernel;
 mod kernel_build;
 mod kernel_selftests;

@@ -1,0 +1,188 @@
+//! `toll guest run` and `toll guest shell`, as their users meet them.
+
+/// Directories of a user's own, in which the kernels of the real one are found.
+fn bench() -> Bench {
+    let bench = Bench::new();
+    let cache = bench.path("cache/toll");
+    std::fs::create_dir_all(&cache).unwrap();
+    std::os::unix::fs::symlink(paths::kernels(), cache.join("kernels")).unwrap();
+    bench
+}
+
+fn in_guest(bench: &Bench, options: &[&str], command: &[&str]) -> Ran {
+    let start = ["guest", "run", "--accelerator", "tcg", "--memory", "128MiB"];
+    bench.run(&[&start, options, &["--"], command].concat())
+}
+
+#[test]
+fn a_command_in_a_guest_has_its_output_and_its_status() {
+    if kernel(Variant::Toll).is_none() {
+        return;
+    }
+    let bench = bench();
+    bench.write("note", "from the host");
+    let ran = in_guest(
+        &bench,
+        &["--add", "note", "--log", "kernel.log"],
+        &[
+            "sh",
+            "-c",
+            "cat /host/note; echo aside >&2; ls /work; exit 7",
+        ],
+    );
+    assert_eq!(ran.code, Some(7), "{ran:#?}");
+    assert_eq!(ran.stdout, "from the hostlost+found\n");
+    assert_eq!(ran.stderr, "aside\n");
+    assert!(bench.read("kernel.log").contains("Linux version"));
+    assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
+
+    // More than any buffer on the way holds.
+    let ran = in_guest(&bench, &[], &["sh", "-c", "seq 200000; kill -9 $$"]);
+    assert_eq!(ran.code, Some(128 + 9));
+    assert_eq!(ran.stdout.lines().count(), 200_000);
+    assert!(ran.stdout.ends_with("\n200000\n"));
+
+    let ran = in_guest(&bench, &[], &["/no/such/program"]);
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    assert!(
+        ran.stderr.contains("cannot run /no/such/program"),
+        "{ran:#?}"
+    );
+}
+
+#[test]
+fn a_guest_that_cannot_be_had_is_told_with_what_to_do() {
+    let bench = Bench::new();
+    let told = bench.fails(5, &["guest", "run", "--", "true"]);
+    assert!(told.contains("toll kernel build"), "{told}");
+    let told = bench.fails(2, &["guest", "run", "--add", "/tmp", "--", "true"]);
+    assert!(told.contains("no regular file"), "{told}");
+    bench.fails(2, &["guest", "run", "--accelerator", "hvf", "--", "true"]);
+}
+
+#[test]
+fn a_missing_qemu_is_named_with_its_package() {
+    if kernel(Variant::Toll).is_none() {
+        return;
+    }
+    if !is_root() || !has_program("unshare") {
+        skip("hiding QEMU takes root and unshare");
+        return;
+    }
+    let bench = bench();
+    let ran = bench.shell(
+        "unshare -m sh -c 'mount --bind /dev/null \"$(command -v qemu-system-x86_64)\" && \
+         toll guest run -- true'",
+    );
+    assert_eq!(ran.code, Some(5), "{ran:#?}");
+    assert!(ran.stderr.contains("qemu-system-x86"), "{ran:#?}");
+    assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_killed_toll_leaves_no_guest() {
+    if kernel(Variant::Toll).is_none() {
+        return;
+    }
+    let bench = bench();
+    let mut toll = bench.spawnable(&[
+        "guest",
+        "run",
+        "--accelerator",
+        "tcg",
+        "--",
+        "sleep",
+        "1000",
+    ]);
+    let mut running = Running(toll.spawn().unwrap());
+    // QEMU has the environment of the toll that started it.
+    let marker = bench.path("state").display().to_string();
+    wait_until("the guest is there", || {
+        processes_marked(&marker).len() == 2
+    });
+    running.0.kill().unwrap();
+    running.0.wait().unwrap();
+    wait_until("the guest is gone", || processes_marked(&marker).is_empty());
+    assert!(!bench.leftovers().is_empty());
+    bench.ok(&["doctor", "--restore"]);
+    assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_shell_in_a_guest_obeys_what_it_is_given() {
+    if kernel(Variant::Toll).is_none() {
+        return;
+    }
+    let bench = bench();
+    let start = "toll guest shell --accelerator tcg --memory 128MiB";
+    let ran = bench.shell(&format!("printf 'echo $((6*7))\\nexit 3\\n' | {start}"));
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(3), "42\n"),
+        "{ran:#?}"
+    );
+    // The end of the input is the end of the shell.
+    let ran = bench.shell(&format!("echo true | {start}"));
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+}
+
+#[test]
+fn a_terminal_is_put_back_after_a_shell() {
+    if kernel(Variant::Toll).is_none() {
+        return;
+    }
+    if !has_program("script") {
+        skip("script is missing; install the package bsdutils");
+        return;
+    }
+    let bench = bench();
+    let line =
+        "stty -a; toll guest shell --accelerator tcg --memory 128MiB; echo ended $?; stty -a";
+    let ran = bench.shell(&format!(
+        "printf 'tty; exit 4\\n' | script -qec '{line}' /dev/null"
+    ));
+    let settings = |text: &str| -> Vec<String> {
+        let lines = text.lines().map(|line| line.trim().to_owned());
+        lines.filter(|line| line.contains("icanon")).collect()
+    };
+    assert!(ran.stdout.contains("/dev/pts/"), "{ran:#?}");
+    assert!(ran.stdout.contains("ended 4"), "{ran:#?}");
+    let settings = settings(&ran.stdout);
+    assert_eq!(settings.len(), 2, "{ran:#?}");
+    assert_eq!(settings[0], settings[1]);
+}
+
+#[test]
+fn kvm_is_used_only_where_a_guest_has_booted_under_it() {
+    if kernel(Variant::Toll).is_none() {
+        return;
+    }
+    let bench = bench();
+    bench.ok(&["guest", "run", "--", "true"]);
+    let known = bench.path("cache/toll/kvm.json");
+    let has_device = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/kvm")
+        .is_ok();
+    assert_eq!(known.exists(), has_device);
+    let examination = bench.json(&["doctor", "--json", "--no-noise"]);
+    let list = crate::common::list(&examination["capabilities"]);
+    let guests = list.iter().find(|one| one["what"] == "guests").unwrap();
+    let detail = guests["detail"].as_str().unwrap();
+    let word = match std::fs::read_to_string(&known) {
+        Ok(text) if text.contains("\"obstacle\": null") => "by KVM",
+        _ => "by emulation",
+    };
+    assert!(detail.starts_with(word), "{detail}");
+    // What is known is not tried again.
+    let before = std::fs::metadata(&known)
+        .and_then(|file| file.modified())
+        .ok();
+    std::thread::sleep(Duration::from_millis(20));
+    bench.ok(&["guest", "run", "--", "true"]);
+    let after = std::fs::metadata(&known)
+        .and_then(|file| file.modified())
+        .ok();
+    assert_eq!(before, after);
+}
