@@ -1,13 +1,11 @@
 //! Guests: trials in them, their ends, and `toll guest`.
 
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 use toll::environment::guest::{
     AcceleratorChoice, BootFailure, Guest, GuestDisk, GuestSpec, guest_obstacle, shell_obstacle,
 };
 use toll::environment::kernel::{self, Kernel, Variant};
-use toll::environment::paths;
 use toll_wire::guest::{GuestTrial, Knob};
 use toll_wire::{
     AccessOrder, Addressing, CacheState, ChaseRequest, CommandRequest, FailureKind, HugePages,
@@ -15,12 +13,10 @@ use toll_wire::{
     ShellChoice, TrialData, Workload,
 };
 
-use crate::common::{
-    Bench, Ran, Running, has_program, is_root, probe, processes_marked, skip, wait_until,
-};
+use crate::common::{probe, skip};
 
 /// A kernel to boot, if guests can be had here.
-fn kernel(variant: Variant) -> Option<Kernel> {
+pub fn kernel(variant: Variant) -> Option<Kernel> {
     if let Some(reason) = guest_obstacle().or_else(shell_obstacle) {
         skip(&reason);
         return None;

@@ -1,5 +1,16 @@
 //! `toll guest run` and `toll guest shell`, as their users meet them.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
+use toll::environment::kernel::Variant;
+use toll::environment::paths;
+
+use crate::common::{
+    Bench, Ran, Running, has_program, is_root, processes_marked, skip, wait_until,
+};
+use crate::guest::kernel;
+
 /// Directories of a user's own, in which the kernels of the real one are found.
 fn bench() -> Bench {
     let bench = Bench::new();
