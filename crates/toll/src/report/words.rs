@@ -217,10 +217,13 @@ pub fn guest_line(guest: &GuestSummary) -> String {
         Some(other) => other.to_owned(),
         None => "never came up".to_owned(),
     };
+    let online = guest.facts.get("CPUs online").map(String::as_str);
+    let cpus = online.unwrap_or(level("vcpus")).parse().unwrap_or(1);
     let mut parts = vec![
         format!("guest: {kernel}"),
         accelerator,
-        format!("{} vCPUs", level("vcpus")),
+        // Fewer than asked for where instructions are counted.
+        plural(cpus, "vCPU"),
         format!("{} memory", level("memory")),
     ];
     if !["", "0"].contains(&level("swap")) {
