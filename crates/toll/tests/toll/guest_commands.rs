@@ -12,7 +12,7 @@ use crate::common::{
 use crate::guest::kernel;
 
 /// Directories of a user's own, in which the kernels of the real one are found.
-fn bench() -> Bench {
+pub fn bench() -> Bench {
     let bench = Bench::new();
     let cache = bench.path("cache/toll");
     std::fs::create_dir_all(&cache).unwrap();

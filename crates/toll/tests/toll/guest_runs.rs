@@ -1,0 +1,226 @@
+//! Runs whose trials are in guests, from the experiment file to the report.
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use toll::environment::kernel::Variant;
+
+use crate::common::{Bench, Running, list, processes_marked, wait_until};
+use crate::guest::kernel;
+use crate::guest_commands::bench;
+
+/// Accesses to memory that fit, in guests that differ in their CPUs, under a
+/// setting of the running kernel.
+const SMALL: &str = "
+format = 1
+name = 'small'
+metric = 'minor_faults'
+[workload]
+kind = 'memory'
+buffer = '4MiB'
+steps = 64
+addressing = 'corrected'
+[guest]
+memory = '96MiB'
+accelerator = 'tcg'
+[guest.knobs.cluster]
+path = '/proc/sys/vm/page-cluster'
+[[factor]]
+name = 'vcpus'
+levels = [1, 2]
+[[factor]]
+name = 'cluster'
+levels = [0, 3]
+[[claim]]
+id = 'small.time'
+text = 'one CPU is slower'
+metric = 'duration_ns'
+of = { vcpus = 1 }
+to = { vcpus = 2 }
+at = { cluster = 0 }
+direction = 'greater'
+[[claim]]
+id = 'small.faults'
+text = 'faults are the same'
+of = { cluster = 0 }
+to = { cluster = 3 }
+at = { vcpus = 1 }
+direction = 'equal'
+";
+
+/// More memory than there is, with a kernel that kills for it or panics.
+const TOO_MUCH: &str = "
+format = 1
+name = 'too-much'
+[workload]
+kind = 'memory'
+buffer = '256MiB'
+initialisation = 'populate'
+[guest]
+memory = '96MiB'
+accelerator = 'tcg'
+# One mapping of more than there is would be refused at once.
+[guest.knobs.overcommit]
+path = '/proc/sys/vm/overcommit_memory'
+value = 1
+[guest.knobs.shortage]
+path = '/proc/sys/vm/panic_on_oom'
+values = { kills = 0, panics = 1 }
+[[factor]]
+name = 'shortage'
+levels = ['kills', 'panics']
+";
+
+/// A place for runs in guests, if guests can be had here.
+fn place() -> Option<Bench> {
+    kernel(Variant::Toll).map(|_| bench())
+}
+
+fn verdict<'a>(run: &'a Value, id: &str) -> &'a Value {
+    let mut verdicts = list(&run["analysis"]["verdicts"]).iter();
+    verdicts.find(|verdict| verdict["id"] == id).unwrap()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[test]
+fn every_block_boots_each_guest_once_and_counts_are_judged() {
+    let Some(bench) = place() else {
+        return;
+    };
+    let file = bench.write("small.toml", SMALL);
+    let file = file.to_str().unwrap();
+    let run = bench.ok(&["run", file, "-q", "--no-html", "-r", "3"]);
+    assert!(run.stdout.contains("3 blocks"), "{}", run.stdout);
+    let shown = bench.json(&["show", "last", "--json"]);
+    let boots = list(&shown["boots"]);
+    assert_eq!(boots.len(), 6);
+    for boot in boots {
+        assert_eq!(boot["accelerator"], "tcg");
+        assert_eq!(boot["error"], Value::Null, "{boot}");
+        assert_eq!(boot["facts"]["CPUs online"], boot["levels"]["vcpus"]);
+    }
+    let states = list(&shown["trials"]).iter().map(|trial| &trial["state"]);
+    assert!(states.into_iter().all(|state| state == "completed"));
+    let time = verdict(&shown, "small.time");
+    assert_eq!(time["outcome"], "not-testable");
+    assert!(text(&time["reason"]).contains("emulated, not judged"));
+    assert_eq!(verdict(&shown, "small.faults")["blocks"], 3);
+
+    let summary = bench.ok(&["show", "last"]).stdout;
+    assert!(summary.contains("TCG: emulated"), "{summary}");
+    let logs = bench.ok(&["show", "last", "--kernel-log"]).stdout;
+    assert_eq!(logs.matches("==> block").count(), 6, "{logs}");
+}
+
+#[test]
+fn a_guest_that_panics_fails_its_trial_and_the_run_goes_on() {
+    let Some(bench) = place() else {
+        return;
+    };
+    let file = bench.write("too-much.toml", TOO_MUCH);
+    let run = bench.run(&["run", file.to_str().unwrap(), "-q", "--no-html", "-r", "3"]);
+    // Nothing but failures is a failure of the run.
+    assert_eq!(run.code, Some(1), "{run:?}");
+    let shown = bench.json(&["show", "last", "--json"]);
+    let trials = list(&shown["trials"]);
+    let of = |word: &str| {
+        let treatments = list(&shown["treatments"]).iter();
+        let index = treatments
+            .clone()
+            .position(|t| t["levels"]["shortage"]["text"] == word)
+            .unwrap();
+        let found = trials.iter().filter(move |t| t["treatment"] == index);
+        found.map(|t| text(&t["message"])).collect::<Vec<_>>()
+    };
+    let (killed, panicked) = (of("kills"), of("panics"));
+    assert_eq!(panicked.len(), 3, "{trials:#?}");
+    assert!(
+        panicked.iter().all(|m| m.contains("Kernel panic")),
+        "{panicked:?}"
+    );
+    assert!(
+        killed.iter().all(|m| !m.contains("Kernel panic")),
+        "{killed:?}"
+    );
+    let died = |boot: &&Value| text(&boot["error"]).contains("Kernel panic");
+    let boots = list(&shown["boots"]);
+    assert_eq!(boots.iter().filter(died).count(), 3, "{boots:#?}");
+    let logs = bench.ok(&["show", "last", "--kernel-log"]).stdout;
+    assert!(logs.contains("Out of memory"), "{logs}");
+}
+
+#[test]
+fn a_run_killed_in_a_guest_goes_on_and_leaves_no_machine_behind() {
+    let Some(bench) = place() else {
+        return;
+    };
+    let file = bench.write("small.toml", SMALL);
+    let file = file.to_str().unwrap();
+    let plan = ["run", file, "-q", "--no-html", "-r", "3", "--seed", "4"];
+    let marker = format!("TOLL_TEST_MARK={}", bench.path("").display());
+    let (name, value) = marker.split_once('=').unwrap();
+    let mut command = bench.spawnable(&plan);
+    let running = Running(command.env(name, value).spawn().unwrap());
+    let is_emulator = |pid: &i32| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name.starts_with("qemu"))
+    };
+    wait_until("a guest runs", || {
+        processes_marked(&marker).iter().any(is_emulator)
+    });
+    kill_process(Pid::from_child(&running.0), Signal::KILL).unwrap();
+    drop(running);
+    wait_until("its guest has ended, too", || {
+        processes_marked(&marker).is_empty()
+    });
+    bench.ok(&["run", "--resume", "-q", "--no-html"]);
+    let shown = bench.json(&["show", "last", "--json"]);
+    // Four treatments and a twin in each of three blocks.
+    assert_eq!(list(&shown["trials"]).len(), 15);
+    assert_eq!(bench.leftovers(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn without_its_kernel_an_experiment_names_what_makes_it() {
+    let bench = Bench::new();
+    let file = bench.write("small.toml", SMALL);
+    let run = bench.run(&["run", file.to_str().unwrap(), "-q", "--no-html", "-r", "1"]);
+    assert_eq!(run.code, Some(5), "{run:?}");
+    assert!(run.stderr.contains("toll kernel build"), "{}", run.stderr);
+    let dry = bench.ok(&["run", file.to_str().unwrap(), "--dry-run"]);
+    assert!(
+        dry.stdout.contains("skipped: cannot use kernel toll"),
+        "{dry:?}"
+    );
+}
+
+#[test]
+fn commands_run_in_a_guest_when_asked() {
+    let Some(bench) = place() else {
+        return;
+    };
+    let arguments = [
+        "run",
+        "--guest",
+        "-q",
+        "--no-html",
+        "-r",
+        "2",
+        "-L",
+        "accelerator=tcg",
+        "-L",
+        "memory=96MiB",
+        "uname -r >{workdir}/out",
+        "uname -s >{workdir}/out",
+    ];
+    bench.ok(&arguments);
+    let shown = bench.json(&["show", "last", "--json"]);
+    assert_eq!(list(&shown["boots"]).len(), 2);
+    let states = list(&shown["trials"]).iter().map(|trial| &trial["state"]);
+    assert!(
+        states.into_iter().all(|state| state == "completed"),
+        "{shown:#}"
+    );
+}
