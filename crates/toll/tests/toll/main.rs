@@ -18,6 +18,7 @@ mod guest_commands;
 mod guest_runs;
 mod kernel;
 mod kernel_build;
+mod kernel_code;
 mod kernel_selftests;
 mod kernel_sources;
 mod page;

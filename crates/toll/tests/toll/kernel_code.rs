@@ -1,0 +1,78 @@
+//! The kernel's parts by the kernel's own measures, where its source and a
+//! build of it are in the cache.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use toll::environment::kernel::{self, Variant};
+use toll::environment::paths;
+
+use crate::common::{has_program, probe, skip, source_tree};
+
+/// The newest directory below the cache of kernels that has a file.
+fn newest(place: &str, file: &str) -> Option<PathBuf> {
+    let work = paths::kernels().with_file_name("kernel-work");
+    let entries = std::fs::read_dir(work.join(place)).ok()?;
+    entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| {
+            let is_debug = path.to_string_lossy().contains("toll-debug-");
+            !is_debug && path.join(file).exists()
+        })
+        .max_by_key(|path| path.join(file).metadata().and_then(|m| m.modified()).ok())
+}
+
+/// The patched source of the pinned kernel and what was built of it.
+fn built() -> Option<(PathBuf, PathBuf)> {
+    let source = newest("source", "scripts/checkpatch.pl");
+    let build = newest("build", "objects/vmlinux").map(|build| build.join("objects"));
+    let both = source.zip(build);
+    if both.is_none() {
+        skip("no build of the pinned kernel is in the cache; run toll kernel build");
+    }
+    both
+}
+
+fn tool(name: &str, arguments: &[&Path]) {
+    let output = Command::new(source_tree().join("tools").join(name))
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn patches_module_and_selftests_pass_the_kernels_own_checks() {
+    for program in ["perl", "sparse"] {
+        if !has_program(program) {
+            return skip(&format!(
+                "{program} is missing; install the package {program}"
+            ));
+        }
+    }
+    if let Some((source, build)) = built() {
+        tool("kernel-check", &[&source, &build]);
+    }
+}
+
+#[test]
+fn primes_are_counted_by_the_same_instructions_in_every_place() {
+    let Some((_, build)) = built() else {
+        return;
+    };
+    let mut files = vec![build.join("vmlinux"), probe()];
+    for variant in [Variant::Toll, Variant::Stock] {
+        let kernel = kernel::find(variant).into_iter();
+        let modules = kernel.flat_map(|kernel| kernel.modules);
+        files.extend(modules.filter(|module| module.ends_with("toll_primes.ko")));
+    }
+    assert!(files.len() > 2, "{files:?}");
+    let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+    tool("same-code", &files);
+}
