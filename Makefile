@@ -12,6 +12,8 @@ BIN = $(DESTDIR)$(PREFIX)/bin
 LIBEXEC = $(DESTDIR)$(PREFIX)/libexec/toll
 SHARE = $(DESTDIR)$(PREFIX)/share
 
+SCRIPTS = .ci/run tools/install-prerequisites tools/kernel-check tools/same-code tools/test
+
 .PHONY: help
 help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,8 +45,8 @@ check: ## Check formatting, lints, documentation and shell scripts
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --workspace --document-private-items --no-deps
 	@if command -v shellcheck >/dev/null; then \
-		echo shellcheck .ci/run tools/install-prerequisites tools/test; \
-		shellcheck .ci/run tools/install-prerequisites tools/test; \
+		echo shellcheck $(SCRIPTS); \
+		shellcheck $(SCRIPTS); \
 	else \
 		echo "skipped: shellcheck is missing; install the package shellcheck"; \
 	fi

@@ -241,7 +241,12 @@ impl<'a> TrialRequest<'a> {
             initialisation: self.word("initialisation", "none")?,
             huge_pages: self.word("huge_pages", "none")?,
             advice: self.word("advice", "none")?,
-            cache: self.word("cache", "warm")?,
+            cache: match self.experiment.workload.kind {
+                // The initialisation brings the pages in. All of them warm before
+                // is more than a kernel short of memory can promise.
+                WorkloadKind::Reclaim => CacheState::Cold,
+                _ => self.word("cache", "warm")?,
+            },
             buffer_bytes,
             steps: self.count("steps", DEFAULT_STEPS)?,
             competitor_bytes: self.competitor_bytes(),
