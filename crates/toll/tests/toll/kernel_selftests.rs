@@ -53,11 +53,11 @@ fn is_report(line: &&str) -> bool {
 }
 
 /// Runs one program in a guest and reads what it and the kernel say.
-fn run(name: &str, memory: &str, arguments: &[&str]) {
+fn run(name: &str, variant: Variant, memory: &str, arguments: &[&str]) {
     if let Some(reason) = guest_obstacle().or_else(shell_obstacle) {
         return skip(&reason);
     }
-    if let Err(reason) = kernel::find(Variant::Debug) {
+    if let Err(reason) = kernel::find(variant) {
         return skip(&reason);
     }
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
@@ -71,7 +71,8 @@ fn run(name: &str, memory: &str, arguments: &[&str]) {
         arguments.join(" ")
     );
     let output = assert_cmd::Command::new(TOLL)
-        .args(["guest", "run", "--kernel", "toll-debug", "--memory", memory])
+        .args(["guest", "run", "--kernel", variant.word()])
+        .args(["--memory", memory])
         .args(["--swap", "512MiB", "--accelerator", "tcg", "--log"])
         .arg(&log)
         .arg("--add")
@@ -93,16 +94,20 @@ fn run(name: &str, memory: &str, arguments: &[&str]) {
 
 #[test]
 fn system_calls_and_module_that_count_primes_survive_misuse() {
-    run(
-        "primes_test",
-        "1GiB",
-        &["--module", "/modules/toll_primes.ko"],
-    );
+    // Each call is some hundred times as dear under these checks.
+    let options = ["--module", "/modules/toll_primes.ko", "--calls", "50000"];
+    run("primes_test", Variant::Debug, "1GiB", &options);
+}
+
+#[test]
+fn they_survive_a_million_random_calls() {
+    let options = ["--module", "/modules/toll_primes.ko", "--calls", "1000000"];
+    run("primes_test", Variant::Toll, "256MiB", &options);
 }
 
 #[test]
 fn the_switch_of_reclaim_survives_pressure() {
-    run("reclaim_test", "256MiB", &[]);
+    run("reclaim_test", Variant::Debug, "768MiB", &[]);
 }
 
 #[test]
