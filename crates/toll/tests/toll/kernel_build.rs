@@ -78,7 +78,7 @@ fn every_variant_is_built_or_found_and_whole() {
         assert!(again.contains("is built already"), "{again}");
     }
     let debug = toll(&["kernel", "show", "toll-debug", "--against", "toll"]).unwrap();
-    assert!(debug.contains("KASAN"), "{debug}");
+    assert!(debug.contains("DEBUG_ATOMIC_SLEEP"), "{debug}");
 }
 
 /// Starts the build of the stock kernel and kills it when it says something.
