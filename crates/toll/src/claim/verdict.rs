@@ -173,7 +173,11 @@ fn case(
         ),
         Evidence::Derived(bootstrap) => {
             let decided = |interval: &Interval| scale.decide(interval) != Decision::Inconclusive;
-            (bootstrap.smallest_level(decided), bootstrap.blocks())
+            let blocks = bootstrap.blocks();
+            // A few blocks that agree resample to an interval without width. So
+            // no quantity is more certain than the signs of as many blocks.
+            let p = bootstrap.smallest_level(decided).max(smallest_sign_p(blocks));
+            (p, blocks)
         }
     };
     Ok(Case {
@@ -182,6 +186,12 @@ fn case(
         blocks,
         evidence,
     })
+}
+
+/// The smallest two-sided p-value that a test of signs can have.
+fn smallest_sign_p(blocks: usize) -> f64 {
+    let exponent = i32::try_from(blocks).unwrap_or(i32::MAX);
+    2.0 * 0.5_f64.powi(exponent).min(0.5)
 }
 
 /// A claim's direction, threshold and margins as natural logarithms.
@@ -354,7 +364,8 @@ fn reason(claim: &Claim, interval: &Interval, verdict: &Verdict, confidence: f64
 /// An interval that excludes no effect at all, but only one that noise could
 /// make, must not read as if it were wide.
 fn inconclusive(claim: &Claim, interval: &Interval, verdict: &Verdict, confidence: f64) -> String {
-    if !interval.reaches(confidence) {
+    let is_beyond_signs = smallest_sign_p(verdict.blocks) > 1.0 - confidence;
+    if !interval.reaches(confidence) || is_beyond_signs {
         return format!("{} blocks are too few to say", verdict.blocks);
     }
     let is_plain = claim.threshold == 1.0 && matches!(claim.test, Test::Ratio(_));

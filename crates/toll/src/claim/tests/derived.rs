@@ -197,3 +197,15 @@ fn a_step_that_is_not_there_is_told() {
     let note = analysis.derived[1].note.as_deref().unwrap();
     assert!(note.contains("the curve has 2 steps"), "{note}");
 }
+
+#[test]
+fn one_block_decides_nothing_however_clear() {
+    let mut stored = staircase();
+    stored.trials.retain(|trial| trial.block < 1);
+    let verdicts = analyse(&stored).verdicts;
+    assert!(!verdicts.is_empty());
+    for verdict in verdicts {
+        assert_ne!(verdict.outcome, Outcome::Supported, "{}", verdict.reason);
+        assert_ne!(verdict.outcome, Outcome::Refuted, "{}", verdict.reason);
+    }
+}
