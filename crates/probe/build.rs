@@ -4,7 +4,7 @@
 use std::path::Path;
 
 fn main() {
-    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernel/shared");
+    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernel/common");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={}", shared.display());
     let mut build = cc::Build::new();

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// The directories below `kernel/` from which kernels and modules are made.
-const DIRECTORIES: &[&str] = &["configs", "modules", "patches", "shared", "uapi"];
+const DIRECTORIES: &[&str] = &["configs", "modules", "patches", "common", "uapi"];
 
 /// What building a module by hand leaves beside its sources.
 const LEAVINGS: &[&str] = &[

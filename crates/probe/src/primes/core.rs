@@ -1,5 +1,5 @@
 //! The C functions that a program, the kernel and a module share:
-//! `kernel/shared/count_primes_core.c`.
+//! `kernel/common/count_primes_core.c`.
 
 use std::mem::MaybeUninit;
 

@@ -42,10 +42,10 @@ fn added(patch: &str, path: &str) -> String {
 fn the_patched_kernel_counts_by_the_shared_source() {
     let patch = first_patch();
     for (shared, patched) in [
-        ("shared/count_primes_core.c", "kernel/count_primes_core.c"),
-        ("shared/count_primes_core.h", "kernel/count_primes_core.h"),
-        ("shared/count_primes_work.c", "kernel/count_primes_work.c"),
-        ("shared/count_primes_work.h", "kernel/count_primes_work.h"),
+        ("common/count_primes_core.c", "kernel/count_primes_core.c"),
+        ("common/count_primes_core.h", "kernel/count_primes_core.h"),
+        ("common/count_primes_work.c", "kernel/count_primes_work.c"),
+        ("common/count_primes_work.h", "kernel/count_primes_work.h"),
         ("uapi/toll_primes.h", "include/uapi/linux/toll_primes.h"),
     ] {
         assert!(
@@ -57,7 +57,7 @@ fn the_patched_kernel_counts_by_the_shared_source() {
 
 #[test]
 fn the_patched_kernel_counts_with_the_shared_flags() {
-    let flags = text("shared/FLAGS");
+    let flags = text("common/FLAGS");
     let expected: Vec<&str> = flags
         .lines()
         .filter(|line| !line.starts_with('#'))

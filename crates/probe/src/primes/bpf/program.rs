@@ -156,7 +156,7 @@ impl Assembly {
 }
 
 /// The program that counts the primes among the `n` numbers of a map, by the
-/// divisions of `kernel/shared/count_primes_core.c`.
+/// divisions of `kernel/common/count_primes_core.c`.
 pub fn assemble(map: i32, n: u32) -> Vec<Instruction> {
     let n = i32::try_from(n).expect("n is limited");
     let mut code = Assembly::default();

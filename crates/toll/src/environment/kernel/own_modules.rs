@@ -20,7 +20,7 @@ pub(super) trait KernelMake {
 /// If that cannot be written.
 pub(super) fn lay_out(directory: &Path) -> Result<Vec<PathBuf>, BuildError> {
     empty_directory(directory)?;
-    for (path, content) in ["modules", "uapi", "shared"]
+    for (path, content) in ["modules", "uapi", "common"]
         .into_iter()
         .flat_map(recipe::below)
     {

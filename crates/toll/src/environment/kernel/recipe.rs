@@ -81,7 +81,7 @@ pub(super) fn image_digest(variant: Variant) -> Digest {
 
 /// The hash of all that this program gives to a variant.
 pub(super) fn hash(variant: Variant) -> String {
-    ["modules", "uapi", "shared"]
+    ["modules", "uapi", "common"]
         .into_iter()
         .flat_map(below)
         .fold(image_digest(variant), Digest::add_file)
