@@ -176,7 +176,9 @@ fn case(
             let blocks = bootstrap.blocks();
             // A few blocks that agree resample to an interval without width. So
             // no quantity is more certain than the signs of as many blocks.
-            let p = bootstrap.smallest_level(decided).max(smallest_sign_p(blocks));
+            let p = bootstrap
+                .smallest_level(decided)
+                .max(smallest_sign_p(blocks));
             (p, blocks)
         }
     };
