@@ -285,11 +285,7 @@ impl Session<'_> {
 
     fn request(&self, treatment: usize, seed: u64) -> Result<Request, String> {
         let treatment = &self.plan.treatments[treatment];
-        let boot = treatment.boot();
-        if let Some(reason) = boot.as_ref().and_then(Guests::obstacle) {
-            return Err(reason);
-        }
-        let files = match boot {
+        let files = match treatment.boot() {
             Some(_) => Files::Guest(self.workspace),
             None => Files::Host(self.workspace),
         };
@@ -332,8 +328,14 @@ impl Session<'_> {
     /// Skips treatments whose file system or memory cannot be had.
     fn skip_impossible(&mut self, observer: &mut dyn Observer) -> Result<(), SessionError> {
         for index in 0..self.plan.treatments.len() {
-            if self.plan.treatments[index].skipped.is_none()
-                && let Err(reason) = self.request(index, 0)
+            let treatment = &self.plan.treatments[index];
+            let boot = treatment.boot();
+            let reason = match boot.as_ref().and_then(Guests::obstacle) {
+                Some(reason) => Err(reason),
+                None => self.request(index, 0),
+            };
+            if treatment.skipped.is_none()
+                && let Err(reason) = reason
             {
                 self.skip(index, reason, observer)?;
             }

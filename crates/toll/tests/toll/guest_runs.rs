@@ -189,6 +189,9 @@ fn without_its_kernel_an_experiment_names_what_makes_it() {
     let run = bench.run(&["run", file.to_str().unwrap(), "-q", "--no-html", "-r", "1"]);
     assert_eq!(run.code, Some(5), "{run:?}");
     assert!(run.stderr.contains("toll kernel build"), "{}", run.stderr);
+    // Nothing was begun that would have to be gone on with.
+    let resumed = bench.run(&["run", "--resume", "-q", "--no-html"]);
+    assert_eq!(resumed.code, Some(2), "{resumed:?}");
     let dry = bench.ok(&["run", file.to_str().unwrap(), "--dry-run"]);
     assert!(
         dry.stdout.contains("skipped: cannot use kernel toll"),

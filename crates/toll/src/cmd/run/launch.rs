@@ -58,6 +58,7 @@ pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> Result<Launch
     } = launch;
     let probe = Probe::find().map_err(Failure::Prerequisite)?;
     let plan = Plan::new(&experiment, seed).map_err(Failure::Usage)?;
+    require_some_guest(&plan)?;
     let (workspace, disk_bytes) = lay_out(&experiment, &plan, work_dir.as_deref())?;
     let now = jiff::Timestamp::now();
     let record = RunRecord {
@@ -134,6 +135,22 @@ pub(super) fn resume(
         boots: stored.boots,
     };
     sit(store, sitting)
+}
+
+/// Refuses an experiment of which nothing runs without guests, where none can be
+/// had: a run without a trial would be the last one in the store, and unfinished.
+fn require_some_guest(plan: &Plan) -> Result<(), Failure> {
+    let obstacles = plan
+        .treatments
+        .iter()
+        .map(|treatment| Guests::obstacle(&treatment.boot()?));
+    match obstacles.collect::<Option<Vec<String>>>() {
+        Some(reasons) if !reasons.is_empty() => Err(Failure::Prerequisite(format!(
+            "cannot measure anything: no treatment can run here: {}",
+            reasons[0]
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Makes the work directories, and tells how large a guest's work disk is to be,
