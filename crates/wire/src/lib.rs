@@ -15,6 +15,7 @@ mod primes;
 mod reclaim;
 mod request;
 mod response;
+mod transfer;
 mod workload;
 
 pub use crossing::{
@@ -34,6 +35,7 @@ pub use response::{
     CounterReading, Disturbance, Failure, FailureKind, Outcome, Response, Sample, TrialData,
     decode_response,
 };
+pub use transfer::{Channel, ReceiveMethod, SendMethod, SocketMode, TransferPart, TransferRequest};
 pub use workload::{
     CacheState, CommandRequest, CopyMethod, CopyRequest, Durability, OutputPolicy, Placement,
     ShellChoice, Sink, Source, Workload, WriteRequest,

@@ -1,0 +1,111 @@
+//! Parameters of a transfer of a file from one process to another.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Parameters of a transfer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TransferRequest {
+    /// What joins the two ends.
+    pub channel: Channel,
+    /// How the sender gives the file to the channel.
+    pub sender: SendMethod,
+    /// How the receiver takes it from the channel into its own file.
+    pub receiver: ReceiveMethod,
+    /// How the kernel's sockets are used; of [`Channel::Device`] alone.
+    pub mode: SocketMode,
+    /// Bytes of one call, in either end's buffer.
+    pub buffer_bytes: u64,
+    /// The file to be sent, all of whose pages are warm.
+    pub source: PathBuf,
+    /// Its bytes that are sent, from its beginning.
+    pub size_bytes: u64,
+    /// XXH3-64 of them, against which what arrived is checked.
+    pub xxh3: u64,
+    /// Directory in which the receiver makes its file.
+    pub directory: PathBuf,
+    /// Which of the ends this probe is.
+    pub part: TransferPart,
+}
+
+/// What joins the two ends of a transfer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Channel {
+    /// The devices of the modules `master` and `slave`, joined by a TCP
+    /// connection inside the kernel (Virtual Device); guests only.
+    Device,
+    /// A TCP connection of the two programs.
+    Tcp,
+    /// A pair of stream sockets of the Unix domain.
+    Unix,
+    /// A pipe.
+    Pipe,
+}
+
+/// How a sender gives its file to the channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SendMethod {
+    /// `read` into a buffer and `write` from it (the report's "fcntl").
+    ReadWrite,
+    /// The file is mapped, a buffer's bytes at a time. Into a socket or pipe it is
+    /// written from there; for the device it is copied into the driver's mapped
+    /// buffer and sent by ioctl.
+    Mmap,
+    /// `sendfile`.
+    Sendfile,
+    /// `splice`, through a pipe where the channel is none.
+    Splice,
+    /// `read` into a buffer and `send` with `MSG_ZEROCOPY`; TCP only.
+    Zerocopy,
+    /// io_uring with registered buffers.
+    IoUring,
+}
+
+/// How a receiver takes what comes into its file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ReceiveMethod {
+    /// `read` into a buffer and `write` from it (the report's "fcntl").
+    ReadWrite,
+    /// The file is grown and mapped, and filled from the channel: by `read` into
+    /// the mapping, or for the device from the driver's mapped buffer.
+    Mmap,
+    /// `splice`, through a pipe where the channel is none.
+    Splice,
+}
+
+/// How the kernel's sockets of the device are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SocketMode {
+    /// Sends and receives wait.
+    Sync,
+    /// The same with `FASYNC` in the socket's flags, which nothing reads there:
+    /// the published asynchronous version.
+    Fasync,
+    /// Calls are queued, and a worker sends and receives without waiting.
+    Async,
+}
+
+/// Which ends of a transfer a probe is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TransferPart {
+    /// Both, in two processes.
+    Both,
+    /// The sender, whose partner is on another host and connects to it.
+    Sender {
+        /// Where the sender waits for it.
+        listen: IpAddr,
+    },
+    /// The receiver, whose partner is on another host.
+    Receiver {
+        /// Where the sender waits.
+        connect: IpAddr,
+    },
+}
