@@ -184,7 +184,7 @@ int device_buffer_map(struct device_buffer_holder *holder,
 	int err = 0;
 
 	/* A private mapping would show a copy that no transfer sees. */
-	if (!(vma->vm_flags & VM_SHARED) || vma->vm_flags & VM_EXEC)
+	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_flags & VM_EXEC)
 		return -EINVAL;
 
 	mutex_lock(&holder->lock);

@@ -27,8 +27,6 @@ struct toll_primes seeded(uint32_t n, uint64_t seed);
 bool has_system_calls(void);
 
 /* From primes_module.c */
-int module_load(const char *path, const char *parameters);
-int module_unload(void);
 int module_open(void);
 void test_module(const char *path);
 

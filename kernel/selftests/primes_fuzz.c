@@ -7,22 +7,8 @@
 #include <unistd.h>
 
 #include "primes.h"
+#include "random.h"
 #include "tap.h"
-
-/* SplitMix64: a run is repeated by its seed. */
-static uint64_t next(uint64_t *state)
-{
-	uint64_t z = *state += 0x9e3779b97f4a7c15ull;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
-	return z ^ (z >> 31);
-}
-
-static uint64_t below(uint64_t *state, uint64_t bound)
-{
-	return next(state) % bound;
-}
 
 /* Edges and small values far more often than chance would give them. */
 static uint32_t edge32(uint64_t *state)
@@ -32,42 +18,42 @@ static uint32_t edge32(uint64_t *state)
 		TOLL_PRIMES_N_MAX + 1, 1u << 31,
 	};
 
-	switch (below(state, 4)) {
+	switch (random_below(state, 4)) {
 	case 0:
-		return edges[below(state, sizeof(edges) / sizeof(*edges))];
+		return edges[random_below(state, sizeof(edges) / sizeof(*edges))];
 	case 1:
-		return TOLL_PRIMES_N_MAX + 1 + (uint32_t)below(state, 1u << 31);
+		return TOLL_PRIMES_N_MAX + 1 + (uint32_t)random_below(state, 1u << 31);
 	default:
-		return (uint32_t)below(state, 300);
+		return (uint32_t)random_below(state, 300);
 	}
 }
 
 static struct toll_primes random_request(uint64_t *state)
 {
 	struct toll_primes request;
-	unsigned int wild = (unsigned int)below(state, 64);
+	unsigned int wild = (unsigned int)random_below(state, 64);
 
 	memset(&request, 0, sizeof(request));
 	request.n = edge32(state);
-	request.random = (uint32_t)below(state, 3);
-	request.allocation = (uint32_t)below(state, 3);
+	request.random = (uint32_t)random_below(state, 3);
+	request.allocation = (uint32_t)random_below(state, 3);
 	if (request.random == TOLL_PRIMES_SEEDED)
-		request.seed = next(state);
+		request.seed = random_next(state);
 	/* Out fields may hold anything. */
-	request.primes = next(state);
-	request.count_ns = next(state);
+	request.primes = random_next(state);
+	request.count_ns = random_next(state);
 	if (wild == 0)
 		request.random = edge32(state);
 	if (wild == 1)
 		request.allocation = edge32(state);
 	if (wild == 2)
-		request.seed = next(state);
+		request.seed = random_next(state);
 	if (wild == 3)
-		request.reserved = next(state);
+		request.reserved = random_next(state);
 	if (wild == 4)
 		request.flags = edge32(state) & ~TOLL_PRIMES_PRINT;
 	/* Rarely, since the console takes longer than all other calls. */
-	if (below(state, 4096) == 0)
+	if (random_below(state, 4096) == 0)
 		request.flags |= TOLL_PRIMES_PRINT;
 	return request;
 }
@@ -75,15 +61,15 @@ static struct toll_primes random_request(uint64_t *state)
 /* A large count that is right by itself: memory that is there and is not. */
 static struct toll_primes large_request(uint64_t *state)
 {
-	struct toll_primes request = seeded(1u << (12 + below(state, 9)), next(state));
+	struct toll_primes request = seeded(1u << (12 + random_below(state, 9)), random_next(state));
 
-	request.allocation = (uint32_t)below(state, 3);
+	request.allocation = (uint32_t)random_below(state, 3);
 	return request;
 }
 
 static bool call_with_struct(const struct way *way, uint64_t *state)
 {
-	struct toll_primes request = below(state, 16384) ? random_request(state) :
+	struct toll_primes request = random_below(state, 16384) ? random_request(state) :
 							   large_request(state);
 	struct toll_primes before = request;
 	int expected = expected_error(&before);
@@ -102,28 +88,28 @@ static bool call_with_struct(const struct way *way, uint64_t *state)
 /* Any address, kernel's and unmapped ones too. */
 static uint64_t random_address(uint64_t *state, uint64_t mapped)
 {
-	switch (below(state, 6)) {
+	switch (random_below(state, 6)) {
 	case 0:
 		return 0;
 	case 1:
-		return 0xffffffff81000000ull + below(state, 1u << 24);
+		return 0xffffffff81000000ull + random_below(state, 1u << 24);
 	case 2:
-		return 0xffff888000000000ull + below(state, 1u << 24);
+		return 0xffff888000000000ull + random_below(state, 1u << 24);
 	case 3:
-		return next(state);
+		return random_next(state);
 	case 4:
-		return 0x7ffffffff000ull - below(state, 64);
+		return 0x7ffffffff000ull - random_below(state, 64);
 	default:
-		return mapped + below(state, 2 * 4096);
+		return mapped + random_below(state, 2 * 4096);
 	}
 }
 
 /* Any command, half of them near those that the device knows. */
 static unsigned long random_command(uint64_t *state)
 {
-	if (below(state, 2))
-		return (uint32_t)next(state);
-	return _IOC(below(state, 4), TOLL_PRIMES_MAGIC, below(state, 4), below(state, 80));
+	if (random_below(state, 2))
+		return (uint32_t)random_next(state);
+	return _IOC(random_below(state, 4), TOLL_PRIMES_MAGIC, random_below(state, 4), random_below(state, 80));
 }
 
 static bool call_with_address(const struct way *way, uint64_t *state, uint64_t mapped)
@@ -131,12 +117,12 @@ static bool call_with_address(const struct way *way, uint64_t *state, uint64_t m
 	uint64_t address = random_address(state, mapped);
 	struct toll_copy copy = {
 		.address = address,
-		.length = below(state, 2) ? below(state, 8192) : next(state),
+		.length = random_below(state, 2) ? random_below(state, 8192) : random_next(state),
 	};
 	long primes;
 	int error;
 
-	switch (below(state, 4)) {
+	switch (random_below(state, 4)) {
 	case 0:
 		error = way->call(way->device, (void *)address);
 		break;
@@ -149,7 +135,7 @@ static bool call_with_address(const struct way *way, uint64_t *state, uint64_t m
 		break;
 	case 2:
 		if (way->device < 0) {
-			error = count_primes_with((void *)address, below(state, 8192));
+			error = count_primes_with((void *)address, random_below(state, 8192));
 			break;
 		}
 		error = ioctl(way->device, random_command(state), address) < 0 ? errno : 0;
@@ -179,7 +165,7 @@ void test_random_calls(const struct way *way, uint64_t seed, unsigned long calls
 		 (unsigned long long)seed);
 	for (call = 0; passed && call < calls; call++) {
 		/* A page of zeros gives n = 0: refused, never a long count. */
-		if (below(&state, 3) == 0)
+		if (random_below(&state, 3) == 0)
 			passed = call_with_address(way, &state, (uint64_t)mapped);
 		else
 			passed = call_with_struct(way, &state);

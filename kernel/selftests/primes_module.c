@@ -6,32 +6,16 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "module.h"
 #include "primes.h"
 #include "tap.h"
 
+#define MODULE "toll_primes"
 #define DEVICE "/dev/toll_primes"
 #define PARAMETERS "/sys/module/toll_primes/parameters/"
 #define LOADS 200
-
-int module_load(const char *path, const char *parameters)
-{
-	int file = open(path, O_RDONLY | O_CLOEXEC);
-	int error;
-
-	if (file < 0)
-		return errno;
-	error = syscall(SYS_finit_module, file, parameters, 0) < 0 ? errno : 0;
-	close(file);
-	return error;
-}
-
-int module_unload(void)
-{
-	return syscall(SYS_delete_module, "toll_primes", O_NONBLOCK) < 0 ? errno : 0;
-}
 
 int module_open(void)
 {
@@ -66,7 +50,7 @@ static void test_loads(const char *path)
 			break;
 		/* Open and close, so that a file's state is made and freed. */
 		close(module_open());
-		error = module_unload();
+		error = module_unload(MODULE);
 		passed = TAP_CHECK(!error, "unload %d: error %d", load, error) &&
 			 TAP_CHECK(access(DEVICE, F_OK) < 0, "%s stayed", DEVICE);
 	}
@@ -83,7 +67,7 @@ static void test_parameters(const char *path)
 		 TAP_CHECK(parameter("n") == 3, "n reads %lld", parameter("n")) &&
 		 TAP_CHECK(parameter("primes") == 3, "primes reads %lld", parameter("primes")) &&
 		 TAP_CHECK(parameter("count_ns") >= 0, "count_ns does not read");
-	module_unload();
+	module_unload(MODULE);
 	tap_result(passed, "a load with n=3 counts three primes, for 2 and 3 are all it draws");
 }
 
@@ -108,14 +92,14 @@ static void test_refused_parameters(const char *path)
 				    cases[i].parameters, error, cases[i].error);
 		passed &= TAP_CHECK(access(DEVICE, F_OK) < 0, "%s is there", DEVICE);
 		if (!error)
-			module_unload();
+			module_unload(MODULE);
 	}
 	tap_result(passed, "a load with parameters out of range is refused and leaves nothing");
 }
 
 static void test_in_use(int device)
 {
-	int error = module_unload();
+	int error = module_unload(MODULE);
 
 	tap_result(TAP_CHECK(error == EWOULDBLOCK, "error %d", error) &&
 		   TAP_CHECK(!ioctl(device, TOLL_PRIMES_EMPTY), "error %d", errno),
@@ -190,5 +174,5 @@ void test_module(const char *path)
 	test_copy(device);
 	test_commands(device);
 	close(device);
-	tap_result(module_unload() == 0, "the module unloads after its device is closed");
+	tap_result(module_unload(MODULE) == 0, "the module unloads after its device is closed");
 }

@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "module.h"
 #include "primes.h"
 #include "tap.h"
 
@@ -309,7 +310,7 @@ static void test_device(const char *module, uint64_t seed, unsigned long calls)
 	}
 	test_way(&way, seed, calls);
 	close(way.device);
-	module_unload();
+	module_unload("toll_primes");
 }
 
 int main(int argc, char **argv)

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Every allocation and every access to the caller's memory fails once. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "device.h"
+#include "faults.h"
+#include "tap.h"
+
+/* All that a connection is used for, up to what fails: that error. */
+static int use(const struct pair *pair, uint32_t mode)
+{
+	char bytes[3000] = "meow!\n";
+	struct toll_device_statistics statistics;
+	uint64_t sequence;
+	int64_t got;
+	char *mapped = map(pair->master, 8192);
+
+	if (mapped == MAP_FAILED)
+		return errno;
+	munmap(mapped, 8192);
+	if (command(pair->master, TOLL_DEVICE_STATISTICS, &statistics))
+		return errno;
+	/* Short by what failed; the rest may come all the same. */
+	if (write(pair->master, bytes, sizeof(bytes)) < 0)
+		return errno;
+	if (mode != TOLL_DEVICE_ASYNC) {
+		got = transfer(pair->master, TOLL_DEVICE_SEND, 0, 8192);
+	} else {
+		got = queue(pair->master, TOLL_DEVICE_SEND, 0, 8192);
+		if (got > 0)
+			got = reap(pair->master, &sequence, 5000);
+	}
+	if (got < 0)
+		return -got;
+	return read(pair->slave, bytes, sizeof(bytes)) < 0 ? errno : 0;
+}
+
+/* A whole life of two files. */
+static int live(uint32_t mode)
+{
+	struct toll_device_endpoint here = loopback(AF_INET, 0);
+	struct toll_device_endpoint peer = loopback(AF_INET, 0);
+	struct pair pair = { -1, -1 };
+	int error = 0;
+
+	/* A segment whose memory failed is sent again, in time or not. */
+	here.timeout_ms = 5000;
+	peer.timeout_ms = 5000;
+	pair.master = open(MASTER, O_RDWR | O_CLOEXEC);
+	if (pair.master < 0)
+		return errno;
+	pair.slave = open(SLAVE, O_RDWR | O_CLOEXEC);
+	if (pair.slave < 0)
+		error = errno;
+	if (!error)
+		error = set_settings(pair.master, 8192, mode);
+	if (!error)
+		error = set_settings(pair.slave, 8192, mode);
+	if (!error)
+		error = command(pair.master, TOLL_DEVICE_LISTEN, &here);
+	here.timeout_ms = 5000;
+	if (!error)
+		error = command(pair.slave, TOLL_DEVICE_CONNECT, &here);
+	if (!error)
+		error = command(pair.master, TOLL_DEVICE_ACCEPT, &peer);
+	if (!error)
+		error = use(&pair, mode);
+	close(pair.master);
+	if (pair.slave >= 0)
+		close(pair.slave);
+	return error;
+}
+
+static void test_mode(int file, uint32_t mode)
+{
+	unsigned int nth, failures = 0;
+	bool passed = true;
+
+	for (nth = 1; passed && nth < FAULTS_MAX; nth++) {
+		int error;
+
+		faults_set(file, nth);
+		error = live(mode);
+		/* All places have had their turn. */
+		if (faults_are_over(file))
+			break;
+		failures += error != 0;
+		passed &= TAP_CHECK(error == 0 || error == ENOMEM || error == EFAULT ||
+				    error == ENOBUFS || error == ETIMEDOUT || error == ENFILE ||
+				    error == EAGAIN || error == ECONNABORTED ||
+				    error == ECONNRESET, "fault %u: %s", nth, strerror(error));
+	}
+	faults_set(file, 0);
+	tap_note("%s: %u faults, %u of them refused a call", mode_name(mode), nth - 1, failures);
+	passed &= TAP_CHECK(failures > 0, "no fault reached the caller");
+	passed &= TAP_CHECK(live(mode) == 0, "it does not work any more");
+	result(mode, passed, "every place that can fail answers for itself");
+}
+
+void test_device_faults(void)
+{
+	int file = faults_open();
+
+	if (file < 0) {
+		tap_skip("every place that can fail answers for itself",
+			 "this kernel injects no faults");
+		return;
+	}
+	test_mode(file, TOLL_DEVICE_SYNC);
+	test_mode(file, TOLL_DEVICE_ASYNC);
+	close(file);
+}
