@@ -40,6 +40,7 @@ pub fn run() -> ! {
     let mut port = Port::open(PORT).expect("a guest has a port to its host");
     match modules
         .and_then(|()| network::loopback())
+        .and_then(|()| network::card())
         .and_then(|()| setup::disks())
     {
         Ok(disks) => {

@@ -25,12 +25,12 @@ pub fn kernel(variant: Variant) -> Option<Kernel> {
 }
 
 /// A place for the disks of a guest, and what it is to be.
-struct Setting {
-    directory: tempfile::TempDir,
-    spec: GuestSpec,
+pub struct Setting {
+    pub directory: tempfile::TempDir,
+    pub spec: GuestSpec,
 }
 
-fn setting(kernel: Kernel) -> Setting {
+pub fn setting(kernel: Kernel) -> Setting {
     Setting {
         directory: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
         spec: GuestSpec {
@@ -86,7 +86,8 @@ fn chase() -> GuestTrial {
     }))
 }
 
-fn shell(line: &str) -> GuestTrial {
+/// A trial that is a line of the shell's.
+pub fn shell(line: &str) -> GuestTrial {
     trial(Workload::Command(CommandRequest {
         command: line.into(),
         shell: ShellChoice::Program("/bin/sh".into()),
@@ -139,7 +140,7 @@ fn knob(path: &str, value: &str) -> Knob {
 }
 
 #[track_caller]
-fn completed(outcome: Option<Outcome>) -> TrialData {
+pub fn completed(outcome: Option<Outcome>) -> TrialData {
     match outcome {
         Some(Outcome::Completed(data)) => *data,
         other => panic!("{other:?}"),
@@ -147,14 +148,14 @@ fn completed(outcome: Option<Outcome>) -> TrialData {
 }
 
 #[track_caller]
-fn failed(outcome: Option<Outcome>, kind: FailureKind) -> String {
+pub fn failed(outcome: Option<Outcome>, kind: FailureKind) -> String {
     match outcome {
         Some(Outcome::Failed(failure)) if failure.kind == kind => failure.message,
         other => panic!("{other:?}"),
     }
 }
 
-const NEVER: &dyn Fn() -> bool = &|| false;
+pub const NEVER: &dyn Fn() -> bool = &|| false;
 
 #[test]
 fn trials_run_in_a_guest_with_their_knobs() {
