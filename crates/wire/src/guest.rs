@@ -4,8 +4,8 @@
 //! [`GuestEvent::Ready`], and then answers each [`GuestRequest`] in turn, one
 //! line of JSON each way over the virtio serial port [`PORT`].
 
+use core::net::{Ipv4Addr, Ipv6Addr};
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
