@@ -1,6 +1,6 @@
 //! Parameters of a transfer of a file from one process to another.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
