@@ -29,6 +29,7 @@ pub mod primes;
 mod reclaim;
 mod scratch;
 mod storage_bytes;
+mod transfer;
 pub mod trial;
 pub mod usage;
 mod verify;
