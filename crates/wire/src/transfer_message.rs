@@ -1,7 +1,7 @@
 //! What the two ends of a transfer say to each other, beside the channel that is
 //! measured.
 
-use std::net::SocketAddr;
+use core::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 

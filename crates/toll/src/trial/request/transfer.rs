@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use toll_wire::guest::PairSide;
 use toll_wire::{Channel, TransferPart, TransferRequest, Workload};
 
 use super::TrialRequest;
@@ -9,6 +10,7 @@ use crate::environment::{SourceContent, SourceSpec, WorkspaceRequest};
 use crate::spec::WorkloadKind;
 use crate::spec::quantity::parse_size;
 use crate::trial::files::{Files, LAID_FOR_GUESTS};
+use crate::trial::guests::has_partner;
 
 /// Bytes of a transfer that names none: the report's largest but one.
 const DEFAULT_BYTES: u64 = 1_502_860;
@@ -92,7 +94,17 @@ impl TrialRequest<'_> {
             size_bytes: self.transfer_source()?.size_bytes,
             xxh3: 0,
             directory: Path::new("").to_owned(),
-            part: TransferPart::Both,
+            part: self.transfer_part(),
         })
+    }
+
+    /// Which of the ends the guest is that is asked; its partner is the other.
+    fn transfer_part(&self) -> TransferPart {
+        match self.treatment.boot().as_ref().is_some_and(has_partner) {
+            true => TransferPart::Sender {
+                listen: PairSide::Main.ipv4().into(),
+            },
+            false => TransferPart::Both,
+        }
     }
 }
