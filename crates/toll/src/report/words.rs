@@ -1,8 +1,8 @@
 //! The words that every kind of report uses.
 
 use crate::claim::model::{
-    Accompaniment, Analysis, GuestSummary, NearestCache, Outcome, PublishedTable, Relation,
-    SideBySide, Staircase, TreatmentSummary,
+    Accompaniment, Analysis, FencedMean, GuestSummary, NearestCache, Outcome, PublishedTable,
+    Relation, SideBySide, Staircase, TreatmentSummary,
 };
 use crate::environment::machine::Machine;
 use crate::format;
@@ -145,6 +145,20 @@ const BRIEF_METRICS: usize = 3;
 pub fn same(accompaniment: &Accompaniment) -> String {
     let names: Vec<&str> = accompaniment.same.iter().map(|name| metric(name)).collect();
     names.join(", ")
+}
+
+/// `6.2 ms ± 0.4 ms, 2 of 24 dropped`
+pub fn fenced_mean(mean: &FencedMean, unit: &str) -> String {
+    let value = format::value(mean.mean, unit);
+    let spread = match mean.standard_deviation {
+        Some(deviation) => format!("{value} ± {}", format::value(deviation, unit)),
+        None => value,
+    };
+    let trials = mean.kept + mean.dropped;
+    match mean.dropped {
+        0 => format!("{spread}, none of {trials} dropped"),
+        dropped => format!("{spread}, {dropped} of {trials} dropped"),
+    }
 }
 
 /// Why a table has no measured value at all, without the name of its counter,
