@@ -15,6 +15,7 @@ mod command;
 pub mod copy;
 mod counters;
 mod crossing;
+pub mod device;
 mod disturbance;
 mod driver;
 pub mod failure;

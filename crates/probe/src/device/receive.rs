@@ -1,0 +1,254 @@
+//! Ways to receive from a device into a file.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::ftruncate;
+use rustix::io::Errno;
+
+use super::mapping::{Access, Mapping, Window, copy, read_into};
+use super::send::piece;
+use super::slots::{Slots, until_done};
+use super::{Device, Page, Setup};
+use crate::buffer::Buffer;
+use crate::copy::mover::{self, CallError, portion};
+use toll_wire::SocketMode;
+
+/// How bytes get from the device into a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReceiveWay {
+    /// `read` into a buffer and `write` from it (the report's "fcntl").
+    ReadWrite,
+    /// The file is grown and mapped; the driver's mapped buffer is filled by ioctl
+    /// and copied into it.
+    Mmap,
+    /// The file is grown and mapped, and `read` fills the mapping, without the
+    /// driver's buffer in between.
+    MmapRead,
+}
+
+/// A connected device that receives, with all its memory made beforehand.
+pub struct Receiver {
+    device: Device,
+    mode: SocketMode,
+    memory: Memory,
+}
+
+enum Memory {
+    User(Buffer),
+    Mapped {
+        driver: Mapping,
+        slots: Slots,
+        window: Window,
+    },
+    Window(Window),
+}
+
+impl Receiver {
+    /// A receiver on a device with this setup.
+    ///
+    /// # Errors
+    /// If the driver's buffer cannot be mapped.
+    pub fn new(device: Device, setup: &Setup, way: ReceiveWay) -> Result<Self, CallError> {
+        let buffer_bytes = setup.buffer_bytes as usize;
+        let window = || {
+            Window::new(buffer_bytes, Access::Write, true)
+                .map_err(|errno| CallError::of("mmap", errno))
+        };
+        let memory = match way {
+            ReceiveWay::ReadWrite => Memory::User(Buffer::aligned(buffer_bytes)),
+            ReceiveWay::MmapRead => Memory::Window(window()?),
+            ReceiveWay::Mmap => Memory::Mapped {
+                driver: device
+                    .buffer(setup)
+                    .map_err(|errno| CallError::of("mmap", errno))?,
+                slots: Slots::new(setup.slot_bytes() as usize, setup.slots() as usize),
+                window: window()?,
+            },
+        };
+        Ok(Self {
+            device,
+            mode: setup.mode,
+            memory,
+        })
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Receives so many bytes into an empty file.
+    ///
+    /// # Errors
+    /// The first call that failed; one of the device that moved nothing if the
+    /// partner sends less.
+    pub fn receive_all(&mut self, file: BorrowedFd<'_>, size_bytes: u64) -> Result<(), CallError> {
+        let Self {
+            device,
+            mode,
+            memory,
+        } = self;
+        match memory {
+            Memory::User(buffer) => receive_by_read(device, file, size_bytes, buffer.bytes_mut()),
+            Memory::Window(window) => {
+                grow(file, size_bytes)?;
+                read_mapped(device, file, size_bytes, window)
+            }
+            Memory::Mapped {
+                driver,
+                slots,
+                window,
+            } => {
+                grow(file, size_bytes)?;
+                match mode {
+                    SocketMode::Sync | SocketMode::Fasync => {
+                        let slot_bytes = slots.slot_bytes();
+                        receive_mapped(device, file, size_bytes, (driver, slot_bytes), window)
+                    }
+                    SocketMode::Async => {
+                        let driver = (driver, slots);
+                        receive_queued(device, file, size_bytes, driver, window)
+                    }
+                }
+            }
+        }
+    }
+
+    /// What the page table says of the file's page that was last mapped; `None`
+    /// if none is.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn page(&self) -> Result<Option<Page>, Errno> {
+        match &self.memory {
+            Memory::User(_) => Ok(None),
+            Memory::Mapped { window, .. } | Memory::Window(window) => window
+                .address()
+                .map(|address| self.device.page(address))
+                .transpose(),
+        }
+    }
+
+    /// Lets go of the file.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn release(&mut self) -> Result<(), Errno> {
+        match &mut self.memory {
+            Memory::User(_) => Ok(()),
+            Memory::Mapped { window, .. } | Memory::Window(window) => window.clear(),
+        }
+    }
+}
+
+fn grow(file: BorrowedFd<'_>, size_bytes: u64) -> Result<(), CallError> {
+    ftruncate(file, size_bytes).map_err(|errno| CallError::of("ftruncate", errno))
+}
+
+fn receive_by_read(
+    device: &Device,
+    file: BorrowedFd<'_>,
+    size_bytes: u64,
+    buffer: &mut [u8],
+) -> Result<(), CallError> {
+    let mut received = 0;
+    while received < size_bytes {
+        let wanted = portion(size_bytes - received, buffer.len());
+        let length = until_done(device, "receive", || {
+            rustix::io::read(device.as_fd(), &mut buffer[..wanted])
+        })?;
+        if length == 0 {
+            return Err(CallError::no_progress("receive"));
+        }
+        mover::write_all(file, &buffer[..length], &mut 0)?;
+        received += length as u64;
+    }
+    Ok(())
+}
+
+/// Reads from a device until `bytes` is full.
+///
+/// # Errors
+/// If a read fails or the partner ends before.
+pub fn read_full(device: &Device, mut bytes: &mut [u8]) -> Result<(), CallError> {
+    while !bytes.is_empty() {
+        match until_done(device, "receive", || {
+            rustix::io::read(device.as_fd(), &mut *bytes)
+        })? {
+            0 => return Err(CallError::no_progress("receive")),
+            length => bytes = &mut bytes[length..],
+        }
+    }
+    Ok(())
+}
+
+fn read_mapped(
+    device: &Device,
+    file: BorrowedFd<'_>,
+    size_bytes: u64,
+    window: &mut Window,
+) -> Result<(), CallError> {
+    let mut received = 0;
+    while received < size_bytes {
+        let length = piece(received, size_bytes, window, window.length());
+        let (target, begin) = window.show(file, received, size_bytes)?;
+        match until_done(device, "receive", || {
+            read_into(device, (&mut *target, begin), length)
+        })? {
+            0 => return Err(CallError::no_progress("receive")),
+            count => received += count as u64,
+        }
+    }
+    Ok(())
+}
+
+fn receive_mapped(
+    device: &Device,
+    file: BorrowedFd<'_>,
+    size_bytes: u64,
+    (driver, slot_bytes): (&mut Mapping, usize),
+    window: &mut Window,
+) -> Result<(), CallError> {
+    let mut received = 0;
+    while received < size_bytes {
+        let length = piece(received, size_bytes, window, slot_bytes);
+        // Before the wait: the pages are got ready while the bytes are under way.
+        let (target, begin) = window.show(file, received, size_bytes)?;
+        let mut offset = 0;
+        while offset < length {
+            match until_done(device, "receive", || {
+                device.receive(offset, length - offset)
+            })? {
+                0 => return Err(CallError::no_progress("receive")),
+                done => offset += done as usize,
+            }
+        }
+        copy((driver, 0), (target, begin), length);
+        received += length as u64;
+    }
+    Ok(())
+}
+
+fn receive_queued(
+    device: &Device,
+    file: BorrowedFd<'_>,
+    size_bytes: u64,
+    (driver, slots): (&mut Mapping, &mut Slots),
+    window: &mut Window,
+) -> Result<(), CallError> {
+    let (mut queued, mut received) = (0, 0);
+    while received < size_bytes {
+        while queued < size_bytes && !slots.is_full() {
+            let length = piece(queued, size_bytes, window, slots.slot_bytes());
+            let start = slots.next(length).start;
+            until_done(device, "receive", || device.receive(start, length))?;
+            slots.queue(length);
+            queued += length as u64;
+        }
+        let slot = slots.reap(device, "receive")?;
+        let (target, begin) = window.show(file, received, size_bytes)?;
+        copy((driver, slot.start), (target, begin), slot.len());
+        received += slot.len() as u64;
+    }
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! Ways to send a file through a device.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::io::Errno;
+
+use super::mapping::{Access, Mapping, Window, copy};
+use super::slots::{Slots, until_done};
+use super::{Device, Page, Setup};
+use crate::buffer::Buffer;
+use crate::copy::mover::{CallError, portion};
+use toll_wire::SocketMode;
+
+/// How a file gets to the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SendWay {
+    /// `read` into a buffer and `write` from it (the report's "fcntl").
+    ReadWrite,
+    /// The file is mapped, copied into the driver's mapped buffer and sent from
+    /// there by ioctl.
+    Mmap,
+}
+
+/// A connected device that sends, with all its memory made beforehand.
+pub struct Sender {
+    device: Device,
+    mode: SocketMode,
+    memory: Memory,
+}
+
+enum Memory {
+    User(Buffer),
+    Mapped {
+        driver: Mapping,
+        slots: Slots,
+        window: Window,
+    },
+}
+
+impl Sender {
+    /// A sender on a device with this setup.
+    ///
+    /// # Errors
+    /// If the driver's buffer cannot be mapped.
+    pub fn new(device: Device, setup: &Setup, way: SendWay) -> Result<Self, CallError> {
+        let buffer_bytes = setup.buffer_bytes as usize;
+        let memory = match way {
+            SendWay::ReadWrite => Memory::User(Buffer::aligned(buffer_bytes)),
+            SendWay::Mmap => Memory::Mapped {
+                driver: device
+                    .buffer(setup)
+                    .map_err(|errno| CallError::of("mmap", errno))?,
+                slots: Slots::new(setup.slot_bytes() as usize, setup.slots() as usize),
+                window: Window::new(buffer_bytes, Access::Read, true)
+                    .map_err(|errno| CallError::of("mmap", errno))?,
+            },
+        };
+        Ok(Self {
+            device,
+            mode: setup.mode,
+            memory,
+        })
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Sends the file's first bytes, for which its position stands at its
+    /// beginning, until all of them are with the kernel's socket.
+    ///
+    /// # Errors
+    /// The first call that failed; one of `read` that moved nothing if the file
+    /// has become shorter.
+    pub fn send_all(&mut self, file: BorrowedFd<'_>, size_bytes: u64) -> Result<(), CallError> {
+        let Self {
+            device,
+            mode,
+            memory,
+        } = self;
+        match memory {
+            Memory::User(buffer) => {
+                send_by_write(device, file, size_bytes, buffer.bytes_mut())?;
+                match mode {
+                    SocketMode::Sync | SocketMode::Fasync => Ok(()),
+                    SocketMode::Async => until_done(device, "finish", || device.finish()),
+                }
+            }
+            Memory::Mapped {
+                driver,
+                slots,
+                window,
+            } => match mode {
+                SocketMode::Sync | SocketMode::Fasync => {
+                    let slot_bytes = slots.slot_bytes();
+                    send_mapped(device, file, size_bytes, (driver, slot_bytes), window)
+                }
+                SocketMode::Async => {
+                    queue_mapped(device, file, size_bytes, (driver, slots), window)
+                }
+            },
+        }
+    }
+
+    /// What the page table says of the file's page that was last mapped; `None`
+    /// if none is.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn page(&self) -> Result<Option<Page>, Errno> {
+        match &self.memory {
+            Memory::User(_) => Ok(None),
+            Memory::Mapped { window, .. } => window
+                .address()
+                .map(|address| self.device.page(address))
+                .transpose(),
+        }
+    }
+
+    /// Lets go of the file.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn release(&mut self) -> Result<(), Errno> {
+        match &mut self.memory {
+            Memory::User(_) => Ok(()),
+            Memory::Mapped { window, .. } => window.clear(),
+        }
+    }
+}
+
+fn send_by_write(
+    device: &Device,
+    file: BorrowedFd<'_>,
+    size_bytes: u64,
+    buffer: &mut [u8],
+) -> Result<(), CallError> {
+    let mut sent = 0;
+    while sent < size_bytes {
+        let wanted = portion(size_bytes - sent, buffer.len());
+        let length = match rustix::io::read(file, &mut buffer[..wanted]) {
+            Ok(0) => return Err(CallError::no_progress("read")),
+            Ok(length) => length,
+            Err(Errno::INTR) => continue,
+            Err(errno) => return Err(CallError::of("read", errno)),
+        };
+        write_all(device, &buffer[..length])?;
+        sent += length as u64;
+    }
+    Ok(())
+}
+
+/// Writes all bytes to a device.
+///
+/// # Errors
+/// If a write fails or takes nothing.
+pub fn write_all(device: &Device, mut bytes: &[u8]) -> Result<(), CallError> {
+    while !bytes.is_empty() {
+        match until_done(device, "write", || rustix::io::write(device.as_fd(), bytes))? {
+            0 => return Err(CallError::no_progress("write")),
+            length => bytes = &bytes[length..],
+        }
+    }
+    Ok(())
+}
+
+/// Bytes from `position` that one transfer takes: of a slot, and within a window.
+pub(super) fn piece(position: u64, size_bytes: u64, window: &Window, slot_bytes: usize) -> usize {
+    let inside = (position % window.length() as u64) as usize;
+    portion(
+        size_bytes - position,
+        slot_bytes.min(window.length() - inside),
+    )
+}
+
+fn send_mapped(
+    device: &Device,
+    file: BorrowedFd<'_>,
+    size_bytes: u64,
+    (driver, slot_bytes): (&mut Mapping, usize),
+    window: &mut Window,
+) -> Result<(), CallError> {
+    let mut sent = 0;
+    while sent < size_bytes {
+        let length = piece(sent, size_bytes, window, slot_bytes);
+        let (source, begin) = window.show(file, sent, size_bytes)?;
+        copy((source, begin), (driver, 0), length);
+        let mut offset = 0;
+        while offset < length {
+            match until_done(device, "send", || device.send(offset, length - offset))? {
+                0 => return Err(CallError::no_progress("send")),
+                done => offset += done as usize,
+            }
+        }
+        sent += length as u64;
+    }
+    Ok(())
+}
+
+fn queue_mapped(
+    device: &Device,
+    file: BorrowedFd<'_>,
+    size_bytes: u64,
+    (driver, slots): (&mut Mapping, &mut Slots),
+    window: &mut Window,
+) -> Result<(), CallError> {
+    let mut sent = 0;
+    while sent < size_bytes {
+        if slots.is_full() {
+            slots.reap(device, "send")?;
+        }
+        let length = piece(sent, size_bytes, window, slots.slot_bytes());
+        let slot = slots.next(length);
+        let (source, begin) = window.show(file, sent, size_bytes)?;
+        copy((source, begin), (driver, slot.start), length);
+        until_done(device, "send", || device.send(slot.start, length))?;
+        slots.queue(length);
+        sent += length as u64;
+    }
+    while !slots.is_idle() {
+        slots.reap(device, "send")?;
+    }
+    Ok(())
+}
