@@ -32,6 +32,6 @@ mod scratch;
 mod storage_bytes;
 pub mod trial;
 pub mod usage;
-mod verify;
+pub mod verify;
 mod vmstat;
 pub mod write;
