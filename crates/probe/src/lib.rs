@@ -30,6 +30,7 @@ pub mod primes;
 mod reclaim;
 mod scratch;
 mod storage_bytes;
+mod transfer;
 pub mod trial;
 pub mod usage;
 pub mod verify;

@@ -5,6 +5,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+/// Least and most bytes of either end's buffer: those of the device's.
+pub const TRANSFER_BUFFER_BYTES_MIN: u64 = 512;
+/// Most of them.
+pub const TRANSFER_BUFFER_BYTES_MAX: u64 = 16 << 20;
+
 /// Parameters of a transfer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,6 +34,32 @@ pub struct TransferRequest {
     pub directory: PathBuf,
     /// Which of the ends this probe is.
     pub part: TransferPart,
+}
+
+impl TransferRequest {
+    /// Why no machine can do it, where the request alone tells.
+    pub fn contradiction(&self) -> Option<&'static str> {
+        let is_device = self.channel == Channel::Device;
+        if self.sender == SendMethod::Zerocopy && self.channel != Channel::Tcp {
+            return Some(
+                "cannot send with MSG_ZEROCOPY over this channel: only TCP has it among them; use \
+                 channel = tcp",
+            );
+        }
+        if self.mode != SocketMode::Sync && !is_device {
+            return Some(
+                "cannot choose the mode of this channel: only the device's sockets are the \
+                 kernel's; use channel = device",
+            );
+        }
+        let is_local = matches!(self.channel, Channel::Unix | Channel::Pipe);
+        if is_local && self.part != TransferPart::Both {
+            return Some(
+                "cannot join two hosts by a pipe or a Unix socket; use channel = tcp or device",
+            );
+        }
+        None
+    }
 }
 
 /// What joins the two ends of a transfer.

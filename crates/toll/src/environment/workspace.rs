@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::filesystem::{self, Mounted};
 use super::leftovers::{Journal, serial};
 use super::memory_limit::{MemoryLimit, memory_limit_obstacle};
-use super::source_file::{self, SourceFile};
+use super::source_file::{self, SourceFile, SourceSpec};
 use super::swap::Swap;
 use super::{mount_space, paths};
 
@@ -16,8 +16,8 @@ use super::{mount_space, paths};
 pub struct WorkspaceRequest {
     /// File systems, by level name of the factor `fs`.
     pub file_systems: Vec<String>,
-    /// Sizes of source files to be laid on each, in bytes.
-    pub source_sizes: Vec<u64>,
+    /// Source files to be laid on each.
+    pub sources: Vec<SourceSpec>,
     /// Sizes of files of zeros to be laid on each, in bytes.
     pub zeros_sizes: Vec<u64>,
     /// Limits on the memory of some trials, in bytes.
@@ -32,6 +32,13 @@ pub struct WorkspaceRequest {
 }
 
 impl WorkspaceRequest {
+    /// Asks for a source file, once.
+    pub fn add_source(&mut self, spec: SourceSpec) {
+        if !self.sources.contains(&spec) {
+            self.sources.push(spec);
+        }
+    }
+
     /// Size of a guest's work disk, in bytes: all that is laid out, and room for
     /// what trials add. Even an empty one has space for ext4 and its journal.
     pub fn guest_disk_bytes(&self) -> u64 {
@@ -46,7 +53,7 @@ pub struct Workspace {
     root: PathBuf,
     mounted: BTreeMap<String, Mounted>,
     obstacles: BTreeMap<String, String>,
-    sources: BTreeMap<(String, u64), SourceFile>,
+    sources: BTreeMap<(String, SourceSpec), SourceFile>,
     zeros: BTreeMap<(String, u64), PathBuf>,
     memory_limits: BTreeMap<u64, MemoryLimit>,
     limit_obstacle: String,
@@ -112,7 +119,8 @@ impl Workspace {
 
     fn bytes_needed(request: &WorkspaceRequest) -> u64 {
         // A quarter more and 128 MiB, for metadata and journals.
-        let laid = request.source_sizes.iter().chain(&request.zeros_sizes);
+        let sources = request.sources.iter().map(|source| source.size_bytes);
+        let laid = sources.chain(request.zeros_sizes.iter().copied());
         let swap = request.memory_limits.last().copied().unwrap_or(0);
         let payload = laid.sum::<u64>() + request.scratch_bytes + swap;
         match payload {
@@ -171,11 +179,11 @@ impl Workspace {
 
     fn lay_sources(&mut self, request: &WorkspaceRequest) -> Result<(), String> {
         for (name, mounted) in &self.mounted {
-            for &size_bytes in &request.source_sizes {
-                let path = mounted.directory.join(format!("source-{size_bytes}"));
-                let source = SourceFile::create(&path, size_bytes)
+            for &spec in &request.sources {
+                let path = mounted.directory.join(spec.name());
+                let source = SourceFile::create(&path, spec)
                     .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-                self.sources.insert((name.clone(), size_bytes), source);
+                self.sources.insert((name.clone(), spec), source);
             }
             for &size_bytes in &request.zeros_sizes {
                 let path = mounted.directory.join(format!("zeros-{size_bytes}"));
@@ -227,9 +235,9 @@ impl Workspace {
         }
     }
 
-    /// The file of a size on a file system.
-    pub fn source(&self, file_system: &str, size_bytes: u64) -> Option<&SourceFile> {
-        self.sources.get(&(file_system.to_owned(), size_bytes))
+    /// A source file on a file system.
+    pub fn source(&self, file_system: &str, spec: SourceSpec) -> Option<&SourceFile> {
+        self.sources.get(&(file_system.to_owned(), spec))
     }
 
     /// The file of zeros of a size on a file system.
@@ -266,7 +274,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let workspace = Workspace::create(&WorkspaceRequest {
             file_systems: vec!["work".into()],
-            source_sizes: vec![1000, 0],
+            sources: vec![SourceSpec::random(1000), SourceSpec::random(0)],
             zeros_sizes: vec![2000],
             base: Some(base.path().to_owned()),
             ..WorkspaceRequest::default()
@@ -274,7 +282,7 @@ mod tests {
         .unwrap();
         let zeros = workspace.zeros("work", 2000).unwrap();
         assert_eq!(fs::read(zeros).unwrap(), [0; 2000]);
-        let source = workspace.source("work", 1000).unwrap();
+        let source = workspace.source("work", SourceSpec::random(1000)).unwrap();
         assert_eq!(fs::metadata(&source.path).unwrap().len(), 1000);
         assert!(workspace.directory("zfs").is_err());
         drop(workspace);
@@ -286,7 +294,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let error = Workspace::create(&WorkspaceRequest {
             file_systems: vec!["work".into()],
-            source_sizes: vec![1 << 50],
+            sources: vec![SourceSpec::random(1 << 50)],
             base: Some(base.path().to_owned()),
             ..WorkspaceRequest::default()
         })

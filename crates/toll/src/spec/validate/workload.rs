@@ -2,7 +2,8 @@
 
 use toll_wire::{
     BUFFER_BYTES_MAX, CROSSING_BYTES_MAX, CROSSING_CALLS_MAX, LINE_BYTES, MEMORY_BYTES_MAX,
-    PASSES_MAX, PRIMES_N_MAX, PROCESSES_MAX, WORKING_SET_LINES,
+    PASSES_MAX, PRIMES_N_MAX, PROCESSES_MAX, TRANSFER_BUFFER_BYTES_MAX, TRANSFER_BUFFER_BYTES_MIN,
+    WORKING_SET_LINES,
 };
 
 use super::{Problem, problem};
@@ -51,6 +52,9 @@ const PRIMES_PARAMETERS: &[&str] = &[
     "clock",
 ];
 const CROSSING_PARAMETERS: &[&str] = &["operation", "size", "calls", "cpus"];
+const TRANSFER_PARAMETERS: &[&str] = &[
+    "channel", "sender", "receiver", "mode", "buffer", "size", "content", "fs",
+];
 const SIZE_PARAMETERS: &[&str] = &["size", "buffer", "input", "limit", "hot", "stream"];
 
 const COPY_WORDS: &[(&str, &[&str])] = &[
@@ -174,6 +178,24 @@ const CROSSING_WORDS: &[(&str, &[&str])] = &[
     ),
     ("cpus", &["one", "two"]),
 ];
+const TRANSFER_WORDS: &[(&str, &[&str])] = &[
+    ("channel", &["device", "tcp", "unix", "pipe"]),
+    (
+        "sender",
+        &[
+            "read-write",
+            "mmap",
+            "sendfile",
+            "splice",
+            "zerocopy",
+            "io-uring",
+        ],
+    ),
+    ("receiver", &["read-write", "mmap", "splice"]),
+    ("mode", &["sync", "fasync", "async"]),
+    ("content", &["random", "lines"]),
+    ("fs", FILE_SYSTEMS),
+];
 /// Parameters that count something, with the least and the most of it. Steps
 /// and accesses take days at that.
 const COUNT_PARAMETERS: &[(&str, u64, u64)] = &[
@@ -198,6 +220,7 @@ fn parameters(kind: WorkloadKind) -> Option<&'static [&'static str]> {
         WorkloadKind::Reclaim => Some(RECLAIM_PARAMETERS),
         WorkloadKind::Primes => Some(PRIMES_PARAMETERS),
         WorkloadKind::Crossing => Some(CROSSING_PARAMETERS),
+        WorkloadKind::Transfer => Some(TRANSFER_PARAMETERS),
         WorkloadKind::Command => None,
     }
 }
@@ -298,6 +321,7 @@ fn check_value(kind: WorkloadKind, name: &str, level: &Level) -> Result<(), Prob
         WorkloadKind::Reclaim => RECLAIM_WORDS,
         WorkloadKind::Primes => PRIMES_WORDS,
         WorkloadKind::Crossing => CROSSING_WORDS,
+        WorkloadKind::Transfer => TRANSFER_WORDS,
         WorkloadKind::Command if name == "fs" => &[("fs", FILE_SYSTEMS)][..],
         WorkloadKind::Command => return Ok(()),
     };
@@ -367,6 +391,10 @@ fn size_bounds(
         (WorkloadKind::Crossing, "size") => Some((
             1..=CROSSING_BYTES_MAX,
             "1 byte to 1 MiB, as much as the driver takes",
+        )),
+        (WorkloadKind::Transfer, "buffer") => Some((
+            TRANSFER_BUFFER_BYTES_MIN..=TRANSFER_BUFFER_BYTES_MAX,
+            "512 bytes to 16 MiB, as much as the driver has",
         )),
         (_, "buffer") => Some((1..=BUFFER_BYTES_MAX, "1 byte to 1 GiB")),
         _ => None,
