@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use toll_probe::clock::now_ns;
 use toll_probe::copy::mover::CallError;
+use toll_probe::device::receive::read_full;
 use toll_probe::device::send::Sender;
 use toll_probe::device::{Device, End};
 
@@ -102,10 +103,7 @@ fn send(
         .map_err(|error| cannot(&error))?;
     let transmission = Transmission::since(started_ns, offer.size_bytes);
     let page = sender.page();
-    sender
-        .device()
-        .finish()
-        .map_err(|errno| cannot(&CallError::of("finish", errno)))?;
+    sender.finish().map_err(|error| cannot(&error))?;
     hear_receipt(&sender, source)?;
     drop(alarm);
     teller.transmission(&transmission)?;
@@ -152,7 +150,7 @@ fn listen(device: &Device, options: &MasterOptions) -> Result<SocketAddr, String
 
 fn hear_answer(sender: &Sender, source: &Source, files_left: u32) -> Result<(), String> {
     let path = source.path.display();
-    match Message::hear(sender.device()) {
+    match Message::hear(|bytes| read_full(sender.device(), bytes)) {
         Ok(Some(Message::Answer(Answer::Ready))) => Ok(()),
         Ok(Some(Message::Answer(Answer::FilesDiffer { files_left: its }))) => Err(format!(
             "cannot send {path}: from here on there are {files_left} files, and the slave has \
@@ -168,7 +166,7 @@ fn hear_answer(sender: &Sender, source: &Source, files_left: u32) -> Result<(), 
 
 fn hear_receipt(sender: &Sender, source: &Source) -> Result<(), String> {
     let path = source.path.display();
-    match Message::hear(sender.device()) {
+    match Message::hear(|bytes| read_full(sender.device(), bytes)) {
         Ok(Some(Message::Receipt(Receipt::Kept))) => Ok(()),
         Ok(Some(Message::Receipt(Receipt::Differs))) => Err(format!(
             "cannot trust the copy of {path}: the slave found other content; see whether another \

@@ -2,7 +2,6 @@
 
 use toll_probe::copy::mover::CallError;
 use toll_probe::device::Device;
-use toll_probe::device::receive::read_full;
 use toll_probe::device::send::write_all;
 
 /// First bytes of every message; the last of them is the version.
@@ -131,13 +130,16 @@ impl Message {
         write_all(device, &self.encode())
     }
 
-    /// Hears what the partner says; `None` if it is nothing of this program's.
+    /// Hears what the partner says, by what fills memory with its bytes; `None` if
+    /// it is nothing of this program's.
     ///
     /// # Errors
     /// If the connection is gone.
-    pub fn hear(device: &Device) -> Result<Option<Self>, CallError> {
+    pub fn hear(
+        receive: impl FnOnce(&mut [u8]) -> Result<(), CallError>,
+    ) -> Result<Option<Self>, CallError> {
         let mut bytes = [0; MESSAGE_BYTES];
-        read_full(device, &mut bytes)?;
+        receive(&mut bytes)?;
         Ok(Self::decode(&bytes))
     }
 }

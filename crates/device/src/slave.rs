@@ -5,7 +5,6 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use toll_probe::clock::now_ns;
 use toll_probe::copy::mover::CallError;
@@ -103,9 +102,9 @@ fn try_to_meet(options: &SlaveOptions, path: &Path, is_first: bool) -> Result<Me
         }
     }
     let alarm = Alarm::every(common.timeout);
-    let receiver =
+    let mut receiver =
         Receiver::new(device, &common.setup, options.way).map_err(|error| cannot(&error))?;
-    match Message::hear(receiver.device()).map_err(|error| cannot(&error))? {
+    match Message::hear(|bytes| receiver.receive_first(bytes)).map_err(|error| cannot(&error))? {
         Some(Message::Offer(offer)) => Ok(Met {
             receiver,
             offer,
@@ -130,8 +129,6 @@ fn receive(
     let cannot = |error: &CallError| of_transfer("receive", path, "master", error);
     let (receiver, offer) = (&mut met.receiver, met.offer);
     let output = accept(receiver, &offer, path, files_left, common.verifies)?;
-    wait_for_bytes(receiver.device(), offer.size_bytes)
-        .map_err(|errno| cannot(&CallError::of("receive", errno)))?;
     let started_ns = now_ns();
     let received = receiver.receive_all(output.file().as_fd(), offer.size_bytes);
     let transmission = Transmission::since(started_ns, offer.size_bytes);
@@ -207,20 +204,6 @@ fn accept(
         .say(receiver.device())
         .map_err(|error| of_transfer("receive", path, "master", &error))?;
     Ok(output)
-}
-
-/// Waits until the first bytes are there, so that what the master does before is
-/// not timed.
-fn wait_for_bytes(device: &Device, size_bytes: u64) -> Result<(), Errno> {
-    if size_bytes == 0 {
-        return Ok(());
-    }
-    loop {
-        match poll(&mut [PollFd::new(device, PollFlags::IN)], None) {
-            Ok(_) => return Ok(()),
-            Err(errno) => device.retry_after(errno)?,
-        }
-    }
 }
 
 /// Compares the content where there is something to compare with, and gives the

@@ -70,6 +70,14 @@ impl Mapping {
         Ok(Self { start, length })
     }
 
+    /// Copies bytes out of it.
+    pub fn take(&self, offset: usize, bytes: &mut [u8]) {
+        let source = self.at(offset, bytes.len());
+        // SAFETY: the range lies in a readable mapping, of which there are no
+        // references that `bytes` could overlap with.
+        unsafe { copy_nonoverlapping(source, bytes.as_mut_ptr(), bytes.len()) };
+    }
+
     /// Where a byte lies.
     fn at(&self, offset: usize, length: usize) -> *mut u8 {
         assert!(

@@ -77,6 +77,28 @@ impl Receiver {
         &self.device
     }
 
+    /// Receives `bytes`, which come before a file's.
+    ///
+    /// # Errors
+    /// If the device fails or the partner ends before.
+    pub fn receive_first(&mut self, bytes: &mut [u8]) -> Result<(), CallError> {
+        let device = &self.device;
+        match &mut self.memory {
+            // A connection whose `read` receives ahead has nothing for RECEIVE.
+            Memory::Mapped { driver, slots, .. } if self.mode == SocketMode::Async => {
+                for part in bytes.chunks_mut(slots.slot_bytes()) {
+                    let start = slots.next(part.len()).start;
+                    until_done(device, "receive", || device.receive(start, part.len()))?;
+                    slots.queue(part.len());
+                    let slot = slots.reap(device, "receive")?;
+                    driver.take(slot.start, part);
+                }
+                Ok(())
+            }
+            _ => read_full(device, bytes),
+        }
+    }
+
     /// Receives so many bytes into an empty file.
     ///
     /// # Errors

@@ -26,6 +26,7 @@ pub struct Sender {
     device: Device,
     mode: SocketMode,
     memory: Memory,
+    is_finished: bool,
 }
 
 enum Memory {
@@ -59,6 +60,7 @@ impl Sender {
             device,
             mode: setup.mode,
             memory,
+            is_finished: false,
         })
     }
 
@@ -68,7 +70,8 @@ impl Sender {
     }
 
     /// Sends the file's first bytes, for which its position stands at its
-    /// beginning, until all of them are with the kernel's socket.
+    /// beginning, until all of them are with the kernel's socket. Queued writes
+    /// tell so only at their end, after which nothing more can be sent.
     ///
     /// # Errors
     /// The first call that failed; one of `read` that moved nothing if the file
@@ -78,13 +81,14 @@ impl Sender {
             device,
             mode,
             memory,
+            ..
         } = self;
         match memory {
             Memory::User(buffer) => {
                 send_by_write(device, file, size_bytes, buffer.bytes_mut())?;
                 match mode {
                     SocketMode::Sync | SocketMode::Fasync => Ok(()),
-                    SocketMode::Async => until_done(device, "finish", || device.finish()),
+                    SocketMode::Async => self.finish(),
                 }
             }
             Memory::Mapped {
@@ -101,6 +105,18 @@ impl Sender {
                 }
             },
         }
+    }
+
+    /// Lets the receiver read to the end.
+    ///
+    /// # Errors
+    /// If the connection is gone.
+    pub fn finish(&mut self) -> Result<(), CallError> {
+        if !self.is_finished {
+            until_done(&self.device, "finish", || self.device.finish())?;
+            self.is_finished = true;
+        }
+        Ok(())
     }
 
     /// What the page table says of the file's page that was last mapped; `None`
