@@ -87,6 +87,8 @@ impl MappedReceive {
                     *calls += 1;
                 }
                 Err(Errno::INTR) => {}
+                // A page of the window for which the file system has no block.
+                Err(Errno::FAULT) => return Err(CallError::of("read", Errno::NOSPC)),
                 Err(errno) => return Err(CallError::of("read", errno)),
             }
         }
