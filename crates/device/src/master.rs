@@ -103,7 +103,6 @@ fn send(
         .map_err(|error| cannot(&error))?;
     let transmission = Transmission::since(started_ns, offer.size_bytes);
     let page = sender.page();
-    sender.finish().map_err(|error| cannot(&error))?;
     hear_receipt(&sender, source)?;
     drop(alarm);
     teller.transmission(&transmission)?;

@@ -127,7 +127,7 @@ impl Message {
     /// # Errors
     /// If the connection is gone.
     pub fn say(self, device: &Device) -> Result<(), CallError> {
-        write_all(device, &self.encode())
+        write_all(device, &self.encode(), &mut 0)
     }
 
     /// Hears what the partner says, by what fills memory with its bytes; `None` if

@@ -221,7 +221,7 @@ fn read(end: End, arguments: impl IntoIterator<Item = OsString>) -> Result<Reque
                 return Ok(Request::Print(help.to_owned()));
             }
             Arg::Long("version") | Arg::Short('V') => {
-                let (name, version) = (end.module(), env!("CARGO_PKG_VERSION"));
+                let (name, version) = (end.module_name(), env!("CARGO_PKG_VERSION"));
                 return Ok(Request::Print(format!("{name} (toll) {version}\n")));
             }
             other => return Err(told(other.unexpected())),

@@ -34,7 +34,7 @@ impl Teller {
     /// Says something on standard error.
     pub fn remark(&mut self, text: &str) {
         // Nothing is left to tell if even standard error is gone.
-        let _ = writeln!(io::stderr(), "{}: {text}", self.end.module());
+        let _ = writeln!(io::stderr(), "{}: {text}", self.end.module_name());
     }
 }
 
@@ -66,7 +66,7 @@ fn run<T>(
         Ok(Request::Print(text)) => print(&text),
         Ok(Request::Run(options)) => work(&options, &mut teller),
         Err(complaint) => {
-            teller.remark(&format!("{complaint}; see {} --help", end.module()));
+            teller.remark(&format!("{complaint}; see {} --help", end.module_name()));
             return ExitCode::from(USAGE_ERROR);
         }
     };

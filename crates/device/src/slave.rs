@@ -130,7 +130,7 @@ fn receive(
     let (receiver, offer) = (&mut met.receiver, met.offer);
     let output = accept(receiver, &offer, path, files_left, common.verifies)?;
     let started_ns = now_ns();
-    let received = receiver.receive_all(output.file().as_fd(), offer.size_bytes);
+    let received = receiver.receive_all(output.file().as_fd(), offer.size_bytes, &mut || {});
     let transmission = Transmission::since(started_ns, offer.size_bytes);
     if let Err(error) = received {
         // It hears of this if it is still there; that is more than it can expect.

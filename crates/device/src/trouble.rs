@@ -22,7 +22,7 @@ pub fn of_file(action: &str, path: &Path, error: &io::Error) -> String {
 pub fn of_device(end: End, error: &io::Error) -> String {
     let what_to_do = match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENXIO | libc::ENODEV) => {
-            format!("insert the module {} in a guest", end.module())
+            format!("insert the module {} in a guest", end.module_name())
         }
         _ => advice(error).to_owned(),
     };

@@ -73,7 +73,8 @@ impl ModuleName {
         }
     }
 
-    fn text(self) -> &'static str {
+    /// Its name.
+    pub fn text(self) -> &'static str {
         self.name().to_str().expect("the names are ASCII")
     }
 

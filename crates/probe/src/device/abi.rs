@@ -93,6 +93,8 @@ pub const FASYNC: u32 = 1;
 /// `TOLL_DEVICE_ASYNC`.
 pub const ASYNC: u32 = 2;
 
+/// `TOLL_DEVICE_GET_SETTINGS`.
+pub const GET_SETTINGS: libc::Ioctl = 0x8010_e800;
 /// `TOLL_DEVICE_SET_SETTINGS`.
 pub const SET_SETTINGS: libc::Ioctl = 0x4010_e801;
 /// `TOLL_DEVICE_LISTEN`.
@@ -242,6 +244,7 @@ mod tests {
     fn requests_have_the_numbers_of_the_header() {
         assert!(HEADER.contains("#define TOLL_DEVICE_MAGIC 0xE8\n"));
         for (name, request) in [
+            ("GET_SETTINGS", GET_SETTINGS),
             ("SET_SETTINGS", SET_SETTINGS),
             ("LISTEN", LISTEN),
             ("ACCEPT", ACCEPT),

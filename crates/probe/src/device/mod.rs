@@ -25,6 +25,7 @@ use toll_wire::SocketMode;
 pub use self::abi::{BUFFER_BYTES_DEFAULT, BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Page, Statistics};
 use self::abi::{Completion, Endpoint, Settings, Transfer};
 use self::mapping::{Mapping, last_errno};
+use crate::driver::ModuleName;
 
 /// Which of the two devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,11 +38,16 @@ pub enum End {
 
 impl End {
     /// The module that makes the device.
-    pub fn module(self) -> &'static str {
+    pub(crate) fn module(self) -> ModuleName {
         match self {
-            Self::Master => "master",
-            Self::Slave => "slave",
+            Self::Master => ModuleName::Master,
+            Self::Slave => ModuleName::Slave,
         }
+    }
+
+    /// That module's name.
+    pub fn module_name(self) -> &'static str {
+        self.module().text()
     }
 
     /// Where the device is.
@@ -103,20 +109,19 @@ impl Device {
         })
     }
 
-    /// Sets it up; before there is a connection. Small segments are sent at once.
+    /// Sets it up; before there is a connection. Whether small segments wait for
+    /// others (TCP_NODELAY) stays as the module has it.
     ///
     /// # Errors
     /// EINVAL for a size that is none of a buffer.
     pub fn configure(&self, setup: &Setup) -> Result<(), Errno> {
-        let mut settings = Settings {
-            buffer_bytes: setup.driver_bytes(),
-            mode: match setup.mode {
-                SocketMode::Sync => abi::SYNC,
-                SocketMode::Fasync => abi::FASYNC,
-                SocketMode::Async => abi::ASYNC,
-            },
-            no_delay: 1,
-            reserved: 0,
+        let mut settings = Settings::default();
+        self.ask(abi::GET_SETTINGS, &mut settings)?;
+        settings.buffer_bytes = setup.driver_bytes();
+        settings.mode = match setup.mode {
+            SocketMode::Sync => abi::SYNC,
+            SocketMode::Fasync => abi::FASYNC,
+            SocketMode::Async => abi::ASYNC,
         };
         self.ask(abi::SET_SETTINGS, &mut settings)
     }

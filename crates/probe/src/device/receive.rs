@@ -2,16 +2,17 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
+use rustix::event::PollFlags;
 use rustix::fs::ftruncate;
 use rustix::io::Errno;
+use toll_wire::SocketMode;
 
 use super::mapping::{Access, Mapping, Window, copy, read_into};
 use super::send::piece;
 use super::slots::{Slots, until_done};
 use super::{Device, Page, Setup};
 use crate::buffer::Buffer;
-use crate::copy::mover::{self, CallError, portion};
-use toll_wire::SocketMode;
+use crate::copy::mover::{self, CallError, Moved, portion, wait_for};
 
 /// How bytes get from the device into a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,41 +100,50 @@ impl Receiver {
         }
     }
 
-    /// Receives so many bytes into an empty file.
+    /// Receives so many bytes into an empty file. `on_arrival` is called when the
+    /// first are there.
     ///
     /// # Errors
-    /// The first call that failed; one of the device that moved nothing if the
+    /// The first call that failed; one of `receive` that moved nothing if the
     /// partner sends less.
-    pub fn receive_all(&mut self, file: BorrowedFd<'_>, size_bytes: u64) -> Result<(), CallError> {
+    pub fn receive_all(
+        &mut self,
+        file: BorrowedFd<'_>,
+        size_bytes: u64,
+        on_arrival: &mut dyn FnMut(),
+    ) -> Result<Moved, CallError> {
         let Self {
             device,
             mode,
             memory,
         } = self;
+        let mut target = Target {
+            file,
+            size_bytes,
+            on_arrival,
+            calls: 0,
+        };
         match memory {
-            Memory::User(buffer) => receive_by_read(device, file, size_bytes, buffer.bytes_mut()),
-            Memory::Window(window) => {
-                grow(file, size_bytes)?;
-                read_mapped(device, file, size_bytes, window)
-            }
+            Memory::User(buffer) => receive_by_read(device, &mut target, buffer.bytes_mut())?,
+            Memory::Window(window) => read_mapped(device, &mut target, window)?,
             Memory::Mapped {
                 driver,
                 slots,
                 window,
-            } => {
-                grow(file, size_bytes)?;
-                match mode {
-                    SocketMode::Sync | SocketMode::Fasync => {
-                        let slot_bytes = slots.slot_bytes();
-                        receive_mapped(device, file, size_bytes, (driver, slot_bytes), window)
-                    }
-                    SocketMode::Async => {
-                        let driver = (driver, slots);
-                        receive_queued(device, file, size_bytes, driver, window)
-                    }
+            } => match mode {
+                SocketMode::Sync | SocketMode::Fasync => {
+                    let driver = (driver, slots.slot_bytes());
+                    receive_mapped(device, &mut target, driver, window)?;
                 }
-            }
+                SocketMode::Async => {
+                    receive_queued(device, &mut target, (driver, slots), window)?;
+                }
+            },
         }
+        Ok(Moved {
+            bytes: size_bytes,
+            calls: target.calls,
+        })
     }
 
     /// What the page table says of the file's page that was last mapped; `None`
@@ -163,26 +173,52 @@ impl Receiver {
     }
 }
 
-fn grow(file: BorrowedFd<'_>, size_bytes: u64) -> Result<(), CallError> {
-    ftruncate(file, size_bytes).map_err(|errno| CallError::of("ftruncate", errno))
+/// Where bytes go.
+struct Target<'a> {
+    file: BorrowedFd<'a>,
+    size_bytes: u64,
+    on_arrival: &'a mut dyn FnMut(),
+    calls: u64,
+}
+
+impl Target<'_> {
+    /// Counts a call that brought bytes.
+    fn arrived(&mut self) {
+        if self.calls == 0 {
+            (self.on_arrival)();
+        }
+        self.calls += 1;
+    }
+
+    /// The same for a mapped file. As published, it grows when there is something
+    /// to put into it. Done while the sender has not begun, it would cost nothing.
+    fn arrived_for_mapping(&mut self) -> Result<(), CallError> {
+        let is_first = self.calls == 0;
+        self.arrived();
+        if is_first {
+            ftruncate(self.file, self.size_bytes)
+                .map_err(|errno| CallError::of("ftruncate", errno))?;
+        }
+        Ok(())
+    }
 }
 
 fn receive_by_read(
     device: &Device,
-    file: BorrowedFd<'_>,
-    size_bytes: u64,
+    target: &mut Target<'_>,
     buffer: &mut [u8],
 ) -> Result<(), CallError> {
     let mut received = 0;
-    while received < size_bytes {
-        let wanted = portion(size_bytes - received, buffer.len());
+    while received < target.size_bytes {
+        let wanted = portion(target.size_bytes - received, buffer.len());
         let length = until_done(device, "receive", || {
             rustix::io::read(device.as_fd(), &mut buffer[..wanted])
         })?;
         if length == 0 {
             return Err(CallError::no_progress("receive"));
         }
-        mover::write_all(file, &buffer[..length], &mut 0)?;
+        target.arrived();
+        mover::write_all(target.file, &buffer[..length], &mut target.calls)?;
         received += length as u64;
     }
     Ok(())
@@ -206,36 +242,39 @@ pub fn read_full(device: &Device, mut bytes: &mut [u8]) -> Result<(), CallError>
 
 fn read_mapped(
     device: &Device,
-    file: BorrowedFd<'_>,
-    size_bytes: u64,
+    target: &mut Target<'_>,
     window: &mut Window,
 ) -> Result<(), CallError> {
+    let (file, size_bytes) = (target.file, target.size_bytes);
     let mut received = 0;
     while received < size_bytes {
+        if target.calls == 0 {
+            wait_for(device.as_fd(), PollFlags::IN);
+            target.arrived_for_mapping()?;
+        }
         let length = piece(received, size_bytes, window, window.length());
-        let (target, begin) = window.show(file, received, size_bytes)?;
+        let (place, begin) = window.show(file, received, size_bytes)?;
         match until_done(device, "receive", || {
-            read_into(device, (&mut *target, begin), length)
+            read_into(device, (&mut *place, begin), length)
         })? {
             0 => return Err(CallError::no_progress("receive")),
             count => received += count as u64,
         }
+        target.arrived();
     }
     Ok(())
 }
 
 fn receive_mapped(
     device: &Device,
-    file: BorrowedFd<'_>,
-    size_bytes: u64,
+    target: &mut Target<'_>,
     (driver, slot_bytes): (&mut Mapping, usize),
     window: &mut Window,
 ) -> Result<(), CallError> {
+    let (file, size_bytes) = (target.file, target.size_bytes);
     let mut received = 0;
     while received < size_bytes {
         let length = piece(received, size_bytes, window, slot_bytes);
-        // Before the wait: the pages are got ready while the bytes are under way.
-        let (target, begin) = window.show(file, received, size_bytes)?;
         let mut offset = 0;
         while offset < length {
             match until_done(device, "receive", || {
@@ -244,8 +283,10 @@ fn receive_mapped(
                 0 => return Err(CallError::no_progress("receive")),
                 done => offset += done as usize,
             }
+            target.arrived_for_mapping()?;
         }
-        copy((driver, 0), (target, begin), length);
+        let (place, begin) = window.show(file, received, size_bytes)?;
+        copy((driver, 0), (place, begin), length);
         received += length as u64;
     }
     Ok(())
@@ -253,11 +294,11 @@ fn receive_mapped(
 
 fn receive_queued(
     device: &Device,
-    file: BorrowedFd<'_>,
-    size_bytes: u64,
+    target: &mut Target<'_>,
     (driver, slots): (&mut Mapping, &mut Slots),
     window: &mut Window,
 ) -> Result<(), CallError> {
+    let (file, size_bytes) = (target.file, target.size_bytes);
     let (mut queued, mut received) = (0, 0);
     while received < size_bytes {
         while queued < size_bytes && !slots.is_full() {
@@ -268,8 +309,9 @@ fn receive_queued(
             queued += length as u64;
         }
         let slot = slots.reap(device, "receive")?;
-        let (target, begin) = window.show(file, received, size_bytes)?;
-        copy((driver, slot.start), (target, begin), slot.len());
+        target.arrived_for_mapping()?;
+        let (place, begin) = window.show(file, received, size_bytes)?;
+        copy((driver, slot.start), (place, begin), slot.len());
         received += slot.len() as u64;
     }
     Ok(())

@@ -3,13 +3,13 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::io::Errno;
+use toll_wire::SocketMode;
 
 use super::mapping::{Access, Mapping, Window, copy};
 use super::slots::{Slots, until_done};
 use super::{Device, Page, Setup};
 use crate::buffer::Buffer;
-use crate::copy::mover::{CallError, portion};
-use toll_wire::SocketMode;
+use crate::copy::mover::{CallError, Moved, portion};
 
 /// How a file gets to the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,6 @@ pub struct Sender {
     device: Device,
     mode: SocketMode,
     memory: Memory,
-    is_finished: bool,
 }
 
 enum Memory {
@@ -60,7 +59,6 @@ impl Sender {
             device,
             mode: setup.mode,
             memory,
-            is_finished: false,
         })
     }
 
@@ -70,26 +68,38 @@ impl Sender {
     }
 
     /// Sends the file's first bytes, for which its position stands at its
-    /// beginning, until all of them are with the kernel's socket. Queued writes
-    /// tell so only at their end, after which nothing more can be sent.
+    /// beginning, until all of them are with the kernel's socket, and lets the
+    /// receiver read to the end.
     ///
     /// # Errors
     /// The first call that failed; one of `read` that moved nothing if the file
     /// has become shorter.
-    pub fn send_all(&mut self, file: BorrowedFd<'_>, size_bytes: u64) -> Result<(), CallError> {
+    pub fn send_all(&mut self, file: BorrowedFd<'_>, size_bytes: u64) -> Result<Moved, CallError> {
+        let mut calls = 0;
+        self.send_bytes(file, size_bytes, &mut calls)?;
+        // As a close does: what is queued is with the socket, and what TCP holds
+        // back for more to come (Nagle's algorithm) goes out.
+        until_done(&self.device, "finish", || self.device.finish())?;
+        Ok(Moved {
+            bytes: size_bytes,
+            calls,
+        })
+    }
+
+    fn send_bytes(
+        &mut self,
+        file: BorrowedFd<'_>,
+        size_bytes: u64,
+        calls: &mut u64,
+    ) -> Result<(), CallError> {
         let Self {
             device,
             mode,
             memory,
-            ..
         } = self;
         match memory {
             Memory::User(buffer) => {
-                send_by_write(device, file, size_bytes, buffer.bytes_mut())?;
-                match mode {
-                    SocketMode::Sync | SocketMode::Fasync => Ok(()),
-                    SocketMode::Async => self.finish(),
-                }
+                send_by_write(device, file, size_bytes, buffer.bytes_mut(), calls)
             }
             Memory::Mapped {
                 driver,
@@ -98,25 +108,15 @@ impl Sender {
             } => match mode {
                 SocketMode::Sync | SocketMode::Fasync => {
                     let slot_bytes = slots.slot_bytes();
-                    send_mapped(device, file, size_bytes, (driver, slot_bytes), window)
+                    let driver = (driver, slot_bytes);
+                    send_mapped(device, file, size_bytes, driver, window, calls)
                 }
                 SocketMode::Async => {
-                    queue_mapped(device, file, size_bytes, (driver, slots), window)
+                    let driver = (driver, slots);
+                    queue_mapped(device, file, size_bytes, driver, window, calls)
                 }
             },
         }
-    }
-
-    /// Lets the receiver read to the end.
-    ///
-    /// # Errors
-    /// If the connection is gone.
-    pub fn finish(&mut self) -> Result<(), CallError> {
-        if !self.is_finished {
-            until_done(&self.device, "finish", || self.device.finish())?;
-            self.is_finished = true;
-        }
-        Ok(())
     }
 
     /// What the page table says of the file's page that was last mapped; `None`
@@ -151,6 +151,7 @@ fn send_by_write(
     file: BorrowedFd<'_>,
     size_bytes: u64,
     buffer: &mut [u8],
+    calls: &mut u64,
 ) -> Result<(), CallError> {
     let mut sent = 0;
     while sent < size_bytes {
@@ -161,21 +162,24 @@ fn send_by_write(
             Err(Errno::INTR) => continue,
             Err(errno) => return Err(CallError::of("read", errno)),
         };
-        write_all(device, &buffer[..length])?;
+        write_all(device, &buffer[..length], calls)?;
         sent += length as u64;
     }
     Ok(())
 }
 
-/// Writes all bytes to a device.
+/// Writes all bytes to a device, adding to the calls made.
 ///
 /// # Errors
 /// If a write fails or takes nothing.
-pub fn write_all(device: &Device, mut bytes: &[u8]) -> Result<(), CallError> {
+pub fn write_all(device: &Device, mut bytes: &[u8], calls: &mut u64) -> Result<(), CallError> {
     while !bytes.is_empty() {
         match until_done(device, "write", || rustix::io::write(device.as_fd(), bytes))? {
             0 => return Err(CallError::no_progress("write")),
-            length => bytes = &bytes[length..],
+            length => {
+                bytes = &bytes[length..];
+                *calls += 1;
+            }
         }
     }
     Ok(())
@@ -196,6 +200,7 @@ fn send_mapped(
     size_bytes: u64,
     (driver, slot_bytes): (&mut Mapping, usize),
     window: &mut Window,
+    calls: &mut u64,
 ) -> Result<(), CallError> {
     let mut sent = 0;
     while sent < size_bytes {
@@ -206,7 +211,10 @@ fn send_mapped(
         while offset < length {
             match until_done(device, "send", || device.send(offset, length - offset))? {
                 0 => return Err(CallError::no_progress("send")),
-                done => offset += done as usize,
+                done => {
+                    offset += done as usize;
+                    *calls += 1;
+                }
             }
         }
         sent += length as u64;
@@ -220,6 +228,7 @@ fn queue_mapped(
     size_bytes: u64,
     (driver, slots): (&mut Mapping, &mut Slots),
     window: &mut Window,
+    calls: &mut u64,
 ) -> Result<(), CallError> {
     let mut sent = 0;
     while sent < size_bytes {
@@ -232,6 +241,7 @@ fn queue_mapped(
         copy((source, begin), (driver, slot.start), length);
         until_done(device, "send", || device.send(slot.start, length))?;
         slots.queue(length);
+        *calls += 1;
         sent += length as u64;
     }
     while !slots.is_idle() {
