@@ -25,6 +25,7 @@ use toll_wire::SocketMode;
 pub use self::abi::{BUFFER_BYTES_DEFAULT, BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Page, Statistics};
 use self::abi::{Completion, Endpoint, Settings, Transfer};
 use self::mapping::{Mapping, last_errno};
+use crate::buffer::page_bytes;
 use crate::driver::ModuleName;
 
 /// Which of the two devices.
@@ -81,6 +82,21 @@ impl Setup {
     /// hold two of them.
     fn slot_bytes(&self) -> u32 {
         self.buffer_bytes.min(BUFFER_BYTES_MAX / self.slots())
+    }
+
+    /// How files are mapped and sent or received.
+    pub(crate) fn describe_mapped(&self) -> String {
+        let window_bytes = (self.buffer_bytes as usize).next_multiple_of(page_bytes());
+        let (slots, slot_bytes) = (self.slots(), self.slot_bytes());
+        match self.mode {
+            SocketMode::Sync | SocketMode::Fasync => format!(
+                "windows of {window_bytes} bytes, and {slot_bytes} bytes of the driver's buffer"
+            ),
+            SocketMode::Async => format!(
+                "windows of {window_bytes} bytes, and {slots} slots of {slot_bytes} bytes in the \
+                 driver's buffer"
+            ),
+        }
     }
 
     /// Bytes of the driver's buffer.
@@ -234,7 +250,7 @@ impl Device {
 
     /// Maps the driver's buffer.
     fn buffer(&self, setup: &Setup) -> Result<Mapping, Errno> {
-        let bytes = (setup.driver_bytes() as usize).next_multiple_of(crate::buffer::page_bytes());
+        let bytes = (setup.driver_bytes() as usize).next_multiple_of(page_bytes());
         Mapping::of(self.file.as_fd(), bytes)
     }
 

@@ -25,6 +25,8 @@ pub enum ReceiveWay {
     /// The file is grown and mapped, and `read` fills the mapping, without the
     /// driver's buffer in between.
     MmapRead,
+    /// By somebody who takes the device as any descriptor.
+    Foreign,
 }
 
 /// A connected device that receives, with all its memory made beforehand.
@@ -35,6 +37,7 @@ pub struct Receiver {
 }
 
 enum Memory {
+    None,
     User(Buffer),
     Mapped {
         driver: Mapping,
@@ -56,6 +59,7 @@ impl Receiver {
                 .map_err(|errno| CallError::of("mmap", errno))
         };
         let memory = match way {
+            ReceiveWay::Foreign => Memory::None,
             ReceiveWay::ReadWrite => Memory::User(Buffer::aligned(buffer_bytes)),
             ReceiveWay::MmapRead => Memory::Window(window()?),
             ReceiveWay::Mmap => Memory::Mapped {
@@ -124,6 +128,7 @@ impl Receiver {
             calls: 0,
         };
         match memory {
+            Memory::None => unreachable!("somebody else moves the bytes"),
             Memory::User(buffer) => receive_by_read(device, &mut target, buffer.bytes_mut())?,
             Memory::Window(window) => read_mapped(device, &mut target, window)?,
             Memory::Mapped {
@@ -153,7 +158,7 @@ impl Receiver {
     /// The kernel's.
     pub fn page(&self) -> Result<Option<Page>, Errno> {
         match &self.memory {
-            Memory::User(_) => Ok(None),
+            Memory::None | Memory::User(_) => Ok(None),
             Memory::Mapped { window, .. } | Memory::Window(window) => window
                 .address()
                 .map(|address| self.device.page(address))
@@ -167,7 +172,7 @@ impl Receiver {
     /// The kernel's.
     pub fn release(&mut self) -> Result<(), Errno> {
         match &mut self.memory {
-            Memory::User(_) => Ok(()),
+            Memory::None | Memory::User(_) => Ok(()),
             Memory::Mapped { window, .. } | Memory::Window(window) => window.clear(),
         }
     }

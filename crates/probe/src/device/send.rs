@@ -19,6 +19,8 @@ pub enum SendWay {
     /// The file is mapped, copied into the driver's mapped buffer and sent from
     /// there by ioctl.
     Mmap,
+    /// By somebody who takes the device as any descriptor.
+    Foreign,
 }
 
 /// A connected device that sends, with all its memory made beforehand.
@@ -29,6 +31,7 @@ pub struct Sender {
 }
 
 enum Memory {
+    None,
     User(Buffer),
     Mapped {
         driver: Mapping,
@@ -45,6 +48,7 @@ impl Sender {
     pub fn new(device: Device, setup: &Setup, way: SendWay) -> Result<Self, CallError> {
         let buffer_bytes = setup.buffer_bytes as usize;
         let memory = match way {
+            SendWay::Foreign => Memory::None,
             SendWay::ReadWrite => Memory::User(Buffer::aligned(buffer_bytes)),
             SendWay::Mmap => Memory::Mapped {
                 driver: device
@@ -77,13 +81,21 @@ impl Sender {
     pub fn send_all(&mut self, file: BorrowedFd<'_>, size_bytes: u64) -> Result<Moved, CallError> {
         let mut calls = 0;
         self.send_bytes(file, size_bytes, &mut calls)?;
-        // As a close does: what is queued is with the socket, and what TCP holds
-        // back for more to come (Nagle's algorithm) goes out.
-        until_done(&self.device, "finish", || self.device.finish())?;
+        self.finish()?;
         Ok(Moved {
             bytes: size_bytes,
             calls,
         })
+    }
+
+    /// Lets the receiver read to the end. As with a close, what is queued is with
+    /// the socket then, and what TCP holds back for more to come (Nagle's
+    /// algorithm) goes out.
+    ///
+    /// # Errors
+    /// If the connection is gone.
+    pub fn finish(&mut self) -> Result<(), CallError> {
+        until_done(&self.device, "finish", || self.device.finish())
     }
 
     fn send_bytes(
@@ -98,6 +110,7 @@ impl Sender {
             memory,
         } = self;
         match memory {
+            Memory::None => unreachable!("somebody else moves the bytes"),
             Memory::User(buffer) => {
                 send_by_write(device, file, size_bytes, buffer.bytes_mut(), calls)
             }
@@ -126,7 +139,7 @@ impl Sender {
     /// The kernel's.
     pub fn page(&self) -> Result<Option<Page>, Errno> {
         match &self.memory {
-            Memory::User(_) => Ok(None),
+            Memory::None | Memory::User(_) => Ok(None),
             Memory::Mapped { window, .. } => window
                 .address()
                 .map(|address| self.device.page(address))
@@ -140,7 +153,7 @@ impl Sender {
     /// The kernel's.
     pub fn release(&mut self) -> Result<(), Errno> {
         match &mut self.memory {
-            Memory::User(_) => Ok(()),
+            Memory::None | Memory::User(_) => Ok(()),
             Memory::Mapped { window, .. } => window.clear(),
         }
     }
