@@ -329,6 +329,51 @@ fn a_shell_is_used_only_where_a_command_needs_one() {
 }
 
 #[test]
+fn a_box_plot_says_what_it_is_of() {
+    let figure = |keys: &str| {
+        let toml = format!(
+            "format = 1\nname = 't'\n[workload]\nkind = 'command'\ncommand = 'true {{n}}'\n\
+             [[factor]]\nname = 'n'\nlevels = [1, 2]\n[[figure]]\ntitle = 'x'\n{keys}\n"
+        );
+        parse(&toml, "t.toml", "standard")
+    };
+    let group = |rest: &str| format!("groups = [{{ label = 'a', at = {{ n = 1 }}{rest} }}]");
+    let good = format!(
+        "kind = 'box'\nscale = 1e6\n{}",
+        group(", published = [2, 1, 3]")
+    );
+    let groups = &figure(&good).unwrap().figures[0].groups;
+    assert_eq!(groups[0].published, Some([2e6, 1e6, 3e6]));
+    for (wrong, why) in [
+        ("kind = 'box'".to_owned(), "boxes have groups"),
+        (
+            format!("kind = 'box'\nfactor = 'n'\n{}", group("")),
+            "no factor",
+        ),
+        (
+            format!("kind = 'box'\nscale = 0\n{}", group("")),
+            "scale is a number",
+        ),
+        (
+            format!("kind = 'box'\n{}", group(", published = [3, 1, 2]")),
+            "lower and upper",
+        ),
+        (
+            format!("kind = 'distribution'\nfactor = 'n'\n{}", group("")),
+            "go with kind box",
+        ),
+        ("kind = 'distribution'".to_owned(), "needs a factor"),
+        (
+            "kind = 'box'\ngroups = [{ label = 'a', at = { m = 1 } }]".to_owned(),
+            "m",
+        ),
+    ] {
+        let message = figure(&wrong).unwrap_err().to_string();
+        assert!(message.contains(why), "{wrong}: {message}");
+    }
+}
+
+#[test]
 fn a_tables_scale_is_above_nothing() {
     let table = |scale: &str| {
         let toml = format!(
