@@ -39,6 +39,12 @@ bench-cat: build ## Time meow beside other programs that copy a file, about 15 m
 	@tools/install-prerequisites bench
 	$(RELEASE)/bench-cat --meow $(RELEASE)/meow --out bench/results
 
+.PHONY: bench-device
+bench-device: build ## Compare the virtual device with two programs in guests, about 20 minutes
+	@tools/install-prerequisites run
+	$(RELEASE)/toll kernel build
+	$(RELEASE)/bench-device --toll $(RELEASE)/toll --out bench/results
+
 .PHONY: check
 check: ## Check formatting, lints, documentation and shell scripts
 	$(CARGO) fmt --check

@@ -88,6 +88,7 @@ fn transfer(channel: Channel, sender: SendMethod) -> TransferRequest {
         receiver: ReceiveMethod::Mmap,
         mode: SocketMode::Sync,
         buffer_bytes: 512,
+        receiver_buffer_bytes: 4096,
         source: PathBuf::from("/tmp/a"),
         size_bytes: 5 << 30,
         xxh3: u64::MAX,

@@ -1,6 +1,6 @@
 //! Parameters of a transfer of a file from one process to another.
 
-use std::net::IpAddr;
+use core::net::IpAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -22,8 +22,10 @@ pub struct TransferRequest {
     pub receiver: ReceiveMethod,
     /// How the kernel's sockets are used; of [`Channel::Device`] alone.
     pub mode: SocketMode,
-    /// Bytes of one call, in either end's buffer.
+    /// Bytes of one call, in the sender's buffer.
     pub buffer_bytes: u64,
+    /// Bytes of one call, in the receiver's buffer.
+    pub receiver_buffer_bytes: u64,
     /// The file to be sent, all of whose pages are warm.
     pub source: PathBuf,
     /// Its bytes that are sent, from its beginning.

@@ -1,8 +1,8 @@
 //! What the two ends of a transfer say to each other, beside the channel that is
 //! measured.
 
+use core::net::SocketAddr;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +52,8 @@ pub struct TransferTerms {
     pub receiver: ReceiveMethod,
     /// See [`TransferRequest::buffer_bytes`].
     pub buffer_bytes: u64,
+    /// See [`TransferRequest::receiver_buffer_bytes`].
+    pub receiver_buffer_bytes: u64,
     /// See [`TransferRequest::size_bytes`].
     pub size_bytes: u64,
 }
@@ -63,6 +65,7 @@ impl From<&TransferRequest> for TransferTerms {
             sender: request.sender,
             receiver: request.receiver,
             buffer_bytes: request.buffer_bytes,
+            receiver_buffer_bytes: request.receiver_buffer_bytes,
             size_bytes: request.size_bytes,
         }
     }

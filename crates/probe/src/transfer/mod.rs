@@ -59,11 +59,11 @@ pub fn run(request: &Request, transfer: &TransferRequest) -> Result<TrialData, F
 
 fn check(transfer: &TransferRequest) -> Result<(), Failure> {
     let range = TRANSFER_BUFFER_BYTES_MIN..=TRANSFER_BUFFER_BYTES_MAX;
-    if !range.contains(&transfer.buffer_bytes) {
+    let both = [transfer.buffer_bytes, transfer.receiver_buffer_bytes];
+    if let Some(wrong) = both.iter().find(|bytes| !range.contains(bytes)) {
         return Err(failure::instrument(format!(
-            "cannot transfer through a buffer of {} bytes: it has {TRANSFER_BUFFER_BYTES_MIN} to \
-             {TRANSFER_BUFFER_BYTES_MAX}; choose another",
-            transfer.buffer_bytes
+            "cannot transfer through a buffer of {wrong} bytes: it has {TRANSFER_BUFFER_BYTES_MIN} to \
+             {TRANSFER_BUFFER_BYTES_MAX}; choose another"
         )));
     }
     match transfer.contradiction() {

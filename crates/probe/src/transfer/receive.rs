@@ -48,7 +48,7 @@ impl StreamReceiver {
     /// # Errors
     /// If the method cannot be had here.
     pub fn new(transfer: &TransferRequest, pair: Option<OwnedFd>) -> Result<Self, Failure> {
-        let buffer_bytes = checked_length(transfer.buffer_bytes)?;
+        let buffer_bytes = checked_length(transfer.receiver_buffer_bytes)?;
         let taker: Box<dyn Taker> = match transfer.receiver {
             ReceiveMethod::ReadWrite => Box::new(ReadWrite(Buffer::aligned(buffer_bytes))),
             ReceiveMethod::Mmap => Box::new(MappedReceive::new(buffer_bytes)),

@@ -27,6 +27,8 @@ pub struct WorkspaceRequest {
     pub scratch_bytes: u64,
     /// Swap of the guest that has most of it, in bytes; `None` without guests.
     pub guest_swap_bytes: Option<u64>,
+    /// Whether some guests have a partner, with disks of its own.
+    pub has_guest_pairs: bool,
     /// Where to make the work directory; the default place if absent.
     pub base: Option<PathBuf>,
 }
@@ -136,7 +138,8 @@ impl Workspace {
             .filter(|name| *name != "tmpfs")
             .count() as u64;
         let guest = request.guest_swap_bytes;
-        let images = guest.map_or(0, |swap| swap + request.guest_disk_bytes());
+        let of_one = guest.map_or(0, |swap| swap + request.guest_disk_bytes());
+        let images = of_one * if request.has_guest_pairs { 2 } else { 1 };
         let needed = Self::bytes_needed(request) * on_disk.max(1) + images;
         let free = rustix::fs::statvfs(&self.root)
             .map(|stat| stat.f_bavail * stat.f_frsize)

@@ -15,6 +15,7 @@ use toll_wire::{
 };
 
 use super::files::{Files, LAID_FOR_GUESTS};
+use super::guests::has_partner;
 use crate::environment::{
     SourceSpec, Workspace, WorkspaceRequest, memory_limit_obstacle, memory_obstacle,
 };
@@ -362,8 +363,9 @@ pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<Workspa
         let trial = TrialRequest::new(experiment, treatment);
         request.memory_limits.extend(trial.memory_limit());
         let mut file_system = trial.file_system().to_owned();
-        if treatment.boot().is_some() {
+        if let Some(boot) = treatment.boot() {
             file_system = LAID_FOR_GUESTS.to_owned();
+            request.has_guest_pairs |= has_partner(&boot);
             let swap = Some(trial.bytes("swap", 0)?);
             request.guest_swap_bytes = request.guest_swap_bytes.max(swap);
         }

@@ -53,9 +53,25 @@ const PRIMES_PARAMETERS: &[&str] = &[
 ];
 const CROSSING_PARAMETERS: &[&str] = &["operation", "size", "calls", "cpus"];
 const TRANSFER_PARAMETERS: &[&str] = &[
-    "channel", "sender", "receiver", "mode", "buffer", "size", "content", "fs",
+    "channel",
+    "sender",
+    "receiver",
+    "mode",
+    "buffer",
+    "receiver_buffer",
+    "size",
+    "content",
+    "fs",
 ];
-const SIZE_PARAMETERS: &[&str] = &["size", "buffer", "input", "limit", "hot", "stream"];
+const SIZE_PARAMETERS: &[&str] = &[
+    "size",
+    "buffer",
+    "receiver_buffer",
+    "input",
+    "limit",
+    "hot",
+    "stream",
+];
 
 const COPY_WORDS: &[(&str, &[&str])] = &[
     (
@@ -196,6 +212,8 @@ const TRANSFER_WORDS: &[(&str, &[&str])] = &[
     ("content", &["random", "lines"]),
     ("fs", FILE_SYSTEMS),
 ];
+/// The receiver's buffer where it is as large as the sender's.
+const SAME: &str = "same";
 /// Parameters that count something, with the least and the most of it. Steps
 /// and accesses take days at that.
 const COUNT_PARAMETERS: &[(&str, u64, u64)] = &[
@@ -337,7 +355,7 @@ fn check_value(kind: WorkloadKind, name: &str, level: &Level) -> Result<(), Prob
             ),
         ));
     }
-    if SIZE_PARAMETERS.contains(&name) {
+    if SIZE_PARAMETERS.contains(&name) && !(name == "receiver_buffer" && level.text == SAME) {
         let bytes = size_of(level).map_err(|message| problem(&level.text, message))?;
         if let Some((bounds, words)) = size_bounds(kind, name)
             && !bounds.contains(&bytes)
@@ -392,7 +410,7 @@ fn size_bounds(
             1..=CROSSING_BYTES_MAX,
             "1 byte to 1 MiB, as much as the driver takes",
         )),
-        (WorkloadKind::Transfer, "buffer") => Some((
+        (WorkloadKind::Transfer, "buffer" | "receiver_buffer") => Some((
             TRANSFER_BUFFER_BYTES_MIN..=TRANSFER_BUFFER_BYTES_MAX,
             "512 bytes to 16 MiB, as much as the driver has",
         )),

@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
+use toll_wire::guest::PairSide;
 use toll_wire::{Channel, TransferPart, TransferRequest, Workload};
 
 use super::TrialRequest;
 use crate::environment::{SourceContent, SourceSpec, WorkspaceRequest};
 use crate::spec::WorkloadKind;
+use crate::spec::quantity::parse_size;
 use crate::trial::files::{Files, LAID_FOR_GUESTS};
+use crate::trial::guests::has_partner;
 
 /// Bytes of a transfer that names none: the report's largest but one.
 const DEFAULT_BYTES: u64 = 1_502_860;
@@ -75,17 +78,33 @@ impl TrialRequest<'_> {
 
     /// What the treatment says of a transfer; its files are to be filled in.
     fn transfer_parameters(&self) -> Result<TransferRequest, String> {
+        let buffer_bytes = self.bytes("buffer", DEFAULT_BUFFER_BYTES)?;
+        let of_receiver = self.level("receiver_buffer");
         Ok(TransferRequest {
             channel: self.word("channel", "tcp")?,
             sender: self.word("sender", "read-write")?,
             receiver: self.word("receiver", "read-write")?,
             mode: self.word("mode", "sync")?,
-            buffer_bytes: self.bytes("buffer", DEFAULT_BUFFER_BYTES)?,
+            buffer_bytes,
+            receiver_buffer_bytes: match of_receiver.map(|level| level.text.as_str()) {
+                None | Some("same") => buffer_bytes,
+                Some(size) => parse_size(size)?,
+            },
             source: Path::new("").to_owned(),
             size_bytes: self.transfer_source()?.size_bytes,
             xxh3: 0,
             directory: Path::new("").to_owned(),
-            part: TransferPart::Both,
+            part: self.transfer_part(),
         })
+    }
+
+    /// Which of the ends the guest is that is asked; its partner is the other.
+    fn transfer_part(&self) -> TransferPart {
+        match self.treatment.boot().as_ref().is_some_and(has_partner) {
+            true => TransferPart::Sender {
+                listen: PairSide::Main.ipv4().into(),
+            },
+            false => TransferPart::Both,
+        }
     }
 }
