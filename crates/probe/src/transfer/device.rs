@@ -21,6 +21,7 @@ use super::end::{Arrival, Incoming, Metrics, Outgoing};
 use super::link::kind_of;
 use super::receive::{Spliced, Taker};
 use super::send::stream_mover;
+use crate::buffer::checked_length;
 use crate::copy::mover::{CallError, Job, Moved, Mover};
 use crate::copy::{Input, OpenSource};
 use crate::device::receive::{ReceiveWay, Receiver};
@@ -49,7 +50,7 @@ pub fn sending_end(transfer: &TransferRequest) -> Result<Box<dyn Outgoing>, Fail
         way,
         source,
         input: None,
-        setup: setup_of(transfer),
+        setup: setup_of(transfer, transfer.buffer_bytes),
         address: match transfer.part {
             TransferPart::Sender { listen } => (listen, CHANNEL_PORT).into(),
             _ => (Ipv4Addr::LOCALHOST, 0).into(),
@@ -68,23 +69,23 @@ pub fn receiving_end(transfer: &TransferRequest) -> Result<Box<dyn Incoming>, Fa
         ReceiveMethod::ReadWrite => ReceiveBy::Own(ReceiveWay::ReadWrite),
         ReceiveMethod::Mmap => ReceiveBy::Own(ReceiveWay::Mmap),
         ReceiveMethod::Splice => {
-            let buffer_bytes = crate::buffer::checked_length(transfer.buffer_bytes)?;
+            let buffer_bytes = checked_length(transfer.receiver_buffer_bytes)?;
             ReceiveBy::Stream(Spliced::new(Channel::Device, buffer_bytes)?)
         }
     };
     Ok(Box::new(Slave {
         receiver: None,
         way,
-        setup: setup_of(transfer),
+        setup: setup_of(transfer, transfer.receiver_buffer_bytes),
         size_bytes: transfer.size_bytes,
         _module: Module::insert(End::Slave.module(), c"")?,
     }))
 }
 
-fn setup_of(transfer: &TransferRequest) -> Setup {
+fn setup_of(transfer: &TransferRequest, buffer_bytes: u64) -> Setup {
     Setup {
         mode: transfer.mode,
-        buffer_bytes: u32::try_from(transfer.buffer_bytes).expect("its limits were checked"),
+        buffer_bytes: u32::try_from(buffer_bytes).expect("its limits were checked"),
     }
 }
 
