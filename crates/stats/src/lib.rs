@@ -44,7 +44,8 @@ pub use noise::mad;
 pub use normal::{normal_cdf, normal_quantile};
 pub use order::median_interval;
 pub use quantile::{
-    TukeyFences, mean, median, outliers, quantile, standard_deviation, tukey_fences,
+    FencedMean, TukeyFences, fenced_mean, mean, median, outliers, quantile, standard_deviation,
+    tukey_fences,
 };
 pub use rng::Rng;
 pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};

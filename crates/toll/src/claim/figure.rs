@@ -3,8 +3,8 @@
 use super::contrast::pick;
 use super::data::Data;
 use super::model::{
-    Curve, CurveMark, CurvePoint, CurveSeries, DerivedEstimate, Distribution, DistributionGroup,
-    Estimate, Figure, Staircase,
+    BoxGroup, BoxPlot, Curve, CurveMark, CurvePoint, CurveSeries, DerivedEstimate, Distribution,
+    DistributionGroup, Estimate, Figure, MeasuredBox, Quartiles, Staircase,
 };
 use super::summary::estimate;
 use super::{CONFIDENCE, metric};
@@ -47,6 +47,7 @@ pub(super) fn draw_all(
         .filter_map(|spec| match spec.kind {
             FigureKind::Curve => canvas.curve(spec).map(Figure::Curve),
             FigureKind::Distribution => canvas.distribution(spec).map(Figure::Distribution),
+            FigureKind::Box => canvas.boxes(spec).map(Figure::Box),
         })
         .collect()
 }
@@ -216,6 +217,32 @@ impl Canvas<'_> {
         self.distribution_of(spec.title.clone(), &spec.metric, groups)
     }
 
+    fn boxes(&self, spec: &FigureSpec) -> Option<BoxPlot> {
+        let groups = spec.groups.iter().map(|group| {
+            let treatment = pick(&group.at, &self.experiment.factors, self.treatments).ok();
+            let quartiles = |[median, lower, upper]: [f64; 3]| Quartiles {
+                median,
+                lower,
+                upper,
+            };
+            BoxGroup {
+                label: group.label.clone(),
+                measured: treatment
+                    .and_then(|index| box_of(&self.data.values(&spec.metric, index))),
+                published: group.published.map(quartiles),
+            }
+        });
+        let groups: Vec<BoxGroup> = groups.collect();
+        let is_measured = groups.iter().any(|group| group.measured.is_some());
+        is_measured.then(|| BoxPlot {
+            title: spec.title.clone(),
+            report: self.experiment.report.clone().unwrap_or_default(),
+            metric: spec.metric.clone(),
+            unit: metric::describe(self.experiment, &spec.metric).unit,
+            groups,
+        })
+    }
+
     fn group(&self, label: String, metric: &str, treatment: usize) -> Option<DistributionGroup> {
         let values = self.data.values(metric, treatment);
         (!values.is_empty()).then_some(DistributionGroup { label, values })
@@ -265,6 +292,7 @@ impl Canvas<'_> {
                 log_y: false,
                 marks: Vec::new(),
                 published: Vec::new(),
+                groups: Vec::new(),
             };
             figures.extend(self.curve(&spec).map(Figure::Curve));
         }
@@ -281,6 +309,30 @@ impl Canvas<'_> {
         }
         figures
     }
+}
+
+/// The box of some values; `None` of no value.
+fn box_of(values: &[f64]) -> Option<MeasuredBox> {
+    if values.is_empty() {
+        return None;
+    }
+    let outliers = toll_stats::outliers(values);
+    let within = values
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| !outliers.contains(index))
+        .map(|(_, value)| *value);
+    Some(MeasuredBox {
+        quartiles: Quartiles {
+            median: toll_stats::median(values),
+            lower: toll_stats::quantile(values, 0.25),
+            upper: toll_stats::quantile(values, 0.75),
+        },
+        low: within.clone().fold(f64::INFINITY, f64::min),
+        high: within.fold(f64::NEG_INFINITY, f64::max),
+        outliers: outliers.iter().map(|index| values[*index]).collect(),
+        trials: values.len(),
+    })
 }
 
 fn published_series(spec: &FigureSpec, report: Option<&str>) -> CurveSeries {

@@ -5,7 +5,7 @@ use toll_stats::hodges_lehmann;
 use super::CONFIDENCE;
 use super::contrast::pick;
 use super::data::Data;
-use super::model::{Estimate, PublishedRow, PublishedTable};
+use super::model::{Estimate, FencedMean, PublishedRow, PublishedTable};
 use super::summary::estimate;
 use crate::plan::Treatment;
 use crate::spec::{Experiment, Table, TableRow};
@@ -52,6 +52,12 @@ fn fill(
             published: row.published,
             published_converted: row.published.and_then(|value| Some(value * table.scale?)),
             published_text: row.published_text.clone(),
+            published_deviation: row.published_deviation,
+            measured_mean: treatment
+                .as_ref()
+                .ok()
+                .filter(|_| row.published_deviation.is_some())
+                .and_then(|index| fenced_mean(&data.values(&table.metric, *index))),
             published_ratio: reference
                 .and_then(|reference| Some(row.published? / reference.published?)),
             missing: match (&measured, treatment) {
@@ -75,6 +81,16 @@ fn fill(
         rows: rows.collect(),
         note: table.note.clone(),
     }
+}
+
+fn fenced_mean(values: &[f64]) -> Option<FencedMean> {
+    let mean = (!values.is_empty()).then(|| toll_stats::fenced_mean(values))?;
+    Some(FencedMean {
+        mean: mean.mean,
+        standard_deviation: (mean.kept > 1).then_some(mean.standard_deviation),
+        kept: mean.kept,
+        dropped: mean.dropped,
+    })
 }
 
 fn ratio(table: &Table, data: &Data, of: usize, to: usize) -> Option<Estimate> {

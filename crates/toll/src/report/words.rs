@@ -1,11 +1,12 @@
 //! The words that every kind of report uses.
 
 use crate::claim::model::{
-    Accompaniment, Analysis, GuestSummary, NearestCache, Outcome, PublishedTable, Relation,
-    SideBySide, Staircase, TreatmentSummary,
+    Accompaniment, Analysis, FencedMean, GuestSummary, NearestCache, Outcome, PublishedTable,
+    Relation, SideBySide, Staircase, TreatmentSummary,
 };
 use crate::environment::machine::Machine;
 use crate::format;
+use crate::spec::guest::{PARTNER, PARTNER_GUEST};
 
 /// Outcomes in the order in which they are counted.
 pub const OUTCOMES: [Outcome; 4] = [
@@ -146,6 +147,20 @@ pub fn same(accompaniment: &Accompaniment) -> String {
     names.join(", ")
 }
 
+/// `6.2 ms ± 0.4 ms, 2 of 24 dropped`
+pub fn fenced_mean(mean: &FencedMean, unit: &str) -> String {
+    let value = format::value(mean.mean, unit);
+    let spread = match mean.standard_deviation {
+        Some(deviation) => format!("{value} ± {}", format::value(deviation, unit)),
+        None => value,
+    };
+    let trials = mean.kept + mean.dropped;
+    match mean.dropped {
+        0 => format!("{spread}, none of {trials} dropped"),
+        dropped => format!("{spread}, {dropped} of {trials} dropped"),
+    }
+}
+
 /// Why a table has no measured value at all, without the name of its counter,
 /// if one reason holds for every row.
 pub fn why_unmeasured(table: &PublishedTable) -> Option<String> {
@@ -228,6 +243,9 @@ pub fn guest_line(guest: &GuestSummary) -> String {
     ];
     if !["", "0"].contains(&level("swap")) {
         parts.push(format!("{} swap", level("swap")));
+    }
+    if level(PARTNER) == PARTNER_GUEST {
+        parts.push("with a partner".to_owned());
     }
     if !level("command_line").is_empty() {
         parts.push(format!("with {}", level("command_line")));

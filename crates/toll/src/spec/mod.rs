@@ -124,6 +124,8 @@ pub enum WorkloadKind {
     Primes,
     /// Crossing into the kernel and back.
     Crossing,
+    /// Sending a file from one process to another.
+    Transfer,
 }
 
 /// How a command line is started.
@@ -330,6 +332,9 @@ pub struct TableRow {
     pub at: Selector,
     /// Published value.
     pub published: Option<f64>,
+    /// Its published standard deviation.
+    #[serde(default)]
+    pub published_deviation: Option<f64>,
     /// Words in place of a value, or beside it.
     pub published_text: Option<String>,
 }
@@ -339,9 +344,9 @@ pub struct TableRow {
 pub struct FigureSpec {
     /// Heading.
     pub title: String,
-    /// Curve or distribution.
+    /// Curve, distribution or boxes.
     pub kind: FigureKind,
-    /// Horizontal axis, or what makes the groups.
+    /// Horizontal axis, or what makes the groups; empty for boxes.
     pub factor: String,
     /// Metric.
     pub metric: String,
@@ -359,6 +364,20 @@ pub struct FigureSpec {
     pub marks: Vec<String>,
     /// Published points.
     pub published: Vec<(f64, f64)>,
+    /// Groups of a box plot.
+    #[serde(default)]
+    pub groups: Vec<BoxGroupSpec>,
+}
+
+/// One group of a box plot.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BoxGroupSpec {
+    /// Its label.
+    pub label: String,
+    /// The treatment that it shows.
+    pub at: Selector,
+    /// Published median, lower and upper quartile, in the metric's base unit.
+    pub published: Option<[f64; 3]>,
 }
 
 /// Kinds of figure.
@@ -369,6 +388,8 @@ pub enum FigureKind {
     Curve,
     /// Trials by level.
     Distribution,
+    /// Quartiles of treatments beside published ones.
+    Box,
 }
 
 /// Something to advise on.

@@ -238,6 +238,7 @@ pub struct RawTableRow {
     pub label: String,
     pub at: Option<RawSelector>,
     pub published: Option<f64>,
+    pub deviation: Option<f64>,
     pub text: Option<String>,
 }
 
@@ -246,6 +247,7 @@ pub struct RawTableRow {
 pub struct RawFigure {
     pub title: String,
     pub kind: super::FigureKind,
+    #[serde(default)]
     pub factor: String,
     pub metric: Option<String>,
     pub series: Option<String>,
@@ -261,6 +263,17 @@ pub struct RawFigure {
     pub marks: Vec<String>,
     #[serde(default)]
     pub published: Vec<(Scalar, f64)>,
+    pub scale: Option<f64>,
+    #[serde(default)]
+    pub groups: Vec<RawBoxGroup>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawBoxGroup {
+    pub label: String,
+    pub at: RawSelector,
+    pub published: Option<[f64; 3]>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

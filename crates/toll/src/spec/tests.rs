@@ -66,6 +66,37 @@ fn what_a_workload_does_not_have_is_refused() {
 }
 
 #[test]
+fn what_a_transfer_cannot_be_is_refused() {
+    for (line, words) in [
+        (
+            "channel = \"socket\"",
+            "it is one of device, tcp, unix, pipe",
+        ),
+        ("sender = \"fcntl\"", "it is one of read-write"),
+        (
+            "receiver = \"sendfile\"",
+            "it is one of read-write, mmap, splice",
+        ),
+        ("mode = \"blocking\"", "it is one of sync"),
+        ("content = \"zeros\"", "it is one of random, lines"),
+        ("buffer = \"511\"", "512 bytes to 16 MiB"),
+        ("buffer = \"17MiB\"", "512 bytes to 16 MiB"),
+        ("size = \"-1\"", "cannot read size"),
+        ("sink = \"pipe\"", "no such parameter"),
+        ("command = \"cp\"", "only a workload of kind command"),
+    ] {
+        let toml = format!("[workload]\nkind = \"transfer\"\n{line}\n");
+        let error = error(&toml);
+        assert!(error.message.contains(words), "{line}: {error}");
+    }
+    let empty = format!("{HEAD}[workload]\nkind = \"transfer\"\nsize = 0\n");
+    assert!(
+        parse(&empty, "x.toml", "quick").is_ok(),
+        "a file without bytes"
+    );
+}
+
+#[test]
 fn what_a_work_on_memory_cannot_be_is_refused() {
     let memory = |line: &str| format!("[workload]\nkind = \"memory\"\n{line}\n");
     let chase = |line: &str| format!("[workload]\nkind = \"chase\"\n{line}\n");
@@ -294,6 +325,51 @@ fn a_shell_is_used_only_where_a_command_needs_one() {
         "",
     ] {
         assert!(adhoc::needs_shell(shell), "{shell}");
+    }
+}
+
+#[test]
+fn a_box_plot_says_what_it_is_of() {
+    let figure = |keys: &str| {
+        let toml = format!(
+            "format = 1\nname = 't'\n[workload]\nkind = 'command'\ncommand = 'true {{n}}'\n\
+             [[factor]]\nname = 'n'\nlevels = [1, 2]\n[[figure]]\ntitle = 'x'\n{keys}\n"
+        );
+        parse(&toml, "t.toml", "standard")
+    };
+    let group = |rest: &str| format!("groups = [{{ label = 'a', at = {{ n = 1 }}{rest} }}]");
+    let good = format!(
+        "kind = 'box'\nscale = 1e6\n{}",
+        group(", published = [2, 1, 3]")
+    );
+    let groups = &figure(&good).unwrap().figures[0].groups;
+    assert_eq!(groups[0].published, Some([2e6, 1e6, 3e6]));
+    for (wrong, why) in [
+        ("kind = 'box'".to_owned(), "boxes have groups"),
+        (
+            format!("kind = 'box'\nfactor = 'n'\n{}", group("")),
+            "no factor",
+        ),
+        (
+            format!("kind = 'box'\nscale = 0\n{}", group("")),
+            "scale is a number",
+        ),
+        (
+            format!("kind = 'box'\n{}", group(", published = [3, 1, 2]")),
+            "lower and upper",
+        ),
+        (
+            format!("kind = 'distribution'\nfactor = 'n'\n{}", group("")),
+            "go with kind box",
+        ),
+        ("kind = 'distribution'".to_owned(), "needs a factor"),
+        (
+            "kind = 'box'\ngroups = [{ label = 'a', at = { m = 1 } }]".to_owned(),
+            "m",
+        ),
+    ] {
+        let message = figure(&wrong).unwrap_err().to_string();
+        assert!(message.contains(why), "{wrong}: {message}");
     }
 }
 

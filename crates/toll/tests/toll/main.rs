@@ -15,6 +15,7 @@ mod faults;
 mod file_systems;
 mod guest;
 mod guest_commands;
+mod guest_pair;
 mod guest_runs;
 mod kernel;
 mod kernel_build;

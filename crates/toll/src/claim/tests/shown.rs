@@ -86,6 +86,75 @@ rows = [
 }
 
 #[test]
+fn a_published_deviation_brings_the_mean_without_extremes() {
+    let toml = "
+[[table]]
+title = 'x'
+unit = 'ms'
+at = { buffer = '4KiB' }
+rows = [
+    { label = 'plain', published = 2.0, deviation = 0.1, at = { durability = 'none' } },
+    { label = 'sync', published = 8.0, at = { durability = 'o-sync' } },
+]
+";
+    let stored = run(toml, 10, |durability, buffer, block| {
+        let slow = if block == 7 { 100.0 } else { 1.0 };
+        Some(cost(durability, buffer, block)? * slow)
+    });
+    let rows = &analyse(&stored).tables[0].rows;
+    let mean = rows[0].measured_mean.unwrap();
+    assert_eq!((mean.kept, mean.dropped), (9, 1));
+    let median = rows[0].measured.unwrap().value;
+    assert!(
+        (mean.mean / median - 1.0).abs() < 0.1,
+        "{mean:?}, median {median}"
+    );
+    assert!(mean.standard_deviation.unwrap() < median * 0.1);
+    assert_eq!(rows[1].measured_mean, None);
+}
+
+#[test]
+fn a_box_plot_has_quartiles_whiskers_and_what_lies_beyond() {
+    let toml = "
+[[figure]]
+title = 'x'
+kind = 'box'
+scale = 1e6
+at = { buffer = '4KiB' }
+groups = [
+    { label = 'plain', at = { durability = 'none' }, published = [2.0, 1.0, 4.0] },
+    { label = 'absent', at = { durability = 'none', buffer = '8KiB' } },
+]
+";
+    let stored = run(toml, 10, |_, _, block| {
+        Some(match block {
+            9 => 1e9,
+            block => f64::from(block),
+        })
+    });
+    let [model::Figure::Box(plot)] = &analyse(&stored).figures[..] else {
+        panic!("there is one figure, of boxes");
+    };
+    let published = plot.groups[0].published.unwrap();
+    assert_eq!(
+        [published.lower, published.median, published.upper],
+        [1e6, 2e6, 4e6]
+    );
+    let measured = plot.groups[0].measured.as_ref().unwrap();
+    assert_eq!(measured.quartiles.median, 4.5);
+    assert_eq!(
+        [measured.quartiles.lower, measured.quartiles.upper],
+        [2.25, 6.75]
+    );
+    assert_eq!([measured.low, measured.high], [0.0, 8.0]);
+    assert_eq!(
+        (measured.outliers.as_slice(), measured.trials),
+        (&[1e9][..], 10)
+    );
+    assert_eq!(plot.groups[1].measured, None);
+}
+
+#[test]
 fn counters_that_are_missing_for_one_reason_are_told_in_one_warning() {
     let mut stored = run("", 10, cost);
     for trial in &mut stored.trials {

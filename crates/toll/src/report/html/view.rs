@@ -179,14 +179,18 @@ fn or_nothing<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
 fn published_table(table: &PublishedTable, analysis: &Analysis) -> Value {
     let unit = words::unit(analysis, &table.metric);
     let rows = table.rows.iter().map(|row| {
-        let number = row
-            .published
-            .map(|value| format::value(value, &table.published_unit));
+        let published_value = |value| format::value(value, &table.published_unit);
+        let number = row.published.map(published_value);
         let converted = row
             .published_converted
             .map(|value| format::value(value, unit))
             .filter(|converted| number.as_ref() != Some(converted));
-        let published: Vec<String> = number
+        let deviation = row.published_deviation.map(published_value);
+        let with_deviation = number.map(|number| match deviation {
+            Some(deviation) => format!("{number} ± {deviation}"),
+            None => number,
+        });
+        let published: Vec<String> = with_deviation
             .into_iter()
             .chain(row.published_text.clone())
             .collect();
@@ -198,6 +202,7 @@ fn published_table(table: &PublishedTable, analysis: &Analysis) -> Value {
             converted,
             published_ratio => or_nothing(row.published_ratio, format::ratio),
             measured => or_nothing(row.measured, |one| format::interval(&one, unit)),
+            measured_mean => or_nothing(row.measured_mean, |one| words::fenced_mean(&one, unit)),
             measured_ratio => or_nothing(row.measured_ratio, |one| format::ratio_interval(&one)),
             missing => row.missing.clone(),
         }
@@ -208,6 +213,7 @@ fn published_table(table: &PublishedTable, analysis: &Analysis) -> Value {
         report => table.report.clone(),
         metric => table.metric.clone(),
         relative_to => table.relative_to.clone(),
+        has_mean => table.rows.iter().any(|row| row.measured_mean.is_some()),
         note => table.note.clone(),
     }
 }

@@ -6,7 +6,7 @@ use kuva::render::render::Primitive;
 
 use super::axis::{Axis, Scale};
 use super::frame::{self, Frame};
-use super::ink::{self, LABEL_SIZE, Text, shorten, text_width};
+use super::ink::{LABEL_SIZE, Text, shorten, text_width};
 use super::{NamedPlot, Theme};
 use crate::claim::model::Distribution;
 use crate::format;
@@ -64,7 +64,7 @@ pub fn draw(distribution: &Distribution, name: String, theme: Theme) -> Option<N
         boxes(&groups.rows, color)
     };
     let scene = frame.draw(
-        rules(&frame, groups.rows.len()),
+        frame::rules(&frame, groups.rows.len()),
         data,
         labels(&frame, &groups.rows),
     );
@@ -160,16 +160,6 @@ fn boxes(rows: &[Row], color: &str) -> Vec<Plot> {
         dots = dots.with_group(label.clone(), values.iter().copied());
     }
     vec![dots.into(), boxes.into()]
-}
-
-/// Thin rules between the rows.
-fn rules(frame: &Frame, rows: usize) -> Vec<Primitive> {
-    (1..rows)
-        .map(|row| {
-            let y = frame.at_y(row as f64 + 0.5);
-            ink::line((16.0, y), (frame.edge(), y), frame.palette.grid, 1.0)
-        })
-        .collect()
 }
 
 fn labels(frame: &Frame, rows: &[Row]) -> Vec<Primitive> {

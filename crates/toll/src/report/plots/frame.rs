@@ -264,6 +264,17 @@ pub fn heading_height(legend: &[LegendEntry], width: f64, has_y_title: bool) -> 
     50.0 + LEGEND_ROW * rows as f64 + y_title
 }
 
+/// Thin rules between rows that lie at 1, 2, 3 and so on.
+#[must_use]
+pub fn rules(frame: &Frame, rows: usize) -> Vec<Primitive> {
+    (1..rows)
+        .map(|row| {
+            let y = frame.at_y(row as f64 + 0.5);
+            line((16.0, y), (frame.edge(), y), frame.palette.grid, 1.0)
+        })
+        .collect()
+}
+
 /// Fonts that every system has one of; the reader's own comes first.
 const FONT: &str =
     "system-ui, -apple-system, Segoe UI, Roboto, Helvetica Neue, Arial, DejaVu Sans, sans-serif";

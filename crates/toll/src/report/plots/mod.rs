@@ -8,6 +8,7 @@ use crate::claim::model::Figure;
 use palette::Palette;
 
 pub mod axis;
+mod boxes;
 mod curve;
 mod distribution;
 mod forest;
@@ -81,6 +82,7 @@ pub fn figures(run: &ReportedRun, theme: Theme) -> Vec<NamedPlot> {
             Figure::Distribution(groups) => (&groups.title, &|name| {
                 distribution::draw(groups, name, theme)
             }),
+            Figure::Box(plot) => (&plot.title, &|name| boxes::draw(plot, name, theme)),
         };
         plots.extend(draw(format!("{number:02}-{}", file_safe(title))));
     }
@@ -213,6 +215,11 @@ mod tests {
                         group.values = values.to_vec();
                     }
                 }
+                Figure::Box(plot) => {
+                    let measured = plot.groups[0].measured.as_mut().unwrap();
+                    (measured.low, measured.quartiles.lower) = (f64::NAN, 0.0);
+                    measured.outliers.push(f64::INFINITY);
+                }
                 Figure::Curve(curve) => {
                     curve.series[0].points[1].y.value = f64::NAN;
                     curve.series[0].points[2].y.low = f64::NEG_INFINITY;
@@ -226,7 +233,7 @@ mod tests {
             (measured.low, measured.high) = (0.0, f64::INFINITY);
         }
         let plots = all(&sample.reported(), Theme::Light);
-        assert_eq!(plots.len(), 6);
+        assert_eq!(plots.len(), 7);
         for plot in plots {
             for broken in ["NaN", "inf"] {
                 let drawing = plot.svg.replace(&plot.alt_text, "");

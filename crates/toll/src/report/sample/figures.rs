@@ -116,6 +116,37 @@ pub fn distribution(title: &str, groups: &[(&str, f64)]) -> Figure {
     })
 }
 
+/// Boxes of which one was published alone and one measured alone.
+pub fn boxes() -> Figure {
+    let quartiles = |median: f64| Quartiles {
+        median,
+        lower: median * 0.96,
+        upper: median * 1.08,
+    };
+    let group = |label: &str, measured: Option<f64>, published: Option<f64>| BoxGroup {
+        label: label.into(),
+        measured: measured.map(|median| MeasuredBox {
+            quartiles: quartiles(median),
+            low: median * 0.9,
+            high: median * 1.2,
+            outliers: vec![median * 1.35, median * 0.8],
+            trials: 24,
+        }),
+        published: published.map(quartiles),
+    };
+    Figure::Box(BoxPlot {
+        title: "Transmission time of 1,502,860 bytes".into(),
+        report: "Virtual Device".into(),
+        metric: "duration".into(),
+        unit: "ns".into(),
+        groups: vec![
+            group("fcntl → fcntl", Some(4.1e6), Some(6.29e6)),
+            group("mmap → fcntl", None, Some(5.99e6)),
+            group("mmap → mmap", Some(3.4e6), None),
+        ],
+    })
+}
+
 /// Two steps along the buffer, one near a cache.
 pub fn staircase() -> Staircase {
     let kibibytes = |value: f64| value * 1024.0;

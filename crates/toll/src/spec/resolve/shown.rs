@@ -3,7 +3,9 @@
 use super::{joined, number, selector};
 use crate::spec::level::Scalar;
 use crate::spec::raw::{RawAdvice, RawAdviceKind, RawFigure, RawTable};
-use crate::spec::{AdviceKind, AdviceSpec, FigureSpec, Selector, Table, TableRow};
+use crate::spec::{
+    AdviceKind, AdviceSpec, BoxGroupSpec, FigureKind, FigureSpec, Selector, Table, TableRow,
+};
 
 pub(super) fn table_of(
     raw: &RawTable,
@@ -17,6 +19,7 @@ pub(super) fn table_of(
             .as_ref()
             .map_or_else(Selector::new, |at| joined(at, &raw.at)),
         published: row.published,
+        published_deviation: row.deviation,
         published_text: row.text.clone(),
     });
     if let Some(label) = &raw.relative_to
@@ -26,13 +29,20 @@ pub(super) fn table_of(
             "cannot relate table to row {label:?}: there is no such row"
         ));
     }
-    if raw
-        .scale
-        .is_some_and(|scale| !(scale.is_finite() && scale > 0.0))
-    {
+    if raw.scale.is_some_and(|scale| !is_scale(scale)) {
         return Err(format!(
             "cannot convert table {:?}: scale is a number above 0",
             raw.title
+        ));
+    }
+    let is_spread = |deviation: f64| deviation.is_finite() && deviation >= 0.0;
+    if let Some(row) = raw.rows.iter().find(|row| {
+        row.deviation
+            .is_some_and(|deviation| row.published.is_none() || !is_spread(deviation))
+    }) {
+        return Err(format!(
+            "cannot use the deviation of row {:?}: it is a number of 0 or more and goes with published",
+            row.label
         ));
     }
     Ok(Table {
@@ -50,6 +60,44 @@ pub(super) fn table_of(
         note: raw.note.clone(),
         rows: rows.collect(),
     })
+}
+
+fn is_scale(scale: f64) -> bool {
+    scale.is_finite() && scale > 0.0
+}
+
+/// The groups of a box plot, published values in base units.
+fn groups_of(raw: &RawFigure) -> Result<Vec<BoxGroupSpec>, String> {
+    let cannot = |why: &str| format!("cannot draw {:?}: {why}", raw.title);
+    match (raw.kind, raw.groups.is_empty(), raw.factor.is_empty()) {
+        (FigureKind::Box, false, true) => {}
+        (FigureKind::Box, ..) => return Err(cannot("boxes have groups, and no factor")),
+        (_, true, false) if raw.scale.is_none() => return Ok(Vec::new()),
+        _ => {
+            return Err(cannot(
+                "it needs a factor; groups and scale go with kind box",
+            ));
+        }
+    }
+    let scale = raw.scale.unwrap_or(1.0);
+    if !is_scale(scale) {
+        return Err(cannot("scale is a number above 0"));
+    }
+    let groups = raw.groups.iter().map(|group| {
+        if let Some([median, lower, upper]) = group.published
+            && !(lower.is_finite() && lower <= median && median <= upper && upper.is_finite())
+        {
+            return Err(cannot("published is median, lower and upper quartile"));
+        }
+        Ok(BoxGroupSpec {
+            label: group.label.clone(),
+            at: joined(&group.at, &raw.at),
+            published: group
+                .published
+                .map(|three| three.map(|value| value * scale)),
+        })
+    });
+    groups.collect()
 }
 
 pub(super) fn figure_of(raw: &RawFigure, metric: &str) -> Result<FigureSpec, String> {
@@ -76,6 +124,7 @@ pub(super) fn figure_of(raw: &RawFigure, metric: &str) -> Result<FigureSpec, Str
         log_y: raw.log_y,
         marks: raw.marks.clone(),
         published: raw.published.iter().map(point).collect::<Result<_, _>>()?,
+        groups: groups_of(raw)?,
     })
 }
 

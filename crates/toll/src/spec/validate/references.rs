@@ -171,6 +171,10 @@ fn check_shown(experiment: &Experiment) -> Result<(), Problem> {
         match figure.kind {
             FigureKind::Curve => numeric_factor(experiment, &figure.factor, &what)?,
             FigureKind::Distribution => any_factor(experiment, &figure.factor, &what)?,
+            FigureKind::Box => {}
+        }
+        for group in &figure.groups {
+            check_selector(experiment, &group.at, &what)?;
         }
         if let Some(series) = &figure.series {
             any_factor(experiment, series, &what)?;
