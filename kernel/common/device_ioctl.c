@@ -79,7 +79,10 @@ static int device_accept(struct device_file *state,
 		return err;
 	if (state->mode == TOLL_DEVICE_FASYNC)
 		ksocket_set_fasync(connection);
-	return device_adopt(state, connection);
+	err = device_adopt(state, connection);
+	if (!err)
+		ksocket_stop_listening(state->listener);
+	return err;
 }
 
 static int device_connect(struct device_file *state,

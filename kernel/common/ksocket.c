@@ -146,8 +146,7 @@ out_release:
 
 /**
  * ksocket_accept() - Wait for a connection
- * @listener: Of ksocket_listen(); listens no more after a success, but stays,
- *	since somebody may poll it.
+ * @listener: Of ksocket_listen().
  * @peer: timeout_ms is the longest wait; the address becomes the partner's.
  * @nonblock: Do not wait: -EAGAIN.
  * @connection: Out.
@@ -177,9 +176,17 @@ int ksocket_accept(struct socket *listener, struct toll_device_endpoint *peer,
 		return -ECONNABORTED;
 	}
 	ksocket_endpoint(&address, peer);
-	kernel_sock_shutdown(listener, SHUT_RDWR);
 	*connection = sock;
 	return 0;
+}
+
+/**
+ * ksocket_stop_listening() - Free the port
+ * @listener: Of ksocket_listen(). It stays, since somebody may poll it.
+ */
+void ksocket_stop_listening(struct socket *listener)
+{
+	kernel_sock_shutdown(listener, SHUT_RDWR);
 }
 
 /**

@@ -13,6 +13,7 @@ int ksocket_listen(struct toll_device_endpoint *here, bool fasync,
 		   struct socket **listener);
 int ksocket_accept(struct socket *listener, struct toll_device_endpoint *peer,
 		   bool nonblock, struct socket **connection);
+void ksocket_stop_listening(struct socket *listener);
 int ksocket_connect(const struct toll_device_endpoint *peer, bool fasync,
 		    struct socket **connection);
 int ksocket_set_no_delay(struct socket *sock, bool no_delay);

@@ -75,8 +75,9 @@ static int call_settings(struct caller *caller, int file)
 		.reserved = one_in(caller, 64),
 	};
 
-	return command(file, one_in(caller, 4) ? TOLL_DEVICE_GET_SETTINGS : TOLL_DEVICE_SET_SETTINGS,
-		       &settings);
+	if (one_in(caller, 4))
+		return command(file, TOLL_DEVICE_GET_SETTINGS, &settings);
+	return command(file, TOLL_DEVICE_SET_SETTINGS, &settings);
 }
 
 static int call_endpoint(struct caller *caller, int file)

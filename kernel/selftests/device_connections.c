@@ -227,16 +227,16 @@ static void test_several(void)
 		passed &= pair_open(&pairs[i], i % 2 ? AF_INET6 : AF_INET, i % 3, 4096 * (i + 1));
 	for (turn = 0; passed && turn < 20; turn++) {
 		for (i = 0; i < PAIRS; i++) {
-			fill(bytes, sizeof(bytes), i, turn);
-			passed &= write_all(pairs[i].master, bytes, sizeof(bytes));
-			fill(bytes, sizeof(bytes), i + 100, turn);
-			passed &= write_all(pairs[i].slave, bytes, sizeof(bytes));
+			fill(bytes, 3000, i, turn);
+			passed &= write_all(pairs[i].master, bytes, 3000);
+			fill(bytes, 3000, i + 100, turn);
+			passed &= write_all(pairs[i].slave, bytes, 3000);
 		}
 		for (i = PAIRS - 1; i >= 0; i--) {
-			passed &= read_all(pairs[i].slave, bytes, sizeof(bytes)) == sizeof(bytes) &&
-				  is_filled(bytes, sizeof(bytes), i, turn);
-			passed &= read_all(pairs[i].master, bytes, sizeof(bytes)) == sizeof(bytes) &&
-				  is_filled(bytes, sizeof(bytes), i + 100, turn);
+			passed &= read_all(pairs[i].slave, bytes, 3000) == 3000 &&
+				  is_filled(bytes, 3000, i, turn);
+			passed &= read_all(pairs[i].master, bytes, 3000) == 3000 &&
+				  is_filled(bytes, 3000, i + 100, turn);
 		}
 	}
 	for (i = 0; i < PAIRS; i++)

@@ -164,7 +164,7 @@ static void test_printed(int device)
 	ioctl(device, TOLL_DEVICE_PUBLISHED_PAGE, &page);
 	while ((got = read(log, line, sizeof(line) - 1)) > 0) {
 		line[got] = '\0';
-		found |= strstr(line, expected) != NULL;
+		found |= !!strstr(line, expected);
 	}
 	close(log);
 	tap_result(TAP_CHECK(found, "no line %s", expected), "0x12345676 prints the entry");

@@ -64,8 +64,6 @@ static void test_addresses(uint32_t mode)
 	/* One page of the caller's and nothing behind it. */
 	char *page = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char *kernel = (char *)0xffffffff81000000ull;
-	/* The compiler would warn of a plain one. */
-	char *volatile nothing = NULL;
 	struct toll_device_page request = { .address = (uintptr_t)page };
 	ssize_t got;
 	char byte;
@@ -77,7 +75,7 @@ static void test_addresses(uint32_t mode)
 	passed &= refuses_address(&pair, (void *)0x8000000000000000ull);
 	passed &= refuses_address(&pair, page + 4096 - 15);
 	passed &= TAP_CHECK(write(pair.master, kernel, 100) < 0 && errno == EFAULT, "write");
-	passed &= TAP_CHECK(write(pair.master, nothing, 100) < 0 && errno == EFAULT, "null");
+	passed &= TAP_CHECK(write(pair.master, page + 4096, 100) < 0 && errno == EFAULT, "none");
 	/* All of it or, where it is copied by pages, what can be read of it. */
 	memset(page, 7, 4096);
 	got = write(pair.master, page + 4000, 200);
@@ -114,7 +112,7 @@ static void test_reserved(void)
 	passed &= TAP_CHECK(command(master, TOLL_DEVICE_SET_SETTINGS, &wrong) == EINVAL, "mode");
 	wrong = settings;
 	wrong.no_delay = 2;
-	passed &= TAP_CHECK(command(master, TOLL_DEVICE_SET_SETTINGS, &wrong) == EINVAL, "no_delay");
+	passed &= TAP_CHECK(command(master, TOLL_DEVICE_SET_SETTINGS, &wrong) == EINVAL, "delay");
 	passed &= TAP_CHECK(!command(master, TOLL_DEVICE_SET_SETTINGS, &settings), "right ones");
 	endpoint.reserved = 1;
 	passed &= TAP_CHECK(command(master, TOLL_DEVICE_LISTEN, &endpoint) == EINVAL, "LISTEN");

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/time.h>
@@ -13,12 +14,12 @@
 #include "device.h"
 #include "tap.h"
 
-static volatile sig_atomic_t alarms;
+static atomic_int alarms;
 
 static void on_alarm(int number)
 {
 	(void)number;
-	alarms++;
+	atomic_fetch_add(&alarms, 1);
 }
 
 /* A signal after @ms, and again each @ms until it is 0. */
@@ -34,7 +35,7 @@ static void alarm_each(long ms, bool restarts)
 	};
 
 	sigaction(SIGALRM, &action, NULL);
-	alarms = 0;
+	atomic_store(&alarms, 0);
 	setitimer(ITIMER_REAL, &timer, NULL);
 }
 
@@ -59,8 +60,6 @@ static void test_interrupted(uint32_t mode)
 		queue(pair.master, TOLL_DEVICE_RECEIVE, 0, 1);
 		passed &= TAP_CHECK(reap(pair.master, &sequence, 0) == -EINTR, "REAP");
 		passed &= TAP_CHECK(reap(pair.master, &sequence, 100000) == -EINTR, "REAP");
-		passed &= TAP_CHECK(ioctl(pair.master, TOLL_DEVICE_PUBLISHED_TRANSFER, 10) == 10,
-				    "0x12345678");
 	} else {
 		passed &= TAP_CHECK(transfer(pair.master, TOLL_DEVICE_RECEIVE, 0, 1) == -EINTR,
 				    "RECEIVE");
@@ -107,7 +106,7 @@ static void test_restarted(uint32_t mode)
 	}
 	alarm_each(10, true);
 	passed &= read_filled(pair.slave, 300000, 100000, 2);
-	passed &= TAP_CHECK(alarms > 0, "no signal came");
+	passed &= TAP_CHECK(atomic_load(&alarms) > 0, "no signal came");
 	alarm_each(0, true);
 	passed &= child_passed(child);
 	pair_close(&pair);

@@ -61,7 +61,8 @@ static struct toll_primes random_request(uint64_t *state)
 /* A large count that is right by itself: memory that is there and is not. */
 static struct toll_primes large_request(uint64_t *state)
 {
-	struct toll_primes request = seeded(1u << (12 + random_below(state, 9)), random_next(state));
+	uint32_t n = 1u << (12 + random_below(state, 9));
+	struct toll_primes request = seeded(n, random_next(state));
 
 	request.allocation = (uint32_t)random_below(state, 3);
 	return request;
@@ -109,7 +110,8 @@ static unsigned long random_command(uint64_t *state)
 {
 	if (random_below(state, 2))
 		return (uint32_t)random_next(state);
-	return _IOC(random_below(state, 4), TOLL_PRIMES_MAGIC, random_below(state, 4), random_below(state, 80));
+	return _IOC(random_below(state, 4), TOLL_PRIMES_MAGIC, random_below(state, 4),
+		    random_below(state, 80));
 }
 
 static bool call_with_address(const struct way *way, uint64_t *state, uint64_t mapped)

@@ -7,8 +7,22 @@
  * slave makes one; from then on both can send and receive:
  *
  *  - write(2), read(2), splice(2): bytes from and to the caller's memory;
- *  - mmap(2) of the driver's buffer, then TOLL_DEVICE_SEND or _RECEIVE of a
- *    part of it.
+ *  - mmap(2) of the driver's buffer, shared, then TOLL_DEVICE_SEND or _RECEIVE
+ *    of a part of it.
+ *
+ * poll(2): POLLIN and POLLOUT for read(2) and write(2), POLLPRI for a transfer
+ * that can be reaped; of a master that listens POLLIN for ACCEPT. A poll(2) or
+ * epoll_ctl(2) that comes before the connection does not see it. O_NONBLOCK:
+ * EAGAIN instead of a wait, and parts instead of the whole; CONNECT waits all
+ * the same. A signal ends a wait with what was done so far, else with EINTR
+ * unless its handler has calls restarted.
+ *
+ * In asynchronous mode write(2) leaves a copy of the bytes in a queue, where
+ * they keep their order with SEND, and read(2) takes what has been received
+ * ahead. What ends sending or receiving is told by calls that come later. The
+ * first call that receives decides for the connection whether read(2) or
+ * RECEIVE does; the other is EBUSY. close(2) gives up what is queued: FINISH
+ * goes before.
  *
  * Reserved fields must be 0, so that they can get a meaning.
  */
@@ -24,7 +38,11 @@
 /* Of a file that was not configured otherwise. */
 #define TOLL_DEVICE_BUFFER_DEFAULT (64u << 10)
 
-/* Most transfers of the buffer that wait or run at a time in asynchronous mode. */
+/*
+ * Most transfers of the buffer in asynchronous mode, until they are reaped. One
+ * more waits for room (EAGAIN with O_NONBLOCK), and is EBUSY where nothing but
+ * TOLL_DEVICE_REAP makes some.
+ */
 #define TOLL_DEVICE_QUEUE_MAX 64u
 
 /* mode: how the kernel's socket is used */
@@ -35,7 +53,7 @@
 /**
  * struct toll_device_settings - How an open file works
  * @buffer_bytes: Size of its buffer, TOLL_DEVICE_BUFFER_MIN to _MAX. A buffer
- *	that is mapped keeps its size: EBUSY.
+ *	that is mapped keeps its size: EBUSY. One of another size reads 0.
  * @mode: TOLL_DEVICE_SYNC, _FASYNC or _ASYNC; EBUSY once there is a connection.
  * @no_delay: 1 sends small segments at once (TCP_NODELAY), 0 may hold them back.
  * @reserved: 0.
@@ -53,7 +71,8 @@ struct toll_device_settings {
  * @port: Port in the byte order of the host; 0 lets LISTEN choose one.
  * @scope_id: Interface of a link-local IPv6 address, else 0.
  * @address: IPv4 in its first four bytes, the others 0; or IPv6.
- * @timeout_ms: Longest wait of ACCEPT and CONNECT, then ETIMEDOUT; 0: no limit.
+ * @timeout_ms: Longest wait of ACCEPT, which ignores the fields above, and of
+ *	CONNECT, then ETIMEDOUT; 0: no limit.
  * @reserved: 0.
  */
 struct toll_device_endpoint {
@@ -138,9 +157,15 @@ struct toll_device_statistics {
 
 #define TOLL_DEVICE_GET_SETTINGS _IOR(TOLL_DEVICE_MAGIC, 0, struct toll_device_settings)
 #define TOLL_DEVICE_SET_SETTINGS _IOW(TOLL_DEVICE_MAGIC, 1, struct toll_device_settings)
-/* Master: wait on an address; the port that was chosen comes back. */
+/*
+ * Master: wait on an address of the caller's network namespace; the port that
+ * was chosen comes back. One below 1024 wants CAP_NET_BIND_SERVICE.
+ */
 #define TOLL_DEVICE_LISTEN _IOWR(TOLL_DEVICE_MAGIC, 2, struct toll_device_endpoint)
-/* Master: wait for the slave; its address comes back. Needs LISTEN. */
+/*
+ * Master: wait for the slave; its address comes back. Needs LISTEN, which ends
+ * with it.
+ */
 #define TOLL_DEVICE_ACCEPT _IOWR(TOLL_DEVICE_MAGIC, 3, struct toll_device_endpoint)
 /* Slave: connect. */
 #define TOLL_DEVICE_CONNECT _IOW(TOLL_DEVICE_MAGIC, 4, struct toll_device_endpoint)
@@ -159,7 +184,8 @@ struct toll_device_statistics {
  * The published numbers. The first prints the entry that _PAGE gives for the
  * address in its argument to the kernel log. The second sends (master) or
  * receives (slave) as many bytes as its argument says, from the buffer's
- * beginning, and returns how many it did.
+ * beginning, and returns how many it did; in asynchronous mode, too, it waits
+ * until they are, and a file opened with O_NONBLOCK gets EOPNOTSUPP.
  */
 #define TOLL_DEVICE_PUBLISHED_PAGE 0x12345676
 #define TOLL_DEVICE_PUBLISHED_TRANSFER 0x12345678

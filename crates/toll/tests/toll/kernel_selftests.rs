@@ -107,6 +107,18 @@ fn they_survive_a_million_random_calls() {
 }
 
 #[test]
+fn devices_that_send_files_survive_misuse_and_partners() {
+    let options = ["--module-directory", "/modules", "--calls", "20000"];
+    run("device_test", Variant::Debug, "1GiB", &options);
+}
+
+#[test]
+fn the_devices_survive_a_million_random_calls() {
+    let options = ["--module-directory", "/modules", "--calls", "1000000"];
+    run("device_test", Variant::Toll, "256MiB", &options);
+}
+
+#[test]
 fn the_switch_of_reclaim_survives_pressure() {
     // Under the checks, emulated, pressure lasts longer than anybody waits.
     run("reclaim_test", Variant::Toll, "256MiB", &[]);
