@@ -113,6 +113,29 @@ static void test_mode(int file, uint32_t mode)
 	result(mode, passed, "every place that can fail answers for itself");
 }
 
+/* Short of memory, TCP loses packets and sends them again; nothing else is lost. */
+static void test_shortage(uint32_t mode)
+{
+	struct pair pair;
+	bool passed = pair_open(&pair, AF_INET, mode, 65536);
+	pid_t child = fork();
+
+	if (child == 0) {
+		char byte;
+
+		/* The partner says when to begin. */
+		_exit(!(read_all(pair.master, &byte, 1) == 1 &&
+			write_filled(pair.master, 2u << 20, 20000, 6)));
+	}
+	faults_everywhere(3);
+	passed &= write_filled(pair.slave, 1, 1, 0) &&
+		  read_filled(pair.slave, 2u << 20, 30000, 6);
+	faults_everywhere(0);
+	passed &= child_passed(child);
+	pair_close(&pair);
+	result(mode, passed, "bytes arrive while three of a hundred allocations fail");
+}
+
 void test_device_faults(void)
 {
 	int file = faults_open();
@@ -124,5 +147,7 @@ void test_device_faults(void)
 	}
 	test_mode(file, TOLL_DEVICE_SYNC);
 	test_mode(file, TOLL_DEVICE_ASYNC);
+	test_shortage(TOLL_DEVICE_SYNC);
+	test_shortage(TOLL_DEVICE_ASYNC);
 	close(file);
 }

@@ -60,3 +60,18 @@ bool faults_are_over(int file)
 		return true;
 	return atoi(text) > 0;
 }
+
+/* Writing is an access that could fail itself; user pages are spared. */
+void faults_everywhere(unsigned int percent)
+{
+	char text[16];
+	int tries;
+
+	snprintf(text, sizeof(text), "%u", percent);
+	for (tries = 0; tries < 10; tries++) {
+		write_setting("/sys/kernel/debug/failslab/times", "-1");
+		write_setting("/sys/kernel/debug/fail_page_alloc/times", "-1");
+		write_setting("/sys/kernel/debug/failslab/probability", text);
+		write_setting("/sys/kernel/debug/fail_page_alloc/probability", text);
+	}
+}

@@ -18,4 +18,7 @@ void faults_set(int file, unsigned int nth);
 /* Whether the fault still waits for its turn, or came after the call. */
 bool faults_are_over(int file);
 
+/* Percent of all allocations that fail, of every task and of interrupts. */
+void faults_everywhere(unsigned int percent);
+
 #endif /* TOLL_SELFTESTS_FAULTS_H */
