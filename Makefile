@@ -67,10 +67,11 @@ bless: ## Write snapshots and schema anew after an intended change
 install: build ## Install below PREFIX (/usr/local): programs, manual page, completions
 	install -D -m 755 $(RELEASE)/toll $(BIN)/toll
 	install -D -m 755 $(RELEASE)/toll-probe $(LIBEXEC)/toll-probe
-	install -m 755 $(RELEASE)/meow $(RELEASE)/timewrite $(BIN)
+	install -m 755 $(RELEASE)/meow $(RELEASE)/timewrite $(RELEASE)/master $(RELEASE)/slave $(BIN)
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
 		$(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
-	install -m 644 docs/man/meow.1 docs/man/timewrite.1 $(SHARE)/man/man1
+	install -m 644 docs/man/meow.1 docs/man/timewrite.1 docs/man/master.1 docs/man/slave.1 \
+		$(SHARE)/man/man1
 	$(RELEASE)/toll man >$(SHARE)/man/man1/toll.1
 	$(RELEASE)/toll completions bash >$(SHARE)/bash-completion/completions/toll
 	$(RELEASE)/toll completions zsh >$(SHARE)/zsh/site-functions/_toll
@@ -78,8 +79,9 @@ install: build ## Install below PREFIX (/usr/local): programs, manual page, comp
 
 .PHONY: uninstall
 uninstall: ## Remove what install installed; runs and reports stay
-	rm -f $(BIN)/toll $(BIN)/meow $(BIN)/timewrite $(LIBEXEC)/toll-probe \
+	rm -f $(BIN)/toll $(BIN)/meow $(BIN)/timewrite $(BIN)/master $(BIN)/slave $(LIBEXEC)/toll-probe \
 		$(SHARE)/man/man1/toll.1 $(SHARE)/man/man1/meow.1 $(SHARE)/man/man1/timewrite.1 \
+		$(SHARE)/man/man1/master.1 $(SHARE)/man/man1/slave.1 \
 		$(SHARE)/bash-completion/completions/toll $(SHARE)/zsh/site-functions/_toll \
 		$(SHARE)/fish/vendor_completions.d/toll.fish
 	-rmdir $(LIBEXEC) 2>/dev/null

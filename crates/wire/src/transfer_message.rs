@@ -2,6 +2,7 @@
 //! measured.
 
 use core::net::SocketAddr;
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
@@ -71,7 +72,7 @@ impl From<&TransferRequest> for TransferTerms {
 }
 
 /// What a receiver tells of an iteration.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiverReport {
     /// When it had all bytes in its file, in nanoseconds of its own clock.
@@ -92,6 +93,8 @@ pub struct ReceiverReport {
     pub system_ns: u64,
     /// Page faults served without storage likewise.
     pub minor_faults: u64,
+    /// What its channel tells besides: metrics' names and values.
+    pub metrics: BTreeMap<String, u64>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -8,6 +8,9 @@ use toll_wire::Failure;
 use crate::clock;
 use crate::copy::mover::{CallError, Moved};
 
+/// What an end tells of an iteration beside its times: names and values.
+pub type Metrics = Vec<(&'static str, u64)>;
+
 /// The sender's end of a channel with its method, made once for a trial, all
 /// its memory allocated and touched. In each iteration `offer`, `accept`,
 /// `send_all` and `close` follow each other.
@@ -31,6 +34,15 @@ pub trait Outgoing {
     /// # Errors
     /// The first call that failed.
     fn send_all(&mut self) -> Result<Moved, CallError>;
+
+    /// What else is to be told of the iteration, before its connection is closed;
+    /// untimed.
+    ///
+    /// # Errors
+    /// If it cannot be found out.
+    fn metrics(&mut self) -> Result<Metrics, Failure> {
+        Ok(Vec::new())
+    }
 
     /// Ends the iteration's connection; untimed.
     fn close(&mut self);
@@ -62,6 +74,15 @@ pub trait Incoming {
     /// # Errors
     /// The first call that failed.
     fn receive_all(&mut self, file: &File, arrival: &mut Arrival) -> Result<Moved, CallError>;
+
+    /// What else is to be told of the iteration, before its connection is closed;
+    /// untimed.
+    ///
+    /// # Errors
+    /// If it cannot be found out.
+    fn metrics(&mut self) -> Result<Metrics, Failure> {
+        Ok(Vec::new())
+    }
 
     /// Ends the iteration's connection; untimed.
     fn close(&mut self);

@@ -120,13 +120,17 @@ impl Taker for ReadWrite {
 }
 
 /// `splice` out of a pipe, or through an own one.
-struct Spliced {
+pub struct Spliced {
     transit: Option<TransitPipe>,
     chunk: usize,
 }
 
 impl Spliced {
-    fn new(channel: Channel, buffer_bytes: usize) -> Result<Self, Failure> {
+    /// A taker that asks for `buffer_bytes` at a time.
+    ///
+    /// # Errors
+    /// If there is no pipe to be had.
+    pub fn new(channel: Channel, buffer_bytes: usize) -> Result<Self, Failure> {
         let transit = match channel {
             Channel::Pipe => None,
             _ => Some(TransitPipe::new()?),

@@ -86,6 +86,7 @@ impl<'a> Receiver<'a> {
             .map_err(|error| self.why_broken(error, incoming))?;
         self.control.signal()?;
         let used = Usage::now(Scope::Process).since(&before);
+        let metrics = incoming.metrics()?;
         incoming.close();
         let arrived = hash_file(scratch.file()).map_err(|error| {
             failure::failed(format!(
@@ -103,6 +104,10 @@ impl<'a> Receiver<'a> {
             user_ns: used.user_ns,
             system_ns: used.system_ns,
             minor_faults: used.minor_faults,
+            metrics: metrics
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
         })
     }
 

@@ -36,7 +36,7 @@ impl StreamSender {
         let source = OpenSource::of_file(&transfer.source, transfer.size_bytes, CacheState::Warm)?;
         Ok(Self {
             link: SenderLink::new(transfer, pair)?,
-            mover: mover_for(transfer)?,
+            mover: stream_mover(transfer)?,
             source,
             input: None,
             transfer: transfer.clone(),
@@ -58,7 +58,11 @@ impl StreamSender {
     }
 }
 
-fn mover_for(transfer: &TransferRequest) -> Result<Box<dyn Mover>, Failure> {
+/// The request's way to send over a descriptor.
+///
+/// # Errors
+/// If it cannot be had here.
+pub fn stream_mover(transfer: &TransferRequest) -> Result<Box<dyn Mover>, Failure> {
     let bytes = transfer.buffer_bytes;
     let kind = kind_of(transfer.channel);
     Ok(match transfer.sender {

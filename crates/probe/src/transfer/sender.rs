@@ -133,6 +133,7 @@ impl<'a> Sender<'a> {
             TransferMessage::Received(report) => report,
             other => return Err(self.control.unexpected(&other)),
         };
+        let metrics = outgoing.metrics()?;
         outgoing.close();
         self.verify(&report)?;
         let end_ns = match self.clock {
@@ -142,7 +143,11 @@ impl<'a> Sender<'a> {
             Clock::Foreign => heard_ns,
         };
         let duration_ns = end_ns.saturating_sub(started.start_ns());
-        Ok(self.sample_of(measured, duration_ns, moved, &report))
+        let mut sample = self.sample_of(measured, duration_ns, moved, &report);
+        for (name, value) in metrics {
+            sample.metrics.insert(name.to_owned(), value as f64);
+        }
+        Ok(sample)
     }
 
     fn check_sent(&self, moved: Moved) -> Result<Moved, CallError> {
@@ -196,6 +201,9 @@ impl<'a> Sender<'a> {
             ("calls", moved.calls),
         ] {
             sample.metrics.insert(name.to_owned(), value as f64);
+        }
+        for (name, value) in &report.metrics {
+            sample.metrics.insert(name.clone(), *value as f64);
         }
         sample
     }

@@ -45,6 +45,7 @@ fn transfer_of(directory: &Path, length: usize) -> TransferRequest {
         receiver: ReceiveMethod::ReadWrite,
         mode: SocketMode::Sync,
         buffer_bytes: 64 << 10,
+        receiver_buffer_bytes: 64 << 10,
         source,
         size_bytes: length as u64,
         xxh3: xxh3_64(&bytes),

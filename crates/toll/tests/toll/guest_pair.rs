@@ -149,6 +149,28 @@ fn a_part_that_fails_does_not_wait_for_the_others_time_limit() {
 }
 
 #[test]
+fn a_partner_that_will_not_boot_ends_the_main_guest() {
+    let Some(kernel) = kernel(Variant::Toll) else {
+        return;
+    };
+    let setting = setting(kernel);
+    let place = |name: &str| setting.directory.path().join(name);
+    let main = GuestDisk::create(&place("main"), 64 << 20, None).unwrap();
+    let partner = GuestDisk::create(&place("partner"), 64 << 20, None).unwrap();
+    std::fs::write(place("partner/work.img"), [0; 4096]).unwrap();
+    let failure = GuestPair::boot(&setting.spec, [&main, &partner], NEVER).unwrap_err();
+    let BootFailure::Failed(message) = failure else {
+        panic!("{failure:?}");
+    };
+    assert!(
+        message.starts_with("cannot boot the partner: "),
+        "{message}"
+    );
+    assert!(message.contains("cannot mount ext4"), "{message}");
+    assert_eq!(processes_in(setting.directory.path()), 0);
+}
+
+#[test]
 fn an_interrupt_ends_both_guests_whenever_it_comes() {
     let Some(mut pair) = pair(Variant::Toll) else {
         return;

@@ -54,7 +54,9 @@ impl GuestPair {
         let card = Card::Partner(&cable);
         let partner = Guest::boot_with_card(&spec, disks[1], (None, card), interrupted);
         let partner = partner.map_err(|failure| match failure {
-            BootFailure::Failed(why) => BootFailure::Failed(format!("of the partner: {why}")),
+            BootFailure::Failed(why) => {
+                BootFailure::Failed(format!("cannot boot the partner: {why}"))
+            }
             other => other,
         })?;
         let guests = [main, partner];
