@@ -28,3 +28,4 @@ mod resume;
 mod terminal;
 mod trace;
 mod trace_prices;
+mod transfers;
