@@ -203,13 +203,19 @@ fn what_is_wrong_with_files_is_told_on_both_sides_and_nothing_stays() {
         has(first, &["master 1 slave 1\n", "no space left on device"]);
         let told = "slave: cannot create none/o: no such file or directory; check the path\n";
         has(first + 1, &["master 1 slave 1\n", told]);
-        has(first + 1, &["master: cannot send f: the slave cannot take it"]);
+        has(
+            first + 1,
+            &["master: cannot send f: the slave cannot take it"],
+        );
         has(first + 2, &["master 1 slave 1\n", "names for 2 files"]);
         has(first + 2, &["the slave has names for 2"]);
         has(first + 3, &["master 1 slave 1\n", "the master has 2"]);
         has(first + 3, &["before\n"]);
     }
-    has(9, &["slave: cannot create /dev/null: it is there and no regular file"]);
+    has(
+        9,
+        &["slave: cannot create /dev/null: it is there and no regular file"],
+    );
     has(10, &["slave: cannot verify o: the master tells no hash"]);
     has(11, &[".:\nf\no\nsmall\n\nsmall:\n"]);
 }
@@ -245,17 +251,32 @@ fn a_partner_that_dies_stalls_or_never_comes_ends_in_a_message() {
     let gone = "ended the connection before it was complete; see its message\n";
     let still = "nothing came or went for as long as --timeout allows";
     for five in parts.chunks(5).take(2) {
-        assert!(five[0].starts_with("master 1 master: cannot send f: the slave"), "{ran:#?}");
+        assert!(
+            five[0].starts_with("master 1 master: cannot send f: the slave"),
+            "{ran:#?}"
+        );
         assert!(five[0].ends_with(gone), "{ran:#?}");
-        assert!(five[1].starts_with("slave 1 slave: cannot receive o: the master"), "{ran:#?}");
+        assert!(
+            five[1].starts_with("slave 1 slave: cannot receive o: the master"),
+            "{ran:#?}"
+        );
         assert!(five[1].ends_with(gone), "{ran:#?}");
-        assert!(five[2].starts_with("master 1 ") && five[2].contains(still), "{ran:#?}");
-        assert!(five[3].starts_with("slave 1 ") && five[3].contains(still), "{ran:#?}");
+        assert!(
+            five[2].starts_with("master 1 ") && five[2].contains(still),
+            "{ran:#?}"
+        );
+        assert!(
+            five[3].starts_with("slave 1 ") && five[3].contains(still),
+            "{ran:#?}"
+        );
         assert_eq!(five[4], "slave 130\n", "{ran:#?}");
     }
     assert_eq!(parts[10], "master 1\n");
     assert_eq!(parts[11], "slave 1\nf\nremoved 0\n", "{ran:#?}");
-    assert!(ran.stderr.contains("master: cannot wait for a slave: "), "{ran:#?}");
+    assert!(
+        ran.stderr.contains("master: cannot wait for a slave: "),
+        "{ran:#?}"
+    );
     assert!(ran.stderr.contains("connection refused"), "{ran:#?}");
 }
 
@@ -299,9 +320,15 @@ fn what_strangers_say_is_not_taken_for_a_file() {
     for four in parts.chunks(4) {
         assert!(four[0].contains("slave: cannot receive from 127.0.0.1:2325: what answers there is no master of this version"), "{ran:#?}");
         assert!(four[0].contains("slave 1\n"), "{ran:#?}");
-        assert!(four[1].contains("slave: cannot trust o: its content has another hash"), "{ran:#?}");
+        assert!(
+            four[1].contains("slave: cannot trust o: its content has another hash"),
+            "{ran:#?}"
+        );
         assert!(four[2].contains("slave: cannot receive o: "), "{ran:#?}");
-        assert!(four[3].contains("master: cannot send f: what answers there is no slave"), "{ran:#?}");
+        assert!(
+            four[3].contains("master: cannot send f: what answers there is no slave"),
+            "{ran:#?}"
+        );
     }
     assert!(ran.stdout.ends_with("master 1\nf\n"), "{ran:#?}");
 }
