@@ -9,6 +9,7 @@ mod architecture;
 mod cli;
 mod commands;
 mod common;
+mod device_programs;
 mod exchange;
 mod experiments;
 mod faults;
