@@ -1,5 +1,5 @@
-//! A clock that interrupts waits, and what happens to who reads a mapped file
-//! that is being shortened.
+//! A clock that interrupts waits, and what happens where a mapped file lacks a
+//! page.
 
 use std::time::Duration;
 
@@ -28,17 +28,33 @@ impl Drop for Alarm {
 /// Does nothing: that it runs is what ends a wait with EINTR.
 extern "C" fn wake(_signal: libc::c_int) {}
 
-/// Has the program end with a message where a mapped file lacks a page, which
-/// happens in the moment between asking for a page and reading it only.
-pub fn tell_of_missing_pages() {
-    handle(libc::SIGBUS, tell);
+/// Has `master` end with a message where its mapped file lacks a page.
+pub fn tell_of_source() {
+    handle(libc::SIGBUS, end_master);
 }
 
-extern "C" fn tell(_signal: libc::c_int) {
-    const MESSAGE: &[u8] = b"cannot go on: a page of a mapped file is missing, or cannot be \
-        read; see whether another program shortens the file\n";
+/// The same of `slave`, whose file has no name yet and goes with the program.
+pub fn tell_of_output() {
+    handle(libc::SIGBUS, end_slave);
+}
+
+extern "C" fn end_master(_signal: libc::c_int) {
+    end(
+        b"master: cannot read a page of the file: it has become shorter, or cannot be read; see \
+          whether another program writes it, and the kernel log\n",
+    );
+}
+
+extern "C" fn end_slave(_signal: libc::c_int) {
+    end(
+        b"slave: cannot write a page of the file: no space left on device, most likely; free \
+          space there, or see the kernel log\n",
+    );
+}
+
+fn end(message: &'static [u8]) {
     // SAFETY: write(2) is async-signal-safe and reads a constant.
-    unsafe { libc::write(libc::STDERR_FILENO, MESSAGE.as_ptr().cast(), MESSAGE.len()) };
+    unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), message.len()) };
     // SAFETY: _exit(2) is async-signal-safe and takes a number.
     unsafe { libc::_exit(1) };
 }

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::ptr::{copy_nonoverlapping, null_mut};
 
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
 use crate::buffer::page_bytes;
 use crate::copy::mover::CallError;
@@ -28,15 +28,6 @@ impl Access {
         match self {
             Self::Read => ProtFlags::READ,
             Self::Write => ProtFlags::READ | ProtFlags::WRITE,
-        }
-    }
-
-    /// Has the kernel make page-table entries for a range at once
-    /// (`MADV_POPULATE_READ`, Linux 5.14), instead of by a fault each.
-    fn population(self) -> Advice {
-        match self {
-            Self::Read => Advice::LinuxPopulateRead,
-            Self::Write => Advice::LinuxPopulateWrite,
         }
     }
 }
@@ -99,7 +90,8 @@ impl Drop for Mapping {
 
 /// Copies bytes from one mapping to another.
 ///
-/// What reads a file that is being shortened is ended by SIGBUS.
+/// A page that is not to be had means SIGBUS: the file is being shortened, or
+/// its file system is full.
 pub fn copy(from: (&Mapping, usize), to: (&mut Mapping, usize), length: usize) {
     let source = from.0.at(from.1, length);
     let target = to.0.at(to.1, length);
@@ -113,7 +105,6 @@ pub fn copy(from: (&Mapping, usize), to: (&mut Mapping, usize), length: usize) {
 pub struct Window {
     place: Mapping,
     access: Access,
-    populates: bool,
     /// Where in the file the mapped part begins.
     seat: Option<u64>,
 }
@@ -123,12 +114,11 @@ impl Window {
     ///
     /// # Errors
     /// If there is no room for it among the addresses.
-    pub fn new(length: usize, access: Access, populates: bool) -> Result<Self, Errno> {
+    pub fn new(length: usize, access: Access) -> Result<Self, Errno> {
         let place = Mapping::reserve(length.next_multiple_of(page_bytes()))?;
         Ok(Self {
             place,
             access,
-            populates,
             seat: None,
         })
     }
@@ -141,14 +131,16 @@ impl Window {
     /// Makes the file's byte at `position` visible, and yields its place. Windows
     /// begin at multiples of their length.
     ///
+    /// Pages come by faults. To ask for all of a window at once
+    /// (`MADV_POPULATE_WRITE`) takes more instructions: the kernel then looks up
+    /// each page's entry before and after the fault that it makes in either case.
+    ///
     /// # Errors
-    /// If that part of the file cannot be mapped, or if its pages cannot be had:
-    /// no space, or the file has become shorter.
+    /// If that part of the file cannot be mapped.
     pub fn show(
         &mut self,
         file: BorrowedFd<'_>,
         position: u64,
-        size_bytes: u64,
     ) -> Result<(&mut Mapping, usize), CallError> {
         let inside = (position % self.place.length as u64) as usize;
         let seat = position - inside as u64;
@@ -156,10 +148,6 @@ impl Window {
             self.seat = None;
             self.place_on(file, seat)
                 .map_err(|errno| CallError::of("mmap", errno))?;
-            if self.populates {
-                let used = (size_bytes - seat).min(self.place.length as u64) as usize;
-                self.populate(file, seat, used)?;
-            }
             self.seat = Some(seat);
         }
         Ok((&mut self.place, inside))
@@ -171,30 +159,6 @@ impl Window {
         // SAFETY: it takes the place of a mapping that is this value's own, in
         // one call for taking down and putting up.
         unsafe { mmap(start, length, self.access.protection(), flags, file, seat) }.map(|_| ())
-    }
-
-    fn populate(&self, file: BorrowedFd<'_>, seat: u64, length: usize) -> Result<(), CallError> {
-        let whole = length.next_multiple_of(page_bytes());
-        // SAFETY: making entries changes no byte of the range, which is mapped.
-        let populated = unsafe { madvise(self.place.start, whole, self.access.population()) };
-        match populated {
-            // A kernel before Linux 5.14 leaves it to the faults.
-            Ok(()) | Err(Errno::INVAL) => Ok(()),
-            Err(errno) => Err(self.obstacle(file, seat, length, errno)),
-        }
-    }
-
-    /// Why pages cannot be had. The kernel only says that an access would end in
-    /// SIGBUS (EFAULT, madvise(2)).
-    fn obstacle(&self, file: BorrowedFd<'_>, seat: u64, length: usize, errno: Errno) -> CallError {
-        if self.access == Access::Read {
-            return CallError::no_progress("read");
-        }
-        let flags = rustix::fs::FallocateFlags::empty();
-        match rustix::fs::fallocate(file, flags, seat, length as u64) {
-            Err(reason) if reason != Errno::OPNOTSUPP => CallError::of("write", reason),
-            _ => CallError::of("write", errno),
-        }
     }
 
     /// Address of the part that is mapped, if one is.
@@ -242,6 +206,7 @@ pub(super) fn last_errno() -> Errno {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::os::unix::fs::FileExt;
 
     use super::*;
 
@@ -253,37 +218,35 @@ mod tests {
         file.write_all(&content).unwrap();
         let sink = tempfile::tempfile().unwrap();
         sink.set_len(content.len() as u64).unwrap();
-        for populates in [false, true] {
-            let mut from = Window::new(2 * page, Access::Read, populates).unwrap();
-            let mut to = Window::new(3 * page, Access::Write, populates).unwrap();
-            let size_bytes = content.len() as u64;
-            for position in (0..content.len()).step_by(page) {
-                let length = page.min(content.len() - position);
-                let position = position as u64;
-                let (source, begin) = from.show(file.as_fd(), position, size_bytes).unwrap();
-                let (target, end) = to.show(sink.as_fd(), position, size_bytes).unwrap();
-                copy((source, begin), (target, end), length);
-            }
-            assert!(from.address().is_some());
-            from.clear().unwrap();
-            assert_eq!(from.address(), None);
-            let mut arrived = vec![0; content.len()];
-            std::os::unix::fs::FileExt::read_exact_at(&sink, &mut arrived, 0).unwrap();
-            assert!(arrived == content, "what arrived differs");
+        let mut from = Window::new(2 * page, Access::Read).unwrap();
+        let mut to = Window::new(3 * page, Access::Write).unwrap();
+        for position in (0..content.len()).step_by(page) {
+            let length = page.min(content.len() - position);
+            let position = position as u64;
+            let (source, begin) = from.show(file.as_fd(), position).unwrap();
+            let (target, end) = to.show(sink.as_fd(), position).unwrap();
+            copy((source, begin), (target, end), length);
         }
+        assert!(from.address().is_some());
+        from.clear().unwrap();
+        assert_eq!(from.address(), None);
+        let mut arrived = vec![0; content.len()];
+        sink.read_exact_at(&mut arrived, 0).unwrap();
+        assert!(arrived == content, "what arrived differs");
     }
 
     #[test]
-    fn a_file_that_has_become_shorter_is_an_error_and_no_signal() {
+    fn a_window_reaches_beyond_4_gib() {
+        let page = page_bytes() as u64;
+        let end = (1 << 32) + page + 1;
         let file = tempfile::tempfile().unwrap();
-        let size_bytes = 3 * page_bytes() as u64;
-        let mut window = Window::new(page_bytes(), Access::Read, true).unwrap();
-        file.set_len(10).unwrap();
-        assert!(window.show(file.as_fd(), 0, size_bytes).is_ok());
-        let position = page_bytes() as u64;
-        let error = window.show(file.as_fd(), position, size_bytes);
-        assert_eq!(error.err().unwrap(), CallError::no_progress("read"));
-        assert_eq!(window.address(), None);
+        file.set_len(end).unwrap();
+        file.write_all_at(b"end", end - 3).unwrap();
+        let mut window = Window::new(2 * page as usize, Access::Read).unwrap();
+        let (place, inside) = window.show(file.as_fd(), end - 3).unwrap();
+        let mut bytes = [0; 3];
+        place.take(inside, &mut bytes);
+        assert_eq!((inside as u64, &bytes), (page - 2, b"end"));
     }
 
     #[test]

@@ -55,8 +55,7 @@ impl Receiver {
     pub fn new(device: Device, setup: &Setup, way: ReceiveWay) -> Result<Self, CallError> {
         let buffer_bytes = setup.buffer_bytes as usize;
         let window = || {
-            Window::new(buffer_bytes, Access::Write, true)
-                .map_err(|errno| CallError::of("mmap", errno))
+            Window::new(buffer_bytes, Access::Write).map_err(|errno| CallError::of("mmap", errno))
         };
         let memory = match way {
             ReceiveWay::Foreign => Memory::None,
@@ -258,7 +257,7 @@ fn read_mapped(
             target.arrived_for_mapping()?;
         }
         let length = piece(received, size_bytes, window, window.length());
-        let (place, begin) = window.show(file, received, size_bytes)?;
+        let (place, begin) = window.show(file, received)?;
         match until_done(device, "receive", || {
             read_into(device, (&mut *place, begin), length)
         })? {
@@ -290,7 +289,7 @@ fn receive_mapped(
             }
             target.arrived_for_mapping()?;
         }
-        let (place, begin) = window.show(file, received, size_bytes)?;
+        let (place, begin) = window.show(file, received)?;
         copy((driver, 0), (place, begin), length);
         received += length as u64;
     }
@@ -315,7 +314,7 @@ fn receive_queued(
         }
         let slot = slots.reap(device, "receive")?;
         target.arrived_for_mapping()?;
-        let (place, begin) = window.show(file, received, size_bytes)?;
+        let (place, begin) = window.show(file, received)?;
         copy((driver, slot.start), (place, begin), slot.len());
         received += slot.len() as u64;
     }

@@ -55,7 +55,7 @@ impl Sender {
                     .buffer(setup)
                     .map_err(|errno| CallError::of("mmap", errno))?,
                 slots: Slots::new(setup.slot_bytes() as usize, setup.slots() as usize),
-                window: Window::new(buffer_bytes, Access::Read, true)
+                window: Window::new(buffer_bytes, Access::Read)
                     .map_err(|errno| CallError::of("mmap", errno))?,
             },
         };
@@ -218,7 +218,7 @@ fn send_mapped(
     let mut sent = 0;
     while sent < size_bytes {
         let length = piece(sent, size_bytes, window, slot_bytes);
-        let (source, begin) = window.show(file, sent, size_bytes)?;
+        let (source, begin) = window.show(file, sent)?;
         copy((source, begin), (driver, 0), length);
         let mut offset = 0;
         while offset < length {
@@ -250,7 +250,7 @@ fn queue_mapped(
         }
         let length = piece(sent, size_bytes, window, slots.slot_bytes());
         let slot = slots.next(length);
-        let (source, begin) = window.show(file, sent, size_bytes)?;
+        let (source, begin) = window.show(file, sent)?;
         copy((source, begin), (driver, slot.start), length);
         until_done(device, "send", || device.send(slot.start, length))?;
         slots.queue(length);
@@ -261,4 +261,33 @@ fn queue_mapped(
         slots.reap(device, "send")?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_cover_a_file_of_any_size_and_stay_within_windows() {
+        let page = crate::buffer::page_bytes();
+        for (slot_bytes, size_bytes) in [
+            (512, 9695),
+            (5000, 100_000),
+            (page, 1),
+            (3 * page, (1 << 32) + 5),
+        ] {
+            let window = Window::new(slot_bytes, Access::Read).unwrap();
+            // Of the large one, the part around its end.
+            let window_bytes = window.length() as u64;
+            let mut position = (size_bytes / window_bytes).saturating_sub(20) * window_bytes;
+            while position < size_bytes {
+                let length = piece(position, size_bytes, &window, slot_bytes);
+                assert!((1..=slot_bytes).contains(&length));
+                let inside = position as usize % window.length();
+                assert!(inside + length <= window.length());
+                position += length as u64;
+            }
+            assert_eq!(position, size_bytes);
+        }
+    }
 }

@@ -43,8 +43,7 @@ impl SourceSpec {
     }
 }
 
-/// The lines of a file of [`SourceContent::Lines`]; 10,000,000 times both are
-/// the report's 275,000,000 bytes.
+/// The lines of a file of [`SourceContent::Lines`].
 const LINES: &[u8] = b"meow!\nCats are so cute!\n";
 
 /// A file to be copied, with what a right copy hashes to.

@@ -16,8 +16,8 @@ use super::{mount_space, paths};
 pub struct WorkspaceRequest {
     /// File systems, by level name of the factor `fs`.
     pub file_systems: Vec<String>,
-    /// Source files to be laid on each.
-    pub sources: Vec<SourceSpec>,
+    /// Source files, each with the file system that it is to be laid on.
+    pub sources: Vec<(String, SourceSpec)>,
     /// Sizes of files of zeros to be laid on each, in bytes.
     pub zeros_sizes: Vec<u64>,
     /// Limits on the memory of some trials, in bytes.
@@ -34,10 +34,11 @@ pub struct WorkspaceRequest {
 }
 
 impl WorkspaceRequest {
-    /// Asks for a source file, once.
-    pub fn add_source(&mut self, spec: SourceSpec) {
-        if !self.sources.contains(&spec) {
-            self.sources.push(spec);
+    /// Asks for a source file on a file system, once.
+    pub fn add_source(&mut self, file_system: &str, spec: SourceSpec) {
+        let source = (file_system.to_owned(), spec);
+        if !self.sources.contains(&source) {
+            self.sources.push(source);
         }
     }
 
@@ -121,7 +122,9 @@ impl Workspace {
 
     fn bytes_needed(request: &WorkspaceRequest) -> u64 {
         // A quarter more and 128 MiB, for metadata and journals.
-        let sources = request.sources.iter().map(|source| source.size_bytes);
+        // As if each file system had all of them.
+        let sources: BTreeSet<SourceSpec> = request.sources.iter().map(|(_, spec)| *spec).collect();
+        let sources = sources.into_iter().map(|source| source.size_bytes);
         let laid = sources.chain(request.zeros_sizes.iter().copied());
         let swap = request.memory_limits.last().copied().unwrap_or(0);
         let payload = laid.sum::<u64>() + request.scratch_bytes + swap;
@@ -182,7 +185,8 @@ impl Workspace {
 
     fn lay_sources(&mut self, request: &WorkspaceRequest) -> Result<(), String> {
         for (name, mounted) in &self.mounted {
-            for &spec in &request.sources {
+            let here = request.sources.iter().filter(|(place, _)| place == name);
+            for &(_, spec) in here {
                 let path = mounted.directory.join(spec.name());
                 let source = SourceFile::create(&path, spec)
                     .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
@@ -277,7 +281,9 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let workspace = Workspace::create(&WorkspaceRequest {
             file_systems: vec!["work".into()],
-            sources: vec![SourceSpec::random(1000), SourceSpec::random(0)],
+            sources: [1000, 0]
+                .map(|size| ("work".into(), SourceSpec::random(size)))
+                .into(),
             zeros_sizes: vec![2000],
             base: Some(base.path().to_owned()),
             ..WorkspaceRequest::default()
@@ -297,7 +303,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let error = Workspace::create(&WorkspaceRequest {
             file_systems: vec!["work".into()],
-            sources: vec![SourceSpec::random(1 << 50)],
+            sources: vec![("work".into(), SourceSpec::random(1 << 50))],
             base: Some(base.path().to_owned()),
             ..WorkspaceRequest::default()
         })

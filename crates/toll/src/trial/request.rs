@@ -370,12 +370,12 @@ pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<Workspa
             request.guest_swap_bytes = request.guest_swap_bytes.max(swap);
         }
         if !request.file_systems.contains(&file_system) {
-            request.file_systems.push(file_system);
+            request.file_systems.push(file_system.clone());
         }
         match experiment.workload.kind {
             WorkloadKind::Copy if trial.source() == "file" => {
                 let size = trial.bytes("size", DEFAULT_COPY_BYTES)?;
-                request.add_source(SourceSpec::random(size));
+                request.add_source(&file_system, SourceSpec::random(size));
                 request.scratch_bytes = request.scratch_bytes.max(size);
             }
             WorkloadKind::Copy => {

@@ -91,7 +91,10 @@ name = 'partner'
 levels = ['none', 'guest']
 [[factor]]
 name = 'sender'
-levels = ['read-write', 'sendfile']
+levels = ['read-write', 'mmap']
+[[factor]]
+name = 'channel'
+levels = ['tcp', 'device']
 [[factor]]
 name = 'cluster'
 levels = [0]
@@ -220,10 +223,10 @@ fn a_file_goes_to_another_guest_as_it_goes_to_another_process() {
     bench.ok(&["export", "last", "--json", exported.to_str().unwrap()]);
     let text = std::fs::read_to_string(exported).unwrap();
     let document: Value = serde_json::from_str(&text).unwrap();
-    // Four treatments and a twin. That a trial is completed means that the
+    // Eight treatments and a twin. That a trial is completed means that the
     // receiver's file has the hash of the sender's.
     let trials = list(&document["trials"]);
-    assert_eq!(trials.len(), 5);
+    assert_eq!(trials.len(), 9);
     for trial in trials {
         assert_eq!(trial["state"], "completed", "{trial}");
         let samples = &trial["samples"];
@@ -267,7 +270,8 @@ fn lasting_pair(bench: &Bench) -> (Running, String) {
     let long = PAIRED
         .replace("'1MiB'", "'8MiB'")
         .replace("iterations = 2", "iterations = 10")
-        .replace("['none', 'guest']", "['guest']");
+        .replace("['none', 'guest']", "['guest']")
+        .replace("['tcp', 'device']", "['tcp']");
     let file = bench.write("lasting.toml", &long);
     let mark = bench.path("").display().to_string();
     let mut command =

@@ -36,7 +36,7 @@ impl TrialRequest<'_> {
     /// own file system, wherever it goes.
     pub(super) fn add_transfer_files(&self, request: &mut WorkspaceRequest) -> Result<(), String> {
         let source = self.transfer_source()?;
-        request.add_source(source);
+        request.add_source(LAID_FOR_GUESTS, source);
         request.scratch_bytes = request.scratch_bytes.max(source.size_bytes);
         if !request
             .file_systems
