@@ -18,7 +18,7 @@ use crate::clock::Transmission;
 use crate::message::{Answer, Message, Offer, Receipt};
 use crate::options::MasterOptions;
 use crate::program::Teller;
-use crate::signals::{Alarm, tell_of_missing_pages};
+use crate::signals::{Alarm, tell_of_source};
 use crate::trouble::{of_connection, of_device, of_file, of_stranger, of_transfer};
 
 /// A file that is to be sent.
@@ -32,7 +32,7 @@ struct Source {
 /// # Errors
 /// What could not be done.
 pub fn run(options: &MasterOptions, teller: &mut Teller) -> Result<(), String> {
-    tell_of_missing_pages();
+    tell_of_source();
     // Before a slave comes, so that a name that is wrong costs nothing.
     let sources: Vec<Source> = options
         .common

@@ -26,8 +26,8 @@ METHOD is how a file gets to the device:
   mmap   copy from the mapped file to the device's mapped buffer, and have the
          driver send from there
 
-      --buffer SIZE      bytes of one call, and of what is mapped of the file at a
-                         time, 512 to 16MiB [default: 64KiB, with mmap 1MiB]
+      --buffer SIZE      bytes of one call, and of what is mapped of the file at
+                         a time, 512 to 16MiB [default: 64KiB, with mmap 1MiB]
       --mode MODE        how the kernel's socket is used: sync; fasync, which is
                          sync with a flag that nothing reads; or async, a queue
                          and a worker [default: sync]
@@ -62,8 +62,8 @@ METHOD is how a file gets from the device:
 ADDRESS is IPv4 or IPv6, with or without a port: 10.0.77.1, fd77::1,
 [fd77::1]:2325, fe80::1%eth0.
 
-      --buffer SIZE      bytes of one call, and of what is mapped of the file at a
-                         time, 512 to 16MiB [default: 64KiB, with mmap 1MiB]
+      --buffer SIZE      bytes of one call, and of what is mapped of the file at
+                         a time, 512 to 16MiB [default: 64KiB, with mmap 1MiB]
       --mode MODE        how the kernel's socket is used: sync; fasync, which is
                          sync with a flag that nothing reads; or async, a queue
                          and a worker [default: sync]

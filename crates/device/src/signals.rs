@@ -29,15 +29,32 @@ impl Drop for Alarm {
 extern "C" fn wake(_signal: libc::c_int) {}
 
 /// Has `master` end with a message where its mapped file lacks a page.
-pub fn tell_of_missing_pages() {
+pub fn tell_of_source() {
     handle(libc::SIGBUS, end_master);
 }
 
+/// The same of `slave`, whose file has no name yet and goes with the program.
+pub fn tell_of_output() {
+    handle(libc::SIGBUS, end_slave);
+}
+
 extern "C" fn end_master(_signal: libc::c_int) {
-    const MESSAGE: &[u8] = b"master: cannot read a page of the file: it has become shorter, or \
-        cannot be read; see whether another program writes it, and the kernel log\n";
+    end(
+        b"master: cannot read a page of the file: it has become shorter, or cannot be read; see \
+          whether another program writes it, and the kernel log\n",
+    );
+}
+
+extern "C" fn end_slave(_signal: libc::c_int) {
+    end(
+        b"slave: cannot write a page of the file: no space left on device, most likely; free \
+          space there, or see the kernel log\n",
+    );
+}
+
+fn end(message: &'static [u8]) {
     // SAFETY: write(2) is async-signal-safe and reads a constant.
-    unsafe { libc::write(libc::STDERR_FILENO, MESSAGE.as_ptr().cast(), MESSAGE.len()) };
+    unsafe { libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), message.len()) };
     // SAFETY: _exit(2) is async-signal-safe and takes a number.
     unsafe { libc::_exit(1) };
 }

@@ -16,7 +16,7 @@ use crate::message::{Answer, Message, Offer, Receipt};
 use crate::options::SlaveOptions;
 use crate::output::Output;
 use crate::program::Teller;
-use crate::signals::Alarm;
+use crate::signals::{Alarm, tell_of_output};
 use crate::trouble::{of_connection, of_device, of_file, of_stranger, of_transfer};
 
 /// Between two attempts to connect.
@@ -30,6 +30,7 @@ const NEXT_FILE: Duration = Duration::from_secs(10);
 /// # Errors
 /// What could not be done.
 pub fn run(options: &SlaveOptions, teller: &mut Teller) -> Result<(), String> {
+    tell_of_output();
     let files = &options.common.files;
     for (index, path) in files.iter().enumerate() {
         let files_left = u32::try_from(files.len() - index).unwrap_or(u32::MAX);

@@ -92,7 +92,7 @@ impl Drop for Mapping {
 /// Copies bytes from one mapping to another.
 ///
 /// A page that is not to be had means SIGBUS: the file is being shortened, or
-/// cannot be read.
+/// its file system is full.
 pub fn copy(from: (&Mapping, usize), to: (&mut Mapping, usize), length: usize) {
     let source = from.0.at(from.1, length);
     let target = to.0.at(to.1, length);
@@ -133,7 +133,8 @@ impl Window {
     /// begin at multiples of their length.
     ///
     /// Pages that are read come by faults, each of which brings its neighbours
-    /// along. One that is written brings none, so those are asked for at once.
+    /// along. One that is written brings none, so all of them are asked for at
+    /// once where there are several.
     ///
     /// # Errors
     /// If that part of the file cannot be mapped, or has no room for its pages.
@@ -149,7 +150,7 @@ impl Window {
             self.seat = None;
             self.place_on(file, seat)
                 .map_err(|errno| CallError::of("mmap", errno))?;
-            if self.access == Access::Write {
+            if self.access == Access::Write && self.place.length > page_bytes() {
                 let used = (size_bytes - seat).min(self.place.length as u64) as usize;
                 self.populate(file, seat, used)?;
             }
