@@ -35,6 +35,7 @@ use self::receive::StreamReceiver;
 use self::receiver::Receiver;
 use self::send::StreamSender;
 use self::sender::{Clock, Sender};
+use crate::copy::mover::CALL_BYTES_MAX;
 use crate::fork::Child;
 use crate::{failure, scratch};
 
@@ -43,6 +44,9 @@ use crate::{failure, scratch};
 pub const CHANNEL_PORT: u16 = 2325;
 /// Port of the control channel there.
 pub const CONTROL_PORT: u16 = 2326;
+
+/// A call moves a buffer at most, which no call cuts short, however long the file.
+const _: () = assert!(TRANSFER_BUFFER_BYTES_MAX <= CALL_BYTES_MAX as u64);
 
 /// Runs one trial.
 ///

@@ -388,3 +388,18 @@ fn a_tables_scale_is_above_nothing() {
         assert!(message.contains("scale is a number above 0"), "{message}");
     }
 }
+
+#[test]
+fn a_claim_of_nobody_names_no_report() {
+    let claim = |report: &str| {
+        let text = format!(
+            "{HEAD}report = \"R\"\n{COPY}{FACTOR}[[claim]]\nid = \"c\"\ntext = \"t\"\n{report}\
+             of = {{ buffer = \"4KiB\" }}\nto = {{ buffer = \"64KiB\" }}\ndirection = \"less\"\n"
+        );
+        let experiment = parse(&text, "x.toml", "quick").unwrap_or_else(|e| panic!("{e}"));
+        experiment.claims[0].report.clone()
+    };
+    assert_eq!(claim("").as_deref(), Some("R"));
+    assert_eq!(claim("report = \"S\"\n").as_deref(), Some("S"));
+    assert_eq!(claim("report = \"\"\n"), None);
+}

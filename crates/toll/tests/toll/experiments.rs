@@ -364,6 +364,11 @@ fn the_sweep_experiment_runs() {
 }
 
 #[test]
+fn the_transfer_experiment_runs() {
+    tiny("transfer", &["size=4,577,1502860"]);
+}
+
+#[test]
 fn the_write_experiment_runs_on_the_work_directory() {
     tiny(
         "write",

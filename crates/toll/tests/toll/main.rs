@@ -29,3 +29,4 @@ mod resume;
 mod terminal;
 mod trace;
 mod trace_prices;
+mod transfers;
