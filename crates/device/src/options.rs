@@ -26,7 +26,8 @@ METHOD is how a file gets to the device:
   mmap   copy from the mapped file to the device's mapped buffer, and have the
          driver send from there
 
-      --buffer SIZE      bytes of one call, 512 to 16MiB [default: 64KiB]
+      --buffer SIZE      bytes of one call, and of what is mapped of the file at
+                         a time, 512 to 16MiB [default: 64KiB, with mmap 1MiB]
       --mode MODE        how the kernel's socket is used: sync; fasync, which is
                          sync with a flag that nothing reads; or async, a queue
                          and a worker [default: sync]
@@ -61,7 +62,8 @@ METHOD is how a file gets from the device:
 ADDRESS is IPv4 or IPv6, with or without a port: 10.0.77.1, fd77::1,
 [fd77::1]:2325, fe80::1%eth0.
 
-      --buffer SIZE      bytes of one call, 512 to 16MiB [default: 64KiB]
+      --buffer SIZE      bytes of one call, and of what is mapped of the file at
+                         a time, 512 to 16MiB [default: 64KiB, with mmap 1MiB]
       --mode MODE        how the kernel's socket is used: sync; fasync, which is
                          sync with a flag that nothing reads; or async, a queue
                          and a worker [default: sync]
@@ -81,6 +83,10 @@ The module slave must be inserted, which is for guests: see toll guest --help.
 Example:
   slave copy.mkv mmap 10.0.77.1 --verify
 ";
+
+/// Buffer of the method mmap that is told no other, in bytes: taking a window
+/// down costs about the same whatever its size.
+const MAPPED_BUFFER_BYTES: u32 = 1 << 20;
 
 /// What both programs take.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,7 +163,7 @@ pub fn master(
     };
     Ok(Request::Run(MasterOptions {
         port: one_port(line.port, its_port)?,
-        common: common(line)?,
+        common: common(line, is_mapped)?,
         way: match is_mapped {
             true => SendWay::Mmap,
             false => SendWay::ReadWrite,
@@ -189,7 +195,7 @@ pub fn slave(
         return Err("cannot connect to port 0: name the one that master told".to_owned());
     }
     Ok(Request::Run(SlaveOptions {
-        common: common(line)?,
+        common: common(line, is_mapped)?,
         way: match is_mapped {
             true => ReceiveWay::Mmap,
             false => ReceiveWay::ReadWrite,
@@ -267,7 +273,7 @@ fn one_port(option: Option<u16>, of_address: Option<u16>) -> Result<u16, String>
     }
 }
 
-fn common(line: Line) -> Result<Common, String> {
+fn common(line: Line, is_mapped: bool) -> Result<Common, String> {
     let mode = match line.mode.as_deref() {
         None | Some("sync") => SocketMode::Sync,
         Some("fasync") => SocketMode::Fasync,
@@ -280,6 +286,7 @@ fn common(line: Line) -> Result<Common, String> {
     };
     let buffer_bytes = match &line.buffer {
         Some(text) => buffer(text)?,
+        None if is_mapped => MAPPED_BUFFER_BYTES,
         None => BUFFER_BYTES_DEFAULT,
     };
     Ok(Common {
@@ -342,12 +349,13 @@ mod tests {
         assert_eq!(options.common.files, ["a", "b"].map(PathBuf::from));
         assert_eq!(options.way, SendWay::Mmap);
         assert_eq!((options.listen, options.port), (None, PORT));
-        assert_eq!(options.common.setup.buffer_bytes, 65536);
+        assert_eq!(options.common.setup.buffer_bytes, 1 << 20);
         assert_eq!(options.common.setup.mode, SocketMode::Sync);
 
         let options = run(slave(words("x fcntl [fd77::1]:9 --timeout 0.5 --verify")));
         assert_eq!(options.common.files, [PathBuf::from("x")]);
         assert_eq!(options.way, ReceiveWay::ReadWrite);
+        assert_eq!(options.common.setup.buffer_bytes, 65536);
         assert_eq!(options.address, "[fd77::1]:9".parse().unwrap());
         assert_eq!(options.common.timeout, Some(Duration::from_millis(500)));
         assert!(options.common.verifies);

@@ -5,11 +5,12 @@
 //! else's: a file changes under its mapping, and the kernel fills the buffer.
 
 use std::ffi::c_void;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::ptr::{copy_nonoverlapping, null_mut};
 
+use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
 use crate::buffer::page_bytes;
 use crate::copy::mover::CallError;
@@ -131,16 +132,17 @@ impl Window {
     /// Makes the file's byte at `position` visible, and yields its place. Windows
     /// begin at multiples of their length.
     ///
-    /// Pages come by faults. To ask for all of a window at once
-    /// (`MADV_POPULATE_WRITE`) takes more instructions: the kernel then looks up
-    /// each page's entry before and after the fault that it makes in either case.
+    /// Pages that are read come by faults, each of which brings its neighbours
+    /// along. One that is written brings none, so all of them are asked for at
+    /// once where there are several.
     ///
     /// # Errors
-    /// If that part of the file cannot be mapped.
+    /// If that part of the file cannot be mapped, or has no room for its pages.
     pub fn show(
         &mut self,
         file: BorrowedFd<'_>,
         position: u64,
+        size_bytes: u64,
     ) -> Result<(&mut Mapping, usize), CallError> {
         let inside = (position % self.place.length as u64) as usize;
         let seat = position - inside as u64;
@@ -148,6 +150,10 @@ impl Window {
             self.seat = None;
             self.place_on(file, seat)
                 .map_err(|errno| CallError::of("mmap", errno))?;
+            if self.access == Access::Write && self.place.length > page_bytes() {
+                let used = (size_bytes - seat).min(self.place.length as u64) as usize;
+                self.populate(file, seat, used)?;
+            }
             self.seat = Some(seat);
         }
         Ok((&mut self.place, inside))
@@ -159,6 +165,19 @@ impl Window {
         // SAFETY: it takes the place of a mapping that is this value's own, in
         // one call for taking down and putting up.
         unsafe { mmap(start, length, self.access.protection(), flags, file, seat) }.map(|_| ())
+    }
+
+    /// Has the kernel make the entries of all pages that will be written
+    /// (`MADV_POPULATE_WRITE`, Linux 5.14).
+    fn populate(&self, file: BorrowedFd<'_>, seat: u64, length: usize) -> Result<(), CallError> {
+        let whole = length.next_multiple_of(page_bytes());
+        // SAFETY: making entries changes no byte of the range, which is mapped.
+        let populated = unsafe { madvise(self.place.start, whole, Advice::LinuxPopulateWrite) };
+        match populated {
+            // An older kernel leaves it to the faults.
+            Ok(()) | Err(Errno::INVAL) => Ok(()),
+            Err(errno) => Err(no_pages(file, seat, length, errno)),
+        }
     }
 
     /// Address of the part that is mapped, if one is.
@@ -180,21 +199,13 @@ impl Window {
     }
 }
 
-/// Reads from a device straight into a mapping; yields how many bytes came.
-///
-/// # Errors
-/// The kernel's.
-pub fn read_into(
-    device: impl AsFd,
-    to: (&mut Mapping, usize),
-    length: usize,
-) -> Result<usize, Errno> {
-    let target = to.0.at(to.1, length);
-    let fd = std::os::fd::AsRawFd::as_raw_fd(&device.as_fd());
-    // SAFETY: the range lies in a writable mapping; the kernel answers EFAULT
-    // where there is no page behind it.
-    let count = unsafe { libc::read(fd, target.cast(), length) };
-    usize::try_from(count).map_err(|_| last_errno())
+/// Why a file has no pages for a range. The kernel only says that a write there
+/// would end in SIGBUS (EFAULT, madvise(2)).
+fn no_pages(file: BorrowedFd<'_>, seat: u64, length: usize, errno: Errno) -> CallError {
+    match fallocate(file, FallocateFlags::empty(), seat, length as u64) {
+        Err(reason) if reason != Errno::OPNOTSUPP => CallError::of("write", reason),
+        _ => CallError::of("write", errno),
+    }
 }
 
 /// Of the call before.
@@ -206,6 +217,7 @@ pub(super) fn last_errno() -> Errno {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::os::fd::AsFd;
     use std::os::unix::fs::FileExt;
 
     use super::*;
@@ -220,11 +232,12 @@ mod tests {
         sink.set_len(content.len() as u64).unwrap();
         let mut from = Window::new(2 * page, Access::Read).unwrap();
         let mut to = Window::new(3 * page, Access::Write).unwrap();
+        let size_bytes = content.len() as u64;
         for position in (0..content.len()).step_by(page) {
             let length = page.min(content.len() - position);
             let position = position as u64;
-            let (source, begin) = from.show(file.as_fd(), position).unwrap();
-            let (target, end) = to.show(sink.as_fd(), position).unwrap();
+            let (source, begin) = from.show(file.as_fd(), position, size_bytes).unwrap();
+            let (target, end) = to.show(sink.as_fd(), position, size_bytes).unwrap();
             copy((source, begin), (target, end), length);
         }
         assert!(from.address().is_some());
@@ -243,7 +256,7 @@ mod tests {
         file.set_len(end).unwrap();
         file.write_all_at(b"end", end - 3).unwrap();
         let mut window = Window::new(2 * page as usize, Access::Read).unwrap();
-        let (place, inside) = window.show(file.as_fd(), end - 3).unwrap();
+        let (place, inside) = window.show(file.as_fd(), end - 3, end).unwrap();
         let mut bytes = [0; 3];
         place.take(inside, &mut bytes);
         assert_eq!((inside as u64, &bytes), (page - 2, b"end"));

@@ -2,17 +2,16 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use rustix::event::PollFlags;
 use rustix::fs::ftruncate;
 use rustix::io::Errno;
 use toll_wire::SocketMode;
 
-use super::mapping::{Access, Mapping, Window, copy, read_into};
+use super::mapping::{Access, Mapping, Window, copy};
 use super::send::piece;
 use super::slots::{Slots, until_done};
 use super::{Device, Page, Setup};
 use crate::buffer::Buffer;
-use crate::copy::mover::{self, CallError, Moved, portion, wait_for};
+use crate::copy::mover::{self, CallError, Moved, portion};
 
 /// How bytes get from the device into a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,9 +21,6 @@ pub enum ReceiveWay {
     /// The file is grown and mapped; the driver's mapped buffer is filled by ioctl
     /// and copied into it.
     Mmap,
-    /// The file is grown and mapped, and `read` fills the mapping, without the
-    /// driver's buffer in between.
-    MmapRead,
     /// By somebody who takes the device as any descriptor.
     Foreign,
 }
@@ -44,7 +40,6 @@ enum Memory {
         slots: Slots,
         window: Window,
     },
-    Window(Window),
 }
 
 impl Receiver {
@@ -54,19 +49,16 @@ impl Receiver {
     /// If the driver's buffer cannot be mapped.
     pub fn new(device: Device, setup: &Setup, way: ReceiveWay) -> Result<Self, CallError> {
         let buffer_bytes = setup.buffer_bytes as usize;
-        let window = || {
-            Window::new(buffer_bytes, Access::Write).map_err(|errno| CallError::of("mmap", errno))
-        };
         let memory = match way {
             ReceiveWay::Foreign => Memory::None,
             ReceiveWay::ReadWrite => Memory::User(Buffer::aligned(buffer_bytes)),
-            ReceiveWay::MmapRead => Memory::Window(window()?),
             ReceiveWay::Mmap => Memory::Mapped {
                 driver: device
                     .buffer(setup)
                     .map_err(|errno| CallError::of("mmap", errno))?,
                 slots: Slots::new(setup.slot_bytes() as usize, setup.slots() as usize),
-                window: window()?,
+                window: Window::new(buffer_bytes, Access::Write)
+                    .map_err(|errno| CallError::of("mmap", errno))?,
             },
         };
         Ok(Self {
@@ -129,7 +121,6 @@ impl Receiver {
         match memory {
             Memory::None => unreachable!("somebody else moves the bytes"),
             Memory::User(buffer) => receive_by_read(device, &mut target, buffer.bytes_mut())?,
-            Memory::Window(window) => read_mapped(device, &mut target, window)?,
             Memory::Mapped {
                 driver,
                 slots,
@@ -158,7 +149,7 @@ impl Receiver {
     pub fn page(&self) -> Result<Option<Page>, Errno> {
         match &self.memory {
             Memory::None | Memory::User(_) => Ok(None),
-            Memory::Mapped { window, .. } | Memory::Window(window) => window
+            Memory::Mapped { window, .. } => window
                 .address()
                 .map(|address| self.device.page(address))
                 .transpose(),
@@ -172,7 +163,7 @@ impl Receiver {
     pub fn release(&mut self) -> Result<(), Errno> {
         match &mut self.memory {
             Memory::None | Memory::User(_) => Ok(()),
-            Memory::Mapped { window, .. } | Memory::Window(window) => window.clear(),
+            Memory::Mapped { window, .. } => window.clear(),
         }
     }
 }
@@ -244,31 +235,6 @@ pub fn read_full(device: &Device, mut bytes: &mut [u8]) -> Result<(), CallError>
     Ok(())
 }
 
-fn read_mapped(
-    device: &Device,
-    target: &mut Target<'_>,
-    window: &mut Window,
-) -> Result<(), CallError> {
-    let (file, size_bytes) = (target.file, target.size_bytes);
-    let mut received = 0;
-    while received < size_bytes {
-        if target.calls == 0 {
-            wait_for(device.as_fd(), PollFlags::IN);
-            target.arrived_for_mapping()?;
-        }
-        let length = piece(received, size_bytes, window, window.length());
-        let (place, begin) = window.show(file, received)?;
-        match until_done(device, "receive", || {
-            read_into(device, (&mut *place, begin), length)
-        })? {
-            0 => return Err(CallError::no_progress("receive")),
-            count => received += count as u64,
-        }
-        target.arrived();
-    }
-    Ok(())
-}
-
 fn receive_mapped(
     device: &Device,
     target: &mut Target<'_>,
@@ -289,7 +255,7 @@ fn receive_mapped(
             }
             target.arrived_for_mapping()?;
         }
-        let (place, begin) = window.show(file, received)?;
+        let (place, begin) = window.show(file, received, size_bytes)?;
         copy((driver, 0), (place, begin), length);
         received += length as u64;
     }
@@ -314,7 +280,7 @@ fn receive_queued(
         }
         let slot = slots.reap(device, "receive")?;
         target.arrived_for_mapping()?;
-        let (place, begin) = window.show(file, received)?;
+        let (place, begin) = window.show(file, received, size_bytes)?;
         copy((driver, slot.start), (place, begin), slot.len());
         received += slot.len() as u64;
     }

@@ -218,7 +218,7 @@ fn send_mapped(
     let mut sent = 0;
     while sent < size_bytes {
         let length = piece(sent, size_bytes, window, slot_bytes);
-        let (source, begin) = window.show(file, sent)?;
+        let (source, begin) = window.show(file, sent, size_bytes)?;
         copy((source, begin), (driver, 0), length);
         let mut offset = 0;
         while offset < length {
@@ -250,7 +250,7 @@ fn queue_mapped(
         }
         let length = piece(sent, size_bytes, window, slots.slot_bytes());
         let slot = slots.next(length);
-        let (source, begin) = window.show(file, sent)?;
+        let (source, begin) = window.show(file, sent, size_bytes)?;
         copy((source, begin), (driver, slot.start), length);
         until_done(device, "send", || device.send(slot.start, length))?;
         slots.queue(length);
