@@ -13,6 +13,7 @@ mod completions;
 mod doctor;
 mod export;
 mod failure;
+mod gate;
 mod guest;
 mod import;
 mod kernel;
@@ -47,8 +48,9 @@ struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit status: 0 done, 1 runtime error, 2 wrong usage or experiment file, 5 a prerequisite is
-missing, 130 or 143 interrupted by a signal, with everything measured so far kept.";
+Exit status: 0 done, 1 runtime error, 2 wrong usage or experiment file, 3 a condition of --fail-on
+is met, 5 a prerequisite is missing, 130 or 143 interrupted by a signal, with everything measured
+so far kept.";
 
 #[derive(Debug, Subcommand)]
 enum Verb {

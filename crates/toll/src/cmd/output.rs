@@ -11,7 +11,7 @@ use crate::claim::model::Analysis;
 use crate::environment::guest::Stream;
 use crate::report::ReportedRun;
 use crate::report::sanitize::sanitize;
-use crate::report::terminal::Style;
+use crate::report::terminal::{Style, fit};
 use crate::store::{Store, StoredRun};
 
 /// Columns where nothing tells.
@@ -19,12 +19,17 @@ const WIDTH_DEFAULT: usize = 80;
 
 /// Prints an error.
 pub(super) fn error(message: &str) {
-    eprintln!("toll: {}", sanitize(message));
+    eprintln!("toll: {}", shown(message));
 }
 
 /// Prints a remark beside the results.
 pub(super) fn note(message: &str) {
-    eprintln!("{}", sanitize(message));
+    eprintln!("{}", shown(message));
+}
+
+/// A message as standard error can show it.
+fn shown(message: &str) -> String {
+    fit(sanitize(message), error_style())
 }
 
 /// Prints a result. A reader that went away (`toll show | head`) is no error.

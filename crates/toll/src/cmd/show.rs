@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use super::gate::{GateArguments, ratios_within, why_no_ratio};
 use super::output::Analysed;
 use super::{Failure, output};
 use crate::report::terminal;
@@ -22,11 +23,23 @@ pub(super) struct ShowArguments {
     /// Print what the kernels of the run's guests logged, boot by boot
     #[arg(long, conflicts_with = "json")]
     kernel_log: bool,
+    #[command(flatten)]
+    gate: GateArguments,
 }
 
 pub(super) fn run(arguments: &ShowArguments, store: &Path) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(store)?;
     let analysed = Analysed::load(&store, &arguments.run)?;
+    let experiment = &analysed.stored.experiment;
+    let gate = &arguments.gate;
+    gate.check(&[experiment], &[why_no_ratio(experiment)])?;
+    show(arguments, &analysed)?;
+    let ratios = ratios_within(&analysed.analysis);
+    gate.judge(&[&analysed.analysis], &ratios)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(arguments: &ShowArguments, analysed: &Analysed) -> Result<(), Failure> {
     if arguments.kernel_log {
         if analysed.stored.boots.is_empty() {
             return Err(Failure::Usage(format!(
@@ -36,9 +49,12 @@ pub(super) fn run(arguments: &ShowArguments, store: &Path) -> Result<ExitCode, F
         }
         output::result(&terminal::kernel_logs(&analysed.stored.boots))?;
     } else if arguments.json {
-        output::json(&RunDocument::new(analysed.stored, analysed.analysis))?;
+        output::json(&RunDocument::new(
+            analysed.stored.clone(),
+            analysed.analysis.clone(),
+        ))?;
     } else {
         output::result(&terminal::summary(&analysed.reported(), output::style()))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

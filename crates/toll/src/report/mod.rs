@@ -17,7 +17,7 @@ pub mod markdown;
 pub mod plots;
 pub mod sanitize;
 pub mod terminal;
-mod words;
+pub(crate) mod words;
 
 /// A stored run with what was concluded from it.
 #[derive(Debug, Clone, Copy)]

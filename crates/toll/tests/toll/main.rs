@@ -13,6 +13,7 @@ mod exchange;
 mod experiments;
 mod faults;
 mod file_systems;
+mod gate;
 mod guest;
 mod guest_commands;
 mod guest_runs;

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::Purpose;
 use crate::cmd::Failure;
+use crate::cmd::gate::GateArguments;
 use crate::spec::quantity::{parse_duration, parse_share};
 use crate::spec::{Experiment, LevelOverride, parse_override};
 
@@ -143,6 +144,8 @@ pub(in crate::cmd) struct RunArguments {
     /// $XDG_CACHE_HOME/toll/work]
     #[arg(long, value_name = "DIR")]
     pub work_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub gate: GateArguments,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,

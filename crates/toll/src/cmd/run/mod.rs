@@ -8,6 +8,7 @@ mod select;
 use std::path::Path;
 use std::process::ExitCode;
 
+use super::gate::{JudgedRatio, ratios_within, why_no_ratio};
 use super::output::{Analysed, style};
 use super::{Failure, export, output, report};
 use crate::environment::paths;
@@ -27,6 +28,8 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> Result<ExitCod
         return resume(arguments, store_path);
     }
     let mut experiments = select::experiments(arguments)?;
+    let references: Vec<&Experiment> = experiments.iter().collect();
+    check_gate(arguments, &references)?;
     let seed = match arguments.seed {
         Some(seed) => seed,
         None => random_seed()?,
@@ -138,6 +141,7 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> Result<ExitCode, Failu
         )));
     }
     arguments.check_files(1)?;
+    check_gate(arguments, &[&stored.experiment])?;
     if arguments.sets_limits() {
         arguments.apply_limits(&mut stored.experiment);
         stored.experiment.check().map_err(Failure::Usage)?;
@@ -197,7 +201,26 @@ fn conclude(
             false => output::result(&told)?,
         }
     }
-    ended(ending)
+    match ended(ending)? {
+        code if code != ExitCode::SUCCESS => Ok(code),
+        _ => judge(arguments, runs),
+    }
+}
+
+fn check_gate(arguments: &RunArguments, experiments: &[&Experiment]) -> Result<(), Failure> {
+    let reasons: Vec<_> = experiments.iter().map(|one| why_no_ratio(one)).collect();
+    arguments.gate.check(experiments, &reasons)
+}
+
+/// Applies `--fail-on` to finished runs.
+fn judge(arguments: &RunArguments, runs: &[Analysed]) -> Result<ExitCode, Failure> {
+    let analyses: Vec<_> = runs.iter().map(|run| &run.analysis).collect();
+    let ratios: Vec<JudgedRatio> = analyses
+        .iter()
+        .flat_map(|analysis| ratios_within(analysis))
+        .collect();
+    arguments.gate.judge(&analyses, &ratios)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn ended(ending: Ending) -> Result<ExitCode, Failure> {

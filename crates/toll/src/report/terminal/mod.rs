@@ -4,7 +4,8 @@ use super::plots::small;
 pub use super::sanitize::sanitize;
 use super::{ReportedRun, words};
 use crate::trace::model::TraceReport;
-use text::{Paint, fit, heading, layout, paragraph};
+pub use text::fit;
+use text::{Paint, heading, layout, paragraph};
 
 mod guest;
 mod summary;
