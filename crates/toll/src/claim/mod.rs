@@ -5,6 +5,7 @@
 
 mod accompaniment;
 mod advice;
+pub mod between;
 mod comparison;
 mod contrast;
 mod data;

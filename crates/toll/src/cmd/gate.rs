@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::{Failure, output};
 use crate::claim::can_regress;
-use crate::claim::model::{Analysis, Better, Estimate, Outcome, Relation};
+use crate::claim::model::{Analysis, Better, Estimate, Outcome, Relation, RunComparison};
 use crate::claim::regression::is_regression;
 use crate::format;
 use crate::plan::Plan;
@@ -137,6 +137,23 @@ pub(super) fn ratios_within(analysis: &Analysis) -> Vec<JudgedRatio> {
             better: analysis.metrics[&comparison.metric].better,
             ratio: Some(comparison.ratio),
             relation: comparison.relation,
+        })
+        .collect()
+}
+
+/// The ratios of a run to an earlier one, as the gate takes them.
+pub(super) fn ratios_between(comparison: &RunComparison) -> Vec<JudgedRatio> {
+    let ratios = comparison.ratios.iter();
+    ratios
+        .map(|one| JudgedRatio {
+            what: format!(
+                "{} in run {} over run {}",
+                one.label, comparison.new_run, comparison.old_run
+            ),
+            metric: comparison.metric.clone(),
+            better: comparison.better,
+            ratio: one.ratio,
+            relation: one.relation,
         })
         .collect()
 }

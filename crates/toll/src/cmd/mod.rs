@@ -8,6 +8,7 @@
 )]
 
 mod arguments;
+mod baseline;
 mod compare;
 mod completions;
 mod doctor;
@@ -68,6 +69,8 @@ enum Verb {
     Import(import::ImportArguments),
     /// Put runs side by side: machines, kernels, dates
     Compare(compare::CompareArguments),
+    /// Save, list and forget runs that others are compared with
+    Baseline(baseline::BaselineVerb),
     /// Count what a program's system calls move, and price it
     Trace(Box<trace::TraceArguments>),
     /// Boot a virtual machine and run a command or a shell in it
@@ -94,6 +97,7 @@ pub fn main() -> ExitCode {
         Verb::Export(arguments) => export::run(&arguments, &store),
         Verb::Import(arguments) => import::run(&arguments, &store),
         Verb::Compare(arguments) => compare::run(&arguments, &store),
+        Verb::Baseline(arguments) => baseline::run(&arguments, &store),
         Verb::Trace(arguments) => trace::run(&arguments, &store),
         Verb::Guest(arguments) => guest::run(&arguments),
         Verb::Doctor(arguments) => doctor::run(&arguments, &store),

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::Failure;
+use crate::claim::between::Judged;
 use crate::claim::model::Analysis;
 use crate::environment::guest::Stream;
 use crate::report::ReportedRun;
@@ -175,6 +176,14 @@ impl Analysed {
     /// As [`Self::load`].
     pub fn load_all(store: &Store, names: &[String]) -> Result<Vec<Self>, Failure> {
         names.iter().map(|name| Self::load(store, name)).collect()
+    }
+
+    /// As the comparison of runs takes it.
+    pub fn judged(&self) -> Judged<'_> {
+        Judged {
+            stored: &self.stored,
+            analysis: &self.analysis,
+        }
     }
 
     /// As the reports take it.

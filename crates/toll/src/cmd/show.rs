@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::gate::{GateArguments, ratios_within, why_no_ratio};
+use super::baseline::{Against, BaselineArguments};
+use super::gate::GateArguments;
 use super::output::Analysed;
 use super::{Failure, output};
 use crate::report::terminal;
@@ -24,18 +25,31 @@ pub(super) struct ShowArguments {
     #[arg(long, conflicts_with = "json")]
     kernel_log: bool,
     #[command(flatten)]
+    against: BaselineArguments,
+    #[command(flatten)]
     gate: GateArguments,
 }
 
 pub(super) fn run(arguments: &ShowArguments, store: &Path) -> Result<ExitCode, Failure> {
-    let store = Store::open_existing(store)?;
+    let path = store;
+    let store = Store::open_existing(path)?;
     let analysed = Analysed::load(&store, &arguments.run)?;
     let experiment = &analysed.stored.experiment;
+    let baseline = arguments.against.baseline.as_ref();
+    let against = Against::find(baseline, path, &[experiment])?;
     let gate = &arguments.gate;
-    gate.check(&[experiment], &[why_no_ratio(experiment)])?;
-    show(arguments, &analysed)?;
-    let ratios = ratios_within(&analysed.analysis);
-    gate.judge(&[&analysed.analysis], &ratios)?;
+    gate.check(&[experiment], &[against.why_no_ratio(experiment)])?;
+    let runs = [analysed];
+    let compared = against.compare(path, &runs)?;
+    let [analysed] = &runs;
+    show(arguments, analysed)?;
+    for text in &compared.texts {
+        match arguments.json {
+            true => output::aside(text)?,
+            false => output::result(&format!("\n{text}"))?,
+        }
+    }
+    gate.judge(&[&analysed.analysis], &compared.ratios)?;
     Ok(ExitCode::SUCCESS)
 }
 

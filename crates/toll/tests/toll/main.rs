@@ -6,6 +6,7 @@
 )]
 
 mod architecture;
+mod baselines;
 mod cli;
 mod commands;
 mod common;

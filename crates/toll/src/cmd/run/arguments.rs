@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::Purpose;
 use crate::cmd::Failure;
+use crate::cmd::baseline::{BaselineArguments, parse_name};
 use crate::cmd::gate::GateArguments;
 use crate::spec::quantity::{parse_duration, parse_share};
 use crate::spec::{Experiment, LevelOverride, parse_override};
@@ -144,6 +145,12 @@ pub(in crate::cmd) struct RunArguments {
     /// $XDG_CACHE_HOME/toll/work]
     #[arg(long, value_name = "DIR")]
     pub work_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub against: BaselineArguments,
+    /// When the runs are complete and --fail-on lets them pass, let this name
+    /// stand for them when others of their experiments are compared
+    #[arg(long, value_name = "NAME", value_parser = parse_name, conflicts_with = "dry_run")]
+    pub save_baseline: Option<String>,
     #[command(flatten)]
     pub gate: GateArguments,
     /// Print one JSON document

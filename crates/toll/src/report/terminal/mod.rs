@@ -14,6 +14,7 @@ mod trace;
 pub(super) mod verdicts;
 
 pub use guest::kernel_logs;
+pub(super) use summary::paint;
 
 /// What the terminal can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
