@@ -23,6 +23,8 @@ mod twin;
 mod verdict;
 mod warning;
 
+use std::collections::BTreeSet;
+
 use crate::plan::Treatment;
 use crate::spec::Experiment;
 use crate::store::{BootRecord, StoredRun, TrialRecord};
@@ -82,6 +84,13 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
         derived,
         staircases,
     }
+}
+
+/// Treatments whose times are those of an emulation: shown, never judged, and
+/// no matter for other programs.
+#[must_use]
+pub fn emulated_treatments(stored: &StoredRun) -> BTreeSet<usize> {
+    emulation::emulated(&stored.treatments, &stored.boots)
 }
 
 /// Why no ratio of a run of this experiment could ever show a regression: it

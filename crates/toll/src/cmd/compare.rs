@@ -47,6 +47,11 @@ struct ComparedRun<'a> {
 }
 
 pub(super) fn run(arguments: &CompareArguments, store: &Path) -> Result<ExitCode, Failure> {
+    if arguments.runs.len() < 2 && arguments.against.baseline.is_none() {
+        return Err(Failure::Usage(
+            "cannot compare a single RUN: name another one, or a baseline with --baseline".into(),
+        ));
+    }
     let store = Store::open_existing(store)?;
     let runs = load(arguments, &store)?;
     let (first, later) = runs.split_first().expect("there are two runs at least");
@@ -93,11 +98,6 @@ fn load(arguments: &CompareArguments, store: &Store) -> Result<Vec<Analysed>, Fa
     if let Some(baseline) = &arguments.against.baseline {
         let id = baseline::require(store, baseline, &runs[0].stored.run.experiment)?;
         runs.insert(0, Analysed::load(store, &id.to_string())?);
-    }
-    if runs.len() < 2 {
-        return Err(Failure::Usage(
-            "cannot compare a single RUN: name another one, or a baseline with --baseline".into(),
-        ));
     }
     Ok(runs)
 }

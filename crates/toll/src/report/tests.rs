@@ -2,7 +2,7 @@
 
 use super::sample::{self, HOSTILE, Sample};
 use super::terminal::Style;
-use super::{compare, html, markdown, plots, terminal};
+use super::{compare, html, junit, markdown, plots, terminal};
 use crate::claim::model::{Better, Estimate, Relation, RunComparison, RunRatio};
 
 fn style(width: usize) -> Style {
@@ -109,6 +109,30 @@ fn no_control_character_of_a_run_reaches_a_terminal_or_markdown() {
     });
     assert_eq!(dangerous, None);
     assert!(text.contains("alert(1)"), "the text itself stays");
+}
+
+#[test]
+fn a_junit_report_looks_right() {
+    insta::assert_snapshot!(junit::junit(&sample::copying().reported()).unwrap());
+}
+
+#[test]
+fn hostile_text_stays_text_in_a_junit_report() {
+    let text = junit::junit(&sample::hostile().reported()).unwrap();
+    assert!(!text.contains("<script"), "{text}");
+    let dangerous = text.chars().find(|character| {
+        (character.is_control() && *character != '\n') || *character == '\u{fffe}'
+    });
+    assert_eq!(dangerous, None);
+    // Every tag is one of the report's own.
+    for tag in text.split('<').skip(1) {
+        let name: String = tag.chars().take_while(|c| !" >/".contains(*c)).collect();
+        let name = if name.is_empty() { &tag[1..5] } else { &name };
+        let known = "?xml testsuites testsuite properties property testcase failure skipped \
+                     system-out";
+        assert!(known.contains(name), "{tag}");
+    }
+    assert!(junit::junit(&sample::empty().reported()).is_err());
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod commands;
 mod common;
 mod exchange;
 mod experiments;
+mod exports;
 mod faults;
 mod file_systems;
 mod gate;

@@ -46,14 +46,11 @@ pub(super) fn conclude(
         true => None,
         false => Some(report::write_page(&reported, arguments.html.as_deref())?),
     };
-    if let [only] = runs {
-        export::write(
-            only,
-            arguments.export_json.as_deref(),
-            arguments.export_csv.as_deref(),
-            arguments.export_markdown.as_deref(),
-        )?;
-    }
+    // Told at the end, so that it keeps nothing else from being shown.
+    let exported = match runs {
+        [only] => export::write(only, &arguments.exports.files()),
+        _ => Ok(()),
+    };
     let compared = against.compare(store, runs)?;
     show(arguments, &reported, runs, &compared)?;
     if let Some(page) = page.filter(|page| page.as_os_str() != "-") {
@@ -64,6 +61,7 @@ pub(super) fn conclude(
         }
     }
     let code = ended(ending)?;
+    exported?;
     if code == ExitCode::SUCCESS {
         judge(arguments, runs, &compared)?;
         save(arguments, store, runs)?;

@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> Result<ExitCod
         }
         return Ok(ExitCode::SUCCESS);
     }
-    arguments.check_files(experiments.len())?;
+    arguments.check_files(experiments.len(), &experiments[0])?;
     let _lock = RunLock::take(&paths::run_lock()).map_err(Failure::Runtime)?;
     let mut store = Store::open(store_path)?;
     launch::clear_leftovers();
@@ -142,7 +142,7 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> Result<ExitCode, Failu
             stored.run.stop_reason.unwrap_or_default()
         )));
     }
-    arguments.check_files(1)?;
+    arguments.check_files(1, &stored.experiment)?;
     let against = against(arguments, store_path, &[&stored.experiment])?;
     if arguments.sets_limits() {
         arguments.apply_limits(&mut stored.experiment);
