@@ -10,6 +10,7 @@ mod baselines;
 mod cli;
 mod commands;
 mod common;
+mod debian;
 mod exchange;
 mod experiments;
 mod exports;
