@@ -116,7 +116,7 @@ fn list(arguments: &ListArguments, store: &Path) -> Result<(), Failure> {
     if arguments.json {
         return output::json(&Listing { baselines });
     }
-    output::result(&match baselines.is_empty() {
+    output::listing(&match baselines.is_empty() {
         true => "No baselines yet: `toll run --save-baseline NAME` or `toll baseline save NAME` \
                  makes one.\n"
             .to_owned(),

@@ -66,7 +66,7 @@ pub(super) fn run(arguments: &ListArguments, store: &Path) -> Result<ExitCode, F
     };
     match arguments.json {
         true => output::json(&listing)?,
-        false => output::result(&text(&listing))?,
+        false => output::listing(&text(&listing))?,
     }
     Ok(ExitCode::SUCCESS)
 }

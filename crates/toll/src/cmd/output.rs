@@ -12,7 +12,7 @@ use crate::claim::model::Analysis;
 use crate::environment::guest::Stream;
 use crate::report::ReportedRun;
 use crate::report::sanitize::sanitize;
-use crate::report::terminal::{Style, fit};
+use crate::report::terminal::{Style, fit, fold};
 use crate::store::{Store, StoredRun};
 
 /// Columns where nothing tells.
@@ -40,6 +40,27 @@ fn shown(message: &str) -> String {
 pub(super) fn result(text: &str) -> Result<(), Failure> {
     let ending = if text.ends_with('\n') { "" } else { "\n" };
     standard_output(format!("{text}{ending}").as_bytes())
+}
+
+/// Prints lines of a listing, folded where the terminal, or COLUMNS, is too
+/// narrow for them. Where neither says how wide it is, as in a pipe, each stays
+/// one line, for programs that read lines.
+///
+/// # Errors
+/// As [`result`].
+pub(super) fn listing(text: &str) -> Result<(), Failure> {
+    let style = style();
+    let is_bounded = io::stdout().is_terminal() || columns_set().is_some();
+    let folded = match is_bounded {
+        true => fold(text, style),
+        false => text.to_owned(),
+    };
+    result(&fit(folded, style))
+}
+
+/// What COLUMNS says.
+fn columns_set() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.parse().ok()
 }
 
 fn standard_output(content: &[u8]) -> Result<(), Failure> {
@@ -110,9 +131,6 @@ fn style_of(stream: &(impl IsTerminal + AsFd)) -> Style {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_terminal = stream.is_terminal();
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    let columns = std::env::var("COLUMNS")
-        .ok()
-        .and_then(|text| text.parse().ok());
     let of_terminal = || {
         let size = rustix::termios::tcgetwinsize(stream).ok()?;
         (size.ws_col > 0).then_some(usize::from(size.ws_col))
@@ -123,7 +141,7 @@ fn style_of(stream: &(impl IsTerminal + AsFd)) -> Style {
     Style {
         color: is_terminal && !is_dumb && !set("NO_COLOR"),
         width: of_terminal()
-            .or(columns)
+            .or_else(columns_set)
             .unwrap_or(WIDTH_DEFAULT)
             .clamp(20, 200),
         // The C locale promises ASCII only; where none is set (containers,

@@ -93,7 +93,12 @@ fn ratios(comparison: &RunComparison, title: &str, style: Style) -> String {
     ];
     let rows: Vec<Row> = comparison.ratios.iter().map(ratio).collect();
     if rows.is_empty() {
-        text.push_str("no treatment is in both\n");
+        text.push_str(&paragraph(
+            "no treatment is in both",
+            0,
+            Paint::Plain,
+            style,
+        ));
     } else {
         text.push_str(&table(&columns, &rows, style));
     }
@@ -153,7 +158,12 @@ fn columns(first: &str, runs: &[ReportedRun], is_number: bool) -> Vec<Column> {
 fn machines(runs: &[ReportedRun], differences: &[MachineDifference], style: Style) -> String {
     let mut text = heading("The runs differ in", style);
     if differences.is_empty() {
-        text.push_str("nothing that was recorded\n");
+        text.push_str(&paragraph(
+            "nothing that was recorded",
+            0,
+            Paint::Plain,
+            style,
+        ));
         return text;
     }
     let rows: Vec<Row> = differences
@@ -208,7 +218,7 @@ fn verdicts(runs: &[ReportedRun], style: Style) -> String {
         .collect();
     let mut text = heading("Verdicts", style);
     if rows.is_empty() {
-        text.push_str("No claims to compare.\n");
+        text.push_str(&paragraph("No claims to compare.", 0, Paint::Plain, style));
     } else {
         text.push_str(&table(&columns("claim", runs, false), &rows, style));
     }
@@ -244,7 +254,12 @@ fn medians(runs: &[ReportedRun], style: Style) -> String {
     let metrics = in_order(runs, |run| vec![run.analysis.primary_metric.clone()]);
     let mut text = heading(&format!("Medians, {}", metrics.join(" and ")), style);
     if rows.is_empty() {
-        text.push_str("No treatments to compare.\n");
+        text.push_str(&paragraph(
+            "No treatments to compare.",
+            0,
+            Paint::Plain,
+            style,
+        ));
     } else {
         text.push_str(&table(&columns("treatment", runs, true), &rows, style));
     }

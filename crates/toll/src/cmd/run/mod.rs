@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> Result<ExitCod
     };
     if arguments.dry_run {
         for experiment in &experiments {
-            output::result(&dry::describe(experiment, seed)?)?;
+            output::listing(&dry::describe(experiment, seed)?)?;
         }
         return Ok(ExitCode::SUCCESS);
     }

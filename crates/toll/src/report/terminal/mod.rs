@@ -4,8 +4,8 @@ use super::plots::small;
 pub use super::sanitize::sanitize;
 use super::{ReportedRun, words};
 use crate::trace::model::TraceReport;
-pub use text::fit;
 use text::{Paint, heading, layout, paragraph};
+pub use text::{fit, fold};
 
 mod guest;
 mod summary;
