@@ -60,7 +60,8 @@ bless: ## Write snapshots and schema anew after an intended change
 	TOLL_BLESS=1 INSTA_UPDATE=always $(CARGO) test -p toll --test toll -- cli:: exchange::the_published_schema
 
 .PHONY: install
-install: build install-files ## Install below PREFIX (/usr/local): programs, manual page, completions
+install: build ## Install below PREFIX (/usr/local): programs, manual page, completions
+	@$(MAKE) --no-print-directory install-files
 
 # What install does when everything is built.
 .PHONY: install-files

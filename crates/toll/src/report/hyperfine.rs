@@ -17,8 +17,8 @@ struct Document {
     results: Vec<BenchmarkResult>,
 }
 
-/// Members in hyperfine's order and of its types (`src/benchmark/
-/// benchmark_result.rs` of hyperfine 1.15), times in seconds.
+/// Members in hyperfine's order and of its types (`benchmark_result.rs` of
+/// hyperfine 1.15), times in seconds.
 #[derive(Serialize)]
 struct BenchmarkResult {
     command: String,
