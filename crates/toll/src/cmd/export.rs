@@ -70,13 +70,16 @@ impl ExportFiles {
     }
 }
 
+/// Makes one format of a run.
+type Writer = fn(&Analysed) -> Result<String, Failure>;
+
 /// Writes a run to the files that are named. A format that does not apply to
 /// it keeps none of the others from being written.
 ///
 /// # Errors
 /// If one cannot be written, or does not apply.
 pub(super) fn write(analysed: &Analysed, files: &ExportFiles) -> Result<(), Failure> {
-    let writers: [fn(&Analysed) -> Result<String, Failure>; 6] = [
+    let writers: [Writer; 6] = [
         |run| {
             let document = RunDocument::new(run.stored.clone(), run.analysis.clone());
             Ok(format!("{}\n", output::json_text(&document)?))

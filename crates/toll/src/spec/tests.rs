@@ -66,6 +66,37 @@ fn what_a_workload_does_not_have_is_refused() {
 }
 
 #[test]
+fn what_a_transfer_cannot_be_is_refused() {
+    for (line, words) in [
+        (
+            "channel = \"socket\"",
+            "it is one of device, tcp, unix, pipe",
+        ),
+        ("sender = \"fcntl\"", "it is one of read-write"),
+        (
+            "receiver = \"sendfile\"",
+            "it is one of read-write, mmap, splice",
+        ),
+        ("mode = \"blocking\"", "it is one of sync"),
+        ("content = \"zeros\"", "it is one of random, lines"),
+        ("buffer = \"511\"", "512 bytes to 16 MiB"),
+        ("buffer = \"17MiB\"", "512 bytes to 16 MiB"),
+        ("size = \"-1\"", "cannot read size"),
+        ("sink = \"pipe\"", "no such parameter"),
+        ("command = \"cp\"", "only a workload of kind command"),
+    ] {
+        let toml = format!("[workload]\nkind = \"transfer\"\n{line}\n");
+        let error = error(&toml);
+        assert!(error.message.contains(words), "{line}: {error}");
+    }
+    let empty = format!("{HEAD}[workload]\nkind = \"transfer\"\nsize = 0\n");
+    assert!(
+        parse(&empty, "x.toml", "quick").is_ok(),
+        "a file without bytes"
+    );
+}
+
+#[test]
 fn what_a_work_on_memory_cannot_be_is_refused() {
     let memory = |line: &str| format!("[workload]\nkind = \"memory\"\n{line}\n");
     let chase = |line: &str| format!("[workload]\nkind = \"chase\"\n{line}\n");

@@ -22,7 +22,7 @@ use crate::plan::Treatment;
 use crate::spec::Experiment;
 
 pub use baseline::Baseline;
-pub use boot::BootRecord;
+pub use boot::{BootRecord, PartnerRecord};
 pub use error::StoreError;
 pub use record::{RunRecord, RunStatus};
 pub use schema::SCHEMA_VERSION;

@@ -139,7 +139,7 @@ fn a_package_installs_and_works_in_a_clean_root_and_its_removal_leaves_nothing()
     );
     assert!(moved.starts_with("moved\n"), "{moved}");
 
-    for page in ["toll", "meow", "timewrite"] {
+    for page in ["toll", "meow", "timewrite", "master", "slave"] {
         let text = inside(&root, &format!("zcat /usr/share/man/man1/{page}.1.gz"));
         assert!(text.contains(".TH "), "{page}: {text}");
     }
