@@ -11,8 +11,10 @@ RELEASE = $(or $(CARGO_TARGET_DIR),target)/$(HOST)/release
 BIN = $(DESTDIR)$(PREFIX)/bin
 LIBEXEC = $(DESTDIR)$(PREFIX)/libexec/toll
 SHARE = $(DESTDIR)$(PREFIX)/share
+ZSH_COMPLETIONS ?= $(PREFIX)/share/zsh/site-functions
 
-SCRIPTS = .ci/run tools/install-prerequisites tools/kernel-check tools/same-code tools/test
+SCRIPTS = .ci/run tools/debian-root tools/install-prerequisites tools/kernel-check tools/make-deb \
+	tools/same-code tools/test
 
 .PHONY: help
 help: ## Print this help
@@ -65,16 +67,21 @@ bless: ## Write snapshots and schema anew after an intended change
 
 .PHONY: install
 install: build ## Install below PREFIX (/usr/local): programs, manual page, completions
+	@$(MAKE) --no-print-directory install-files
+
+# What install does when everything is built.
+.PHONY: install-files
+install-files:
 	install -D -m 755 $(RELEASE)/toll $(BIN)/toll
 	install -D -m 755 $(RELEASE)/toll-probe $(LIBEXEC)/toll-probe
 	install -m 755 $(RELEASE)/meow $(RELEASE)/timewrite $(RELEASE)/master $(RELEASE)/slave $(BIN)
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
-		$(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
+		$(DESTDIR)$(ZSH_COMPLETIONS) $(SHARE)/fish/vendor_completions.d
 	install -m 644 docs/man/meow.1 docs/man/timewrite.1 docs/man/master.1 docs/man/slave.1 \
 		$(SHARE)/man/man1
 	$(RELEASE)/toll man >$(SHARE)/man/man1/toll.1
 	$(RELEASE)/toll completions bash >$(SHARE)/bash-completion/completions/toll
-	$(RELEASE)/toll completions zsh >$(SHARE)/zsh/site-functions/_toll
+	$(RELEASE)/toll completions zsh >$(DESTDIR)$(ZSH_COMPLETIONS)/_toll
 	$(RELEASE)/toll completions fish >$(SHARE)/fish/vendor_completions.d/toll.fish
 
 .PHONY: uninstall
@@ -82,9 +89,13 @@ uninstall: ## Remove what install installed; runs and reports stay
 	rm -f $(BIN)/toll $(BIN)/meow $(BIN)/timewrite $(BIN)/master $(BIN)/slave $(LIBEXEC)/toll-probe \
 		$(SHARE)/man/man1/toll.1 $(SHARE)/man/man1/meow.1 $(SHARE)/man/man1/timewrite.1 \
 		$(SHARE)/man/man1/master.1 $(SHARE)/man/man1/slave.1 \
-		$(SHARE)/bash-completion/completions/toll $(SHARE)/zsh/site-functions/_toll \
+		$(SHARE)/bash-completion/completions/toll $(DESTDIR)$(ZSH_COMPLETIONS)/_toll \
 		$(SHARE)/fish/vendor_completions.d/toll.fish
 	-rmdir $(LIBEXEC) 2>/dev/null
+
+.PHONY: deb
+deb: build ## Pack what install installs as a Debian package
+	@tools/make-deb $(or $(CARGO_TARGET_DIR),target)/debian $(RELEASE)
 
 .PHONY: clean
 clean: ## Remove everything that was built

@@ -4,7 +4,8 @@
 //! that block. [`hodges_lehmann`] estimates its centre with an exact interval,
 //! [`decide`] turns the interval into a [`Decision`] on a claim, [`decision_p`]
 //! gives the same decision as a p-value so that [`holm()`] can guard a family of
-//! claims, and [`StoppingRule`] says when enough blocks are in.
+//! claims, and [`StoppingRule`] says when enough blocks are in. [`shift`] is for
+//! two samples that were not drawn together.
 //!
 //! Architecture invariant: every function here depends on its arguments alone.
 //! The crate reads no file, no clock and no environment, and has no
@@ -26,11 +27,13 @@ mod noise;
 mod normal;
 mod order;
 mod quantile;
+mod rank_sum_null;
 mod rng;
 mod signed_rank;
 mod signed_rank_null;
 mod staircase;
 mod stopping;
+mod two_sample;
 mod walsh;
 
 pub use bootstrap::{BootstrapInterval, BootstrapMethod, cluster_bca};
@@ -51,3 +54,4 @@ pub use rng::Rng;
 pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};
 pub use staircase::Staircase;
 pub use stopping::{Stop, StoppingRule};
+pub use two_sample::shift;

@@ -2,7 +2,7 @@
 
 use toll_stats::{
     Decision, Direction, Interval, Rng, cluster_bca, decide, decision_p, hodges_lehmann, holm,
-    mean, median_interval,
+    mean, median_interval, shift,
 };
 
 /// Share of `samples` intervals that hold the true centre 0.
@@ -108,4 +108,42 @@ fn holm_over_true_nulls_errs_in_any_claim_no_more_often_than_alpha() {
     let share = wrong.count() as f64 / f64::from(families);
     // Support takes half of the two-sided error: 5 %, standard error 0.7 %.
     assert!((0.02..0.07).contains(&share), "{share}");
+}
+
+/// A first-order autoregression about 0 with standard deviation 1.
+fn drifting(rng: &mut Rng, values: usize, rho: f64) -> Vec<f64> {
+    let mut x = rng.normal();
+    let mut next = || {
+        x = rho * x + (1.0 - rho * rho).sqrt() * rng.normal();
+        x
+    };
+    (0..values).map(|_| next()).collect()
+}
+
+/// Share of intervals for two series of the same world that miss the shift 0.
+fn false_alarms(rho: f64, (old, new): (usize, usize)) -> f64 {
+    const SAMPLES: usize = 1500;
+    let mut rng = Rng::new(4711);
+    let misses = (0..SAMPLES).filter(|_| {
+        let (old, new) = (drifting(&mut rng, old, rho), drifting(&mut rng, new, rho));
+        !shift(&old, &new, 0.95).contains(0.0)
+    });
+    misses.count() as f64 / SAMPLES as f64
+}
+
+#[test]
+fn the_shift_between_two_series_misses_no_oftener_than_it_says_where_values_are_independent() {
+    for sizes in [(8, 8), (20, 20), (12, 40)] {
+        let share = false_alarms(0.0, sizes);
+        assert!((0.005..0.06).contains(&share), "{share} of {sizes:?}");
+    }
+}
+
+#[test]
+fn values_that_follow_each_other_widen_the_shift() {
+    // Without the widening these are 0.25 and more.
+    for (rho, sizes) in [(0.5, (30, 30)), (0.5, (80, 80)), (0.7, (80, 80))] {
+        let share = false_alarms(rho, sizes);
+        assert!(share < 0.11, "{share} at {rho} of {sizes:?}");
+    }
 }

@@ -60,7 +60,12 @@ pub(super) fn compare_all(
         .collect()
 }
 
-fn relation(interval: &toll_stats::Interval, margins: Margins, better: Better) -> Relation {
+/// What an interval says, judged against the margins.
+pub(super) fn relation(
+    interval: &toll_stats::Interval,
+    margins: Margins,
+    better: Better,
+) -> Relation {
     let holds = |direction| decide(interval, direction, 0.0, margins) == Decision::Supported;
     if holds(Direction::Equal) {
         return Relation::Same;

@@ -15,7 +15,7 @@ use crate::spec::{Contrast, Derived, DerivedKind, Experiment, Selector, Test};
 use crate::store::BootRecord;
 
 /// What a reader is told of emulated times.
-const NOTE: &str =
+pub(super) const NOTE: &str =
     "emulated, not judged: times under TCG are those of QEMU's translator, not of a CPU";
 
 /// Treatments that ran in a guest under TCG.
@@ -97,7 +97,7 @@ fn any_emulated(selector: &Selector, treatments: &[Treatment], data: &Data) -> b
 }
 
 /// Whether a metric is a time, or an amount in a time.
-fn is_time(experiment: &Experiment, metric: &str) -> bool {
+pub(super) fn is_time(experiment: &Experiment, metric: &str) -> bool {
     let unit = describe(experiment, metric).unit;
     unit == "ns" || unit.starts_with("ns/") || unit.ends_with("/s") || unit == "s"
 }

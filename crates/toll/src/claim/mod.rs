@@ -5,6 +5,7 @@
 
 mod accompaniment;
 mod advice;
+pub mod between;
 mod comparison;
 mod contrast;
 mod data;
@@ -15,18 +16,21 @@ mod figure;
 mod guest;
 mod metric;
 pub mod model;
+pub mod regression;
 mod summary;
 mod table;
 mod twin;
 mod verdict;
 mod warning;
 
+use std::collections::BTreeSet;
+
 use crate::plan::Treatment;
 use crate::spec::Experiment;
 use crate::store::{BootRecord, StoredRun, TrialRecord};
 
 use data::Data;
-use model::{Analysis, Factor};
+use model::{Analysis, Better, Factor};
 
 /// Confidence of every interval that is not a claim's own.
 pub const CONFIDENCE: f64 = 0.95;
@@ -79,6 +83,37 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
         twins,
         derived,
         staircases,
+    }
+}
+
+/// Treatments whose times are those of an emulation: shown, never judged, and
+/// no matter for other programs.
+#[must_use]
+pub fn emulated_treatments(stored: &StoredRun) -> BTreeSet<usize> {
+    emulation::emulated(&stored.treatments, &stored.boots)
+}
+
+/// Why no ratio of a run of this experiment could ever show a regression: it
+/// compares nothing, or in a metric without a worse side.
+///
+/// # Errors
+/// With the reason, if none could.
+pub fn can_regress(experiment: &Experiment, treatments: &[Treatment]) -> Result<(), String> {
+    let own = treatments.iter().filter(|one| one.twin_of.is_none());
+    if experiment.reference.is_none() || own.count() < 2 {
+        return Err("it compares nothing".into());
+    }
+    has_worse_side(experiment)
+}
+
+/// Whether more or less of an experiment's metric is worse.
+///
+/// # Errors
+/// With the reason, if neither is.
+pub fn has_worse_side(experiment: &Experiment) -> Result<(), String> {
+    match metric::describe(experiment, &experiment.metric).better {
+        Better::Neither => Err(format!("{} has no worse side", experiment.metric)),
+        Better::Lower | Better::Higher => Ok(()),
     }
 }
 

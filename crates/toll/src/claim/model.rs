@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+mod between;
 mod guest;
 mod shown;
 mod staircase;
@@ -13,6 +14,7 @@ mod staircase;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use between::{RunComparison, RunRatio};
 pub use guest::GuestSummary;
 pub use shown::{
     BoxGroup, BoxPlot, Curve, CurveMark, CurvePoint, CurveSeries, Distribution, DistributionGroup,

@@ -7,18 +7,27 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 
+use super::baseline::BaselineArguments;
+use super::gate::{GateArguments, JudgedRatio, ratios_between};
 use super::output::Analysed;
-use super::{Failure, output};
-use crate::claim::model::Analysis;
+use super::{Failure, baseline, output};
+use crate::claim::between::compare_runs;
+use crate::claim::has_worse_side;
+use crate::claim::model::{Analysis, RunComparison};
 use crate::report::ReportedRun;
 use crate::report::compare::{MachineDifference, compare};
 use crate::store::{RunRecord, Store};
 
 #[derive(Debug, Args)]
 pub(super) struct CompareArguments {
-    /// Runs: numbers, starts of identities, or `last`; at least two
-    #[arg(required = true, num_args = 2.., value_name = "RUN")]
+    /// Runs: numbers, starts of identities, or `last`; each is compared with
+    /// the first, or with the baseline [default with --baseline: last]
+    #[arg(required_unless_present = "baseline", value_name = "RUN")]
     runs: Vec<String>,
+    #[command(flatten)]
+    against: BaselineArguments,
+    #[command(flatten)]
+    gate: GateArguments,
     /// Print one JSON document
     #[arg(long)]
     json: bool,
@@ -28,6 +37,7 @@ pub(super) struct CompareArguments {
 struct Comparison<'a> {
     differences: &'a [MachineDifference],
     runs: Vec<ComparedRun<'a>>,
+    comparisons: &'a [RunComparison],
 }
 
 #[derive(Debug, Serialize)]
@@ -37,9 +47,22 @@ struct ComparedRun<'a> {
 }
 
 pub(super) fn run(arguments: &CompareArguments, store: &Path) -> Result<ExitCode, Failure> {
+    if arguments.runs.len() < 2 && arguments.against.baseline.is_none() {
+        return Err(Failure::Usage(
+            "cannot compare a single RUN: name another one, or a baseline with --baseline".into(),
+        ));
+    }
     let store = Store::open_existing(store)?;
-    let runs = Analysed::load_all(&store, &arguments.runs)?;
+    let runs = load(arguments, &store)?;
+    let (first, later) = runs.split_first().expect("there are two runs at least");
+    let experiments: Vec<_> = later.iter().map(|run| &run.stored.experiment).collect();
+    let reasons: Vec<_> = later.iter().map(|run| why_never(run, first)).collect();
+    arguments.gate.check(&experiments, &reasons)?;
     let differences = differences(&runs);
+    let comparisons: Vec<RunComparison> = later
+        .iter()
+        .map(|run| compare_runs(run.judged(), first.judged()))
+        .collect();
     if arguments.json {
         let runs = runs
             .iter()
@@ -51,12 +74,48 @@ pub(super) fn run(arguments: &CompareArguments, store: &Path) -> Result<ExitCode
         output::json(&Comparison {
             differences: &differences,
             runs,
+            comparisons: &comparisons,
         })?;
     } else {
         let reported: Vec<ReportedRun<'_>> = runs.iter().map(Analysed::reported).collect();
-        output::result(&compare(&reported, &differences, output::style()))?;
+        let text = compare(&reported, &differences, &comparisons, output::style());
+        output::result(&text)?;
     }
+    let analyses: Vec<_> = later.iter().map(|run| &run.analysis).collect();
+    let ratios: Vec<JudgedRatio> = comparisons.iter().flat_map(ratios_between).collect();
+    arguments.gate.judge(&analyses, &ratios)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The runs to compare, the one that the others are compared with first.
+fn load(arguments: &CompareArguments, store: &Store) -> Result<Vec<Analysed>, Failure> {
+    let last = ["last".to_owned()];
+    let names = match arguments.runs.as_slice() {
+        [] => &last[..],
+        named => named,
+    };
+    let mut runs = Analysed::load_all(store, names)?;
+    if let Some(baseline) = &arguments.against.baseline {
+        let id = baseline::require(store, baseline, &runs[0].stored.run.experiment)?;
+        runs.insert(0, Analysed::load(store, &id.to_string())?);
+    }
+    Ok(runs)
+}
+
+/// Why the ratio of two runs could never be a regression, if so.
+fn why_never(new: &Analysed, old: &Analysed) -> Option<String> {
+    let has = |levels: &BTreeMap<String, String>| {
+        let mut treatments = old.analysis.treatments.iter();
+        treatments.any(|treatment| treatment.levels == *levels)
+    };
+    let mut treatments = new.analysis.treatments.iter();
+    match treatments.any(|treatment| has(&treatment.levels)) {
+        true => has_worse_side(&new.stored.experiment).err(),
+        false => Some(format!(
+            "no treatment is both in run {} and in run {}",
+            new.stored.run.id, old.stored.run.id
+        )),
+    }
 }
 
 /// What most often explains a difference comes first: another experiment or
@@ -84,7 +143,19 @@ const CONFOUNDERS_FIRST: &[&str] = &[
 
 /// Facts in which the runs differ, likely confounders first.
 fn differences(runs: &[Analysed]) -> Vec<MachineDifference> {
-    let facts: Vec<BTreeMap<String, String>> = runs.iter().map(facts).collect();
+    differing(&runs.iter().collect::<Vec<_>>())
+}
+
+/// In what two runs differ beside when they were made and how long they went
+/// on.
+pub(super) fn confounders(new: &Analysed, old: &Analysed) -> Vec<MachineDifference> {
+    let mut found = differing(&[old, new]);
+    found.retain(|difference| !["date", "blocks"].contains(&difference.what.as_str()));
+    found
+}
+
+fn differing(runs: &[&Analysed]) -> Vec<MachineDifference> {
+    let facts: Vec<BTreeMap<String, String>> = runs.iter().map(|run| facts(run)).collect();
     let mut names: Vec<&String> = facts.iter().flat_map(BTreeMap::keys).collect();
     names.sort();
     names.dedup();

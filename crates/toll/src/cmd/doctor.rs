@@ -111,7 +111,7 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> Result<ExitCode,
     };
     match arguments.json {
         true => output::json(&examination)?,
-        false => output::result(&text(&examination))?,
+        false => output::listing(&text(&examination))?,
     }
     Ok(ExitCode::SUCCESS)
 }

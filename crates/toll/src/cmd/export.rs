@@ -7,7 +7,8 @@ use clap::Args;
 
 use super::output::Analysed;
 use super::{Failure, output};
-use crate::report::{csv, markdown};
+use crate::claim::emulated_treatments;
+use crate::report::{ReportError, benchstat, csv, hyperfine, junit, markdown};
 use crate::store::Store;
 use crate::store::exchange::RunDocument;
 
@@ -25,50 +26,91 @@ pub(super) struct ExportArguments {
 pub(super) struct ExportFiles {
     /// Everything, every sample included, for `toll import` and other programs
     #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    pub json: Option<PathBuf>,
     /// One line a trial, iteration and metric
     #[arg(long, value_name = "FILE")]
-    csv: Option<PathBuf>,
+    pub csv: Option<PathBuf>,
     /// Verdicts and treatments as tables
     #[arg(long, value_name = "FILE")]
-    markdown: Option<PathBuf>,
+    pub markdown: Option<PathBuf>,
+    /// Durations in the JSON of hyperfine, for its scripts
+    #[arg(long, value_name = "FILE")]
+    pub hyperfine: Option<PathBuf>,
+    /// Durations in the text of Go's benchmarks, for benchstat
+    #[arg(long, value_name = "FILE")]
+    pub benchstat: Option<PathBuf>,
+    /// Verdicts as a JUnit report, a test case a claim
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
 }
 
 pub(super) fn run(arguments: &ExportArguments, store: &Path) -> Result<ExitCode, Failure> {
     let store = Store::open_existing(store)?;
     let analysed = Analysed::load(&store, &arguments.run)?;
-    let files = &arguments.files;
-    write(
-        &analysed,
-        files.json.as_deref(),
-        files.csv.as_deref(),
-        files.markdown.as_deref(),
-    )?;
+    write(&analysed, &arguments.files)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a run to the files that are named.
+impl ExportFiles {
+    /// Whether any file is named.
+    pub fn any(&self) -> bool {
+        self.all().iter().any(Option::is_some)
+    }
+
+    fn all(&self) -> [Option<&Path>; 6] {
+        [
+            &self.json,
+            &self.csv,
+            &self.markdown,
+            &self.hyperfine,
+            &self.benchstat,
+            &self.junit,
+        ]
+        .map(|file| file.as_deref())
+    }
+}
+
+/// Makes one format of a run.
+type Writer = fn(&Analysed) -> Result<String, Failure>;
+
+/// Writes a run to the files that are named. A format that does not apply to
+/// it keeps none of the others from being written.
 ///
 /// # Errors
-/// If one cannot be written.
-pub(super) fn write(
-    analysed: &Analysed,
-    json: Option<&Path>,
-    csv: Option<&Path>,
-    markdown: Option<&Path>,
-) -> Result<(), Failure> {
-    if let Some(path) = json {
-        let document = RunDocument::new(analysed.stored.clone(), analysed.analysis.clone());
-        let text = serde_json::to_string_pretty(&document)
-            .map_err(|error| Failure::Runtime(format!("cannot write JSON: {error}")))?;
-        output::write_file(path, format!("{text}\n").as_bytes())?;
+/// If one cannot be written, or does not apply.
+pub(super) fn write(analysed: &Analysed, files: &ExportFiles) -> Result<(), Failure> {
+    let writers: [Writer; 6] = [
+        |run| {
+            let document = RunDocument::new(run.stored.clone(), run.analysis.clone());
+            Ok(format!("{}\n", output::json_text(&document)?))
+        },
+        |run| Ok(csv::csv(&run.stored)),
+        |run| Ok(markdown::markdown(&run.reported())),
+        |run| {
+            let emulated = emulated_treatments(&run.stored);
+            hyperfine::hyperfine(&run.stored, &emulated).map_err(refused)
+        },
+        |run| {
+            let emulated = emulated_treatments(&run.stored);
+            benchstat::benchstat(&run.stored, &run.analysis, &emulated).map_err(refused)
+        },
+        |run| junit::junit(&run.reported()).map_err(refused),
+    ];
+    let mut first_failure = Ok(());
+    for (path, writer) in files.all().into_iter().zip(writers) {
+        let Some(path) = path else {
+            continue;
+        };
+        let written = writer(analysed).and_then(|text| output::write_file(path, text.as_bytes()));
+        first_failure = first_failure.and(written);
     }
-    if let Some(path) = csv {
-        let text = csv::csv(&analysed.stored);
-        output::write_file(path, text.as_bytes())?;
+    first_failure
+}
+
+/// A format that does not apply was asked for by mistake.
+fn refused(error: ReportError) -> Failure {
+    match error {
+        ReportError::DoesNotApply { .. } => Failure::Usage(error.to_string()),
+        _ => error.into(),
     }
-    if let Some(path) = markdown {
-        output::write_file(path, markdown::markdown(&analysed.reported()).as_bytes())?;
-    }
-    Ok(())
 }

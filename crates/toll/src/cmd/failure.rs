@@ -15,6 +15,8 @@ pub enum Failure {
     Runtime(String),
     /// The command line or an experiment file is wrong.
     Usage(String),
+    /// What came out meets a condition of `--fail-on`.
+    Judged(String),
     /// Something that is needed is not there.
     Prerequisite(String),
 }
@@ -25,6 +27,7 @@ impl Failure {
         ExitCode::from(match self {
             Self::Runtime(_) => 1,
             Self::Usage(_) => 2,
+            Self::Judged(_) => 3,
             Self::Prerequisite(_) => 5,
         })
     }
@@ -33,9 +36,10 @@ impl Failure {
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Runtime(message) | Self::Usage(message) | Self::Prerequisite(message) => {
-                f.write_str(message)
-            }
+            Self::Runtime(message)
+            | Self::Usage(message)
+            | Self::Judged(message)
+            | Self::Prerequisite(message) => f.write_str(message),
         }
     }
 }

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 
-use super::{Failure, output};
+use super::{Failure, baseline, output};
 use crate::report::sanitize::sanitize;
 use crate::spec::builtin::BUILTINS;
-use crate::store::{RunRecord, RunStatus, Store};
+use crate::store::{Baseline, RunRecord, RunStatus, Store};
 
 #[derive(Debug, Args)]
 pub(super) struct ListArguments {
@@ -22,6 +22,7 @@ pub(super) struct ListArguments {
 struct Listing {
     experiments: Vec<ListedExperiment>,
     runs: Vec<ListedRun>,
+    baselines: Vec<Baseline>,
 }
 
 #[derive(Debug, Serialize)]
@@ -48,9 +49,12 @@ pub(super) fn run(arguments: &ListArguments, store: &Path) -> Result<ExitCode, F
             })
         })
         .collect::<Result<_, Failure>>()?;
-    let runs = match store.exists() {
-        true => Store::open(store)?.runs()?,
-        false => Vec::new(),
+    let (runs, baselines) = match store.exists() {
+        true => {
+            let store = Store::open(store)?;
+            (store.runs()?, store.baselines()?)
+        }
+        false => (Vec::new(), Vec::new()),
     };
     let listing = Listing {
         experiments,
@@ -58,10 +62,11 @@ pub(super) fn run(arguments: &ListArguments, store: &Path) -> Result<ExitCode, F
             .into_iter()
             .map(|(run, trials)| ListedRun { run, trials })
             .collect(),
+        baselines,
     };
     match arguments.json {
         true => output::json(&listing)?,
-        false => output::result(&text(&listing))?,
+        false => output::listing(&text(&listing))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -97,6 +102,10 @@ fn text(listing: &Listing) -> String {
         );
         text.push_str(sanitize(&line).trim_end());
         text.push('\n');
+    }
+    if !listing.baselines.is_empty() {
+        text.push_str("\nBaselines (toll run --baseline NAME):\n");
+        text.push_str(&baseline::text(&listing.baselines));
     }
     text
 }

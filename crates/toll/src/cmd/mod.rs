@@ -8,11 +8,13 @@
 )]
 
 mod arguments;
+mod baseline;
 mod compare;
 mod completions;
 mod doctor;
 mod export;
 mod failure;
+mod gate;
 mod guest;
 mod import;
 mod kernel;
@@ -47,8 +49,9 @@ struct Cli {
 }
 
 const EXIT_CODES: &str = "\
-Exit status: 0 done, 1 runtime error, 2 wrong usage or experiment file, 5 a prerequisite is
-missing, 130 or 143 interrupted by a signal, with everything measured so far kept.";
+Exit status: 0 done, 1 runtime error, 2 wrong usage or experiment file, 3 a condition of --fail-on
+is met, 5 a prerequisite is missing, 130 or 143 interrupted by a signal, with everything measured
+so far kept.";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
@@ -66,6 +69,8 @@ enum Verb {
     Import(import::ImportArguments),
     /// Put runs side by side: machines, kernels, dates
     Compare(compare::CompareArguments),
+    /// Save, list and forget runs that others are compared with
+    Baseline(baseline::BaselineVerb),
     /// Count what a program's system calls move, and price it
     Trace(Box<trace::TraceArguments>),
     /// Boot a virtual machine and run a command or a shell in it
@@ -92,6 +97,7 @@ pub fn main() -> ExitCode {
         Verb::Export(arguments) => export::run(&arguments, &store),
         Verb::Import(arguments) => import::run(&arguments, &store),
         Verb::Compare(arguments) => compare::run(&arguments, &store),
+        Verb::Baseline(arguments) => baseline::run(&arguments, &store),
         Verb::Trace(arguments) => trace::run(&arguments, &store),
         Verb::Guest(arguments) => guest::run(&arguments),
         Verb::Doctor(arguments) => doctor::run(&arguments, &store),

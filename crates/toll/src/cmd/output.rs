@@ -7,11 +7,12 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::Failure;
+use crate::claim::between::Judged;
 use crate::claim::model::Analysis;
 use crate::environment::guest::Stream;
 use crate::report::ReportedRun;
 use crate::report::sanitize::sanitize;
-use crate::report::terminal::Style;
+use crate::report::terminal::{Style, fit, fold};
 use crate::store::{Store, StoredRun};
 
 /// Columns where nothing tells.
@@ -19,12 +20,17 @@ const WIDTH_DEFAULT: usize = 80;
 
 /// Prints an error.
 pub(super) fn error(message: &str) {
-    eprintln!("toll: {}", sanitize(message));
+    eprintln!("toll: {}", shown(message));
 }
 
 /// Prints a remark beside the results.
 pub(super) fn note(message: &str) {
-    eprintln!("{}", sanitize(message));
+    eprintln!("{}", shown(message));
+}
+
+/// A message as standard error can show it.
+fn shown(message: &str) -> String {
+    fit(sanitize(message), error_style())
 }
 
 /// Prints a result. A reader that went away (`toll show | head`) is no error.
@@ -34,6 +40,27 @@ pub(super) fn note(message: &str) {
 pub(super) fn result(text: &str) -> Result<(), Failure> {
     let ending = if text.ends_with('\n') { "" } else { "\n" };
     standard_output(format!("{text}{ending}").as_bytes())
+}
+
+/// Prints lines of a listing, folded where the terminal, or COLUMNS, is too
+/// narrow for them. Where neither says how wide it is, as in a pipe, each stays
+/// one line, for programs that read lines.
+///
+/// # Errors
+/// As [`result`].
+pub(super) fn listing(text: &str) -> Result<(), Failure> {
+    let style = style();
+    let is_bounded = io::stdout().is_terminal() || columns_set().is_some();
+    let folded = match is_bounded {
+        true => fold(text, style),
+        false => text.to_owned(),
+    };
+    result(&fit(folded, style))
+}
+
+/// What COLUMNS says.
+fn columns_set() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.parse().ok()
 }
 
 fn standard_output(content: &[u8]) -> Result<(), Failure> {
@@ -104,9 +131,6 @@ fn style_of(stream: &(impl IsTerminal + AsFd)) -> Style {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let is_terminal = stream.is_terminal();
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    let columns = std::env::var("COLUMNS")
-        .ok()
-        .and_then(|text| text.parse().ok());
     let of_terminal = || {
         let size = rustix::termios::tcgetwinsize(stream).ok()?;
         (size.ws_col > 0).then_some(usize::from(size.ws_col))
@@ -117,7 +141,7 @@ fn style_of(stream: &(impl IsTerminal + AsFd)) -> Style {
     Style {
         color: is_terminal && !is_dumb && !set("NO_COLOR"),
         width: of_terminal()
-            .or(columns)
+            .or_else(columns_set)
             .unwrap_or(WIDTH_DEFAULT)
             .clamp(20, 200),
         // The C locale promises ASCII only; where none is set (containers,
@@ -170,6 +194,14 @@ impl Analysed {
     /// As [`Self::load`].
     pub fn load_all(store: &Store, names: &[String]) -> Result<Vec<Self>, Failure> {
         names.iter().map(|name| Self::load(store, name)).collect()
+    }
+
+    /// As the comparison of runs takes it.
+    pub fn judged(&self) -> Judged<'_> {
+        Judged {
+            stored: &self.stored,
+            analysis: &self.analysis,
+        }
     }
 
     /// As the reports take it.

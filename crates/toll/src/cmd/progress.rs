@@ -9,11 +9,15 @@ use super::output;
 use super::run::Purpose;
 use crate::claim::Width;
 use crate::report::sanitize::sanitize;
+use crate::report::terminal::fit;
 use crate::spec::Experiment;
 use crate::trial::{Event, Observer};
 
 /// Least time between plain lines where there is no terminal.
 const PLAIN_LINE_EVERY: Duration = Duration::from_secs(10);
+
+/// Narrower than this a terminal has no room for a bar.
+const BAR_COLUMNS_MIN: usize = 96;
 
 /// Shows a run's progress on standard error: a live bar on a terminal, plain
 /// lines elsewhere.
@@ -39,10 +43,20 @@ impl Progress {
         let is_terminal = stderr().is_terminal() && !is_dumb;
         let bar = (shown && is_terminal).then(|| {
             let bar = ProgressBar::new(0);
-            let template = "{prefix:.bold} {wide_bar:.cyan/dim} {msg}";
-            // The template is constant; a test draws it.
-            bar.set_style(ProgressStyle::with_template(template).expect("template is right"));
-            bar.set_prefix(experiment.name.clone());
+            let style = output::error_style();
+            // Where a bar leaves no room for the words, these alone, cut off at
+            // the line's end.
+            let template = match style.width {
+                0..BAR_COLUMNS_MIN => "{prefix:.bold} {wide_msg}",
+                _ => "{prefix:.bold} {wide_bar:.cyan/dim} {msg}",
+            };
+            // The templates are constant; tests draw them.
+            let drawn = ProgressStyle::with_template(template).expect("template is right");
+            bar.set_style(match style.unicode {
+                true => drawn,
+                false => drawn.progress_chars("##-"),
+            });
+            bar.set_prefix(sanitize(&experiment.name));
             bar
         });
         if shown && !is_terminal {
@@ -119,7 +133,7 @@ impl Progress {
         if !trial.is_empty() {
             status.push_str(&format!(" · {}", sanitize(trial)));
         }
-        status
+        fit(status, output::error_style())
     }
 
     fn plain_line(&mut self) {

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use super::baseline::{Against, BaselineArguments};
+use super::gate::GateArguments;
 use super::output::Analysed;
 use super::{Failure, output};
 use crate::report::terminal;
@@ -22,11 +24,36 @@ pub(super) struct ShowArguments {
     /// Print what the kernels of the run's guests logged, boot by boot
     #[arg(long, conflicts_with = "json")]
     kernel_log: bool,
+    #[command(flatten)]
+    against: BaselineArguments,
+    #[command(flatten)]
+    gate: GateArguments,
 }
 
 pub(super) fn run(arguments: &ShowArguments, store: &Path) -> Result<ExitCode, Failure> {
-    let store = Store::open_existing(store)?;
+    let path = store;
+    let store = Store::open_existing(path)?;
     let analysed = Analysed::load(&store, &arguments.run)?;
+    let experiment = &analysed.stored.experiment;
+    let baseline = arguments.against.baseline.as_ref();
+    let against = Against::find(baseline, path, &[experiment])?;
+    let gate = &arguments.gate;
+    gate.check(&[experiment], &[against.why_no_ratio(experiment)])?;
+    let runs = [analysed];
+    let compared = against.compare(path, &runs)?;
+    let [analysed] = &runs;
+    show(arguments, analysed)?;
+    for text in &compared.texts {
+        match arguments.json {
+            true => output::aside(text)?,
+            false => output::result(&format!("\n{text}"))?,
+        }
+    }
+    gate.judge(&[&analysed.analysis], &compared.ratios)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(arguments: &ShowArguments, analysed: &Analysed) -> Result<(), Failure> {
     if arguments.kernel_log {
         if analysed.stored.boots.is_empty() {
             return Err(Failure::Usage(format!(
@@ -36,9 +63,12 @@ pub(super) fn run(arguments: &ShowArguments, store: &Path) -> Result<ExitCode, F
         }
         output::result(&terminal::kernel_logs(&analysed.stored.boots))?;
     } else if arguments.json {
-        output::json(&RunDocument::new(analysed.stored, analysed.analysis))?;
+        output::json(&RunDocument::new(
+            analysed.stored.clone(),
+            analysed.analysis.clone(),
+        ))?;
     } else {
         output::result(&terminal::summary(&analysed.reported(), output::style()))?;
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use super::terminal::Style;
+use super::terminal::paint;
 use super::terminal::text::{Column, Paint, Row, fit, heading, layout, paragraph, table};
 use super::{ReportedRun, words};
-use crate::claim::model::TreatmentSummary;
+use crate::claim::model::{Better, RunComparison, RunRatio, TreatmentSummary};
 use crate::format;
 
 /// Something in which the machines of the compared runs differ.
@@ -19,9 +20,15 @@ pub struct MachineDifference {
 }
 
 /// Compares runs: first what differs in the machines, since a difference in the
-/// results may be due to any of it, then verdicts, then medians.
+/// results may be due to any of it, then verdicts, then medians, then each
+/// later run over the first.
 #[must_use]
-pub fn compare(runs: &[ReportedRun], differences: &[MachineDifference], style: Style) -> String {
+pub fn compare(
+    runs: &[ReportedRun],
+    differences: &[MachineDifference],
+    comparisons: &[RunComparison],
+    style: Style,
+) -> String {
     let style = layout(style);
     let mut text = heading("Runs", style);
     for run in runs {
@@ -40,7 +47,95 @@ pub fn compare(runs: &[ReportedRun], differences: &[MachineDifference], style: S
     text.push_str(&verdicts(runs, style));
     text.push('\n');
     text.push_str(&medians(runs, style));
+    for comparison in comparisons {
+        let title = format!("Run {} over run {}", comparison.new_run, comparison.old_run);
+        text.push('\n');
+        text.push_str(&ratios(comparison, &title, style));
+    }
     fit(text, style)
+}
+
+/// A run over the baseline that it is compared with: first in what the two
+/// differ beside their results.
+#[must_use]
+pub fn over_baseline(
+    baseline: &str,
+    comparison: &RunComparison,
+    differences: &[MachineDifference],
+    style: Style,
+) -> String {
+    let style = layout(style);
+    let title = format!(
+        "Run {} over baseline {baseline}, run {}",
+        comparison.new_run, comparison.old_run
+    );
+    let mut text = ratios(comparison, &title, style);
+    let names: Vec<&str> = differences.iter().map(|one| one.what.as_str()).collect();
+    let told = format!(
+        "The runs differ in {}; each may be the cause (toll compare {} {}).",
+        names.join(", "),
+        comparison.old_run,
+        comparison.new_run
+    );
+    if !names.is_empty() {
+        text.push_str(&paragraph(&told, 0, Paint::Yellow, style));
+    }
+    fit(text, style)
+}
+
+/// The ratios of two runs, and what they leave out.
+fn ratios(comparison: &RunComparison, title: &str, style: Style) -> String {
+    let mut text = heading(title, style);
+    let columns = [
+        Column::words("treatment"),
+        Column::numbers(&format!("ratio of {}", comparison.metric)),
+        Column::words("which is"),
+    ];
+    let rows: Vec<Row> = comparison.ratios.iter().map(ratio).collect();
+    if rows.is_empty() {
+        text.push_str(&paragraph(
+            "no treatment is in both",
+            0,
+            Paint::Plain,
+            style,
+        ));
+    } else {
+        text.push_str(&table(&columns, &rows, style));
+    }
+    let mut notes = Vec::new();
+    if comparison.noise_band > 0.0 {
+        let band = format::percent(comparison.noise_band);
+        notes.push(format!(
+            "a difference within {band}, as between the A/A twins, is none"
+        ));
+    }
+    if comparison.better == Better::Neither {
+        notes.push(format!(
+            "neither more nor less of {} is better",
+            comparison.metric
+        ));
+    }
+    for (which, labels) in [("new", &comparison.only_new), ("old", &comparison.only_old)] {
+        if !labels.is_empty() {
+            notes.push(format!("in the {which} run alone: {}", labels.join(", ")));
+        }
+    }
+    for note in notes {
+        text.push_str(&paragraph(&note, 0, Paint::Dim, style));
+    }
+    text
+}
+
+fn ratio(one: &RunRatio) -> Row {
+    let value = one.ratio.as_ref();
+    let mut row = Row::new(vec![
+        one.label.clone(),
+        value.map_or_else(|| format::NOTHING.to_owned(), format::ratio_interval),
+        words::relation(one.relation).to_owned(),
+    ]);
+    row.paint = paint(one.relation);
+    row.below.extend(one.reason.clone());
+    row
 }
 
 fn name(run: &ReportedRun) -> String {
@@ -63,7 +158,12 @@ fn columns(first: &str, runs: &[ReportedRun], is_number: bool) -> Vec<Column> {
 fn machines(runs: &[ReportedRun], differences: &[MachineDifference], style: Style) -> String {
     let mut text = heading("The runs differ in", style);
     if differences.is_empty() {
-        text.push_str("nothing that was recorded\n");
+        text.push_str(&paragraph(
+            "nothing that was recorded",
+            0,
+            Paint::Plain,
+            style,
+        ));
         return text;
     }
     let rows: Vec<Row> = differences
@@ -118,7 +218,7 @@ fn verdicts(runs: &[ReportedRun], style: Style) -> String {
         .collect();
     let mut text = heading("Verdicts", style);
     if rows.is_empty() {
-        text.push_str("No claims to compare.\n");
+        text.push_str(&paragraph("No claims to compare.", 0, Paint::Plain, style));
     } else {
         text.push_str(&table(&columns("claim", runs, false), &rows, style));
     }
@@ -154,7 +254,12 @@ fn medians(runs: &[ReportedRun], style: Style) -> String {
     let metrics = in_order(runs, |run| vec![run.analysis.primary_metric.clone()]);
     let mut text = heading(&format!("Medians, {}", metrics.join(" and ")), style);
     if rows.is_empty() {
-        text.push_str("No treatments to compare.\n");
+        text.push_str(&paragraph(
+            "No treatments to compare.",
+            0,
+            Paint::Plain,
+            style,
+        ));
     } else {
         text.push_str(&table(&columns("treatment", runs, true), &rows, style));
     }

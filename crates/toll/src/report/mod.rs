@@ -10,14 +10,18 @@ use std::fmt;
 use crate::claim::model::Analysis;
 use crate::store::record::RunRecord;
 
+pub mod benchstat;
 pub mod compare;
 pub mod csv;
 pub mod html;
+pub mod hyperfine;
+pub mod junit;
 pub mod markdown;
 pub mod plots;
 pub mod sanitize;
+mod series;
 pub mod terminal;
-mod words;
+pub(crate) mod words;
 
 /// A stored run with what was concluded from it.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +37,17 @@ pub struct ReportedRun<'a> {
 pub enum ReportError {
     /// The page's template did not render.
     Template(minijinja::Error),
+    /// A document did not become JSON.
+    Json(serde_json::Error),
+    /// A format has no place for what the run holds.
+    DoesNotApply {
+        /// The format, as users know it.
+        format: &'static str,
+        /// Number of the run.
+        run: i64,
+        /// Why.
+        reason: &'static str,
+    },
     /// A plot did not become a bitmap.
     Bitmap {
         /// Name of the plot.
@@ -51,6 +66,17 @@ impl fmt::Display for ReportError {
                     "cannot build the report page: {error}; this is a fault in toll, please report it"
                 )
             }
+            Self::Json(error) => write!(formatter, "cannot write JSON: {error}"),
+            Self::DoesNotApply {
+                format,
+                run,
+                reason,
+            } => {
+                write!(
+                    formatter,
+                    "cannot write run {run} as {format}: {reason}; --json and --csv take any run"
+                )
+            }
             Self::Bitmap { plot, reason } => {
                 write!(
                     formatter,
@@ -65,7 +91,8 @@ impl std::error::Error for ReportError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Template(error) => Some(error),
-            Self::Bitmap { .. } => None,
+            Self::Json(error) => Some(error),
+            Self::Bitmap { .. } | Self::DoesNotApply { .. } => None,
         }
     }
 }

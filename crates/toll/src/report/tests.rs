@@ -2,7 +2,8 @@
 
 use super::sample::{self, HOSTILE, Sample};
 use super::terminal::Style;
-use super::{compare, html, markdown, plots, terminal};
+use super::{compare, html, junit, markdown, plots, terminal};
+use crate::claim::model::{Better, Estimate, Relation, RunComparison, RunRatio};
 
 fn style(width: usize) -> Style {
     Style {
@@ -48,7 +49,7 @@ fn summary_advice_and_comparison_fit_their_width() {
     let samples = samples();
     let runs: Vec<_> = samples.iter().map(Sample::reported).collect();
     for width in [40, 60, 80, 120, 200] {
-        let mut text = compare::compare(&runs, &differences(), style(width));
+        let mut text = compare::compare(&runs, &differences(), &[comparison()], style(width));
         for run in &runs {
             text.push_str(&terminal::summary(run, style(width)));
             text.push_str(&terminal::advice(run, style(width)));
@@ -95,7 +96,12 @@ fn no_control_character_of_a_run_reaches_a_terminal_or_markdown() {
     let mut text = terminal::verdict_table(&[run], style(80));
     text.push_str(&terminal::summary(&run, style(80)));
     text.push_str(&terminal::advice(&run, style(80)));
-    text.push_str(&compare::compare(&[run, run], &differences(), style(80)));
+    text.push_str(&compare::compare(
+        &[run, run],
+        &differences(),
+        &[comparison()],
+        style(80),
+    ));
     text.push_str(&terminal::small_plot(&run, style(80)).unwrap_or_default());
     text.push_str(&markdown::markdown(&run));
     let dangerous = text.chars().find(|character| {
@@ -103,6 +109,30 @@ fn no_control_character_of_a_run_reaches_a_terminal_or_markdown() {
     });
     assert_eq!(dangerous, None);
     assert!(text.contains("alert(1)"), "the text itself stays");
+}
+
+#[test]
+fn a_junit_report_looks_right() {
+    insta::assert_snapshot!(junit::junit(&sample::copying().reported()).unwrap());
+}
+
+#[test]
+fn hostile_text_stays_text_in_a_junit_report() {
+    let text = junit::junit(&sample::hostile().reported()).unwrap();
+    assert!(!text.contains("<script"), "{text}");
+    let dangerous = text.chars().find(|character| {
+        (character.is_control() && *character != '\n') || *character == '\u{fffe}'
+    });
+    assert_eq!(dangerous, None);
+    // Every tag is one of the report's own.
+    for tag in text.split('<').skip(1) {
+        let name: String = tag.chars().take_while(|c| !" >/".contains(*c)).collect();
+        let name = if name.is_empty() { &tag[1..5] } else { &name };
+        let known = "?xml testsuites testsuite properties property testcase failure skipped \
+                     system-out";
+        assert!(known.contains(name), "{tag}");
+    }
+    assert!(junit::junit(&sample::empty().reported()).is_err());
 }
 
 #[test]
@@ -237,6 +267,56 @@ fn plots_are_written_as_pairs_of_files() {
     insta::assert_snapshot!(names.join("\n"));
 }
 
+/// Two runs of which one has hostile labels.
+fn comparison() -> RunComparison {
+    let ratio = |label: &str, low: f64, high: f64, relation| RunRatio {
+        label: label.into(),
+        trials: [24, 20],
+        ratio: Some(Estimate {
+            value: low.midpoint(high),
+            low,
+            high,
+            confidence: 0.9875,
+        }),
+        relation,
+        reason: None,
+    };
+    RunComparison {
+        new_run: 8,
+        old_run: 7,
+        metric: "duration_ns".into(),
+        better: Better::Lower,
+        noise_band: 0.034,
+        ratios: vec![
+            ratio("method=page sink=null", 1.12, 1.18, Relation::Worse),
+            ratio("method=swept sink=null", 0.99, 1.02, Relation::Undecided),
+            RunRatio {
+                ratio: None,
+                reason: Some("skipped in the old run: no such call".into()),
+                ..ratio("method=io-uring sink=null", 1.0, 1.0, Relation::Undecided)
+            },
+        ],
+        only_new: vec![HOSTILE.into()],
+        only_old: vec![
+            "method=byte sink=null".into(),
+            "method=mmap sink=null".into(),
+        ],
+    }
+}
+
+#[test]
+fn a_run_over_its_baseline_looks_right_and_fits() {
+    let text = |width| compare::over_baseline("main", &comparison(), &differences(), style(width));
+    for width in [20, 40, 60, 120] {
+        assert!(
+            widest(&text(width)) <= width,
+            "at {width}:\n{}",
+            text(width)
+        );
+    }
+    insta::assert_snapshot!(text(80));
+}
+
 fn differences() -> Vec<compare::MachineDifference> {
     vec![
         compare::MachineDifference {
@@ -270,7 +350,12 @@ fn the_summary_and_the_comparison_look_right() {
     let (sample, small) = (sample::copying(), sample::small());
     insta::assert_snapshot!(terminal::summary(&sample.reported(), style(100)));
     let runs = [sample.reported(), small.reported()];
-    insta::assert_snapshot!(compare::compare(&runs, &differences()[..1], style(100)));
+    insta::assert_snapshot!(compare::compare(
+        &runs,
+        &differences()[..1],
+        &[comparison()],
+        style(100)
+    ));
 }
 
 #[test]

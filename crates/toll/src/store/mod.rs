@@ -5,6 +5,7 @@
 //!
 //! Architecture invariant: only this module speaks SQL.
 
+mod baseline;
 mod boot;
 mod error;
 pub mod exchange;
@@ -20,6 +21,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::plan::Treatment;
 use crate::spec::Experiment;
 
+pub use baseline::Baseline;
 pub use boot::{BootRecord, PartnerRecord};
 pub use error::StoreError;
 pub use record::{RunRecord, RunStatus};
@@ -136,6 +138,44 @@ impl Store {
     /// If the store cannot be written.
     pub fn add_boot(&mut self, run_id: i64, boot: &BootRecord) -> Result<(), StoreError> {
         boot::insert(&self.connection, run_id, boot)
+    }
+
+    /// Lets a name stand for a run when others of its experiment are compared,
+    /// and gives the number of the run that it stood for before.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub fn save_baseline(&mut self, baseline: &Baseline) -> Result<Option<i64>, StoreError> {
+        baseline::save(&mut self.connection, baseline)
+    }
+
+    /// All baselines by name, then by experiment.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn baselines(&self) -> Result<Vec<Baseline>, StoreError> {
+        baseline::all(&self.connection)
+    }
+
+    /// Forgets a baseline, of one experiment or of all, and tells how many runs
+    /// it stood for. The runs stay.
+    ///
+    /// # Errors
+    /// If the store cannot be written.
+    pub fn remove_baseline(
+        &mut self,
+        name: &str,
+        experiment: Option<&str>,
+    ) -> Result<usize, StoreError> {
+        baseline::remove(&self.connection, name, experiment)
+    }
+
+    /// The treatments of a run, in plan order.
+    ///
+    /// # Errors
+    /// If its rows cannot be understood.
+    pub fn treatments(&self, run_id: i64) -> Result<Vec<Treatment>, StoreError> {
+        rows::treatments(&self.connection, run_id)
     }
 
     /// Records that a treatment cannot run here, and why.

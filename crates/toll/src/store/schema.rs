@@ -1,12 +1,12 @@
 //! Tables, and their version.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use super::{StoreError, boot};
+use super::{StoreError, baseline, boot};
 
 /// Version of the tables below. A store of a newer one is refused, one of an
 /// older is brought up to it.
-pub const SCHEMA_VERSION: i64 = 2;
+pub const SCHEMA_VERSION: i64 = 3;
 
 /// Marks the file as a store of this program (`PRAGMA application_id`), so
 /// that another program's database is never taken for one: "toll" in ASCII.
@@ -92,20 +92,26 @@ pub(super) fn prepare(connection: &Connection) -> Result<(), StoreError> {
     )?;
     match version {
         _ if is_new => create(connection),
-        1 => add_boots(connection),
-        _ => Ok(()),
+        SCHEMA_VERSION => Ok(()),
+        _ => migrate(connection),
     }
 }
 
-/// From version 1, which knew no guests, to 2.
-fn add_boots(connection: &Connection) -> Result<(), StoreError> {
-    connection.execute_batch("BEGIN IMMEDIATE")?;
-    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    if version == 1 {
-        connection.execute_batch(boot::TABLE)?;
-        connection.execute_batch("PRAGMA user_version = 2")?;
+/// What each version added to the one before, from 2 on.
+const ADDED: [&str; 2] = [boot::TABLE, baseline::TABLE];
+
+/// Brings an older store up to this version, in one transaction: a kill leaves
+/// the old store or the new one, and of two programs the second finds it done.
+fn migrate(connection: &Connection) -> Result<(), StoreError> {
+    let migration = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
+    let version: i64 = migration.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    for (added, before) in ADDED.into_iter().zip(1..) {
+        if version <= before {
+            migration.execute_batch(added)?;
+        }
     }
-    connection.execute_batch("COMMIT")?;
+    migration.execute_batch(&format!("PRAGMA user_version = {SCHEMA_VERSION}"))?;
+    migration.commit()?;
     Ok(())
 }
 
@@ -126,7 +132,9 @@ fn create(connection: &Connection) -> Result<(), StoreError> {
     let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     if version == 0 {
         connection.execute_batch(TABLES)?;
-        connection.execute_batch(boot::TABLE)?;
+        for added in ADDED {
+            connection.execute_batch(added)?;
+        }
         connection.execute_batch(&format!(
             "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};"
         ))?;

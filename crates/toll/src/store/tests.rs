@@ -186,6 +186,65 @@ fn boots_of_guests_come_back_in_order() {
     assert_eq!(store.load(id).unwrap().boots, boots);
 }
 
+fn baseline(name: &str, run_id: i64) -> Baseline {
+    Baseline {
+        name: name.into(),
+        experiment: "x".into(),
+        run_id,
+        saved_at: "2026-01-01T00:00:02Z".into(),
+    }
+}
+
+#[test]
+fn a_baseline_stands_for_one_run_of_an_experiment_until_it_is_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut store, id) = filled(&directory);
+    assert_eq!(store.save_baseline(&baseline("main", id)).unwrap(), None);
+    let second = store
+        .add_run(&record("00000000000000ab"), &experiment(), &[])
+        .unwrap();
+    assert_eq!(
+        store.save_baseline(&baseline("main", second)).unwrap(),
+        Some(id)
+    );
+    let other = Baseline {
+        experiment: "y".into(),
+        ..baseline("main", id)
+    };
+    store.save_baseline(&other).unwrap();
+    assert_eq!(
+        store.baselines().unwrap(),
+        [baseline("main", second), other]
+    );
+    assert_eq!(store.remove_baseline("main", Some("z")).unwrap(), 0);
+    assert_eq!(store.remove_baseline("main", Some("x")).unwrap(), 1);
+    assert_eq!(store.remove_baseline("main", None).unwrap(), 1);
+    assert_eq!(store.baselines().unwrap(), []);
+    assert!(
+        store.save_baseline(&baseline("none", 99)).is_err(),
+        "there is no such run"
+    );
+}
+
+#[test]
+fn a_store_from_before_there_were_baselines_is_brought_up_to_date() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut store, id) = filled(&directory);
+    store.add_boot(id, &BootRecord::default()).unwrap();
+    let before = store.load(id).unwrap();
+    store
+        .connection
+        .execute_batch("DROP TABLE baselines; PRAGMA user_version = 2")
+        .unwrap();
+    drop(store);
+    let mut store = Store::open(&directory.path().join("deep/runs.sqlite")).unwrap();
+    assert_eq!(store.load(id).unwrap(), before);
+    store.save_baseline(&baseline("main", id)).unwrap();
+    drop(store);
+    let store = Store::open(&directory.path().join("deep/runs.sqlite")).unwrap();
+    assert_eq!(store.baselines().unwrap(), [baseline("main", id)]);
+}
+
 #[test]
 fn a_store_from_before_there_were_guests_is_brought_up_to_date() {
     let directory = tempfile::tempdir().unwrap();
@@ -193,11 +252,12 @@ fn a_store_from_before_there_were_guests_is_brought_up_to_date() {
     let before = store.load(id).unwrap();
     store
         .connection
-        .execute_batch("DROP TABLE boots; PRAGMA user_version = 1")
+        .execute_batch("DROP TABLE boots; DROP TABLE baselines; PRAGMA user_version = 1")
         .unwrap();
     drop(store);
     let mut store = Store::open(&directory.path().join("deep/runs.sqlite")).unwrap();
     assert_eq!(store.load(id).unwrap(), before);
     store.add_boot(id, &BootRecord::default()).unwrap();
     assert_eq!(store.load(id).unwrap().boots.len(), 1);
+    store.save_baseline(&baseline("main", id)).unwrap();
 }

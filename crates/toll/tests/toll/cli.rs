@@ -10,6 +10,7 @@ const VERBS: &[&str] = &[
     "export",
     "import",
     "compare",
+    "baseline",
     "doctor",
     "kernel",
     "completions",

@@ -6,14 +6,18 @@
 )]
 
 mod architecture;
+mod baselines;
 mod cli;
 mod commands;
 mod common;
+mod debian;
 mod device_programs;
 mod exchange;
 mod experiments;
+mod exports;
 mod faults;
 mod file_systems;
+mod gate;
 mod guest;
 mod guest_commands;
 mod guest_pair;

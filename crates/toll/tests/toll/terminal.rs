@@ -26,40 +26,83 @@ fn text_that_is_not_for_a_terminal_has_no_escape_codes() {
     assert!(bench.ok(&["show"]).stdout.contains('±') || bench.ok(&["show"]).stdout.contains('['));
 }
 
+/// A bench with two runs, a claim and a baseline.
+fn bench_with_runs() -> Bench {
+    let bench = Bench::new();
+    let text = "format = 1\nname = 'pair'\n[workload]\nkind = 'command'\ncommand = 'sleep {s}'\n\
+                [[factor]]\nname = 's'\nlevels = ['0.001', '0.002']\n[[claim]]\n\
+                id = 'pair.longer'\ntext = 'the longer one takes longer'\nof = { s = '0.002' }\n\
+                to = { s = '0.001' }\ndirection = 'greater'\n";
+    bench.write("pair.toml", text);
+    let quiet = ["run", "-q", "--no-html", "-r", "6"];
+    bench.ok(&[&quiet[..], &["pair.toml", "--save-baseline", "main"]].concat());
+    bench.ok(&[&quiet[..], &["true", "sleep 0.001"]].concat());
+    bench
+}
+
+/// Every verb that lays out text.
+const LAID_OUT: &[&[&str]] = &[
+    &["list"],
+    &["show", "1"],
+    &["show", "2"],
+    &["show", "1", "--baseline", "main"],
+    &["compare", "1", "2"],
+    &["compare", "--baseline", "main", "1"],
+    &["baseline", "list"],
+    &["doctor", "--no-noise"],
+    &["kernel", "list"],
+    &["run", "--dry-run", "pair.toml"],
+    &["run", "--dry-run", "cat", "--profile", "quick"],
+    &["run", "-q", "--no-html", "-r", "2", "pair.toml"],
+];
+
 #[test]
 fn narrow_and_ascii_terminals_get_lines_that_fit() {
-    let bench = Bench::new();
-    bench.ok(&["run", "-r", "6", "-q", "--no-html", "true", "sleep 0.001"]);
-    for width in [30, 40, 60, 120] {
-        let mut command = bench.toll(&["show"]);
-        command.env("COLUMNS", width.to_string());
-        let output = command.output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        for line in text.lines() {
-            let columns = line.chars().count();
-            assert!(
-                columns <= width,
-                "{columns} columns of {width}: {line:?}\n{text}"
-            );
+    let bench = bench_with_runs();
+    for arguments in LAID_OUT {
+        for width in [20, 30, 40, 60, 120] {
+            for term in ["xterm", "dumb"] {
+                let mut command = bench.toll(arguments);
+                command.env("COLUMNS", width.to_string()).env("TERM", term);
+                let output = command.output().unwrap();
+                assert!(output.status.success(), "{arguments:?}: {output:?}");
+                let text = String::from_utf8(output.stdout).unwrap();
+                for line in text.lines() {
+                    let columns = line.chars().count();
+                    assert!(
+                        columns <= width,
+                        "{arguments:?}: {columns} columns of {width}: {line:?}\n{text}"
+                    );
+                }
+                let is_plain = text.is_ascii() && output.stderr.is_ascii();
+                assert!(term != "dumb" || is_plain, "{arguments:?}: {text}");
+            }
         }
     }
-    let mut command = bench.toll(&["show"]);
-    command.env("TERM", "dumb");
-    let output = command.output().unwrap();
-    assert!(
-        output.stdout.is_ascii(),
-        "{}",
-        String::from_utf8_lossy(&output.stdout)
-    );
+}
+
+#[test]
+fn listings_in_a_pipe_keep_one_line_for_each_entry() {
+    let bench = bench_with_runs();
+    let text = bench.ok(&["doctor", "--no-noise"]).stdout;
+    assert!(!text.lines().any(|line| line.starts_with(' ')), "{text}");
+    let text = bench.ok(&["list"]).stdout;
+    let runs = text.lines().filter(|line| line.contains("complete"));
+    assert_eq!(runs.count(), 2, "{text}");
 }
 
 /// Runs a line on a terminal of its own (script(1)) and gives what it drew.
 fn on_a_terminal(bench: &Bench, environment: &str, line: &str) -> Option<String> {
+    drawn_at(bench, 100, environment, line)
+}
+
+/// The same on a terminal of so many columns.
+fn drawn_at(bench: &Bench, columns: usize, environment: &str, line: &str) -> Option<String> {
     if !has_program("script") {
         skip("script(1) is missing; install the package bsdutils");
         return None;
     }
-    let line = format!("stty cols 100 rows 30; {environment} {line}");
+    let line = format!("stty cols {columns} rows 30; {environment} {line}");
     let quoted = line.replace('\'', r"'\''");
     let ran = bench.shell(&format!("script -qec '{quoted}' /dev/null </dev/null"));
     assert_eq!(ran.code, Some(0), "{ran:#?}");
@@ -82,6 +125,28 @@ fn a_terminal_shows_a_bar_that_leaves_nothing_behind() {
     let result = drawn.rsplit("\u{1b}[2K").next().unwrap_or_default();
     assert!(!result.contains("elapsed"), "{result:?}");
     assert!(result.contains("sleep"), "{result:?}");
+}
+
+#[test]
+fn a_narrow_terminal_gets_progress_on_one_line() {
+    let bench = Bench::new();
+    let line = "toll run --no-html -r 4 \"sleep 0.02\"";
+    for (columns, environment) in [(20, ""), (80, ""), (40, "LC_ALL=C")] {
+        let Some(drawn) = drawn_at(&bench, columns, environment, line) else {
+            return;
+        };
+        assert!(drawn.contains("commands"), "{drawn:?}");
+        // One that wraps would have to be cleared upwards.
+        let goes_up = |code: &str| {
+            code.trim_start_matches(['[', '1', '2', '3'])
+                .starts_with('A')
+        };
+        assert!(
+            !drawn.split(ESCAPE).skip(1).any(goes_up),
+            "at {columns}: {drawn:?}"
+        );
+        assert!(environment.is_empty() || drawn.is_ascii(), "{drawn:?}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What each verdict needs, on runs made up for it.
 
 mod accompaniment;
+mod between;
 mod derived;
 mod shown;
 

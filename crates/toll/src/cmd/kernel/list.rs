@@ -49,7 +49,7 @@ pub(super) fn run(arguments: &ListArguments) -> Result<ExitCode, Failure> {
     let listing = listing(list());
     match arguments.json {
         true => output::json(&listing)?,
-        false => output::result(&text(&listing))?,
+        false => output::listing(&text(&listing))?,
     }
     Ok(ExitCode::SUCCESS)
 }

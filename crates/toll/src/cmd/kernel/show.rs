@@ -77,7 +77,7 @@ pub(super) fn run(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
     };
     match arguments.json {
         true => output::json(&shown)?,
-        false => output::result(&text(&shown))?,
+        false => output::listing(&text(&shown))?,
     }
     Ok(ExitCode::SUCCESS)
 }

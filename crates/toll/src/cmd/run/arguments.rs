@@ -7,6 +7,9 @@ use clap::{Args, ValueEnum};
 
 use super::Purpose;
 use crate::cmd::Failure;
+use crate::cmd::baseline::{BaselineArguments, parse_name};
+use crate::cmd::export::ExportFiles;
+use crate::cmd::gate::GateArguments;
 use crate::spec::quantity::{parse_duration, parse_share};
 use crate::spec::{Experiment, LevelOverride, parse_override};
 
@@ -120,15 +123,8 @@ pub(in crate::cmd) struct RunArguments {
     /// Count these events too (instructions, page-faults, raw:0x01c2, …)
     #[arg(long = "counter", value_name = "EVENT", value_delimiter = ',')]
     pub counters: Vec<String>,
-    /// Write everything measured as JSON
-    #[arg(long, value_name = "FILE")]
-    pub export_json: Option<PathBuf>,
-    /// Write every sample as CSV
-    #[arg(long, value_name = "FILE")]
-    pub export_csv: Option<PathBuf>,
-    /// Write verdicts and treatments as Markdown
-    #[arg(long, value_name = "FILE")]
-    pub export_markdown: Option<PathBuf>,
+    #[command(flatten)]
+    pub exports: RunExports,
     /// Write the report to this file [default: a file in
     /// $XDG_DATA_HOME/toll/reports]
     #[arg(long, value_name = "FILE")]
@@ -143,12 +139,58 @@ pub(in crate::cmd) struct RunArguments {
     /// $XDG_CACHE_HOME/toll/work]
     #[arg(long, value_name = "DIR")]
     pub work_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub against: BaselineArguments,
+    /// When the runs are complete and --fail-on lets them pass, let this name
+    /// stand for them when others of their experiments are compared
+    #[arg(long, value_name = "NAME", value_parser = parse_name, conflicts_with = "dry_run")]
+    pub save_baseline: Option<String>,
+    #[command(flatten)]
+    pub gate: GateArguments,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
     /// Show no progress
     #[arg(short = 'q', long)]
     pub quiet: bool,
+}
+
+/// Files to write a run to, under the names that hyperfine gives such options.
+#[derive(Debug, Args)]
+pub(in crate::cmd) struct RunExports {
+    /// Write everything measured as JSON; hyperfine's form of JSON is
+    /// --export-hyperfine
+    #[arg(long, value_name = "FILE")]
+    export_json: Option<PathBuf>,
+    /// Write every sample as CSV
+    #[arg(long, value_name = "FILE")]
+    export_csv: Option<PathBuf>,
+    /// Write verdicts and treatments as Markdown
+    #[arg(long, value_name = "FILE")]
+    export_markdown: Option<PathBuf>,
+    /// Write durations in the JSON of hyperfine, for its scripts
+    #[arg(long, value_name = "FILE")]
+    export_hyperfine: Option<PathBuf>,
+    /// Write durations in the text of Go's benchmarks, for benchstat
+    #[arg(long, value_name = "FILE")]
+    export_benchstat: Option<PathBuf>,
+    /// Write verdicts as a JUnit report, a test case a claim
+    #[arg(long, value_name = "FILE")]
+    export_junit: Option<PathBuf>,
+}
+
+impl RunExports {
+    /// As `toll export` takes them.
+    pub fn files(&self) -> ExportFiles {
+        ExportFiles {
+            json: self.export_json.clone(),
+            csv: self.export_csv.clone(),
+            markdown: self.export_markdown.clone(),
+            hyperfine: self.export_hyperfine.clone(),
+            benchstat: self.export_benchstat.clone(),
+            junit: self.export_junit.clone(),
+        }
+    }
 }
 
 impl RunArguments {
@@ -169,13 +211,19 @@ impl RunArguments {
         Ok(())
     }
 
-    /// Checks that files for one run are not asked for with several.
+    /// Checks that files for one run are not asked for with several, nor a
+    /// report of claims where there are none.
     ///
     /// # Errors
     /// If they are.
-    pub fn check_files(&self, runs: usize) -> Result<(), Failure> {
-        let files = [&self.export_json, &self.export_csv, &self.export_markdown];
-        if runs > 1 && files.iter().any(|file| file.is_some()) {
+    pub fn check_files(&self, runs: usize, experiment: &Experiment) -> Result<(), Failure> {
+        if self.exports.export_junit.is_some() && experiment.claims.is_empty() {
+            return Err(Failure::Usage(format!(
+                "cannot write JUnit's XML of {}: it has no claim",
+                experiment.name
+            )));
+        }
+        if runs > 1 && self.exports.files().any() {
             return Err(Failure::Usage(
                 "cannot export several experiments to one file: name one experiment, or use `toll \
                  export` afterwards"

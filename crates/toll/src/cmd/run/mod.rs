@@ -1,6 +1,7 @@
 //! `toll run`
 
 mod arguments;
+mod conclude;
 mod dry;
 mod launch;
 mod select;
@@ -8,14 +9,14 @@ mod select;
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::output::{Analysed, style};
-use super::{Failure, export, output, report};
+use super::baseline::Against;
+use super::output::Analysed;
+use super::{Failure, output};
 use crate::environment::paths;
-use crate::report::{ReportedRun, terminal};
 use crate::spec::Experiment;
-use crate::store::exchange::RunDocument;
 use crate::store::{RunStatus, Store};
-use crate::trial::{RunLock, SessionEnd};
+use crate::trial::RunLock;
+use conclude::{Ending, conclude};
 
 pub(super) use arguments::RunArguments;
 pub(super) use launch::{Launch, Purpose, launch, random_seed, same_device};
@@ -27,17 +28,22 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> Result<ExitCod
         return resume(arguments, store_path);
     }
     let mut experiments = select::experiments(arguments)?;
+    let against = against(
+        arguments,
+        store_path,
+        &experiments.iter().collect::<Vec<_>>(),
+    )?;
     let seed = match arguments.seed {
         Some(seed) => seed,
         None => random_seed()?,
     };
     if arguments.dry_run {
         for experiment in &experiments {
-            output::result(&dry::describe(experiment, seed)?)?;
+            output::listing(&dry::describe(experiment, seed)?)?;
         }
         return Ok(ExitCode::SUCCESS);
     }
-    arguments.check_files(experiments.len())?;
+    arguments.check_files(experiments.len(), &experiments[0])?;
     let _lock = RunLock::take(&paths::run_lock()).map_err(Failure::Runtime)?;
     let mut store = Store::open(store_path)?;
     launch::clear_leftovers();
@@ -81,24 +87,7 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> Result<ExitCod
     if obstacles.len() == count {
         ending = obstacles.swap_remove(0);
     }
-    conclude(arguments, &finished, ending)
-}
-
-/// How the last of some runs ended.
-enum Ending {
-    Complete,
-    Interrupted(i32),
-    Failed(Failure),
-}
-
-impl Ending {
-    fn of(end: Result<SessionEnd, Failure>) -> Self {
-        match end {
-            Ok(SessionEnd::Complete(_)) => Self::Complete,
-            Ok(SessionEnd::Interrupted(signal)) => Self::Interrupted(signal),
-            Err(failure) => Self::Failed(failure),
-        }
-    }
+    conclude(arguments, store_path, &against, &finished, ending)
 }
 
 /// A time budget given on the command line is for all experiments together:
@@ -113,6 +102,22 @@ fn share_budget(
         let left = (total.as_secs_f64() - elapsed_s).max(0.001);
         experiment.run.time_budget_s = left / experiments_left as f64;
     }
+}
+
+/// Finds what the runs are to be compared with, and refuses conditions that
+/// nothing could meet.
+fn against(
+    arguments: &RunArguments,
+    store: &Path,
+    experiments: &[&Experiment],
+) -> Result<Against, Failure> {
+    let baseline = arguments.against.baseline.as_ref();
+    let against = Against::find(baseline, store, experiments)?;
+    let reasons = experiments.iter().map(|one| against.why_no_ratio(one));
+    arguments
+        .gate
+        .check(experiments, &reasons.collect::<Vec<_>>())?;
+    Ok(against)
 }
 
 fn resume(arguments: &RunArguments, store_path: &Path) -> Result<ExitCode, Failure> {
@@ -137,7 +142,8 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> Result<ExitCode, Failu
             stored.run.stop_reason.unwrap_or_default()
         )));
     }
-    arguments.check_files(1)?;
+    arguments.check_files(1, &stored.experiment)?;
+    let against = against(arguments, store_path, &[&stored.experiment])?;
     if arguments.sets_limits() {
         arguments.apply_limits(&mut stored.experiment);
         stored.experiment.check().map_err(Failure::Usage)?;
@@ -148,97 +154,13 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> Result<ExitCode, Failu
     let purpose = arguments.purpose();
     let launched = launch::resume(&mut store, stored, arguments.work_dir.as_deref(), purpose)?;
     let finished = vec![Analysed::load(&store, &id.to_string())?];
-    conclude(arguments, &finished, Ending::of(launched.end))
-}
-
-/// Shows and writes what came out.
-fn conclude(
-    arguments: &RunArguments,
-    runs: &[Analysed],
-    ending: Ending,
-) -> Result<ExitCode, Failure> {
-    let has_trials = |run: &&Analysed| !run.stored.trials.is_empty();
-    if !runs.iter().any(|run| has_trials(&run)) {
-        return ended(ending);
-    }
-    let reported: Vec<ReportedRun<'_>> = runs.iter().map(Analysed::reported).collect();
-    let page = match arguments.no_html {
-        true => None,
-        false => Some(report::write_page(&reported, arguments.html.as_deref())?),
-    };
-    if let [only] = runs {
-        export::write(
-            only,
-            arguments.export_json.as_deref(),
-            arguments.export_csv.as_deref(),
-            arguments.export_markdown.as_deref(),
-        )?;
-    }
-    if let Some(directory) = &arguments.plots {
-        let paths = report::write_plots(&reported, directory)?;
-        match arguments.json {
-            true => output::note(&paths),
-            false => output::result(&paths)?,
-        }
-    }
-    if arguments.json {
-        let documents: Vec<RunDocument> = runs
-            .iter()
-            .map(|run| RunDocument::new(run.stored.clone(), run.analysis.clone()))
-            .collect();
-        output::json(&serde_json::json!({ "runs": documents }))?;
-    } else {
-        output::result(&terminal_text(&reported))?;
-    }
-    if let Some(page) = page.filter(|page| page.as_os_str() != "-") {
-        let told = format!("report: {}", page.display());
-        match arguments.json {
-            true => output::note(&told),
-            false => output::result(&told)?,
-        }
-    }
-    ended(ending)
-}
-
-fn ended(ending: Ending) -> Result<ExitCode, Failure> {
-    match ending {
-        Ending::Complete => Ok(ExitCode::SUCCESS),
-        Ending::Failed(failure) => Err(failure),
-        Ending::Interrupted(signal) => {
-            output::note(
-                "interrupted; everything measured so far is kept: `toll run --resume` goes on",
-            );
-            Ok(exit_code_of(signal))
-        }
-    }
+    let ending = Ending::of(launched.end);
+    conclude(arguments, store_path, &against, &finished, ending)
 }
 
 /// The exit status by which a program tells that a signal ended it.
 pub(super) fn exit_code_of(signal: i32) -> ExitCode {
     ExitCode::from(u8::try_from(128 + signal).unwrap_or(1))
-}
-
-fn terminal_text(runs: &[ReportedRun<'_>]) -> String {
-    let style = style();
-    let mut text = String::new();
-    for run in runs {
-        // A comparison of commands has no claims; its table is the result.
-        if run.analysis.verdicts.is_empty() {
-            text.push_str(&terminal::brief(run, style));
-        } else {
-            text.push_str(&terminal::verdict_table(std::slice::from_ref(run), style));
-        }
-        if let Some(plot) = terminal::small_plot(run, style) {
-            text.push('\n');
-            text.push_str(&plot);
-        }
-        if !run.analysis.advice.is_empty() {
-            text.push('\n');
-            text.push_str(&terminal::advice(run, style));
-        }
-        text.push('\n');
-    }
-    text
 }
 
 /// The command line as it was typed, for the record.

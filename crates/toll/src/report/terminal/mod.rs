@@ -4,7 +4,8 @@ use super::plots::small;
 pub use super::sanitize::sanitize;
 use super::{ReportedRun, words};
 use crate::trace::model::TraceReport;
-use text::{Paint, fit, heading, layout, paragraph};
+use text::{Paint, heading, layout, paragraph};
+pub use text::{fit, fold};
 
 mod guest;
 mod summary;
@@ -13,6 +14,7 @@ mod trace;
 pub(super) mod verdicts;
 
 pub use guest::kernel_logs;
+pub(super) use summary::paint;
 
 /// What the terminal can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

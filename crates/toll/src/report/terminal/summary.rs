@@ -234,16 +234,21 @@ fn comparisons(analysis: &Analysis, style: Style) -> String {
                 format::ratio_interval(&comparison.ratio),
                 words::relation(comparison.relation).to_owned(),
             ]);
-            row.paint = match comparison.relation {
-                Relation::Better => Paint::Green,
-                Relation::Worse => Paint::Red,
-                Relation::Different | Relation::Same | Relation::Undecided => Paint::Plain,
-            };
+            row.paint = paint(comparison.relation);
             row
         })
         .collect();
     text.push_str(&table(&columns, &rows, style));
     text
+}
+
+/// The colour in which a relation is shown.
+pub fn paint(relation: Relation) -> Paint {
+    match relation {
+        Relation::Better => Paint::Green,
+        Relation::Worse => Paint::Red,
+        Relation::Different | Relation::Same | Relation::Undecided => Paint::Plain,
+    }
 }
 
 fn disturbances(analysis: &Analysis, style: Style) -> String {

@@ -129,6 +129,31 @@ pub fn paragraph(text: &str, indent: usize, paint: Paint, style: Style) -> Strin
         .collect()
 }
 
+/// Lines as they are where they fit; longer ones wrapped, what follows indented
+/// a little deeper than they begin.
+pub fn fold(text: &str, style: Style) -> String {
+    let mut folded = String::new();
+    for line in text.lines() {
+        if columns(line) <= style.width {
+            folded.push_str(line);
+            folded.push('\n');
+            continue;
+        }
+        let indent = columns(line) - columns(line.trim_start());
+        let indent = indent.min(style.width / 4);
+        let width = style.width.saturating_sub(indent + HANG);
+        for (number, part) in wrap(line.trim_start(), width).into_iter().enumerate() {
+            let indent = indent + if number > 0 { HANG } else { 0 };
+            folded.push_str(&" ".repeat(indent));
+            folded.push_str(&part);
+            folded.push('\n');
+        }
+    }
+    folded
+}
+
+const HANG: usize = 2;
+
 /// Narrower than this nothing is readable, so lines run over instead.
 const MIN_TEXT_COLUMNS: usize = 16;
 
@@ -169,6 +194,7 @@ pub fn fit(text: String, style: Style) -> String {
             '–' | '−' | '─' => ascii.push('-'),
             '│' => ascii.push('|'),
             '·' => ascii.push('.'),
+            '×' => ascii.push('x'),
             'µ' => ascii.push('u'),
             '±' => ascii.push('~'),
             '∞' => ascii.push_str("inf"),
@@ -334,6 +360,19 @@ mod tests {
         assert_eq!(wrap("", 4), [""]);
         assert_eq!(wrap("漢字漢字", 4), ["漢字", "漢字"]);
         assert_eq!(wrap("3\u{a0}ms is long", 6), ["3\u{a0}ms", "is", "long"]);
+    }
+
+    #[test]
+    fn only_lines_that_are_too_long_are_folded() {
+        let style = Style {
+            color: false,
+            width: 20,
+            unicode: true,
+        };
+        assert_eq!(
+            fold("short  line\n\n  CPU         2 x Some Processor\n", style),
+            "short  line\n\n  CPU 2 x Some\n    Processor\n"
+        );
     }
 
     #[test]

@@ -190,6 +190,11 @@ fn histogram(sizes: &Sizes, style: Style) -> String {
     let most = rows.iter().map(|row| row.2).max().unwrap_or(1);
     let mut text = String::new();
     for (range, count, calls) in &rows {
+        if taken - 2 > style.width {
+            let line = format!("{range}: {count}");
+            text.push_str(&paragraph(&line, 2, Paint::Plain, style));
+            continue;
+        }
         let bar = match room {
             0..BAR_COLUMNS_MIN => String::new(),
             _ => self::bar(*calls, most, room, style),

@@ -42,7 +42,7 @@ fn table(reported: &ReportedRun, style: Style, below_each: impl Fn(&Verdict) -> 
     let (run, analysis) = (reported.run, reported.analysis);
     let mut text = heading(&format!("{}: {}", run.experiment, run.title), style);
     if analysis.verdicts.is_empty() {
-        text.push_str("No claims to judge.\n");
+        text.push_str(&paragraph("No claims to judge.", 0, Paint::Plain, style));
         return text;
     }
     let widths = widths(&analysis.verdicts, style);

@@ -1,0 +1,174 @@
+//! A run against an earlier one.
+//!
+//! The two share no block, so nothing can be paired: each treatment gives two
+//! series of trials, and the interval is that of the shift between them. What
+//! changed on the machine from one run to the other is in the ratio, too; the
+//! blocks of one run guard against it, the comparison of two does not.
+
+use std::collections::BTreeSet;
+
+use toll_stats::{Margins, shift};
+
+use super::comparison::relation;
+use super::model::{Analysis, Better, Relation, RunComparison, RunRatio, TreatmentSummary};
+use super::summary::estimate;
+use super::{ALPHA, MARGIN_MIN, emulation, metric};
+use crate::store::StoredRun;
+
+/// A run with what was concluded from it.
+#[derive(Debug, Clone, Copy)]
+pub struct Judged<'a> {
+    /// What the store holds.
+    pub stored: &'a StoredRun,
+    /// What is concluded from it alone.
+    pub analysis: &'a Analysis,
+}
+
+impl Judged<'_> {
+    fn own(&self) -> impl Iterator<Item = &TreatmentSummary> {
+        let all = self.analysis.treatments.iter();
+        all.filter(|treatment| treatment.twin_of.is_none())
+    }
+
+    /// Treatments whose values in the metric are no measure of this machine.
+    fn emulated(&self, metric: &str) -> BTreeSet<usize> {
+        match emulation::is_time(&self.stored.experiment, metric) {
+            true => emulation::emulated(&self.stored.treatments, &self.stored.boots),
+            false => BTreeSet::new(),
+        }
+    }
+
+    fn noise_band(&self, metric: &str) -> f64 {
+        let twins = self.analysis.twins.iter();
+        let bands = twins
+            .filter(|twin| twin.metric == metric)
+            .map(|twin| twin.band);
+        bands.fold(0.0, f64::max)
+    }
+}
+
+/// Compares a run with an earlier one in the new run's main metric, treatment
+/// by treatment: those of the same levels of all factors. The intervals hold
+/// together: each is at confidence 1 - alpha/k for k treatments (Bonferroni).
+#[must_use]
+pub fn compare_runs(new: Judged<'_>, old: Judged<'_>) -> RunComparison {
+    let name = &new.analysis.primary_metric;
+    let better = metric::describe(&new.stored.experiment, name).better;
+    let noise_band = new.noise_band(name).max(old.noise_band(name));
+    let margins = Margins {
+        same: MARGIN_MIN.ln_1p(),
+        different: noise_band.max(MARGIN_MIN).ln_1p(),
+    };
+    let pairs: Vec<(&TreatmentSummary, &TreatmentSummary)> = new
+        .own()
+        .filter_map(|treatment| {
+            let same = old.own().find(|other| other.levels == treatment.levels)?;
+            Some((treatment, same))
+        })
+        .collect();
+    let is_measured = |(a, b): &&(&TreatmentSummary, &TreatmentSummary)| {
+        [a, b].iter().all(|one| one.estimates.contains_key(name))
+    };
+    let judge = Judge {
+        metric: name,
+        better,
+        margins,
+        confidence: 1.0 - ALPHA / pairs.iter().filter(is_measured).count().max(1) as f64,
+        emulated: [new.emulated(name), old.emulated(name)],
+        is_same_unit: unit(&new, name) == unit(&old, name),
+    };
+    let alone = |one: Judged<'_>, other: Judged<'_>| {
+        let is_missing =
+            |treatment: &&TreatmentSummary| other.own().all(|o| o.levels != treatment.levels);
+        let missing = one.own().filter(is_missing);
+        missing.map(|treatment| treatment.label.clone()).collect()
+    };
+    RunComparison {
+        new_run: new.stored.run.id,
+        old_run: old.stored.run.id,
+        better,
+        noise_band,
+        ratios: pairs.iter().map(|(a, b)| judge.ratio(a, b)).collect(),
+        only_new: alone(new, old),
+        only_old: alone(old, new),
+        metric: name.clone(),
+    }
+}
+
+fn unit<'a>(run: &Judged<'a>, metric: &str) -> Option<&'a str> {
+    let metric = run.analysis.metrics.get(metric)?;
+    Some(metric.unit.as_str())
+}
+
+/// What is the same for all treatments of two runs.
+struct Judge<'a> {
+    metric: &'a str,
+    better: Better,
+    margins: Margins,
+    confidence: f64,
+    emulated: [BTreeSet<usize>; 2],
+    is_same_unit: bool,
+}
+
+impl Judge<'_> {
+    fn ratio(&self, new: &TreatmentSummary, old: &TreatmentSummary) -> RunRatio {
+        let values = |side: &TreatmentSummary| {
+            let estimate = side.estimates.get(self.metric);
+            estimate.map_or_else(Vec::new, |one| one.trial_values.clone())
+        };
+        let (of, to) = (values(new), values(old));
+        let mut ratio = RunRatio {
+            label: new.label.clone(),
+            trials: [of.len(), to.len()],
+            ratio: None,
+            relation: Relation::Undecided,
+            reason: None,
+        };
+        if !self.is_same_unit {
+            ratio.reason = Some(format!("{} has another unit there", self.metric));
+            return ratio;
+        }
+        let logs = match (logs(&of, &to), skipped(new, old)) {
+            (_, Some(reason)) | (Err(reason), None) => {
+                ratio.reason = Some(reason);
+                return ratio;
+            }
+            (Ok(logs), None) => logs,
+        };
+        let interval = shift(&logs[1], &logs[0], self.confidence);
+        ratio.ratio = Some(estimate(&interval.map(f64::exp)));
+        if self.emulated[0].contains(&new.index) || self.emulated[1].contains(&old.index) {
+            ratio.reason = Some(emulation::NOTE.to_owned());
+        } else if interval.reaches(self.confidence) {
+            ratio.relation = relation(&interval, self.margins, self.better);
+        } else {
+            ratio.reason = Some("too few trials for an interval of this confidence".into());
+        }
+        ratio
+    }
+}
+
+fn skipped(new: &TreatmentSummary, old: &TreatmentSummary) -> Option<String> {
+    let told = |side: &TreatmentSummary, where_: &str| {
+        let reason = side.skipped.as_ref()?;
+        Some(format!("skipped in the {where_} run: {reason}"))
+    };
+    told(new, "new").or_else(|| told(old, "old"))
+}
+
+/// Both series as logarithms. Where all values are zero, as counts often are,
+/// both are the same.
+fn logs(new: &[f64], old: &[f64]) -> Result<[Vec<f64>; 2], String> {
+    if new.is_empty() || old.is_empty() {
+        let side = if new.is_empty() { "new" } else { "old" };
+        return Err(format!("the {side} run has no trial of it"));
+    }
+    let mut all = new.iter().chain(old);
+    if all.clone().all(|value| *value == 0.0) {
+        return Ok([vec![0.0; new.len()], vec![0.0; old.len()]]);
+    }
+    match all.find(|value| **value <= 0.0) {
+        Some(value) => Err(format!("a value of {value} has no ratio")),
+        None => Ok([new, old].map(|series| series.iter().map(|value| value.ln()).collect())),
+    }
+}

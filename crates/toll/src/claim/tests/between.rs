@@ -1,0 +1,140 @@
+//! Two runs.
+
+use super::*;
+use crate::claim::between::{Judged, compare_runs};
+use crate::claim::model::RunComparison;
+use crate::claim::regression::is_regression;
+
+fn compared(new: &StoredRun, old: &StoredRun) -> RunComparison {
+    let (of, to) = (analyse(new), analyse(old));
+    let judged = |stored, analysis| Judged { stored, analysis };
+    compare_runs(judged(new, &of), judged(old, &to))
+}
+
+/// What one treatment takes in a block, in nanoseconds, with some noise.
+fn noisy(base: f64, block: u32) -> Option<f64> {
+    Some(base * (1.0 + 0.004 * f64::from(block * 7 % 11) - 0.02))
+}
+
+fn relation_of(comparison: &RunComparison, label: &str) -> Relation {
+    let mut ratios = comparison.ratios.iter();
+    let found = ratios.find(|ratio| ratio.label == label);
+    found
+        .unwrap_or_else(|| panic!("{label}: {comparison:#?}"))
+        .relation
+}
+
+#[test]
+fn each_treatment_is_compared_with_itself_in_the_earlier_run() {
+    let old = run("", 40, |_, buffer, block| noisy(buffer * 100.0, block));
+    let new = run("", 30, |durability, buffer, block| {
+        let factor = match (durability, buffer as u64) {
+            ("fsync", 4096) => 1.3,
+            ("fsync", 16384) => 0.8,
+            _ => 1.0,
+        };
+        noisy(buffer * 100.0 * factor, block + 3)
+    });
+    let comparison = compared(&new, &old);
+    assert_eq!(comparison.ratios.len(), 12, "twins are left out");
+    assert_eq!(comparison.ratios[0].trials, [30, 40]);
+    let worse = "durability=fsync buffer=4KiB";
+    assert_eq!(relation_of(&comparison, worse), Relation::Worse);
+    assert_eq!(
+        relation_of(&comparison, "durability=fsync buffer=16KiB"),
+        Relation::Better
+    );
+    let regressed = |limit: f64| {
+        let ratios = comparison.ratios.iter();
+        let is_one = |ratio: &&crate::claim::model::RunRatio| {
+            let estimate = ratio.ratio.as_ref().unwrap();
+            is_regression(estimate, ratio.relation, comparison.better, limit)
+        };
+        let labels: Vec<&str> = ratios
+            .filter(is_one)
+            .map(|one| one.label.as_str())
+            .collect();
+        labels.join(", ")
+    };
+    assert_eq!(regressed(0.05), worse);
+    assert_eq!(regressed(0.2), worse);
+    assert_eq!(regressed(0.4), "");
+}
+
+#[test]
+fn a_run_and_itself_are_the_same_or_not_told_apart() {
+    let one = run("", 30, |_, buffer, block| noisy(buffer * 100.0, block));
+    for ratio in compared(&one, &one).ratios {
+        assert!(
+            matches!(ratio.relation, Relation::Same | Relation::Undecided),
+            "{ratio:?}"
+        );
+    }
+}
+
+#[test]
+fn intervals_of_several_treatments_hold_together() {
+    let one = run("", 40, |_, buffer, block| noisy(buffer * 100.0, block));
+    for ratio in compared(&one, &one).ratios {
+        assert!(ratio.ratio.unwrap().confidence >= 1.0 - 0.05 / 12.0);
+    }
+}
+
+#[test]
+fn too_few_trials_decide_nothing() {
+    let old = run("", 3, |_, buffer, _| Some(buffer));
+    let new = run("", 3, |_, buffer, _| Some(buffer * 10.0));
+    for ratio in compared(&new, &old).ratios {
+        assert_eq!(ratio.relation, Relation::Undecided);
+        assert!(ratio.reason.unwrap().contains("too few"));
+    }
+}
+
+#[test]
+fn a_difference_as_between_twins_is_none() {
+    let old = run("", 30, |_, buffer, block| noisy(buffer * 100.0, block));
+    let mut new = run("", 30, |_, buffer, block| noisy(buffer * 110.0, block));
+    let is_worse = |new: &StoredRun| {
+        let ratios = compared(new, &old).ratios;
+        ratios.iter().any(|ratio| ratio.relation == Relation::Worse)
+    };
+    assert!(is_worse(&new));
+    for trial in &mut new.trials {
+        if new.treatments[trial.treatment].twin_of.is_some() {
+            for value in trial.samples.get_mut("duration_ns").unwrap() {
+                *value *= 1.4;
+            }
+        }
+    }
+    assert!(!is_worse(&new));
+}
+
+#[test]
+fn what_one_run_alone_has_is_named_and_what_failed_has_a_reason() {
+    let old = run("", 12, |_, buffer, _| Some(buffer));
+    let new = run("", 12, |durability, buffer, _| {
+        (durability != "fsync").then_some(buffer)
+    });
+    let mut fewer = new.clone();
+    for treatment in &mut fewer.treatments {
+        if treatment.levels["durability"].text == "o-sync" {
+            let other = treatment.levels["buffer"].clone();
+            treatment.levels.insert("durability".into(), other);
+        }
+    }
+    let comparison = compared(&fewer, &old);
+    assert_eq!(comparison.only_new.len(), 4);
+    assert_eq!(comparison.only_old.len(), 4);
+    assert!(comparison.only_old[0].contains("o-sync"), "{comparison:#?}");
+    let failed = comparison
+        .ratios
+        .iter()
+        .filter(|ratio| ratio.ratio.is_none());
+    for ratio in failed.clone() {
+        assert_eq!(
+            ratio.reason.as_deref(),
+            Some("the new run has no trial of it")
+        );
+    }
+    assert_eq!(failed.count(), 4);
+}

@@ -1,0 +1,362 @@
+//! `toll baseline`, and `--baseline` of other verbs.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::compare::confounders;
+use super::gate::{JudgedRatio, ratios_between, ratios_within, why_no_ratio};
+use super::output::Analysed;
+use super::{Failure, output};
+use crate::claim::between::compare_runs;
+use crate::claim::has_worse_side;
+use crate::claim::model::RunComparison;
+use crate::plan::{Plan, Treatment};
+use crate::report::compare::over_baseline;
+use crate::report::sanitize::sanitize;
+use crate::spec::Experiment;
+use crate::store::{Baseline, RunStatus, Store};
+
+/// Longest name, in bytes.
+const NAME_BYTES_MAX: usize = 64;
+
+/// Reads a name: letters, digits, `_`, `-` and `.`, so that it needs no quotes
+/// in a shell.
+pub(super) fn parse_name(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    let is_right = !text.is_empty()
+        && text.len() <= NAME_BYTES_MAX
+        && !text.starts_with(['.', '-'])
+        && text.chars().all(is_plain);
+    match is_right {
+        true => Ok(text.to_owned()),
+        false => Err(format!(
+            "expected up to {NAME_BYTES_MAX} letters, digits, `_`, `-` and `.`, not beginning with \
+             `.` or `-`"
+        )),
+    }
+}
+
+/// The option of the verbs that compare.
+#[derive(Debug, Args, Default)]
+pub(super) struct BaselineArguments {
+    /// Compare with the run that this name stands for, treatment by treatment
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    pub baseline: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct BaselineVerb {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// List the baselines
+    List(ListArguments),
+    /// Let a name stand for a run when others of its experiment are compared
+    Save(SaveArguments),
+    /// Forget a baseline; its runs stay
+    Remove(RemoveArguments),
+}
+
+#[derive(Debug, Args)]
+struct ListArguments {
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct SaveArguments {
+    /// Name of the baseline
+    #[arg(value_parser = parse_name)]
+    name: String,
+    /// Run: its number, the start of its identity, or `last`
+    #[arg(default_value = "last")]
+    run: String,
+}
+
+#[derive(Debug, Args)]
+struct RemoveArguments {
+    /// Name of the baseline
+    #[arg(value_parser = parse_name)]
+    name: String,
+    /// Forget it for this experiment alone
+    #[arg(long, value_name = "NAME")]
+    experiment: Option<String>,
+}
+
+pub(super) fn run(arguments: &BaselineVerb, store: &Path) -> Result<ExitCode, Failure> {
+    match &arguments.action {
+        Action::List(arguments) => list(arguments, store)?,
+        Action::Save(arguments) => {
+            let mut store = Store::open_existing(store)?;
+            let id = store.find_run(&arguments.run)?;
+            output::result(&save(&mut store, &arguments.name, id)?)?;
+        }
+        Action::Remove(arguments) => remove(arguments, store)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(arguments: &ListArguments, store: &Path) -> Result<(), Failure> {
+    #[derive(Serialize)]
+    struct Listing {
+        baselines: Vec<Baseline>,
+    }
+    let baselines = match store.exists() {
+        true => Store::open(store)?.baselines()?,
+        false => Vec::new(),
+    };
+    if arguments.json {
+        return output::json(&Listing { baselines });
+    }
+    output::listing(&match baselines.is_empty() {
+        true => "No baselines yet: `toll run --save-baseline NAME` or `toll baseline save NAME` \
+                 makes one.\n"
+            .to_owned(),
+        false => text(&baselines),
+    })
+}
+
+/// A line for each baseline.
+pub(super) fn text(baselines: &[Baseline]) -> String {
+    let widest = baselines.iter().map(|one| one.name.len()).max();
+    let width = widest.unwrap_or(0).max("baseline".len());
+    let mut text = format!("  {:<width$}  {:>4}  experiment\n", "baseline", "run");
+    for one in baselines {
+        let line = format!(
+            "  {:<width$}  {:>4}  {}",
+            one.name, one.run_id, one.experiment
+        );
+        text.push_str(&sanitize(&line));
+        text.push('\n');
+    }
+    text
+}
+
+/// Saves a run under a name, and says what that replaced.
+///
+/// # Errors
+/// If the run has nothing to compare with, or the store cannot be written.
+pub(super) fn save(store: &mut Store, name: &str, run_id: i64) -> Result<String, Failure> {
+    let runs = store.runs()?;
+    let found = runs.iter().find(|(run, _)| run.id == run_id);
+    let (run, trials) = found.expect("the run was found before");
+    if run.status == RunStatus::Unfinished || *trials == 0 {
+        return Err(Failure::Usage(format!(
+            "cannot save run {run_id} as a baseline: it is unfinished; go on with it by `toll run \
+             --resume {run_id}`"
+        )));
+    }
+    let baseline = Baseline {
+        name: name.to_owned(),
+        experiment: run.experiment.clone(),
+        run_id,
+        saved_at: jiff::Timestamp::now().to_string(),
+    };
+    let replaced = store.save_baseline(&baseline)?;
+    let instead = match replaced {
+        Some(old) if old != run_id => format!(", in the place of run {old}"),
+        _ => String::new(),
+    };
+    Ok(format!(
+        "baseline {name} of {}: run {run_id}{instead}",
+        sanitize(&baseline.experiment)
+    ))
+}
+
+fn remove(arguments: &RemoveArguments, store: &Path) -> Result<(), Failure> {
+    let mut store = Store::open_existing(store)?;
+    let experiment = arguments.experiment.as_deref();
+    if store.remove_baseline(&arguments.name, experiment)? == 0 {
+        return Err(missing(&store, &arguments.name, experiment)?);
+    }
+    output::result(&format!("baseline {} is forgotten", arguments.name))
+}
+
+fn missing(store: &Store, name: &str, experiment: Option<&str>) -> Result<Failure, Failure> {
+    let all = store.baselines()?;
+    let of = experiment.map_or_else(String::new, |experiment| format!(" of {experiment}"));
+    let mut names: Vec<String> = match all.iter().any(|one| one.name == name) {
+        true => {
+            let own = all.iter().filter(|one| one.name == name);
+            own.map(|one| format!("{name} of {}", one.experiment))
+                .collect()
+        }
+        false => all.iter().map(|one| one.name.clone()).collect(),
+    };
+    names.dedup();
+    let known = match names.is_empty() {
+        true => "there is none; `toll run --save-baseline NAME` makes one".into(),
+        false => format!("there is {}", names.join(", ")),
+    };
+    Ok(Failure::Usage(format!(
+        "cannot find baseline {name}{of}: {known}"
+    )))
+}
+
+/// The run that a baseline stands for in an experiment.
+///
+/// # Errors
+/// If there is none.
+pub(super) fn require(store: &Store, name: &str, experiment: &str) -> Result<i64, Failure> {
+    let all = store.baselines()?;
+    let mut fitting = all
+        .iter()
+        .filter(|one| one.name == name && one.experiment == experiment);
+    match fitting.next() {
+        Some(baseline) => Ok(baseline.run_id),
+        None => Err(missing(store, name, Some(experiment))?),
+    }
+}
+
+/// The runs with which those of some experiments are to be compared.
+#[derive(Debug, Default)]
+pub(super) struct Against {
+    /// The baseline's name; `None` if nothing is compared with one.
+    name: Option<String>,
+    /// By experiment.
+    run_ids: BTreeMap<String, i64>,
+}
+
+impl Against {
+    /// Finds the runs that a baseline has of some experiments, and refuses what
+    /// could not be compared before any time is spent on it.
+    ///
+    /// # Errors
+    /// If it has none of them, or no treatment that they have.
+    pub fn find(
+        name: Option<&String>,
+        store: &Path,
+        experiments: &[&Experiment],
+    ) -> Result<Self, Failure> {
+        let Some(name) = name else {
+            return Ok(Self::default());
+        };
+        let store = Store::open_existing(store)?;
+        let mut run_ids = BTreeMap::new();
+        let mut obstacle = None;
+        for experiment in experiments {
+            let found = require(&store, name, &experiment.name);
+            match found.and_then(|id| check_shared(&store, name, id, experiment)) {
+                Ok(id) => _ = run_ids.insert(experiment.name.clone(), id),
+                Err(failure) if experiments.len() == 1 => return Err(failure),
+                Err(failure) => {
+                    output::note(&format!("note: {failure}"));
+                    obstacle = Some(failure);
+                }
+            }
+        }
+        match obstacle {
+            Some(failure) if run_ids.is_empty() => Err(failure),
+            _ => Ok(Self {
+                name: Some(name.clone()),
+                run_ids,
+            }),
+        }
+    }
+
+    /// Why no ratio of an experiment could show a regression, if so.
+    pub fn why_no_ratio(&self, experiment: &Experiment) -> Option<String> {
+        match (&self.name, self.run_ids.get(&experiment.name)) {
+            (None, _) => why_no_ratio(experiment),
+            (Some(_), Some(_)) => has_worse_side(experiment).err(),
+            (Some(name), None) => Some(format!("baseline {name} has no run of it")),
+        }
+    }
+
+    /// Compares the runs that have something to be compared with.
+    ///
+    /// # Errors
+    /// If a run of the baseline cannot be read.
+    pub fn compare(&self, store: &Path, runs: &[Analysed]) -> Result<Compared, Failure> {
+        let mut compared = Compared::default();
+        let Some(name) = &self.name else {
+            let analyses = runs.iter().map(|run| &run.analysis);
+            compared.ratios = analyses.flat_map(ratios_within).collect();
+            return Ok(compared);
+        };
+        let store = Store::open_existing(store)?;
+        for run in runs {
+            let Some(id) = self.run_ids.get(&run.stored.run.experiment) else {
+                continue;
+            };
+            let old = Analysed::load(&store, &id.to_string())?;
+            let comparison = compare_runs(run.judged(), old.judged());
+            let differences = confounders(run, &old);
+            let text = over_baseline(name, &comparison, &differences, output::style());
+            compared.texts.push(text);
+            compared.ratios.extend(ratios_between(&comparison));
+            compared.comparisons.push(comparison);
+        }
+        Ok(compared)
+    }
+}
+
+/// What came out beside a baseline, or without one within the runs.
+#[derive(Default)]
+pub(super) struct Compared {
+    /// A section for each run.
+    pub texts: Vec<String>,
+    /// The same as data.
+    pub comparisons: Vec<RunComparison>,
+    /// For `--fail-on`.
+    pub ratios: Vec<JudgedRatio>,
+}
+
+fn check_shared(
+    store: &Store,
+    name: &str,
+    run_id: i64,
+    experiment: &Experiment,
+) -> Result<i64, Failure> {
+    let planned = Plan::new(experiment, 0).map_err(Failure::Usage)?.treatments;
+    let mut there = store.treatments(run_id)?;
+    there.retain(|one| one.twin_of.is_none());
+    let is_shared = |one: &Treatment| there.iter().any(|other| has_levels_of(other, one));
+    match planned.iter().any(is_shared) {
+        true => Ok(run_id),
+        false => {
+            let labels: Vec<&str> = there.iter().map(|one| one.label.as_str()).take(3).collect();
+            Err(Failure::Usage(format!(
+                "cannot compare with baseline {name}: its run {run_id} of {} has none of these \
+                 treatments, but {}",
+                experiment.name,
+                labels.join(", ")
+            )))
+        }
+    }
+}
+
+/// Whether two treatments are called the same, as when runs are compared.
+fn has_levels_of(one: &Treatment, other: &Treatment) -> bool {
+    let texts = |treatment: &Treatment| -> Vec<(String, String)> {
+        let levels = treatment.levels.iter();
+        levels
+            .map(|(name, level)| (name.clone(), level.text.clone()))
+            .collect()
+    };
+    texts(one) == texts(other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_need_no_quotes() {
+        for right in ["main", "v1.2", "a_b-c", "0"] {
+            assert_eq!(parse_name(right).as_deref(), Ok(right));
+        }
+        let long = "x".repeat(65);
+        for wrong in ["", ".x", "-x", "a b", "a/b", "ü", "a\u{1b}", "a'", &long] {
+            assert!(parse_name(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! `--fail-on`: the exit status 3, for scripts that act on what came out.
+
+use clap::Args;
+
+use super::{Failure, output};
+use crate::claim::can_regress;
+use crate::claim::model::{Analysis, Better, Estimate, Outcome, Relation, RunComparison};
+use crate::claim::regression::is_regression;
+use crate::format;
+use crate::plan::Plan;
+use crate::report::words;
+use crate::spec::Experiment;
+use crate::spec::quantity::parse_share;
+
+/// What `--fail-on` names.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Condition {
+    /// A claim is refuted.
+    Refuted,
+    /// A ratio's interval lies wholly past this share on the worse side.
+    Regression(f64),
+}
+
+fn parse(text: &str) -> Result<Condition, String> {
+    match text.split_once('=') {
+        None if text == "refuted" => Ok(Condition::Refuted),
+        Some(("regression", limit)) => parse_share(limit).map(Condition::Regression),
+        _ => Err("expected refuted, or regression and a limit such as regression=5%".into()),
+    }
+}
+
+#[derive(Debug, Args, Default)]
+pub(super) struct GateArguments {
+    /// End with status 3, after everything was written, if a claim is refuted
+    /// (refuted), or if the interval of a ratio lies wholly past a limit on the
+    /// worse side (regression=5%). Several may be given; what is inconclusive,
+    /// undecided or not testable does not count
+    #[arg(long, value_name = "CONDITION", value_parser = parse, value_delimiter = ',')]
+    fail_on: Vec<Condition>,
+}
+
+/// A ratio that a regression may show in.
+pub(super) struct JudgedRatio {
+    /// What over what, in words.
+    pub what: String,
+    /// The metric.
+    pub metric: String,
+    /// Its better side.
+    pub better: Better,
+    /// New over old; absent if there is none.
+    pub ratio: Option<Estimate>,
+    /// What its interval says.
+    pub relation: Relation,
+}
+
+impl GateArguments {
+    /// Whether regressions count.
+    pub fn watches_ratios(&self) -> bool {
+        let is_ratio = |condition: &Condition| matches!(condition, Condition::Regression(_));
+        self.fail_on.iter().any(is_ratio)
+    }
+
+    /// Refuses conditions that nothing could ever meet, before any time is
+    /// spent: a check that cannot fail is taken for one that passes.
+    ///
+    /// `why_no_ratio` has the reason for each experiment that compares nothing.
+    ///
+    /// # Errors
+    /// If no experiment has a claim, or none a ratio with a worse side.
+    pub fn check(
+        &self,
+        experiments: &[&Experiment],
+        why_no_ratio: &[Option<String>],
+    ) -> Result<(), Failure> {
+        let has_claims = experiments.iter().any(|one| !one.claims.is_empty());
+        if self.fail_on.contains(&Condition::Refuted) && !has_claims {
+            return Err(Failure::Usage(
+                "cannot fail on refuted claims: there are none; take an experiment with claims, or \
+                 --fail-on regression=5%"
+                    .into(),
+            ));
+        }
+        let reasons: Vec<&String> = why_no_ratio.iter().flatten().collect();
+        if let Some(reason) = reasons.first()
+            && self.watches_ratios()
+            && reasons.len() == experiments.len()
+        {
+            return Err(Failure::Usage(format!(
+                "cannot fail on a regression of {}: {reason}; compare two commands, or with a \
+                 saved run by --baseline",
+                experiments[0].name
+            )));
+        }
+        Ok(())
+    }
+
+    /// Tells what counts, and fails if anything does.
+    ///
+    /// # Errors
+    /// [`Failure::Judged`] if a condition is met.
+    pub fn judge(&self, analyses: &[&Analysis], ratios: &[JudgedRatio]) -> Result<(), Failure> {
+        let mut met = Vec::new();
+        for condition in &self.fail_on {
+            match condition {
+                Condition::Refuted => met.extend(count_refuted(analyses)),
+                Condition::Regression(limit) => met.extend(count_regressions(ratios, *limit)),
+            }
+        }
+        match met.is_empty() {
+            true => Ok(()),
+            false => Err(Failure::Judged(format!(
+                "failed by --fail-on: {}",
+                met.join("; ")
+            ))),
+        }
+    }
+}
+
+/// Why an experiment compares nothing within one run, if so.
+pub(super) fn why_no_ratio(experiment: &Experiment) -> Option<String> {
+    let plan = Plan::new(experiment, 0).ok()?;
+    can_regress(experiment, &plan.treatments).err()
+}
+
+/// The comparisons within a run, as the gate takes them.
+pub(super) fn ratios_within(analysis: &Analysis) -> Vec<JudgedRatio> {
+    let label = |index: usize| analysis.treatments[index].label.clone();
+    let comparisons = analysis.comparisons.iter();
+    comparisons
+        .map(|comparison| JudgedRatio {
+            what: format!(
+                "{} over {}",
+                label(comparison.treatment),
+                label(comparison.reference)
+            ),
+            metric: comparison.metric.clone(),
+            better: analysis.metrics[&comparison.metric].better,
+            ratio: Some(comparison.ratio),
+            relation: comparison.relation,
+        })
+        .collect()
+}
+
+/// The ratios of a run to an earlier one, as the gate takes them.
+pub(super) fn ratios_between(comparison: &RunComparison) -> Vec<JudgedRatio> {
+    let ratios = comparison.ratios.iter();
+    ratios
+        .map(|one| JudgedRatio {
+            what: format!(
+                "{} in run {} over run {}",
+                one.label, comparison.new_run, comparison.old_run
+            ),
+            metric: comparison.metric.clone(),
+            better: comparison.better,
+            ratio: one.ratio,
+            relation: one.relation,
+        })
+        .collect()
+}
+
+fn count_refuted(analyses: &[&Analysis]) -> Option<String> {
+    let verdicts = || analyses.iter().flat_map(|analysis| &analysis.verdicts);
+    let refuted: Vec<_> = verdicts()
+        .filter(|verdict| verdict.outcome == Outcome::Refuted)
+        .collect();
+    for verdict in &refuted {
+        output::note(&format!(
+            "refuted: {}: {}: measured {}: {}",
+            verdict.id,
+            verdict.text,
+            format::measured(verdict),
+            verdict.reason
+        ));
+    }
+    let undecided = verdicts()
+        .filter(|verdict| {
+            matches!(
+                verdict.outcome,
+                Outcome::Inconclusive | Outcome::NotTestable
+            )
+        })
+        .count();
+    if refuted.is_empty() {
+        output::note(&format!(
+            "--fail-on refuted: none of {} is; {undecided} undecided",
+            words::plural(verdicts().count(), "claim")
+        ));
+        return None;
+    }
+    let are = if refuted.len() == 1 { "is" } else { "are" };
+    Some(format!(
+        "{} {are} refuted",
+        words::plural(refuted.len(), "claim")
+    ))
+}
+
+fn count_regressions(ratios: &[JudgedRatio], limit: f64) -> Option<String> {
+    let mut worse = 0;
+    let mut undecided = 0;
+    for one in ratios {
+        let is_met = one
+            .ratio
+            .is_some_and(|ratio| is_regression(&ratio, one.relation, one.better, limit));
+        worse += usize::from(is_met);
+        undecided += usize::from(one.relation == Relation::Undecided);
+        if let (true, Some(ratio)) = (is_met, &one.ratio) {
+            output::note(&format!(
+                "regression: {}: {} {}, wholly past {}",
+                one.what,
+                one.metric,
+                format::ratio_interval(ratio),
+                format::percent(limit)
+            ));
+        }
+    }
+    let limit = format::percent(limit);
+    if worse == 0 {
+        output::note(&format!(
+            "--fail-on regression: none of {} lies wholly past {limit}; {undecided} undecided",
+            words::plural(ratios.len(), "ratio")
+        ));
+        return None;
+    }
+    let lie = if worse == 1 { "lies" } else { "lie" };
+    Some(format!(
+        "{} {lie} wholly past {limit} on the worse side",
+        words::plural(worse, "ratio")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_are_read_with_their_limits() {
+        assert_eq!(parse("refuted"), Ok(Condition::Refuted));
+        assert_eq!(parse("regression=5%"), Ok(Condition::Regression(0.05)));
+        assert_eq!(parse("regression=0.5"), Ok(Condition::Regression(0.5)));
+        for wrong in [
+            "",
+            "regression",
+            "regression=",
+            "regression=0",
+            "refuted=1",
+            "slow",
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The text format of Go's benchmarks, for benchstat.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+use super::ReportError;
+use super::sanitize::sanitize;
+use super::series::{self, Series};
+use crate::claim::model::{Analysis, Better};
+use crate::store::StoredRun;
+
+/// Metrics of every program, the units that Go's programs give them, and how
+/// many base units each is. benchstat makes seconds of nanoseconds, but not of
+/// 0 ns, which would then stand in a table of its own; so what may be 0 is in
+/// seconds at once.
+const UNITS: [(&str, &str, f64); 5] = [
+    ("duration_ns", "ns/op", 1.0),
+    ("throughput_bytes_per_s", "B/s", 1.0),
+    ("user_ns", "user-sec/op", 1e9),
+    ("system_ns", "sys-sec/op", 1e9),
+    ("max_rss_bytes", "peak-RSS-bytes", 1.0),
+];
+
+/// Writes the trials of a run as benchmark results, a line each ("Go benchmark
+/// data format", proposal 14313): a trial's value is the median of its
+/// iterations. A/A twins are left out, as are treatments without a trial and
+/// those in `emulated`.
+///
+/// benchstat puts what differs in a configuration line into tables of their
+/// own. So those lines have only what two runs to be compared have in common;
+/// the rest stands in comments.
+///
+/// # Errors
+/// If no treatment has durations.
+pub fn benchstat(
+    stored: &StoredRun,
+    analysis: &Analysis,
+    emulated: &BTreeSet<usize>,
+) -> Result<String, ReportError> {
+    let all = series::of_run(stored, emulated);
+    if !all
+        .iter()
+        .any(|series| series.values("duration_ns").next().is_some())
+    {
+        return Err(series::no_times("benchstat's text", stored, emulated));
+    }
+    let run = &stored.run;
+    let mut text = String::new();
+    let mut push = |line: String| {
+        text.push_str(&sanitize(&line));
+        text.push('\n');
+    };
+    push("goos: linux".into());
+    push(format!("goarch: {}", GO_ARCHITECTURE));
+    push(format!("pkg: toll/{}", run.experiment));
+    push(format!("cpu: {}", run.machine.cpu_model));
+    push(format!(
+        "# run {} ({}), {}, toll {}, Linux {}",
+        run.id, run.uid, run.created_at, run.toll_version, run.machine.kernel_release
+    ));
+    let own = own_unit(analysis);
+    if let (Some(unit), Some(metric)) = (&own, analysis.metrics.get(&analysis.primary_metric)) {
+        match metric.better {
+            Better::Lower => push(format!("Unit {unit} better=lower")),
+            Better::Higher => push(format!("Unit {unit} better=higher")),
+            Better::Neither => {}
+        }
+    }
+    let name = benchmark_name(&run.experiment);
+    let cpus = run.machine.cpus_online.max(1);
+    for series in &all {
+        let label = word(series.label);
+        for (index, line) in lines(series, analysis, own.as_deref())
+            .into_iter()
+            .enumerate()
+        {
+            let iterations = series.iterations[index].max(1);
+            push(format!("{name}/{label}-{cpus} {iterations} {line}"));
+        }
+    }
+    Ok(text)
+}
+
+/// The architecture as Go names it.
+const GO_ARCHITECTURE: &str = if cfg!(target_arch = "x86_64") {
+    "amd64"
+} else {
+    "arm64"
+};
+
+/// The experiment's metric as a unit, where the common ones lack it.
+fn own_unit(analysis: &Analysis) -> Option<String> {
+    let metric = &analysis.primary_metric;
+    let is_common = UNITS.iter().any(|(name, ..)| name == metric);
+    (!is_common).then(|| word(metric))
+}
+
+/// Values and units of each trial.
+fn lines(series: &Series<'_>, analysis: &Analysis, own: Option<&str>) -> Vec<String> {
+    let primary = own.map(|unit| (analysis.primary_metric.as_str(), unit, 1.0));
+    series
+        .trials
+        .iter()
+        .map(|trial| {
+            let mut line = String::new();
+            for (metric, unit, factor) in UNITS.into_iter().chain(primary) {
+                if let Some(value) = trial.get(metric) {
+                    let gap = if line.is_empty() { "" } else { " " };
+                    write!(line, "{gap}{} {unit}", value / factor).expect("a text takes all");
+                }
+            }
+            line
+        })
+        .collect()
+}
+
+/// `BenchmarkDdBlockSize` of `dd-block-size`.
+fn benchmark_name(experiment: &str) -> String {
+    let words = experiment.split(|c: char| !c.is_alphanumeric());
+    let capital = |word: &str| {
+        let mut letters = word.chars();
+        let first = letters
+            .next()
+            .map(|letter| letter.to_uppercase().to_string());
+        first.unwrap_or_default() + letters.as_str()
+    };
+    let name: String = words.map(capital).collect();
+    format!("Benchmark{name}")
+}
+
+/// A text without spaces, as Go names a part of a benchmark.
+fn word(text: &str) -> String {
+    let text = sanitize(text);
+    let parts: Vec<&str> = text.split_whitespace().collect();
+    match parts.is_empty() {
+        true => "_".into(),
+        false => parts.join("_"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_that_go_would_give() {
+        assert_eq!(benchmark_name("dd-block-size"), "BenchmarkDdBlockSize");
+        assert_eq!(benchmark_name("commands"), "BenchmarkCommands");
+        assert_eq!(benchmark_name("_"), "Benchmark");
+        assert_eq!(word("sleep 0.1\t x\u{a0}y"), "sleep_0.1_x_y");
+        assert_eq!(word(" "), "_");
+    }
+}

@@ -1,0 +1,254 @@
+//! The formats of other programs.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::common::{Bench, Ran, has_program, list, skip};
+
+/// A path into a document and the kind of what stands there; elements of a list
+/// share one path.
+fn shape(value: &Value, path: &str, found: &mut BTreeMap<String, &'static str>) {
+    let kind = match value {
+        Value::Object(members) => {
+            for (name, member) in members {
+                shape(member, &format!("{path}.{name}"), found);
+            }
+            "object"
+        }
+        Value::Array(elements) => {
+            for element in elements {
+                shape(element, &format!("{path}[]"), found);
+            }
+            "list"
+        }
+        Value::Number(number) if path.contains("exit_codes") && number.is_i64() => "integer",
+        Value::Number(_) => "number",
+        Value::String(_) => "text",
+        Value::Bool(_) => "boolean",
+        Value::Null => "null",
+    };
+    found.insert(path.to_owned(), kind);
+}
+
+fn shape_of(text: &str) -> BTreeMap<String, &'static str> {
+    let document: Value = serde_json::from_str(text).expect("it is JSON");
+    let mut found = BTreeMap::new();
+    shape(&document, "", &mut found);
+    found
+}
+
+/// What hyperfine itself writes of the same command line.
+fn by_hyperfine(bench: &Bench, arguments: &[&str]) -> String {
+    let status = Command::new("hyperfine")
+        .args(arguments)
+        .args(["--style", "none", "--export-json", "theirs.json"])
+        .current_dir(bench.path("."))
+        .output();
+    let output = status.expect("hyperfine starts");
+    assert!(output.status.success(), "{output:?}");
+    bench.read("theirs.json")
+}
+
+fn by_toll(bench: &Bench, arguments: &[&str]) -> String {
+    let common = ["run", "-q", "--no-html", "--export-hyperfine", "ours.json"];
+    bench.ok(&[&common[..], arguments].concat());
+    bench.read("ours.json")
+}
+
+#[test]
+fn hyperfines_own_document_has_the_same_keys_and_types() {
+    if !has_program("hyperfine") {
+        skip("hyperfine is missing; install the package hyperfine");
+        return;
+    }
+    let bench = Bench::new();
+    for arguments in [
+        &["-r", "3", "sleep 0.001", "sleep 0.002"][..],
+        &["-r", "3", "-L", "s", "0.001,0.002", "sleep {s}"],
+        &["-r", "3", "-i", "false", "true"],
+        &["-r", "1", "sleep 0.001"],
+    ] {
+        let ours = by_toll(&bench, arguments);
+        let theirs = by_hyperfine(&bench, arguments);
+        assert_eq!(shape_of(&ours), shape_of(&theirs), "{arguments:?}");
+        // In the same order, for those that read with their eyes.
+        let keys = |text: &str| -> Vec<String> {
+            let lines = text
+                .lines()
+                .filter_map(|line| line.trim().split_once("\": "));
+            lines.map(|(key, _)| key.to_owned()).collect()
+        };
+        assert_eq!(keys(&ours), keys(&theirs), "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_scripts_compute_from_a_hyperfine_document_is_right() {
+    let bench = Bench::new();
+    let arguments = [
+        "-r",
+        "5",
+        "-L",
+        "n",
+        "4k,8k",
+        "-i",
+        "head -c {n} /dev/zero; exit 3",
+    ];
+    let document: Value = serde_json::from_str(&by_toll(&bench, &arguments)).unwrap();
+    let results = list(&document["results"]);
+    assert_eq!(results.len(), 2, "the A/A twin is left out: {document:#}");
+    for (result, bytes) in results.iter().zip(["4096", "8192"]) {
+        // plot_parametrized reads the parameter as a number.
+        assert_eq!(result["parameters"]["n"], bytes);
+        let times: Vec<f64> = list(&result["times"])
+            .iter()
+            .filter_map(Value::as_f64)
+            .collect();
+        assert_eq!(times.len(), 5);
+        assert!(
+            times.iter().all(|time| (1e-5..60.0).contains(time)),
+            "seconds: {times:?}"
+        );
+        let mean = times.iter().sum::<f64>() / 5.0;
+        assert!((result["mean"].as_f64().unwrap() - mean).abs() < 1e-9);
+        let squares: f64 = times.iter().map(|time| (time - mean).powi(2)).sum();
+        let stddev = (squares / 4.0).sqrt();
+        assert!((result["stddev"].as_f64().unwrap() - stddev).abs() < 1e-9);
+        let mut sorted = times.clone();
+        sorted.sort_by(f64::total_cmp);
+        assert_eq!(result["median"], sorted[2]);
+        assert_eq!(result["min"], sorted[0]);
+        assert_eq!(result["max"], sorted[4]);
+        assert_eq!(list(&result["exit_codes"]), [3; 5]);
+    }
+    assert_eq!(results[0]["command"], "head -c 4k /dev/zero; exit 3");
+}
+
+#[test]
+fn benchstat_text_has_a_line_a_trial_and_configuration_that_two_runs_share() {
+    let bench = Bench::new();
+    let export = |file: &str| {
+        let options = ["-r", "4", "sleep 0.001", "sleep 0.002"];
+        let common = ["run", "-q", "--no-html", "--export-benchstat", file];
+        bench.ok(&[&common[..], &options].concat());
+        bench.read(file)
+    };
+    let (first, second) = (export("a.txt"), export("b.txt"));
+    let configuration = |text: &str| -> Vec<String> {
+        let lines = text.lines().take_while(|line| !line.starts_with('#'));
+        lines.map(str::to_owned).collect()
+    };
+    assert_eq!(configuration(&first), configuration(&second));
+    assert!(first.contains("\npkg: toll/commands\n"), "{first}");
+    let results: Vec<&str> = first
+        .lines()
+        .filter(|line| line.starts_with("Bench"))
+        .collect();
+    assert_eq!(results.len(), 8, "{first}");
+    for line in results {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        assert!(
+            fields[0].starts_with("BenchmarkCommands/sleep_0.00"),
+            "{line}"
+        );
+        let (_, cpus) = fields[0].rsplit_once('-').unwrap();
+        assert!(cpus.parse::<u32>().is_ok(), "{line}");
+        assert!(fields[1].parse::<u64>().unwrap() >= 1, "{line}");
+        assert_eq!(fields[3], "ns/op", "{line}");
+        assert!(fields[2].parse::<f64>().unwrap() > 1e6, "{line}");
+        for pair in fields[2..].chunks(2) {
+            assert!(pair[0].parse::<f64>().is_ok() && pair.len() == 2, "{line}");
+        }
+    }
+}
+
+/// A run with a claim of each outcome that a made-up metric can have.
+fn judged(bench: &Bench) -> Ran {
+    let mut text = String::from(
+        "format = 1\nname = 'told'\nmetric = 'told_ns'\n[workload]\nkind = 'command'\n\
+         command = 'echo took {n} ns'\n[metrics.told_ns]\npattern = 'took ([0-9]+) ns'\n\
+         unit = 'ns'\nbetter = 'lower'\n[[factor]]\nname = 'n'\nlevels = ['100', '110']\n",
+    );
+    for (id, direction, of) in [
+        ("yes", "greater", "110"),
+        ("no", "less", "110"),
+        ("never", "less", "7"),
+    ] {
+        text.push_str(&format!(
+            "[[claim]]\nid = 'told.{id}'\ntext = \"<b>&\\\"' {id} \\u202E\"\nof = {{ n = '{of}' }}\n\
+             to = {{ n = '100' }}\ndirection = '{direction}'\n"
+        ));
+    }
+    bench.write("told.toml", &text);
+    bench.run(&[
+        "run",
+        "-q",
+        "--no-html",
+        "-r",
+        "8",
+        "told.toml",
+        "--export-junit",
+        "j.xml",
+    ])
+}
+
+#[test]
+fn junit_has_a_case_a_claim_and_survives_a_parser() {
+    let bench = Bench::new();
+    let ran = judged(&bench);
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    let text = bench.read("j.xml");
+    assert!(
+        text.contains("tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\""),
+        "{text}"
+    );
+    assert!(text.contains("measured 1.10"), "{text}");
+    assert_eq!(bench.ok(&["export", "last", "--junit", "-"]).stdout, text);
+    if !has_program("python3") {
+        skip("python3 is missing; install the package python3");
+        return;
+    }
+    let script = "import xml.etree.ElementTree as tree\n\
+                  for case in tree.parse('j.xml').getroot().iter('testcase'):\n\
+                  \x20   print(case.get('name'), [part.tag for part in case], \
+                  case.find('system-out').text[:8])\n";
+    bench.write("read.py", script);
+    let read = bench.shell("python3 read.py");
+    let expected = "told.yes ['system-out'] <b>&\"' y\n\
+                    told.no ['failure', 'system-out'] <b>&\"' n\n\
+                    told.never ['skipped', 'system-out'] <b>&\"' n\n";
+    assert_eq!(read.stdout, expected, "{}", read.stderr);
+}
+
+#[test]
+fn a_format_that_does_not_apply_says_so_and_keeps_no_other_from_being_written() {
+    let bench = Bench::new();
+    let errors = bench.fails(2, &["run", "true", "--export-junit", "j.xml"]);
+    assert!(errors.contains("no claim"), "{errors}");
+    assert!(!bench.store().exists(), "nothing ran");
+    bench.ok(&["run", "-q", "--no-html", "-r", "2", "true"]);
+    let files = [
+        "--junit",
+        "j.xml",
+        "--csv",
+        "c.csv",
+        "--hyperfine",
+        "h.json",
+    ];
+    let errors = bench.fails(2, &[&["export", "last"][..], &files].concat());
+    assert!(
+        errors.contains("JUnit's XML: its experiment has no claim"),
+        "{errors}"
+    );
+    assert!(bench.path("c.csv").exists() && bench.path("h.json").exists());
+    assert!(!bench.path("j.xml").exists());
+    // A run of which every trial failed has no times.
+    let ran = bench.run(&["run", "-q", "--no-html", "-r", "2", "sh -c 'exit 9'"]);
+    assert!(ran.code.is_some(), "{ran:#?}");
+    for format in ["--hyperfine", "--benchstat"] {
+        let errors = bench.fails(2, &["export", "last", format, "-"]);
+        assert!(errors.contains("no trial of it has durations"), "{errors}");
+    }
+}
