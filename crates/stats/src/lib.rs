@@ -4,7 +4,8 @@
 //! that block. [`hodges_lehmann`] estimates its centre with an exact interval,
 //! [`decide`] turns the interval into a [`Decision`] on a claim, [`decision_p`]
 //! gives the same decision as a p-value so that [`holm()`] can guard a family of
-//! claims, and [`StoppingRule`] says when enough blocks are in.
+//! claims, and [`StoppingRule`] says when enough blocks are in; [`stopped_interval`]
+//! and [`stopped_decision_p`] are for a run that it ended.
 //!
 //! Architecture invariant: every function here depends on its arguments alone.
 //! The crate reads no file, no clock and no environment, and has no
@@ -30,6 +31,7 @@ mod rng;
 mod signed_rank;
 mod signed_rank_null;
 mod staircase;
+mod stopped;
 mod stopping;
 mod walsh;
 
@@ -50,4 +52,5 @@ pub use quantile::{
 pub use rng::Rng;
 pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};
 pub use staircase::Staircase;
+pub use stopped::{stopped_decision_p, stopped_interval};
 pub use stopping::{Stop, StoppingRule};

@@ -3,6 +3,9 @@
 mod accompaniment;
 mod derived;
 mod shown;
+#[path = "../../../../stats/tests/simulation/mod.rs"]
+mod simulation;
+mod worlds;
 
 use std::collections::BTreeMap;
 
