@@ -26,6 +26,7 @@ mod knee;
 mod noise;
 mod normal;
 mod order;
+mod proportion;
 mod quantile;
 mod rng;
 mod signed_rank;
@@ -45,6 +46,7 @@ pub use knee::knee;
 pub use noise::mad;
 pub use normal::{normal_cdf, normal_quantile};
 pub use order::median_interval;
+pub use proportion::clopper_pearson;
 pub use quantile::{
     FencedMean, TukeyFences, fenced_mean, mean, median, outliers, quantile, standard_deviation,
     tukey_fences,

@@ -15,6 +15,7 @@ mod figure;
 mod guest;
 mod metric;
 pub mod model;
+pub mod selftest;
 mod summary;
 mod table;
 mod twin;

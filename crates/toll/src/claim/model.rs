@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 mod guest;
+mod selftest;
 mod shown;
 mod staircase;
 
@@ -14,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use guest::GuestSummary;
+pub use selftest::{Rate, SelftestArm, SelftestReport};
 pub use shown::{
     BoxGroup, BoxPlot, Curve, CurveMark, CurvePoint, CurveSeries, Distribution, DistributionGroup,
     FencedMean, Figure, MeasuredBox, PublishedRow, PublishedTable, Quartiles,

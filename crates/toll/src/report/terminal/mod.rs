@@ -3,10 +3,13 @@
 use super::plots::small;
 pub use super::sanitize::sanitize;
 use super::{ReportedRun, words};
+use crate::claim::model::SelftestReport;
+use crate::environment::machine::Machine;
 use crate::trace::model::TraceReport;
 use text::{Paint, fit, heading, layout, paragraph};
 
 mod guest;
+mod selftest;
 mod summary;
 pub(super) mod text;
 mod trace;
@@ -52,6 +55,12 @@ pub fn brief(run: &ReportedRun, style: Style) -> String {
 #[must_use]
 pub fn traced(report: &TraceReport, files_max: usize, style: Style) -> String {
     fit(trace::of_report(report, files_max, layout(style)), style)
+}
+
+/// What a self-test on a machine found.
+#[must_use]
+pub fn selftest(report: &SelftestReport, machine: &Machine, style: Style) -> String {
+    fit(selftest::of_report(report, machine, layout(style)), style)
 }
 
 /// What to do on this machine.
