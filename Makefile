@@ -16,7 +16,7 @@ SCRIPTS = .ci/run tools/install-prerequisites tools/kernel-check tools/same-code
 
 .PHONY: help
 help: ## Print this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## Build toll and the kernel for guests, and run all built-in experiments in the quick profile
@@ -38,6 +38,11 @@ test: ## Run every test, fast ones first
 bench-cat: build ## Time meow beside other programs that copy a file, about 15 minutes
 	@tools/install-prerequisites bench
 	$(RELEASE)/bench-cat --meow $(RELEASE)/meow --out bench/results
+
+.PHONY: bench-hyperfine
+bench-hyperfine: build ## Measure false alarms and time to a decision beside hyperfine, about 25 minutes
+	@tools/install-prerequisites bench
+	$(RELEASE)/bench-hyperfine --toll $(RELEASE)/toll --out bench/results
 
 .PHONY: check
 check: ## Check formatting, lints, documentation and shell scripts

@@ -24,6 +24,7 @@ mod sink;
 mod source_file;
 pub mod table;
 mod trial;
+pub mod versus;
 mod watchdog;
 pub mod workspace;
 
