@@ -200,8 +200,16 @@ impl Session<'_> {
         let load = Load::start(&self.settings.work, condition, *usual_s, seed)?;
         let told = self
             .tools
-            .compare(tool, setting, [&commands[0], &commands[1]])?;
+            .compare(tool, setting, [&commands[0], &commands[1]]);
         drop(load);
+        // ^C at a terminal reaches the tool as well, which then fails.
+        let told =
+            told.map_err(
+                |reason| match self.settings.interrupted.load(Ordering::Relaxed) {
+                    true => Stop::Interrupted,
+                    false => Stop::Failed(reason),
+                },
+            )?;
         *usual_s = told.wall_s;
         self.document.comparisons.push(Comparison {
             tool,
