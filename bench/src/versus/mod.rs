@@ -106,6 +106,9 @@ pub struct Document {
     /// Pieces of work in the shorter command, and how long it takes when quiet, in
     /// nanoseconds.
     pub work: (u64, f64),
+    /// Different pairs that were to be made for each tool, condition, difference
+    /// and setting.
+    pub different: usize,
     /// Every comparison, in the order of time.
     pub comparisons: Vec<Comparison>,
     /// Whether the time ended before the plan did.

@@ -194,7 +194,9 @@ fn first_right(
             .copied()
             .collect();
         let right = at.iter().filter(|it| is_right(it, level)).count();
-        (right as f64 >= POWER * at.len() as f64 - 1e-9).then(|| Found {
+        // One that the end of the time cut short shows nothing.
+        let is_whole = at.len() >= document.different;
+        (is_whole && right as f64 >= POWER * at.len() as f64 - 1e-9).then(|| Found {
             setting: setting.to_owned(),
             right,
             of: at.len(),

@@ -24,6 +24,7 @@ fn document(comparisons: Vec<Comparison>) -> Document {
         machine: Machine::inspect(std::path::Path::new("/")),
         versions: vec!["toll 0".into(), "hyperfine 0".into()],
         work: (2000, 1e7),
+        different: 5,
         comparisons,
         cut: false,
     }
@@ -88,6 +89,15 @@ fn the_time_is_that_of_the_first_setting_that_is_right_often_enough() {
     ] {
         assert!(row.contains(cell), "{cell} in {row}");
     }
+}
+
+#[test]
+fn a_setting_that_was_cut_short_shows_nothing() {
+    let mut made = identical();
+    made.extend((0..4).map(|_| one(Tool::Toll, 5, "--runs 6", 0.0, 1.0)));
+    let text = render(&document(made));
+    let row = text.lines().find(|line| line.starts_with("| quiet | 5 %"));
+    assert!(row.unwrap().contains("| – | – |"), "{row:?}");
 }
 
 #[test]
