@@ -18,7 +18,7 @@ SCRIPTS = .ci/run tools/debian-root tools/install-prerequisites tools/kernel-che
 
 .PHONY: help
 help: ## Print this help
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: ## Build toll and the kernel for guests, and run all built-in experiments in the quick profile
@@ -46,6 +46,11 @@ bench-device: build ## Compare the virtual device with two programs in guests, a
 	@tools/install-prerequisites run
 	$(RELEASE)/toll kernel build
 	$(RELEASE)/bench-device --toll $(RELEASE)/toll --out bench/results
+
+.PHONY: bench-hyperfine
+bench-hyperfine: build ## Measure false alarms and time to a decision beside hyperfine, about 25 minutes
+	@tools/install-prerequisites bench
+	$(RELEASE)/bench-hyperfine --toll $(RELEASE)/toll --out bench/results
 
 .PHONY: check
 check: ## Check formatting, lints, documentation and shell scripts

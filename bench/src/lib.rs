@@ -3,7 +3,8 @@
 //! `bench-cat` compares `meow` with other programs that copy a source to a
 //! sink: whole processes, from just before the spawn until the program has
 //! exited and the reader of its sink has seen the end. `bench-device` compares the
-//! virtual device with a connection of two programs, in guests that `toll` boots.
+//! virtual device with a connection of two programs, in guests that `toll` boots;
+//! `bench-hyperfine` compares `toll` with hyperfine.
 //!
 //! Architecture invariant: a [`document::Document`] holds every raw time, and
 //! [`table::render`] makes the whole table of a document alone. Nothing in the
@@ -27,6 +28,7 @@ mod source_file;
 pub mod table;
 pub mod toll;
 mod trial;
+pub mod versus;
 mod watchdog;
 pub mod workspace;
 

@@ -4,8 +4,9 @@
 //! that block. [`hodges_lehmann`] estimates its centre with an exact interval,
 //! [`decide`] turns the interval into a [`Decision`] on a claim, [`decision_p`]
 //! gives the same decision as a p-value so that [`holm()`] can guard a family of
-//! claims, and [`StoppingRule`] says when enough blocks are in. [`shift`] is for
-//! two samples that were not drawn together.
+//! claims, and [`StoppingRule`] says when enough blocks are in; [`stopped_interval`]
+//! and [`stopped_decision_p`] are for a run that it ended. [`shift`] is for two
+//! samples that were not drawn together.
 //!
 //! Architecture invariant: every function here depends on its arguments alone.
 //! The crate reads no file, no clock and no environment, and has no
@@ -26,12 +27,14 @@ mod knee;
 mod noise;
 mod normal;
 mod order;
+mod proportion;
 mod quantile;
 mod rank_sum_null;
 mod rng;
 mod signed_rank;
 mod signed_rank_null;
 mod staircase;
+mod stopped;
 mod stopping;
 mod two_sample;
 mod walsh;
@@ -46,6 +49,7 @@ pub use knee::knee;
 pub use noise::mad;
 pub use normal::{normal_cdf, normal_quantile};
 pub use order::median_interval;
+pub use proportion::clopper_pearson;
 pub use quantile::{
     FencedMean, TukeyFences, fenced_mean, mean, median, outliers, quantile, standard_deviation,
     tukey_fences,
@@ -53,5 +57,6 @@ pub use quantile::{
 pub use rng::Rng;
 pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};
 pub use staircase::Staircase;
+pub use stopped::{stopped_decision_p, stopped_interval};
 pub use stopping::{Stop, StoppingRule};
 pub use two_sample::shift;

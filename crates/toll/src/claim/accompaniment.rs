@@ -5,7 +5,7 @@
 //! nothing, so each interval holds for itself: none is corrected for their
 //! number, as verdicts are.
 
-use toll_stats::{Decision, Direction, Interval, Margins, decide, hodges_lehmann};
+use toll_stats::{Decision, Direction, Interval, Margins, decide, stopped_interval};
 
 use super::contrast::pick;
 use super::data::Data;
@@ -118,7 +118,7 @@ fn compare(metric: &str, of: usize, to: usize, data: &Data, margins: Margins) ->
         let differs = differs_without_ratio(metric, of, to, &sides, data, margins);
         return differs.then_some(Found::Differs(sides));
     };
-    let interval = hodges_lehmann(&logs, CONFIDENCE);
+    let interval = stopped_interval(&logs, CONFIDENCE);
     if !interval.reaches(CONFIDENCE) {
         return None;
     }
@@ -152,7 +152,7 @@ fn differs_without_ratio(
     if differences.is_empty() {
         return false;
     }
-    let interval: Interval = hodges_lehmann(&differences, CONFIDENCE);
+    let interval: Interval = stopped_interval(&differences, CONFIDENCE);
     let least = margins.different.exp_m1() * sides.of.max(sides.to);
     interval.reaches(CONFIDENCE) && (interval.low > least || interval.high < -least)
 }

@@ -1,6 +1,6 @@
 //! What to do on this machine.
 
-use toll_stats::{Interval, hodges_lehmann, median, median_interval};
+use toll_stats::{Interval, median, median_interval, stopped_interval};
 
 use super::contrast::pick;
 use super::data::Data;
@@ -131,7 +131,7 @@ impl Desk<'_> {
             .data
             .log_ratios(&self.spec.metric, of.index, than.index)
             .ok()?;
-        let interval = hodges_lehmann(&logs, confidence);
+        let interval = stopped_interval(&logs, confidence);
         interval.reaches(confidence).then(|| interval.map(f64::exp))
     }
 

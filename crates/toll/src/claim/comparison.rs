@@ -1,6 +1,6 @@
 //! Every treatment against the reference.
 
-use toll_stats::{Decision, Direction, Margins, decide, hodges_lehmann};
+use toll_stats::{Decision, Direction, Margins, decide, stopped_interval};
 
 use super::contrast::pick;
 use super::data::Data;
@@ -42,7 +42,7 @@ pub(super) fn compare_all(
         .into_iter()
         .filter_map(|(treatment, reference)| {
             let logs = data.log_ratios(name, treatment, reference).ok()?;
-            let interval = hodges_lehmann(&logs, confidence);
+            let interval = stopped_interval(&logs, confidence);
             let pair = [treatment, reference];
             let may_judge = is_comparable(experiment, name, &pair, data);
             let relation = match interval.reaches(confidence) && may_judge {
@@ -104,7 +104,7 @@ pub(super) fn widths(
                 .ok()?;
             Some(Width {
                 id: treatments[treatment].label.clone(),
-                half_width: hodges_lehmann(&logs, CONFIDENCE).half_width(),
+                half_width: stopped_interval(&logs, CONFIDENCE).half_width(),
                 target,
             })
         })

@@ -192,7 +192,7 @@ impl Canvas<'_> {
     /// `1 - of/to` with the interval of the ratio, whose ends change places.
     fn acceleration(&self, metric: &str, of: usize, to: usize) -> Option<Estimate> {
         let logs = self.data.log_ratios(metric, of, to).ok()?;
-        let ratio = toll_stats::hodges_lehmann(&logs, CONFIDENCE).map(f64::exp);
+        let ratio = toll_stats::stopped_interval(&logs, CONFIDENCE).map(f64::exp);
         Some(Estimate {
             value: 1.0 - ratio.estimate,
             low: 1.0 - ratio.high,

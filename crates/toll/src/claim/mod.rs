@@ -17,6 +17,7 @@ mod guest;
 mod metric;
 pub mod model;
 pub mod regression;
+pub mod selftest;
 mod summary;
 mod table;
 mod twin;

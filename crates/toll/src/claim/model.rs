@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 mod between;
 mod guest;
+mod selftest;
 mod shown;
 mod staircase;
 
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 pub use between::{RunComparison, RunRatio};
 pub use guest::GuestSummary;
+pub use selftest::{Rate, SelftestArm, SelftestReport};
 pub use shown::{
     BoxGroup, BoxPlot, Curve, CurveMark, CurvePoint, CurveSeries, Distribution, DistributionGroup,
     FencedMean, Figure, MeasuredBox, PublishedRow, PublishedTable, Quartiles,

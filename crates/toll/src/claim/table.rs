@@ -1,6 +1,6 @@
 //! Published tables with the measured values beside them.
 
-use toll_stats::hodges_lehmann;
+use toll_stats::stopped_interval;
 
 use super::CONFIDENCE;
 use super::contrast::pick;
@@ -95,5 +95,5 @@ fn fenced_mean(values: &[f64]) -> Option<FencedMean> {
 
 fn ratio(table: &Table, data: &Data, of: usize, to: usize) -> Option<Estimate> {
     let logs = data.log_ratios(&table.metric, of, to).ok()?;
-    Some(estimate(&hodges_lehmann(&logs, CONFIDENCE).map(f64::exp)))
+    Some(estimate(&stopped_interval(&logs, CONFIDENCE).map(f64::exp)))
 }

@@ -18,7 +18,7 @@ pub(super) fn summarise(
     twins(treatments)
         .filter_map(|(twin, original)| {
             let logs = data.log_ratios(&experiment.metric, twin, original).ok()?;
-            let interval = toll_stats::hodges_lehmann(&logs, CONFIDENCE);
+            let interval = toll_stats::stopped_interval(&logs, CONFIDENCE);
             Some(TwinSummary {
                 label: treatments[original].label.clone(),
                 metric: experiment.metric.clone(),
@@ -38,7 +38,7 @@ fn twins(treatments: &[Treatment]) -> impl Iterator<Item = (usize, usize)> {
 
 /// Largest departure from 1 inside the interval of a twin's ratio, relative.
 fn band_of(logs: &[f64]) -> f64 {
-    let interval = toll_stats::hodges_lehmann(logs, CONFIDENCE);
+    let interval = toll_stats::stopped_interval(logs, CONFIDENCE);
     interval.low.abs().max(interval.high.abs()).exp_m1()
 }
 

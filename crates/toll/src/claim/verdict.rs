@@ -1,7 +1,7 @@
 //! Judging claims.
 
 use toll_stats::{
-    Decision, Direction, Interval, Margins, decide, decision_p, hodges_lehmann, holm,
+    Decision, Direction, Interval, Margins, decide, holm, stopped_decision_p, stopped_interval,
 };
 
 use super::data::Data;
@@ -57,7 +57,7 @@ pub(super) fn intervals<'a>(
         .into_iter()
         .filter_map(|(claim, evidence)| {
             let mut interval = match &evidence {
-                Evidence::Logs(logs) => hodges_lehmann(logs, confidence),
+                Evidence::Logs(logs) => stopped_interval(logs, confidence),
                 Evidence::Derived(bootstrap) => {
                     bootstrap.interval_of_resamples(confidence)?.map(f64::ln)
                 }
@@ -138,7 +138,7 @@ fn evidence(
             match unjudged {
                 None => Ok(Evidence::Logs(logs)),
                 Some(why) => {
-                    let ratio = hodges_lehmann(&logs, CONFIDENCE).map(f64::exp);
+                    let ratio = stopped_interval(&logs, CONFIDENCE).map(f64::exp);
                     let shown = format::ratio_interval(&estimate(&ratio));
                     Err(format!("{why}; the ratio was {shown}"))
                 }
@@ -168,7 +168,7 @@ fn case(
     let scale = LogScale::new(claim, margins);
     let (p, blocks) = match &evidence {
         Evidence::Logs(logs) => (
-            decision_p(logs, scale.direction, scale.threshold, scale.margins),
+            stopped_decision_p(logs, scale.direction, scale.threshold, scale.margins),
             logs.len(),
         ),
         Evidence::Derived(bootstrap) => {
@@ -249,7 +249,7 @@ fn judge(
 ) -> Verdict {
     let confidence = 1.0 - step.level;
     let interval = match &case.evidence {
-        Evidence::Logs(logs) => Some(hodges_lehmann(logs, confidence).map(f64::exp)),
+        Evidence::Logs(logs) => Some(stopped_interval(logs, confidence).map(f64::exp)),
         Evidence::Derived(bootstrap) => bootstrap.interval(confidence),
     };
     let Some(interval) = interval else {

@@ -24,6 +24,7 @@ mod output;
 mod progress;
 mod report;
 mod run;
+mod selftest;
 mod show;
 mod trace;
 
@@ -50,8 +51,8 @@ struct Cli {
 
 const EXIT_CODES: &str = "\
 Exit status: 0 done, 1 runtime error, 2 wrong usage or experiment file, 3 a condition of --fail-on
-is met, 5 a prerequisite is missing, 130 or 143 interrupted by a signal, with everything measured
-so far kept.";
+is met, 5 a prerequisite is missing, 6 a self-test found comparisons to be off, 130 or 143
+interrupted by a signal, with everything measured so far kept.";
 
 #[derive(Debug, Subcommand)]
 enum Verb {
@@ -77,6 +78,23 @@ enum Verb {
     Guest(Box<guest::GuestArguments>),
     /// Tell what can run here, what not and why, and how noisy the machine is
     Doctor(doctor::DoctorArguments),
+    /// Find out whether comparisons on this machine can be trusted
+    ///
+    /// Compares identical work with itself, and, as the positive control, with work
+    /// that is longer by 1, 2 and 5 % by construction, each comparison a run of its
+    /// own with the plan, stopping and verdicts of any other. Tells how often
+    /// identical work is called different and how often each delay is, with exact
+    /// intervals, and the least difference that can be told on this machine.
+    ///
+    /// Something is off, and the exit status 6, if the 95 % interval of a rate lies
+    /// wholly on the wrong side: wrong verdicts, or intervals of identical work
+    /// without 1, above 5 %; the delay of 5 % called different, below 80 %. A delay
+    /// of 1 % is never called different, since no verdict is given on less; whether
+    /// the interval alone shows it is told as seen.
+    ///
+    /// Takes about a minute on a quiet machine and at most some four, with --full
+    /// seven times as long. A signal ends it with what was found until then.
+    Selftest(selftest::SelftestArguments),
     /// Build, list and remove the kernels that guests run
     Kernel(kernel::KernelArguments),
     /// Print completions for a shell
@@ -101,6 +119,7 @@ pub fn main() -> ExitCode {
         Verb::Trace(arguments) => trace::run(&arguments, &store),
         Verb::Guest(arguments) => guest::run(&arguments),
         Verb::Doctor(arguments) => doctor::run(&arguments, &store),
+        Verb::Selftest(arguments) => selftest::run(&arguments, &store),
         Verb::Kernel(arguments) => kernel::run(&arguments),
         Verb::Completions(arguments) => completions::run(&arguments),
         Verb::Man(arguments) => man::run(&arguments),

@@ -19,6 +19,12 @@ const PLAIN_LINE_EVERY: Duration = Duration::from_secs(10);
 /// Narrower than this a terminal has no room for a bar.
 const BAR_COLUMNS_MIN: usize = 96;
 
+/// Whether standard error is a terminal on which a line can be drawn anew.
+fn is_live() -> bool {
+    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+    stderr().is_terminal() && !is_dumb
+}
+
 /// Shows a run's progress on standard error: a live bar on a terminal, plain
 /// lines elsewhere.
 pub(super) struct Progress {
@@ -38,9 +44,8 @@ pub(super) struct Progress {
 
 impl Progress {
     pub fn new(experiment: &Experiment, run_id: i64, purpose: Purpose) -> Self {
-        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
         let shown = purpose == Purpose::Shown;
-        let is_terminal = stderr().is_terminal() && !is_dumb;
+        let is_terminal = is_live();
         let bar = (shown && is_terminal).then(|| {
             let bar = ProgressBar::new(0);
             let style = output::error_style();
@@ -151,6 +156,56 @@ impl Progress {
         match &self.bar {
             Some(bar) => bar.suspend(|| output::note(message)),
             None => output::note(message),
+        }
+    }
+
+    /// Clears the bar.
+    pub fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// Shows how many of a command's equal steps are done.
+pub(super) struct Steps {
+    bar: Option<ProgressBar>,
+    name: &'static str,
+    count: usize,
+    begin: Instant,
+    last_line: Instant,
+}
+
+impl Steps {
+    pub fn new(name: &'static str, count: usize) -> Self {
+        let bar = is_live().then(|| {
+            let bar = ProgressBar::new(count as u64);
+            let template =
+                "{prefix:.bold} {wide_bar:.cyan/dim} {pos} of {len}, {elapsed} elapsed, {eta} left";
+            // The template is constant; a test draws it.
+            bar.set_style(ProgressStyle::with_template(template).expect("template is right"));
+            bar.set_prefix(name);
+            bar
+        });
+        let begin = Instant::now();
+        Self {
+            bar,
+            name,
+            count,
+            begin,
+            last_line: begin,
+        }
+    }
+
+    /// Tells that so many steps are done.
+    pub fn step(&mut self, done: usize) {
+        if let Some(bar) = &self.bar {
+            bar.set_position(done as u64);
+        } else if self.last_line.elapsed() >= PLAIN_LINE_EVERY {
+            self.last_line = Instant::now();
+            let seconds = self.begin.elapsed().as_secs();
+            let (name, count) = (self.name, self.count);
+            output::note(&format!("{name}: {done} of {count} done after {seconds} s"));
         }
     }
 

@@ -30,6 +30,7 @@ mod kernel_sources;
 mod page;
 mod pressure;
 mod resume;
+mod selftest;
 mod terminal;
 mod trace;
 mod trace_prices;

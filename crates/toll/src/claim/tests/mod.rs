@@ -4,6 +4,9 @@ mod accompaniment;
 mod between;
 mod derived;
 mod shown;
+#[path = "../../../../stats/tests/simulation/mod.rs"]
+mod simulation;
+mod worlds;
 
 use std::collections::BTreeMap;
 

@@ -3,11 +3,14 @@
 use super::plots::small;
 pub use super::sanitize::sanitize;
 use super::{ReportedRun, words};
+use crate::claim::model::SelftestReport;
+use crate::environment::machine::Machine;
 use crate::trace::model::TraceReport;
 use text::{Paint, heading, layout, paragraph};
 pub use text::{fit, fold};
 
 mod guest;
+mod selftest;
 mod summary;
 pub(super) mod text;
 mod trace;
@@ -54,6 +57,12 @@ pub fn brief(run: &ReportedRun, style: Style) -> String {
 #[must_use]
 pub fn traced(report: &TraceReport, files_max: usize, style: Style) -> String {
     fit(trace::of_report(report, files_max, layout(style)), style)
+}
+
+/// What a self-test on a machine found.
+#[must_use]
+pub fn selftest(report: &SelftestReport, machine: &Machine, style: Style) -> String {
+    fit(selftest::of_report(report, machine, layout(style)), style)
 }
 
 /// What to do on this machine.

@@ -1,0 +1,176 @@
+//! `bench-hyperfine`: `toll run` side by side with hyperfine.
+
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use clap::Parser;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use toll_bench::run::Stop;
+use toll_bench::versus::measure::{Settings, run};
+use toll_bench::versus::{Document, table};
+
+/// Measures how often toll and hyperfine call identical commands different, and
+/// how long each takes to a right decision on a true difference.
+///
+/// The table goes to standard output, progress to standard error. It wants a
+/// quiet machine, and makes it a noisy one where it has to.
+#[derive(Parser)]
+#[command(name = "bench-hyperfine")]
+struct Arguments {
+    /// The program toll
+    #[arg(long, value_name = "PATH", required_unless_present = "from")]
+    toll: Option<PathBuf>,
+    /// The program bench-work [default: beside this program]
+    #[arg(long, value_name = "PATH")]
+    work: Option<PathBuf>,
+    /// How long the shorter command takes, in milliseconds
+    #[arg(long, value_name = "N", default_value_t = 10.0)]
+    work_ms: f64,
+    /// Identical pairs for each tool and condition [default: 30, with --quick 3]
+    #[arg(long, value_name = "N")]
+    identical: Option<usize>,
+    /// Different pairs for each tool and setting [default: 10, with --quick 2]
+    #[arg(long, value_name = "N")]
+    different: Option<usize>,
+    /// Seed of the order of comparisons
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Begin no comparison after so many minutes [default: 25, with --quick 3]
+    #[arg(long, value_name = "N")]
+    minutes: Option<f64>,
+    /// Write hyperfine.md and hyperfine.json into this directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// A first look, in which no rate means anything
+    #[arg(long)]
+    quick: bool,
+    /// Measure nothing: make the table of an earlier run's hyperfine.json anew
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["toll", "quick"])]
+    from: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let made = match &arguments.from {
+        Some(path) => read(path).map_err(Stop::Failed),
+        None => measure(&arguments),
+    };
+    match made.and_then(|document| Ok(publish(&document, arguments.out.as_deref())?)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Stop::Interrupted) => {
+            tell("interrupted");
+            // As the shell has it: 128 and the number of SIGINT.
+            ExitCode::from(130)
+        }
+        Err(Stop::Failed(reason)) => {
+            tell(&reason);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(arguments: &Arguments) -> Result<Document, Stop> {
+    let directory = Scratch::make()?;
+    let settings = settings(arguments, &directory.0)?;
+    run(&settings, &mut tell)
+}
+
+/// A directory that goes with its owner.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn make() -> Result<Scratch, String> {
+        let name = format!("toll-bench-hyperfine-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path)
+            .map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+        Ok(Scratch(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // What cannot be removed lies among temporary files.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn settings(arguments: &Arguments, directory: &Path) -> Result<Settings, String> {
+    let interrupted = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, interrupted.clone())
+            .map_err(|error| format!("cannot handle signal {signal}: {error}"))?;
+    }
+    let (identical, different, minutes) = match arguments.quick {
+        true => (3, 2, 3.0),
+        false => (30, 10, 25.0),
+    };
+    let beside = std::env::current_exe()
+        .map_err(|error| format!("cannot find bench-work: {error}; name it by --work"))?
+        .with_file_name("bench-work");
+    let work = arguments.work.clone().unwrap_or(beside);
+    let absolute = |path: &Path| {
+        let wrong = |error| format!("cannot find {}: {error}", path.display());
+        path.canonicalize().map_err(wrong)
+    };
+    let minutes = arguments.minutes.unwrap_or(minutes);
+    let words: Vec<String> = std::env::args().collect();
+    Ok(Settings {
+        toll: absolute(arguments.toll.as_deref().unwrap_or(Path::new("toll")))?,
+        work: absolute(&work)?,
+        work_ms: arguments.work_ms,
+        identical: arguments.identical.unwrap_or(identical),
+        different: arguments.different.unwrap_or(different),
+        limit: Duration::try_from_secs_f64(60.0 * minutes)
+            .map_err(|error| format!("cannot run for {minutes} minutes: {error}"))?,
+        seed: arguments.seed,
+        directory: directory.to_owned(),
+        command_line: words.join(" "),
+        interrupted,
+    })
+}
+
+fn read(path: &Path) -> Result<Document, String> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    Document::parse(&text)
+}
+
+/// Writes the files first: whoever reads standard output may leave early.
+fn publish(document: &Document, directory: Option<&Path>) -> Result<(), String> {
+    let table = table::render(document);
+    if let Some(directory) = directory {
+        let wrong = |error| format!("cannot write into {}: {error}", directory.display());
+        let json = serde_json::to_string(document)
+            .map_err(|error| format!("cannot write JSON: {error}"))?;
+        std::fs::create_dir_all(directory).map_err(wrong)?;
+        std::fs::write(directory.join("hyperfine.md"), &table).map_err(wrong)?;
+        std::fs::write(directory.join("hyperfine.json"), json).map_err(wrong)?;
+    }
+    match std::io::stdout().write_all(table.as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(format!("cannot write the table: {error}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "progress and errors go there")]
+fn tell(what: &str) {
+    eprintln!("bench-hyperfine: {what}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_well_formed() {
+        use clap::CommandFactory;
+        Arguments::command().debug_assert();
+    }
+}

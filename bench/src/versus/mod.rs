@@ -1,0 +1,133 @@
+//! `toll` beside hyperfine: how often each calls two identical commands
+//! different, and how long each takes to a right decision on a true difference.
+//!
+//! Architecture invariant: as in [`crate::document`], a [`Document`] holds
+//! every comparison that was made, and [`table::render`] makes the whole table of
+//! it alone.
+
+mod load;
+pub mod measure;
+pub mod table;
+mod tool;
+pub mod welch;
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::Machine;
+
+/// Version of the format.
+pub const VERSION: u32 = 1;
+
+/// True differences of which a right decision is asked, in hundredths.
+pub const DIFFERENCES_PERCENT: [u32; 3] = [20, 5, 2];
+/// Level of both tools, and the false alarms that they may make.
+pub const LEVEL: f64 = 0.05;
+/// Share of comparisons that must be right for a setting to be long enough.
+pub const POWER: f64 = 0.8;
+
+/// What goes on beside the commands that are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Condition {
+    /// Nothing that this program starts.
+    Quiet,
+    /// A process that keeps every CPU busy for 20 to 400 ms at a time and rests as
+    /// long.
+    Neighbour,
+    /// A load on every CPU that grows from nothing to 60 % of the time over about
+    /// as long as the comparison takes.
+    Drift,
+}
+
+/// All conditions.
+pub const CONDITIONS: [Condition; 3] = [Condition::Quiet, Condition::Neighbour, Condition::Drift];
+
+/// Who compares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tool {
+    /// `toll run`.
+    Toll,
+    /// `hyperfine`, with Welch's t-test on its times.
+    Hyperfine,
+}
+
+/// Both.
+pub const TOOLS: [Tool; 2] = [Tool::Toll, Tool::Hyperfine];
+
+/// What a tool says of the second command, beside the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// It takes longer.
+    Longer,
+    /// It takes less.
+    Shorter,
+    /// No difference is shown.
+    None,
+}
+
+/// One comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Who compared.
+    pub tool: Tool,
+    /// What went on beside it.
+    pub condition: Condition,
+    /// How much more work the second command does, in hundredths.
+    pub difference_percent: u32,
+    /// The tool's options that say how long to measure; empty for its defaults.
+    pub setting: String,
+    /// What it said at its level of 5 %.
+    pub answer: Answer,
+    /// p-value of Welch's test; of hyperfine alone.
+    pub p: Option<f64>,
+    /// The second command over the first, as the tool estimates it.
+    pub ratio: f64,
+    /// How long the whole comparison took, in seconds.
+    pub wall_s: f64,
+}
+
+/// A run of `bench-hyperfine`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Document {
+    /// Version of the format, [`VERSION`].
+    pub version: u32,
+    /// Time of the start in UTC, to the second.
+    pub date: String,
+    /// Command line of the run.
+    pub command_line: String,
+    /// Seed of the order of comparisons.
+    pub seed: u64,
+    /// The machine.
+    pub machine: Machine,
+    /// What the tools say of themselves.
+    pub versions: Vec<String>,
+    /// Pieces of work in the shorter command, and how long it takes when quiet, in
+    /// nanoseconds.
+    pub work: (u64, f64),
+    /// Different pairs that were to be made for each tool, condition, difference
+    /// and setting.
+    pub different: usize,
+    /// Every comparison, in the order of time.
+    pub comparisons: Vec<Comparison>,
+    /// Whether the time ended before the plan did.
+    pub cut: bool,
+}
+
+impl Document {
+    /// Reads a document.
+    ///
+    /// # Errors
+    /// If the text is no document of this version.
+    pub fn parse(text: &str) -> Result<Document, String> {
+        let document: Document = serde_json::from_str(text)
+            .map_err(|error| format!("cannot read the document: {error}"))?;
+        match document.version {
+            VERSION => Ok(document),
+            other => Err(format!(
+                "cannot read the document: it is of version {other}, this program knows {VERSION}"
+            )),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Asking a tool to compare two commands.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::welch::welch_p;
+use super::{Answer, LEVEL, Tool};
+use crate::process::{command, output};
+
+/// Both tools, and where they may write.
+pub(super) struct Tools {
+    pub(super) toll: PathBuf,
+    pub(super) hyperfine: PathBuf,
+    pub(super) directory: PathBuf,
+}
+
+/// What a tool told.
+pub(super) struct Told {
+    pub(super) answer: Answer,
+    pub(super) p: Option<f64>,
+    pub(super) ratio: f64,
+    pub(super) wall_s: f64,
+}
+
+impl Tools {
+    /// Has two commands compared.
+    ///
+    /// # Errors
+    /// If the tool fails, or tells something else than expected.
+    pub(super) fn compare(
+        &self,
+        tool: Tool,
+        setting: &[&str],
+        commands: [&str; 2],
+    ) -> Result<Told, String> {
+        match tool {
+            Tool::Toll => self.toll(setting, commands),
+            Tool::Hyperfine => self.hyperfine(setting, commands),
+        }
+    }
+
+    fn toll(&self, setting: &[&str], commands: [&str; 2]) -> Result<Told, String> {
+        let begin = Instant::now();
+        let store = self.directory.join("runs.sqlite");
+        let mut child = command(&self.toll);
+        for name in ["XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"] {
+            child.env(name, self.directory.join(name));
+        }
+        child.arg("--store").arg(&store);
+        child.args([
+            "run",
+            "-q",
+            "--no-html",
+            "--json",
+            "-n",
+            "first",
+            "-n",
+            "second",
+        ]);
+        let text = output(child.args(setting).args(commands))?;
+        let wall_s = begin.elapsed().as_secs_f64();
+        remove(&store);
+        let document = parse(&text)?;
+        let comparison = &document["runs"][0]["analysis"]["comparisons"][0];
+        let answer = match comparison["relation"].as_str() {
+            Some("worse") => Answer::Longer,
+            Some("better") => Answer::Shorter,
+            Some(_) => Answer::None,
+            None => return Err("cannot read what toll tells: it compared nothing".into()),
+        };
+        Ok(Told {
+            answer,
+            p: None,
+            ratio: comparison["ratio"]["value"].as_f64().unwrap_or(f64::NAN),
+            wall_s,
+        })
+    }
+
+    fn hyperfine(&self, setting: &[&str], commands: [&str; 2]) -> Result<Told, String> {
+        let begin = Instant::now();
+        let times = self.directory.join("times.json");
+        let mut child = command(&self.hyperfine);
+        child
+            .args(["--shell=none", "--style=none", "--export-json"])
+            .arg(&times);
+        output(child.args(setting).args(commands))?;
+        let wall_s = begin.elapsed().as_secs_f64();
+        let text = std::fs::read_to_string(&times)
+            .map_err(|error| format!("cannot read hyperfine's times: {error}"))?;
+        let document = parse(&text)?;
+        let times_of = |index: usize| -> Result<Vec<f64>, String> {
+            let list = document["results"][index]["times"].as_array();
+            let numbers =
+                list.map(|list| list.iter().filter_map(Value::as_f64).collect::<Vec<_>>());
+            numbers
+                .filter(|numbers| numbers.len() > 1)
+                .ok_or_else(|| "cannot read hyperfine's times: there are too few".to_owned())
+        };
+        let (first, second) = (times_of(0)?, times_of(1)?);
+        let p = welch_p(&first, &second);
+        let ratio = toll_stats::mean(&second) / toll_stats::mean(&first);
+        Ok(Told {
+            answer: answer_at(p, ratio, LEVEL),
+            p: Some(p),
+            ratio,
+            wall_s,
+        })
+    }
+
+    /// What a tool says of itself.
+    pub(super) fn versions(&self) -> Vec<String> {
+        let version = |program: &Path| output(command(program).arg("--version"));
+        [&self.toll, &self.hyperfine]
+            .map(|program| version(program).unwrap_or_else(|reason| reason))
+            .into()
+    }
+}
+
+/// What Welch's test says at a level.
+pub(super) fn answer_at(p: f64, ratio: f64, level: f64) -> Answer {
+    match (p < level, ratio > 1.0) {
+        (false, _) => Answer::None,
+        (true, true) => Answer::Longer,
+        (true, false) => Answer::Shorter,
+    }
+}
+
+fn parse(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("cannot read what was told: {error}"))
+}
+
+/// Removes a store with its journals, so that each comparison finds the same.
+fn remove(store: &Path) {
+    for ending in ["", "-wal", "-shm"] {
+        let mut name = store.as_os_str().to_owned();
+        name.push(ending);
+        // Which of them there are is SQLite's business.
+        let _ = std::fs::remove_file(name);
+    }
+}

@@ -1,0 +1,232 @@
+//! Whether comparisons on this machine come out as they must: identical work
+//! compared with itself, and, as the positive control, with work that is longer
+//! by a share known by construction.
+
+use toll_stats::{Rng, clopper_pearson, median};
+
+use super::model::{Analysis, Rate, Relation, SelftestArm, SelftestReport};
+use super::{ALPHA, CONFIDENCE, MARGIN_MIN};
+use crate::format;
+use crate::spec::{Experiment, SpecError};
+
+/// The experiment of one comparison, as a file of its own kind.
+const TOML: &str = include_str!("selftest.toml");
+/// Reads of 64 KiB in the shorter work; a multiple of 100, so that whole shares
+/// of it are whole reads.
+const READS: u64 = 200;
+const READ_BYTES: u64 = 64 << 10;
+
+/// How much the work of identical treatments may differ: a byte in 13 million.
+const BYTE: f64 = 1e-6;
+
+/// Injected differences, in hundredths of the work.
+pub const DELAYS_PERCENT: [u32; 4] = [0, 1, 2, 5];
+/// The difference that has to be found.
+const FOUND_PERCENT: u32 = 5;
+/// Share of comparisons that must find it: the customary power (Cohen,
+/// "Statistical power analysis for the behavioral sciences", 2nd edition (1988)).
+const POWER: f64 = 0.8;
+
+/// What one comparison came to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Compared {
+    /// The injected difference, in hundredths.
+    pub delay_percent: u32,
+    relation: Relation,
+    ratio: f64,
+    low: f64,
+    high: f64,
+    blocks: usize,
+    band: f64,
+}
+
+/// The comparisons of a self-test, as the injected difference of each, in
+/// hundredths: in random order, so that what the machine does meanwhile meets
+/// all of them.
+pub fn schedule(identical: usize, each_delay: usize, seed: u64) -> Vec<u32> {
+    let repeat = |percent: u32| {
+        let count = if percent == 0 { identical } else { each_delay };
+        std::iter::repeat_n(percent, count)
+    };
+    let mut schedule: Vec<u32> = DELAYS_PERCENT.into_iter().flat_map(repeat).collect();
+    Rng::new(seed).shuffle(&mut schedule);
+    schedule
+}
+
+/// The experiment that compares work with work longer by some hundredths.
+///
+/// # Errors
+/// None that a test does not show: the file comes with the program.
+pub fn experiment(delay_percent: u32) -> Result<Experiment, SpecError> {
+    let bytes = READS * READ_BYTES;
+    let other = match delay_percent {
+        0 => bytes - 1,
+        percent => bytes + bytes / 100 * u64::from(percent),
+    };
+    crate::spec::parse(
+        &TOML.replace("{other}", &other.to_string()),
+        "selftest",
+        "standard",
+    )
+}
+
+/// What a comparison's analysis came to.
+///
+/// # Errors
+/// With the reason if nothing could be compared.
+pub fn compared(delay_percent: u32, analysis: &Analysis) -> Result<Compared, String> {
+    let failure = || {
+        let mut messages = analysis.treatments.iter().filter_map(|treatment| {
+            treatment
+                .skipped
+                .as_ref()
+                .or(treatment.first_failure.as_ref())
+        });
+        let why = messages
+            .next()
+            .map_or("no block is complete", String::as_str);
+        format!("cannot compare anything: {why}")
+    };
+    let comparison = analysis.comparisons.first().ok_or_else(failure)?;
+    let twin = analysis.twins.first().ok_or_else(failure)?;
+    Ok(Compared {
+        delay_percent,
+        relation: comparison.relation,
+        ratio: comparison.ratio.value,
+        low: comparison.ratio.low,
+        high: comparison.ratio.high,
+        blocks: analysis.blocks,
+        band: twin.band,
+    })
+}
+
+impl Compared {
+    fn truth(&self) -> f64 {
+        1.0 + f64::from(self.delay_percent) / 100.0
+    }
+
+    fn is_called_different(&self) -> bool {
+        matches!(
+            self.relation,
+            Relation::Better | Relation::Worse | Relation::Different
+        )
+    }
+
+    fn is_wrong(&self) -> bool {
+        match self.relation {
+            Relation::Worse | Relation::Different => self.delay_percent == 0,
+            Relation::Better => true,
+            Relation::Same => self.truth() > 1.0 + MARGIN_MIN,
+            Relation::Undecided => false,
+        }
+    }
+
+    fn holds(&self, ratio: f64) -> bool {
+        self.low * (1.0 - BYTE) <= ratio && ratio <= self.high * (1.0 + BYTE)
+    }
+}
+
+/// Sums up a self-test; `trials` and the time are for the record.
+pub fn report(
+    seed: u64,
+    planned: usize,
+    made: &[Compared],
+    trials: usize,
+    wall_s: f64,
+) -> SelftestReport {
+    let arms: Vec<SelftestArm> = DELAYS_PERCENT.map(|percent| arm(percent, made)).into();
+    let bands: Vec<f64> = made.iter().map(|compared| compared.band).collect();
+    let noise_floor = (!bands.is_empty()).then(|| median(&bands).max(MARGIN_MIN));
+    SelftestReport {
+        seed,
+        planned,
+        made: made.len(),
+        trials,
+        wall_s,
+        noise_floor,
+        problems: problems(&arms, noise_floor),
+        arms,
+    }
+}
+
+fn arm(percent: u32, made: &[Compared]) -> SelftestArm {
+    let of: Vec<&Compared> = made
+        .iter()
+        .filter(|compared| compared.delay_percent == percent)
+        .collect();
+    let rate_of = |is: &dyn Fn(&Compared) -> bool| {
+        rate(of.iter().filter(|compared| is(compared)).count(), of.len())
+    };
+    let median_of = |value: &dyn Fn(&Compared) -> f64| {
+        let values: Vec<f64> = of.iter().map(|compared| value(compared)).collect();
+        (!values.is_empty()).then(|| median(&values))
+    };
+    SelftestArm {
+        delay: f64::from(percent) / 100.0,
+        called_different: rate_of(&Compared::is_called_different),
+        wrong: rate_of(&Compared::is_wrong),
+        seen: rate_of(&|compared| !compared.holds(1.0)),
+        missed: rate_of(&|compared| !compared.holds(compared.truth())),
+        ratio: median_of(&|compared| compared.ratio),
+        half_width: median_of(&|compared| ((compared.high / compared.low).ln() / 2.0).exp_m1()),
+        blocks: median_of(&|compared| compared.blocks as f64),
+    }
+}
+
+fn rate(count: usize, of: usize) -> Rate {
+    let (low, high) = match of {
+        0 => (0.0, 1.0),
+        _ => {
+            let interval = clopper_pearson(count, of, CONFIDENCE);
+            (interval.low, interval.high)
+        }
+    };
+    Rate {
+        count,
+        of,
+        low,
+        high,
+    }
+}
+
+/// What is off. A rate is if its whole interval is, so that a self-test of 20
+/// comparisons does not cry wolf where one of them errs.
+fn problems(arms: &[SelftestArm], noise_floor: Option<f64>) -> Vec<String> {
+    let mut problems = Vec::new();
+    let told = |rate: &Rate| format!("in {} of {} comparisons", rate.count, rate.of);
+    let often = format!("more often than in {}", format::percent(ALPHA));
+    for arm in arms {
+        let work = match arm.delay {
+            0.0 => "identical work".to_owned(),
+            delay => format!("work longer by {}", format::percent(delay)),
+        };
+        if arm.wrong.low > ALPHA {
+            problems.push(format!(
+                "the verdict on {work} is wrong {}: {often}",
+                told(&arm.wrong)
+            ));
+        }
+        if arm.delay == 0.0 && arm.missed.low > ALPHA {
+            problems.push(format!(
+                "the interval of the ratio does not hold 1 for {work} {}: {often}",
+                told(&arm.missed)
+            ));
+        }
+        let has_to_be_found = arm.delay == f64::from(FOUND_PERCENT) / 100.0;
+        if has_to_be_found && arm.called_different.high < POWER {
+            let floor = noise_floor.map_or_else(String::new, |floor| {
+                format!("; the noise floor is {}", format::percent(floor))
+            });
+            problems.push(format!(
+                "{work} is called different only {}, less often than in {}{floor}; close other \
+                 programs, or give real runs more blocks",
+                told(&arm.called_different),
+                format::percent(POWER)
+            ));
+        }
+    }
+    problems
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! `toll selftest`
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::output::Analysed;
+use super::progress::Steps;
+use super::run::{Launch, Purpose, exit_code_of, launch, random_seed};
+use super::{Failure, output};
+use crate::claim::model::SelftestReport;
+use crate::claim::selftest::{self, Compared};
+use crate::environment::machine::Machine;
+use crate::environment::{inspect, paths};
+use crate::report::terminal;
+use crate::store::Store;
+use crate::trial::{RunLock, SessionEnd};
+
+/// Status where the rates are off.
+const EXIT_OFF: u8 = 6;
+/// Comparisons of identical work, and of each delay.
+const QUICK: (usize, usize) = (20, 10);
+const FULL: (usize, usize) = (200, 50);
+
+#[derive(Debug, Args)]
+pub(super) struct SelftestArguments {
+    /// Make 200 comparisons of identical work and 50 of each delay, in place of
+    /// 20 and 10
+    #[arg(long)]
+    full: bool,
+    /// Keep the runs in the store; they are not by default
+    #[arg(long)]
+    keep: bool,
+    /// Seed of the order of comparisons and of their plans [default: random]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Where to make work files
+    #[arg(long, value_name = "DIR")]
+    work_dir: Option<PathBuf>,
+    /// Print one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    machine: &'a Machine,
+    ok: bool,
+    #[serde(flatten)]
+    report: &'a SelftestReport,
+}
+
+pub(super) fn run(arguments: &SelftestArguments, store: &Path) -> Result<ExitCode, Failure> {
+    let begin = Instant::now();
+    let seed = match arguments.seed {
+        Some(seed) => seed,
+        None => random_seed()?,
+    };
+    let (identical, each_delay) = if arguments.full { FULL } else { QUICK };
+    let schedule = selftest::schedule(identical, each_delay, seed);
+    let _lock = RunLock::take(&paths::run_lock()).map_err(Failure::Runtime)?;
+    let mut store = match arguments.keep {
+        true => Store::open(store)?,
+        false => Store::in_memory()?,
+    };
+    let mut progress = Steps::new("selftest", schedule.len());
+    let mut made = Vec::new();
+    let mut trials = 0;
+    let mut signal = None;
+    for (index, delay_percent) in schedule.iter().enumerate() {
+        progress.step(index);
+        // Of its own seed: comparisons must not share the order of their trials.
+        let own_seed = seed.wrapping_add(1 + index as u64);
+        match compare(&mut store, arguments, *delay_percent, own_seed)? {
+            Ok((compared, count)) => {
+                made.push(compared);
+                trials += count;
+            }
+            Err(interrupted) => {
+                signal = Some(interrupted);
+                break;
+            }
+        }
+    }
+    progress.finish();
+    let wall_s = begin.elapsed().as_secs_f64();
+    let report = selftest::report(seed, schedule.len(), &made, trials, wall_s);
+    print(arguments, &report)?;
+    Ok(match (signal, report.problems.is_empty()) {
+        (Some(signal), _) => exit_code_of(signal),
+        (None, true) => ExitCode::SUCCESS,
+        (None, false) => ExitCode::from(EXIT_OFF),
+    })
+}
+
+/// One comparison with its number of trials, or the signal that interrupted it.
+fn compare(
+    store: &mut Store,
+    arguments: &SelftestArguments,
+    delay_percent: u32,
+    seed: u64,
+) -> Result<Result<(Compared, usize), i32>, Failure> {
+    let launched = launch(
+        store,
+        Launch {
+            experiment: selftest::experiment(delay_percent)?,
+            seed,
+            work_dir: arguments.work_dir.clone(),
+            command_line: "toll selftest".into(),
+            purpose: Purpose::Aside,
+        },
+    )?;
+    if let SessionEnd::Interrupted(signal) = launched.end? {
+        return Ok(Err(signal));
+    }
+    let analysed = Analysed::load(store, &launched.run_id.to_string())?;
+    let compared = selftest::compared(delay_percent, &analysed.analysis);
+    let trials = analysed.stored.trials.len();
+    Ok(Ok((compared.map_err(Failure::Runtime)?, trials)))
+}
+
+fn print(arguments: &SelftestArguments, report: &SelftestReport) -> Result<(), Failure> {
+    let work = arguments.work_dir.clone().unwrap_or_else(paths::work);
+    let machine = inspect(&work);
+    match arguments.json {
+        true => output::json(&Document {
+            machine: &machine,
+            ok: report.problems.is_empty() && report.made == report.planned,
+            report,
+        }),
+        false => output::result(&terminal::selftest(report, &machine, output::style())),
+    }
+}

@@ -1,0 +1,58 @@
+//! `toll selftest`, from its trials to its exit status.
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::common::{Bench, Running, list, wait_until};
+
+/// A probe whose clock agrees with itself to the last digit: `$d` nanoseconds
+/// an iteration of a work of `$size` bytes.
+fn probe(duration: &str) -> String {
+    format!(
+        r#"#!/bin/sh
+read -r request
+size=${{request#*\"size_bytes\":}}
+size=${{size%%[!0-9]*}}
+{duration}
+sample='{{"metrics":{{"duration_ns":'$d'}},"counters":{{}}}}'
+echo '{{"version":1,"outcome":{{"completed":{{"samples":['$sample,$sample,$sample'],
+"disturbance":{{}},"counters_missing":{{}},"notes":[]}}}}}}' | tr -d '\n'
+echo
+"#
+    )
+}
+
+#[test]
+fn a_machine_on_which_identical_work_takes_longer_is_off() {
+    let bench = Bench::with_probe(&probe("d=1000000; [ $size != 13107199 ] || d=1100000"));
+    let ran = bench.run(&["selftest", "--seed", "1", "--json"]);
+    assert_eq!(ran.code, Some(6), "{}", ran.stderr);
+    let document = ran.json();
+    assert_eq!(document["ok"], false);
+    assert_eq!(document["arms"][0]["called_different"]["count"], 20);
+    // What takes as long although it is longer by 5 % is wrong as well.
+    assert_eq!(document["arms"][3]["wrong"]["count"], 10);
+    assert_eq!(list(&document["problems"]).len(), 5, "{document:#}");
+    assert!(!bench.store().exists(), "the runs are kept in memory");
+}
+
+#[test]
+fn an_interrupted_self_test_tells_what_it_found_until_then() {
+    let bench = Bench::with_probe(&probe("touch began; d=$((size / 10))"));
+    let child = bench
+        .spawnable(&["selftest", "--full", "--json"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .expect("toll starts");
+    let mut running = Running(child);
+    wait_until("a trial runs", || bench.path("began").exists());
+    let pid = i32::try_from(running.0.id()).ok().and_then(Pid::from_raw);
+    kill_process(pid.expect("a process"), Signal::INT).expect("the process is ours");
+    let mut text = String::new();
+    let mut output = running.0.stdout.take().expect("it is piped");
+    std::io::Read::read_to_string(&mut output, &mut text).expect("JSON is text");
+    assert_eq!(running.0.wait().expect("it ends").code(), Some(130));
+    let document: serde_json::Value = serde_json::from_str(&text).expect("one document");
+    assert_eq!(document["ok"], false);
+    assert_eq!(list(&document["problems"]).len(), 0);
+    assert!(document["made"].as_u64() < document["planned"].as_u64());
+}
