@@ -44,6 +44,12 @@ bench-hyperfine: build ## Measure false alarms and time to a decision beside hyp
 	@tools/install-prerequisites bench
 	$(RELEASE)/bench-hyperfine --toll $(RELEASE)/toll --out bench/results
 
+.PHONY: bench-device
+bench-device: build ## Compare the virtual device with two programs in guests, about 20 minutes
+	@tools/install-prerequisites run
+	$(RELEASE)/toll kernel build
+	$(RELEASE)/bench-device --toll $(RELEASE)/toll --out bench/results
+
 .PHONY: check
 check: ## Check formatting, lints, documentation and shell scripts
 	$(CARGO) fmt --check
@@ -66,10 +72,11 @@ bless: ## Write snapshots and schema anew after an intended change
 install: build ## Install below PREFIX (/usr/local): programs, manual page, completions
 	install -D -m 755 $(RELEASE)/toll $(BIN)/toll
 	install -D -m 755 $(RELEASE)/toll-probe $(LIBEXEC)/toll-probe
-	install -m 755 $(RELEASE)/meow $(RELEASE)/timewrite $(BIN)
+	install -m 755 $(RELEASE)/meow $(RELEASE)/timewrite $(RELEASE)/master $(RELEASE)/slave $(BIN)
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
 		$(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
-	install -m 644 docs/man/meow.1 docs/man/timewrite.1 $(SHARE)/man/man1
+	install -m 644 docs/man/meow.1 docs/man/timewrite.1 docs/man/master.1 docs/man/slave.1 \
+		$(SHARE)/man/man1
 	$(RELEASE)/toll man >$(SHARE)/man/man1/toll.1
 	$(RELEASE)/toll completions bash >$(SHARE)/bash-completion/completions/toll
 	$(RELEASE)/toll completions zsh >$(SHARE)/zsh/site-functions/_toll
@@ -77,8 +84,9 @@ install: build ## Install below PREFIX (/usr/local): programs, manual page, comp
 
 .PHONY: uninstall
 uninstall: ## Remove what install installed; runs and reports stay
-	rm -f $(BIN)/toll $(BIN)/meow $(BIN)/timewrite $(LIBEXEC)/toll-probe \
+	rm -f $(BIN)/toll $(BIN)/meow $(BIN)/timewrite $(BIN)/master $(BIN)/slave $(LIBEXEC)/toll-probe \
 		$(SHARE)/man/man1/toll.1 $(SHARE)/man/man1/meow.1 $(SHARE)/man/man1/timewrite.1 \
+		$(SHARE)/man/man1/master.1 $(SHARE)/man/man1/slave.1 \
 		$(SHARE)/bash-completion/completions/toll $(SHARE)/zsh/site-functions/_toll \
 		$(SHARE)/fish/vendor_completions.d/toll.fish
 	-rmdir $(LIBEXEC) 2>/dev/null

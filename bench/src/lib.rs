@@ -2,7 +2,9 @@
 //!
 //! `bench-cat` compares `meow` with other programs that copy a source to a
 //! sink: whole processes, from just before the spawn until the program has
-//! exited and the reader of its sink has seen the end.
+//! exited and the reader of its sink has seen the end. `bench-hyperfine` compares
+//! `toll run` with hyperfine. `bench-device` compares the
+//! virtual device with a connection of two programs, in guests that `toll` boots.
 //!
 //! Architecture invariant: a [`document::Document`] holds every raw time, and
 //! [`table::render`] makes the whole table of a document alone. Nothing in the
@@ -11,6 +13,7 @@
 pub mod analysis;
 pub mod case;
 mod content;
+pub mod device;
 pub mod document;
 mod feeder;
 mod filesystem;
@@ -23,6 +26,7 @@ pub mod run;
 mod sink;
 mod source_file;
 pub mod table;
+pub mod toll;
 mod trial;
 pub mod versus;
 mod watchdog;

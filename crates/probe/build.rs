@@ -4,7 +4,9 @@
 use std::path::Path;
 
 fn main() {
-    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernel/common");
+    // Asked when it runs: the tree may have moved since this program was built.
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR").expect("Cargo says where");
+    let shared = Path::new(&manifest).join("../../kernel/common");
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={}", shared.display());
     let mut build = cc::Build::new();

@@ -1,8 +1,10 @@
-//! The driver `toll_primes`, inserted for a trial and removed after it.
+//! Kernel modules, inserted for a trial and removed after it, and the driver of
+//! one of them, `toll_primes`.
 //!
 //! Architecture invariant: a module goes into a guest only. The probe is the
 //! guest's first process, which it is nowhere else.
 
+use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
@@ -15,14 +17,10 @@ use toll_wire::guest::MODULES_DIRECTORY;
 
 use crate::failure;
 
-/// The module's file in [`MODULES_DIRECTORY`].
-const MODULE: &str = "toll_primes.ko";
-/// What its driver is reached by.
+/// What the driver `toll_primes` is reached by.
 const DEVICE: &str = "/dev/toll_primes";
-/// The module's name.
-const NAME: &std::ffi::CStr = c"toll_primes";
-/// Its parameters, some of which are results.
-const PARAMETERS: &str = "/sys/module/toll_primes/parameters";
+/// Where modules have their parameters, some of which are results.
+const PARAMETERS: &str = "/sys/module";
 
 /// `TOLL_PRIMES_EMPTY`, `_IO(0xE7, 0)`: nothing at all.
 const EMPTY: libc::Ioctl = 0xe700;
@@ -55,56 +53,96 @@ struct TollCopy {
     length: u64,
 }
 
-/// The inserted module, removed when this value goes.
-pub struct Module;
+/// A module of this program's kernel sources.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModuleName {
+    /// Counts prime numbers.
+    TollPrimes,
+    /// The sending end of a pair of devices.
+    Master,
+    /// The receiving end.
+    Slave,
+}
 
-impl Module {
-    /// Inserts the module with parameters such as `n=100`.
+impl ModuleName {
+    fn name(self) -> &'static CStr {
+        match self {
+            Self::TollPrimes => c"toll_primes",
+            Self::Master => c"master",
+            Self::Slave => c"slave",
+        }
+    }
+
+    /// Its name.
+    pub fn text(self) -> &'static str {
+        self.name().to_str().expect("the names are ASCII")
+    }
+
+    /// Opens the module's file in [`MODULES_DIRECTORY`].
     ///
     /// # Errors
     /// Unsupported outside of a guest and where the guest has no such module.
-    pub fn insert(parameters: &std::ffi::CStr) -> Result<Self, Failure> {
-        let file = Self::file()?;
-        Self::insert_from(&file, parameters)
-    }
-
-    /// Opens the module's file, for [`Module::insert_from`].
-    ///
-    /// # Errors
-    /// As for [`Module::insert`].
-    pub fn file() -> Result<File, Failure> {
+    pub fn file(self) -> Result<ModuleFile, Failure> {
         if !is_first_process() {
             return Err(failure::unsupported(
                 "cannot insert a module: this is no guest of toll's; run it in one".to_owned(),
             ));
         }
-        File::open(Path::new(MODULES_DIRECTORY).join(MODULE)).map_err(|error| {
+        let path = Path::new(MODULES_DIRECTORY).join(format!("{}.ko", self.text()));
+        let file = File::open(path).map_err(|error| {
             failure::unsupported(format!(
-                "cannot insert {MODULE}: {}; boot a kernel for which the modules are built",
+                "cannot insert the module {}: {}; boot a kernel for which the modules are built",
+                self.text(),
                 failure::reason(&error)
             ))
-        })
+        })?;
+        Ok(ModuleFile { name: self, file })
     }
+}
 
-    /// Inserts the module (finit_module(2)). One that a killed trial has left
-    /// is removed first.
+/// A module that can be inserted.
+pub struct ModuleFile {
+    name: ModuleName,
+    file: File,
+}
+
+impl ModuleFile {
+    /// Inserts the module with parameters such as `n=100` (finit_module(2)). One
+    /// that a killed trial has left is removed first.
     ///
     /// # Errors
     /// If the kernel refuses it.
-    pub fn insert_from(file: &File, parameters: &std::ffi::CStr) -> Result<Self, Failure> {
-        let inserted = match finit_module(file, parameters, 0) {
+    pub fn insert(&self, parameters: &CStr) -> Result<Module, Failure> {
+        let name = self.name;
+        let inserted = match finit_module(&self.file, parameters, 0) {
             Err(Errno::EXIST) => {
-                remove();
-                finit_module(file, parameters, 0)
+                remove(name);
+                finit_module(&self.file, parameters, 0)
             }
             other => other,
         };
-        inserted.map(|()| Self).map_err(|errno| {
+        inserted.map(|()| Module { name }).map_err(|errno| {
             failure::failed(format!(
-                "cannot insert {MODULE}: {}; see the kernel log",
+                "cannot insert the module {}: {}; see the kernel log",
+                name.text(),
                 failure::reason(&errno.into())
             ))
         })
+    }
+}
+
+/// An inserted module, removed when this value goes.
+pub struct Module {
+    name: ModuleName,
+}
+
+impl Module {
+    /// Finds and inserts a module.
+    ///
+    /// # Errors
+    /// As for [`ModuleName::file`] and [`ModuleFile::insert`].
+    pub fn insert(name: ModuleName, parameters: &CStr) -> Result<Self, Failure> {
+        name.file()?.insert(parameters)
     }
 
     /// A parameter's value as a number.
@@ -112,7 +150,8 @@ impl Module {
     /// # Errors
     /// If the module has none of that name.
     pub fn parameter(&self, name: &str) -> Result<u64, Failure> {
-        let path = Path::new(PARAMETERS).join(name);
+        let module = Path::new(PARAMETERS).join(self.name.text());
+        let path = module.join("parameters").join(name);
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         text.trim().parse().map_err(|_| {
             failure::instrument(format!(
@@ -125,16 +164,16 @@ impl Module {
 
 impl Drop for Module {
     fn drop(&mut self) {
-        remove();
+        remove(self.name);
     }
 }
 
-fn remove() {
+fn remove(name: ModuleName) {
     // What is in use stays, and the next insertion tells.
-    let _ = delete_module(NAME, libc::O_NONBLOCK);
+    let _ = delete_module(name.name(), libc::O_NONBLOCK);
 }
 
-/// The driver's device.
+/// The device of `toll_primes`.
 pub struct Driver {
     // Closed before the module goes.
     file: File,
@@ -145,9 +184,9 @@ impl Driver {
     /// Inserts the module and opens its device.
     ///
     /// # Errors
-    /// As for [`Module::insert`].
+    /// As for [`Module::insert`], or if the device is not there.
     pub fn open() -> Result<Self, Failure> {
-        let module = Module::insert(c"")?;
+        let module = Module::insert(ModuleName::TollPrimes, c"")?;
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -233,9 +272,15 @@ mod tests {
 
     #[test]
     fn no_module_goes_into_a_machine_whose_first_process_is_another() {
-        let Err(failure) = Module::insert(c"") else {
-            panic!("a module was inserted");
-        };
-        assert_eq!(failure.kind, toll_wire::FailureKind::Unsupported);
+        for name in [
+            ModuleName::TollPrimes,
+            ModuleName::Master,
+            ModuleName::Slave,
+        ] {
+            let Err(failure) = Module::insert(name, c"") else {
+                panic!("{name:?} was inserted");
+            };
+            assert_eq!(failure.kind, toll_wire::FailureKind::Unsupported);
+        }
     }
 }

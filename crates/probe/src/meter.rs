@@ -23,10 +23,19 @@ pub struct Started {
     start_ns: u64,
 }
 
+impl Started {
+    /// When the region began, in nanoseconds of the clock.
+    pub fn start_ns(&self) -> u64 {
+        self.start_ns
+    }
+}
+
 /// What one region cost.
 pub struct Measured {
     /// Time on the clock, in nanoseconds.
     pub duration_ns: u64,
+    /// When the region ended, in nanoseconds of the clock.
+    pub end_ns: u64,
     /// Resources used by the scope's threads.
     pub usage: Usage,
     storage: Option<StorageBytes>,
@@ -75,6 +84,7 @@ impl Meter {
         }
         Ok(Measured {
             duration_ns: end_ns - started.start_ns,
+            end_ns,
             usage,
             storage,
             counters: counters?,

@@ -3,7 +3,7 @@
 use toll_wire::{Disturbance, Failure, ITERATIONS_MAX, Request, TrialData, Workload};
 
 use crate::disturbance::Snapshot;
-use crate::{chase, command, copy, crossing, failure, memory, primes, reclaim, write};
+use crate::{chase, command, copy, crossing, failure, memory, primes, reclaim, transfer, write};
 
 /// Runs one trial.
 ///
@@ -25,6 +25,7 @@ pub fn run(request: &Request) -> Result<TrialData, Failure> {
         Workload::Reclaim(reclaim) => reclaim::run(request, reclaim),
         Workload::Primes(counting) => primes::run(request, counting),
         Workload::Crossing(crossing) => crossing::run(request, crossing),
+        Workload::Transfer(transfer) => transfer::run(request, transfer),
     }
 }
 

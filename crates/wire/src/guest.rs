@@ -4,6 +4,7 @@
 //! [`GuestEvent::Ready`], and then answers each [`GuestRequest`] in turn, one
 //! line of JSON each way over the virtio serial port [`PORT`].
 
+use core::net::{Ipv4Addr, Ipv6Addr};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -52,6 +53,16 @@ pub const INIT_VARIABLE: &str = "TOLL_GUEST";
 /// The variable by which the init knows that there is a disk to swap to.
 pub const SWAP_VARIABLE: &str = "TOLL_GUEST_SWAP";
 
+/// The variable by which the init knows that the guest is one of a pair; its value
+/// is the word of a [`PairSide`].
+pub const PAIR_VARIABLE: &str = "TOLL_GUEST_PAIR";
+
+/// Bits of an IPv4 address that the guests of a pair have in common.
+pub const PAIR_PREFIX_V4: u32 = 24;
+
+/// Bits of an IPv6 address that the guests of a pair have in common.
+pub const PAIR_PREFIX_V6: u32 = 64;
+
 /// Value of [`INIT_VARIABLE`] in an ordinary guest.
 pub const INIT_ORDINARY: &str = "1";
 
@@ -60,6 +71,57 @@ pub const INIT_ICOUNT: &str = "icount";
 
 /// The metric in place of `duration_ns` in such a guest.
 pub const PATH_LENGTH: &str = "path_length_instructions";
+
+/// Which of two guests that are joined by a network card each. There is nobody
+/// else on that network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PairSide {
+    /// The guest whose trial it is.
+    Main,
+    /// The other one.
+    Partner,
+}
+
+impl PairSide {
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Main => "main",
+            Self::Partner => "partner",
+        }
+    }
+
+    /// The side that a word stands for.
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Main, Self::Partner]
+            .into_iter()
+            .find(|side| side.word() == word)
+    }
+
+    /// Its address, 10.0.77.1 or 10.0.77.2.
+    pub fn ipv4(self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 0, 77, self.number())
+    }
+
+    /// Its address, `fd77::1` or `fd77::2`, of those that are unique to a site
+    /// (RFC 4193).
+    pub fn ipv6(self) -> Ipv6Addr {
+        Ipv6Addr::new(0xfd77, 0, 0, 0, 0, 0, 0, u16::from(self.number()))
+    }
+
+    /// Address of its card, `02:…`, of those that nobody assigns.
+    pub fn hardware_address(self) -> String {
+        format!("02:00:0a:00:4d:{:02x}", self.number())
+    }
+
+    fn number(self) -> u8 {
+        match self {
+            Self::Main => 1,
+            Self::Partner => 2,
+        }
+    }
+}
 
 /// A request to the init.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -16,6 +16,7 @@ mod reclaim;
 mod request;
 mod response;
 mod transfer;
+mod transfer_message;
 mod workload;
 
 pub use crossing::{
@@ -35,7 +36,14 @@ pub use response::{
     CounterReading, Disturbance, Failure, FailureKind, Outcome, Response, Sample, TrialData,
     decode_response,
 };
-pub use transfer::{Channel, ReceiveMethod, SendMethod, SocketMode, TransferPart, TransferRequest};
+pub use transfer::{
+    Channel, ReceiveMethod, SendMethod, SocketMode, TRANSFER_BUFFER_BYTES_MAX,
+    TRANSFER_BUFFER_BYTES_MIN, TransferPart, TransferRequest,
+};
+pub use transfer_message::{
+    ReceiverReport, TransferMessage, TransferTerms, decode_transfer_message,
+    encode_transfer_message,
+};
 pub use workload::{
     CacheState, CommandRequest, CopyMethod, CopyRequest, Durability, OutputPolicy, Placement,
     ShellChoice, Sink, Source, Workload, WriteRequest,

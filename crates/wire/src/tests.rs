@@ -80,3 +80,65 @@ fn noise_is_refused_without_panic() {
         assert!(decode_response(line).is_err(), "{line:?}");
     }
 }
+
+fn transfer(channel: Channel, sender: SendMethod) -> TransferRequest {
+    TransferRequest {
+        channel,
+        sender,
+        receiver: ReceiveMethod::Mmap,
+        mode: SocketMode::Sync,
+        buffer_bytes: 512,
+        receiver_buffer_bytes: 4096,
+        source: PathBuf::from("/tmp/a"),
+        size_bytes: 5 << 30,
+        xxh3: u64::MAX,
+        directory: PathBuf::from("/tmp"),
+        part: TransferPart::Receiver {
+            connect: "fd77::1".parse().unwrap(),
+        },
+    }
+}
+
+#[test]
+fn a_transfer_and_what_its_ends_say_survive_the_wire() {
+    let transfer = transfer(Channel::Tcp, SendMethod::Zerocopy);
+    let request = Request::new(Workload::Transfer(transfer.clone()));
+    assert_eq!(decode_request(&encode(&request)).unwrap(), request);
+    let report = ReceiverReport {
+        end_ns: u64::MAX,
+        ..ReceiverReport::default()
+    };
+    for message in [
+        TransferMessage::Hello {
+            terms: TransferTerms::from(&transfer),
+            notes: vec!["a\nb".into()],
+        },
+        TransferMessage::Begin {
+            connect: Some("10.0.77.1:2325".parse().unwrap()),
+        },
+        TransferMessage::Received(report),
+        TransferMessage::End,
+    ] {
+        let line = encode_transfer_message(&message);
+        assert_eq!(decode_transfer_message(&line).unwrap(), message);
+    }
+    assert!(decode_transfer_message(r#"{"version":0,"message":"end"}"#).is_err());
+}
+
+#[test]
+fn a_transfer_that_no_machine_can_do_is_known_from_its_request() {
+    let both = |channel, sender| TransferRequest {
+        part: TransferPart::Both,
+        ..transfer(channel, sender)
+    };
+    let fits = |request: &TransferRequest| request.contradiction().is_none();
+    assert!(fits(&both(Channel::Tcp, SendMethod::Zerocopy)));
+    assert!(!fits(&both(Channel::Unix, SendMethod::Zerocopy)));
+    assert!(fits(&both(Channel::Pipe, SendMethod::Splice)));
+    assert!(!fits(&transfer(Channel::Pipe, SendMethod::Splice)));
+    for (channel, can_choose) in [(Channel::Tcp, false), (Channel::Device, true)] {
+        let mut request = both(channel, SendMethod::Mmap);
+        request.mode = SocketMode::Async;
+        assert_eq!(fits(&request), can_choose);
+    }
+}

@@ -5,6 +5,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+/// Least and most bytes of either end's buffer: those of the device's.
+pub const TRANSFER_BUFFER_BYTES_MIN: u64 = 512;
+/// Most of them.
+pub const TRANSFER_BUFFER_BYTES_MAX: u64 = 16 << 20;
+
 /// Parameters of a transfer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -17,8 +22,10 @@ pub struct TransferRequest {
     pub receiver: ReceiveMethod,
     /// How the kernel's sockets are used; of [`Channel::Device`] alone.
     pub mode: SocketMode,
-    /// Bytes of one call, in either end's buffer.
+    /// Bytes of one call, in the sender's buffer.
     pub buffer_bytes: u64,
+    /// Bytes of one call, in the receiver's buffer.
+    pub receiver_buffer_bytes: u64,
     /// The file to be sent, all of whose pages are warm.
     pub source: PathBuf,
     /// Its bytes that are sent, from its beginning.
@@ -29,6 +36,32 @@ pub struct TransferRequest {
     pub directory: PathBuf,
     /// Which of the ends this probe is.
     pub part: TransferPart,
+}
+
+impl TransferRequest {
+    /// Why no machine can do it, where the request alone tells.
+    pub fn contradiction(&self) -> Option<&'static str> {
+        let is_device = self.channel == Channel::Device;
+        if self.sender == SendMethod::Zerocopy && self.channel != Channel::Tcp {
+            return Some(
+                "cannot send with MSG_ZEROCOPY over this channel: only TCP has it among them; use \
+                 channel = tcp",
+            );
+        }
+        if self.mode != SocketMode::Sync && !is_device {
+            return Some(
+                "cannot choose the mode of this channel: only the device's sockets are the \
+                 kernel's; use channel = device",
+            );
+        }
+        let is_local = matches!(self.channel, Channel::Unix | Channel::Pipe);
+        if is_local && self.part != TransferPart::Both {
+            return Some(
+                "cannot join two hosts by a pipe or a Unix socket; use channel = tcp or device",
+            );
+        }
+        None
+    }
 }
 
 /// What joins the two ends of a transfer.

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ChaseRequest, CrossingRequest, MemoryRequest, PrimesRequest, ReclaimRequest};
+use crate::{
+    ChaseRequest, CrossingRequest, MemoryRequest, PrimesRequest, ReclaimRequest, TransferRequest,
+};
 
 /// A work to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,6 +28,8 @@ pub enum Workload {
     Primes(PrimesRequest),
     /// Cross between program and kernel again and again.
     Crossing(CrossingRequest),
+    /// Send a file from one process to another.
+    Transfer(TransferRequest),
 }
 
 /// Parameters of [`Workload::Copy`].

@@ -18,10 +18,13 @@ mod vmsplice;
 
 use toll_wire::{CopyMethod, CopyRequest, Failure, Request, Sample, Sink, Source, TrialData};
 
+pub(crate) use self::io_uring::Uring;
 use self::mover::{CallError, Job, Moved, Mover};
 use self::reader::{Purpose, READER_BUFFER_BYTES};
 use self::sink::OpenSink;
-use self::source::OpenSource;
+pub(crate) use self::sink::SOCKET_BUFFER_BYTES;
+pub(crate) use self::source::{Input, OpenSource};
+pub(crate) use self::transit_pipe::TransitPipe;
 use crate::counters::{Counters, Inherit};
 use crate::meter::Meter;
 use crate::usage::{Scope, Usage};

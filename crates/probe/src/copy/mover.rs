@@ -100,6 +100,12 @@ impl CallError {
         }
     }
 
+    /// Whether a stream broke, whose other end may know why.
+    pub fn is_of_stream(&self) -> bool {
+        let broken = [Errno::PIPE, Errno::CONNRESET, Errno::NOTCONN];
+        self.errno.is_some_and(|errno| broken.contains(&errno))
+    }
+
     /// The failure of the trial, with both ends named.
     pub fn into_failure(self, source: &str, sink: &str) -> Failure {
         let call = self.call;

@@ -19,7 +19,7 @@ use crate::verify::{Arrived, hash_file};
 /// Size asked for each buffer of a socket pair, the kernel's default limit
 /// (`wmem_max`). A fixed size keeps the kernel from tuning the window during the
 /// first megabytes, and bounds how long a lent page is referred to.
-const SOCKET_BUFFER_BYTES: usize = 212_992;
+pub const SOCKET_BUFFER_BYTES: usize = 212_992;
 
 /// Bytes that a loopback connection holds at most: the kernel doubles what is
 /// asked (socket(7)), and there is a buffer at each end.

@@ -38,9 +38,18 @@ impl OpenSource {
     /// If it is missing, no regular file or too short, or if its pages cannot be
     /// brought into the requested state.
     pub fn open(copy: &CopyRequest) -> Result<Self, Failure> {
-        let Source::File { path, .. } = &copy.source else {
-            return open_zero();
-        };
+        match &copy.source {
+            Source::File { path, .. } => Self::of_file(path, copy.size_bytes, copy.cache),
+            Source::Zero => open_zero(),
+        }
+    }
+
+    /// Opens and checks a file of which `size_bytes` are to be copied, whose
+    /// pages are in the state `cache` when an iteration begins.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn of_file(path: &Path, size_bytes: u64, cache: CacheState) -> Result<Self, Failure> {
         let file = File::open(path).map_err(|error| cannot_open(path, &error))?;
         let metadata = file.metadata().map_err(|error| cannot_open(path, &error))?;
         let shown = path.display();
@@ -49,18 +58,17 @@ impl OpenSource {
                 "cannot copy {shown}: it is no regular file; choose one"
             )));
         }
-        if metadata.len() < copy.size_bytes {
+        if metadata.len() < size_bytes {
             return Err(failure::failed(format!(
-                "cannot copy {} bytes of {shown}: it has only {}; choose a longer file",
-                copy.size_bytes,
+                "cannot copy {size_bytes} bytes of {shown}: it has only {}; choose a longer file",
                 metadata.len()
             )));
         }
-        page_cache::check_state(&file, copy.cache)?;
+        page_cache::check_state(&file, cache)?;
         Ok(Self {
-            path: path.clone(),
+            path: path.to_owned(),
             file,
-            pages: Some((copy.cache, copy.size_bytes)),
+            pages: Some((cache, size_bytes)),
             resident_pages: Cell::new(0),
         })
     }

@@ -9,6 +9,7 @@ mod command;
 mod facts;
 mod kernel_log;
 mod mounts;
+mod network;
 mod path_length;
 mod port;
 mod setup;
@@ -37,7 +38,11 @@ pub fn run() -> ! {
     let is_icount = std::env::var_os(INIT_VARIABLE).is_some_and(|value| value == INIT_ICOUNT);
     let modules = setup::boot_modules();
     let mut port = Port::open(PORT).expect("a guest has a port to its host");
-    match modules.and_then(|()| setup::disks()) {
+    match modules
+        .and_then(|()| network::loopback())
+        .and_then(|()| network::card())
+        .and_then(|()| setup::disks())
+    {
         Ok(disks) => {
             // Pages of the init that are swapped out would come back in between
             // the trials' own. Without the right to lock them they may.

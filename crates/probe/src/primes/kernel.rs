@@ -1,13 +1,12 @@
 //! Counting in the kernel: by system call or in the driver `toll_primes`.
 
 use std::ffi::CString;
-use std::fs::File;
 use std::io;
 
 use toll_wire::{Failure, PrimesAllocation, PrimesRequest, Printing, RandomSource};
 
 use super::Counted;
-use crate::driver::{Driver, Module, TollPrimes};
+use crate::driver::{Driver, Module, ModuleFile, ModuleName, TollPrimes};
 use crate::failure;
 
 /// System call `count_primes`, as published.
@@ -127,7 +126,7 @@ fn cannot(request: &PrimesRequest, number: libc::c_long, error: &io::Error) -> F
 
 /// Counting at the insertion of the module.
 pub struct AtLoad {
-    file: File,
+    file: ModuleFile,
     parameters: CString,
     inserted: Option<Module>,
 }
@@ -139,7 +138,7 @@ impl AtLoad {
     /// Unsupported outside of a guest.
     pub fn new(n: u32) -> Result<Self, Failure> {
         Ok(Self {
-            file: Module::file()?,
+            file: ModuleName::TollPrimes.file()?,
             parameters: CString::new(format!("n={n}")).expect("digits have no zero byte"),
             inserted: None,
         })
@@ -150,7 +149,7 @@ impl AtLoad {
     /// # Errors
     /// If the kernel refuses it.
     pub fn insert(&mut self) -> Result<(), Failure> {
-        self.inserted = Some(Module::insert_from(&self.file, &self.parameters)?);
+        self.inserted = Some(self.file.insert(&self.parameters)?);
         Ok(())
     }
 

@@ -14,4 +14,5 @@ mod perf_stat;
 mod primes;
 mod protocol;
 mod reclaim;
+mod transfer;
 mod write;

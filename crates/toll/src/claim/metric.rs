@@ -27,9 +27,8 @@ pub(super) fn describe(experiment: &Experiment, name: &str) -> Metric {
         "duration_per_byte_ns" => ("ns/byte", Better::Lower),
         "duration_per_call_ns" => ("ns/call", Better::Lower),
         "throughput_bytes_per_s" => ("bytes/s", Better::Higher),
-        "bytes_copied" | "bytes_written" | "buffer_bytes" | "huge_page_bytes" => {
-            ("bytes", Better::Neither)
-        }
+        "bytes_copied" | "bytes_written" | "bytes_transferred" | "buffer_bytes"
+        | "huge_page_bytes" => ("bytes", Better::Neither),
         "exit_status" | "accesses" | "touches" | "hot_pages" | "stream_pages" | "numbers"
         | "primes" => ("count", Better::Neither),
         _ if name.starts_with("counter.") && (name.ends_with("_ns") || name.ends_with("-ns")) => {

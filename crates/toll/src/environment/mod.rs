@@ -25,6 +25,6 @@ pub use inspect::inspect;
 pub use leftovers::{Leftover, restore};
 pub use memory::memory_obstacle;
 pub use memory_limit::{MemoryLimit, memory_limit_obstacle};
-pub use source_file::SourceFile;
+pub use source_file::{SourceContent, SourceFile, SourceSpec};
 pub use strace::{Strace, TraceEnd, Unstartable, startable};
 pub use workspace::{Workspace, WorkspaceRequest};

@@ -6,6 +6,46 @@ use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::Xxh3;
 
+/// What a file to be copied holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum SourceContent {
+    /// Pseudo-random bytes. File systems that compress or detect zeros would
+    /// otherwise move less than the size says.
+    Random,
+    /// The two lines of the virtual-device report again and again.
+    Lines,
+}
+
+/// A file that is to be laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SourceSpec {
+    /// Its size, in bytes.
+    pub size_bytes: u64,
+    /// What is in it.
+    pub content: SourceContent,
+}
+
+impl SourceSpec {
+    /// A file of pseudo-random bytes.
+    pub fn random(size_bytes: u64) -> Self {
+        Self {
+            size_bytes,
+            content: SourceContent::Random,
+        }
+    }
+
+    /// Its name in a work directory.
+    pub fn name(&self) -> String {
+        match self.content {
+            SourceContent::Random => format!("source-{}", self.size_bytes),
+            SourceContent::Lines => format!("source-lines-{}", self.size_bytes),
+        }
+    }
+}
+
+/// The lines of a file of [`SourceContent::Lines`].
+const LINES: &[u8] = b"meow!\nCats are so cute!\n";
+
 /// A file to be copied, with what a right copy hashes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceFile {
@@ -18,23 +58,27 @@ pub struct SourceFile {
 const CHUNK_BYTES: usize = 1 << 20;
 
 impl SourceFile {
-    /// Makes a file of pseudo-random bytes and brings it to the device.
-    /// Random, because file systems that compress or detect zeros would
-    /// otherwise move less than the size says.
+    /// Makes a file and brings it to the device.
     ///
     /// # Errors
     /// If the file cannot be written.
-    pub fn create(path: &Path, size_bytes: u64) -> io::Result<Self> {
+    pub fn create(path: &Path, spec: SourceSpec) -> io::Result<Self> {
         let mut file = File::create(path)?;
         let mut hash = Xxh3::new();
-        let mut rng = toll_stats::Rng::new(size_bytes);
-        let mut chunk = vec![0_u8; CHUNK_BYTES];
-        let mut left = size_bytes;
+        let mut rng = toll_stats::Rng::new(spec.size_bytes);
+        let mut chunk = match spec.content {
+            SourceContent::Random => vec![0_u8; CHUNK_BYTES],
+            // Whole lines, so that each chunk goes on where the last one ended.
+            SourceContent::Lines => LINES.repeat(CHUNK_BYTES / LINES.len()),
+        };
+        let mut left = spec.size_bytes;
         while left > 0 {
-            for word in chunk.as_chunks_mut::<8>().0 {
-                *word = rng.next_u64().to_le_bytes();
+            if spec.content == SourceContent::Random {
+                for word in chunk.as_chunks_mut::<8>().0 {
+                    *word = rng.next_u64().to_le_bytes();
+                }
             }
-            let length = usize::try_from(left).unwrap_or(usize::MAX).min(CHUNK_BYTES);
+            let length = usize::try_from(left).map_or(chunk.len(), |left| left.min(chunk.len()));
             let part = &chunk[..length];
             file.write_all(part)?;
             hash.update(part);
@@ -66,11 +110,35 @@ mod tests {
     #[test]
     fn a_source_has_its_size_and_hash() {
         let directory = tempfile::tempdir().unwrap();
-        for size in [0, 1, 12_345, CHUNK_BYTES as u64 + 1] {
-            let source = SourceFile::create(&directory.path().join("s"), size).unwrap();
-            let content = std::fs::read(&source.path).unwrap();
-            assert_eq!(content.len() as u64, size);
-            assert_eq!(xxhash_rust::xxh3::xxh3_64(&content), source.xxh3);
+        for content in [SourceContent::Random, SourceContent::Lines] {
+            for size_bytes in [0, 1, 12_345, CHUNK_BYTES as u64 + 1] {
+                let spec = SourceSpec {
+                    size_bytes,
+                    content,
+                };
+                let source = SourceFile::create(&directory.path().join("s"), spec).unwrap();
+                let content = std::fs::read(&source.path).unwrap();
+                assert_eq!(content.len() as u64, size_bytes);
+                assert_eq!(xxhash_rust::xxh3::xxh3_64(&content), source.xxh3);
+            }
+        }
+    }
+
+    #[test]
+    fn lines_go_on_from_one_chunk_to_the_next() {
+        let directory = tempfile::tempdir().unwrap();
+        let spec = SourceSpec {
+            size_bytes: 3 * CHUNK_BYTES as u64,
+            content: SourceContent::Lines,
+        };
+        let source = SourceFile::create(&directory.path().join("s"), spec).unwrap();
+        let content = std::fs::read_to_string(source.path).unwrap();
+        let mut lines = content.lines();
+        let last = lines.next_back().unwrap();
+        assert!("Cats are so cute!".starts_with(last), "{last}");
+        for (number, line) in lines.enumerate() {
+            let expected = ["meow!", "Cats are so cute!"][number % 2];
+            assert_eq!(line, expected, "{number}");
         }
     }
 }

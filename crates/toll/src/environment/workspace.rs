@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::filesystem::{self, Mounted};
 use super::leftovers::{Journal, serial};
 use super::memory_limit::{MemoryLimit, memory_limit_obstacle};
-use super::source_file::{self, SourceFile};
+use super::source_file::{self, SourceFile, SourceSpec};
 use super::swap::Swap;
 use super::{mount_space, paths};
 
@@ -16,8 +16,8 @@ use super::{mount_space, paths};
 pub struct WorkspaceRequest {
     /// File systems, by level name of the factor `fs`.
     pub file_systems: Vec<String>,
-    /// Sizes of source files to be laid on each, in bytes.
-    pub source_sizes: Vec<u64>,
+    /// Source files, each with the file system that it is to be laid on.
+    pub sources: Vec<(String, SourceSpec)>,
     /// Sizes of files of zeros to be laid on each, in bytes.
     pub zeros_sizes: Vec<u64>,
     /// Limits on the memory of some trials, in bytes.
@@ -27,11 +27,21 @@ pub struct WorkspaceRequest {
     pub scratch_bytes: u64,
     /// Swap of the guest that has most of it, in bytes; `None` without guests.
     pub guest_swap_bytes: Option<u64>,
+    /// Whether some guests have a partner, with disks of its own.
+    pub has_guest_pairs: bool,
     /// Where to make the work directory; the default place if absent.
     pub base: Option<PathBuf>,
 }
 
 impl WorkspaceRequest {
+    /// Asks for a source file on a file system, once.
+    pub fn add_source(&mut self, file_system: &str, spec: SourceSpec) {
+        let source = (file_system.to_owned(), spec);
+        if !self.sources.contains(&source) {
+            self.sources.push(source);
+        }
+    }
+
     /// Size of a guest's work disk, in bytes: all that is laid out, and room for
     /// what trials add. Even an empty one has space for ext4 and its journal.
     pub fn guest_disk_bytes(&self) -> u64 {
@@ -46,7 +56,7 @@ pub struct Workspace {
     root: PathBuf,
     mounted: BTreeMap<String, Mounted>,
     obstacles: BTreeMap<String, String>,
-    sources: BTreeMap<(String, u64), SourceFile>,
+    sources: BTreeMap<(String, SourceSpec), SourceFile>,
     zeros: BTreeMap<(String, u64), PathBuf>,
     memory_limits: BTreeMap<u64, MemoryLimit>,
     limit_obstacle: String,
@@ -112,7 +122,10 @@ impl Workspace {
 
     fn bytes_needed(request: &WorkspaceRequest) -> u64 {
         // A quarter more and 128 MiB, for metadata and journals.
-        let laid = request.source_sizes.iter().chain(&request.zeros_sizes);
+        // As if each file system had all of them.
+        let sources: BTreeSet<SourceSpec> = request.sources.iter().map(|(_, spec)| *spec).collect();
+        let sources = sources.into_iter().map(|source| source.size_bytes);
+        let laid = sources.chain(request.zeros_sizes.iter().copied());
         let swap = request.memory_limits.last().copied().unwrap_or(0);
         let payload = laid.sum::<u64>() + request.scratch_bytes + swap;
         match payload {
@@ -128,7 +141,8 @@ impl Workspace {
             .filter(|name| *name != "tmpfs")
             .count() as u64;
         let guest = request.guest_swap_bytes;
-        let images = guest.map_or(0, |swap| swap + request.guest_disk_bytes());
+        let of_one = guest.map_or(0, |swap| swap + request.guest_disk_bytes());
+        let images = of_one * if request.has_guest_pairs { 2 } else { 1 };
         let needed = Self::bytes_needed(request) * on_disk.max(1) + images;
         let free = rustix::fs::statvfs(&self.root)
             .map(|stat| stat.f_bavail * stat.f_frsize)
@@ -171,11 +185,12 @@ impl Workspace {
 
     fn lay_sources(&mut self, request: &WorkspaceRequest) -> Result<(), String> {
         for (name, mounted) in &self.mounted {
-            for &size_bytes in &request.source_sizes {
-                let path = mounted.directory.join(format!("source-{size_bytes}"));
-                let source = SourceFile::create(&path, size_bytes)
+            let here = request.sources.iter().filter(|(place, _)| place == name);
+            for &(_, spec) in here {
+                let path = mounted.directory.join(spec.name());
+                let source = SourceFile::create(&path, spec)
                     .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-                self.sources.insert((name.clone(), size_bytes), source);
+                self.sources.insert((name.clone(), spec), source);
             }
             for &size_bytes in &request.zeros_sizes {
                 let path = mounted.directory.join(format!("zeros-{size_bytes}"));
@@ -227,9 +242,9 @@ impl Workspace {
         }
     }
 
-    /// The file of a size on a file system.
-    pub fn source(&self, file_system: &str, size_bytes: u64) -> Option<&SourceFile> {
-        self.sources.get(&(file_system.to_owned(), size_bytes))
+    /// A source file on a file system.
+    pub fn source(&self, file_system: &str, spec: SourceSpec) -> Option<&SourceFile> {
+        self.sources.get(&(file_system.to_owned(), spec))
     }
 
     /// The file of zeros of a size on a file system.
@@ -266,7 +281,9 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let workspace = Workspace::create(&WorkspaceRequest {
             file_systems: vec!["work".into()],
-            source_sizes: vec![1000, 0],
+            sources: [1000, 0]
+                .map(|size| ("work".into(), SourceSpec::random(size)))
+                .into(),
             zeros_sizes: vec![2000],
             base: Some(base.path().to_owned()),
             ..WorkspaceRequest::default()
@@ -274,7 +291,7 @@ mod tests {
         .unwrap();
         let zeros = workspace.zeros("work", 2000).unwrap();
         assert_eq!(fs::read(zeros).unwrap(), [0; 2000]);
-        let source = workspace.source("work", 1000).unwrap();
+        let source = workspace.source("work", SourceSpec::random(1000)).unwrap();
         assert_eq!(fs::metadata(&source.path).unwrap().len(), 1000);
         assert!(workspace.directory("zfs").is_err());
         drop(workspace);
@@ -286,7 +303,7 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let error = Workspace::create(&WorkspaceRequest {
             file_systems: vec!["work".into()],
-            source_sizes: vec![1 << 50],
+            sources: vec![("work".into(), SourceSpec::random(1 << 50))],
             base: Some(base.path().to_owned()),
             ..WorkspaceRequest::default()
         })

@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 use toll_stats::Rng;
 
 use crate::spec::expression::Expression;
+use crate::spec::guest::{NO_COMMON_CLOCK, PARTNER, PARTNER_GUEST};
 use crate::spec::{Experiment, Factor, Level, Selector, WorkloadKind};
 
 pub use treatment::{Boot, Treatment};
@@ -30,11 +31,18 @@ pub struct Plan {
     shares_draws: bool,
 }
 
+/// Whether a boot is one of two guests whose clocks count their own instructions.
+fn has_no_clock(boot: &Boot) -> bool {
+    let is = |name: &str, wanted: &str| boot.get(name).is_some_and(|level| level == wanted);
+    is(PARTNER, PARTNER_GUEST) && is("accelerator", "icount")
+}
+
 impl Plan {
     /// Makes the plan of an experiment.
     ///
     /// # Errors
-    /// If the constraints leave no treatment, or there are too many.
+    /// If the constraints leave no treatment, or one that cannot be, or there are
+    /// too many.
     pub fn new(experiment: &Experiment, seed: u64) -> Result<Self, String> {
         let constraints: Vec<Expression> = experiment
             .constraints
@@ -66,11 +74,11 @@ impl Plan {
             if let Some(guest) = &experiment.guest {
                 levels.extend(guest.parameters.clone());
             }
-            treatments.push(Treatment::new(
-                treatments.len(),
-                &experiment.factors,
-                levels,
-            ));
+            let treatment = Treatment::new(treatments.len(), &experiment.factors, levels);
+            if treatment.boot().is_some_and(|boot| has_no_clock(&boot)) {
+                return Err(NO_COMMON_CLOCK.into());
+            }
+            treatments.push(treatment);
         }
         if treatments.is_empty() {
             return Err(format!(

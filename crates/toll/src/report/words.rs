@@ -6,6 +6,7 @@ use crate::claim::model::{
 };
 use crate::environment::machine::Machine;
 use crate::format;
+use crate::spec::guest::{PARTNER, PARTNER_GUEST};
 
 /// Outcomes in the order in which they are counted.
 pub const OUTCOMES: [Outcome; 4] = [
@@ -242,6 +243,9 @@ pub fn guest_line(guest: &GuestSummary) -> String {
     ];
     if !["", "0"].contains(&level("swap")) {
         parts.push(format!("{} swap", level("swap")));
+    }
+    if level(PARTNER) == PARTNER_GUEST {
+        parts.push("with a partner".to_owned());
     }
     if !level("command_line").is_empty() {
         parts.push(format!("with {}", level("command_line")));

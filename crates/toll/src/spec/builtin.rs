@@ -22,7 +22,8 @@ macro_rules! builtins {
 }
 
 builtins![
-    "cat", "sweep", "write", "mem", "pressure", "chase", "crossing", "primes", "reclaim"
+    "cat", "sweep", "write", "mem", "pressure", "chase", "crossing", "primes", "reclaim",
+    "transfer", "device",
 ];
 
 /// The built-in experiment of a name.

@@ -13,9 +13,26 @@ pub const BOOT_PARAMETERS: &[&str] = &[
     "command_line",
     "kernel",
     "memory",
+    PARTNER,
     "swap",
     "vcpus",
 ];
+
+/// The parameter that says whether a guest is one of two that are joined by a
+/// network: [`PARTNER_NONE`] or [`PARTNER_GUEST`].
+pub const PARTNER: &str = "partner";
+/// The level of [`PARTNER`] for a guest of its own.
+pub const PARTNER_NONE: &str = "none";
+/// The level of [`PARTNER`] for a guest with another one of its kind.
+pub const PARTNER_GUEST: &str = "guest";
+
+/// Why a workload cannot have a guest with a partner.
+pub(crate) const NOT_TWO_ENDS: &str = "cannot use partner = \"guest\" with this workload: only transfer has two ends; leave partner \
+     at none";
+
+/// Why a guest that counts instructions cannot have a partner.
+pub(crate) const NO_COMMON_CLOCK: &str = "cannot use partner = \"guest\" with accelerator = \"icount\": the clock of each guest counts \
+     its own instructions and not what it waits for; use another accelerator";
 
 /// The parameter that says where a trial runs: [`ON_HOST`] or [`IN_GUEST`].
 pub const PLACE: &str = "environment";
@@ -74,6 +91,7 @@ impl Default for GuestSettings {
             ("command_line", ""),
             ("kernel", "toll"),
             ("memory", "1GiB"),
+            (PARTNER, PARTNER_NONE),
             ("swap", "0"),
             ("vcpus", "2"),
         ];

@@ -124,6 +124,8 @@ pub enum WorkloadKind {
     Primes,
     /// Crossing into the kernel and back.
     Crossing,
+    /// Sending a file from one process to another.
+    Transfer,
 }
 
 /// How a command line is started.

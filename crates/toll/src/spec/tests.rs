@@ -66,6 +66,37 @@ fn what_a_workload_does_not_have_is_refused() {
 }
 
 #[test]
+fn what_a_transfer_cannot_be_is_refused() {
+    for (line, words) in [
+        (
+            "channel = \"socket\"",
+            "it is one of device, tcp, unix, pipe",
+        ),
+        ("sender = \"fcntl\"", "it is one of read-write"),
+        (
+            "receiver = \"sendfile\"",
+            "it is one of read-write, mmap, splice",
+        ),
+        ("mode = \"blocking\"", "it is one of sync"),
+        ("content = \"zeros\"", "it is one of random, lines"),
+        ("buffer = \"511\"", "512 bytes to 16 MiB"),
+        ("buffer = \"17MiB\"", "512 bytes to 16 MiB"),
+        ("size = \"-1\"", "cannot read size"),
+        ("sink = \"pipe\"", "no such parameter"),
+        ("command = \"cp\"", "only a workload of kind command"),
+    ] {
+        let toml = format!("[workload]\nkind = \"transfer\"\n{line}\n");
+        let error = error(&toml);
+        assert!(error.message.contains(words), "{line}: {error}");
+    }
+    let empty = format!("{HEAD}[workload]\nkind = \"transfer\"\nsize = 0\n");
+    assert!(
+        parse(&empty, "x.toml", "quick").is_ok(),
+        "a file without bytes"
+    );
+}
+
+#[test]
 fn what_a_work_on_memory_cannot_be_is_refused() {
     let memory = |line: &str| format!("[workload]\nkind = \"memory\"\n{line}\n");
     let chase = |line: &str| format!("[workload]\nkind = \"chase\"\n{line}\n");
@@ -356,4 +387,19 @@ fn a_tables_scale_is_above_nothing() {
         let message = table(wrong).unwrap_err().to_string();
         assert!(message.contains("scale is a number above 0"), "{message}");
     }
+}
+
+#[test]
+fn a_claim_of_nobody_names_no_report() {
+    let claim = |report: &str| {
+        let text = format!(
+            "{HEAD}report = \"R\"\n{COPY}{FACTOR}[[claim]]\nid = \"c\"\ntext = \"t\"\n{report}\
+             of = {{ buffer = \"4KiB\" }}\nto = {{ buffer = \"64KiB\" }}\ndirection = \"less\"\n"
+        );
+        let experiment = parse(&text, "x.toml", "quick").unwrap_or_else(|e| panic!("{e}"));
+        experiment.claims[0].report.clone()
+    };
+    assert_eq!(claim("").as_deref(), Some("R"));
+    assert_eq!(claim("report = \"S\"\n").as_deref(), Some("S"));
+    assert_eq!(claim("report = \"\"\n"), None);
 }

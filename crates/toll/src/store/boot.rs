@@ -33,21 +33,45 @@ pub struct BootRecord {
     pub error: Option<String>,
     /// The kernel's log; of a long one the last part.
     pub log: String,
+    /// The other guest of a pair, if it came up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partner: Option<PartnerRecord>,
+}
+
+/// The partner of a guest: what it was, what it told. It is booted with what its
+/// guest is booted with.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PartnerRecord {
+    /// What it was, in words, as seen from inside.
+    pub facts: BTreeMap<String, String>,
+    /// The kernel's log; of a long one the last part.
+    pub log: String,
+}
+
+impl PartnerRecord {
+    /// Keeps of a log what there is room for, whole lines of it.
+    pub fn set_log(&mut self, log: &str) {
+        self.log = last_part(log).to_owned();
+    }
 }
 
 impl BootRecord {
     /// Keeps of a log what there is room for, whole lines of it.
     pub fn set_log(&mut self, log: &str) {
-        let mut start = log.len().saturating_sub(LOG_BYTES_MAX);
-        while !log.is_char_boundary(start) {
-            start += 1;
-        }
-        let kept = &log[start..];
-        let whole = match start {
-            0 => kept,
-            _ => kept.find('\n').map_or(kept, |end| &kept[end + 1..]),
-        };
-        self.log = whole.to_owned();
+        self.log = last_part(log).to_owned();
+    }
+}
+
+fn last_part(log: &str) -> &str {
+    let mut start = log.len().saturating_sub(LOG_BYTES_MAX);
+    while !log.is_char_boundary(start) {
+        start += 1;
+    }
+    let kept = &log[start..];
+    match start {
+        0 => kept,
+        _ => kept.find('\n').map_or(kept, |end| &kept[end + 1..]),
     }
 }
 

@@ -20,7 +20,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use crate::plan::Treatment;
 use crate::spec::Experiment;
 
-pub use boot::BootRecord;
+pub use boot::{BootRecord, PartnerRecord};
 pub use error::StoreError;
 pub use record::{RunRecord, RunStatus};
 pub use schema::SCHEMA_VERSION;

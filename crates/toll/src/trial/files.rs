@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toll_wire::guest::{TMPFS_DIRECTORY, WORK_DIRECTORY};
 
-use crate::environment::{SourceFile, Workspace};
+use crate::environment::{SourceFile, SourceSpec, Workspace};
 
 /// The directory of this machine whose files are laid on a guest's work disk.
 pub(super) const LAID_FOR_GUESTS: &str = "work";
@@ -36,14 +36,12 @@ impl Files<'_> {
         }
     }
 
-    /// The source file of a size, with the sum of its content.
+    /// A source file, with the sum of its content.
     ///
     /// # Errors
     /// If it was not laid out there.
-    pub fn source(&self, file_system: &str, size_bytes: u64) -> Result<SourceFile, String> {
-        let laid = self
-            .workspace()
-            .source(self.laid_on(file_system)?, size_bytes);
+    pub fn source(&self, file_system: &str, spec: SourceSpec) -> Result<SourceFile, String> {
+        let laid = self.workspace().source(self.laid_on(file_system)?, spec);
         let file = laid.ok_or("the source file was not laid out")?;
         Ok(SourceFile {
             path: self.path(&file.path)?,

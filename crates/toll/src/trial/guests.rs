@@ -1,21 +1,20 @@
 //! The guests of a session: each block boots what its trials need, one at a
 //! time.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use toll_wire::guest::{GuestFacts, GuestTrial, Knob};
+use toll_wire::guest::{GuestTrial, Knob};
 use toll_wire::{Failure, FailureKind, Outcome, Request};
 
+use super::machines::{DiskPlace, Machines};
 use super::{Interrupt, Probe};
 use crate::environment::Workspace;
-use crate::environment::guest::{
-    AcceleratorChoice, BootFailure, Guest, GuestDisk, GuestSpec, guest_obstacle,
-};
+use crate::environment::guest::{AcceleratorChoice, BootFailure, GuestSpec, guest_obstacle};
 use crate::environment::kernel::{self, Kernel, Variant};
 use crate::plan::{Boot, Treatment};
 use crate::spec::Experiment;
+use crate::spec::guest::{PARTNER, PARTNER_GUEST};
 use crate::spec::quantity::parse_size;
 use crate::store::BootRecord;
 
@@ -45,7 +44,7 @@ struct Current {
     block: u32,
     boot: Boot,
     /// The guest, or why there is none.
-    guest: Result<Guest, Failure>,
+    guest: Result<Machines, Failure>,
     record: BootRecord,
 }
 
@@ -110,7 +109,7 @@ impl<'a> Guests<'a> {
     /// and the others have a right to theirs.
     pub(super) fn is_up(&self, block: u32, boot: &Boot) -> bool {
         self.current.as_ref().is_some_and(|current| {
-            let is_usable = current.guest.as_ref().map_or(true, Guest::is_alive);
+            let is_usable = current.guest.as_ref().map_or(true, Machines::is_alive);
             is_usable && current.block == block && current.boot == *boot
         })
     }
@@ -125,8 +124,7 @@ impl<'a> Guests<'a> {
         };
         let guest = match self.booted(boot, trial.seed) {
             Ok(guest) => {
-                record.accelerator = Some(guest.accelerator().word().to_owned());
-                record.facts = told(guest.facts());
+                guest.describe(&mut record);
                 Ok(guest)
             }
             Err(BootFailure::Interrupted) => return None,
@@ -149,33 +147,34 @@ impl<'a> Guests<'a> {
         })
     }
 
-    fn booted(&self, boot: &Boot, seed: u64) -> Result<Guest, BootFailure> {
+    fn booted(&self, boot: &Boot, seed: u64) -> Result<Machines, BootFailure> {
         let spec = spec_of(boot, seed, self.probe.path()).map_err(BootFailure::Missing)?;
         let laid = self.workspace.directory(super::files::LAID_FOR_GUESTS).ok();
         let directory = self.workspace.root().join("guest");
         let failed = |error: std::io::Error| {
             BootFailure::Failed(format!("cannot use {}: {error}", directory.display()))
         };
-        // Disks as new for each boot: what a trial left behind, or a crash half
-        // wrote, must not reach the next.
         match std::fs::remove_dir_all(&directory) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(failed(error));
             }
             _ => {}
         }
-        std::fs::create_dir_all(&directory).map_err(failed)?;
-        let disk =
-            GuestDisk::create(&directory, self.disk_bytes, laid).map_err(BootFailure::Failed)?;
+        let place = DiskPlace {
+            directory: &directory,
+            bytes: self.disk_bytes,
+            content: laid,
+        };
         let interrupt = self.interrupt;
-        Guest::boot(&spec, &disk, &|| interrupt.signal().is_some())
+        let interrupted = || interrupt.signal().is_some();
+        Machines::boot(&spec, &place, has_partner(boot), &interrupted)
     }
 
     /// Ends the guest that runs, if one does.
     pub(super) fn end(&mut self) {
         if let Some(mut current) = self.current.take() {
             if let Ok(guest) = current.guest {
-                current.record.set_log(&guest.log());
+                guest.keep_logs(&mut current.record);
                 guest.end();
             }
             self.finished.push(current.record);
@@ -186,6 +185,12 @@ impl<'a> Guests<'a> {
     pub(super) fn take_finished(&mut self) -> Vec<BootRecord> {
         std::mem::take(&mut self.finished)
     }
+}
+
+/// Whether a boot is one of two guests.
+pub(super) fn has_partner(boot: &Boot) -> bool {
+    boot.get(PARTNER)
+        .is_some_and(|level| level == PARTNER_GUEST)
 }
 
 fn kernel_of(boot: &Boot) -> Result<Kernel, String> {
@@ -230,43 +235,4 @@ fn knobs(experiment: &Experiment, treatment: &Treatment) -> Vec<Knob> {
         })
     });
     set.collect()
-}
-
-/// Facts in words, for the record.
-fn told(facts: &GuestFacts) -> BTreeMap<String, String> {
-    let mut told = BTreeMap::new();
-    let mut tell = |name: &str, value: String| {
-        if !value.is_empty() {
-            told.insert(name.to_owned(), value);
-        }
-    };
-    tell("kernel release", facts.kernel_release.clone());
-    tell("kernel version", facts.kernel_version.clone());
-    tell("kernel command line", facts.command_line.clone());
-    tell("CPU", facts.cpu_model.clone());
-    tell("CPUs online", facts.cpus_online.to_string());
-    tell("memory, bytes", facts.memory_bytes.to_string());
-    tell("swap, bytes", facts.swap_bytes.to_string());
-    tell(
-        "clock source",
-        facts.clock_source.clone().unwrap_or_default(),
-    );
-    tell("clock read, ns", format!("{:.1}", facts.clock_read_ns));
-    tell("page, bytes", facts.page_bytes.to_string());
-    tell(
-        "address-space randomisation",
-        facts.randomize_va_space.clone().unwrap_or_default(),
-    );
-    tell(
-        "transparent huge pages",
-        facts.transparent_hugepage.clone().unwrap_or_default(),
-    );
-    tell(
-        "multi-generational LRU",
-        facts.multi_gen_lru.clone().unwrap_or_default(),
-    );
-    for (name, state) in &facts.mitigations {
-        tell(&format!("mitigation of {name}"), state.clone());
-    }
-    told
 }

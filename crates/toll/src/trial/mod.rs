@@ -8,6 +8,7 @@ mod files;
 mod guests;
 mod interrupt;
 mod lock;
+mod machines;
 mod probe;
 mod request;
 mod session;

@@ -3,6 +3,7 @@
 mod crossing;
 mod primes;
 mod reclaim;
+mod transfer;
 
 use std::path::Path;
 use std::str::FromStr;
@@ -14,7 +15,10 @@ use toll_wire::{
 };
 
 use super::files::{Files, LAID_FOR_GUESTS};
-use crate::environment::{Workspace, WorkspaceRequest, memory_limit_obstacle, memory_obstacle};
+use super::guests::has_partner;
+use crate::environment::{
+    SourceSpec, Workspace, WorkspaceRequest, memory_limit_obstacle, memory_obstacle,
+};
 use crate::plan::{Plan, Treatment};
 use crate::spec::adhoc::effective_shell;
 use crate::spec::quantity::parse_size;
@@ -192,6 +196,7 @@ impl<'a> TrialRequest<'a> {
             }),
             WorkloadKind::Primes => self.primes(seed)?,
             WorkloadKind::Crossing => self.crossing()?,
+            WorkloadKind::Transfer => self.transfer(files, &directory)?,
         };
         Ok(Request {
             iterations: self.experiment.run.iterations,
@@ -206,7 +211,7 @@ impl<'a> TrialRequest<'a> {
         let source = match self.source() {
             "zero" => Source::Zero,
             _ => {
-                let file = files.source(self.file_system(), size_bytes)?;
+                let file = files.source(self.file_system(), SourceSpec::random(size_bytes))?;
                 Source::File {
                     path: file.path,
                     xxh3: file.xxh3,
@@ -358,20 +363,19 @@ pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<Workspa
         let trial = TrialRequest::new(experiment, treatment);
         request.memory_limits.extend(trial.memory_limit());
         let mut file_system = trial.file_system().to_owned();
-        if treatment.boot().is_some() {
+        if let Some(boot) = treatment.boot() {
             file_system = LAID_FOR_GUESTS.to_owned();
+            request.has_guest_pairs |= has_partner(&boot);
             let swap = Some(trial.bytes("swap", 0)?);
             request.guest_swap_bytes = request.guest_swap_bytes.max(swap);
         }
         if !request.file_systems.contains(&file_system) {
-            request.file_systems.push(file_system);
+            request.file_systems.push(file_system.clone());
         }
         match experiment.workload.kind {
             WorkloadKind::Copy if trial.source() == "file" => {
                 let size = trial.bytes("size", DEFAULT_COPY_BYTES)?;
-                if !request.source_sizes.contains(&size) {
-                    request.source_sizes.push(size);
-                }
+                request.add_source(&file_system, SourceSpec::random(size));
                 request.scratch_bytes = request.scratch_bytes.max(size);
             }
             WorkloadKind::Copy => {
@@ -382,6 +386,7 @@ pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<Workspa
                 let input = trial.bytes("input", DEFAULT_INPUT_BYTES)?;
                 request.scratch_bytes = request.scratch_bytes.max(input);
             }
+            WorkloadKind::Transfer => trial.add_transfer_files(&mut request)?,
             WorkloadKind::Reclaim if !trial.is_published_set() => {
                 trial.add_reclaim_files(&mut request)?;
             }

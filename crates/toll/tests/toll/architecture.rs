@@ -187,6 +187,7 @@ fn only_environment_trials_and_the_probe_start_processes() {
                 "crates/meow/tests/",
                 "crates/probe/tests/",
                 "crates/timewrite/tests/",
+                "crates/device/tests/",
             ],
         );
     }
@@ -204,11 +205,13 @@ fn only_the_commands_print() {
         "crates/meow/tests/",
         "crates/probe/tests/",
         "crates/timewrite/tests/",
+        "crates/device/tests/",
     ];
     for word in ["println!", "print!(", "dbg!", "clippy::print_std"] {
         only_in(word, "crates", &places);
     }
     let other_programs = [
+        "crates/device/src/program.rs",
         "crates/probe/src/main.rs",
         "crates/timewrite/src/main.rs",
         "crates/meow/src/program.rs",
@@ -348,6 +351,7 @@ fn every_crate_is_held_to_the_lints_of_the_workspace() {
         "crates/probe",
         "crates/meow",
         "crates/timewrite",
+        "crates/device",
         "crates/toll",
         "bench",
     ] {

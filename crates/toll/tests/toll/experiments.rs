@@ -121,7 +121,13 @@ fn examples_can_be_read_in_every_profile() {
 /// Every metric that an experiment speaks of.
 fn metrics(experiment: &Experiment) -> BTreeSet<String> {
     // A cost model needs the number of calls and bytes, too.
-    let counts = ["calls", "bytes_copied", "bytes_written"].map(str::to_owned);
+    let counts = [
+        "calls",
+        "bytes_copied",
+        "bytes_written",
+        "bytes_transferred",
+    ]
+    .map(str::to_owned);
     let mut metrics = BTreeSet::from(counts);
     metrics.insert(experiment.metric.clone());
     for claim in &experiment.claims {
@@ -355,6 +361,11 @@ fn the_cat_experiment_runs_on_the_work_directory() {
 #[test]
 fn the_sweep_experiment_runs() {
     tiny("sweep", &["size=256KiB"]);
+}
+
+#[test]
+fn the_transfer_experiment_runs() {
+    tiny("transfer", &["size=4,577,1502860"]);
 }
 
 #[test]

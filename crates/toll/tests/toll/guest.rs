@@ -8,9 +8,9 @@ use toll::environment::guest::{
 use toll::environment::kernel::{self, Kernel, Variant};
 use toll_wire::guest::{GuestTrial, Knob};
 use toll_wire::{
-    AccessOrder, Addressing, CacheState, ChaseRequest, CommandRequest, FailureKind, HugePages,
-    Initialisation, Mapping, MemoryAdvice, MemoryRequest, Outcome, OutputPolicy, Request,
-    ShellChoice, TrialData, Workload,
+    AccessOrder, Addressing, CacheState, ChaseRequest, CommandRequest, CopyMethod, CopyRequest,
+    FailureKind, HugePages, Initialisation, Mapping, MemoryAdvice, MemoryRequest, Outcome,
+    OutputPolicy, Request, ShellChoice, Sink, Source, TrialData, Workload,
 };
 
 use crate::common::{probe, skip};
@@ -25,12 +25,12 @@ pub fn kernel(variant: Variant) -> Option<Kernel> {
 }
 
 /// A place for the disks of a guest, and what it is to be.
-struct Setting {
-    directory: tempfile::TempDir,
-    spec: GuestSpec,
+pub struct Setting {
+    pub directory: tempfile::TempDir,
+    pub spec: GuestSpec,
 }
 
-fn setting(kernel: Kernel) -> Setting {
+pub fn setting(kernel: Kernel) -> Setting {
     Setting {
         directory: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
         spec: GuestSpec {
@@ -86,7 +86,8 @@ fn chase() -> GuestTrial {
     }))
 }
 
-fn shell(line: &str) -> GuestTrial {
+/// A trial that is a line of the shell's.
+pub fn shell(line: &str) -> GuestTrial {
     trial(Workload::Command(CommandRequest {
         command: line.into(),
         shell: ShellChoice::Program("/bin/sh".into()),
@@ -95,6 +96,19 @@ fn shell(line: &str) -> GuestTrial {
         capture_bytes_max: 4096,
         ignore_failure: false,
         directory: Some("/work".into()),
+    }))
+}
+
+/// A copy out of the guest's own memory through a connection over loopback.
+fn copy_to_a_socket() -> GuestTrial {
+    trial(Workload::Copy(CopyRequest {
+        method: CopyMethod::Swept,
+        source: Source::Zero,
+        sink: Sink::Socket,
+        cache: CacheState::Warm,
+        size_bytes: 1 << 20,
+        buffer_bytes: Some(64 << 10),
+        directory: "/work".into(),
     }))
 }
 
@@ -126,7 +140,7 @@ fn knob(path: &str, value: &str) -> Knob {
 }
 
 #[track_caller]
-fn completed(outcome: Option<Outcome>) -> TrialData {
+pub fn completed(outcome: Option<Outcome>) -> TrialData {
     match outcome {
         Some(Outcome::Completed(data)) => *data,
         other => panic!("{other:?}"),
@@ -134,14 +148,14 @@ fn completed(outcome: Option<Outcome>) -> TrialData {
 }
 
 #[track_caller]
-fn failed(outcome: Option<Outcome>, kind: FailureKind) -> String {
+pub fn failed(outcome: Option<Outcome>, kind: FailureKind) -> String {
     match outcome {
         Some(Outcome::Failed(failure)) if failure.kind == kind => failure.message,
         other => panic!("{other:?}"),
     }
 }
 
-const NEVER: &dyn Fn() -> bool = &|| false;
+pub const NEVER: &dyn Fn() -> bool = &|| false;
 
 #[test]
 fn trials_run_in_a_guest_with_their_knobs() {
@@ -174,6 +188,28 @@ fn trials_run_in_a_guest_with_their_knobs() {
         assert!(said.ends_with("/work\n"), "{said}");
     }
     guest.end();
+}
+
+#[test]
+fn a_guest_has_a_network_of_its_own_to_itself() {
+    for variant in [Variant::Toll, Variant::Stock] {
+        let Some(kernel) = kernel(variant) else {
+            return;
+        };
+        let mut setting = setting(kernel);
+        setting.spec.memory_bytes = 512 << 20;
+        let mut guest = setting.booted();
+        completed(guest.trial(&copy_to_a_socket(), NEVER));
+        let reach = shell("for a in 127.0.0.1 ::1; do ping -c 1 -W 20 $a || exit 1; done");
+        completed(guest.trial(&reach, NEVER));
+        // No other interface that could reach anything.
+        let list = shell("ls /sys/class/net");
+        let data = completed(guest.trial(&list, NEVER));
+        let said = data.samples[0].stdout.clone().unwrap_or_default();
+        let others = said.lines().filter(|name| !matches!(*name, "lo" | "sit0"));
+        assert_eq!(others.count(), 0, "{said}");
+        guest.end();
+    }
 }
 
 #[test]

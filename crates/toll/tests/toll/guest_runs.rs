@@ -70,6 +70,36 @@ name = 'shortage'
 levels = ['kills', 'panics']
 ";
 
+/// A file sent from one guest to another, under a setting of both.
+const PAIRED: &str = "
+format = 1
+name = 'paired'
+metric = 'bytes_transferred'
+[workload]
+kind = 'transfer'
+size = '1MiB'
+receiver = 'mmap'
+[run]
+iterations = 2
+[guest]
+memory = '128MiB'
+accelerator = 'tcg'
+[guest.knobs.cluster]
+path = '/proc/sys/vm/page-cluster'
+[[factor]]
+name = 'partner'
+levels = ['none', 'guest']
+[[factor]]
+name = 'sender'
+levels = ['read-write', 'mmap']
+[[factor]]
+name = 'channel'
+levels = ['tcp', 'device']
+[[factor]]
+name = 'cluster'
+levels = [0]
+";
+
 /// A place for runs in guests, if guests can be had here.
 fn place() -> Option<Bench> {
     kernel(Variant::Toll).map(|_| bench())
@@ -179,6 +209,131 @@ fn a_run_killed_in_a_guest_goes_on_and_leaves_no_machine_behind() {
     let shown = bench.json(&["show", "last", "--json"]);
     // Four treatments and a twin in each of three blocks.
     assert_eq!(list(&shown["trials"]).len(), 15);
+    assert_eq!(bench.leftovers(), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn a_file_goes_to_another_guest_as_it_goes_to_another_process() {
+    let Some(bench) = place() else {
+        return;
+    };
+    let file = bench.write("paired.toml", PAIRED);
+    bench.ok(&["run", file.to_str().unwrap(), "-q", "--no-html", "-r", "1"]);
+    let exported = bench.path("run.json");
+    bench.ok(&["export", "last", "--json", exported.to_str().unwrap()]);
+    let text = std::fs::read_to_string(exported).unwrap();
+    let document: Value = serde_json::from_str(&text).unwrap();
+    // Eight treatments and a twin. That a trial is completed means that the
+    // receiver's file has the hash of the sender's.
+    let trials = list(&document["trials"]);
+    assert_eq!(trials.len(), 9);
+    for trial in trials {
+        assert_eq!(trial["state"], "completed", "{trial}");
+        let samples = &trial["samples"];
+        assert_eq!(
+            samples["bytes_transferred"][1],
+            f64::from(1 << 20),
+            "{trial}"
+        );
+        let time = |name: &str| samples[name][0].as_f64().unwrap();
+        assert!(time("duration_ns") >= time("sender_duration_ns"), "{trial}");
+        assert!(time("receiver_duration_ns") > 0.0, "{trial}");
+    }
+    for boot in list(&document["boots"]) {
+        let has_partner = boot["levels"]["partner"] == "guest";
+        assert_eq!(boot["partner"].is_object(), has_partner, "{boot}");
+        if has_partner {
+            let line = text_of_fact(&boot["partner"]);
+            assert!(line.contains("TOLL_GUEST_PAIR=partner"), "{line}");
+            assert!(
+                text_of_fact(boot).contains("TOLL_GUEST_PAIR=main"),
+                "{boot}"
+            );
+        }
+    }
+    let logs = bench.ok(&["show", "last", "--kernel-log"]).stdout;
+    assert_eq!(logs.matches("--> its partner").count(), 1, "{logs}");
+    assert!(
+        bench
+            .ok(&["show", "last"])
+            .stdout
+            .contains("with a partner")
+    );
+}
+
+fn text_of_fact(guest: &Value) -> &str {
+    text(&guest["facts"]["kernel command line"])
+}
+
+/// A run of a pair that lasts, started with a mark on all its processes.
+fn lasting_pair(bench: &Bench) -> (Running, String) {
+    let long = PAIRED
+        .replace("'1MiB'", "'8MiB'")
+        .replace("iterations = 2", "iterations = 10")
+        .replace("['none', 'guest']", "['guest']")
+        .replace("['tcp', 'device']", "['tcp']");
+    let file = bench.write("lasting.toml", &long);
+    let mark = bench.path("").display().to_string();
+    let mut command =
+        bench.spawnable(&["run", file.to_str().unwrap(), "-q", "--no-html", "-r", "1"]);
+    let running = Running(command.env("TOLL_TEST_MARK", &mark).spawn().unwrap());
+    (running, format!("TOLL_TEST_MARK={mark}"))
+}
+
+/// The emulator of one guest of the pair that a marked run has now.
+fn emulator(marker: &str, side: &str) -> Option<i32> {
+    let found = processes_marked(&format!("TOLL_GUEST_PAIR={side} "));
+    let own = processes_marked(marker);
+    found.into_iter().find(|pid| own.contains(pid))
+}
+
+#[test]
+fn a_pair_that_loses_a_guest_fails_its_trial_and_is_booted_anew() {
+    let Some(bench) = place() else {
+        return;
+    };
+    let (mut running, marker) = lasting_pair(&bench);
+    wait_until("a trial of the pair has ended", || {
+        let shown = bench.run(&["show", "last", "--json"]);
+        let document: Value = serde_json::from_str(&shown.stdout).unwrap_or_default();
+        document["trials"]
+            .as_array()
+            .is_some_and(|trials| !trials.is_empty())
+    });
+    let partner = emulator(&marker, "partner").expect("two more trials follow");
+    kill_process(Pid::from_raw(partner).unwrap(), Signal::KILL).unwrap();
+    assert!(running.0.wait().unwrap().success());
+    let shown = bench.json(&["show", "last", "--json"]);
+    let states = list(&shown["trials"])
+        .iter()
+        .map(|trial| text(&trial["state"]));
+    assert_eq!(
+        states.collect::<Vec<_>>(),
+        ["completed", "crashed", "completed"]
+    );
+    let message = text(&list(&shown["trials"])[1]["message"]);
+    assert!(message.starts_with("partner: the guest died"), "{message}");
+    let boots = list(&shown["boots"]);
+    assert_eq!(text(&boots[0]["error"]), message);
+    assert_eq!((boots.len(), &boots[1]["error"]), (2, &Value::Null));
+    assert_eq!(processes_marked(&marker), Vec::<i32>::new());
+}
+
+#[test]
+fn an_interrupt_ends_both_guests_of_a_pair() {
+    let Some(bench) = place() else {
+        return;
+    };
+    let (mut running, marker) = lasting_pair(&bench);
+    wait_until("a pair runs", || {
+        ["main", "partner"]
+            .iter()
+            .all(|side| emulator(&marker, side).is_some())
+    });
+    kill_process(Pid::from_child(&running.0), Signal::INT).unwrap();
+    let end = running.0.wait().unwrap();
+    assert_eq!(end.code(), Some(130), "{end:?}");
+    assert_eq!(processes_marked(&marker), Vec::<i32>::new());
     assert_eq!(bench.leftovers(), Vec::<std::path::PathBuf>::new());
 }
 

@@ -29,7 +29,10 @@ impl CostGrid {
             .map(|index| {
                 Ok((
                     value(&["calls"], *index)?,
-                    value(&["bytes_written", "bytes_copied"], *index)?,
+                    value(
+                        &["bytes_written", "bytes_copied", "bytes_transferred"],
+                        *index,
+                    )?,
                 ))
             })
             .collect::<Result<_, String>>()?;

@@ -70,7 +70,7 @@ pub(in crate::cmd) struct RunArguments {
     pub scans: Vec<LevelOverride>,
     /// Run all trials in guests: virtual machines with a kernel made by `toll
     /// kernel build`, booted afresh in every block. Set with -L what they have:
-    /// kernel, memory, vcpus, swap, command_line, accelerator
+    /// kernel, memory, vcpus, swap, partner, command_line, accelerator
     #[arg(long)]
     pub guest: bool,
     /// Run this many whole blocks first and throw them away

@@ -38,6 +38,7 @@ pub(super) fn describe(experiment: &Experiment, seed: u64) -> Result<String, Fai
             Some(boot) => Guests::obstacle(&boot),
             None => file_system_obstacle(trial.file_system()).or_else(|| trial.memory_obstacle()),
         };
+        let obstacle = obstacle.or_else(|| trial.transfer_obstacle());
         let skipped = obstacle.map_or_else(String::new, |why| format!("  (skipped: {why})"));
         lines.push(format!("    {}{skipped}", treatment.label));
     }

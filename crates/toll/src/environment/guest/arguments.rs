@@ -4,20 +4,31 @@ use std::ffi::OsString;
 use std::os::fd::RawFd;
 
 use toll_wire::guest::{
-    ERROR_PORT, INIT_ICOUNT, INIT_ORDINARY, INIT_VARIABLE, OUTPUT_PORT, PORT, SWAP_DISK,
-    SWAP_VARIABLE, WORK_DISK,
+    ERROR_PORT, INIT_ICOUNT, INIT_ORDINARY, INIT_VARIABLE, OUTPUT_PORT, PAIR_VARIABLE, PORT,
+    PairSide, SWAP_DISK, SWAP_VARIABLE, WORK_DISK,
 };
 
 use super::disk::{INITRAMFS, SWAP_IMAGE, WORK_IMAGE};
 use super::spec::{Accelerator, GuestSpec};
 use crate::environment::kernel::Variant;
 
-/// Descriptors that QEMU inherits: its ends of the guest's ports.
+/// Descriptors that QEMU inherits: its ends of the guest's ports, and of the cable
+/// of its network card.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct PortDescriptors {
+pub(super) struct Descriptors {
     pub requests: RawFd,
     pub output: RawFd,
     pub error: RawFd,
+    pub card: Option<(PairSide, RawFd)>,
+}
+
+impl Descriptors {
+    /// All of them.
+    pub fn list(&self) -> Vec<RawFd> {
+        let ports = [self.requests, self.output, self.error];
+        let card = self.card.map(|(_, descriptor)| descriptor);
+        ports.into_iter().chain(card).collect()
+    }
 }
 
 /// The kind of machine.
@@ -35,7 +46,7 @@ pub(super) fn qemu(
     spec: &GuestSpec,
     accelerator: Accelerator,
     tsc_khz: Option<u64>,
-    ports: PortDescriptors,
+    descriptors: Descriptors,
 ) -> Vec<OsString> {
     let board = board(spec.kernel.variant);
     let mut list: Vec<OsString> = Vec::new();
@@ -58,9 +69,9 @@ pub(super) fn qemu(
     ]);
     add(&["-device", &device("virtio-serial", board)]);
     for (name, descriptor) in [
-        (PORT, ports.requests),
-        (OUTPUT_PORT, ports.output),
-        (ERROR_PORT, ports.error),
+        (PORT, descriptors.requests),
+        (OUTPUT_PORT, descriptors.output),
+        (ERROR_PORT, descriptors.error),
     ] {
         add(&["-chardev", &format!("socket,id={name},fd={descriptor}")]);
         add(&[
@@ -72,8 +83,15 @@ pub(super) fn qemu(
     if spec.swap_bytes > 0 {
         disk(&mut add, board, SWAP_IMAGE, SWAP_DISK);
     }
+    if let Some(card) = descriptors.card {
+        network_card(&mut add, board, card);
+    }
     add(&["-initrd", INITRAMFS]);
-    add(&["-append", &kernel_command_line(spec, accelerator, tsc_khz)]);
+    let side = descriptors.card.map(|(side, _)| side);
+    add(&[
+        "-append",
+        &kernel_command_line(spec, accelerator, tsc_khz, side),
+    ]);
     list.push("-kernel".into());
     list.push(spec.kernel.image.clone().into());
     list
@@ -122,6 +140,27 @@ fn disk(add: &mut impl FnMut(&[&str]), board: Board, image: &str, serial: &str) 
     ]);
 }
 
+/// A card that is joined to another guest's by a stream socket, over which QEMU
+/// sends each packet behind its length. The card has no programs for starting
+/// over it, which would be looked for in files of QEMU's.
+fn network_card(
+    add: &mut impl FnMut(&[&str]),
+    board: Board,
+    (side, descriptor): (PairSide, RawFd),
+) {
+    let device = device("virtio-net", board);
+    let address = side.hardware_address();
+    let rom = match board {
+        Board::Micro => "",
+        Board::Pc => ",romfile=",
+    };
+    add(&["-netdev", &format!("socket,id=cable,fd={descriptor}")]);
+    add(&[
+        "-device",
+        &format!("{device},netdev=cable,mac={address}{rom}"),
+    ]);
+}
+
 fn board(variant: Variant) -> Board {
     match variant {
         Variant::Toll | Variant::Debug => Board::Micro,
@@ -141,7 +180,12 @@ fn device(name: &str, board: Board) -> String {
 /// `tsc_khz` is the rate of the guest's time-stamp counter, where it is known: a
 /// guest that finds it out by itself, from an emulated timer on a busy machine,
 /// finds nothing and counts ticks instead, of which many are lost then.
-fn kernel_command_line(spec: &GuestSpec, accelerator: Accelerator, tsc_khz: Option<u64>) -> String {
+fn kernel_command_line(
+    spec: &GuestSpec,
+    accelerator: Accelerator,
+    tsc_khz: Option<u64>,
+    side: Option<PairSide>,
+) -> String {
     let kind = match accelerator {
         Accelerator::Icount => INIT_ICOUNT,
         Accelerator::Kvm | Accelerator::Tcg => INIT_ORDINARY,
@@ -156,6 +200,9 @@ fn kernel_command_line(spec: &GuestSpec, accelerator: Accelerator, tsc_khz: Opti
     ];
     if spec.swap_bytes > 0 {
         words.push(format!("{SWAP_VARIABLE}=1"));
+    }
+    if let Some(side) = side {
+        words.push(format!("{PAIR_VARIABLE}={}", side.word()));
     }
     if let Some(khz) = tsc_khz {
         words.push(format!("tsc=reliable tsc_early_khz={khz}"));
@@ -177,10 +224,11 @@ mod tests {
     use crate::environment::guest::AcceleratorChoice;
     use crate::environment::kernel::Kernel;
 
-    const PORTS: PortDescriptors = PortDescriptors {
+    const DESCRIPTORS: Descriptors = Descriptors {
         requests: 10,
         output: 11,
         error: 12,
+        card: None,
     };
 
     fn spec(variant: Variant) -> GuestSpec {
@@ -232,7 +280,7 @@ mod tests {
             &spec(Variant::Toll),
             Accelerator::Tcg,
             Some(2_100_000),
-            PORTS,
+            DESCRIPTORS,
         );
         insta::assert_snapshot!(shown(&list));
     }
@@ -242,13 +290,37 @@ mod tests {
         let mut spec = spec(Variant::Stock);
         spec.swap_bytes = 0;
         spec.command_line.clear();
-        insta::assert_snapshot!(shown(&qemu(&spec, Accelerator::Kvm, None, PORTS)));
+        insta::assert_snapshot!(shown(&qemu(&spec, Accelerator::Kvm, None, DESCRIPTORS)));
     }
 
     #[test]
     fn a_clock_of_instructions_comes_with_what_makes_it_repeat() {
         let spec = spec(Variant::Debug);
-        let list = qemu(&spec, Accelerator::Icount, Some(1_000_000), PORTS);
+        let list = qemu(&spec, Accelerator::Icount, Some(1_000_000), DESCRIPTORS);
         insta::assert_snapshot!(shown(&list));
+    }
+
+    #[test]
+    fn the_guests_of_a_pair_are_joined_by_a_card_each() {
+        let of = |variant, side| {
+            let descriptors = Descriptors {
+                card: Some((side, 13)),
+                ..DESCRIPTORS
+            };
+            let list = qemu(&spec(variant), Accelerator::Tcg, None, descriptors);
+            let is_of_card = |line: &&str| ["net", "TOLL"].iter().any(|word| line.contains(word));
+            let text = shown(&list);
+            text.lines()
+                .filter(is_of_card)
+                .collect::<Vec<_>>()
+                .join("\n")
+        };
+        insta::assert_snapshot!(
+            [
+                of(Variant::Toll, PairSide::Main),
+                of(Variant::Stock, PairSide::Partner)
+            ]
+            .join("\n\n")
+        );
     }
 }

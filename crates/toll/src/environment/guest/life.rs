@@ -13,14 +13,14 @@ use super::arguments;
 use super::disk::{GuestDisk, INITRAMFS};
 use super::initramfs;
 use super::log::last_words;
-use super::machine::{self, Machine, Ports, QemuCommand};
+use super::machine::{self, Card, Machine, Ports, QemuCommand};
 use super::port::{LinePort, PortEnd, Wait};
 use super::spec::{Accelerator, AcceleratorChoice, GuestSpec};
 use crate::environment::kernel::Variant;
 
 /// Time beyond a trial's own limit that the guest has to answer. The init keeps
 /// that limit; only a guest that hangs needs this one.
-const ANSWER_GRACE: Duration = Duration::from_secs(15);
+pub(super) const ANSWER_GRACE: Duration = Duration::from_secs(15);
 
 /// How much longer than on its own clock a guest with a clock of instructions
 /// takes, at most: it runs 10^8 instructions a second and more.
@@ -71,6 +71,8 @@ pub struct Guest {
     pub(super) requests: LinePort,
     pub(super) output: std::os::unix::net::UnixStream,
     pub(super) error: std::os::unix::net::UnixStream,
+    /// The partner's end of the cable, until the partner has it.
+    pub(super) cable: Option<std::os::unix::net::UnixStream>,
     accelerator: Accelerator,
     life: Life,
     facts: GuestFacts,
@@ -89,7 +91,7 @@ impl Guest {
         disk: &GuestDisk,
         interrupted: &dyn Fn() -> bool,
     ) -> Result<Self, BootFailure> {
-        Self::boot_logged(spec, disk, None, interrupted)
+        Self::boot_with_card(spec, disk, (None, Card::None), interrupted)
     }
 
     /// Boots as [`Self::boot`] does, and writes the kernel's log to a file as it
@@ -103,6 +105,16 @@ impl Guest {
         log: Option<&Path>,
         interrupted: &dyn Fn() -> bool,
     ) -> Result<Self, BootFailure> {
+        Self::boot_with_card(spec, disk, (log, Card::None), interrupted)
+    }
+
+    /// Boots as [`Self::boot_logged`] does, with a network card.
+    pub(super) fn boot_with_card(
+        spec: &GuestSpec,
+        disk: &GuestDisk,
+        (log, card): (Option<&Path>, Card<'_>),
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<Self, BootFailure> {
         let program = machine::program().map_err(BootFailure::Missing)?;
         let failed = BootFailure::Failed;
         initramfs::write(spec, &disk.directory().join(INITRAMFS)).map_err(failed)?;
@@ -114,6 +126,7 @@ impl Guest {
                 program: &program,
                 directory: disk.directory(),
                 log,
+                card,
             };
             Self::boot_with(&command, spec, (accelerator, patience), interrupted)
         };
@@ -177,6 +190,7 @@ impl Guest {
             requests: LinePort::new(ports.requests)?,
             output: ports.output,
             error: ports.error,
+            cable: ports.cable,
             accelerator,
             life: Life::Booting,
             facts: GuestFacts::default(),
@@ -213,17 +227,29 @@ impl Guest {
     /// A guest that dies or no longer answers makes a failed trial of it, with
     /// the last lines of the guest's log; it is not alive then.
     pub fn trial(&mut self, trial: &GuestTrial, interrupted: &dyn Fn() -> bool) -> Option<Outcome> {
-        let failed = |kind, message| Some(Outcome::Failed(Failure { kind, message }));
+        let wait = Wait {
+            deadline: Instant::now() + self.answer_limit(trial),
+            interrupted,
+        };
+        let answer = self.ask(GuestAction::Trial(Box::new(trial.clone())), &wait);
+        self.outcome(answer)
+    }
+
+    /// Longest time until a trial is answered.
+    pub(super) fn answer_limit(&self, trial: &GuestTrial) -> Duration {
         let limit = Duration::from_millis(trial.timeout_ms);
         let limit = match self.accelerator {
             Accelerator::Icount => limit.saturating_mul(ICOUNT_FACTOR),
             Accelerator::Kvm | Accelerator::Tcg => limit,
         };
-        let wait = Wait {
-            deadline: Instant::now() + limit.saturating_add(ANSWER_GRACE),
-            interrupted,
-        };
-        match self.ask(GuestAction::Trial(Box::new(trial.clone())), &wait) {
+        limit.saturating_add(ANSWER_GRACE)
+    }
+
+    /// What an answer to a trial, or its absence, comes to. `None` if the caller
+    /// is to stop.
+    pub(super) fn outcome(&mut self, answer: Result<GuestEvent, Gone>) -> Option<Outcome> {
+        let failed = |kind, message| Some(Outcome::Failed(Failure { kind, message }));
+        match answer {
             Ok(GuestEvent::Trial(outcome)) => Some(outcome),
             Ok(GuestEvent::Refused(reason)) => failed(FailureKind::Instrument, reason),
             Ok(_) => {

@@ -15,8 +15,9 @@ use std::time::{Duration, Instant};
 
 use rustix::io::FdFlags;
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+use toll_wire::guest::PairSide;
 
-use super::arguments::{self, PortDescriptors};
+use super::arguments::{self, Descriptors};
 use super::log::Log;
 use super::spec::{Accelerator, GuestSpec};
 use super::tsc;
@@ -55,9 +56,24 @@ pub(super) struct Ports {
     pub requests: UnixStream,
     pub output: UnixStream,
     pub error: UnixStream,
+    /// The partner's end of the cable, of the main guest of a pair.
+    pub cable: Option<UnixStream>,
+}
+
+/// The network card of a guest.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Card<'a> {
+    /// It has none.
+    None,
+    /// That of the main guest of a pair. Each start has a cable of its own: a
+    /// QEMU that was ended may leave half a packet in it.
+    Main,
+    /// Its partner's, at the other end of the cable.
+    Partner(&'a UnixStream),
 }
 
 /// What is the same however a guest is accelerated.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct QemuCommand<'a> {
     /// QEMU itself.
     pub program: &'a Path,
@@ -65,6 +81,8 @@ pub(super) struct QemuCommand<'a> {
     pub directory: &'a Path,
     /// A file for the guest's console.
     pub log: Option<&'a Path>,
+    /// What joins it to another guest.
+    pub card: Card<'a>,
 }
 
 impl Machine {
@@ -81,10 +99,20 @@ impl Machine {
         let (requests, far_requests) = UnixStream::pair()?;
         let (output, far_output) = UnixStream::pair()?;
         let (error, far_error) = UnixStream::pair()?;
-        let descriptors = PortDescriptors {
+        let (own_end, cable) = match qemu.card {
+            Card::Main => UnixStream::pair().map(|(own, far)| (Some(own), Some(far)))?,
+            Card::None | Card::Partner(_) => (None, None),
+        };
+        let card = match (qemu.card, &own_end) {
+            (Card::Partner(end), _) => Some((PairSide::Partner, end.as_raw_fd())),
+            (_, Some(end)) => Some((PairSide::Main, end.as_raw_fd())),
+            (_, None) => None,
+        };
+        let descriptors = Descriptors {
             requests: far_requests.as_raw_fd(),
             output: far_output.as_raw_fd(),
             error: far_error.as_raw_fd(),
+            card,
         };
         let mut command = Command::new(qemu.program);
         command
@@ -100,10 +128,7 @@ impl Machine {
             .stderr(Stdio::piped())
             // A ^C at the terminal is for toll, which then ends the guest.
             .process_group(0);
-        hand_down(
-            &mut command,
-            [descriptors.requests, descriptors.output, descriptors.error],
-        );
+        hand_down(&mut command, descriptors.list());
         let mut child = command.spawn()?;
         let console = Log::collect(child.stdout.take().expect("stdout is piped"), file);
         let words = Log::collect(child.stderr.take().expect("stderr is piped"), None);
@@ -116,9 +141,10 @@ impl Machine {
             requests,
             output,
             error,
+            cable,
         };
-        // The far ends are QEMU's alone from here on, so that they close with it.
-        drop((far_requests, far_output, far_error));
+        // These ends are QEMU's alone from here on, so that they close with it.
+        drop((far_requests, far_output, far_error, own_end));
         Ok((machine, ports))
     }
 
@@ -152,7 +178,7 @@ impl Drop for Machine {
 }
 
 /// Has a command inherit descriptors, and die with this program.
-fn hand_down(command: &mut Command, descriptors: [RawFd; 3]) {
+fn hand_down(command: &mut Command, descriptors: Vec<RawFd>) {
     let parent = std::process::id();
     let prepare = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -160,8 +186,8 @@ fn hand_down(command: &mut Command, descriptors: [RawFd; 3]) {
         if getppid().is_none_or(|pid| pid.as_raw_pid().cast_unsigned() != parent) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        for descriptor in descriptors {
-            rustix::io::fcntl_setfd(borrow(&descriptor), FdFlags::empty())?;
+        for descriptor in &descriptors {
+            rustix::io::fcntl_setfd(borrow(descriptor), FdFlags::empty())?;
         }
         Ok(())
     };
@@ -171,7 +197,7 @@ fn hand_down(command: &mut Command, descriptors: [RawFd; 3]) {
 }
 
 fn borrow(descriptor: &RawFd) -> BorrowedFd<'_> {
-    // SAFETY: it is one of the ends that `Machine::start` holds open until the
-    // process is started; a fork has them at the same numbers.
+    // SAFETY: it is one of the ends that `Machine::start` or its caller holds open
+    // until the process is started; a fork has them at the same numbers.
     unsafe { BorrowedFd::borrow_raw(*descriptor) }
 }

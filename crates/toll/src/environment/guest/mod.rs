@@ -1,7 +1,7 @@
 //! Virtual machines in which trials run.
 //!
-//! A guest is one QEMU process without a network, with a kernel of the caller's
-//! choice and the probe as its init. `toll` asks it over a virtio serial port;
+//! A guest is one QEMU process without a network but the one that joins the guests
+//! of a pair, with a kernel of the caller's choice and the probe as its init. `toll` asks it over a virtio serial port;
 //! its console is the kernel's log.
 
 mod accelerator;
@@ -12,6 +12,7 @@ mod initramfs;
 mod life;
 mod log;
 mod machine;
+mod pair;
 mod place;
 mod port;
 mod spec;
@@ -23,6 +24,7 @@ pub use command::{Input, RunFailure, Stream};
 pub use disk::GuestDisk;
 pub use initramfs::shell_obstacle;
 pub use life::{BootFailure, Guest};
+pub use pair::GuestPair;
 pub use place::GuestPlace;
 pub use spec::{Accelerator, AcceleratorChoice, GuestSpec};
 

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-/// What a guest needs before it has a disk, a console and its file system.
+/// What a guest needs before it has a disk, a console, a network card and its
+/// file system.
 /// Without the CRC module ext4 refuses file systems with checksums, and nobody
 /// would load it on demand.
 const WANTED: &[(&str, Need)] = &[
@@ -10,6 +11,7 @@ const WANTED: &[(&str, Need)] = &[
     ("virtio_mmio", Need::IfThere),
     ("virtio_blk", Need::Always),
     ("virtio_console", Need::Always),
+    ("virtio_net", Need::IfThere),
     ("crc32c_generic", Need::IfThere),
     ("ext4", Need::Always),
 ];
@@ -18,6 +20,11 @@ const WANTED: &[(&str, Need)] = &[
 enum Need {
     Always,
     IfThere,
+}
+
+/// The names of what is inserted first, in order.
+pub(super) fn wanted() -> impl Iterator<Item = &'static str> {
+    WANTED.iter().map(|(name, _)| *name)
 }
 
 /// A module's name from its path: `kernel/crypto/crc32c-intel.ko.xz` is
@@ -75,7 +82,16 @@ kernel/drivers/net/virtio_net.ko: kernel/drivers/virtio/virtio.ko
         let builtin = "kernel/fs/ext4/ext4.ko\nkernel/drivers/char/virtio_console.ko\n";
         let order = boot_order(DEPENDENCIES, builtin).unwrap();
         let names: Vec<String> = order.iter().map(|path| name(path)).collect();
-        assert_eq!(names, ["virtio_ring", "virtio", "virtio_pci", "virtio_blk"]);
+        assert_eq!(
+            names,
+            [
+                "virtio_ring",
+                "virtio",
+                "virtio_pci",
+                "virtio_blk",
+                "virtio_net"
+            ]
+        );
     }
 
     #[test]

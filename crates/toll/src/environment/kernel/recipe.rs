@@ -3,7 +3,7 @@
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::Variant;
+use super::{Variant, module_order};
 
 /// Files below `kernel/` of the source tree by their path there, in order.
 pub(super) type Files = &'static [(&'static str, &'static [u8])];
@@ -84,6 +84,14 @@ pub(super) fn hash(variant: Variant) -> String {
     ["modules", "uapi", "common"]
         .into_iter()
         .flat_map(below)
-        .fold(image_digest(variant), Digest::add_file)
+        .fold(boot_digest(variant), Digest::add_file)
         .hex()
+}
+
+/// What the image follows from, and which modules are put beside it.
+fn boot_digest(variant: Variant) -> Digest {
+    let names = module_order::wanted().filter(|_| variant == Variant::Stock);
+    names.fold(image_digest(variant), |digest, name| {
+        digest.add(name.as_bytes())
+    })
 }

@@ -25,17 +25,26 @@ pub fn kernel_logs(boots: &[BootRecord]) -> String {
             text.push_str(&sanitize(error));
             text.push('\n');
         }
-        for line in boot.log.lines() {
-            text.push_str(&sanitize(line));
-            text.push('\n');
+        add_log(&mut text, &boot.log);
+        if let Some(partner) = &boot.partner {
+            text.push_str("--> its partner\n");
+            add_log(&mut text, &partner.log);
         }
     }
     text
 }
 
+fn add_log(text: &mut String, log: &str) {
+    for line in log.lines() {
+        text.push_str(&sanitize(line));
+        text.push('\n');
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::PartnerRecord;
 
     #[test]
     fn a_log_reaches_no_terminal_unescaped() {
@@ -44,9 +53,17 @@ mod tests {
             error: Some("it \u{1b}[31mpanicked".into()),
             ..BootRecord::default()
         };
-        let text = kernel_logs(&[boot.clone(), boot]);
+        let paired = BootRecord {
+            partner: Some(PartnerRecord {
+                log: "three\u{1b}[2J\n".into(),
+                ..PartnerRecord::default()
+            }),
+            ..boot.clone()
+        };
+        let text = kernel_logs(&[boot, paired]);
         assert!(!text.contains('\u{1b}'), "{text}");
         assert_eq!(text.matches("==> block 1").count(), 2);
-        assert_eq!(text.lines().count(), 8);
+        assert_eq!(text.lines().count(), 10);
+        assert!(text.contains("--> its partner\nthree"), "{text}");
     }
 }

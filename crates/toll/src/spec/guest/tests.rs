@@ -104,3 +104,49 @@ fn an_experiment_stored_before_there_were_guests_is_read() {
     let read: Experiment = serde_json::from_str(&text).unwrap();
     assert_eq!(read, experiment);
 }
+
+/// An experiment whose guests have partners.
+fn paired(kind: &str, rest: &str) -> Result<Experiment, SpecError> {
+    let head = HEAD
+        .replace("memory", kind)
+        .replace("buffer = \"1MiB\"\n", "");
+    spec::parse(&format!("{head}{rest}"), "test", "quick")
+}
+
+#[test]
+fn a_partner_is_for_work_of_two_ends_that_real_time_passes_in() {
+    let pair = "[guest]\npartner = 'guest'\n";
+    let experiment = paired("transfer", pair).unwrap();
+    assert_eq!(experiment.fixed(PARTNER).unwrap().text, PARTNER_GUEST);
+    let error = paired("chase", pair).unwrap_err().to_string();
+    assert!(error.contains("only transfer has two ends"), "{error}");
+    let error = paired("transfer", "[guest]\npartner = 'host'\n").unwrap_err();
+    assert!(error.to_string().contains("none, guest"), "{error}");
+    let icount = format!("{pair}accelerator = 'icount'\n");
+    let error = paired("transfer", &icount).unwrap_err().to_string();
+    assert!(error.contains("counts its own instructions"), "{error}");
+}
+
+#[test]
+fn constraints_may_keep_partners_from_clocks_of_instructions() {
+    let factors = "[guest]
+[[factor]]
+name = 'partner'
+levels = ['none', 'guest']
+[[factor]]
+name = 'accelerator'
+levels = ['tcg', 'icount']
+";
+    let plan = |constraint: &str| {
+        let head = format!("require = [\"{constraint}\"]\n");
+        let text = format!("{head}{HEAD}{factors}")
+            .replace("memory", "transfer")
+            .replace("buffer = \"1MiB\"\n", "");
+        crate::plan::Plan::new(&spec::parse(&text, "test", "quick").unwrap(), 1)
+    };
+    let kept_apart = plan("partner == 'none' or accelerator == 'tcg'").unwrap();
+    let originals = kept_apart.treatments.iter().filter(|t| t.twin_of.is_none());
+    assert_eq!(originals.count(), 3);
+    let error = plan("partner == 'none' or accelerator == 'icount'").unwrap_err();
+    assert!(error.contains("counts its own instructions"), "{error}");
+}

@@ -44,10 +44,14 @@ pub(super) fn claim_of(
     Ok(Claim {
         id: raw.id.clone(),
         text: raw.text.clone(),
-        report: raw.report.clone().or_else(|| match raw.corrects {
-            None => report.map(str::to_owned),
-            Some(_) => None,
-        }),
+        report: raw
+            .report
+            .clone()
+            .or_else(|| match raw.corrects {
+                None => report.map(str::to_owned),
+                Some(_) => None,
+            })
+            .filter(|report| !report.is_empty()),
         corrects: raw.corrects.clone(),
         test,
         direction,

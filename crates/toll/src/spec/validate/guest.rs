@@ -3,7 +3,10 @@
 use std::path::{Component, Path};
 
 use super::{Problem, is_parameter, problem};
-use crate::spec::guest::{ACCELERATORS, GuestSettings, IN_GUEST, KERNELS, ON_HOST, PLACE};
+use crate::spec::guest::{
+    ACCELERATORS, GuestSettings, IN_GUEST, KERNELS, NO_COMMON_CLOCK, NOT_TWO_ENDS, ON_HOST,
+    PARTNER, PARTNER_GUEST, PARTNER_NONE, PLACE,
+};
 use crate::spec::resolve::size_of;
 use crate::spec::{Experiment, Level, WorkloadKind};
 
@@ -31,7 +34,29 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
     for (name, level) in fixed.chain(varied) {
         check_value(guest, name, level).map_err(|message| problem(&level.text, message))?;
     }
-    Ok(())
+    check_partner(experiment)
+}
+
+/// A partner needs work of two ends, and a clock that goes on while a guest
+/// waits. Constraints may keep levels of two factors apart; what they leave is
+/// for the plan to check.
+fn check_partner(experiment: &Experiment) -> Result<(), Problem> {
+    let has = |name: &str, wanted: &str| {
+        let varied = experiment.factor(name).map(|factor| &factor.levels);
+        let fixed = experiment.fixed(name);
+        let mut levels = varied.into_iter().flatten().chain(fixed);
+        levels.any(|level| level.text == wanted)
+    };
+    if !has(PARTNER, PARTNER_GUEST) {
+        return Ok(());
+    }
+    if experiment.workload.kind != WorkloadKind::Transfer {
+        return Err(problem(PARTNER, NOT_TWO_ENDS.into()));
+    }
+    match has("accelerator", "icount") && experiment.constraints.is_empty() {
+        true => Err(problem("icount", NO_COMMON_CLOCK.into())),
+        false => Ok(()),
+    }
 }
 
 fn check_value(guest: &GuestSettings, name: &str, level: &Level) -> Result<(), String> {
@@ -54,6 +79,7 @@ fn check_value(guest: &GuestSettings, name: &str, level: &Level) -> Result<(), S
         PLACE => one_of(&[ON_HOST, IN_GUEST]),
         "kernel" => one_of(KERNELS),
         "accelerator" => one_of(ACCELERATORS),
+        PARTNER => one_of(&[PARTNER_NONE, PARTNER_GUEST]),
         "memory" => size_within(name, level, MEMORY_BYTES_MIN, "64 MiB"),
         "swap" => size_within(name, level, 0, "0"),
         "vcpus" => match level.number {

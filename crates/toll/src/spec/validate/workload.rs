@@ -2,7 +2,8 @@
 
 use toll_wire::{
     BUFFER_BYTES_MAX, CROSSING_BYTES_MAX, CROSSING_CALLS_MAX, LINE_BYTES, MEMORY_BYTES_MAX,
-    PASSES_MAX, PRIMES_N_MAX, PROCESSES_MAX, WORKING_SET_LINES,
+    PASSES_MAX, PRIMES_N_MAX, PROCESSES_MAX, TRANSFER_BUFFER_BYTES_MAX, TRANSFER_BUFFER_BYTES_MIN,
+    WORKING_SET_LINES,
 };
 
 use super::{Problem, problem};
@@ -51,7 +52,26 @@ const PRIMES_PARAMETERS: &[&str] = &[
     "clock",
 ];
 const CROSSING_PARAMETERS: &[&str] = &["operation", "size", "calls", "cpus"];
-const SIZE_PARAMETERS: &[&str] = &["size", "buffer", "input", "limit", "hot", "stream"];
+const TRANSFER_PARAMETERS: &[&str] = &[
+    "channel",
+    "sender",
+    "receiver",
+    "mode",
+    "buffer",
+    "receiver_buffer",
+    "size",
+    "content",
+    "fs",
+];
+const SIZE_PARAMETERS: &[&str] = &[
+    "size",
+    "buffer",
+    "receiver_buffer",
+    "input",
+    "limit",
+    "hot",
+    "stream",
+];
 
 const COPY_WORDS: &[(&str, &[&str])] = &[
     (
@@ -174,6 +194,26 @@ const CROSSING_WORDS: &[(&str, &[&str])] = &[
     ),
     ("cpus", &["one", "two"]),
 ];
+const TRANSFER_WORDS: &[(&str, &[&str])] = &[
+    ("channel", &["device", "tcp", "unix", "pipe"]),
+    (
+        "sender",
+        &[
+            "read-write",
+            "mmap",
+            "sendfile",
+            "splice",
+            "zerocopy",
+            "io-uring",
+        ],
+    ),
+    ("receiver", &["read-write", "mmap", "splice"]),
+    ("mode", &["sync", "fasync", "async"]),
+    ("content", &["random", "lines"]),
+    ("fs", FILE_SYSTEMS),
+];
+/// The receiver's buffer where it is as large as the sender's.
+const SAME: &str = "same";
 /// Parameters that count something, with the least and the most of it. Steps
 /// and accesses take days at that.
 const COUNT_PARAMETERS: &[(&str, u64, u64)] = &[
@@ -198,6 +238,7 @@ fn parameters(kind: WorkloadKind) -> Option<&'static [&'static str]> {
         WorkloadKind::Reclaim => Some(RECLAIM_PARAMETERS),
         WorkloadKind::Primes => Some(PRIMES_PARAMETERS),
         WorkloadKind::Crossing => Some(CROSSING_PARAMETERS),
+        WorkloadKind::Transfer => Some(TRANSFER_PARAMETERS),
         WorkloadKind::Command => None,
     }
 }
@@ -298,6 +339,7 @@ fn check_value(kind: WorkloadKind, name: &str, level: &Level) -> Result<(), Prob
         WorkloadKind::Reclaim => RECLAIM_WORDS,
         WorkloadKind::Primes => PRIMES_WORDS,
         WorkloadKind::Crossing => CROSSING_WORDS,
+        WorkloadKind::Transfer => TRANSFER_WORDS,
         WorkloadKind::Command if name == "fs" => &[("fs", FILE_SYSTEMS)][..],
         WorkloadKind::Command => return Ok(()),
     };
@@ -313,7 +355,7 @@ fn check_value(kind: WorkloadKind, name: &str, level: &Level) -> Result<(), Prob
             ),
         ));
     }
-    if SIZE_PARAMETERS.contains(&name) {
+    if SIZE_PARAMETERS.contains(&name) && !(name == "receiver_buffer" && level.text == SAME) {
         let bytes = size_of(level).map_err(|message| problem(&level.text, message))?;
         if let Some((bounds, words)) = size_bounds(kind, name)
             && !bounds.contains(&bytes)
@@ -367,6 +409,10 @@ fn size_bounds(
         (WorkloadKind::Crossing, "size") => Some((
             1..=CROSSING_BYTES_MAX,
             "1 byte to 1 MiB, as much as the driver takes",
+        )),
+        (WorkloadKind::Transfer, "buffer" | "receiver_buffer") => Some((
+            TRANSFER_BUFFER_BYTES_MIN..=TRANSFER_BUFFER_BYTES_MAX,
+            "512 bytes to 16 MiB, as much as the driver has",
         )),
         (_, "buffer") => Some((1..=BUFFER_BYTES_MAX, "1 byte to 1 GiB")),
         _ => None,

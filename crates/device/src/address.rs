@@ -1,0 +1,93 @@
+//! Addresses as people write them.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
+
+/// Reads an address with or without a port: `10.0.77.1`, `10.0.77.1:2325`,
+/// `fd77::1`, `[fd77::1]:2325`, `fe80::1%eth0`, `[fe80::1%eth0]:2325`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn parse(text: &str) -> Result<(SocketAddr, Option<u16>), String> {
+    let cannot = || {
+        format!(
+            "cannot read the address {text:?}: expected IPv4 or IPv6, such as 10.0.77.1, fd77::1 \
+             or [fd77::1]:2325"
+        )
+    };
+    if let Some(rest) = text.strip_prefix('[') {
+        let (address, port) = rest.split_once(']').ok_or_else(cannot)?;
+        let port = match port.strip_prefix(':') {
+            Some(port) => Some(port.parse().map_err(|_| cannot())?),
+            None if port.is_empty() => None,
+            None => return Err(cannot()),
+        };
+        return Ok((v6(address).ok_or_else(cannot)?, port));
+    }
+    if let Ok(SocketAddr::V4(address)) = text.parse() {
+        return Ok((SocketAddr::V4(address), Some(address.port())));
+    }
+    if let Ok(IpAddr::V4(address)) = text.parse() {
+        return Ok((SocketAddr::new(address.into(), 0), None));
+    }
+    Ok((v6(text).ok_or_else(cannot)?, None))
+}
+
+/// An IPv6 address, with the interface of a link-local one behind `%`.
+fn v6(text: &str) -> Option<SocketAddr> {
+    let (address, scope) = match text.split_once('%') {
+        Some((address, scope)) => (address, interface(scope)?),
+        None => (text, 0),
+    };
+    let address: Ipv6Addr = address.parse().ok()?;
+    Some(SocketAddr::V6(SocketAddrV6::new(address, 0, 0, scope)))
+}
+
+/// The number of an interface, which may be given by its name.
+fn interface(scope: &str) -> Option<u32> {
+    scope.parse().ok().or_else(|| {
+        let path = format!("/sys/class/net/{scope}/ifindex");
+        let is_name = !scope.is_empty() && !scope.contains('/');
+        let text = std::fs::read_to_string(path).ok().filter(|_| is_name)?;
+        text.trim().parse().ok()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_both_families_are_read_with_and_without_port() {
+        for (text, address, port) in [
+            ("10.0.77.1", "10.0.77.1:0", None),
+            ("10.0.77.1:80", "10.0.77.1:80", Some(80)),
+            ("fd77::1", "[fd77::1]:0", None),
+            ("[fd77::1]", "[fd77::1]:0", None),
+            ("[fd77::1]:80", "[fd77::1]:0", Some(80)),
+            ("fe80::1%3", "[fe80::1%3]:0", None),
+            ("[fe80::1%3]:9", "[fe80::1%3]:0", Some(9)),
+        ] {
+            let address: SocketAddr = address.parse().unwrap();
+            assert_eq!(parse(text), Ok((address, port)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_address_is_refused() {
+        for text in [
+            "",
+            "localhost",
+            "10.0.77",
+            "10.0.77.1:x",
+            "10.0.77.1:70000",
+            "[fd77::1",
+            "[fd77::1]80",
+            "[10.0.77.1]:80",
+            "fe80::1%no-such-interface",
+            "fe80::1%../../x",
+        ] {
+            let error = parse(text).unwrap_err();
+            assert!(error.starts_with("cannot read the address"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! `master FILE… METHOD`
+
+fn main() -> std::process::ExitCode {
+    device::master()
+}

@@ -1,0 +1,5 @@
+//! `slave FILE… METHOD ADDRESS`
+
+fn main() -> std::process::ExitCode {
+    device::slave()
+}

@@ -1,0 +1,180 @@
+//! `master`: waits for a slave and sends it a file, and so on.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use toll_probe::clock::now_ns;
+use toll_probe::copy::mover::CallError;
+use toll_probe::device::receive::read_full;
+use toll_probe::device::send::Sender;
+use toll_probe::device::{Device, End};
+
+use crate::clock::Transmission;
+use crate::message::{Answer, Message, Offer, Receipt};
+use crate::options::MasterOptions;
+use crate::program::Teller;
+use crate::signals::{Alarm, tell_of_source};
+use crate::trouble::{of_connection, of_device, of_file, of_stranger, of_transfer};
+
+/// A file that is to be sent.
+struct Source {
+    path: PathBuf,
+    file: File,
+}
+
+/// Sends all files.
+///
+/// # Errors
+/// What could not be done.
+pub fn run(options: &MasterOptions, teller: &mut Teller) -> Result<(), String> {
+    tell_of_source();
+    // Before a slave comes, so that a name that is wrong costs nothing.
+    let sources: Vec<Source> = options
+        .common
+        .files
+        .iter()
+        .map(|path| open(path))
+        .collect::<Result<_, _>>()?;
+    for (index, source) in sources.iter().enumerate() {
+        let files_left = u32::try_from(sources.len() - index).unwrap_or(u32::MAX);
+        send(options, source, files_left, teller)?;
+    }
+    Ok(())
+}
+
+fn open(path: &Path) -> Result<Source, String> {
+    let opened = OpenOptions::new()
+        .read(true)
+        // A pipe without a writer would never open.
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)
+        .and_then(|file| file.metadata().map(|metadata| (file, metadata)));
+    match opened {
+        Ok((file, metadata)) if metadata.is_file() => Ok(Source {
+            path: path.to_owned(),
+            file,
+        }),
+        Ok(_) => Err(format!(
+            "cannot send {}: it is no regular file; name one that is",
+            path.display()
+        )),
+        Err(error) => Err(of_file("open", path, &error)),
+    }
+}
+
+/// Waits for a slave and sends it one file.
+fn send(
+    options: &MasterOptions,
+    source: &Source,
+    files_left: u32,
+    teller: &mut Teller,
+) -> Result<(), String> {
+    let common = &options.common;
+    let cannot = |error: &CallError| of_transfer("send", &source.path, "slave", error);
+    let offer = offer(source, files_left, common.verifies)
+        .map_err(|error| of_file("read", &source.path, &error))?;
+    let device = Device::open(End::Master).map_err(|error| of_device(End::Master, &error))?;
+    device
+        .configure(&common.setup)
+        .map_err(|errno| of_connection("set up /dev/master_device", errno))?;
+    let address = listen(&device, options)?;
+    if options.port == 0 {
+        teller.remark(&format!("waiting on port {}", address.port()));
+    }
+    device
+        .accept(common.timeout)
+        .map_err(|errno| of_connection("wait for a slave", errno))?;
+    let mut sender =
+        Sender::new(device, &common.setup, options.way).map_err(|error| cannot(&error))?;
+
+    let alarm = Alarm::every(common.timeout);
+    Message::Offer(offer)
+        .say(sender.device())
+        .map_err(|error| cannot(&error))?;
+    hear_answer(&sender, source, files_left)?;
+    let started_ns = now_ns();
+    sender
+        .send_all(source.file.as_fd(), offer.size_bytes)
+        .map_err(|error| cannot(&error))?;
+    let transmission = Transmission::since(started_ns, offer.size_bytes);
+    let page = sender.page();
+    hear_receipt(&sender, source)?;
+    drop(alarm);
+    teller.transmission(&transmission)?;
+    match page {
+        Ok(Some(page)) if common.shows_page => teller.page(&page),
+        Err(errno) if common.shows_page => {
+            return Err(of_connection("show the page that was mapped", errno));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn offer(source: &Source, files_left: u32, verifies: bool) -> io::Result<Offer> {
+    let (size_bytes, xxh3) = match verifies {
+        true => {
+            let content = toll_probe::verify::hash_file(&source.file)?;
+            (content.bytes, content.xxh3)
+        }
+        false => (source.file.metadata()?.len(), None),
+    };
+    Ok(Offer {
+        size_bytes,
+        xxh3,
+        files_left,
+    })
+}
+
+/// Waits on the address asked for; on any one, that is on those of both families
+/// where the kernel has both.
+fn listen(device: &Device, options: &MasterOptions) -> Result<SocketAddr, String> {
+    let on = |address: IpAddr| device.listen(SocketAddr::new(address, options.port));
+    let listening = match options.listen {
+        Some(address) => on(address),
+        None => match on(Ipv6Addr::UNSPECIFIED.into()) {
+            Err(Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL | Errno::OPNOTSUPP) => {
+                on(Ipv4Addr::UNSPECIFIED.into())
+            }
+            other => other,
+        },
+    };
+    listening.map_err(|errno| of_connection(&format!("wait on port {}", options.port), errno))
+}
+
+fn hear_answer(sender: &Sender, source: &Source, files_left: u32) -> Result<(), String> {
+    let path = source.path.display();
+    match Message::hear(|bytes| read_full(sender.device(), bytes)) {
+        Ok(Some(Message::Answer(Answer::Ready))) => Ok(()),
+        Ok(Some(Message::Answer(Answer::FilesDiffer { files_left: its }))) => Err(format!(
+            "cannot send {path}: from here on there are {files_left} files, and the slave has \
+             names for {its}; give both programs as many"
+        )),
+        Ok(Some(Message::Answer(Answer::NoFile))) => Err(format!(
+            "cannot send {path}: the slave cannot take it; see its message"
+        )),
+        Ok(_) => Err(of_stranger(&format!("send {path}"), "slave")),
+        Err(error) => Err(of_transfer("send", &source.path, "slave", &error)),
+    }
+}
+
+fn hear_receipt(sender: &Sender, source: &Source) -> Result<(), String> {
+    let path = source.path.display();
+    match Message::hear(|bytes| read_full(sender.device(), bytes)) {
+        Ok(Some(Message::Receipt(Receipt::Kept))) => Ok(()),
+        Ok(Some(Message::Receipt(Receipt::Differs))) => Err(format!(
+            "cannot trust the copy of {path}: the slave found other content; see whether another \
+             program writes the file"
+        )),
+        Ok(Some(Message::Receipt(Receipt::Lost))) => Err(format!(
+            "cannot send {path}: the slave could not complete its file; see its message"
+        )),
+        Ok(_) => Err(of_stranger(&format!("send {path}"), "slave")),
+        Err(error) => Err(of_transfer("send", &source.path, "slave", &error)),
+    }
+}

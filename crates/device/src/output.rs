@@ -1,0 +1,181 @@
+//! The slave's file, which gets its name when it is complete.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, linkat};
+
+/// A file that is being received. Unless it is kept, nothing of it remains: most
+/// file systems make one without a name (`O_TMPFILE`), which vanishes with the
+/// program whatever ends it.
+pub struct Output {
+    file: File,
+    /// What it is to be called.
+    path: PathBuf,
+    /// A name beside that, until it is complete.
+    draft: PathBuf,
+    /// Whether it has that name already.
+    is_named: bool,
+}
+
+impl Output {
+    /// Begins a file. One that is there keeps its content until the new one is
+    /// complete, and gives it its permissions.
+    ///
+    /// # Errors
+    /// If there can be no such file, or what is there is no regular one.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        // A link stays, and what it leads to is replaced.
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let permissions = match std::fs::metadata(&path) {
+            Ok(there) if !there.is_file() => {
+                return Err(io::Error::other("it is there and no regular file"));
+            }
+            Ok(there) => Some(there.permissions()),
+            Err(_) => None,
+        };
+        let name = path
+            .file_name()
+            .ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
+        let mut hidden = std::ffi::OsString::from(".");
+        hidden.push(name);
+        hidden.push(format!(".{}.tmp", std::process::id()));
+        let draft = path.with_file_name(hidden);
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let (file, is_named) = open(directory, &draft)?;
+        let output = Self {
+            file,
+            path,
+            draft,
+            is_named,
+        };
+        if let Some(permissions) = permissions {
+            let mode = permissions.mode() & 0o7777;
+            output.file.set_permissions(Permissions::from_mode(mode))?;
+        }
+        Ok(output)
+    }
+
+    /// The file, to be read and written.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Gives it its name.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn keep(mut self) -> io::Result<()> {
+        if !self.is_named {
+            let unnamed = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+            linkat(CWD, unnamed, CWD, &self.draft, AtFlags::SYMLINK_FOLLOW)?;
+            self.is_named = true;
+        }
+        std::fs::rename(&self.draft, &self.path)?;
+        self.is_named = false;
+        Ok(())
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if self.is_named {
+            // It is of no use any more; whoever removed it did the same.
+            let _ = std::fs::remove_file(&self.draft);
+        }
+    }
+}
+
+/// A file without a name, or with one where the file system has no others.
+fn open(directory: &Path, draft: &Path) -> io::Result<(File, bool)> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o666);
+    let unnamed = options
+        .clone()
+        .custom_flags(libc::O_TMPFILE)
+        .open(directory);
+    match unnamed {
+        Ok(file) => Ok((file, false)),
+        Err(error) if is_without_unnamed(&error) => options
+            .create_new(true)
+            .open(draft)
+            .map(|file| (file, true)),
+        Err(error) => Err(error),
+    }
+}
+
+/// What a file system says that has no files without names (open(2)).
+fn is_without_unnamed(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EOPNOTSUPP | libc::EISDIR | libc::EINVAL)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(directory).unwrap();
+        entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_file_has_its_name_only_when_it_is_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out");
+        std::fs::write(&path, "before").unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+
+        let output = Output::create(&path).unwrap();
+        output.file().write_all(b"half").unwrap();
+        drop(output);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "before");
+        assert_eq!(names(directory.path()), ["out"]);
+
+        let output = Output::create(&path).unwrap();
+        output.file().write_all(b"all").unwrap();
+        output.keep().unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "all");
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+        assert_eq!(names(directory.path()), ["out"]);
+    }
+
+    #[test]
+    fn a_link_stays_and_what_it_leads_to_is_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let (target, link) = (directory.path().join("t"), directory.path().join("l"));
+        std::fs::write(&target, "before").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        let output = Output::create(&link).unwrap();
+        output.file().write_all(b"all").unwrap();
+        output.keep().unwrap();
+        assert!(link.is_symlink());
+        assert_eq!(std::fs::read_to_string(&target).unwrap(), "all");
+    }
+
+    #[test]
+    fn what_cannot_be_a_regular_file_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        for path in [
+            Path::new("/dev/null"),
+            directory.path(),
+            &directory.path().join("missing/out"),
+            Path::new("/"),
+        ] {
+            assert!(Output::create(path).is_err(), "{}", path.display());
+        }
+        assert_eq!(names(directory.path()), [""; 0]);
+    }
+}

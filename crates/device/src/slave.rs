@@ -1,0 +1,227 @@
+//! `slave`: connects to a master and takes a file from it, and so on.
+
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use toll_probe::clock::now_ns;
+use toll_probe::copy::mover::CallError;
+use toll_probe::device::receive::Receiver;
+use toll_probe::device::{Device, End};
+
+use crate::clock::Transmission;
+use crate::message::{Answer, Message, Offer, Receipt};
+use crate::options::SlaveOptions;
+use crate::output::Output;
+use crate::program::Teller;
+use crate::signals::{Alarm, tell_of_output};
+use crate::trouble::{of_connection, of_device, of_file, of_stranger, of_transfer};
+
+/// Between two attempts to connect.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Least time that a master has to be there again for its next file.
+const NEXT_FILE: Duration = Duration::from_secs(10);
+
+/// Receives all files.
+///
+/// # Errors
+/// What could not be done.
+pub fn run(options: &SlaveOptions, teller: &mut Teller) -> Result<(), String> {
+    tell_of_output();
+    let files = &options.common.files;
+    for (index, path) in files.iter().enumerate() {
+        let files_left = u32::try_from(files.len() - index).unwrap_or(u32::MAX);
+        let met = meet(options, path, index == 0)?;
+        receive(options, path, met, files_left, teller)?;
+    }
+    Ok(())
+}
+
+/// Why there is no master with an offer.
+enum Missing {
+    /// It may come yet.
+    NotYet(String),
+    /// It will not.
+    Never(String),
+}
+
+/// A master with an offer.
+struct Met {
+    receiver: Receiver,
+    offer: Offer,
+    /// From the connection on.
+    _alarm: Alarm,
+}
+
+/// Connects and hears what comes.
+fn meet(options: &SlaveOptions, path: &Path, is_first: bool) -> Result<Met, String> {
+    let patience = options.common.timeout.unwrap_or_default();
+    // Between two files a master is away for a moment.
+    let patience = match is_first {
+        true => patience,
+        false => patience.max(NEXT_FILE),
+    };
+    let deadline = Instant::now() + patience;
+    loop {
+        match try_to_meet(options, path, is_first) {
+            Ok(met) => return Ok(met),
+            Err(Missing::NotYet(_)) if Instant::now() < deadline => sleep(PAUSE),
+            Err(Missing::NotYet(complaint) | Missing::Never(complaint)) => return Err(complaint),
+        }
+    }
+}
+
+fn try_to_meet(options: &SlaveOptions, path: &Path, is_first: bool) -> Result<Met, Missing> {
+    let common = &options.common;
+    let address = options.address;
+    let cannot = |error: &CallError| {
+        let complaint = of_transfer("receive", path, "master", error);
+        let is_away = !is_first && matches!(error.errno, None | Some(Errno::CONNRESET));
+        match is_away {
+            true => Missing::NotYet(complaint),
+            false => Missing::Never(complaint),
+        }
+    };
+    let device =
+        Device::open(End::Slave).map_err(|error| Missing::Never(of_device(End::Slave, &error)))?;
+    device
+        .configure(&common.setup)
+        .map_err(|errno| Missing::Never(of_connection("set up /dev/slave_device", errno)))?;
+    match device.connect(address, common.timeout) {
+        Ok(()) => {}
+        Err(errno @ Errno::CONNREFUSED) => {
+            let complaint = of_connection(&format!("connect to {address}"), errno);
+            return Err(Missing::NotYet(complaint));
+        }
+        Err(errno) => {
+            let complaint = of_connection(&format!("connect to {address}"), errno);
+            return Err(Missing::Never(complaint));
+        }
+    }
+    let alarm = Alarm::every(common.timeout);
+    let mut receiver =
+        Receiver::new(device, &common.setup, options.way).map_err(|error| cannot(&error))?;
+    match Message::hear(|bytes| receiver.receive_first(bytes)).map_err(|error| cannot(&error))? {
+        Some(Message::Offer(offer)) => Ok(Met {
+            receiver,
+            offer,
+            _alarm: alarm,
+        }),
+        _ => Err(Missing::Never(of_stranger(
+            &format!("receive from {address}"),
+            "master",
+        ))),
+    }
+}
+
+/// Takes the file that was offered.
+fn receive(
+    options: &SlaveOptions,
+    path: &Path,
+    mut met: Met,
+    files_left: u32,
+    teller: &mut Teller,
+) -> Result<(), String> {
+    let common = &options.common;
+    let cannot = |error: &CallError| of_transfer("receive", path, "master", error);
+    let (receiver, offer) = (&mut met.receiver, met.offer);
+    let output = accept(receiver, &offer, path, files_left, common.verifies)?;
+    let started_ns = now_ns();
+    let received = receiver.receive_all(output.file().as_fd(), offer.size_bytes, &mut || {});
+    let transmission = Transmission::since(started_ns, offer.size_bytes);
+    if let Err(error) = received {
+        // It hears of this if it is still there; that is more than it can expect.
+        let _ = say_last(receiver, Message::Receipt(Receipt::Lost));
+        return Err(cannot(&error));
+    }
+    let page = receiver.page();
+    let released = receiver.release();
+    released.map_err(|errno| cannot(&CallError::of("munmap", errno)))?;
+    let kept = keep(output, &offer, path);
+    let receipt = match &kept {
+        Ok(()) => Receipt::Kept,
+        Err((receipt, _)) => *receipt,
+    };
+    let said = say_last(receiver, Message::Receipt(receipt));
+    kept.map_err(|(_, complaint)| complaint)?;
+    said.map_err(|error| cannot(&error))?;
+    teller.transmission(&transmission)?;
+    match page {
+        Ok(Some(page)) if common.shows_page => teller.page(&page),
+        Err(errno) if common.shows_page => {
+            return Err(of_connection("show the page that was mapped", errno));
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Says what nothing follows, and waits until it is with the socket: what is
+/// queued when a device is closed is lost.
+fn say_last(receiver: &Receiver, message: Message) -> Result<(), CallError> {
+    message.say(receiver.device())?;
+    let finished = receiver.device().finish();
+    finished.map_err(|errno| CallError::of("finish", errno))
+}
+
+/// Makes the file and asks for its bytes.
+fn accept(
+    receiver: &Receiver,
+    offer: &Offer,
+    path: &Path,
+    files_left: u32,
+    insists: bool,
+) -> Result<Output, String> {
+    let refuse = |answer: Answer, complaint: String| {
+        // What counts is this program's own message.
+        let _ = say_last(receiver, Message::Answer(answer));
+        Err(complaint)
+    };
+    if offer.files_left != files_left {
+        let complaint = format!(
+            "cannot receive {}: from here on there are names for {files_left} files, and the \
+             master has {}; give both programs as many",
+            path.display(),
+            offer.files_left
+        );
+        return refuse(Answer::FilesDiffer { files_left }, complaint);
+    }
+    if insists && offer.xxh3.is_none() {
+        let complaint = format!(
+            "cannot verify {}: the master tells no hash; give --verify to it, too",
+            path.display()
+        );
+        return refuse(Answer::NoFile, complaint);
+    }
+    let output = match Output::create(path) {
+        Ok(output) => output,
+        Err(error) => return refuse(Answer::NoFile, of_file("create", path, &error)),
+    };
+    Message::Answer(Answer::Ready)
+        .say(receiver.device())
+        .map_err(|error| of_transfer("receive", path, "master", &error))?;
+    Ok(output)
+}
+
+/// Compares the content where there is something to compare with, and gives the
+/// file its name.
+fn keep(output: Output, offer: &Offer, path: &Path) -> Result<(), (Receipt, String)> {
+    if let Some(expected) = offer.xxh3 {
+        let content = toll_probe::verify::hash_file(output.file())
+            .map_err(|error| (Receipt::Lost, of_file("read", path, &error)))?;
+        if content.xxh3 != Some(expected) || content.bytes != offer.size_bytes {
+            let complaint = format!(
+                "cannot trust {}: its content has another hash than the master's file; see \
+                 whether a program writes that file",
+                path.display()
+            );
+            return Err((Receipt::Differs, complaint));
+        }
+    }
+    output
+        .keep()
+        .map_err(|error| (Receipt::Lost, of_file("create", path, &error)))
+}

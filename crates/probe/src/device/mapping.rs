@@ -1,0 +1,261 @@
+//! Memory that somebody else has a part in: the driver's buffer, and a file seen
+//! through a window.
+//!
+//! Neither is ever handed out as a slice, whose bytes Rust takes to be nobody
+//! else's: a file changes under its mapping, and the kernel fills the buffer.
+
+use std::ffi::c_void;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::ptr::{copy_nonoverlapping, null_mut};
+
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+
+use crate::buffer::page_bytes;
+use crate::copy::mover::CallError;
+
+/// What a mapping of a file is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Its bytes are read.
+    Read,
+    /// Its bytes are written.
+    Write,
+}
+
+impl Access {
+    fn protection(self) -> ProtFlags {
+        match self {
+            Self::Read => ProtFlags::READ,
+            Self::Write => ProtFlags::READ | ProtFlags::WRITE,
+        }
+    }
+}
+
+/// A range of addresses of this process's own.
+pub struct Mapping {
+    start: *mut c_void,
+    length: usize,
+}
+
+impl Mapping {
+    /// Maps what a device or file has from its beginning, to be read and written.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn of(end: BorrowedFd<'_>, length: usize) -> Result<Self, Errno> {
+        let access = Access::Write.protection();
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let start = unsafe { mmap(null_mut(), length, access, MapFlags::SHARED, end, 0) }?;
+        Ok(Self { start, length })
+    }
+
+    /// Sets addresses aside, which nothing stands behind.
+    ///
+    /// # Errors
+    /// If there are no more of them.
+    fn reserve(length: usize) -> Result<Self, Errno> {
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let start =
+            unsafe { mmap_anonymous(null_mut(), length, ProtFlags::empty(), MapFlags::PRIVATE) }?;
+        Ok(Self { start, length })
+    }
+
+    /// Copies bytes out of it.
+    pub fn take(&self, offset: usize, bytes: &mut [u8]) {
+        let source = self.at(offset, bytes.len());
+        // SAFETY: the range lies in a readable mapping, of which there are no
+        // references that `bytes` could overlap with.
+        unsafe { copy_nonoverlapping(source, bytes.as_mut_ptr(), bytes.len()) };
+    }
+
+    /// Where a byte lies.
+    fn at(&self, offset: usize, length: usize) -> *mut u8 {
+        assert!(
+            offset <= self.length && length <= self.length - offset,
+            "{length} bytes at {offset} do not lie in {} bytes",
+            self.length
+        );
+        self.start.cast::<u8>().wrapping_add(offset)
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: nothing refers to the range, of which only addresses go out.
+        let unmapped = unsafe { munmap(self.start, self.length) };
+        assert!(unmapped.is_ok(), "the range is a whole mapping");
+    }
+}
+
+/// Copies bytes from one mapping to another.
+///
+/// A page that is not to be had means SIGBUS: the file is being shortened, or
+/// its file system is full.
+pub fn copy(from: (&Mapping, usize), to: (&mut Mapping, usize), length: usize) {
+    let source = from.0.at(from.1, length);
+    let target = to.0.at(to.1, length);
+    // SAFETY: both ranges lie in mappings of their own, which do not overlap and
+    // are readable and writable. What others write there meanwhile may arrive
+    // torn, as with any read(2).
+    unsafe { copy_nonoverlapping(source, target, length) };
+}
+
+/// A part of a file that is mapped, and moves on through the file.
+pub struct Window {
+    place: Mapping,
+    access: Access,
+    /// Where in the file the mapped part begins.
+    seat: Option<u64>,
+}
+
+impl Window {
+    /// A window of whole pages, on nothing yet.
+    ///
+    /// # Errors
+    /// If there is no room for it among the addresses.
+    pub fn new(length: usize, access: Access) -> Result<Self, Errno> {
+        let place = Mapping::reserve(length.next_multiple_of(page_bytes()))?;
+        Ok(Self {
+            place,
+            access,
+            seat: None,
+        })
+    }
+
+    /// Its bytes.
+    pub fn length(&self) -> usize {
+        self.place.length
+    }
+
+    /// Makes the file's byte at `position` visible, and yields its place. Windows
+    /// begin at multiples of their length.
+    ///
+    /// Pages come by faults. To ask for all of a window at once
+    /// (`MADV_POPULATE_WRITE`) takes more instructions: the kernel then looks up
+    /// each page's entry before and after the fault that it makes in either case.
+    ///
+    /// # Errors
+    /// If that part of the file cannot be mapped.
+    pub fn show(
+        &mut self,
+        file: BorrowedFd<'_>,
+        position: u64,
+    ) -> Result<(&mut Mapping, usize), CallError> {
+        let inside = (position % self.place.length as u64) as usize;
+        let seat = position - inside as u64;
+        if self.seat != Some(seat) {
+            self.seat = None;
+            self.place_on(file, seat)
+                .map_err(|errno| CallError::of("mmap", errno))?;
+            self.seat = Some(seat);
+        }
+        Ok((&mut self.place, inside))
+    }
+
+    fn place_on(&mut self, file: BorrowedFd<'_>, seat: u64) -> Result<(), Errno> {
+        let flags = MapFlags::SHARED | MapFlags::FIXED;
+        let (start, length) = (self.place.start, self.place.length);
+        // SAFETY: it takes the place of a mapping that is this value's own, in
+        // one call for taking down and putting up.
+        unsafe { mmap(start, length, self.access.protection(), flags, file, seat) }.map(|_| ())
+    }
+
+    /// Address of the part that is mapped, if one is.
+    pub fn address(&self) -> Option<u64> {
+        self.seat
+            .map(|_| self.place.start.expose_provenance() as u64)
+    }
+
+    /// Lets go of the file.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn clear(&mut self) -> Result<(), Errno> {
+        self.seat = None;
+        let flags = MapFlags::PRIVATE | MapFlags::FIXED;
+        let (start, length) = (self.place.start, self.place.length);
+        // SAFETY: it takes the place of a mapping that is this value's own.
+        unsafe { mmap_anonymous(start, length, ProtFlags::empty(), flags) }.map(|_| ())
+    }
+}
+
+/// Reads from a device straight into a mapping; yields how many bytes came.
+///
+/// # Errors
+/// The kernel's.
+pub fn read_into(
+    device: impl AsFd,
+    to: (&mut Mapping, usize),
+    length: usize,
+) -> Result<usize, Errno> {
+    let target = to.0.at(to.1, length);
+    let fd = std::os::fd::AsRawFd::as_raw_fd(&device.as_fd());
+    // SAFETY: the range lies in a writable mapping; the kernel answers EFAULT
+    // where there is no page behind it.
+    let count = unsafe { libc::read(fd, target.cast(), length) };
+    usize::try_from(count).map_err(|_| last_errno())
+}
+
+/// Of the call before.
+pub(super) fn last_errno() -> Errno {
+    let error = std::io::Error::last_os_error();
+    Errno::from_io_error(&error).unwrap_or(Errno::IO)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+
+    #[test]
+    fn a_window_moves_through_a_file_of_any_length() {
+        let page = page_bytes();
+        let content: Vec<u8> = (0..5 * page + 7).map(|i| (i / 13) as u8).collect();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&content).unwrap();
+        let sink = tempfile::tempfile().unwrap();
+        sink.set_len(content.len() as u64).unwrap();
+        let mut from = Window::new(2 * page, Access::Read).unwrap();
+        let mut to = Window::new(3 * page, Access::Write).unwrap();
+        for position in (0..content.len()).step_by(page) {
+            let length = page.min(content.len() - position);
+            let position = position as u64;
+            let (source, begin) = from.show(file.as_fd(), position).unwrap();
+            let (target, end) = to.show(sink.as_fd(), position).unwrap();
+            copy((source, begin), (target, end), length);
+        }
+        assert!(from.address().is_some());
+        from.clear().unwrap();
+        assert_eq!(from.address(), None);
+        let mut arrived = vec![0; content.len()];
+        sink.read_exact_at(&mut arrived, 0).unwrap();
+        assert!(arrived == content, "what arrived differs");
+    }
+
+    #[test]
+    fn a_window_reaches_beyond_4_gib() {
+        let page = page_bytes() as u64;
+        let end = (1 << 32) + page + 1;
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(end).unwrap();
+        file.write_all_at(b"end", end - 3).unwrap();
+        let mut window = Window::new(2 * page as usize, Access::Read).unwrap();
+        let (place, inside) = window.show(file.as_fd(), end - 3).unwrap();
+        let mut bytes = [0; 3];
+        place.take(inside, &mut bytes);
+        assert_eq!((inside as u64, &bytes), (page - 2, b"end"));
+    }
+
+    #[test]
+    #[should_panic(expected = "do not lie in")]
+    fn nothing_is_copied_beyond_a_mapping() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(100).unwrap();
+        let from = Mapping::of(file.as_fd(), 100).unwrap();
+        let mut to = Mapping::of(file.as_fd(), 50).unwrap();
+        copy((&from, 0), (&mut to, 40), 20);
+    }
+}

@@ -1,0 +1,355 @@
+//! The devices `/dev/master_device` and `/dev/slave_device` of the modules
+//! `master` and `slave` (Virtual Device): two ends of a TCP connection that the
+//! kernel makes and a file is sent through.
+//!
+//! `abi.rs` has the layouts of `kernel/uapi/toll_device.h`, this file the
+//! requests, `mapping.rs` mapped memory, `send.rs` and `receive.rs` the ways to
+//! move a file.
+
+mod abi;
+mod mapping;
+pub mod receive;
+pub mod send;
+mod slots;
+
+use std::cell::Cell;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use toll_wire::SocketMode;
+
+pub use self::abi::{BUFFER_BYTES_DEFAULT, BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Page, Statistics};
+use self::abi::{Completion, Endpoint, Settings, Transfer};
+use self::mapping::{Mapping, last_errno};
+use crate::buffer::page_bytes;
+use crate::driver::ModuleName;
+
+/// Which of the two devices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// Waits for a connection.
+    Master,
+    /// Makes a connection.
+    Slave,
+}
+
+impl End {
+    /// The module that makes the device.
+    pub(crate) fn module(self) -> ModuleName {
+        match self {
+            Self::Master => ModuleName::Master,
+            Self::Slave => ModuleName::Slave,
+        }
+    }
+
+    /// That module's name.
+    pub fn module_name(self) -> &'static str {
+        self.module().text()
+    }
+
+    /// Where the device is.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Master => "/dev/master_device",
+            Self::Slave => "/dev/slave_device",
+        }
+    }
+}
+
+/// How a device is to work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Setup {
+    /// How the kernel's socket is used.
+    pub mode: SocketMode,
+    /// Bytes of one call, [`BUFFER_BYTES_MIN`] to [`BUFFER_BYTES_MAX`].
+    pub buffer_bytes: u32,
+}
+
+impl Setup {
+    /// How many transfers are under way at a time.
+    fn slots(&self) -> u32 {
+        match self.mode {
+            SocketMode::Sync | SocketMode::Fasync => 1,
+            SocketMode::Async => slots::count(self.buffer_bytes),
+        }
+    }
+
+    /// Bytes of one transfer: all of a call's unless the driver's buffer does not
+    /// hold two of them.
+    fn slot_bytes(&self) -> u32 {
+        self.buffer_bytes.min(BUFFER_BYTES_MAX / self.slots())
+    }
+
+    /// How files are mapped and sent or received.
+    pub(crate) fn describe_mapped(&self) -> String {
+        let window_bytes = (self.buffer_bytes as usize).next_multiple_of(page_bytes());
+        let (slots, slot_bytes) = (self.slots(), self.slot_bytes());
+        match self.mode {
+            SocketMode::Sync | SocketMode::Fasync => format!(
+                "windows of {window_bytes} bytes, and {slot_bytes} bytes of the driver's buffer"
+            ),
+            SocketMode::Async => format!(
+                "windows of {window_bytes} bytes, and {slots} slots of {slot_bytes} bytes in the \
+                 driver's buffer"
+            ),
+        }
+    }
+
+    /// Bytes of the driver's buffer.
+    fn driver_bytes(&self) -> u32 {
+        self.slots() * self.slot_bytes()
+    }
+}
+
+/// An open device, which has a connection of its own.
+pub struct Device {
+    file: File,
+    /// Bytes that had been moved when a wait was last interrupted.
+    moved_before: Cell<Option<u64>>,
+}
+
+impl Device {
+    /// Opens a device.
+    ///
+    /// # Errors
+    /// ENOENT if its module is not inserted.
+    pub fn open(end: End) -> io::Result<Self> {
+        let file = OpenOptions::new().read(true).write(true).open(end.path())?;
+        Ok(Self {
+            file,
+            moved_before: Cell::new(None),
+        })
+    }
+
+    /// Sets it up; before there is a connection. Whether small segments wait for
+    /// others (TCP_NODELAY) stays as the module has it.
+    ///
+    /// # Errors
+    /// EINVAL for a size that is none of a buffer.
+    pub fn configure(&self, setup: &Setup) -> Result<(), Errno> {
+        let mut settings = Settings::default();
+        self.ask(abi::GET_SETTINGS, &mut settings)?;
+        settings.buffer_bytes = setup.driver_bytes();
+        settings.mode = match setup.mode {
+            SocketMode::Sync => abi::SYNC,
+            SocketMode::Fasync => abi::FASYNC,
+            SocketMode::Async => abi::ASYNC,
+        };
+        self.ask(abi::SET_SETTINGS, &mut settings)
+    }
+
+    /// Has a master wait on an address; yields it with the port that was chosen if
+    /// it had none.
+    ///
+    /// # Errors
+    /// Those of bind(2) and listen(2).
+    pub fn listen(&self, address: SocketAddr) -> Result<SocketAddr, Errno> {
+        let mut endpoint = endpoint(address, None);
+        self.ask(abi::LISTEN, &mut endpoint)?;
+        Ok(SocketAddr::new(address.ip(), endpoint.port))
+    }
+
+    /// Has a master wait for its slave.
+    ///
+    /// # Errors
+    /// ETIMEDOUT if none comes in time, if there is such a limit.
+    pub fn accept(&self, limit: Option<Duration>) -> Result<(), Errno> {
+        let mut endpoint = Endpoint {
+            timeout_ms: milliseconds(limit),
+            ..Endpoint::default()
+        };
+        self.ask(abi::ACCEPT, &mut endpoint)
+    }
+
+    /// Connects a slave.
+    ///
+    /// # Errors
+    /// Those of connect(2).
+    pub fn connect(&self, address: SocketAddr, limit: Option<Duration>) -> Result<(), Errno> {
+        self.ask(abi::CONNECT, &mut endpoint(address, limit))
+    }
+
+    /// Sends a part of the driver's buffer; yields how many bytes of it, or in
+    /// asynchronous mode queues it and yields 0.
+    ///
+    /// # Errors
+    /// Those of send(2).
+    #[inline]
+    pub fn send(&self, offset: usize, length: usize) -> Result<u64, Errno> {
+        self.transfer(abi::SEND, offset, length)
+    }
+
+    /// Fills a part of the driver's buffer; yields how many bytes of it, or in
+    /// asynchronous mode queues it and yields 0.
+    ///
+    /// # Errors
+    /// Those of recv(2).
+    #[inline]
+    pub fn receive(&self, offset: usize, length: usize) -> Result<u64, Errno> {
+        self.transfer(abi::RECEIVE, offset, length)
+    }
+
+    fn transfer(&self, request: libc::Ioctl, offset: usize, length: usize) -> Result<u64, Errno> {
+        let mut transfer = Transfer {
+            offset: offset as u64,
+            length: length as u64,
+            ..Transfer::default()
+        };
+        self.ask(request, &mut transfer)?;
+        Ok(transfer.done)
+    }
+
+    /// Waits for a queued transfer; yields how many bytes it moved.
+    ///
+    /// # Errors
+    /// The transfer's.
+    #[inline]
+    pub fn reap(&self) -> Result<u64, Errno> {
+        let mut completion = Completion::default();
+        self.ask(abi::REAP, &mut completion)?;
+        u64::try_from(completion.result).map_err(|_| {
+            let number = i32::try_from(-completion.result).unwrap_or(libc::EIO);
+            Errno::from_raw_os_error(number)
+        })
+    }
+
+    /// Ends what is sent, with everything queued behind it.
+    ///
+    /// # Errors
+    /// Those of send(2).
+    pub fn finish(&self) -> Result<(), Errno> {
+        // The request has no argument.
+        self.ask(abi::FINISH, &mut ())
+    }
+
+    /// What the page table says of an address of this process.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn page(&self, address: u64) -> Result<Page, Errno> {
+        let mut page = Page {
+            address,
+            ..Page::default()
+        };
+        self.ask(abi::PAGE, &mut page).map(|()| page)
+    }
+
+    /// What the device has done since it was opened.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn statistics(&self) -> Result<Statistics, Errno> {
+        let mut statistics = Statistics::default();
+        self.ask(abi::STATISTICS, &mut statistics)
+            .map(|()| statistics)
+    }
+
+    /// Maps the driver's buffer.
+    fn buffer(&self, setup: &Setup) -> Result<Mapping, Errno> {
+        let bytes = (setup.driver_bytes() as usize).next_multiple_of(page_bytes());
+        Mapping::of(self.file.as_fd(), bytes)
+    }
+
+    /// Whether a call that ended so is to be made again. A signal interrupts a wait
+    /// for nothing but to have a look: the first one only notes what has been
+    /// moved until then, and one that finds nothing moved since gives up.
+    ///
+    /// # Errors
+    /// ETIMEDOUT to give up, or the call's own error.
+    pub fn retry_after(&self, errno: Errno) -> Result<(), Errno> {
+        if errno != Errno::INTR {
+            return Err(errno);
+        }
+        let statistics = self.statistics()?;
+        let moved = statistics.bytes_sent + statistics.bytes_received;
+        match self.moved_before.replace(Some(moved)) {
+            Some(before) if before == moved => Err(Errno::TIMEDOUT),
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes a request, which reads and writes nothing but its argument.
+    #[inline]
+    fn ask<T>(&self, request: libc::Ioctl, argument: &mut T) -> Result<(), Errno> {
+        assert_eq!(abi::argument_bytes(request), size_of::<T>());
+        // SAFETY: the driver reads and writes `argument`, of the size that the
+        // request's number carries, and its own buffer, which is no one's
+        // reference. Any bytes are a value of the argument's integers.
+        let status = unsafe { libc::ioctl(self.file.as_raw_fd(), request, &raw mut *argument) };
+        match status {
+            0 => Ok(()),
+            _ => Err(last_errno()),
+        }
+    }
+}
+
+impl AsFd for Device {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+fn endpoint(address: SocketAddr, limit: Option<Duration>) -> Endpoint {
+    let mut bytes = [0; 16];
+    let (family, scope_id) = match address {
+        SocketAddr::V4(v4) => {
+            bytes[..4].copy_from_slice(&v4.ip().octets());
+            (libc::AF_INET, 0)
+        }
+        SocketAddr::V6(v6) => {
+            bytes = v6.ip().octets();
+            (libc::AF_INET6, v6.scope_id())
+        }
+    };
+    Endpoint {
+        family: family as u16,
+        port: address.port(),
+        scope_id,
+        address: bytes,
+        timeout_ms: milliseconds(limit),
+        reserved: 0,
+    }
+}
+
+/// A limit as the driver takes it, where 0 is none.
+fn milliseconds(limit: Option<Duration>) -> u32 {
+    limit.map_or(0, |limit| {
+        u32::try_from(limit.as_millis()).unwrap_or(u32::MAX).max(1)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_has_its_address_as_the_driver_reads_it() {
+        let v4 = endpoint("10.0.77.1:2325".parse().unwrap(), None);
+        assert_eq!((v4.family, v4.port), (2, 2325));
+        assert_eq!(v4.address[..5], [10, 0, 77, 1, 0]);
+        assert_eq!(v4.timeout_ms, 0);
+        let limit = Duration::from_nanos(1);
+        let v6 = endpoint("[fe80::1%3]:9".parse().unwrap(), Some(limit));
+        assert_eq!((v6.family, v6.scope_id, v6.timeout_ms), (10, 3, 1));
+        assert_eq!((v6.address[0], v6.address[15]), (0xfe, 1));
+        assert_eq!(milliseconds(Some(Duration::MAX)), u32::MAX);
+    }
+
+    #[test]
+    fn a_driver_s_buffer_holds_a_call_or_in_asynchronous_mode_several() {
+        let setup = |mode, buffer_bytes| Setup { mode, buffer_bytes };
+        let sync = setup(SocketMode::Sync, BUFFER_BYTES_MAX);
+        assert_eq!((sync.slots(), sync.driver_bytes()), (1, BUFFER_BYTES_MAX));
+        for buffer_bytes in [512, 5000, 65536, BUFFER_BYTES_MAX - 1, BUFFER_BYTES_MAX] {
+            let queued = setup(SocketMode::Async, buffer_bytes);
+            assert!(queued.slots() >= 2 && queued.slots() as usize <= abi::QUEUE_MAX);
+            assert!(queued.driver_bytes() <= BUFFER_BYTES_MAX);
+            assert!(queued.slot_bytes() <= buffer_bytes);
+        }
+        assert_eq!(setup(SocketMode::Async, 65536).slot_bytes(), 65536);
+    }
+}

@@ -1,0 +1,293 @@
+//! Ways to send a file through a device.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::io::Errno;
+use toll_wire::SocketMode;
+
+use super::mapping::{Access, Mapping, Window, copy};
+use super::slots::{Slots, until_done};
+use super::{Device, Page, Setup};
+use crate::buffer::Buffer;
+use crate::copy::mover::{CallError, Moved, portion};
+
+/// How a file gets to the device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SendWay {
+    /// `read` into a buffer and `write` from it (the report's "fcntl").
+    ReadWrite,
+    /// The file is mapped, copied into the driver's mapped buffer and sent from
+    /// there by ioctl.
+    Mmap,
+    /// By somebody who takes the device as any descriptor.
+    Foreign,
+}
+
+/// A connected device that sends, with all its memory made beforehand.
+pub struct Sender {
+    device: Device,
+    mode: SocketMode,
+    memory: Memory,
+}
+
+enum Memory {
+    None,
+    User(Buffer),
+    Mapped {
+        driver: Mapping,
+        slots: Slots,
+        window: Window,
+    },
+}
+
+impl Sender {
+    /// A sender on a device with this setup.
+    ///
+    /// # Errors
+    /// If the driver's buffer cannot be mapped.
+    pub fn new(device: Device, setup: &Setup, way: SendWay) -> Result<Self, CallError> {
+        let buffer_bytes = setup.buffer_bytes as usize;
+        let memory = match way {
+            SendWay::Foreign => Memory::None,
+            SendWay::ReadWrite => Memory::User(Buffer::aligned(buffer_bytes)),
+            SendWay::Mmap => Memory::Mapped {
+                driver: device
+                    .buffer(setup)
+                    .map_err(|errno| CallError::of("mmap", errno))?,
+                slots: Slots::new(setup.slot_bytes() as usize, setup.slots() as usize),
+                window: Window::new(buffer_bytes, Access::Read)
+                    .map_err(|errno| CallError::of("mmap", errno))?,
+            },
+        };
+        Ok(Self {
+            device,
+            mode: setup.mode,
+            memory,
+        })
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Sends the file's first bytes, for which its position stands at its
+    /// beginning, until all of them are with the kernel's socket, and lets the
+    /// receiver read to the end.
+    ///
+    /// # Errors
+    /// The first call that failed; one of `read` that moved nothing if the file
+    /// has become shorter.
+    pub fn send_all(&mut self, file: BorrowedFd<'_>, size_bytes: u64) -> Result<Moved, CallError> {
+        let mut calls = 0;
+        self.send_bytes(file, size_bytes, &mut calls)?;
+        self.finish()?;
+        Ok(Moved {
+            bytes: size_bytes,
+            calls,
+        })
+    }
+
+    /// Lets the receiver read to the end. As with a close, what is queued is with
+    /// the socket then, and what TCP holds back for more to come (Nagle's
+    /// algorithm) goes out.
+    ///
+    /// # Errors
+    /// If the connection is gone.
+    pub fn finish(&mut self) -> Result<(), CallError> {
+        until_done(&self.device, "finish", || self.device.finish())
+    }
+
+    fn send_bytes(
+        &mut self,
+        file: BorrowedFd<'_>,
+        size_bytes: u64,
+        calls: &mut u64,
+    ) -> Result<(), CallError> {
+        let Self {
+            device,
+            mode,
+            memory,
+        } = self;
+        match memory {
+            Memory::None => unreachable!("somebody else moves the bytes"),
+            Memory::User(buffer) => {
+                send_by_write(device, file, size_bytes, buffer.bytes_mut(), calls)
+            }
+            Memory::Mapped {
+                driver,
+                slots,
+                window,
+            } => match mode {
+                SocketMode::Sync | SocketMode::Fasync => {
+                    let slot_bytes = slots.slot_bytes();
+                    let driver = (driver, slot_bytes);
+                    send_mapped(device, file, size_bytes, driver, window, calls)
+                }
+                SocketMode::Async => {
+                    let driver = (driver, slots);
+                    queue_mapped(device, file, size_bytes, driver, window, calls)
+                }
+            },
+        }
+    }
+
+    /// What the page table says of the file's page that was last mapped; `None`
+    /// if none is.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn page(&self) -> Result<Option<Page>, Errno> {
+        match &self.memory {
+            Memory::None | Memory::User(_) => Ok(None),
+            Memory::Mapped { window, .. } => window
+                .address()
+                .map(|address| self.device.page(address))
+                .transpose(),
+        }
+    }
+
+    /// Lets go of the file.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn release(&mut self) -> Result<(), Errno> {
+        match &mut self.memory {
+            Memory::None | Memory::User(_) => Ok(()),
+            Memory::Mapped { window, .. } => window.clear(),
+        }
+    }
+}
+
+fn send_by_write(
+    device: &Device,
+    file: BorrowedFd<'_>,
+    size_bytes: u64,
+    buffer: &mut [u8],
+    calls: &mut u64,
+) -> Result<(), CallError> {
+    let mut sent = 0;
+    while sent < size_bytes {
+        let wanted = portion(size_bytes - sent, buffer.len());
+        let length = match rustix::io::read(file, &mut buffer[..wanted]) {
+            Ok(0) => return Err(CallError::no_progress("read")),
+            Ok(length) => length,
+            Err(Errno::INTR) => continue,
+            Err(errno) => return Err(CallError::of("read", errno)),
+        };
+        write_all(device, &buffer[..length], calls)?;
+        sent += length as u64;
+    }
+    Ok(())
+}
+
+/// Writes all bytes to a device, adding to the calls made.
+///
+/// # Errors
+/// If a write fails or takes nothing.
+pub fn write_all(device: &Device, mut bytes: &[u8], calls: &mut u64) -> Result<(), CallError> {
+    while !bytes.is_empty() {
+        match until_done(device, "write", || rustix::io::write(device.as_fd(), bytes))? {
+            0 => return Err(CallError::no_progress("write")),
+            length => {
+                bytes = &bytes[length..];
+                *calls += 1;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Bytes from `position` that one transfer takes: of a slot, and within a window.
+pub(super) fn piece(position: u64, size_bytes: u64, window: &Window, slot_bytes: usize) -> usize {
+    let inside = (position % window.length() as u64) as usize;
+    portion(
+        size_bytes - position,
+        slot_bytes.min(window.length() - inside),
+    )
+}
+
+fn send_mapped(
+    device: &Device,
+    file: BorrowedFd<'_>,
+    size_bytes: u64,
+    (driver, slot_bytes): (&mut Mapping, usize),
+    window: &mut Window,
+    calls: &mut u64,
+) -> Result<(), CallError> {
+    let mut sent = 0;
+    while sent < size_bytes {
+        let length = piece(sent, size_bytes, window, slot_bytes);
+        let (source, begin) = window.show(file, sent)?;
+        copy((source, begin), (driver, 0), length);
+        let mut offset = 0;
+        while offset < length {
+            match until_done(device, "send", || device.send(offset, length - offset))? {
+                0 => return Err(CallError::no_progress("send")),
+                done => {
+                    offset += done as usize;
+                    *calls += 1;
+                }
+            }
+        }
+        sent += length as u64;
+    }
+    Ok(())
+}
+
+fn queue_mapped(
+    device: &Device,
+    file: BorrowedFd<'_>,
+    size_bytes: u64,
+    (driver, slots): (&mut Mapping, &mut Slots),
+    window: &mut Window,
+    calls: &mut u64,
+) -> Result<(), CallError> {
+    let mut sent = 0;
+    while sent < size_bytes {
+        if slots.is_full() {
+            slots.reap(device, "send")?;
+        }
+        let length = piece(sent, size_bytes, window, slots.slot_bytes());
+        let slot = slots.next(length);
+        let (source, begin) = window.show(file, sent)?;
+        copy((source, begin), (driver, slot.start), length);
+        until_done(device, "send", || device.send(slot.start, length))?;
+        slots.queue(length);
+        *calls += 1;
+        sent += length as u64;
+    }
+    while !slots.is_idle() {
+        slots.reap(device, "send")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_cover_a_file_of_any_size_and_stay_within_windows() {
+        let page = crate::buffer::page_bytes();
+        for (slot_bytes, size_bytes) in [
+            (512, 9695),
+            (5000, 100_000),
+            (page, 1),
+            (3 * page, (1 << 32) + 5),
+        ] {
+            let window = Window::new(slot_bytes, Access::Read).unwrap();
+            // Of the large one, the part around its end.
+            let window_bytes = window.length() as u64;
+            let mut position = (size_bytes / window_bytes).saturating_sub(20) * window_bytes;
+            while position < size_bytes {
+                let length = piece(position, size_bytes, &window, slot_bytes);
+                assert!((1..=slot_bytes).contains(&length));
+                let inside = position as usize % window.length();
+                assert!(inside + length <= window.length());
+                position += length as u64;
+            }
+            assert_eq!(position, size_bytes);
+        }
+    }
+}

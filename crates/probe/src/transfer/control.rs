@@ -1,0 +1,283 @@
+//! The channel beside the measured one, over which the ends speak.
+//!
+//! A word is its length, four bytes in network order, and so many bytes of JSON.
+//! A length of 0 is the receiver's signal that it has all bytes, which is sent
+//! while a clock runs and so is made without allocating.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
+use toll_wire::{Failure, TransferMessage, decode_transfer_message, encode_transfer_message};
+
+use crate::{clock, failure};
+
+/// Longest word, in bytes. The other end may be a stranger on the network.
+const WORD_BYTES_MAX: usize = 1 << 20;
+/// How long an end waits for the other to come: longer than a guest boots.
+pub const PARTNER_DEADLINE: Duration = Duration::from_secs(60);
+/// Time between two attempts to connect.
+const RETRY_PAUSE: Duration = Duration::from_millis(20);
+/// How long an end whose connection broke waits for the other's reason.
+const REASON_DEADLINE: Duration = Duration::from_secs(5);
+
+/// The other end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Partner {
+    /// It sends.
+    Sender,
+    /// It receives.
+    Receiver,
+}
+
+impl Partner {
+    /// It in messages.
+    fn noun(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::Receiver => "receiver",
+        }
+    }
+}
+
+/// What was heard.
+enum Word {
+    Signal { heard_ns: u64 },
+    Message(TransferMessage),
+}
+
+/// One end of the control channel.
+pub struct Control {
+    stream: OwnedFd,
+    partner: Partner,
+}
+
+impl Control {
+    /// The sender's and the receiver's end, for two processes of one machine.
+    ///
+    /// # Errors
+    /// If there are no descriptors left.
+    pub fn pair() -> Result<(Self, Self), Failure> {
+        let (near, far) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )
+        .map_err(|errno| {
+            failure::instrument(format!(
+                "cannot make the control channel: {}; raise the limit of open files",
+                failure::reason(&errno.into())
+            ))
+        })?;
+        Ok((
+            Self::new(near, Partner::Receiver),
+            Self::new(far, Partner::Sender),
+        ))
+    }
+
+    /// Waits for a receiver on another host.
+    ///
+    /// # Errors
+    /// If the address cannot be had or nobody comes.
+    pub fn wait_for_receiver(address: SocketAddr) -> Result<Self, Failure> {
+        let cannot = |error: &io::Error| {
+            failure::failed(format!(
+                "cannot wait for the receiver on {address}: {}; {}",
+                failure::reason(error),
+                failure::advice(error)
+            ))
+        };
+        let listener = TcpListener::bind(address).map_err(|error| cannot(&error))?;
+        if !is_readable_within(&listener, PARTNER_DEADLINE) {
+            return Err(failure::failed(format!(
+                "cannot send: no receiver came to {address} within {} s; start it meanwhile",
+                PARTNER_DEADLINE.as_secs()
+            )));
+        }
+        let (stream, _) = listener.accept().map_err(|error| cannot(&error))?;
+        Self::over(stream, Partner::Receiver).map_err(|error| cannot(&error))
+    }
+
+    /// Connects to a sender on another host, which may not be there yet.
+    ///
+    /// # Errors
+    /// If it cannot be reached in time.
+    pub fn reach_sender(address: SocketAddr) -> Result<Self, Failure> {
+        let start = Instant::now();
+        loop {
+            let left = PARTNER_DEADLINE.saturating_sub(start.elapsed());
+            let connected = TcpStream::connect_timeout(&address, left.max(RETRY_PAUSE))
+                .and_then(|stream| Self::over(stream, Partner::Sender));
+            match connected {
+                Ok(control) => return Ok(control),
+                Err(error) if left.is_zero() => {
+                    return Err(failure::failed(format!(
+                        "cannot receive: no sender is on {address} after {} s: {}; start it \
+                         meanwhile",
+                        PARTNER_DEADLINE.as_secs(),
+                        failure::reason(&error)
+                    )));
+                }
+                Err(_) => std::thread::sleep(RETRY_PAUSE),
+            }
+        }
+    }
+
+    fn over(stream: TcpStream, partner: Partner) -> io::Result<Self> {
+        stream.set_nodelay(true)?;
+        Ok(Self::new(stream.into(), partner))
+    }
+
+    fn new(stream: OwnedFd, partner: Partner) -> Self {
+        Self { stream, partner }
+    }
+
+    /// Tells the other end.
+    ///
+    /// # Errors
+    /// If it is gone.
+    pub fn say(&self, message: &TransferMessage) -> Result<(), Failure> {
+        let text = encode_transfer_message(message);
+        let length = u32::try_from(text.len()).expect("a word is short");
+        let mut word = length.to_be_bytes().to_vec();
+        word.extend_from_slice(text.as_bytes());
+        self.send(&word)
+    }
+
+    /// Tells the sender that all bytes are in the file.
+    ///
+    /// # Errors
+    /// If it is gone.
+    pub fn signal(&self) -> Result<(), Failure> {
+        self.send(&[0; 4])
+    }
+
+    /// The other end's next message. That it cannot go on is an error here.
+    ///
+    /// # Errors
+    /// If it failed, is gone or speaks nonsense.
+    pub fn hear(&self) -> Result<TransferMessage, Failure> {
+        match self.next()? {
+            Word::Message(TransferMessage::Failed(failure)) => Err(failure),
+            Word::Message(message) => Ok(message),
+            Word::Signal { .. } => Err(self.nonsense("a signal out of turn")),
+        }
+    }
+
+    /// Waits until the receiver has all bytes, and yields when that was heard, in
+    /// nanoseconds of the own clock.
+    ///
+    /// # Errors
+    /// As [`Self::hear`].
+    pub fn hear_signal(&self) -> Result<u64, Failure> {
+        match self.next()? {
+            Word::Signal { heard_ns } => Ok(heard_ns),
+            Word::Message(TransferMessage::Failed(failure)) => Err(failure),
+            Word::Message(message) => Err(self.unexpected(&message)),
+        }
+    }
+
+    /// Why the other end broke the connection, if it says so or is gone.
+    pub fn reason_to_break(&self) -> Option<Failure> {
+        let start = Instant::now();
+        while is_readable_within(
+            &self.stream,
+            REASON_DEADLINE.saturating_sub(start.elapsed()),
+        ) {
+            match self.next() {
+                Err(failure) | Ok(Word::Message(TransferMessage::Failed(failure))) => {
+                    return Some(failure);
+                }
+                // It got all bytes before it went.
+                Ok(_) => {}
+            }
+        }
+        None
+    }
+
+    /// The failure of an end that hears what it cannot act on.
+    pub fn unexpected(&self, message: &TransferMessage) -> Failure {
+        self.nonsense(&format!("{message:?} out of turn"))
+    }
+
+    fn nonsense(&self, what: &str) -> Failure {
+        failure::instrument(format!(
+            "cannot understand the {}: it says {what}; use probes of one build",
+            self.partner.noun()
+        ))
+    }
+
+    fn send(&self, mut word: &[u8]) -> Result<(), Failure> {
+        while !word.is_empty() {
+            match send(&self.stream, word, SendFlags::NOSIGNAL) {
+                Ok(length) => word = &word[length..],
+                Err(Errno::INTR) => {}
+                Err(_) => return Err(self.is_gone()),
+            }
+        }
+        Ok(())
+    }
+
+    fn next(&self) -> Result<Word, Failure> {
+        let mut length = [0; 4];
+        self.fill(&mut length)?;
+        let heard_ns = clock::now_ns();
+        let length = u32::from_be_bytes(length) as usize;
+        if length == 0 {
+            return Ok(Word::Signal { heard_ns });
+        }
+        if length > WORD_BYTES_MAX {
+            return Err(self.nonsense(&format!("a word of {length} bytes")));
+        }
+        let mut text = vec![0; length];
+        self.fill(&mut text)?;
+        let text = String::from_utf8_lossy(&text);
+        decode_transfer_message(&text)
+            .map(Word::Message)
+            .map_err(|error| failure::instrument(error.to_string()))
+    }
+
+    fn fill(&self, mut memory: &mut [u8]) -> Result<(), Failure> {
+        while !memory.is_empty() {
+            match rustix::io::read(&self.stream, &mut *memory) {
+                Ok(0) => return Err(self.is_gone()),
+                Ok(length) => memory = &mut memory[length..],
+                Err(Errno::INTR) => {}
+                Err(_) => return Err(self.is_gone()),
+            }
+        }
+        Ok(())
+    }
+
+    fn is_gone(&self) -> Failure {
+        let verb = match self.partner {
+            Partner::Sender => "send",
+            Partner::Receiver => "receive",
+        };
+        failure::failed(format!(
+            "cannot {verb}: the {}'s process was ended; see its host's kernel log",
+            self.partner.noun()
+        ))
+    }
+}
+
+/// Waits until a descriptor can be read, or has come to its end, at most so long.
+pub fn is_readable_within(fd: &impl AsFd, limit: Duration) -> bool {
+    let start = Instant::now();
+    loop {
+        let left = limit.saturating_sub(start.elapsed());
+        let timeout = Timespec::try_from(left).expect("a limit is short");
+        let mut ends = [PollFd::new(fd, PollFlags::IN)];
+        match poll(&mut ends, Some(&timeout)) {
+            Ok(0) => return false,
+            Ok(_) => return true,
+            Err(Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! The channels that are descriptors: a TCP connection, a pair of Unix sockets,
+//! a pipe.
+//!
+//! A TCP connection is made anew for each iteration, as it has a state that
+//! grows with what it carries (its windows). A pipe and a pair of Unix sockets
+//! have none, and serve all iterations of a trial.
+//!
+//! Sockets' buffers are of a fixed size, the same for TCP and Unix sockets and
+//! the same as the copy workload's. Left alone, TCP would tune its buffers during
+//! the first megabytes, so that a small file and a large one would meet
+//! different channels.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, SocketFlags, SocketType, connect, socket_with, socketpair, sockopt,
+};
+use rustix::pipe::{PipeFlags, pipe_with};
+use toll_wire::{Channel, Failure, Sink, TransferPart, TransferRequest};
+
+use super::CHANNEL_PORT;
+use super::control::{PARTNER_DEADLINE, is_readable_within};
+use crate::copy::SOCKET_BUFFER_BYTES;
+use crate::copy::mover::CallError;
+use crate::failure;
+
+/// A channel in messages.
+pub fn channel_name(channel: Channel) -> &'static str {
+    match channel {
+        Channel::Device => "the device",
+        Channel::Tcp => "a TCP connection",
+        Channel::Unix => "a Unix socket",
+        Channel::Pipe => "a pipe",
+    }
+}
+
+/// What a channel is to a way of copying.
+pub fn kind_of(channel: Channel) -> Sink {
+    match channel {
+        Channel::Pipe => Sink::Pipe,
+        Channel::Device | Channel::Tcp | Channel::Unix => Sink::Socket,
+    }
+}
+
+/// Both ends of a channel without addresses, made before the processes split;
+/// none of a channel with addresses.
+pub struct Pair {
+    /// The sender's.
+    pub writer: Option<OwnedFd>,
+    /// The receiver's.
+    pub reader: Option<OwnedFd>,
+}
+
+impl Pair {
+    /// Makes the ends.
+    ///
+    /// # Errors
+    /// If there are no descriptors left.
+    pub fn open(channel: Channel) -> Result<Self, Failure> {
+        let ends = match channel {
+            Channel::Device | Channel::Tcp => return Ok(Self::none()),
+            Channel::Unix => unix_sockets(),
+            Channel::Pipe => pipe_with(PipeFlags::CLOEXEC),
+        };
+        let (reader, writer) = ends.map_err(|errno| cannot_open(channel, &errno.into()))?;
+        Ok(Self {
+            writer: Some(writer),
+            reader: Some(reader),
+        })
+    }
+
+    fn none() -> Self {
+        Self {
+            writer: None,
+            reader: None,
+        }
+    }
+}
+
+fn unix_sockets() -> Result<(OwnedFd, OwnedFd), Errno> {
+    let (reader, writer) = socketpair(
+        AddressFamily::UNIX,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
+    // What is under way is charged to the sender's buffer alone.
+    sockopt::set_socket_send_buffer_size(&writer, SOCKET_BUFFER_BYTES)?;
+    Ok((reader, writer))
+}
+
+/// The sender's end.
+pub enum SenderLink {
+    /// For all iterations, until it is broken off.
+    Pair(Option<OwnedFd>),
+    /// A connection an iteration.
+    Tcp {
+        /// Where receivers come.
+        listener: TcpListener,
+        /// The iteration's.
+        stream: Option<TcpStream>,
+    },
+}
+
+impl SenderLink {
+    /// The sender's end of the request's channel.
+    ///
+    /// # Errors
+    /// If it cannot be had here.
+    pub fn new(transfer: &TransferRequest, pair: Option<OwnedFd>) -> Result<Self, Failure> {
+        if pair.is_some() {
+            return Ok(Self::Pair(pair));
+        }
+        let address: SocketAddr = match transfer.part {
+            TransferPart::Sender { listen } => (listen, CHANNEL_PORT).into(),
+            _ => (Ipv4Addr::LOCALHOST, 0).into(),
+        };
+        let listener = TcpListener::bind(address).and_then(|listener| {
+            // An accepted socket inherits its listener's buffers.
+            sockopt::set_socket_send_buffer_size(&listener, SOCKET_BUFFER_BYTES)?;
+            Ok(listener)
+        });
+        Ok(Self::Tcp {
+            listener: listener.map_err(|error| cannot_reach(address.ip(), &error))?,
+            stream: None,
+        })
+    }
+
+    /// Where the receiver is to connect.
+    ///
+    /// # Errors
+    /// If the socket does not tell.
+    pub fn address(&self) -> Result<Option<SocketAddr>, Failure> {
+        match self {
+            Self::Pair(_) => Ok(None),
+            Self::Tcp { listener, .. } => listener
+                .local_addr()
+                .map(Some)
+                .map_err(|error| cannot_open(Channel::Tcp, &error)),
+        }
+    }
+
+    /// Takes the receiver's connection, which is there already, and no other's.
+    ///
+    /// # Errors
+    /// If it is not.
+    pub fn accept(&mut self, from: Option<SocketAddr>) -> Result<(), Failure> {
+        let Self::Tcp { listener, stream } = self else {
+            return Ok(());
+        };
+        loop {
+            if !is_readable_within(listener, PARTNER_DEADLINE) {
+                return Err(failure::failed(format!(
+                    "cannot send: the receiver's connection from {from:?} did not come; see \
+                     whether something changes addresses in between"
+                )));
+            }
+            let (accepted, peer) = listener
+                .accept()
+                .map_err(|error| cannot_open(Channel::Tcp, &error))?;
+            if Some(peer) == from {
+                *stream = Some(accepted);
+                return Ok(());
+            }
+        }
+    }
+
+    /// The descriptor to write to.
+    pub fn writer(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Pair(writer) => writer.as_ref().expect("it is not broken off").as_fd(),
+            Self::Tcp { stream, .. } => stream.as_ref().expect("it was accepted").as_fd(),
+        }
+    }
+
+    /// Says that nothing follows, which has TCP send what it holds back (Nagle's
+    /// algorithm): the close at the end of the published program.
+    ///
+    /// # Errors
+    /// If the connection is broken.
+    pub fn finish(&self) -> Result<(), CallError> {
+        let Self::Tcp {
+            stream: Some(stream),
+            ..
+        } = self
+        else {
+            return Ok(());
+        };
+        stream.shutdown(Shutdown::Write).map_err(|error| {
+            CallError::of(
+                "shutdown",
+                Errno::from_io_error(&error).unwrap_or(Errno::IO),
+            )
+        })
+    }
+
+    /// Ends an iteration.
+    pub fn close(&mut self) {
+        if let Self::Tcp { stream, .. } = self {
+            *stream = None;
+        }
+    }
+
+    /// Lets the receiver see an end, whatever it still expects.
+    pub fn break_off(&mut self) {
+        match self {
+            Self::Pair(writer) => *writer = None,
+            Self::Tcp { stream, .. } => *stream = None,
+        }
+    }
+}
+
+/// The receiver's end.
+pub enum ReceiverLink {
+    /// For all iterations, until it is broken off.
+    Pair(Option<OwnedFd>),
+    /// A connection an iteration.
+    Tcp(Option<OwnedFd>),
+}
+
+impl ReceiverLink {
+    /// The receiver's end, over what was made before the processes split.
+    pub fn new(pair: Option<OwnedFd>) -> Self {
+        match pair {
+            None => Self::Tcp(None),
+            pair => Self::Pair(pair),
+        }
+    }
+
+    /// Connects, and yields where from.
+    ///
+    /// # Errors
+    /// If the sender cannot be reached.
+    pub fn connect(&mut self, to: Option<SocketAddr>) -> Result<Option<SocketAddr>, Failure> {
+        let (Self::Tcp(stream), Some(to)) = (self, to) else {
+            return Ok(None);
+        };
+        let (connected, from) = connect_to(to).map_err(|error| cannot_reach(to.ip(), &error))?;
+        *stream = Some(connected);
+        Ok(Some(from))
+    }
+
+    /// The descriptor to read from.
+    pub fn reader(&self) -> BorrowedFd<'_> {
+        let (Self::Pair(end) | Self::Tcp(end)) = self;
+        end.as_ref().expect("it is connected").as_fd()
+    }
+
+    /// Ends an iteration.
+    pub fn close(&mut self) {
+        if let Self::Tcp(stream) = self {
+            *stream = None;
+        }
+    }
+
+    /// Lets the sender see that nobody takes more.
+    pub fn break_off(&mut self) {
+        let (Self::Pair(end) | Self::Tcp(end)) = self;
+        *end = None;
+    }
+}
+
+fn connect_to(to: SocketAddr) -> io::Result<(OwnedFd, SocketAddr)> {
+    let family = match to {
+        SocketAddr::V4(_) => AddressFamily::INET,
+        SocketAddr::V6(_) => AddressFamily::INET6,
+    };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // Before the handshake, in which the window's scale is agreed on.
+    sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER_BYTES)?;
+    connect(&socket, &to)?;
+    let stream = TcpStream::from(socket);
+    let from = stream.local_addr()?;
+    Ok((stream.into(), from))
+}
+
+fn cannot_reach(address: IpAddr, error: &io::Error) -> Failure {
+    match error.raw_os_error() {
+        Some(libc::ENETUNREACH | libc::ENETDOWN | libc::EADDRNOTAVAIL | libc::EAFNOSUPPORT) => {
+            failure::unsupported(format!(
+                "cannot connect over {address}: {}; bring its network interface up",
+                failure::reason(error)
+            ))
+        }
+        _ => cannot_open(Channel::Tcp, error),
+    }
+}
+
+fn cannot_open(channel: Channel, error: &io::Error) -> Failure {
+    failure::instrument(format!(
+        "cannot make {}: {}; {}",
+        channel_name(channel),
+        failure::reason(error),
+        failure::advice(error)
+    ))
+}

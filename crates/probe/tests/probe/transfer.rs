@@ -1,0 +1,496 @@
+//! The transfer workload, from request to response.
+
+use std::io::Write;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use rustix::process::{Pid, Signal, kill_process};
+use toll_wire::{
+    Channel, FailureKind, Outcome, ReceiveMethod, Request, SendMethod, SocketMode, TransferPart,
+    TransferRequest, Workload, decode_response, encode,
+};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::common::{
+    PROBE, answer_of, answer_request, ask, completed, content, directory, failed, feed,
+    scratch_files, skip,
+};
+use crate::competitor::{children, wait_until};
+
+const CHANNELS: [Channel; 3] = [Channel::Tcp, Channel::Unix, Channel::Pipe];
+const SENDERS: [SendMethod; 6] = [
+    SendMethod::ReadWrite,
+    SendMethod::Mmap,
+    SendMethod::Sendfile,
+    SendMethod::Splice,
+    SendMethod::Zerocopy,
+    SendMethod::IoUring,
+];
+const RECEIVERS: [ReceiveMethod; 3] = [
+    ReceiveMethod::ReadWrite,
+    ReceiveMethod::Mmap,
+    ReceiveMethod::Splice,
+];
+
+/// A transfer of a new file of `length` bytes within `directory`.
+fn transfer_of(directory: &Path, length: usize) -> TransferRequest {
+    let source = directory.join(format!("source-{length}"));
+    let bytes = content(length);
+    std::fs::write(&source, &bytes).unwrap();
+    TransferRequest {
+        channel: Channel::Tcp,
+        sender: SendMethod::ReadWrite,
+        receiver: ReceiveMethod::ReadWrite,
+        mode: SocketMode::Sync,
+        buffer_bytes: 64 << 10,
+        receiver_buffer_bytes: 64 << 10,
+        source,
+        size_bytes: length as u64,
+        xxh3: xxh3_64(&bytes),
+        directory: directory.to_owned(),
+        part: TransferPart::Both,
+    }
+}
+
+/// Whether this machine cannot do what others can, which is told.
+fn is_excused(transfer: &TransferRequest, outcome: &Outcome) -> bool {
+    let Outcome::Failed(failure) = outcome else {
+        return false;
+    };
+    let is_excused = failure.kind == FailureKind::Unsupported
+        && (failure.message.contains("io_uring") || failure.message.contains("127.0.0.1"));
+    if is_excused {
+        skip(&format!("{transfer:?}: {}", failure.message));
+    }
+    is_excused
+}
+
+/// Checks one transfer, content included, of two iterations.
+fn check(transfer: &TransferRequest) {
+    let what = format!("{transfer:?}");
+    let mut request = Request::new(Workload::Transfer(transfer.clone()));
+    request.iterations = 2;
+    let outcome = answer_request(&request);
+    if is_excused(transfer, &outcome) {
+        return;
+    }
+    let is_zerocopy = transfer.sender == SendMethod::Zerocopy;
+    if is_zerocopy && transfer.channel != Channel::Tcp {
+        let message = failed(outcome, FailureKind::Unsupported, &what);
+        assert!(message.contains("use channel = tcp"), "{message}");
+        return;
+    }
+    let data = completed(outcome, &what);
+    assert_eq!(data.samples.len(), 2, "{what}");
+    for sample in &data.samples {
+        let metrics = &sample.metrics;
+        let bytes = transfer.size_bytes as f64;
+        assert_eq!(metrics["bytes_transferred"], bytes, "{what}");
+        for name in ["sender_duration_ns", "duration_ns"] {
+            assert!(metrics[name] > 0.0, "{name} of {what}");
+        }
+        for name in ["receiver_user_ns", "receiver_system_ns", "user_ns"] {
+            assert!(metrics.contains_key(name), "{name} of {what}");
+        }
+        let has_calls = metrics["calls"] > 0.0 && metrics["receiver_calls"] > 0.0;
+        assert_eq!(has_calls, transfer.size_bytes > 0, "{what}");
+    }
+    for end in ["sender: ", "receiver: "] {
+        assert!(
+            data.notes.iter().any(|note| note.starts_with(end)),
+            "{what}"
+        );
+    }
+    assert!(scratch_files(&transfer.directory).is_empty(), "{what}");
+}
+
+/// Every channel, sender and receiver with one file and buffer.
+fn check_all(length: usize, buffer_bytes: u64) {
+    let directory = directory();
+    let transfer = transfer_of(directory.path(), length);
+    for channel in CHANNELS {
+        for sender in SENDERS {
+            for receiver in RECEIVERS {
+                check(&TransferRequest {
+                    channel,
+                    sender,
+                    receiver,
+                    buffer_bytes,
+                    ..transfer.clone()
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn every_pair_of_methods_serves_every_channel() {
+    check_all(200_003, 64 << 10);
+}
+
+#[test]
+fn every_pair_transfers_an_empty_file() {
+    check_all(0, 4096);
+}
+
+#[test]
+fn every_pair_transfers_a_single_byte() {
+    check_all(1, 64 << 10);
+}
+
+#[test]
+fn every_pair_transfers_through_buffers_smaller_than_a_page() {
+    check_all(9_695, 512);
+}
+
+#[test]
+fn every_pair_transfers_through_a_buffer_of_odd_size() {
+    check_all(100_003, 5_003);
+}
+
+#[test]
+fn every_pair_transfers_more_than_a_channel_holds() {
+    check_all(3_000_017, 1 << 20);
+}
+
+#[test]
+fn only_the_asked_part_of_a_longer_file_is_transferred() {
+    let directory = directory();
+    let mut transfer = transfer_of(directory.path(), 100_000);
+    transfer.size_bytes = 70_001;
+    transfer.xxh3 = xxh3_64(&content(100_000)[..70_001]);
+    for sender in SENDERS {
+        check(&TransferRequest {
+            sender,
+            ..transfer.clone()
+        });
+    }
+}
+
+#[test]
+fn changed_content_is_noticed() {
+    let directory = directory();
+    let mut transfer = transfer_of(directory.path(), 10_000);
+    transfer.xxh3 ^= 1;
+    for channel in CHANNELS {
+        transfer.channel = channel;
+        let outcome = ask(&Workload::Transfer(transfer.clone()));
+        if is_excused(&transfer, &outcome) {
+            continue;
+        }
+        let message = failed(outcome, FailureKind::Failed, "a wrong hash");
+        assert!(message.contains("its content hashes to"), "{message}");
+    }
+    assert!(scratch_files(directory.path()).is_empty());
+}
+
+#[test]
+fn what_a_channel_or_a_buffer_cannot_be_is_told() {
+    let directory = directory();
+    let transfer = transfer_of(directory.path(), 10);
+    let asynchronous = TransferRequest {
+        mode: SocketMode::Async,
+        ..transfer.clone()
+    };
+    let far_pipe = TransferRequest {
+        channel: Channel::Pipe,
+        part: TransferPart::Sender {
+            listen: Ipv4Addr::LOCALHOST.into(),
+        },
+        ..transfer.clone()
+    };
+    for (transfer, words) in [
+        (asynchronous, "use channel = device"),
+        (far_pipe, "cannot join two hosts"),
+    ] {
+        let outcome = ask(&Workload::Transfer(transfer));
+        let message = failed(outcome, FailureKind::Unsupported, words);
+        assert!(message.contains(words), "{message}");
+    }
+    for buffer_bytes in [0, 511, (16 << 20) + 1] {
+        let outcome = ask(&Workload::Transfer(TransferRequest {
+            buffer_bytes,
+            ..transfer.clone()
+        }));
+        failed(outcome, FailureKind::Instrument, "a buffer size");
+    }
+}
+
+#[test]
+fn a_source_that_is_missing_or_too_short_fails() {
+    let directory = directory();
+    let mut transfer = transfer_of(directory.path(), 1_000);
+    transfer.size_bytes = 1_001;
+    let outcome = ask(&Workload::Transfer(transfer.clone()));
+    let message = failed(outcome, FailureKind::Failed, "short");
+    assert!(message.contains("it has only 1000"), "{message}");
+    transfer.source = directory.path().join("absent");
+    let message = failed(
+        ask(&Workload::Transfer(transfer)),
+        FailureKind::Failed,
+        "absent",
+    );
+    assert!(message.contains("no such file or directory"), "{message}");
+    assert!(scratch_files(directory.path()).is_empty());
+}
+
+#[test]
+fn a_full_file_system_is_the_receivers_failure_and_leaves_no_file() {
+    let directory = directory();
+    let mount = directory.path().join("small");
+    std::fs::create_dir(&mount).unwrap();
+    let mut transfer = transfer_of(directory.path(), 4 << 20);
+    transfer.directory.clone_from(&mount);
+    // The listing after the probe shows what it left behind.
+    let script = "mount -t tmpfs -o size=1m none \"$1\" || exit 77; \"$2\"; \
+                  test -z \"$(ls -A \"$1\")\" || exit 78";
+    for channel in CHANNELS {
+        for receiver in RECEIVERS {
+            transfer.channel = channel;
+            transfer.receiver = receiver;
+            let request = Request::new(Workload::Transfer(transfer.clone()));
+            let line = format!("{}\n", encode(&request));
+            let mut command = Command::new("unshare");
+            command
+                .args(["-m", "sh", "-c", script, "sh"])
+                .arg(&mount)
+                .arg(PROBE);
+            let probed = feed(&mut command, line.as_bytes());
+            if !matches!(probed.status.code(), Some(0 | 78)) {
+                return skip(&format!(
+                    "cannot mount a tmpfs: {}",
+                    String::from_utf8_lossy(&probed.stderr).trim()
+                ));
+            }
+            let what = format!("{channel:?} {receiver:?}");
+            let outcome = answer_of(&mut command, line.as_bytes());
+            if is_excused(&transfer, &outcome) {
+                continue;
+            }
+            let message = failed(outcome, FailureKind::Failed, &what);
+            let is_named = message.starts_with("cannot receive by ")
+                && message.contains("no space left on device");
+            assert!(is_named, "{what}: {message}");
+        }
+    }
+}
+
+/// A probe that was asked and has not answered yet.
+fn start(request: &Request) -> Child {
+    let mut probe = Command::new(PROBE)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let line = format!("{}\n", encode(request));
+    let mut input = probe.stdin.take().unwrap();
+    input.write_all(line.as_bytes()).unwrap();
+    probe
+}
+
+fn answer(probe: Child) -> Outcome {
+    let output = probe.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    decode_response(text.trim_end()).unwrap().outcome
+}
+
+/// A transfer that takes a while: many small calls over a file with holes.
+fn long_transfer(directory: &Path, channel: Channel) -> TransferRequest {
+    const SIZE_BYTES: u64 = 256 << 20;
+    let mut transfer = transfer_of(directory, 0);
+    let source = std::fs::OpenOptions::new()
+        .write(true)
+        .open(&transfer.source)
+        .unwrap();
+    source.set_len(SIZE_BYTES).unwrap();
+    transfer.size_bytes = SIZE_BYTES;
+    transfer.buffer_bytes = 512;
+    transfer.channel = channel;
+    transfer
+}
+
+/// Whether a receiver in `directory` has some of the bytes.
+fn has_bytes(directory: &Path) -> bool {
+    let files = scratch_files(directory);
+    let mut lengths = files.iter().map(std::fs::metadata);
+    lengths.any(|file| file.is_ok_and(|file| file.len() > 0))
+}
+
+/// Waits until it has.
+fn wait_for_bytes(directory: &Path) {
+    wait_until("the receiver has bytes", || has_bytes(directory));
+}
+
+fn kill(process: u32) {
+    let process = Pid::from_raw(process.try_into().unwrap()).unwrap();
+    kill_process(process, Signal::KILL).unwrap();
+}
+
+/// Kills the receiver of a transfer half-way.
+fn kill_receiver(channel: Channel, sender: SendMethod) {
+    let directory = directory();
+    let transfer = TransferRequest {
+        sender,
+        ..long_transfer(directory.path(), channel)
+    };
+    let mut probe = start(&Request::new(Workload::Transfer(transfer)));
+    wait_until("the receiver has bytes or cannot be", || {
+        has_bytes(directory.path()) || probe.try_wait().unwrap().is_some()
+    });
+    for receiver in children(probe.id()) {
+        kill(receiver);
+    }
+    let outcome = answer(probe);
+    if let Outcome::Failed(failure) = &outcome
+        && failure.kind == FailureKind::Unsupported
+    {
+        return skip(&failure.message);
+    }
+    let what = format!("{channel:?} {sender:?}");
+    let message = failed(outcome, FailureKind::Failed, &what);
+    assert_eq!(
+        message, "cannot receive: the receiver's process was ended; see its host's kernel log",
+        "{what}"
+    );
+    assert!(scratch_files(directory.path()).is_empty(), "{what}");
+}
+
+#[test]
+fn a_receiver_that_is_killed_is_a_failure_that_names_it() {
+    for channel in CHANNELS {
+        for sender in SENDERS {
+            if channel == Channel::Tcp || sender != SendMethod::Zerocopy {
+                kill_receiver(channel, sender);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_receiver_does_not_outlive_a_sender_that_is_killed() {
+    for channel in CHANNELS {
+        let directory = directory();
+        let transfer = long_transfer(directory.path(), channel);
+        let mut probe = start(&Request::new(Workload::Transfer(transfer)));
+        wait_for_bytes(directory.path());
+        let receiver = children(probe.id())[0];
+        kill(probe.id());
+        probe.wait().unwrap();
+        let state = || std::fs::read_to_string(format!("/proc/{receiver}/stat"));
+        wait_until("the receiver is gone", || {
+            // Who inherits it may be slow to wait for it.
+            state().map_or(true, |state| state.contains(") Z "))
+        });
+        if state().is_ok() {
+            skip("nobody waits for processes without a parent here");
+            continue;
+        }
+        // The next probe puts back what is left.
+        check(&transfer_of(directory.path(), 1));
+    }
+}
+
+/// An address of this machine that no other test has, nor another run of them.
+fn own_address() -> Ipv4Addr {
+    static NEXT: AtomicU8 = AtomicU8::new(1);
+    let [_, _, high, low] = std::process::id().to_be_bytes();
+    Ipv4Addr::new(127, high, low, NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// The two ends as two probes.
+fn parts(transfer: &TransferRequest, iterations: u32) -> (Child, Child) {
+    let address = IpAddr::from(own_address());
+    let ask = |part| {
+        let transfer = TransferRequest {
+            part,
+            ..transfer.clone()
+        };
+        let mut request = Request::new(Workload::Transfer(transfer));
+        request.iterations = iterations;
+        start(&request)
+    };
+    // The receiver comes first, and tries until there is a sender.
+    let receiver = ask(TransferPart::Receiver { connect: address });
+    let sender = ask(TransferPart::Sender { listen: address });
+    (sender, receiver)
+}
+
+#[test]
+fn two_probes_can_be_the_two_ends() {
+    let directory = directory();
+    let transfer = transfer_of(directory.path(), 300_001);
+    for sender in SENDERS {
+        for receiver in RECEIVERS {
+            let transfer = TransferRequest {
+                sender,
+                receiver,
+                ..transfer.clone()
+            };
+            let (sending, receiving) = parts(&transfer, 3);
+            let outcome = answer(sending);
+            if is_excused(&transfer, &outcome) {
+                continue;
+            }
+            let data = completed(outcome, "the sender");
+            assert_eq!(data.samples.len(), 3);
+            for sample in &data.samples {
+                let metrics = &sample.metrics;
+                assert_eq!(metrics["bytes_transferred"], 300_001.0);
+                // The last word comes after the last byte.
+                assert!(metrics["duration_ns"] >= metrics["sender_duration_ns"]);
+            }
+            let data = completed(answer(receiving), "the receiver");
+            assert!(data.samples.is_empty());
+            assert!(scratch_files(directory.path()).is_empty());
+        }
+    }
+}
+
+#[test]
+fn ends_that_were_asked_for_different_things_find_out() {
+    let directory = directory();
+    let transfer = transfer_of(directory.path(), 1_000);
+    let address = IpAddr::from(own_address());
+    let ask = |part, size_bytes| {
+        let transfer = TransferRequest {
+            part,
+            size_bytes,
+            ..transfer.clone()
+        };
+        start(&Request::new(Workload::Transfer(transfer)))
+    };
+    let receiver = ask(TransferPart::Receiver { connect: address }, 999);
+    let sender = ask(TransferPart::Sender { listen: address }, 1_000);
+    for end in [sender, receiver] {
+        let message = failed(answer(end), FailureKind::Instrument, "different sizes");
+        assert!(message.contains("ask both ends for the same"), "{message}");
+    }
+}
+
+#[test]
+fn an_end_on_another_host_that_is_killed_is_a_failure_of_the_other() {
+    for is_sender_killed in [true, false] {
+        let directory = directory();
+        let transfer = long_transfer(directory.path(), Channel::Tcp);
+        let (sender, receiver) = parts(&transfer, 1);
+        wait_for_bytes(directory.path());
+        let (mut killed, other, name) = match is_sender_killed {
+            true => (
+                sender,
+                receiver,
+                "cannot send: the sender's process was ended",
+            ),
+            false => (
+                receiver,
+                sender,
+                "cannot receive: the receiver's process was ended",
+            ),
+        };
+        kill(killed.id());
+        killed.wait().unwrap();
+        let message = failed(answer(other), FailureKind::Failed, name);
+        assert!(message.starts_with(name), "{message}");
+    }
+}
