@@ -346,7 +346,7 @@ fn head(text: &mut String, document: &Document) {
         text,
         format_args!(
             "- Date: {}\n- Machine: {}, {} CPUs, virtualisation {}, load before the run {:.2}\n\
-             - System: Linux {}; guests: Linux {}, {}\n- Command: `make bench-device`, toll {}, seed {}\n\
+             - System: Linux {}; guests: Linux {}, {}\n- Made by `bench-device` of toll {}, seed {}\n\
              - {} bytes, warm, into a file on tmpfs; the time lasts until the receiver has all of it\n\
              - A ratio is the Hodges–Lehmann estimate of the blocks' log-ratios with its 95 % signed-rank interval; above 1 \
              the first is faster. `reached` if the interval lies at or above 1, `missed` below it, else `level`\n",
