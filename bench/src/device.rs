@@ -56,7 +56,8 @@ pub struct Way {
     pub levels: BTreeMap<String, String>,
     /// Whether it is the same as the way before it once more.
     pub is_twin: bool,
-    /// One value a block, of [`METRICS`]; none where the trial has none.
+    /// One value a block: nanoseconds, or instructions of a guest that counts
+    /// them; none where the trial has none.
     pub values: Vec<Option<f64>>,
 }
 

@@ -22,6 +22,7 @@ pub mod peers;
 pub mod plan;
 mod process;
 mod program;
+pub mod publish;
 pub mod run;
 mod sink;
 mod source_file;

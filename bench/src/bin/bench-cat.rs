@@ -1,6 +1,5 @@
 //! `bench-cat`: `meow` side by side with other programs that copy bytes.
 
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,6 +11,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use toll_bench::case::Case;
 use toll_bench::document::Document;
 use toll_bench::plan::Blocks;
+use toll_bench::publish::publish;
 use toll_bench::run::{Settings, Stop, run};
 use toll_bench::{enter_mount_namespace, peers, table};
 
@@ -66,7 +66,7 @@ fn main() -> ExitCode {
         Some(path) => read(path).map_err(Stop::Failed),
         None => measure(&arguments),
     };
-    match made.and_then(|document| Ok(publish(&document, arguments.out.as_deref())?)) {
+    match made.and_then(|document| Ok(put(&document, arguments.out.as_deref())?)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Stop::Interrupted) => {
             tell("interrupted");
@@ -131,21 +131,13 @@ fn read(path: &Path) -> Result<Document, String> {
     Document::parse(&text)
 }
 
-/// Writes the files first: whoever reads standard output may leave early.
-fn publish(document: &Document, directory: Option<&Path>) -> Result<(), String> {
-    let table = table::render(document);
-    if let Some(directory) = directory {
-        let wrong = |error| format!("cannot write into {}: {error}", directory.display());
-        std::fs::create_dir_all(directory).map_err(wrong)?;
-        std::fs::write(directory.join("cat.md"), &table).map_err(wrong)?;
-        std::fs::write(directory.join("cat.json"), document.to_json()).map_err(wrong)?;
-    }
-    match std::io::stdout().write_all(table.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(format!("cannot write the table: {error}"))
-        }
-        _ => Ok(()),
-    }
+fn put(document: &Document, directory: Option<&Path>) -> Result<(), String> {
+    publish(
+        "cat",
+        &table::render(document),
+        &document.to_json(),
+        directory,
+    )
 }
 
 #[expect(clippy::print_stderr, reason = "progress and errors go there")]

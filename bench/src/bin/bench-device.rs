@@ -1,12 +1,12 @@
 //! `bench-device`: the virtual device beside a connection of two programs.
 
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
 use toll_bench::device::{Document, render};
 use toll_bench::machine::Machine;
+use toll_bench::publish::publish;
 use toll_bench::toll::Toll;
 
 /// The experiment, beside the sources of this program.
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         (None, Some(toll)) => measure(toll, &arguments),
         (None, None) => unreachable!("one of both is required"),
     };
-    match made.and_then(|document| publish(&document, arguments.out.as_deref())) {
+    match made.and_then(|document| put(&document, arguments.out.as_deref())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
             tell(&reason);
@@ -82,21 +82,8 @@ fn read(path: &Path) -> Result<Document, String> {
     Document::parse(&text)
 }
 
-/// Writes the files first: whoever reads standard output may leave early.
-fn publish(document: &Document, directory: Option<&Path>) -> Result<(), String> {
-    let table = render(document);
-    if let Some(directory) = directory {
-        let wrong = |error| format!("cannot write into {}: {error}", directory.display());
-        std::fs::create_dir_all(directory).map_err(wrong)?;
-        std::fs::write(directory.join("device.md"), &table).map_err(wrong)?;
-        std::fs::write(directory.join("device.json"), document.to_json()).map_err(wrong)?;
-    }
-    match std::io::stdout().write_all(table.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(format!("cannot write the table: {error}"))
-        }
-        _ => Ok(()),
-    }
+fn put(document: &Document, directory: Option<&Path>) -> Result<(), String> {
+    publish("device", &render(document), &document.to_json(), directory)
 }
 
 #[expect(clippy::print_stderr, reason = "errors go there")]

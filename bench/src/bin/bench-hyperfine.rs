@@ -1,6 +1,5 @@
 //! `bench-hyperfine`: `toll run` side by side with hyperfine.
 
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -9,6 +8,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use toll_bench::publish::publish;
 use toll_bench::run::Stop;
 use toll_bench::versus::measure::{Settings, run};
 use toll_bench::versus::{Document, table};
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         Some(path) => read(path).map_err(Stop::Failed),
         None => measure(&arguments),
     };
-    match made.and_then(|document| Ok(publish(&document, arguments.out.as_deref())?)) {
+    match made.and_then(|document| Ok(put(&document, arguments.out.as_deref())?)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Stop::Interrupted) => {
             tell("interrupted");
@@ -140,23 +140,10 @@ fn read(path: &Path) -> Result<Document, String> {
     Document::parse(&text)
 }
 
-/// Writes the files first: whoever reads standard output may leave early.
-fn publish(document: &Document, directory: Option<&Path>) -> Result<(), String> {
-    let table = table::render(document);
-    if let Some(directory) = directory {
-        let wrong = |error| format!("cannot write into {}: {error}", directory.display());
-        let json = serde_json::to_string(document)
-            .map_err(|error| format!("cannot write JSON: {error}"))?;
-        std::fs::create_dir_all(directory).map_err(wrong)?;
-        std::fs::write(directory.join("hyperfine.md"), &table).map_err(wrong)?;
-        std::fs::write(directory.join("hyperfine.json"), json).map_err(wrong)?;
-    }
-    match std::io::stdout().write_all(table.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(format!("cannot write the table: {error}"))
-        }
-        _ => Ok(()),
-    }
+fn put(document: &Document, directory: Option<&Path>) -> Result<(), String> {
+    let json =
+        serde_json::to_string(document).map_err(|error| format!("cannot write JSON: {error}"))?;
+    publish("hyperfine", &table::render(document), &json, directory)
 }
 
 #[expect(clippy::print_stderr, reason = "progress and errors go there")]

@@ -28,6 +28,10 @@ pub struct Axis {
 
 /// Room beside the outermost value, as a share of the axis.
 const PADDING: f64 = 0.03;
+/// Values that span more than this factor need a logarithmic axis.
+const LOG_SPAN: f64 = 20.0;
+/// Most ticks of an axis for values of trials.
+const TRIAL_TICKS_MAX: usize = 8;
 
 impl Axis {
     /// An axis that holds all `values` that are finite (and, on a logarithmic
@@ -63,6 +67,35 @@ impl Axis {
             title: title.to_owned(),
         };
         Some(axis.with_ticks(unit, ticks_max))
+    }
+
+    /// An axis for values of trials: logarithmic, and called so, where they span
+    /// more than a factor of [`LOG_SPAN`].
+    #[must_use]
+    pub fn of_trials(
+        values: impl Iterator<Item = f64> + Clone,
+        metric: &str,
+        unit: &str,
+    ) -> Option<Self> {
+        let smallest = values.clone().fold(f64::INFINITY, f64::min);
+        let largest = values.clone().fold(f64::NEG_INFINITY, f64::max);
+        let (scale, title) = match smallest > 0.0 && largest / smallest > LOG_SPAN {
+            true => (Scale::Log, format!("{metric} (logarithmic)")),
+            false => (Scale::Linear, metric.to_owned()),
+        };
+        Self::over(values, scale, unit, &title, TRIAL_TICKS_MAX)
+    }
+
+    /// An axis along rows that are labelled by themselves, the first at 1.
+    #[must_use]
+    pub fn of_rows(count: usize) -> Self {
+        Self {
+            scale: Scale::Linear,
+            low: 0.5,
+            high: count as f64 + 0.5,
+            ticks: Vec::new(),
+            title: String::new(),
+        }
     }
 
     /// Starts a linear axis at zero.

@@ -3,7 +3,7 @@
 use kuva::render::color::Color;
 use kuva::render::render::Primitive;
 
-use super::axis::{Axis, Scale};
+use super::axis::Axis;
 use super::frame::{self, Frame, LegendEntry, Swatch};
 use super::ink::{self, LABEL_SIZE, Text, shorten, text_width};
 use super::{NamedPlot, Theme};
@@ -13,9 +13,6 @@ use crate::format;
 const WIDTH: f64 = 960.0;
 const ROW_HEIGHT: f64 = 58.0;
 const LABEL_CHARACTERS_MAX: usize = 44;
-/// Values that span more than this factor need a logarithmic axis.
-const LOG_SPAN: f64 = 20.0;
-const TICKS_MAX: usize = 8;
 /// Half of a box's height in pixels.
 const HALF_BOX: f64 = 8.0;
 /// Distance of the two boxes from the middle of their row, in pixels.
@@ -26,7 +23,7 @@ const LANE: f64 = 12.0;
 pub fn draw(plot: &BoxPlot, name: String, theme: Theme) -> Option<NamedPlot> {
     let palette = theme.palette();
     let rows: Vec<&BoxGroup> = plot.groups.iter().rev().collect();
-    let count = rows.len() as f64;
+    let count = rows.len();
     let legend = legend(plot, palette);
     let top = frame::heading_height(&legend, WIDTH, false) + 4.0;
     let bottom = 52.0;
@@ -36,7 +33,7 @@ pub fn draw(plot: &BoxPlot, name: String, theme: Theme) -> Option<NamedPlot> {
         .fold(0.0, f64::max);
     let frame = Frame {
         width: WIDTH,
-        height: top + bottom + ROW_HEIGHT * count,
+        height: top + bottom + ROW_HEIGHT * count as f64,
         left: widest + 34.0,
         right: 30.0,
         top,
@@ -46,14 +43,12 @@ pub fn draw(plot: &BoxPlot, name: String, theme: Theme) -> Option<NamedPlot> {
         median: palette.ink,
         title: plot.title.clone(),
         legend,
-        x: axis(plot)?,
-        y: Axis {
-            scale: Scale::Linear,
-            low: 0.5,
-            high: count + 0.5,
-            ticks: Vec::new(),
-            title: String::new(),
-        },
+        x: Axis::of_trials(
+            plot.groups.iter().flat_map(values_of),
+            &plot.metric,
+            &plot.unit,
+        )?,
+        y: Axis::of_rows(count),
     };
     let mut over = Vec::new();
     for (row, group) in rows.into_iter().enumerate() {
@@ -90,21 +85,6 @@ fn legend(plot: &BoxPlot, palette: &'static super::palette::Palette) -> Vec<Lege
         });
     }
     legend
-}
-
-fn axis(plot: &BoxPlot) -> Option<Axis> {
-    let values = || plot.groups.iter().flat_map(values_of);
-    let smallest = values().fold(f64::INFINITY, f64::min);
-    let largest = values().fold(f64::NEG_INFINITY, f64::max);
-    let scale = match smallest > 0.0 && largest / smallest > LOG_SPAN {
-        true => Scale::Log,
-        false => Scale::Linear,
-    };
-    let title = match scale {
-        Scale::Log => format!("{} (logarithmic)", plot.metric),
-        Scale::Linear => plot.metric.clone(),
-    };
-    Axis::over(values(), scale, &plot.unit, &title, TICKS_MAX)
 }
 
 fn values_of(group: &BoxGroup) -> Vec<f64> {

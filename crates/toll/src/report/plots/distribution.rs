@@ -4,7 +4,7 @@ use kuva::plot::{BoxPlot, RaincloudPlot, StripPlot};
 use kuva::prelude::Plot;
 use kuva::render::render::Primitive;
 
-use super::axis::{Axis, Scale};
+use super::axis::Axis;
 use super::frame::{self, Frame};
 use super::ink::{LABEL_SIZE, Text, shorten, text_width};
 use super::{NamedPlot, Theme};
@@ -15,9 +15,6 @@ const WIDTH: f64 = 960.0;
 /// Up to here each group has room for its shape; above, boxes say more.
 const RAINCLOUD_GROUPS_MAX: usize = 8;
 const LABEL_CHARACTERS_MAX: usize = 44;
-/// Values that span more than this factor need a logarithmic axis.
-const LOG_SPAN: f64 = 20.0;
-const TICKS_MAX: usize = 8;
 /// Fewer values than this have no shape that a density could show.
 const CLOUD_VALUES_MIN: usize = 5;
 
@@ -28,7 +25,7 @@ pub fn draw(distribution: &Distribution, name: String, theme: Theme) -> Option<N
     let palette = theme.palette();
     let clouds = groups.rows.len() <= RAINCLOUD_GROUPS_MAX;
     let row_height = if clouds { 66.0 } else { 30.0 };
-    let count = groups.rows.len() as f64;
+    let count = groups.rows.len();
     let top = frame::heading_height(&[], WIDTH, false) + 4.0;
     let bottom = 52.0;
     let widest = groups
@@ -38,7 +35,7 @@ pub fn draw(distribution: &Distribution, name: String, theme: Theme) -> Option<N
         .fold(0.0, f64::max);
     let frame = Frame {
         width: WIDTH,
-        height: top + bottom + row_height * count,
+        height: top + bottom + row_height * count as f64,
         left: widest + 34.0,
         right: 30.0,
         top,
@@ -49,13 +46,7 @@ pub fn draw(distribution: &Distribution, name: String, theme: Theme) -> Option<N
         title: distribution.title.clone(),
         legend: Vec::new(),
         x: groups.axis,
-        y: Axis {
-            scale: Scale::Linear,
-            low: 0.5,
-            high: count + 0.5,
-            ticks: Vec::new(),
-            title: String::new(),
-        },
+        y: Axis::of_rows(count),
     };
     let color = palette.series[0];
     let data = if clouds {
@@ -94,18 +85,8 @@ fn coordinates_by_group(distribution: &Distribution) -> Option<Rows> {
             .iter()
             .flat_map(|group| group.values.iter().copied())
     };
-    let smallest = values().fold(f64::INFINITY, f64::min);
-    let largest = values().fold(f64::NEG_INFINITY, f64::max);
-    let scale = if smallest > 0.0 && largest / smallest > LOG_SPAN {
-        Scale::Log
-    } else {
-        Scale::Linear
-    };
-    let title = match scale {
-        Scale::Log => format!("{} (logarithmic)", distribution.metric),
-        Scale::Linear => distribution.metric.clone(),
-    };
-    let axis = Axis::over(values(), scale, &distribution.unit, &title, TICKS_MAX)?;
+    let axis = Axis::of_trials(values(), &distribution.metric, &distribution.unit)?;
+    let scale = axis.scale;
     let rows = distribution.groups.iter().rev().map(|group| {
         let values = group
             .values
