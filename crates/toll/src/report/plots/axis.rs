@@ -70,7 +70,7 @@ impl Axis {
     }
 
     /// An axis for values of trials: logarithmic, and called so, where they span
-    /// more than a factor of [`LOG_SPAN`].
+    /// more than a factor of 20.
     #[must_use]
     pub fn of_trials(
         values: impl Iterator<Item = f64> + Clone,
