@@ -64,7 +64,7 @@ enum Verb {
     Show(show::ShowArguments),
     /// Write a report of runs as one HTML file, or its plots
     Report(report::ReportArguments),
-    /// Write a run as JSON, CSV or Markdown
+    /// Write a run as JSON, CSV or Markdown, or for other tools
     Export(export::ExportArguments),
     /// Take in a run exported on another machine
     Import(import::ImportArguments),
