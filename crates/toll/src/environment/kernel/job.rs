@@ -330,8 +330,10 @@ mod tests {
         let script = "sleep 1000 & echo $! >child; wait";
         let result = jobs.run(directory.path(), "sh", &["-c", script], &[]);
         assert!(matches!(result, Err(BuildError::Interrupted)), "{result:?}");
-        if let Ok(child) = std::fs::read_to_string(directory.path().join("child")) {
-            let state = || std::fs::read_to_string(format!("/proc/{}/stat", child.trim()));
+        let told = std::fs::read_to_string(directory.path().join("child")).unwrap_or_default();
+        // The shell may have been ended before it could tell of the child.
+        if let Ok(child) = told.trim().parse::<u32>() {
+            let state = || std::fs::read_to_string(format!("/proc/{child}/stat"));
             while state().is_ok_and(|text| !text.contains(") Z ")) {
                 std::thread::sleep(Duration::from_millis(10));
             }
