@@ -285,7 +285,8 @@ fn a_newer_store_is_refused_unharmed() {
             "{errors}"
         );
     }
-    set_pragma(&bench, "user_version = 2");
+    let own = toll::store::SCHEMA_VERSION;
+    set_pragma(&bench, &format!("user_version = {own}"));
     bench.ok(&["show"]);
 }
 
