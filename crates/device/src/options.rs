@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use lexopt::{Arg, ValueExt};
-use toll_probe::device::receive::ReceiveWay;
-use toll_probe::device::send::SendWay;
-use toll_probe::device::{BUFFER_BYTES_DEFAULT, BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, End, Setup};
+use toll_probe::device::{
+    BUFFER_BYTES_DEFAULT, BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, End, Setup, Way,
+};
 use toll_wire::SocketMode;
 
 use crate::address;
@@ -107,7 +107,7 @@ pub struct Common {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MasterOptions {
     pub common: Common,
-    pub way: SendWay,
+    pub way: Way,
     /// `None` is any address.
     pub listen: Option<IpAddr>,
     pub port: u16,
@@ -117,7 +117,7 @@ pub struct MasterOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SlaveOptions {
     pub common: Common,
-    pub way: ReceiveWay,
+    pub way: Way,
     pub address: SocketAddr,
 }
 
@@ -165,8 +165,8 @@ pub fn master(
         port: one_port(line.port, its_port)?,
         common: common(line, is_mapped)?,
         way: match is_mapped {
-            true => SendWay::Mmap,
-            false => SendWay::ReadWrite,
+            true => Way::Mmap,
+            false => Way::ReadWrite,
         },
         listen,
     }))
@@ -197,8 +197,8 @@ pub fn slave(
     Ok(Request::Run(SlaveOptions {
         common: common(line, is_mapped)?,
         way: match is_mapped {
-            true => ReceiveWay::Mmap,
-            false => ReceiveWay::ReadWrite,
+            true => Way::Mmap,
+            false => Way::ReadWrite,
         },
         address,
     }))
@@ -347,14 +347,14 @@ mod tests {
     fn files_stand_before_method_and_address() {
         let options = run(master(words("a b mmap")));
         assert_eq!(options.common.files, ["a", "b"].map(PathBuf::from));
-        assert_eq!(options.way, SendWay::Mmap);
+        assert_eq!(options.way, Way::Mmap);
         assert_eq!((options.listen, options.port), (None, PORT));
         assert_eq!(options.common.setup.buffer_bytes, 1 << 20);
         assert_eq!(options.common.setup.mode, SocketMode::Sync);
 
         let options = run(slave(words("x fcntl [fd77::1]:9 --timeout 0.5 --verify")));
         assert_eq!(options.common.files, [PathBuf::from("x")]);
-        assert_eq!(options.way, ReceiveWay::ReadWrite);
+        assert_eq!(options.way, Way::ReadWrite);
         assert_eq!(options.common.setup.buffer_bytes, 65536);
         assert_eq!(options.address, "[fd77::1]:9".parse().unwrap());
         assert_eq!(options.common.timeout, Some(Duration::from_millis(500)));

@@ -8,6 +8,7 @@
 
 mod abi;
 mod mapping;
+mod memory;
 pub mod receive;
 pub mod send;
 mod slots;
@@ -25,6 +26,7 @@ use toll_wire::SocketMode;
 pub use self::abi::{BUFFER_BYTES_DEFAULT, BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Page, Statistics};
 use self::abi::{Completion, Endpoint, Settings, Transfer};
 use self::mapping::{Mapping, last_errno};
+pub use self::memory::Way;
 use crate::buffer::page_bytes;
 use crate::driver::ModuleName;
 

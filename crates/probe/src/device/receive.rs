@@ -7,23 +7,11 @@ use rustix::io::Errno;
 use toll_wire::SocketMode;
 
 use super::mapping::{Access, Mapping, Window, copy};
+use super::memory::{Memory, Way};
 use super::send::piece;
 use super::slots::{Slots, until_done};
 use super::{Device, Page, Setup};
-use crate::buffer::Buffer;
 use crate::copy::mover::{self, CallError, Moved, portion};
-
-/// How bytes get from the device into a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReceiveWay {
-    /// `read` into a buffer and `write` from it (the report's "fcntl").
-    ReadWrite,
-    /// The file is grown and mapped; the driver's mapped buffer is filled by ioctl
-    /// and copied into it.
-    Mmap,
-    /// By somebody who takes the device as any descriptor.
-    Foreign,
-}
 
 /// A connected device that receives, with all its memory made beforehand.
 pub struct Receiver {
@@ -32,35 +20,13 @@ pub struct Receiver {
     memory: Memory,
 }
 
-enum Memory {
-    None,
-    User(Buffer),
-    Mapped {
-        driver: Mapping,
-        slots: Slots,
-        window: Window,
-    },
-}
-
 impl Receiver {
     /// A receiver on a device with this setup.
     ///
     /// # Errors
     /// If the driver's buffer cannot be mapped.
-    pub fn new(device: Device, setup: &Setup, way: ReceiveWay) -> Result<Self, CallError> {
-        let buffer_bytes = setup.buffer_bytes as usize;
-        let memory = match way {
-            ReceiveWay::Foreign => Memory::None,
-            ReceiveWay::ReadWrite => Memory::User(Buffer::aligned(buffer_bytes)),
-            ReceiveWay::Mmap => Memory::Mapped {
-                driver: device
-                    .buffer(setup)
-                    .map_err(|errno| CallError::of("mmap", errno))?,
-                slots: Slots::new(setup.slot_bytes() as usize, setup.slots() as usize),
-                window: Window::new(buffer_bytes, Access::Write)
-                    .map_err(|errno| CallError::of("mmap", errno))?,
-            },
-        };
+    pub fn new(device: Device, setup: &Setup, way: Way) -> Result<Self, CallError> {
+        let memory = Memory::new(&device, setup, way, Access::Write)?;
         Ok(Self {
             device,
             mode: setup.mode,
@@ -147,13 +113,7 @@ impl Receiver {
     /// # Errors
     /// The kernel's.
     pub fn page(&self) -> Result<Option<Page>, Errno> {
-        match &self.memory {
-            Memory::None | Memory::User(_) => Ok(None),
-            Memory::Mapped { window, .. } => window
-                .address()
-                .map(|address| self.device.page(address))
-                .transpose(),
-        }
+        self.memory.page(&self.device)
     }
 
     /// Lets go of the file.
@@ -161,10 +121,7 @@ impl Receiver {
     /// # Errors
     /// The kernel's.
     pub fn release(&mut self) -> Result<(), Errno> {
-        match &mut self.memory {
-            Memory::None | Memory::User(_) => Ok(()),
-            Memory::Mapped { window, .. } => window.clear(),
-        }
+        self.memory.release()
     }
 }
 

@@ -6,22 +6,10 @@ use rustix::io::Errno;
 use toll_wire::SocketMode;
 
 use super::mapping::{Access, Mapping, Window, copy};
+use super::memory::{Memory, Way};
 use super::slots::{Slots, until_done};
 use super::{Device, Page, Setup};
-use crate::buffer::Buffer;
 use crate::copy::mover::{CallError, Moved, portion};
-
-/// How a file gets to the device.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SendWay {
-    /// `read` into a buffer and `write` from it (the report's "fcntl").
-    ReadWrite,
-    /// The file is mapped, copied into the driver's mapped buffer and sent from
-    /// there by ioctl.
-    Mmap,
-    /// By somebody who takes the device as any descriptor.
-    Foreign,
-}
 
 /// A connected device that sends, with all its memory made beforehand.
 pub struct Sender {
@@ -30,35 +18,13 @@ pub struct Sender {
     memory: Memory,
 }
 
-enum Memory {
-    None,
-    User(Buffer),
-    Mapped {
-        driver: Mapping,
-        slots: Slots,
-        window: Window,
-    },
-}
-
 impl Sender {
     /// A sender on a device with this setup.
     ///
     /// # Errors
     /// If the driver's buffer cannot be mapped.
-    pub fn new(device: Device, setup: &Setup, way: SendWay) -> Result<Self, CallError> {
-        let buffer_bytes = setup.buffer_bytes as usize;
-        let memory = match way {
-            SendWay::Foreign => Memory::None,
-            SendWay::ReadWrite => Memory::User(Buffer::aligned(buffer_bytes)),
-            SendWay::Mmap => Memory::Mapped {
-                driver: device
-                    .buffer(setup)
-                    .map_err(|errno| CallError::of("mmap", errno))?,
-                slots: Slots::new(setup.slot_bytes() as usize, setup.slots() as usize),
-                window: Window::new(buffer_bytes, Access::Read)
-                    .map_err(|errno| CallError::of("mmap", errno))?,
-            },
-        };
+    pub fn new(device: Device, setup: &Setup, way: Way) -> Result<Self, CallError> {
+        let memory = Memory::new(&device, setup, way, Access::Read)?;
         Ok(Self {
             device,
             mode: setup.mode,
@@ -138,13 +104,7 @@ impl Sender {
     /// # Errors
     /// The kernel's.
     pub fn page(&self) -> Result<Option<Page>, Errno> {
-        match &self.memory {
-            Memory::None | Memory::User(_) => Ok(None),
-            Memory::Mapped { window, .. } => window
-                .address()
-                .map(|address| self.device.page(address))
-                .transpose(),
-        }
+        self.memory.page(&self.device)
     }
 
     /// Lets go of the file.
@@ -152,10 +112,7 @@ impl Sender {
     /// # Errors
     /// The kernel's.
     pub fn release(&mut self) -> Result<(), Errno> {
-        match &mut self.memory {
-            Memory::None | Memory::User(_) => Ok(()),
-            Memory::Mapped { window, .. } => window.clear(),
-        }
+        self.memory.release()
     }
 }
 

@@ -24,9 +24,9 @@ use super::send::stream_mover;
 use crate::buffer::checked_length;
 use crate::copy::mover::{CallError, Job, Moved, Mover};
 use crate::copy::{Input, OpenSource};
-use crate::device::receive::{ReceiveWay, Receiver};
-use crate::device::send::{SendWay, Sender};
-use crate::device::{Device, End, Page, Setup};
+use crate::device::receive::Receiver;
+use crate::device::send::Sender;
+use crate::device::{Device, End, Page, Setup, Way};
 use crate::driver::Module;
 use crate::failure;
 
@@ -40,8 +40,8 @@ const PAGE_STATE: u64 = 0x67;
 /// If this machine has no such device.
 pub fn sending_end(transfer: &TransferRequest) -> Result<Box<dyn Outgoing>, Failure> {
     let way = match transfer.sender {
-        SendMethod::ReadWrite => SendBy::Own(SendWay::ReadWrite),
-        SendMethod::Mmap => SendBy::Own(SendWay::Mmap),
+        SendMethod::ReadWrite => SendBy::Own(Way::ReadWrite),
+        SendMethod::Mmap => SendBy::Own(Way::Mmap),
         _ => SendBy::Stream(stream_mover(transfer)?),
     };
     let source = OpenSource::of_file(&transfer.source, transfer.size_bytes, CacheState::Warm)?;
@@ -66,8 +66,8 @@ pub fn sending_end(transfer: &TransferRequest) -> Result<Box<dyn Outgoing>, Fail
 /// If this machine has no such device.
 pub fn receiving_end(transfer: &TransferRequest) -> Result<Box<dyn Incoming>, Failure> {
     let way = match transfer.receiver {
-        ReceiveMethod::ReadWrite => ReceiveBy::Own(ReceiveWay::ReadWrite),
-        ReceiveMethod::Mmap => ReceiveBy::Own(ReceiveWay::Mmap),
+        ReceiveMethod::ReadWrite => ReceiveBy::Own(Way::ReadWrite),
+        ReceiveMethod::Mmap => ReceiveBy::Own(Way::Mmap),
         ReceiveMethod::Splice => {
             let buffer_bytes = checked_length(transfer.receiver_buffer_bytes)?;
             ReceiveBy::Stream(Spliced::new(Channel::Device, buffer_bytes)?)
@@ -106,7 +106,7 @@ fn cannot(what: &str, error: &io::Error) -> Failure {
 
 /// How the file gets to the device.
 enum SendBy {
-    Own(SendWay),
+    Own(Way),
     Stream(Box<dyn Mover>),
 }
 
@@ -148,7 +148,7 @@ impl Outgoing for Master {
             .map_err(|errno| cannot("let the slave in", &errno.into()))?;
         let way = match &self.way {
             SendBy::Own(way) => *way,
-            SendBy::Stream(_) => SendWay::Foreign,
+            SendBy::Stream(_) => Way::Foreign,
         };
         let sender = Sender::new(device, &self.setup, way)
             .map_err(|error| error.into_failure("the driver's buffer", "memory"))?;
@@ -182,7 +182,7 @@ impl Outgoing for Master {
         let statistics = sender.device().statistics();
         let statistics = statistics.map_err(no_facts)?;
         let mut metrics = vec![("sender_kernel_calls", statistics.sends)];
-        if let SendBy::Own(SendWay::Mmap) = self.way {
+        if let SendBy::Own(Way::Mmap) = self.way {
             let page = sender.page().map_err(no_facts)?;
             metrics.extend(page_metrics(page, ["sender_pages", "sender_page_state"]));
         }
@@ -196,7 +196,7 @@ impl Outgoing for Master {
 
     fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> = match &self.way {
-            SendBy::Own(SendWay::Mmap) => {
+            SendBy::Own(Way::Mmap) => {
                 vec![format!("sender: {}", self.setup.describe_mapped())]
             }
             SendBy::Own(_) => vec![format!(
@@ -240,7 +240,7 @@ fn page_metrics(page: Option<Page>, [count, state]: [&'static str; 2]) -> Metric
 
 /// How bytes get from the device.
 enum ReceiveBy {
-    Own(ReceiveWay),
+    Own(Way),
     Stream(Spliced),
 }
 
@@ -268,7 +268,7 @@ impl Incoming for Slave {
             .map_err(|errno| cannot(&format!("connect to {to}"), &errno.into()))?;
         let way = match &self.way {
             ReceiveBy::Own(way) => *way,
-            ReceiveBy::Stream(_) => ReceiveWay::Foreign,
+            ReceiveBy::Stream(_) => Way::Foreign,
         };
         let receiver = Receiver::new(device, &self.setup, way)
             .map_err(|error| error.into_failure("the driver's buffer", "memory"))?;
@@ -294,7 +294,7 @@ impl Incoming for Slave {
         let statistics = self.receiver().device().statistics();
         let statistics = statistics.map_err(no_facts)?;
         let mut metrics = vec![("receiver_kernel_calls", statistics.receives)];
-        if let ReceiveBy::Own(ReceiveWay::Mmap) = self.way {
+        if let ReceiveBy::Own(Way::Mmap) = self.way {
             let page = self.receiver().page().map_err(no_facts)?;
             metrics.extend(page_metrics(
                 page,
@@ -310,7 +310,7 @@ impl Incoming for Slave {
 
     fn notes(&self) -> Vec<String> {
         vec![match &self.way {
-            ReceiveBy::Own(ReceiveWay::Mmap) => {
+            ReceiveBy::Own(Way::Mmap) => {
                 format!("receiver: {}", self.setup.describe_mapped())
             }
             ReceiveBy::Own(_) => {
