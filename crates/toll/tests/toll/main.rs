@@ -31,6 +31,7 @@ mod page;
 mod pressure;
 mod resume;
 mod selftest;
+mod settings;
 mod terminal;
 mod trace;
 mod trace_prices;
