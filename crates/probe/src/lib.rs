@@ -10,6 +10,7 @@
 
 pub mod buffer;
 mod chase;
+mod children;
 pub mod clock;
 mod command;
 pub mod copy;
@@ -21,6 +22,7 @@ mod driver;
 pub mod failure;
 mod fork;
 pub mod guest;
+mod interruption;
 pub mod lifetime;
 mod memory;
 mod meter;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use super::{memory_limit, paths, process, swap};
+use super::{children, memory_limit, paths, process, swap};
 
 /// What one instance made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +32,10 @@ pub struct Leftover {
     /// Swap files to be taken out of use.
     #[serde(default)]
     pub swap_files: Vec<PathBuf>,
+    /// Processes to be ended, with all that descend from them: number and start
+    /// time of each.
+    #[serde(default)]
+    pub processes: Vec<(u32, u64)>,
 }
 
 /// The journal of this process.
@@ -55,6 +59,7 @@ impl Journal {
             images: Vec::new(),
             control_groups: Vec::new(),
             swap_files: Vec::new(),
+            processes: Vec::new(),
         };
         Ok(Self { file, content })
     }
@@ -80,6 +85,13 @@ impl Journal {
     /// Notes a swap file that is about to be put to use.
     pub fn swap_file(&mut self, path: &Path) -> Result<(), String> {
         self.content.swap_files.push(path.to_owned());
+        self.write()
+    }
+
+    /// Notes processes that are to live until the end.
+    pub fn processes(&mut self, pids: impl Iterator<Item = u32>) -> Result<(), String> {
+        let started = pids.filter_map(|pid| Some((pid, start_ticks(pid)?)));
+        self.content.processes.extend(started);
         self.write()
     }
 
@@ -151,6 +163,11 @@ pub fn restore() -> Vec<Result<String, String>> {
 }
 
 fn put_back(leftover: &Leftover) -> Result<(), String> {
+    for (pid, started) in &leftover.processes {
+        if start_ticks(*pid) == Some(*started) {
+            children::kill_tree(pid.cast_signed());
+        }
+    }
     for group in &leftover.control_groups {
         memory_limit::remove(group)?;
     }
@@ -235,6 +252,7 @@ mod tests {
             images: vec![],
             control_groups: vec![directory.path().join("group")],
             swap_files: vec![directory.path().join("swap")],
+            processes: vec![(u32::MAX, 0)],
         };
         put_back(&leftover).unwrap();
         assert!(!work.exists());

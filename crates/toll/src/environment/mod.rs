@@ -4,6 +4,7 @@
 //! processes.
 
 mod capability;
+pub mod children;
 mod filesystem;
 pub mod guest;
 mod inspect;

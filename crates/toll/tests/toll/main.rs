@@ -7,6 +7,7 @@
 
 mod architecture;
 mod baselines;
+mod children;
 mod cli;
 mod commands;
 mod common;
@@ -27,11 +28,13 @@ mod kernel_build;
 mod kernel_code;
 mod kernel_selftests;
 mod kernel_sources;
+mod kills;
 mod page;
 mod pressure;
 mod resume;
 mod selftest;
 mod settings;
+mod signals;
 mod terminal;
 mod trace;
 mod trace_prices;
