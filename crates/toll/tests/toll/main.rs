@@ -36,6 +36,8 @@ mod selftest;
 mod settings;
 mod signals;
 mod terminal;
+mod together;
 mod trace;
 mod trace_prices;
 mod transfers;
+mod vanishing;
