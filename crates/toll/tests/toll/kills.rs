@@ -62,8 +62,11 @@ fn kept(store: &Path) -> Option<Vec<String>> {
     lines.collect::<Result<Vec<String>, _>>().ok()
 }
 
+/// Block, position and treatment of each trial of a run, in order.
+type TrialList = Vec<(u32, u32, usize)>;
+
 /// The trial list of each run of a store, and whether it is complete.
-fn runs(bench: &Bench) -> Vec<(Vec<(u32, u32, usize)>, bool)> {
+fn runs(bench: &Bench) -> Vec<(TrialList, bool)> {
     if kept(&bench.store()).is_none_or(|lines| lines.is_empty()) {
         // Opening a store makes it.
         return Vec::new();

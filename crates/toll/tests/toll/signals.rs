@@ -239,11 +239,11 @@ fn a_second_signal_while_the_results_are_shown_ends_toll_at_once() {
     wait_until("nothing is measured any more", || {
         bench.leftovers().is_empty()
     });
-    let mut again = || {
+    let again = || {
         send(&running.0, Signal::INT);
         running.0.try_wait().unwrap().is_some()
     };
-    wait_until("toll has ended", || again());
+    wait_until("toll has ended", again);
     let status = running.0.wait().unwrap();
     assert_eq!((status.code(), status.signal()), (None, Some(2)));
     assert_eq!(bench.document("last")["run"]["status"], "unfinished");
