@@ -228,7 +228,7 @@ impl Session<'_> {
 
 /// How many pieces of work take so many milliseconds, and how long a process with
 /// them takes, in nanoseconds.
-fn calibrate(work: &Path, work_ms: f64) -> Result<(u64, f64), String> {
+pub(crate) fn calibrate(work: &Path, work_ms: f64) -> Result<(u64, f64), String> {
     let shortest = |pieces: u64| -> Result<f64, String> {
         let mut shortest = f64::INFINITY;
         for _ in 0..9 {

@@ -11,7 +11,7 @@
 pub mod buffer;
 mod chase;
 pub mod clock;
-mod command;
+pub mod command;
 pub mod copy;
 mod counters;
 mod crossing;
