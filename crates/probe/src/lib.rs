@@ -12,7 +12,7 @@ pub mod buffer;
 mod chase;
 mod children;
 pub mod clock;
-mod command;
+pub mod command;
 pub mod copy;
 mod counters;
 mod crossing;

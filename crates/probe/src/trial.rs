@@ -2,7 +2,7 @@
 
 use toll_wire::{Disturbance, Failure, ITERATIONS_MAX, Request, TrialData, Workload};
 
-use crate::disturbance::Snapshot;
+use crate::disturbance::Observation;
 use crate::interruption::Watch;
 use crate::{chase, command, copy, crossing, failure, memory, primes, reclaim, transfer, write};
 
@@ -52,11 +52,11 @@ pub fn repeat<T>(
     for _ in 0..warmups {
         iterate()?;
     }
-    let before = Snapshot::take();
+    let observation = Observation::begin();
     for _ in 0..iterations {
         results.push(iterate()?);
     }
-    Ok((results, Snapshot::take().disturbance_since(before)))
+    Ok((results, observation.end()))
 }
 
 #[cfg(test)]
