@@ -1,6 +1,8 @@
 //! The probe never outlives the `toll` that asked, nor does anything that the
 //! probe started.
 
+use std::os::fd::{AsFd, BorrowedFd};
+
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpgrp, getpid, getppid, set_parent_process_death_signal, setsid};
 
@@ -17,7 +19,9 @@ use crate::children;
 /// A measured command is started by the fast path of `posix_spawn`, which leaves
 /// no room for a death signal of its own. So the probe is sent SIGTERM, whose
 /// handler ends all that descends from it and, if it leads a group, that group.
-pub fn end_with_parent() {
+///
+/// `answer` is where the answer goes.
+pub fn end_with_parent(answer: impl AsFd) {
     // A process that leads a group keeps its session.
     let _ = setsid();
     let parent = getppid();
@@ -30,16 +34,15 @@ pub fn end_with_parent() {
     // leave the probe to its own end.
     let _ = set_parent_process_death_signal(Some(signal));
     // A parent that died before the call would never be noticed.
-    if getppid() != parent || has_no_reader() {
+    if getppid() != parent || has_no_reader(answer.as_fd()) {
         std::process::exit(1);
     }
 }
 
 /// Whether nobody is there to read the answer: a parent that died even before it
 /// was looked for has closed its end of the pipe.
-fn has_no_reader() -> bool {
-    let stdout = std::io::stdout();
-    let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
+fn has_no_reader(answer: BorrowedFd<'_>) -> bool {
+    let mut watched = [PollFd::from_borrowed_fd(answer, PollFlags::empty())];
     let at_once = Timespec {
         tv_sec: 0,
         tv_nsec: 0,
