@@ -12,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use toll_wire::{Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome, Request};
 
 use super::Interrupt;
@@ -21,8 +22,13 @@ use crate::environment::children::{self, end_tree};
 /// Most bytes of a dying probe's standard error that are kept.
 const STDERR_BYTES_MAX: usize = 4096;
 
-/// Time between looks whether a probe has ended after its answer.
+/// Time between looks whether a probe has ended after its answer, where its end
+/// cannot be waited for, and longest wait for it at once.
 const END_POLL: Duration = Duration::from_micros(200);
+const END_LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Bytes read of an answer at once. Most answers are shorter.
+const CHUNK_BYTES: usize = 16 << 10;
 
 /// Time between looks whether a process of the trial is stopped. One that is at
 /// two looks in a row is so for good. They cost a part in ten thousand of the
@@ -178,7 +184,7 @@ impl Probe {
         // One that answered but does not end is ended.
         let status = loop {
             match child.try_wait() {
-                Ok(None) if Instant::now() < deadline => std::thread::sleep(END_POLL),
+                Ok(None) if Instant::now() < deadline => wait_for_end(&child, deadline),
                 Ok(None) => end_tree(&mut child),
                 other => break other.ok().flatten(),
             }
@@ -192,6 +198,21 @@ impl Probe {
                 describe_death(&status, &answer.stderr, &error.to_string()),
             ),
         }
+    }
+}
+
+/// Waits for the end of a probe that has answered, which is near: a sleep of any
+/// fixed length would be a good part of what a short trial takes.
+fn wait_for_end(child: &Child, deadline: Instant) {
+    let left = deadline.saturating_duration_since(Instant::now());
+    let left = Timespec::try_from(left.min(END_LOOK_EVERY)).expect("short");
+    match pidfd_open(Pid::from_child(child), PidfdFlags::empty()) {
+        Ok(process) => {
+            let mut watched = [PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)];
+            let _ = poll(&mut watched, Some(&left));
+        }
+        // Descriptors have run out, or the kernel is older than 5.3.
+        Err(_) => std::thread::sleep(END_POLL),
     }
 }
 
@@ -231,7 +252,7 @@ impl Answer {
     fn collect(&mut self, child: &mut Child, deadline: Instant, interrupt: &Interrupt) -> End {
         let mut stdout = child.stdout.take().expect("stdout is piped");
         let mut stderr = child.stderr.take();
-        let mut chunk = vec![0_u8; 64 << 10];
+        let mut chunk = [0_u8; CHUNK_BYTES];
         let mut stopped = StoppedLook::begin();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
