@@ -10,6 +10,7 @@ mod baselines;
 mod cli;
 mod commands;
 mod common;
+mod damaged_stores;
 mod debian;
 mod device_programs;
 mod exchange;
