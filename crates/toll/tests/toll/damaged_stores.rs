@@ -383,7 +383,7 @@ fn each_verb_tells_of_a_damage() {
             &["import", "run.json"],
             &["run", "-q", "--no-html", "-r", "1", "true"],
             &["run", "--resume", "1", "-q", "--no-html", "-r", "26"],
-            &["trace", "--costs", "1", "true"],
+            &["trace", "--cost-model", "1", "true"],
         ] {
             let arguments = [arguments, &["--store", "runs.sqlite"]].concat();
             let ran = bench.run(&arguments);
