@@ -11,7 +11,7 @@ use crate::claim::between::Judged;
 use crate::claim::model::Analysis;
 use crate::environment::guest::Stream;
 use crate::report::ReportedRun;
-use crate::report::sanitize::sanitize;
+use crate::report::sanitize::{plain_json, sanitize};
 use crate::report::terminal::{Style, fit, fold};
 use crate::store::{Store, StoreError, StoredRun};
 
@@ -111,8 +111,9 @@ pub(super) fn json<T: Serialize>(document: &T) -> Result<(), Failure> {
 /// # Errors
 /// If it cannot be written as JSON.
 pub(super) fn json_text<T: Serialize>(document: &T) -> Result<String, Failure> {
-    serde_json::to_string_pretty(document)
-        .map_err(|error| Failure::Runtime(format!("cannot write JSON: {error}")))
+    let text = serde_json::to_string_pretty(document)
+        .map_err(|error| Failure::Runtime(format!("cannot write JSON: {error}")))?;
+    Ok(plain_json(text))
 }
 
 /// How to write to standard output.

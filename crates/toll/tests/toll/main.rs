@@ -24,6 +24,7 @@ mod guest;
 mod guest_commands;
 mod guest_pair;
 mod guest_runs;
+mod hostile;
 mod kernel;
 mod kernel_build;
 mod kernel_code;

@@ -161,9 +161,25 @@ fn lay_out(
     work_dir: Option<&Path>,
 ) -> Result<(Workspace, u64), Failure> {
     let mut request = workspace_request(experiment, plan).map_err(Failure::Usage)?;
-    request.base = work_dir.map(Path::to_owned);
+    let base = work_dir.map_or_else(paths::work, Path::to_owned);
+    let base = std::path::absolute(&base)
+        .map_err(|error| Failure::Runtime(format!("cannot use {}: {error}", base.display())))?;
+    if experiment.workload.uses_work_directory() && !is_plain(&base) {
+        return Err(Failure::Usage(format!(
+            "cannot put {} into a command for {{workdir}}: it has characters that a shell takes \
+             for its own; choose another place with --work-dir",
+            base.display()
+        )));
+    }
+    request.base = Some(base);
     let workspace = Workspace::create(&request).map_err(Failure::Prerequisite)?;
     Ok((workspace, request.guest_disk_bytes()))
+}
+
+/// Whether a shell takes a path as it is, in quotes of any kind or in none.
+fn is_plain(path: &Path) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
+    path.to_str().is_some_and(|text| text.chars().all(is_plain))
 }
 
 struct Sitting {
