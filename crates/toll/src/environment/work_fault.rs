@@ -35,7 +35,7 @@ impl Made {
             path: path.to_owned(),
             device: metadata.dev(),
             inode: metadata.ino(),
-            size_bytes: metadata.is_file().then(|| metadata.len()),
+            size_bytes: metadata.is_file().then_some(metadata.len()),
         });
         Ok(())
     }

@@ -94,8 +94,48 @@ impl From<std::io::Error> for StoreError {
     }
 }
 
+impl StoreError {
+    /// The message of an error that has nothing to add to it.
+    fn fixed_text(&self) -> Option<&'static str> {
+        Some(match self {
+            Self::Foreign => {
+                "cannot use the store: the file is another program's database; choose another with \
+                 --store"
+            }
+            Self::ReadOnly => {
+                "cannot write the store: the file or its directory is read-only; choose another \
+                 with --store"
+            }
+            Self::Full => {
+                "cannot write the store: the disk is full, and what was kept before is safe; make \
+                 room on it, and go on with `toll run --resume` if this was a run"
+            }
+            Self::Busy => {
+                "cannot use the store: another program holds it; wait for it and try again"
+            }
+            Self::Empty => "cannot find any run: there is no store yet; `toll run` makes one",
+            Self::Blank => {
+                "cannot find any run: the store's file has nothing in it; `toll run` makes a store \
+                 of it"
+            }
+            Self::InTheWay => {
+                "cannot make a new store: a file is there already and is not written over; choose \
+                 another name"
+            }
+            Self::Lost => {
+                "cannot save anything: no run in the store can be read any more; keep the file if \
+                 somebody may know more, and start a new one with --store"
+            }
+            _ => return None,
+        })
+    }
+}
+
 impl std::fmt::Display for StoreError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if let Some(text) = self.fixed_text() {
+            return f.write_str(text);
+        }
         match self {
             Self::Sqlite(error) => write!(
                 f,
@@ -115,59 +155,25 @@ impl std::fmt::Display for StoreError {
                 f,
                 "cannot read the document as a run: {what}; take one that `toll export --json` wrote"
             ),
-            Self::Foreign => write!(
-                f,
-                "cannot use the store: the file is another program's database; choose another \
-                 with --store"
-            ),
             Self::Version(version) => write!(
                 f,
                 "cannot use the store: it has version {version} and this toll knows {}; use a \
                  newer toll, or another file with --store",
                 super::SCHEMA_VERSION
             ),
-            Self::ReadOnly => f.write_str(
-                "cannot write the store: the file or its directory is read-only; choose another \
-                 with --store",
+            Self::NoSuchRun(name) => write!(
+                f,
+                "cannot find run {name}: see `toll list` for those that are there"
             ),
-            Self::Full => f.write_str(
-                "cannot write the store: the disk is full, and what was kept before is safe; make \
-                 room on it, and go on with `toll run --resume` if this was a run",
+            Self::Ambiguous(name) => write!(
+                f,
+                "cannot tell which run {name} is: several begin so; give more digits"
             ),
-            Self::Busy => f.write_str(
-                "cannot use the store: another program holds it; wait for it and try again",
-            ),
-            Self::Empty => {
-                f.write_str("cannot find any run: there is no store yet; `toll run` makes one")
-            }
-            Self::Blank => f.write_str(
-                "cannot find any run: the store's file has nothing in it; `toll run` makes a store \
-                 of it",
-            ),
-            Self::InTheWay => f.write_str(
-                "cannot make a new store: a file is there already and is not written over; choose \
-                 another name",
-            ),
-            Self::Lost => f.write_str(
-                "cannot save anything: no run in the store can be read any more; keep the file if \
-                 somebody may know more, and start a new one with --store",
-            ),
-            Self::NoSuchRun(name) => {
-                write!(
-                    f,
-                    "cannot find run {name}: see `toll list` for those that are there"
-                )
-            }
-            Self::Ambiguous(name) => {
-                write!(
-                    f,
-                    "cannot tell which run {name} is: several begin so; give more digits"
-                )
-            }
             Self::AlreadyThere(id) => {
                 write!(f, "cannot import the run: it is here already, as run {id}")
             }
             Self::At(path, error) => write!(f, "{error} ({})", path.display()),
+            _ => unreachable!("the others have a fixed text"),
         }
     }
 }

@@ -157,9 +157,9 @@ fn a_store_of_another_user_is_read() {
                  setpriv --reuid=65534 --regid=65534 --clear-groups bash -c '. ./{script}'"
             )
         };
-        let ran = bench.shell(&format!(
-            "chmod 755 .; setpriv --reuid=65534 --regid=65534 --clear-groups bash -c 'toll --version'"
-        ));
+        let ran = bench.shell(
+            "chmod 755 .; setpriv --reuid=65534 --regid=65534 --clear-groups bash -c 'toll --version'",
+        );
         if ran.code != Some(0) {
             skip("another user must not look into the build directory");
             return;
