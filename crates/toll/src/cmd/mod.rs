@@ -22,6 +22,7 @@ mod report;
 mod run;
 mod selftest;
 mod show;
+mod store_health;
 mod trace;
 
 use std::path::PathBuf;

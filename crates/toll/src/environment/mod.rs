@@ -19,6 +19,7 @@ mod process;
 mod source_file;
 mod strace;
 mod swap;
+mod work_fault;
 mod workspace;
 
 pub use capability::{Capability, capabilities, file_system_obstacle};

@@ -10,6 +10,7 @@ use super::leftovers::{Journal, serial};
 use super::memory_limit::{MemoryLimit, memory_limit_obstacle};
 use super::source_file::{self, SourceFile, SourceSpec};
 use super::swap::Swap;
+use super::work_fault::{Made, lacks_room};
 use super::{mount_space, paths};
 
 /// What the trials of a run need.
@@ -62,6 +63,9 @@ pub struct Workspace {
     memory_limits: BTreeMap<u64, MemoryLimit>,
     limit_obstacle: String,
     swap: Option<Swap>,
+    made: Made,
+    /// Most bytes that a trial needs beside what is laid out.
+    scratch_bytes: u64,
     journal: RefCell<Journal>,
 }
 
@@ -95,6 +99,8 @@ impl Workspace {
             memory_limits: BTreeMap::new(),
             limit_obstacle: "it was not asked for".into(),
             swap: None,
+            made: Made::default(),
+            scratch_bytes: request.scratch_bytes,
             journal: RefCell::new(journal),
         };
         fs::create_dir_all(&root).map_err(|error| {
@@ -120,6 +126,7 @@ impl Workspace {
             }
         }
         workspace.lay_sources(request, interrupted)?;
+        workspace.note_made()?;
         go_on_unless(interrupted)?;
         if let Err(reason) = workspace.limit_memory(&request.memory_limits) {
             workspace.limit_obstacle = reason;
@@ -212,6 +219,25 @@ impl Workspace {
             }
         }
         Ok(())
+    }
+
+    /// Notes what was made, to know it again.
+    fn note_made(&mut self) -> Result<(), String> {
+        let directories = self.mounted.values().map(|mounted| &mounted.directory);
+        let sources = self.sources.values().map(|source| &source.path);
+        let paths = directories.chain(sources).chain(self.zeros.values());
+        for path in [&self.root].into_iter().chain(paths) {
+            let noted = self.made.note(path);
+            noted.map_err(|error| format!("cannot use {}: {error}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// What happened to the work directory from outside, if trials cannot work
+    /// in it any more.
+    pub fn fault(&self) -> Option<String> {
+        let changed = self.made.changed();
+        changed.or_else(|| lacks_room(&self.root, &self.made, self.scratch_bytes))
     }
 
     /// Makes the limits, and swap for what they push out: as much as the

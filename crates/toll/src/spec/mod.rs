@@ -104,6 +104,16 @@ pub struct WorkloadSpec {
     pub ignore_failure: bool,
 }
 
+impl WorkloadSpec {
+    /// Whether a command has the work directory's path put into it.
+    pub fn uses_work_directory(&self) -> bool {
+        let beside = [&self.setup, &self.prepare, &self.cleanup];
+        let beside = beside.into_iter().flatten();
+        let mut all = self.commands.values().chain(beside);
+        all.any(|command| command.contains("{workdir}"))
+    }
+}
+
 /// The probe's works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
