@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags, open};
-use rustix::process::{Signal, getpgrp, getpid, getppid, getsid, set_parent_process_death_signal};
+use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 
 use crate::children;
 
@@ -42,7 +42,7 @@ pub fn end_with_parent(answer: impl AsFd) {
 /// scheduled as a group of its own (sched_autogroup of sched(7)): on a busy machine
 /// what is measured would wait for its turn as one of many sessions.
 fn give_up_terminal() {
-    if getsid(None) == Ok(getpid()) {
+    if leads_session() {
         // From the leader of a session the terminal would be taken by a hang-up.
         return;
     }
@@ -52,6 +52,21 @@ fn give_up_terminal() {
     };
     // SAFETY: the request takes no argument, and the descriptor is open.
     let _ = unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCNOTTY) };
+}
+
+/// Whether this process leads its session. Not by rustix, which has no process 0:
+/// what a guest's init starts is in the session of that number.
+fn leads_session() -> bool {
+    // SAFETY: getsid(2) takes a plain number; 0 names the caller.
+    let session = unsafe { libc::getsid(0) };
+    session == getpid().as_raw_pid()
+}
+
+/// Whether this process leads its group, which may be that of process 0, too.
+fn leads_group() -> bool {
+    // SAFETY: getpgrp(2) takes nothing and cannot fail.
+    let group = unsafe { libc::getpgrp() };
+    group == getpid().as_raw_pid()
 }
 
 /// Whether nobody is there to read the answer: a parent that died even before it
@@ -77,7 +92,7 @@ extern "C" fn end_all(_signal: libc::c_int) {
     // What escapes its parent from now on comes here.
     children::adopt_orphans();
     children::end_all();
-    if getpgrp() == getpid() {
+    if leads_group() {
         // SAFETY: kill(2) takes plain integers; 0 names the caller's group.
         unsafe { libc::kill(0, libc::SIGKILL) };
     }
