@@ -5,4 +5,5 @@
 //! crate opens no file, asks no kernel, and prints nothing, so that whatever it
 //! says of a recording it says again.
 
+pub mod devices;
 pub mod session;

@@ -27,6 +27,7 @@ mod kernel_build;
 mod kernel_code;
 mod kernel_selftests;
 mod kernel_sources;
+mod observe_devices;
 mod observe_session;
 mod page;
 mod pressure;

@@ -1,5 +1,6 @@
 //! `toll observe`
 
+mod devices;
 mod session;
 
 use std::process::ExitCode;
@@ -16,6 +17,13 @@ pub(super) struct ObserveArguments {
 
 #[derive(Debug, Subcommand)]
 enum What {
+    /// Tell which processes hold which devices
+    ///
+    /// Counts are descriptors, mapped files and controlling terminals on devices,
+    /// wherever their nodes lie, and what else lies below /dev: shared memory,
+    /// directories. With a COMMAND, runs it and tells what it opened, however
+    /// shortly: it runs under strace, and each opening is seen.
+    Devices(devices::DevicesArguments),
     /// Make plain text of a terminal session that `script` recorded
     ///
     /// A model of the terminal reads it: what was typed over, erased, scrolled in a
@@ -28,6 +36,7 @@ enum What {
 
 pub(super) fn run(arguments: &ObserveArguments) -> Result<ExitCode, Failure> {
     match &arguments.what {
+        What::Devices(arguments) => devices::run(arguments),
         What::Session(arguments) => session::run(arguments),
     }
 }
