@@ -6,4 +6,5 @@
 //! says of a recording it says again.
 
 pub mod devices;
+pub mod dhcp;
 pub mod session;

@@ -4,6 +4,7 @@
 //! processes.
 
 mod capability;
+pub mod capture;
 pub mod devices;
 mod filesystem;
 pub mod guest;

@@ -28,6 +28,7 @@ mod kernel_code;
 mod kernel_selftests;
 mod kernel_sources;
 mod observe_devices;
+mod observe_dhcp;
 mod observe_session;
 mod page;
 mod pressure;

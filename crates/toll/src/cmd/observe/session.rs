@@ -1,18 +1,13 @@
 //! `toll observe session`
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use toll_observe::session::{COLUMNS_MAX, LINES_MAX, Settings, Shown, Timing, clean};
 
-use super::{Failure, output};
-
-/// Longest recording that is read into memory.
-const FILE_BYTES_MAX: u64 = 1 << 30;
+use super::{Failure, output, read};
 
 const NOTES: &str = "\
 Examples:
@@ -89,22 +84,4 @@ pub(super) fn run(arguments: &SessionArguments) -> Result<ExitCode, Failure> {
         ));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    let wrong =
-        |error: io::Error| Failure::Runtime(format!("cannot read {}: {error}", path.display()));
-    let mut bytes = Vec::new();
-    let mut bounded: Box<dyn Read> = match path.as_os_str() == "-" {
-        true => Box::new(io::stdin().lock().take(FILE_BYTES_MAX + 1)),
-        false => Box::new(File::open(path).map_err(wrong)?.take(FILE_BYTES_MAX + 1)),
-    };
-    bounded.read_to_end(&mut bytes).map_err(wrong)?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(Failure::Runtime(format!(
-            "cannot read {}: it is larger than 1 GiB; cut it into parts",
-            path.display()
-        )));
-    }
-    Ok(bytes)
 }

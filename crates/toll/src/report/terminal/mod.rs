@@ -10,6 +10,7 @@ use text::{Paint, heading, layout, paragraph};
 pub use text::{fit, fold};
 
 mod devices;
+mod dhcp;
 mod guest;
 mod selftest;
 mod summary;
@@ -64,6 +65,12 @@ pub fn traced(report: &TraceReport, files_max: usize, style: Style) -> String {
 #[must_use]
 pub fn devices(report: &toll_observe::devices::Report, style: Style) -> String {
     fit(devices::of_report(report, layout(style)), style)
+}
+
+/// What a capture says about leases; `of` is the capture's name.
+#[must_use]
+pub fn dhcp(report: &toll_observe::dhcp::Report, of: &str, style: Style) -> String {
+    fit(dhcp::of_report(report, of, layout(style)), style)
 }
 
 /// What a self-test on a machine found.
