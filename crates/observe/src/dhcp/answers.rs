@@ -1,8 +1,8 @@
 //! What came of each exchange, and the questions that the lab asks of a capture
 //! ("CS380L lab 2").
 
+use core::net::Ipv4Addr;
 use std::collections::{BTreeSet, HashMap};
-use std::net::Ipv4Addr;
 
 use super::model::{Answer, Event, Exchange, Lease, LeaseEnd, Report};
 use super::options::duration;

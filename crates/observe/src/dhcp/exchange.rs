@@ -1,7 +1,7 @@
 //! From messages to exchanges and leases.
 
+use core::net::Ipv4Addr;
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
 
 use super::frame::Datagram;
 use super::meaning::{self, Phase};

@@ -1,6 +1,6 @@
 //! From a captured frame to what a UDP datagram carries.
 
-use std::net::Ipv4Addr;
+use core::net::Ipv4Addr;
 
 use super::bytes::{colons, u16_at, u32_at};
 use super::capture::{LinkType, Packet};

@@ -1,7 +1,7 @@
 //! A message of BOOTP (RFC 951) or DHCP (RFC 2131).
 
+use core::net::Ipv4Addr;
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
 
 use super::bytes::{colons, hex, text_or_hex, u16_at, u32_at};
 use super::options::{self, DhcpOption};

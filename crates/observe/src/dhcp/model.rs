@@ -1,6 +1,6 @@
 //! What a capture says about leases.
 
-use std::net::Ipv4Addr;
+use core::net::Ipv4Addr;
 
 use serde::Serialize;
 

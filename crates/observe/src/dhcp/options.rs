@@ -1,7 +1,7 @@
 //! Options of DHCP and BOOTP (RFC 2132 and those named beside others), in
 //! words.
 
-use std::net::Ipv4Addr;
+use core::net::Ipv4Addr;
 
 use serde::Serialize;
 

@@ -37,7 +37,8 @@ enum What {
     /// region or shown on the alternate screen of an editor or pager is not in the
     /// text, nor are colours and titles; a line that the terminal wrapped is one line.
     /// What was cleared from the whole screen stays. The text is UTF-8, and no control
-    /// character but the line feed is in it; a byte that is no UTF-8 is shown as \xfe.
+    /// character but the line feed is in it; a byte that is no UTF-8 is shown by its
+    /// hexadecimal digits.
     Session(session::SessionArguments),
     /// Follow leases of addresses through a capture, or on a network interface
     ///
