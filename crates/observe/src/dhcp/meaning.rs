@@ -120,7 +120,7 @@ pub(super) fn if_lost(message: &Message, phase: Option<Phase>) -> &'static str {
             "the client asks again, and after a minute or four tries goes on with defaults \
              (RFC 2131, 4.4.3)"
         }
-        (Some(9), _) => "the server sends it again until the client renews (RFC 3203, 3)",
+        (Some(9), _) => "the server sends it again until the client renews (RFC 3203)",
         (None, _) => "the client sends its request again after a random time (RFC 951, 7.2)",
         _ => "that depends on who sent it; it is no part of a lease's exchange",
     }

@@ -98,6 +98,24 @@ fn what_scrolls_in_a_region_alone_is_gone() {
 }
 
 #[test]
+fn a_bar_below_a_scrolling_region_is_gone_when_it_is_taken_away() {
+    // As apt shows its progress: the last line does not scroll.
+    let bar = |percent: u32| {
+        format!("\x1b7\x1b[5;0f\x1b[42m\x1b[30mProgress: [{percent:3}%]\x1b[49m\x1b[39m\x1b8")
+    };
+    let mut bytes = "$ apt\r\n\n\x1b7\x1b[0;4r\x1b8\x1b[1A".to_owned();
+    for package in 0..9 {
+        bytes.push_str(&bar(package * 11));
+        bytes.push_str(&format!("Setting up {package} ...\r\n"));
+    }
+    bytes.push_str("\n\x1b7\x1b[0;5r\x1b8\x1b[1A\x1b[J$ exit\r\n");
+    let lines: String = (0..9)
+        .map(|package| format!("Setting up {package} ...\n"))
+        .collect();
+    check(&bytes, &format!("$ apt\n{lines}$ exit\n"));
+}
+
+#[test]
 fn a_cleared_screen_has_been_read() {
     check("one\r\ntwo\r\n\x1b[H\x1b[2Jthree\r\n", "one\ntwo\nthree\n");
     check("one\r\n\x1b[H\x1b[Jtwo\r\n", "one\ntwo\n");

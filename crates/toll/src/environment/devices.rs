@@ -79,6 +79,18 @@ fn block(directory: &Path, numbers: &str, mountinfo: &str, swaps: &str) -> Block
     }
 }
 
+/// Whether `/proc` hides processes of others (its option `hidepid`, proc(5)), so
+/// that not even their number can be told.
+#[must_use]
+pub fn hides_processes() -> bool {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    mounts.lines().any(|line| {
+        let is_proc = line.split(' ').nth(4) == Some("/proc");
+        let option = line.split_once("hidepid=").map(|(_, value)| value);
+        is_proc && option.is_some_and(|value| !value.starts_with(['0', 'o']))
+    })
+}
+
 /// All processes.
 ///
 /// # Errors

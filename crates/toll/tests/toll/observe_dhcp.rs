@@ -317,6 +317,48 @@ until [ "$(tcpdump -n -r lease.pcap 2>/dev/null | wc -l)" -ge 12 ]; do sleep 0.0
 }
 
 #[test]
+fn a_client_that_comes_with_an_address_of_elsewhere_is_refused() {
+    let bench = Bench::new();
+    if !has_program("dhclient") {
+        return skip("there is no dhclient");
+    }
+    let more = r#"
+cat >leases <<'END'
+lease {
+  interface "cli";
+  fixed-address 10.8.0.5;
+  option subnet-mask 255.255.255.0;
+  option dhcp-lease-time 3600;
+  option dhcp-message-type 5;
+  option dhcp-server-identifier 10.9.0.1;
+  renew never;
+  rebind never;
+  expire never;
+}
+END
+printf '#!/bin/sh\nexit 0\n' >configure
+chmod +x configure
+: >dhclient.conf
+$in dhclient -v -1 -cf dhclient.conf -lf leases -pf "$PWD/dhclient.pid" -sf "$PWD/configure" cli >dhclient.log 2>&1
+kill "$(cat dhclient.pid)"
+until [ "$(tcpdump -n -r lease.pcap 2>/dev/null | wc -l)" -ge 13 ]; do sleep 0.05; done
+"#;
+    if !lab(&bench, more) {
+        return;
+    }
+    let report = bench.json(&["observe", "dhcp", "--json", "lease.pcap"]);
+    let exchanges = list(&report["exchanges"]).iter();
+    let is_reboot = |exchange: &&Value| exchange["messages"][0]["phase"] == "init-reboot";
+    let mut refused = exchanges.filter(is_reboot);
+    let refused = refused.next().unwrap_or_else(|| panic!("{report:#}"));
+    let first = &refused["messages"][0];
+    assert_eq!(option(first, 50), "10.8.0.5");
+    assert_eq!(first["summary"], "asks whether 10.8.0.5 is still its own");
+    assert!(kinds(&report).contains(&"NAK"), "{report:#}");
+    assert_eq!(refused["outcome"], "refused; the client has to begin anew");
+}
+
+#[test]
 fn listening_ends_by_itself_and_tells_what_it_lacks() {
     let bench = Bench::new();
     let errors = bench.fails(1, &["observe", "dhcp", "no-such-interface"]);

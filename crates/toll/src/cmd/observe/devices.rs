@@ -93,6 +93,11 @@ fn look(arguments: &DevicesArguments, pids: &[u32]) -> Result<ExitCode, Failure>
         )));
     }
     let mut notes = Vec::new();
+    if devices::hides_processes() {
+        let note = "/proc hides processes of others here (hidepid), and how many there are; root \
+                    sees all";
+        notes.push(note.into());
+    }
     let missing =
         pids.len() as u64 - (seen.count + seen.unseen.len() as u64).min(pids.len() as u64);
     if missing > 0 {
