@@ -192,9 +192,7 @@ impl Screen {
     /// Moves the region up; what leaves the screen above it has been read.
     pub fn scroll_up(&mut self, count: usize) {
         let is_read = self.top == 0 && !self.is_alternate;
-        for _ in 0..count.min(self.bottom + 1 - self.top) {
-            let row = self.rows.remove(self.top).unwrap_or_default();
-            self.rows.insert(self.bottom, Row::default());
+        for row in self.take_out(self.top, count) {
             if is_read && (row.is_touched || !row.events.is_empty()) {
                 self.history.push(&row);
             } else {
@@ -203,11 +201,37 @@ impl Screen {
         }
     }
 
+    /// Takes lines out of the region; those behind move up. All at once, since
+    /// one sequence may ask for as many as there are.
+    fn take_out(&mut self, at: usize, count: usize) -> Vec<Row> {
+        let count = count.min((self.bottom + 1).saturating_sub(at));
+        if count == 1 {
+            let gone = self.rows.remove(at);
+            self.rows.insert(self.bottom, Row::default());
+            return gone.into_iter().collect();
+        }
+        let moved = &mut self.rows.make_contiguous()[at..=self.bottom];
+        moved.rotate_left(count);
+        let behind = moved.len() - count;
+        moved[behind..].iter_mut().map(std::mem::take).collect()
+    }
+
     /// Moves the lines from one to the region's end down.
     pub fn scroll_down(&mut self, from: usize, count: usize) {
-        for _ in 0..count.min((self.bottom + 1).saturating_sub(from)) {
-            let row = self.rows.remove(self.bottom).unwrap_or_default();
-            self.rows.insert(from, Row::default());
+        let count = count.min((self.bottom + 1).saturating_sub(from));
+        let gone: Vec<Row> = match count {
+            1 => {
+                let gone = self.rows.remove(self.bottom);
+                self.rows.insert(from, Row::default());
+                gone.into_iter().collect()
+            }
+            _ => {
+                let moved = &mut self.rows.make_contiguous()[from..=self.bottom];
+                moved.rotate_right(count);
+                moved[..count].iter_mut().map(std::mem::take).collect()
+            }
+        };
+        for row in gone {
             self.hand_on(row, self.bottom);
         }
     }
@@ -218,9 +242,7 @@ impl Screen {
             return;
         }
         let at = self.cursor.row;
-        for _ in 0..count.min(self.bottom + 1 - at) {
-            let row = self.rows.remove(at).unwrap_or_default();
-            self.rows.insert(self.bottom, Row::default());
+        for row in self.take_out(at, count) {
             self.hand_on(row, at);
         }
         self.move_to_column(0);
@@ -235,14 +257,14 @@ impl Screen {
     }
 
     /// What happened at a line that is gone happened at another then.
-    fn hand_on(&mut self, gone: Row, to: usize) {
-        if gone.events.is_empty() {
-            return;
-        }
+    fn hand_on(&mut self, mut gone: Row, to: usize) {
         let to = to.min(self.rows.len() - 1);
-        let mut events = gone.events;
-        events.append(&mut self.rows[to].events);
-        self.rows[to].events = events;
+        let events = &mut self.rows[to].events;
+        // Their order means nothing, and moving the fewer keeps it cheap.
+        if events.len() < gone.events.len() {
+            std::mem::swap(events, &mut gone.events);
+        }
+        events.append(&mut gone.events);
     }
 
     /// Clears the screen; of the main one, what stood there is kept.

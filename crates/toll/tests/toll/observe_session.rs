@@ -283,7 +283,9 @@ fn what_a_recording_says_of_itself_is_told() {
 #[test]
 fn megabytes_of_hostile_bytes_come_to_an_end() {
     let bench = Bench::new();
-    let pieces: [&[u8]; 8] = [
+    // The largest screen that there is.
+    let header = b"Script started on X [TERM=\"xterm\" COLUMNS=\"1000\" LINES=\"500\"]\n";
+    let pieces: [&[u8]; 10] = [
         b"\xff",
         b"\x1b[H\x1b[2J\x1b[24;80Hx",
         b"\x1b[65535b",
@@ -291,11 +293,14 @@ fn megabytes_of_hostile_bytes_come_to_an_end() {
         b"\x1b]0;\xe2\x82",
         b"\nScript done on",
         b"x\xcc\x81",
+        b"\x1b[250d\x1b[65535M\x1b[65535T\x1b[65535L",
+        b"\x1b]0;x\x07\x1bM",
         b"\x1b[?1049hx\x1b[?1049l",
     ];
     for piece in pieces {
-        let repeated = piece.repeat((1 << 20) / piece.len());
+        let repeated = piece.repeat((1 << 18) / piece.len());
         let mut file = File::create(bench.path("hostile")).unwrap();
+        file.write_all(header).unwrap();
         file.write_all(&repeated).unwrap();
         let ran = bench.ok(&["observe", "session", "--titles", "hostile"]);
         let has_control = |c: char| c.is_control() && c != '\n';
