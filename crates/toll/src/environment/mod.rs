@@ -5,6 +5,7 @@
 
 mod capability;
 pub mod capture;
+pub mod children;
 pub mod devices;
 mod filesystem;
 pub mod guest;
