@@ -16,6 +16,7 @@ mod import;
 mod kernel;
 mod list;
 mod man;
+mod observe;
 mod output;
 mod progress;
 mod report;
@@ -71,6 +72,8 @@ enum Verb {
     Baseline(baseline::BaselineVerb),
     /// Count what a program's system calls move, and price it
     Trace(Box<trace::TraceArguments>),
+    /// Tell what devices are held, what a terminal session said, how leases went
+    Observe(Box<observe::ObserveArguments>),
     /// Boot a virtual machine and run a command or a shell in it
     Guest(Box<guest::GuestArguments>),
     /// Tell what can run here, what not and why, and how noisy the machine is
@@ -114,6 +117,7 @@ pub fn main() -> ExitCode {
         Verb::Compare(arguments) => compare::run(&arguments, &store),
         Verb::Baseline(arguments) => baseline::run(&arguments, &store),
         Verb::Trace(arguments) => trace::run(&arguments, &store),
+        Verb::Observe(arguments) => observe::run(&arguments),
         Verb::Guest(arguments) => guest::run(&arguments),
         Verb::Doctor(arguments) => doctor::run(&arguments, &store),
         Verb::Selftest(arguments) => selftest::run(&arguments, &store),

@@ -4,7 +4,9 @@
 //! processes.
 
 mod capability;
+pub mod capture;
 pub mod children;
+pub mod devices;
 mod filesystem;
 pub mod guest;
 mod inspect;
