@@ -11,7 +11,7 @@ use toll_stats::Rng;
 use crate::common::{Bench, Ran};
 
 /// Stores damaged in each way.
-const DAMAGES: u64 = 60;
+const DAMAGES: u64 = 50;
 const PAGE_BYTES: usize = 4096;
 
 /// A store of three runs and a baseline, before anything happened to it.
@@ -28,7 +28,7 @@ fn intact() -> &'static Intact {
     INTACT.get_or_init(|| {
         let bench = Bench::new();
         for command in ["true {n}", "true x{n}", "echo {n}"] {
-            let run = ["run", "-q", "--no-html", "-r", "25", "-L", "n=1,2", command];
+            let run = ["run", "-q", "--no-html", "-r", "15", "-L", "n=1,2", command];
             bench.ok(&run);
         }
         bench.ok(&["baseline", "save", "main", "1"]);
