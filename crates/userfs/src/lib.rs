@@ -1,0 +1,4 @@
+//! A file system in user space whose files lie in a [`source::Source`]: a
+//! local directory, or one of another host.
+
+pub mod source;
