@@ -130,6 +130,8 @@ pub struct Attributes {
 pub struct Entry {
     /// The name, one component of a path.
     pub name: OsString,
+    /// The kind of file, where it came with the name.
+    pub kind: Option<Kind>,
     /// What `lstat` would tell, where it came with the name.
     pub attributes: Option<Attributes>,
 }
