@@ -3,4 +3,7 @@
 
 pub mod local;
 pub mod ranges;
+pub mod sftp;
 pub mod source;
+pub mod sshd;
+mod whole;

@@ -1,0 +1,1 @@
+//! Sessions with scripted servers.
