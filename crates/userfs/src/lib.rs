@@ -1,6 +1,9 @@
 //! A file system in user space whose files lie in a [`source::Source`]: a
 //! local directory, or one of another host.
 
+pub mod cache;
 pub mod local;
+pub mod mount;
 pub mod ranges;
 pub mod source;
+pub mod tree;
