@@ -17,6 +17,8 @@ use crate::cache::journal::Journal;
 use crate::source::{Attributes, Source, Time};
 use crate::tree::Tree;
 
+pub(crate) use directories::Listed;
+pub(crate) use files::Access;
 pub(crate) use open::Opened;
 
 /// Where a mount tells people what happened: one sentence at a time.
