@@ -355,6 +355,12 @@ pub trait Source: Send + Sync {
         Ok(())
     }
 
+    /// Whether the source has extended attributes; without, the kernel does
+    /// not ask for any.
+    fn has_extended(&self) -> bool {
+        false
+    }
+
     /// An extended attribute's value; `ENODATA` if it is not there, `ENOTSUP`
     /// if the source has none.
     fn extended(&self, path: &Path, name: &OsStr) -> Result<Vec<u8>> {

@@ -320,6 +320,10 @@ impl Source for Local {
         Ok(rustix::fs::fsync(&directory)?)
     }
 
+    fn has_extended(&self) -> bool {
+        true
+    }
+
     fn extended(&self, path: &Path, name: &OsStr) -> Result<Vec<u8>> {
         let file = by_descriptor_of(self, path)?;
         grown(|buffer| rustix::fs::getxattr(&file.1, name, buffer))

@@ -8,12 +8,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::diagnosis::{Asked, diagnose};
 use super::exchange::{Exchange, HandleId, Name, Tag};
 use super::packet::{escaped, kind, status};
-use super::path::is_name;
+use super::path::{is_name, parent};
 use super::session::Session;
 use super::source::Sftp;
 use super::stat::Stat;
 use super::status::Failure;
-use crate::source::{Creation, Entry, Error, Kind, RenameFlags, Result, SetAttributes};
+use crate::source::{Creation, Entry, Error, Kind, Owner, RenameFlags, Result, SetAttributes};
 
 /// READDIRs in flight at first, twice as many with each that brings names:
 /// OpenSSH's server tells at most 100 names in one.
@@ -119,19 +119,22 @@ pub(super) fn adjust(
     creation: &Creation,
     seen: &Stat,
 ) -> Result<()> {
-    // A group that is not the server's own, in a directory with
-    // set-group-id, is the directory's.
-    if let Some(owner) = creation.owner
-        && seen.owner != Some((owner.uid, owner.gid))
-    {
-        source.give(session, remote, Some(owner))?;
-    }
+    const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
+    let owner = match creation.owner {
+        Some(owner) if seen.owner != Some((owner.uid, owner.gid)) => {
+            Some(within(session, remote, owner, seen))
+        }
+        _ => None,
+    };
+    source.give(session, remote, owner)?;
     let mode = creation.mode & 0o7777;
     let inherited = match seen.kind() {
         Some(Kind::Directory) => seen.mode().unwrap_or(0) & libc::S_ISGID,
         _ => 0,
     };
-    if seen.mode() == Some(mode | inherited) {
+    // A change of owner clears them.
+    let is_cleared = owner.is_some() && mode & SET_ID != 0;
+    if seen.mode() == Some(mode | inherited) && !is_cleared {
         return Ok(());
     }
     let changes = SetAttributes {
@@ -141,6 +144,25 @@ pub(super) fn adjust(
     source
         .change(session, remote, &changes)
         .map_err(Failure::plain)
+}
+
+/// The owner of a new file, whose group in a directory with set-group-id is
+/// the directory's.
+fn within(session: &Session, remote: &[u8], owner: Owner, seen: &Stat) -> Owner {
+    let Some((_, group)) = seen.owner.filter(|(_, group)| *group != owner.gid) else {
+        return owner;
+    };
+    let mut exchange = session.exchange();
+    let above = exchange.lstat(parent(remote));
+    let above = above.and_then(|tag| exchange.stat(tag));
+    let mode = above.ok().and_then(|above| above.mode()).unwrap_or(0);
+    match mode & libc::S_ISGID {
+        0 => owner,
+        _ => Owner {
+            gid: group,
+            ..owner
+        },
+    }
 }
 
 /// Changes a name.

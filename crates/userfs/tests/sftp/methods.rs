@@ -10,7 +10,7 @@ use userfs::source::{
     Source, Time,
 };
 
-use crate::common::{Bench, CREATION, READ_WRITE, both_servers, is_root, open, pattern};
+use crate::common::{Bench, CREATION, READ_WRITE, both_servers, is_root, open, pattern, set_mode};
 
 fn at(seconds: i64) -> Option<SetTime> {
     Some(SetTime::At(Time {
@@ -322,6 +322,25 @@ fn root_gives_new_files_their_owner() {
         assert_eq!(
             (found.uid(), found.gid(), found.mode() & 0o7777),
             (12, 34, mode),
+            "{name}"
+        );
+    }
+    set_mode(&bench.path("d"), 0o2755);
+    open(&source, "d/f", flags).unwrap();
+    source
+        .make_directory(
+            Path::new("d/d"),
+            &Creation {
+                mode: 0o700,
+                owner: Some(Owner { uid: 5, gid: 6 }),
+            },
+        )
+        .unwrap();
+    for (name, uid, mode) in [("d/f", 12, 0o4755), ("d/d", 5, 0o2700)] {
+        let found = std::fs::metadata(bench.path(name)).unwrap();
+        assert_eq!(
+            (found.uid(), found.gid(), found.mode() & 0o7777),
+            (uid, 34, mode),
             "{name}"
         );
     }
