@@ -72,19 +72,21 @@ impl Link {
         loop {
             let (attempts, next) = match &*state {
                 State::Up(session) if session.is_alive() => return Ok(Arc::clone(session)),
-                State::Up(_) => (0, Instant::now()),
-                State::Down { attempts, next } => (*attempts, *next),
+                State::Up(_) => (0, None),
+                State::Down { attempts, next } => (*attempts, Some(*next)),
                 State::Connecting => {
                     state = self.wait(state, deadline)?;
                     continue;
                 }
             };
-            if next > deadline {
-                return Err(Error::Lost);
-            }
-            if next > Instant::now() {
-                state = self.wait(state, next)?;
-                continue;
+            if let Some(next) = next {
+                if next > deadline {
+                    return Err(Error::Lost);
+                }
+                if next > Instant::now() {
+                    state = self.wait(state, next)?;
+                    continue;
+                }
             }
             let before = std::mem::replace(&mut *state, State::Connecting);
             drop(state);

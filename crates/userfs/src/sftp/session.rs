@@ -299,19 +299,18 @@ fn receive_greeting(
 }
 
 fn receive(line: &Line, reader: &mut BufReader<Box<dyn Read + Send>>) -> Result<(), String> {
-    let mut head = [0; 9];
-    read_exact(line, reader, &mut head)?;
-    let bytes = u32::from_be_bytes([head[0], head[1], head[2], head[3]]) as usize;
+    let mut length = [0; 4];
+    read_exact(line, reader, &mut length)?;
+    let bytes = u32::from_be_bytes(length) as usize;
     if !(5..=PACKET_BYTES_MAX).contains(&bytes) {
         return Err(format!("the server sent a packet of {bytes} bytes"));
     }
-    let id = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
-    let body = read_body(line, reader, bytes - 5)?;
-    line.heard_ms.store(line.elapsed_ms(), Ordering::Relaxed);
-    let packet = Packet {
-        kind: head[4],
-        body,
-    };
+    let mut head = [0; 5];
+    read_exact(line, reader, &mut head)?;
+    let [kind, id @ ..] = head;
+    let body = read_body(line, reader, bytes - head.len())?;
+    let packet = Packet { kind, body };
+    let id = u32::from_be_bytes(id);
     match line.pending.deliver(id, packet) {
         true => Ok(()),
         // After the end nothing waits any more.

@@ -1,1 +1,0 @@
-//! Sessions with scripted servers.
