@@ -2,4 +2,5 @@
 
 mod basics;
 mod common;
+mod random;
 mod server;
