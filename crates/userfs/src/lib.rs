@@ -6,5 +6,8 @@ pub mod fuse;
 pub mod local;
 pub mod mount;
 pub mod ranges;
+pub mod sftp;
 pub mod source;
+pub mod sshd;
 pub mod tree;
+mod whole;
