@@ -35,6 +35,8 @@ pub(super) struct State {
     pub present: Ranges,
     /// What the source does not have yet; part of `present`.
     pub dirty: Ranges,
+    /// A write-back has taken changes and not yet brought them.
+    pub is_in_transit: bool,
     /// What somebody is fetching.
     pub in_flight: Ranges,
     /// The source's length.
@@ -66,6 +68,7 @@ impl State {
     /// Whether the source has to be told of changes of the content.
     pub fn is_changed(&self) -> bool {
         !self.dirty.is_empty()
+            || self.is_in_transit
             || self.size_bytes != self.source_bytes
             || self.valid_bytes < self.source_bytes
             || self.mtime.is_some()
@@ -98,6 +101,7 @@ impl CachedFile {
                 size_bytes: 0,
                 present: Ranges::default(),
                 dirty: Ranges::default(),
+                is_in_transit: false,
                 in_flight: Ranges::default(),
                 source_bytes: 0,
                 valid_bytes: 0,
@@ -125,21 +129,24 @@ impl CachedFile {
         self.whole.lock().expect("no holder of the lock panics")
     }
 
-    /// Somebody has opened it at the source, where it is now as `attributes`
-    /// say: a copy without changes of its own begins anew if the source's
-    /// version is another.
-    pub fn opened(
+    /// Opens it at the source, as `open` does: a copy without changes of its
+    /// own begins anew if the source has another version by now. Returns what
+    /// the source says of it.
+    pub fn open(
         &self,
-        handle: Box<dyn Handle>,
         is_writable: bool,
-        attributes: &Attributes,
         truncate: bool,
-    ) -> Result<()> {
+        open: impl FnOnce() -> Result<(Box<dyn Handle>, Attributes)>,
+    ) -> Result<Attributes> {
+        // What the source says must not be older than what a write-back has
+        // brought there meanwhile.
         let whole = self.hold_whole();
+        let (handle, attributes) = open()?;
         let mut state = self.state();
-        let is_same = state.version == Some(Version::of(attributes));
+        let is_same = state.version == Some(Version::of(&attributes))
+            && self.shared.is_settled(attributes.mtime);
         if state.handle.is_none() || (!is_same && !state.is_changed()) {
-            state.begin(attributes)?;
+            state.begin(&attributes)?;
             state.handle = Some(Arc::from(handle));
             state.is_writable = is_writable;
         } else if is_writable && !state.is_writable {
@@ -151,10 +158,10 @@ impl CachedFile {
         }
         drop(state);
         drop(whole);
-        match self.mode {
-            Mode::Whole => self.fetch_all(),
-            _ => Ok(()),
+        if self.mode == Mode::Whole {
+            self.fetch_all()?;
         }
+        Ok(attributes)
     }
 
     /// The source's attributes as the mount shows them: with what the source
@@ -172,11 +179,6 @@ impl CachedFile {
         if state.is_changed() {
             attributes.blocks = attributes.blocks.max(state.present.bytes().div_ceil(512));
         }
-    }
-
-    /// Length in bytes.
-    pub fn size_bytes(&self) -> u64 {
-        self.state().size_bytes
     }
 
     /// Open at the source, for attributes of a file without a name.

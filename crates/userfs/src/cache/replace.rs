@@ -23,7 +23,7 @@ impl CachedFile {
         let temporary = self.shared.journal.temporary_beside(path)?;
         let outcome = self
             .fill(&temporary, target, changes)
-            .and_then(|handle| self.take_name(&temporary, handle, changes, is_sync));
+            .and_then(|handle| self.take_name(&temporary, handle, target, changes, is_sync));
         if let Err(error) = outcome {
             return match source.unlink(&temporary) {
                 // Else the journal still says that it is there.
@@ -79,6 +79,7 @@ impl CachedFile {
         &self,
         temporary: &Path,
         handle: Arc<dyn Handle>,
+        target: &Target,
         changes: &Changes,
         is_sync: bool,
     ) -> Result<()> {
@@ -91,6 +92,15 @@ impl CachedFile {
             Ok(path) => path,
             Err(_) => return Err(Error::Errno(libc::EPERM)),
         };
+        match (source.attributes(&path), target.found) {
+            (Ok(now), _) if now.links > 1 => return Err(Error::Errno(libc::EPERM)),
+            (Ok(now), Some(before)) if now.ctime != before.ctime || now.mode != before.mode => {
+                // Somebody changed attributes while the content was written.
+                copy_extended(source, &path, temporary)?;
+                handle.set_attributes(&as_before(&now, &handle.attributes()?, changes))?;
+            }
+            _ => {}
+        }
         source.rename(temporary, &path, RenameFlags::Replace)?;
         if is_sync {
             source.sync_directory(path.parent().unwrap_or(Path::new("")))?;

@@ -85,25 +85,23 @@ impl CachedFile {
         let changes = Changes {
             dirty: std::mem::take(&mut state.dirty),
             size_bytes: state.size_bytes,
-            mtime: state.mtime.take(),
-            atime: state.atime.take(),
+            mtime: state.mtime,
+            atime: state.atime,
         };
+        state.is_in_transit = true;
         drop(state);
         let outcome = self.bring(&changes, is_sync);
-        if outcome.is_err() {
-            self.take_back(changes);
+        let mut state = self.state();
+        state.is_in_transit = false;
+        match outcome {
+            Ok(()) => state.forget_times(&changes),
+            // What did not reach the source is a change again.
+            Err(_) => changes
+                .dirty
+                .iter()
+                .for_each(|range| state.dirty.insert(range)),
         }
         outcome
-    }
-
-    /// Changes that did not reach the source are changes again.
-    fn take_back(&self, changes: Changes) {
-        let mut state = self.state();
-        for range in changes.dirty.iter() {
-            state.dirty.insert(range);
-        }
-        state.mtime = state.mtime.or(changes.mtime);
-        state.atime = state.atime.or(changes.atime);
     }
 
     fn bring(&self, changes: &Changes, is_sync: bool) -> Result<()> {
@@ -277,6 +275,16 @@ impl CachedFile {
 }
 
 impl super::file::State {
+    /// The source knows the times, unless they have changed meanwhile.
+    fn forget_times(&mut self, changes: &Changes) {
+        if self.mtime == changes.mtime {
+            self.mtime = None;
+        }
+        if self.atime == changes.atime {
+            self.atime = None;
+        }
+    }
+
     /// The source has everything up to a length.
     pub(super) fn settle(&mut self, size_bytes: u64, now: &Attributes) {
         self.source_bytes = size_bytes;

@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::open::{Content, OpenFile};
 use super::{Found, Opened, Volume};
 use crate::cache::Mode;
-use crate::source::{Attributes, Creation, Error, Handle, OpenFlags, Result, Seek, SetAttributes};
+use crate::source::{Creation, Error, Handle, OpenFlags, Result, Seek, SetAttributes};
 
 /// Access of an open call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,37 +63,28 @@ impl Volume {
         }
     }
 
-    fn add(
-        &self,
-        ino: u64,
-        handle: Box<dyn Handle>,
-        access: Access,
-        found: &Attributes,
-    ) -> Result<Opened> {
-        match self.options.mode {
-            Mode::None => Ok(self.add_direct(ino, handle, access.write, found)),
-            _ => self.add_cached(ino, handle, access.write, found, access.truncate),
-        }
-    }
-
     /// Opens a file that has a name.
     pub fn open(&self, ino: u64, access: Access) -> Result<Opened> {
         if access.write && self.is_closing() {
             return Err(Error::Errno(libc::EROFS));
         }
-        let (handle, found) = {
+        let open = || {
             let _names = self.shared.names();
             let path = self.shared.tree.path(ino)?;
             let handle = self.open_at_source(&path, access)?;
             let found = handle.attributes()?;
-            if !self.shared.tree.is(ino, &found) {
+            match self.shared.tree.is(ino, &found) {
+                true => Ok((handle, found)),
                 // Another file has the name by now: the kernel looks it up
                 // again when it is told so.
-                return Err(Error::Errno(libc::ESTALE));
+                false => Err(Error::Errno(libc::ESTALE)),
             }
-            (handle, found)
         };
-        self.add(ino, handle, access, &found)
+        if self.options.mode == Mode::None {
+            let (handle, found) = open()?;
+            return Ok(self.add_direct(ino, handle, access.write, &found));
+        }
+        self.add_cached(ino, access.write, access.truncate, open)
     }
 
     /// Makes a file, if there is none, and opens it.
@@ -120,10 +111,22 @@ impl Volume {
             let ino = self.shared.tree.looked_up(parent, name, &attributes);
             (handle, Found { ino, attributes })
         };
-        match self.add(found.ino, handle, access, &found.attributes) {
+        let Found { ino, attributes } = found;
+        let opened = if self.options.mode == Mode::None {
+            Ok(self.add_direct(ino, handle, access.write, &attributes))
+        } else if self.cached(ino).is_some() {
+            // Somebody has the file open by another name, and may be writing
+            // it back just now.
+            drop(handle);
+            self.open(ino, access)
+        } else {
+            let open = || Ok((handle, attributes));
+            self.add_cached(ino, access.write, access.truncate, open)
+        };
+        match opened {
             Ok(opened) => Ok((self.with_copy(found), opened)),
             Err(error) => {
-                self.shared.tree.forget(found.ino, 1);
+                self.shared.tree.forget(ino, 1);
                 Err(error)
             }
         }
@@ -182,20 +185,9 @@ impl Volume {
     pub fn flush(&self, handle: u64) -> Result<()> {
         let file = self.handle(handle)?;
         match &file.content {
-            Content::Cached(cached) if cached.is_changed() => {
-                self.write_back(cached, file.ino, false)
-            }
-            _ => Ok(()),
+            Content::Cached(cached) => self.write_back(cached, file.ino, false),
+            Content::Direct(_) => Ok(()),
         }
-    }
-
-    /// Whether closing a file would take long.
-    pub fn has_changes(&self, handle: u64) -> bool {
-        let file = self.handle(handle);
-        file.is_ok_and(|file| match &file.content {
-            Content::Cached(cached) => cached.is_changed(),
-            Content::Direct(_) => false,
-        })
     }
 
     /// Changes go to the source's device.

@@ -104,25 +104,23 @@ impl Volume {
         call(direct.direct().ok_or(Error::Errno(libc::ENOENT))?)
     }
 
-    /// Opens what the source has opened, whole or by block.
+    /// Opens a file with a copy, by what `open` opens at the source.
     pub(super) fn add_cached(
         &self,
         ino: u64,
-        handle: Box<dyn Handle>,
         is_writable: bool,
-        found: &Attributes,
         truncate: bool,
+        open: impl FnOnce() -> Result<(Box<dyn Handle>, Attributes)>,
     ) -> Result<Opened> {
         let cached = self.use_cached(ino)?;
-        let outcome = cached.opened(handle, is_writable, found, truncate);
-        if let Err(error) = outcome {
-            self.stop_using(ino);
-            return Err(error);
-        }
-        let version = Version::of(found);
-        let keeps_pages =
-            self.shared.tree.seen(ino) == Some(version) && self.shared.is_settled(version.mtime);
-        self.shared.tree.set_seen(ino, Some(version));
+        let found = match cached.open(is_writable, truncate, open) {
+            Ok(found) => found,
+            Err(error) => {
+                self.stop_using(ino);
+                return Err(error);
+            }
+        };
+        let keeps_pages = self.keeps_pages(ino, &found);
         let content = Content::Cached(cached);
         let handle = self.add_handle(OpenFile {
             ino,
@@ -133,6 +131,15 @@ impl Volume {
             handle,
             keeps_pages,
         })
+    }
+
+    /// Whether the kernel's pages are those of what is found at the source,
+    /// for which they stand from now on.
+    fn keeps_pages(&self, ino: u64, found: &Attributes) -> bool {
+        let version = Version::of(found);
+        let is_seen = self.shared.tree.seen(ino) == Some(version);
+        self.shared.tree.set_seen(ino, Some(version));
+        is_seen && self.shared.is_settled(version.mtime)
     }
 
     fn use_cached(&self, ino: u64) -> Result<Arc<CachedFile>> {
@@ -165,10 +172,7 @@ impl Volume {
         found: &Attributes,
     ) -> Opened {
         debug_assert_eq!(self.options.mode, Mode::None);
-        let version = Version::of(found);
-        let keeps_pages =
-            self.shared.tree.seen(ino) == Some(version) && self.shared.is_settled(version.mtime);
-        self.shared.tree.set_seen(ino, Some(version));
+        let keeps_pages = self.keeps_pages(ino, found);
         let file = Arc::new(OpenFile {
             ino,
             content: Content::Direct(handle),

@@ -270,10 +270,11 @@ impl State {
             .identity
             .and_then(|identity| self.identities.get(&identity));
         if let Some(&same) = same {
-            if found.links > 1
-                && self.nodes[&same].kind == found.kind
-                && found.kind != Kind::Directory
-            {
+            let node = &self.nodes[&same];
+            // While a file without a known name is open, the source cannot
+            // give its identity to another.
+            let is_one = found.links > 1 || (node.links.is_empty() && node.pins > 0);
+            if is_one && node.kind == found.kind && found.kind != Kind::Directory {
                 self.link(same, parent, name);
                 return same;
             }
@@ -337,7 +338,7 @@ impl State {
         let node = self.node_mut(ino);
         node.links
             .retain(|link| (link.0, link.1.as_os_str()) != (parent, name));
-        if node.links.is_empty() {
+        if node.links.is_empty() && node.pins == 0 {
             // The source may use the identity for another file from now on.
             self.set_identity(ino, None);
         }

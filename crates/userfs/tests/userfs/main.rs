@@ -1,0 +1,6 @@
+//! Real mounts of local directories, used as any program uses files.
+
+mod basics;
+mod common;
+mod random;
+mod server;
