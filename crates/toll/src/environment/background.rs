@@ -12,6 +12,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
@@ -50,7 +51,11 @@ pub fn start(arguments: &[OsString]) -> io::Result<ExitCode> {
 /// # Errors
 /// If the log cannot be opened; nothing has changed then.
 pub fn detach(log: &Path) -> io::Result<()> {
-    let log = File::options().create(true).append(true).open(log)?;
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(log)?;
     let nothing = File::options().read(true).write(true).open("/dev/null")?;
     // It fails for the leader of a process group, which has what it needs.
     let _ = rustix::process::setsid();

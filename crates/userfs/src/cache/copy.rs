@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -114,7 +114,8 @@ impl Copy {
     /// A file whose name was removed cannot get one again.
     fn move_to_name(&mut self, name: &Path) -> io::Result<()> {
         let mut options = File::options();
-        let named = options.read(true).write(true).create_new(true).open(name)?;
+        options.read(true).write(true).create_new(true).mode(0o600);
+        let named = options.open(name)?;
         copy_data(&self.file, &named)?;
         self.file = Arc::new(named);
         Ok(())

@@ -9,6 +9,7 @@ use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -104,7 +105,9 @@ impl Journal {
             );
             let token = format!("{:016x}", hash(seed.as_bytes()));
             let path = directory.join(format!("{id:016x}-{token}.journal"));
-            let file = match File::create_new(&path) {
+            let mut options = File::options();
+            options.write(true).create_new(true).mode(0o600);
+            let file = match options.open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
                 file => file?,
             };

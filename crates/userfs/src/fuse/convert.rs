@@ -46,20 +46,20 @@ fn system_time(time: Time) -> SystemTime {
     whole + Duration::from_nanos(u64::from(time.nanoseconds))
 }
 
+/// Of a time before 1970, which the kernel counts in whole seconds before and
+/// nanoseconds after these, `fuser` makes a moment with the nanoseconds before
+/// these, too. This takes it back.
 fn time(moment: SystemTime) -> Time {
+    let whole = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
     match moment.duration_since(UNIX_EPOCH) {
         Ok(after) => Time {
-            seconds: i64::try_from(after.as_secs()).unwrap_or(i64::MAX),
+            seconds: whole(after.as_secs()),
             nanoseconds: after.subsec_nanos(),
         },
-        Err(before) => {
-            let before = before.duration();
-            let borrow = i64::from(before.subsec_nanos() > 0);
-            Time {
-                seconds: -i64::try_from(before.as_secs()).unwrap_or(i64::MAX) - borrow,
-                nanoseconds: (1_000_000_000 - before.subsec_nanos()) % 1_000_000_000,
-            }
-        }
+        Err(before) => Time {
+            seconds: -whole(before.duration().as_secs()),
+            nanoseconds: before.duration().subsec_nanos(),
+        },
     }
 }
 
@@ -97,12 +97,16 @@ mod tests {
 
     #[test]
     fn times_before_1970_and_nanoseconds_come_through() {
-        for (seconds, nanoseconds) in [(0, 0), (1, 999_999_999), (-1, 1), (-5, 0), (1 << 33, 7)] {
-            let there = Time {
-                seconds,
-                nanoseconds,
-            };
+        let at = |seconds, nanoseconds| Time {
+            seconds,
+            nanoseconds,
+        };
+        for there in [at(0, 0), at(1, 999_999_999), at(-5, 0), at(1 << 33, 7)] {
             assert_eq!(time(system_time(there)), there);
         }
+        let half_before = UNIX_EPOCH - Duration::from_millis(500);
+        assert_eq!(system_time(at(-1, 500_000_000)), half_before);
+        // What `fuser` makes of one second before and a nanosecond after.
+        assert_eq!(time(UNIX_EPOCH - Duration::new(1, 1)), at(-1, 1));
     }
 }

@@ -181,8 +181,10 @@ impl Filesystem for Fuse {
             mtime: mtime.map(set_time),
         };
         // The kernel leaves it to the file system to take set-user-id away
-        // from what somebody else than root cuts.
-        let drops_privileges = size.is_some() && request.uid() != 0;
+        // from what somebody else than root cuts, and asks for that alone by
+        // a request without any change.
+        let drops_privileges =
+            (size.is_some() && request.uid() != 0) || changes == SetAttributes::default();
         self.server.run(move |server| {
             let volume = &server.volume;
             let changed = volume.set_attributes(ino.0, &changes, handle.is_some());

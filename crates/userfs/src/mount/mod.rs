@@ -7,6 +7,7 @@ mod files;
 mod names;
 mod open;
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -130,7 +131,12 @@ impl Volume {
         options: VolumeOptions,
         note: Note,
     ) -> std::io::Result<Self> {
-        std::fs::create_dir_all(&options.directory)?;
+        // Copies are of files that others may not read; the umask is 0.
+        let mut builder = std::fs::DirBuilder::new();
+        builder
+            .recursive(true)
+            .mode(0o700)
+            .create(&options.directory)?;
         let (journal, removed) = Journal::begin(&options.directory, &*source)?;
         if removed > 0 {
             note(&format!(

@@ -2,5 +2,6 @@
 
 mod basics;
 mod common;
+mod posix;
 mod random;
 mod server;
