@@ -4,4 +4,5 @@ mod basics;
 mod common;
 mod posix;
 mod random;
+mod remote;
 mod server;
