@@ -14,6 +14,7 @@ use crate::source::{Creation, Error, Handle, OpenFlags, Result, Seek, SetAttribu
 pub(crate) struct Access {
     pub read: bool,
     pub write: bool,
+    pub append: bool,
     pub truncate: bool,
     pub exclusive: bool,
 }
@@ -25,6 +26,7 @@ impl Access {
         Self {
             read: access != libc::O_WRONLY,
             write: access != libc::O_RDONLY,
+            append: flags & libc::O_APPEND != 0,
             truncate: flags & libc::O_TRUNC != 0,
             exclusive: flags & libc::O_EXCL != 0,
         }
@@ -73,11 +75,15 @@ impl Volume {
             let path = self.shared.tree.path(ino)?;
             let handle = self.open_at_source(&path, access)?;
             let found = handle.attributes()?;
-            match self.shared.tree.is(ino, &found) {
-                true => Ok((handle, found)),
-                // Another file has the name by now: the kernel looks it up
-                // again when it is told so.
-                false => Err(Error::Errno(libc::ESTALE)),
+            // The kernel looks a name up again, and opens once more, when it
+            // is told that the file is stale: if another file has the name by
+            // now, or if somebody else has made the file longer, as the kernel
+            // appends where it takes the end to be.
+            let is_stale = !self.shared.tree.is(ino, &found)
+                || (access.append && self.shared.tree.must_be_told(ino, &found));
+            match is_stale {
+                true => Err(Error::Errno(libc::ESTALE)),
+                false => Ok((handle, found)),
             }
         };
         if self.options.mode == Mode::None {
@@ -118,10 +124,15 @@ impl Volume {
             // Somebody has the file open by another name, and may be writing
             // it back just now.
             drop(handle);
+            let access = Access {
+                append: false,
+                ..access
+            };
             self.open(ino, access)
         } else {
             let open = || Ok((handle, attributes));
-            self.add_cached(ino, access.write, access.truncate, open)
+            let truncate = access.truncate && attributes.size_bytes > 0;
+            self.add_cached(ino, access.write, truncate, open)
         };
         match opened {
             Ok(opened) => Ok((self.with_copy(found), opened)),
@@ -185,8 +196,10 @@ impl Volume {
     pub fn flush(&self, handle: u64) -> Result<()> {
         let file = self.handle(handle)?;
         match &file.content {
-            Content::Cached(cached) => self.write_back(cached, file.ino, false),
-            Content::Direct(_) => Ok(()),
+            Content::Cached(cached) if !cached.awaits_content() => {
+                self.write_back(cached, file.ino, false)
+            }
+            _ => Ok(()),
         }
     }
 

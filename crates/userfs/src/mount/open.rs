@@ -234,7 +234,16 @@ impl Volume {
             });
         }
         drop(nodes);
+        self.shared.settle();
         self.shared.tree.unpin(ino);
+    }
+
+    /// Names of all files that somebody has open for writing.
+    pub fn open_names(&self) -> Vec<std::path::PathBuf> {
+        let handles = self.handles.read().expect("no holder of the lock panics");
+        let writable = handles.values().filter(|file| file.is_writable);
+        let names = writable.map(|file| self.shared.tree.path(file.ino));
+        names.filter_map(Result::ok).collect()
     }
 
     /// Writes back a file, and keeps it if that fails.

@@ -222,6 +222,12 @@ impl Mounted {
         (said, status.success())
     }
 
+    /// Waits until the serving process ends by itself. Whether it ended well.
+    pub fn await_end(&mut self) -> bool {
+        let mut process = self.process.take().expect("it is mounted");
+        process.child.wait().unwrap().success()
+    }
+
     pub fn unmount_and_mount(&mut self) {
         let (said, is_clean) = self.stop();
         assert!(is_clean, "{said:?}");

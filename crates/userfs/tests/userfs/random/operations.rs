@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::time::{Duration, Instant};
 
 use super::Random;
 use super::mapping;
@@ -407,6 +408,7 @@ impl<'a> Run<'a> {
         self.note("close all and compare".to_owned());
         self.open.clear();
         for name in NAMES {
+            self.await_emptied(name);
             let behind = fs::read(self.mounted.behind(name)).ok();
             let through = fs::read(self.mounted.path(name)).ok();
             let Some(file) = self.model.names.get(name) else {
@@ -445,6 +447,20 @@ impl<'a> Run<'a> {
                 fs::remove_file(self.mounted.path(name)).unwrap();
                 self.model.names.remove(name);
             }
+        }
+    }
+
+    /// A file that was opened to be overwritten, and was not, is empty at the
+    /// source shortly after its last close and not before.
+    fn await_emptied(&self, name: &str) {
+        let file = self.model.names.get(name);
+        if file.is_none_or(|file| !self.model.content(*file).is_empty()) {
+            return;
+        }
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while fs::metadata(self.mounted.behind(name)).is_ok_and(|found| found.len() > 0) {
+            assert!(Instant::now() < deadline, "{name} is never emptied");
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
