@@ -70,6 +70,12 @@ impl CachedFile {
     pub fn write_back(&self, is_sync: bool) -> Result<()> {
         let _whole = self.hold_whole();
         let mut state = self.state();
+        // Of a source that does not count links it is not known whether the
+        // last one is gone; without any here, no handle to write through can
+        // be had any more.
+        if !state.is_writable && self.shared.tree.path(self.ino).is_err() {
+            state.is_removed = true;
+        }
         if state.is_removed {
             return Ok(());
         }

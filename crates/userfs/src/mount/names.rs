@@ -96,7 +96,11 @@ impl Volume {
     pub fn hard_link(&self, ino: u64, parent: u64, name: &OsStr) -> Result<Found> {
         let found = self.made(parent, name, |path| {
             let existing = self.shared.tree.path(ino)?;
-            self.shared.source.hard_link(&existing, path)
+            self.shared.source.hard_link(&existing, path)?;
+            // A source may tell files apart only from their second name on.
+            let now = self.shared.source.attributes(&existing)?;
+            self.shared.tree.set_identity(ino, now.identity);
+            Ok(())
         })?;
         Ok(self.with_copy(found))
     }

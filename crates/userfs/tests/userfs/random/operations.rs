@@ -338,7 +338,13 @@ impl<'a> Run<'a> {
             false => rustix::fs::FallocateFlags::empty(),
         };
         let descriptor = &self.open[index].0;
-        rustix::fs::fallocate(descriptor, flags, offset as u64, length as u64).unwrap();
+        let done = rustix::fs::fallocate(descriptor, flags, offset as u64, length as u64);
+        if self.mounted.setting.is_remote && self.mounted.setting.mode == "none" {
+            // SFTP has no word for it.
+            assert_eq!(done, Err(rustix::io::Errno::OPNOTSUPP));
+            return;
+        }
+        done.unwrap();
         match is_hole {
             true => self.model.zero(file, offset, length),
             false => {
@@ -446,8 +452,24 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Leaves one name of each file.
+    fn separate(&mut self) {
+        for name in NAMES {
+            let file = self.model.names.get(name).copied();
+            if file.is_some_and(|file| self.model.links(file) > 1) {
+                self.note(format!("unlink {name}"));
+                fs::remove_file(self.mounted.path(name)).unwrap();
+                self.model.names.remove(name);
+            }
+        }
+    }
+
     fn remount(&mut self) {
         self.settle();
+        if self.mounted.setting.is_remote {
+            // A mount over SFTP knows only of the hard links that it made.
+            self.separate();
+        }
         self.note("unmount and mount".to_owned());
         self.mounted.unmount_and_mount();
     }
