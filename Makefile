@@ -52,6 +52,11 @@ bench-hyperfine: build ## Measure false alarms and time to a decision beside hyp
 	@tools/install-prerequisites bench
 	$(RELEASE)/bench-hyperfine --toll $(RELEASE)/toll --out bench/results
 
+.PHONY: bench-toll
+bench-toll: build ## Measure what toll itself costs, about 6 minutes
+	@tools/install-prerequisites bench
+	$(RELEASE)/bench-toll --toll $(RELEASE)/toll --out bench/results
+
 .PHONY: check
 check: ## Check formatting, lints, documentation and shell scripts
 	$(CARGO) fmt --check

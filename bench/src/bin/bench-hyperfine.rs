@@ -2,14 +2,12 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::Parser;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use toll_bench::publish::publish;
 use toll_bench::run::Stop;
+use toll_bench::scratch::{Scratch, absolute, beside, interrupts};
 use toll_bench::versus::measure::{Settings, run};
 use toll_bench::versus::{Document, table};
 
@@ -74,48 +72,20 @@ fn main() -> ExitCode {
 }
 
 fn measure(arguments: &Arguments) -> Result<Document, Stop> {
-    let directory = Scratch::make()?;
-    let settings = settings(arguments, &directory.0)?;
+    let directory = Scratch::make(&std::env::temp_dir(), "toll-bench-hyperfine")?;
+    let settings = settings(arguments, directory.path())?;
     run(&settings, &mut tell)
 }
 
-/// A directory that goes with its owner.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn make() -> Result<Scratch, String> {
-        let name = format!("toll-bench-hyperfine-{}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path)
-            .map_err(|error| format!("cannot make {}: {error}", path.display()))?;
-        Ok(Scratch(path))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // What cannot be removed lies among temporary files.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 fn settings(arguments: &Arguments, directory: &Path) -> Result<Settings, String> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGHUP, SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, interrupted.clone())
-            .map_err(|error| format!("cannot handle signal {signal}: {error}"))?;
-    }
+    let interrupted = interrupts()?;
     let (identical, different, minutes) = match arguments.quick {
         true => (3, 2, 3.0),
         false => (30, 10, 25.0),
     };
-    let beside = std::env::current_exe()
-        .map_err(|error| format!("cannot find bench-work: {error}; name it by --work"))?
-        .with_file_name("bench-work");
-    let work = arguments.work.clone().unwrap_or(beside);
-    let absolute = |path: &Path| {
-        let wrong = |error| format!("cannot find {}: {error}", path.display());
-        path.canonicalize().map_err(wrong)
+    let work = match &arguments.work {
+        Some(work) => work.clone(),
+        None => beside("bench-work")?,
     };
     let minutes = arguments.minutes.unwrap_or(minutes);
     let words: Vec<String> = std::env::args().collect();

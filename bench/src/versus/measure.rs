@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use toll_stats::Rng;
 
+use super::decision::{Search, calibrated_level, is_right, wrong_max};
 use super::load::Load;
-use super::table::{calibrated_level, is_right};
 use super::tool::Tools;
 use super::{
-    CONDITIONS, Comparison, Condition, DIFFERENCES_PERCENT, Document, LEVEL, POWER, TOOLS, Tool,
-    VERSION,
+    CONDITIONS, Comparison, Condition, DIFFERENCES_PERCENT, Document, LEVEL, TOOLS, Tool, VERSION,
 };
 use crate::machine::Machine;
 use crate::process::{command, find};
@@ -46,6 +45,8 @@ pub struct Settings {
 
 /// Share of the time for identical pairs.
 const IDENTICAL_SHARE: f64 = 0.55;
+/// How many times as long as toll hyperfine may measure.
+const LIMIT_FACTOR: f64 = 4.0;
 /// Least pieces of work by which the command is made as long as asked for: a
 /// multiple of 100, so that a hundredth is whole.
 const PIECES_STEP: u64 = 100;
@@ -99,8 +100,9 @@ pub fn run(settings: &Settings, tell: &mut dyn FnMut(&str)) -> Result<Document, 
         tell,
     };
     session.identical_pairs()?;
-    for condition in CONDITIONS {
-        for difference in DIFFERENCES_PERCENT {
+    // The small differences take longest, so they come last.
+    for difference in DIFFERENCES_PERCENT {
+        for condition in CONDITIONS {
             for tool in TOOLS {
                 session.climb(tool, condition, difference)?;
             }
@@ -154,35 +156,62 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Has a tool measure longer and longer until it is right often enough.
+    /// Has a tool measure longer and longer until it is right often enough;
+    /// hyperfine no longer than it takes to see that toll takes less than half of
+    /// its time.
     fn climb(&mut self, tool: Tool, condition: Condition, difference: u32) -> Result<(), Stop> {
-        let level = match tool {
-            Tool::Toll => LEVEL,
-            Tool::Hyperfine => calibrated_level(&self.document, condition),
+        let (level, limit_s) = match tool {
+            Tool::Toll => (LEVEL, f64::INFINITY),
+            Tool::Hyperfine => {
+                let toll = Search::of(&self.document, Tool::Toll, condition, difference, LEVEL);
+                (
+                    calibrated_level(&self.document, condition),
+                    toll.seconds().map_or(f64::INFINITY, |s| LIMIT_FACTOR * s),
+                )
+            }
         };
-        let wrong_max = (self.settings.different as f64 * (1.0 - POWER) + 1e-9) as usize;
         for setting in ladder(tool) {
             (self.tell)(&format!(
                 "{tool:?}, {condition:?}, {difference} %: {}",
                 setting.join(" ")
             ));
-            let (mut right, mut wrong) = (0, 0);
-            for _ in 0..self.settings.different {
-                if self.is_over(1.0)? {
-                    return Ok(());
-                }
-                let comparison = self.compare(tool, condition, difference, &setting)?;
-                right += usize::from(is_right(comparison, level));
-                wrong += usize::from(!is_right(comparison, LEVEL));
-                if wrong > wrong_max {
-                    break;
-                }
-            }
-            if right + wrong_max >= self.settings.different {
+            // Where 5 % has been enough before, the stricter level is in question.
+            let plain = Search::of(&self.document, tool, condition, difference, LEVEL);
+            let asked = plain.seconds().map_or(LEVEL, |_| level);
+            if !self.rung(tool, condition, difference, &setting, asked)? {
                 return Ok(());
+            }
+            let search = Search::of(&self.document, tool, condition, difference, level);
+            match search {
+                Search::Over { seconds, .. } if seconds < limit_s => {}
+                _ => return Ok(()),
             }
         }
         Ok(())
+    }
+
+    /// All comparisons at a setting, as far as they can still be right often
+    /// enough at a level; whether there was time for that.
+    fn rung(
+        &mut self,
+        tool: Tool,
+        condition: Condition,
+        difference: u32,
+        setting: &[&str],
+        level: f64,
+    ) -> Result<bool, Stop> {
+        let mut wrong = 0;
+        for _ in 0..self.settings.different {
+            if self.is_over(1.0)? {
+                return Ok(false);
+            }
+            let comparison = self.compare(tool, condition, difference, setting)?;
+            wrong += usize::from(!is_right(comparison, level));
+            if wrong > wrong_max(self.settings.different) {
+                break;
+            }
+        }
+        Ok(true)
     }
 
     fn compare(
@@ -228,7 +257,7 @@ impl Session<'_> {
 
 /// How many pieces of work take so many milliseconds, and how long a process with
 /// them takes, in nanoseconds.
-fn calibrate(work: &Path, work_ms: f64) -> Result<(u64, f64), String> {
+pub(crate) fn calibrate(work: &Path, work_ms: f64) -> Result<(u64, f64), String> {
     let shortest = |pieces: u64| -> Result<f64, String> {
         let mut shortest = f64::INFINITY;
         for _ in 0..9 {

@@ -5,6 +5,7 @@
 //! every comparison that was made, and [`table::render`] makes the whole table of
 //! it alone.
 
+mod decision;
 mod load;
 pub mod measure;
 pub mod table;

@@ -2,13 +2,10 @@
 
 use std::fmt::Write;
 
-use toll_stats::{clopper_pearson, median};
+use toll_stats::clopper_pearson;
 
-use super::tool::answer_at;
-use super::{
-    Answer, CONDITIONS, Comparison, Condition, DIFFERENCES_PERCENT, Document, LEVEL, POWER, TOOLS,
-    Tool,
-};
+use super::decision::{Search, calibrated_level, median_s, of};
+use super::{Answer, CONDITIONS, Condition, DIFFERENCES_PERCENT, Document, LEVEL, TOOLS, Tool};
 
 /// Load from which other processes take a CPU now and then.
 const LOAD_QUIET_MAX: f64 = 0.5;
@@ -27,8 +24,10 @@ const METHOD: &str = "\
    (Clopper and Pearson), at 95 %.
 5. Time to a right decision: each tool is made to measure longer until at least 80 % of its comparisons are right, by `--runs`,
    doubled again and again; toll's runs are blocks of three commands each, its A/A twin among them. Told is the median
-   time of a comparison at that setting. Hyperfine's is told at 5 %, and, where it raised false alarms in more than 5 % of identical pairs of that condition, at the
-   level at which it would have raised no more; toll is compared with the latter.
+   time of a comparison at that setting. Hyperfine's is told at 5 %, and, where it raised false alarms in more than 5 % of
+   identical pairs of that condition, at the level at which it would have raised no more; toll is compared with the latter.
+   Hyperfine is given no longer than four times as long as toll took: `over` is the longest setting that was not right often
+   enough.
 ";
 
 /// Writes the whole table of a document.
@@ -41,7 +40,7 @@ pub fn render(document: &Document) -> String {
     text += "\n## Time to a right decision\n\n";
     text += &decisions(document);
     if document.cut {
-        text += "\nThe time ended before all was measured: `–` was not, or has not been found.\n";
+        text += "\nThe time ended before all was measured: `–` was not.\n";
     }
     text += "\n## Method\n\n";
     text + METHOD
@@ -126,118 +125,21 @@ fn decisions(document: &Document) -> String {
     for condition in CONDITIONS {
         let level = calibrated_level(document, condition);
         for difference in DIFFERENCES_PERCENT {
-            let toll = first_right(document, Tool::Toll, condition, difference, LEVEL);
-            let plain = first_right(document, Tool::Hyperfine, condition, difference, LEVEL);
-            let equal = first_right(document, Tool::Hyperfine, condition, difference, level);
-            let ratio = toll.as_ref().zip(equal.as_ref());
-            let ratio = ratio.map(|(toll, equal)| toll.seconds / equal.seconds);
-            let shown =
-                |found: &Option<Found>| found.as_ref().map_or_else(|| "–".to_owned(), Found::shown);
+            let time = |tool, level| Search::of(document, tool, condition, difference, level);
+            let toll = time(Tool::Toll, LEVEL);
+            let plain = time(Tool::Hyperfine, LEVEL);
+            let equal = time(Tool::Hyperfine, level);
+            let (ratio, is_reached) = toll.beside(&equal);
             put(
                 &mut text,
                 format_args!(
-                    "| {} | {difference} % | {} | {} | {} (p < {level:.2e}) | {} | {} |\n",
+                    "| {} | {difference} % | {toll} | {plain} | {equal} (p < {level:.2e}) | {ratio} | {is_reached} |\n",
                     name(condition),
-                    shown(&toll),
-                    shown(&plain),
-                    shown(&equal),
-                    ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}")),
-                    match ratio {
-                        Some(ratio) if ratio <= 0.5 => "yes",
-                        Some(_) => "no",
-                        None => "–",
-                    }
                 ),
             );
         }
     }
     text
-}
-
-/// The first setting that was right often enough.
-struct Found {
-    setting: String,
-    right: usize,
-    of: usize,
-    seconds: f64,
-}
-
-impl Found {
-    fn shown(&self) -> String {
-        let setting = match self.setting.as_str() {
-            "" => "defaults".to_owned(),
-            setting => format!("`{setting}`"),
-        };
-        let (right, of) = (self.right, self.of);
-        format!("{:.2} s, {setting}, {right} of {of}", self.seconds)
-    }
-}
-
-fn first_right(
-    document: &Document,
-    tool: Tool,
-    condition: Condition,
-    difference: u32,
-    level: f64,
-) -> Option<Found> {
-    let made = of(document, tool, condition, difference);
-    let mut settings: Vec<&str> = Vec::new();
-    for comparison in &made {
-        if !settings.contains(&comparison.setting.as_str()) {
-            settings.push(&comparison.setting);
-        }
-    }
-    settings.into_iter().find_map(|setting| {
-        let at: Vec<&Comparison> = made
-            .iter()
-            .filter(|it| it.setting == setting)
-            .copied()
-            .collect();
-        let right = at.iter().filter(|it| is_right(it, level)).count();
-        // One that the end of the time cut short shows nothing.
-        let is_whole = at.len() >= document.different;
-        (is_whole && right as f64 >= POWER * at.len() as f64 - 1e-9).then(|| Found {
-            setting: setting.to_owned(),
-            right,
-            of: at.len(),
-            seconds: median_s(&at),
-        })
-    })
-}
-
-/// Whether a comparison of different commands found the second to take longer,
-/// Welch's test at a level.
-pub(super) fn is_right(comparison: &Comparison, level: f64) -> bool {
-    let answer = match comparison.p {
-        Some(p) => answer_at(p, comparison.ratio, level),
-        None => comparison.answer,
-    };
-    answer == Answer::Longer
-}
-
-/// The level at which hyperfine's comparisons of identical commands would have
-/// raised no more false alarms than the level promises: that level itself where
-/// they did not.
-pub(super) fn calibrated_level(document: &Document, condition: Condition) -> f64 {
-    let mut ps: Vec<f64> = of(document, Tool::Hyperfine, condition, 0)
-        .iter()
-        .filter_map(|comparison| comparison.p)
-        .collect();
-    ps.sort_by(f64::total_cmp);
-    let allowed = (LEVEL * ps.len() as f64) as usize;
-    ps.get(allowed).map_or(LEVEL, |p| p.min(LEVEL))
-}
-
-fn of(document: &Document, tool: Tool, condition: Condition, difference: u32) -> Vec<&Comparison> {
-    let is_one = |it: &&Comparison| {
-        it.tool == tool && it.condition == condition && it.difference_percent == difference
-    };
-    document.comparisons.iter().filter(is_one).collect()
-}
-
-fn median_s(comparisons: &[&Comparison]) -> f64 {
-    let seconds: Vec<f64> = comparisons.iter().map(|it| it.wall_s).collect();
-    median(&seconds)
 }
 
 fn name(condition: Condition) -> &'static str {

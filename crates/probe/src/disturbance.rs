@@ -3,7 +3,8 @@
 //! What concerns the probe itself is that of its main thread, which does the
 //! work: a thread that drains an output is preempted all the time.
 
-use std::fs::read_to_string;
+use std::fs::{File, read_to_string};
+use std::io::Read;
 
 use perf_event::{Builder, Counter, events::Software};
 use toll_wire::Disturbance;
@@ -11,66 +12,87 @@ use toll_wire::Disturbance;
 use crate::usage::{Scope, Usage};
 
 /// The machine's running totals at one moment; `None` where it does not tell.
-pub struct Snapshot {
+struct Totals {
     usage: Usage,
     steal_ns: Option<u64>,
     migrations: Option<u64>,
     psi_cpu_some_ns: Option<u64>,
     psi_io_some_ns: Option<u64>,
     psi_memory_some_ns: Option<u64>,
-    dirty_bytes: Option<u64>,
-    writeback_bytes: Option<u64>,
-    frequency_khz: Option<u64>,
-    migration_counter: Option<Counter>,
 }
 
-impl Snapshot {
-    /// Reads the totals.
-    pub fn take() -> Self {
-        let memory = read_to_string("/proc/meminfo").unwrap_or_default();
-        let migrations = read_to_string("/proc/self/sched")
-            .ok()
-            .as_deref()
-            .and_then(migrations);
+impl Totals {
+    fn now() -> Self {
         Self {
             usage: Usage::now(Scope::Thread),
-            steal_ns: read_to_string("/proc/stat")
-                .ok()
+            steal_ns: head_of("/proc/stat")
                 .and_then(|text| steal_ns(&text, rustix::param::clock_ticks_per_second())),
-            migrations,
+            migrations: head_of("/proc/self/sched").as_deref().and_then(migrations),
             psi_cpu_some_ns: psi("cpu"),
             psi_io_some_ns: psi("io"),
             psi_memory_some_ns: psi("memory"),
+        }
+    }
+}
+
+/// A look at the machine that began, and ends with [`Self::end`]. Each moment
+/// reads only what it alone can tell: every file here costs a trial tens of
+/// microseconds.
+pub struct Observation {
+    before: Totals,
+    dirty_bytes: Option<u64>,
+    writeback_bytes: Option<u64>,
+    migration_counter: Option<Counter>,
+}
+
+impl Observation {
+    /// Begins one.
+    pub fn begin() -> Self {
+        let memory = head_of("/proc/meminfo").unwrap_or_default();
+        let before = Totals::now();
+        Self {
             dirty_bytes: memory_bytes(&memory, "Dirty"),
             writeback_bytes: memory_bytes(&memory, "Writeback"),
-            frequency_khz: frequency_khz(rustix::thread::sched_getcpu()),
-            migration_counter: match migrations {
+            migration_counter: match before.migrations {
                 Some(_) => None,
                 None => count_migrations(),
             },
+            before,
         }
     }
 
-    /// What happened since `before`.
-    pub fn disturbance_since(&self, mut before: Self) -> Disturbance {
-        let used = self.usage.since(&before.usage);
-        let counted = before
+    /// What happened since its beginning.
+    pub fn end(mut self) -> Disturbance {
+        let (before, after) = (self.before, Totals::now());
+        let used = after.usage.since(&before.usage);
+        let counted = self
             .migration_counter
             .as_mut()
             .and_then(|counter| counter.read().ok());
         Disturbance {
-            steal_ns: difference(before.steal_ns, self.steal_ns),
+            steal_ns: difference(before.steal_ns, after.steal_ns),
             involuntary_switches: Some(used.involuntary_switches),
-            migrations: difference(before.migrations, self.migrations).or(counted),
+            migrations: difference(before.migrations, after.migrations).or(counted),
             major_faults: Some(used.major_faults),
-            psi_cpu_some_ns: difference(before.psi_cpu_some_ns, self.psi_cpu_some_ns),
-            psi_io_some_ns: difference(before.psi_io_some_ns, self.psi_io_some_ns),
-            psi_memory_some_ns: difference(before.psi_memory_some_ns, self.psi_memory_some_ns),
-            dirty_bytes_before: before.dirty_bytes,
-            writeback_bytes_before: before.writeback_bytes,
-            frequency_khz: self.frequency_khz,
+            psi_cpu_some_ns: difference(before.psi_cpu_some_ns, after.psi_cpu_some_ns),
+            psi_io_some_ns: difference(before.psi_io_some_ns, after.psi_io_some_ns),
+            psi_memory_some_ns: difference(before.psi_memory_some_ns, after.psi_memory_some_ns),
+            dirty_bytes_before: self.dirty_bytes,
+            writeback_bytes_before: self.writeback_bytes,
+            frequency_khz: frequency_khz(rustix::thread::sched_getcpu()),
         }
     }
+}
+
+/// The beginning of a file of `/proc`, by one read: what is asked for stands in
+/// the first lines of each, and the size that `read_to_string` asks for first is
+/// never known there.
+fn head_of(path: &str) -> Option<String> {
+    const BYTES_MAX: usize = 4096;
+    let mut head = vec![0; BYTES_MAX];
+    let count = File::open(path).ok()?.read(&mut head).ok()?;
+    head.truncate(count);
+    String::from_utf8(head).ok()
 }
 
 /// Without scheduler statistics in `/proc` a software event counts migrations.
@@ -99,7 +121,7 @@ fn steal_ns(stat: &str, ticks_per_second: u64) -> Option<u64> {
 }
 
 fn psi(resource: &str) -> Option<u64> {
-    psi_some_ns(&read_to_string(format!("/proc/pressure/{resource}")).ok()?)
+    psi_some_ns(&head_of(&format!("/proc/pressure/{resource}"))?)
 }
 
 /// Total stall time of some task. The kernel gives microseconds
@@ -228,8 +250,11 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_of_this_machine_differs_from_itself_by_nothing_negative() {
-        let disturbance = Snapshot::take().disturbance_since(Snapshot::take());
+    fn this_machine_tells_what_it_has() {
+        let disturbance = Observation::begin().end();
         assert!(disturbance.involuntary_switches.is_some());
+        assert!(disturbance.steal_ns.is_some());
+        assert!(disturbance.dirty_bytes_before.is_some());
+        assert!(disturbance.writeback_bytes_before.is_some());
     }
 }

@@ -10,8 +10,9 @@
 
 pub mod buffer;
 mod chase;
+mod children;
 pub mod clock;
-mod command;
+pub mod command;
 pub mod copy;
 mod counters;
 mod crossing;
@@ -21,6 +22,7 @@ mod driver;
 pub mod failure;
 mod fork;
 pub mod guest;
+mod interruption;
 pub mod lifetime;
 mod memory;
 mod meter;

@@ -2,7 +2,8 @@
 
 use toll_wire::{Disturbance, Failure, ITERATIONS_MAX, Request, TrialData, Workload};
 
-use crate::disturbance::Snapshot;
+use crate::disturbance::Observation;
+use crate::interruption::Watch;
 use crate::{chase, command, copy, crossing, failure, memory, primes, reclaim, transfer, write};
 
 /// Runs one trial.
@@ -16,6 +17,14 @@ pub fn run(request: &Request) -> Result<TrialData, Failure> {
             request.iterations
         )));
     }
+    let watch = Watch::begin();
+    let data = work(request);
+    // Whatever it came to: a call that the pause interrupted may have failed.
+    watch.end()?;
+    data
+}
+
+fn work(request: &Request) -> Result<TrialData, Failure> {
     match &request.workload {
         Workload::Copy(copy) => copy::run(request, copy),
         Workload::Write(write) => write::run(request, write),
@@ -43,11 +52,11 @@ pub fn repeat<T>(
     for _ in 0..warmups {
         iterate()?;
     }
-    let before = Snapshot::take();
+    let observation = Observation::begin();
     for _ in 0..iterations {
         results.push(iterate()?);
     }
-    Ok((results, Snapshot::take().disturbance_since(before)))
+    Ok((results, observation.end()))
 }
 
 #[cfg(test)]

@@ -1,5 +1,8 @@
 use super::*;
 use crate::machine::Machine;
+use crate::versus::Comparison;
+use crate::versus::decision::is_right;
+use crate::versus::tool::answer_at;
 
 fn one(tool: Tool, difference_percent: u32, setting: &str, p: f64, wall_s: f64) -> Comparison {
     let ratio = 1.0 + f64::from(difference_percent) / 100.0;
@@ -89,6 +92,19 @@ fn the_time_is_that_of_the_first_setting_that_is_right_often_enough() {
     ] {
         assert!(row.contains(cell), "{cell} in {row}");
     }
+}
+
+#[test]
+fn who_is_not_right_in_four_times_the_time_takes_longer_than_that() {
+    let mut made = identical();
+    made.extend((0..5).map(|_| one(Tool::Toll, 5, "--runs 20", 0.0, 1.0)));
+    made.extend((0..2).map(|_| one(Tool::Hyperfine, 5, "--runs 40", 0.5, 3.0)));
+    made.extend((0..2).map(|_| one(Tool::Hyperfine, 5, "--runs 80", 0.5, 6.0)));
+    let text = render(&document(made));
+    let row = text.lines().find(|line| line.starts_with("| quiet | 5 %"));
+    let row = row.unwrap();
+    assert!(row.contains("| over 6.00 s, `--runs 80` |"), "{row}");
+    assert!(row.ends_with("| under 0.17 | yes |"), "{row}");
 }
 
 #[test]

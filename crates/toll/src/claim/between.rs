@@ -38,11 +38,14 @@ impl Judged<'_> {
         }
     }
 
+    /// How far apart two runs of the same thing may lie. It is wider than the
+    /// band of a verdict: what changed between two runs as wholes (memory
+    /// layout, neighbours) is the same in all trials of each, and in no interval.
     fn noise_band(&self, metric: &str) -> f64 {
         let twins = self.analysis.twins.iter();
         let bands = twins
             .filter(|twin| twin.metric == metric)
-            .map(|twin| twin.band);
+            .map(super::model::TwinSummary::reach);
         bands.fold(0.0, f64::max)
     }
 }

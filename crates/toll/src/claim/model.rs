@@ -157,11 +157,20 @@ pub struct TwinSummary {
     pub metric: String,
     /// Twin over original; honest noise centres on 1.
     pub ratio: Estimate,
-    /// The band that this pair allows for noise: the largest relative
-    /// departure from 1 inside its interval, 0.012 for 1.2 %.
+    /// The band within which no difference counts: how far this ratio departs
+    /// from 1, relative, 0.012 for 1.2 %.
     pub band: f64,
     /// Per-block ratios, for the plot.
     pub block_ratios: Vec<f64>,
+}
+
+impl TwinSummary {
+    /// The largest departure from 1 inside the interval of the ratio, relative:
+    /// how far apart two runs of the same thing may yet lie.
+    #[must_use]
+    pub fn reach(&self) -> f64 {
+        self.ratio.high.max(1.0 / self.ratio.low) - 1.0
+    }
 }
 
 /// How a claim fares here.

@@ -37,7 +37,7 @@ pub struct Compared {
     low: f64,
     high: f64,
     blocks: usize,
-    band: f64,
+    reach: f64,
 }
 
 /// The comparisons of a self-test, as the injected difference of each, in
@@ -96,7 +96,7 @@ pub fn compared(delay_percent: u32, analysis: &Analysis) -> Result<Compared, Str
         low: comparison.ratio.low,
         high: comparison.ratio.high,
         blocks: analysis.blocks,
-        band: twin.band,
+        reach: twin.reach(),
     })
 }
 
@@ -135,8 +135,8 @@ pub fn report(
     wall_s: f64,
 ) -> SelftestReport {
     let arms: Vec<SelftestArm> = DELAYS_PERCENT.map(|percent| arm(percent, made)).into();
-    let bands: Vec<f64> = made.iter().map(|compared| compared.band).collect();
-    let noise_floor = (!bands.is_empty()).then(|| median(&bands).max(MARGIN_MIN));
+    let reaches: Vec<f64> = made.iter().map(|compared| compared.reach).collect();
+    let noise_floor = (!reaches.is_empty()).then(|| median(&reaches).max(MARGIN_MIN));
     SelftestReport {
         seed,
         planned,

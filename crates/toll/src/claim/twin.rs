@@ -36,14 +36,19 @@ fn twins(treatments: &[Treatment]) -> impl Iterator<Item = (usize, usize)> {
         .filter_map(|treatment| Some((treatment.index, treatment.twin_of?)))
 }
 
-/// Largest departure from 1 inside the interval of a twin's ratio, relative.
+/// How far a twin's estimated ratio departs from 1, relative.
+///
+/// It is the estimate and no end of its interval: how far chance reaches in so
+/// many blocks is in the interval of the ratio that is judged, and would count
+/// twice. What is left for the band is what chance does not explain, such as a
+/// bias of order or of memory layout.
 fn band_of(logs: &[f64]) -> f64 {
     let interval = toll_stats::stopped_interval(logs, CONFIDENCE);
-    interval.low.abs().max(interval.high.abs()).exp_m1()
+    interval.estimate.abs().exp_m1()
 }
 
-/// The widest band of the twins in a metric: a difference that two runs of the
-/// same program show is none.
+/// The widest band of the twins in a metric: a difference as large as that
+/// between two runs of the same program is none.
 pub(super) fn noise_band(metric: &str, treatments: &[Treatment], data: &Data) -> f64 {
     twins(treatments)
         .filter_map(|(twin, original)| data.log_ratios(metric, twin, original).ok())

@@ -6,9 +6,9 @@ use super::model::TwinSummary;
 use crate::format;
 use crate::store::{RunStatus, StoredRun, TrialState};
 
-/// Band of the twins above which the machine is called noisy: beyond it a
-/// difference of 5 % cannot be told.
-const NOISY_BAND: f64 = 0.05;
+/// How far apart twins may lie before the machine is called noisy: beyond it a
+/// difference of 5 % can hardly be told.
+const NOISY_REACH: f64 = 0.05;
 /// Share of trials with stolen time from which it is worth a warning.
 const STEAL_SHARE: f64 = 0.1;
 
@@ -31,12 +31,12 @@ pub(super) fn collect(stored: &StoredRun, twins: &[TwinSummary]) -> Vec<String> 
             first.message.as_deref().unwrap_or_default()
         ));
     }
-    for twin in twins.iter().filter(|twin| twin.band > NOISY_BAND) {
+    for twin in twins.iter().filter(|twin| twin.reach() > NOISY_REACH) {
         warnings.push(format!(
-            "two runs of the same treatment ({}) differ by up to {:.0} %: the machine is noisy, \
-             and smaller differences cannot be told here",
+            "two runs of the same treatment ({}) may lie {:.0} % apart: the machine is noisy, and \
+             hardly a smaller difference can be told in so many blocks",
             twin.label,
-            twin.band * 100.0
+            twin.reach() * 100.0
         ));
     }
     let stolen = stored

@@ -227,7 +227,7 @@ fn noise(arguments: &DoctorArguments) -> Result<Result<f64, i32>, Failure> {
     let analysed = Analysed::load(&store, &outcome.run_id.to_string())?;
     let twin = analysed.analysis.twins.first();
     let missing = || Failure::Runtime("cannot measure noise: no trial completed".into());
-    twin.map(|twin| Ok(twin.band)).ok_or_else(missing)
+    twin.map(|twin| Ok(twin.reach())).ok_or_else(missing)
 }
 
 fn text(examination: &Examination) -> String {

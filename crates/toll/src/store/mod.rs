@@ -124,10 +124,9 @@ impl Store {
     pub fn add_trial(&mut self, run_id: i64, trial: &TrialRecord) -> Result<(), StoreError> {
         let transaction = self.connection.transaction()?;
         rows::insert_trial(&transaction, run_id, trial)?;
-        transaction.execute(
-            "UPDATE runs SET updated_at = ?2 WHERE id = ?1",
-            params![run_id, trial.started_at],
-        )?;
+        transaction
+            .prepare_cached("UPDATE runs SET updated_at = ?2 WHERE id = ?1")?
+            .execute(params![run_id, trial.started_at])?;
         transaction.commit()?;
         Ok(())
     }

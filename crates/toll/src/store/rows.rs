@@ -90,24 +90,28 @@ pub(super) fn insert_trial(
     run_id: i64,
     trial: &TrialRecord,
 ) -> Result<(), StoreError> {
-    connection.execute(
+    let mut insert = connection.prepare_cached(
         "INSERT INTO trials (run_id, block, position, treatment, started_at, wall_ns, state, \
          message, disturbance, counters_missing, notes) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-        params![
-            run_id,
-            trial.block,
-            trial.position,
-            trial.treatment,
-            trial.started_at,
-            i64::try_from(trial.wall_ns).unwrap_or(i64::MAX),
-            trial.state.name(),
-            trial.message,
-            to_json(&trial.disturbance)?,
-            to_json(&trial.counters_missing)?,
-            to_json(&trial.notes)?,
-        ],
     )?;
+    let inserted = insert.execute(params![
+        run_id,
+        trial.block,
+        trial.position,
+        trial.treatment,
+        trial.started_at,
+        i64::try_from(trial.wall_ns).unwrap_or(i64::MAX),
+        trial.state.name(),
+        trial.message,
+        to_json(&trial.disturbance)?,
+        to_json(&trial.counters_missing)?,
+        to_json(&trial.notes)?,
+    ]);
+    inserted.map_err(|error| match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::ConstraintViolation) => StoreError::KeptByAnother(run_id),
+        _ => error.into(),
+    })?;
     let trial_id = connection.last_insert_rowid();
     let mut metric = connection.prepare_cached(
         "INSERT INTO metrics (name) VALUES (?1) ON CONFLICT (name) DO UPDATE SET name = name \

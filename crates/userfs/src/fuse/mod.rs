@@ -1,7 +1,9 @@
 //! The kernel's side: mounting, serving requests, unmounting.
 
+mod abilities;
 mod convert;
 mod filesystem;
+mod requests;
 mod serve;
 
 use std::io;

@@ -1,4 +1,9 @@
 //! Real mounts of local directories, used as any program uses files.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "tests start the process that serves them, and say what they skip"
+)]
 
 mod basics;
 mod coherence;

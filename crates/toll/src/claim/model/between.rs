@@ -15,8 +15,8 @@ pub struct RunComparison {
     pub metric: String,
     /// Which direction of it is better.
     pub better: Better,
-    /// The widest noise band of the A/A twins of both runs, relative: a
-    /// difference within it is none.
+    /// The largest departure from 1 inside the intervals of the A/A twins of
+    /// both runs, relative: a difference within it is none.
     pub noise_band: f64,
     /// Treatments that both runs have, in the new run's order.
     pub ratios: Vec<RunRatio>,

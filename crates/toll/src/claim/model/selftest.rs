@@ -16,8 +16,8 @@ pub struct SelftestReport {
     pub trials: usize,
     /// How long all of it took, in seconds.
     pub wall_s: f64,
-    /// Least relative difference that is called one on this machine: the median
-    /// band of the twins, and no less than the least margin of a verdict.
+    /// How far apart two runs of the same thing may lie on this machine, relative:
+    /// the median of what the twins' intervals reach, and no less than the least margin of a verdict.
     /// Absent if no comparison was made.
     pub noise_floor: Option<f64>,
     /// Comparisons by the difference that was injected, none first.

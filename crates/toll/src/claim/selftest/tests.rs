@@ -9,7 +9,7 @@ fn one(delay_percent: u32, relation: Relation, low: f64, high: f64) -> Compared 
         low,
         high,
         blocks: 10,
-        band: 0.004,
+        reach: 0.004,
     }
 }
 

@@ -62,7 +62,7 @@ fn newest(store: &Path, work_dir: &Path) -> Result<Option<Costs>, Failure> {
 fn costs_of(store: &Store, name: &str) -> Result<Costs, Failure> {
     let analysed = Analysed::load(store, name)?;
     let mut costs = Costs::from_run(&analysed.stored).map_err(Failure::Usage)?;
-    costs.noise_band = analysed.analysis.twins.first().map(|twin| twin.band);
+    costs.noise_band = analysed.analysis.twins.first().map(|twin| twin.reach());
     Ok(costs)
 }
 

@@ -53,7 +53,7 @@ pub fn draw(twin: &TwinSummary, name: String, theme: Theme) -> Option<NamedPlot>
             swatch: Swatch::Area,
         },
         LegendEntry {
-            label: format!("noise allowed for: ±{}", format::percent(twin.band)),
+            label: format!("no difference: within ±{}", format::percent(twin.band)),
             color: palette.muted,
             swatch: Swatch::Dashed,
         },
