@@ -30,6 +30,7 @@ mod kernel_code;
 mod kernel_selftests;
 mod kernel_sources;
 mod kills;
+mod mount;
 mod outputs;
 mod page;
 mod pressure;
