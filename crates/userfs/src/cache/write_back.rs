@@ -237,30 +237,45 @@ impl CachedFile {
             self.state().source_bytes = valid_bytes;
         }
         let before = length;
-        for range in tail_first(&changes.dirty, length) {
+        let ranges = tail_first(&changes.dirty, length);
+        let end = ranges.iter().fold(length, |end, range| end.max(range.end));
+        let (ranges, last) = split_last(&ranges, end == changes.size_bytes);
+        for range in ranges {
             length = length.max(range.end);
             // What of it arrives is not valid until all has.
             self.state().source_bytes = length;
-            if let Err(error) = self.write_range(&*handle, range) {
+            if let Err(error) = self.write_range(&*handle, range.clone()) {
                 self.shrink(&*handle, before);
                 return Err(error);
             }
         }
-        if length != changes.size_bytes {
+        if end != changes.size_bytes {
             handle.truncate(changes.size_bytes)?;
         }
-        let times = changes.times();
-        if times != SetAttributes::default() {
-            handle.set_attributes(&times)?;
+        let bytes = self.read_copy(&last)?;
+        if !bytes.is_empty() {
+            self.state().source_bytes = end;
         }
-        if is_sync {
-            handle.sync()?;
+        let finished = handle.finish(&bytes, last.start, &changes.times(), is_sync);
+        if finished.is_err() && !bytes.is_empty() {
+            self.shrink(&*handle, before);
         }
-        let now = handle.attributes()?;
+        let now = finished?;
         let mut state = self.state();
         state.settle(changes.size_bytes, &now);
         state.is_unsynced = !is_sync;
         Ok(())
+    }
+
+    /// A range of the copy in memory.
+    pub(super) fn read_copy(&self, range: &Range<u64>) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        if !bytes.is_empty() {
+            let file = self.state().copy.file();
+            // What the copy lacks at its end is a hole.
+            read_full(&file, &mut bytes, range.start)?;
+        }
+        Ok(bytes)
     }
 
     /// Takes back what has made a file longer than it was, which may be what
@@ -322,6 +337,17 @@ fn is_refusal(error: Error) -> bool {
         error,
         Error::Errno(libc::EACCES | libc::EPERM | libc::ENOTSUP | libc::ENAMETOOLONG)
     )
+}
+
+/// Ranges but for the last, and that, if it can be written with the end of a
+/// write-back; else an empty one.
+pub(super) fn split_last(ranges: &[Range<u64>], is_all: bool) -> (&[Range<u64>], Range<u64>) {
+    match ranges.split_last() {
+        Some((last, rest)) if is_all && last.end - last.start <= PIECE_BYTES => {
+            (rest, last.clone())
+        }
+        _ => (ranges, 0..0),
+    }
 }
 
 /// The parts of ranges at and after `length`, then those before.
