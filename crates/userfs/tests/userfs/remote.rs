@@ -219,7 +219,12 @@ fn a_full_disk_of_the_server_ruins_no_file() {
         );
         assert!(is_alone, "{setting:?}");
         match setting.mode {
-            "whole" => assert!(found == old, "{setting:?}"),
+            "whole" => assert!(
+                found == old,
+                "{setting:?}: {} bytes, {:?}",
+                found.len(),
+                found.iter().zip(&old).position(|(found, old)| found != old)
+            ),
             // A long file is changed in place, from what makes it longer on.
             "blocks" => assert!(found.starts_with(&old), "{setting:?}"),
             _ => {}
