@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::open::{Content, OpenFile};
 use super::{Found, Opened, Volume};
 use crate::cache::Mode;
-use crate::source::{Creation, Error, Handle, OpenFlags, Result, Seek, SetAttributes};
+use crate::source::{Attributes, Creation, Error, Handle, OpenFlags, Result, Seek, SetAttributes};
 
 /// Access of an open call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,15 +51,15 @@ impl Volume {
 
     /// Opens at the source; write-only where reading is not allowed and not
     /// asked for.
-    fn open_at_source(&self, path: &Path, access: Access) -> Result<Box<dyn Handle>> {
+    fn open_at_source(&self, path: &Path, access: Access) -> Result<(Box<dyn Handle>, Attributes)> {
         let flags = self.open_flags(access);
-        match self.shared.source.open(path, flags) {
+        match self.shared.source.open_found(path, flags) {
             Err(error) if error.is(libc::EACCES) && flags.read && !access.read => {
                 let flags = OpenFlags {
                     read: false,
                     ..flags
                 };
-                self.shared.source.open(path, flags)
+                self.shared.source.open_found(path, flags)
             }
             opened => opened,
         }
@@ -73,8 +73,7 @@ impl Volume {
         let open = || {
             let _names = self.shared.names();
             let path = self.shared.tree.path(ino)?;
-            let handle = self.open_at_source(&path, access)?;
-            let found = handle.attributes()?;
+            let (handle, found) = self.open_at_source(&path, access)?;
             // The kernel looks a name up again, and opens once more, when it
             // is told that the file is stale: if another file has the name by
             // now, or if somebody else has made the file longer, as the kernel
@@ -112,8 +111,7 @@ impl Volume {
                 exclusive: access.exclusive,
                 ..self.open_flags(access)
             };
-            let handle = self.shared.source.open(&path, flags)?;
-            let attributes = handle.attributes()?;
+            let (handle, attributes) = self.shared.source.open_found(&path, flags)?;
             let ino = self.shared.tree.looked_up(parent, name, &attributes);
             (handle, Found { ino, attributes })
         };

@@ -47,6 +47,8 @@ pub(crate) struct Opened {
     pub handle: u64,
     /// The kernel's pages are still right.
     pub keeps_pages: bool,
+    /// The kernel was last told something else of the file's length and time.
+    pub is_news: bool,
 }
 
 impl Volume {
@@ -121,6 +123,7 @@ impl Volume {
             }
         };
         let keeps_pages = self.keeps_pages(ino, &found);
+        let is_news = self.shared.tree.must_be_told(ino, &found);
         let content = Content::Cached(cached);
         let handle = self.add_handle(OpenFile {
             ino,
@@ -130,6 +133,7 @@ impl Volume {
         Ok(Opened {
             handle,
             keeps_pages,
+            is_news,
         })
     }
 
@@ -173,6 +177,7 @@ impl Volume {
     ) -> Opened {
         debug_assert_eq!(self.options.mode, Mode::None);
         let keeps_pages = self.keeps_pages(ino, found);
+        let is_news = self.shared.tree.must_be_told(ino, found);
         let file = Arc::new(OpenFile {
             ino,
             content: Content::Direct(handle),
@@ -192,6 +197,7 @@ impl Volume {
         Opened {
             handle,
             keeps_pages,
+            is_news,
         }
     }
 

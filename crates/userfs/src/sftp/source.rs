@@ -235,7 +235,14 @@ impl Source for Sftp {
     }
 
     fn open(&self, path: &Path, flags: OpenFlags) -> Result<Box<dyn Handle>> {
-        super::opening::open(self, path, flags)
+        super::opening::open(self, path, flags).map(|(handle, _)| handle)
+    }
+
+    fn open_found(&self, path: &Path, flags: OpenFlags) -> Result<(Box<dyn Handle>, Attributes)> {
+        let (handle, stat) = super::opening::open(self, path, flags)?;
+        let mut attributes = stat.attributes().ok_or(Error::Errno(libc::EIO))?;
+        self.links.complete(path, &mut attributes);
+        Ok((handle, attributes))
     }
 
     fn make_directory(&self, path: &Path, creation: &Creation) -> Result<()> {

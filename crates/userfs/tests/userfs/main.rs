@@ -11,4 +11,5 @@ mod common;
 mod faults;
 mod posix;
 mod random;
+mod remote;
 mod server;

@@ -438,6 +438,18 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Leaves one name of each file.
+    fn separate(&mut self) {
+        for name in NAMES {
+            let file = self.model.names.get(name).copied();
+            if file.is_some_and(|file| self.model.links(file) > 1) {
+                self.note(format!("unlink {name}"));
+                fs::remove_file(self.mounted.path(name)).unwrap();
+                self.model.names.remove(name);
+            }
+        }
+    }
+
     /// A file that was opened to be overwritten, and was not, is empty at the
     /// source shortly after its last close and not before.
     fn await_emptied(&self, name: &str) {
@@ -449,18 +461,6 @@ impl<'a> Run<'a> {
         while fs::metadata(self.mounted.behind(name)).is_ok_and(|found| found.len() > 0) {
             assert!(Instant::now() < deadline, "{name} is never emptied");
             std::thread::sleep(Duration::from_millis(1));
-        }
-    }
-
-    /// Leaves one name of each file.
-    fn separate(&mut self) {
-        for name in NAMES {
-            let file = self.model.names.get(name).copied();
-            if file.is_some_and(|file| self.model.links(file) > 1) {
-                self.note(format!("unlink {name}"));
-                fs::remove_file(self.mounted.path(name)).unwrap();
-                self.model.names.remove(name);
-            }
         }
     }
 
