@@ -10,6 +10,7 @@ use crate::source::{
     Attributes, Creation, Error, Handle, OpenFlags, RenameFlags, Result, SetAttributes,
     SetExtended, Source,
 };
+use crate::tree::Version;
 
 /// Permissions of a file that has vanished from the source.
 const MODE_OF_A_NEW_FILE: u32 = 0o600;
@@ -115,7 +116,7 @@ impl CachedFile {
         state.is_writable = true;
         state.is_unsynced = false;
         state.present.insert(0..changes.size_bytes);
-        state.settle(changes.size_bytes, &now);
+        state.settle(changes.size_bytes, Version::of(&now));
         Ok(())
     }
 }

@@ -112,6 +112,9 @@ impl CachedFile {
     }
 
     fn bring(&self, changes: &Changes, is_sync: bool) -> Result<()> {
+        if let Some(handle) = self.new_at_source(changes) {
+            return self.write_through(&*handle, changes, is_sync);
+        }
         let target = self.target()?;
         if self.is_times_alone(changes) {
             return self.bring_times(&target, changes);
@@ -222,8 +225,25 @@ impl CachedFile {
         }
     }
 
+    /// A handle to a file with a name that was empty at the source when it was
+    /// opened, if its content goes in one request: nothing can be lost, so
+    /// nothing has to be asked before.
+    fn new_at_source(&self, changes: &Changes) -> Option<Arc<dyn Handle>> {
+        let state = self.state();
+        let is_new = state.source_bytes == 0
+            && state.is_writable
+            && changes.size_bytes > 0
+            && changes.size_bytes <= ONE_REQUEST_BYTES
+            && self.shared.tree.path(self.ino).is_ok();
+        state.handle.clone().filter(|_| is_new)
+    }
+
     fn write_in_place(&self, target: &Target, changes: &Changes, is_sync: bool) -> Result<()> {
         let handle = self.writable(target)?;
+        self.write_through(&*handle, changes, is_sync)
+    }
+
+    fn write_through(&self, handle: &dyn Handle, changes: &Changes, is_sync: bool) -> Result<()> {
         let (valid_bytes, source_bytes) = {
             let state = self.state();
             (state.valid_bytes, state.source_bytes)
@@ -238,31 +258,31 @@ impl CachedFile {
         }
         let before = length;
         let ranges = tail_first(&changes.dirty, length);
-        let end = ranges.iter().fold(length, |end, range| end.max(range.end));
-        let (ranges, last) = split_last(&ranges, end == changes.size_bytes);
+        let (ranges, last) = split_last(&ranges, true);
         for range in ranges {
             length = length.max(range.end);
             // What of it arrives is not valid until all has.
             self.state().source_bytes = length;
-            if let Err(error) = self.write_range(&*handle, range.clone()) {
-                self.shrink(&*handle, before);
+            if let Err(error) = self.write_range(handle, range.clone()) {
+                self.shrink(handle, before);
                 return Err(error);
             }
         }
-        if end != changes.size_bytes {
-            handle.truncate(changes.size_bytes)?;
-        }
         let bytes = self.read_copy(&last)?;
-        if !bytes.is_empty() {
-            self.state().source_bytes = end;
-        }
-        let finished = handle.finish(&bytes, last.start, &changes.times(), is_sync);
+        self.state().source_bytes = length.max(last.end);
+        // The length also where it should be right: somebody else may have
+        // written more to the same file.
+        let rest = SetAttributes {
+            size_bytes: Some(changes.size_bytes),
+            ..changes.times()
+        };
+        let finished = handle.finish(&bytes, last.start, &rest, is_sync);
         if finished.is_err() && !bytes.is_empty() {
-            self.shrink(&*handle, before);
+            self.shrink(handle, before);
         }
-        let now = finished?;
+        let version = Version::of(&finished?);
         let mut state = self.state();
-        state.settle(changes.size_bytes, &now);
+        state.settle(changes.size_bytes, version);
         state.is_unsynced = !is_sync;
         Ok(())
     }
@@ -321,11 +341,11 @@ impl super::file::State {
     }
 
     /// The source has everything up to a length.
-    pub(super) fn settle(&mut self, size_bytes: u64, now: &Attributes) {
+    pub(super) fn settle(&mut self, size_bytes: u64, version: Version) {
         self.source_bytes = size_bytes;
         self.is_cut = false;
         self.valid_bytes = size_bytes.min(self.size_bytes);
-        self.version = Some(Version::of(now));
+        self.version = Some(version);
         self.copy.let_go();
     }
 }
