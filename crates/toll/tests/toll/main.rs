@@ -33,6 +33,7 @@ mod kernel_code;
 mod kernel_selftests;
 mod kernel_sources;
 mod kills;
+mod mount;
 mod observe_devices;
 mod observe_dhcp;
 mod observe_session;

@@ -1,0 +1,8 @@
+//! The source over SFTP against OpenSSH's own server on the loopback
+//! interface.
+
+mod common;
+mod errors;
+mod faults;
+mod methods;
+mod proxy;
