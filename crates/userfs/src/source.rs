@@ -453,6 +453,29 @@ pub trait Handle: Send + Sync {
     /// Changes attributes of the open file.
     fn set_attributes(&self, changes: &SetAttributes) -> Result<()>;
 
+    /// Writes `bytes`, which may be none, changes attributes, synchronises if
+    /// `is_sync`, and tells what the file is then: the end of a write-back, in
+    /// as few round trips as the source can. After an error any of it may have
+    /// been done.
+    fn finish(
+        &self,
+        bytes: &[u8],
+        offset: u64,
+        changes: &SetAttributes,
+        is_sync: bool,
+    ) -> Result<Attributes> {
+        if !bytes.is_empty() {
+            self.write_at(bytes, offset)?;
+        }
+        if *changes != SetAttributes::default() {
+            self.set_attributes(changes)?;
+        }
+        if is_sync {
+            self.sync()?;
+        }
+        self.attributes()
+    }
+
     /// `fallocate` with its mode bits; `EOPNOTSUPP` if the source cannot.
     fn allocate(&self, mode: i32, offset: u64, length: u64) -> Result<()> {
         let _ = (mode, offset, length);

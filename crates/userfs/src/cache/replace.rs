@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::file::CachedFile;
-use super::write_back::{Changes, Target};
+use super::write_back::{Changes, Target, split_last};
 use crate::source::{
     Attributes, Creation, Error, Handle, OpenFlags, RenameFlags, Result, SetAttributes,
     SetExtended, Source,
@@ -56,23 +56,26 @@ impl CachedFile {
             exclusive: true,
             ..OpenFlags::WRITE
         };
-        let handle: Arc<dyn Handle> = Arc::from(source.open(temporary, flags)?);
-        let mut length = 0;
-        for range in self.data(changes.size_bytes) {
-            length = range.end;
-            self.write_range(&*handle, range)?;
+        let (handle, new) = source.open_found(temporary, flags)?;
+        let data = self.data(changes.size_bytes);
+        let length = data.last().map_or(0, |range| range.end);
+        let (ranges, last) = split_last(&data, length == changes.size_bytes);
+        for range in ranges {
+            self.write_range(&*handle, range.clone())?;
         }
         if length < changes.size_bytes {
             handle.truncate(changes.size_bytes)?;
         }
-        if let (Some(found), Some(path)) = (&target.found, &target.path) {
-            copy_extended(source, path, temporary)?;
-            handle.set_attributes(&as_before(found, &handle.attributes()?, changes))?;
-        } else {
-            handle.set_attributes(&changes.times())?;
-        }
-        handle.sync()?;
-        Ok(handle)
+        let settings = match (&target.found, &target.path) {
+            (Some(found), Some(path)) => {
+                copy_extended(source, path, temporary)?;
+                as_before(found, &new, changes)
+            }
+            _ => changes.times(),
+        };
+        let bytes = self.read_copy(&last)?;
+        handle.finish(&bytes, last.start, &settings, true)?;
+        Ok(Arc::from(handle))
     }
 
     /// Gives a complete temporary file the name that the file has by now.

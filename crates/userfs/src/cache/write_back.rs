@@ -257,32 +257,48 @@ impl CachedFile {
             self.state().source_bytes = valid_bytes;
         }
         let before = length;
-        for range in tail_first(&changes.dirty, length) {
+        let ranges = tail_first(&changes.dirty, length);
+        let end = ranges.iter().fold(length, |end, range| end.max(range.end));
+        let (ranges, last) = split_last(&ranges, end == changes.size_bytes);
+        for range in ranges {
             length = length.max(range.end);
             // What of it arrives is not valid until all has.
             self.state().source_bytes = length;
-            if let Err(error) = self.write_range(handle, range) {
+            if let Err(error) = self.write_range(handle, range.clone()) {
                 self.shrink(handle, before);
                 return Err(error);
             }
         }
+        let bytes = self.read_copy(&last)?;
+        if !bytes.is_empty() {
+            self.state().source_bytes = end;
+        }
         // The length also where it should be right: somebody else may have
         // written more to the same file.
-        handle.set_attributes(&SetAttributes {
+        let settings = SetAttributes {
             size_bytes: Some(changes.size_bytes),
             ..changes.times()
-        })?;
-        if is_sync {
-            handle.sync()?;
-        }
-        let version = match (self.state().version, changes.mtime) {
-            (Some(before), Some(mtime)) => before.changed(changes.size_bytes, mtime),
-            _ => Version::of(&handle.attributes()?),
         };
+        let finished = handle.finish(&bytes, last.start, &settings, is_sync);
+        if finished.is_err() && !bytes.is_empty() {
+            self.shrink(handle, before);
+        }
+        let now = finished?;
         let mut state = self.state();
-        state.settle(changes.size_bytes, version);
+        state.settle(changes.size_bytes, Version::of(&now));
         state.is_unsynced = !is_sync;
         Ok(())
+    }
+
+    /// A range of the copy in memory.
+    pub(super) fn read_copy(&self, range: &Range<u64>) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; (range.end - range.start) as usize];
+        if !bytes.is_empty() {
+            let file = self.state().copy.file();
+            // What the copy lacks at its end is a hole.
+            read_full(&file, &mut bytes, range.start)?;
+        }
+        Ok(bytes)
     }
 
     /// Takes back what has made a file longer than it was, which may be what
@@ -344,6 +360,17 @@ fn is_refusal(error: Error) -> bool {
         error,
         Error::Errno(libc::EACCES | libc::EPERM | libc::ENOTSUP | libc::ENAMETOOLONG)
     )
+}
+
+/// Ranges but for the last, and that, if it can be written with the end of a
+/// write-back; else an empty one.
+pub(super) fn split_last(ranges: &[Range<u64>], is_all: bool) -> (&[Range<u64>], Range<u64>) {
+    match ranges.split_last() {
+        Some((last, rest)) if is_all && last.end - last.start <= PIECE_BYTES => {
+            (rest, last.clone())
+        }
+        _ => (ranges, 0..0),
+    }
 }
 
 /// The parts of ranges at and after `length`, then those before.

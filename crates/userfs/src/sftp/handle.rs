@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::change;
 use super::diagnosis::{Asked, diagnose};
 use super::exchange::HandleId;
+use super::finish::Finish;
 use super::hard_links::HardLinks;
 use super::link::Link;
 use super::opened::{OpenFiles, Place};
@@ -134,6 +135,15 @@ impl SftpHandle {
         })
     }
 
+    /// What the server tells, with what is known of names here.
+    fn completed(&self, stat: &Stat) -> Result<Attributes> {
+        let mut attributes = stat.attributes().ok_or(Error::Errno(libc::EIO))?;
+        if let Some(path) = self.place.path() {
+            self.links.complete(&path, &mut attributes);
+        }
+        Ok(attributes)
+    }
+
     fn mark_changed(&self) {
         self.is_changed.store(true, Ordering::Relaxed);
         self.is_unsynced.store(true, Ordering::Relaxed);
@@ -231,6 +241,36 @@ impl Handle for SftpHandle {
         self.asked_to_write(&opened, 1, done)
     }
 
+    fn finish(
+        &self,
+        bytes: &[u8],
+        offset: u64,
+        changes: &SetAttributes,
+        is_sync: bool,
+    ) -> Result<Attributes> {
+        let opened = self.opened()?;
+        if is_sync && self.is_in_doubt.swap(false, Ordering::Relaxed) {
+            return Err(Error::Lost);
+        }
+        self.is_changed.store(true, Ordering::Relaxed);
+        // What others write from here on is not synchronised by this.
+        let syncs = is_sync && opened.session.extensions.fsync;
+        self.is_unsynced.store(!syncs, Ordering::Relaxed);
+        let finish = Finish {
+            bytes,
+            offset,
+            changes,
+            is_sync,
+        };
+        let done = finish.run(&opened);
+        if done.is_err() {
+            self.is_unsynced.store(true, Ordering::Relaxed);
+        }
+        let piece_bytes = bytes.len().min(opened.session.limits.write_bytes);
+        let stat = self.asked_to_write(&opened, piece_bytes, done)?;
+        self.completed(&stat)
+    }
+
     fn attributes(&self) -> Result<Attributes> {
         let opened = self.opened()?;
         let mut exchange = opened.session.exchange();
@@ -240,11 +280,7 @@ impl Handle for SftpHandle {
         let stat = asked
             .and_then(|tag| exchange.stat(tag))
             .map_err(Failure::plain)?;
-        let mut attributes = stat.attributes().ok_or(Error::Errno(libc::EIO))?;
-        if let Some(path) = self.place.path() {
-            self.links.complete(&path, &mut attributes);
-        }
-        Ok(attributes)
+        self.completed(&stat)
     }
 
     fn set_attributes(&self, changes: &SetAttributes) -> Result<()> {

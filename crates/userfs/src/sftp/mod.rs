@@ -35,6 +35,7 @@ mod diagnosis;
 mod directory;
 mod exchange;
 mod features;
+mod finish;
 mod handle;
 mod hard_links;
 mod link;

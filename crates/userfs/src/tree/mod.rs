@@ -32,15 +32,6 @@ impl Version {
             mtime: attributes.mtime,
         }
     }
-
-    /// The version after the same file got another content.
-    pub fn changed(self, size_bytes: u64, mtime: Time) -> Self {
-        Self {
-            size_bytes,
-            mtime,
-            ..self
-        }
-    }
 }
 
 /// A name: the directory's number and the name in it.
