@@ -129,20 +129,19 @@ impl CachedFile {
     }
 
     fn target(&self) -> Result<Target> {
-        let _names = self.shared.names();
-        let Ok(path) = self.shared.tree.path(self.ino) else {
+        let Ok(held) = self.shared.path(self.ino) else {
             return Ok(Target {
                 path: None,
                 found: None,
             });
         };
-        let found = match self.shared.source.attributes(&path) {
+        let found = match self.shared.source.attributes(held.path()) {
             Ok(found) => Some(found),
             Err(error) if error.is(libc::ENOENT) => None,
             Err(error) => return Err(error),
         };
         Ok(Target {
-            path: Some(path),
+            path: Some(held.path().to_path_buf()),
             found,
         })
     }
@@ -205,8 +204,9 @@ impl CachedFile {
                 return Ok(held);
             }
         }
-        let _names = self.shared.names();
-        let opened: Arc<dyn Handle> = Arc::from(self.open_writable(path)?);
+        let held = self.shared.paths(|| Ok(vec![path.clone()]))?;
+        let opened: Arc<dyn Handle> = Arc::from(self.open_writable(held.path())?);
+        drop(held);
         let mut state = self.state();
         state.handle = Some(Arc::clone(&opened));
         state.is_writable = true;
@@ -258,7 +258,8 @@ impl CachedFile {
         }
         let before = length;
         let ranges = tail_first(&changes.dirty, length);
-        let (ranges, last) = split_last(&ranges, true);
+        let end = ranges.iter().fold(length, |end, range| end.max(range.end));
+        let (ranges, last) = split_last(&ranges, end == changes.size_bytes);
         for range in ranges {
             length = length.max(range.end);
             // What of it arrives is not valid until all has.
@@ -269,20 +270,22 @@ impl CachedFile {
             }
         }
         let bytes = self.read_copy(&last)?;
-        self.state().source_bytes = length.max(last.end);
+        if !bytes.is_empty() {
+            self.state().source_bytes = end;
+        }
         // The length also where it should be right: somebody else may have
         // written more to the same file.
-        let rest = SetAttributes {
+        let settings = SetAttributes {
             size_bytes: Some(changes.size_bytes),
             ..changes.times()
         };
-        let finished = handle.finish(&bytes, last.start, &rest, is_sync);
+        let finished = handle.finish(&bytes, last.start, &settings, is_sync);
         if finished.is_err() && !bytes.is_empty() {
             self.shrink(handle, before);
         }
-        let version = Version::of(&finished?);
+        let now = finished?;
         let mut state = self.state();
-        state.settle(changes.size_bytes, version);
+        state.settle(changes.size_bytes, Version::of(&now));
         state.is_unsynced = !is_sync;
         Ok(())
     }
