@@ -19,6 +19,7 @@ pub mod device;
 mod disturbance;
 mod driver;
 pub mod failure;
+mod files;
 mod fork;
 pub mod guest;
 pub mod lifetime;

@@ -3,7 +3,9 @@
 use toll_wire::{Disturbance, Failure, ITERATIONS_MAX, Request, TrialData, Workload};
 
 use crate::disturbance::Observation;
-use crate::{chase, command, copy, crossing, failure, memory, primes, reclaim, transfer, write};
+use crate::{
+    chase, command, copy, crossing, failure, files, memory, primes, reclaim, transfer, write,
+};
 
 /// Runs one trial.
 ///
@@ -26,6 +28,7 @@ pub fn run(request: &Request) -> Result<TrialData, Failure> {
         Workload::Primes(counting) => primes::run(request, counting),
         Workload::Crossing(crossing) => crossing::run(request, crossing),
         Workload::Transfer(transfer) => transfer::run(request, transfer),
+        Workload::Files(files) => files::run(request, files),
     }
 }
 

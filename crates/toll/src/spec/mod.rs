@@ -126,6 +126,8 @@ pub enum WorkloadKind {
     Crossing,
     /// Sending a file from one process to another.
     Transfer,
+    /// Opening, reading, writing, making and removing files by their names.
+    Files,
 }
 
 /// How a command line is started.

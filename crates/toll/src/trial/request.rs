@@ -1,6 +1,7 @@
 //! From a treatment to what the probe is asked.
 
 mod crossing;
+mod files;
 mod primes;
 mod reclaim;
 mod transfer;
@@ -197,6 +198,7 @@ impl<'a> TrialRequest<'a> {
             WorkloadKind::Primes => self.primes(seed)?,
             WorkloadKind::Crossing => self.crossing()?,
             WorkloadKind::Transfer => self.transfer(files, &directory)?,
+            WorkloadKind::Files => self.files(&directory, seed)?,
         };
         Ok(Request {
             iterations: self.experiment.run.iterations,
@@ -387,6 +389,9 @@ pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<Workspa
                 request.scratch_bytes = request.scratch_bytes.max(input);
             }
             WorkloadKind::Transfer => trial.add_transfer_files(&mut request)?,
+            WorkloadKind::Files => {
+                request.scratch_bytes = request.scratch_bytes.max(trial.files_bytes()?);
+            }
             WorkloadKind::Reclaim if !trial.is_published_set() => {
                 trial.add_reclaim_files(&mut request)?;
             }

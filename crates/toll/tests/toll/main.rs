@@ -17,6 +17,7 @@ mod experiments;
 mod exports;
 mod faults;
 mod file_systems;
+mod files;
 mod gate;
 mod guest;
 mod guest_commands;
