@@ -20,6 +20,7 @@ mod import;
 mod kernel;
 mod list;
 mod man;
+mod mount;
 mod output;
 mod progress;
 mod report;
@@ -76,6 +77,8 @@ enum Verb {
     Trace(Box<trace::TraceArguments>),
     /// Boot a virtual machine and run a command or a shell in it
     Guest(Box<guest::GuestArguments>),
+    /// Mount a directory, local or of another host, by a program
+    Mount(Box<mount::MountArguments>),
     /// Tell what can run here, what not and why, and how noisy the machine is
     Doctor(doctor::DoctorArguments),
     /// Find out whether comparisons on this machine can be trusted
@@ -118,6 +121,7 @@ pub fn main() -> ExitCode {
         Verb::Baseline(arguments) => baseline::run(&arguments, &store),
         Verb::Trace(arguments) => trace::run(&arguments, &store),
         Verb::Guest(arguments) => guest::run(&arguments),
+        Verb::Mount(arguments) => mount::run(&arguments),
         Verb::Doctor(arguments) => doctor::run(&arguments, &store),
         Verb::Selftest(arguments) => selftest::run(&arguments, &store),
         Verb::Kernel(arguments) => kernel::run(&arguments),

@@ -3,6 +3,7 @@
 //! Architecture invariant: only this module and [`crate::trial`] start
 //! processes.
 
+pub mod background;
 mod capability;
 mod filesystem;
 pub mod guest;

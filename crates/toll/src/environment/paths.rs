@@ -58,3 +58,9 @@ pub fn run_lock() -> PathBuf {
 pub fn leftovers() -> PathBuf {
     base("XDG_STATE_HOME", ".local/state").join("toll/leftovers")
 }
+
+/// Where mounts keep local copies, journals and what could not be written
+/// back. Not below the cache directory, which may be cleared at any time.
+pub fn mounts() -> PathBuf {
+    base("XDG_STATE_HOME", ".local/state").join("toll/mount")
+}

@@ -1,0 +1,205 @@
+//! The command line of `toll mount`.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use userfs::cache::Mode;
+use userfs::fuse::{KernelCache, Options};
+use userfs::sftp::Address;
+
+use super::Failure;
+use crate::environment::paths;
+
+/// What is kept here of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Cache {
+    /// A file is fetched whole when it is opened and written back when it is
+    /// closed
+    Whole,
+    /// Blocks are fetched as they are read, and ahead of sequential reads;
+    /// changes are written back when a file is closed or synchronised
+    Blocks,
+    /// Every call goes to the source
+    None,
+}
+
+/// What the kernel keeps of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kernel {
+    /// Pages for reading; writes come here at once
+    Pages,
+    /// Pages for reading and writing; only where nobody else changes the
+    /// source
+    Writeback,
+    /// Nothing: each read and write comes here as the program made it
+    Direct,
+    /// Reads and writes go to the source's files by the kernel alone; with
+    /// --cache none, a local source, as root
+    Passthrough,
+}
+
+/// `toll mount`
+///
+/// Goes to the background once it is mounted, as sshfs does. SIGTERM, SIGINT,
+/// SIGHUP or `fusermount3 -u MOUNTPOINT` end it: everything is written back
+/// first, and nothing is left but what could not be written back, of which it
+/// says where it is.
+#[derive(Debug, Args)]
+pub struct MountArguments {
+    /// A local directory, or [USER@]HOST:DIR over SSH
+    #[arg(value_name = "SOURCE")]
+    source: String,
+    /// An existing directory outside of SOURCE
+    #[arg(value_name = "MOUNTPOINT")]
+    mountpoint: PathBuf,
+    /// What is kept here of files
+    #[arg(long, value_enum, value_name = "MODE", default_value = "whole")]
+    cache: Cache,
+    /// What the kernel keeps of files [default: pages, with --cache none:
+    /// direct]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    kernel_cache: Option<Kernel>,
+    /// Refuse all changes
+    #[arg(long)]
+    read_only: bool,
+    /// Let other users in, as far as permissions allow
+    #[arg(long)]
+    allow_other: bool,
+    /// For how long names and attributes need not be asked for again, in
+    /// seconds; opening a file asks always
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    attribute_seconds: f64,
+    /// Where local copies lie, which can become as large as the files that are
+    /// open [default: $XDG_STATE_HOME/toll/mount]
+    #[arg(long, value_name = "DIR")]
+    copies: Option<PathBuf>,
+    /// Stay in the foreground
+    #[arg(short, long)]
+    foreground: bool,
+    /// Port of the SSH server
+    #[arg(short, long, value_name = "PORT")]
+    port: Option<u16>,
+    /// Private key for ssh
+    #[arg(short, long, value_name = "FILE")]
+    identity: Option<PathBuf>,
+    /// Configuration file for ssh
+    #[arg(short = 'F', long, value_name = "FILE")]
+    ssh_config: Option<PathBuf>,
+    /// Option for ssh, as in its configuration file; may be given several
+    /// times
+    #[arg(short = 'o', long = "ssh-option", value_name = "NAME=VALUE")]
+    ssh_options: Vec<String>,
+    #[arg(long, hide = true)]
+    in_background: bool,
+}
+
+/// Where the files are.
+pub(super) enum Place {
+    Local(PathBuf),
+    Remote(Box<(Address, userfs::sftp::Options)>),
+}
+
+/// What is to be mounted where, and how.
+pub(super) struct Settings {
+    pub place: Place,
+    pub mountpoint: PathBuf,
+    pub options: Options,
+}
+
+impl MountArguments {
+    pub(super) fn is_foreground(&self) -> bool {
+        self.foreground || self.in_background
+    }
+
+    pub(super) fn is_in_background(&self) -> bool {
+        self.in_background
+    }
+
+    pub(super) fn settings(&self) -> Result<Settings, Failure> {
+        let mountpoint = directory(&self.mountpoint)?;
+        let place = self.place()?;
+        if let Place::Local(source) = &place
+            && mountpoint.starts_with(source)
+            && mountpoint != *source
+        {
+            // The program would wait for itself.
+            return Err(Failure::Usage(format!(
+                "cannot mount {} on {}: the mountpoint lies in the source; choose one outside of it",
+                source.display(),
+                mountpoint.display()
+            )));
+        }
+        Ok(Settings {
+            place,
+            mountpoint,
+            options: self.options()?,
+        })
+    }
+
+    fn place(&self) -> Result<Place, Failure> {
+        if !Address::is_remote(&self.source) {
+            return Ok(Place::Local(directory(Path::new(&self.source))?));
+        }
+        let address = Address::parse(&self.source).map_err(|why| {
+            Failure::Usage(format!("cannot read the source {}: {why}", self.source))
+        })?;
+        let options = userfs::sftp::Options {
+            port: self.port,
+            identity: self.identity.clone(),
+            config: self.ssh_config.clone(),
+            settings: self.ssh_options.clone(),
+            is_interactive: true,
+            notice: std::sync::Arc::new(super::note),
+            ..userfs::sftp::Options::default()
+        };
+        Ok(Place::Remote(Box::new((address, options))))
+    }
+
+    fn options(&self) -> Result<Options, Failure> {
+        let mode = match self.cache {
+            Cache::Whole => Mode::Whole,
+            Cache::Blocks => Mode::Blocks,
+            Cache::None => Mode::None,
+        };
+        let kernel = match self.kernel_cache {
+            None if mode == Mode::None => KernelCache::Direct,
+            None | Some(Kernel::Pages) => KernelCache::Pages,
+            Some(Kernel::Writeback) => KernelCache::WriteBack,
+            Some(Kernel::Direct) => KernelCache::Direct,
+            Some(Kernel::Passthrough) => KernelCache::PassThrough,
+        };
+        if kernel == KernelCache::PassThrough && mode != Mode::None {
+            return Err(Failure::Usage(
+                "cannot let reads and writes pass through what is cached here; add --cache none"
+                    .to_owned(),
+            ));
+        }
+        let lifetime = Duration::try_from_secs_f64(self.attribute_seconds).map_err(|why| {
+            Failure::Usage(format!(
+                "cannot keep attributes for {} seconds: {why}; give 0 or more",
+                self.attribute_seconds
+            ))
+        })?;
+        Ok(Options {
+            mode,
+            kernel,
+            is_read_only: self.read_only,
+            allows_others: self.allow_other,
+            attribute_lifetime: lifetime,
+            directory: self.copies.clone().unwrap_or_else(paths::mounts),
+        })
+    }
+}
+
+/// An existing directory by its whole name.
+fn directory(path: &Path) -> Result<PathBuf, Failure> {
+    let cannot = |why: &dyn std::fmt::Display| {
+        Failure::Usage(format!("cannot use {}: {why}", path.display()))
+    };
+    let whole = path.canonicalize().map_err(|error| cannot(&error))?;
+    match whole.is_dir() {
+        true => Ok(whole),
+        false => Err(cannot(&"it is no directory")),
+    }
+}

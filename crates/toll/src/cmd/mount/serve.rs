@@ -1,0 +1,111 @@
+//! Serving a mount until somebody ends it.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use userfs::fuse::{Ended, Mount, Stopper};
+use userfs::local::Local;
+use userfs::sftp::Sftp;
+use userfs::source::Source;
+
+use super::options::{Place, Settings};
+use super::{Failure, note};
+use crate::environment::background;
+
+/// What ends a mount.
+enum End {
+    /// The kernel says that it is unmounted.
+    Unmounted(std::io::Result<Ended>),
+    Signal,
+}
+
+fn runtime(what: &str, why: &dyn std::fmt::Display) -> Failure {
+    Failure::Runtime(format!("cannot {what}: {why}"))
+}
+
+pub(super) fn serve(settings: &Settings, is_in_background: bool) -> Result<ExitCode, Failure> {
+    // Before there is anything to put back, so that no signal comes too early.
+    let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
+        .map_err(|error| runtime("wait for signals", &error))?;
+    let source = open(&settings.place)?;
+    let (name, at) = (source.name(), settings.mountpoint.display());
+    let begun = Mount::begin(
+        source,
+        &settings.mountpoint,
+        &settings.options,
+        Box::new(note),
+    );
+    let (mount, stopper) =
+        begun.map_err(|error| runtime(&format!("mount {name} on {at}"), &explained(error)))?;
+    if is_in_background {
+        let log = settings.options.directory.join("messages");
+        if let Err(error) = background::detach(&log) {
+            let _ = stopper.stop();
+            return Err(runtime("go to the background", &error));
+        }
+    }
+    wait(mount, stopper, signals)
+}
+
+/// A local directory, or a connection to another host.
+fn open(place: &Place) -> Result<Arc<dyn Source>, Failure> {
+    match place {
+        Place::Local(path) => match Local::new(path) {
+            Ok(local) => Ok(Arc::new(local)),
+            Err(error) => Err(runtime(&format!("open {}", path.display()), &error)),
+        },
+        Place::Remote(remote) => {
+            let (address, options) = &**remote;
+            let connected = Sftp::connect(address, options).map_err(Failure::Runtime)?;
+            Ok(Arc::new(connected))
+        }
+    }
+}
+
+/// Adds what to do about errors that have a remedy.
+fn explained(error: std::io::Error) -> String {
+    if !Path::new("/dev/fuse").exists() {
+        return format!("{error}; this system has no /dev/fuse: load the kernel's module fuse");
+    }
+    match error.raw_os_error() {
+        Some(libc_eopnotsupp) if libc_eopnotsupp == rustix::io::Errno::OPNOTSUPP.raw_os_error() => {
+            format!("{error}; this kernel cannot let reads and writes pass through")
+        }
+        _ => error.to_string(),
+    }
+}
+
+fn wait(mount: Mount, stopper: Stopper, signals: Signals) -> Result<ExitCode, Failure> {
+    let (sender, ends) = channel();
+    hear(signals, sender.clone());
+    thread::spawn(move || sender.send(End::Unmounted(mount.wait())));
+    let ended = match ends.recv() {
+        Ok(End::Unmounted(ended)) => ended.map_err(|error| runtime("serve the kernel", &error))?,
+        Ok(End::Signal) => stopper
+            .stop()
+            .map_err(|error| runtime("unmount; all changes are written back", &error))?,
+        Err(_) => unreachable!("the thread that hears signals holds the other end"),
+    };
+    match ended.files_kept {
+        0 => Ok(ExitCode::SUCCESS),
+        kept => Err(Failure::Runtime(format!(
+            "cannot write back {kept} files: their contents are kept where the messages before say"
+        ))),
+    }
+}
+
+fn hear(mut signals: Signals, sender: Sender<End>) {
+    thread::spawn(move || {
+        for _ in signals.forever() {
+            // A second signal finds the end already under way.
+            if sender.send(End::Signal).is_err() {
+                return;
+            }
+        }
+    });
+}

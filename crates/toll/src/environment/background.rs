@@ -1,0 +1,70 @@
+//! A command that goes on in the background once it is ready, as a mount does.
+//!
+//! The command starts itself anew rather than by `fork`: the new process
+//! begins with one thread and no locks, whatever this one has. It says that it
+//! is ready on a pipe in place of its standard output; until then its messages
+//! and questions reach the terminal.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the environment is one of two places that start processes"
+)]
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+
+/// What the process in the background says when it is ready.
+const READY: &str = "ready";
+
+/// Starts this program with the given arguments and waits until it is ready or
+/// has ended.
+///
+/// # Errors
+/// If it cannot be started.
+pub fn start(arguments: &[OsString]) -> io::Result<ExitCode> {
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(arguments)
+        .stdin(Stdio::inherit())
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let mut line = String::new();
+    if let Some(output) = child.stdout.take() {
+        BufReader::new(output).read_line(&mut line)?;
+    }
+    if line.trim_end() == READY {
+        return Ok(ExitCode::SUCCESS);
+    }
+    // It has said why on standard error.
+    let code = child
+        .wait()?
+        .code()
+        .and_then(|code| u8::try_from(code).ok());
+    Ok(ExitCode::from(code.unwrap_or(1)))
+}
+
+/// Says that this process is ready and leaves the terminal: it gets a session
+/// of its own, its messages go to `log`, and it holds no directory.
+///
+/// # Errors
+/// If the log cannot be opened; nothing has changed then.
+pub fn detach(log: &Path) -> io::Result<()> {
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(log)?;
+    let nothing = File::options().read(true).write(true).open("/dev/null")?;
+    // It fails for the leader of a process group, which has what it needs.
+    let _ = rustix::process::setsid();
+    std::env::set_current_dir("/")?;
+    let mut output = io::stdout();
+    writeln!(output, "{READY}")?;
+    output.flush()?;
+    rustix::stdio::dup2_stdin(&nothing)?;
+    rustix::stdio::dup2_stdout(&nothing)?;
+    rustix::stdio::dup2_stderr(&log)?;
+    Ok(())
+}

@@ -1,0 +1,194 @@
+//! The local copy of a file's content: in memory while it is small, then in a
+//! file without a name, so that nothing of it is left whatever ends the
+//! program. Only a copy that could not be written back gets a name.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{AtFlags, CWD, MemfdFlags, Mode, OFlags, SeekFrom};
+
+/// Up to this length a copy stays in memory; making a file on disk takes many
+/// times as long as the copying of a small file.
+const IN_MEMORY_BYTES_MAX: u64 = 1 << 20;
+/// Unit of copying from one copy to another.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// The local copy of one file.
+pub(super) struct Copy {
+    file: Arc<File>,
+    directory: PathBuf,
+    is_on_disk: bool,
+    name: Option<PathBuf>,
+}
+
+/// A file without a name in a directory, or one whose name is removed at once
+/// where the file system has no other.
+fn unnamed(directory: &Path) -> io::Result<File> {
+    let flags = OFlags::RDWR | OFlags::CLOEXEC;
+    let mode = Mode::RUSR | Mode::WUSR;
+    match rustix::fs::open(directory, flags | OFlags::TMPFILE, mode) {
+        Ok(file) => Ok(file.into()),
+        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => {
+            let name = directory.join(format!(".copy-{}", std::process::id()));
+            let flags = flags | OFlags::CREATE | OFlags::EXCL;
+            let file = rustix::fs::open(&name, flags, mode)?;
+            std::fs::remove_file(&name)?;
+            Ok(file.into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl Copy {
+    /// An empty copy; `directory` is where it goes when it grows.
+    pub fn new(directory: &Path) -> io::Result<Self> {
+        let file = rustix::fs::memfd_create("toll-mount", MemfdFlags::CLOEXEC)?;
+        Ok(Self {
+            file: Arc::new(file.into()),
+            directory: directory.to_path_buf(),
+            is_on_disk: false,
+            name: None,
+        })
+    }
+
+    /// The file, for reads without the lock of its owner.
+    pub fn file(&self) -> Arc<File> {
+        Arc::clone(&self.file)
+    }
+
+    fn move_to_disk(&mut self) -> io::Result<()> {
+        let disk = unnamed(&self.directory)?;
+        copy_data(&self.file, &disk)?;
+        self.file = Arc::new(disk);
+        self.is_on_disk = true;
+        Ok(())
+    }
+
+    fn make_room(&mut self, end: u64) -> io::Result<()> {
+        match end > IN_MEMORY_BYTES_MAX && !self.is_on_disk {
+            true => self.move_to_disk(),
+            false => Ok(()),
+        }
+    }
+
+    pub fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.make_room(offset + bytes.len() as u64)?;
+        self.file.write_all_at(bytes, offset)
+    }
+
+    pub fn set_len(&mut self, size_bytes: u64) -> io::Result<()> {
+        self.make_room(size_bytes)?;
+        self.file.set_len(size_bytes)
+    }
+
+    /// Where it is kept under a name, if it is.
+    pub fn name(&self) -> Option<&Path> {
+        self.name.as_deref()
+    }
+
+    /// Gives it a name, so that it outlives the program. An owner's copy
+    /// keeps its name if it has one.
+    pub fn keep(&mut self, name: &Path) -> io::Result<()> {
+        if self.name.is_some() {
+            return Ok(());
+        }
+        if !self.is_on_disk {
+            self.move_to_disk()?;
+        }
+        let by_descriptor = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        match rustix::fs::linkat(CWD, by_descriptor, CWD, name, AtFlags::SYMLINK_FOLLOW) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::NOENT) => self.move_to_name(name)?,
+            Err(error) => return Err(error.into()),
+        }
+        self.file.sync_all()?;
+        self.name = Some(name.to_path_buf());
+        Ok(())
+    }
+
+    /// A file whose name was removed cannot get one again.
+    fn move_to_name(&mut self, name: &Path) -> io::Result<()> {
+        let mut options = File::options();
+        options.read(true).write(true).create_new(true).mode(0o600);
+        let named = options.open(name)?;
+        copy_data(&self.file, &named)?;
+        self.file = Arc::new(named);
+        Ok(())
+    }
+
+    /// Takes the name away again.
+    pub fn let_go(&mut self) {
+        if let Some(name) = self.name.take() {
+            // Whoever removed it before has done what is wanted.
+            let _ = std::fs::remove_file(name);
+        }
+    }
+}
+
+fn copy_data(from: &File, to: &File) -> io::Result<()> {
+    let size_bytes = from.metadata()?.len();
+    to.set_len(size_bytes)?;
+    let mut buffer = vec![0; CHUNK_BYTES];
+    for range in data_ranges(from, 0..size_bytes) {
+        let mut at = range.start;
+        while at < range.end {
+            let length = (range.end - at).min(CHUNK_BYTES as u64) as usize;
+            from.read_exact_at(&mut buffer[..length], at)?;
+            to.write_all_at(&buffer[..length], at)?;
+            at += length as u64;
+        }
+    }
+    Ok(())
+}
+
+/// What of a range of a file is not a hole; all of it where the file system
+/// cannot tell.
+pub(super) fn data_ranges(file: &File, range: Range<u64>) -> Vec<Range<u64>> {
+    let mut ranges = Vec::new();
+    let mut at = range.start;
+    while at < range.end {
+        let start = match rustix::fs::seek(file, SeekFrom::Data(at)) {
+            Ok(start) => start,
+            Err(rustix::io::Errno::NXIO) => break,
+            Err(_) => at,
+        };
+        if start >= range.end {
+            break;
+        }
+        let end = rustix::fs::seek(file, SeekFrom::Hole(start)).unwrap_or(range.end);
+        let end = end.clamp(start + 1, range.end);
+        ranges.push(start..end);
+        at = end;
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_keeps_its_content_and_holes_when_it_moves_to_disk_and_gets_a_name() {
+        let directory = std::env::temp_dir();
+        let mut copy = Copy::new(&directory).unwrap();
+        copy.write_at(b"begin", 0).unwrap();
+        copy.write_at(b"end", 8 << 20).unwrap();
+        let name = directory.join(format!("toll-copy-{}", std::process::id()));
+        copy.keep(&name).unwrap();
+        let kept = std::fs::read(&name).unwrap();
+        assert_eq!(kept.len(), (8 << 20) + 3);
+        assert!(kept.starts_with(b"begin") && kept.ends_with(b"end"));
+        let data: u64 = data_ranges(&copy.file(), 0..kept.len() as u64)
+            .iter()
+            .map(|range| range.end - range.start)
+            .sum();
+        assert!(data < 1 << 20, "{data} bytes of data");
+        copy.let_go();
+        assert!(!name.exists());
+    }
+}

@@ -1,0 +1,172 @@
+//! From the source into the copy: what is read now, and what will be.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::Mode;
+use super::file::{CachedFile, State};
+use crate::source::{Error, Handle, Result};
+
+/// Unit of what is fetched for a read.
+const BLOCK_BYTES: u64 = 128 << 10;
+/// One read of the source when much is fetched; a source keeps many requests
+/// in flight within one.
+const PIECE_BYTES: u64 = 8 << 20;
+/// How far ahead of a sequential reader is fetched, at first and at most.
+const AHEAD_BYTES_MIN: u64 = 512 << 10;
+const AHEAD_BYTES_MAX: u64 = 8 << 20;
+
+/// What to do next for a range.
+enum Step {
+    Done,
+    /// Somebody else is fetching some of it.
+    Wait,
+    Fetch(Range<u64>, Arc<dyn Handle>, u64),
+}
+
+impl CachedFile {
+    /// All of the file, as it is opened.
+    pub(super) fn fetch_all(&self) -> Result<()> {
+        let end = self.state().valid_bytes;
+        self.fetch(0..end)
+    }
+
+    /// All of what `wanted` touches, and what a sequential reader would want
+    /// next, in the background.
+    pub(super) fn make_present(&self, wanted: &Range<u64>) -> Result<()> {
+        if self.mode == Mode::Whole {
+            // All was fetched at open; what is not there is of a file whose
+            // first fetch failed, and is tried again.
+            return self.fetch(wanted.clone());
+        }
+        let start = wanted.start / BLOCK_BYTES * BLOCK_BYTES;
+        let end = wanted.end.div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES);
+        self.fetch(start..end)
+    }
+
+    /// Whether a read that ends at `end` belongs to a sequence, and what to
+    /// fetch ahead of it then.
+    pub fn ahead(&self, wanted: &Range<u64>) -> Option<Range<u64>> {
+        if self.mode != Mode::Blocks {
+            return None;
+        }
+        let mut state = self.state();
+        // The kernel reads ahead with several requests, which may come in any
+        // order within its window.
+        let slack = AHEAD_BYTES_MIN;
+        let is_next =
+            wanted.start <= state.next_read + slack && wanted.start + slack >= state.next_read;
+        state.next_read = wanted.end.max(match is_next {
+            true => state.next_read,
+            false => 0,
+        });
+        if !is_next {
+            state.ahead_bytes = 0;
+            return None;
+        }
+        let distance = state.ahead_bytes.max(AHEAD_BYTES_MIN);
+        let start = state.next_read.div_ceil(BLOCK_BYTES) * BLOCK_BYTES;
+        let end = (start + distance).min(state.valid_bytes);
+        if start >= end {
+            return None;
+        }
+        let first = state
+            .present
+            .missing(start..end)
+            .into_iter()
+            .find(|range| !state.in_flight.overlaps(range))?;
+        // New pieces are begun when half of what is ahead has been used, so
+        // that requests stay large.
+        if first.start > start + distance / 2 {
+            return None;
+        }
+        state.ahead_bytes = (distance * 2).min(AHEAD_BYTES_MAX);
+        Some(first)
+    }
+
+    /// Brings a range into the copy.
+    pub fn fetch(&self, range: Range<u64>) -> Result<()> {
+        loop {
+            let mut state = self.state();
+            match state.step(&range) {
+                Step::Done => return Ok(()),
+                Step::Wait => {
+                    let guard = self.fetched.wait(state);
+                    drop(guard.expect("no holder of the lock panics"));
+                }
+                Step::Fetch(piece, handle, epoch) => {
+                    state.in_flight.insert(piece.clone());
+                    drop(state);
+                    self.fetch_piece(&piece, &*handle, epoch)?;
+                }
+            }
+        }
+    }
+
+    fn fetch_piece(&self, piece: &Range<u64>, handle: &dyn Handle, epoch: u64) -> Result<()> {
+        let mut buffer = vec![0; (piece.end - piece.start) as usize];
+        let outcome = handle.read_at(&mut buffer, piece.start);
+        let mut state = self.state();
+        state.in_flight.remove(piece.clone());
+        let outcome = match outcome {
+            Ok(_) if state.epoch != epoch => Ok(()),
+            Ok(count) => state.take(piece, &buffer, count),
+            Err(error) => Err(error),
+        };
+        drop(state);
+        self.fetched.notify_all();
+        outcome
+    }
+}
+
+impl State {
+    fn step(&self, range: &Range<u64>) -> Step {
+        let range = range.start..range.end.min(self.valid_bytes);
+        if range.is_empty() {
+            return Step::Done;
+        }
+        let missing = self.present.missing(range);
+        let Some(first) = missing.first() else {
+            return Step::Done;
+        };
+        let free = missing
+            .iter()
+            .find_map(|range| self.in_flight.missing(range.clone()).into_iter().next());
+        match (free, &self.handle) {
+            (Some(free), Some(handle)) => {
+                let end = free.end.min(free.start + PIECE_BYTES);
+                Step::Fetch(free.start..end, Arc::clone(handle), self.epoch)
+            }
+            (None, Some(_)) => Step::Wait,
+            // Only a file that is complete has no handle.
+            (_, None) => unreachable!("{first:?} is missing of a file that is not open"),
+        }
+    }
+
+    /// Puts what was fetched into the copy, except where somebody has written
+    /// meanwhile. The source's file may have become shorter: a copy without
+    /// changes of its own becomes shorter with it; in another, what is lacking
+    /// is zero.
+    fn take(&mut self, piece: &Range<u64>, bytes: &[u8], count: usize) -> Result<()> {
+        let end = piece.start + count as u64;
+        for range in self.present.missing(piece.start..end.min(self.valid_bytes)) {
+            let start = (range.start - piece.start) as usize;
+            let stop = (range.end - piece.start) as usize;
+            self.copy
+                .write_at(&bytes[start..stop], range.start)
+                .map_err(Error::from)?;
+            self.present.insert(range);
+        }
+        if end < piece.end {
+            let is_short = !self.is_changed();
+            self.valid_bytes = self.valid_bytes.min(end);
+            if is_short {
+                self.source_bytes = self.source_bytes.min(end);
+                self.size_bytes = self.source_bytes;
+                self.copy.set_len(self.size_bytes)?;
+                self.version = None;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,171 @@
+//! What a killed mount would leave at its source: the temporary files of
+//! write-backs under way.
+//!
+//! A mount notes each in a file of its own before it makes it. The file is
+//! locked while the mount lives; the next mount of the same source removes
+//! what the files say that nobody holds, and then the files.
+
+use std::ffi::OsStr;
+use std::fs::{File, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::source::Source;
+
+/// How the names of temporary files begin, before the mount's token.
+const PREFIX: &str = ".toll-";
+
+/// The temporary files of one mount.
+pub(crate) struct Journal {
+    path: PathBuf,
+    /// What distinguishes this mount's files from all others'.
+    token: String,
+    next: AtomicU64,
+    state: Mutex<State>,
+}
+
+struct State {
+    file: File,
+    under_way: usize,
+}
+
+/// A number for a name, the same in every process (FNV-1a, 64 bits).
+pub(super) fn hash(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
+fn is_journal_of(path: &Path, source: u64) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with(&format!("{source:016x}-")) && name.ends_with(".journal")
+}
+
+/// Removes at the source what the journals of dead mounts name. Returns how
+/// many files were removed.
+fn clear(directory: &Path, source: &dyn Source, id: u64) -> io::Result<usize> {
+    let mut removed = 0;
+    for entry in std::fs::read_dir(directory)? {
+        let path = entry?.path();
+        if !is_journal_of(&path, id) {
+            continue;
+        }
+        let Ok(mut file) = File::options().read(true).write(true).open(&path) else {
+            continue;
+        };
+        if file.try_lock().is_err() {
+            continue;
+        }
+        let mut text = Vec::new();
+        file.read_to_end(&mut text)?;
+        let mut is_clear = true;
+        for name in text
+            .split(|byte| *byte == 0)
+            .filter(|name| is_temporary(name))
+        {
+            match source.unlink(Path::new(OsStr::from_bytes(name))) {
+                Ok(()) => removed += 1,
+                Err(error) if error.is(libc::ENOENT) || error.is(libc::ENOTDIR) => {}
+                Err(_) => is_clear = false,
+            }
+        }
+        if is_clear {
+            std::fs::remove_file(&path)?;
+        }
+    }
+    Ok(removed)
+}
+
+/// Whether a path could be a temporary file: a journal that somebody has
+/// damaged must not remove anything else.
+fn is_temporary(path: &[u8]) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    let is_inside =
+        !path.starts_with(b"/") && !path.split(|byte| *byte == b'/').any(|part| part == b"..");
+    is_inside && name.starts_with(PREFIX.as_bytes())
+}
+
+impl Journal {
+    /// Clears what dead mounts of the source left and begins a journal in
+    /// `directory`. Also tells how many files were cleared.
+    pub fn begin(directory: &Path, source: &dyn Source) -> io::Result<(Self, usize)> {
+        let id = hash(source.name().as_bytes());
+        let removed = clear(directory, source, id)?;
+        for attempt in 0_u32.. {
+            let clock = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+            let seed = format!(
+                "{}-{}-{}-{attempt}",
+                std::process::id(),
+                clock.tv_sec,
+                clock.tv_nsec
+            );
+            let token = format!("{:016x}", hash(seed.as_bytes()));
+            let path = directory.join(format!("{id:016x}-{token}.journal"));
+            let mut options = File::options();
+            options.write(true).create_new(true).mode(0o600);
+            let file = match options.open(&path) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
+                file => file?,
+            };
+            match file.try_lock() {
+                Ok(()) => {}
+                // Another mount that begins took it for a dead one's.
+                Err(TryLockError::WouldBlock) => continue,
+                Err(TryLockError::Error(error)) => return Err(error),
+            }
+            let journal = Self {
+                path,
+                token,
+                next: AtomicU64::new(0),
+                state: Mutex::new(State { file, under_way: 0 }),
+            };
+            return Ok((journal, removed));
+        }
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
+
+    /// A path for a new temporary file beside another, noted before the
+    /// caller makes the file.
+    pub fn temporary_beside(&self, path: &Path) -> io::Result<PathBuf> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{PREFIX}{}-{number}", self.token);
+        let temporary = path.with_file_name(name);
+        let mut state = self.state.lock().expect("no holder of the lock panics");
+        let mut line = temporary.clone().into_os_string().into_vec();
+        line.push(0);
+        state.file.write_all(&line)?;
+        state.under_way += 1;
+        Ok(temporary)
+    }
+
+    /// A temporary file is gone, or has its proper name.
+    pub fn done(&self) {
+        let mut state = self.state.lock().expect("no holder of the lock panics");
+        state.under_way -= 1;
+        if state.under_way == 0 {
+            // A journal that says too much does no harm.
+            let _ = state.file.set_len(0);
+            let _ = state.file.rewind();
+        }
+    }
+
+    /// Whether a name is one of this mount's temporary files, which a listing
+    /// leaves out.
+    pub fn is_own(&self, name: &OsStr) -> bool {
+        let rest = name.as_bytes().strip_prefix(PREFIX.as_bytes());
+        rest.is_some_and(|rest| rest.starts_with(self.token.as_bytes()))
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        let is_clear = self.state.lock().is_ok_and(|state| state.under_way == 0);
+        if is_clear {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}

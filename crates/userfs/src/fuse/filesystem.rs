@@ -1,0 +1,644 @@
+//! The kernel's requests, each a few lines that turn it into a call of the
+//! volume and the outcome into a reply.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+use fuser::{
+    BsdFileFlags, Errno, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
+    InitFlags, KernelConfig, LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
+    ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen,
+    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+};
+
+use super::convert::{errno, file_attributes, file_type, kind_of_mode, set_time};
+use super::serve::{Server, without_flush};
+use super::{KernelCache, Options};
+use crate::cache::Mode;
+use crate::mount::{Access, Found, Volume};
+use crate::source::{
+    Creation, Owner, RenameFlags as SourceRename, Result, Seek, SetAttributes, SetExtended,
+};
+
+/// Requests that the kernel may have under way in the background, such as
+/// read-ahead.
+const BACKGROUND_MAX: u16 = 64;
+/// Largest write: what the kernel sends at most unless its limit of pages is
+/// raised.
+const WRITE_BYTES_MAX: u32 = 1 << 20;
+/// What a listing says of a number that is not known yet: programs that need
+/// it ask.
+const INO_UNKNOWN: u64 = 0xffff_ffff;
+const NEVER_REUSED: Generation = Generation(0);
+
+pub(super) struct Fuse {
+    server: Arc<Server>,
+}
+
+impl Fuse {
+    pub fn new(volume: Arc<Volume>, options: &Options) -> Self {
+        let lifetime = options.attribute_lifetime;
+        let server = Server::new(volume, options.mode, options.kernel, lifetime);
+        Self {
+            server: Arc::new(server),
+        }
+    }
+
+    /// Where the session's notifier is put once there is one.
+    pub fn notifier_slot(&self) -> Arc<OnceLock<Notifier>> {
+        Arc::clone(&self.server.notifier)
+    }
+}
+
+fn owner(request: &Request) -> Owner {
+    Owner {
+        uid: request.uid(),
+        gid: request.gid(),
+    }
+}
+
+fn creation(request: &Request, mode: u32) -> Creation {
+    Creation {
+        mode: mode & 0o7777,
+        owner: Some(owner(request)),
+    }
+}
+
+fn reply_entry(server: &Server, outcome: Result<Found>, reply: ReplyEntry) {
+    match outcome {
+        Ok(found) => reply.entry(&server.lifetime, &server.attr(&found), NEVER_REUSED),
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+fn reply_empty(outcome: Result<()>, reply: ReplyEmpty) {
+    match outcome {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+fn reply_value(outcome: Result<Vec<u8>>, size: u32, reply: ReplyXattr) {
+    match outcome {
+        Ok(value) if size == 0 => reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX)),
+        Ok(value) if value.len() > size as usize => reply.error(Errno::ERANGE),
+        Ok(value) => reply.data(&value),
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+/// What of the kernel's abilities is asked for.
+fn wanted_flags(mode: Mode, kernel: KernelCache) -> InitFlags {
+    let always = InitFlags::FUSE_ATOMIC_O_TRUNC
+        | InitFlags::FUSE_DO_READDIRPLUS
+        | InitFlags::FUSE_READDIRPLUS_AUTO
+        | InitFlags::FUSE_ASYNC_DIO
+        | InitFlags::FUSE_PARALLEL_DIROPS
+        // Else the kernel asks for an extended attribute before each write.
+        | InitFlags::FUSE_HANDLE_KILLPRIV_V2;
+    let pages = match (kernel, mode) {
+        (KernelCache::WriteBack, _) => InitFlags::FUSE_WRITEBACK_CACHE,
+        (KernelCache::Direct, _) => InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
+        (KernelCache::PassThrough, _) => InitFlags::FUSE_PASSTHROUGH,
+        // An open file's copy changes by this mount alone; without one, pages
+        // go when somebody else has changed the source's file.
+        (KernelCache::Pages, Mode::None) => InitFlags::FUSE_AUTO_INVAL_DATA,
+        (KernelCache::Pages, _) => InitFlags::FUSE_EXPLICIT_INVAL_DATA,
+    };
+    always | pages
+}
+
+impl Filesystem for Fuse {
+    fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        let wanted = wanted_flags(self.server.mode, self.server.kernel);
+        let can = config.capabilities();
+        if self.server.kernel == KernelCache::PassThrough {
+            if !can.contains(InitFlags::FUSE_PASSTHROUGH) {
+                return Err(std::io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+            }
+            // Or less, if the kernel has other limits.
+            let _ = config.set_max_stack_depth(1);
+        }
+        // What this kernel lacks it does without.
+        let _ = config.add_capabilities(wanted & can);
+        let _ = config.set_max_write(WRITE_BYTES_MAX);
+        let _ = config.set_max_background(BACKGROUND_MAX);
+        Ok(())
+    }
+
+    fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let name = name.to_owned();
+        self.server.run(move |server| {
+            reply_entry(server, server.volume.look_up(parent.0, &name), reply);
+        });
+    }
+
+    fn forget(&self, _request: &Request, ino: INodeNo, count: u64) {
+        self.server.volume.shared.tree.forget(ino.0, count);
+    }
+
+    fn getattr(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        _handle: Option<FileHandle>,
+        reply: ReplyAttr,
+    ) {
+        self.server
+            .run(move |server| match server.volume.attributes(ino.0) {
+                Ok(found) => reply.attr(&server.lifetime, &file_attributes(ino.0, &found)),
+                Err(error) => reply.error(errno(error)),
+            });
+    }
+
+    fn setattr(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        mode: Option<u32>,
+        uid: Option<u32>,
+        gid: Option<u32>,
+        size: Option<u64>,
+        atime: Option<TimeOrNow>,
+        mtime: Option<TimeOrNow>,
+        _ctime: Option<SystemTime>,
+        handle: Option<FileHandle>,
+        _crtime: Option<SystemTime>,
+        _chgtime: Option<SystemTime>,
+        _bkuptime: Option<SystemTime>,
+        _flags: Option<BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        let changes = SetAttributes {
+            mode: mode.map(|mode| mode & 0o7777),
+            uid,
+            gid,
+            size_bytes: size,
+            atime: atime.map(set_time),
+            mtime: mtime.map(set_time),
+        };
+        // The kernel leaves it to the file system to take set-user-id away
+        // from what somebody else than root cuts, and asks for that alone by
+        // a request without any change.
+        let drops_privileges =
+            (size.is_some() && request.uid() != 0) || changes == SetAttributes::default();
+        self.server.run(move |server| {
+            let volume = &server.volume;
+            let changed = volume.set_attributes(ino.0, &changes, handle.is_some());
+            let outcome = match changed {
+                Ok(found) if drops_privileges && found.mode & 0o6000 != 0 => volume
+                    .drop_privileges(ino.0)
+                    .and_then(|()| volume.attributes(ino.0)),
+                outcome => outcome,
+            };
+            match outcome {
+                Ok(found) => reply.attr(&server.lifetime, &file_attributes(ino.0, &found)),
+                Err(error) => reply.error(errno(error)),
+            }
+        });
+    }
+
+    fn readlink(&self, _request: &Request, ino: INodeNo, reply: ReplyData) {
+        self.server
+            .run(move |server| match server.volume.read_link(ino.0) {
+                Ok(target) => reply.data(target.as_bytes()),
+                Err(error) => reply.error(errno(error)),
+            });
+    }
+
+    fn mknod(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        device_number: u32,
+        reply: ReplyEntry,
+    ) {
+        let Some(kind) = kind_of_mode(mode) else {
+            return reply.error(Errno::EINVAL);
+        };
+        let (name, creation) = (name.to_owned(), creation(request, mode));
+        self.server.run(move |server| {
+            let volume = &server.volume;
+            let device_number = u64::from(device_number);
+            let made = volume.make_node(parent.0, &name, kind, device_number, &creation);
+            reply_entry(server, made, reply);
+        });
+    }
+
+    fn mkdir(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        reply: ReplyEntry,
+    ) {
+        let (name, creation) = (name.to_owned(), creation(request, mode));
+        self.server.run(move |server| {
+            let made = server.volume.make_directory(parent.0, &name, &creation);
+            reply_entry(server, made, reply);
+        });
+    }
+
+    fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let name = name.to_owned();
+        self.server
+            .run(move |server| reply_empty(server.volume.unlink(parent.0, &name), reply));
+    }
+
+    fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        let name = name.to_owned();
+        self.server
+            .run(move |server| reply_empty(server.volume.remove_directory(parent.0, &name), reply));
+    }
+
+    fn symlink(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        target: &Path,
+        reply: ReplyEntry,
+    ) {
+        let (name, target, owner) = (name.to_owned(), target.to_owned(), owner(request));
+        self.server.run(move |server| {
+            let volume = &server.volume;
+            let made = volume.make_symlink(parent.0, &name, target.as_os_str(), owner);
+            reply_entry(server, made, reply);
+        });
+    }
+
+    fn rename(
+        &self,
+        _request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        flags: RenameFlags,
+        reply: ReplyEmpty,
+    ) {
+        let flags = match flags {
+            flags if flags.is_empty() => SourceRename::Replace,
+            RenameFlags::RENAME_NOREPLACE => SourceRename::NoReplace,
+            RenameFlags::RENAME_EXCHANGE => SourceRename::Exchange,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let (name, new_name) = (name.to_owned(), new_name.to_owned());
+        self.server.run(move |server| {
+            let (from, to) = ((parent.0, &*name), (new_parent.0, &*new_name));
+            reply_empty(server.volume.rename(from, to, flags), reply);
+        });
+    }
+
+    fn link(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        new_parent: INodeNo,
+        new_name: &OsStr,
+        reply: ReplyEntry,
+    ) {
+        let name = new_name.to_owned();
+        self.server.run(move |server| {
+            let made = server.volume.hard_link(ino.0, new_parent.0, &name);
+            reply_entry(server, made, reply);
+        });
+    }
+
+    fn open(&self, _request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        self.server.run(
+            move |server| match server.volume.open(ino.0, Access::of(flags.0)) {
+                Ok(opened) => server.reply_open(ino.0, opened, reply),
+                Err(error) => reply.error(errno(error)),
+            },
+        );
+    }
+
+    fn create(
+        &self,
+        request: &Request,
+        parent: INodeNo,
+        name: &OsStr,
+        mode: u32,
+        _umask: u32,
+        flags: i32,
+        reply: ReplyCreate,
+    ) {
+        let (name, creation) = (name.to_owned(), creation(request, mode));
+        self.server.run(move |server| {
+            let volume = &server.volume;
+            let created = volume.create(parent.0, &name, creation, Access::of(flags));
+            let (found, opened) = match created {
+                Ok(created) => created,
+                Err(error) => return reply.error(errno(error)),
+            };
+            let (attr, handle) = (server.attr(&found), FileHandle(opened.handle));
+            let flags = server.open_flags(opened);
+            let backing = server.backing(found.ino, |server| {
+                let open = |descriptor: std::os::fd::BorrowedFd<'_>| reply.open_backing(descriptor);
+                server.volume.with_descriptor(opened.handle, open)
+            });
+            let ttl = &server.lifetime;
+            match backing {
+                Some(backing) => {
+                    let flags = without_flush(flags);
+                    reply.created_passthrough(ttl, &attr, NEVER_REUSED, handle, flags, &backing);
+                }
+                None => reply.created(ttl, &attr, NEVER_REUSED, handle, flags),
+            }
+        });
+    }
+
+    fn read(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        size: u32,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        self.server
+            .run(move |server| server.read(handle.0, offset, size, reply));
+    }
+
+    fn write(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        data: &[u8],
+        write_flags: WriteFlags,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let drops_privileges = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
+        let write = move |server: &Server, data: &[u8]| {
+            let volume = &server.volume;
+            let dropped = match drops_privileges {
+                true => volume.drop_privileges(ino.0),
+                false => Ok(()),
+            };
+            match dropped.and_then(|()| volume.write(handle.0, data, offset)) {
+                // One request is at most some MiB.
+                Ok(()) => reply.written(data.len() as u32),
+                Err(error) => reply.error(errno(error)),
+            }
+        };
+        // Only a thread of its own needs the data for longer than this call.
+        match self.server.turn() {
+            Some(_turn) => write(&self.server, data),
+            None => {
+                let (server, data) = (Arc::clone(&self.server), data.to_owned());
+                std::thread::spawn(move || write(&server, &data));
+            }
+        }
+    }
+
+    fn flush(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        _owner: LockOwner,
+        reply: ReplyEmpty,
+    ) {
+        self.server
+            .run(move |server| reply_empty(server.volume.flush(handle.0), reply));
+    }
+
+    fn release(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        handle: FileHandle,
+        _flags: OpenFlags,
+        _owner: Option<LockOwner>,
+        _flush: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.server.run(move |server| {
+            server.volume.release(handle.0);
+            server.release_backing(ino.0);
+            reply.ok();
+        });
+    }
+
+    fn fsync(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        _is_data_alone: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.server
+            .run(move |server| reply_empty(server.volume.sync(handle.0), reply));
+    }
+
+    fn opendir(&self, _request: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        let handle = self.server.volume.open_directory(ino.0);
+        reply.opened(FileHandle(handle), FopenFlags::empty());
+    }
+
+    fn readdir(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        self.server.run(move |server| {
+            let listed = server.volume.list(handle.0, offset, |entry| {
+                let kind = entry.kind.map_or(FileType::RegularFile, file_type);
+                let ino = INodeNo(entry.ino.unwrap_or(INO_UNKNOWN));
+                reply.add(ino, entry.offset, kind, &entry.name)
+            });
+            match listed {
+                Ok(()) => reply.ok(),
+                Err(error) => reply.error(errno(error)),
+            }
+        });
+    }
+
+    fn readdirplus(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectoryPlus,
+    ) {
+        self.server.run(move |server| {
+            let listed = server.volume.list(handle.0, offset, |entry| {
+                server.add_plus(handle.0, &entry, &mut reply)
+            });
+            match listed {
+                Ok(()) => reply.ok(),
+                Err(error) => reply.error(errno(error)),
+            }
+        });
+    }
+
+    fn releasedir(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        _flags: OpenFlags,
+        reply: ReplyEmpty,
+    ) {
+        self.server.volume.close_directory(handle.0);
+        reply.ok();
+    }
+
+    fn fsyncdir(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        _is_data_alone: bool,
+        reply: ReplyEmpty,
+    ) {
+        self.server
+            .run(move |server| reply_empty(server.volume.sync_directory(handle.0), reply));
+    }
+
+    fn statfs(&self, _request: &Request, _ino: INodeNo, reply: ReplyStatfs) {
+        self.server.run(move |server| match server.volume.space() {
+            Ok(space) => reply.statfs(
+                space.blocks,
+                space.blocks_free,
+                space.blocks_available,
+                space.files,
+                space.files_free,
+                space.block_bytes,
+                space.name_bytes_max,
+                space.block_bytes,
+            ),
+            Err(error) => reply.error(errno(error)),
+        });
+    }
+
+    fn setxattr(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        name: &OsStr,
+        value: &[u8],
+        flags: i32,
+        _position: u32,
+        reply: ReplyEmpty,
+    ) {
+        if !self.server.has_extended() {
+            return reply.error(Errno::ENOSYS);
+        }
+        let how = match flags {
+            libc::XATTR_CREATE => SetExtended::Create,
+            libc::XATTR_REPLACE => SetExtended::Replace,
+            _ => SetExtended::Any,
+        };
+        let (name, value) = (name.to_owned(), value.to_owned());
+        self.server.run(move |server| {
+            reply_empty(server.volume.set_extended(ino.0, &name, &value, how), reply);
+        });
+    }
+
+    fn getxattr(
+        &self,
+        _request: &Request,
+        ino: INodeNo,
+        name: &OsStr,
+        size: u32,
+        reply: ReplyXattr,
+    ) {
+        if !self.server.has_extended() {
+            return reply.error(Errno::ENOSYS);
+        }
+        let name = name.to_owned();
+        self.server
+            .run(move |server| reply_value(server.volume.extended(ino.0, &name), size, reply));
+    }
+
+    fn listxattr(&self, _request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        if !self.server.has_extended() {
+            return reply.error(Errno::ENOSYS);
+        }
+        self.server.run(move |server| {
+            let names = server.volume.list_extended(ino.0).map(|names| {
+                let with_end = |name: &std::ffi::OsString| [name.as_bytes(), &[0]].concat();
+                names.iter().flat_map(with_end).collect()
+            });
+            reply_value(names, size, reply);
+        });
+    }
+
+    fn removexattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        if !self.server.has_extended() {
+            return reply.error(Errno::ENOSYS);
+        }
+        let name = name.to_owned();
+        self.server
+            .run(move |server| reply_empty(server.volume.remove_extended(ino.0, &name), reply));
+    }
+
+    fn fallocate(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        self.server.run(move |server| {
+            let outcome = server.volume.allocate(handle.0, mode, offset, length);
+            reply_empty(outcome, reply);
+        });
+    }
+
+    fn lseek(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        offset: i64,
+        whence: i32,
+        reply: ReplyLseek,
+    ) {
+        let (what, Ok(offset)) = (seek_of(whence), u64::try_from(offset)) else {
+            return reply.error(Errno::ENXIO);
+        };
+        let Some(what) = what else {
+            return reply.error(Errno::EINVAL);
+        };
+        self.server.run(
+            move |server| match server.volume.seek(handle.0, offset, what) {
+                Ok(found) => reply.offset(found.cast_signed()),
+                Err(error) => reply.error(errno(error)),
+            },
+        );
+    }
+}
+
+fn seek_of(whence: i32) -> Option<Seek> {
+    match whence {
+        libc::SEEK_DATA => Some(Seek::Data),
+        libc::SEEK_HOLE => Some(Seek::Hole),
+        _ => None,
+    }
+}

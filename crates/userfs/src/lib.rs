@@ -1,0 +1,13 @@
+//! A file system in user space whose files lie in a [`source::Source`]: a
+//! local directory, or one of another host.
+
+pub mod cache;
+pub mod fuse;
+pub mod local;
+pub mod mount;
+pub mod ranges;
+pub mod sftp;
+pub mod source;
+pub mod sshd;
+pub mod tree;
+mod whole;

@@ -1,0 +1,385 @@
+//! A local directory as a source.
+//!
+//! Every path is resolved below an open descriptor of the root with
+//! `openat2(2)` and `RESOLVE_NO_SYMLINKS`: whatever happens to the directory
+//! meanwhile, no call leaves it. The process must have a umask of 0, as the
+//! kernel has applied the caller's already.
+
+mod attributes;
+mod handle;
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, Gid, Mode, OFlags, RawDir, RenameFlags as SystemRename, ResolveFlags, Uid, XattrFlags,
+};
+use rustix::io::Errno;
+
+use crate::source::{
+    Attributes, Creation, Entry, Error, Handle, Kind, OpenFlags, Owner, RenameFlags, Result,
+    SetAttributes, SetExtended, Source, Space,
+};
+use attributes::{attributes_of, file_type_of, kind_of, timestamps};
+use handle::LocalHandle;
+
+impl From<Errno> for Error {
+    fn from(error: Errno) -> Self {
+        Self::Errno(error.raw_os_error())
+    }
+}
+
+/// A directory of this machine.
+pub struct Local {
+    name: PathBuf,
+    root: OwnedFd,
+    gives_files_away: bool,
+}
+
+const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
+
+/// The directory of a name: the root's descriptor, or one opened for it.
+enum Parent<'a> {
+    Root(BorrowedFd<'a>),
+    Below(OwnedFd),
+}
+
+impl AsFd for Parent<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Root(root) => *root,
+            Self::Below(directory) => directory.as_fd(),
+        }
+    }
+}
+
+/// A path to what a descriptor is open on, for calls that take no descriptor
+/// of the kind `O_PATH`.
+fn by_descriptor(descriptor: &OwnedFd) -> String {
+    format!("/proc/self/fd/{}", descriptor.as_raw_fd())
+}
+
+impl Local {
+    /// Opens a directory as a source.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be opened or is none.
+    pub fn new(directory: &Path) -> std::io::Result<Self> {
+        let name = directory.canonicalize()?;
+        let root = rustix::fs::open(
+            &name,
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        Ok(Self {
+            name,
+            root,
+            gives_files_away: rustix::process::geteuid().is_root(),
+        })
+    }
+
+    fn resolve(&self, path: &Path, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
+        let path = match path.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => path,
+        };
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        Ok(rustix::fs::openat2(&self.root, path, flags, mode, RESOLVE)?)
+    }
+
+    fn by_path(&self, path: &Path) -> Result<OwnedFd> {
+        self.resolve(path, OFlags::PATH, Mode::empty())
+    }
+
+    fn parent<'a>(&'a self, path: &'a Path) -> Result<(Parent<'a>, &'a OsStr)> {
+        let name = path.file_name().ok_or(Error::Errno(libc::EBUSY))?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        if directory.as_os_str().is_empty() {
+            return Ok((Parent::Root(self.root.as_fd()), name));
+        }
+        let flags = OFlags::PATH | OFlags::DIRECTORY;
+        let opened = self.resolve(directory, flags, Mode::empty())?;
+        Ok((Parent::Below(opened), name))
+    }
+
+    /// Gives a new file its owner and, as a change of owner clears
+    /// set-user-id, its permissions again.
+    fn give_away(&self, parent: &Parent<'_>, name: &OsStr, creation: &Creation) -> Result<()> {
+        let Some(owner) = creation.owner.filter(|_| self.gives_files_away) else {
+            return Ok(());
+        };
+        let (uid, gid) = self.owner_below(parent, owner)?;
+        rustix::fs::chownat(parent, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
+        if creation.mode & 0o6000 != 0 {
+            rustix::fs::chmodat(
+                parent,
+                name,
+                Mode::from_raw_mode(creation.mode),
+                AtFlags::empty(),
+            )?;
+        }
+        Ok(())
+    }
+
+    /// A directory with set-group-id gives its group to what is made in it.
+    fn owner_below(&self, parent: &Parent<'_>, owner: Owner) -> Result<(Option<Uid>, Option<Gid>)> {
+        let directory = rustix::fs::statat(parent, "", AtFlags::EMPTY_PATH)?;
+        let gid = match directory.st_mode & 0o2000 {
+            0 => Some(Gid::from_raw(owner.gid)),
+            _ => None,
+        };
+        Ok((Some(Uid::from_raw(owner.uid)), gid))
+    }
+
+    fn open_new(&self, path: &Path, flags: OFlags, creation: &Creation) -> Result<OwnedFd> {
+        let (parent, name) = self.parent(path)?;
+        let mode = Mode::from_raw_mode(creation.mode);
+        let flags = flags | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&parent, name, flags | OFlags::EXCL, mode)?;
+        self.give_away(&parent, name, creation)?;
+        Ok(file)
+    }
+
+    fn entry(entry: &rustix::fs::RawDirEntry<'_>) -> Option<Entry> {
+        let name = entry.file_name().to_bytes();
+        let is_listed = name != b"." && name != b"..";
+        is_listed.then(|| Entry {
+            name: OsStr::from_bytes(name).to_owned(),
+            kind: kind_of(entry.file_type()),
+            attributes: None,
+        })
+    }
+}
+
+fn system_flags(flags: OpenFlags) -> OFlags {
+    let access = match (flags.read, flags.write) {
+        (true, true) => OFlags::RDWR,
+        (false, true) => OFlags::WRONLY,
+        _ => OFlags::RDONLY,
+    };
+    match flags.truncate {
+        true => access | OFlags::TRUNC,
+        false => access,
+    }
+}
+
+impl Source for Local {
+    fn name(&self) -> String {
+        self.name.display().to_string()
+    }
+
+    fn attributes(&self, path: &Path) -> Result<Attributes> {
+        let stat = if path.as_os_str().is_empty() {
+            rustix::fs::statat(&self.root, "", AtFlags::EMPTY_PATH)?
+        } else {
+            let (parent, name) = self.parent(path)?;
+            rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?
+        };
+        Ok(attributes_of(&stat))
+    }
+
+    fn list(&self, path: &Path) -> Result<Vec<Entry>> {
+        let directory = self.resolve(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
+        let mut buffer = Vec::with_capacity(64 * 1024);
+        let mut names = RawDir::new(&directory, buffer.spare_capacity_mut());
+        let mut entries = Vec::new();
+        while let Some(entry) = names.next() {
+            entries.extend(Self::entry(&entry?));
+        }
+        Ok(entries)
+    }
+
+    fn read_link(&self, path: &Path) -> Result<OsString> {
+        let (parent, name) = self.parent(path)?;
+        let target = rustix::fs::readlinkat(&parent, name, Vec::new())?;
+        Ok(OsString::from_vec(target.into_bytes()))
+    }
+
+    fn open(&self, path: &Path, flags: OpenFlags) -> Result<Box<dyn Handle>> {
+        let wanted = system_flags(flags);
+        let file = match &flags.create {
+            None => self.resolve(path, wanted, Mode::empty())?,
+            Some(creation) if flags.exclusive => self.open_new(path, wanted, creation)?,
+            // Two calls, as a file that was there must keep its owner.
+            Some(creation) => match self.resolve(path, wanted, Mode::empty()) {
+                Err(error) if error.is(libc::ENOENT) => self.open_new(path, wanted, creation)?,
+                opened => opened?,
+            },
+        };
+        Ok(Box::new(LocalHandle { file }))
+    }
+
+    fn make_directory(&self, path: &Path, creation: &Creation) -> Result<()> {
+        let (parent, name) = self.parent(path)?;
+        rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(creation.mode & 0o1777))?;
+        // A directory keeps set-group-id, which it may have inherited.
+        let mode = creation.mode & 0o1777;
+        self.give_away(&parent, name, &Creation { mode, ..*creation })
+    }
+
+    fn make_node(
+        &self,
+        path: &Path,
+        kind: Kind,
+        device_number: u64,
+        creation: &Creation,
+    ) -> Result<()> {
+        let (parent, name) = self.parent(path)?;
+        let mode = Mode::from_raw_mode(creation.mode);
+        rustix::fs::mknodat(&parent, name, file_type_of(kind), mode, device_number)?;
+        self.give_away(&parent, name, creation)
+    }
+
+    fn remove_directory(&self, path: &Path) -> Result<()> {
+        let (parent, name) = self.parent(path)?;
+        Ok(rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR)?)
+    }
+
+    fn unlink(&self, path: &Path) -> Result<()> {
+        let (parent, name) = self.parent(path)?;
+        Ok(rustix::fs::unlinkat(&parent, name, AtFlags::empty())?)
+    }
+
+    fn symlink(&self, target: &OsStr, path: &Path, owner: Option<Owner>) -> Result<()> {
+        let (parent, name) = self.parent(path)?;
+        rustix::fs::symlinkat(target, &parent, name)?;
+        self.give_away(&parent, name, &Creation { mode: 0o777, owner })
+    }
+
+    fn hard_link(&self, existing: &Path, new: &Path) -> Result<()> {
+        let (from, old_name) = self.parent(existing)?;
+        let (to, new_name) = self.parent(new)?;
+        Ok(rustix::fs::linkat(
+            &from,
+            old_name,
+            &to,
+            new_name,
+            AtFlags::empty(),
+        )?)
+    }
+
+    fn rename(&self, from: &Path, to: &Path, flags: RenameFlags) -> Result<()> {
+        let (from_parent, from_name) = self.parent(from)?;
+        let (to_parent, to_name) = self.parent(to)?;
+        let flags = match flags {
+            RenameFlags::Replace => SystemRename::empty(),
+            RenameFlags::NoReplace => SystemRename::NOREPLACE,
+            RenameFlags::Exchange => SystemRename::EXCHANGE,
+        };
+        Ok(rustix::fs::renameat_with(
+            &from_parent,
+            from_name,
+            &to_parent,
+            to_name,
+            flags,
+        )?)
+    }
+
+    fn set_attributes(&self, path: &Path, changes: &SetAttributes) -> Result<()> {
+        let file = self.by_path(path)?;
+        if let Some(size_bytes) = changes.size_bytes {
+            let writable = self.resolve(path, OFlags::WRONLY, Mode::empty())?;
+            rustix::fs::ftruncate(&writable, size_bytes)?;
+        }
+        if changes.uid.is_some() || changes.gid.is_some() {
+            let (uid, gid) = (
+                changes.uid.map(Uid::from_raw),
+                changes.gid.map(Gid::from_raw),
+            );
+            rustix::fs::chownat(&file, "", uid, gid, AtFlags::EMPTY_PATH)?;
+        }
+        if let Some(mode) = changes.mode {
+            rustix::fs::chmod(by_descriptor(&file), Mode::from_raw_mode(mode))?;
+        }
+        if changes.atime.is_some() || changes.mtime.is_some() {
+            let times = timestamps(changes.atime, changes.mtime);
+            rustix::fs::utimensat(&file, "", &times, AtFlags::EMPTY_PATH)?;
+        }
+        Ok(())
+    }
+
+    fn space(&self) -> Result<Space> {
+        let space = rustix::fs::fstatvfs(&self.root)?;
+        let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+        Ok(Space {
+            block_bytes: narrow(space.f_frsize),
+            blocks: space.f_blocks,
+            blocks_free: space.f_bfree,
+            blocks_available: space.f_bavail,
+            files: space.f_files,
+            files_free: space.f_ffree,
+            name_bytes_max: narrow(space.f_namemax),
+        })
+    }
+
+    fn sync_directory(&self, path: &Path) -> Result<()> {
+        let directory = self.resolve(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
+        Ok(rustix::fs::fsync(&directory)?)
+    }
+
+    fn has_extended(&self) -> bool {
+        true
+    }
+
+    fn extended(&self, path: &Path, name: &OsStr) -> Result<Vec<u8>> {
+        let file = by_descriptor_of(self, path)?;
+        grown(|buffer| rustix::fs::getxattr(&file.1, name, buffer))
+    }
+
+    fn set_extended(
+        &self,
+        path: &Path,
+        name: &OsStr,
+        value: &[u8],
+        how: SetExtended,
+    ) -> Result<()> {
+        let file = by_descriptor_of(self, path)?;
+        let flags = match how {
+            SetExtended::Any => XattrFlags::empty(),
+            SetExtended::Create => XattrFlags::CREATE,
+            SetExtended::Replace => XattrFlags::REPLACE,
+        };
+        Ok(rustix::fs::setxattr(&file.1, name, value, flags)?)
+    }
+
+    fn list_extended(&self, path: &Path) -> Result<Vec<OsString>> {
+        let file = by_descriptor_of(self, path)?;
+        let names = grown(|buffer| rustix::fs::listxattr(&file.1, buffer))?;
+        let names = names
+            .split(|byte| *byte == 0)
+            .filter(|name| !name.is_empty());
+        Ok(names
+            .map(|name| OsStr::from_bytes(name).to_owned())
+            .collect())
+    }
+
+    fn remove_extended(&self, path: &Path, name: &OsStr) -> Result<()> {
+        let file = by_descriptor_of(self, path)?;
+        Ok(rustix::fs::removexattr(&file.1, name)?)
+    }
+}
+
+/// A descriptor, and a path to what it is open on, valid as long as it is.
+fn by_descriptor_of(local: &Local, path: &Path) -> Result<(OwnedFd, String)> {
+    let file = local.by_path(path)?;
+    let name = by_descriptor(&file);
+    Ok((file, name))
+}
+
+/// What a call fills a buffer with, which grows until it is large enough.
+fn grown(mut fill: impl FnMut(&mut [u8]) -> rustix::io::Result<usize>) -> Result<Vec<u8>> {
+    let mut buffer = vec![0; 256];
+    loop {
+        match fill(&mut buffer) {
+            Ok(count) => {
+                buffer.truncate(count);
+                return Ok(buffer);
+            }
+            Err(Errno::RANGE) if buffer.len() < (1 << 20) => buffer.resize(buffer.len() * 8, 0),
+            Err(error) => return Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Attributes, plain and extended, and free space.
+
+use std::ffi::{OsStr, OsString};
+
+use super::{Found, Volume};
+use crate::source::{Attributes, Error, Result, SetAttributes, SetExtended, SetTime, Space, Time};
+
+impl Volume {
+    /// What is found, with what the source does not know yet.
+    pub(super) fn with_copy(&self, found: Found) -> Found {
+        let mut found = found;
+        if let Some(cached) = self.cached(found.ino) {
+            cached.overlay(&mut found.attributes);
+        }
+        found
+    }
+
+    /// Attributes of a file, also of one without a name.
+    pub fn attributes(&self, ino: u64) -> Result<Attributes> {
+        let attributes = self.attributes_at_source(ino)?;
+        Ok(self.with_copy(Found { ino, attributes }).attributes)
+    }
+
+    fn attributes_at_source(&self, ino: u64) -> Result<Attributes> {
+        let _names = self.shared.names();
+        match self.shared.tree.path(ino) {
+            Ok(path) => {
+                let found = self.shared.source.attributes(&path);
+                match found {
+                    Ok(found) if self.shared.tree.is(ino, &found) => Ok(found),
+                    // Another file has the name, or none: this one may still
+                    // be open.
+                    Ok(_) => self
+                        .attributes_by_handle(ino)
+                        .map_err(|_| Error::Errno(libc::ESTALE)),
+                    Err(error) if error.is(libc::ENOENT) => {
+                        self.attributes_by_handle(ino).map_err(|_| error)
+                    }
+                    Err(error) => Err(error),
+                }
+            }
+            Err(error) => {
+                let mut found = self.attributes_by_handle(ino).map_err(|_| error)?;
+                if found.identity.is_none() {
+                    // The source counts no links, but there is none here.
+                    found.links = 0;
+                }
+                Ok(found)
+            }
+        }
+    }
+
+    /// Changes attributes and tells what they are then. `is_open` says that
+    /// the length is changed by a handle and not by a name.
+    pub fn set_attributes(
+        &self,
+        ino: u64,
+        changes: &SetAttributes,
+        is_open: bool,
+    ) -> Result<Attributes> {
+        if self.is_closing() {
+            return Err(Error::Errno(libc::EROFS));
+        }
+        let mut rest = *changes;
+        if let Some(cached) = self.cached(ino) {
+            if let Some(size_bytes) = rest.size_bytes.take() {
+                cached.truncate(size_bytes)?;
+                if !is_open {
+                    self.write_back(&cached, ino, false)?;
+                }
+            }
+            if cached.is_changed() {
+                let at = |change: Option<SetTime>| change.map(|change| self.at(change));
+                cached.set_times(at(rest.atime.take()), at(rest.mtime.take()));
+            }
+        }
+        if rest != SetAttributes::default() {
+            self.change(ino, &rest)?;
+        }
+        let attributes = self.attributes(ino)?;
+        if changes.mtime.is_some() && self.cached(ino).is_none() {
+            // The content is what it was.
+            self.shared.tree.set_seen(ino, None);
+        }
+        Ok(attributes)
+    }
+
+    fn at(&self, change: SetTime) -> Time {
+        match change {
+            SetTime::Now => self.shared.now(),
+            SetTime::At(time) => time,
+        }
+    }
+
+    /// Changes attributes at the source.
+    pub(super) fn change(&self, ino: u64, changes: &SetAttributes) -> Result<()> {
+        let _names = self.shared.names();
+        match self.shared.tree.path(ino) {
+            Ok(path) => self.shared.source.set_attributes(&path, changes),
+            Err(_) => self.by_any_handle(ino, |handle| handle.set_attributes(changes)),
+        }
+    }
+
+    /// `statvfs`.
+    pub fn space(&self) -> Result<Space> {
+        self.shared.source.space()
+    }
+
+    /// The value of an extended attribute.
+    pub fn extended(&self, ino: u64, name: &OsStr) -> Result<Vec<u8>> {
+        let _names = self.shared.names();
+        let path = self.shared.tree.path(ino)?;
+        self.shared.source.extended(&path, name)
+    }
+
+    /// Sets an extended attribute.
+    pub fn set_extended(
+        &self,
+        ino: u64,
+        name: &OsStr,
+        value: &[u8],
+        how: SetExtended,
+    ) -> Result<()> {
+        let _names = self.shared.names();
+        let path = self.shared.tree.path(ino)?;
+        self.shared.source.set_extended(&path, name, value, how)
+    }
+
+    /// The names of all extended attributes.
+    pub fn list_extended(&self, ino: u64) -> Result<Vec<OsString>> {
+        let _names = self.shared.names();
+        let path = self.shared.tree.path(ino)?;
+        self.shared.source.list_extended(&path)
+    }
+
+    /// Removes an extended attribute.
+    pub fn remove_extended(&self, ino: u64, name: &OsStr) -> Result<()> {
+        let _names = self.shared.names();
+        let path = self.shared.tree.path(ino)?;
+        self.shared.source.remove_extended(&path, name)
+    }
+}

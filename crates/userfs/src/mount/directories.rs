@@ -1,0 +1,167 @@
+//! Listing directories.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::sync::{Arc, Mutex};
+
+use super::{Found, Volume};
+use crate::source::{Attributes, Entry, Error, Kind, Result};
+use crate::tree::ROOT;
+
+pub(super) type Directories = HashMap<u64, Arc<Directory>>;
+
+/// An open directory: one listing, made when reading begins, so that offsets
+/// mean the same name until it begins anew.
+pub(super) struct Directory {
+    ino: u64,
+    entries: Mutex<Arc<Vec<Entry>>>,
+}
+
+/// An entry as the kernel is told: its offset is where the next one begins.
+pub(crate) struct Listed {
+    pub offset: u64,
+    pub name: OsString,
+    pub kind: Option<Kind>,
+    /// The number as far as known; for `.` and `..` always.
+    pub ino: Option<u64>,
+    pub attributes: Option<Attributes>,
+}
+
+impl Volume {
+    /// Opens a directory.
+    pub fn open_directory(&self, ino: u64) -> u64 {
+        let handle = self.new_handle();
+        let directory = Directory {
+            ino,
+            entries: Mutex::default(),
+        };
+        self.shared.tree.pin(ino);
+        let mut directories = self
+            .directories
+            .write()
+            .expect("no holder of the lock panics");
+        directories.insert(handle, Arc::new(directory));
+        handle
+    }
+
+    /// Nobody uses the handle any more.
+    pub fn close_directory(&self, handle: u64) {
+        let mut directories = self
+            .directories
+            .write()
+            .expect("no holder of the lock panics");
+        let removed = directories.remove(&handle);
+        drop(directories);
+        if let Some(removed) = removed {
+            self.shared.tree.unpin(removed.ino);
+        }
+    }
+
+    fn directory(&self, handle: u64) -> Result<Arc<Directory>> {
+        let directories = self
+            .directories
+            .read()
+            .expect("no holder of the lock panics");
+        let found = directories.get(&handle).cloned();
+        found.ok_or(Error::Errno(libc::EBADF))
+    }
+
+    /// The entries of an open directory, of which an offset counts `.` and
+    /// `..` as the first two.
+    fn entries(&self, directory: &Directory, offset: u64) -> Result<Arc<Vec<Entry>>> {
+        let lock = || {
+            directory
+                .entries
+                .lock()
+                .expect("no holder of the lock panics")
+        };
+        if offset > 0 {
+            return Ok(Arc::clone(&lock()));
+        }
+        let mut entries = {
+            let _names = self.shared.names();
+            match self.shared.tree.path(directory.ino) {
+                Ok(path) => self.shared.source.list(&path)?,
+                // A removed directory is empty.
+                Err(_) => Vec::new(),
+            }
+        };
+        entries.retain(|entry| !self.shared.journal.is_own(&entry.name));
+        let entries = Arc::new(entries);
+        *lock() = Arc::clone(&entries);
+        Ok(entries)
+    }
+
+    /// Tells entries from an offset on, one after the other, until `take` has
+    /// enough.
+    pub fn list(
+        &self,
+        handle: u64,
+        offset: u64,
+        mut take: impl FnMut(Listed) -> bool,
+    ) -> Result<()> {
+        let directory = self.directory(handle)?;
+        let entries = self.entries(&directory, offset)?;
+        for (at, ino) in [
+            (0, directory.ino),
+            (1, self.shared.tree.parent(directory.ino)),
+        ] {
+            let listed = Listed {
+                offset: at + 1,
+                name: OsString::from(if at == 0 { "." } else { ".." }),
+                kind: Some(Kind::Directory),
+                ino: Some(ino),
+                attributes: None,
+            };
+            if at >= offset && take(listed) {
+                return Ok(());
+            }
+        }
+        let skip = usize::try_from(offset.saturating_sub(2)).unwrap_or(usize::MAX);
+        for (at, entry) in entries.iter().enumerate().skip(skip) {
+            let known = entry.attributes;
+            let listed = Listed {
+                offset: at as u64 + 3,
+                name: entry.name.clone(),
+                kind: entry.kind.or(known.map(|known| known.kind)),
+                ino: self.shared.tree.child(directory.ino, &entry.name),
+                attributes: known,
+            };
+            if take(listed) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The entry's file, as a lookup would tell it. None if it has gone since
+    /// it was listed.
+    pub fn look_up_listed(&self, handle: u64, listed: &Listed) -> Option<Found> {
+        let directory = self.directory(handle).ok()?;
+        let found = {
+            let _names = self.shared.names();
+            match listed.attributes {
+                Some(attributes) => Found {
+                    ino: self
+                        .shared
+                        .tree
+                        .looked_up(directory.ino, &listed.name, &attributes),
+                    attributes,
+                },
+                None => self.look_up_held(directory.ino, &listed.name).ok()?,
+            }
+        };
+        Some(self.with_copy(found))
+    }
+
+    /// Makes the names in a directory durable.
+    pub fn sync_directory(&self, handle: u64) -> Result<()> {
+        let directory = self.directory(handle)?;
+        let _names = self.shared.names();
+        match self.shared.tree.path(directory.ino) {
+            Ok(path) => self.shared.source.sync_directory(&path),
+            Err(_) if directory.ino != ROOT => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Opening, reading and writing files.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::open::{Content, OpenFile};
+use super::{Found, Opened, Volume};
+use crate::cache::Mode;
+use crate::source::{Creation, Error, Handle, OpenFlags, Result, Seek, SetAttributes};
+
+/// Access of an open call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Access {
+    pub read: bool,
+    pub write: bool,
+    pub truncate: bool,
+    pub exclusive: bool,
+}
+
+impl Access {
+    /// What the flags of `open(2)` ask for.
+    pub fn of(flags: i32) -> Self {
+        let access = flags & libc::O_ACCMODE;
+        Self {
+            read: access != libc::O_WRONLY,
+            write: access != libc::O_RDONLY,
+            truncate: flags & libc::O_TRUNC != 0,
+            exclusive: flags & libc::O_EXCL != 0,
+        }
+    }
+}
+
+impl Volume {
+    fn open_flags(&self, access: Access) -> OpenFlags {
+        let is_cached = self.options.mode != Mode::None;
+        let flags = OpenFlags {
+            read: access.read || is_cached || self.options.is_kernel_writing_back,
+            write: access.write,
+            ..OpenFlags::default()
+        };
+        // A copy is cut here, and the source's file when it is written back:
+        // else a connection that is lost in between would leave it empty.
+        OpenFlags {
+            truncate: access.truncate && !is_cached,
+            ..flags
+        }
+    }
+
+    /// Opens at the source; write-only where reading is not allowed and not
+    /// asked for.
+    fn open_at_source(&self, path: &Path, access: Access) -> Result<Box<dyn Handle>> {
+        let flags = self.open_flags(access);
+        match self.shared.source.open(path, flags) {
+            Err(error) if error.is(libc::EACCES) && flags.read && !access.read => {
+                let flags = OpenFlags {
+                    read: false,
+                    ..flags
+                };
+                self.shared.source.open(path, flags)
+            }
+            opened => opened,
+        }
+    }
+
+    /// Opens a file that has a name.
+    pub fn open(&self, ino: u64, access: Access) -> Result<Opened> {
+        if access.write && self.is_closing() {
+            return Err(Error::Errno(libc::EROFS));
+        }
+        let open = || {
+            let _names = self.shared.names();
+            let path = self.shared.tree.path(ino)?;
+            let handle = self.open_at_source(&path, access)?;
+            let found = handle.attributes()?;
+            match self.shared.tree.is(ino, &found) {
+                true => Ok((handle, found)),
+                // Another file has the name by now: the kernel looks it up
+                // again when it is told so.
+                false => Err(Error::Errno(libc::ESTALE)),
+            }
+        };
+        if self.options.mode == Mode::None {
+            let (handle, found) = open()?;
+            return Ok(self.add_direct(ino, handle, access.write, &found));
+        }
+        self.add_cached(ino, access.write, access.truncate, open)
+    }
+
+    /// Makes a file, if there is none, and opens it.
+    pub fn create(
+        &self,
+        parent: u64,
+        name: &std::ffi::OsStr,
+        creation: Creation,
+        access: Access,
+    ) -> Result<(Found, Opened)> {
+        if self.is_closing() {
+            return Err(Error::Errno(libc::EROFS));
+        }
+        let (handle, found) = {
+            let _names = self.shared.names();
+            let path = self.shared.tree.path_below(parent, name)?;
+            let flags = OpenFlags {
+                create: Some(creation),
+                exclusive: access.exclusive,
+                ..self.open_flags(access)
+            };
+            let handle = self.shared.source.open(&path, flags)?;
+            let attributes = handle.attributes()?;
+            let ino = self.shared.tree.looked_up(parent, name, &attributes);
+            (handle, Found { ino, attributes })
+        };
+        let Found { ino, attributes } = found;
+        let opened = if self.options.mode == Mode::None {
+            Ok(self.add_direct(ino, handle, access.write, &attributes))
+        } else if self.cached(ino).is_some() {
+            // Somebody has the file open by another name, and may be writing
+            // it back just now.
+            drop(handle);
+            self.open(ino, access)
+        } else {
+            let open = || Ok((handle, attributes));
+            self.add_cached(ino, access.write, access.truncate, open)
+        };
+        match opened {
+            Ok(opened) => Ok((self.with_copy(found), opened)),
+            Err(error) => {
+                self.shared.tree.forget(ino, 1);
+                Err(error)
+            }
+        }
+    }
+
+    /// Reads; less than the buffer at the end only.
+    pub fn read(&self, handle: u64, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let file = self.handle(handle)?;
+        match &file.content {
+            Content::Direct(handle) => handle.read_at(buffer, offset),
+            Content::Cached(cached) => {
+                let count = cached.read_at(buffer, offset)?;
+                let wanted = offset..offset + count as u64;
+                if let Some(ahead) = cached.ahead(&wanted) {
+                    let cached = Arc::clone(cached);
+                    // What fails here is tried again by whoever needs it.
+                    std::thread::spawn(move || cached.fetch(ahead));
+                }
+                Ok(count)
+            }
+        }
+    }
+
+    /// Writes all of `bytes`.
+    pub fn write(&self, handle: u64, bytes: &[u8], offset: u64) -> Result<()> {
+        if self.is_closing() {
+            return Err(Error::Errno(libc::EIO));
+        }
+        let file = self.handle(handle)?;
+        match &file.content {
+            Content::Direct(handle) => handle.write_at(bytes, offset),
+            Content::Cached(cached) => cached.write_at(bytes, offset),
+        }
+    }
+
+    /// Somebody without the right to keep them has written: takes
+    /// set-user-id away, and set-group-id from programs.
+    pub fn drop_privileges(&self, ino: u64) -> Result<()> {
+        let mode = self.attributes(ino)?.mode;
+        let group = match mode & 0o010 {
+            0 => 0,
+            _ => 0o2000,
+        };
+        let kept = mode & !(0o4000 | group);
+        if kept == mode {
+            return Ok(());
+        }
+        let changes = SetAttributes {
+            mode: Some(kept),
+            ..SetAttributes::default()
+        };
+        self.change(ino, &changes)
+    }
+
+    /// A descriptor of the file is closed: its changes go to the source.
+    pub fn flush(&self, handle: u64) -> Result<()> {
+        let file = self.handle(handle)?;
+        match &file.content {
+            Content::Cached(cached) => self.write_back(cached, file.ino, false),
+            Content::Direct(_) => Ok(()),
+        }
+    }
+
+    /// Changes go to the source's device.
+    pub fn sync(&self, handle: u64) -> Result<()> {
+        let file = self.handle(handle)?;
+        match &file.content {
+            Content::Cached(cached) => self.write_back(cached, file.ino, true),
+            Content::Direct(handle) => handle.sync(),
+        }
+    }
+
+    /// Nobody uses the handle any more.
+    pub fn release(&self, handle: u64) {
+        let Some(file) = self.remove_handle(handle) else {
+            return;
+        };
+        if let Content::Cached(cached) = &file.content
+            && cached.is_changed()
+        {
+            // A mapping has written after the last close: there is nobody left
+            // to tell an error, but the copy is kept.
+            let _ = self.write_back(cached, file.ino, false);
+        }
+        self.stop_using(file.ino);
+    }
+
+    /// `fallocate`.
+    pub fn allocate(&self, handle: u64, mode: i32, offset: u64, length: u64) -> Result<()> {
+        if self.is_closing.load(Ordering::SeqCst) {
+            return Err(Error::Errno(libc::EIO));
+        }
+        let file = self.handle(handle)?;
+        match &file.content {
+            Content::Cached(cached) => cached.allocate(mode, offset, length),
+            Content::Direct(handle) => handle.allocate(mode, offset, length),
+        }
+    }
+
+    /// `lseek` for data and holes.
+    pub fn seek(&self, handle: u64, offset: u64, what: Seek) -> Result<u64> {
+        let file = self.handle(handle)?;
+        match &file.content {
+            Content::Cached(cached) => cached.seek(offset, what),
+            Content::Direct(handle) => match handle.seek(offset, what) {
+                Err(error) if error.is(libc::EOPNOTSUPP) => {
+                    seek_as_if_all_were_data(&file, offset, what)
+                }
+                found => found,
+            },
+        }
+    }
+
+    /// Calls with the descriptor of a file that is open in this process.
+    pub fn with_descriptor<T>(
+        &self,
+        handle: u64,
+        call: impl FnOnce(std::os::fd::BorrowedFd<'_>) -> T,
+    ) -> Option<T> {
+        let file = self.handle(handle).ok()?;
+        let descriptor = file.direct()?.descriptor()?;
+        Some(call(descriptor))
+    }
+}
+
+/// What `lseek(2)` allows where holes cannot be told.
+fn seek_as_if_all_were_data(file: &OpenFile, offset: u64, what: Seek) -> Result<u64> {
+    let handle = file.direct().ok_or(Error::Errno(libc::EBADF))?;
+    let size_bytes = handle.attributes()?.size_bytes;
+    if offset >= size_bytes {
+        return Err(Error::Errno(libc::ENXIO));
+    }
+    Ok(match what {
+        Seek::Data => offset,
+        Seek::Hole => size_bytes,
+    })
+}

@@ -1,0 +1,183 @@
+//! The file system itself, in terms of inode numbers and plain data: what
+//! each operation of the kernel means for names, copies and the source.
+
+mod attributes;
+mod directories;
+mod files;
+mod names;
+mod open;
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use crate::cache::Keeper;
+use crate::cache::Mode;
+use crate::cache::journal::Journal;
+use crate::source::{Attributes, Source, Time};
+use crate::tree::Tree;
+
+pub(crate) use directories::Listed;
+pub(crate) use files::Access;
+pub(crate) use open::Opened;
+
+/// Where a mount tells people what happened: one sentence at a time.
+pub type Note = Box<dyn Fn(&str) + Send + Sync>;
+
+/// What every part of a mount works with.
+pub(crate) struct Shared {
+    pub source: Arc<dyn Source>,
+    pub tree: Tree,
+    pub journal: Journal,
+    /// Where local copies and journals lie.
+    pub directory: PathBuf,
+    /// Held by whoever uses a path with the source; alone by whoever changes
+    /// what paths lead to.
+    names: RwLock<()>,
+    note: Note,
+}
+
+impl Shared {
+    /// Where copies are kept that could not be written back.
+    pub fn kept(directory: &Path) -> PathBuf {
+        directory.join("kept")
+    }
+
+    /// Keeps paths what they are while the guard lives.
+    pub fn names(&self) -> RwLockReadGuard<'_, ()> {
+        self.names.read().expect("no holder of the lock panics")
+    }
+
+    /// Lets nobody else use a path while the guard lives.
+    pub fn names_alone(&self) -> RwLockWriteGuard<'_, ()> {
+        self.names.write().expect("no holder of the lock panics")
+    }
+
+    /// The present, as exactly as the source can tell it.
+    pub fn now(&self) -> Time {
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        let granularity_ns = self.source.time_granularity_ns().max(1);
+        let nanoseconds = u32::try_from(now.tv_nsec).unwrap_or(0);
+        Time {
+            seconds: now.tv_sec,
+            nanoseconds: nanoseconds / granularity_ns * granularity_ns,
+        }
+    }
+
+    /// Whether a later change must have a later time. Where times are whole
+    /// seconds, a file can change again within the second of its last change.
+    pub fn is_settled(&self, mtime: Time) -> bool {
+        self.source.time_granularity_ns() < 1_000_000 || self.now().seconds > mtime.seconds + 2
+    }
+
+    /// Tells people.
+    pub fn note(&self, text: &str) {
+        (self.note)(text);
+    }
+
+    /// How people write a path of the source.
+    pub fn full_name(&self, path: &Path) -> String {
+        let name = self.source.name();
+        match path.as_os_str().is_empty() {
+            true => name,
+            false => format!("{}/{}", name.trim_end_matches('/'), path.display()),
+        }
+    }
+}
+
+/// How a volume works.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeOptions {
+    /// What is cached.
+    pub mode: Mode,
+    /// The kernel collects writes in its pages, and reads pages before it
+    /// writes parts of them, through any handle.
+    pub is_kernel_writing_back: bool,
+    /// A directory for local copies, which may become as large as the files
+    /// that are open, and for journals.
+    pub directory: PathBuf,
+}
+
+/// A mounted source.
+pub(crate) struct Volume {
+    pub shared: Arc<Shared>,
+    pub options: VolumeOptions,
+    keeper: Arc<Keeper>,
+    open: Mutex<open::OpenNodes>,
+    handles: RwLock<open::Handles>,
+    directories: RwLock<directories::Directories>,
+    next_handle: AtomicU64,
+    /// Files that nobody has open and that waited for the source.
+    idle: AtomicUsize,
+    is_closing: AtomicBool,
+}
+
+/// A file as the kernel gets to know it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    pub ino: u64,
+    pub attributes: Attributes,
+}
+
+impl Volume {
+    /// Begins to serve a source. Clears what killed mounts of it left there.
+    ///
+    /// # Errors
+    ///
+    /// If the directory for copies cannot be made or used.
+    pub fn new(
+        source: Arc<dyn Source>,
+        options: VolumeOptions,
+        note: Note,
+    ) -> std::io::Result<Self> {
+        // Copies are of files that others may not read; the umask is 0.
+        let mut builder = std::fs::DirBuilder::new();
+        builder
+            .recursive(true)
+            .mode(0o700)
+            .create(&options.directory)?;
+        let (journal, removed) = Journal::begin(&options.directory, &*source)?;
+        if removed > 0 {
+            note(&format!(
+                "removed {removed} temporary files that a killed mount had left in {}",
+                source.name()
+            ));
+        }
+        let directory = options.directory.clone();
+        Ok(Self {
+            shared: Arc::new(Shared {
+                source,
+                tree: Tree::default(),
+                journal,
+                directory,
+                names: RwLock::default(),
+                note,
+            }),
+            options,
+            keeper: Arc::default(),
+            open: Mutex::default(),
+            handles: RwLock::default(),
+            directories: RwLock::default(),
+            next_handle: AtomicU64::new(1),
+            idle: AtomicUsize::new(0),
+            is_closing: AtomicBool::new(false),
+        })
+    }
+
+    /// Accepts no change any more and brings all there are to the source.
+    /// Returns how many files could not be written back.
+    pub fn close(&self) -> usize {
+        self.is_closing.store(true, Ordering::SeqCst);
+        self.write_back_open();
+        self.keeper.try_all(true)
+    }
+
+    fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::SeqCst)
+    }
+
+    fn new_handle(&self) -> u64 {
+        self.next_handle.fetch_add(1, Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,181 @@
+//! Names: looking up, making, removing, renaming.
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use super::{Found, Volume};
+use crate::source::{Creation, Error, Kind, Owner, RenameFlags, Result};
+
+impl Volume {
+    /// What a name leads to; the kernel is told, so it counts as a lookup.
+    pub fn look_up(&self, parent: u64, name: &OsStr) -> Result<Found> {
+        let found = {
+            let _names = self.shared.names();
+            self.look_up_held(parent, name)?
+        };
+        Ok(self.with_copy(found))
+    }
+
+    /// The same for whoever holds the names.
+    pub(super) fn look_up_held(&self, parent: u64, name: &OsStr) -> Result<Found> {
+        let path = self.shared.tree.path_below(parent, name)?;
+        match self.shared.source.attributes(&path) {
+            Ok(attributes) => Ok(Found {
+                ino: self.shared.tree.looked_up(parent, name, &attributes),
+                attributes,
+            }),
+            Err(error) => {
+                if error.is(libc::ENOENT) {
+                    self.shared.tree.unlinked(parent, name);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes something at a name and tells what it is.
+    fn made(
+        &self,
+        parent: u64,
+        name: &OsStr,
+        make: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<Found> {
+        if self.is_closing() {
+            return Err(Error::Errno(libc::EROFS));
+        }
+        let _names = self.shared.names();
+        let path = self.shared.tree.path_below(parent, name)?;
+        make(&path)?;
+        self.look_up_held(parent, name)
+    }
+
+    /// `mkdir`.
+    pub fn make_directory(&self, parent: u64, name: &OsStr, creation: &Creation) -> Result<Found> {
+        self.made(parent, name, |path| {
+            self.shared.source.make_directory(path, creation)
+        })
+    }
+
+    /// `mknod`.
+    pub fn make_node(
+        &self,
+        parent: u64,
+        name: &OsStr,
+        kind: Kind,
+        device_number: u64,
+        creation: &Creation,
+    ) -> Result<Found> {
+        self.made(parent, name, |path| {
+            let source = &self.shared.source;
+            source.make_node(path, kind, device_number, creation)
+        })
+    }
+
+    /// `symlink`.
+    pub fn make_symlink(
+        &self,
+        parent: u64,
+        name: &OsStr,
+        target: &OsStr,
+        owner: Owner,
+    ) -> Result<Found> {
+        self.made(parent, name, |path| {
+            self.shared.source.symlink(target, path, Some(owner))
+        })
+    }
+
+    /// `link`.
+    pub fn hard_link(&self, ino: u64, parent: u64, name: &OsStr) -> Result<Found> {
+        let found = self.made(parent, name, |path| {
+            let existing = self.shared.tree.path(ino)?;
+            self.shared.source.hard_link(&existing, path)
+        })?;
+        Ok(self.with_copy(found))
+    }
+
+    /// What a symbolic link says.
+    pub fn read_link(&self, ino: u64) -> Result<OsString> {
+        let _names = self.shared.names();
+        let path = self.shared.tree.path(ino)?;
+        self.shared.source.read_link(&path)
+    }
+
+    /// `rmdir`.
+    pub fn remove_directory(&self, parent: u64, name: &OsStr) -> Result<()> {
+        if self.is_closing() {
+            return Err(Error::Errno(libc::EROFS));
+        }
+        let _names = self.shared.names();
+        let path = self.shared.tree.path_below(parent, name)?;
+        self.shared.source.remove_directory(&path)?;
+        self.shared.tree.unlinked(parent, name);
+        Ok(())
+    }
+
+    /// `unlink`. A file that is open stays readable.
+    pub fn unlink(&self, parent: u64, name: &OsStr) -> Result<()> {
+        if self.is_closing() {
+            return Err(Error::Errno(libc::EROFS));
+        }
+        let doomed = self.before_removal(parent, name)?;
+        let _names = self.shared.names();
+        let path = self.shared.tree.path_below(parent, name)?;
+        self.shared.source.unlink(&path)?;
+        self.shared.tree.unlinked(parent, name);
+        self.after_removal(doomed);
+        Ok(())
+    }
+
+    /// What has to be done about an open file before a name of it goes: what
+    /// other names lead to it must have its changes, as this mount may not
+    /// know them. Returns its number if this is the last name.
+    fn before_removal(&self, parent: u64, name: &OsStr) -> Result<Option<u64>> {
+        let Some(ino) = self.shared.tree.child(parent, name) else {
+            return Ok(None);
+        };
+        let Some(cached) = self.cached(ino) else {
+            return Ok(None);
+        };
+        let found = {
+            let _names = self.shared.names();
+            let path = self.shared.tree.path_below(parent, name)?;
+            self.shared.source.attributes(&path)?
+        };
+        if found.identity.is_some() && found.links <= 1 {
+            return Ok(self.shared.tree.is(ino, &found).then_some(ino));
+        }
+        if cached.is_changed() {
+            self.write_back(&cached, ino, false)?;
+        }
+        Ok(None)
+    }
+
+    fn after_removal(&self, doomed: Option<u64>) {
+        let cached = doomed.and_then(|ino| self.cached(ino));
+        if let Some(cached) = cached {
+            cached.removed();
+        }
+    }
+
+    /// `rename`.
+    pub fn rename(&self, from: (u64, &OsStr), to: (u64, &OsStr), flags: RenameFlags) -> Result<()> {
+        if self.is_closing() {
+            return Err(Error::Errno(libc::EROFS));
+        }
+        let is_same = self.shared.tree.child(from.0, from.1) == self.shared.tree.child(to.0, to.1);
+        let doomed = match flags {
+            RenameFlags::Replace if !is_same => self.before_removal(to.0, to.1).unwrap_or(None),
+            _ => None,
+        };
+        let _names = self.shared.names_alone();
+        let old = self.shared.tree.path_below(from.0, from.1)?;
+        let new = self.shared.tree.path_below(to.0, to.1)?;
+        self.shared.source.rename(&old, &new, flags)?;
+        match flags {
+            RenameFlags::Exchange => self.shared.tree.exchanged(from, to),
+            _ => self.shared.tree.renamed(from, to),
+        }
+        self.after_removal(doomed);
+        Ok(())
+    }
+}

@@ -1,0 +1,265 @@
+//! Which files are open: by the kernel's handle, and by inode number.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+use super::Volume;
+use crate::cache::{CachedFile, Mode};
+use crate::source::{Attributes, Error, Handle, Result};
+use crate::tree::Version;
+
+pub(super) type OpenNodes = HashMap<u64, OpenNode>;
+pub(super) type Handles = HashMap<u64, Arc<OpenFile>>;
+
+/// A file that somebody has open, or that waits to be written back.
+#[derive(Default)]
+pub(super) struct OpenNode {
+    users: usize,
+    cached: Option<Arc<CachedFile>>,
+    direct: Vec<Weak<OpenFile>>,
+}
+
+/// What a handle of the kernel's stands for.
+pub(super) struct OpenFile {
+    pub ino: u64,
+    pub content: Content,
+    pub is_writable: bool,
+}
+
+pub(super) enum Content {
+    Cached(Arc<CachedFile>),
+    Direct(Box<dyn Handle>),
+}
+
+impl OpenFile {
+    pub fn direct(&self) -> Option<&dyn Handle> {
+        match &self.content {
+            Content::Cached(_) => None,
+            Content::Direct(handle) => Some(&**handle),
+        }
+    }
+}
+
+/// What the kernel is told about an opened file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Opened {
+    pub handle: u64,
+    /// The kernel's pages are still right.
+    pub keeps_pages: bool,
+}
+
+impl Volume {
+    fn open_nodes(&self) -> std::sync::MutexGuard<'_, OpenNodes> {
+        self.open.lock().expect("no holder of the lock panics")
+    }
+
+    /// The copy of a file, if it has one.
+    pub(super) fn cached(&self, ino: u64) -> Option<Arc<CachedFile>> {
+        self.open_nodes().get(&ino)?.cached.clone()
+    }
+
+    pub(super) fn handle(&self, handle: u64) -> Result<Arc<OpenFile>> {
+        let handles = self.handles.read().expect("no holder of the lock panics");
+        let found = handles.get(&handle).cloned();
+        found.ok_or(Error::Errno(libc::EBADF))
+    }
+
+    /// Attributes of a file that may have no name any more, by what it is
+    /// open as.
+    pub(super) fn attributes_by_handle(&self, ino: u64) -> Result<Attributes> {
+        let (cached, direct) = {
+            let nodes = self.open_nodes();
+            let node = nodes.get(&ino).ok_or(Error::Errno(libc::ENOENT))?;
+            let direct = node.direct.iter().find_map(Weak::upgrade);
+            (node.cached.clone(), direct)
+        };
+        if let Some(handle) = cached.and_then(|cached| cached.handle()) {
+            return handle.attributes();
+        }
+        let direct = direct.ok_or(Error::Errno(libc::ENOENT))?;
+        direct
+            .direct()
+            .ok_or(Error::Errno(libc::ENOENT))?
+            .attributes()
+    }
+
+    /// Does something with what a file is open as.
+    pub(super) fn by_any_handle<T>(
+        &self,
+        ino: u64,
+        call: impl FnOnce(&dyn Handle) -> Result<T>,
+    ) -> Result<T> {
+        let (cached, direct) = {
+            let nodes = self.open_nodes();
+            let node = nodes.get(&ino).ok_or(Error::Errno(libc::ENOENT))?;
+            let open: Vec<_> = node.direct.iter().filter_map(Weak::upgrade).collect();
+            let writable = open.iter().find(|file| file.is_writable).or(open.first());
+            (node.cached.clone(), writable.cloned())
+        };
+        if let Some(handle) = cached.and_then(|cached| cached.handle()) {
+            return call(&*handle);
+        }
+        let direct = direct.ok_or(Error::Errno(libc::ENOENT))?;
+        call(direct.direct().ok_or(Error::Errno(libc::ENOENT))?)
+    }
+
+    /// Opens a file with a copy, by what `open` opens at the source.
+    pub(super) fn add_cached(
+        &self,
+        ino: u64,
+        is_writable: bool,
+        truncate: bool,
+        open: impl FnOnce() -> Result<(Box<dyn Handle>, Attributes)>,
+    ) -> Result<Opened> {
+        let cached = self.use_cached(ino)?;
+        let found = match cached.open(is_writable, truncate, open) {
+            Ok(found) => found,
+            Err(error) => {
+                self.stop_using(ino);
+                return Err(error);
+            }
+        };
+        let keeps_pages = self.keeps_pages(ino, &found);
+        let content = Content::Cached(cached);
+        let handle = self.add_handle(OpenFile {
+            ino,
+            content,
+            is_writable,
+        });
+        Ok(Opened {
+            handle,
+            keeps_pages,
+        })
+    }
+
+    /// Whether the kernel's pages are those of what is found at the source,
+    /// for which they stand from now on.
+    fn keeps_pages(&self, ino: u64, found: &Attributes) -> bool {
+        let version = Version::of(found);
+        let is_seen = self.shared.tree.seen(ino) == Some(version);
+        self.shared.tree.set_seen(ino, Some(version));
+        is_seen && self.shared.is_settled(version.mtime)
+    }
+
+    fn use_cached(&self, ino: u64) -> Result<Arc<CachedFile>> {
+        let mut nodes = self.open_nodes();
+        let node = nodes.entry(ino).or_default();
+        if node.cached.is_none() {
+            let made = CachedFile::new(&self.shared, ino, self.options.mode);
+            match made {
+                Ok(made) => node.cached = Some(Arc::new(made)),
+                Err(error) => {
+                    nodes.remove(&ino);
+                    return Err(error);
+                }
+            }
+        } else if node.users == 0 {
+            self.idle.fetch_sub(1, Ordering::Relaxed);
+        }
+        node.users += 1;
+        self.shared.tree.pin(ino);
+        let cached = node.cached.clone();
+        Ok(cached.expect("it was just made"))
+    }
+
+    /// Opens a file whose calls go through.
+    pub(super) fn add_direct(
+        &self,
+        ino: u64,
+        handle: Box<dyn Handle>,
+        is_writable: bool,
+        found: &Attributes,
+    ) -> Opened {
+        debug_assert_eq!(self.options.mode, Mode::None);
+        let keeps_pages = self.keeps_pages(ino, found);
+        let file = Arc::new(OpenFile {
+            ino,
+            content: Content::Direct(handle),
+            is_writable,
+        });
+        {
+            let mut nodes = self.open_nodes();
+            let node = nodes.entry(ino).or_default();
+            node.users += 1;
+            node.direct.retain(|file| file.strong_count() > 0);
+            node.direct.push(Arc::downgrade(&file));
+        }
+        self.shared.tree.pin(ino);
+        let handle = self.new_handle();
+        let mut handles = self.handles.write().expect("no holder of the lock panics");
+        handles.insert(handle, file);
+        Opened {
+            handle,
+            keeps_pages,
+        }
+    }
+
+    fn add_handle(&self, file: OpenFile) -> u64 {
+        let handle = self.new_handle();
+        let mut handles = self.handles.write().expect("no holder of the lock panics");
+        handles.insert(handle, Arc::new(file));
+        handle
+    }
+
+    /// The kernel will not use a handle again.
+    pub(super) fn remove_handle(&self, handle: u64) -> Option<Arc<OpenFile>> {
+        let mut handles = self.handles.write().expect("no holder of the lock panics");
+        handles.remove(&handle)
+    }
+
+    /// One user less. A file that waits for its source stays.
+    pub(super) fn stop_using(&self, ino: u64) {
+        let mut nodes = self.open_nodes();
+        if let Some(node) = nodes.get_mut(&ino) {
+            node.users -= 1;
+            if node.users == 0 {
+                match self.keeper.holds(ino) {
+                    true => {
+                        self.idle.fetch_add(1, Ordering::Relaxed);
+                    }
+                    false => {
+                        nodes.remove(&ino);
+                    }
+                }
+            }
+        }
+        if self.idle.load(Ordering::Relaxed) > 0 {
+            nodes.retain(|ino, node| {
+                let stays = node.users > 0 || self.keeper.holds(*ino);
+                if !stays {
+                    self.idle.fetch_sub(1, Ordering::Relaxed);
+                }
+                stays
+            });
+        }
+        drop(nodes);
+        self.shared.tree.unpin(ino);
+    }
+
+    /// Writes back a file, and keeps it if that fails.
+    pub(super) fn write_back(&self, file: &Arc<CachedFile>, ino: u64, is_sync: bool) -> Result<()> {
+        let outcome = file.write_back(is_sync);
+        match outcome {
+            Ok(()) => self.shared.tree.set_seen(ino, file.version()),
+            Err(error) => self.keeper.keep(file, error),
+        }
+        outcome
+    }
+
+    /// Writes back all that is open.
+    pub(super) fn write_back_open(&self) {
+        let files: Vec<_> = {
+            let nodes = self.open_nodes();
+            let cached = nodes.iter().filter_map(|(ino, node)| {
+                let cached = node.cached.clone()?;
+                Some((*ino, cached))
+            });
+            cached.collect()
+        };
+        for (ino, file) in files {
+            // An error keeps the copy, which says enough.
+            let _ = self.write_back(&file, ino, true);
+        }
+    }
+}

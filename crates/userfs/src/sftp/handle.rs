@@ -1,0 +1,275 @@
+//! An open file of the server.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::change;
+use super::diagnosis::{Asked, diagnose};
+use super::exchange::HandleId;
+use super::link::Link;
+use super::opened::{OpenFiles, Place};
+use super::packet::{Encoder, kind, open};
+use super::path::Root;
+use super::session::Session;
+use super::stat::Stat;
+use super::status::Failure;
+use super::transfer::{self, Broken, Range, Writes};
+use crate::source::{Attributes, Error, Handle, Kind, Result, SetAttributes};
+
+/// A handle that a session of the server knows.
+#[derive(Clone)]
+pub(super) struct Opened {
+    pub session: Arc<Session>,
+    pub id: HandleId,
+}
+
+/// An open file, opened again by its path after a connection was lost, if it
+/// is certain enough that this leads to the same file: it has not been
+/// removed, replaced or renamed through this source under another name than
+/// is known, it is a regular file, and if nothing was written through this
+/// handle, then length and time are those of the first opening.
+pub(super) struct SftpHandle {
+    link: Arc<Link>,
+    root: Root,
+    files: Arc<OpenFiles>,
+    place: Arc<Place>,
+    /// READ and WRITE alone: a file is neither made nor emptied again.
+    flags: u32,
+    opened: Mutex<Opened>,
+    /// What the file was when it was opened.
+    first: Stat,
+    /// Whether anything was ever changed through this handle.
+    is_changed: AtomicBool,
+    /// Whether anything was written since the last [`Handle::sync`].
+    is_unsynced: AtomicBool,
+    /// Whether unsynced content may have gone with an earlier session: a
+    /// server that has started again has lost what was not on its device.
+    is_in_doubt: AtomicBool,
+}
+
+/// What a handle belongs to.
+pub(super) struct Belonging {
+    pub link: Arc<Link>,
+    pub root: Root,
+    pub files: Arc<OpenFiles>,
+}
+
+impl SftpHandle {
+    pub fn new(of: Belonging, path: &Path, opened: Opened, flags: u32, first: Stat) -> Self {
+        Self {
+            place: of.files.add(path),
+            link: of.link,
+            root: of.root,
+            files: of.files,
+            flags: flags & (open::READ | open::WRITE),
+            opened: Mutex::new(opened),
+            first,
+            is_changed: AtomicBool::new(false),
+            is_unsynced: AtomicBool::new(false),
+            is_in_doubt: AtomicBool::new(false),
+        }
+    }
+
+    /// The file in a session that is alive.
+    fn opened(&self) -> Result<Opened> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if !opened.session.is_alive() {
+            // Others wait for the same file, and for no other.
+            if self.is_unsynced.swap(false, Ordering::Relaxed) {
+                self.is_in_doubt.store(true, Ordering::Relaxed);
+            }
+            *opened = self.open_again()?;
+        }
+        Ok(opened.clone())
+    }
+
+    fn open_again(&self) -> Result<Opened> {
+        let path = self.place.path().ok_or(Error::Lost)?;
+        let session = self.link.session()?;
+        let remote = self.root.join(&path);
+        let mut exchange = session.exchange();
+        let asked = exchange.lstat(&remote).and_then(|stat| {
+            let opened = exchange.request(kind::OPEN, |packet| {
+                packet.string(&remote).u32(self.flags);
+                Stat::default().encode(packet);
+            })?;
+            Ok((exchange.handle(opened)?, exchange.stat(stat)?))
+        });
+        // A file that is gone, or may not be opened any more, is not the
+        // file that was open.
+        let (id, now) = asked.map_err(|_| Error::Lost)?;
+        let modified = |stat: &Stat| stat.times.map(|(_, modified)| modified);
+        let is_same =
+            now.size_bytes == self.first.size_bytes && modified(&now) == modified(&self.first);
+        if now.kind() != Some(Kind::File) || !(is_same || self.is_changed.load(Ordering::Relaxed)) {
+            let _ = exchange.close(&id).and_then(|()| exchange.send());
+            return Err(Error::Lost);
+        }
+        drop(exchange);
+        Ok(Opened { session, id })
+    }
+
+    /// The server's path, for asking why something was refused.
+    fn remote(&self) -> Vec<u8> {
+        self.root.join(&self.place.path().unwrap_or_default())
+    }
+
+    fn asked_to_write<T>(
+        &self,
+        opened: &Opened,
+        bytes: usize,
+        done: std::result::Result<T, Failure>,
+    ) -> Result<T> {
+        done.map_err(|failure| {
+            let asked = Asked::Write {
+                path: &self.remote(),
+                bytes: bytes as u64,
+            };
+            diagnose(&opened.session, asked, failure)
+        })
+    }
+
+    fn mark_changed(&self) {
+        self.is_changed.store(true, Ordering::Relaxed);
+        self.is_unsynced.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Drop for SftpHandle {
+    fn drop(&mut self) {
+        self.files.remove(&self.place);
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if opened.session.is_alive() {
+            let mut exchange = opened.session.exchange();
+            // A session that ends closes all its files.
+            let _ = exchange.close(&opened.id).and_then(|()| exchange.send());
+        }
+    }
+}
+
+impl Handle for SftpHandle {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let part = Range {
+            offset,
+            bytes: (buffer.len() as u64).min(u64::MAX - offset),
+        };
+        let opened = self.opened()?;
+        let mut exchange = opened.session.exchange();
+        let piece_bytes = opened.session.limits.read_bytes;
+        let mut take = |at: u64, bytes: &[u8]| {
+            let at = usize::try_from(at).expect("it lies in the buffer");
+            buffer[at..at + bytes.len()].copy_from_slice(bytes);
+            Ok(())
+        };
+        let read = transfer::read(&mut exchange, &opened.id, part, piece_bytes, &mut take);
+        match read {
+            Ok(bytes) => Ok(usize::try_from(bytes).expect("it fits the buffer")),
+            Err(Broken::Local(error)) => Err(error),
+            Err(Broken::Remote(failure)) => Err(diagnose(
+                &opened.session,
+                Asked::Other(&self.remote()),
+                failure,
+            )),
+        }
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        let end = offset.checked_add(bytes.len() as u64);
+        if end.is_none_or(|end| i64::try_from(end).is_err()) {
+            return Err(Error::Errno(libc::EFBIG));
+        }
+        let opened = self.opened()?;
+        self.mark_changed();
+        let mut exchange = opened.session.exchange();
+        let mut writes = Writes::default();
+        let pieces = bytes.chunks(opened.session.limits.write_bytes);
+        let mut at = offset;
+        let write = || {
+            for piece in pieces {
+                writes.send(&mut exchange, &opened.id, at, piece)?;
+                at += piece.len() as u64;
+            }
+            writes.finish(&mut exchange)
+        };
+        let done = write();
+        self.asked_to_write(
+            &opened,
+            bytes.len().min(opened.session.limits.write_bytes),
+            done,
+        )
+    }
+
+    fn truncate(&self, size_bytes: u64) -> Result<()> {
+        self.set_attributes(&SetAttributes {
+            size_bytes: Some(size_bytes),
+            ..SetAttributes::default()
+        })
+    }
+
+    fn sync(&self) -> Result<()> {
+        let opened = self.opened()?;
+        if self.is_in_doubt.swap(false, Ordering::Relaxed) {
+            return Err(Error::Lost);
+        }
+        if !opened.session.extensions.fsync {
+            return Ok(());
+        }
+        let was_unsynced = self.is_unsynced.swap(false, Ordering::Relaxed);
+        let mut exchange = opened.session.exchange();
+        let asked = exchange.extended("fsync@openssh.com", |packet| {
+            packet.string(opened.id.bytes());
+        });
+        let done = asked.and_then(|tag| exchange.status(tag));
+        if done.is_err() && was_unsynced {
+            self.is_unsynced.store(true, Ordering::Relaxed);
+        }
+        self.asked_to_write(&opened, 1, done)
+    }
+
+    fn attributes(&self) -> Result<Attributes> {
+        let opened = self.opened()?;
+        let mut exchange = opened.session.exchange();
+        let asked = exchange.request(kind::FSTAT, |packet| {
+            packet.string(opened.id.bytes());
+        });
+        let stat = asked
+            .and_then(|tag| exchange.stat(tag))
+            .map_err(Failure::plain)?;
+        stat.attributes().ok_or(Error::Errno(libc::EIO))
+    }
+
+    fn set_attributes(&self, changes: &SetAttributes) -> Result<()> {
+        let opened = self.opened()?;
+        if changes.size_bytes.is_some() {
+            self.mark_changed();
+        }
+        self.is_changed.store(true, Ordering::Relaxed);
+        let mut exchange = opened.session.exchange();
+        let now = match change::needs_present(changes) {
+            false => Stat::default(),
+            true => {
+                let asked = exchange.request(kind::FSTAT, |packet| {
+                    packet.string(opened.id.bytes());
+                });
+                asked
+                    .and_then(|tag| exchange.stat(tag))
+                    .map_err(Failure::plain)?
+            }
+        };
+        let steps = change::steps(changes, &now);
+        let done = change::send(&mut exchange, &steps, |exchange, step| {
+            exchange.request(kind::FSETSTAT, |packet: &mut Encoder<'_>| {
+                packet.string(opened.id.bytes());
+                step.encode(packet);
+            })
+        });
+        done.map_err(|failure| {
+            let asked = Asked::SetAttributes {
+                path: &self.remote(),
+                resizes: changes.size_bytes.is_some(),
+            };
+            diagnose(&opened.session, asked, failure)
+        })
+    }
+}

@@ -1,0 +1,60 @@
+//! Files of another host, over SFTP version 3 (draft-ietf-secsh-filexfer-02)
+//! with OpenSSH's extensions (its PROTOCOL file), carried by the program
+//! `ssh`.
+//!
+//! The client is written here because those that there are do not fit: those
+//! that keep many requests in flight (`openssh-sftp-client`, `russh-sftp`)
+//! bring an asynchronous runtime into a program of threads, and `ssh2` brings
+//! an SSH of its own, which knows nothing of the user's configuration, agent
+//! and hardware keys, and does one request at a time.
+//!
+//! - One thread reads; any number of callers have requests in flight, by
+//!   their ids ([`mailbox`], [`session`], [`exchange`]).
+//! - A connection that is lost gives [`Error::Lost`](crate::source::Error) to
+//!   every call in flight; the next call connects again ([`link`]), and open
+//!   files are opened again by path where that is safe ([`handle`]).
+//! - Nothing that a server sends is trusted: lengths, ids, kinds of answers,
+//!   names. One that breaks the protocol loses the connection. Its texts are
+//!   shown only escaped.
+//!
+//! What the protocol has no word for:
+//! - Times are whole seconds from 1970 to 2106. A change of one time alone
+//!   sets the other to the second that it is in. "Now" is this host's.
+//! - The number of links, the inode number and the time of the last change of
+//!   the inode are not known, nor are device numbers.
+//! - Users and groups are the server's numbers.
+//! - No extended attributes, no named pipes, sockets and device files made,
+//!   no exchange of two names, no allocation, no holes looked for.
+//! - Most errors of the server come as one code; which it was is found out by
+//!   asking further ([`diagnosis`]).
+
+mod address;
+mod change;
+mod diagnosis;
+mod directory;
+mod exchange;
+mod features;
+mod handle;
+mod link;
+mod mailbox;
+mod opened;
+mod opening;
+mod options;
+mod packet;
+mod path;
+mod pipe;
+mod session;
+mod source;
+mod ssh;
+mod stat;
+mod status;
+mod terminal;
+mod transfer;
+mod whole;
+
+#[cfg(test)]
+mod tests;
+
+pub use address::{Address, WrongAddress};
+pub use options::{Notice, Options};
+pub use source::Sftp;

@@ -1,0 +1,150 @@
+//! Opening files, old and new.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::diagnosis::{Asked, diagnose};
+use super::directory::adjust;
+use super::handle::{Opened, SftpHandle};
+use super::packet::{kind, open};
+use super::session::Session;
+use super::source::Sftp;
+use super::stat::Stat;
+use super::status::Failure;
+use crate::source::{Creation, Error, Handle, Kind, OpenFlags, Result};
+
+/// A file may be made and removed by others between two attempts; not for
+/// ever.
+const ATTEMPTS_MAX: usize = 8;
+
+/// Opens a regular file.
+pub(super) fn open(source: &Sftp, path: &Path, flags: OpenFlags) -> Result<Box<dyn Handle>> {
+    let session = source.link.session()?;
+    let remote = source.root.join(path);
+    let (opened, stat) = match flags.create {
+        None => open_existing(&session, &remote, flags)?,
+        Some(creation) => open_or_make(source, &session, &remote, flags, &creation)?,
+    };
+    let handle = SftpHandle::new(source.belonging(), path, opened, access(flags), stat);
+    Ok(Box::new(handle))
+}
+
+/// A file that is there, or else a new one, so that it is known which of the
+/// two it was: only a new one gets permissions and an owner.
+fn open_or_make(
+    source: &Sftp,
+    session: &Arc<Session>,
+    remote: &[u8],
+    flags: OpenFlags,
+    creation: &Creation,
+) -> Result<(Opened, Stat)> {
+    for _ in 0..ATTEMPTS_MAX {
+        match make(source, session, remote, flags, creation) {
+            Err(Error::Errno(libc::EEXIST)) if !flags.exclusive => {}
+            made => return made,
+        }
+        match open_existing(session, remote, flags) {
+            Err(Error::Errno(libc::ENOENT)) => {}
+            opened => return opened,
+        }
+    }
+    Err(Error::Errno(libc::ENOENT))
+}
+
+/// READ and WRITE in the protocol's bits.
+fn access(flags: OpenFlags) -> u32 {
+    let bit = |is_set: bool, bit: u32| if is_set { bit } else { 0 };
+    bit(flags.read, open::READ) | bit(flags.write, open::WRITE)
+}
+
+/// Opens a path and looks at it in the same round trip.
+pub(super) fn open_and_look(
+    session: &Arc<Session>,
+    remote: &[u8],
+    bits: u32,
+    stat: &Stat,
+) -> std::result::Result<(Opened, Stat), Failure> {
+    let mut exchange = session.exchange();
+    let opened = exchange.request(kind::OPEN, |packet| {
+        packet.string(remote).u32(bits);
+        stat.encode(packet);
+    })?;
+    let seen = exchange.lstat(remote)?;
+    let id = exchange.handle(opened)?;
+    let opened = Opened {
+        session: Arc::clone(session),
+        id,
+    };
+    match exchange.stat(seen) {
+        Ok(stat) => Ok((opened, stat)),
+        Err(failure) => {
+            // It was removed or renamed since.
+            exchange.close(&opened.id)?;
+            exchange.send()?;
+            Err(failure)
+        }
+    }
+}
+
+fn open_existing(
+    session: &Arc<Session>,
+    remote: &[u8],
+    flags: OpenFlags,
+) -> Result<(Opened, Stat)> {
+    let truncate = if flags.truncate { open::TRUNCATE } else { 0 };
+    let bits = access(flags) | truncate;
+    let opened = open_and_look(session, remote, bits, &Stat::default());
+    let (opened, stat) = opened.map_err(|failure| {
+        let asked = Asked::Open {
+            path: remote,
+            writes: flags.write || flags.truncate,
+            exclusive: false,
+        };
+        diagnose(session, asked, failure)
+    })?;
+    let errno = match stat.kind() {
+        Some(Kind::File) => return Ok((opened, stat)),
+        Some(Kind::Directory) => libc::EISDIR,
+        Some(Kind::Symlink) => libc::ELOOP,
+        _ => libc::EINVAL,
+    };
+    let mut exchange = session.exchange();
+    let closed = exchange.close(&opened.id).and_then(|()| exchange.send());
+    closed.map_err(Failure::plain)?;
+    Err(Error::Errno(errno))
+}
+
+fn make(
+    source: &Sftp,
+    session: &Arc<Session>,
+    remote: &[u8],
+    flags: OpenFlags,
+    creation: &Creation,
+) -> Result<(Opened, Stat)> {
+    let mode = creation.mode & 0o7777;
+    let stat = Stat {
+        permissions: Some(mode),
+        ..Stat::default()
+    };
+    // A server opens a new file for something, even if nothing is meant.
+    let access = match access(flags) {
+        0 => open::WRITE,
+        access => access,
+    };
+    let bits = access | open::CREATE | open::EXCLUSIVE;
+    let made = open_and_look(session, remote, bits, &stat);
+    let (opened, seen) = made.map_err(|failure| {
+        let asked = Asked::Open {
+            path: remote,
+            writes: true,
+            exclusive: true,
+        };
+        diagnose(session, asked, failure)
+    })?;
+    let may_give = source.gives_away.load(Ordering::Relaxed);
+    if seen.mode() != Some(mode) || (creation.owner.is_some() && may_give) {
+        adjust(source, session, remote, creation, &seen)?;
+    }
+    Ok((opened, seen))
+}

@@ -1,0 +1,71 @@
+//! How ssh is started and how long is waited for it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Gets one line for the user: what ssh says, a connection lost or made
+/// again. Nothing in it commands a terminal.
+pub type Notice = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// How to reach a server.
+#[derive(Clone)]
+pub struct Options {
+    /// The program `ssh`.
+    pub program: PathBuf,
+    /// `ssh -p`.
+    pub port: Option<u16>,
+    /// `ssh -i`.
+    pub identity: Option<PathBuf>,
+    /// `ssh -F`.
+    pub config: Option<PathBuf>,
+    /// `ssh -o`, each `NAME=VALUE`; they go before what is set here.
+    pub settings: Vec<String>,
+    /// The path of the server's SFTP program, in place of its subsystem
+    /// `sftp`.
+    pub server: Option<String>,
+    /// Whether ssh may ask for passwords and about unknown hosts at the
+    /// terminal, for the first connection. Later ones never ask.
+    pub is_interactive: bool,
+    /// How long a connection may take.
+    pub connect_timeout: Duration,
+    /// How long the server may send nothing at all while it is asked for
+    /// something; after that the connection counts as lost.
+    pub answer_timeout: Duration,
+    /// How long a call waits for a connection in place of a lost one.
+    pub reconnect_patience: Duration,
+    /// Where messages go.
+    pub notice: Notice,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            program: "ssh".into(),
+            port: None,
+            identity: None,
+            config: None,
+            settings: Vec::new(),
+            server: None,
+            is_interactive: false,
+            connect_timeout: Duration::from_secs(20),
+            answer_timeout: Duration::from_secs(60),
+            reconnect_patience: Duration::from_secs(10),
+            notice: Arc::new(|_| {}),
+        }
+    }
+}
+
+impl std::fmt::Debug for Options {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Options")
+            .field("program", &self.program)
+            .field("port", &self.port)
+            .field("identity", &self.identity)
+            .field("config", &self.config)
+            .field("settings", &self.settings)
+            .field("server", &self.server)
+            .field("is_interactive", &self.is_interactive)
+            .finish_non_exhaustive()
+    }
+}

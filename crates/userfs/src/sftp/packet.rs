@@ -1,0 +1,218 @@
+//! The bytes of SFTP version 3 (draft-ietf-secsh-filexfer-02), written and
+//! read. Nothing that is read is trusted: every length is checked against
+//! what is there.
+
+/// The protocol version that is spoken; OpenSSH has no other.
+pub(super) const VERSION: u32 = 3;
+
+/// The longest packet that is accepted: OpenSSH sends 256 KiB at most, and
+/// others have a listing in one packet.
+pub(super) const PACKET_BYTES_MAX: usize = 1 << 20;
+
+/// The longest handle of a file (the draft, section 6.2).
+pub(super) const HANDLE_BYTES_MAX: usize = 256;
+
+/// Packet types (the draft, section 3).
+pub(super) mod kind {
+    pub const INIT: u8 = 1;
+    pub const VERSION: u8 = 2;
+    pub const OPEN: u8 = 3;
+    pub const CLOSE: u8 = 4;
+    pub const READ: u8 = 5;
+    pub const WRITE: u8 = 6;
+    pub const LSTAT: u8 = 7;
+    pub const FSTAT: u8 = 8;
+    pub const SETSTAT: u8 = 9;
+    pub const FSETSTAT: u8 = 10;
+    pub const OPENDIR: u8 = 11;
+    pub const READDIR: u8 = 12;
+    pub const REMOVE: u8 = 13;
+    pub const MKDIR: u8 = 14;
+    pub const RMDIR: u8 = 15;
+    pub const REALPATH: u8 = 16;
+    pub const STAT: u8 = 17;
+    pub const RENAME: u8 = 18;
+    pub const READLINK: u8 = 19;
+    pub const SYMLINK: u8 = 20;
+    pub const STATUS: u8 = 101;
+    pub const HANDLE: u8 = 102;
+    pub const DATA: u8 = 103;
+    pub const NAME: u8 = 104;
+    pub const ATTRS: u8 = 105;
+    pub const EXTENDED: u8 = 200;
+    pub const EXTENDED_REPLY: u8 = 201;
+}
+
+/// Status codes (the draft, section 7).
+pub(super) mod status {
+    pub const OK: u32 = 0;
+    pub const EOF: u32 = 1;
+    pub const NO_SUCH_FILE: u32 = 2;
+    pub const PERMISSION_DENIED: u32 = 3;
+    pub const FAILURE: u32 = 4;
+    pub const BAD_MESSAGE: u32 = 5;
+    pub const NO_CONNECTION: u32 = 6;
+    pub const CONNECTION_LOST: u32 = 7;
+    pub const OP_UNSUPPORTED: u32 = 8;
+}
+
+/// Flags of OPEN (the draft, section 6.3).
+pub(super) mod open {
+    pub const READ: u32 = 0x01;
+    pub const WRITE: u32 = 0x02;
+    pub const CREATE: u32 = 0x08;
+    pub const TRUNCATE: u32 = 0x10;
+    pub const EXCLUSIVE: u32 = 0x20;
+}
+
+/// Appends one packet to a buffer.
+pub(super) struct Encoder<'a> {
+    buffer: &'a mut Vec<u8>,
+    start: usize,
+}
+
+impl<'a> Encoder<'a> {
+    /// Begins a packet; its length is filled in by [`finish`](Self::finish).
+    pub fn begin(buffer: &'a mut Vec<u8>, kind: u8) -> Self {
+        let start = buffer.len();
+        buffer.extend_from_slice(&[0, 0, 0, 0, kind]);
+        Self { buffer, start }
+    }
+
+    pub fn u32(&mut self, value: u32) -> &mut Self {
+        self.buffer.extend_from_slice(&value.to_be_bytes());
+        self
+    }
+
+    pub fn u64(&mut self, value: u64) -> &mut Self {
+        self.buffer.extend_from_slice(&value.to_be_bytes());
+        self
+    }
+
+    pub fn string(&mut self, value: &[u8]) -> &mut Self {
+        self.u32(length(value.len()));
+        self.buffer.extend_from_slice(value);
+        self
+    }
+
+    /// Ends the packet, of which `following` more bytes are sent from
+    /// elsewhere.
+    pub fn finish(self, following: usize) {
+        let bytes = length(self.buffer.len() - self.start - 4 + following);
+        self.buffer[self.start..self.start + 4].copy_from_slice(&bytes.to_be_bytes());
+    }
+}
+
+/// A length as the protocol has it.
+fn length(bytes: usize) -> u32 {
+    u32::try_from(bytes).expect("paths and pieces of files are far shorter than 4 GiB")
+}
+
+/// What is wrong with a packet of the server, as the end of a sentence that
+/// begins "the server sent".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Malformed(pub &'static str);
+
+/// Reads the fields of one packet.
+#[derive(Debug)]
+pub(super) struct Decoder<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Decoder<'a> {
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<&'a [u8], Malformed> {
+        let (taken, rest) = self
+            .rest
+            .split_at_checked(bytes)
+            .ok_or(Malformed("a packet that ends within a field"))?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    pub fn u32(&mut self) -> Result<u32, Malformed> {
+        let bytes = self.take(4)?.try_into().expect("four bytes were taken");
+        Ok(u32::from_be_bytes(bytes))
+    }
+
+    pub fn u64(&mut self) -> Result<u64, Malformed> {
+        let bytes = self.take(8)?.try_into().expect("eight bytes were taken");
+        Ok(u64::from_be_bytes(bytes))
+    }
+
+    pub fn string(&mut self) -> Result<&'a [u8], Malformed> {
+        let bytes = self.u32()? as usize;
+        self.take(bytes)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
+    pub fn remaining(&self) -> usize {
+        self.rest.len()
+    }
+}
+
+/// Text of the server, made fit for a message: at most 200 characters, and
+/// nothing in it that a terminal would obey.
+pub(super) fn escaped(text: &[u8]) -> String {
+    const CHARACTERS_MAX: usize = 200;
+    let text = String::from_utf8_lossy(text);
+    let text = text.trim();
+    let is_printable = |c: char| {
+        !c.is_control()
+            && !('\u{202a}'..='\u{202e}').contains(&c)
+            && !('\u{2066}'..='\u{2069}').contains(&c)
+    };
+    let mut shown = String::new();
+    for (number, character) in text.chars().enumerate() {
+        if number == CHARACTERS_MAX {
+            shown.push('…');
+            break;
+        }
+        match is_printable(character) {
+            true => shown.push(character),
+            false => shown.extend(character.escape_default()),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_carries_its_length_its_kind_and_its_fields() {
+        let mut buffer = vec![9];
+        let mut packet = Encoder::begin(&mut buffer, kind::LSTAT);
+        packet.u32(7).string(b"a/b").u64(1);
+        packet.finish(2);
+        assert_eq!(buffer[..6], [9, 0, 0, 0, 22, kind::LSTAT]);
+        let mut fields = Decoder::new(&buffer[6..]);
+        assert_eq!(fields.u32(), Ok(7));
+        assert_eq!(fields.string(), Ok(&b"a/b"[..]));
+        assert_eq!(fields.u64(), Ok(1));
+        assert!(fields.is_empty());
+    }
+
+    #[test]
+    fn a_field_beyond_the_end_is_refused() {
+        assert!(Decoder::new(&[0, 0, 0]).u32().is_err());
+        assert!(Decoder::new(&[0; 7]).u64().is_err());
+        assert!(Decoder::new(&[0, 0, 0, 5, 1, 2, 3, 4]).string().is_err());
+        assert!(Decoder::new(&[255, 255, 255, 255, 1]).string().is_err());
+    }
+
+    #[test]
+    fn text_of_a_server_cannot_command_a_terminal() {
+        assert_eq!(escaped(b"plain \xc3\xa9\n"), "plain é");
+        assert_eq!(escaped(b"\x1b]0;title\x07"), "\\u{1b}]0;title\\u{7}");
+        assert_eq!(escaped("a\u{202e}b\u{9b}".as_bytes()), "a\\u{202e}b\\u{9b}");
+        assert_eq!(escaped(&[b'x'; 1000]).chars().count(), 201);
+    }
+}

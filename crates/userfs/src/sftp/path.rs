@@ -1,0 +1,101 @@
+//! Paths of the server, and names that come from it.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// The longest name and the longest path that Linux knows.
+const NAME_BYTES_MAX: usize = 255;
+const PATH_BYTES_MAX: usize = 4095;
+
+/// The directory on the server that is the source's root: absolute, and
+/// without symbolic links, so that it means the same in every session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Root(Vec<u8>);
+
+impl Root {
+    /// A root as REALPATH tells it, unless that is no absolute path.
+    pub fn new(path: &[u8]) -> Option<Self> {
+        let is_absolute = path.starts_with(b"/") && !path.contains(&0);
+        is_absolute.then(|| Self(path.to_vec()))
+    }
+
+    /// Where a path of the source lies on the server.
+    pub fn join(&self, path: &Path) -> Vec<u8> {
+        let inside = path.as_os_str().as_bytes();
+        let mut joined = self.0.clone();
+        if !inside.is_empty() {
+            if !joined.ends_with(b"/") {
+                joined.push(b'/');
+            }
+            joined.extend_from_slice(inside);
+        }
+        joined
+    }
+}
+
+/// The directory that a path of the server lies in.
+pub(super) fn parent(path: &[u8]) -> &[u8] {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        None | Some(0) => b"/",
+        Some(at) => &path[..at],
+    }
+}
+
+/// Whether something can be a name in a directory. What cannot would lead
+/// elsewhere, or hide what follows it.
+pub(super) fn is_name(name: &[u8]) -> bool {
+    !name.is_empty()
+        && name.len() <= NAME_BYTES_MAX
+        && name != b"."
+        && name != b".."
+        && !name.contains(&b'/')
+        && !name.contains(&0)
+}
+
+/// Whether a path is longer than Linux takes, in all or in one name.
+pub(super) fn is_too_long(path: &[u8]) -> bool {
+    path.len() > PATH_BYTES_MAX
+        || path
+            .split(|byte| *byte == b'/')
+            .any(|name| name.len() > NAME_BYTES_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lie_below_the_root() {
+        let root = Root::new(b"/srv/data").unwrap();
+        assert_eq!(root.join(Path::new("")), b"/srv/data");
+        assert_eq!(root.join(Path::new("a/b")), b"/srv/data/a/b");
+        assert_eq!(Root::new(b"/").unwrap().join(Path::new("a")), b"/a");
+        assert_eq!(Root::new(b"data"), None);
+        assert_eq!(Root::new(b"/a\0b"), None);
+    }
+
+    #[test]
+    fn the_parent_of_a_path_is_the_directory_that_it_lies_in() {
+        assert_eq!(parent(b"/srv/data"), b"/srv");
+        assert_eq!(parent(b"/srv"), b"/");
+        assert_eq!(parent(b"/"), b"/");
+    }
+
+    #[test]
+    fn what_would_lead_out_of_a_directory_is_no_name() {
+        for name in ["", ".", "..", "a/b", "/", "../x", "a\0b", &"n".repeat(256)] {
+            assert!(!is_name(name.as_bytes()), "{name:?}");
+        }
+        for name in ["...", "a b", "\n", "\u{e9}", &"n".repeat(255)] {
+            assert!(is_name(name.as_bytes()), "{name:?}");
+        }
+        assert!(is_name(&[0xff, 0xfe]));
+    }
+
+    #[test]
+    fn paths_that_linux_would_not_take_are_too_long() {
+        assert!(!is_too_long(&b"/name".repeat(800)));
+        assert!(is_too_long(&b"/name".repeat(820)));
+        assert!(is_too_long(format!("/a/{}", "n".repeat(256)).as_bytes()));
+    }
+}

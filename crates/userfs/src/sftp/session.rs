@@ -1,0 +1,346 @@
+//! One connection to a server: what is sent, the thread that reads what
+//! comes, and the end of both.
+
+use std::io::{BufRead, BufReader, IoSlice, Read, Write};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::exchange::Exchange;
+use super::features::{Extensions, Limits};
+use super::mailbox::{Ended, Mailbox, Packet, Pending};
+use super::packet::{Decoder, Encoder, PACKET_BYTES_MAX, VERSION, escaped, kind};
+
+/// What holds the other end of the connection.
+pub(super) trait Peer: Send + Sync {
+    /// The server has answered for the first time.
+    fn greeted(&self);
+    /// Ends it now; called more than once.
+    fn hang_up(&self);
+    /// What it said of itself beside the protocol, fit for a message.
+    fn last_words(&self) -> Option<String>;
+}
+
+/// A way to a server.
+pub(super) struct Transport {
+    pub reader: Box<dyn Read + Send>,
+    pub writer: Box<dyn Write + Send>,
+    pub peer: Box<dyn Peer>,
+}
+
+/// How long a session waits.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// For the server's first word.
+    pub greeting: Duration,
+    /// For any word while something is asked.
+    pub answer: Duration,
+}
+
+/// What callers and the reader thread share.
+struct Line {
+    pending: Pending,
+    peer: Box<dyn Peer>,
+    began: Instant,
+    /// When the server last sent anything, in milliseconds since `began`.
+    heard_ms: AtomicU64,
+}
+
+impl Line {
+    fn elapsed_ms(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn end(&self, reason: &str) {
+        self.pending.end(reason);
+        self.peer.hang_up();
+    }
+}
+
+/// An established connection. Dropping it ends it.
+pub(super) struct Session {
+    line: Arc<Line>,
+    /// Gone when the session is being ended.
+    writer: Mutex<Option<Box<dyn Write + Send>>>,
+    thread: Option<JoinHandle<()>>,
+    patience: Patience,
+    pub extensions: Extensions,
+    pub limits: Limits,
+    /// Handles that the server holds open for this session.
+    pub handles_open: AtomicUsize,
+}
+
+impl Session {
+    /// Greets the server and asks for its limits.
+    ///
+    /// # Errors
+    /// In words, why there is no session.
+    pub fn establish(transport: Transport, patience: Patience) -> Result<Self, String> {
+        let line = Arc::new(Line {
+            pending: Pending::default(),
+            peer: transport.peer,
+            began: Instant::now(),
+            heard_ms: AtomicU64::new(0),
+        });
+        let greeting = Arc::new(Mailbox::default());
+        // The greeting has no id; it is the answer to whatever is asked first.
+        let expected = line.pending.register(Some((&greeting, 0)));
+        let expected = expected.expect("nothing has ended the session yet");
+        let (read_line, reader) = (Arc::clone(&line), transport.reader);
+        let thread = std::thread::Builder::new()
+            .name("sftp reader".to_owned())
+            .spawn(move || read_until_the_end(&read_line, reader, expected))
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        let mut session = Self {
+            line,
+            writer: Mutex::new(Some(transport.writer)),
+            thread: Some(thread),
+            patience,
+            extensions: Extensions::default(),
+            limits: Limits::default(),
+            handles_open: AtomicUsize::new(0),
+        };
+        session.greet(&greeting)?;
+        session.ask_for_limits()?;
+        Ok(session)
+    }
+
+    fn greet(&mut self, greeting: &Mailbox) -> Result<(), String> {
+        let mut hello = Vec::new();
+        let mut packet = Encoder::begin(&mut hello, kind::INIT);
+        packet.u32(VERSION);
+        packet.finish(0);
+        let sent = self.send(&hello, &[]);
+        let answer = match sent {
+            Ok(()) => greeting.next(self.patience.greeting),
+            Err(Ended) => None,
+        };
+        match answer {
+            Some((_, Some(Packet { body, .. }))) => {
+                let read = Extensions::decode(&mut Decoder::new(&body));
+                self.extensions = read.map_err(|why| why.in_words())?;
+                self.line.peer.greeted();
+                Ok(())
+            }
+            _ => {
+                let seconds = self.patience.greeting.as_secs();
+                self.fail(&format!("it did not answer for {seconds} s"));
+                Err(self.why_it_ended())
+            }
+        }
+    }
+
+    fn ask_for_limits(&mut self) -> Result<(), String> {
+        if !self.extensions.limits {
+            return Ok(());
+        }
+        let mut exchange = self.exchange();
+        let asked = exchange.extended("limits@openssh.com", |_| {});
+        let read = asked.and_then(|tag| exchange.extended_reply(tag, Limits::decode));
+        drop(exchange);
+        match read {
+            Ok(limits) => self.limits = limits,
+            Err(super::status::Failure::Refused(_)) => {}
+            Err(super::status::Failure::Lost) => return Err(self.why_it_ended()),
+        }
+        Ok(())
+    }
+
+    /// Why there are no further answers, with what the other end said.
+    pub fn why_it_ended(&self) -> String {
+        // What ended the connection is told after its end.
+        self.line.pending.wait_for_reader(Duration::from_secs(1));
+        let reason = self.line.pending.reason().unwrap_or_default();
+        match self.line.peer.last_words() {
+            Some(words) => format!("{reason} (ssh said: {words})"),
+            None => reason,
+        }
+    }
+
+    /// Whether requests may be answered.
+    pub fn is_alive(&self) -> bool {
+        self.line.pending.is_open()
+    }
+
+    /// Ends the session: everything in flight is lost.
+    pub fn fail(&self, reason: &str) {
+        self.line.end(reason);
+    }
+
+    /// Begins requests of one caller.
+    pub fn exchange(&self) -> Exchange<'_> {
+        Exchange::new(self)
+    }
+
+    /// Registers a request whose answer goes to a mailbox.
+    pub fn register(&self, mailbox: &Arc<Mailbox>, tag: usize) -> Result<u32, Ended> {
+        self.line.pending.register(Some((mailbox, tag)))
+    }
+
+    /// Registers a request whose answer nobody wants.
+    pub fn register_unwanted(&self) -> Result<u32, Ended> {
+        self.line.pending.register(None)
+    }
+
+    /// Sends packets, of which the last one ends with `content`.
+    pub fn send(&self, packets: &[u8], content: &[u8]) -> Result<(), Ended> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let sent = match writer.as_mut() {
+            Some(writer) => write_all(writer.as_mut(), packets, content),
+            None => return Err(Ended),
+        };
+        drop(writer);
+        sent.map_err(|error| {
+            self.fail(&format!("nothing more can be sent: {error}"));
+            Ended
+        })
+    }
+
+    /// The next answer in a mailbox. A server that has sent nothing at all
+    /// for too long ends the session.
+    pub fn next(&self, mailbox: &Mailbox) -> Option<(usize, Packet)> {
+        let asked_ms = self.line.elapsed_ms();
+        let patience_ms = u64::try_from(self.patience.answer.as_millis()).unwrap_or(u64::MAX);
+        let mut rest = self.patience.answer;
+        loop {
+            if let Some((tag, packet)) = mailbox.next(rest) {
+                return packet.map(|packet| (tag, packet));
+            }
+            let last_ms = self.line.heard_ms.load(Ordering::Relaxed).max(asked_ms);
+            let silent_ms = self.line.elapsed_ms().saturating_sub(last_ms);
+            if silent_ms >= patience_ms {
+                let seconds = self.patience.answer.as_secs();
+                self.fail(&format!("it did not answer for {seconds} s"));
+                // The end is in the mailbox now.
+                rest = Duration::from_secs(1);
+            } else {
+                rest = Duration::from_millis(patience_ms - silent_ms);
+            }
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // The server ends when its input does, and has then done all that it
+        // was asked for.
+        *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        if self.is_alive() {
+            self.line.pending.wait_for_reader(Duration::from_secs(2));
+        }
+        self.line.end("it was closed");
+        if self.line.pending.wait_for_reader(Duration::from_secs(2))
+            && let Some(thread) = self.thread.take()
+        {
+            // A panic there has been reported by its own message.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn write_all(writer: &mut dyn Write, packets: &[u8], content: &[u8]) -> std::io::Result<()> {
+    let mut slices = [IoSlice::new(packets), IoSlice::new(content)];
+    let mut rest = &mut slices[..];
+    let mut left = packets.len() + content.len();
+    while left > 0 {
+        match writer.write_vectored(rest) {
+            Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
+            Ok(written) => {
+                left -= written;
+                IoSlice::advance_slices(&mut rest, written);
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    writer.flush()
+}
+
+/// The reader thread: hands every answer over until there are no more.
+fn read_until_the_end(line: &Line, reader: Box<dyn Read + Send>, greeting: u32) {
+    let mut reader = BufReader::with_capacity(256 << 10, reader);
+    let reason = match receive_greeting(line, &mut reader, greeting) {
+        Err(reason) => reason,
+        Ok(()) => loop {
+            if let Err(reason) = receive(line, &mut reader) {
+                break reason;
+            }
+        },
+    };
+    line.end(&reason);
+    line.pending.reader_is_over();
+}
+
+fn receive_greeting(
+    line: &Line,
+    reader: &mut BufReader<Box<dyn Read + Send>>,
+    id: u32,
+) -> Result<(), String> {
+    let mut head = [0; 5];
+    read_exact(line, reader, &mut head)?;
+    let bytes = u32::from_be_bytes([head[0], head[1], head[2], head[3]]) as usize;
+    if head[4] != kind::VERSION || !(5..=PACKET_BYTES_MAX).contains(&bytes) {
+        let mut text = head.to_vec();
+        text.extend_from_slice(reader.buffer());
+        return Err(format!(
+            "the server sent text before SFTP began (\"{}\"); make the start-up files of the \
+             shell there print nothing when it is not interactive",
+            escaped(&text)
+        ));
+    }
+    let body = read_body(line, reader, bytes - 1)?;
+    let packet = Packet {
+        kind: head[4],
+        body,
+    };
+    line.pending.deliver(id, packet);
+    Ok(())
+}
+
+fn receive(line: &Line, reader: &mut BufReader<Box<dyn Read + Send>>) -> Result<(), String> {
+    let mut length = [0; 4];
+    read_exact(line, reader, &mut length)?;
+    let bytes = u32::from_be_bytes(length) as usize;
+    if !(5..=PACKET_BYTES_MAX).contains(&bytes) {
+        return Err(format!("the server sent a packet of {bytes} bytes"));
+    }
+    let mut head = [0; 5];
+    read_exact(line, reader, &mut head)?;
+    let [kind, id @ ..] = head;
+    let body = read_body(line, reader, bytes - head.len())?;
+    let packet = Packet { kind, body };
+    let id = u32::from_be_bytes(id);
+    match line.pending.deliver(id, packet) {
+        true => Ok(()),
+        // After the end nothing waits any more.
+        false if !line.pending.is_open() => Err(String::new()),
+        false => Err("the server answered what was not asked".to_owned()),
+    }
+}
+
+fn read_exact(line: &Line, reader: &mut impl BufRead, bytes: &mut [u8]) -> Result<(), String> {
+    reader.read_exact(bytes).map_err(|error| ending(&error))?;
+    line.heard_ms.store(line.elapsed_ms(), Ordering::Relaxed);
+    Ok(())
+}
+
+fn read_body(line: &Line, reader: &mut impl BufRead, bytes: usize) -> Result<Vec<u8>, String> {
+    let mut body = Vec::with_capacity(bytes);
+    let read = reader.by_ref().take(bytes as u64).read_to_end(&mut body);
+    match read {
+        Ok(read) if read == bytes => {
+            line.heard_ms.store(line.elapsed_ms(), Ordering::Relaxed);
+            Ok(body)
+        }
+        Ok(_) => Err(ending(&std::io::ErrorKind::UnexpectedEof.into())),
+        Err(error) => Err(ending(&error)),
+    }
+}
+
+fn ending(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => "the connection ended".to_owned(),
+        _ => format!("the connection broke: {error}"),
+    }
+}

@@ -1,0 +1,315 @@
+//! The program `ssh`, which connects, proves who both are, encrypts, and
+//! carries the bytes of SFTP between two pipes.
+//!
+//! It has a process group of its own, so that Ctrl-C at the terminal reaches
+//! the mount alone, which can then write back what it holds. A background
+//! group may not read from the terminal, so while ssh may ask for a password
+//! its group is the terminal's foreground one (`terminal.rs`).
+
+use std::collections::VecDeque;
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::address::Address;
+use super::options::{Notice, Options};
+use super::packet::escaped;
+use super::pipe::PatientPipe;
+use super::session::{Patience, Peer, Session, Transport};
+use super::terminal::Foreground;
+
+/// A pipe that holds the window of a transfer, if the kernel allows it.
+const PIPE_BYTES: usize = 1 << 20;
+
+/// Starts ssh and greets the server.
+///
+/// # Errors
+/// In words, why there is no session.
+pub(super) fn connect(
+    address: &Address,
+    options: &Options,
+    is_interactive: bool,
+) -> Result<Session, String> {
+    let cannot = |why: String| format!("cannot connect to {}: {why}", address.host);
+    let transport = start(address, options, is_interactive).map_err(cannot)?;
+    let patience = Patience {
+        // People take their time to find a password.
+        greeting: match is_interactive {
+            true => Duration::from_secs(600),
+            false => options.connect_timeout,
+        },
+        answer: options.answer_timeout,
+    };
+    Session::establish(transport, patience).map_err(cannot)
+}
+
+fn start(address: &Address, options: &Options, is_interactive: bool) -> Result<Transport, String> {
+    let mut child = command(address, options, is_interactive)
+        .spawn()
+        .map_err(|error| {
+            let program = options.program.display();
+            format!("cannot start {program}: {error}; install openssh-client")
+        })?;
+    let foreground = match is_interactive {
+        true => Foreground::lend(child.id()),
+        false => None,
+    };
+    let writer = OwnedFd::from(child.stdin.take().expect("it is a pipe"));
+    let reader = child.stdout.take().expect("it is a pipe");
+    let errors = child.stderr.take().expect("it is a pipe");
+    for end in [writer.as_fd(), reader.as_fd()] {
+        // A smaller pipe is only slower.
+        let _ = rustix::pipe::fcntl_setpipe_size(end, PIPE_BYTES);
+    }
+    let words = Arc::new(Words {
+        lines: Mutex::default(),
+        notice: options.notice.clone(),
+        is_told: is_interactive,
+    });
+    let listener = Arc::clone(&words);
+    let thread = std::thread::Builder::new()
+        .name("ssh messages".to_owned())
+        .spawn(move || listener.listen(errors))
+        .map_err(|error| format!("cannot start a thread: {error}"))?;
+    let writer = PatientPipe::new(writer, options.answer_timeout)
+        .map_err(|error| format!("cannot set up a pipe: {error}"))?;
+    Ok(Transport {
+        reader: Box::new(reader),
+        writer: Box::new(writer),
+        peer: Box::new(Ssh {
+            child: Mutex::new(Some((child, foreground))),
+            words,
+            thread: Mutex::new(Some(thread)),
+        }),
+    })
+}
+
+#[expect(clippy::disallowed_methods, reason = "ssh is the way to the server")]
+fn command(address: &Address, options: &Options, is_interactive: bool) -> Command {
+    let mut command = Command::new(&options.program);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    // No X11, no agent: a server gets nothing but SFTP.
+    command.args(["-x", "-a"]);
+    if let Some(config) = &options.config {
+        command.arg("-F").arg(config);
+    }
+    if let Some(port) = options.port {
+        command.arg("-p").arg(port.to_string());
+    }
+    if let Some(identity) = &options.identity {
+        command.arg("-i").arg(identity);
+    }
+    // The first value of an option counts, so the user's go first.
+    for setting in &options.settings {
+        command.arg("-o").arg(setting);
+    }
+    for setting in fixed_settings(options, is_interactive) {
+        command.arg("-o").arg(setting);
+    }
+    if let Some(user) = &address.user {
+        command.arg("-l").arg(user);
+    }
+    match &options.server {
+        Some(program) => command.args(["--", &address.host]).arg(program),
+        None => command.args(["-s", "--", &address.host, "sftp"]),
+    };
+    command
+}
+
+/// What sftp(1) sets itself, and what finds a peer that is gone.
+fn fixed_settings(options: &Options, is_interactive: bool) -> Vec<String> {
+    let mut settings: Vec<String> = [
+        "ClearAllForwardings=yes",
+        "PermitLocalCommand=no",
+        "ServerAliveInterval=15",
+        "ServerAliveCountMax=3",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    let seconds = options.connect_timeout.as_secs().max(1);
+    settings.push(format!("ConnectTimeout={seconds}"));
+    if !is_interactive {
+        settings.push("BatchMode=yes".to_owned());
+    }
+    settings
+}
+
+/// What ssh says on its standard error: its own messages, and those of the
+/// server.
+struct Words {
+    lines: Mutex<VecDeque<String>>,
+    notice: Notice,
+    /// Whether each line is handed on as it comes.
+    is_told: bool,
+}
+
+impl Words {
+    const LINES_MAX: usize = 5;
+    const LINE_BYTES_MAX: u64 = 4096;
+
+    fn listen(&self, errors: impl Read) {
+        let mut errors = BufReader::new(errors);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let read = errors
+                .by_ref()
+                .take(Self::LINE_BYTES_MAX)
+                .read_until(b'\n', &mut line);
+            if !matches!(read, Ok(1..)) {
+                return;
+            }
+            let line = escaped(&line);
+            if line.is_empty() {
+                continue;
+            }
+            if self.is_told {
+                (self.notice)(&line);
+            }
+            let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+            if lines.len() == Self::LINES_MAX {
+                lines.pop_front();
+            }
+            lines.push_back(line);
+        }
+    }
+}
+
+/// A running ssh, ended and reaped when the session is over.
+struct Ssh {
+    child: Mutex<Option<(Child, Option<Foreground>)>>,
+    words: Arc<Words>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Peer for Ssh {
+    fn greeted(&self) {
+        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, foreground)) = child.as_mut() {
+            *foreground = None;
+        }
+    }
+
+    fn hang_up(&self) {
+        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((mut child, foreground)) = child.take() {
+            end(&mut child);
+            drop(foreground);
+        }
+    }
+
+    fn last_words(&self) -> Option<String> {
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread {
+            let deadline = Instant::now() + Duration::from_millis(500);
+            // A process that ssh left running may hold its standard error.
+            while !thread.is_finished() && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+        }
+        let lines = self
+            .words
+            .lines
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let lines: Vec<_> = lines.iter().map(String::as_str).collect();
+        (!lines.is_empty()).then(|| lines.join("; "))
+    }
+}
+
+/// Ends ssh's process group: at once if it has ended already, as it should
+/// after the end of its input.
+fn end(child: &mut Child) {
+    let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    // It has a moment to say why it ends.
+    for (signal, patience_ms) in [
+        (None, 100),
+        (Some(Signal::TERM), 1000),
+        (Some(Signal::KILL), 0),
+    ] {
+        if let (Some(group), Some(signal)) = (group, signal) {
+            // It can only have ended meanwhile.
+            let _ = kill_process_group(group, signal);
+        }
+        if has_ended(child, Duration::from_millis(patience_ms)) {
+            return;
+        }
+    }
+    let _ = child.wait();
+}
+
+fn has_ended(child: &mut Child, patience: Duration) -> bool {
+    let deadline = Instant::now() + patience;
+    loop {
+        if matches!(child.try_wait(), Ok(Some(_)) | Err(_)) {
+            return true;
+        }
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arguments(address: &str, options: &Options) -> Vec<String> {
+        let address = Address::parse(address).unwrap();
+        let command = command(&address, options, false);
+        let text = |argument: &std::ffi::OsStr| argument.to_str().unwrap().to_owned();
+        command.get_args().map(text).collect()
+    }
+
+    #[test]
+    fn ssh_is_asked_for_the_subsystem_and_never_for_a_password() {
+        let found = arguments("ann@host:dir", &Options::default());
+        assert!(found.contains(&"BatchMode=yes".to_owned()), "{found:?}");
+        assert_eq!(
+            found[found.len() - 6..],
+            ["-l", "ann", "-s", "--", "host", "sftp"]
+        );
+    }
+
+    #[test]
+    fn settings_of_the_user_go_before_those_of_the_program() {
+        let options = Options {
+            port: Some(2222),
+            settings: vec!["ServerAliveInterval=3".to_owned()],
+            ..Options::default()
+        };
+        let found = arguments("host:", &options);
+        let at = |word: &str| found.iter().position(|found| found == word).unwrap();
+        assert!(at("ServerAliveInterval=3") < at("ServerAliveInterval=15"));
+        assert_eq!(found[at("-p") + 1], "2222");
+    }
+
+    #[test]
+    fn a_program_of_the_server_takes_the_subsystems_place() {
+        let options = Options {
+            server: Some("/usr/lib/sftp-server".to_owned()),
+            ..Options::default()
+        };
+        let found = arguments("host:", &options);
+        assert_eq!(
+            found[found.len() - 3..],
+            ["--", "host", "/usr/lib/sftp-server"]
+        );
+        assert!(!found.contains(&"-s".to_owned()));
+    }
+}

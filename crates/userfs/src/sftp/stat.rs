@@ -1,0 +1,219 @@
+//! The protocol's attributes of a file, and what they are to a
+//! [`Source`](crate::source::Source).
+//!
+//! Version 3 has times in whole seconds from 1970 to 2106, and knows neither
+//! the number of links, nor the inode, nor the time of the last change of
+//! the inode.
+
+use super::packet::{Decoder, Encoder, Malformed};
+use crate::source::{Attributes, Kind, Time};
+
+/// Which fields there are (the draft, section 5).
+mod flag {
+    pub const SIZE: u32 = 0x0000_0001;
+    pub const OWNER: u32 = 0x0000_0002;
+    pub const PERMISSIONS: u32 = 0x0000_0004;
+    pub const TIMES: u32 = 0x0000_0008;
+    pub const EXTENDED: u32 = 0x8000_0000;
+}
+
+/// More extended fields than this are nonsense.
+const EXTENDED_MAX: u32 = 1024;
+
+/// Attributes as they are sent, each of which may be missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Stat {
+    pub size_bytes: Option<u64>,
+    /// User and group. `u32::MAX` leaves one as it is: OpenSSH's server hands
+    /// both to `chown(2)`, where that is what -1 means.
+    pub owner: Option<(u32, u32)>,
+    /// `st_mode`: the kind of file, too, where a server tells it.
+    pub permissions: Option<u32>,
+    /// Access and modification, in seconds since 1970.
+    pub times: Option<(u32, u32)>,
+}
+
+impl Stat {
+    pub fn encode(&self, packet: &mut Encoder<'_>) {
+        let has = |is_there: bool, bit: u32| if is_there { bit } else { 0 };
+        packet.u32(
+            has(self.size_bytes.is_some(), flag::SIZE)
+                | has(self.owner.is_some(), flag::OWNER)
+                | has(self.permissions.is_some(), flag::PERMISSIONS)
+                | has(self.times.is_some(), flag::TIMES),
+        );
+        if let Some(size_bytes) = self.size_bytes {
+            packet.u64(size_bytes);
+        }
+        if let Some((uid, gid)) = self.owner {
+            packet.u32(uid).u32(gid);
+        }
+        if let Some(permissions) = self.permissions {
+            packet.u32(permissions);
+        }
+        if let Some((accessed, modified)) = self.times {
+            packet.u32(accessed).u32(modified);
+        }
+    }
+
+    pub fn decode(packet: &mut Decoder<'_>) -> Result<Self, Malformed> {
+        let flags = packet.u32()?;
+        let mut stat = Self::default();
+        if flags & flag::SIZE != 0 {
+            stat.size_bytes = Some(packet.u64()?);
+        }
+        if flags & flag::OWNER != 0 {
+            stat.owner = Some((packet.u32()?, packet.u32()?));
+        }
+        if flags & flag::PERMISSIONS != 0 {
+            stat.permissions = Some(packet.u32()?);
+        }
+        if flags & flag::TIMES != 0 {
+            stat.times = Some((packet.u32()?, packet.u32()?));
+        }
+        if flags & flag::EXTENDED != 0 {
+            let count = packet.u32()?;
+            if count > EXTENDED_MAX {
+                return Err(Malformed("attributes with more fields than there can be"));
+            }
+            for _ in 0..count {
+                packet.string()?;
+                packet.string()?;
+            }
+        }
+        Ok(stat)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The permission bits, if they are there.
+    pub fn mode(&self) -> Option<u32> {
+        self.permissions.map(|bits| bits & 0o7777)
+    }
+
+    pub fn kind(&self) -> Option<Kind> {
+        Some(match self.permissions? & libc::S_IFMT {
+            libc::S_IFREG => Kind::File,
+            libc::S_IFDIR => Kind::Directory,
+            libc::S_IFLNK => Kind::Symlink,
+            libc::S_IFIFO => Kind::Pipe,
+            libc::S_IFSOCK => Kind::Socket,
+            libc::S_IFCHR => Kind::CharacterDevice,
+            libc::S_IFBLK => Kind::BlockDevice,
+            _ => return None,
+        })
+    }
+
+    /// What a source tells; nothing if the kind of file is not told, or the
+    /// length is more than a file can have.
+    pub fn attributes(&self) -> Option<Attributes> {
+        let kind = self.kind()?;
+        let size_bytes = self.size_bytes.unwrap_or(0);
+        i64::try_from(size_bytes).ok()?;
+        let (uid, gid) = self.owner.unwrap_or((0, 0));
+        let (accessed, modified) = self.times.unwrap_or((0, 0));
+        let at = |seconds: u32| Time {
+            seconds: i64::from(seconds),
+            nanoseconds: 0,
+        };
+        Some(Attributes {
+            kind,
+            mode: self.mode()?,
+            uid,
+            gid,
+            size_bytes,
+            blocks: size_bytes.div_ceil(512),
+            links: 1,
+            device_number: 0,
+            atime: at(accessed),
+            mtime: at(modified),
+            ctime: at(modified),
+            identity: None,
+        })
+    }
+}
+
+/// Seconds as the protocol has them: what is before 1970 or after 2106
+/// becomes the nearest that there is.
+pub(super) fn seconds(time: Time) -> u32 {
+    u32::try_from(time.seconds.max(0)).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn encoded(stat: &Stat) -> Vec<u8> {
+        let mut buffer = Vec::new();
+        let mut packet = Encoder::begin(&mut buffer, 0);
+        stat.encode(&mut packet);
+        packet.finish(0);
+        buffer.split_off(5)
+    }
+
+    proptest! {
+        #[test]
+        fn attributes_that_were_sent_are_what_is_read(
+            size_bytes: Option<u64>,
+            owner: Option<(u32, u32)>,
+            permissions: Option<u32>,
+            times: Option<(u32, u32)>,
+        ) {
+            let stat = Stat { size_bytes, owner, permissions, times };
+            let bytes = encoded(&stat);
+            let mut packet = Decoder::new(&bytes);
+            prop_assert_eq!(Stat::decode(&mut packet), Ok(stat));
+            prop_assert!(packet.is_empty());
+        }
+
+        #[test]
+        fn whatever_bytes_come_are_attributes_or_refused(bytes: Vec<u8>) {
+            if let Ok(stat) = Stat::decode(&mut Decoder::new(&bytes)) {
+                stat.attributes();
+            }
+        }
+    }
+
+    #[test]
+    fn extended_fields_are_passed_over_and_endless_ones_refused() {
+        let bytes = [0x80, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, b'k', 0, 0, 0, 0, 9];
+        let mut packet = Decoder::new(&bytes);
+        assert_eq!(Stat::decode(&mut packet), Ok(Stat::default()));
+        assert_eq!(packet.remaining(), 1);
+        let endless = [0x80, 0, 0, 0, 255, 255, 255, 255];
+        assert!(Stat::decode(&mut Decoder::new(&endless)).is_err());
+    }
+
+    #[test]
+    fn a_file_without_a_kind_or_of_impossible_length_is_none() {
+        let file = Stat {
+            permissions: Some(libc::S_IFREG | 0o644),
+            ..Stat::default()
+        };
+        assert_eq!(file.attributes().map(|file| file.mode), Some(0o644));
+        let unknown = Stat {
+            permissions: Some(0o644),
+            ..file
+        };
+        assert_eq!(unknown.attributes(), None);
+        let endless = Stat {
+            size_bytes: Some(u64::MAX),
+            ..file
+        };
+        assert_eq!(endless.attributes(), None);
+    }
+
+    #[test]
+    fn times_outside_of_the_protocols_are_the_nearest_of_it() {
+        let at = |seconds| Time {
+            seconds,
+            nanoseconds: 5,
+        };
+        assert_eq!(seconds(at(-3)), 0);
+        assert_eq!(seconds(at(1_700_000_000)), 1_700_000_000);
+        assert_eq!(seconds(at(1 << 40)), u32::MAX);
+    }
+}

@@ -1,0 +1,233 @@
+//! Connections that end at a chosen moment, and those that follow.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::super::packet::{Decoder, kind};
+use super::super::session::Session;
+use super::super::source::Sftp;
+use super::server::{
+    Answer, FILE, PATIENCE, Request, packet, source_with, stat, status, string, transport, usual,
+};
+use crate::source::{Creation, Error, OpenFlags, RenameFlags, Source};
+
+/// A server with files of a length, all sessions of which see the same.
+#[derive(Default)]
+struct World {
+    /// Lengths by path.
+    files: BTreeMap<Vec<u8>, u64>,
+    /// The kind of request at which the session ends, before it is done.
+    ends_at: Option<u8>,
+    opened: Vec<Vec<u8>>,
+}
+
+type Shared = Arc<Mutex<World>>;
+
+fn answer(world: &Shared, request: &Request) -> Answer {
+    let mut world = world.lock().unwrap();
+    if world.ends_at == Some(request.kind) {
+        world.ends_at = None;
+        return Answer::End(Vec::new());
+    }
+    let id = request.id;
+    let path = Decoder::new(&request.fields)
+        .string()
+        .unwrap_or_default()
+        .to_vec();
+    let done = |is_done: bool| status(id, if is_done { 0 } else { 2 });
+    Answer::Bytes(match request.kind {
+        kind::OPEN if world.files.contains_key(&path) => {
+            world.opened.push(path);
+            packet(kind::HANDLE, id, &string(b"h"))
+        }
+        kind::LSTAT if world.files.contains_key(&path) => {
+            packet(kind::ATTRS, id, &stat(FILE, world.files[&path]))
+        }
+        kind::OPEN | kind::LSTAT => status(id, 2),
+        kind::FSTAT => packet(kind::ATTRS, id, &stat(FILE, 1)),
+        kind::REMOVE => done(world.files.remove(&path).is_some()),
+        kind::RENAME => {
+            let mut fields = Decoder::new(&request.fields);
+            let (from, to) = (fields.string().unwrap(), fields.string().unwrap());
+            let moved = world.files.remove(from);
+            let is_done = moved
+                .map(|bytes| world.files.insert(to.to_vec(), bytes))
+                .is_some();
+            done(is_done)
+        }
+        _ => return usual(request).unwrap_or(Answer::Bytes(status(id, 0))),
+    })
+}
+
+fn connect(world: &Shared) -> Result<Session, String> {
+    let world = Arc::clone(world);
+    Session::establish(transport(move |request| answer(&world, request)), PATIENCE)
+}
+
+/// A source of a server with the files `f` and `g`, which can always be
+/// reached again.
+fn source() -> (Sftp, Shared) {
+    let world = Shared::default();
+    for name in [&b"/srv/f"[..], b"/srv/g"] {
+        world.lock().unwrap().files.insert(name.to_vec(), 1);
+    }
+    let again = Arc::clone(&world);
+    let (source, _) = source_with(connect(&world).unwrap(), PATIENCE_CALL, move || {
+        connect(&again)
+    });
+    (source, world)
+}
+
+fn end_at(world: &Shared, kind: u8) {
+    world.lock().unwrap().ends_at = Some(kind);
+}
+
+fn opened(world: &Shared) -> usize {
+    world.lock().unwrap().opened.len()
+}
+
+const PATH: &str = "f";
+
+/// How long a call waits for a connection.
+const PATIENCE_CALL: Duration = Duration::from_secs(2);
+
+#[test]
+fn a_call_in_flight_is_lost_and_the_next_one_connects_again() {
+    let (source, world) = source();
+    end_at(&world, kind::LSTAT);
+    assert_eq!(source.attributes(Path::new(PATH)), Err(Error::Lost));
+    assert_eq!(source.attributes(Path::new(PATH)).unwrap().size_bytes, 1);
+}
+
+#[test]
+fn an_open_file_is_opened_again_without_being_made_or_emptied() {
+    let (source, world) = source();
+    let flags = OpenFlags {
+        read: true,
+        truncate: true,
+        create: Some(Creation {
+            mode: 0o644,
+            owner: None,
+        }),
+        ..OpenFlags::WRITE
+    };
+    let file = source.open(Path::new(PATH), flags).unwrap();
+    end_at(&world, kind::WRITE);
+    assert_eq!(file.write_at(b"1", 0), Err(Error::Lost));
+    let before = opened(&world);
+    assert_eq!(file.write_at(b"1", 0), Ok(()));
+    assert_eq!(opened(&world), before + 1);
+    world.lock().unwrap().files.remove(&b"/srv/f"[..]);
+    end_at(&world, kind::WRITE);
+    assert_eq!(file.write_at(b"1", 0), Err(Error::Lost));
+    // It is gone, and stays so.
+    assert_eq!(file.write_at(b"1", 0), Err(Error::Lost));
+    assert!(!world.lock().unwrap().files.contains_key(&b"/srv/f"[..]));
+}
+
+#[test]
+fn a_file_is_opened_again_under_the_name_that_it_has_now() {
+    let (source, world) = source();
+    let file = source.open(Path::new(PATH), OpenFlags::READ).unwrap();
+    source
+        .rename(Path::new(PATH), Path::new("h"), RenameFlags::NoReplace)
+        .unwrap();
+    end_at(&world, kind::LSTAT);
+    assert_eq!(source.attributes(Path::new("g")), Err(Error::Lost));
+    file.attributes().unwrap();
+    assert_eq!(world.lock().unwrap().opened.last().unwrap(), b"/srv/h");
+}
+
+#[test]
+fn a_file_that_may_be_another_one_stays_lost() {
+    let lose: [fn(&Sftp, &Shared); 3] = [
+        // Removed, and another one made under the name.
+        |source, world| {
+            source.unlink(Path::new(PATH)).unwrap();
+            world.lock().unwrap().files.insert(b"/srv/f".to_vec(), 1);
+        },
+        // Changed by somebody else.
+        |_, world| {
+            world.lock().unwrap().files.insert(b"/srv/f".to_vec(), 2);
+        },
+        // Replaced by a rename of which it is not known whether it was done.
+        |source, world| {
+            end_at(world, kind::RENAME);
+            let done = source.rename(Path::new("g"), Path::new(PATH), RenameFlags::Replace);
+            assert_eq!(done, Err(Error::Lost));
+        },
+    ];
+    for (number, lose) in lose.into_iter().enumerate() {
+        let (source, world) = source();
+        let file = source.open(Path::new(PATH), OpenFlags::READ).unwrap();
+        lose(&source, &world);
+        end_at(&world, kind::LSTAT);
+        let _ = source.attributes(Path::new("g"));
+        assert_eq!(file.attributes(), Err(Error::Lost), "{number}");
+        assert_eq!(file.attributes(), Err(Error::Lost), "{number}");
+    }
+}
+
+#[test]
+fn a_sync_never_says_that_what_an_earlier_session_took_is_safe() {
+    let (source, world) = source();
+    let file = source.open(Path::new(PATH), OpenFlags::WRITE).unwrap();
+    file.write_at(b"1", 0).unwrap();
+    end_at(&world, kind::LSTAT);
+    assert_eq!(source.attributes(Path::new("g")), Err(Error::Lost));
+    // The server may have lost it with the session.
+    assert_eq!(file.sync(), Err(Error::Lost));
+    assert_eq!(file.sync(), Ok(()));
+    file.write_at(b"1", 0).unwrap();
+    assert_eq!(file.sync(), Ok(()));
+    end_at(&world, kind::LSTAT);
+    assert_eq!(source.attributes(Path::new("g")), Err(Error::Lost));
+    assert_eq!(file.sync(), Ok(()));
+}
+
+#[test]
+fn many_callers_connect_once() {
+    let world = Shared::default();
+    world.lock().unwrap().files.insert(b"/srv/f".to_vec(), 1);
+    let connected = Arc::new(AtomicUsize::new(0));
+    let (again, count) = (Arc::clone(&world), Arc::clone(&connected));
+    let (source, _) = source_with(connect(&world).unwrap(), PATIENCE_CALL, move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        connect(&again)
+    });
+    end_at(&world, kind::LSTAT);
+    assert_eq!(source.attributes(Path::new(PATH)), Err(Error::Lost));
+    std::thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| source.attributes(Path::new(PATH)).unwrap());
+        }
+    });
+    assert_eq!(connected.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_server_that_cannot_be_reached_is_tried_with_pauses_and_each_call_ends() {
+    let world = Shared::default();
+    let tries = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&tries);
+    let (source, told) = source_with(connect(&world).unwrap(), PATIENCE_CALL, move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        Err("cannot connect to host: it is away".to_owned())
+    });
+    end_at(&world, kind::LSTAT);
+    for _ in 0..3 {
+        assert_eq!(source.attributes(Path::new(PATH)), Err(Error::Lost));
+    }
+    // Pauses of 0.1, 0.2, 0.4, 0.8 s fit the 2 s of a call; the next do not.
+    let tries = tries.load(Ordering::Relaxed);
+    assert!((1..=8).contains(&tries), "{tries}");
+    let told = told.lock().unwrap();
+    let failures = told
+        .iter()
+        .filter(|line| line.contains("it is away"))
+        .count();
+    assert_eq!(failures, 1, "{told:?}");
+}

@@ -1,0 +1,466 @@
+//! Where the files of a mount come from: what a [`Source`] can be asked, in
+//! plain data.
+//!
+//! A path is bytes relative to the source's root: `""` is the root itself; no
+//! path begins with `/`, ends with `/`, or has a component `.` or `..`. No
+//! method follows a symbolic link in the last component; what a link in the
+//! middle of a path leads to is the source's own affair, as the kernel asks
+//! for one component at a time and a mount's paths have none there.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+/// Why a source did not do what it was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Error {
+    /// An error number of Linux, such as `libc::ENOENT`.
+    Errno(i32),
+    /// The connection to the source is lost. Whether the call had an effect
+    /// is not known. The source connects again at the next call.
+    Lost,
+}
+
+impl Error {
+    /// The error number that the caller of the file system sees.
+    pub fn errno(self) -> i32 {
+        match self {
+            Self::Errno(number) => number,
+            Self::Lost => libc::EIO,
+        }
+    }
+
+    /// Whether this is one error number.
+    pub fn is(self, errno: i32) -> bool {
+        self == Self::Errno(errno)
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::Errno(error.raw_os_error().unwrap_or(libc::EIO))
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Errno(number) => std::io::Error::from_raw_os_error(*number).fmt(out),
+            Self::Lost => out.write_str("the connection to the source is lost"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What a source answers.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A point in time since 1970-01-01 UTC, as `struct timespec` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Time {
+    /// Whole seconds, negative before 1970.
+    pub seconds: i64,
+    /// Nanoseconds after that second, below 1,000,000,000.
+    pub nanoseconds: u32,
+}
+
+/// What kind of file a path leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+    /// A named pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A character device.
+    CharacterDevice,
+    /// A block device.
+    BlockDevice,
+}
+
+/// What tells one file of a source from all others, whatever its names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Identity {
+    /// The source's device number.
+    pub device: u64,
+    /// The source's inode number.
+    pub inode: u64,
+}
+
+/// What `lstat` tells about a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attributes {
+    /// The kind of file.
+    pub kind: Kind,
+    /// Permissions with set-user-id, set-group-id and sticky: `07777` at most.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Length in bytes.
+    pub size_bytes: u64,
+    /// Storage that it takes, in units of 512 bytes.
+    pub blocks: u64,
+    /// Number of names (hard links), 1 if the source does not know.
+    pub links: u32,
+    /// Number of the device that a device file stands for, as `makedev` packs
+    /// it; else 0.
+    pub device_number: u64,
+    /// Time of the last access.
+    pub atime: Time,
+    /// Time of the last change of the content.
+    pub mtime: Time,
+    /// Time of the last change of anything; `mtime` if the source does not
+    /// know.
+    pub ctime: Time,
+    /// What tells it from all other files, if the source can; names with one
+    /// identity are hard links to one file.
+    pub identity: Option<Identity>,
+}
+
+/// A name in a directory, never `.` or `..`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The name, one component of a path.
+    pub name: OsString,
+    /// The kind of file, where it came with the name.
+    pub kind: Option<Kind>,
+    /// What `lstat` would tell, where it came with the name.
+    pub attributes: Option<Attributes>,
+}
+
+/// Who owns a new file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Owner {
+    /// User.
+    pub uid: u32,
+    /// Group; in a directory with set-group-id the directory's group goes
+    /// before it.
+    pub gid: u32,
+}
+
+/// What a new file is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Creation {
+    /// Permissions; the umask has been applied already and the source's is
+    /// not applied.
+    pub mode: u32,
+    /// Who is to own it. `None`, or a source that cannot give files away:
+    /// whoever the source works as.
+    pub owner: Option<Owner>,
+}
+
+/// How a file is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OpenFlags {
+    /// `read_at` will be called.
+    pub read: bool,
+    /// `write_at`, `truncate` or `allocate` will be called.
+    pub write: bool,
+    /// Make the file if there is none.
+    pub create: Option<Creation>,
+    /// With `create`: fail with `EEXIST` if there is one.
+    pub exclusive: bool,
+    /// Set its length to 0.
+    pub truncate: bool,
+}
+
+impl OpenFlags {
+    /// For reading only.
+    pub const READ: Self = Self {
+        read: true,
+        write: false,
+        create: None,
+        exclusive: false,
+        truncate: false,
+    };
+    /// For writing only, to what is there.
+    pub const WRITE: Self = Self {
+        read: false,
+        write: true,
+        ..Self::READ
+    };
+}
+
+/// What to do about a file that has the new name already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RenameFlags {
+    /// Replace it, atomically, as `rename(2)` does.
+    #[default]
+    Replace,
+    /// Fail with `EEXIST` (`RENAME_NOREPLACE`); `EINVAL` if the source cannot
+    /// tell atomically.
+    NoReplace,
+    /// Let the two change names (`RENAME_EXCHANGE`); `EINVAL` if the source
+    /// cannot.
+    Exchange,
+}
+
+/// What a time is set to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetTime {
+    /// The source's present (`UTIME_NOW`).
+    Now,
+    /// A given time.
+    At(Time),
+}
+
+/// What to change of a file's attributes; `None` leaves one as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SetAttributes {
+    /// Permissions, `07777` at most. Applied after the owner, as a change of
+    /// owner clears set-user-id.
+    pub mode: Option<u32>,
+    /// Owner.
+    pub uid: Option<u32>,
+    /// Group.
+    pub gid: Option<u32>,
+    /// Length in bytes.
+    pub size_bytes: Option<u64>,
+    /// Time of the last access.
+    pub atime: Option<SetTime>,
+    /// Time of the last change of the content. Applied last.
+    pub mtime: Option<SetTime>,
+}
+
+/// What `statvfs` tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Space {
+    /// Unit of the block counts in bytes.
+    pub block_bytes: u32,
+    /// All blocks.
+    pub blocks: u64,
+    /// Free blocks.
+    pub blocks_free: u64,
+    /// Free blocks for everybody.
+    pub blocks_available: u64,
+    /// All inodes.
+    pub files: u64,
+    /// Free inodes.
+    pub files_free: u64,
+    /// Longest name in bytes.
+    pub name_bytes_max: u32,
+}
+
+/// How an extended attribute is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SetExtended {
+    /// Made or replaced.
+    #[default]
+    Any,
+    /// `EEXIST` if it is there (`XATTR_CREATE`).
+    Create,
+    /// `ENODATA` if it is not there (`XATTR_REPLACE`).
+    Replace,
+}
+
+/// What is looked for from an offset on, as in `lseek(2)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Seek {
+    /// `SEEK_DATA`.
+    Data,
+    /// `SEEK_HOLE`.
+    Hole,
+}
+
+/// What a file is replaced by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replacement<'a> {
+    /// A path in the same directory for the file until it is complete; none
+    /// may be there.
+    pub temporary: &'a Path,
+    /// Length in bytes.
+    pub size_bytes: u64,
+    /// Permissions, owner and times. A source that cannot give files away
+    /// keeps the owner that a new file has, and then sets neither
+    /// set-user-id nor set-group-id.
+    pub changes: SetAttributes,
+    /// Whether the new name is to be on the source's device, too, and not
+    /// only the content.
+    pub is_durable: bool,
+}
+
+/// A directory tree that files come from. Calls may come from many threads
+/// at once; a slow one must not keep others waiting.
+pub trait Source: Send + Sync {
+    /// How people write it, such as `/srv/data` or `ann@host:dir`. One name
+    /// always means one source.
+    fn name(&self) -> String;
+
+    /// The unit in which the source keeps times, in nanoseconds: 1, or
+    /// 1,000,000,000 where they are whole seconds.
+    fn time_granularity_ns(&self) -> u32 {
+        1
+    }
+
+    /// What `lstat` tells.
+    fn attributes(&self, path: &Path) -> Result<Attributes>;
+
+    /// All names in a directory, in any order.
+    fn list(&self, path: &Path) -> Result<Vec<Entry>>;
+
+    /// What a symbolic link says.
+    fn read_link(&self, path: &Path) -> Result<OsString>;
+
+    /// Opens a regular file.
+    fn open(&self, path: &Path, flags: OpenFlags) -> Result<Box<dyn Handle>>;
+
+    /// Makes a directory.
+    fn make_directory(&self, path: &Path, creation: &Creation) -> Result<()>;
+
+    /// Makes a named pipe, a socket, a device file or an empty regular file
+    /// (`mknod`).
+    fn make_node(
+        &self,
+        path: &Path,
+        kind: Kind,
+        device_number: u64,
+        creation: &Creation,
+    ) -> Result<()> {
+        let _ = (path, kind, device_number, creation);
+        Err(Error::Errno(libc::EPERM))
+    }
+
+    /// Removes an empty directory.
+    fn remove_directory(&self, path: &Path) -> Result<()>;
+
+    /// Removes a name of a file that is no directory.
+    fn unlink(&self, path: &Path) -> Result<()>;
+
+    /// Makes a symbolic link at `path` that says `target`.
+    fn symlink(&self, target: &OsStr, path: &Path, owner: Option<Owner>) -> Result<()>;
+
+    /// Gives a file another name; `EPERM` if the source cannot.
+    fn hard_link(&self, existing: &Path, new: &Path) -> Result<()>;
+
+    /// Changes a name, atomically.
+    fn rename(&self, from: &Path, to: &Path, flags: RenameFlags) -> Result<()>;
+
+    /// Changes attributes. Those of a symbolic link are its own.
+    fn set_attributes(&self, path: &Path, changes: &SetAttributes) -> Result<()>;
+
+    /// What `statvfs` tells of the root's file system.
+    fn space(&self) -> Result<Space>;
+
+    /// Makes the names in a directory durable.
+    fn sync_directory(&self, path: &Path) -> Result<()> {
+        let _ = path;
+        Ok(())
+    }
+
+    /// Whether the source has extended attributes; without, the kernel does
+    /// not ask for any.
+    fn has_extended(&self) -> bool {
+        false
+    }
+
+    /// An extended attribute's value; `ENODATA` if it is not there, `ENOTSUP`
+    /// if the source has none.
+    fn extended(&self, path: &Path, name: &OsStr) -> Result<Vec<u8>> {
+        let _ = (path, name);
+        Err(Error::Errno(libc::ENOTSUP))
+    }
+
+    /// Sets an extended attribute.
+    fn set_extended(
+        &self,
+        path: &Path,
+        name: &OsStr,
+        value: &[u8],
+        how: SetExtended,
+    ) -> Result<()> {
+        let _ = (path, name, value, how);
+        Err(Error::Errno(libc::ENOTSUP))
+    }
+
+    /// The names of all extended attributes.
+    fn list_extended(&self, path: &Path) -> Result<Vec<OsString>> {
+        let _ = path;
+        Err(Error::Errno(libc::ENOTSUP))
+    }
+
+    /// Removes an extended attribute.
+    fn remove_extended(&self, path: &Path, name: &OsStr) -> Result<()> {
+        let _ = (path, name);
+        Err(Error::Errno(libc::ENOTSUP))
+    }
+
+    /// Attributes and content of a regular file, in as few round trips as the
+    /// source can. `take` gets every byte once, in pieces and in any order,
+    /// each with its offset; the file ends at `size_bytes` of what is
+    /// answered.
+    fn fetch(
+        &self,
+        path: &Path,
+        take: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
+    ) -> Result<Attributes> {
+        crate::whole::fetch(self, path, take)
+    }
+
+    /// Makes or replaces a regular file atomically: a temporary file is
+    /// written, synced and renamed. `give` fills a buffer with what belongs
+    /// at an offset.
+    ///
+    /// After an error nothing is left under the temporary name, as far as the
+    /// source can be reached, and `path` is as it was; after
+    /// [`Error::Lost`] it is as it was or as it should be.
+    fn replace(
+        &self,
+        path: &Path,
+        new: &Replacement<'_>,
+        give: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
+    ) -> Result<Attributes> {
+        crate::whole::replace(self, path, new, give)
+    }
+}
+
+/// An open regular file. It stays what it is when its name is changed or
+/// removed. Dropping it closes it. Calls may come from many threads at once.
+pub trait Handle: Send + Sync {
+    /// Reads as much as `buffer` holds, in as many requests as it takes, many
+    /// of them in flight at once; what is less than the buffer ends at the
+    /// end of the file.
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
+
+    /// Writes all of `bytes`, likewise. Bytes are with the source when it
+    /// returns, not necessarily on its device.
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()>;
+
+    /// Sets the length in bytes.
+    fn truncate(&self, size_bytes: u64) -> Result<()>;
+
+    /// Brings content and attributes to the source's device (`fsync`). A
+    /// source that cannot answers `Ok`.
+    fn sync(&self) -> Result<()>;
+
+    /// What `fstat` tells.
+    fn attributes(&self) -> Result<Attributes>;
+
+    /// Changes attributes of the open file.
+    fn set_attributes(&self, changes: &SetAttributes) -> Result<()>;
+
+    /// `fallocate` with its mode bits; `EOPNOTSUPP` if the source cannot.
+    fn allocate(&self, mode: i32, offset: u64, length: u64) -> Result<()> {
+        let _ = (mode, offset, length);
+        Err(Error::Errno(libc::EOPNOTSUPP))
+    }
+
+    /// Where data or a hole begins at or after an offset; `ENXIO` past the
+    /// last, `EOPNOTSUPP` if the source cannot tell.
+    fn seek(&self, offset: u64, what: Seek) -> Result<u64> {
+        let _ = (offset, what);
+        Err(Error::Errno(libc::EOPNOTSUPP))
+    }
+
+    /// The file's descriptor, if it is open in this process.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}

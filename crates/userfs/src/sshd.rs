@@ -1,0 +1,377 @@
+//! An OpenSSH server of one's own on the loopback interface, for tests and
+//! experiments: keys, configuration and port are its own, nothing of the
+//! system's server or of the user's configuration is used, and nothing is
+//! left when it is dropped.
+//!
+//! It lets in the user who started it, and as root any user that is named.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::sftp::{Address, Options};
+
+/// Where Debian puts the server, which is in no user's path.
+const PROGRAM: &str = "/usr/sbin/sshd";
+
+/// OpenSSH's SFTP server as a program of its own.
+const SFTP_SERVER: &str = "/usr/lib/openssh/sftp-server";
+
+/// Which program serves SFTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subsystem {
+    /// The one in sshd (`internal-sftp`), with these options.
+    Internal(Vec<String>),
+    /// The program `sftp-server`, started by the user's shell, with these
+    /// options.
+    Program(Vec<String>),
+    /// Any command of the user's shell.
+    Command(String),
+}
+
+/// What server is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Which program serves SFTP.
+    pub subsystem: Subsystem,
+    /// Who logs in; the user of this process if it is none. Only root can
+    /// serve others.
+    pub user: Option<String>,
+    /// Further lines of `sshd_config`.
+    pub lines: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            subsystem: Subsystem::Internal(Vec::new()),
+            user: None,
+            lines: Vec::new(),
+        }
+    }
+}
+
+/// A running server, ended with all its sessions when it is dropped.
+#[derive(Debug)]
+pub struct Sshd {
+    directory: tempfile::TempDir,
+    settings: Settings,
+    user: String,
+    port: u16,
+    child: Option<Child>,
+}
+
+/// What a server and its user prove themselves with; the programs that make
+/// and use them.
+fn missing() -> Option<String> {
+    for program in [PROGRAM, "/usr/bin/ssh", "/usr/bin/ssh-keygen"] {
+        if !Path::new(program).exists() {
+            return Some(format!(
+                "{program} is missing; install openssh-server and openssh-client"
+            ));
+        }
+    }
+    None
+}
+
+impl Sshd {
+    /// Starts a server.
+    ///
+    /// # Errors
+    /// In words, why there can be none; a program that is missing is named.
+    pub fn start(settings: &Settings) -> Result<Self, String> {
+        if let Some(missing) = missing() {
+            return Err(missing);
+        }
+        let cannot = |what: &str| {
+            let what = what.to_owned();
+            move |error: std::io::Error| format!("cannot {what}: {error}")
+        };
+        let directory = tempfile::Builder::new()
+            .prefix("toll-sshd-")
+            .tempdir()
+            .map_err(cannot("make a directory for a server"))?;
+        // Another user's sshd process reads the keys in it.
+        std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755))
+            .map_err(cannot("set permissions"))?;
+        let user = match &settings.user {
+            Some(user) => user.clone(),
+            None => own_name().map_err(cannot("find the user's name"))?,
+        };
+        for key in ["host_key", "user_key"] {
+            make_key(&directory.path().join(key))?;
+        }
+        std::fs::copy(
+            directory.path().join("user_key.pub"),
+            directory.path().join("authorized_keys"),
+        )
+        .map_err(cannot("copy a key"))?;
+        let mut server = Self {
+            directory,
+            settings: settings.clone(),
+            user,
+            port: 0,
+            child: None,
+        };
+        // Another program may take the port between the two.
+        for _ in 0..5 {
+            server.port = free_port().map_err(cannot("find a free port"))?;
+            server
+                .write_files()
+                .map_err(cannot("write a configuration"))?;
+            if server.run().map_err(cannot("start sshd"))? {
+                return Ok(server);
+            }
+        }
+        let log = std::fs::read_to_string(server.log()).unwrap_or_default();
+        let last = log.lines().last().unwrap_or("it said nothing");
+        Err(format!("cannot start sshd: {last}"))
+    }
+
+    /// Starts it again on the same port, after [`kill`](Self::kill).
+    ///
+    /// # Errors
+    /// In words, why it did not start.
+    pub fn start_again(&mut self) -> Result<(), String> {
+        assert!(self.child.is_none(), "it runs");
+        match self.run() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err("the port is taken".to_owned()),
+            Err(error) => Err(format!("cannot start sshd: {error}")),
+        }
+    }
+
+    fn write_files(&self) -> std::io::Result<()> {
+        let path = |name: &str| self.directory.path().join(name).display().to_string();
+        let subsystem = match &self.settings.subsystem {
+            Subsystem::Internal(options) => format!("internal-sftp {}", options.join(" ")),
+            Subsystem::Program(options) => format!("{SFTP_SERVER} {}", options.join(" ")),
+            Subsystem::Command(command) => command.clone(),
+        };
+        let mut config = format!(
+            "ListenAddress 127.0.0.1:{port}\n\
+             HostKey {host_key}\n\
+             AuthorizedKeysFile {authorized}\n\
+             PidFile none\n\
+             StrictModes no\n\
+             UsePAM no\n\
+             PasswordAuthentication no\n\
+             KbdInteractiveAuthentication no\n\
+             PermitRootLogin prohibit-password\n\
+             AllowUsers {user}\n\
+             UseDNS no\n\
+             PrintMotd no\n\
+             PrintLastLog no\n\
+             MaxStartups 100\n\
+             LogLevel VERBOSE\n\
+             Subsystem sftp {subsystem}\n",
+            port = self.port,
+            host_key = path("host_key"),
+            authorized = path("authorized_keys"),
+            user = self.user,
+        );
+        for line in &self.settings.lines {
+            config.push_str(line);
+            config.push('\n');
+        }
+        std::fs::write(self.directory.path().join("sshd_config"), config)?;
+        let host_key = std::fs::read_to_string(self.directory.path().join("host_key.pub"))?;
+        let known = format!("[127.0.0.1]:{} {host_key}", self.port);
+        std::fs::write(self.directory.path().join("known_hosts"), known)
+    }
+
+    /// Whether it listens; `false` if the port was taken.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the server is for tests and experiments"
+    )]
+    fn run(&mut self) -> std::io::Result<bool> {
+        const PATIENCE: Duration = Duration::from_secs(20);
+        if rustix::process::geteuid().is_root() {
+            // Its unprivileged part is confined there; Debian's service file
+            // makes it at every start of the system.
+            std::fs::create_dir_all("/run/sshd")?;
+        }
+        let log = File::create(self.log())?;
+        let child = Command::new(PROGRAM)
+            .arg("-f")
+            .arg(self.directory.path().join("sshd_config"))
+            .args(["-D", "-e"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log)
+            .process_group(0)
+            .spawn()?;
+        let child = self.child.insert(child);
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            if child.try_wait()?.is_some() {
+                self.child = None;
+                return Ok(false);
+            }
+            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
+                return Ok(true);
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        self.kill();
+        Err(std::io::ErrorKind::TimedOut.into())
+    }
+
+    fn log(&self) -> PathBuf {
+        self.directory.path().join("log")
+    }
+
+    /// What it wrote so far (`sshd -e`).
+    pub fn messages(&self) -> String {
+        std::fs::read_to_string(self.log()).unwrap_or_default()
+    }
+
+    /// Where it listens, on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Where a directory of this machine is through the server.
+    pub fn address(&self, directory: &Path) -> Address {
+        Address {
+            user: Some(self.user.clone()),
+            host: "127.0.0.1".to_owned(),
+            directory: directory.display().to_string(),
+        }
+    }
+
+    /// The options of ssh by which it is reached, whatever the user's
+    /// configuration is.
+    pub fn options(&self) -> Options {
+        Options {
+            port: Some(self.port),
+            identity: Some(self.directory.path().join("user_key")),
+            config: Some("/dev/null".into()),
+            settings: self.ssh_settings(),
+            ..Options::default()
+        }
+    }
+
+    /// The `-o` options among them, as other programs than this one take
+    /// them, too (`sshfs`).
+    pub fn ssh_settings(&self) -> Vec<String> {
+        let known = self.directory.path().join("known_hosts");
+        vec![
+            format!("UserKnownHostsFile={}", known.display()),
+            "GlobalKnownHostsFile=/dev/null".to_owned(),
+            "StrictHostKeyChecking=yes".to_owned(),
+            "IdentitiesOnly=yes".to_owned(),
+            "IdentityAgent=none".to_owned(),
+        ]
+    }
+
+    /// The user's key.
+    pub fn identity(&self) -> PathBuf {
+        self.directory.path().join("user_key")
+    }
+
+    /// The processes that serve connections, of all of them.
+    pub fn sessions(&self) -> Vec<u32> {
+        let Some(child) = &self.child else {
+            return Vec::new();
+        };
+        descendants(child.id())
+    }
+
+    /// Ends every connection at once (SIGKILL to what serves it), and leaves
+    /// the server listening.
+    pub fn kill_sessions(&self) {
+        for session in self.sessions() {
+            kill(session);
+        }
+    }
+
+    /// Ends the server with all its sessions (SIGKILL).
+    pub fn kill(&mut self) {
+        let sessions = self.sessions();
+        if let Some(mut child) = self.child.take() {
+            // It has ended if it cannot be killed.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        for session in sessions {
+            kill(session);
+        }
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn kill(process: u32) {
+    if let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) {
+        // It may have ended with another one.
+        let _ = kill_process(process, Signal::KILL);
+    }
+}
+
+/// The processes below one, children before their parents' end makes them
+/// somebody else's.
+fn descendants(process: u32) -> Vec<u32> {
+    let tasks = format!("/proc/{process}/task/{process}/children");
+    let children = std::fs::read_to_string(tasks).unwrap_or_default();
+    let children = children.split_whitespace().filter_map(|id| id.parse().ok());
+    children
+        .flat_map(|child| {
+            std::iter::once(child)
+                .chain(descendants(child))
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn free_port() -> std::io::Result<u16> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    Ok(listener.local_addr()?.port())
+}
+
+/// The name of the user of this process.
+fn own_name() -> std::io::Result<String> {
+    let uid = rustix::process::geteuid().as_raw().to_string();
+    for line in BufReader::new(File::open("/etc/passwd")?).lines() {
+        let line = line?;
+        let mut fields = line.split(':');
+        if let (Some(name), Some(_), Some(id)) = (fields.next(), fields.next(), fields.next())
+            && id == uid
+        {
+            return Ok(name.to_owned());
+        }
+    }
+    Err(std::io::Error::other("it is not in /etc/passwd"))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the server is for tests and experiments"
+)]
+fn make_key(path: &Path) -> Result<(), String> {
+    let made = Command::new("/usr/bin/ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+        .arg(path)
+        .stdin(Stdio::null())
+        .output();
+    match made {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(format!(
+            "cannot make a key: {}",
+            String::from_utf8_lossy(&output.stderr).trim()
+        )),
+        Err(error) => Err(format!("cannot make a key: {error}")),
+    }
+}

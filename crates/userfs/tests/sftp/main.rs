@@ -1,0 +1,6 @@
+//! The source over SFTP against OpenSSH's own server on the loopback
+//! interface.
+
+mod common;
+mod errors;
+mod methods;

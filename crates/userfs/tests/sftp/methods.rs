@@ -1,0 +1,516 @@
+//! Every method of a source, and what it does to the files on the server.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::Path;
+
+use userfs::source::{
+    Creation, Error, Kind, OpenFlags, Owner, RenameFlags, Replacement, SetAttributes, SetTime,
+    Source, Time,
+};
+
+use crate::common::{Bench, CREATION, READ_WRITE, both_servers, is_root, open, pattern, set_mode};
+
+fn at(seconds: i64) -> Option<SetTime> {
+    Some(SetTime::At(Time {
+        seconds,
+        nanoseconds: 0,
+    }))
+}
+
+#[test]
+fn a_file_that_is_written_is_what_is_read_on_either_server() {
+    for settings in both_servers() {
+        let Some(bench) = Bench::with(&settings) else {
+            return;
+        };
+        let source = bench.connect();
+        for bytes in [0, 1, 4096, (128 << 10) + 1, (9 << 20) + 7] {
+            let content = pattern(bytes, 1);
+            let name = format!("file {bytes}");
+            let file = open(&source, &name, READ_WRITE).unwrap();
+            file.write_at(&content, 0).unwrap();
+            file.sync().unwrap();
+            assert_eq!(std::fs::read(bench.path(&name)).unwrap(), content);
+            let mut buffer = vec![0; bytes + 10];
+            assert_eq!(file.read_at(&mut buffer, 0), Ok(bytes));
+            assert_eq!(buffer[..bytes], content);
+            assert_eq!(file.read_at(&mut buffer, bytes as u64), Ok(0));
+            assert_eq!(file.attributes().unwrap().size_bytes, bytes as u64);
+        }
+    }
+}
+
+#[test]
+fn parts_of_a_file_are_read_and_written_at_any_offset() {
+    let Some(bench) = Bench::start() else { return };
+    let source = bench.connect();
+    let file = open(&source, "sparse", READ_WRITE).unwrap();
+    let far = (5 << 30) + 3;
+    let content = pattern(300_000, 2);
+    file.write_at(&content, far).unwrap();
+    assert_eq!(file.attributes().unwrap().size_bytes, far + 300_000);
+    let mut buffer = vec![1; 300_100];
+    assert_eq!(file.read_at(&mut buffer, far - 50), Ok(300_050));
+    assert_eq!(buffer[..50], [0; 50]);
+    assert_eq!(buffer[50..300_050], content);
+    file.truncate(far + 10).unwrap();
+    assert_eq!(file.read_at(&mut buffer, far), Ok(10));
+    assert_eq!(
+        file.write_at(b"x", u64::MAX),
+        Err(Error::Errno(libc::EFBIG))
+    );
+    assert_eq!(
+        file.read_at(&mut buffer, u64::MAX - 5),
+        Err(Error::Errno(libc::EINVAL))
+    );
+}
+
+#[test]
+fn a_directory_of_10_000_files_is_listed_with_attributes() {
+    let Some(bench) = Bench::start() else { return };
+    let source = bench.connect();
+    let mut expected = Vec::new();
+    for number in 0..10_000 {
+        let name = format!("{number:05}");
+        std::fs::write(bench.path(&name), vec![0; number % 7]).unwrap();
+        expected.push((name, Kind::File, (number % 7) as u64));
+    }
+    let mut found: Vec<_> = source
+        .list(Path::new(""))
+        .unwrap()
+        .into_iter()
+        .map(|entry| {
+            let attributes = entry.attributes.unwrap();
+            let name = entry.name.into_string().unwrap();
+            (name, attributes.kind, attributes.size_bytes)
+        })
+        .collect();
+    found.sort_by(|one, two| one.0.cmp(&two.0));
+    assert!(found == expected, "{} names", found.len());
+}
+
+#[test]
+fn names_are_bytes() {
+    let Some(bench) = Bench::start() else { return };
+    let source = bench.connect();
+    let names: [&[u8]; 5] = [b"\xff\xfe", b"new\nline", b" ", b"...", &[b'n'; 255]];
+    for name in names {
+        let name = Path::new(OsStr::from_bytes(name));
+        source.open(name, READ_WRITE).unwrap();
+        assert!(bench.directory.path().join(name).exists());
+    }
+    let mut found: Vec<_> = source.list(Path::new("")).unwrap();
+    found.sort_by(|one, two| one.name.cmp(&two.name));
+    let mut expected = names.map(OsStr::from_bytes);
+    expected.sort();
+    assert!(found.iter().map(|entry| &*entry.name).eq(expected));
+    assert!(found.iter().all(|entry| entry.kind == Some(Kind::File)));
+}
+
+#[test]
+fn directories_links_and_names_come_and_go() {
+    let Some(bench) = Bench::start() else { return };
+    let source = bench.connect();
+    let path = Path::new;
+    source
+        .make_directory(
+            path("d"),
+            &Creation {
+                mode: 0o1777,
+                owner: None,
+            },
+        )
+        .unwrap();
+    assert_eq!(
+        std::fs::metadata(bench.path("d")).unwrap().mode() & 0o7777,
+        0o1777
+    );
+    open(&source, "d/f", READ_WRITE)
+        .unwrap()
+        .write_at(b"1", 0)
+        .unwrap();
+    source
+        .symlink(OsStr::new("../x \u{e9}"), path("d/s"), None)
+        .unwrap();
+    assert_eq!(
+        std::fs::read_link(bench.path("d/s")).unwrap(),
+        path("../x \u{e9}")
+    );
+    assert_eq!(source.read_link(path("d/s")).unwrap(), "../x \u{e9}");
+    assert_eq!(source.attributes(path("d/s")).unwrap().kind, Kind::Symlink);
+    source.hard_link(path("d/f"), path("d/h")).unwrap();
+    assert_eq!(std::fs::metadata(bench.path("d/h")).unwrap().nlink(), 2);
+    source
+        .rename(path("d"), path("e"), RenameFlags::Replace)
+        .unwrap();
+    source.unlink(path("e/f")).unwrap();
+    source.unlink(path("e/s")).unwrap();
+    assert_eq!(std::fs::read(bench.path("e/h")).unwrap(), b"1");
+    source.unlink(path("e/h")).unwrap();
+    source.remove_directory(path("e")).unwrap();
+    assert_eq!(source.list(path("")).unwrap(), []);
+}
+
+#[test]
+fn a_rename_replaces_or_refuses_as_it_is_told() {
+    let Some(bench) = Bench::start() else { return };
+    let source = bench.connect();
+    let path = Path::new;
+    std::fs::write(bench.path("a"), "a").unwrap();
+    std::fs::write(bench.path("b"), "b").unwrap();
+    let refused = source.rename(path("a"), path("b"), RenameFlags::NoReplace);
+    assert_eq!(refused, Err(Error::Errno(libc::EEXIST)));
+    source
+        .rename(path("a"), path("b"), RenameFlags::Replace)
+        .unwrap();
+    assert_eq!(std::fs::read(bench.path("b")).unwrap(), b"a");
+    source
+        .rename(path("b"), path("c"), RenameFlags::NoReplace)
+        .unwrap();
+    assert!(!bench.path("b").exists());
+    assert_eq!(std::fs::metadata(bench.path("c")).unwrap().nlink(), 1);
+    let exchanged = source.rename(path("c"), path("c"), RenameFlags::Exchange);
+    assert_eq!(exchanged, Err(Error::Errno(libc::EINVAL)));
+}
+
+#[test]
+fn attributes_are_set_and_a_symbolic_links_are_its_own() {
+    let Some(bench) = Bench::start() else { return };
+    let source = bench.connect();
+    let path = Path::new;
+    std::fs::write(bench.path("f"), "12345").unwrap();
+    std::os::unix::fs::symlink("f", bench.path("s")).unwrap();
+    let changes = SetAttributes {
+        mode: Some(0o640),
+        size_bytes: Some(3),
+        atime: at(1_000_000_000),
+        mtime: at(1_100_000_000),
+        ..SetAttributes::default()
+    };
+    source.set_attributes(path("f"), &changes).unwrap();
+    let found = source.attributes(path("f")).unwrap();
+    assert_eq!((found.mode, found.size_bytes), (0o640, 3));
+    assert_eq!(
+        (found.atime.seconds, found.mtime.seconds),
+        (1_000_000_000, 1_100_000_000)
+    );
+    let later = SetAttributes {
+        mtime: at(1_200_000_000),
+        ..SetAttributes::default()
+    };
+    source.set_attributes(path("s"), &later).unwrap();
+    assert_eq!(
+        source.attributes(path("s")).unwrap().mtime.seconds,
+        1_200_000_000
+    );
+    source.set_attributes(path("f"), &later).unwrap();
+    let found = source.attributes(path("f")).unwrap();
+    assert_eq!(
+        (found.atime.seconds, found.mtime.seconds),
+        (1_000_000_000, 1_200_000_000)
+    );
+    let now = SetAttributes {
+        mtime: Some(SetTime::Now),
+        ..SetAttributes::default()
+    };
+    source.set_attributes(path("f"), &now).unwrap();
+    assert!(source.attributes(path("f")).unwrap().mtime.seconds > 1_200_000_000);
+    let cut = SetAttributes {
+        size_bytes: Some(0),
+        ..SetAttributes::default()
+    };
+    assert!(source.set_attributes(path("s"), &cut).is_err());
+    assert_eq!(source.attributes(path("f")).unwrap().size_bytes, 3);
+}
+
+#[test]
+fn an_open_file_is_changed_whatever_its_name_is() {
+    let Some(bench) = Bench::start() else { return };
+    let source = bench.connect();
+    let file = open(&source, "f", READ_WRITE).unwrap();
+    source
+        .rename(Path::new("f"), Path::new("g"), RenameFlags::Replace)
+        .unwrap();
+    file.write_at(b"123", 0).unwrap();
+    let mode = SetAttributes {
+        mode: Some(0o600),
+        atime: at(7),
+        ..SetAttributes::default()
+    };
+    file.set_attributes(&mode).unwrap();
+    let found = std::fs::metadata(bench.path("g")).unwrap();
+    assert_eq!(
+        (found.mode() & 0o7777, found.len(), found.atime()),
+        (0o600, 3, 7)
+    );
+    source.unlink(Path::new("g")).unwrap();
+    file.write_at(b"4", 3).unwrap();
+    assert_eq!(file.attributes().unwrap().size_bytes, 4);
+}
+
+#[test]
+fn what_is_made_has_just_the_permissions_that_were_asked_for() {
+    let settings = userfs::sshd::Settings {
+        subsystem: userfs::sshd::Subsystem::Internal(vec!["-u".into(), "077".into()]),
+        ..Default::default()
+    };
+    let Some(bench) = Bench::with(&settings) else {
+        return;
+    };
+    let source = bench.connect();
+    for mode in [0o666, 0o4755, 0o600] {
+        let creation = Creation { mode, owner: None };
+        let (file, directory) = (format!("f{mode:o}"), format!("d{mode:o}"));
+        let flags = OpenFlags {
+            create: Some(creation),
+            ..READ_WRITE
+        };
+        open(&source, &file, flags).unwrap();
+        assert_eq!(
+            std::fs::metadata(bench.path(&file)).unwrap().mode() & 0o7777,
+            mode
+        );
+        source
+            .make_directory(Path::new(&directory), &creation)
+            .unwrap();
+        assert_eq!(
+            std::fs::metadata(bench.path(&directory)).unwrap().mode() & 0o7777,
+            mode
+        );
+    }
+    let there = OpenFlags {
+        create: Some(Creation {
+            mode: 0o777,
+            owner: None,
+        }),
+        ..READ_WRITE
+    };
+    open(&source, "f600", there).unwrap();
+    assert_eq!(
+        std::fs::metadata(bench.path("f600")).unwrap().mode() & 0o7777,
+        0o600
+    );
+}
+
+#[test]
+fn root_gives_new_files_their_owner() {
+    if !is_root() {
+        println!("skipped: only root gives files away");
+        return;
+    }
+    let Some(bench) = Bench::start() else { return };
+    let source = bench.connect();
+    let owner = Some(Owner { uid: 12, gid: 34 });
+    let flags = OpenFlags {
+        create: Some(Creation {
+            mode: 0o4755,
+            owner,
+        }),
+        ..READ_WRITE
+    };
+    open(&source, "f", flags).unwrap();
+    source
+        .make_directory(Path::new("d"), &Creation { mode: 0o700, owner })
+        .unwrap();
+    source
+        .symlink(OsStr::new("x"), Path::new("s"), owner)
+        .unwrap();
+    for (name, mode) in [("f", 0o4755), ("d", 0o700), ("s", 0o777)] {
+        let found = std::fs::symlink_metadata(bench.path(name)).unwrap();
+        assert_eq!(
+            (found.uid(), found.gid(), found.mode() & 0o7777),
+            (12, 34, mode),
+            "{name}"
+        );
+    }
+    set_mode(&bench.path("d"), 0o2755);
+    open(&source, "d/f", flags).unwrap();
+    source
+        .make_directory(
+            Path::new("d/d"),
+            &Creation {
+                mode: 0o700,
+                owner: Some(Owner { uid: 5, gid: 6 }),
+            },
+        )
+        .unwrap();
+    for (name, uid, mode) in [("d/f", 12, 0o4755), ("d/d", 5, 0o2700)] {
+        let found = std::fs::metadata(bench.path(name)).unwrap();
+        assert_eq!(
+            (found.uid(), found.gid(), found.mode() & 0o7777),
+            (uid, 34, mode),
+            "{name}"
+        );
+    }
+    let changes = SetAttributes {
+        gid: Some(56),
+        ..SetAttributes::default()
+    };
+    source.set_attributes(Path::new("f"), &changes).unwrap();
+    let found = std::fs::metadata(bench.path("f")).unwrap();
+    assert_eq!((found.uid(), found.gid()), (12, 56));
+}
+
+#[test]
+fn a_whole_file_is_fetched() {
+    let Some(bench) = Bench::start() else { return };
+    let source = bench.connect();
+    for bytes in [0, 1, 70_000, (5 << 20) + 1] {
+        let content = pattern(bytes, 3);
+        std::fs::write(bench.path("f"), &content).unwrap();
+        let copy = tempfile::tempfile().unwrap();
+        let mut take = |offset, bytes: &[u8]| Ok(copy.write_all_at(bytes, offset)?);
+        let found = source.fetch(Path::new("f"), &mut take).unwrap();
+        assert_eq!(found.size_bytes, bytes as u64);
+        let mut read = vec![0; bytes];
+        copy.read_exact_at(&mut read, 0).unwrap();
+        assert!(read == content);
+        assert_eq!(copy.metadata().unwrap().len(), bytes as u64);
+    }
+    let mut full = |_, _: &[u8]| Err(Error::Errno(libc::ENOSPC));
+    let fetched = source.fetch(Path::new("f"), &mut full);
+    assert_eq!(fetched, Err(Error::Errno(libc::ENOSPC)));
+}
+
+#[test]
+fn a_whole_file_is_replaced_at_once_with_its_attributes() {
+    for settings in both_servers() {
+        let Some(bench) = Bench::with(&settings) else {
+            return;
+        };
+        let source = bench.connect();
+        for (bytes, is_durable) in [
+            (0, false),
+            (1, true),
+            (70_000, false),
+            ((5 << 20) + 1, true),
+        ] {
+            let content = pattern(bytes, 4);
+            let new = Replacement {
+                temporary: Path::new(".t"),
+                size_bytes: bytes as u64,
+                changes: SetAttributes {
+                    mode: Some(0o640),
+                    atime: at(5),
+                    mtime: at(1_500_000_000),
+                    ..SetAttributes::default()
+                },
+                is_durable,
+            };
+            let mut give = |offset: u64, buffer: &mut [u8]| {
+                let at = usize::try_from(offset).unwrap();
+                buffer.copy_from_slice(&content[at..at + buffer.len()]);
+                Ok(())
+            };
+            let found = source.replace(Path::new("f"), &new, &mut give).unwrap();
+            assert_eq!((found.size_bytes, found.mode), (bytes as u64, 0o640));
+            assert_eq!(found.mtime.seconds, 1_500_000_000);
+            assert!(std::fs::read(bench.path("f")).unwrap() == content);
+            assert!(!bench.path(".t").exists());
+        }
+        let mut broken = |_, _: &mut [u8]| Err(Error::Errno(libc::EIO));
+        let new = Replacement {
+            temporary: Path::new(".t"),
+            size_bytes: 5,
+            changes: SetAttributes::default(),
+            is_durable: false,
+        };
+        let refused = source.replace(Path::new("f"), &new, &mut broken);
+        assert_eq!(refused, Err(Error::Errno(libc::EIO)));
+        assert!(!bench.path(".t").exists());
+        assert_eq!(
+            std::fs::metadata(bench.path("f")).unwrap().len(),
+            (5 << 20) + 1
+        );
+    }
+}
+
+#[test]
+fn a_server_without_extensions_does_what_it_can() {
+    let denied = "posix-rename,statvfs,hardlink,fsync,lsetstat,limits";
+    let settings = userfs::sshd::Settings {
+        subsystem: userfs::sshd::Subsystem::Internal(vec!["-P".into(), denied.into()]),
+        ..Default::default()
+    };
+    let Some(bench) = Bench::with(&settings) else {
+        return;
+    };
+    let source = bench.connect();
+    let path = Path::new;
+    std::fs::write(bench.path("a"), "a").unwrap();
+    std::fs::write(bench.path("b"), "b").unwrap();
+    source
+        .rename(path("a"), path("b"), RenameFlags::Replace)
+        .unwrap();
+    assert_eq!(std::fs::read(bench.path("b")).unwrap(), b"a");
+    assert_eq!(source.list(path("")).unwrap().len(), 1);
+    assert_eq!(
+        source.hard_link(path("b"), path("c")),
+        Err(Error::Errno(libc::EPERM))
+    );
+    assert_eq!(source.space(), Err(Error::Errno(libc::ENOSYS)));
+    source.sync_directory(path("")).unwrap();
+    let file = open(&source, "b", READ_WRITE).unwrap();
+    let content = pattern(1 << 20, 5);
+    file.write_at(&content, 0).unwrap();
+    file.sync().unwrap();
+    let mut read = vec![0; 1 << 20];
+    assert_eq!(file.read_at(&mut read, 0), Ok(1 << 20));
+    assert!(read == content);
+    std::os::unix::fs::symlink("b", bench.path("s")).unwrap();
+    let mode = SetAttributes {
+        mode: Some(0o600),
+        ..SetAttributes::default()
+    };
+    source.set_attributes(path("b"), &mode).unwrap();
+    let refused = source.set_attributes(path("s"), &mode);
+    assert_eq!(refused, Err(Error::Errno(libc::EOPNOTSUPP)));
+    assert_eq!(source.attributes(path("b")).unwrap().mode, 0o600);
+}
+
+#[test]
+fn the_space_is_that_of_the_servers_file_system() {
+    let Some(bench) = Bench::start() else { return };
+    let source = bench.connect();
+    let space = source.space().unwrap();
+    let there = rustix::fs::statvfs(bench.directory.path()).unwrap();
+    assert_eq!(
+        space.blocks * u64::from(space.block_bytes),
+        there.f_blocks * there.f_frsize
+    );
+    assert_eq!(u64::from(space.name_bytes_max), there.f_namemax);
+    source.sync_directory(Path::new("")).unwrap();
+}
+
+#[test]
+fn many_callers_share_one_connection() {
+    let Some(bench) = Bench::start() else { return };
+    let source = bench.connect();
+    std::thread::scope(|scope| {
+        for number in 0..16_u64 {
+            let source = &source;
+            scope.spawn(move || {
+                let name = format!("f{number}");
+                let content = pattern(700_000, number);
+                let file = open(source, &name, READ_WRITE).unwrap();
+                file.write_at(&content, number).unwrap();
+                let mut read = vec![0; 700_000];
+                for _ in 0..5 {
+                    assert_eq!(file.read_at(&mut read, number), Ok(700_000));
+                    assert!(read == content);
+                    assert_eq!(source.list(Path::new("")).is_ok(), true);
+                }
+                let mode = Creation {
+                    mode: 0o755,
+                    ..CREATION
+                };
+                source
+                    .make_directory(Path::new(&format!("d{number}")), &mode)
+                    .unwrap();
+            });
+        }
+    });
+    assert_eq!(source.list(Path::new("")).unwrap().len(), 32);
+}

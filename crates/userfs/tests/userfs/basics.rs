@@ -1,0 +1,135 @@
+//! What every program expects, in every way to cache.
+
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+
+use crate::common::{Mounted, SETTINGS, can_mount};
+
+fn everywhere(test: impl Fn(&Mounted)) {
+    if !can_mount() {
+        return;
+    }
+    for setting in &SETTINGS {
+        eprintln!("in {setting:?}");
+        test(&Mounted::new(setting));
+    }
+}
+
+#[test]
+fn what_is_written_is_at_the_source_after_close_and_is_read_again() {
+    everywhere(|mounted| {
+        let content: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
+        fs::write(mounted.path("f"), &content).unwrap();
+        assert!(fs::read(mounted.behind("f")).unwrap() == content);
+        assert!(fs::read(mounted.path("f")).unwrap() == content);
+        fs::write(mounted.path("f"), b"short").unwrap();
+        assert_eq!(fs::read(mounted.behind("f")).unwrap(), b"short");
+        let names: Vec<_> = fs::read_dir(&mounted.source).unwrap().collect();
+        assert_eq!(names.len(), 1, "{names:?}");
+    });
+}
+
+#[test]
+fn a_part_is_changed_and_the_rest_stays() {
+    everywhere(|mounted| {
+        let mut content = vec![7; 3 << 20];
+        fs::write(mounted.behind("f"), &content).unwrap();
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .open(mounted.path("f"))
+            .unwrap();
+        file.write_all_at(b"changed", 1_500_000).unwrap();
+        let mut read = [0; 9];
+        file.read_exact_at(&mut read, 1_499_999).unwrap();
+        assert_eq!(&read, b"\x07changed\x07");
+        file.sync_all().unwrap();
+        content[1_500_000..1_500_007].copy_from_slice(b"changed");
+        assert!(fs::read(mounted.behind("f")).unwrap() == content);
+    });
+}
+
+#[test]
+fn an_unlinked_file_stays_readable_and_writable_until_it_is_closed() {
+    everywhere(|mounted| {
+        fs::write(mounted.behind("f"), vec![1; 400_000]).unwrap();
+        let mut file = File::options()
+            .read(true)
+            .write(true)
+            .open(mounted.path("f"))
+            .unwrap();
+        fs::remove_file(mounted.path("f")).unwrap();
+        assert!(!mounted.behind("f").exists());
+        file.write_all(b"more").unwrap();
+        assert_eq!(file.metadata().unwrap().len(), 400_000);
+        assert_eq!(file.metadata().unwrap().nlink(), 0);
+        file.seek(SeekFrom::Start(0)).unwrap();
+        let mut content = Vec::new();
+        file.read_to_end(&mut content).unwrap();
+        assert_eq!(content.len(), 400_000);
+        assert!(content.starts_with(b"more\x01"));
+        drop(file);
+        assert_eq!(fs::read_dir(&mounted.source).unwrap().count(), 0);
+    });
+}
+
+#[test]
+fn a_file_that_is_renamed_while_it_is_open_is_written_under_its_new_name() {
+    everywhere(|mounted| {
+        fs::write(mounted.path("other"), b"old").unwrap();
+        let mut file = File::create(mounted.path("f")).unwrap();
+        file.write_all(b"one ").unwrap();
+        fs::rename(mounted.path("f"), mounted.path("other")).unwrap();
+        file.write_all(b"two").unwrap();
+        drop(file);
+        assert_eq!(fs::read(mounted.behind("other")).unwrap(), b"one two");
+        assert!(!mounted.behind("f").exists());
+    });
+}
+
+#[test]
+fn replacing_a_file_keeps_its_mode_owner_and_extended_attributes() {
+    everywhere(|mounted| {
+        let behind = mounted.behind("f");
+        fs::write(&behind, b"old content").unwrap();
+        fs::set_permissions(&behind, fs::Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::chown(&behind, Some(1234), Some(4321)).unwrap();
+        let flags = rustix::fs::XattrFlags::empty();
+        rustix::fs::setxattr(&behind, "user.note", b"kept", flags).unwrap();
+        let mut file = File::options()
+            .append(true)
+            .open(mounted.path("f"))
+            .unwrap();
+        file.write_all(b" and new").unwrap();
+        drop(file);
+        let found = fs::metadata(&behind).unwrap();
+        assert_eq!(fs::read(&behind).unwrap(), b"old content and new");
+        assert_eq!(
+            (found.mode() & 0o7777, found.uid(), found.gid()),
+            (0o640, 1234, 4321)
+        );
+        let mut value = [0; 16];
+        let length = rustix::fs::getxattr(&behind, "user.note", &mut value).unwrap();
+        assert_eq!(&value[..length], b"kept");
+    });
+}
+
+#[test]
+fn a_hard_link_stays_one_file_with_what_is_written_through_either_name() {
+    everywhere(|mounted| {
+        fs::write(mounted.path("f"), b"before").unwrap();
+        fs::hard_link(mounted.path("f"), mounted.path("g")).unwrap();
+        fs::write(mounted.path("g"), b"after").unwrap();
+        assert_eq!(fs::read(mounted.path("f")).unwrap(), b"after");
+        assert_eq!(fs::read(mounted.behind("f")).unwrap(), b"after");
+        let (f, g) = (mounted.behind("f"), mounted.behind("g"));
+        assert_eq!(
+            fs::metadata(f).unwrap().ino(),
+            fs::metadata(g).unwrap().ino()
+        );
+        let (f, g) = (mounted.path("f"), mounted.path("g"));
+        let (f, g) = (fs::metadata(f).unwrap(), fs::metadata(g).unwrap());
+        assert_eq!((f.ino(), f.nlink()), (g.ino(), 2));
+    });
+}

@@ -1,0 +1,205 @@
+//! Mounts for tests: a source, a mountpoint and a serving process.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use tempfile::TempDir;
+
+/// What a mount is to be.
+#[derive(Clone, Debug)]
+pub struct Setting {
+    pub mode: &'static str,
+    pub kernel: &'static str,
+    pub lifetime_ms: u32,
+    pub is_read_only: bool,
+}
+
+impl Setting {
+    pub const fn new(mode: &'static str, kernel: &'static str) -> Self {
+        Self {
+            mode,
+            kernel,
+            lifetime_ms: 1000,
+            is_read_only: false,
+        }
+    }
+}
+
+/// All ways to cache that change what happens.
+pub const SETTINGS: [Setting; 7] = [
+    Setting::new("whole", "pages"),
+    Setting::new("blocks", "pages"),
+    Setting::new("none", "pages"),
+    Setting::new("none", "direct"),
+    Setting::new("none", "writeback"),
+    Setting::new("none", "passthrough"),
+    Setting::new("blocks", "writeback"),
+];
+
+/// A mount with a source of its own.
+pub struct Mounted {
+    pub source: PathBuf,
+    pub at: PathBuf,
+    pub copies: PathBuf,
+    setting: Setting,
+    process: Option<Process>,
+    /// Held to the end.
+    _place: Option<TempDir>,
+}
+
+struct Process {
+    child: Child,
+    input: Option<ChildStdin>,
+    said: Arc<Mutex<Vec<String>>>,
+    reader: JoinHandle<()>,
+}
+
+/// Why nothing can be mounted here, if so.
+pub fn refusal() -> Option<&'static str> {
+    if !rustix::process::geteuid().is_root() {
+        return Some("only root may mount without a helper program");
+    }
+    std::fs::File::open("/dev/fuse")
+        .is_err()
+        .then_some("there is no /dev/fuse")
+}
+
+/// Says why a test cannot run here, and whether it can.
+pub fn can_mount() -> bool {
+    match refusal() {
+        Some(why) => {
+            eprintln!("skipped: {why}");
+            false
+        }
+        None => true,
+    }
+}
+
+impl Mounted {
+    pub fn new(setting: &Setting) -> Self {
+        let place = tempfile::Builder::new()
+            .prefix("userfs-")
+            .tempdir()
+            .unwrap();
+        let source = place.path().join("source");
+        std::fs::create_dir(&source).unwrap();
+        let mut mounted = Self::of(&source, place.path(), setting);
+        mounted._place = Some(place);
+        mounted
+    }
+
+    /// Mounts an existing source at `place/at`.
+    pub fn of(source: &Path, place: &Path, setting: &Setting) -> Self {
+        // Other users come to it, too.
+        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(place, open).unwrap();
+        let mut mounted = Self {
+            source: source.to_path_buf(),
+            at: place.join("at"),
+            copies: place.join("copies"),
+            setting: setting.clone(),
+            process: None,
+            _place: None,
+        };
+        std::fs::create_dir_all(&mounted.at).unwrap();
+        mounted.mount();
+        mounted
+    }
+
+    /// Mounts again what was unmounted.
+    pub fn mount(&mut self) {
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
+            .args(["--exact", "server::serve", "--ignored", "--nocapture"])
+            .env("USERFS_SOURCE", &self.source)
+            .env("USERFS_MOUNTPOINT", &self.at)
+            .env("USERFS_DIRECTORY", &self.copies)
+            .env("USERFS_MODE", self.setting.mode)
+            .env("USERFS_KERNEL", self.setting.kernel)
+            .env("USERFS_LIFETIME_MS", self.setting.lifetime_ms.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        if self.setting.is_read_only {
+            command.env("USERFS_READ_ONLY", "1");
+        }
+        let mut child = command.spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        loop {
+            match lines.next() {
+                Some(Ok(line)) if line == "ready" => break,
+                Some(Ok(line)) => said.lock().unwrap().push(line),
+                _ => panic!("no mount: {:?}", said.lock().unwrap()),
+            }
+        }
+        let heard = Arc::clone(&said);
+        let reader = std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                heard.lock().unwrap().push(line);
+            }
+        });
+        let input = child.stdin.take();
+        self.process = Some(Process {
+            child,
+            input,
+            said,
+            reader,
+        });
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.at.join(name)
+    }
+
+    pub fn behind(&self, name: &str) -> PathBuf {
+        self.source.join(name)
+    }
+
+    /// What the serving process has said so far.
+    pub fn said(&self) -> Vec<String> {
+        let process = self.process.as_ref().expect("it is mounted");
+        process.said.lock().unwrap().clone()
+    }
+
+    /// Stops it as a signal would. Returns what it said, and whether all was
+    /// written back.
+    pub fn stop(&mut self) -> (Vec<String>, bool) {
+        let Some(mut process) = self.process.take() else {
+            return (Vec::new(), true);
+        };
+        drop(process.input.take());
+        let status = process.child.wait().unwrap();
+        process.reader.join().unwrap();
+        let said = process.said.lock().unwrap().clone();
+        (said, status.success())
+    }
+
+    pub fn unmount_and_mount(&mut self) {
+        let (said, is_clean) = self.stop();
+        assert!(is_clean, "{said:?}");
+        self.mount();
+    }
+
+    /// Kills the serving process as nothing else does.
+    pub fn kill(&mut self) {
+        let mut process = self.process.take().expect("it is mounted");
+        process.child.kill().unwrap();
+        process.child.wait().unwrap();
+    }
+
+    /// Takes a dead mount away.
+    pub fn detach(&self) {
+        let _ = rustix::mount::unmount(&self.at, rustix::mount::UnmountFlags::DETACH);
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        self.stop();
+        self.detach();
+    }
+}

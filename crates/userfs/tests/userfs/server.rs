@@ -1,0 +1,61 @@
+//! The process that serves a mount: this program, started again. A process
+//! must not map files that it serves itself, as the kernel writes a mapping's
+//! pages while it holds the lock that the serving threads' own memory needs.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use userfs::cache::Mode;
+use userfs::fuse::{KernelCache, Mount, Options};
+use userfs::local::Local;
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn options() -> Options {
+    Options {
+        mode: match variable("USERFS_MODE").as_deref() {
+            Some("blocks") => Mode::Blocks,
+            Some("none") => Mode::None,
+            _ => Mode::Whole,
+        },
+        kernel: match variable("USERFS_KERNEL").as_deref() {
+            Some("writeback") => KernelCache::WriteBack,
+            Some("direct") => KernelCache::Direct,
+            Some("passthrough") => KernelCache::PassThrough,
+            _ => KernelCache::Pages,
+        },
+        is_read_only: variable("USERFS_READ_ONLY").is_some(),
+        allows_others: true,
+        attribute_lifetime: Duration::from_millis(
+            variable("USERFS_LIFETIME_MS").map_or(1000, |text| text.parse().unwrap()),
+        ),
+        directory: PathBuf::from(variable("USERFS_DIRECTORY").unwrap()),
+    }
+}
+
+#[test]
+#[ignore = "not a test: the process that serves the tests' mounts"]
+fn serve() {
+    let Some(source) = variable("USERFS_SOURCE") else {
+        return;
+    };
+    let mountpoint = variable("USERFS_MOUNTPOINT").unwrap();
+    let source = Arc::new(Local::new(Path::new(&source)).unwrap());
+    let note = Box::new(|text: &str| eprintln!("note: {text}"));
+    let (mount, stopper) = Mount::begin(source, Path::new(&mountpoint), &options(), note).unwrap();
+    eprintln!("ready");
+    std::thread::spawn(move || {
+        // The end of the input is the order to stop.
+        std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+        let ended = stopper.stop().unwrap();
+        eprintln!("stopped: {} kept", ended.files_kept);
+        std::process::exit(i32::from(ended.files_kept > 0));
+    });
+    let ended = mount.wait().unwrap();
+    eprintln!("ended: {} kept", ended.files_kept);
+    std::process::exit(i32::from(ended.files_kept > 0));
+}
