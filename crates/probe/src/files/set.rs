@@ -29,7 +29,7 @@ impl Place {
     /// # Errors
     /// If the directory takes nothing.
     pub fn create(files: &FilesRequest) -> Result<Self, Failure> {
-        scratch::remove_left_overs(&files.below);
+        scratch::remove_left_overs(&files.directory);
         let scratch = ScratchDirectory::create(&files.below)?;
         let name = scratch.path().file_name().expect("it was joined to one");
         Ok(Self {
@@ -55,11 +55,20 @@ impl Place {
     }
 }
 
+impl Drop for Place {
+    fn drop(&mut self) {
+        // What is left goes below, with the scratch directory.
+        let _ = fs::remove_dir_all(&self.above);
+    }
+}
+
 impl Set {
     /// Removes the set, before its dirty pages would be written during the next
-    /// iteration.
+    /// iteration. On the file system under test: one that knows files by their
+    /// inodes below would take a later file with a number used again for this
+    /// one (passthrough_hp does).
     pub fn remove(self) {
         // What cannot be removed now goes with the place.
-        let _ = fs::remove_dir_all(self.below);
+        let _ = fs::remove_dir_all(self.above);
     }
 }

@@ -1,7 +1,7 @@
 //! What a run must put back, written down before it is changed.
 //!
 //! Each running instance keeps one file that lists the directories, loop
-//! images, control groups and swap files it made. It is removed when all is put back; one that is found later
+//! images, control groups, swap files and mounts it made. It is removed when all is put back; one that is found later
 //! with its process gone is the work of a kill, and the next start, or
 //! `toll doctor --restore`, clears it.
 
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use super::{memory_limit, paths, process, swap};
+use super::{filesystem, memory_limit, paths, process, swap};
 
 /// What one instance made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +32,9 @@ pub struct Leftover {
     /// Swap files to be taken out of use.
     #[serde(default)]
     pub swap_files: Vec<PathBuf>,
+    /// Mount points of file systems whose servers are gone, to be unmounted.
+    #[serde(default)]
+    pub mount_points: Vec<PathBuf>,
 }
 
 /// The journal of this process.
@@ -55,6 +58,7 @@ impl Journal {
             images: Vec::new(),
             control_groups: Vec::new(),
             swap_files: Vec::new(),
+            mount_points: Vec::new(),
         };
         Ok(Self { file, content })
     }
@@ -68,6 +72,12 @@ impl Journal {
     /// Notes an image that is about to be put behind a loop device.
     pub fn image(&mut self, path: &Path) -> Result<(), String> {
         self.content.images.push(path.to_owned());
+        self.write()
+    }
+
+    /// Notes a directory on which a program is about to mount a file system.
+    pub fn mount_point(&mut self, path: &Path) -> Result<(), String> {
+        self.content.mount_points.push(path.to_owned());
         self.write()
     }
 
@@ -157,6 +167,9 @@ fn put_back(leftover: &Leftover) -> Result<(), String> {
     for file in &leftover.swap_files {
         swap::take_out(file)?;
     }
+    for point in &leftover.mount_points {
+        filesystem::unmount_left(point);
+    }
     for image in &leftover.images {
         detach(image);
     }
@@ -235,6 +248,7 @@ mod tests {
             images: vec![],
             control_groups: vec![directory.path().join("group")],
             swap_files: vec![directory.path().join("swap")],
+            mount_points: vec![work.join("mount")],
         };
         put_back(&leftover).unwrap();
         assert!(!work.exists());

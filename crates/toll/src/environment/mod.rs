@@ -16,6 +16,7 @@ mod memory_limit;
 mod mount_space;
 pub mod paths;
 mod process;
+mod served;
 mod source_file;
 mod strace;
 mod swap;

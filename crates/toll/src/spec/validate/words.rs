@@ -66,6 +66,7 @@ const FILES_PARAMETERS: &[&str] = &[
     "calls",
     "durability",
     "cache",
+    "mount_cache",
     "fs",
 ];
 /// Parameters that are sizes.
@@ -235,6 +236,7 @@ const FILES_WORDS: &[(&str, &[&str])] = &[
     ),
     ("durability", &["none", "fsync"]),
     ("cache", &["cold", "warm"]),
+    ("mount_cache", &["whole", "blocks", "none"]),
     ("fs", FILE_SYSTEMS),
 ];
 /// The receiver's buffer where it is as large as the sender's.
@@ -251,8 +253,24 @@ pub(super) const COUNT_PARAMETERS: &[(&str, u64, u64)] = &[
     ("passes", 1, PASSES_MAX as u64),
 ];
 /// Levels that the factor `fs` may have: the work directory's own, those made
-/// on loop devices, and a mounted foreign one.
-pub const FILE_SYSTEMS: &[&str] = &["work", "ext4", "xfs", "btrfs", "tmpfs", "foreign"];
+/// on loop devices, a mounted foreign one, and those that a program serves.
+pub const FILE_SYSTEMS: &[&str] = &[
+    "work",
+    "ext4",
+    "xfs",
+    "btrfs",
+    "tmpfs",
+    "foreign",
+    "userfs",
+    "userfs-writeback",
+    "userfs-passthrough",
+    "userfs-sftp",
+    "sshfs",
+    "passthrough-hp",
+    "passthrough-hp-nosplice",
+];
+/// Those of them that a program serves in user space.
+pub const SERVED_FILE_SYSTEMS: &[&str] = FILE_SYSTEMS.split_at(6).1;
 
 /// The parameters of a workload; a command has any.
 pub(super) fn parameters(kind: WorkloadKind) -> Option<&'static [&'static str]> {

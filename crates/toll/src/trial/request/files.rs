@@ -5,6 +5,7 @@ use std::path::Path;
 use toll_wire::{FilesOperation, FilesRequest, Workload};
 
 use super::TrialRequest;
+use crate::trial::files::Files;
 
 /// Bytes of the one file where none are named.
 const DEFAULT_BYTES: u64 = 16 << 20;
@@ -38,12 +39,17 @@ impl TrialRequest<'_> {
     ///
     /// # Errors
     /// If a parameter cannot be read.
-    pub(super) fn files(&self, directory: &Path, seed: u64) -> Result<Workload, String> {
+    pub(super) fn files(
+        &self,
+        files: Files<'_>,
+        directory: &Path,
+        seed: u64,
+    ) -> Result<Workload, String> {
         let calls = self.level("calls");
         Ok(Workload::Files(FilesRequest {
             operation: self.word("operation", "read-sequential")?,
             directory: directory.to_owned(),
-            below: directory.to_owned(),
+            below: files.below(&self.file_system())?,
             size_bytes: self.bytes("size", DEFAULT_BYTES)?,
             small_bytes: self.bytes("small_size", DEFAULT_SMALL_BYTES)?,
             count: self.count("count", DEFAULT_COUNT)?,
