@@ -10,6 +10,7 @@
 
 pub mod buffer;
 mod chase;
+mod children;
 pub mod clock;
 pub mod command;
 pub mod copy;
@@ -22,6 +23,7 @@ pub mod failure;
 mod files;
 mod fork;
 pub mod guest;
+mod interruption;
 pub mod lifetime;
 mod memory;
 mod meter;

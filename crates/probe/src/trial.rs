@@ -3,6 +3,7 @@
 use toll_wire::{Disturbance, Failure, ITERATIONS_MAX, Request, TrialData, Workload};
 
 use crate::disturbance::Observation;
+use crate::interruption::Watch;
 use crate::{
     chase, command, copy, crossing, failure, files, memory, primes, reclaim, transfer, write,
 };
@@ -18,6 +19,14 @@ pub fn run(request: &Request) -> Result<TrialData, Failure> {
             request.iterations
         )));
     }
+    let watch = Watch::begin();
+    let data = work(request);
+    // Whatever it came to: a call that the pause interrupted may have failed.
+    watch.end()?;
+    data
+}
+
+fn work(request: &Request) -> Result<TrialData, Failure> {
     match &request.workload {
         Workload::Copy(copy) => copy::run(request, copy),
         Workload::Write(write) => write::run(request, write),

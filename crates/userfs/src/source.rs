@@ -312,6 +312,13 @@ pub trait Source: Send + Sync {
     /// Opens a regular file.
     fn open(&self, path: &Path, flags: OpenFlags) -> Result<Box<dyn Handle>>;
 
+    /// Opens a regular file, and tells what it is then.
+    fn open_found(&self, path: &Path, flags: OpenFlags) -> Result<(Box<dyn Handle>, Attributes)> {
+        let handle = self.open(path, flags)?;
+        let attributes = handle.attributes()?;
+        Ok((handle, attributes))
+    }
+
     /// Makes a directory.
     fn make_directory(&self, path: &Path, creation: &Creation) -> Result<()>;
 

@@ -203,11 +203,15 @@ impl Sshd {
              PrintLastLog no\n\
              MaxStartups 100\n\
              LogLevel VERBOSE\n\
+             SetEnv HOME={home}\n\
              Subsystem sftp {subsystem}\n",
             port = self.port,
             host_key = path("host_key"),
             authorized = path("authorized_keys"),
             user = self.user,
+            // A shell finds none of the user's start-up files there, which
+            // may print or take their time.
+            home = self.directory.path().display(),
         );
         for line in &self.settings.lines {
             config.push_str(line);
@@ -329,21 +333,20 @@ impl Sshd {
     /// Ends every connection at once (SIGKILL to what serves it), and leaves
     /// the server listening.
     pub fn kill_sessions(&self) {
-        for session in self.sessions() {
-            kill(session);
+        if let Some(child) = &self.child {
+            kill_below(child.id());
         }
     }
 
     /// Ends the server with all its sessions (SIGKILL).
     pub fn kill(&mut self) {
-        let sessions = self.sessions();
         if let Some(mut child) = self.child.take() {
+            // What does not run starts no more sessions.
+            signal(child.id(), Signal::STOP);
+            kill_below(child.id());
             // It has ended if it cannot be killed.
             let _ = child.kill();
             let _ = child.wait();
-        }
-        for session in sessions {
-            kill(session);
         }
     }
 }
@@ -354,10 +357,33 @@ impl Drop for Sshd {
     }
 }
 
-fn kill(process: u32) {
+fn signal(process: u32, signal: Signal) {
     if let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) {
         // It may have ended with another one.
-        let _ = kill_process(process, Signal::KILL);
+        let _ = kill_process(process, signal);
+    }
+}
+
+/// Kills all processes below one. They are stopped first: one that starts
+/// another while it is looked for would leave that behind.
+fn kill_below(process: u32) {
+    let mut stopped = Vec::new();
+    loop {
+        let all = descendants(process);
+        let fresh: Vec<u32> = all
+            .into_iter()
+            .filter(|one| !stopped.contains(one))
+            .collect();
+        if fresh.is_empty() {
+            break;
+        }
+        for one in &fresh {
+            signal(*one, Signal::STOP);
+        }
+        stopped.extend(fresh);
+    }
+    for one in stopped {
+        signal(one, Signal::KILL);
     }
 }
 

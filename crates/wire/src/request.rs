@@ -21,6 +21,10 @@ pub struct Request {
     /// `instructions` or `dtlb-read-misses`. One that cannot be opened is
     /// reported in [`crate::TrialData::counters_missing`], never as zero.
     pub counters: Vec<String>,
+    /// Whether processes that a command leaves running may go on to live, as a
+    /// server that a set-up starts for the trials. Those of a trial are ended
+    /// with the iteration that left them.
+    pub may_leave_processes: bool,
 }
 
 impl Request {
@@ -32,6 +36,7 @@ impl Request {
             iterations: 1,
             warmup_iterations: 0,
             counters: Vec::new(),
+            may_leave_processes: false,
         }
     }
 }

@@ -23,7 +23,7 @@ use toll_wire::{
 use self::child::Ended;
 use self::output::{Drainer, Outputs};
 use crate::counters::{Counters, Inherit};
-use crate::{clock, failure, trial};
+use crate::{children, clock, failure, trial};
 
 /// Runs one trial.
 ///
@@ -33,10 +33,18 @@ pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Fai
     check_capture(request, command)?;
     let runner = Runner::new(command)?;
     let mut counters = Counters::open(&request.counters, Inherit::Yes);
+    let ends_children = !request.may_leave_processes;
+    if ends_children {
+        children::adopt_orphans();
+    }
     let (samples, disturbance) =
         trial::repeat(request.warmup_iterations, request.iterations, || {
-            runner.prepare()?;
-            runner.sample(&mut counters)
+            let prepared = runner.prepare();
+            let sample = prepared.and_then(|()| runner.sample(&mut counters));
+            if ends_children {
+                children::end_all();
+            }
+            sample
         })?;
     Ok(TrialData {
         samples,

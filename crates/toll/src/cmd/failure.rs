@@ -19,6 +19,8 @@ pub enum Failure {
     Judged(String),
     /// Something that is needed is not there.
     Prerequisite(String),
+    /// A signal came before anything was measured; its number.
+    Interrupted(i32),
 }
 
 impl Failure {
@@ -29,6 +31,7 @@ impl Failure {
             Self::Usage(_) => 2,
             Self::Judged(_) => 3,
             Self::Prerequisite(_) => 5,
+            Self::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(1),
         })
     }
 }
@@ -40,6 +43,7 @@ impl std::fmt::Display for Failure {
             | Self::Usage(message)
             | Self::Judged(message)
             | Self::Prerequisite(message) => f.write_str(message),
+            Self::Interrupted(_) => f.write_str("interrupted before anything was measured"),
         }
     }
 }

@@ -2,10 +2,6 @@
 //!
 //! Architecture invariant: only this module prints. Results go to standard
 //! output; progress, notes and errors to standard error.
-#![expect(
-    clippy::print_stderr,
-    reason = "the commands are the one place that prints"
-)]
 
 mod arguments;
 mod baseline;
@@ -52,8 +48,8 @@ struct Cli {
 
 const EXIT_CODES: &str = "\
 Exit status: 0 done, 1 runtime error, 2 wrong usage or experiment file, 3 a condition of --fail-on
-is met, 5 a prerequisite is missing, 6 a self-test found comparisons to be off, 130 or 143
-interrupted by a signal, with everything measured so far kept.";
+is met, 5 a prerequisite is missing, 6 a self-test found comparisons to be off, 129, 130 or 143
+interrupted by SIGHUP, SIGINT or SIGTERM, with everything measured so far kept.";
 
 #[derive(Debug, Subcommand)]
 enum Verb {

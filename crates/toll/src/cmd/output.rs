@@ -20,12 +20,18 @@ const WIDTH_DEFAULT: usize = 80;
 
 /// Prints an error.
 pub(super) fn error(message: &str) {
-    eprintln!("toll: {}", shown(message));
+    remark(&format!("toll: {}\n", shown(message)));
 }
 
 /// Prints a remark beside the results.
 pub(super) fn note(message: &str) {
-    eprintln!("{}", shown(message));
+    remark(&format!("{}\n", shown(message)));
+}
+
+/// Writes to standard error. One that is gone, full or closed keeps nothing from
+/// being measured; `eprintln!` would panic.
+fn remark(text: &str) {
+    let _ = io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// A message as standard error can show it.

@@ -248,6 +248,15 @@ impl Observer for Progress {
                     .max_by(|a, b| over(a).total_cmp(&over(b)))
                     .cloned();
             }
+            Event::Pauses => {
+                self.finish();
+                output::note("paused; the trial that ran is measured anew when the run goes on");
+            }
+            Event::Continues => {
+                if let Some(bar) = &self.bar {
+                    bar.reset();
+                }
+            }
             Event::Trouble(message) => self.say(&format!("warning: {message}")),
             Event::Skipped { label, reason } => {
                 if self.tells_skips {

@@ -112,7 +112,11 @@ fn compare(
             command_line: "toll selftest".into(),
             purpose: Purpose::Aside,
         },
-    )?;
+    );
+    let launched = match launched {
+        Err(Failure::Interrupted(signal)) => return Ok(Err(signal)),
+        launched => launched?,
+    };
     if let SessionEnd::Interrupted(signal) = launched.end? {
         return Ok(Err(signal));
     }

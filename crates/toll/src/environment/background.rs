@@ -11,13 +11,13 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 /// What the process in the background says when it is ready.
-const READY: &str = "ready";
+pub const READY: &str = "ready";
 
 /// Starts this program with the given arguments and waits until it is ready or
 /// has ended.
@@ -45,26 +45,37 @@ pub fn start(arguments: &[OsString]) -> io::Result<ExitCode> {
     Ok(ExitCode::from(code.unwrap_or(1)))
 }
 
-/// Says that this process is ready and leaves the terminal: it gets a session
-/// of its own, its messages go to `log`, and it holds no directory.
-///
-/// # Errors
-/// If the log cannot be opened; nothing has changed then.
-pub fn detach(log: &Path) -> io::Result<()> {
-    let log = File::options()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(log)?;
-    let nothing = File::options().read(true).write(true).open("/dev/null")?;
-    // It fails for the leader of a process group, which has what it needs.
-    let _ = rustix::process::setsid();
-    std::env::set_current_dir("/")?;
-    let mut output = io::stdout();
-    writeln!(output, "{READY}")?;
-    output.flush()?;
-    rustix::stdio::dup2_stdin(&nothing)?;
-    rustix::stdio::dup2_stdout(&nothing)?;
-    rustix::stdio::dup2_stderr(&log)?;
-    Ok(())
+/// What a process needs to leave the terminal, opened while it can still say
+/// that something is missing.
+pub struct Departure {
+    log: File,
+    nothing: File,
+}
+
+impl Departure {
+    /// Gets ready to leave: messages will go to `log`.
+    ///
+    /// # Errors
+    /// If the log cannot be opened.
+    pub fn prepare(log: &Path) -> io::Result<Self> {
+        let mut options = File::options();
+        let log = options.create(true).append(true).mode(0o600).open(log)?;
+        let nothing = File::options().read(true).write(true).open("/dev/null")?;
+        Ok(Self { log, nothing })
+    }
+
+    /// Leaves the terminal, after [`READY`] was printed: the process gets a
+    /// session of its own and holds no directory.
+    ///
+    /// # Errors
+    /// If the system has no room for it.
+    pub fn leave(self) -> io::Result<()> {
+        // It fails for the leader of a process group, which has what it needs.
+        let _ = rustix::process::setsid();
+        std::env::set_current_dir("/")?;
+        rustix::stdio::dup2_stdin(&self.nothing)?;
+        rustix::stdio::dup2_stdout(&self.nothing)?;
+        rustix::stdio::dup2_stderr(&self.log)?;
+        Ok(())
+    }
 }

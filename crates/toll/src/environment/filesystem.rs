@@ -88,29 +88,30 @@ pub(super) fn mount_loop(
         .map_err(wrong)?;
     drop(file);
     let force: &OsStr = if kind == "ext4" { "-F" } else { "-f" }.as_ref();
-    process::run(
+    journal.run(
         &format!("mkfs.{kind}"),
         &["-q".as_ref(), force, image.as_ref()],
     )?;
     journal.image(&image)?;
     // Direct I/O below the loop device: else the image's pages stay in the
     // host's page cache, and a file dropped from the cache above is still warm.
-    let device = process::run(
-        "losetup",
-        &[
-            "--find".as_ref(),
-            "--show".as_ref(),
-            "--direct-io=on".as_ref(),
-            image.as_ref(),
-        ],
-    )
-    .or_else(|_| {
-        process::run(
+    let device = journal
+        .run(
             "losetup",
-            &["--find".as_ref(), "--show".as_ref(), image.as_ref()],
+            &[
+                "--find".as_ref(),
+                "--show".as_ref(),
+                "--direct-io=on".as_ref(),
+                image.as_ref(),
+            ],
         )
-    })?;
-    let mounted = process::run(
+        .or_else(|_| {
+            journal.run(
+                "losetup",
+                &["--find".as_ref(), "--show".as_ref(), image.as_ref()],
+            )
+        })?;
+    let mounted = journal.run(
         "mount",
         &[
             "-t".as_ref(),
@@ -120,7 +121,7 @@ pub(super) fn mount_loop(
         ],
     );
     // Detaching a device in use marks it to clear itself after the last user.
-    let detached = process::run("losetup", &["-d".as_ref(), device.as_ref()]);
+    let detached = journal.run("losetup", &["-d".as_ref(), device.as_ref()]);
     mounted.and(detached)?;
     Ok(Mounted {
         directory: point.clone(),
@@ -156,7 +157,7 @@ pub(super) fn mount_tmpfs(
     fs::create_dir(&point).map_err(|error| format!("cannot make {}: {error}", point.display()))?;
     let size = format!("size={}", bytes_needed.max(IMAGE_BYTES_MIN));
     let arguments = ["-t", "tmpfs", "-o", &size, "toll"].map(OsStr::new);
-    process::run("mount", &[&arguments[..], &[point.as_ref()]].concat())?;
+    journal.run("mount", &[&arguments[..], &[point.as_ref()]].concat())?;
     Ok(Mounted {
         directory: point.clone(),
         mount_point: Some(point),

@@ -3,17 +3,26 @@
 //! Each running instance keeps one file that lists the directories, loop
 //! images, control groups, swap files and mounts it made. It is removed when all is put back; one that is found later
 //! with its process gone is the work of a kill, and the next start, or
-//! `toll doctor --restore`, clears it.
+//! `toll doctor --restore`, clears it. It waits for programs that the killed
+//! instance had started to make those things: they hold a lock beside the file.
 
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::{filesystem, memory_limit, paths, process, swap};
+use super::{children, filesystem, memory_limit, paths, process, swap};
+
+/// Longest wait for programs that a killed instance had started.
+const LOCK_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Time between looks whether they have ended.
+const LOCK_POLL: Duration = Duration::from_millis(10);
 
 /// What one instance made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,12 +44,19 @@ pub struct Leftover {
     /// Mount points of file systems whose servers are gone, to be unmounted.
     #[serde(default)]
     pub mount_points: Vec<PathBuf>,
+    /// Processes to be ended, with all that descend from them: number and start
+    /// time of each.
+    #[serde(default)]
+    pub processes: Vec<(u32, u64)>,
 }
 
 /// The journal of this process.
 #[derive(Debug)]
 pub(super) struct Journal {
     file: PathBuf,
+    /// Locked by this process and by the programs that [`Self::run`] starts, for
+    /// as long as one of them lives.
+    lock: File,
     content: Leftover,
 }
 
@@ -59,8 +75,29 @@ impl Journal {
             control_groups: Vec::new(),
             swap_files: Vec::new(),
             mount_points: Vec::new(),
+            processes: Vec::new(),
         };
-        Ok(Self { file, content })
+        let lock_file = file.with_extension("lock");
+        let wrong = |error: io::Error| format!("cannot lock {}: {error}", lock_file.display());
+        let lock = File::create(&lock_file).map_err(wrong)?;
+        lock.try_lock().map_err(|error| wrong(error.into()))?;
+        Ok(Self {
+            file,
+            lock,
+            content,
+        })
+    }
+
+    /// Runs a program that makes what is noted here, as [`process::run`] does. If
+    /// this process is killed meanwhile, what is noted is not cleared before that
+    /// program has ended, too.
+    pub fn run(&self, program: &str, arguments: &[&OsStr]) -> Result<String, String> {
+        // It inherits the lock as its standard input, which is empty.
+        let lock = self
+            .lock
+            .try_clone()
+            .map_err(|error| format!("cannot run {program}: {error}"))?;
+        process::run_on(Stdio::from(lock), program, arguments)
     }
 
     /// Notes a directory that is about to be made.
@@ -93,6 +130,13 @@ impl Journal {
         self.write()
     }
 
+    /// Notes processes that are to live until the end.
+    pub fn processes(&mut self, pids: impl Iterator<Item = u32>) -> Result<(), String> {
+        let started = pids.filter_map(|pid| Some((pid, start_ticks(pid)?)));
+        self.content.processes.extend(started);
+        self.write()
+    }
+
     fn write(&self) -> Result<(), String> {
         let wrong = |error: io::Error| format!("cannot write {}: {error}", self.file.display());
         let text = serde_json::to_string(&self.content).map_err(|error| wrong(error.into()))?;
@@ -104,13 +148,21 @@ impl Journal {
     /// Puts everything back and forgets it.
     pub fn close(&self) -> Result<(), String> {
         put_back(&self.content)?;
-        match fs::remove_file(&self.file) {
+        remove_with_lock(&self.file)
+    }
+}
+
+/// Removes a journal, and then its lock.
+fn remove_with_lock(file: &Path) -> Result<(), String> {
+    for path in [file, &file.with_extension("lock")] {
+        match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(format!("cannot remove {}: {error}", self.file.display()))
+                return Err(format!("cannot remove {}: {error}", path.display()));
             }
-            _ => Ok(()),
+            _ => {}
         }
     }
+    Ok(())
 }
 
 /// A number that no two workspaces of this process share.
@@ -123,13 +175,10 @@ pub(super) fn serial() -> u32 {
 /// each thing that was put back, or why it could not be.
 pub fn restore() -> Vec<Result<String, String>> {
     let mut told = Vec::new();
-    for entry in fs::read_dir(paths::leftovers())
-        .into_iter()
-        .flatten()
-        .flatten()
-    {
-        let path = entry.path();
+    let entries = fs::read_dir(paths::leftovers()).into_iter().flatten();
+    for path in entries.flatten().map(|entry| entry.path()) {
         if path.extension() != Some(OsStr::new("json")) {
+            clear_fragment(&path);
             continue;
         }
         let text = fs::read_to_string(&path).unwrap_or_default();
@@ -140,27 +189,66 @@ pub fn restore() -> Vec<Result<String, String>> {
             )));
             continue;
         };
-        if start_ticks(leftover.pid) == Some(leftover.start_ticks) {
-            continue;
+        if start_ticks(leftover.pid) != Some(leftover.start_ticks) {
+            told.push(restore_one(&path, &leftover));
         }
-        told.push(put_back(&leftover).and_then(|()| {
-            fs::remove_file(&path)
-                .map_err(|error| format!("cannot remove {}: {error}", path.display()))?;
-            let directories: Vec<_> = leftover
-                .directories
-                .iter()
-                .map(|d| d.display().to_string())
-                .collect();
-            Ok(format!(
-                "cleared after a killed run: {}",
-                directories.join(", ")
-            ))
-        }));
     }
     told
 }
 
+fn restore_one(file: &Path, leftover: &Leftover) -> Result<String, String> {
+    wait_for_helpers(&file.with_extension("lock"))?;
+    put_back(leftover)?;
+    remove_with_lock(file)?;
+    let directories = leftover.directories.iter();
+    let directories: Vec<_> = directories.map(|d| d.display().to_string()).collect();
+    Ok(format!(
+        "cleared after a killed run: {}",
+        directories.join(", ")
+    ))
+}
+
+/// Removes what a kill left of a journal that was about to be written: nothing
+/// that it would have listed was made yet.
+fn clear_fragment(path: &Path) {
+    let owner = path.file_stem().and_then(OsStr::to_str).unwrap_or_default();
+    let owner = owner.split('-').next().and_then(|pid| pid.parse().ok());
+    let is_ours = ["new", "lock"]
+        .iter()
+        .any(|end| path.extension() == Some(OsStr::new(end)));
+    let is_noted = path.with_extension("json").exists();
+    if is_ours && !is_noted && owner.is_some_and(|pid| start_ticks(pid).is_none()) {
+        // Who cannot remove it leaves a file that nobody minds.
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// Waits until no program that an instance started holds its lock.
+fn wait_for_helpers(lock: &Path) -> Result<(), String> {
+    let Ok(lock) = File::open(lock) else {
+        // An instance of an older version had none.
+        return Ok(());
+    };
+    let deadline = Instant::now() + LOCK_PATIENCE;
+    while lock.try_lock().is_err() {
+        if Instant::now() > deadline {
+            return Err(
+                "cannot clear after a killed run: a program that it started still makes a file \
+                 system or swap; wait for it, or end it"
+                    .into(),
+            );
+        }
+        std::thread::sleep(LOCK_POLL);
+    }
+    Ok(())
+}
+
 fn put_back(leftover: &Leftover) -> Result<(), String> {
+    for (pid, started) in &leftover.processes {
+        if start_ticks(*pid) == Some(*started) {
+            children::kill_tree(pid.cast_signed());
+        }
+    }
     for group in &leftover.control_groups {
         memory_limit::remove(group)?;
     }
@@ -249,6 +337,7 @@ mod tests {
             control_groups: vec![directory.path().join("group")],
             swap_files: vec![directory.path().join("swap")],
             mount_points: vec![work.join("mount")],
+            processes: vec![(u32::MAX, 0)],
         };
         put_back(&leftover).unwrap();
         assert!(!work.exists());

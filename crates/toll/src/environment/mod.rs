@@ -5,6 +5,7 @@
 
 pub mod background;
 mod capability;
+pub mod children;
 mod filesystem;
 pub mod guest;
 mod inspect;

@@ -13,10 +13,15 @@ use std::process::{Child, Command, Stdio};
 /// # Errors
 /// If it cannot be started or ends in failure, with its last words.
 pub(super) fn run(program: &str, arguments: &[&OsStr]) -> Result<String, String> {
+    run_on(Stdio::null(), program, arguments)
+}
+
+/// Runs a program as [`run`] does, with a standard input.
+pub(super) fn run_on(stdin: Stdio, program: &str, arguments: &[&OsStr]) -> Result<String, String> {
     let path = find(program).unwrap_or_else(|| PathBuf::from(program));
     let output = Command::new(path)
         .args(arguments)
-        .stdin(Stdio::null())
+        .stdin(stdin)
         .output()
         .map_err(|error| format!("cannot run {program}: {error}"))?;
     if output.status.success() {

@@ -45,8 +45,12 @@ impl Swap {
             .map_err(|errno| cannot(&std::io::Error::from(errno)))?;
         drop(file);
         journal.swap_file(&path)?;
-        process::run("mkswap", &[path.as_ref()]).map_err(|why| cannot(&why))?;
-        process::run("swapon", &[path.as_ref()]).map_err(|why| cannot(&why))?;
+        journal
+            .run("mkswap", &[path.as_ref()])
+            .map_err(|why| cannot(&why))?;
+        journal
+            .run("swapon", &[path.as_ref()])
+            .map_err(|why| cannot(&why))?;
         Ok(Self { path })
     }
 }

@@ -1,5 +1,6 @@
 //! Work directories and files for the trials of one run.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -64,7 +65,7 @@ pub struct Workspace {
     memory_limits: BTreeMap<u64, MemoryLimit>,
     limit_obstacle: String,
     swap: Option<Swap>,
-    journal: Journal,
+    journal: RefCell<Journal>,
 }
 
 impl Workspace {
@@ -73,8 +74,12 @@ impl Workspace {
     /// start, since it may move this one into a mount namespace.
     ///
     /// # Errors
-    /// If the work directory itself cannot be made or is too small.
-    pub fn create(request: &WorkspaceRequest) -> Result<Self, String> {
+    /// If the work directory itself cannot be made or is too small, or if it was
+    /// `interrupted`, for which it looks before each thing that takes time.
+    pub fn create(
+        request: &WorkspaceRequest,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<Self, String> {
         let base = request.base.clone().unwrap_or_else(paths::work);
         // Absolute before it is noted: the next start has another directory.
         let base = std::path::absolute(&base)
@@ -94,7 +99,7 @@ impl Workspace {
             memory_limits: BTreeMap::new(),
             limit_obstacle: "it was not asked for".into(),
             swap: None,
-            journal,
+            journal: RefCell::new(journal),
         };
         fs::create_dir_all(&root).map_err(|error| {
             format!(
@@ -108,6 +113,7 @@ impl Workspace {
             mount_space::enter()?;
         }
         for name in &request.file_systems {
+            go_on_unless(interrupted)?;
             match workspace.mount(name, request) {
                 Ok(mounted) => {
                     workspace.mounted.insert(name.clone(), mounted);
@@ -117,7 +123,8 @@ impl Workspace {
                 }
             }
         }
-        workspace.lay_sources(request)?;
+        workspace.lay_sources(request, interrupted)?;
+        go_on_unless(interrupted)?;
         if let Err(reason) = workspace.limit_memory(&request.memory_limits) {
             workspace.limit_obstacle = reason;
         }
@@ -178,24 +185,29 @@ impl Workspace {
             }
             "tmpfs" => match filesystem::tmpfs_obstacle() {
                 Some(reason) => Err(reason),
-                None => filesystem::mount_tmpfs(&self.root, bytes, &mut self.journal),
+                None => filesystem::mount_tmpfs(&self.root, bytes, self.journal.get_mut()),
             },
-            "foreign" => filesystem::mount_foreign(&self.root, &mut self.journal),
+            "foreign" => filesystem::mount_foreign(&self.root, self.journal.get_mut()),
             name if let Some(served) = Served::parse(name) => {
-                let (root, journal) = (&self.root, &mut self.journal);
+                let (root, journal) = (&self.root, self.journal.get_mut());
                 self.servers.mount(served, name, root, journal)
             }
             kind => match filesystem::loop_obstacle(kind) {
                 Some(reason) => Err(reason),
-                None => filesystem::mount_loop(kind, &self.root, bytes, &mut self.journal),
+                None => filesystem::mount_loop(kind, &self.root, bytes, self.journal.get_mut()),
             },
         }
     }
 
-    fn lay_sources(&mut self, request: &WorkspaceRequest) -> Result<(), String> {
+    fn lay_sources(
+        &mut self,
+        request: &WorkspaceRequest,
+        interrupted: &dyn Fn() -> bool,
+    ) -> Result<(), String> {
         for (name, mounted) in &self.mounted {
             let here = request.sources.iter().filter(|(place, _)| place == name);
             for &(_, spec) in here {
+                go_on_unless(interrupted)?;
                 let path = mounted.directory.join(spec.name());
                 let source = SourceFile::create(&path, spec)
                     .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
@@ -220,9 +232,9 @@ impl Workspace {
         if let Some(reason) = memory_limit_obstacle() {
             return Err(reason);
         }
-        self.swap = Some(Swap::create(&self.root, largest, &mut self.journal)?);
+        self.swap = Some(Swap::create(&self.root, largest, self.journal.get_mut())?);
         for &limit_bytes in limits {
-            let limit = MemoryLimit::create(limit_bytes, &mut self.journal)?;
+            let limit = MemoryLimit::create(limit_bytes, self.journal.get_mut())?;
             self.memory_limits.insert(limit_bytes, limit);
         }
         Ok(())
@@ -273,9 +285,29 @@ impl Workspace {
         path.map(PathBuf::as_path)
     }
 
+    /// Notes processes that a set-up left running, to be ended by the next start if
+    /// this program is killed.
+    ///
+    /// # Errors
+    /// If the note cannot be written.
+    pub fn note_processes(&self, pids: &BTreeSet<i32>) -> Result<(), String> {
+        if pids.is_empty() {
+            return Ok(());
+        }
+        let pids = pids.iter().map(|pid| pid.cast_unsigned());
+        self.journal.borrow_mut().processes(pids)
+    }
+
     /// The directory that holds all others.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+}
+
+fn go_on_unless(interrupted: &dyn Fn() -> bool) -> Result<(), String> {
+    match interrupted() {
+        true => Err("cannot lay out the work files: interrupted".into()),
+        false => Ok(()),
     }
 }
 
@@ -288,7 +320,7 @@ impl Drop for Workspace {
         self.memory_limits.clear();
         self.swap = None;
         // What cannot be put back stays in the journal for the next start.
-        let _ = self.journal.close();
+        let _ = self.journal.get_mut().close();
     }
 }
 
@@ -299,7 +331,7 @@ mod tests {
     #[test]
     fn a_workspace_has_its_sources_and_leaves_nothing() {
         let base = tempfile::tempdir().unwrap();
-        let workspace = Workspace::create(&WorkspaceRequest {
+        let request = WorkspaceRequest {
             file_systems: vec!["work".into()],
             sources: [1000, 0]
                 .map(|size| ("work".into(), SourceSpec::random(size)))
@@ -307,8 +339,8 @@ mod tests {
             zeros_sizes: vec![2000],
             base: Some(base.path().to_owned()),
             ..WorkspaceRequest::default()
-        })
-        .unwrap();
+        };
+        let workspace = Workspace::create(&request, &|| false).unwrap();
         let zeros = workspace.zeros("work", 2000).unwrap();
         assert_eq!(fs::read(zeros).unwrap(), [0; 2000]);
         let source = workspace.source("work", SourceSpec::random(1000)).unwrap();
@@ -321,13 +353,13 @@ mod tests {
     #[test]
     fn a_run_that_cannot_fit_is_refused_before_it_starts() {
         let base = tempfile::tempdir().unwrap();
-        let error = Workspace::create(&WorkspaceRequest {
+        let request = WorkspaceRequest {
             file_systems: vec!["work".into()],
             sources: vec![("work".into(), SourceSpec::random(1 << 50))],
             base: Some(base.path().to_owned()),
             ..WorkspaceRequest::default()
-        })
-        .unwrap_err();
+        };
+        let error = Workspace::create(&request, &|| false).unwrap_err();
         assert!(error.contains("--work-dir"), "{error}");
         assert_eq!(fs::read_dir(base.path()).unwrap().count(), 0);
     }

@@ -27,6 +27,9 @@ pub enum StoreError {
     Ambiguous(String),
     /// The run to import is here already, under this number.
     AlreadyThere(i64),
+    /// The trial that just ended is kept already, from another program that runs
+    /// the same trials of this run.
+    KeptByAnother(i64),
     /// One of the above, with the store's path.
     At(PathBuf, Box<StoreError>),
 }
@@ -102,6 +105,11 @@ impl std::fmt::Display for StoreError {
             Self::AlreadyThere(id) => {
                 write!(f, "cannot import the run: it is here already, as run {id}")
             }
+            Self::KeptByAnother(id) => write!(
+                f,
+                "cannot go on with run {id}: another toll goes on with it, too, and has kept the \
+                 same trial; leave the run to that one"
+            ),
             Self::At(path, error) => write!(f, "{error} ({})", path.display()),
         }
     }

@@ -95,7 +95,7 @@ pub(super) fn insert_trial(
          message, disturbance, counters_missing, notes) \
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     )?;
-    insert.execute(params![
+    let inserted = insert.execute(params![
         run_id,
         trial.block,
         trial.position,
@@ -107,7 +107,11 @@ pub(super) fn insert_trial(
         to_json(&trial.disturbance)?,
         to_json(&trial.counters_missing)?,
         to_json(&trial.notes)?,
-    ])?;
+    ]);
+    inserted.map_err(|error| match error.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::ConstraintViolation) => StoreError::KeptByAnother(run_id),
+        _ => error.into(),
+    })?;
     let trial_id = connection.last_insert_rowid();
     let mut metric = connection.prepare_cached(
         "INSERT INTO metrics (name) VALUES (?1) ON CONFLICT (name) DO UPDATE SET name = name \

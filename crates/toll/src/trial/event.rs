@@ -32,6 +32,10 @@ pub enum Event<'a> {
     },
     /// Widths were looked at.
     Look(&'a [Width]),
+    /// The program is about to be stopped, as somebody asked.
+    Pauses,
+    /// It was continued.
+    Continues,
     /// Something went wrong that does not end the run.
     Trouble(&'a str),
     /// A treatment will not be run any more.

@@ -6,23 +6,34 @@
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use toll_wire::{Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome, Request};
 
 use super::Interrupt;
 use crate::environment::MemoryLimit;
+use crate::environment::children::{self, end_tree};
 
 /// Most bytes of a dying probe's standard error that are kept.
 const STDERR_BYTES_MAX: usize = 4096;
 
-/// Time between looks whether a probe has ended after its answer.
+/// Time between looks whether a probe has ended after its answer, where its end
+/// cannot be waited for, and longest wait for it at once.
 const END_POLL: Duration = Duration::from_micros(200);
+const END_LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Bytes read of an answer at once. Most answers are shorter.
+const CHUNK_BYTES: usize = 16 << 10;
+
+/// Time between looks whether a process of the trial is stopped. One that is at
+/// two looks in a row is so for good. They cost a part in ten thousand of the
+/// time of trials that are longer.
+const STOPPED_LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The probe program.
 #[derive(Debug, Clone)]
@@ -68,7 +79,8 @@ impl Probe {
         &self.path
     }
 
-    /// Runs one trial. `None` if an interrupt ended it.
+    /// Runs one trial. `None` if an interrupt ended it. Whatever it leaves
+    /// running is ended, unless the request says otherwise.
     ///
     /// The environment is padded with `padding_bytes` (see
     /// [`crate::plan::Plan::padding_bytes`]).
@@ -92,15 +104,33 @@ impl Probe {
         timeout: Duration,
         interrupt: &Interrupt,
     ) -> Option<Outcome> {
+        children::adopt_orphans();
+        let known = children::of_this_process();
+        let outcome = self.converse(limit, request, padding_bytes, timeout, interrupt);
+        if !request.may_leave_processes {
+            children::end_all_but(&known);
+        }
+        outcome
+    }
+
+    /// Starts the probe, asks it, and waits for its answer and its end.
+    fn converse(
+        &self,
+        limit: Option<&MemoryLimit>,
+        request: &Request,
+        padding_bytes: usize,
+        timeout: Duration,
+        interrupt: &Interrupt,
+    ) -> Option<Outcome> {
         let failed = |kind, message: String| Some(Outcome::Failed(Failure { kind, message }));
+        // It makes a session of its own, so that a ^C at the terminal reaches toll
+        // alone. Here that would take a fork, which is dearer than what the
+        // standard library does without one.
         let spawned = Command::new(&self.path)
             .env("TOLL_PADDING", "x".repeat(padding_bytes))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            // Its own group, so that a ^C at the terminal reaches toll alone,
-            // and the probe can be ended with all that it started.
-            .process_group(0)
             .spawn();
         let mut child = match spawned {
             Ok(child) => child,
@@ -133,6 +163,14 @@ impl Probe {
                 );
                 return failed(FailureKind::TimedOut, message);
             }
+            End::Stopped(pid, name) => {
+                end_tree(&mut child);
+                let message = format!(
+                    "cannot finish the trial: its process {pid} ({name}) was stopped by a signal, \
+                     and nobody continued it; leave that out of the work"
+                );
+                return failed(FailureKind::Failed, message);
+            }
             End::Interrupted => {
                 end_tree(&mut child);
                 return None;
@@ -146,18 +184,35 @@ impl Probe {
         // One that answered but does not end is ended.
         let status = loop {
             match child.try_wait() {
-                Ok(None) if Instant::now() < deadline => std::thread::sleep(END_POLL),
+                Ok(None) if Instant::now() < deadline => wait_for_end(&child, deadline),
                 Ok(None) => end_tree(&mut child),
                 other => break other.ok().flatten(),
             }
         };
         match toll_wire::decode_response(String::from_utf8_lossy(&answer.stdout).trim_end()) {
             Ok(response) => Some(response.outcome),
+            // It was told to stop, too, before it had its own session.
+            Err(_) if interrupt.ends_trial() => None,
             Err(error) => failed(
                 FailureKind::Crashed,
                 describe_death(&status, &answer.stderr, &error.to_string()),
             ),
         }
+    }
+}
+
+/// Waits for the end of a probe that has answered, which is near: a sleep of any
+/// fixed length would be a good part of what a short trial takes.
+fn wait_for_end(child: &Child, deadline: Instant) {
+    let left = deadline.saturating_duration_since(Instant::now());
+    let left = Timespec::try_from(left.min(END_LOOK_EVERY)).expect("short");
+    match pidfd_open(Pid::from_child(child), PidfdFlags::empty()) {
+        Ok(process) => {
+            let mut watched = [PollFd::from_borrowed_fd(process.as_fd(), PollFlags::IN)];
+            let _ = poll(&mut watched, Some(&left));
+        }
+        // Descriptors have run out, or the kernel is older than 5.3.
+        Err(_) => std::thread::sleep(END_POLL),
     }
 }
 
@@ -180,6 +235,8 @@ fn describe_death(status: &Option<std::process::ExitStatus>, stderr: &[u8], erro
 enum End {
     Closed,
     Deadline,
+    /// A process of the trial waits to be continued; its number and name.
+    Stopped(i32, String),
     Interrupted,
     TooLong,
 }
@@ -195,13 +252,11 @@ impl Answer {
     fn collect(&mut self, child: &mut Child, deadline: Instant, interrupt: &Interrupt) -> End {
         let mut stdout = child.stdout.take().expect("stdout is piped");
         let mut stderr = child.stderr.take();
-        let mut chunk = vec![0_u8; 64 << 10];
+        let mut chunk = [0_u8; CHUNK_BYTES];
+        let mut stopped = StoppedLook::begin();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return End::Deadline;
-            }
-            if interrupt.signal().is_some() {
+            if interrupt.ends_trial() {
                 return End::Interrupted;
             }
             let mut watched = vec![PollFd::from_borrowed_fd(stdout.as_fd(), PollFlags::IN)];
@@ -217,6 +272,14 @@ impl Answer {
             }
             let ready = |i: usize| watched.get(i).is_some_and(|fd| !fd.revents().is_empty());
             let (stdout_ready, stderr_ready) = (ready(0), ready(1));
+            // Not before what is there was looked at: if toll itself was stopped
+            // meanwhile, the answer is in time all the same.
+            if left.is_zero() && !stdout_ready {
+                return End::Deadline;
+            }
+            if let Some((pid, name)) = stopped.look(child) {
+                return End::Stopped(pid, name);
+            }
             if stderr_ready {
                 let count = stderr
                     .as_mut()
@@ -240,46 +303,27 @@ impl Answer {
     }
 }
 
-/// Ends a probe and everything that it started, also what made groups of its
-/// own.
-fn end_tree(child: &mut Child) {
-    let Ok(root) = i32::try_from(child.id()) else {
-        return;
-    };
-    // Stopped first, so that no child is born between the look and the kill.
-    let mut found = vec![root];
-    let mut next = 0;
-    while let Some(&pid) = found.get(next) {
-        signal(pid, Signal::STOP);
-        found.extend(children(pid));
-        next += 1;
-    }
-    for &pid in found.iter().rev() {
-        signal(pid, Signal::KILL);
-    }
-    if let Some(group) = Pid::from_raw(root) {
-        let _ = kill_process_group(group, Signal::KILL);
-    }
-    let _ = child.wait();
+/// Looks from time to time whether a process of a trial is stopped.
+struct StoppedLook {
+    next: Instant,
+    seen: Option<(i32, String)>,
 }
 
-fn signal(pid: i32, signal: Signal) {
-    if let Some(pid) = Pid::from_raw(pid) {
-        let _ = kill_process(pid, signal);
+impl StoppedLook {
+    fn begin() -> Self {
+        Self {
+            next: Instant::now() + STOPPED_LOOK_EVERY,
+            seen: None,
+        }
     }
-}
 
-fn children(pid: i32) -> Vec<i32> {
-    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
-    tasks
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok())
-        .flat_map(|list| {
-            list.split_whitespace()
-                .filter_map(|pid| pid.parse().ok())
-                .collect::<Vec<i32>>()
-        })
-        .collect()
+    /// The process that was stopped at the last look and is at this one.
+    fn look(&mut self, child: &Child) -> Option<(i32, String)> {
+        if Instant::now() < self.next {
+            return None;
+        }
+        self.next = Instant::now() + STOPPED_LOOK_EVERY;
+        let before = std::mem::replace(&mut self.seen, children::stopped_below(child));
+        self.seen.clone().filter(|_| self.seen == before)
+    }
 }

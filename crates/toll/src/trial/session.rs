@@ -42,6 +42,10 @@ pub struct Session<'a> {
     pub trials: Vec<TrialRecord>,
     /// Boots of guests recorded by earlier sessions; grows.
     pub boots: Vec<BootRecord>,
+    /// Time in pauses, which is no time of the run; grows.
+    pub paused: Duration,
+    /// Processes that the set-up left running for the trials.
+    pub servers: BTreeSet<i32>,
 }
 
 impl Session<'_> {
@@ -55,7 +59,7 @@ impl Session<'_> {
         self.require_some_treatment()?;
         let mut set_up = BTreeSet::new();
         let outcome = match self.set_up(&mut set_up) {
-            Ok(None) => self.blocks(observer),
+            Ok(None) => self.blocks_with_pauses(observer),
             Ok(Some(signal)) => Ok(SessionEnd::Interrupted(signal)),
             Err(error) => Err(error),
         };
@@ -66,6 +70,7 @@ impl Session<'_> {
         // What set-up made is cleaned up whatever happened in between, and
         // before any error is told.
         let cleaned = self.clean_up(&set_up);
+        self.end_servers();
         match (outcome?, cleaned) {
             (end, Ok(None)) => Ok(end),
             (_, Ok(Some(signal))) => Ok(SessionEnd::Interrupted(signal)),
@@ -77,11 +82,34 @@ impl Session<'_> {
         }
     }
 
+    /// Runs blocks; if the program is to pause, it does so between two trials.
+    fn blocks_with_pauses(
+        &mut self,
+        observer: &mut dyn Observer,
+    ) -> Result<SessionEnd, SessionError> {
+        self.interrupt.defer_pauses();
+        let end = self.blocks(observer);
+        self.pause_if_asked(observer);
+        self.interrupt.let_pauses();
+        end
+    }
+
+    fn pause_if_asked(&mut self, observer: &mut dyn Observer) {
+        if self.interrupt.wants_pause() && self.interrupt.signal().is_none() {
+            observer.notice(&Event::Pauses);
+            self.paused += self.interrupt.pause();
+            observer.notice(&Event::Continues);
+        }
+    }
+
     /// Runs blocks from the first that is not complete.
     fn blocks(&mut self, observer: &mut dyn Observer) -> Result<SessionEnd, SessionError> {
         let earlier: u64 = self.trials.iter().map(|trial| trial.wall_ns).sum();
         let begin = Instant::now();
-        let elapsed = || begin.elapsed() + Duration::from_nanos(earlier);
+        let elapsed = |session: &Self| {
+            let here = begin.elapsed().saturating_sub(session.paused);
+            here + Duration::from_nanos(earlier)
+        };
         let done: BTreeSet<(u32, usize)> = self
             .trials
             .iter()
@@ -98,11 +126,9 @@ impl Session<'_> {
             // killed between its last trial and its end stops where it would
             // have stopped.
             if blocks > 0 {
-                observer.notice(&Event::BlockEnds {
-                    blocks,
-                    elapsed: elapsed(),
-                });
-                if let Some(reason) = self.stop_reason(blocks, elapsed(), observer) {
+                let elapsed = elapsed(self);
+                observer.notice(&Event::BlockEnds { blocks, elapsed });
+                if let Some(reason) = self.stop_reason(blocks, elapsed, observer) {
                     return Ok(SessionEnd::Complete(reason));
                 }
             }
@@ -211,7 +237,7 @@ impl Session<'_> {
             if boot.is_some_and(|boot| !self.guests.is_up(block, &boot)) {
                 observer.notice(&Event::GuestBoots);
             }
-            let trial = self.trial(block, position, treatment);
+            let trial = self.unpaused_trial(block, position, treatment, observer);
             self.keep_boots()?;
             let Some(trial) = trial else {
                 return Ok(Some(self.interrupt.signal().unwrap_or_default()));
@@ -234,6 +260,27 @@ impl Session<'_> {
             self.boots.push(boot);
         }
         Ok(())
+    }
+
+    /// Runs one trial; one that a pause ended is measured anew. `None` if an
+    /// interrupt ended it.
+    fn unpaused_trial(
+        &mut self,
+        block: u32,
+        position: usize,
+        treatment: usize,
+        observer: &mut dyn Observer,
+    ) -> Option<TrialRecord> {
+        loop {
+            self.pause_if_asked(observer);
+            let trial = self.trial(block, position, treatment);
+            if trial.is_some() || !self.interrupt.wants_pause() {
+                return trial;
+            }
+            if self.interrupt.signal().is_some() {
+                return None;
+            }
+        }
     }
 
     fn trial(&mut self, block: u32, position: usize, treatment: usize) -> Option<TrialRecord> {
@@ -419,7 +466,8 @@ impl Session<'_> {
                     label: &label,
                 };
                 observer.notice(&starts);
-                if self.trial(block, treatment, treatment).is_none() {
+                let trial = self.unpaused_trial(block, treatment, treatment, observer);
+                if trial.is_none() {
                     return self.interrupt.signal();
                 }
             }

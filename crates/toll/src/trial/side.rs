@@ -3,25 +3,44 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use toll_wire::Outcome;
+use toll_wire::{Outcome, Request};
 
-use super::{Interrupt, Session, SessionError, TrialRequest};
+use super::{Session, SessionError, TrialRequest};
+use crate::environment::children;
+
+/// What becomes of processes that a command beside the trials leaves running.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaves {
+    /// They are servers for the trials.
+    Servers,
+    /// They are ended.
+    Nothing,
+}
 
 impl Session<'_> {
     /// Runs the set-up once for each treatment that runs, noting which did;
     /// `Some` signal if it was interrupted.
-    pub(super) fn set_up(&self, done: &mut BTreeSet<usize>) -> Result<Option<i32>, SessionError> {
-        let Some(template) = &self.experiment.workload.setup else {
+    pub(super) fn set_up(
+        &mut self,
+        done: &mut BTreeSet<usize>,
+    ) -> Result<Option<i32>, SessionError> {
+        let Some(template) = self.experiment.workload.setup.as_deref() else {
             // Clean-up makes sense without a set-up too.
             let running = self.plan.treatments.iter().filter(|t| t.skipped.is_none());
             done.extend(running.map(|treatment| treatment.index));
             return Ok(None);
         };
         let mut seen = BTreeSet::new();
-        for treatment in self.plan.treatments.iter().filter(|t| t.skipped.is_none()) {
+        for index in 0..self.plan.treatments.len() {
+            if self.plan.treatments[index].skipped.is_some() {
+                continue;
+            }
             // Noted before: a set-up that fails half-way leaves things too.
-            done.insert(treatment.index);
-            match self.side_command(template, treatment.index, &mut seen, self.interrupt) {
+            done.insert(index);
+            let before = children::of_this_process();
+            let ran = self.side_command(template, index, Leaves::Servers, &mut seen);
+            self.note_servers(&before);
+            match ran {
                 Some(Ok(())) => {}
                 Some(Err(message)) => return Err(SessionError::Setup(message)),
                 None => return Ok(self.interrupt.signal()),
@@ -41,7 +60,7 @@ impl Session<'_> {
         let mut seen = BTreeSet::new();
         let mut first_error = None;
         for &index in set_up {
-            match self.side_command(template, index, &mut seen, self.interrupt) {
+            match self.side_command(template, index, Leaves::Nothing, &mut seen) {
                 Some(Ok(())) => {}
                 Some(Err(message)) => {
                     first_error = first_error.or(Some(SessionError::Cleanup(message)));
@@ -52,6 +71,25 @@ impl Session<'_> {
         first_error.map_or(Ok(None), Err)
     }
 
+    /// Notes what a set-up left running for the trials, so that the next start ends
+    /// it if this program is killed.
+    fn note_servers(&mut self, before: &BTreeSet<i32>) {
+        let left = &children::of_this_process() - before;
+        self.servers.extend(&left);
+        // A set-up is of more use without that note than none at all.
+        let _ = self.workspace.note_processes(&left);
+    }
+
+    /// Ends what the set-up left running.
+    pub(super) fn end_servers(&mut self) {
+        if self.servers.is_empty() {
+            return;
+        }
+        // Guests are children, too, and have an end of their own.
+        let others = &children::of_this_process() - &std::mem::take(&mut self.servers);
+        children::end_all_but(&others);
+    }
+
     /// Runs a command beside the trials, unless the same one ran already: twins,
     /// and treatments that the template does not tell apart, share it. `None`
     /// if it was interrupted.
@@ -59,18 +97,23 @@ impl Session<'_> {
         &self,
         template: &str,
         index: usize,
+        leaves: Leaves,
         seen: &mut BTreeSet<String>,
-        interrupt: &Interrupt,
     ) -> Option<Result<(), String>> {
         let trial = TrialRequest::new(self.experiment, &self.plan.treatments[index]);
-        let request = trial.side_command(template, self.workspace);
+        let request = Request {
+            may_leave_processes: leaves == Leaves::Servers,
+            ..trial.side_command(template, self.workspace)
+        };
         if !seen.insert(toll_wire::encode(&request)) {
             return Some(Ok(()));
         }
         let timeout = Duration::from_secs_f64(self.experiment.run.trial_timeout_s);
-        Some(match self.probe.run(&request, 0, timeout, interrupt)? {
-            Outcome::Completed(_) => Ok(()),
-            Outcome::Failed(failure) => Err(failure.message),
-        })
+        Some(
+            match self.probe.run(&request, 0, timeout, self.interrupt)? {
+                Outcome::Completed(_) => Ok(()),
+                Outcome::Failed(failure) => Err(failure.message),
+            },
+        )
     }
 }

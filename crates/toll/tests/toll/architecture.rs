@@ -183,11 +183,19 @@ fn only_environment_trials_and_the_probe_start_processes() {
                 "crates/probe/src/fork.rs",
                 "crates/probe/src/guest/",
                 "crates/probe/src/primes/process.rs",
+                // ssh, and in tests and experiments its server.
+                "crates/userfs/src/sftp/ssh.rs",
+                "crates/userfs/src/sshd.rs",
                 "crates/toll/tests/",
+                "crates/userfs/tests/",
                 "crates/meow/tests/",
                 "crates/probe/tests/",
                 "crates/timewrite/tests/",
                 "crates/device/tests/",
+                // ssh is the way to another host; sshd is one for tests.
+                "crates/userfs/src/sftp/ssh.rs",
+                "crates/userfs/src/sshd.rs",
+                "crates/userfs/tests/",
             ],
         );
     }
@@ -202,10 +210,12 @@ fn only_the_commands_print() {
         "crates/probe/build.rs",
         "crates/toll/src/cmd/",
         "crates/toll/tests/",
+        "crates/userfs/tests/",
         "crates/meow/tests/",
         "crates/probe/tests/",
         "crates/timewrite/tests/",
         "crates/device/tests/",
+        "crates/userfs/tests/",
     ];
     for word in ["println!", "print!(", "dbg!", "clippy::print_std"] {
         only_in(word, "crates", &places);
@@ -352,7 +362,9 @@ fn every_crate_is_held_to_the_lints_of_the_workspace() {
         "crates/meow",
         "crates/timewrite",
         "crates/device",
+        "crates/userfs",
         "crates/toll",
+        "crates/userfs",
         "bench",
     ] {
         let text = std::fs::read_to_string(source_tree().join(format!("{name}/Cargo.toml")));

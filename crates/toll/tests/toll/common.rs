@@ -153,7 +153,16 @@ impl Bench {
 
     /// The same, to be started and left alone.
     pub fn spawnable<S: AsRef<OsStr>>(&self, arguments: &[S]) -> std::process::Command {
-        let mut command = std::process::Command::new(TOLL);
+        self.spawnable_program(TOLL, arguments)
+    }
+
+    /// Another program in the same environment, to be started and left alone.
+    pub fn spawnable_program<S: AsRef<OsStr>>(
+        &self,
+        program: &str,
+        arguments: &[S],
+    ) -> std::process::Command {
+        let mut command = std::process::Command::new(program);
         command
             .args(arguments)
             .envs(self.environment())
@@ -219,12 +228,22 @@ impl Bench {
 
     /// Work directories that are left, and journals of what is to be put back.
     pub fn leftovers(&self) -> Vec<PathBuf> {
-        ["cache/toll/work", "state/toll/leftovers"]
+        self.places_of_leftovers()
             .iter()
-            .filter_map(|name| std::fs::read_dir(self.path(name)).ok())
+            .filter_map(|place| std::fs::read_dir(place).ok())
             .flatten()
             .map(|entry| entry.expect("the directory can be read").path())
             .collect()
+    }
+
+    /// Where work directories and journals are.
+    pub fn places_of_leftovers(&self) -> [PathBuf; 2] {
+        ["cache/toll/work", "state/toll/leftovers"].map(|name| self.path(name))
+    }
+
+    /// What all processes of the bench carry in their environment, and no others.
+    pub fn marker(&self) -> String {
+        format!("HOME={}", self.path("home").display())
     }
 }
 

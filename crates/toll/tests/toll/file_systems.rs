@@ -114,11 +114,14 @@ fn a_run_killed_over_served_file_systems_leaves_no_server_and_no_mount() {
     let mounts_of_run = || {
         let path = format!("/proc/{}/mountinfo", running.0.id());
         let mounts = std::fs::read_to_string(path).unwrap_or_default();
-        mounts.lines().filter(|line| line.contains("fuse.")).count()
+        mounts
+            .lines()
+            .filter(|line| line.contains(" - fuse"))
+            .count()
     };
     let before = mounts()
         .lines()
-        .filter(|line| line.contains("fuse."))
+        .filter(|line| line.contains(" - fuse"))
         .count();
     wait_until("all are mounted", || mounts_of_run() >= before + 4);
     running.0.kill().unwrap();

@@ -7,7 +7,9 @@
 
 mod architecture;
 mod baselines;
+mod children;
 mod cli;
+mod clock;
 mod commands;
 mod common;
 mod debian;
@@ -28,11 +30,18 @@ mod kernel_build;
 mod kernel_code;
 mod kernel_selftests;
 mod kernel_sources;
+mod kills;
+mod mount;
+mod outputs;
 mod page;
 mod pressure;
 mod resume;
 mod selftest;
+mod settings;
+mod signals;
 mod terminal;
+mod together;
 mod trace;
 mod trace_prices;
 mod transfers;
+mod vanishing;

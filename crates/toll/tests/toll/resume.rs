@@ -8,7 +8,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use toll::store::{RunStatus, Store, StoredRun, TrialRecord};
 use toll_stats::Rng;
 
-use crate::common::{Bench, Running, list, processes_marked, wait_until};
+use crate::common::{Bench, Running, list, make_executable, processes_marked, wait_until};
+use crate::settings::Settings;
 
 /// How often the run of the kill test is killed.
 const KILLS: usize = 12;
@@ -291,8 +292,8 @@ fn what_a_killed_run_left_is_cleared_by_the_next_start_and_by_the_doctor() {
         kill(child);
         assert_eq!(
             bench.leftovers().len(),
-            2,
-            "a work directory and its journal"
+            3,
+            "a work directory, its journal and the lock"
         );
         let ran = bench.ok(clear);
         assert!(format!("{}{}", ran.stdout, ran.stderr).contains("cleared after a killed run"));
@@ -319,7 +320,7 @@ fn the_work_of_a_live_run_is_not_cleared() {
             .stdout
             .contains("nothing was left")
     );
-    assert_eq!(bench.leftovers().len(), 2);
+    assert_eq!(bench.leftovers().len(), 3);
     kill(child);
 }
 
@@ -344,4 +345,51 @@ fn a_resumed_run_says_where_it_goes_on() {
     let json = bench.json(&["run", "--resume", "1", "--json", "--no-html", "-q"]);
     assert_eq!(list(&json["runs"][0]["trials"]).len(), 6);
     assert_eq!(json["runs"][0]["run"]["id"], 1);
+}
+
+#[test]
+fn a_note_that_a_kill_left_half_written_is_cleared() {
+    let bench = Bench::new();
+    let notes = bench.path("state/toll/leftovers");
+    std::fs::create_dir_all(&notes).unwrap();
+    let gone = u32::MAX;
+    for name in [format!("{gone}-0.new"), format!("{gone}-1.lock")] {
+        std::fs::write(notes.join(name), "{").unwrap();
+    }
+    // One that is being written just now stays.
+    let own = notes.join(format!("{}-0.new", std::process::id()));
+    std::fs::write(&own, "{").unwrap();
+    bench.ok(&["doctor", "--restore"]);
+    assert_eq!(bench.leftovers(), [own]);
+}
+
+/// Takes its time, and then makes what it was told to, wherever that is.
+const SLOW_MKFS: &str = "#!/bin/bash
+touch \"$HOME/begun\"; sleep 1; mkdir -p \"$(dirname \"${@: -1}\")\"; : >\"${@: -1}\"
+";
+
+#[test]
+fn what_a_killed_run_was_making_is_cleared_when_it_is_made() {
+    if !crate::common::is_root() {
+        crate::common::skip("file systems on loop devices need root");
+        return;
+    }
+    let bench = Bench::new();
+    let settings = Settings::before(&bench);
+    for directory in ["bin", "home"] {
+        std::fs::create_dir_all(bench.path(directory)).unwrap();
+    }
+    make_executable(&bench.write("bin/mkfs.ext4", SLOW_MKFS));
+    let path = std::env::var("PATH").unwrap_or_default();
+    let path = format!("{}:{path}", bench.path("bin").display());
+    let file = "format = 1\nname = 'slow'\n[workload]\nkind = 'write'\nfs = 'ext4'\n";
+    let file = bench.write("slow.toml", file).display().to_string();
+    let mut command = bench.spawnable(&["run", "-q", "--no-html", &file]);
+    let child = Running(command.env("PATH", path).spawn().unwrap());
+    wait_until("the file system is made", || {
+        bench.path("home/begun").exists()
+    });
+    kill(child);
+    bench.ok(&["doctor", "--restore"]);
+    settings.are_back();
 }

@@ -54,6 +54,8 @@ pub(super) struct State {
     pub is_writable: bool,
     /// What the copy was made from, or was written back as.
     pub version: Option<Version>,
+    /// Opened to be overwritten, and nothing has been written yet.
+    pub is_cut: bool,
     /// No name is left at the source, so nothing needs to go there.
     pub is_removed: bool,
     /// Where a sequential reader would go on, and how far ahead is fetched.
@@ -111,6 +113,7 @@ impl CachedFile {
                 handle: None,
                 is_writable: false,
                 version: None,
+                is_cut: false,
                 is_removed: false,
                 next_read: 0,
                 ahead_bytes: 0,
@@ -155,6 +158,7 @@ impl CachedFile {
         }
         if truncate {
             self.resize(&mut state, 0)?;
+            state.is_cut = true;
         }
         drop(state);
         drop(whole);
@@ -218,6 +222,7 @@ impl CachedFile {
         state.dirty.insert(offset..end);
         state.size_bytes = state.size_bytes.max(end);
         state.mtime = Some(self.shared.now());
+        state.is_cut = false;
         Ok(())
     }
 
@@ -238,6 +243,7 @@ impl CachedFile {
         state.dirty.cut(size_bytes);
         state.valid_bytes = state.valid_bytes.min(size_bytes);
         state.size_bytes = size_bytes;
+        state.is_cut = false;
         state.mtime = Some(self.shared.now());
         Ok(())
     }
@@ -319,6 +325,14 @@ impl CachedFile {
     pub fn is_changed(&self) -> bool {
         let state = self.state();
         state.is_changed() && !state.is_removed
+    }
+
+    /// Whether closing a descriptor should leave the source alone: a shell
+    /// opens what a command's output replaces, and closes that descriptor,
+    /// before the command writes. The source keeps the old content until there
+    /// is a new one, or nobody has the file open.
+    pub fn awaits_content(&self) -> bool {
+        self.state().is_cut
     }
 }
 

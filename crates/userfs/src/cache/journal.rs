@@ -153,6 +153,15 @@ impl Journal {
         }
     }
 
+    /// The mount writes nothing any more: the journal goes, unless it names
+    /// what is still to be removed.
+    pub fn end(&self) {
+        let is_clear = self.state.lock().is_ok_and(|state| state.under_way == 0);
+        if is_clear {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+
     /// Whether a name is one of this mount's temporary files, which a listing
     /// leaves out.
     pub fn is_own(&self, name: &OsStr) -> bool {
@@ -163,9 +172,6 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        let is_clear = self.state.lock().is_ok_and(|state| state.under_way == 0);
-        if is_clear {
-            let _ = std::fs::remove_file(&self.path);
-        }
+        self.end();
     }
 }

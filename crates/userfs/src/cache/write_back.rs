@@ -70,6 +70,12 @@ impl CachedFile {
     pub fn write_back(&self, is_sync: bool) -> Result<()> {
         let _whole = self.hold_whole();
         let mut state = self.state();
+        // Of a source that does not count links it is not known whether the
+        // last one is gone; without any here, no handle to write through can
+        // be had any more.
+        if !state.is_writable && self.shared.tree.path(self.ino).is_err() {
+            state.is_removed = true;
+        }
         if state.is_removed {
             return Ok(());
         }
@@ -93,6 +99,7 @@ impl CachedFile {
         let outcome = self.bring(&changes, is_sync);
         let mut state = self.state();
         state.is_in_transit = false;
+        self.shared.settle();
         match outcome {
             Ok(()) => state.forget_times(&changes),
             // What did not reach the source is a change again.
@@ -229,9 +236,15 @@ impl CachedFile {
             length = valid_bytes;
             self.state().source_bytes = valid_bytes;
         }
+        let before = length;
         for range in tail_first(&changes.dirty, length) {
             length = length.max(range.end);
-            self.write_range(&*handle, range)?;
+            // What of it arrives is not valid until all has.
+            self.state().source_bytes = length;
+            if let Err(error) = self.write_range(&*handle, range) {
+                self.shrink(&*handle, before);
+                return Err(error);
+            }
         }
         if length != changes.size_bytes {
             handle.truncate(changes.size_bytes)?;
@@ -250,8 +263,15 @@ impl CachedFile {
         Ok(())
     }
 
-    /// Brings a range of the copy to a file of the source, without its holes
-    /// if `is_new`.
+    /// Takes back what has made a file longer than it was, which may be what
+    /// has filled the disk.
+    fn shrink(&self, handle: &dyn Handle, size_bytes: u64) {
+        if handle.truncate(size_bytes).is_ok() {
+            self.state().source_bytes = size_bytes;
+        }
+    }
+
+    /// Brings a range of the copy to a file of the source.
     pub(super) fn write_range(&self, handle: &dyn Handle, range: Range<u64>) -> Result<()> {
         let file = self.state().copy.file();
         let length = (range.end - range.start).min(PIECE_BYTES);
@@ -288,6 +308,7 @@ impl super::file::State {
     /// The source has everything up to a length.
     pub(super) fn settle(&mut self, size_bytes: u64, now: &Attributes) {
         self.source_bytes = size_bytes;
+        self.is_cut = false;
         self.valid_bytes = size_bytes.min(self.size_bytes);
         self.version = Some(Version::of(now));
         self.copy.let_go();

@@ -8,31 +8,20 @@ use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use fuser::{
-    BsdFileFlags, Errno, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
-    InitFlags, KernelConfig, LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate,
-    ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen,
-    ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, KernelConfig,
+    LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
+    ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
-use super::convert::{errno, file_attributes, file_type, kind_of_mode, set_time};
-use super::serve::{Server, without_flush};
-use super::{KernelCache, Options};
-use crate::cache::Mode;
-use crate::mount::{Access, Found, Volume};
-use crate::source::{
-    Creation, Owner, RenameFlags as SourceRename, Result, Seek, SetAttributes, SetExtended,
-};
+use super::convert::{errno, file_attributes, kind_of_mode, set_time};
+use super::requests::{reply_empty, reply_entry};
+use super::serve::Server;
+use super::{Options, abilities};
+use crate::mount::{Access, Volume};
+use crate::source::{Creation, Owner, RenameFlags as SourceRename, SetAttributes, SetExtended};
 
-/// Requests that the kernel may have under way in the background, such as
-/// read-ahead.
-const BACKGROUND_MAX: u16 = 64;
-/// Largest write: what the kernel sends at most unless its limit of pages is
-/// raised.
-const WRITE_BYTES_MAX: u32 = 1 << 20;
-/// What a listing says of a number that is not known yet: programs that need
-/// it ask.
-const INO_UNKNOWN: u64 = 0xffff_ffff;
-const NEVER_REUSED: Generation = Generation(0);
+pub(super) const NEVER_REUSED: Generation = Generation(0);
 
 pub(super) struct Fuse {
     server: Arc<Server>,
@@ -67,66 +56,9 @@ fn creation(request: &Request, mode: u32) -> Creation {
     }
 }
 
-fn reply_entry(server: &Server, outcome: Result<Found>, reply: ReplyEntry) {
-    match outcome {
-        Ok(found) => reply.entry(&server.lifetime, &server.attr(&found), NEVER_REUSED),
-        Err(error) => reply.error(errno(error)),
-    }
-}
-
-fn reply_empty(outcome: Result<()>, reply: ReplyEmpty) {
-    match outcome {
-        Ok(()) => reply.ok(),
-        Err(error) => reply.error(errno(error)),
-    }
-}
-
-fn reply_value(outcome: Result<Vec<u8>>, size: u32, reply: ReplyXattr) {
-    match outcome {
-        Ok(value) if size == 0 => reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX)),
-        Ok(value) if value.len() > size as usize => reply.error(Errno::ERANGE),
-        Ok(value) => reply.data(&value),
-        Err(error) => reply.error(errno(error)),
-    }
-}
-
-/// What of the kernel's abilities is asked for.
-fn wanted_flags(mode: Mode, kernel: KernelCache) -> InitFlags {
-    let always = InitFlags::FUSE_ATOMIC_O_TRUNC
-        | InitFlags::FUSE_DO_READDIRPLUS
-        | InitFlags::FUSE_READDIRPLUS_AUTO
-        | InitFlags::FUSE_ASYNC_DIO
-        | InitFlags::FUSE_PARALLEL_DIROPS
-        // Else the kernel asks for an extended attribute before each write.
-        | InitFlags::FUSE_HANDLE_KILLPRIV_V2;
-    let pages = match (kernel, mode) {
-        (KernelCache::WriteBack, _) => InitFlags::FUSE_WRITEBACK_CACHE,
-        (KernelCache::Direct, _) => InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
-        (KernelCache::PassThrough, _) => InitFlags::FUSE_PASSTHROUGH,
-        // An open file's copy changes by this mount alone; without one, pages
-        // go when somebody else has changed the source's file.
-        (KernelCache::Pages, Mode::None) => InitFlags::FUSE_AUTO_INVAL_DATA,
-        (KernelCache::Pages, _) => InitFlags::FUSE_EXPLICIT_INVAL_DATA,
-    };
-    always | pages
-}
-
 impl Filesystem for Fuse {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
-        let wanted = wanted_flags(self.server.mode, self.server.kernel);
-        let can = config.capabilities();
-        if self.server.kernel == KernelCache::PassThrough {
-            if !can.contains(InitFlags::FUSE_PASSTHROUGH) {
-                return Err(std::io::Error::from_raw_os_error(libc::EOPNOTSUPP));
-            }
-            // Or less, if the kernel has other limits.
-            let _ = config.set_max_stack_depth(1);
-        }
-        // What this kernel lacks it does without.
-        let _ = config.add_capabilities(wanted & can);
-        let _ = config.set_max_write(WRITE_BYTES_MAX);
-        let _ = config.set_max_background(BACKGROUND_MAX);
-        Ok(())
+        abilities::choose(self.server.mode, self.server.kernel, config)
     }
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
@@ -186,18 +118,7 @@ impl Filesystem for Fuse {
         let drops_privileges =
             (size.is_some() && request.uid() != 0) || changes == SetAttributes::default();
         self.server.run(move |server| {
-            let volume = &server.volume;
-            let changed = volume.set_attributes(ino.0, &changes, handle.is_some());
-            let outcome = match changed {
-                Ok(found) if drops_privileges && found.mode & 0o6000 != 0 => volume
-                    .drop_privileges(ino.0)
-                    .and_then(|()| volume.attributes(ino.0)),
-                outcome => outcome,
-            };
-            match outcome {
-                Ok(found) => reply.attr(&server.lifetime, &file_attributes(ino.0, &found)),
-                Err(error) => reply.error(errno(error)),
-            }
+            server.change(ino.0, &changes, handle.is_some(), drops_privileges, reply);
         });
     }
 
@@ -336,23 +257,9 @@ impl Filesystem for Fuse {
         self.server.run(move |server| {
             let volume = &server.volume;
             let created = volume.create(parent.0, &name, creation, Access::of(flags));
-            let (found, opened) = match created {
-                Ok(created) => created,
-                Err(error) => return reply.error(errno(error)),
-            };
-            let (attr, handle) = (server.attr(&found), FileHandle(opened.handle));
-            let flags = server.open_flags(opened);
-            let backing = server.backing(found.ino, |server| {
-                let open = |descriptor: std::os::fd::BorrowedFd<'_>| reply.open_backing(descriptor);
-                server.volume.with_descriptor(opened.handle, open)
-            });
-            let ttl = &server.lifetime;
-            match backing {
-                Some(backing) => {
-                    let flags = without_flush(flags);
-                    reply.created_passthrough(ttl, &attr, NEVER_REUSED, handle, flags, &backing);
-                }
-                None => reply.created(ttl, &attr, NEVER_REUSED, handle, flags),
+            match created {
+                Ok(created) => server.reply_created(created, reply),
+                Err(error) => reply.error(errno(error)),
             }
         });
     }
@@ -385,24 +292,18 @@ impl Filesystem for Fuse {
         reply: ReplyWrite,
     ) {
         let drops_privileges = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
-        let write = move |server: &Server, data: &[u8]| {
-            let volume = &server.volume;
-            let dropped = match drops_privileges {
-                true => volume.drop_privileges(ino.0),
-                false => Ok(()),
-            };
-            match dropped.and_then(|()| volume.write(handle.0, data, offset)) {
-                // One request is at most some MiB.
-                Ok(()) => reply.written(data.len() as u32),
-                Err(error) => reply.error(errno(error)),
-            }
-        };
+        let (ino, handle) = (ino.0, handle.0);
         // Only a thread of its own needs the data for longer than this call.
         match self.server.turn() {
-            Some(_turn) => write(&self.server, data),
+            Some(_turn) => {
+                self.server
+                    .write(ino, handle, data, offset, drops_privileges, reply);
+            }
             None => {
                 let (server, data) = (Arc::clone(&self.server), data.to_owned());
-                std::thread::spawn(move || write(&server, &data));
+                std::thread::spawn(move || {
+                    server.write(ino, handle, &data, offset, drops_privileges, reply);
+                });
             }
         }
     }
@@ -459,19 +360,10 @@ impl Filesystem for Fuse {
         _ino: INodeNo,
         handle: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectory,
+        reply: ReplyDirectory,
     ) {
-        self.server.run(move |server| {
-            let listed = server.volume.list(handle.0, offset, |entry| {
-                let kind = entry.kind.map_or(FileType::RegularFile, file_type);
-                let ino = INodeNo(entry.ino.unwrap_or(INO_UNKNOWN));
-                reply.add(ino, entry.offset, kind, &entry.name)
-            });
-            match listed {
-                Ok(()) => reply.ok(),
-                Err(error) => reply.error(errno(error)),
-            }
-        });
+        self.server
+            .run(move |server| server.list(handle.0, offset, reply));
     }
 
     fn readdirplus(
@@ -480,17 +372,10 @@ impl Filesystem for Fuse {
         _ino: INodeNo,
         handle: FileHandle,
         offset: u64,
-        mut reply: ReplyDirectoryPlus,
+        reply: ReplyDirectoryPlus,
     ) {
-        self.server.run(move |server| {
-            let listed = server.volume.list(handle.0, offset, |entry| {
-                server.add_plus(handle.0, &entry, &mut reply)
-            });
-            match listed {
-                Ok(()) => reply.ok(),
-                Err(error) => reply.error(errno(error)),
-            }
-        });
+        self.server
+            .run(move |server| server.list_plus(handle.0, offset, reply));
     }
 
     fn releasedir(
@@ -518,19 +403,7 @@ impl Filesystem for Fuse {
     }
 
     fn statfs(&self, _request: &Request, _ino: INodeNo, reply: ReplyStatfs) {
-        self.server.run(move |server| match server.volume.space() {
-            Ok(space) => reply.statfs(
-                space.blocks,
-                space.blocks_free,
-                space.blocks_available,
-                space.files,
-                space.files_free,
-                space.block_bytes,
-                space.name_bytes_max,
-                space.block_bytes,
-            ),
-            Err(error) => reply.error(errno(error)),
-        });
+        self.server.run(move |server| server.space(reply));
     }
 
     fn setxattr(
@@ -570,20 +443,15 @@ impl Filesystem for Fuse {
         }
         let name = name.to_owned();
         self.server
-            .run(move |server| reply_value(server.volume.extended(ino.0, &name), size, reply));
+            .run(move |server| server.extended(ino.0, &name, size, reply));
     }
 
     fn listxattr(&self, _request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
         if !self.server.has_extended() {
             return reply.error(Errno::ENOSYS);
         }
-        self.server.run(move |server| {
-            let names = server.volume.list_extended(ino.0).map(|names| {
-                let with_end = |name: &std::ffi::OsString| [name.as_bytes(), &[0]].concat();
-                names.iter().flat_map(with_end).collect()
-            });
-            reply_value(names, size, reply);
-        });
+        self.server
+            .run(move |server| server.list_extended(ino.0, size, reply));
     }
 
     fn removexattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -620,25 +488,7 @@ impl Filesystem for Fuse {
         whence: i32,
         reply: ReplyLseek,
     ) {
-        let (what, Ok(offset)) = (seek_of(whence), u64::try_from(offset)) else {
-            return reply.error(Errno::ENXIO);
-        };
-        let Some(what) = what else {
-            return reply.error(Errno::EINVAL);
-        };
-        self.server.run(
-            move |server| match server.volume.seek(handle.0, offset, what) {
-                Ok(found) => reply.offset(found.cast_signed()),
-                Err(error) => reply.error(errno(error)),
-            },
-        );
-    }
-}
-
-fn seek_of(whence: i32) -> Option<Seek> {
-    match whence {
-        libc::SEEK_DATA => Some(Seek::Data),
-        libc::SEEK_HOLE => Some(Seek::Hole),
-        _ => None,
+        self.server
+            .run(move |server| server.seek(handle.0, offset, whence, reply));
     }
 }

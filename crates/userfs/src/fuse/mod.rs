@@ -1,7 +1,9 @@
 //! The kernel's side: mounting, serving requests, unmounting.
 
+mod abilities;
 mod convert;
 mod filesystem;
+mod requests;
 mod serve;
 
 use std::io;
@@ -146,9 +148,12 @@ impl Stopper {
     ///
     /// If it cannot be unmounted; all changes are at the source then, too.
     pub fn stop(mut self) -> io::Result<Ended> {
-        if let Ok(root) = std::fs::File::open(&self.mountpoint) {
-            // A connection that is gone has no pages to write.
-            let _ = rustix::fs::syncfs(&root);
+        for name in self.volume.open_names() {
+            // The kernel's pages of it come here before the call returns;
+            // `syncfs` does not wait for those of a FUSE file system. What
+            // cannot be brought to the source is kept and told later.
+            let file = std::fs::File::open(self.mountpoint.join(name));
+            let _ = file.and_then(|file| file.sync_all());
         }
         let unmounted = match rustix::mount::unmount(&self.mountpoint, UnmountFlags::DETACH) {
             Err(rustix::io::Errno::PERM) => self.unmounter.unmount(),

@@ -120,7 +120,7 @@ impl Server {
     /// Answers an open call.
     pub fn reply_open(&self, ino: u64, opened: Opened, reply: ReplyOpen) {
         let flags = self.open_flags(opened);
-        if !opened.keeps_pages {
+        if opened.is_news {
             self.invalidate_attributes(ino);
         }
         let backing = self.backing(ino, |server| {

@@ -17,8 +17,11 @@ impl Volume {
 
     /// Attributes of a file, also of one without a name.
     pub fn attributes(&self, ino: u64) -> Result<Attributes> {
-        let attributes = self.attributes_at_source(ino)?;
-        Ok(self.with_copy(Found { ino, attributes }).attributes)
+        let read = || {
+            let attributes = self.attributes_at_source(ino)?;
+            Ok(self.with_copy(Found { ino, attributes }).attributes)
+        };
+        self.shared.consistent(read, drop)
     }
 
     fn attributes_at_source(&self, ino: u64) -> Result<Attributes> {

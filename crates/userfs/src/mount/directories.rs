@@ -138,20 +138,15 @@ impl Volume {
     /// it was listed.
     pub fn look_up_listed(&self, handle: u64, listed: &Listed) -> Option<Found> {
         let directory = self.directory(handle).ok()?;
-        let found = {
-            let _names = self.shared.names();
-            match listed.attributes {
-                Some(attributes) => Found {
-                    ino: self
-                        .shared
-                        .tree
-                        .looked_up(directory.ino, &listed.name, &attributes),
-                    attributes,
-                },
-                None => self.look_up_held(directory.ino, &listed.name).ok()?,
-            }
+        let Some(attributes) = listed.attributes else {
+            return self.look_up(directory.ino, &listed.name).ok();
         };
-        Some(self.with_copy(found))
+        let ino = {
+            let _names = self.shared.names();
+            let tree = &self.shared.tree;
+            tree.looked_up(directory.ino, &listed.name, &attributes)
+        };
+        Some(self.with_copy(Found { ino, attributes }))
     }
 
     /// Makes the names in a directory durable.

@@ -7,13 +7,14 @@ use std::sync::atomic::Ordering;
 use super::open::{Content, OpenFile};
 use super::{Found, Opened, Volume};
 use crate::cache::Mode;
-use crate::source::{Creation, Error, Handle, OpenFlags, Result, Seek, SetAttributes};
+use crate::source::{Attributes, Creation, Error, Handle, OpenFlags, Result, Seek, SetAttributes};
 
 /// Access of an open call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Access {
     pub read: bool,
     pub write: bool,
+    pub append: bool,
     pub truncate: bool,
     pub exclusive: bool,
 }
@@ -25,6 +26,7 @@ impl Access {
         Self {
             read: access != libc::O_WRONLY,
             write: access != libc::O_RDONLY,
+            append: flags & libc::O_APPEND != 0,
             truncate: flags & libc::O_TRUNC != 0,
             exclusive: flags & libc::O_EXCL != 0,
         }
@@ -49,15 +51,15 @@ impl Volume {
 
     /// Opens at the source; write-only where reading is not allowed and not
     /// asked for.
-    fn open_at_source(&self, path: &Path, access: Access) -> Result<Box<dyn Handle>> {
+    fn open_at_source(&self, path: &Path, access: Access) -> Result<(Box<dyn Handle>, Attributes)> {
         let flags = self.open_flags(access);
-        match self.shared.source.open(path, flags) {
+        match self.shared.source.open_found(path, flags) {
             Err(error) if error.is(libc::EACCES) && flags.read && !access.read => {
                 let flags = OpenFlags {
                     read: false,
                     ..flags
                 };
-                self.shared.source.open(path, flags)
+                self.shared.source.open_found(path, flags)
             }
             opened => opened,
         }
@@ -71,13 +73,16 @@ impl Volume {
         let open = || {
             let _names = self.shared.names();
             let path = self.shared.tree.path(ino)?;
-            let handle = self.open_at_source(&path, access)?;
-            let found = handle.attributes()?;
-            match self.shared.tree.is(ino, &found) {
-                true => Ok((handle, found)),
-                // Another file has the name by now: the kernel looks it up
-                // again when it is told so.
-                false => Err(Error::Errno(libc::ESTALE)),
+            let (handle, found) = self.open_at_source(&path, access)?;
+            // The kernel looks a name up again, and opens once more, when it
+            // is told that the file is stale: if another file has the name by
+            // now, or if somebody else has made the file longer, as the kernel
+            // appends where it takes the end to be.
+            let is_stale = !self.shared.tree.is(ino, &found)
+                || (access.append && self.shared.tree.must_be_told(ino, &found));
+            match is_stale {
+                true => Err(Error::Errno(libc::ESTALE)),
+                false => Ok((handle, found)),
             }
         };
         if self.options.mode == Mode::None {
@@ -106,8 +111,7 @@ impl Volume {
                 exclusive: access.exclusive,
                 ..self.open_flags(access)
             };
-            let handle = self.shared.source.open(&path, flags)?;
-            let attributes = handle.attributes()?;
+            let (handle, attributes) = self.shared.source.open_found(&path, flags)?;
             let ino = self.shared.tree.looked_up(parent, name, &attributes);
             (handle, Found { ino, attributes })
         };
@@ -118,10 +122,15 @@ impl Volume {
             // Somebody has the file open by another name, and may be writing
             // it back just now.
             drop(handle);
+            let access = Access {
+                append: false,
+                ..access
+            };
             self.open(ino, access)
         } else {
             let open = || Ok((handle, attributes));
-            self.add_cached(ino, access.write, access.truncate, open)
+            let truncate = access.truncate && attributes.size_bytes > 0;
+            self.add_cached(ino, access.write, truncate, open)
         };
         match opened {
             Ok(opened) => Ok((self.with_copy(found), opened)),
@@ -185,8 +194,10 @@ impl Volume {
     pub fn flush(&self, handle: u64) -> Result<()> {
         let file = self.handle(handle)?;
         match &file.content {
-            Content::Cached(cached) => self.write_back(cached, file.ino, false),
-            Content::Direct(_) => Ok(()),
+            Content::Cached(cached) if !cached.awaits_content() => {
+                self.write_back(cached, file.ino, false)
+            }
+            _ => Ok(()),
         }
     }
 

@@ -35,8 +35,14 @@ pub(crate) struct Shared {
     /// Held by whoever uses a path with the source; alone by whoever changes
     /// what paths lead to.
     names: RwLock<()>,
+    /// How often a copy and its source have come to agree.
+    settled: AtomicU64,
     note: Note,
 }
+
+/// How often attributes are read again because a file was written back while
+/// they were read.
+const READS_MAX: usize = 4;
 
 impl Shared {
     /// Where copies are kept that could not be written back.
@@ -69,6 +75,26 @@ impl Shared {
     /// seconds, a file can change again within the second of its last change.
     pub fn is_settled(&self, mtime: Time) -> bool {
         self.source.time_granularity_ns() < 1_000_000 || self.now().seconds > mtime.seconds + 2
+    }
+
+    /// A copy and its source agree, or the copy is gone.
+    pub fn settle(&self) {
+        self.settled.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// What `read` finds at the source and in a copy. The source may be read
+    /// before a write-back and the copy after it, so that neither tells of the
+    /// change; then both are read again, after `drop` of what was read.
+    pub fn consistent<T>(&self, mut read: impl FnMut() -> T, drop: impl Fn(T)) -> T {
+        for _ in 1..READS_MAX {
+            let before = self.settled.load(Ordering::Acquire);
+            let found = read();
+            if self.settled.load(Ordering::Acquire) == before {
+                return found;
+            }
+            drop(found);
+        }
+        read()
     }
 
     /// Tells people.
@@ -152,6 +178,7 @@ impl Volume {
                 journal,
                 directory,
                 names: RwLock::default(),
+                settled: AtomicU64::new(0),
                 note,
             }),
             options,
@@ -170,7 +197,9 @@ impl Volume {
     pub fn close(&self) -> usize {
         self.is_closing.store(true, Ordering::SeqCst);
         self.write_back_open();
-        self.keeper.try_all(true)
+        let files_kept = self.keeper.try_all(true);
+        self.shared.journal.end();
+        files_kept
     }
 
     fn is_closing(&self) -> bool {

@@ -9,11 +9,19 @@ use crate::source::{Creation, Error, Kind, Owner, RenameFlags, Result};
 impl Volume {
     /// What a name leads to; the kernel is told, so it counts as a lookup.
     pub fn look_up(&self, parent: u64, name: &OsStr) -> Result<Found> {
-        let found = {
-            let _names = self.shared.names();
-            self.look_up_held(parent, name)?
+        let read = || {
+            let found = {
+                let _names = self.shared.names();
+                self.look_up_held(parent, name)?
+            };
+            Ok(self.with_copy(found))
         };
-        Ok(self.with_copy(found))
+        let forget = |found: Result<Found>| {
+            if let Ok(found) = found {
+                self.shared.tree.forget(found.ino, 1);
+            }
+        };
+        self.shared.consistent(read, forget)
     }
 
     /// The same for whoever holds the names.
@@ -88,7 +96,11 @@ impl Volume {
     pub fn hard_link(&self, ino: u64, parent: u64, name: &OsStr) -> Result<Found> {
         let found = self.made(parent, name, |path| {
             let existing = self.shared.tree.path(ino)?;
-            self.shared.source.hard_link(&existing, path)
+            self.shared.source.hard_link(&existing, path)?;
+            // A source may tell files apart only from their second name on.
+            let now = self.shared.source.attributes(&existing)?;
+            self.shared.tree.set_identity(ino, now.identity);
+            Ok(())
         })?;
         Ok(self.with_copy(found))
     }

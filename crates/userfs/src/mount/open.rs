@@ -47,6 +47,8 @@ pub(crate) struct Opened {
     pub handle: u64,
     /// The kernel's pages are still right.
     pub keeps_pages: bool,
+    /// The kernel was last told something else of the file's length and time.
+    pub is_news: bool,
 }
 
 impl Volume {
@@ -121,6 +123,7 @@ impl Volume {
             }
         };
         let keeps_pages = self.keeps_pages(ino, &found);
+        let is_news = self.shared.tree.must_be_told(ino, &found);
         let content = Content::Cached(cached);
         let handle = self.add_handle(OpenFile {
             ino,
@@ -130,6 +133,7 @@ impl Volume {
         Ok(Opened {
             handle,
             keeps_pages,
+            is_news,
         })
     }
 
@@ -173,6 +177,7 @@ impl Volume {
     ) -> Opened {
         debug_assert_eq!(self.options.mode, Mode::None);
         let keeps_pages = self.keeps_pages(ino, found);
+        let is_news = self.shared.tree.must_be_told(ino, found);
         let file = Arc::new(OpenFile {
             ino,
             content: Content::Direct(handle),
@@ -192,6 +197,7 @@ impl Volume {
         Opened {
             handle,
             keeps_pages,
+            is_news,
         }
     }
 
@@ -234,7 +240,16 @@ impl Volume {
             });
         }
         drop(nodes);
+        self.shared.settle();
         self.shared.tree.unpin(ino);
+    }
+
+    /// Names of all files that somebody has open for writing.
+    pub fn open_names(&self) -> Vec<std::path::PathBuf> {
+        let handles = self.handles.read().expect("no holder of the lock panics");
+        let writable = handles.values().filter(|file| file.is_writable);
+        let names = writable.map(|file| self.shared.tree.path(file.ino));
+        names.filter_map(Result::ok).collect()
     }
 
     /// Writes back a file, and keeps it if that fails.

@@ -45,10 +45,16 @@ pub(super) fn list(source: &Sftp, path: &Path) -> Result<Vec<Entry>> {
             ));
             return Err(Error::Errno(libc::EIO));
         }
+        let mut attributes = name.stat.attributes();
+        let kind = name.stat.kind();
+        let name = OsString::from_vec(name.name);
+        if let Some(attributes) = &mut attributes {
+            source.links.complete(&path.join(&name), attributes);
+        }
         entries.push(Entry {
-            kind: name.stat.kind(),
-            attributes: name.stat.attributes(),
-            name: OsString::from_vec(name.name),
+            kind,
+            attributes,
+            name,
         });
     }
     Ok(entries)

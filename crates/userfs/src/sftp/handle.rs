@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::change;
 use super::diagnosis::{Asked, diagnose};
 use super::exchange::HandleId;
+use super::hard_links::HardLinks;
 use super::link::Link;
 use super::opened::{OpenFiles, Place};
 use super::packet::{Encoder, kind, open};
@@ -33,6 +34,7 @@ pub(super) struct SftpHandle {
     link: Arc<Link>,
     root: Root,
     files: Arc<OpenFiles>,
+    links: Arc<HardLinks>,
     place: Arc<Place>,
     /// READ and WRITE alone: a file is neither made nor emptied again.
     flags: u32,
@@ -53,6 +55,7 @@ pub(super) struct Belonging {
     pub link: Arc<Link>,
     pub root: Root,
     pub files: Arc<OpenFiles>,
+    pub links: Arc<HardLinks>,
 }
 
 impl SftpHandle {
@@ -62,6 +65,7 @@ impl SftpHandle {
             link: of.link,
             root: of.root,
             files: of.files,
+            links: of.links,
             flags: flags & (open::READ | open::WRITE),
             opened: Mutex::new(opened),
             first,
@@ -236,7 +240,11 @@ impl Handle for SftpHandle {
         let stat = asked
             .and_then(|tag| exchange.stat(tag))
             .map_err(Failure::plain)?;
-        stat.attributes().ok_or(Error::Errno(libc::EIO))
+        let mut attributes = stat.attributes().ok_or(Error::Errno(libc::EIO))?;
+        if let Some(path) = self.place.path() {
+            self.links.complete(&path, &mut attributes);
+        }
+        Ok(attributes)
     }
 
     fn set_attributes(&self, changes: &SetAttributes) -> Result<()> {

@@ -20,8 +20,9 @@
 //! What the protocol has no word for:
 //! - Times are whole seconds from 1970 to 2106. A change of one time alone
 //!   sets the other to the second that it is in. "Now" is this host's.
-//! - The number of links, the inode number and the time of the last change of
-//!   the inode are not known, nor are device numbers.
+//! - The number of links and the inode number are known only of hard links
+//!   made through the same source ([`hard_links`]); the time of the last change
+//!   of the inode is not, nor are device numbers.
 //! - Users and groups are the server's numbers.
 //! - No extended attributes, no named pipes, sockets and device files made,
 //!   no exchange of two names, no allocation, no holes looked for.
@@ -35,6 +36,7 @@ mod directory;
 mod exchange;
 mod features;
 mod handle;
+mod hard_links;
 mod link;
 mod mailbox;
 mod opened;

@@ -12,14 +12,18 @@ use super::session::Session;
 use super::source::Sftp;
 use super::stat::Stat;
 use super::status::Failure;
-use crate::source::{Creation, Error, Handle, Kind, OpenFlags, Result};
+use crate::source::{Creation, Error, Handle, Kind, OpenFlags, Owner, Result};
 
 /// A file may be made and removed by others between two attempts; not for
 /// ever.
 const ATTEMPTS_MAX: usize = 8;
 
-/// Opens a regular file.
-pub(super) fn open(source: &Sftp, path: &Path, flags: OpenFlags) -> Result<Box<dyn Handle>> {
+/// Opens a regular file, with what it is then.
+pub(super) fn open(
+    source: &Sftp,
+    path: &Path,
+    flags: OpenFlags,
+) -> Result<(Box<dyn Handle>, Stat)> {
     let session = source.link.session()?;
     let remote = source.root.join(path);
     let (opened, stat) = match flags.create {
@@ -27,7 +31,7 @@ pub(super) fn open(source: &Sftp, path: &Path, flags: OpenFlags) -> Result<Box<d
         Some(creation) => open_or_make(source, &session, &remote, flags, &creation)?,
     };
     let handle = SftpHandle::new(source.belonging(), path, opened, access(flags), stat);
-    Ok(Box::new(handle))
+    Ok((Box::new(handle), stat))
 }
 
 /// A file that is there, or else a new one, so that it is known which of the
@@ -143,8 +147,13 @@ fn make(
         diagnose(session, asked, failure)
     })?;
     let may_give = source.gives_away.load(Ordering::Relaxed);
-    if seen.mode() != Some(mode) || (creation.owner.is_some() && may_give) {
+    let is_owner = |owner: Owner| seen.owner == Some((owner.uid, owner.gid));
+    let is_given = !may_give || creation.owner.is_none_or(is_owner);
+    if seen.mode() != Some(mode) || !is_given {
         adjust(source, session, remote, creation, &seen)?;
+        let mut exchange = session.exchange();
+        let now = exchange.lstat(remote).and_then(|tag| exchange.stat(tag));
+        return Ok((opened, now.map_err(Failure::plain)?));
     }
     Ok((opened, seen))
 }

@@ -11,6 +11,7 @@ use super::change;
 use super::diagnosis::{Asked, FileSystem, diagnose, statvfs};
 use super::exchange::{Exchange, Tag};
 use super::handle::Belonging;
+use super::hard_links::HardLinks;
 use super::link::Link;
 use super::opened::OpenFiles;
 use super::options::Options;
@@ -30,6 +31,7 @@ pub struct Sftp {
     pub(super) link: Arc<Link>,
     pub(super) root: Root,
     pub(super) files: Arc<OpenFiles>,
+    pub(super) links: Arc<HardLinks>,
     name: String,
     /// Whether the server may still be asked to give files away: it is not
     /// asked again once it has refused.
@@ -71,6 +73,7 @@ impl Sftp {
             link: Arc::new(link),
             root,
             files: Arc::default(),
+            links: Arc::default(),
             name,
             gives_away: AtomicBool::new(true),
         })
@@ -81,6 +84,7 @@ impl Sftp {
             link: Arc::clone(&self.link),
             root: self.root.clone(),
             files: Arc::clone(&self.files),
+            links: Arc::clone(&self.links),
         }
     }
 
@@ -204,7 +208,9 @@ impl Source for Sftp {
         let mut exchange = session.exchange();
         let asked = exchange.lstat(&remote).and_then(|tag| exchange.stat(tag));
         let stat = asked.map_err(|failure| diagnose(&session, Asked::Other(&remote), failure))?;
-        stat.attributes().ok_or(Error::Errno(libc::EIO))
+        let mut attributes = stat.attributes().ok_or(Error::Errno(libc::EIO))?;
+        self.links.complete(path, &mut attributes);
+        Ok(attributes)
     }
 
     fn list(&self, path: &Path) -> Result<Vec<Entry>> {
@@ -229,7 +235,14 @@ impl Source for Sftp {
     }
 
     fn open(&self, path: &Path, flags: OpenFlags) -> Result<Box<dyn Handle>> {
-        super::opening::open(self, path, flags)
+        super::opening::open(self, path, flags).map(|(handle, _)| handle)
+    }
+
+    fn open_found(&self, path: &Path, flags: OpenFlags) -> Result<(Box<dyn Handle>, Attributes)> {
+        let (handle, stat) = super::opening::open(self, path, flags)?;
+        let mut attributes = stat.attributes().ok_or(Error::Errno(libc::EIO))?;
+        self.links.complete(path, &mut attributes);
+        Ok((handle, attributes))
     }
 
     fn make_directory(&self, path: &Path, creation: &Creation) -> Result<()> {
@@ -275,6 +288,7 @@ impl Source for Sftp {
         // Without an answer the name may be gone.
         if matches!(done, Ok(()) | Err(Error::Lost)) {
             self.files.unlinked(path);
+            self.links.unlinked(path);
         }
         done
     }
@@ -293,6 +307,7 @@ impl Source for Sftp {
     }
 
     fn hard_link(&self, existing: &Path, new: &Path) -> Result<()> {
+        let names = (existing, new);
         let (existing, new) = (self.root.join(existing), self.root.join(new));
         if !self.link.session()?.extensions.hardlink {
             return Err(Error::Errno(libc::EPERM));
@@ -305,17 +320,24 @@ impl Source for Sftp {
             exchange.extended("hardlink@openssh.com", |packet| {
                 packet.string(&existing).string(&new);
             })
-        })
+        })?;
+        self.links.linked(names.0, names.1);
+        Ok(())
     }
 
     fn rename(&self, from: &Path, to: &Path, flags: RenameFlags) -> Result<()> {
         let done = super::directory::rename(self, from, to, flags);
         match done {
-            Ok(()) => self.files.renamed(from, to),
+            Ok(()) => {
+                self.files.renamed(from, to);
+                self.links.renamed(from, to);
+            }
             // Either name may lead to either file.
             Err(Error::Lost) => {
-                self.files.unlinked(from);
-                self.files.unlinked(to);
+                for path in [from, to] {
+                    self.files.unlinked(path);
+                    self.links.unlinked(path);
+                }
             }
             Err(_) => {}
         }

@@ -28,6 +28,9 @@ impl From<Failure> for Broken {
     }
 }
 
+/// Gets a piece of a file and its distance from where reading began.
+pub(super) type Take<'a> = dyn FnMut(u64, &[u8]) -> Result<(), Error> + 'a;
+
 /// A part of a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Range {
@@ -43,7 +46,7 @@ pub(super) fn read(
     handle: &HandleId,
     part: Range,
     piece_bytes: usize,
-    take: &mut dyn FnMut(u64, &[u8]) -> Result<(), Error>,
+    take: &mut Take<'_>,
 ) -> Result<u64, Broken> {
     let ask = |exchange: &mut Exchange<'_>, at: u64, bytes: usize| {
         let length = u32::try_from(bytes).expect("a piece is far below 4 GiB");

@@ -87,6 +87,7 @@ pub(super) fn replace(
     if !matches!(published, Err(Error::Errno(_))) {
         // The name leads to another file than those that are open.
         source.files.unlinked(path);
+        source.links.unlinked(path);
     }
     published
 }

@@ -50,6 +50,8 @@ struct Node {
     identity: Option<Identity>,
     /// What the kernel's pages were read from or written back as.
     seen: Option<Version>,
+    /// What the kernel was told last when it looked the file up.
+    told: Option<Version>,
 }
 
 #[derive(Debug)]
@@ -76,6 +78,7 @@ impl Default for Tree {
             pins: 1,
             identity: None,
             seen: None,
+            told: None,
         };
         Self {
             state: Mutex::new(State {
@@ -127,7 +130,9 @@ impl Tree {
     pub fn looked_up(&self, parent: u64, name: &OsStr, found: &Attributes) -> u64 {
         let mut state = self.state();
         let ino = state.node_for(parent, name, found);
-        state.node_mut(ino).lookups += 1;
+        let node = state.node_mut(ino);
+        node.lookups += 1;
+        node.told = Some(Version::of(found));
         ino
     }
 
@@ -213,6 +218,15 @@ impl Tree {
         })
     }
 
+    /// Whether the kernel has to look a file up again to know how long it is.
+    /// Says so once for each version.
+    pub fn must_be_told(&self, ino: u64, found: &Attributes) -> bool {
+        let mut state = self.state();
+        let now = Some(Version::of(found));
+        let node = state.nodes.get_mut(&ino);
+        node.is_some_and(|node| std::mem::replace(&mut node.told, now) != now)
+    }
+
     /// The version that the kernel's pages of a file stand for.
     pub fn seen(&self, ino: u64) -> Option<Version> {
         self.state().nodes.get(&ino)?.seen
@@ -294,6 +308,7 @@ impl State {
                 pins: 0,
                 identity: None,
                 seen: None,
+                told: None,
             },
         );
         self.set_identity(ino, found.identity);

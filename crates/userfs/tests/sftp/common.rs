@@ -8,6 +8,12 @@ use userfs::sftp::{Options, Sftp};
 use userfs::source::{Creation, Handle, OpenFlags, Result, Source};
 use userfs::sshd::{Settings, Sshd, Subsystem};
 
+/// Says why a test cannot run here.
+#[expect(clippy::print_stderr, reason = "tools/test looks for it")]
+pub fn skip(reason: &str) {
+    eprintln!("skipped: {reason}");
+}
+
 /// A server with a directory of its own.
 pub struct Bench {
     pub server: Sshd,
@@ -30,7 +36,7 @@ impl Bench {
                 })
             }
             Err(why) => {
-                println!("skipped: {why}");
+                skip(&why);
                 None
             }
         }

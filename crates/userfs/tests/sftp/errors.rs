@@ -9,7 +9,9 @@ use userfs::source::{
     Creation, Error, OpenFlags, RenameFlags, Replacement, Result, SetAttributes, Source,
 };
 
-use crate::common::{Bench, CREATION, READ_WRITE, both_servers, is_root, open, pattern, set_mode};
+use crate::common::{
+    Bench, CREATION, READ_WRITE, both_servers, is_root, open, pattern, set_mode, skip,
+};
 
 /// What is done, by name.
 type Case = (&'static str, fn(&dyn Source) -> Result<()>);
@@ -157,7 +159,7 @@ fn with_mount(bench: &Bench, options: &str, test: impl FnOnce()) {
         data.as_c_str(),
     );
     if let Err(error) = mounted {
-        println!("skipped: no tmpfs can be mounted: {error}");
+        skip(&format!("no tmpfs can be mounted: {error}"));
         return;
     }
     struct Mounted<'a>(&'a Path);
@@ -257,7 +259,7 @@ fn another_file_system_is_told() {
         None,
     );
     if let Err(error) = mounted {
-        println!("skipped: no tmpfs can be mounted: {error}");
+        skip(&format!("no tmpfs can be mounted: {error}"));
         return;
     }
     let source = bench.connect();
@@ -273,7 +275,7 @@ fn another_file_system_is_told() {
 #[test]
 fn a_server_without_rights_refuses_and_says_so() {
     if !is_root() {
-        println!("skipped: only root can serve another user");
+        skip("only root can serve another user");
         return;
     }
     let settings = userfs::sshd::Settings {

@@ -3,4 +3,6 @@
 
 mod common;
 mod errors;
+mod faults;
 mod methods;
+mod proxy;

@@ -10,7 +10,9 @@ use userfs::source::{
     Source, Time,
 };
 
-use crate::common::{Bench, CREATION, READ_WRITE, both_servers, is_root, open, pattern, set_mode};
+use crate::common::{
+    Bench, CREATION, READ_WRITE, both_servers, is_root, open, pattern, set_mode, skip,
+};
 
 fn at(seconds: i64) -> Option<SetTime> {
     Some(SetTime::At(Time {
@@ -297,7 +299,7 @@ fn what_is_made_has_just_the_permissions_that_were_asked_for() {
 #[test]
 fn root_gives_new_files_their_owner() {
     if !is_root() {
-        println!("skipped: only root gives files away");
+        skip("only root gives files away");
         return;
     }
     let Some(bench) = Bench::start() else { return };
@@ -500,7 +502,7 @@ fn many_callers_share_one_connection() {
                 for _ in 0..5 {
                     assert_eq!(file.read_at(&mut read, number), Ok(700_000));
                     assert!(read == content);
-                    assert_eq!(source.list(Path::new("")).is_ok(), true);
+                    assert!(source.list(Path::new("")).is_ok());
                 }
                 let mode = Creation {
                     mode: 0o755,

@@ -133,3 +133,132 @@ fn a_hard_link_stays_one_file_with_what_is_written_through_either_name() {
         assert_eq!((f.ino(), f.nlink()), (g.ino(), 2));
     });
 }
+
+#[test]
+fn a_file_over_4_gib_with_holes_keeps_its_length_its_data_and_its_holes() {
+    everywhere(|mounted| {
+        const FAR: u64 = (5 << 30) + 12_345;
+        let file = File::create(mounted.path("f")).unwrap();
+        file.write_all_at(b"near", 0).unwrap();
+        file.write_all_at(b"far", FAR).unwrap();
+        drop(file);
+        let behind = fs::metadata(mounted.behind("f")).unwrap();
+        assert_eq!(behind.len(), FAR + 3);
+        assert!(
+            behind.blocks() * 512 < 16 << 20,
+            "{} blocks",
+            behind.blocks()
+        );
+        let mut read = [0; 8];
+        let file = File::open(mounted.path("f")).unwrap();
+        file.read_exact_at(&mut read, FAR - 5).unwrap();
+        assert_eq!(&read, b"\0\0\0\0\0far");
+        let whole = rustix::fs::seek(&file, rustix::fs::SeekFrom::Data(4096)).unwrap();
+        assert!(whole <= FAR && file.metadata().unwrap().len() == FAR + 3);
+    });
+}
+
+#[test]
+fn a_directory_of_10_000_names_is_listed_whole_and_goes_again() {
+    everywhere(|mounted| {
+        fs::create_dir(mounted.path("d")).unwrap();
+        for number in 0..10_000 {
+            File::create(mounted.behind(&format!("d/{number:05}"))).unwrap();
+        }
+        let listed = |directory: &std::path::Path| {
+            let names = fs::read_dir(directory).unwrap();
+            let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+            names.sort();
+            names
+        };
+        let names = listed(&mounted.path("d"));
+        assert_eq!(names.len(), 10_000);
+        assert!(
+            names
+                .iter()
+                .enumerate()
+                .all(|(number, name)| *name == *format!("{number:05}"))
+        );
+        fs::remove_dir_all(mounted.path("d")).unwrap();
+        assert!(!mounted.behind("d").exists());
+    });
+}
+
+#[test]
+fn extended_attributes_come_through() {
+    everywhere(|mounted| {
+        use rustix::fs::{XattrFlags, getxattr, listxattr, removexattr, setxattr};
+        let path = mounted.path("f");
+        fs::write(&path, b"x").unwrap();
+        let mut value = [0; 8];
+        let missing = getxattr(&path, "user.a", &mut value);
+        assert_eq!(missing, Err(rustix::io::Errno::NODATA));
+        setxattr(&path, "user.a", b"one", XattrFlags::CREATE).unwrap();
+        let again = setxattr(&path, "user.a", b"two", XattrFlags::CREATE);
+        assert_eq!(again, Err(rustix::io::Errno::EXIST));
+        let other = setxattr(&path, "user.b", b"two", XattrFlags::REPLACE);
+        assert_eq!(other, Err(rustix::io::Errno::NODATA));
+        setxattr(&path, "user.a", b"three", XattrFlags::REPLACE).unwrap();
+        assert_eq!(getxattr(&path, "user.a", &mut value), Ok(5));
+        assert_eq!(&value[..5], b"three");
+        let short = getxattr(&path, "user.a", &mut value[..2]);
+        assert_eq!(short, Err(rustix::io::Errno::RANGE));
+        let length = getxattr(mounted.behind("f"), "user.a", &mut value).unwrap();
+        assert_eq!(&value[..length], b"three");
+        let mut names = [0; 64];
+        let length = listxattr(&path, &mut names).unwrap();
+        assert_eq!(&names[..length], b"user.a\0");
+        removexattr(&path, "user.a").unwrap();
+        assert_eq!(removexattr(&path, "user.a"), Err(rustix::io::Errno::NODATA));
+    });
+}
+
+#[test]
+fn free_space_is_the_sources_and_a_file_without_a_name_is_refused() {
+    everywhere(|mounted| {
+        let (through, behind) = (
+            rustix::fs::statvfs(&mounted.at).unwrap(),
+            rustix::fs::statvfs(&mounted.source).unwrap(),
+        );
+        assert_eq!(through.f_blocks, behind.f_blocks);
+        assert_eq!(through.f_files, behind.f_files);
+        assert_eq!(through.f_namemax, behind.f_namemax);
+        let flags = rustix::fs::OFlags::TMPFILE | rustix::fs::OFlags::WRONLY;
+        let refused = rustix::fs::open(&mounted.at, flags, rustix::fs::Mode::RWXU);
+        assert_eq!(refused.unwrap_err(), rustix::io::Errno::OPNOTSUPP);
+    });
+}
+
+#[test]
+fn many_threads_work_on_files_of_their_own_and_on_one() {
+    everywhere(|mounted| {
+        fs::write(mounted.path("shared"), vec![0; 64 * 4096]).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..24_u8 {
+                scope.spawn(move || {
+                    let shared = File::options()
+                        .write(true)
+                        .open(mounted.path("shared"))
+                        .unwrap();
+                    for round in 0..10 {
+                        let name = format!("{thread}-{round}");
+                        fs::write(mounted.path(&name), [thread; 5000]).unwrap();
+                        let at = u64::from(thread) * 4096;
+                        shared.write_all_at(&[thread + 1; 4096], at).unwrap();
+                        assert_eq!(fs::read(mounted.path(&name)).unwrap(), [thread; 5000]);
+                        fs::remove_file(mounted.path(&name)).unwrap();
+                    }
+                });
+            }
+        });
+        let content = fs::read(mounted.behind("shared")).unwrap();
+        for thread in 0..24_usize {
+            let part = &content[thread * 4096..(thread + 1) * 4096];
+            assert!(
+                part.iter().all(|byte| usize::from(*byte) == thread + 1),
+                "part {thread}"
+            );
+        }
+        assert_eq!(fs::read_dir(&mounted.source).unwrap().count(), 1);
+    });
+}

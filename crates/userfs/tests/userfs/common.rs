@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use tempfile::TempDir;
+use userfs::sshd::{Settings, Sshd};
 
 /// What a mount is to be.
 #[derive(Clone, Debug)]
@@ -15,6 +16,8 @@ pub struct Setting {
     pub kernel: &'static str,
     pub lifetime_ms: u32,
     pub is_read_only: bool,
+    /// The source is reached over SFTP, from a server of the test's own.
+    pub is_remote: bool,
 }
 
 impl Setting {
@@ -24,6 +27,15 @@ impl Setting {
             kernel,
             lifetime_ms: 1000,
             is_read_only: false,
+            is_remote: false,
+        }
+    }
+
+    /// The same over SFTP.
+    pub const fn remote(mode: &'static str, kernel: &'static str) -> Self {
+        Self {
+            is_remote: true,
+            ..Self::new(mode, kernel)
         }
     }
 }
@@ -39,13 +51,25 @@ pub const SETTINGS: [Setting; 7] = [
     Setting::new("blocks", "writeback"),
 ];
 
+/// The same over SFTP, where nothing can pass through.
+pub const REMOTE_SETTINGS: [Setting; 6] = [
+    Setting::remote("whole", "pages"),
+    Setting::remote("blocks", "pages"),
+    Setting::remote("none", "pages"),
+    Setting::remote("none", "direct"),
+    Setting::remote("none", "writeback"),
+    Setting::remote("blocks", "writeback"),
+];
+
 /// A mount with a source of its own.
 pub struct Mounted {
     pub source: PathBuf,
     pub at: PathBuf,
     pub copies: PathBuf,
-    setting: Setting,
+    pub setting: Setting,
     process: Option<Process>,
+    /// What a remote source is reached through.
+    pub server: Option<Sshd>,
     /// Held to the end.
     _place: Option<TempDir>,
 }
@@ -65,6 +89,15 @@ pub fn refusal() -> Option<&'static str> {
     std::fs::File::open("/dev/fuse")
         .is_err()
         .then_some("there is no /dev/fuse")
+}
+
+/// Likewise for a remote source.
+pub fn can_mount_remote() -> bool {
+    if let Err(why) = Sshd::start(&Settings::default()) {
+        eprintln!("skipped: {why}");
+        return false;
+    }
+    can_mount()
 }
 
 /// Says why a test cannot run here, and whether it can.
@@ -102,6 +135,9 @@ impl Mounted {
             copies: place.join("copies"),
             setting: setting.clone(),
             process: None,
+            server: setting
+                .is_remote
+                .then(|| Sshd::start(&Settings::default()).expect("a server starts")),
             _place: None,
         };
         std::fs::create_dir_all(&mounted.at).unwrap();
@@ -124,6 +160,14 @@ impl Mounted {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
+        if let Some(server) = &self.server {
+            let address = server.address(&self.source);
+            command
+                .env("USERFS_SOURCE", address.to_string())
+                .env("USERFS_SSH_PORT", server.port().to_string())
+                .env("USERFS_SSH_IDENTITY", server.identity())
+                .env("USERFS_SSH_SETTINGS", server.ssh_settings().join("\n"));
+        }
         if self.setting.is_read_only {
             command.env("USERFS_READ_ONLY", "1");
         }
@@ -176,6 +220,12 @@ impl Mounted {
         process.reader.join().unwrap();
         let said = process.said.lock().unwrap().clone();
         (said, status.success())
+    }
+
+    /// Waits until the serving process ends by itself. Whether it ended well.
+    pub fn await_end(&mut self) -> bool {
+        let mut process = self.process.take().expect("it is mounted");
+        process.child.wait().unwrap().success()
     }
 
     pub fn unmount_and_mount(&mut self) {

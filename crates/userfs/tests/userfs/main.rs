@@ -1,7 +1,15 @@
 //! Real mounts of local directories, used as any program uses files.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stderr,
+    reason = "tests start the process that serves them, and say what they skip"
+)]
 
 mod basics;
+mod coherence;
 mod common;
+mod faults;
 mod posix;
 mod random;
+mod remote;
 mod server;

@@ -10,6 +10,8 @@ use std::time::Duration;
 use userfs::cache::Mode;
 use userfs::fuse::{KernelCache, Mount, Options};
 use userfs::local::Local;
+use userfs::sftp;
+use userfs::source::Source;
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
@@ -37,6 +39,23 @@ fn options() -> Options {
     }
 }
 
+fn open(source: &str) -> Arc<dyn Source> {
+    let Some(port) = variable("USERFS_SSH_PORT") else {
+        return Arc::new(Local::new(Path::new(source)).unwrap());
+    };
+    let settings = variable("USERFS_SSH_SETTINGS").unwrap();
+    let options = sftp::Options {
+        port: Some(port.parse().unwrap()),
+        identity: variable("USERFS_SSH_IDENTITY").map(PathBuf::from),
+        config: Some("/dev/null".into()),
+        settings: settings.lines().map(str::to_owned).collect(),
+        notice: Arc::new(|line| eprintln!("note: {line}")),
+        ..sftp::Options::default()
+    };
+    let address = sftp::Address::parse(source).unwrap();
+    Arc::new(sftp::Sftp::connect(&address, &options).unwrap())
+}
+
 #[test]
 #[ignore = "not a test: the process that serves the tests' mounts"]
 fn serve() {
@@ -44,7 +63,7 @@ fn serve() {
         return;
     };
     let mountpoint = variable("USERFS_MOUNTPOINT").unwrap();
-    let source = Arc::new(Local::new(Path::new(&source)).unwrap());
+    let source = open(&source);
     let note = Box::new(|text: &str| eprintln!("note: {text}"));
     let (mount, stopper) = Mount::begin(source, Path::new(&mountpoint), &options(), note).unwrap();
     eprintln!("ready");

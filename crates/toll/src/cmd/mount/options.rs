@@ -146,8 +146,8 @@ impl MountArguments {
         })?;
         let options = userfs::sftp::Options {
             port: self.port,
-            identity: self.identity.clone(),
-            config: self.ssh_config.clone(),
+            identity: self.identity.as_deref().map(whole).transpose()?,
+            config: self.ssh_config.as_deref().map(whole).transpose()?,
             settings: self.ssh_options.clone(),
             is_interactive: true,
             notice: std::sync::Arc::new(super::note),
@@ -187,9 +187,18 @@ impl MountArguments {
             is_read_only: self.read_only,
             allows_others: self.allow_other,
             attribute_lifetime: lifetime,
-            directory: self.copies.clone().unwrap_or_else(paths::mounts),
+            directory: match &self.copies {
+                Some(directory) => whole(directory)?,
+                None => paths::mounts(),
+            },
         })
     }
+}
+
+/// A path that means the same when the program has left its directory.
+fn whole(path: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(path)
+        .map_err(|error| Failure::Usage(format!("cannot use {}: {error}", path.display())))
 }
 
 /// An existing directory by its whole name.

@@ -15,7 +15,8 @@ use userfs::source::Source;
 
 use super::options::{Place, Settings};
 use super::{Failure, note};
-use crate::environment::background;
+use crate::cmd::output;
+use crate::environment::background::{Departure, READY};
 
 /// What ends a mount.
 enum End {
@@ -42,14 +43,20 @@ pub(super) fn serve(settings: &Settings, is_in_background: bool) -> Result<ExitC
     );
     let (mount, stopper) =
         begun.map_err(|error| runtime(&format!("mount {name} on {at}"), &explained(error)))?;
-    if is_in_background {
-        let log = settings.options.directory.join("messages");
-        if let Err(error) = background::detach(&log) {
-            let _ = stopper.stop();
-            return Err(runtime("go to the background", &error));
-        }
+    if is_in_background && let Err(failure) = leave(&settings.options.directory) {
+        // What fails here leaves a mount that nobody knows of.
+        let _ = stopper.stop();
+        return Err(failure);
     }
     wait(mount, stopper, signals)
+}
+
+/// Goes on in the background.
+fn leave(directory: &Path) -> Result<(), Failure> {
+    let cannot = |error: std::io::Error| runtime("go to the background", &error);
+    let departure = Departure::prepare(&directory.join("messages")).map_err(cannot)?;
+    output::result(READY)?;
+    departure.leave().map_err(cannot)
 }
 
 /// A local directory, or a connection to another host.
@@ -73,7 +80,7 @@ fn explained(error: std::io::Error) -> String {
         return format!("{error}; this system has no /dev/fuse: load the kernel's module fuse");
     }
     match error.raw_os_error() {
-        Some(libc_eopnotsupp) if libc_eopnotsupp == rustix::io::Errno::OPNOTSUPP.raw_os_error() => {
+        Some(number) if number == rustix::io::Errno::OPNOTSUPP.raw_os_error() => {
             format!("{error}; this kernel cannot let reads and writes pass through")
         }
         _ => error.to_string(),

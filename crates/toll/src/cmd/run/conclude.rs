@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::{RunArguments, exit_code_of};
+use super::{RunArguments, exit_code_of, launch};
 use crate::cmd::baseline::{self, Against, Compared};
 use crate::cmd::output::{Analysed, style};
 use crate::cmd::{Failure, export, output, report};
@@ -37,6 +37,8 @@ pub(super) fn conclude(
     runs: &[Analysed],
     ending: Ending,
 ) -> Result<ExitCode, Failure> {
+    // All is kept and put back; who asks again wants the end at once.
+    launch::listen()?.let_signals_end();
     let has_trials = |run: &&Analysed| !run.stored.trials.is_empty();
     if !runs.iter().any(|run| has_trials(&run)) {
         return ended(ending);

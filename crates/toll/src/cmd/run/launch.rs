@@ -1,7 +1,9 @@
 //! Starting a run, or going on with one.
 
+use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::cmd::progress::Progress;
 use crate::cmd::{Failure, output};
@@ -59,7 +61,9 @@ pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> Result<Launch
     let probe = Probe::find().map_err(Failure::Prerequisite)?;
     let plan = Plan::new(&experiment, seed).map_err(Failure::Usage)?;
     require_some_guest(&plan)?;
-    let (workspace, disk_bytes) = lay_out(&experiment, &plan, work_dir.as_deref())?;
+    let interrupt = listen()?;
+    let laid = lay_out(&experiment, &plan, work_dir.as_deref(), &interrupt);
+    let (workspace, disk_bytes) = laid?;
     let now = jiff::Timestamp::now();
     let record = RunRecord {
         id: 0,
@@ -89,6 +93,7 @@ pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> Result<Launch
             disk_bytes,
             probe,
             purpose,
+            interrupt,
             trials: Vec::new(),
             boots: Vec::new(),
         },
@@ -122,7 +127,8 @@ pub(super) fn resume(
         )));
     }
     plan.treatments = stored.treatments;
-    let (workspace, disk_bytes) = lay_out(&stored.experiment, &plan, work_dir)?;
+    let interrupt = listen()?;
+    let (workspace, disk_bytes) = lay_out(&stored.experiment, &plan, work_dir, &interrupt)?;
     let sitting = Sitting {
         run_id: stored.run.id,
         experiment: stored.experiment,
@@ -131,6 +137,7 @@ pub(super) fn resume(
         disk_bytes,
         probe,
         purpose,
+        interrupt,
         trials: stored.trials,
         boots: stored.boots,
     };
@@ -159,11 +166,26 @@ fn lay_out(
     experiment: &Experiment,
     plan: &Plan,
     work_dir: Option<&Path>,
+    interrupt: &Interrupt,
 ) -> Result<(Workspace, u64), Failure> {
     let mut request = workspace_request(experiment, plan).map_err(Failure::Usage)?;
     request.base = work_dir.map(Path::to_owned);
-    let workspace = Workspace::create(&request).map_err(Failure::Prerequisite)?;
-    Ok((workspace, request.guest_disk_bytes()))
+    let laid = Workspace::create(&request, &|| interrupt.signal().is_some());
+    // A ^C ends the programs that make file systems, too; what they failed to make
+    // for that reason is nothing that this machine lacks.
+    if let Some(signal) = interrupt.signal() {
+        return Err(Failure::Interrupted(signal));
+    }
+    Ok((
+        laid.map_err(Failure::Prerequisite)?,
+        request.guest_disk_bytes(),
+    ))
+}
+
+/// Listens for signals, from before anything is made that is to be put back.
+pub(super) fn listen() -> Result<Interrupt, Failure> {
+    Interrupt::listen()
+        .map_err(|error| Failure::Runtime(format!("cannot listen for signals: {error}")))
 }
 
 struct Sitting {
@@ -175,6 +197,7 @@ struct Sitting {
     disk_bytes: u64,
     probe: Probe,
     purpose: Purpose,
+    interrupt: Interrupt,
     trials: Vec<TrialRecord>,
     boots: Vec<BootRecord>,
 }
@@ -188,11 +211,10 @@ fn sit(store: &mut Store, sitting: Sitting) -> Result<Launched, Failure> {
         disk_bytes,
         probe,
         purpose,
+        interrupt,
         trials,
         boots,
     } = sitting;
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Failure::Runtime(format!("cannot listen for signals: {error}")))?;
     let mut progress = Progress::new(&experiment, run_id, purpose);
     let mut session = Session {
         store,
@@ -205,6 +227,8 @@ fn sit(store: &mut Store, sitting: Sitting) -> Result<Launched, Failure> {
         interrupt: &interrupt,
         trials,
         boots,
+        paused: Duration::ZERO,
+        servers: BTreeSet::new(),
     };
     let end = session.run(&mut progress);
     progress.finish();

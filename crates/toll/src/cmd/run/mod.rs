@@ -73,6 +73,9 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> Result<ExitCod
                 finished.push(Analysed::load(&store, &launched.run_id.to_string())?);
                 ending = Ending::of(launched.end);
             }
+            Err(Failure::Interrupted(signal)) if !finished.is_empty() => {
+                ending = Ending::Interrupted(signal);
+            }
             Err(failure) => ending = Ending::Failed(failure),
         }
         // Of several, one that cannot run here is told and passed over.

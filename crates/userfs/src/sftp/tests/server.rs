@@ -94,6 +94,26 @@ pub fn usual(request: &Request) -> Option<Answer> {
     }))
 }
 
+/// The client's output, whose end the server sees, as that of a pipe.
+struct Output(UnixStream);
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.0.shutdown(Shutdown::Write);
+    }
+}
+
 struct Line(UnixStream);
 
 impl Peer for Line {
@@ -129,7 +149,7 @@ pub fn transport(mut answer: impl FnMut(&Request) -> Answer + Send + 'static) ->
     });
     Transport {
         reader: Box::new(ours.try_clone().unwrap()),
-        writer: Box::new(ours.try_clone().unwrap()),
+        writer: Box::new(Output(ours.try_clone().unwrap())),
         peer: Box::new(Line(ours)),
     }
 }

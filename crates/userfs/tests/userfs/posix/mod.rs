@@ -3,6 +3,7 @@
 //! directory without a mount: a line that fails there says something wrong.
 
 mod calls;
+mod files;
 mod names;
 mod permissions;
 mod times;
@@ -67,9 +68,9 @@ tables! {
     symlink_does_what_posix_says: names::SYMLINK;
     rename_does_what_posix_says: names::RENAME;
     rename_with_flags_does_what_linux_says: names::RENAME_FLAGS;
-    mknod_does_what_posix_says: names::NODES;
-    long_and_strange_names_do_what_posix_says: names::STRANGE;
-    truncate_does_what_posix_says: names::TRUNCATE;
+    mknod_does_what_posix_says: files::NODES;
+    long_and_strange_names_do_what_posix_says: files::STRANGE;
+    truncate_does_what_posix_says: files::TRUNCATE;
     chmod_does_what_posix_says: permissions::CHMOD;
     chown_does_what_posix_says: permissions::CHOWN;
     access_by_others_does_what_posix_says: permissions::ACCESS;

@@ -9,7 +9,7 @@ mod mapping;
 mod model;
 mod operations;
 
-use crate::common::{Mounted, SETTINGS, Setting, can_mount};
+use crate::common::{Mounted, REMOTE_SETTINGS, SETTINGS, Setting, can_mount, can_mount_remote};
 use operations::Run;
 
 /// So many operations take some seconds.
@@ -63,7 +63,11 @@ fn operations() -> usize {
 }
 
 fn agree(setting: &Setting) {
-    if !can_mount() {
+    let can = match setting.is_remote {
+        true => can_mount_remote(),
+        false => can_mount(),
+    };
+    if !can {
         return;
     }
     let seed = seed();
@@ -110,4 +114,34 @@ fn random_operations_agree_with_a_model_passing_through() {
 #[test]
 fn random_operations_agree_with_a_model_in_blocks_with_the_kernels_write_back() {
     agree(&SETTINGS[6]);
+}
+
+#[test]
+fn random_operations_over_sftp_agree_with_a_model_in_whole() {
+    agree(&REMOTE_SETTINGS[0]);
+}
+
+#[test]
+fn random_operations_over_sftp_agree_with_a_model_in_blocks() {
+    agree(&REMOTE_SETTINGS[1]);
+}
+
+#[test]
+fn random_operations_over_sftp_agree_with_a_model_without_a_copy() {
+    agree(&REMOTE_SETTINGS[2]);
+}
+
+#[test]
+fn random_operations_over_sftp_agree_with_a_model_without_pages() {
+    agree(&REMOTE_SETTINGS[3]);
+}
+
+#[test]
+fn random_operations_over_sftp_agree_with_a_model_with_the_kernels_write_back() {
+    agree(&REMOTE_SETTINGS[4]);
+}
+
+#[test]
+fn random_operations_over_sftp_agree_with_a_model_in_blocks_with_the_kernels_write_back() {
+    agree(&REMOTE_SETTINGS[5]);
 }

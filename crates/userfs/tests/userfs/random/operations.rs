@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
+use std::time::{Duration, Instant};
 
 use super::Random;
 use super::mapping;
@@ -337,7 +338,13 @@ impl<'a> Run<'a> {
             false => rustix::fs::FallocateFlags::empty(),
         };
         let descriptor = &self.open[index].0;
-        rustix::fs::fallocate(descriptor, flags, offset as u64, length as u64).unwrap();
+        let done = rustix::fs::fallocate(descriptor, flags, offset as u64, length as u64);
+        if self.mounted.setting.is_remote && self.mounted.setting.mode == "none" {
+            // SFTP has no word for it.
+            assert_eq!(done, Err(rustix::io::Errno::OPNOTSUPP));
+            return;
+        }
+        done.unwrap();
         match is_hole {
             true => self.model.zero(file, offset, length),
             false => {
@@ -401,6 +408,7 @@ impl<'a> Run<'a> {
         self.note("close all and compare".to_owned());
         self.open.clear();
         for name in NAMES {
+            self.await_emptied(name);
             let behind = fs::read(self.mounted.behind(name)).ok();
             let through = fs::read(self.mounted.path(name)).ok();
             let Some(file) = self.model.names.get(name) else {
@@ -430,8 +438,38 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Leaves one name of each file.
+    fn separate(&mut self) {
+        for name in NAMES {
+            let file = self.model.names.get(name).copied();
+            if file.is_some_and(|file| self.model.links(file) > 1) {
+                self.note(format!("unlink {name}"));
+                fs::remove_file(self.mounted.path(name)).unwrap();
+                self.model.names.remove(name);
+            }
+        }
+    }
+
+    /// A file that was opened to be overwritten, and was not, is empty at the
+    /// source shortly after its last close and not before.
+    fn await_emptied(&self, name: &str) {
+        let file = self.model.names.get(name);
+        if file.is_none_or(|file| !self.model.content(*file).is_empty()) {
+            return;
+        }
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while fs::metadata(self.mounted.behind(name)).is_ok_and(|found| found.len() > 0) {
+            assert!(Instant::now() < deadline, "{name} is never emptied");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     fn remount(&mut self) {
         self.settle();
+        if self.mounted.setting.is_remote {
+            // A mount over SFTP knows only of the hard links that it made.
+            self.separate();
+        }
         self.note("unmount and mount".to_owned());
         self.mounted.unmount_and_mount();
     }

@@ -1,0 +1,152 @@
+//! Processes that a measured command leaves behind. They would disturb the next
+//! iteration, and none may outlive the trial.
+
+use rustix::fs::{Mode, OFlags, open};
+use rustix::io::{Errno, read};
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
+use rustix::thread::{NanosleepRelativeResult, nanosleep};
+use rustix::time::{ClockId, Timespec, clock_gettime};
+
+/// Longest wait for killed processes, in seconds. One in a system call that
+/// cannot be interrupted takes as long as that call.
+const END_PATIENCE_S: i64 = 5;
+
+/// Time between looks whether they have gone.
+const END_POLL: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 1_000_000,
+};
+
+/// Longest path of a file that lists a thread's children.
+const PATH_BYTES_MAX: usize = 64;
+
+/// Makes this process the parent of all that descends from it and loses its own
+/// (PR_SET_CHILD_SUBREAPER of prctl(2)), so that a process does not get away by
+/// being forked twice, or by a session of its own.
+pub fn adopt_orphans() {
+    // It cannot fail on a kernel since 3.4; on another only the process group
+    // is ended.
+    let _ = set_child_subreaper(Some(getpid()));
+}
+
+/// Ends every process that descends from this one, but for orphans from before
+/// [`adopt_orphans`]. Call it only where no child is waited for.
+///
+/// The children are killed, theirs become ours, and so on until there is none.
+/// It allocates nothing and calls nothing but system calls, since it must serve
+/// a signal handler, too (signal-safety(7)).
+pub fn end_all() {
+    let deadline_s = clock_gettime(ClockId::Monotonic).tv_sec + END_PATIENCE_S;
+    loop {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => break,
+                // There is no child any more.
+                Err(_) => return,
+            }
+        }
+        kill_children();
+        if clock_gettime(ClockId::Monotonic).tv_sec > deadline_s {
+            return;
+        }
+        if let NanosleepRelativeResult::Err(_) = nanosleep(&END_POLL) {
+            return;
+        }
+    }
+}
+
+/// Sends SIGKILL to the children of the main thread. It starts all of them, and
+/// to it orphans go (find_new_reaper in kernel/exit.c).
+fn kill_children() {
+    let mut path = [0; PATH_BYTES_MAX];
+    let pid = getpid().as_raw_pid().cast_unsigned();
+    let Ok(list) = open(children_path(&mut path, pid), OFlags::RDONLY, Mode::empty()) else {
+        return;
+    };
+    let mut numbers = Numbers::default();
+    let mut chunk = [0; 1024];
+    loop {
+        match read(&list, &mut chunk) {
+            Ok(0) => return,
+            Ok(count) => numbers.take(&chunk[..count], |pid| {
+                if let Some(pid) = Pid::from_raw(pid) {
+                    let _ = kill_process(pid, Signal::KILL);
+                }
+            }),
+            Err(Errno::INTR) => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// The file that lists the children of a process's main thread (proc(5)).
+fn children_path(buffer: &mut [u8; PATH_BYTES_MAX], pid: u32) -> &std::ffi::CStr {
+    let mut digits = [0; 10];
+    let mut begin = digits.len();
+    let mut rest = pid;
+    loop {
+        begin -= 1;
+        digits[begin] = b'0' + (rest % 10) as u8;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    let parts = [&b"/proc/self/task/"[..], &digits[begin..], b"/children\0"];
+    let mut length = 0;
+    for part in parts {
+        buffer[length..length + part.len()].copy_from_slice(part);
+        length += part.len();
+    }
+    std::ffi::CStr::from_bytes_with_nul(&buffer[..length]).expect("the end is its only zero")
+}
+
+/// Numbers with spaces between and after them, which come in pieces.
+#[derive(Default)]
+struct Numbers {
+    begun: i32,
+}
+
+impl Numbers {
+    fn take(&mut self, text: &[u8], mut each: impl FnMut(i32)) {
+        for byte in text {
+            match byte {
+                b'0'..=b'9' => {
+                    let digit = i32::from(byte - b'0');
+                    self.begun = self.begun.saturating_mul(10).saturating_add(digit);
+                }
+                _ if self.begun > 0 => each(std::mem::take(&mut self.begun)),
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_is_that_of_the_main_thread() {
+        for (pid, path) in [
+            (1, "/proc/self/task/1/children"),
+            (4_194_304, "/proc/self/task/4194304/children"),
+            (u32::MAX, "/proc/self/task/4294967295/children"),
+        ] {
+            let mut buffer = [0; PATH_BYTES_MAX];
+            assert_eq!(children_path(&mut buffer, pid).to_str(), Ok(path));
+        }
+    }
+
+    #[test]
+    fn numbers_may_be_cut_anywhere() {
+        let text = b"1 23 4567 ";
+        for cut in 0..text.len() {
+            let (mut numbers, mut found) = (Numbers::default(), Vec::new());
+            numbers.take(&text[..cut], |number| found.push(number));
+            numbers.take(&text[cut..], |number| found.push(number));
+            assert_eq!(found, [1, 23, 4567], "cut at {cut}");
+        }
+    }
+}

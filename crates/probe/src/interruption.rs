@@ -1,0 +1,93 @@
+//! What makes the times of a trial meaningless: the probe was stopped and
+//! continued, or the machine was suspended.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::time::{ClockId, clock_gettime};
+use toll_wire::Failure;
+
+use crate::failure;
+
+/// Least time in suspension that is told from the imprecision of reading two
+/// clocks one after the other, in nanoseconds.
+const SUSPENDED_NS_MIN: u64 = 10_000_000;
+
+static WAS_CONTINUED: AtomicBool = AtomicBool::new(false);
+
+/// Watches for interruptions from now on.
+pub struct Watch {
+    suspended_ns: u64,
+}
+
+impl Watch {
+    /// Begins to watch.
+    pub fn begin() -> Self {
+        let handler: extern "C" fn(libc::c_int) = continued;
+        // SAFETY: the handler stores to an atomic, which is async-signal-safe.
+        // That it was not installed costs no more than that nothing is told.
+        unsafe { libc::signal(libc::SIGCONT, handler as libc::sighandler_t) };
+        Self {
+            suspended_ns: suspended_ns(),
+        }
+    }
+
+    /// An instrument failure if there was an interruption.
+    ///
+    /// # Errors
+    /// What it was.
+    pub fn end(&self) -> Result<(), Failure> {
+        if WAS_CONTINUED.load(Ordering::Relaxed) {
+            return Err(failure::instrument(
+                "cannot use the trial: it was stopped and continued, and its times count the \
+                 pause; leave its processes alone, and stop toll itself to pause a run"
+                    .to_owned(),
+            ));
+        }
+        check_suspension(suspended_ns().saturating_sub(self.suspended_ns))
+    }
+}
+
+fn check_suspension(asleep_ns: u64) -> Result<(), Failure> {
+    if asleep_ns < SUSPENDED_NS_MIN {
+        return Ok(());
+    }
+    Err(failure::instrument(format!(
+        "cannot use the trial: the machine was suspended for {:.1} s in the middle of it; keep it \
+         awake while it measures",
+        asleep_ns as f64 / 1e9
+    )))
+}
+
+extern "C" fn continued(_signal: libc::c_int) {
+    WAS_CONTINUED.store(true, Ordering::Relaxed);
+}
+
+/// Time that the machine has spent in suspension, which the one clock counts and
+/// the other does not (clock_gettime(2)).
+fn suspended_ns() -> u64 {
+    let now_ns = |clock| {
+        let now = clock_gettime(clock);
+        // Time since boot is never negative.
+        now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+    };
+    let awake_ns = now_ns(ClockId::Monotonic);
+    now_ns(ClockId::Boottime).saturating_sub(awake_ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_that_stays_awake_interrupts_nothing() {
+        assert_eq!(Watch::begin().end(), Ok(()));
+    }
+
+    #[test]
+    fn time_in_suspension_is_told() {
+        assert_eq!(check_suspension(SUSPENDED_NS_MIN - 1), Ok(()));
+        let failure = check_suspension(2_500_000_000).unwrap_err();
+        assert_eq!(failure.kind, toll_wire::FailureKind::Instrument);
+        assert!(failure.message.contains("suspended for 2.5 s"));
+    }
+}

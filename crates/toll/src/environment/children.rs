@@ -1,0 +1,121 @@
+//! Processes that trials start, and what becomes of them.
+
+use std::collections::BTreeSet;
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, set_child_subreaper,
+    waitpid,
+};
+
+/// Longest wait for killed processes. One in a system call that cannot be
+/// interrupted takes as long as that call.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Time between looks whether they have gone.
+const END_POLL: Duration = Duration::from_millis(1);
+
+/// Makes this process the parent of all that descends from it and loses its own
+/// (PR_SET_CHILD_SUBREAPER of prctl(2)): what a probe had started comes here if
+/// the probe itself dies.
+pub fn adopt_orphans() {
+    // It cannot fail on a kernel since 3.4.
+    let _ = set_child_subreaper(Some(getpid()));
+}
+
+/// Children of this process.
+pub fn of_this_process() -> BTreeSet<i32> {
+    // Orphans go to the main thread (find_new_reaper in kernel/exit.c), which
+    // also starts all others.
+    let main = getpid().as_raw_pid();
+    children_of_thread(main, main).into_iter().collect()
+}
+
+/// Ends all children of this process but some, with all that descends from them.
+pub fn end_all_but(known: &BTreeSet<i32>) {
+    let deadline = Instant::now() + END_PATIENCE;
+    loop {
+        // Theirs become ours when they die, and are seen in the next round.
+        let others = &of_this_process() - known;
+        if others.is_empty() || Instant::now() > deadline {
+            return;
+        }
+        for pid in others.into_iter().filter_map(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::KILL);
+            let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+        std::thread::sleep(END_POLL);
+    }
+}
+
+/// Ends a probe and everything that it started, also what made groups of its
+/// own.
+pub fn end_tree(child: &mut Child) {
+    let Ok(root) = i32::try_from(child.id()) else {
+        return;
+    };
+    kill_tree(root);
+    if let Some(group) = Pid::from_raw(root) {
+        let _ = kill_process_group(group, Signal::KILL);
+    }
+    let _ = child.wait();
+}
+
+/// Kills a process and all that descend from it.
+pub fn kill_tree(root: i32) {
+    // Stopped first, so that no child is born between the look and the kill.
+    let found = tree(root, |pid| signal(pid, Signal::STOP));
+    for &pid in found.iter().rev() {
+        signal(pid, Signal::KILL);
+    }
+}
+
+/// A process among a probe and all that descend from it that is stopped: its
+/// number and name.
+pub fn stopped_below(child: &Child) -> Option<(i32, String)> {
+    let root = i32::try_from(child.id()).ok()?;
+    tree(root, |_| {}).into_iter().find_map(|pid| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (name, rest) = stat.rsplit_once(')')?;
+        let (_, name) = name.split_once('(')?;
+        // State T of proc_pid_stat(5).
+        let is_stopped = rest.trim_start().starts_with('T');
+        is_stopped.then(|| (pid, name.to_owned()))
+    })
+}
+
+/// A process and all that descend from it, each told of before its children are
+/// looked for.
+fn tree(root: i32, mut each: impl FnMut(i32)) -> Vec<i32> {
+    let mut found = vec![root];
+    let mut next = 0;
+    while let Some(&pid) = found.get(next) {
+        each(pid);
+        found.extend(children(pid));
+        next += 1;
+    }
+    found
+}
+
+fn signal(pid: i32, signal: Signal) {
+    if let Some(pid) = Pid::from_raw(pid) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+fn children(pid: i32) -> Vec<i32> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"));
+    let threads = tasks.into_iter().flatten().flatten();
+    threads
+        .filter_map(|task| task.file_name().to_str()?.parse().ok())
+        .flat_map(|thread| children_of_thread(pid, thread))
+        .collect()
+}
+
+fn children_of_thread(pid: i32, thread: i32) -> Vec<i32> {
+    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{thread}/children"));
+    let list = list.unwrap_or_default();
+    let words = list.split_whitespace();
+    words.filter_map(|pid| pid.parse().ok()).collect()
+}

@@ -1,0 +1,325 @@
+//! `kill -9` at random moments of runs of every kind, two hundred in all. A run
+//! that goes on after it ends like one that was never killed, no finished trial
+//! is lost, and what was changed of the machine is put back.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+use rustix::process::{Pid, Signal, kill_process};
+use toll::store::{RunStatus, Store};
+use toll_stats::Rng;
+
+use crate::common::{Bench, Running, capability, processes_marked, skip, wait_until};
+use crate::guest::kernel;
+use crate::settings::Settings;
+
+/// Kills of each kind of run; two hundred together.
+const KILLS_OF_COMMANDS: usize = 110;
+const KILLS_AROUND_SIDE_COMMANDS: usize = 30;
+const KILLS_ON_FILE_SYSTEMS: usize = 30;
+const KILLS_UNDER_A_LIMIT: usize = 25;
+const KILLS_IN_GUESTS: usize = 5;
+
+/// Starts that may end before their kill, for each kill that is to be made.
+const STARTS_PER_KILL_MAX: usize = 4;
+
+/// A run that is killed over and over.
+struct Storm<'a> {
+    bench: &'a Bench,
+    /// The run's command line, without its seed.
+    run: &'a [&'a str],
+    kills: usize,
+    /// Kills come at any moment until this long after a start, so that some fall
+    /// into the set-up of a run, some between trials and some into its end.
+    latest: Duration,
+}
+
+const QUIET: [&str; 2] = ["-q", "--no-html"];
+
+/// Everything that a store holds of its trials, a line each, in the order in
+/// which they were kept; `None` if the store cannot be read just now, as while
+/// its tables are made.
+fn kept(store: &Path) -> Option<Vec<String>> {
+    if !store.exists() {
+        return Some(Vec::new());
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(store, flags).ok()?;
+    connection.busy_timeout(Duration::ZERO).ok()?;
+    let tables = "SELECT count(*) FROM sqlite_schema WHERE name = 'trials'";
+    let count: i64 = connection.query_row(tables, [], |row| row.get(0)).ok()?;
+    if count == 0 {
+        return Some(Vec::new());
+    }
+    let all = "SELECT run_id || ' ' || block || ' ' || position || ' ' || treatment || ' ' || \
+               started_at || ' ' || wall_ns || ' ' || state || ' ' || quote(message) || ' ' || \
+               disturbance || ' ' || coalesce((SELECT group_concat(metric_id || '=' || \
+               hex(iterations), ' ') FROM samples WHERE trial_id = trials.id), '') \
+               FROM trials ORDER BY id";
+    let mut statement = connection.prepare(all).ok()?;
+    let lines = statement.query_map([], |row| row.get(0)).ok()?;
+    lines.collect::<Result<Vec<String>, _>>().ok()
+}
+
+/// Block, position and treatment of each trial of a run, in order.
+type TrialList = Vec<(u32, u32, usize)>;
+
+/// The trial list of each run of a store, and whether it is complete.
+fn runs(bench: &Bench) -> Vec<(TrialList, bool)> {
+    if kept(&bench.store()).is_none_or(|lines| lines.is_empty()) {
+        // Opening a store makes it.
+        return Vec::new();
+    }
+    let store = Store::open(&bench.store()).expect("a killed run leaves its store whole");
+    let runs = store.runs().expect("the runs can be read");
+    let of = |id| {
+        let stored = store.load(id).expect("the run can be read");
+        let trials = stored.trials.iter();
+        let list = trials.map(|trial| (trial.block, trial.position, trial.treatment));
+        (list.collect(), stored.run.status == RunStatus::Complete)
+    };
+    runs.into_iter().map(|(run, _)| of(run.id)).collect()
+}
+
+/// Whether there is a run to go on with.
+fn has_unfinished(bench: &Bench) -> bool {
+    if !bench.store().exists() {
+        return false;
+    }
+    let store = Store::open(&bench.store()).expect("a killed run leaves its store whole");
+    let found = store.last_unfinished().expect("the runs can be read");
+    found.is_some()
+}
+
+impl Storm<'_> {
+    fn arguments(&self) -> Vec<&str> {
+        match has_unfinished(self.bench) {
+            true => [&["run", "--resume"], &QUIET[..]].concat(),
+            false => [&["run", "--seed", "42"], &QUIET[..], self.run].concat(),
+        }
+    }
+
+    /// Kills starts of the run until enough were killed, and compares what comes
+    /// of it with a run that was not.
+    fn rage(&self) {
+        let undisturbed = Bench::new();
+        self.prepare_like(&undisturbed);
+        undisturbed.ok(&[&["run", "--seed", "42"], &QUIET[..], self.run].concat());
+        let expected = &runs(&undisturbed)[0].0;
+        assert!(expected.len() > 4, "{expected:?}");
+
+        let settings = Settings::before(self.bench);
+        let seed = seed();
+        let mut rng = Rng::new(seed);
+        let (mut kills, mut starts, mut fell_into_trials) = (0, 0, 0);
+        while kills < self.kills {
+            starts += 1;
+            assert!(starts <= self.kills * STARTS_PER_KILL_MAX, "{kills} kills");
+            let child = self.bench.spawnable(&self.arguments()).spawn().unwrap();
+            let mut running = Running(child);
+            let moment = rng.below(self.latest.as_micros() as usize) as u64;
+            std::thread::sleep(Duration::from_micros(moment));
+            // Half of them are stopped first, so that what is in the store just
+            // before the kill can be looked at.
+            let before = (kills % 2 == 0).then(|| {
+                kill_process(Pid::from_child(&running.0), Signal::STOP).unwrap();
+                kept(&self.bench.store())
+            });
+            let earlier = before.flatten();
+            kills += usize::from(running.0.try_wait().unwrap().is_none());
+            running.0.kill().unwrap();
+            running.0.wait().unwrap();
+            wait_until("all processes of the run are gone", || {
+                processes_marked(&self.bench.marker()).is_empty()
+            });
+            let after = kept(&self.bench.store()).expect("nobody has the store");
+            if let Some(before) = earlier {
+                assert_eq!(after[..before.len()], before, "seed {seed}, kill {kills}");
+                // A commit under way is there or not.
+                assert!(after.len() <= before.len() + 1, "seed {seed}, kill {kills}");
+                fell_into_trials += usize::from(!before.is_empty());
+            }
+        }
+        assert!(fell_into_trials > 0, "no kill fell into the run");
+        self.end(expected, seed);
+        settings.are_back();
+    }
+
+    /// Ends the run that was killed last, and looks at all of them.
+    fn end(&self, expected: &[(u32, u32, usize)], seed: u64) {
+        self.bench.ok(&self.arguments());
+        for (trials, is_complete) in runs(self.bench) {
+            assert!(is_complete, "seed {seed}: {trials:?}");
+            assert_eq!(trials, expected, "seed {seed}");
+        }
+        // What the last kill left, if the run before it was complete.
+        self.bench.ok(&["doctor", "--restore"]);
+    }
+
+    /// Gives another bench the kernels and files that this one has.
+    fn prepare_like(&self, other: &Bench) {
+        for name in ["cache/toll/kernels", "experiment.toml"] {
+            let (from, to) = (self.bench.path(name), other.path(name));
+            if from.is_symlink() {
+                std::fs::create_dir_all(to.parent().unwrap()).unwrap();
+                std::os::unix::fs::symlink(std::fs::read_link(from).unwrap(), to).unwrap();
+            } else if from.exists() {
+                std::fs::copy(from, to).unwrap();
+            }
+        }
+    }
+}
+
+/// The moments of the kills follow from this; `TOLL_TEST_SEED` gives one again.
+#[expect(clippy::print_stderr, reason = "a failure is found again by its seed")]
+fn seed() -> u64 {
+    let given = std::env::var("TOLL_TEST_SEED").ok();
+    let seed = given.and_then(|text| text.parse().ok()).unwrap_or_else(|| {
+        let mut bytes = [0_u8; 4];
+        let flags = rustix::rand::GetRandomFlags::empty();
+        rustix::rand::getrandom(&mut bytes, flags).expect("the kernel has random bytes");
+        u32::from_le_bytes(bytes).into()
+    });
+    eprintln!("TOLL_TEST_SEED={seed}");
+    seed
+}
+
+#[test]
+fn commands_are_killed_at_any_moment() {
+    let storm = Storm {
+        bench: &Bench::new(),
+        run: &["-r", "20", "-L", "n=1,2,3", "true {n}"],
+        kills: KILLS_OF_COMMANDS,
+        latest: Duration::from_millis(250),
+    };
+    storm.rage();
+}
+
+#[test]
+fn commands_with_a_set_up_are_killed_in_it_and_in_the_clean_up() {
+    let bench = Bench::new();
+    let run = [
+        "-r",
+        "6",
+        "-s",
+        "sleep 0.05; touch {workdir}/made",
+        "-p",
+        "test -e {workdir}/made",
+        "-c",
+        "sleep 0.05; rm {workdir}/made",
+        "cat {workdir}/made",
+        "cat {workdir}/made {workdir}/made",
+    ];
+    let storm = Storm {
+        bench: &bench,
+        run: &run,
+        kills: KILLS_AROUND_SIDE_COMMANDS,
+        latest: Duration::from_millis(400),
+    };
+    storm.rage();
+}
+
+const COLD_FILES: &str = "
+format = 1
+name = 'cold-files'
+require = ['fs != tmpfs or cache == warm']
+[workload]
+kind = 'copy'
+source = 'file'
+buffer = '64KiB'
+size = '256KiB'
+[[factor]]
+name = 'cache'
+levels = ['warm', 'cold']
+[[factor]]
+name = 'fs'
+levels = ['work', 'ext4', 'xfs', 'btrfs', 'tmpfs']
+";
+
+#[test]
+fn copies_on_file_systems_of_their_own_are_killed_while_those_are_made_and_used() {
+    let bench = Bench::new();
+    for kind in ["ext4", "xfs", "btrfs"] {
+        let name = format!("file system {kind} on a loop device");
+        if let Err(reason) = capability(&bench, &name) {
+            skip(&format!("{kind}: {reason}"));
+            return;
+        }
+    }
+    bench.write("experiment.toml", COLD_FILES);
+    let storm = Storm {
+        bench: &bench,
+        run: &["-r", "3", "experiment.toml"],
+        kills: KILLS_ON_FILE_SYSTEMS,
+        latest: Duration::from_millis(1200),
+    };
+    storm.rage();
+}
+
+const LIMITED: &str = "
+format = 1
+name = 'limited'
+metric = 'duration_ns'
+[workload]
+kind = 'memory'
+buffer = '8MiB'
+order = 'random'
+steps = 64
+limit = '64MiB'
+[[factor]]
+name = 'pressure'
+levels = ['none', 'competing']
+[run]
+iterations = 1
+";
+
+#[test]
+fn runs_with_swap_and_control_groups_are_killed_while_those_are_made_and_used() {
+    let bench = Bench::new();
+    if let Err(reason) = capability(&bench, "limit on memory, with swap") {
+        skip(&format!("a limit on memory: {reason}"));
+        return;
+    }
+    bench.write("experiment.toml", LIMITED);
+    let storm = Storm {
+        bench: &bench,
+        run: &["-r", "4", "experiment.toml"],
+        kills: KILLS_UNDER_A_LIMIT,
+        latest: Duration::from_millis(900),
+    };
+    storm.rage();
+}
+
+const IN_GUESTS: &str = "
+format = 1
+name = 'in-guests'
+metric = 'minor_faults'
+[workload]
+kind = 'memory'
+buffer = '4MiB'
+steps = 64
+addressing = 'corrected'
+[guest]
+memory = '96MiB'
+accelerator = 'tcg'
+[[factor]]
+name = 'vcpus'
+levels = [1, 2]
+";
+
+#[test]
+fn runs_in_guests_are_killed_while_those_boot_and_work() {
+    if kernel(toll::environment::kernel::Variant::Toll).is_none() {
+        return;
+    }
+    let bench = crate::guest_commands::bench();
+    bench.write("experiment.toml", IN_GUESTS);
+    let storm = Storm {
+        bench: &bench,
+        run: &["-r", "2", "experiment.toml"],
+        kills: KILLS_IN_GUESTS,
+        latest: Duration::from_secs(6),
+    };
+    storm.rage();
+}

@@ -1,0 +1,250 @@
+//! Signals that end, pause or continue a run, at whatever moment they come.
+
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde_json::Value;
+
+use crate::common::{Bench, Running, capability, list, processes_marked, skip, wait_until};
+use crate::settings::Settings;
+
+fn start(bench: &Bench, arguments: &[&str]) -> Running {
+    Running(bench.spawnable(arguments).spawn().unwrap())
+}
+
+fn send(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).expect("the process is ours");
+}
+
+fn trials(bench: &Bench) -> Vec<Value> {
+    let shown = bench.run(&["show", "--json"]);
+    let document: Value = serde_json::from_str(&shown.stdout).unwrap_or_default();
+    list(&document["trials"]).to_vec()
+}
+
+/// Whether a process of the bench runs such a program.
+fn runs(bench: &Bench, program: &str) -> bool {
+    let is_such = |pid: i32| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name.trim() == program)
+    };
+    processes_marked(&bench.marker()).into_iter().any(is_such)
+}
+
+/// A state letter of proc_pid_stat(5).
+fn state(pid: u32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.trim_start().chars().next()
+}
+
+#[test]
+fn each_signal_that_ends_a_run_has_its_status_and_everything_is_kept_and_put_back() {
+    let bench = Bench::new();
+    for (signal, status) in [(Signal::HUP, 129), (Signal::INT, 130), (Signal::TERM, 143)] {
+        let settings = Settings::before(&bench);
+        let arguments = [
+            "run",
+            "--no-html",
+            "-r",
+            "2000",
+            "sh -c 'setsid sleep 300 & sleep 0.05'",
+        ];
+        let mut running = start(&bench, &arguments);
+        let before = bench.run(&["list", "--json"]).stdout;
+        wait_until("a trial is kept", || {
+            bench.run(&["list", "--json"]).stdout != before && !trials(&bench).is_empty()
+        });
+        send(&running.0, signal);
+        assert_eq!(running.0.wait().unwrap().code(), Some(status));
+        // At once: toll has ended.
+        assert_eq!(settings.changed(), Vec::<String>::new());
+        let shown = bench.document("last");
+        assert_eq!(shown["run"]["status"], "unfinished");
+        assert!(!list(&shown["trials"]).is_empty());
+    }
+    let help = bench.ok(&["--help"]).stdout;
+    let manual = bench.ok(&["man"]).stdout;
+    for text in [help, manual] {
+        for status in ["129", "130", "143"] {
+            assert!(text.contains(status), "{text}");
+        }
+    }
+}
+
+#[test]
+fn a_signal_during_the_set_up_leaves_neither_a_run_nor_anything_else() {
+    let bench = Bench::new();
+    if let Err(reason) = capability(&bench, "file system xfs on a loop device") {
+        skip(&format!("xfs: {reason}"));
+        return;
+    }
+    let settings = Settings::before(&bench);
+    let arguments = [
+        "run",
+        "write",
+        "--profile",
+        "quick",
+        "-q",
+        "--no-html",
+        "-L",
+        "fs=xfs,ext4,btrfs",
+        "-r",
+        "2",
+    ];
+    // To all of them, as ^C at a terminal does.
+    for kind in ["xfs", "ext4"] {
+        let mut command = bench.spawnable(&arguments);
+        let mut running = Running(command.process_group(0).spawn().unwrap());
+        wait_until("a file system is made", || {
+            let ended = running.0.try_wait().unwrap();
+            assert_eq!(ended, None, "toll ended before its signal");
+            let image = |work: std::path::PathBuf| work.join(format!("{kind}.img")).exists();
+            bench.leftovers().into_iter().any(image)
+        });
+        let group = Pid::from_child(&running.0);
+        let _ = kill_process_group(group, Signal::INT);
+        let status = running.0.wait().unwrap();
+        assert_eq!(status.code(), Some(130), "{kind}: {status:?}");
+        assert_eq!(settings.changed(), Vec::<String>::new(), "{kind}");
+        let errors = bench.fails(2, &["run", "--resume"]);
+        assert!(errors.contains("no run is unfinished"), "{errors}");
+    }
+}
+
+#[test]
+fn a_run_that_is_told_to_ignore_the_end_of_its_terminal_does() {
+    let bench = Bench::new();
+    let line = "trap '' HUP; exec toll run -q --no-html -r 10 'sleep 0.05'";
+    let mut command = bench.spawnable_program("bash", &["-c", line]);
+    let program = std::path::Path::new(crate::common::TOLL).parent().unwrap();
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", program.display()));
+    let mut running = Running(command.spawn().unwrap());
+    wait_until("a trial is kept", || !trials(&bench).is_empty());
+    send(&running.0, Signal::HUP);
+    let status = running.0.wait().unwrap();
+    assert_eq!((status.code(), status.signal()), (Some(0), None));
+    assert_eq!(bench.document("last")["run"]["status"], "complete");
+}
+
+#[test]
+fn a_paused_run_measures_nothing_meanwhile_and_no_pause() {
+    let bench = Bench::new();
+    let settings = Settings::before(&bench);
+    let arguments = [
+        "run",
+        "-q",
+        "--no-html",
+        "-r",
+        "3",
+        "--time-budget",
+        "20s",
+        "sleep 0.5",
+    ];
+    let mut running = start(&bench, &arguments);
+    wait_until("a command is measured", || runs(&bench, "sleep"));
+    send(&running.0, Signal::TSTP);
+    let pid = running.0.id();
+    wait_until("toll is stopped", || state(pid) == Some('T'));
+    assert!(
+        !runs(&bench, "sleep"),
+        "a paused run leaves the machine alone"
+    );
+    // Longer than what is measured.
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let kept = trials(&bench);
+    send(&running.0, Signal::CONT);
+    assert_eq!(running.0.wait().unwrap().code(), Some(0));
+    let ended = trials(&bench);
+    assert_eq!(ended[..kept.len()], kept);
+    assert_eq!(ended.len(), 6);
+    for trial in ended {
+        assert_eq!(trial["state"], "completed", "{trial:#}");
+        let duration_ns = trial["samples"]["duration_ns"][0].as_f64().unwrap();
+        assert!(duration_ns < 1.5e9, "the pause is no part of it: {trial:#}");
+    }
+    assert_eq!(settings.changed(), Vec::<String>::new());
+}
+
+#[test]
+fn a_paused_run_can_be_ended() {
+    let bench = Bench::new();
+    let settings = Settings::before(&bench);
+    let mut running = start(&bench, &["run", "-q", "--no-html", "-r", "30", "sleep 0.2"]);
+    wait_until("a trial is kept", || !trials(&bench).is_empty());
+    send(&running.0, Signal::TSTP);
+    let pid = running.0.id();
+    wait_until("toll is stopped", || state(pid) == Some('T'));
+    send(&running.0, Signal::TERM);
+    send(&running.0, Signal::CONT);
+    assert_eq!(running.0.wait().unwrap().code(), Some(143));
+    assert_eq!(settings.changed(), Vec::<String>::new());
+}
+
+/// A stop that cannot be noticed in time (SIGSTOP, a frozen control group): the
+/// trial that ran has its answer meanwhile, which is as good as any.
+#[test]
+fn a_stop_of_toll_alone_costs_no_trial() {
+    let bench = Bench::new();
+    let toml = "format = 1\nname = 'stopped'\n[workload]\nkind = 'command'\ncommand = \
+                'sleep 0.3'\n[run]\ntrial_timeout = '1s'\n";
+    let file = bench.write("stopped.toml", toml).display().to_string();
+    let mut running = start(&bench, &["run", "-q", "--no-html", "-r", "2", &file]);
+    wait_until("a command is measured", || runs(&bench, "sleep"));
+    send(&running.0, Signal::STOP);
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    send(&running.0, Signal::CONT);
+    assert_eq!(running.0.wait().unwrap().code(), Some(0));
+    for trial in trials(&bench) {
+        assert_eq!(trial["state"], "completed", "{trial:#}");
+    }
+}
+
+#[test]
+fn a_trial_whose_processes_were_stopped_is_excluded_and_says_why() {
+    let bench = Bench::new();
+    let mut running = start(&bench, &["run", "-q", "--no-html", "-r", "2", "sleep 0.5"]);
+    wait_until("a command is measured", || runs(&bench, "sleep"));
+    let marked = processes_marked(&bench.marker());
+    let others = marked
+        .into_iter()
+        .filter(|pid| pid.unsigned_abs() != running.0.id());
+    let others: Vec<Pid> = others.filter_map(Pid::from_raw).collect();
+    for signal in [Signal::STOP, Signal::CONT] {
+        for pid in &others {
+            let _ = kill_process(*pid, signal);
+        }
+    }
+    assert_eq!(running.0.wait().unwrap().code(), Some(0));
+    let ended = trials(&bench);
+    let excluded: Vec<_> = ended
+        .iter()
+        .filter(|trial| trial["state"] == "excluded")
+        .collect();
+    assert_eq!((ended.len(), excluded.len()), (4, 1), "{ended:#?}");
+    let message = excluded[0]["message"].as_str().unwrap();
+    assert!(message.contains("stopped and continued"), "{message}");
+}
+
+#[test]
+fn a_second_signal_while_the_results_are_shown_ends_toll_at_once() {
+    let bench = Bench::new();
+    // Nobody reads the page, which is more than a pipe holds.
+    let mut command = bench.spawnable(&["run", "-r", "200", "--html", "-", "sleep 0.01"]);
+    command.stdout(Stdio::piped());
+    let mut running = Running(command.spawn().unwrap());
+    wait_until("a trial is kept", || !trials(&bench).is_empty());
+    send(&running.0, Signal::INT);
+    wait_until("nothing is measured any more", || {
+        bench.leftovers().is_empty()
+    });
+    let again = || {
+        send(&running.0, Signal::INT);
+        running.0.try_wait().unwrap().is_some()
+    };
+    wait_until("toll has ended", again);
+    let status = running.0.wait().unwrap();
+    assert_eq!((status.code(), status.signal()), (None, Some(2)));
+    assert_eq!(bench.document("last")["run"]["status"], "unfinished");
+}

@@ -1,0 +1,126 @@
+//! Two runs at once: of one store or two, in one work directory, of one run.
+
+use std::process::Child;
+
+use serde_json::Value;
+
+use crate::common::{Bench, Running, list, wait_until};
+use crate::settings::Settings;
+
+/// Another user's, as far as the lock of a user's runs goes.
+fn of_another_user(bench: &Bench, arguments: &[&str]) -> Child {
+    let mut command = bench.spawnable(arguments);
+    command.env("XDG_STATE_HOME", bench.path("other/state"));
+    command.stderr(std::fs::File::create(bench.path("errors")).unwrap());
+    command.spawn().unwrap()
+}
+
+/// How runs of a bench ended: number, status, trials.
+fn ends(bench: &Bench) -> Vec<(i64, String, usize)> {
+    let listed = bench.json(&["list", "--json"]);
+    let end = |run: &Value| {
+        let document = bench.document(&run["id"].to_string());
+        (
+            run["id"].as_i64().unwrap(),
+            document["run"]["status"].as_str().unwrap().to_owned(),
+            list(&document["trials"]).len(),
+        )
+    };
+    list(&listed["runs"]).iter().map(end).collect()
+}
+
+#[test]
+fn runs_of_two_users_in_one_work_directory_do_not_touch_each_other() {
+    let bench = Bench::new();
+    let settings = Settings::before(&bench);
+    let work = bench.path("work").display().to_string();
+    let base = ["run", "-q", "--no-html", "-r", "10", "--work-dir", &work];
+    let command = "sh -c 'echo $$ >{workdir}/mine; sleep 0.02; test $(cat {workdir}/mine) = $$'";
+    let first = [&base[..], &[command]].concat();
+    let second = [&base[..], &["--store", "other.sqlite", command]].concat();
+    let mut one = Running(bench.spawnable(&first).spawn().unwrap());
+    let mut other = Running(of_another_user(&bench, &second));
+    assert_eq!(one.0.wait().unwrap().code(), Some(0));
+    assert_eq!(
+        other.0.wait().unwrap().code(),
+        Some(0),
+        "{}",
+        bench.read("errors")
+    );
+    for store in [&[][..], &["--store", "other.sqlite"]] {
+        let shown = bench.json(&[&["show", "--json"], store].concat());
+        let states = list(&shown["trials"]).iter().map(|trial| &trial["state"]);
+        assert!(
+            states.clone().all(|state| state == "completed"),
+            "{shown:#}"
+        );
+        assert_eq!(states.count(), 20);
+    }
+    settings.are_back();
+    assert_eq!(std::fs::read_dir(work).unwrap().count(), 0);
+}
+
+#[test]
+fn runs_of_two_users_into_one_store_are_both_kept() {
+    let bench = Bench::new();
+    let run = ["run", "-q", "--no-html", "-r", "20", "sleep 0.01"];
+    let mut one = Running(bench.spawnable(&run).spawn().unwrap());
+    wait_until("the first measures", || {
+        bench.run(&["show", "--json"]).stdout.contains("completed")
+    });
+    let mut other = Running(of_another_user(&bench, &run));
+    assert_eq!(
+        other.0.wait().unwrap().code(),
+        Some(0),
+        "{}",
+        bench.read("errors")
+    );
+    assert_eq!(one.0.wait().unwrap().code(), Some(0));
+    let complete = |id| (id, "complete".to_owned(), 40);
+    assert_eq!(ends(&bench), [complete(1), complete(2)]);
+}
+
+#[test]
+fn of_two_that_start_at_once_on_a_new_store_none_breaks_it() {
+    for _ in 0..5 {
+        let bench = Bench::new();
+        let run = ["run", "-q", "--no-html", "-r", "2", "true"];
+        let mut one = Running(bench.spawnable(&run).spawn().unwrap());
+        let mut other = Running(of_another_user(&bench, &run));
+        let codes = [one.0.wait().unwrap().code(), other.0.wait().unwrap().code()];
+        let good = codes.iter().filter(|code| **code == Some(0)).count();
+        assert!(good >= 1, "{codes:?} {}", bench.read("errors"));
+        let ends = ends(&bench);
+        assert_eq!(ends.len(), good, "{ends:?}");
+        assert!(
+            ends.iter()
+                .all(|(_, status, trials)| status == "complete" && *trials == 4)
+        );
+    }
+}
+
+#[test]
+fn of_two_that_go_on_with_one_run_one_does() {
+    let bench = Bench::new();
+    let settings = Settings::before(&bench);
+    let run = ["run", "-q", "--no-html", "-r", "30", "sleep 0.02"];
+    let mut begun = Running(bench.spawnable(&run).spawn().unwrap());
+    wait_until("a trial is kept", || {
+        bench.run(&["show", "--json"]).stdout.contains("completed")
+    });
+    begun.0.kill().unwrap();
+    begun.0.wait().unwrap();
+    let resume = ["run", "--resume", "1", "-q", "--no-html"];
+    let mut command = bench.spawnable(&resume);
+    command.stderr(std::fs::File::create(bench.path("errors-1")).unwrap());
+    let mut one = Running(command.spawn().unwrap());
+    let mut other = Running(of_another_user(&bench, &resume));
+    let errors = || bench.read("errors-1") + &bench.read("errors");
+    let mut codes = [one.0.wait().unwrap().code(), other.0.wait().unwrap().code()];
+    codes.sort_unstable();
+    assert_eq!(codes, [Some(0), Some(1)], "{}", errors());
+    assert!(errors().contains("goes on with it, too"), "{}", errors());
+    assert_eq!(ends(&bench), [(1, "complete".into(), 60)]);
+    bench.ok(&["doctor", "--restore"]);
+    settings.are_back();
+}

@@ -1,0 +1,175 @@
+//! Terminals, readers and files that go away, or take nothing, while something is
+//! printed; and commands that want the terminal.
+
+use crate::common::{Bench, Running, has_program, list, skip, wait_until};
+use crate::settings::Settings;
+
+/// A shell line in which `toll` is the program under test.
+fn shell(bench: &Bench, line: &str) -> crate::common::Ran {
+    let ran = bench.shell(line);
+    assert!(!ran.stderr.contains("panicked"), "{line}: {ran:#?}");
+    ran
+}
+
+/// Starts a shell line on a terminal that ends when the given process is killed.
+fn on_a_terminal(bench: &Bench, line: &str) -> Option<Running> {
+    if !has_program("script") {
+        skip("script(1) is missing; install the package bsdutils");
+        return None;
+    }
+    bench.write("line.sh", line);
+    let mut command = bench.spawnable_program("script", &["-qec", "sh ./line.sh", "/dev/null"]);
+    let program = std::path::Path::new(crate::common::TOLL).parent().unwrap();
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", program.display()));
+    Some(Running(command.spawn().unwrap()))
+}
+
+/// The status that a line has written to a file at its end.
+#[track_caller]
+fn status(bench: &Bench) -> String {
+    let text = || std::fs::read_to_string(bench.path("status")).unwrap_or_default();
+    wait_until("the line is at its end", || text().ends_with('\n'));
+    text().trim().to_owned()
+}
+
+#[track_caller]
+fn wait_for_trial(bench: &Bench) {
+    wait_until("a trial is kept", || {
+        let shown = bench.run(&["list", "--json"]).stdout;
+        let runs: serde_json::Value = serde_json::from_str(&shown).unwrap_or_default();
+        let runs = list(&runs["runs"]).last().cloned().unwrap_or_default();
+        runs["trials"].as_u64().is_some_and(|count| count > 0)
+    });
+}
+
+#[test]
+fn a_run_whose_terminal_vanishes_ends_as_on_a_hang_up() {
+    let bench = Bench::new();
+    let settings = Settings::before(&bench);
+    // The kernel tells the process that leads the session, as a shell its jobs.
+    let line = "exec toll run --html page.html -r 2000 'sleep 0.02'\n";
+    let Some(mut terminal) = on_a_terminal(&bench, line) else {
+        return;
+    };
+    wait_for_trial(&bench);
+    terminal.0.kill().unwrap();
+    terminal.0.wait().unwrap();
+    settings.are_back();
+    let shown = bench.document("last");
+    assert_eq!(shown["run"]["status"], "unfinished");
+    assert!(!list(&shown["trials"]).is_empty());
+    // It has come to its own end.
+    assert!(bench.path("page.html").exists());
+}
+
+#[test]
+fn a_run_that_ignores_hang_ups_goes_on_without_its_terminal() {
+    let bench = Bench::new();
+    let settings = Settings::before(&bench);
+    let line = "trap '' HUP; toll run -r 30 --no-html 'sleep 0.02' >out; echo $? >status\n";
+    let Some(mut terminal) = on_a_terminal(&bench, line) else {
+        return;
+    };
+    wait_for_trial(&bench);
+    terminal.0.kill().unwrap();
+    terminal.0.wait().unwrap();
+    assert_eq!(status(&bench), "0");
+    settings.are_back();
+    assert_eq!(bench.document("last")["run"]["status"], "complete");
+    assert!(bench.read("out").contains("sleep"));
+}
+
+#[test]
+fn a_full_or_closed_standard_error_keeps_nothing_from_being_measured() {
+    let bench = Bench::new();
+    for redirection in ["2>/dev/full", "2>&-", "2>&1 >out | :", "2>/dev/full <&-"] {
+        let line =
+            format!("toll run -r 2 --no-html true {redirection}; echo ${{PIPESTATUS[0]}} >>status");
+        shell(&bench, &line);
+    }
+    assert_eq!(bench.read("status"), "0\n".repeat(4));
+    // Errors, too: of a command line, of a file, of a run.
+    for (line, code) in [
+        ("toll run --nonsense 2>/dev/full", 2),
+        ("toll show 99 2>/dev/full", 1),
+        ("toll run -q --no-html -r 3 false 2>/dev/full", 1),
+    ] {
+        assert_eq!(shell(&bench, line).code, Some(code), "{line}");
+    }
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_an_error_and_kept() {
+    let bench = Bench::new();
+    let ran = shell(&bench, "toll run -q -r 2 --no-html true >/dev/full");
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
+    assert!(ran.stderr.contains("cannot write the result"), "{ran:#?}");
+    assert_eq!(bench.document("last")["run"]["status"], "complete");
+    for verb in [
+        "list",
+        "show",
+        "show --json",
+        "compare last last",
+        "export last --json -",
+        "export last --csv -",
+        "report last --output -",
+        "doctor --no-noise",
+        "kernel list",
+        "baseline list",
+        "man",
+        "completions bash",
+    ] {
+        let ran = shell(&bench, &format!("toll {verb} >/dev/full"));
+        assert!([Some(1), Some(2)].contains(&ran.code), "{verb}: {ran:#?}");
+    }
+}
+
+#[test]
+fn a_run_is_quiet_towards_readers_that_have_seen_enough() {
+    let bench = Bench::new();
+    for (line, expected) in [
+        (
+            "toll run -q --no-html -r 2 true | head -n 1 >/dev/null",
+            "0",
+        ),
+        ("toll run -r 2 true 2>&1 | head -c 1 >/dev/null", "0"),
+        (
+            "toll run --json -q --no-html -r 2 true | head -c 1 >/dev/null",
+            "0",
+        ),
+        ("toll show | head -n 1 >/dev/null", "0"),
+        ("toll report last --html - | head -c 1 >/dev/null", "0"),
+        ("toll run --nonsense 2>&1 | head -c 0 >/dev/null", "2"),
+        ("toll --help | head -n 1 >/dev/null", "0"),
+    ] {
+        let ran = shell(&bench, &format!("{line}; echo \"${{PIPESTATUS[0]}}\""));
+        assert_eq!(ran.stdout.trim(), expected, "{line}: {ran:#?}");
+        let noise = ran.stderr.lines().find(|line| !line.starts_with("note: "));
+        assert_eq!(noise, None, "{line}");
+    }
+}
+
+#[test]
+fn a_command_that_wants_the_terminal_fails_at_once_and_leaves_it_as_it_was() {
+    let bench = Bench::new();
+    // A background process group of the terminal's session would be stopped.
+    let line = "stty -g >before; toll run -q --no-html -r 3 'stty -echo raw </dev/tty' 2>errors
+                toll run -q --no-html -r 3 'read word </dev/tty' 2>>errors
+                stty -g >after; echo $? >status\n";
+    let Some(_terminal) = on_a_terminal(&bench, line) else {
+        return;
+    };
+    assert_eq!(status(&bench), "0");
+    assert_eq!(bench.read("before"), bench.read("after"));
+    let errors = bench.read("errors");
+    for command in ["stty -echo raw", "read word"] {
+        let given_up = format!(
+            "toll: cannot go on: every treatment was given up: given up after \
+                                3 failures: cannot measure {command} </dev/tty"
+        );
+        assert!(errors.contains(&given_up), "{errors}");
+    }
+    assert!(errors.contains("No such device"), "{errors}");
+    assert!(!errors.contains("trial_timeout"), "{errors}");
+}

@@ -1,0 +1,173 @@
+//! Requests that need more than a call and its outcome.
+
+use std::os::unix::ffi::OsStrExt;
+
+use fuser::{
+    Errno, FileHandle, FileType, INodeNo, ReplyAttr, ReplyCreate, ReplyDirectory,
+    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyStatfs, ReplyWrite, ReplyXattr,
+};
+
+use super::convert::{errno, file_attributes, file_type};
+use super::filesystem::NEVER_REUSED;
+use super::serve::{Server, without_flush};
+use crate::mount::{Found, Listed, Opened};
+use crate::source::{Result, Seek, SetAttributes};
+
+/// What a listing says of a number that is not known yet: programs that need
+/// it ask.
+const INO_UNKNOWN: u64 = 0xffff_ffff;
+
+pub(super) fn reply_entry(server: &Server, outcome: Result<Found>, reply: ReplyEntry) {
+    match outcome {
+        Ok(found) => reply.entry(&server.lifetime, &server.attr(&found), NEVER_REUSED),
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+pub(super) fn reply_empty(outcome: Result<()>, reply: ReplyEmpty) {
+    match outcome {
+        Ok(()) => reply.ok(),
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+fn reply_value(outcome: Result<Vec<u8>>, size: u32, reply: ReplyXattr) {
+    match outcome {
+        Ok(value) if size == 0 => reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX)),
+        Ok(value) if value.len() > size as usize => reply.error(Errno::ERANGE),
+        Ok(value) => reply.data(&value),
+        Err(error) => reply.error(errno(error)),
+    }
+}
+
+impl Server {
+    /// Changes attributes; `drops_privileges` if set-user-id has to go, too.
+    pub fn change(
+        &self,
+        ino: u64,
+        changes: &SetAttributes,
+        is_open: bool,
+        drops_privileges: bool,
+        reply: ReplyAttr,
+    ) {
+        let volume = &self.volume;
+        let outcome = match volume.set_attributes(ino, changes, is_open) {
+            Ok(found) if drops_privileges && found.mode & 0o6000 != 0 => volume
+                .drop_privileges(ino)
+                .and_then(|()| volume.attributes(ino)),
+            outcome => outcome,
+        };
+        match outcome {
+            Ok(found) => reply.attr(&self.lifetime, &file_attributes(ino, &found)),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    /// Tells of a file that was made and opened.
+    pub fn reply_created(&self, (found, opened): (Found, Opened), reply: ReplyCreate) {
+        let (attr, handle) = (self.attr(&found), FileHandle(opened.handle));
+        let flags = self.open_flags(opened);
+        let backing = self.backing(found.ino, |server| {
+            let open = |descriptor: std::os::fd::BorrowedFd<'_>| reply.open_backing(descriptor);
+            server.volume.with_descriptor(opened.handle, open)
+        });
+        let ttl = &self.lifetime;
+        match backing {
+            Some(backing) => {
+                let flags = without_flush(flags);
+                reply.created_passthrough(ttl, &attr, NEVER_REUSED, handle, flags, &backing);
+            }
+            None => reply.created(ttl, &attr, NEVER_REUSED, handle, flags),
+        }
+    }
+
+    /// Writes and replies.
+    pub fn write(
+        &self,
+        ino: u64,
+        handle: u64,
+        data: &[u8],
+        offset: u64,
+        drops_privileges: bool,
+        reply: ReplyWrite,
+    ) {
+        let dropped = match drops_privileges {
+            true => self.volume.drop_privileges(ino),
+            false => Ok(()),
+        };
+        match dropped.and_then(|()| self.volume.write(handle, data, offset)) {
+            // One request is at most some MiB.
+            Ok(()) => reply.written(data.len() as u32),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    /// Tells where data or a hole begins.
+    pub fn seek(&self, handle: u64, offset: i64, whence: i32, reply: ReplyLseek) {
+        let what = match whence {
+            libc::SEEK_DATA => Seek::Data,
+            libc::SEEK_HOLE => Seek::Hole,
+            _ => return reply.error(Errno::EINVAL),
+        };
+        let Ok(offset) = u64::try_from(offset) else {
+            return reply.error(Errno::ENXIO);
+        };
+        match self.volume.seek(handle, offset, what) {
+            Ok(found) => reply.offset(found.cast_signed()),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    /// Lists names.
+    pub fn list(&self, handle: u64, offset: u64, mut reply: ReplyDirectory) {
+        let listed = self.volume.list(handle, offset, |entry| {
+            let kind = entry.kind.map_or(FileType::RegularFile, file_type);
+            let ino = INodeNo(entry.ino.unwrap_or(INO_UNKNOWN));
+            reply.add(ino, entry.offset, kind, &entry.name)
+        });
+        match listed {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    /// Lists names with attributes.
+    pub fn list_plus(&self, handle: u64, offset: u64, mut reply: ReplyDirectoryPlus) {
+        let add = |entry: Listed| self.add_plus(handle, &entry, &mut reply);
+        match self.volume.list(handle, offset, add) {
+            Ok(()) => reply.ok(),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    /// Tells of free space.
+    pub fn space(&self, reply: ReplyStatfs) {
+        match self.volume.space() {
+            Ok(space) => reply.statfs(
+                space.blocks,
+                space.blocks_free,
+                space.blocks_available,
+                space.files,
+                space.files_free,
+                space.block_bytes,
+                space.name_bytes_max,
+                space.block_bytes,
+            ),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    /// Tells the value of an extended attribute.
+    pub fn extended(&self, ino: u64, name: &std::ffi::OsStr, size: u32, reply: ReplyXattr) {
+        reply_value(self.volume.extended(ino, name), size, reply);
+    }
+
+    /// Tells the names of all extended attributes.
+    pub fn list_extended(&self, ino: u64, size: u32, reply: ReplyXattr) {
+        let names = self.volume.list_extended(ino).map(|names| {
+            let with_end = |name: &std::ffi::OsString| [name.as_bytes(), &[0]].concat();
+            names.iter().flat_map(with_end).collect()
+        });
+        reply_value(names, size, reply);
+    }
+}
