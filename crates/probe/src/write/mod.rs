@@ -2,7 +2,7 @@
 
 mod direct;
 pub mod pass;
-mod pattern;
+pub mod pattern;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

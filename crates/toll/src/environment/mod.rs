@@ -19,6 +19,7 @@ mod memory_limit;
 mod mount_space;
 pub mod paths;
 mod process;
+mod served;
 mod source_file;
 mod strace;
 mod swap;

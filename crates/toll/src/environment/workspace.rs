@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::filesystem::{self, Mounted};
 use super::leftovers::{Journal, serial};
 use super::memory_limit::{MemoryLimit, memory_limit_obstacle};
+use super::served::{Served, Servers};
 use super::source_file::{self, SourceFile, SourceSpec};
 use super::swap::Swap;
 use super::work_fault::{Made, lacks_room};
@@ -16,7 +17,8 @@ use super::{mount_space, paths};
 /// What the trials of a run need.
 #[derive(Debug, Clone, Default)]
 pub struct WorkspaceRequest {
-    /// File systems, by level name of the factor `fs`.
+    /// File systems, by level name of the factor `fs`, and behind a colon the
+    /// level of `mount_cache` where a program serves it and the trial has one.
     pub file_systems: Vec<String>,
     /// Source files, each with the file system that it is to be laid on.
     pub sources: Vec<(String, SourceSpec)>,
@@ -57,6 +59,7 @@ impl WorkspaceRequest {
 pub struct Workspace {
     root: PathBuf,
     mounted: BTreeMap<String, Mounted>,
+    servers: Servers,
     obstacles: BTreeMap<String, String>,
     sources: BTreeMap<(String, SourceSpec), SourceFile>,
     zeros: BTreeMap<(String, u64), PathBuf>,
@@ -93,6 +96,7 @@ impl Workspace {
         let mut workspace = Self {
             root: root.clone(),
             mounted: BTreeMap::new(),
+            servers: Servers::default(),
             obstacles: BTreeMap::new(),
             sources: BTreeMap::new(),
             zeros: BTreeMap::new(),
@@ -183,6 +187,7 @@ impl Workspace {
                     directory,
                     mount_point: None,
                     server: None,
+                    below: None,
                 })
             }
             "tmpfs" => match filesystem::tmpfs_obstacle() {
@@ -190,6 +195,10 @@ impl Workspace {
                 None => filesystem::mount_tmpfs(&self.root, bytes, self.journal.get_mut()),
             },
             "foreign" => filesystem::mount_foreign(&self.root, self.journal.get_mut()),
+            name if let Some(served) = Served::parse(name) => {
+                let (root, journal) = (&self.root, self.journal.get_mut());
+                self.servers.mount(served, name, root, journal)
+            }
             kind => match filesystem::loop_obstacle(kind) {
                 Some(reason) => Err(reason),
                 None => filesystem::mount_loop(kind, &self.root, bytes, self.journal.get_mut()),
@@ -278,6 +287,17 @@ impl Workspace {
                 .get(file_system)
                 .map_or("it was not asked for", String::as_str)),
         }
+    }
+
+    /// Where the files of a file system lie that shows those of another one;
+    /// its own directory where it does not.
+    ///
+    /// # Errors
+    /// With the reason why this machine does not have it.
+    pub fn below(&self, file_system: &str) -> Result<&Path, &str> {
+        let directory = self.directory(file_system)?;
+        let below = self.mounted[file_system].below.as_deref();
+        Ok(below.unwrap_or(directory))
     }
 
     /// A source file on a file system.

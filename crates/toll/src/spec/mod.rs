@@ -26,7 +26,7 @@ pub use guest::{GuestSettings, Knob};
 pub use level::{Factor, Level};
 pub use overrides::{LevelOverride, apply_levels, parse_override};
 pub use resolve::{parse, shell};
-pub use validate::{BLOCKS_MAX, FILE_SYSTEMS};
+pub use validate::{BLOCKS_MAX, FILE_SYSTEMS, SERVED_FILE_SYSTEMS};
 
 /// Levels by factor name; picks treatments.
 pub type Selector = BTreeMap<String, Level>;
@@ -136,6 +136,8 @@ pub enum WorkloadKind {
     Crossing,
     /// Sending a file from one process to another.
     Transfer,
+    /// Opening, reading, writing, making and removing files by their names.
+    Files,
 }
 
 /// How a command line is started.

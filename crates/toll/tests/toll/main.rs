@@ -20,6 +20,7 @@ mod experiments;
 mod exports;
 mod faults;
 mod file_systems;
+mod files;
 mod full_disks;
 mod gate;
 mod guest;

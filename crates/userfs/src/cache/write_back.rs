@@ -129,19 +129,20 @@ impl CachedFile {
     }
 
     fn target(&self) -> Result<Target> {
-        let Ok(held) = self.shared.path(self.ino) else {
+        let _names = self.shared.names();
+        let Ok(path) = self.shared.tree.path(self.ino) else {
             return Ok(Target {
                 path: None,
                 found: None,
             });
         };
-        let found = match self.shared.source.attributes(held.path()) {
+        let found = match self.shared.source.attributes(&path) {
             Ok(found) => Some(found),
             Err(error) if error.is(libc::ENOENT) => None,
             Err(error) => return Err(error),
         };
         Ok(Target {
-            path: Some(held.path().to_path_buf()),
+            path: Some(path),
             found,
         })
     }
@@ -204,9 +205,8 @@ impl CachedFile {
                 return Ok(held);
             }
         }
-        let held = self.shared.paths(|| Ok(vec![path.clone()]))?;
-        let opened: Arc<dyn Handle> = Arc::from(self.open_writable(held.path())?);
-        drop(held);
+        let _names = self.shared.names();
+        let opened: Arc<dyn Handle> = Arc::from(self.open_writable(path)?);
         let mut state = self.state();
         state.handle = Some(Arc::clone(&opened));
         state.is_writable = true;

@@ -2,6 +2,7 @@
 
 mod guest;
 mod references;
+mod words;
 mod workload;
 
 use toll_wire::ITERATIONS_MAX;
@@ -9,7 +10,7 @@ use toll_wire::ITERATIONS_MAX;
 use super::Experiment;
 use super::expression::Expression;
 
-pub use workload::FILE_SYSTEMS;
+pub use words::{FILE_SYSTEMS, SERVED_FILE_SYSTEMS};
 pub(super) use workload::is_parameter;
 
 /// What is wrong, and a word of the file that shows where.
