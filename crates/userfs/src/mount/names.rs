@@ -99,9 +99,11 @@ impl Volume {
             let tree = &self.shared.tree;
             let find = || Ok(vec![tree.path_below(parent, name)?, tree.path(ino)?]);
             let held = self.shared.paths(find)?;
-            self.shared
-                .source
-                .hard_link(&held.paths[1], &held.paths[0])?;
+            let (new, existing) = (&held.paths[0], &held.paths[1]);
+            self.shared.source.hard_link(existing, new)?;
+            // A source may tell files apart only from their second name on.
+            let now = self.shared.source.attributes(existing)?;
+            tree.set_identity(ino, now.identity);
             self.look_up_held(parent, name, held.path())?
         };
         Ok(self.with_copy(found))
