@@ -5,7 +5,7 @@
 //! one directory does not keep names elsewhere from being changed, nor do the
 //! changes keep calls elsewhere.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::source::Result;
@@ -52,6 +52,13 @@ pub(crate) struct Held<'a> {
     pub paths: Vec<PathBuf>,
 }
 
+impl Held<'_> {
+    /// The path, if it is one; else the first.
+    pub fn path(&self) -> &Path {
+        &self.paths[0]
+    }
+}
+
 impl Paths {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no holder of the lock panics")
@@ -95,14 +102,20 @@ impl Paths {
                 held.paths = paths;
                 return Ok(held);
             }
-            state = self.ended.wait(state).expect("no holder of the lock panics");
+            state = self
+                .ended
+                .wait(state)
+                .expect("no holder of the lock panics");
         }
     }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.all.state().uses.retain(|found| found.number != self.number);
+        self.all
+            .state()
+            .uses
+            .retain(|found| found.number != self.number);
         self.all.ended.notify_all();
     }
 }
