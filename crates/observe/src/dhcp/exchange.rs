@@ -256,6 +256,7 @@ fn event(
     Event {
         packet,
         time_ns,
+        since_begin_ns: None,
         transport: "UDP",
         source_link: datagram.source_link.clone(),
         destination_link: datagram.destination_link.clone(),

@@ -122,6 +122,13 @@ impl Observer {
             problems: self.problems,
             notes,
         };
+        for exchange in &mut report.exchanges {
+            for event in &mut exchange.messages {
+                let times = event.time_ns.zip(report.begin_ns);
+                event.since_begin_ns =
+                    times.map(|(time, begin)| time.wrapping_sub(begin).cast_signed());
+            }
+        }
         answers::outcomes(&mut report);
         report.answers = answers::answers(&report);
         report

@@ -86,6 +86,8 @@ pub struct Event {
     pub packet: u64,
     /// When, in nanoseconds since 1970.
     pub time_ns: Option<u64>,
+    /// When, in nanoseconds since the capture's first packet.
+    pub since_begin_ns: Option<i64>,
     /// `UDP`: DHCP has no other transport.
     pub transport: &'static str,
     /// Sender's link-layer address, where the capture has it.

@@ -129,6 +129,7 @@ fn a_lease_is_followed_from_its_begin_to_its_release() {
     assert_eq!(exchange.host_name.as_deref(), Some("box"));
     assert_eq!(exchange.messages[2].phase, Some(Phase::Selecting));
     assert_eq!(exchange.messages[0].time_ns, Some(1_000_000_500_000));
+    assert_eq!(exchange.messages[3].since_begin_ns, Some(3_000_000_000));
     let outcome = "the client has 10.0.0.5 for 1 h; it asks for more time after 30 min (T1), and \
                    every server after 52 min 30 s (T2), as is usual";
     assert_eq!(exchange.outcome, outcome);

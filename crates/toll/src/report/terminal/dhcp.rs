@@ -28,7 +28,7 @@ pub fn of_report(report: &Report, of: &str, style: Style) -> String {
     text.push_str(&paragraph(&line, 0, Paint::Plain, style));
     for exchange in &report.exchanges {
         text.push('\n');
-        text.push_str(&self::exchange(exchange, report, style));
+        text.push_str(&self::exchange(exchange, style));
     }
     if !report.leases.is_empty() {
         text.push('\n');
@@ -59,7 +59,7 @@ pub fn of_report(report: &Report, of: &str, style: Style) -> String {
     text
 }
 
-fn exchange(exchange: &Exchange, report: &Report, style: Style) -> String {
+fn exchange(exchange: &Exchange, style: Style) -> String {
     let mut about = vec![format!("number {}", exchange.xid)];
     let known = [
         ("host name", &exchange.host_name),
@@ -75,7 +75,7 @@ fn exchange(exchange: &Exchange, report: &Report, style: Style) -> String {
     let mut told = BTreeSet::new();
     for event in &exchange.messages {
         let is_new = event.repeats.is_none() && told.insert((&event.kind, event.if_lost));
-        text.push_str(&message(event, report.begin_ns, is_new, style));
+        text.push_str(&message(event, is_new, style));
     }
     let outcome = format!("{} {}", arrow(style), exchange.outcome);
     text.push_str(&paragraph(&outcome, 0, Paint::Green, style));
@@ -86,10 +86,10 @@ fn arrow(style: Style) -> &'static str {
     if style.unicode { "→" } else { "=>" }
 }
 
-fn message(event: &Event, begin_ns: Option<u64>, is_new: bool, style: Style) -> String {
-    let since = match (event.time_ns, begin_ns) {
-        (Some(time), Some(begin)) => format!("{:+.6} s", (time as f64 - begin as f64) / 1e9),
-        _ => "without a time".into(),
+fn message(event: &Event, is_new: bool, style: Style) -> String {
+    let since = match event.since_begin_ns {
+        Some(since) => format!("{:+.6} s", since as f64 / 1e9),
+        None => "without a time".into(),
     };
     let line = format!(
         "{since}  packet {}  {}: {}",
