@@ -94,10 +94,10 @@ impl Served {
         if !is_root && process::find("fusermount3").is_none() {
             return Some("fusermount3 is missing; install the package fuse3".into());
         }
-        if self.is_over_ssh() {
-            if let Some(missing) = userfs::sshd::missing() {
-                return Some(missing);
-            }
+        if self.is_over_ssh()
+            && let Some(missing) = userfs::sshd::missing()
+        {
+            return Some(missing);
         }
         match self.server {
             Server::Local(KernelCache::PassThrough) => self.passthrough_obstacle(is_root),
