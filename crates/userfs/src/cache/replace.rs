@@ -89,23 +89,23 @@ impl CachedFile {
     ) -> Result<()> {
         let source = &*self.shared.source;
         // Whoever opens the name meanwhile must find the tree knowing the new
-        // file.
-        let _names = self.shared.names_alone();
-        // Its last name may have gone meanwhile: then it is nobody's.
-        let path = match self.shared.tree.path(self.ino) {
-            Ok(path) => path,
-            Err(_) => return Err(Error::Errno(libc::EPERM)),
-        };
-        match (source.attributes(&path), target.found) {
+        // file. Its last name may have gone: then it is nobody's.
+        let tree = &self.shared.tree;
+        let held = self
+            .shared
+            .paths_to_change(|| Ok(vec![tree.path(self.ino)?]))
+            .map_err(|_| Error::Errno(libc::EPERM))?;
+        let path = held.path();
+        match (source.attributes(path), target.found) {
             (Ok(now), _) if now.links > 1 => return Err(Error::Errno(libc::EPERM)),
             (Ok(now), Some(before)) if now.ctime != before.ctime || now.mode != before.mode => {
                 // Somebody changed attributes while the content was written.
-                copy_extended(source, &path, temporary)?;
+                copy_extended(source, path, temporary)?;
                 handle.set_attributes(&as_before(&now, &handle.attributes()?, changes))?;
             }
             _ => {}
         }
-        source.rename(temporary, &path, RenameFlags::Replace)?;
+        source.rename(temporary, path, RenameFlags::Replace)?;
         if is_sync {
             source.sync_directory(path.parent().unwrap_or(Path::new("")))?;
         }

@@ -129,20 +129,19 @@ impl CachedFile {
     }
 
     fn target(&self) -> Result<Target> {
-        let _names = self.shared.names();
-        let Ok(path) = self.shared.tree.path(self.ino) else {
+        let Ok(held) = self.shared.path(self.ino) else {
             return Ok(Target {
                 path: None,
                 found: None,
             });
         };
-        let found = match self.shared.source.attributes(&path) {
+        let found = match self.shared.source.attributes(held.path()) {
             Ok(found) => Some(found),
             Err(error) if error.is(libc::ENOENT) => None,
             Err(error) => return Err(error),
         };
         Ok(Target {
-            path: Some(path),
+            path: Some(held.path().to_path_buf()),
             found,
         })
     }
@@ -205,8 +204,9 @@ impl CachedFile {
                 return Ok(held);
             }
         }
-        let _names = self.shared.names();
-        let opened: Arc<dyn Handle> = Arc::from(self.open_writable(path)?);
+        let held = self.shared.paths(|| Ok(vec![path.clone()]))?;
+        let opened: Arc<dyn Handle> = Arc::from(self.open_writable(held.path())?);
+        drop(held);
         let mut state = self.state();
         state.handle = Some(Arc::clone(&opened));
         state.is_writable = true;

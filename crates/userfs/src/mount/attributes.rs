@@ -25,10 +25,9 @@ impl Volume {
     }
 
     fn attributes_at_source(&self, ino: u64) -> Result<Attributes> {
-        let _names = self.shared.names();
-        match self.shared.tree.path(ino) {
-            Ok(path) => {
-                let found = self.shared.source.attributes(&path);
+        match self.shared.path(ino) {
+            Ok(held) => {
+                let found = self.shared.source.attributes(held.path());
                 match found {
                     Ok(found) if self.shared.tree.is(ino, &found) => Ok(found),
                     // Another file has the name, or none: this one may still
@@ -97,9 +96,8 @@ impl Volume {
 
     /// Changes attributes at the source.
     pub(super) fn change(&self, ino: u64, changes: &SetAttributes) -> Result<()> {
-        let _names = self.shared.names();
-        match self.shared.tree.path(ino) {
-            Ok(path) => self.shared.source.set_attributes(&path, changes),
+        match self.shared.path(ino) {
+            Ok(held) => self.shared.source.set_attributes(held.path(), changes),
             Err(_) => self.by_any_handle(ino, |handle| handle.set_attributes(changes)),
         }
     }
@@ -111,9 +109,8 @@ impl Volume {
 
     /// The value of an extended attribute.
     pub fn extended(&self, ino: u64, name: &OsStr) -> Result<Vec<u8>> {
-        let _names = self.shared.names();
-        let path = self.shared.tree.path(ino)?;
-        self.shared.source.extended(&path, name)
+        let held = self.shared.path(ino)?;
+        self.shared.source.extended(held.path(), name)
     }
 
     /// Sets an extended attribute.
@@ -124,22 +121,21 @@ impl Volume {
         value: &[u8],
         how: SetExtended,
     ) -> Result<()> {
-        let _names = self.shared.names();
-        let path = self.shared.tree.path(ino)?;
-        self.shared.source.set_extended(&path, name, value, how)
+        let held = self.shared.path(ino)?;
+        self.shared
+            .source
+            .set_extended(held.path(), name, value, how)
     }
 
     /// The names of all extended attributes.
     pub fn list_extended(&self, ino: u64) -> Result<Vec<OsString>> {
-        let _names = self.shared.names();
-        let path = self.shared.tree.path(ino)?;
-        self.shared.source.list_extended(&path)
+        let held = self.shared.path(ino)?;
+        self.shared.source.list_extended(held.path())
     }
 
     /// Removes an extended attribute.
     pub fn remove_extended(&self, ino: u64, name: &OsStr) -> Result<()> {
-        let _names = self.shared.names();
-        let path = self.shared.tree.path(ino)?;
-        self.shared.source.remove_extended(&path, name)
+        let held = self.shared.path(ino)?;
+        self.shared.source.remove_extended(held.path(), name)
     }
 }

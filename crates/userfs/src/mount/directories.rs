@@ -79,9 +79,8 @@ impl Volume {
             return Ok(Arc::clone(&lock()));
         }
         let mut entries = {
-            let _names = self.shared.names();
-            match self.shared.tree.path(directory.ino) {
-                Ok(path) => self.shared.source.list(&path)?,
+            match self.shared.path(directory.ino) {
+                Ok(held) => self.shared.source.list(held.path())?,
                 // A removed directory is empty.
                 Err(_) => Vec::new(),
             }
@@ -142,7 +141,6 @@ impl Volume {
             return self.look_up(directory.ino, &listed.name).ok();
         };
         let ino = {
-            let _names = self.shared.names();
             let tree = &self.shared.tree;
             tree.looked_up(directory.ino, &listed.name, &attributes)
         };
@@ -152,9 +150,8 @@ impl Volume {
     /// Makes the names in a directory durable.
     pub fn sync_directory(&self, handle: u64) -> Result<()> {
         let directory = self.directory(handle)?;
-        let _names = self.shared.names();
-        match self.shared.tree.path(directory.ino) {
-            Ok(path) => self.shared.source.sync_directory(&path),
+        match self.shared.path(directory.ino) {
+            Ok(held) => self.shared.source.sync_directory(held.path()),
             Err(_) if directory.ino != ROOT => Ok(()),
             Err(error) => Err(error),
         }

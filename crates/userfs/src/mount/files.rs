@@ -71,9 +71,9 @@ impl Volume {
             return Err(Error::Errno(libc::EROFS));
         }
         let open = || {
-            let _names = self.shared.names();
-            let path = self.shared.tree.path(ino)?;
-            let (handle, found) = self.open_at_source(&path, access)?;
+            let held = self.shared.path(ino)?;
+            let path = held.path();
+            let (handle, found) = self.open_at_source(path, access)?;
             // The kernel looks a name up again, and opens once more, when it
             // is told that the file is stale: if another file has the name by
             // now, or if somebody else has made the file longer, as the kernel
@@ -104,14 +104,14 @@ impl Volume {
             return Err(Error::Errno(libc::EROFS));
         }
         let (handle, found) = {
-            let _names = self.shared.names();
-            let path = self.shared.tree.path_below(parent, name)?;
+            let held = self.shared.path_below(parent, name)?;
+            let path = held.path();
             let flags = OpenFlags {
                 create: Some(creation),
                 exclusive: access.exclusive,
                 ..self.open_flags(access)
             };
-            let (handle, attributes) = self.shared.source.open_found(&path, flags)?;
+            let (handle, attributes) = self.shared.source.open_found(path, flags)?;
             let ino = self.shared.tree.looked_up(parent, name, &attributes);
             (handle, Found { ino, attributes })
         };

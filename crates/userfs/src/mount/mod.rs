@@ -6,21 +6,25 @@ mod directories;
 mod files;
 mod names;
 mod open;
+mod paths;
 
+use std::ffi::OsStr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, RwLock};
 
 use crate::cache::Keeper;
 use crate::cache::Mode;
 use crate::cache::journal::Journal;
-use crate::source::{Attributes, Source, Time};
+use crate::source::{Attributes, Result, Source, Time};
 use crate::tree::Tree;
 
 pub(crate) use directories::Listed;
 pub(crate) use files::Access;
 pub(crate) use open::Opened;
+pub(crate) use paths::Held;
+use paths::Paths;
 
 /// Where a mount tells people what happened: one sentence at a time.
 pub type Note = Box<dyn Fn(&str) + Send + Sync>;
@@ -32,9 +36,7 @@ pub(crate) struct Shared {
     pub journal: Journal,
     /// Where local copies and journals lie.
     pub directory: PathBuf,
-    /// Held by whoever uses a path with the source; alone by whoever changes
-    /// what paths lead to.
-    names: RwLock<()>,
+    paths: Paths,
     /// How often a copy and its source have come to agree.
     settled: AtomicU64,
     note: Note,
@@ -50,14 +52,26 @@ impl Shared {
         directory.join("kept")
     }
 
-    /// Keeps paths what they are while the guard lives.
-    pub fn names(&self) -> RwLockReadGuard<'_, ()> {
-        self.names.read().expect("no holder of the lock panics")
+    /// The path of a file, which means that file while it is held.
+    pub fn path(&self, ino: u64) -> Result<Held<'_>> {
+        self.paths.hold(false, || Ok(vec![self.tree.path(ino)?]))
     }
 
-    /// Lets nobody else use a path while the guard lives.
-    pub fn names_alone(&self) -> RwLockWriteGuard<'_, ()> {
-        self.names.write().expect("no holder of the lock panics")
+    /// The path of a name in a directory, likewise.
+    pub fn path_below(&self, parent: u64, name: &OsStr) -> Result<Held<'_>> {
+        let find = || Ok(vec![self.tree.path_below(parent, name)?]);
+        self.paths.hold(false, find)
+    }
+
+    /// Paths whose meaning the holder is about to change: nobody else uses
+    /// them, or what lies below, while they are held.
+    pub fn paths_to_change(&self, find: impl Fn() -> Result<Vec<PathBuf>>) -> Result<Held<'_>> {
+        self.paths.hold(true, find)
+    }
+
+    /// Several paths, as one.
+    pub fn paths(&self, find: impl Fn() -> Result<Vec<PathBuf>>) -> Result<Held<'_>> {
+        self.paths.hold(false, find)
     }
 
     /// The present, as exactly as the source can tell it.
@@ -177,7 +191,7 @@ impl Volume {
                 tree: Tree::default(),
                 journal,
                 directory,
-                names: RwLock::default(),
+                paths: Paths::default(),
                 settled: AtomicU64::new(0),
                 note,
             }),

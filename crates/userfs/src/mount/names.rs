@@ -11,8 +11,8 @@ impl Volume {
     pub fn look_up(&self, parent: u64, name: &OsStr) -> Result<Found> {
         let read = || {
             let found = {
-                let _names = self.shared.names();
-                self.look_up_held(parent, name)?
+                let held = self.shared.path_below(parent, name)?;
+                self.look_up_held(parent, name, held.path())?
             };
             Ok(self.with_copy(found))
         };
@@ -24,10 +24,9 @@ impl Volume {
         self.shared.consistent(read, forget)
     }
 
-    /// The same for whoever holds the names.
-    pub(super) fn look_up_held(&self, parent: u64, name: &OsStr) -> Result<Found> {
-        let path = self.shared.tree.path_below(parent, name)?;
-        match self.shared.source.attributes(&path) {
+    /// The same for whoever holds the path.
+    fn look_up_held(&self, parent: u64, name: &OsStr, path: &Path) -> Result<Found> {
+        match self.shared.source.attributes(path) {
             Ok(attributes) => Ok(Found {
                 ino: self.shared.tree.looked_up(parent, name, &attributes),
                 attributes,
@@ -51,10 +50,9 @@ impl Volume {
         if self.is_closing() {
             return Err(Error::Errno(libc::EROFS));
         }
-        let _names = self.shared.names();
-        let path = self.shared.tree.path_below(parent, name)?;
-        make(&path)?;
-        self.look_up_held(parent, name)
+        let held = self.shared.path_below(parent, name)?;
+        make(held.path())?;
+        self.look_up_held(parent, name, held.path())
     }
 
     /// `mkdir`.
@@ -94,22 +92,27 @@ impl Volume {
 
     /// `link`.
     pub fn hard_link(&self, ino: u64, parent: u64, name: &OsStr) -> Result<Found> {
-        let found = self.made(parent, name, |path| {
-            let existing = self.shared.tree.path(ino)?;
-            self.shared.source.hard_link(&existing, path)?;
+        if self.is_closing() {
+            return Err(Error::Errno(libc::EROFS));
+        }
+        let found = {
+            let tree = &self.shared.tree;
+            let find = || Ok(vec![tree.path_below(parent, name)?, tree.path(ino)?]);
+            let held = self.shared.paths(find)?;
+            let (new, existing) = (&held.paths[0], &held.paths[1]);
+            self.shared.source.hard_link(existing, new)?;
             // A source may tell files apart only from their second name on.
-            let now = self.shared.source.attributes(&existing)?;
-            self.shared.tree.set_identity(ino, now.identity);
-            Ok(())
-        })?;
+            let now = self.shared.source.attributes(existing)?;
+            tree.set_identity(ino, now.identity);
+            self.look_up_held(parent, name, held.path())?
+        };
         Ok(self.with_copy(found))
     }
 
     /// What a symbolic link says.
     pub fn read_link(&self, ino: u64) -> Result<OsString> {
-        let _names = self.shared.names();
-        let path = self.shared.tree.path(ino)?;
-        self.shared.source.read_link(&path)
+        let held = self.shared.path(ino)?;
+        self.shared.source.read_link(held.path())
     }
 
     /// `rmdir`.
@@ -117,9 +120,8 @@ impl Volume {
         if self.is_closing() {
             return Err(Error::Errno(libc::EROFS));
         }
-        let _names = self.shared.names();
-        let path = self.shared.tree.path_below(parent, name)?;
-        self.shared.source.remove_directory(&path)?;
+        let held = self.shared.path_below(parent, name)?;
+        self.shared.source.remove_directory(held.path())?;
         self.shared.tree.unlinked(parent, name);
         Ok(())
     }
@@ -130,9 +132,8 @@ impl Volume {
             return Err(Error::Errno(libc::EROFS));
         }
         let doomed = self.before_removal(parent, name)?;
-        let _names = self.shared.names();
-        let path = self.shared.tree.path_below(parent, name)?;
-        self.shared.source.unlink(&path)?;
+        let held = self.shared.path_below(parent, name)?;
+        self.shared.source.unlink(held.path())?;
         self.shared.tree.unlinked(parent, name);
         self.after_removal(doomed);
         Ok(())
@@ -149,9 +150,8 @@ impl Volume {
             return Ok(None);
         };
         let found = {
-            let _names = self.shared.names();
-            let path = self.shared.tree.path_below(parent, name)?;
-            self.shared.source.attributes(&path)?
+            let held = self.shared.path_below(parent, name)?;
+            self.shared.source.attributes(held.path())?
         };
         if found.identity.is_some() && found.links <= 1 {
             return Ok(self.shared.tree.is(ino, &found).then_some(ino));
@@ -179,10 +179,13 @@ impl Volume {
             RenameFlags::Replace if !is_same => self.before_removal(to.0, to.1).unwrap_or(None),
             _ => None,
         };
-        let _names = self.shared.names_alone();
-        let old = self.shared.tree.path_below(from.0, from.1)?;
-        let new = self.shared.tree.path_below(to.0, to.1)?;
-        self.shared.source.rename(&old, &new, flags)?;
+        let tree = &self.shared.tree;
+        let held = self.shared.paths_to_change(|| {
+            let old = tree.path_below(from.0, from.1)?;
+            Ok(vec![old, tree.path_below(to.0, to.1)?])
+        })?;
+        let (old, new) = (&held.paths[0], &held.paths[1]);
+        self.shared.source.rename(old, new, flags)?;
         match flags {
             RenameFlags::Exchange => self.shared.tree.exchanged(from, to),
             _ => self.shared.tree.renamed(from, to),

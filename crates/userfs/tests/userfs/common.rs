@@ -222,6 +222,13 @@ impl Mounted {
         (said, status.success())
     }
 
+    /// Sends the serving process a signal.
+    pub fn signal(&self, signal: rustix::process::Signal) {
+        let process = self.process.as_ref().expect("it is mounted");
+        let pid = rustix::process::Pid::from_child(&process.child);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+
     /// Waits until the serving process ends by itself. Whether it ended well.
     pub fn await_end(&mut self) -> bool {
         let mut process = self.process.take().expect("it is mounted");

@@ -13,3 +13,4 @@ mod posix;
 mod random;
 mod remote;
 mod server;
+mod slow;
