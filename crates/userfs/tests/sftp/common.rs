@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use userfs::sftp::{Options, Sftp};
-use userfs::source::{Creation, Handle, OpenFlags, Result, Source};
+use userfs::source::{Creation, Handle, OpenFlags, Result, SetTime, Source, Time};
 use userfs::sshd::{Settings, Sshd, Subsystem};
 
 /// Says why a test cannot run here.
@@ -122,4 +122,12 @@ pub fn pattern(bytes: usize, seed: u64) -> Vec<u8> {
     }
     content.truncate(bytes);
     content
+}
+
+/// A time to set, in seconds since 1970.
+pub fn at(seconds: i64) -> Option<SetTime> {
+    Some(SetTime::At(Time {
+        seconds,
+        nanoseconds: 0,
+    }))
 }

@@ -6,3 +6,4 @@ mod errors;
 mod faults;
 mod methods;
 mod proxy;
+mod whole;
