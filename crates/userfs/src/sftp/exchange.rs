@@ -200,7 +200,7 @@ impl<'a> Exchange<'a> {
         self.read_status(&packet)
     }
 
-    pub fn read_status(&self, packet: &Packet) -> Result<(), Failure> {
+    fn read_status(&self, packet: &Packet) -> Result<(), Failure> {
         let code = self.read(packet, kind::STATUS, |fields| fields.u32())?;
         match code {
             status::OK => Ok(()),

@@ -150,10 +150,20 @@ fn make(
     let is_owner = |owner: Owner| seen.owner == Some((owner.uid, owner.gid));
     let is_given = !may_give || creation.owner.is_none_or(is_owner);
     if seen.mode() != Some(mode) || !is_given {
-        adjust(source, session, remote, creation, &seen)?;
+        let adjusted = adjust(source, session, remote, creation, &seen);
         let mut exchange = session.exchange();
-        let now = exchange.lstat(remote).and_then(|tag| exchange.stat(tag));
-        return Ok((opened, now.map_err(Failure::plain)?));
+        let look = |()| {
+            let now = exchange.lstat(remote).and_then(|tag| exchange.stat(tag));
+            now.map_err(Failure::plain)
+        };
+        return match adjusted.and_then(look) {
+            Ok(now) => Ok((opened, now)),
+            Err(error) => {
+                // What failed before is what is told.
+                let _ = exchange.close(&opened.id).and_then(|()| exchange.send());
+                Err(error)
+            }
+        };
     }
     Ok((opened, seen))
 }

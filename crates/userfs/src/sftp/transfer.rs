@@ -3,7 +3,7 @@
 //! channel have under way (`CHAN_SES_WINDOW_DEFAULT`), so that more would
 //! only wait in a pipe.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use super::exchange::{Exchange, HandleId, Tag};
 use super::packet::kind;
@@ -95,7 +95,9 @@ pub(super) fn read(
 /// Writes that are under way.
 #[derive(Debug, Default)]
 pub(super) struct Writes {
-    in_flight: HashMap<Tag, usize>,
+    /// In the order in which they were sent, which is that of the answers of
+    /// every server that there is.
+    in_flight: VecDeque<(Tag, usize)>,
     waiting_bytes: usize,
 }
 
@@ -112,7 +114,7 @@ impl Writes {
             self.wait(exchange)?;
         }
         let tag = exchange.write(handle, offset, bytes)?;
-        self.in_flight.insert(tag, bytes.len());
+        self.in_flight.push_back((tag, bytes.len()));
         self.waiting_bytes += bytes.len();
         Ok(())
     }
@@ -126,12 +128,10 @@ impl Writes {
     }
 
     fn wait(&mut self, exchange: &mut Exchange<'_>) -> Result<(), Failure> {
-        let (tag, packet) = exchange.next()?;
-        let Some(bytes) = self.in_flight.remove(&tag) else {
-            exchange.put_by(tag, packet);
+        let Some((tag, bytes)) = self.in_flight.pop_front() else {
             return Ok(());
         };
         self.waiting_bytes -= bytes;
-        exchange.read_status(&packet)
+        exchange.status(tag)
     }
 }

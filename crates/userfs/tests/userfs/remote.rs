@@ -56,14 +56,23 @@ fn what_was_acknowledged_is_on_the_server_however_often_it_is_killed() {
     for setting in MODES {
         let mut mounted = Mounted::new(&setting);
         let (failed, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let written = AtomicUsize::new(0);
         let mut acknowledged = Vec::new();
         std::thread::scope(|scope| {
             let killer = scope.spawn(|| {
-                for _ in 0..200 {
+                for number in 0..200 {
                     if failed.load(Ordering::Relaxed) >= 4 {
                         break;
                     }
-                    std::thread::sleep(Duration::from_millis(900));
+                    // Somewhere in the write after one that was done.
+                    let before = written.load(Ordering::Relaxed);
+                    for _ in 0..TRIES {
+                        if written.load(Ordering::Relaxed) > before {
+                            break;
+                        }
+                        std::thread::sleep(PAUSE);
+                    }
+                    std::thread::sleep(Duration::from_millis(number * 7 % 60));
                     mounted.server.as_ref().unwrap().kill_sessions();
                 }
                 is_over.store(true, Ordering::Relaxed);
@@ -73,6 +82,7 @@ fn what_was_acknowledged_is_on_the_server_however_often_it_is_killed() {
                 let new = content(round, 1_500_000 + round);
                 match write(&mounted.path(&name), &new, round % 2 == 0) {
                     Ok(()) => {
+                        written.fetch_add(1, Ordering::Relaxed);
                         let found = fs::read(mounted.behind(&name)).unwrap();
                         assert!(found == new, "{name} after round {round} in {setting:?}");
                         acknowledged.retain(|(other, _)| *other != name);
@@ -219,7 +229,12 @@ fn a_full_disk_of_the_server_ruins_no_file() {
         );
         assert!(is_alone, "{setting:?}");
         match setting.mode {
-            "whole" => assert!(found == old, "{setting:?}"),
+            "whole" => assert!(
+                found == old,
+                "{setting:?}: {} bytes, {:?}",
+                found.len(),
+                found.iter().zip(&old).position(|(found, old)| found != old)
+            ),
             // A long file is changed in place, from what makes it longer on.
             "blocks" => assert!(found.starts_with(&old), "{setting:?}"),
             _ => {}
