@@ -258,8 +258,7 @@ impl CachedFile {
         }
         let before = length;
         let ranges = tail_first(&changes.dirty, length);
-        let end = ranges.iter().fold(length, |end, range| end.max(range.end));
-        let (ranges, last) = split_last(&ranges, end == changes.size_bytes);
+        let (ranges, last) = split_last(&ranges, true);
         for range in ranges {
             length = length.max(range.end);
             // What of it arrives is not valid until all has.
@@ -270,22 +269,20 @@ impl CachedFile {
             }
         }
         let bytes = self.read_copy(&last)?;
-        if !bytes.is_empty() {
-            self.state().source_bytes = end;
-        }
+        self.state().source_bytes = length.max(last.end);
         // The length also where it should be right: somebody else may have
         // written more to the same file.
-        let settings = SetAttributes {
+        let rest = SetAttributes {
             size_bytes: Some(changes.size_bytes),
             ..changes.times()
         };
-        let finished = handle.finish(&bytes, last.start, &settings, is_sync);
+        let finished = handle.finish(&bytes, last.start, &rest, is_sync);
         if finished.is_err() && !bytes.is_empty() {
             self.shrink(handle, before);
         }
-        let now = finished?;
+        let version = Version::of(&finished?);
         let mut state = self.state();
-        state.settle(changes.size_bytes, Version::of(&now));
+        state.settle(changes.size_bytes, version);
         state.is_unsynced = !is_sync;
         Ok(())
     }

@@ -90,7 +90,10 @@ fn a_full_disk_is_told_to_close_and_the_old_content_stays_until_there_is_room() 
             fs::read(small.source().join("f")).unwrap(),
             vec![1; 1 << 20]
         );
-        assert_eq!(temporaries(&small.source()), 0);
+        // A further attempt may be under way.
+        await_that("an end of temporary files", || {
+            temporaries(&small.source()) == 0
+        });
         assert!(fs::read(mounted.path("f")).unwrap() == content);
         let said = mounted.said().join("\n");
         let kept = said
@@ -126,9 +129,18 @@ fn a_full_disk_is_told_to_fsync_and_what_was_acknowledged_before_stays() {
         assert_eq!(error.raw_os_error(), Some(libc::ENOSPC), "{setting:?}");
         let behind = fs::read(small.source().join("f")).unwrap();
         assert!(behind.len() >= 1 << 20 && behind[..1 << 20].iter().all(|byte| *byte == 3));
-        assert_eq!(temporaries(&small.source()), 0);
+        // A further attempt may be under way.
+        await_that("an end of temporary files", || {
+            temporaries(&small.source()) == 0
+        });
         file.set_len(1 << 20).unwrap();
-        file.sync_all().unwrap();
+        let synced = file.sync_all();
+        if setting.kernel == "writeback" && synced.is_err() {
+            // The kernel had tried to write pages again before they were cut.
+            file.sync_all().unwrap();
+        } else {
+            assert!(synced.is_ok(), "{setting:?}: {synced:?}");
+        }
         drop(file);
         let behind = fs::read(small.source().join("f")).unwrap();
         let wrong = behind.iter().position(|byte| *byte != 3);
