@@ -9,10 +9,10 @@
 //! and hardware keys, and does one request at a time.
 //!
 //! - One thread reads; any number of callers have requests in flight, by
-//!   their ids ([`mailbox`], [`session`], [`exchange`]).
+//!   their ids (`mailbox.rs`, `session.rs`, `exchange.rs`).
 //! - A connection that is lost gives [`Error::Lost`](crate::source::Error) to
-//!   every call in flight; the next call connects again ([`link`]), and open
-//!   files are opened again by path where that is safe ([`handle`]).
+//!   every call in flight; the next call connects again (`link.rs`), and open
+//!   files are opened again by path where that is safe (`handle.rs`).
 //! - Nothing that a server sends is trusted: lengths, ids, kinds of answers,
 //!   names. One that breaks the protocol loses the connection. Its texts are
 //!   shown only escaped.
@@ -21,13 +21,13 @@
 //! - Times are whole seconds from 1970 to 2106. A change of one time alone
 //!   sets the other to the second that it is in. "Now" is this host's.
 //! - The number of links and the inode number are known only of hard links
-//!   made through the same source ([`hard_links`]); the time of the last change
+//!   made through the same source (`hard_links.rs`); the time of the last change
 //!   of the inode is not, nor are device numbers.
 //! - Users and groups are the server's numbers.
 //! - No extended attributes, no named pipes, sockets and device files made,
 //!   no exchange of two names, no allocation, no holes looked for.
 //! - Most errors of the server come as one code; which it was is found out by
-//!   asking further ([`diagnosis`]).
+//!   asking further (`diagnosis.rs`).
 
 mod address;
 mod change;

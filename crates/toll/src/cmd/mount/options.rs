@@ -47,7 +47,7 @@ enum Kernel {
 /// says where it is.
 #[derive(Debug, Args)]
 pub struct MountArguments {
-    /// A local directory, or [USER@]HOST:DIR over SSH
+    /// A local directory, or HOST:DIR or USER@HOST:DIR over SSH
     #[arg(value_name = "SOURCE")]
     source: String,
     /// An existing directory outside of SOURCE
