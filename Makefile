@@ -36,6 +36,13 @@ build: ## Build all programs for use
 test: ## Run every test, fast ones first
 	@tools/test
 
+# Seconds for each of three targets.
+FUZZ_SECONDS ?= 600
+
+.PHONY: fuzz
+fuzz: ## Try mutated experiments, documents and messages for FUZZ_SECONDS (600) a target
+	TOLL_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test -p toll --test fuzz -- --nocapture --test-threads=1
+
 .PHONY: bench-cat
 bench-cat: build ## Time meow beside other programs that copy a file, about 15 minutes
 	@tools/install-prerequisites bench

@@ -20,6 +20,7 @@ pub mod device;
 mod disturbance;
 mod driver;
 pub mod failure;
+mod files;
 mod fork;
 pub mod guest;
 mod interruption;

@@ -58,6 +58,61 @@ impl Drop for ScratchFile {
     }
 }
 
+/// Opens a file that was laid out for a trial. A symbolic link in its place was
+/// put there by somebody else and is not followed.
+///
+/// # Errors
+/// If it cannot be opened, `ELOOP` if it is a link.
+pub fn open_laid_out(path: &Path) -> std::io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path)
+}
+
+/// A directory that goes away with all that is in it when this value does. It
+/// is locked for as long, as a [`ScratchFile`] is.
+pub struct ScratchDirectory {
+    path: PathBuf,
+    _lock: Option<File>,
+}
+
+impl ScratchDirectory {
+    /// Makes an empty directory in `directory`.
+    ///
+    /// # Errors
+    /// A failed trial if the directory takes none.
+    pub fn create(directory: &Path) -> Result<Self, toll_wire::Failure> {
+        let path = directory.join(format!("{PREFIX}{}.tmp", std::process::id()));
+        std::fs::create_dir(&path).map_err(|error| {
+            failure::failed(format!(
+                "cannot make {}: {}; {}",
+                path.display(),
+                failure::reason(&error),
+                failure::advice(&error)
+            ))
+        })?;
+        let lock = File::open(&path).ok();
+        if let Some(lock) = &lock {
+            // A file system without locks has the process id in the name to go by.
+            let _ = flock(lock, FlockOperation::NonBlockingLockExclusive);
+        }
+        Ok(Self { path, _lock: lock })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+impl Drop for ScratchDirectory {
+    fn drop(&mut self) {
+        // What cannot be removed goes with the work directory.
+        let _ = std::fs::remove_dir_all(&self.path);
+    }
+}
+
 fn open_new(path: &Path) -> Result<File, toll_wire::Failure> {
     let file = OpenOptions::new()
         .read(true)
@@ -78,7 +133,7 @@ fn open_new(path: &Path) -> Result<File, toll_wire::Failure> {
     Ok(file)
 }
 
-/// Removes files of probes that were killed. A file whose process runs, or that
+/// Removes files and directories of probes that were killed. One whose process runs, or that
 /// is locked by a process of another PID namespace, stays.
 pub fn remove_left_overs(directory: &Path) {
     let Ok(entries) = std::fs::read_dir(directory) else {
@@ -91,7 +146,11 @@ pub fn remove_left_overs(directory: &Path) {
         };
         let is_running = test_kill_process(process) != Err(rustix::io::Errno::SRCH);
         if !is_running && is_unlocked(&entry.path()) {
-            let _ = std::fs::remove_file(entry.path());
+            let path = entry.path();
+            let _ = match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                true => std::fs::remove_dir_all(path),
+                false => std::fs::remove_file(path),
+            };
         }
     }
 }
@@ -127,10 +186,12 @@ mod tests {
         // Process ids end at 2^22 (PID_MAX_LIMIT), so no process has this one.
         let dead = directory.path().join(format!("{PREFIX}99999999.tmp"));
         let foreign = directory.path().join(".toll-probe-notes.tmp");
+        let directory_of_dead = directory.path().join(format!("{PREFIX}99999998.tmp"));
+        std::fs::create_dir_all(directory_of_dead.join("deep")).unwrap();
         std::fs::write(&dead, "x").unwrap();
         std::fs::write(&foreign, "x").unwrap();
         remove_left_overs(directory.path());
-        assert!(!dead.exists());
+        assert!(!dead.exists() && !directory_of_dead.exists());
         assert!(foreign.exists());
     }
 }

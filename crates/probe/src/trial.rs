@@ -4,7 +4,9 @@ use toll_wire::{Disturbance, Failure, ITERATIONS_MAX, Request, TrialData, Worklo
 
 use crate::disturbance::Observation;
 use crate::interruption::Watch;
-use crate::{chase, command, copy, crossing, failure, memory, primes, reclaim, transfer, write};
+use crate::{
+    chase, command, copy, crossing, failure, files, memory, primes, reclaim, transfer, write,
+};
 
 /// Runs one trial.
 ///
@@ -35,6 +37,7 @@ fn work(request: &Request) -> Result<TrialData, Failure> {
         Workload::Primes(counting) => primes::run(request, counting),
         Workload::Crossing(crossing) => crossing::run(request, crossing),
         Workload::Transfer(transfer) => transfer::run(request, transfer),
+        Workload::Files(files) => files::run(request, files),
     }
 }
 

@@ -21,6 +21,9 @@ use crate::sftp::{Address, Options};
 /// Where Debian puts the server, which is in no user's path.
 const PROGRAM: &str = "/usr/sbin/sshd";
 
+/// Gives a program a signal for when its parent dies (util-linux).
+const SETPRIV: &str = "/usr/bin/setpriv";
+
 /// OpenSSH's SFTP server as a program of its own.
 const SFTP_SERVER: &str = "/usr/lib/openssh/sftp-server";
 
@@ -61,16 +64,31 @@ impl Default for Settings {
 /// A running server, ended with all its sessions when it is dropped.
 #[derive(Debug)]
 pub struct Sshd {
-    directory: tempfile::TempDir,
+    directory: Directory,
     settings: Settings,
     user: String,
     port: u16,
     child: Option<Child>,
 }
 
-/// What a server and its user prove themselves with; the programs that make
-/// and use them.
-fn missing() -> Option<String> {
+/// Where a server has its keys, its configuration and its log.
+#[derive(Debug)]
+enum Directory {
+    Temporary(tempfile::TempDir),
+    Given(PathBuf),
+}
+
+impl Directory {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Temporary(directory) => directory.path(),
+            Self::Given(path) => path,
+        }
+    }
+}
+
+/// What of the programs that are needed is missing, and what to do about it.
+pub fn missing() -> Option<String> {
     for program in [PROGRAM, "/usr/bin/ssh", "/usr/bin/ssh-keygen"] {
         if !Path::new(program).exists() {
             return Some(format!(
@@ -87,6 +105,24 @@ impl Sshd {
     /// # Errors
     /// In words, why there can be none; a program that is missing is named.
     pub fn start(settings: &Settings) -> Result<Self, String> {
+        let directory = tempfile::Builder::new()
+            .prefix("toll-sshd-")
+            .tempdir()
+            .map_err(|error| format!("cannot make a directory for a server: {error}"))?;
+        Self::begin(Directory::Temporary(directory), settings)
+    }
+
+    /// Starts a server whose files are in an empty directory of the caller's.
+    /// It ends with the thread that starts it, however that ends, where
+    /// setpriv(1) is.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_in(directory: PathBuf, settings: &Settings) -> Result<Self, String> {
+        Self::begin(Directory::Given(directory), settings)
+    }
+
+    fn begin(directory: Directory, settings: &Settings) -> Result<Self, String> {
         if let Some(missing) = missing() {
             return Err(missing);
         }
@@ -94,10 +130,6 @@ impl Sshd {
             let what = what.to_owned();
             move |error: std::io::Error| format!("cannot {what}: {error}")
         };
-        let directory = tempfile::Builder::new()
-            .prefix("toll-sshd-")
-            .tempdir()
-            .map_err(cannot("make a directory for a server"))?;
         // Another user's sshd process reads the keys in it.
         std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755))
             .map_err(cannot("set permissions"))?;
@@ -204,7 +236,15 @@ impl Sshd {
             std::fs::create_dir_all("/run/sshd")?;
         }
         let log = File::create(self.log())?;
-        let child = Command::new(PROGRAM)
+        let mut command = match &self.directory {
+            Directory::Given(_) if Path::new(SETPRIV).exists() => {
+                let mut command = Command::new(SETPRIV);
+                command.args(["--pdeathsig", "KILL", PROGRAM]);
+                command
+            }
+            _ => Command::new(PROGRAM),
+        };
+        let child = command
             .arg("-f")
             .arg(self.directory.path().join("sshd_config"))
             .args(["-D", "-e"])

@@ -9,6 +9,7 @@
 //! nothing, measures nothing and knows no experiment.
 
 mod crossing;
+mod files;
 pub mod guest;
 mod memory;
 mod primes;
@@ -22,6 +23,7 @@ mod workload;
 pub use crossing::{
     CROSSING_BYTES_MAX, CROSSING_CALLS_MAX, CrossingCpus, CrossingOperation, CrossingRequest,
 };
+pub use files::{FILE_CALLS_MAX, FILES_MAX, FilesOperation, FilesRequest};
 pub use memory::{
     AccessOrder, Addressing, ChaseRequest, HugePages, Initialisation, LINE_BYTES, MEMORY_BYTES_MAX,
     Mapping, MemoryAdvice, MemoryRequest, WORKING_SET_LINES,

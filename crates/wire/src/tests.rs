@@ -142,3 +142,24 @@ fn a_transfer_that_no_machine_can_do_is_known_from_its_request() {
         assert_eq!(fits(&request), can_choose);
     }
 }
+
+#[test]
+fn work_on_files_survives_the_wire_and_knows_what_it_works_on() {
+    let request = Request::new(Workload::Files(FilesRequest {
+        operation: FilesOperation::OpenTree,
+        directory: PathBuf::from("/mnt/a"),
+        below: PathBuf::from("/srv/a\nb"),
+        size_bytes: 1,
+        small_bytes: 0,
+        count: FILES_MAX,
+        buffer_bytes: 4096,
+        calls: Some(FILE_CALLS_MAX),
+        durability: Durability::Fsync,
+        cache: CacheState::Cold,
+        seed: u64::MAX,
+    }));
+    assert_eq!(decode_request(&encode(&request)).unwrap(), request);
+    assert!(FilesOperation::OpenTree.is_of_tree());
+    assert!(FilesOperation::WriteRandom.is_random());
+    assert!(!FilesOperation::ReadSequential.is_of_tree());
+}

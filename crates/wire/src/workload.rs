@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ChaseRequest, CrossingRequest, MemoryRequest, PrimesRequest, ReclaimRequest, TransferRequest,
+    ChaseRequest, CrossingRequest, FilesRequest, MemoryRequest, PrimesRequest, ReclaimRequest,
+    TransferRequest,
 };
 
 /// A work to measure.
@@ -30,6 +31,8 @@ pub enum Workload {
     Crossing(CrossingRequest),
     /// Send a file from one process to another.
     Transfer(TransferRequest),
+    /// Work on files by their names.
+    Files(FilesRequest),
 }
 
 /// Parameters of [`Workload::Copy`].

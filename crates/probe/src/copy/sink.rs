@@ -135,7 +135,7 @@ fn open_file(directory: &Path) -> Result<OpenSink, Failure> {
     // through one that it would have got from `open(O_WRONLY)`.
     let writer = open(
         scratch.path(),
-        OFlags::WRONLY | OFlags::CLOEXEC,
+        OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW,
         Mode::empty(),
     )
     .map_err(|errno| cannot_open("the sink file", &errno.into()))?;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use toll_wire::{CacheState, CopyRequest, Failure, Source};
 
 use crate::buffer::page_bytes;
+use crate::scratch::open_laid_out;
 use crate::{failure, page_cache};
 
 /// A source that was found fit for the copy.
@@ -50,7 +51,7 @@ impl OpenSource {
     /// # Errors
     /// As [`Self::open`].
     pub fn of_file(path: &Path, size_bytes: u64, cache: CacheState) -> Result<Self, Failure> {
-        let file = File::open(path).map_err(|error| cannot_open(path, &error))?;
+        let file = open_laid_out(path).map_err(|error| cannot_open(path, &error))?;
         let metadata = file.metadata().map_err(|error| cannot_open(path, &error))?;
         let shown = path.display();
         if !metadata.is_file() {
@@ -83,7 +84,7 @@ impl OpenSource {
             self.resident_pages
                 .set(page_cache::establish(&self.file, size_bytes, state)?);
         }
-        File::open(&self.path)
+        open_laid_out(&self.path)
             .map(Input)
             .map_err(|error| cannot_open(&self.path, &error))
     }

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::hint::black_box;
 use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 
 use rustix::mm::Advice;
 use toll_wire::{
@@ -255,6 +255,7 @@ fn open_backing(request: &MemoryRequest) -> Result<Option<File>, Failure> {
     let file = OpenOptions::new()
         .read(true)
         .write(true)
+        .custom_flags(libc::O_NOFOLLOW)
         .open(path)
         .map_err(|error| failed(&failure::reason(&error)))?;
     let length = file

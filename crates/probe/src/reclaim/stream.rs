@@ -9,6 +9,7 @@ use toll_wire::{CacheState, Failure, HugePages};
 
 use crate::buffer::page_bytes;
 use crate::memory::{Backing, Region};
+use crate::scratch::open_laid_out;
 use crate::{failure, page_cache};
 
 /// Bytes of one `read`.
@@ -149,7 +150,7 @@ pub fn make_cold(path: &Path, size_bytes: u64) -> Result<(), Failure> {
 }
 
 fn open(path: &Path) -> Result<File, Failure> {
-    File::open(path).map_err(|error| cannot(path, &error))
+    open_laid_out(path).map_err(|error| cannot(path, &error))
 }
 
 fn cannot(path: &Path, error: &io::Error) -> Failure {

@@ -2,7 +2,7 @@
 
 mod direct;
 pub mod pass;
-mod pattern;
+pub mod pattern;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -139,7 +139,7 @@ impl<'a> Writer<'a> {
             Durability::ODsync => OFlags::DSYNC,
             Durability::ODirect => OFlags::DIRECT,
         };
-        let flags = OFlags::WRONLY | OFlags::CLOEXEC | flag;
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | flag;
         open(self.scratch.path(), flags, Mode::empty()).map_err(|errno| {
             if errno == Errno::INVAL && self.request.durability == Durability::ODirect {
                 return failure::unsupported(format!(

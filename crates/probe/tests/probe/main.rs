@@ -9,6 +9,7 @@ mod common;
 mod competitor;
 mod copy;
 mod crossing;
+mod files;
 mod memory;
 mod perf_stat;
 mod primes;

@@ -151,5 +151,25 @@ pub(super) fn log_ratio(of: f64, to: f64) -> Result<f64, String> {
             if of <= 0.0 { of } else { to }
         ));
     }
-    Ok((of / to).ln())
+    let ratio = of / to;
+    // Of two numbers of opposite ends of the range, beyond it.
+    Ok(match ratio.is_normal() {
+        true => ratio.ln(),
+        false => of.ln() - to.ln(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::log_ratio;
+
+    #[test]
+    fn ratios_of_numbers_far_apart_have_logarithms() {
+        let (small, large) = (f64::MIN_POSITIVE, f64::MAX);
+        for (of, to) in [(small, large), (large, small), (5e-324, 1e300)] {
+            assert!(log_ratio(of, to).unwrap().is_finite(), "{of} {to}");
+        }
+        assert_eq!(log_ratio(0.0, 0.0), Ok(0.0));
+        assert!(log_ratio(1.0, 0.0).is_err());
+    }
 }

@@ -26,11 +26,12 @@ pub(super) fn describe(experiment: &Experiment, name: &str) -> Metric {
     let (unit, better) = match name {
         "duration_per_byte_ns" => ("ns/byte", Better::Lower),
         "duration_per_call_ns" => ("ns/call", Better::Lower),
+        "duration_per_operation_ns" => ("ns", Better::Lower),
         "throughput_bytes_per_s" => ("bytes/s", Better::Higher),
-        "bytes_copied" | "bytes_written" | "bytes_transferred" | "buffer_bytes"
+        "bytes_copied" | "bytes_read" | "bytes_written" | "bytes_transferred" | "buffer_bytes"
         | "huge_page_bytes" => ("bytes", Better::Neither),
-        "exit_status" | "accesses" | "touches" | "hot_pages" | "stream_pages" | "numbers"
-        | "primes" => ("count", Better::Neither),
+        "exit_status" | "operations" | "accesses" | "touches" | "hot_pages" | "stream_pages"
+        | "numbers" | "primes" => ("count", Better::Neither),
         _ if name.starts_with("counter.") && (name.ends_with("_ns") || name.ends_with("-ns")) => {
             ("ns", Better::Neither)
         }

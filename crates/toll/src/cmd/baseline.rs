@@ -109,9 +109,9 @@ fn list(arguments: &ListArguments, store: &Path) -> Result<(), Failure> {
     struct Listing {
         baselines: Vec<Baseline>,
     }
-    let baselines = match store.exists() {
-        true => Store::open(store)?.baselines()?,
-        false => Vec::new(),
+    let baselines = match output::read_if_any(store)? {
+        Some(store) => store.baselines()?,
+        None => Vec::new(),
     };
     if arguments.json {
         return output::json(&Listing { baselines });
@@ -239,7 +239,7 @@ impl Against {
         let Some(name) = name else {
             return Ok(Self::default());
         };
-        let store = Store::open_existing(store)?;
+        let store = Store::read(store)?;
         let mut run_ids = BTreeMap::new();
         let mut obstacle = None;
         for experiment in experiments {
@@ -282,7 +282,7 @@ impl Against {
             compared.ratios = analyses.flat_map(ratios_within).collect();
             return Ok(compared);
         };
-        let store = Store::open_existing(store)?;
+        let store = Store::read(store)?;
         for run in runs {
             let Some(id) = self.run_ids.get(&run.stored.run.experiment) else {
                 continue;

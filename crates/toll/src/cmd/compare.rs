@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &CompareArguments, store: &Path) -> Result<ExitCode
             "cannot compare a single RUN: name another one, or a baseline with --baseline".into(),
         ));
     }
-    let store = Store::open_existing(store)?;
+    let store = Store::read(store)?;
     let runs = load(arguments, &store)?;
     let (first, later) = runs.split_first().expect("there are two runs at least");
     let experiments: Vec<_> = later.iter().map(|run| &run.stored.experiment).collect();

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::output::Analysed;
 use super::run::{Launch, Purpose, launch};
-use super::{Failure, output};
+use super::{Failure, output, store_health};
 use crate::environment::guest::{self, BootFailure};
 use crate::environment::kernel::{self, Variant};
 use crate::environment::machine::Machine;
@@ -31,6 +31,10 @@ pub(super) struct DoctorArguments {
     /// longer than a guest does where it does not
     #[arg(long, conflicts_with = "restore")]
     retry_kvm: bool,
+    /// Only write what can be read of a damaged store into a new one, FILE; the
+    /// damaged store stays as it is
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["restore", "no_noise", "retry_kvm", "work_dir"])]
+    salvage: Option<PathBuf>,
     /// Where work files would be made
     #[arg(long, value_name = "DIR")]
     work_dir: Option<PathBuf>,
@@ -50,10 +54,10 @@ struct Examination {
 }
 
 #[derive(Debug, Serialize)]
-struct Finding {
-    what: String,
-    ok: bool,
-    detail: String,
+pub(super) struct Finding {
+    pub what: String,
+    pub ok: bool,
+    pub detail: String,
 }
 
 /// Commands timed for the noise measurement: short, and mostly kernel work, as
@@ -63,6 +67,9 @@ const NOISE_COMMAND: &str = "dd if=/dev/zero of=/dev/null bs=64k count=4096";
 const NOISE_BLOCKS: u32 = 30;
 
 pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> Result<ExitCode, Failure> {
+    if let Some(new) = &arguments.salvage {
+        return store_health::salvage(store, new, arguments.json);
+    }
     let restored: Vec<Finding> = restore()
         .into_iter()
         .map(|told| Finding {
@@ -89,7 +96,7 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> Result<ExitCode,
             detail: capability.state.unwrap_or_else(|reason| reason),
         })
         .collect();
-    findings.push(store_finding(store, &work));
+    findings.push(store_health::finding(store, &work));
     let probe = Probe::find();
     findings.push(Finding {
         what: "probe".into(),
@@ -160,7 +167,7 @@ fn tell_restored(arguments: &DoctorArguments, restored: &[Finding]) -> Result<Ex
 }
 
 /// The path itself, or the closest directory above it that exists.
-fn nearest(path: &Path) -> PathBuf {
+pub(super) fn nearest(path: &Path) -> PathBuf {
     let mut candidate = path;
     while !candidate.exists() {
         match candidate.parent() {
@@ -169,33 +176,6 @@ fn nearest(path: &Path) -> PathBuf {
         }
     }
     candidate.to_owned()
-}
-
-fn store_finding(store: &Path, work: &Path) -> Finding {
-    let what = "store".to_owned();
-    if store.exists()
-        && let Err(error) = Store::open(store)
-    {
-        return Finding {
-            what,
-            ok: false,
-            detail: error.to_string(),
-        };
-    }
-    let same_device = super::run::same_device(&nearest(store), &nearest(work));
-    let detail = match same_device {
-        true => format!(
-            "{}; it lies on the file system that the level `work` tests, so its commits, made \
-             between trials, share the device",
-            store.display()
-        ),
-        false => store.display().to_string(),
-    };
-    Finding {
-        what,
-        ok: true,
-        detail,
-    }
 }
 
 /// Runs one command against its twin, in a store that is dropped; the inner

@@ -45,7 +45,7 @@ pub(super) struct ExportFiles {
 }
 
 pub(super) fn run(arguments: &ExportArguments, store: &Path) -> Result<ExitCode, Failure> {
-    let store = Store::open_existing(store)?;
+    let store = Store::read(store)?;
     let analysed = Analysed::load(&store, &arguments.run)?;
     write(&analysed, &arguments.files)?;
     Ok(ExitCode::SUCCESS)

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{Failure, baseline, output};
 use crate::report::sanitize::sanitize;
 use crate::spec::builtin::BUILTINS;
-use crate::store::{Baseline, RunRecord, RunStatus, Store};
+use crate::store::{Baseline, RunRecord, RunStatus};
 
 #[derive(Debug, Args)]
 pub(super) struct ListArguments {
@@ -49,12 +49,9 @@ pub(super) fn run(arguments: &ListArguments, store: &Path) -> Result<ExitCode, F
             })
         })
         .collect::<Result<_, Failure>>()?;
-    let (runs, baselines) = match store.exists() {
-        true => {
-            let store = Store::open(store)?;
-            (store.runs()?, store.baselines()?)
-        }
-        false => (Vec::new(), Vec::new()),
+    let (runs, baselines) = match output::read_if_any(store)? {
+        Some(store) => (store.runs()?, store.baselines()?),
+        None => (Vec::new(), Vec::new()),
     };
     let listing = Listing {
         experiments,

@@ -17,12 +17,14 @@ mod kernel;
 mod list;
 mod man;
 mod mount;
+mod observe;
 mod output;
 mod progress;
 mod report;
 mod run;
 mod selftest;
 mod show;
+mod store_health;
 mod trace;
 
 use std::path::PathBuf;
@@ -71,6 +73,8 @@ enum Verb {
     Baseline(baseline::BaselineVerb),
     /// Count what a program's system calls move, and price it
     Trace(Box<trace::TraceArguments>),
+    /// Tell what devices are held, what a terminal session said, how leases went
+    Observe(Box<observe::ObserveArguments>),
     /// Boot a virtual machine and run a command or a shell in it
     Guest(Box<guest::GuestArguments>),
     /// Mount a directory, local or of another host, by a program
@@ -116,6 +120,7 @@ pub fn main() -> ExitCode {
         Verb::Compare(arguments) => compare::run(&arguments, &store),
         Verb::Baseline(arguments) => baseline::run(&arguments, &store),
         Verb::Trace(arguments) => trace::run(&arguments, &store),
+        Verb::Observe(arguments) => observe::run(&arguments),
         Verb::Guest(arguments) => guest::run(&arguments),
         Verb::Mount(arguments) => mount::run(&arguments),
         Verb::Doctor(arguments) => doctor::run(&arguments, &store),

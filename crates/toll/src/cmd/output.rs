@@ -11,9 +11,9 @@ use crate::claim::between::Judged;
 use crate::claim::model::Analysis;
 use crate::environment::guest::Stream;
 use crate::report::ReportedRun;
-use crate::report::sanitize::sanitize;
+use crate::report::sanitize::{plain_json, sanitize};
 use crate::report::terminal::{Style, fit, fold};
-use crate::store::{Store, StoredRun};
+use crate::store::{Store, StoreError, StoredRun};
 
 /// Columns where nothing tells.
 const WIDTH_DEFAULT: usize = 80;
@@ -117,8 +117,9 @@ pub(super) fn json<T: Serialize>(document: &T) -> Result<(), Failure> {
 /// # Errors
 /// If it cannot be written as JSON.
 pub(super) fn json_text<T: Serialize>(document: &T) -> Result<String, Failure> {
-    serde_json::to_string_pretty(document)
-        .map_err(|error| Failure::Runtime(format!("cannot write JSON: {error}")))
+    let text = serde_json::to_string_pretty(document)
+        .map_err(|error| Failure::Runtime(format!("cannot write JSON: {error}")))?;
+    Ok(plain_json(text))
 }
 
 /// How to write to standard output.
@@ -173,6 +174,25 @@ pub(super) fn write_file(path: &Path, content: &[u8]) -> Result<(), Failure> {
         std::fs::create_dir_all(directory).map_err(wrong)?;
     }
     std::fs::write(path, content).map_err(wrong)
+}
+
+/// Opens a store to read it; `None` if there is none yet. That a file is there
+/// and empty is told, since there may have been something in it.
+///
+/// # Errors
+/// If it cannot be read.
+pub(super) fn read_if_any(path: &Path) -> Result<Option<Store>, Failure> {
+    match Store::read(path) {
+        Ok(store) => Ok(Some(store)),
+        Err(error) => match error.kind() {
+            StoreError::Empty => Ok(None),
+            StoreError::Blank => {
+                note(&format!("note: {error}"));
+                Ok(None)
+            }
+            _ => Err(error.into()),
+        },
+    }
 }
 
 /// A run with its analysis, read from the store.

@@ -26,7 +26,7 @@ pub(super) struct ReportArguments {
 }
 
 pub(super) fn run(arguments: &ReportArguments, store: &Path) -> Result<ExitCode, Failure> {
-    let store = Store::open_existing(store)?;
+    let store = Store::read(store)?;
     let runs = Analysed::load_all(&store, &arguments.runs)?;
     let reported: Vec<ReportedRun<'_>> = runs.iter().map(Analysed::reported).collect();
     if let Some(directory) = &arguments.plots {

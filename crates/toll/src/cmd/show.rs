@@ -32,7 +32,7 @@ pub(super) struct ShowArguments {
 
 pub(super) fn run(arguments: &ShowArguments, store: &Path) -> Result<ExitCode, Failure> {
     let path = store;
-    let store = Store::open_existing(path)?;
+    let store = Store::read(path)?;
     let analysed = Analysed::load(&store, &arguments.run)?;
     let experiment = &analysed.stored.experiment;
     let baseline = arguments.against.baseline.as_ref();

@@ -2,8 +2,19 @@
 
 use super::filesystem::{self, Foreign};
 use super::memory_limit::memory_limit_obstacle;
+use super::served::Served;
 use super::strace::Strace;
 use super::{guest, memory, process};
+
+/// File systems that a program serves, each of which needs something that the
+/// others do not.
+const SERVED: [&str; 5] = [
+    "userfs",
+    "userfs-passthrough",
+    "userfs-sftp",
+    "sshfs",
+    "passthrough-hp",
+];
 
 /// One thing that experiments may need.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,6 +55,11 @@ pub fn capabilities() -> Vec<Capability> {
             Foreign::None(reason) => Err(reason),
         },
     ));
+    for name in SERVED {
+        list.push(capability(&format!("file system {name}"), || {
+            file_system_obstacle(name).map_or_else(|| Ok("yes".into()), Err)
+        }));
+    }
     for (name, kind) in [("transparent", "madvise"), ("reserved", "hugetlb")] {
         list.push(capability(&format!("huge pages, {name}"), || {
             memory::huge_pages(kind)
@@ -123,6 +139,9 @@ pub fn file_system_obstacle(name: &str) -> Option<String> {
             Foreign::None(reason) => Some(reason),
             _ => None,
         },
-        kind => filesystem::loop_obstacle(kind),
+        name => match Served::parse(name) {
+            Some(served) => served.obstacle(),
+            None => filesystem::loop_obstacle(name),
+        },
     }
 }

@@ -33,6 +33,8 @@ pub(super) struct Mounted {
     pub mount_point: Option<PathBuf>,
     /// The server of a user-level file system, if it is ours.
     pub server: Option<Child>,
+    /// Where its files lie, if it shows those of another file system.
+    pub below: Option<PathBuf>,
 }
 
 /// Why a file system made on a loop device cannot be had, if it cannot.
@@ -125,6 +127,7 @@ pub(super) fn mount_loop(
         directory: point.clone(),
         mount_point: Some(point),
         server: None,
+        below: None,
     })
 }
 
@@ -159,6 +162,7 @@ pub(super) fn mount_tmpfs(
         directory: point.clone(),
         mount_point: Some(point),
         server: None,
+        below: None,
     })
 }
 
@@ -220,6 +224,7 @@ pub(super) fn mount_foreign(directory: &Path, journal: &mut Journal) -> Result<M
         directory: point.clone(),
         mount_point: Some(point.clone()),
         server: Some(server),
+        below: Some(below),
     };
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
     while super::inspect::file_system_of(&point).kind != "fuse"
@@ -245,6 +250,7 @@ fn subdirectory(base: &Path, journal: &mut Journal) -> Result<Mounted, String> {
         directory,
         mount_point: None,
         server: None,
+        below: None,
     })
 }
 
@@ -252,6 +258,29 @@ fn is_writable(path: &Path) -> bool {
     let read_only =
         rustix::fs::statvfs(path).is_ok_and(|stat| stat.f_flag.contains(StatVfsMountFlags::RDONLY));
     !read_only && rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok()
+}
+
+/// Unmounts what a killed run left mounted, which there is only without a
+/// mount namespace of its own. Other mounts stay.
+pub(super) fn unmount_left(point: &Path) {
+    let is_served = |(mounted, file_system): &(String, _)| {
+        let kind: &super::machine::FileSystem = file_system;
+        Path::new(mounted) == point && kind.kind.starts_with("fuse")
+    };
+    if !mounts().iter().any(is_served) {
+        return;
+    }
+    match rustix::process::geteuid().is_root() {
+        // What cannot be unmounted is told when its directory is removed.
+        true => drop(rustix::mount::unmount(
+            point,
+            rustix::mount::UnmountFlags::DETACH,
+        )),
+        false => drop(process::run(
+            "fusermount3",
+            &["-u".as_ref(), "-z".as_ref(), point.as_ref()],
+        )),
+    }
 }
 
 /// Unmounts what is ours and ends its server.

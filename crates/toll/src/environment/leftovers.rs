@@ -1,7 +1,7 @@
 //! What a run must put back, written down before it is changed.
 //!
 //! Each running instance keeps one file that lists the directories, loop
-//! images, control groups and swap files it made. It is removed when all is put back; one that is found later
+//! images, control groups, swap files and mounts it made. It is removed when all is put back; one that is found later
 //! with its process gone is the work of a kill, and the next start, or
 //! `toll doctor --restore`, clears it. It waits for programs that the killed
 //! instance had started to make those things: they hold a lock beside the file.
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::{children, memory_limit, paths, process, swap};
+use super::{children, filesystem, memory_limit, paths, process, swap};
 
 /// Longest wait for programs that a killed instance had started.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
@@ -41,6 +41,9 @@ pub struct Leftover {
     /// Swap files to be taken out of use.
     #[serde(default)]
     pub swap_files: Vec<PathBuf>,
+    /// Mount points of file systems whose servers are gone, to be unmounted.
+    #[serde(default)]
+    pub mount_points: Vec<PathBuf>,
     /// Processes to be ended, with all that descend from them: number and start
     /// time of each.
     #[serde(default)]
@@ -71,6 +74,7 @@ impl Journal {
             images: Vec::new(),
             control_groups: Vec::new(),
             swap_files: Vec::new(),
+            mount_points: Vec::new(),
             processes: Vec::new(),
         };
         let lock_file = file.with_extension("lock");
@@ -105,6 +109,12 @@ impl Journal {
     /// Notes an image that is about to be put behind a loop device.
     pub fn image(&mut self, path: &Path) -> Result<(), String> {
         self.content.images.push(path.to_owned());
+        self.write()
+    }
+
+    /// Notes a directory on which a program is about to mount a file system.
+    pub fn mount_point(&mut self, path: &Path) -> Result<(), String> {
+        self.content.mount_points.push(path.to_owned());
         self.write()
     }
 
@@ -245,6 +255,9 @@ fn put_back(leftover: &Leftover) -> Result<(), String> {
     for file in &leftover.swap_files {
         swap::take_out(file)?;
     }
+    for point in &leftover.mount_points {
+        filesystem::unmount_left(point);
+    }
     for image in &leftover.images {
         detach(image);
     }
@@ -323,6 +336,7 @@ mod tests {
             images: vec![],
             control_groups: vec![directory.path().join("group")],
             swap_files: vec![directory.path().join("swap")],
+            mount_points: vec![work.join("mount")],
             processes: vec![(u32::MAX, 0)],
         };
         put_back(&leftover).unwrap();

@@ -5,7 +5,9 @@
 
 pub mod background;
 mod capability;
+pub mod capture;
 pub mod children;
+pub mod devices;
 mod filesystem;
 pub mod guest;
 mod inspect;
@@ -17,9 +19,11 @@ mod memory_limit;
 mod mount_space;
 pub mod paths;
 mod process;
+mod served;
 mod source_file;
 mod strace;
 mod swap;
+mod work_fault;
 mod workspace;
 
 pub use capability::{Capability, capabilities, file_system_obstacle};

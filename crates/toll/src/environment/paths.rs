@@ -49,6 +49,11 @@ pub fn kvm_trials() -> PathBuf {
     base("XDG_CACHE_HOME", ".cache").join("toll/kvm.json")
 }
 
+/// Where programs are that tools of this project build for comparison.
+pub fn peers() -> PathBuf {
+    base("XDG_CACHE_HOME", ".cache").join("toll/peers")
+}
+
 /// The lock that a measuring run of this user holds.
 pub fn run_lock() -> PathBuf {
     base("XDG_STATE_HOME", ".local/state").join("toll/run.lock")

@@ -38,6 +38,21 @@ pub(super) fn run_on(stdin: Stdio, program: &str, arguments: &[&OsStr]) -> Resul
 /// Starts a program that stays in the foreground, its output dropped. It gets
 /// killed when this program dies, however that happens.
 pub(super) fn start(program: &Path, arguments: &[&OsStr]) -> Result<Child, String> {
+    start_with(program, arguments, Stdio::null())
+}
+
+/// The same with what it says on standard error kept in a file.
+pub(super) fn start_logged(
+    program: &Path,
+    arguments: &[&OsStr],
+    log: &Path,
+) -> Result<Child, String> {
+    let log = std::fs::File::create(log)
+        .map_err(|error| format!("cannot make {}: {error}", log.display()))?;
+    start_with(program, arguments, log.into())
+}
+
+fn start_with(program: &Path, arguments: &[&OsStr], errors: Stdio) -> Result<Child, String> {
     // setpriv is in util-linux, which Debian always has; without it the server
     // is ended by the next start.
     let mut command = match find("setpriv") {
@@ -52,7 +67,7 @@ pub(super) fn start(program: &Path, arguments: &[&OsStr]) -> Result<Child, Strin
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(errors)
         .spawn()
         .map_err(|error| format!("cannot run {}: {error}", program.display()))
 }

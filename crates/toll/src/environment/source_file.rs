@@ -63,7 +63,7 @@ impl SourceFile {
     /// # Errors
     /// If the file cannot be written.
     pub fn create(path: &Path, spec: SourceSpec) -> io::Result<Self> {
-        let mut file = File::create(path)?;
+        let mut file = File::create_new(path)?;
         let mut hash = Xxh3::new();
         let mut rng = toll_stats::Rng::new(spec.size_bytes);
         let mut chunk = match spec.content {
@@ -98,7 +98,7 @@ impl SourceFile {
 /// # Errors
 /// If the file cannot be written.
 pub fn lay_zeros(path: &Path, size_bytes: u64) -> io::Result<()> {
-    let mut file = File::create(path)?;
+    let mut file = File::create_new(path)?;
     io::copy(&mut io::repeat(0).take(size_bytes), &mut file)?;
     file.sync_all()
 }
@@ -116,7 +116,7 @@ mod tests {
                     size_bytes,
                     content,
                 };
-                let source = SourceFile::create(&directory.path().join("s"), spec).unwrap();
+                let source = SourceFile::create(&directory.path().join(spec.name()), spec).unwrap();
                 let content = std::fs::read(&source.path).unwrap();
                 assert_eq!(content.len() as u64, size_bytes);
                 assert_eq!(xxhash_rust::xxh3::xxh3_64(&content), source.xxh3);

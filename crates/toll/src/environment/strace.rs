@@ -49,6 +49,9 @@ pub struct Strace {
     /// Only the calls asked for stop the program, by a filter in the kernel;
     /// without it every call does.
     filters: bool,
+    /// What stands behind a descriptor's number, in the words of
+    /// `--decode-fds`.
+    decodes: &'static str,
 }
 
 /// Why a command cannot be started.
@@ -72,6 +75,7 @@ impl Strace {
         let mut strace = Self {
             path,
             filters: true,
+            decodes: "path",
         };
         match strace.try_out() {
             // It warns, and goes on without, where the kernel has no seccomp.
@@ -83,6 +87,15 @@ impl Strace {
             }
         }
         Ok(strace)
+    }
+
+    /// The same, with the numbers of devices behind their paths.
+    #[must_use]
+    pub fn with_devices(self) -> Self {
+        Self {
+            decodes: "path,dev",
+            ..self
+        }
     }
 
     /// What strace said on standard error.
@@ -109,11 +122,11 @@ impl Strace {
             // None of the bytes that are moved.
             "-s",
             "0",
-            "--decode-fds=path",
             "--syscall-times=ns",
         ]
         .map(OsString::from)
         .into();
+        options.push(format!("--decode-fds={}", self.decodes).into());
         if !calls.is_empty() {
             if self.filters {
                 options.push("--seccomp-bpf".into());

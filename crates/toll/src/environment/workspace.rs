@@ -8,14 +8,17 @@ use std::path::{Path, PathBuf};
 use super::filesystem::{self, Mounted};
 use super::leftovers::{Journal, serial};
 use super::memory_limit::{MemoryLimit, memory_limit_obstacle};
+use super::served::{Served, Servers};
 use super::source_file::{self, SourceFile, SourceSpec};
 use super::swap::Swap;
+use super::work_fault::{Made, lacks_room};
 use super::{mount_space, paths};
 
 /// What the trials of a run need.
 #[derive(Debug, Clone, Default)]
 pub struct WorkspaceRequest {
-    /// File systems, by level name of the factor `fs`.
+    /// File systems, by level name of the factor `fs`, and behind a colon the
+    /// level of `mount_cache` where a program serves it and the trial has one.
     pub file_systems: Vec<String>,
     /// Source files, each with the file system that it is to be laid on.
     pub sources: Vec<(String, SourceSpec)>,
@@ -56,12 +59,16 @@ impl WorkspaceRequest {
 pub struct Workspace {
     root: PathBuf,
     mounted: BTreeMap<String, Mounted>,
+    servers: Servers,
     obstacles: BTreeMap<String, String>,
     sources: BTreeMap<(String, SourceSpec), SourceFile>,
     zeros: BTreeMap<(String, u64), PathBuf>,
     memory_limits: BTreeMap<u64, MemoryLimit>,
     limit_obstacle: String,
     swap: Option<Swap>,
+    made: Made,
+    /// Most bytes that a trial needs beside what is laid out.
+    scratch_bytes: u64,
     journal: RefCell<Journal>,
 }
 
@@ -89,12 +96,15 @@ impl Workspace {
         let mut workspace = Self {
             root: root.clone(),
             mounted: BTreeMap::new(),
+            servers: Servers::default(),
             obstacles: BTreeMap::new(),
             sources: BTreeMap::new(),
             zeros: BTreeMap::new(),
             memory_limits: BTreeMap::new(),
             limit_obstacle: "it was not asked for".into(),
             swap: None,
+            made: Made::default(),
+            scratch_bytes: request.scratch_bytes,
             journal: RefCell::new(journal),
         };
         fs::create_dir_all(&root).map_err(|error| {
@@ -120,6 +130,7 @@ impl Workspace {
             }
         }
         workspace.lay_sources(request, interrupted)?;
+        workspace.note_made()?;
         go_on_unless(interrupted)?;
         if let Err(reason) = workspace.limit_memory(&request.memory_limits) {
             workspace.limit_obstacle = reason;
@@ -176,6 +187,7 @@ impl Workspace {
                     directory,
                     mount_point: None,
                     server: None,
+                    below: None,
                 })
             }
             "tmpfs" => match filesystem::tmpfs_obstacle() {
@@ -183,6 +195,10 @@ impl Workspace {
                 None => filesystem::mount_tmpfs(&self.root, bytes, self.journal.get_mut()),
             },
             "foreign" => filesystem::mount_foreign(&self.root, self.journal.get_mut()),
+            name if let Some(served) = Served::parse(name) => {
+                let (root, journal) = (&self.root, self.journal.get_mut());
+                self.servers.mount(served, name, root, journal)
+            }
             kind => match filesystem::loop_obstacle(kind) {
                 Some(reason) => Err(reason),
                 None => filesystem::mount_loop(kind, &self.root, bytes, self.journal.get_mut()),
@@ -212,6 +228,25 @@ impl Workspace {
             }
         }
         Ok(())
+    }
+
+    /// Notes what was made, to know it again.
+    fn note_made(&mut self) -> Result<(), String> {
+        let directories = self.mounted.values().map(|mounted| &mounted.directory);
+        let sources = self.sources.values().map(|source| &source.path);
+        let paths = directories.chain(sources).chain(self.zeros.values());
+        for path in [&self.root].into_iter().chain(paths) {
+            let noted = self.made.note(path);
+            noted.map_err(|error| format!("cannot use {}: {error}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// What happened to the work directory from outside, if trials cannot work
+    /// in it any more.
+    pub fn fault(&self) -> Option<String> {
+        let changed = self.made.changed();
+        changed.or_else(|| lacks_room(&self.root, &self.made, self.scratch_bytes))
     }
 
     /// Makes the limits, and swap for what they push out: as much as the
@@ -252,6 +287,17 @@ impl Workspace {
                 .get(file_system)
                 .map_or("it was not asked for", String::as_str)),
         }
+    }
+
+    /// Where the files of a file system lie that shows those of another one;
+    /// its own directory where it does not.
+    ///
+    /// # Errors
+    /// With the reason why this machine does not have it.
+    pub fn below(&self, file_system: &str) -> Result<&Path, &str> {
+        let directory = self.directory(file_system)?;
+        let below = self.mounted[file_system].below.as_deref();
+        Ok(below.unwrap_or(directory))
     }
 
     /// A source file on a file system.

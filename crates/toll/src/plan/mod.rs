@@ -7,7 +7,7 @@
 
 mod treatment;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use toll_stats::Rng;
 
@@ -52,8 +52,8 @@ impl Plan {
         let mut treatments = Vec::new();
         for levels in Combinations::new(&experiment.factors) {
             let lookup = |name: &str| {
-                let varied = levels.get(name).cloned();
-                varied.or_else(|| experiment.fixed(name).cloned())
+                let varied = levels.get(name).copied();
+                varied.or_else(|| experiment.fixed(name))
             };
             let mut fits = true;
             for constraint in &constraints {
@@ -69,7 +69,10 @@ impl Plan {
                     experiment.name
                 ));
             }
-            let mut levels = levels;
+            let levels = levels.into_iter();
+            let mut levels: BTreeMap<String, Level> = levels
+                .map(|(name, level)| (name.to_owned(), level.clone()))
+                .collect();
             levels.extend(experiment.workload.parameters.clone());
             if let Some(guest) = &experiment.guest {
                 levels.extend(guest.parameters.clone());
@@ -137,16 +140,14 @@ impl Plan {
         if boots.iter().all(Option::is_none) {
             return order;
         }
-        let mut places: Vec<&Option<Boot>> = Vec::new();
-        for boot in &boots {
-            if !places.contains(&boot) {
-                places.push(boot);
-            }
-        }
+        let mut seen = BTreeSet::new();
+        let mut places: Vec<&Option<Boot>> = boots.iter().collect();
+        places.retain(|boot| seen.insert(*boot));
         // Not by who comes first: the boot with most trials would lead too often.
         rng.shuffle(&mut places);
-        let place = |treatment: &usize| places.iter().position(|boot| **boot == boots[*treatment]);
-        order.sort_by_key(place);
+        let numbered = places.into_iter().enumerate();
+        let place_of: BTreeMap<_, _> = numbered.map(|(place, boot)| (boot, place)).collect();
+        order.sort_by_key(|treatment| place_of[&boots[*treatment]]);
         order
     }
 
@@ -238,14 +239,14 @@ impl<'a> Combinations<'a> {
     }
 }
 
-impl Iterator for Combinations<'_> {
-    type Item = BTreeMap<String, Level>;
+impl<'a> Iterator for Combinations<'a> {
+    type Item = BTreeMap<&'a str, &'a Level>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let current = self.next.take()?;
         let levels = self.factors.iter().zip(&current);
         let item = levels
-            .map(|(factor, i)| (factor.name.clone(), factor.levels[*i].clone()))
+            .map(|(factor, i)| (factor.name.as_str(), &factor.levels[*i]))
             .collect();
         let mut following = current;
         for (place, factor) in self.factors.iter().enumerate().rev() {

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::sanitize::sanitize;
 use crate::store::StoredRun;
 
 /// Writes a run as CSV (RFC 4180): a header, then one line for every sample,
@@ -53,18 +54,20 @@ fn line<'a>(fields: impl Iterator<Item = Cow<'a, str>>) -> String {
     format!("{}\r\n", fields.join(","))
 }
 
-/// Quotes a field where it must be. A field that a spreadsheet would take for
+/// Quotes a field where it must be, without what a terminal would obey. A field that a spreadsheet would take for
 /// a formula gets an apostrophe before it, since levels and messages come from
 /// others' files and commands.
 fn quoted(field: &str) -> String {
-    let is_formula = field.starts_with(['=', '@', '\t', '\r'])
+    let lines: Vec<String> = field.split('\n').map(sanitize).collect();
+    let field = lines.join("\n");
+    let is_formula = field.starts_with(['=', '@'])
         || (field.starts_with(['+', '-']) && field.parse::<f64>().is_err());
     let field = if is_formula {
         format!("'{field}")
     } else {
-        field.to_owned()
+        field
     };
-    match field.contains(['"', ',', '\n', '\r']) {
+    match field.contains(['"', ',', '\n']) {
         true => format!("\"{}\"", field.replace('"', "\"\"")),
         false => field,
     }
@@ -82,5 +85,6 @@ mod tests {
         assert_eq!(quoted("-1.5"), "-1.5");
         assert_eq!(quoted("=1+2"), "'=1+2");
         assert_eq!(quoted("-cmd|x"), "'-cmd|x");
+        assert_eq!(quoted("\t=1\u{1b}[1m"), " =1\u{fffd}[1m");
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::ReportError;
+use super::sanitize::plain_json;
 use super::series::{self, Series};
 use crate::spec::{Experiment, Level};
 use crate::store::StoredRun;
@@ -52,7 +53,10 @@ pub fn hyperfine(stored: &StoredRun, emulated: &BTreeSet<usize>) -> Result<Strin
         return Err(series::no_times("hyperfine's JSON", stored, emulated));
     }
     let text = serde_json::to_string_pretty(&Document { results });
-    Ok(format!("{}\n", text.map_err(ReportError::Json)?))
+    Ok(format!(
+        "{}\n",
+        plain_json(text.map_err(ReportError::Json)?)
+    ))
 }
 
 fn result(series: &Series<'_>, experiment: &Experiment) -> Option<BenchmarkResult> {

@@ -14,7 +14,7 @@ pub fn markdown(run: &ReportedRun) -> String {
         "`{}` run {}, {}, {}: {}",
         code(&record.experiment),
         record.id,
-        words::minute(&record.created_at),
+        escape(&words::minute(&record.created_at)),
         words::plural(analysis.blocks, "block"),
         words::counts(analysis)
     );
@@ -103,6 +103,10 @@ fn treatment(treatment: &TreatmentSummary, analysis: &Analysis) -> String {
 /// Text that stays text: GitHub renders HTML, and pipes end a cell.
 fn escape(text: &str) -> String {
     let mut escaped = String::new();
+    // At the begin of a line these make lists and underline headings.
+    if text.starts_with(['-', '+', '=']) {
+        escaped.push('\\');
+    }
     for character in sanitize(text).chars() {
         match character {
             '&' => escaped.push_str("&amp;"),

@@ -20,10 +20,40 @@ pub fn sanitize(text: &str) -> String {
 fn safe(character: char) -> char {
     match character {
         '\n' | '\t' | '\r' | '\u{2028}' | '\u{2029}' => ' ',
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            char::REPLACEMENT_CHARACTER
-        }
-        other if other.is_control() => char::REPLACEMENT_CHARACTER,
+        other if is_command(other) => char::REPLACEMENT_CHARACTER,
         other => other,
     }
+}
+
+/// Whether a terminal, or whoever lays out a line, may obey a character.
+fn is_command(character: char) -> bool {
+    let is_bidirectional = matches!(
+        character,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    );
+    is_bidirectional || character.is_control()
+}
+
+/// The same JSON document with such characters escaped. JSON demands that of the
+/// C0 controls alone, and outside of strings it has only line breaks of them.
+///
+/// ```
+/// use toll::report::sanitize::plain_json;
+/// assert_eq!(plain_json("[\"\u{9b}1m\"]\n".into()), "[\"\\u009b1m\"]\n");
+/// ```
+#[must_use]
+pub fn plain_json(text: String) -> String {
+    let is_plain = |c: char| c == '\n' || !is_command(c) && !matches!(c, '\u{2028}' | '\u{2029}');
+    if text.chars().all(is_plain) {
+        return text;
+    }
+    let mut plain = String::with_capacity(text.len() + 64);
+    for character in text.chars() {
+        match is_plain(character) {
+            true => plain.push(character),
+            // All of them are in the first plane.
+            false => plain.push_str(&format!("\\u{:04x}", u32::from(character))),
+        }
+    }
+    plain
 }

@@ -23,7 +23,7 @@ macro_rules! builtins {
 
 builtins![
     "cat", "sweep", "write", "mem", "pressure", "chase", "crossing", "primes", "reclaim",
-    "transfer", "device",
+    "transfer", "device", "userfs",
 ];
 
 /// The built-in experiment of a name.

@@ -13,17 +13,30 @@ pub struct Expression(Node);
 
 #[derive(Debug, Clone, PartialEq)]
 enum Node {
-    Or(Box<Node>, Box<Node>),
-    And(Box<Node>, Box<Node>),
+    // Lists, so that a long chain is no deep nesting.
+    Or(Vec<Node>),
+    And(Vec<Node>),
     Not(Box<Node>),
     Compare(Term, Operator, Term),
     In(Term, Vec<Term>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Term {
-    Word(String),
-    Quoted(String),
+struct Term {
+    text: String,
+    is_quoted: bool,
+    /// The text as a value, read once for all treatments.
+    value: Level,
+}
+
+impl Term {
+    fn new(text: &str, is_quoted: bool) -> Self {
+        Self {
+            text: text.to_owned(),
+            is_quoted,
+            value: Level::new(text),
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +87,7 @@ impl Expression {
     ///
     /// # Errors
     /// If two words without numbers are compared by order.
-    pub fn holds(&self, lookup: &dyn Fn(&str) -> Option<Level>) -> Result<bool, String> {
+    pub fn holds<'a>(&'a self, lookup: &dyn Fn(&str) -> Option<&'a Level>) -> Result<bool, String> {
         evaluate(&self.0, lookup)
     }
 
@@ -86,36 +99,48 @@ impl Expression {
 }
 
 fn unknown_comparison(node: &Node, is_known: &dyn Fn(&str) -> bool) -> Option<String> {
-    let known = |term: &Term| matches!(term, Term::Word(word) if is_known(word));
-    let text = |term: &Term| match term {
-        Term::Word(text) | Term::Quoted(text) => text.clone(),
-    };
+    let known = |term: &Term| !term.is_quoted && is_known(&term.text);
     match node {
-        Node::Or(a, b) | Node::And(a, b) => {
-            unknown_comparison(a, is_known).or_else(|| unknown_comparison(b, is_known))
-        }
+        Node::Or(parts) | Node::And(parts) => parts
+            .iter()
+            .find_map(|part| unknown_comparison(part, is_known)),
         Node::Not(inner) => unknown_comparison(inner, is_known),
-        Node::In(term, _) => (!known(term)).then(|| text(term)),
+        Node::In(term, _) => (!known(term)).then(|| term.text.clone()),
         Node::Compare(left, _, right) => {
-            (!known(left) && !known(right)).then(|| format!("{} and {}", text(left), text(right)))
+            (!known(left) && !known(right)).then(|| format!("{} and {}", left.text, right.text))
         }
     }
 }
 
-fn evaluate(node: &Node, lookup: &dyn Fn(&str) -> Option<Level>) -> Result<bool, String> {
-    let level = |term: &Term| match term {
-        Term::Word(word) => lookup(word).unwrap_or_else(|| Level::new(word)),
-        Term::Quoted(text) => Level::new(text),
+fn evaluate<'a>(
+    node: &'a Node,
+    lookup: &dyn Fn(&str) -> Option<&'a Level>,
+) -> Result<bool, String> {
+    let level = |term: &'a Term| {
+        let named = match term.is_quoted {
+            true => None,
+            false => lookup(&term.text),
+        };
+        named.unwrap_or(&term.value)
+    };
+    // The first part that decides, as far as it can be evaluated.
+    let any = |parts: &'a [Node], decisive: bool| {
+        for part in parts {
+            if evaluate(part, lookup)? == decisive {
+                return Ok(decisive);
+            }
+        }
+        Ok(!decisive)
     };
     match node {
-        Node::Or(a, b) => Ok(evaluate(a, lookup)? || evaluate(b, lookup)?),
-        Node::And(a, b) => Ok(evaluate(a, lookup)? && evaluate(b, lookup)?),
+        Node::Or(parts) => any(parts, true),
+        Node::And(parts) => any(parts, false),
         Node::Not(inner) => Ok(!evaluate(inner, lookup)?),
         Node::In(term, list) => {
             let wanted = level(term);
-            Ok(list.iter().any(|item| level(item).same(&wanted)))
+            Ok(list.iter().any(|item| level(item).same(wanted)))
         }
-        Node::Compare(left, operator, right) => compare(&level(left), *operator, &level(right)),
+        Node::Compare(left, operator, right) => compare(level(left), *operator, level(right)),
     }
 }
 
@@ -154,11 +179,11 @@ fn tokenize(text: &str) -> Result<Vec<Token>, String> {
         } else if first == '\'' || first == '"' {
             let inner = &rest[1..];
             let end = inner.find(first).ok_or("a quote is not closed")?;
-            tokens.push(Token::Term(Term::Quoted(inner[..end].to_owned())));
+            tokens.push(Token::Term(Term::new(&inner[..end], true)));
             end + 2
         } else if is_word(first) {
             let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
-            tokens.push(Token::Term(Term::Word(rest[..end].to_owned())));
+            tokens.push(Token::Term(Term::new(&rest[..end], false)));
             end
         } else {
             return Err(format!("{first:?} is not understood"));
@@ -184,9 +209,17 @@ fn leading_operator(text: &str) -> Option<(Operator, usize)> {
 
 fn describe(token: &Token) -> String {
     match token {
-        Token::Term(Term::Word(text) | Term::Quoted(text)) => format!("{text:?}"),
+        Token::Term(term) => format!("{:?}", term.text),
         Token::Operator(operator) => format!("a comparison ({operator:?})"),
         Token::Punctuation(sign) => format!("{sign:?}"),
+    }
+}
+
+/// A part alone is itself.
+fn single(mut parts: Vec<Node>, of_several: fn(Vec<Node>) -> Node) -> Node {
+    match parts.len() {
+        1 => parts.remove(0),
+        _ => of_several(parts),
     }
 }
 
@@ -202,7 +235,8 @@ impl Parser<'_> {
     }
 
     fn take_word(&mut self, word: &str) -> bool {
-        let found = matches!(self.peek(), Some(Token::Term(Term::Word(w))) if w == word);
+        let is_it = |term: &Term| !term.is_quoted && term.text == word;
+        let found = matches!(self.peek(), Some(Token::Term(term)) if is_it(term));
         self.at += usize::from(found);
         found
     }
@@ -214,19 +248,19 @@ impl Parser<'_> {
     }
 
     fn or(&mut self) -> Result<Node, String> {
-        let mut node = self.and()?;
+        let mut parts = vec![self.and()?];
         while self.take_word("or") {
-            node = Node::Or(Box::new(node), Box::new(self.and()?));
+            parts.push(self.and()?);
         }
-        Ok(node)
+        Ok(single(parts, Node::Or))
     }
 
     fn and(&mut self) -> Result<Node, String> {
-        let mut node = self.not()?;
+        let mut parts = vec![self.not()?];
         while self.take_word("and") {
-            node = Node::And(Box::new(node), Box::new(self.not()?));
+            parts.push(self.not()?);
         }
-        Ok(node)
+        Ok(single(parts, Node::And))
     }
 
     fn not(&mut self) -> Result<Node, String> {
@@ -297,12 +331,13 @@ mod tests {
     use super::*;
 
     fn holds(text: &str, levels: &[(&str, &str)]) -> Result<bool, String> {
-        Expression::parse(text)?.holds(&|name| {
-            levels
-                .iter()
-                .find(|(factor, _)| *factor == name)
-                .map(|(_, level)| Level::new(level))
-        })
+        let expression = Expression::parse(text)?;
+        let known: Vec<(&str, Level)> = levels
+            .iter()
+            .map(|(factor, level)| (*factor, Level::new(level)))
+            .collect();
+        let find = |name: &str| known.iter().find(|(factor, _)| *factor == name);
+        expression.holds(&|name| find(name).map(|(_, level)| level))
     }
 
     #[test]
@@ -315,6 +350,17 @@ mod tests {
             holds("(a == 1 or a == 2) and b == 9", &[("a", "1"), ("b", "0")]),
             Ok(false)
         );
+    }
+
+    #[test]
+    fn a_chain_may_be_longer_than_the_stack_is_deep() {
+        for (word, expected) in [("or", true), ("and", false)] {
+            let text = vec!["a == 1"; 100_000].join(&format!(" {word} "));
+            let text = format!("{text} {word} a == 2");
+            assert_eq!(holds(&text, &[("a", "2")]), Ok(expected));
+            let parsed = Expression::parse(&text).unwrap();
+            assert_eq!(parsed.comparison_without(&|_| true), None);
+        }
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub use guest::{GuestSettings, Knob};
 pub use level::{Factor, Level};
 pub use overrides::{LevelOverride, apply_levels, parse_override};
 pub use resolve::{parse, shell};
-pub use validate::{BLOCKS_MAX, FILE_SYSTEMS};
+pub use validate::{BLOCKS_MAX, FILE_SYSTEMS, SERVED_FILE_SYSTEMS};
 
 /// Levels by factor name; picks treatments.
 pub type Selector = BTreeMap<String, Level>;
@@ -104,6 +104,16 @@ pub struct WorkloadSpec {
     pub ignore_failure: bool,
 }
 
+impl WorkloadSpec {
+    /// Whether a command has the work directory's path put into it.
+    pub fn uses_work_directory(&self) -> bool {
+        let beside = [&self.setup, &self.prepare, &self.cleanup];
+        let beside = beside.into_iter().flatten();
+        let mut all = self.commands.values().chain(beside);
+        all.any(|command| command.contains("{workdir}"))
+    }
+}
+
 /// The probe's works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -126,6 +136,8 @@ pub enum WorkloadKind {
     Crossing,
     /// Sending a file from one process to another.
     Transfer,
+    /// Opening, reading, writing, making and removing files by their names.
+    Files,
 }
 
 /// How a command line is started.

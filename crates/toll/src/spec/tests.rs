@@ -403,3 +403,29 @@ fn a_claim_of_nobody_names_no_report() {
     assert_eq!(claim("report = \"S\"\n").as_deref(), Some("S"));
     assert_eq!(claim("report = \"\"\n"), None);
 }
+
+#[test]
+fn statements_and_combinations_have_a_limit() {
+    let head = "format = 1\nname = 'x'\n[workload]\nkind = 'command'\ncommand = 'true'\n";
+    let many = |one: &str, count: usize| format!("{head}{}", one.repeat(count));
+    let twins = "[[twins]]\n";
+    let constraints = format!("require = [{}]\n{head}", "'a == 1',".repeat(1_001));
+    for text in [many(twins, 1_001), constraints] {
+        let error = parse(&text, "x.toml", "quick").unwrap_err().to_string();
+        assert!(error.contains("at most 1000"), "{error}");
+    }
+    let mut text = head.replace("true", "true {a} {b} {c}");
+    for name in ["a", "b", "c"] {
+        let range = "levels = { from = 1, to = 101, step = 1 }";
+        text.push_str(&format!("[[factor]]\nname = '{name}'\n{range}\n"));
+    }
+    let error = parse(&text, "x.toml", "quick").unwrap_err().to_string();
+    assert!(error.contains("1030301 combinations"), "{error}");
+    let text = format!(
+        "require = [{}]\n{}",
+        "'a == 1',".repeat(900),
+        text.replace("101", "24")
+    );
+    let error = parse(&text, "x.toml", "quick").unwrap_err().to_string();
+    assert!(error.contains("13824 combinations"), "{error}");
+}

@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::StoreError;
+use super::seal::{self, Seal};
 
 pub(super) const TABLE: &str = "
 CREATE TABLE baselines (
@@ -45,6 +46,7 @@ pub(super) fn save(
             baseline.saved_at
         ],
     )?;
+    seal::baseline(&transaction, &baseline.name, &baseline.experiment)?;
     transaction.commit()?;
     Ok(replaced)
 }
@@ -58,16 +60,28 @@ fn find(connection: &Connection, name: &str, experiment: &str) -> Result<Option<
 
 /// All baselines by name, then by experiment.
 pub(super) fn all(connection: &Connection) -> Result<Vec<Baseline>, StoreError> {
-    let sql = "SELECT name, experiment_name, run_id, saved_at FROM baselines \
-               ORDER BY name, experiment_name";
-    let mut statement = connection.prepare(sql)?;
+    let checked = |(baseline, seal): (Baseline, Seal)| {
+        seal.check(|| format!("baseline {}", baseline.name))?;
+        Ok(baseline)
+    };
+    unchecked(connection)?.into_iter().map(checked).collect()
+}
+
+/// All baselines, each with its seal.
+pub(super) fn unchecked(connection: &Connection) -> Result<Vec<(Baseline, Seal)>, StoreError> {
+    let sql = format!(
+        "SELECT {} FROM baselines ORDER BY name, experiment_name",
+        seal::BASELINE
+    );
+    let mut statement = connection.prepare(&sql)?;
     let rows = statement.query_map([], |row| {
-        Ok(Baseline {
+        let baseline = Baseline {
             name: row.get(0)?,
             experiment: row.get(1)?,
             run_id: row.get(2)?,
             saved_at: row.get(3)?,
-        })
+        };
+        Ok((baseline, Seal::of(row)?))
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::StoreError;
+use super::seal::{self, Seal};
 
 /// Most of a kernel's log that is kept of one boot, in bytes. The last part is
 /// kept, since that is where a crash is told.
@@ -101,23 +102,34 @@ pub(super) fn insert(
         "INSERT INTO boots (run_id, block, record, log) VALUES (?1, ?2, ?3, ?4)",
         params![run_id, boot.block, record, boot.log],
     )?;
-    Ok(())
+    seal::boot(connection, connection.last_insert_rowid())
 }
 
 /// A run's boots in the order in which they were made.
 pub(super) fn all(connection: &Connection, run_id: i64) -> Result<Vec<BootRecord>, StoreError> {
-    let mut statement =
-        connection.prepare("SELECT record, log FROM boots WHERE run_id = ?1 ORDER BY id")?;
-    let rows = statement.query_map([run_id], |row| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, String>(1)?))
-    })?;
-    rows.map(|row| {
-        let (record, log) = row?;
-        let boot: BootRecord = serde_json::from_str(&record)
-            .map_err(|error| StoreError::Corrupt(format!("a boot: {error}")))?;
-        Ok(BootRecord { log, ..boot })
+    let sql = format!(
+        "SELECT {} FROM boots WHERE run_id = ?1 ORDER BY id",
+        seal::BOOT
+    );
+    let mut statement = connection.prepare(&sql)?;
+    let mut rows = statement.query([run_id])?;
+    let mut boots = Vec::new();
+    while let Some(row) = rows.next()? {
+        boots.push(boot(row)?);
+    }
+    Ok(boots)
+}
+
+/// A boot of a row with the columns of [`seal::BOOT`].
+pub(super) fn boot(row: &Row<'_>) -> Result<BootRecord, StoreError> {
+    Seal::of(row)?.check(|| "a boot".into())?;
+    let record: String = row.get("record")?;
+    let boot: BootRecord = serde_json::from_str(&record)
+        .map_err(|error| StoreError::Corrupt(format!("a boot: {error}")))?;
+    Ok(BootRecord {
+        log: row.get("log")?,
+        ..boot
     })
-    .collect()
 }
 
 #[cfg(test)]

@@ -84,9 +84,15 @@ impl RunDocument {
         let document: Self =
             serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
         document.check().map_err(wrong)?;
+        // The store has these once, in the experiment.
+        let experiment = &document.experiment;
+        let (name, title) = (experiment.name.clone(), experiment.title.clone());
         Ok(StoredRun {
             run: RunRecord {
                 imported: true,
+                experiment: name,
+                title,
+                question: experiment.question.clone(),
                 ..document.run
             },
             experiment: document.experiment,

@@ -6,12 +6,10 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::seal::{self, Counts, Seal};
 use super::{RunRecord, RunStatus, StoreError, TrialRecord, TrialState};
 use crate::plan::Treatment;
 use crate::spec::Experiment;
-
-const RUN_COLUMNS: &str = "id, uid, created_at, updated_at, status, stop_reason, profile, seed, \
-                           toll_version, command_line, imported, machine, experiment";
 
 fn to_json<T: Serialize>(value: &T) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(|error| StoreError::Corrupt(error.to_string()))
@@ -65,7 +63,7 @@ pub(super) fn update_experiment(
         "UPDATE runs SET experiment = ?2 WHERE id = ?1",
         params![run_id, to_json(experiment)?],
     )?;
-    Ok(())
+    seal::run(connection, run_id)
 }
 
 pub(super) fn insert_treatment(
@@ -82,7 +80,7 @@ pub(super) fn insert_treatment(
             treatment.skipped
         ],
     )?;
-    Ok(())
+    seal::treatment(connection, run_id, treatment.index)
 }
 
 pub(super) fn insert_trial(
@@ -126,7 +124,21 @@ pub(super) fn insert_trial(
             .collect();
         sample.execute(params![trial_id, metric_id, blob])?;
     }
-    Ok(())
+    seal::trial(connection, trial_id)
+}
+
+/// Whole numbers that a query gives.
+pub(super) fn ids(connection: &Connection, sql: &str) -> Result<Vec<i64>, StoreError> {
+    let mut statement = connection.prepare(sql)?;
+    let rows = statement.query_map([], |row| row.get(0))?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// A run's row, its experiment, and how much it says that the run has.
+pub(super) struct KeptRun {
+    pub record: RunRecord,
+    pub experiment: Experiment,
+    pub counts: Counts,
 }
 
 struct RawRun {
@@ -135,6 +147,8 @@ struct RawRun {
     updated_at: Option<String>,
     stop_reason: Option<String>,
     imported: bool,
+    counts: Counts,
+    seal: Seal,
 }
 
 fn raw_run(row: &Row<'_>) -> rusqlite::Result<RawRun> {
@@ -144,6 +158,8 @@ fn raw_run(row: &Row<'_>) -> rusqlite::Result<RawRun> {
         updated_at: row.get("updated_at")?,
         stop_reason: row.get("stop_reason")?,
         imported: row.get("imported")?,
+        counts: Counts::of(row)?,
+        seal: Seal::of(row)?,
         record: [
             text("uid")?,
             text("created_at")?,
@@ -158,7 +174,8 @@ fn raw_run(row: &Row<'_>) -> rusqlite::Result<RawRun> {
     })
 }
 
-fn run_of(raw: RawRun) -> Result<(RunRecord, Experiment), StoreError> {
+fn run_of(raw: RawRun) -> Result<KeptRun, StoreError> {
+    raw.seal.check(|| format!("the record of run {}", raw.id))?;
     let [
         uid,
         created_at,
@@ -194,93 +211,177 @@ fn run_of(raw: RawRun) -> Result<(RunRecord, Experiment), StoreError> {
         machine: from_json(&machine, "a machine")?,
         imported: raw.imported,
     };
-    Ok((record, experiment))
+    Ok(KeptRun {
+        record,
+        experiment,
+        counts: raw.counts,
+    })
 }
 
-pub(super) fn run(
-    connection: &Connection,
-    run_id: i64,
-) -> Result<Option<(RunRecord, Experiment)>, StoreError> {
-    let sql = format!("SELECT {RUN_COLUMNS} FROM runs WHERE id = ?1");
+pub(super) fn run(connection: &Connection, run_id: i64) -> Result<Option<KeptRun>, StoreError> {
+    let sql = format!("SELECT {}, id FROM runs WHERE id = ?1", seal::RUN);
     let raw = connection.query_row(&sql, [run_id], raw_run).optional()?;
     raw.map(run_of).transpose()
 }
 
 pub(super) fn all_runs(connection: &Connection) -> Result<Vec<(RunRecord, usize)>, StoreError> {
+    // Of one moment: a run may go on meanwhile.
+    let reading = connection.unchecked_transaction()?;
     let mut counts: BTreeMap<i64, usize> = BTreeMap::new();
-    let mut statement =
-        connection.prepare("SELECT run_id, count(*) FROM trials GROUP BY run_id")?;
+    let mut statement = reading.prepare("SELECT run_id, count(*) FROM trials GROUP BY run_id")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get::<_, usize>(1)?)))?;
     for row in rows {
         let (id, count) = row?;
         counts.insert(id, count);
     }
-    let sql = format!("SELECT {RUN_COLUMNS} FROM runs ORDER BY id");
-    let mut statement = connection.prepare(&sql)?;
+    let sql = format!("SELECT {}, id FROM runs ORDER BY id", seal::RUN);
+    let mut statement = reading.prepare(&sql)?;
     let rows = statement.query_map([], raw_run)?;
-    rows.map(|raw| {
-        let (record, _) = run_of(raw?)?;
-        let trials = counts.get(&record.id).copied().unwrap_or_default();
-        Ok((record, trials))
-    })
-    .collect()
+    let runs = rows
+        .map(|raw| {
+            let kept = run_of(raw?)?;
+            let id = kept.record.id;
+            let trials = counts.remove(&id).unwrap_or_default();
+            require_count(id, "trials", trials, kept.counts.trials)?;
+            Ok((kept.record, trials))
+        })
+        .collect::<Result<_, StoreError>>()?;
+    match counts.keys().next() {
+        Some(id) => Err(StoreError::Corrupt(format!(
+            "there are trials of run {id}, which is not there"
+        ))),
+        None => Ok(runs),
+    }
+}
+
+/// Fails unless as much of a run is found as was written.
+pub(super) fn require_count(
+    run_id: i64,
+    what: &str,
+    found: usize,
+    written: usize,
+) -> Result<(), StoreError> {
+    match found == written {
+        true => Ok(()),
+        false => Err(StoreError::Corrupt(format!(
+            "run {run_id} had {written} {what}, and {found} are found"
+        ))),
+    }
 }
 
 pub(super) fn treatments(
     connection: &Connection,
     run_id: i64,
 ) -> Result<Vec<Treatment>, StoreError> {
-    let mut statement = connection
-        .prepare("SELECT record, skipped FROM treatments WHERE run_id = ?1 ORDER BY treatment")?;
-    let rows = statement.query_map([run_id], |row| {
-        Ok((row.get::<_, String>(0)?, row.get::<_, Option<String>>(1)?))
-    })?;
-    rows.map(|row| {
-        let (record, skipped) = row?;
-        let treatment: Treatment = from_json(&record, "a treatment")?;
-        Ok(Treatment {
-            skipped,
-            ..treatment
-        })
+    let sql = format!(
+        "SELECT {} FROM treatments WHERE run_id = ?1 ORDER BY treatment",
+        seal::TREATMENT
+    );
+    let mut statement = connection.prepare(&sql)?;
+    let mut rows = statement.query([run_id])?;
+    let mut treatments = Vec::new();
+    while let Some(row) = rows.next()? {
+        treatments.push(treatment(row)?);
+    }
+    Ok(treatments)
+}
+
+/// A treatment of a row with the columns of [`seal::TREATMENT`].
+pub(super) fn treatment(row: &Row<'_>) -> Result<Treatment, StoreError> {
+    let (run_id, index): (i64, i64) = (row.get("run_id")?, row.get("treatment")?);
+    Seal::of(row)?.check(|| format!("treatment {index} of run {run_id}"))?;
+    let treatment: Treatment = from_json(&row.get::<_, String>("record")?, "a treatment")?;
+    Ok(Treatment {
+        skipped: row.get("skipped")?,
+        ..treatment
     })
-    .collect()
 }
 
 /// A run's trials in the order in which they were made.
 pub(super) fn trials(connection: &Connection, run_id: i64) -> Result<Vec<TrialRecord>, StoreError> {
     let mut trials = Vec::new();
     let mut place_of: BTreeMap<i64, usize> = BTreeMap::new();
-    let mut statement = connection.prepare(
-        "SELECT id, block, position, treatment, started_at, wall_ns, state, message, disturbance, \
-         counters_missing, notes FROM trials WHERE run_id = ?1 ORDER BY block, position",
-    )?;
+    let mut seals: Vec<Seal> = Vec::new();
+    let sql = format!(
+        "SELECT {}, id FROM trials WHERE run_id = ?1 ORDER BY block, position",
+        seal::TRIAL
+    );
+    let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([run_id])?;
     while let Some(row) = rows.next()? {
-        place_of.insert(row.get(0)?, trials.len());
+        place_of.insert(row.get("id")?, trials.len());
+        seals.push(Seal::of(row)?);
         trials.push(trial(row)?);
     }
-    let mut statement = connection.prepare(
-        "SELECT samples.trial_id, metrics.name, samples.iterations FROM samples \
-         JOIN trials ON trials.id = samples.trial_id \
-         JOIN metrics ON metrics.id = samples.metric_id WHERE trials.run_id = ?1",
-    )?;
+    let sql = format!(
+        "SELECT {}, samples.trial_id FROM trials JOIN {} WHERE samples.trial_id = trials.id \
+         AND trials.run_id = ?1",
+        seal::SAMPLES,
+        seal::SAMPLES_FROM
+    );
+    let mut statement = connection.prepare(&sql)?;
     let mut rows = statement.query([run_id])?;
     while let Some(row) = rows.next()? {
-        let blob = row.get_ref(2)?.as_blob().map_err(rusqlite::Error::from)?;
-        let (values, rest) = blob.as_chunks::<8>();
-        if !rest.is_empty() {
-            return Err(StoreError::Corrupt(
-                "samples of a trial are cut short".into(),
-            ));
-        }
-        let place = place_of[&row.get::<_, i64>(0)?];
-        let values = values
-            .iter()
-            .map(|bytes| f64::from_le_bytes(*bytes))
-            .collect();
-        trials[place].samples.insert(row.get(1)?, values);
+        // The index by run and the table need not agree in a damaged file.
+        let Some(&place) = place_of.get(&row.get::<_, i64>(2)?) else {
+            return Err(StoreError::Corrupt("samples have no trial".into()));
+        };
+        seals[place].add_samples(row)?;
+        let (name, values) = samples(row)?;
+        trials[place].samples.insert(name, values);
+    }
+    for (trial, seal) in trials.iter().zip(seals) {
+        seal.check(|| {
+            format!(
+                "the trial of treatment {} in block {} of run {run_id}",
+                trial.treatment, trial.block
+            )
+        })?;
     }
     Ok(trials)
+}
+
+/// One trial by its row's number, if it is what was written.
+pub(super) fn one_trial(
+    connection: &Connection,
+    id: i64,
+) -> Result<(i64, TrialRecord), StoreError> {
+    let sql = format!("SELECT {} FROM trials WHERE id = ?1", seal::TRIAL);
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([id])?;
+    let row = rows.next()?.ok_or_else(|| missing("a trial"))?;
+    let run_id = row.get("run_id")?;
+    let mut trial = trial(row)?;
+    let sql = format!(
+        "SELECT {} FROM {} WHERE samples.trial_id = ?1",
+        seal::SAMPLES,
+        seal::SAMPLES_FROM
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([id])?;
+    while let Some(row) = rows.next()? {
+        let (name, values) = samples(row)?;
+        trial.samples.insert(name, values);
+    }
+    seal::of_trial(connection, id)?.check(|| "a trial".into())?;
+    Ok((run_id, trial))
+}
+
+fn missing(what: &str) -> StoreError {
+    StoreError::Corrupt(format!("{what} is not there"))
+}
+
+/// A metric's name and values of a row with the columns of [`seal::SAMPLES`].
+fn samples(row: &Row<'_>) -> Result<(String, Vec<f64>), StoreError> {
+    let blob = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
+    let (values, rest) = blob.as_chunks::<8>();
+    if !rest.is_empty() {
+        return Err(StoreError::Corrupt(
+            "samples of a trial are cut short".into(),
+        ));
+    }
+    let values = values.iter().map(|bytes| f64::from_le_bytes(*bytes));
+    Ok((row.get(0)?, values.collect()))
 }
 
 fn trial(row: &Row<'_>) -> Result<TrialRecord, StoreError> {

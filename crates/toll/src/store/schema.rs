@@ -2,15 +2,18 @@
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 
-use super::{StoreError, baseline, boot};
+use super::{StoreError, baseline, boot, seal};
 
 /// Version of the tables below. A store of a newer one is refused, one of an
 /// older is brought up to it.
-pub const SCHEMA_VERSION: i64 = 3;
+pub const SCHEMA_VERSION: i64 = 4;
+
+/// The version from which on all rows have checksums.
+const SEALED: i64 = 4;
 
 /// Marks the file as a store of this program (`PRAGMA application_id`), so
 /// that another program's database is never taken for one: "toll" in ASCII.
-const APPLICATION_ID: i64 = 0x746f_6c6c;
+pub(super) const APPLICATION_ID: i64 = 0x746f_6c6c;
 
 // Samples are 64-bit little-endian floats in one blob a trial and metric: a
 // row each would cost ten times the space and time at a million samples.
@@ -70,12 +73,9 @@ CREATE TABLE samples (
 /// # Errors
 /// If the file is another program's database, or a newer version's.
 pub(super) fn prepare(connection: &Connection) -> Result<(), StoreError> {
-    // Read together: another program may be making the tables just now.
-    connection.execute_batch("BEGIN")?;
-    let found = head(connection);
-    connection.execute_batch("COMMIT")?;
-    let (application, version, tables) = found?;
-    let is_new = application == 0 && version == 0 && tables == 0;
+    guard(connection)?;
+    let (application, version, tables) = head(connection)?;
+    let is_new = (application, version, tables) == (0, 0, 0);
     if !is_new && application != APPLICATION_ID {
         return Err(StoreError::Foreign);
     }
@@ -97,12 +97,36 @@ pub(super) fn prepare(connection: &Connection) -> Result<(), StoreError> {
     }
 }
 
+/// Has SQLite trust no more of a file than it must: it may be damaged, or
+/// somebody else's.
+fn guard(connection: &Connection) -> Result<(), StoreError> {
+    connection.execute_batch("PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF")?;
+    Ok(())
+}
+
+/// Whether there is nothing in a file, as before its tables are made.
+pub(super) fn is_blank(connection: &Connection) -> Result<bool, StoreError> {
+    guard(connection)?;
+    Ok(head(connection)? == (0, 0, 0))
+}
+
+/// Has SQLite look at the structure of all pages: with a wrong list of free ones
+/// new rows would be written over old ones.
+pub(super) fn check_pages(connection: &Connection) -> Result<(), StoreError> {
+    let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    match found.as_str() {
+        "ok" => Ok(()),
+        other => Err(StoreError::Corrupt(other.replace('\n', " "))),
+    }
+}
+
 /// What each version added to the one before, from 2 on.
-const ADDED: [&str; 2] = [boot::TABLE, baseline::TABLE];
+const ADDED: [&str; 3] = [boot::TABLE, baseline::TABLE, seal::ADDED];
 
 /// Brings an older store up to this version, in one transaction: a kill leaves
 /// the old store or the new one, and of two programs the second finds it done.
 fn migrate(connection: &Connection) -> Result<(), StoreError> {
+    check_pages(connection)?;
     let migration = Transaction::new_unchecked(connection, TransactionBehavior::Immediate)?;
     let version: i64 = migration.query_row("PRAGMA user_version", [], |row| row.get(0))?;
     for (added, before) in ADDED.into_iter().zip(1..) {
@@ -110,19 +134,29 @@ fn migrate(connection: &Connection) -> Result<(), StoreError> {
             migration.execute_batch(added)?;
         }
     }
+    if version < SEALED {
+        seal::everything(&migration)?;
+    }
     migration.execute_batch(&format!("PRAGMA user_version = {SCHEMA_VERSION}"))?;
     migration.commit()?;
     Ok(())
 }
 
 /// The file's owner and version, and how many tables it has.
-fn head(connection: &Connection) -> Result<(i64, i64, i64), StoreError> {
+pub(super) fn head(connection: &Connection) -> Result<(i64, i64, i64), StoreError> {
     let number = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
-    Ok((
-        number("PRAGMA application_id")?,
-        number("PRAGMA user_version")?,
-        number("SELECT count(*) FROM sqlite_schema")?,
-    ))
+    let all = || -> rusqlite::Result<_> {
+        Ok((
+            number("PRAGMA application_id")?,
+            number("PRAGMA user_version")?,
+            number("SELECT count(*) FROM sqlite_schema")?,
+        ))
+    };
+    // Read together: another program may be making the tables just now.
+    connection.execute_batch("BEGIN")?;
+    let found = all();
+    connection.execute_batch("COMMIT")?;
+    Ok(found?)
 }
 
 fn create(connection: &Connection) -> Result<(), StoreError> {

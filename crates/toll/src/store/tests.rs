@@ -226,6 +226,80 @@ fn a_baseline_stands_for_one_run_of_an_experiment_until_it_is_removed() {
     );
 }
 
+/// Takes away what version 4 added.
+const UNSEALED: &str = "
+    ALTER TABLE runs DROP COLUMN treatment_count;
+    ALTER TABLE runs DROP COLUMN trial_count;
+    ALTER TABLE runs DROP COLUMN boot_count;
+    ALTER TABLE runs DROP COLUMN checksum;
+    ALTER TABLE treatments DROP COLUMN checksum;
+    ALTER TABLE trials DROP COLUMN checksum;
+    ALTER TABLE boots DROP COLUMN checksum;
+    ALTER TABLE baselines DROP COLUMN checksum;
+";
+
+#[test]
+fn a_store_from_before_there_were_checksums_is_brought_up_to_date() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("deep/runs.sqlite");
+    let (mut store, id) = filled(&directory);
+    store.add_boot(id, &BootRecord::default()).unwrap();
+    store.save_baseline(&baseline("main", id)).unwrap();
+    let before = store.load(id).unwrap();
+    store
+        .connection
+        .execute_batch(&format!("{UNSEALED} PRAGMA user_version = 3"))
+        .unwrap();
+    drop(store);
+    let mut store = Store::read(&path).unwrap();
+    assert_eq!(store.load(id).unwrap(), before);
+    assert_eq!(store.baselines().unwrap(), [baseline("main", id)]);
+    store.add_trial(id, &trial(1, 0)).unwrap();
+    store
+        .connection
+        .execute("UPDATE trials SET wall_ns = 13 WHERE block = 0", [])
+        .unwrap();
+    let error = store.load(id).unwrap_err().to_string();
+    assert!(error.contains("checksum"), "{error}");
+}
+
+#[test]
+fn what_is_changed_behind_its_back_is_seen() {
+    for change in [
+        "UPDATE runs SET stop_reason = 'well done'",
+        "UPDATE runs SET machine = replace(machine, '0', '1')",
+        "UPDATE runs SET trial_count = 3",
+        "UPDATE runs SET checksum = NULL",
+        "UPDATE treatments SET skipped = 'tired' WHERE treatment = 1",
+        "UPDATE trials SET position = 5 WHERE treatment = 1",
+        "UPDATE trials SET message = 'x'",
+        "UPDATE samples SET iterations = x'0000000000000840'",
+        "UPDATE metrics SET name = 'duration_ms'",
+        "DELETE FROM samples",
+        "DELETE FROM trials WHERE treatment = 1",
+        "DELETE FROM treatments WHERE treatment = 2",
+        "DELETE FROM boots",
+        "UPDATE boots SET log = 'all is well'",
+        "DELETE FROM runs",
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        let (mut store, id) = filled(&directory);
+        store.add_boot(id, &BootRecord::default()).unwrap();
+        store.load(id).unwrap();
+        let unchecked = format!("PRAGMA foreign_keys = OFF; {change}");
+        store.connection.execute_batch(&unchecked).unwrap();
+        let error = store
+            .find_run("last")
+            .and_then(|id| store.load(id))
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("cannot read the store") && error.contains("runs.sqlite"),
+            "{change}: {error}"
+        );
+    }
+}
+
 #[test]
 fn a_store_from_before_there_were_baselines_is_brought_up_to_date() {
     let directory = tempfile::tempdir().unwrap();
@@ -234,7 +308,9 @@ fn a_store_from_before_there_were_baselines_is_brought_up_to_date() {
     let before = store.load(id).unwrap();
     store
         .connection
-        .execute_batch("DROP TABLE baselines; PRAGMA user_version = 2")
+        .execute_batch(&format!(
+            "{UNSEALED} DROP TABLE baselines; PRAGMA user_version = 2"
+        ))
         .unwrap();
     drop(store);
     let mut store = Store::open(&directory.path().join("deep/runs.sqlite")).unwrap();
@@ -252,7 +328,9 @@ fn a_store_from_before_there_were_guests_is_brought_up_to_date() {
     let before = store.load(id).unwrap();
     store
         .connection
-        .execute_batch("DROP TABLE boots; DROP TABLE baselines; PRAGMA user_version = 1")
+        .execute_batch(&format!(
+            "{UNSEALED} DROP TABLE boots; DROP TABLE baselines; PRAGMA user_version = 1"
+        ))
         .unwrap();
     drop(store);
     let mut store = Store::open(&directory.path().join("deep/runs.sqlite")).unwrap();

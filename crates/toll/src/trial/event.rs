@@ -71,6 +71,8 @@ pub enum SessionError {
     NothingRuns(String),
     /// Trials ran, and every treatment failed, with the last error.
     EverythingFailed(String),
+    /// The work directory is not what was made any more, or is full.
+    WorkDirectory(String),
     /// A set-up command failed.
     Setup(String),
     /// A clean-up command failed; what was measured is kept.
@@ -96,6 +98,11 @@ impl std::fmt::Display for SessionError {
             Self::EverythingFailed(message) => {
                 write!(f, "cannot go on: every treatment was given up: {message}")
             }
+            Self::WorkDirectory(why) => write!(
+                f,
+                "cannot go on: {why}; every trial before is kept: put it right, and go on with \
+                 `toll run --resume`"
+            ),
             Self::Setup(message) => write!(f, "cannot set up the experiment: {message}"),
             Self::Cleanup(message) => {
                 write!(

@@ -36,6 +36,18 @@ impl Files<'_> {
         }
     }
 
+    /// Where the files of a file system lie, if it shows those of another one;
+    /// its directory if not.
+    ///
+    /// # Errors
+    /// With the reason why it is not to be had.
+    pub fn below(&self, file_system: &str) -> Result<PathBuf, String> {
+        match self {
+            Self::Host(workspace) => Ok(workspace.below(file_system)?.to_owned()),
+            Self::Guest(_) => self.directory(file_system),
+        }
+    }
+
     /// A source file, with the sum of its content.
     ///
     /// # Errors

@@ -6,7 +6,7 @@
 
 use std::io::{Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -123,14 +123,14 @@ impl Probe {
         interrupt: &Interrupt,
     ) -> Option<Outcome> {
         let failed = |kind, message: String| Some(Outcome::Failed(Failure { kind, message }));
-        // It makes a session of its own, so that a ^C at the terminal reaches toll
-        // alone. Here that would take a fork, which is dearer than what the
-        // standard library does without one.
         let spawned = Command::new(&self.path)
             .env("TOLL_PADDING", "x".repeat(padding_bytes))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
+            // Its own group, so that a ^C at the terminal reaches toll alone,
+            // and the probe can be ended with all that it started.
+            .process_group(0)
             .spawn();
         let mut child = match spawned {
             Ok(child) => child,
@@ -191,7 +191,7 @@ impl Probe {
         };
         match toll_wire::decode_response(String::from_utf8_lossy(&answer.stdout).trim_end()) {
             Ok(response) => Some(response.outcome),
-            // It was told to stop, too, before it had its own session.
+            // Who told toll to stop has told its probe, too.
             Err(_) if interrupt.ends_trial() => None,
             Err(error) => failed(
                 FailureKind::Crashed,

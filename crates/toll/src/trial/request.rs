@@ -1,6 +1,7 @@
 //! From a treatment to what the probe is asked.
 
 mod crossing;
+mod files;
 mod primes;
 mod reclaim;
 mod transfer;
@@ -22,7 +23,7 @@ use crate::environment::{
 use crate::plan::{Plan, Treatment};
 use crate::spec::adhoc::effective_shell;
 use crate::spec::quantity::parse_size;
-use crate::spec::{Experiment, Level, WorkloadKind};
+use crate::spec::{Experiment, Level, SERVED_FILE_SYSTEMS, WorkloadKind};
 
 /// Most bytes of each of a command's outputs that are kept for metrics parsed
 /// from them.
@@ -99,10 +100,14 @@ impl<'a> TrialRequest<'a> {
             .map_err(|error| format!("cannot set {name} to {text:?}: {error}"))
     }
 
-    /// The file system that the treatment works on.
-    pub fn file_system(&self) -> &str {
-        self.level("fs")
-            .map_or(DEFAULT_FILE_SYSTEM, |level| &level.text)
+    /// The file system that the treatment works on, as a workspace knows it.
+    pub fn file_system(&self) -> String {
+        let level = self.level("fs");
+        let name = level.map_or(DEFAULT_FILE_SYSTEM, |level| &level.text);
+        match self.level("mount_cache") {
+            Some(cache) if SERVED_FILE_SYSTEMS.contains(&name) => format!("{name}:{}", cache.text),
+            _ => name.to_owned(),
+        }
     }
 
     /// Why this machine has not the memory for the treatment, if it has not. A
@@ -174,7 +179,7 @@ impl<'a> TrialRequest<'a> {
         if let Some(limit_bytes) = self.memory_limit() {
             workspace.memory_limit(limit_bytes)?;
         }
-        let directory = files.directory(self.file_system())?;
+        let directory = files.directory(&self.file_system())?;
         let workload = match self.experiment.workload.kind {
             WorkloadKind::Copy => self.copy(files, &directory)?,
             WorkloadKind::Write => Workload::Write(WriteRequest {
@@ -197,6 +202,7 @@ impl<'a> TrialRequest<'a> {
             WorkloadKind::Primes => self.primes(seed)?,
             WorkloadKind::Crossing => self.crossing()?,
             WorkloadKind::Transfer => self.transfer(files, &directory)?,
+            WorkloadKind::Files => self.files(files, &directory, seed)?,
         };
         Ok(Request {
             iterations: self.experiment.run.iterations,
@@ -211,7 +217,7 @@ impl<'a> TrialRequest<'a> {
         let source = match self.source() {
             "zero" => Source::Zero,
             _ => {
-                let file = files.source(self.file_system(), SourceSpec::random(size_bytes))?;
+                let file = files.source(&self.file_system(), SourceSpec::random(size_bytes))?;
                 Source::File {
                     path: file.path,
                     xxh3: file.xxh3,
@@ -234,7 +240,7 @@ impl<'a> TrialRequest<'a> {
 
     fn memory(&self, files: Files<'_>, seed: u64) -> Result<Workload, String> {
         let buffer_bytes = self.line_bytes("buffer", DEFAULT_MEMORY_BYTES)?;
-        let file = || files.zeros(self.file_system(), buffer_bytes);
+        let file = || files.zeros(&self.file_system(), buffer_bytes);
         Ok(Workload::Memory(MemoryRequest {
             addressing: self.word("addressing", "published")?,
             order: self.word("order", "sequential")?,
@@ -317,7 +323,7 @@ impl<'a> TrialRequest<'a> {
                 let name = &after[..close];
                 let value = match name {
                     "workdir" => {
-                        let directory = files.directory(self.file_system());
+                        let directory = files.directory(&self.file_system());
                         directory.map_or_else(|_| String::new(), |d| d.display().to_string())
                     }
                     _ => self.level(name)?.text.clone(),
@@ -362,7 +368,7 @@ pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<Workspa
     for treatment in &plan.treatments {
         let trial = TrialRequest::new(experiment, treatment);
         request.memory_limits.extend(trial.memory_limit());
-        let mut file_system = trial.file_system().to_owned();
+        let mut file_system = trial.file_system();
         if let Some(boot) = treatment.boot() {
             file_system = LAID_FOR_GUESTS.to_owned();
             request.has_guest_pairs |= has_partner(&boot);
@@ -387,6 +393,9 @@ pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<Workspa
                 request.scratch_bytes = request.scratch_bytes.max(input);
             }
             WorkloadKind::Transfer => trial.add_transfer_files(&mut request)?,
+            WorkloadKind::Files => {
+                request.scratch_bytes = request.scratch_bytes.max(trial.files_bytes()?);
+            }
             WorkloadKind::Reclaim if !trial.is_published_set() => {
                 trial.add_reclaim_files(&mut request)?;
             }

@@ -242,6 +242,7 @@ impl Session<'_> {
             let Some(trial) = trial else {
                 return Ok(Some(self.interrupt.signal().unwrap_or_default()));
             };
+            self.require_work_directory(&trial)?;
             self.store.add_trial(self.run_id, &trial)?;
             observer.notice(&Event::TrialEnds(&trial));
             self.trials.push(trial);
@@ -251,6 +252,18 @@ impl Session<'_> {
         self.guests.end();
         self.keep_boots()?;
         Ok(None)
+    }
+
+    /// Ends the session if a trial went wrong because of the work directory: it is
+    /// not the treatment's fault, and is made again when the run goes on.
+    fn require_work_directory(&self, trial: &TrialRecord) -> Result<(), SessionError> {
+        if trial.state == TrialState::Completed {
+            return Ok(());
+        }
+        match self.workspace.fault() {
+            Some(why) => Err(SessionError::WorkDirectory(why)),
+            None => Ok(()),
+        }
     }
 
     /// Records the guests that have ended.

@@ -125,6 +125,7 @@ fn the_messages_need_serde_alone_and_the_statistics_nothing() {
 #[test]
 fn specifications_plans_claims_statistics_and_reports_do_no_input_or_output() {
     for directory in [
+        "crates/observe/src",
         "crates/stats/src",
         "crates/wire/src",
         "crates/toll/src/spec",
@@ -357,6 +358,7 @@ fn every_crate_is_held_to_the_lints_of_the_workspace() {
     }
     for name in [
         "crates/wire",
+        "crates/observe",
         "crates/stats",
         "crates/probe",
         "crates/meow",

@@ -11,6 +11,7 @@ const VERBS: &[&str] = &[
     "import",
     "compare",
     "baseline",
+    "observe",
     "doctor",
     "kernel",
     "completions",

@@ -35,6 +35,20 @@ pub fn probe() -> PathBuf {
     probe
 }
 
+/// Runs a shell line in a mount namespace of its own; `None` if that cannot be
+/// had here.
+pub fn in_a_namespace(bench: &Bench, line: &str) -> Option<Ran> {
+    if !is_root() || !has_program("unshare") {
+        skip("mounting a small file system needs root and unshare(1)");
+        return None;
+    }
+    let line = line.replace('\'', r"'\''");
+    let ran = bench.shell(&format!(
+        "unshare -m --propagation private bash -ec '{line}'"
+    ));
+    Some(ran)
+}
+
 /// The root of the source tree.
 pub fn source_tree() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -385,3 +385,16 @@ fn the_memory_experiment_runs_on_the_work_directory() {
 fn the_chase_experiment_runs() {
     tiny("chase", &["size=4KiB,16KiB,64KiB,1MiB", "accesses=1000"]);
 }
+
+#[test]
+fn the_userfs_experiment_runs_on_what_can_be_mounted_here() {
+    tiny(
+        "userfs",
+        &[
+            "fs=work,userfs-writeback,userfs-sftp,sshfs",
+            "operation=read-sequential,write-sequential,create",
+            "size=256KiB",
+            "count=30",
+        ],
+    );
+}

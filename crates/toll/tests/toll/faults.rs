@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::{Bench, has_program, is_root, list, probe, processes_marked, skip, wait_until};
+use crate::common::{Bench, in_a_namespace, list, probe, processes_marked, wait_until};
 
 fn states(run: &Value) -> Vec<&str> {
     list(&run["trials"])
@@ -175,20 +175,6 @@ fn last_words_of_a_command_cannot_command_the_terminal() {
     assert!(shown.contains("red"), "{shown}");
 }
 
-/// Runs a shell line in a mount namespace of its own; `None` if that cannot be
-/// had here.
-fn in_a_namespace(bench: &Bench, line: &str) -> Option<crate::common::Ran> {
-    if !is_root() || !has_program("unshare") {
-        skip("mounting a small file system needs root and unshare(1)");
-        return None;
-    }
-    let line = line.replace('\'', r"'\''");
-    let ran = bench.shell(&format!(
-        "unshare -m --propagation private bash -ec '{line}'"
-    ));
-    Some(ran)
-}
-
 #[test]
 fn a_work_directory_that_is_too_small_is_told_before_anything_runs() {
     let bench = Bench::new();
@@ -225,27 +211,6 @@ fn a_full_work_directory_is_a_failed_trial() {
 }
 
 #[test]
-fn a_store_that_fills_up_ends_the_run_and_keeps_what_is_in_it() {
-    let bench = Bench::new();
-    let line = "mkdir small; mount -t tmpfs -o size=256k small small
-                toll run -q --no-html --store small/runs.sqlite -r 2000 true || echo \"status $?\"
-                cp small/runs.sqlite* .";
-    let Some(ran) = in_a_namespace(&bench, line) else {
-        return;
-    };
-    assert!(ran.stdout.contains("status 1"), "{ran:#?}");
-    assert!(
-        ran.stderr.contains("full") && ran.stderr.contains("store"),
-        "{ran:#?}"
-    );
-    let kept = bench.path("runs.sqlite");
-    let run = bench.json(&["show", "--json", "--store", kept.to_str().unwrap()]);
-    let trials = list(&run["trials"]).len();
-    assert!(trials > 0, "{trials} trials are kept");
-    assert_eq!(run["run"]["status"], "unfinished");
-}
-
-#[test]
 fn a_store_that_cannot_be_written_is_named() {
     let bench = Bench::new();
     bench.write("file", "in the way");
@@ -273,11 +238,23 @@ fn a_newer_store_is_refused_unharmed() {
     let bench = Bench::new();
     bench.ok(&["run", "-q", "--no-html", "-r", "1", "true"]);
     set_pragma(&bench, "user_version = 99");
+    bench.write("run.json", "{}");
+    let before = std::fs::read(bench.store()).unwrap();
     for arguments in [
         &["list"][..],
         &["show"],
+        &["report", "1"],
+        &["export", "1", "--csv", "-"],
+        &["compare", "1", "1"],
+        &["import", "run.json"],
+        &["baseline", "list"],
+        &["baseline", "save", "main"],
+        &["baseline", "remove", "main"],
         &["run", "-r", "1", "true"],
         &["run", "--resume"],
+        &["selftest", "--keep"],
+        &["trace", "--cost-model", "1", "true"],
+        &["doctor", "--salvage", "new.sqlite"],
     ] {
         let errors = bench.fails(1, arguments);
         assert!(
@@ -285,6 +262,10 @@ fn a_newer_store_is_refused_unharmed() {
             "{errors}"
         );
     }
+    let doctor = bench.ok(&["doctor", "--no-noise"]).stdout;
+    assert!(doctor.contains("version 99"), "{doctor}");
+    assert_eq!(std::fs::read(bench.store()).unwrap(), before);
+    assert!(!bench.path("new.sqlite").exists());
     let own = toll::store::SCHEMA_VERSION;
     set_pragma(&bench, &format!("user_version = {own}"));
     bench.ok(&["show"]);

@@ -4,7 +4,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{Bench, Running, capability, is_root, list, skip, wait_until};
+use crate::common::{
+    Bench, Running, capability, is_root, list, processes_marked, skip, wait_until,
+};
 
 fn mounts() -> String {
     std::fs::read_to_string("/proc/self/mountinfo").unwrap()
@@ -20,6 +22,114 @@ fn loop_devices_of(bench: &Bench) -> String {
     );
     let own = bench.path("").display().to_string();
     text.lines().filter(|line| line.contains(&own)).collect()
+}
+
+/// An experiment on the file systems that programs serve.
+const SERVED: &str = r#"
+format = 1
+name = "served"
+metric = "duration_ns"
+
+require = [
+    "fs in [userfs, userfs-sftp] or (mount_cache == blocks and fs in [sshfs, passthrough-hp]) or mount_cache == none",
+    "fs != passthrough-hp or mount_cache == blocks",
+]
+
+[workload]
+kind = "files"
+size = "300KiB"
+count = 25
+
+[[factor]]
+name = "fs"
+levels = ["userfs", "userfs-writeback", "userfs-passthrough", "userfs-sftp", "sshfs", "passthrough-hp"]
+
+[[factor]]
+name = "mount_cache"
+levels = ["whole", "blocks", "none"]
+
+[[factor]]
+name = "operation"
+levels = ["read-sequential", "write-random", "create", "open-tree"]
+"#;
+
+/// Processes of a bench that go on, but for those that run a test.
+fn servers(bench: &Bench) -> Vec<i32> {
+    processes_marked(&bench.path("state").display().to_string())
+}
+
+#[test]
+fn every_served_file_system_that_can_be_had_keeps_what_it_is_given() {
+    let bench = Bench::new();
+    bench.write("served.toml", SERVED);
+    let document = bench.json(&["run", "served.toml", "-q", "--no-html", "--json", "-r", "2"]);
+    let run = &document["runs"][0];
+    for treatment in list(&run["treatments"]) {
+        let Some(reason) = treatment["skipped"].as_str() else {
+            continue;
+        };
+        let known = [
+            "fuse",
+            "missing",
+            "root",
+            "older",
+            "pass through",
+            "passthrough_hp",
+        ];
+        assert!(
+            known.iter().any(|word| reason.contains(word)),
+            "{treatment:#}"
+        );
+        skip(&format!("{}: {reason}", treatment["label"]));
+    }
+    for trial in list(&run["trials"]) {
+        let state = trial["state"].as_str().unwrap();
+        assert!(["completed", "unsupported"].contains(&state), "{trial:#}");
+    }
+    assert_eq!(servers(&bench), Vec::<i32>::new());
+    is_clean(&bench);
+}
+
+#[test]
+fn a_run_killed_over_served_file_systems_leaves_no_server_and_no_mount() {
+    let bench = Bench::new();
+    for name in ["userfs-sftp", "sshfs"] {
+        if let Err(reason) = capability(&bench, &format!("file system {name}")) {
+            skip(&format!("{name}: {reason}"));
+            return;
+        }
+    }
+    bench.write("served.toml", SERVED);
+    let arguments = [
+        "run",
+        "served.toml",
+        "-q",
+        "--no-html",
+        "-r",
+        "1000",
+        "-L",
+        "fs=userfs-sftp,sshfs",
+    ];
+    let mut running = Running(bench.spawnable(&arguments).spawn().unwrap());
+    let mounts_of_run = || {
+        let path = format!("/proc/{}/mountinfo", running.0.id());
+        let mounts = std::fs::read_to_string(path).unwrap_or_default();
+        mounts
+            .lines()
+            .filter(|line| line.contains(" - fuse"))
+            .count()
+    };
+    let before = mounts()
+        .lines()
+        .filter(|line| line.contains(" - fuse"))
+        .count();
+    wait_until("all are mounted", || mounts_of_run() >= before + 4);
+    running.0.kill().unwrap();
+    running.0.wait().unwrap();
+    wait_until("the servers have ended", || servers(&bench).is_empty());
+    let told = bench.ok(&["doctor", "--restore"]).stdout;
+    assert!(told.contains("cleared after a killed run"), "{told}");
+    is_clean(&bench);
 }
 
 /// Nothing of a bench is mounted, attached or left.

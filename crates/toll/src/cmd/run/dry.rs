@@ -36,7 +36,7 @@ pub(super) fn describe(experiment: &Experiment, seed: u64) -> Result<String, Fai
         let trial = TrialRequest::new(experiment, treatment);
         let obstacle = match treatment.boot() {
             Some(boot) => Guests::obstacle(&boot),
-            None => file_system_obstacle(trial.file_system()).or_else(|| trial.memory_obstacle()),
+            None => file_system_obstacle(&trial.file_system()).or_else(|| trial.memory_obstacle()),
         };
         let obstacle = obstacle.or_else(|| trial.transfer_obstacle());
         let skipped = obstacle.map_or_else(String::new, |why| format!("  (skipped: {why})"));

@@ -169,7 +169,17 @@ fn lay_out(
     interrupt: &Interrupt,
 ) -> Result<(Workspace, u64), Failure> {
     let mut request = workspace_request(experiment, plan).map_err(Failure::Usage)?;
-    request.base = work_dir.map(Path::to_owned);
+    let base = work_dir.map_or_else(paths::work, Path::to_owned);
+    let base = std::path::absolute(&base)
+        .map_err(|error| Failure::Runtime(format!("cannot use {}: {error}", base.display())))?;
+    if experiment.workload.uses_work_directory() && !is_plain(&base) {
+        return Err(Failure::Usage(format!(
+            "cannot put {} into a command for {{workdir}}: it has characters that a shell takes \
+             for its own; choose another place with --work-dir",
+            base.display()
+        )));
+    }
+    request.base = Some(base);
     let laid = Workspace::create(&request, &|| interrupt.signal().is_some());
     // A ^C ends the programs that make file systems, too; what they failed to make
     // for that reason is nothing that this machine lacks.
@@ -186,6 +196,12 @@ fn lay_out(
 pub(super) fn listen() -> Result<Interrupt, Failure> {
     Interrupt::listen()
         .map_err(|error| Failure::Runtime(format!("cannot listen for signals: {error}")))
+}
+
+/// Whether a shell takes a path as it is, in quotes of any kind or in none.
+fn is_plain(path: &Path) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
+    path.to_str().is_some_and(|text| text.chars().all(is_plain))
 }
 
 struct Sitting {

@@ -29,7 +29,7 @@ pub(super) fn experiments(arguments: &RunArguments) -> Result<Vec<Experiment>, F
     for item in &arguments.items {
         if let Some(builtin) = builtin::find(item) {
             experiments.push(crate::spec::parse(builtin.toml, builtin.name, profile)?);
-        } else if Path::new(item).extension().is_some_and(|e| e == "toml") && !item.contains(' ') {
+        } else if is_file(item) {
             experiments.push(crate::spec::parse(&read(item)?, item, profile)?);
         } else {
             commands.push(item.clone());
@@ -53,6 +53,16 @@ pub(super) fn experiments(arguments: &RunArguments) -> Result<Vec<Experiment>, F
         experiment.check().map_err(Failure::Usage)?;
     }
     Ok(experiments)
+}
+
+/// Whether an item names an experiment file. What has a space in it is a command,
+/// unless there is such a file: its name must not become a command.
+fn is_file(item: &str) -> bool {
+    let path = Path::new(item);
+    let is_toml = path
+        .extension()
+        .is_some_and(|extension| extension == "toml");
+    is_toml && (!item.contains(' ') || path.is_file())
 }
 
 fn read(item: &str) -> Result<String, Failure> {

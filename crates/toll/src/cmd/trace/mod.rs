@@ -2,7 +2,7 @@
 
 mod prices;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -72,13 +72,8 @@ pub(super) struct TraceArguments {
 }
 
 pub(super) fn run(arguments: &TraceArguments, store: &Path) -> Result<ExitCode, Failure> {
-    if let Err(unstartable) = startable(&arguments.command[0]) {
-        let (status, message) = match unstartable {
-            Unstartable::NotFound(message) => (127, message),
-            Unstartable::NotExecutable(message) => (126, message),
-        };
-        output::error(&message);
-        return Ok(ExitCode::from(status));
+    if let Some(code) = unstartable(&arguments.command[0]) {
+        return Ok(code);
     }
     let strace = Strace::find().map_err(Failure::Prerequisite)?;
     let work_dir = arguments.work_dir.clone().unwrap_or_else(paths::work);
@@ -120,6 +115,18 @@ pub(super) fn run(arguments: &TraceArguments, store: &Path) -> Result<ExitCode, 
     };
     show(arguments, &price::report(traced, &tally, costs))?;
     Ok(exit_code(&end))
+}
+
+/// Tells why a command cannot be started, if it cannot, and gives the status
+/// that shells have for that.
+pub(super) fn unstartable(command: &OsStr) -> Option<ExitCode> {
+    let (status, message) = match startable(command) {
+        Ok(()) => return None,
+        Err(Unstartable::NotFound(message)) => (127, message),
+        Err(Unstartable::NotExecutable(message)) => (126, message),
+    };
+    output::error(&message);
+    Some(ExitCode::from(status))
 }
 
 fn measure(arguments: &TraceArguments, store: &Path) -> Result<Costs, Failure> {

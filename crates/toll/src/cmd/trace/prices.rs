@@ -30,7 +30,7 @@ pub(super) enum Prices {
 /// If the run that is named is not there or prices nothing.
 pub(super) fn stored(name: Option<&str>, store: &Path, work_dir: &Path) -> Result<Prices, Failure> {
     if let Some(name) = name {
-        let store = Store::open_existing(store)?;
+        let store = Store::read(store)?;
         let costs = costs_of(&store, name)?;
         return Ok(Prices::Found(Box::new(costs)));
     }
@@ -41,7 +41,7 @@ pub(super) fn stored(name: Option<&str>, store: &Path, work_dir: &Path) -> Resul
 }
 
 fn newest(store: &Path, work_dir: &Path) -> Result<Option<Costs>, Failure> {
-    let store = Store::open_existing(store)?;
+    let store = Store::read(store)?;
     let here = inspect(&nearest(work_dir));
     let mut noisy = None;
     for (run, _) in store.runs()?.into_iter().rev() {

@@ -9,6 +9,8 @@ use crate::trace::model::TraceReport;
 use text::{Paint, heading, layout, paragraph};
 pub use text::{fit, fold};
 
+mod devices;
+mod dhcp;
 mod guest;
 mod selftest;
 mod summary;
@@ -57,6 +59,18 @@ pub fn brief(run: &ReportedRun, style: Style) -> String {
 #[must_use]
 pub fn traced(report: &TraceReport, files_max: usize, style: Style) -> String {
     fit(trace::of_report(report, files_max, layout(style)), style)
+}
+
+/// Which processes hold which devices.
+#[must_use]
+pub fn devices(report: &toll_observe::devices::Report, style: Style) -> String {
+    fit(devices::of_report(report, layout(style)), style)
+}
+
+/// What a capture says about leases; `of` is the capture's name.
+#[must_use]
+pub fn dhcp(report: &toll_observe::dhcp::Report, of: &str, style: Style) -> String {
+    fit(dhcp::of_report(report, of, layout(style)), style)
 }
 
 /// What a self-test on a machine found.

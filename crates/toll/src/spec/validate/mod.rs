@@ -2,6 +2,7 @@
 
 mod guest;
 mod references;
+mod words;
 mod workload;
 
 use toll_wire::ITERATIONS_MAX;
@@ -9,7 +10,7 @@ use toll_wire::ITERATIONS_MAX;
 use super::Experiment;
 use super::expression::Expression;
 
-pub use workload::FILE_SYSTEMS;
+pub use words::{FILE_SYSTEMS, SERVED_FILE_SYSTEMS};
 pub(super) use workload::is_parameter;
 
 /// What is wrong, and a word of the file that shows where.
@@ -31,6 +32,7 @@ pub const BLOCKS_MAX: u32 = 5_000;
 
 /// Checks an experiment as a whole.
 pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
+    check_counts(experiment)?;
     check_name(experiment)?;
     check_combinations(experiment)?;
     check_run(experiment)?;
@@ -79,16 +81,60 @@ fn check_name(experiment: &Experiment) -> Result<(), Problem> {
     Ok(())
 }
 
+/// Most statements of a kind: factors are compared with factors, claims looked for
+/// among treatments.
+const STATEMENTS_MAX: usize = 1_000;
+
+fn check_counts(experiment: &Experiment) -> Result<(), Problem> {
+    let Experiment {
+        factors,
+        constraints,
+        counters,
+        twins,
+        claims,
+        derived,
+        tables,
+        figures,
+        advice,
+        ..
+    } = experiment;
+    let commands = experiment.workload.commands.len();
+    for (what, count) in [
+        ("factor", factors.len()),
+        ("require", constraints.len()),
+        ("counters", counters.len()),
+        ("twins", twins.len()),
+        ("claim", claims.len()),
+        ("derived", derived.len()),
+        ("table", tables.len()),
+        ("figure", figures.len()),
+        ("advice", advice.len()),
+        ("metrics", experiment.parsed_metrics.len()),
+        ("commands", commands),
+    ] {
+        if count > STATEMENTS_MAX {
+            return Err(problem(
+                what,
+                format!("cannot use {count} of {what}: there are at most {STATEMENTS_MAX}"),
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Most combinations of levels that a plan goes through.
-const COMBINATIONS_MAX: u64 = 10_000_000;
+const COMBINATIONS_MAX: u64 = 1_000_000;
+/// Most constraints that it looks at for all of them together.
+const EVALUATIONS_MAX: u64 = 10_000_000;
 
 fn check_combinations(experiment: &Experiment) -> Result<(), Problem> {
     let counts = experiment
         .factors
         .iter()
         .map(|factor| factor.levels.len() as u64);
+    let constraints = experiment.constraints.len() as u64;
     match counts.fold(1_u64, u64::saturating_mul) {
-        0..=COMBINATIONS_MAX => Ok(()),
+        few @ 0..=COMBINATIONS_MAX if few * constraints <= EVALUATIONS_MAX => Ok(()),
         many => Err(problem(
             "factor",
             format!("cannot plan {many} combinations of levels: use fewer levels or factors"),
@@ -123,10 +169,8 @@ fn check_constraints(experiment: &Experiment) -> Result<(), Problem> {
         // Evaluated once on the first levels, so that an order between words
         // is refused here and not in the middle of planning.
         let first = |name: &str| {
-            let factor = experiment
-                .factor(name)
-                .and_then(|f| f.levels.first().cloned());
-            factor.or_else(|| experiment.fixed(name).cloned())
+            let factor = experiment.factor(name).and_then(|f| f.levels.first());
+            factor.or_else(|| experiment.fixed(name))
         };
         let is_known =
             |word: &str| experiment.factor(word).is_some() || experiment.fixed(word).is_some();

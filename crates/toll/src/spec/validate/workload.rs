@@ -1,247 +1,14 @@
 //! Checks of what a trial does.
 
 use toll_wire::{
-    BUFFER_BYTES_MAX, CROSSING_BYTES_MAX, CROSSING_CALLS_MAX, LINE_BYTES, MEMORY_BYTES_MAX,
-    PASSES_MAX, PRIMES_N_MAX, PROCESSES_MAX, TRANSFER_BUFFER_BYTES_MAX, TRANSFER_BUFFER_BYTES_MIN,
-    WORKING_SET_LINES,
+    BUFFER_BYTES_MAX, CROSSING_BYTES_MAX, LINE_BYTES, MEMORY_BYTES_MAX, TRANSFER_BUFFER_BYTES_MAX,
+    TRANSFER_BUFFER_BYTES_MIN, WORKING_SET_LINES,
 };
 
+use super::words::{COUNT_PARAMETERS, SAME, SIZE_PARAMETERS, parameters, words};
 use super::{Problem, problem};
 use crate::spec::resolve::size_of;
 use crate::spec::{Experiment, Level, Shell, WorkloadKind};
-
-const COPY_PARAMETERS: &[&str] = &["method", "source", "sink", "cache", "size", "buffer", "fs"];
-const WRITE_PARAMETERS: &[&str] = &["buffer", "durability", "fs", "placement", "input"];
-const MEMORY_PARAMETERS: &[&str] = &[
-    "addressing",
-    "order",
-    "mapping",
-    "initialisation",
-    "huge_pages",
-    "advice",
-    "cache",
-    "buffer",
-    "steps",
-    "pressure",
-    "limit",
-    "fs",
-];
-const CHASE_PARAMETERS: &[&str] = &["size", "accesses", "huge_pages"];
-const RECLAIM_PARAMETERS: &[&str] = &[
-    "set",
-    "mapping",
-    "hot",
-    "stream",
-    "processes",
-    "passes",
-    "addressing",
-    "order",
-    "initialisation",
-    "buffer",
-    "steps",
-    "pressure",
-    "limit",
-    "fs",
-];
-const PRIMES_PARAMETERS: &[&str] = &[
-    "placement",
-    "n",
-    "random",
-    "printing",
-    "allocation",
-    "clock",
-];
-const CROSSING_PARAMETERS: &[&str] = &["operation", "size", "calls", "cpus"];
-const TRANSFER_PARAMETERS: &[&str] = &[
-    "channel",
-    "sender",
-    "receiver",
-    "mode",
-    "buffer",
-    "receiver_buffer",
-    "size",
-    "content",
-    "fs",
-];
-const SIZE_PARAMETERS: &[&str] = &[
-    "size",
-    "buffer",
-    "receiver_buffer",
-    "input",
-    "limit",
-    "hot",
-    "stream",
-];
-
-const COPY_WORDS: &[(&str, &[&str])] = &[
-    (
-        "method",
-        &[
-            "byte",
-            "page",
-            "page-aligned",
-            "fs-block",
-            "swept",
-            "advised",
-            "fcntl-dupfd",
-            "readv",
-            "mmap",
-            "sendfile",
-            "splice",
-            "vmsplice",
-            "copy-file-range",
-            "io-uring",
-            "system-cat",
-        ],
-    ),
-    ("source", &["zero", "file"]),
-    ("sink", &["null", "pipe", "file", "socket"]),
-    ("cache", &["cold", "warm"]),
-    ("fs", FILE_SYSTEMS),
-];
-const WRITE_WORDS: &[(&str, &[&str])] = &[
-    (
-        "durability",
-        &[
-            "none",
-            "o-sync",
-            "o-dsync",
-            "o-direct",
-            "fsync",
-            "fdatasync",
-        ],
-    ),
-    ("placement", &["overwrite", "append"]),
-    ("fs", FILE_SYSTEMS),
-];
-const HUGE_PAGES_WORDS: (&str, &[&str]) = ("huge_pages", &["none", "system", "madvise", "hugetlb"]);
-const MEMORY_WORDS: &[(&str, &[&str])] = &[
-    ("addressing", &["published", "corrected"]),
-    ("order", &["sequential", "random"]),
-    ("mapping", &["anonymous", "file-private", "file-shared"]),
-    ("initialisation", &["none", "populate", "memset-msync"]),
-    HUGE_PAGES_WORDS,
-    (
-        "advice",
-        &[
-            "none",
-            "sequential",
-            "random",
-            "willneed",
-            "populate-read",
-            "populate-write",
-        ],
-    ),
-    ("cache", &["cold", "warm"]),
-    ("pressure", &["none", "competing"]),
-    ("fs", FILE_SYSTEMS),
-];
-const CHASE_WORDS: &[(&str, &[&str])] = &[HUGE_PAGES_WORDS];
-const RECLAIM_WORDS: &[(&str, &[&str])] = &[
-    (
-        "set",
-        &[
-            "published",
-            "private-hot",
-            "shared-hot",
-            "executable",
-            "file-hot",
-        ],
-    ),
-    ("addressing", &["published", "corrected"]),
-    ("order", &["sequential", "random"]),
-    ("mapping", &["anonymous", "file-private", "file-shared"]),
-    ("initialisation", &["none", "populate", "memset-msync"]),
-    ("pressure", &["none", "competing"]),
-    ("fs", FILE_SYSTEMS),
-];
-const PRIMES_WORDS: &[(&str, &[&str])] = &[
-    (
-        "placement",
-        &[
-            "user",
-            "user-process",
-            "syscall-published",
-            "syscall",
-            "module",
-            "module-load",
-            "bpf",
-        ],
-    ),
-    ("random", &["seeded", "bulk", "each"]),
-    ("printing", &["none", "inside"]),
-    ("allocation", &["usual", "kmalloc", "vmalloc", "kvmalloc"]),
-    ("clock", &["monotonic", "gettimeofday", "inside"]),
-];
-const CROSSING_WORDS: &[(&str, &[&str])] = &[
-    (
-        "operation",
-        &[
-            "user-call",
-            "vdso",
-            "clock-syscall",
-            "empty-syscall",
-            "unknown-syscall",
-            "ioctl-pipe",
-            "ioctl-module",
-            "write-memfd",
-            "copy-from-user",
-            "page-fault",
-            "signal",
-            "pipe-ping-pong",
-            "io-uring-nop",
-        ],
-    ),
-    ("cpus", &["one", "two"]),
-];
-const TRANSFER_WORDS: &[(&str, &[&str])] = &[
-    ("channel", &["device", "tcp", "unix", "pipe"]),
-    (
-        "sender",
-        &[
-            "read-write",
-            "mmap",
-            "sendfile",
-            "splice",
-            "zerocopy",
-            "io-uring",
-        ],
-    ),
-    ("receiver", &["read-write", "mmap", "splice"]),
-    ("mode", &["sync", "fasync", "async"]),
-    ("content", &["random", "lines"]),
-    ("fs", FILE_SYSTEMS),
-];
-/// The receiver's buffer where it is as large as the sender's.
-const SAME: &str = "same";
-/// Parameters that count something, with the least and the most of it. Steps
-/// and accesses take days at that.
-const COUNT_PARAMETERS: &[(&str, u64, u64)] = &[
-    ("steps", 1, 1 << 32),
-    ("accesses", 1, 1 << 44),
-    ("n", 2, PRIMES_N_MAX as u64),
-    ("calls", 1, CROSSING_CALLS_MAX),
-    ("processes", 1, PROCESSES_MAX as u64),
-    ("passes", 1, PASSES_MAX as u64),
-];
-/// Levels that the factor `fs` may have: the work directory's own, those made
-/// on loop devices, and a mounted foreign one.
-pub const FILE_SYSTEMS: &[&str] = &["work", "ext4", "xfs", "btrfs", "tmpfs", "foreign"];
-
-/// The parameters of a workload; a command has any.
-fn parameters(kind: WorkloadKind) -> Option<&'static [&'static str]> {
-    match kind {
-        WorkloadKind::Copy => Some(COPY_PARAMETERS),
-        WorkloadKind::Write => Some(WRITE_PARAMETERS),
-        WorkloadKind::Memory => Some(MEMORY_PARAMETERS),
-        WorkloadKind::Chase => Some(CHASE_PARAMETERS),
-        WorkloadKind::Reclaim => Some(RECLAIM_PARAMETERS),
-        WorkloadKind::Primes => Some(PRIMES_PARAMETERS),
-        WorkloadKind::Crossing => Some(CROSSING_PARAMETERS),
-        WorkloadKind::Transfer => Some(TRANSFER_PARAMETERS),
-        WorkloadKind::Command => None,
-    }
-}
 
 /// Whether a workload has a parameter of this name.
 pub(in crate::spec) fn is_parameter(kind: WorkloadKind, name: &str) -> bool {
@@ -331,18 +98,10 @@ fn check_no_commands(experiment: &Experiment) -> Result<(), Problem> {
 }
 
 fn check_value(kind: WorkloadKind, name: &str, level: &Level) -> Result<(), Problem> {
-    let words = match kind {
-        WorkloadKind::Copy => COPY_WORDS,
-        WorkloadKind::Write => WRITE_WORDS,
-        WorkloadKind::Memory => MEMORY_WORDS,
-        WorkloadKind::Chase => CHASE_WORDS,
-        WorkloadKind::Reclaim => RECLAIM_WORDS,
-        WorkloadKind::Primes => PRIMES_WORDS,
-        WorkloadKind::Crossing => CROSSING_WORDS,
-        WorkloadKind::Transfer => TRANSFER_WORDS,
-        WorkloadKind::Command if name == "fs" => &[("fs", FILE_SYSTEMS)][..],
-        WorkloadKind::Command => return Ok(()),
-    };
+    let words = words(kind);
+    if kind == WorkloadKind::Command && name != "fs" {
+        return Ok(());
+    }
     if let Some((_, allowed)) = words.iter().find(|(word, _)| *word == name)
         && !allowed.contains(&level.text.as_str())
     {
@@ -390,6 +149,8 @@ fn size_bounds(
     const MEMORY_BYTES_MIN: u64 = (WORKING_SET_LINES + 1) * LINE_BYTES;
     const LIMIT_BYTES_MIN: u64 = 64 << 20;
     const CHASE_BYTES_MIN: u64 = 2 * LINE_BYTES;
+    const FILE_BYTES_MAX: u64 = 1 << 40;
+    const SMALL_BYTES_MAX: u64 = 1 << 20;
     match (kind, name) {
         (WorkloadKind::Memory | WorkloadKind::Reclaim, "buffer") => Some((
             MEMORY_BYTES_MIN..=MEMORY_BYTES_MAX,
@@ -405,6 +166,10 @@ fn size_bounds(
         )),
         (WorkloadKind::Reclaim, "hot" | "stream") => {
             Some((1 << 20..=MEMORY_BYTES_MAX, "1 MiB to 64 GiB"))
+        }
+        (WorkloadKind::Files, "size") => Some((1..=FILE_BYTES_MAX, "1 byte to 1 TiB")),
+        (WorkloadKind::Files, "small_size") => {
+            Some((0..=SMALL_BYTES_MAX, "at most 1 MiB: it is of a small file"))
         }
         (WorkloadKind::Crossing, "size") => Some((
             1..=CROSSING_BYTES_MAX,

@@ -107,7 +107,7 @@ impl TrialRequest<'_> {
         let set: WorkingSet = self.word("set", "private-hot")?;
         let stream_bytes = self.bytes("stream", DEFAULT_STREAM_BYTES)?;
         let stream_file = match set.streams_file() {
-            true => Some(files.zeros(self.file_system(), stream_bytes)?),
+            true => Some(files.zeros(&self.file_system(), stream_bytes)?),
             false => None,
         };
         let small = |name: &str, default| {

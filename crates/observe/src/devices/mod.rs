@@ -1,0 +1,351 @@
+//! Which processes hold which devices.
+
+mod kind;
+mod traced;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+pub use kind::{Block, Class, Mount, Number, Tables};
+pub use traced::{TRACED_CALLS, Watch};
+
+/// How a process has hold of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum By {
+    /// A descriptor, open now.
+    Descriptor,
+    /// A descriptor that it was started with.
+    Inherited,
+    /// A descriptor that it opened while it was watched.
+    Opened,
+    /// Memory.
+    Mapping,
+    /// Its working directory.
+    WorkingDirectory,
+    /// Its root directory.
+    RootDirectory,
+    /// Its controlling terminal.
+    ControllingTerminal,
+}
+
+/// What it may do with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Access {
+    /// Read.
+    Read,
+    /// Write.
+    Write,
+    /// Both.
+    ReadWrite,
+    /// Neither: a descriptor of `O_PATH`.
+    PathOnly,
+    /// It is not told.
+    Unknown,
+}
+
+impl Access {
+    /// From the flags of an open file (`O_ACCMODE`, `O_PATH`).
+    #[must_use]
+    pub fn of_flags(flags: u64) -> Self {
+        const O_PATH: u64 = 0o10_000_000;
+        match (flags & O_PATH, flags & 3) {
+            (O_PATH, _) => Self::PathOnly,
+            (_, 0) => Self::Read,
+            (_, 1) => Self::Write,
+            // 3 is neither, but for ioctl; drivers of disks use it.
+            (_, 2) => Self::ReadWrite,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// What a path leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Target {
+    /// A device, wherever its node lies.
+    Device(Number),
+    /// A regular file below `/dev`.
+    File,
+    /// A directory of `/dev`, or itself.
+    Directory,
+    /// Something else below `/dev`: a socket, a pipe with a name.
+    Other,
+}
+
+/// One hold of a process on something.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Sighting {
+    /// The node's path, as [`shown_path`] has it.
+    pub path: String,
+    /// Its name is gone.
+    pub is_deleted: bool,
+    /// What it is.
+    pub target: Target,
+    /// Of a pseudo-terminal's master: the number of the slave.
+    pub terminal: Option<u32>,
+    /// How it is held.
+    pub by: By,
+    /// For what.
+    pub access: Access,
+    /// The descriptor.
+    pub descriptor: Option<u32>,
+}
+
+/// Holds of one kind on one device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Hold {
+    /// How it is held.
+    pub by: By,
+    /// For what.
+    pub access: Access,
+    /// How often.
+    pub count: u64,
+    /// The descriptors, each once.
+    pub descriptors: Vec<u32>,
+}
+
+/// A device, or something else below `/dev`, that a process holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Held {
+    /// The node's path; control characters and bytes that are no UTF-8 are
+    /// `\x1b`.
+    pub path: String,
+    /// Its name is gone.
+    pub is_deleted: bool,
+    /// The device's number; none for what is no device.
+    pub number: Option<Number>,
+    /// What it is, in words.
+    pub kind: String,
+    /// Each way of holding it.
+    pub holds: Vec<Hold>,
+}
+
+/// A process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// It sees other file systems than this program, so that its paths may
+    /// mean other files.
+    pub has_other_mounts: bool,
+    /// What it holds, by path.
+    pub devices: Vec<Held>,
+}
+
+/// A process that could not be looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unseen {
+    /// Its number.
+    pub pid: u32,
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// How a watched command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ended {
+    /// With this status.
+    Status(i32),
+    /// By this signal.
+    Signal(i32),
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Of this document: 1.
+    pub version: u32,
+    /// The command that was watched; none if running processes were looked at.
+    pub command: Option<Vec<String>>,
+    /// How it ended.
+    pub ended: Option<Ended>,
+    /// How many processes were looked at.
+    pub processes_seen: u64,
+    /// Those that hold something.
+    pub processes: Vec<Process>,
+    /// Those that could not be looked at.
+    pub unseen: Vec<Unseen>,
+    /// What should be known about it.
+    pub notes: Vec<String>,
+}
+
+/// What was seen of a process, each with how often.
+pub type Sightings = BTreeMap<Sighting, u64>;
+
+/// Sums up what a process holds.
+#[must_use]
+pub fn held(sightings: &Sightings, tables: &Tables) -> Vec<Held> {
+    let mut devices: BTreeMap<(&str, bool, Option<Number>, String), Vec<Hold>> = BTreeMap::new();
+    for (sighting, count) in sightings {
+        let (number, kind) = describe(sighting, tables);
+        let key = (sighting.path.as_str(), sighting.is_deleted, number, kind);
+        add(devices.entry(key).or_default(), sighting, *count);
+    }
+    let held = devices.into_iter().map(|(key, holds)| {
+        let (path, is_deleted, number, kind) = key;
+        Held {
+            path: path.to_owned(),
+            is_deleted,
+            number,
+            kind,
+            holds,
+        }
+    });
+    held.collect()
+}
+
+fn add(holds: &mut Vec<Hold>, sighting: &Sighting, count: u64) {
+    let is_same = |hold: &&mut Hold| hold.by == sighting.by && hold.access == sighting.access;
+    let hold = match holds.iter_mut().find(is_same) {
+        Some(hold) => hold,
+        None => {
+            holds.push(Hold {
+                by: sighting.by,
+                access: sighting.access,
+                count: 0,
+                descriptors: Vec::new(),
+            });
+            holds.last_mut().expect("one was pushed")
+        }
+    };
+    hold.count += count;
+    // They come in order.
+    if let Some(descriptor) = sighting.descriptor
+        && hold.descriptors.last() != Some(&descriptor)
+    {
+        hold.descriptors.push(descriptor);
+    }
+}
+
+fn describe(sighting: &Sighting, tables: &Tables) -> (Option<Number>, String) {
+    match sighting.target {
+        Target::Device(number) => {
+            let words = match sighting.terminal {
+                Some(index) => format!("pseudo-terminal {index}, master end"),
+                None => tables.describe(number),
+            };
+            (Some(number), words)
+        }
+        Target::File if sighting.path.starts_with("/dev/shm/") => {
+            (None, "shared memory, a file".into())
+        }
+        Target::File => (None, "file, no device".into()),
+        Target::Directory => (None, "directory, no device".into()),
+        Target::Other => (None, "socket or pipe, no device".into()),
+    }
+}
+
+/// How many of each device all processes hold together, by the words for it.
+#[must_use]
+pub fn totals(processes: &[Process]) -> BTreeMap<&str, u64> {
+    let mut totals = BTreeMap::new();
+    for held in processes.iter().flat_map(|process| &process.devices) {
+        let count: u64 = held.holds.iter().map(|hold| hold.count).sum();
+        *totals.entry(held.kind.as_str()).or_default() += count;
+    }
+    totals
+}
+
+/// A path as text: control characters, and bytes that are no UTF-8, as `\x1b`.
+#[must_use]
+pub fn shown_path(bytes: &[u8]) -> String {
+    let mut shown = String::new();
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character.is_control() {
+                true => {
+                    let mut buffer = [0; 4];
+                    let encoded = character.encode_utf8(&mut buffer);
+                    encoded.bytes().for_each(|byte| push_hex(&mut shown, byte));
+                }
+                false => shown.push(character),
+            }
+        }
+        chunk
+            .invalid()
+            .iter()
+            .for_each(|byte| push_hex(&mut shown, *byte));
+    }
+    shown
+}
+
+fn push_hex(text: &mut String, byte: u8) {
+    text.push_str(&format!("\\x{byte:02x}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sighting(path: &str, by: By, access: Access, descriptor: u32) -> Sighting {
+        Sighting {
+            path: path.into(),
+            is_deleted: false,
+            target: Target::Device(Number::character(1, 3)),
+            terminal: None,
+            by,
+            access,
+            descriptor: Some(descriptor),
+        }
+    }
+
+    #[test]
+    fn holds_of_one_kind_are_counted_together() {
+        let sightings = vec![
+            sighting("/dev/null", By::Descriptor, Access::Write, 2),
+            sighting("/dev/null", By::Descriptor, Access::Read, 0),
+            sighting("/tmp/own", By::Opened, Access::ReadWrite, 7),
+            sighting("/tmp/own", By::Opened, Access::ReadWrite, 7),
+            sighting("/dev/null", By::Descriptor, Access::Write, 1),
+        ];
+        let mut counted = Sightings::new();
+        for sighting in sightings {
+            *counted.entry(sighting).or_default() += 1;
+        }
+        let held = held(&counted, &Tables::default());
+        assert_eq!(held.len(), 2);
+        assert_eq!(
+            (held[0].path.as_str(), held[0].kind.as_str()),
+            ("/dev/null", "null sink")
+        );
+        let of = |access, count, descriptors: &[u32]| Hold {
+            by: By::Descriptor,
+            access,
+            count,
+            descriptors: descriptors.to_vec(),
+        };
+        assert_eq!(
+            held[0].holds,
+            [of(Access::Read, 1, &[0]), of(Access::Write, 2, &[1, 2])]
+        );
+        assert_eq!(
+            (held[1].holds[0].count, &held[1].holds[0].descriptors[..]),
+            (2, &[7][..])
+        );
+    }
+
+    #[test]
+    fn flags_are_access() {
+        assert_eq!(Access::of_flags(0o100_000), Access::Read);
+        assert_eq!(Access::of_flags(0o100_001), Access::Write);
+        assert_eq!(Access::of_flags(0o2), Access::ReadWrite);
+        assert_eq!(Access::of_flags(0o10_000_000), Access::PathOnly);
+    }
+
+    #[test]
+    fn paths_show_what_they_hold() {
+        assert_eq!(
+            shown_path(b"/dev/a\x1b[31m\xff\n"),
+            "/dev/a\\x1b[31m\\xff\\x0a"
+        );
+        assert_eq!(shown_path("/dev/ä".as_bytes()), "/dev/ä");
+    }
+}

@@ -1,0 +1,253 @@
+//! A terminal session recorded by `script`, as the text that stood on the
+//! screen.
+
+mod history;
+mod row;
+mod screen;
+mod script;
+mod terminal;
+mod timing;
+
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+
+use history::Event;
+use script::{Part, Says};
+use terminal::{Finished, Terminal};
+use timing::Step;
+
+pub use history::{AlternateScreen, Line, Title};
+pub use screen::{COLUMNS_MAX, LINES_MAX};
+pub use timing::Timing;
+
+/// The size that programs assume where nothing tells.
+const COLUMNS_DEFAULT: usize = 80;
+/// See [`COLUMNS_DEFAULT`].
+const LINES_DEFAULT: usize = 24;
+
+/// What overrides the recording.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Settings {
+    /// Columns of the terminal, 1 to [`COLUMNS_MAX`].
+    pub columns: Option<usize>,
+    /// Its lines, 1 to [`LINES_MAX`].
+    pub lines: Option<usize>,
+}
+
+/// What a file holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Session {
+    /// Of this document: 1.
+    pub version: u32,
+    /// One, but for files that were appended to (`script -a`).
+    pub recordings: Vec<Recording>,
+}
+
+/// One recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Recording {
+    /// When it began, in the words of `script`.
+    pub started: Option<String>,
+    /// When it ended.
+    pub ended: Option<String>,
+    /// The command that was recorded, if it was not a shell alone.
+    pub command: Option<String>,
+    /// The terminal's type, the value of TERM.
+    pub terminal: Option<String>,
+    /// The terminal that `script` ran on.
+    pub tty: Option<String>,
+    /// Status of the recorded command.
+    pub exit_status: Option<i32>,
+    /// Columns of the terminal at the begin.
+    pub screen_columns: usize,
+    /// Its lines.
+    pub screen_lines: usize,
+    /// Nothing told the size, so that of old terminals was taken.
+    pub is_size_assumed: bool,
+    /// The text.
+    pub lines: Vec<Line>,
+    /// Titles of the window.
+    pub titles: Vec<Title>,
+    /// What editors and pagers showed, which is not in the text.
+    pub alternate_screens: Vec<AlternateScreen>,
+    /// Bytes that were no UTF-8.
+    pub invalid_bytes: u64,
+    /// What should be known about it.
+    pub notes: Vec<String>,
+}
+
+/// What of a session is shown beside its text.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Shown {
+    /// A line for each title.
+    pub titles: bool,
+    /// The last of each alternate screen.
+    pub alternate_screens: bool,
+}
+
+/// Makes text of a recording.
+///
+/// The timing, where there is one, is that of the file's first recording, as
+/// `scriptreplay` has it. Time and memory grow with the length of the file.
+#[must_use]
+pub fn clean(file: &[u8], timing: Option<&Timing>, settings: Settings) -> Session {
+    let parts = script::split(file);
+    let recordings = parts.iter().enumerate().map(|(index, part)| {
+        let timing = timing.filter(|_| index == 0);
+        clean_part(part, timing, settings)
+    });
+    let mut recordings: Vec<Recording> = recordings.collect();
+    if timing.is_some() && recordings.len() > 1 {
+        let note = "the timing is that of the first recording of the file";
+        recordings[0].notes.push(note.into());
+    }
+    Session {
+        version: 1,
+        recordings,
+    }
+}
+
+fn clean_part(part: &Part, timing: Option<&Timing>, settings: Settings) -> Recording {
+    let says = part.header.map(script::read).unwrap_or_default();
+    let ending = part.footer.map(script::read).unwrap_or_default();
+    let fact = |name| timing.and_then(|timing| timing.number(name));
+    // A terminal of no size is none.
+    let known = |size: Option<usize>| size.filter(|size| *size > 0);
+    let columns = settings.columns.or(known(says.columns.or(fact("COLUMNS"))));
+    let lines = settings.lines.or(known(says.lines.or(fact("LINES"))));
+    let screen_columns = columns.unwrap_or(COLUMNS_DEFAULT).clamp(1, COLUMNS_MAX);
+    let screen_lines = lines.unwrap_or(LINES_DEFAULT).clamp(1, LINES_MAX);
+    let mut notes = Vec::new();
+    let has_feeds = part.body.contains(&b'\n');
+    let feeds_to_begin = has_feeds && !part.body.windows(2).any(|pair| pair == b"\r\n");
+    if feeds_to_begin {
+        notes.push(
+            "no line ends in a carriage return, so this is not as a terminal got it; line feeds \
+             are taken to begin a line"
+                .into(),
+        );
+    }
+    let mut terminal = Terminal::new(screen_columns, screen_lines, feeds_to_begin);
+    match timing {
+        Some(timing) => replay(&mut terminal, part.body, timing, &mut notes),
+        None => terminal.feed(part.body),
+    }
+    let finished = terminal.finish();
+    if finished.is_cut {
+        notes.push("it ends within a control sequence, of which nothing is shown".into());
+    }
+    Recording {
+        screen_columns,
+        screen_lines,
+        is_size_assumed: columns.is_none() || lines.is_none(),
+        ..recording(says, ending, finished, notes)
+    }
+}
+
+fn recording(says: Says, ending: Says, finished: Finished, notes: Vec<String>) -> Recording {
+    let mut titles = Vec::new();
+    let mut alternate_screens = Vec::new();
+    for event in finished.history.events {
+        match event {
+            Event::Title(title) => titles.push(title),
+            Event::Alternate(screen) => alternate_screens.push(screen),
+        }
+    }
+    Recording {
+        started: says.time,
+        ended: ending.time,
+        command: says.command,
+        terminal: says.terminal,
+        tty: says.tty,
+        exit_status: ending.exit_status,
+        screen_columns: COLUMNS_DEFAULT,
+        screen_lines: LINES_DEFAULT,
+        is_size_assumed: true,
+        lines: finished.history.lines,
+        titles,
+        alternate_screens,
+        invalid_bytes: finished.invalid_bytes,
+        notes,
+    }
+}
+
+/// Feeds what was written at the times it was written.
+fn replay(terminal: &mut Terminal, body: &[u8], timing: &Timing, notes: &mut Vec<String>) {
+    let is_mixed = timing.is_mixed();
+    let mut rest = body;
+    let mut is_short = false;
+    for (now_ns, step) in &timing.steps {
+        let mut take = |count: usize| {
+            let (bytes, behind) = rest.split_at(count.min(rest.len()));
+            is_short |= bytes.len() < count;
+            rest = behind;
+            bytes
+        };
+        terminal.set_time(*now_ns);
+        match step {
+            Step::Output(count) => terminal.feed(take(*count)),
+            // What was typed and is echoed is output, too.
+            Step::Input(count) if is_mixed => {
+                take(*count);
+            }
+            Step::Input(_) => {}
+            Step::Resize { columns, lines } => terminal.resize(*columns, *lines),
+        }
+    }
+    if is_short {
+        notes.push("the timing tells of more bytes than were recorded".into());
+    }
+    if !rest.is_empty() {
+        notes.push(format!(
+            "the last {} bytes have no time of their own",
+            rest.len()
+        ));
+        terminal.feed(rest);
+    }
+}
+
+impl Session {
+    /// The text: UTF-8 in which the only control character is the line feed
+    /// that ends each line.
+    #[must_use]
+    pub fn text(&self, shown: Shown) -> String {
+        let mut text = String::new();
+        for recording in &self.recordings {
+            recording.append_to(&mut text, shown);
+        }
+        text
+    }
+}
+
+impl Recording {
+    fn append_to(&self, text: &mut String, shown: Shown) {
+        let titles: &[Title] = if shown.titles { &self.titles } else { &[] };
+        let screens: &[AlternateScreen] = match shown.alternate_screens {
+            true => &self.alternate_screens,
+            false => &[],
+        };
+        let mut titles = titles.iter().peekable();
+        let mut screens = screens.iter().peekable();
+        // What happened at a last line without text has no line to stand at.
+        for index in 0..=self.lines.len() {
+            let is_last = index == self.lines.len();
+            while let Some(title) = titles.next_if(|title| is_last || title.line <= index) {
+                text.push_str(&format!("[title: {}]\n", title.text));
+            }
+            while let Some(screen) = screens.next_if(|screen| is_last || screen.line <= index) {
+                text.push_str("[alternate screen:]\n");
+                for line in &screen.text {
+                    text.push_str(line);
+                    text.push('\n');
+                }
+                text.push_str("[end of the alternate screen]\n");
+            }
+            if let Some(line) = self.lines.get(index) {
+                text.push_str(&line.text);
+                text.push('\n');
+            }
+        }
+    }
+}

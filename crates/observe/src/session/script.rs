@@ -1,0 +1,207 @@
+//! The lines that `script` writes before and after what it records.
+
+/// One recording of a file; `script -a` puts several into one.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Part<'a> {
+    /// The line `Script started on …`, without its end.
+    pub header: Option<&'a [u8]>,
+    /// What was written to the terminal.
+    pub body: &'a [u8],
+    /// The line `Script done on …`.
+    pub footer: Option<&'a [u8]>,
+}
+
+const STARTED: &[u8] = b"Script started on ";
+const DONE: &[u8] = b"\nScript done on ";
+
+/// The recordings of a file; one without header (`script -q` of old, or
+/// something else that was written to a terminal) is a recording, too.
+pub(super) fn split(file: &[u8]) -> Vec<Part<'_>> {
+    let mut parts = Vec::new();
+    let mut rest = file;
+    loop {
+        let mut part = Part::default();
+        if rest.starts_with(STARTED) {
+            let (header, behind) = cut_line(rest);
+            part.header = Some(header);
+            rest = behind;
+        }
+        let Some((body, footer, behind)) = find_footer(rest) else {
+            part.body = rest;
+            parts.push(part);
+            return parts;
+        };
+        part.body = body;
+        part.footer = Some(footer);
+        parts.push(part);
+        if behind.is_empty() {
+            return parts;
+        }
+        rest = behind;
+    }
+}
+
+fn cut_line(bytes: &[u8]) -> (&[u8], &[u8]) {
+    match bytes.iter().position(|byte| *byte == b'\n') {
+        Some(end) => (&bytes[..end], &bytes[end + 1..]),
+        None => (bytes, &[]),
+    }
+}
+
+/// What stands before, in and behind the line that ends a recording. The same
+/// words shown by a program in the recording end in a carriage return, as the
+/// terminal's driver has it, and are followed by more.
+fn find_footer(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let mut from = 0;
+    loop {
+        let at = from + find(&bytes[from..], DONE)?;
+        let (footer, behind) = cut_line(&bytes[at + 1..]);
+        let is_last = behind.is_empty() || behind.starts_with(STARTED);
+        if is_last && !footer.ends_with(b"\r") {
+            return Some((&bytes[..at], footer, behind));
+        }
+        from = at + DONE.len();
+    }
+}
+
+fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
+    let mut from = 0;
+    while let Some(at) = bytes[from..].iter().position(|byte| *byte == needle[0]) {
+        if bytes[from + at..].starts_with(needle) {
+            return Some(from + at);
+        }
+        from += at + 1;
+    }
+    None
+}
+
+/// What a header or a footer says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Says {
+    /// The time, in the words of the line.
+    pub time: Option<String>,
+    pub command: Option<String>,
+    pub terminal: Option<String>,
+    pub tty: Option<String>,
+    pub columns: Option<usize>,
+    pub lines: Option<usize>,
+    pub exit_status: Option<i32>,
+}
+
+/// Reads `Script started on TIME [COMMAND="…" TERM="…" COLUMNS="80" …]`. A
+/// command may have quotes in it, so what follows it is looked for from the end.
+pub(super) fn read(line: &[u8]) -> Says {
+    let line = String::from_utf8_lossy(line);
+    let line = line.trim_end();
+    let behind = match line.split_once(" on ") {
+        Some((_, behind)) => behind,
+        None => return Says::default(),
+    };
+    let (time, mut fields) = match behind.split_once(" [") {
+        Some((time, fields)) => (time, fields.strip_suffix(']').unwrap_or(fields)),
+        None => (behind, ""),
+    };
+    let mut says = Says {
+        time: Some(time.trim().to_owned()).filter(|time| !time.is_empty()),
+        ..Says::default()
+    };
+    if let Some(at) = fields.rfind('<').filter(|_| fields.ends_with('>')) {
+        fields = fields[..at].trim_end();
+    }
+    while let Some((before, name, value)) = last_field(fields) {
+        let text = Some(value.to_owned());
+        match name {
+            "LINES" => says.lines = value.parse().ok(),
+            "COLUMNS" => says.columns = value.parse().ok(),
+            "TTY" => says.tty = text,
+            "TERM" => says.terminal = text,
+            "COMMAND_EXIT_CODE" => says.exit_status = value.parse().ok(),
+            "COMMAND" => says.command = text,
+            _ => {}
+        }
+        fields = before;
+    }
+    says
+}
+
+/// The last `NAME="value"` of some, with what stands before it.
+fn last_field(fields: &str) -> Option<(&str, &str, &str)> {
+    let inside = fields.trim_end().strip_suffix('"')?;
+    // All that is written before it begins with this.
+    if let Some(value) = inside.strip_prefix("COMMAND=\"") {
+        let is_last = !["LINES", "COLUMNS", "TTY", "TERM"]
+            .iter()
+            .any(|name| tail_is(inside, name));
+        if is_last {
+            return Some(("", "COMMAND", value));
+        }
+    }
+    let (before, value) = inside.rsplit_once("=\"")?;
+    let (before, name) = before.rsplit_once(' ').unwrap_or(("", before));
+    Some((before, name, value))
+}
+
+/// Whether the last field's name is this one.
+fn tail_is(inside: &str, name: &str) -> bool {
+    inside.rsplit_once("=\"").is_some_and(|(before, value)| {
+        before.ends_with(&format!("\" {name}")) && !value.contains('"')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_read() {
+        let says = read(
+            b"Script started on 2026-11-22 09:12:43+00:00 [COMMAND=\"bash -c \"echo b\"\" \
+              TERM=\"xterm\" TTY=\"/dev/pts/0\" COLUMNS=\"80\" LINES=\"24\"]",
+        );
+        assert_eq!(says.time.as_deref(), Some("2026-11-22 09:12:43+00:00"));
+        assert_eq!(says.command.as_deref(), Some("bash -c \"echo b\""));
+        assert_eq!(says.terminal.as_deref(), Some("xterm"));
+        assert_eq!(says.tty.as_deref(), Some("/dev/pts/0"));
+        assert_eq!((says.columns, says.lines), (Some(80), Some(24)));
+    }
+
+    #[test]
+    fn headers_without_a_terminal_and_of_old_are_read() {
+        let says = read(
+            b"Script started on 2026-11-22 09:12:42+00:00 [COMMAND=\"a=\"1\" b\" \
+              <not executed on terminal>]",
+        );
+        assert_eq!(says.command.as_deref(), Some("a=\"1\" b"));
+        assert_eq!(says.columns, None);
+        let says = read(b"Script started on Tue 13 Feb 2018 04:05:06 PM UTC");
+        assert_eq!(
+            says.time.as_deref(),
+            Some("Tue 13 Feb 2018 04:05:06 PM UTC")
+        );
+        let says = read(b"Script done on 2026-11-22 09:12:42+00:00 [COMMAND_EXIT_CODE=\"3\"]");
+        assert_eq!(says.exit_status, Some(3));
+        assert_eq!(read(b"\xff on [=\"\"\"").command, None);
+    }
+
+    #[test]
+    fn a_file_of_several_recordings_is_taken_apart() {
+        let file = b"Script started on A []\none\r\n\nScript done on B []\n\
+                     Script started on C []\ntwo\r\n\nScript done on D []\n";
+        let parts = split(file);
+        assert_eq!(parts.len(), 2);
+        assert_eq!(parts[0].body, b"one\r\n");
+        assert_eq!(parts[1].header, Some(&b"Script started on C []"[..]));
+        assert_eq!(parts[1].body, b"two\r\n");
+    }
+
+    #[test]
+    fn a_recording_shown_in_a_recording_does_not_end_it() {
+        let file = b"Script started on A\n$ cat typescript\r\nScript started on X\r\nx\r\n\r\n\
+                     Script done on Y\r\n$ exit\r\n\nScript done on B\n";
+        let parts = split(file);
+        assert_eq!(parts.len(), 1);
+        assert!(parts[0].body.ends_with(b"$ exit\r\n"));
+        assert_eq!(split(b""), [Part::default()]);
+        assert_eq!(split(b"plain")[0].body, b"plain");
+    }
+}

@@ -1,0 +1,60 @@
+//! Calls on open files, whole and with their errors.
+
+use std::io;
+use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
+
+use rustix::io::Errno;
+
+/// Reads until the buffer is full or the file ends. Yields the bytes and the
+/// calls.
+///
+/// # Errors
+/// That of a call.
+pub fn read_at(file: impl AsFd, buffer: &mut [u8], offset: u64) -> io::Result<(usize, u64)> {
+    let (mut filled, mut calls) = (0, 0);
+    while filled < buffer.len() {
+        match rustix::io::pread(&file, &mut buffer[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(length) => {
+                filled += length;
+                calls += 1;
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok((filled, calls))
+}
+
+/// Writes all of the bytes. Yields the calls.
+///
+/// # Errors
+/// That of a call.
+pub fn write_at(file: impl AsFd, bytes: &[u8], offset: u64) -> io::Result<u64> {
+    let (mut written, mut calls) = (0, 0);
+    while written < bytes.len() {
+        match rustix::io::pwrite(&file, &bytes[written..], offset + written as u64) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(length) => {
+                written += length;
+                calls += 1;
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+    }
+    Ok(calls)
+}
+
+/// Closes a file. What a file system could not store, it tells here at the
+/// latest (close(2)).
+///
+/// # Errors
+/// That of the call; the file is closed all the same.
+pub fn close(file: OwnedFd) -> io::Result<()> {
+    // SAFETY: the descriptor was owned, and nobody else closes it.
+    match unsafe { libc::close(file.into_raw_fd()) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

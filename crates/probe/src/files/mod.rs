@@ -1,0 +1,204 @@
+//! The files workload: files are opened, read, written, made, looked at and
+//! removed by their names, as programs do it on any file system.
+//!
+//! Each iteration has files of its own, under names that nobody has used
+//! before. On a file system that shows another one's files they are made and
+//! checked there, below: what the one under test knows of them is then what it
+//! was asked in this iteration, whatever it keeps, and it cannot vouch for its
+//! own work.
+
+mod calls;
+mod large;
+mod memory;
+mod set;
+mod small;
+mod tree;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+
+use toll_wire::{
+    CacheState, Durability, FILE_CALLS_MAX, FILES_MAX, Failure, FilesRequest, Request, Sample,
+    TrialData,
+};
+
+use self::large::Large;
+use self::set::{Place, Set};
+use self::small::Small;
+use crate::buffer::checked_length;
+use crate::counters::{Counters, Inherit};
+use crate::meter::{Meter, add_rates};
+use crate::usage::Scope;
+use crate::{failure, trial};
+
+/// What a pass over the files did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Done {
+    /// Calls that moved data of the one file, or small files worked on.
+    operations: u64,
+    /// Calls that read or wrote.
+    calls: u64,
+    bytes_read: u64,
+    bytes_written: u64,
+}
+
+/// One operation on the files of a set.
+trait Operation {
+    /// Makes the files that the operation finds, below.
+    ///
+    /// # Errors
+    /// If they cannot be made.
+    fn lay(&self, set: &Set) -> Result<(), Failure>;
+
+    /// Takes the files, and what leads to them, out of memory.
+    ///
+    /// # Errors
+    /// If that cannot be had or shown.
+    fn cool(&self, set: &Set) -> Result<Option<String>, Failure>;
+
+    /// Brings them into memory by an untimed pass.
+    ///
+    /// # Errors
+    /// If a call of it fails.
+    fn warm(&mut self, set: &Set) -> Result<(), Failure>;
+
+    /// The timed pass.
+    ///
+    /// # Errors
+    /// If a call of it fails.
+    fn run(&mut self, set: &Set) -> Result<Done, Failure>;
+
+    /// Checks what the pass has read or left.
+    ///
+    /// # Errors
+    /// A failure that begins with "cannot trust the files".
+    fn check(&mut self, set: &Set) -> Result<(), Failure>;
+}
+
+/// Runs one trial.
+///
+/// # Errors
+/// Why there are no samples.
+pub fn run(request: &Request, files: &FilesRequest) -> Result<TrialData, Failure> {
+    check(files)?;
+    let mut place = Place::create(files)?;
+    let mut operation: Box<dyn Operation + '_> = match files.operation.is_of_tree() {
+        true => Box::new(Small::new(files)?),
+        false => Box::new(Large::new(files)?),
+    };
+    let counters = Counters::open(&request.counters, Inherit::No);
+    let counters_missing = counters.missing().clone();
+    let mut notes = counters.notes().to_vec();
+    let mut meter = Meter::new(counters, Scope::Thread);
+    let mut told = None;
+    let (samples, disturbance) =
+        trial::repeat(request.warmup_iterations, request.iterations, || {
+            let set = place.next()?;
+            let sample = sample(operation.as_mut(), &set, files.cache, &mut meter, &mut told);
+            set.remove();
+            sample
+        })?;
+    notes.extend(told);
+    Ok(TrialData {
+        samples,
+        disturbance,
+        counters_missing,
+        notes,
+    })
+}
+
+fn check(files: &FilesRequest) -> Result<(), Failure> {
+    let cannot = |what: String| {
+        Err(failure::instrument(format!(
+            "cannot work on files: {what}; choose another number"
+        )))
+    };
+    checked_length(files.buffer_bytes)?;
+    if !(1..=FILES_MAX).contains(&files.count) {
+        return cannot(format!(
+            "count is {} and may be 1 to {FILES_MAX}",
+            files.count
+        ));
+    }
+    if files.calls.is_some_and(|calls| calls > FILE_CALLS_MAX) {
+        return cannot(format!("calls may be at most {FILE_CALLS_MAX}"));
+    }
+    if !files.operation.is_of_tree() && files.size_bytes == 0 {
+        return cannot("a file without bytes takes no call".into());
+    }
+    if files.calls == Some(0) {
+        return cannot("calls are at least 1".into());
+    }
+    if files.operation.is_random() && files.size_bytes < files.buffer_bytes {
+        return cannot(format!(
+            "a file of {} bytes has no whole buffer of {} at a random place",
+            files.size_bytes, files.buffer_bytes
+        ));
+    }
+    match files.durability {
+        Durability::None | Durability::Fsync => Ok(()),
+        _ => Err(failure::unsupported(
+            "cannot work on files with this durability: it is none or fsync".into(),
+        )),
+    }
+}
+
+/// One iteration.
+fn sample(
+    operation: &mut dyn Operation,
+    set: &Set,
+    cache: CacheState,
+    meter: &mut Meter,
+    told: &mut Option<String>,
+) -> Result<Sample, Failure> {
+    operation.lay(set)?;
+    match cache {
+        CacheState::Cold => *told = operation.cool(set)?,
+        CacheState::Warm => operation.warm(set)?,
+    }
+    let started = meter.start()?;
+    let result = operation.run(set);
+    let measured = meter.stop(&started)?;
+    let done = result?;
+    operation.check(set)?;
+    let mut metrics = BTreeMap::new();
+    measured.add_to(&mut metrics, "");
+    for (name, bytes) in [
+        ("bytes_read", done.bytes_read),
+        ("bytes_written", done.bytes_written),
+    ] {
+        if bytes > 0 {
+            add_rates(&mut metrics, name, bytes, measured.duration_ns);
+        }
+    }
+    metrics.insert("operations".to_owned(), done.operations as f64);
+    metrics.insert(
+        "duration_per_operation_ns".to_owned(),
+        measured.duration_ns as f64 / done.operations as f64,
+    );
+    if done.calls > 0 {
+        metrics.insert("calls".to_owned(), done.calls as f64);
+    }
+    Ok(Sample {
+        metrics,
+        counters: measured.into_counters(),
+        ..Sample::default()
+    })
+}
+
+fn failed(action: &str, path: &Path, error: &io::Error) -> Failure {
+    failure::failed(format!(
+        "cannot {action} {}: {}; {}",
+        path.display(),
+        failure::reason(error),
+        failure::advice(error)
+    ))
+}
+
+fn distrust(path: &Path, why: &str) -> Failure {
+    failure::failed(format!(
+        "cannot trust the files: {} {why}; the file system or a device loses data",
+        path.display()
+    ))
+}

@@ -1,0 +1,194 @@
+//! `toll observe devices`
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+use toll_observe::devices::{Ended, Report, TRACED_CALLS, Watch};
+
+use super::{Failure, output};
+use crate::environment::{Strace, TraceEnd, devices};
+use crate::report::terminal::{self, Style};
+use crate::trial::Interrupt;
+
+const NOTES: &str = "\
+Examples:
+  toll observe devices                    every process that may be looked at
+  toll observe devices $$ 1               some processes, by number
+  toll observe devices ssh-keygen -lf key a command, from its start to its end
+  toll observe devices -o held.json --json -- sh -c 'head -c 9 /dev/urandom | wc -c'
+
+A command has this terminal, its input and its output to itself; what it held goes to standard
+error, or to a file with -o. It is seen under strace: every opening and mapping, and what it
+started with, but not descriptors that it got from another process over a socket. Devices of its
+child processes are told where they opened them.
+
+Exit status with a command: that of the command, 128 + n if signal n ended it, 126 if it is no
+program that may be executed, 127 if it is not there; 5 if strace is missing or may not trace.";
+
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+pub(super) struct DevicesArguments {
+    /// Numbers of processes, or a command to run, with its arguments [default: all
+    /// processes]
+    #[arg(value_name = "PID|COMMAND", trailing_var_arg = true)]
+    of: Vec<OsString>,
+    /// Write what was found to this file (`-`: standard output) [default: standard
+    /// output; with a command, standard error]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Write one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &DevicesArguments) -> Result<ExitCode, Failure> {
+    match pids(&arguments.of)? {
+        Some(pids) => look(arguments, &pids),
+        None => watch(arguments),
+    }
+}
+
+/// Numbers of processes, if these are; none for all of them.
+fn pids(words: &[OsString]) -> Result<Option<Vec<u32>>, Failure> {
+    let is_number = |word: &OsString| {
+        let text = word.to_str().unwrap_or_default();
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    if !words.first().is_none_or(is_number) {
+        return Ok(None);
+    }
+    let wrong = |word: &OsString| {
+        Failure::Usage(format!(
+            "cannot look at process {}: it is no number of a process; give numbers, or a command \
+             whose first word is none",
+            word.to_string_lossy()
+        ))
+    };
+    let number = |word: &OsString| {
+        let parsed = word.to_str().and_then(|text| text.parse().ok());
+        parsed.ok_or_else(|| wrong(word))
+    };
+    words.iter().map(number).collect::<Result<_, _>>().map(Some)
+}
+
+fn look(arguments: &DevicesArguments, pids: &[u32]) -> Result<ExitCode, Failure> {
+    let tables = devices::tables();
+    let seen = match pids {
+        [] => devices::all(&tables)
+            .map_err(|error| Failure::Runtime(format!("cannot read /proc: {error}")))?,
+        pids => devices::some(pids, &tables),
+    };
+    if !pids.is_empty() && seen.count == 0 {
+        let reason = match seen.unseen.first() {
+            Some(one) => format!("{}; run as root", one.reason),
+            None => "there is none of this number".into(),
+        };
+        let named: Vec<String> = pids.iter().map(u32::to_string).collect();
+        return Err(Failure::Runtime(format!(
+            "cannot look at process {}: {reason}",
+            named.join(", ")
+        )));
+    }
+    let mut notes = Vec::new();
+    if devices::hides_processes() {
+        let note = "/proc hides processes of others here (hidepid), and how many there are; root \
+                    sees all";
+        notes.push(note.into());
+    }
+    let missing =
+        pids.len() as u64 - (seen.count + seen.unseen.len() as u64).min(pids.len() as u64);
+    if missing > 0 {
+        notes.push(format!(
+            "of the processes asked for, {missing} are not there"
+        ));
+    }
+    let report = Report {
+        version: 1,
+        command: None,
+        ended: None,
+        processes_seen: seen.count,
+        processes: seen.processes,
+        unseen: seen.unseen,
+        notes,
+    };
+    show(arguments, &report)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn watch(arguments: &DevicesArguments) -> Result<ExitCode, Failure> {
+    if let Some(code) = super::super::trace::unstartable(&arguments.of[0]) {
+        return Ok(code);
+    }
+    let strace = Strace::find()
+        .map_err(Failure::Prerequisite)?
+        .with_devices();
+    let cannot = |error| Failure::Runtime(format!("cannot listen for signals: {error}"));
+    let interrupt = Interrupt::listen().map_err(cannot)?;
+    signal_hook::flag::register(signal_hook::consts::SIGQUIT, Arc::default()).map_err(cannot)?;
+    let mut signal = || {
+        let signal = interrupt.signal()?;
+        interrupt.forget();
+        Some(signal)
+    };
+    let inherited = devices::inherited();
+    let mut watch = Watch::default();
+    let end = strace
+        .run(&arguments.of, TRACED_CALLS, &mut signal, &mut |line| {
+            watch.feed(line)
+        })
+        .map_err(Failure::Runtime)?;
+    let (processes, processes_seen) = watch.finish(inherited, &devices::tables());
+    let words = arguments
+        .of
+        .iter()
+        .map(|word| word.to_string_lossy().into_owned());
+    let report = Report {
+        version: 1,
+        command: Some(words.collect()),
+        ended: Some(ended(&end)),
+        processes_seen,
+        processes,
+        unseen: Vec::new(),
+        notes: Vec::new(),
+    };
+    show(arguments, &report)?;
+    Ok(match ended(&end) {
+        Ended::Signal(signal) => super::super::run::exit_code_of(signal),
+        Ended::Status(status) => ExitCode::from(u8::try_from(status).unwrap_or(1)),
+    })
+}
+
+fn ended(end: &TraceEnd) -> Ended {
+    match (end.signal, end.status) {
+        (Some(signal), _) => Ended::Signal(signal),
+        (None, status) => Ended::Status(status.unwrap_or_default()),
+    }
+}
+
+fn show(arguments: &DevicesArguments, report: &Report) -> Result<(), Failure> {
+    let is_aside = report.command.is_some() && arguments.output.is_none();
+    let style = match &arguments.output {
+        None if is_aside => output::error_style(),
+        None => output::style(),
+        Some(path) if path.as_os_str() == "-" => output::style(),
+        // Made to be read later, wherever that is.
+        Some(_) => Style {
+            color: false,
+            ..output::error_style()
+        },
+    };
+    let text = match arguments.json {
+        true => output::json_text(report)? + "\n",
+        false => terminal::devices(report, style),
+    };
+    match &arguments.output {
+        Some(path) => output::write_file(path, text.as_bytes()),
+        None if is_aside && arguments.json => output::aside(&text),
+        // Behind what the command wrote last.
+        None if is_aside => output::aside(&format!("\n{text}")),
+        None => output::result(&text),
+    }
+}

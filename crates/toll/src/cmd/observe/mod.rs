@@ -1,0 +1,78 @@
+//! `toll observe`
+
+mod devices;
+mod dhcp;
+mod session;
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+
+use super::{Failure, output};
+
+/// Longest file that is read into memory.
+const FILE_BYTES_MAX: u64 = 1 << 30;
+
+#[derive(Debug, Args)]
+pub(super) struct ObserveArguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Tell which processes hold which devices
+    ///
+    /// Counts are descriptors, mapped files and controlling terminals on devices,
+    /// wherever their nodes lie, and what else lies below /dev: shared memory,
+    /// directories. With a COMMAND, runs it and tells what it opened, however
+    /// shortly: it runs under strace, and each opening is seen.
+    Devices(devices::DevicesArguments),
+    /// Make plain text of a terminal session that `script` recorded
+    ///
+    /// A model of the terminal reads it: what was typed over, erased, scrolled in a
+    /// region or shown on the alternate screen of an editor or pager is not in the
+    /// text, nor are colours and titles; a line that the terminal wrapped is one line.
+    /// What was cleared from the whole screen stays. The text is UTF-8, and no control
+    /// character but the line feed is in it; a byte that is no UTF-8 is shown by its
+    /// hexadecimal digits.
+    Session(session::SessionArguments),
+    /// Follow leases of addresses through a capture, or on a network interface
+    ///
+    /// Each client's exchange with servers (DHCP and BOOTP over IPv4) is a timeline:
+    /// what each message says, by what way it came, its options in words, and what
+    /// would happen had it been lost; then the leases and how they ended, and answers
+    /// to the questions that are usually asked of such a capture. Packets that are not
+    /// what they say are told by number and reason.
+    Dhcp(dhcp::DhcpArguments),
+}
+
+pub(super) fn run(arguments: &ObserveArguments) -> Result<ExitCode, Failure> {
+    match &arguments.what {
+        What::Devices(arguments) => devices::run(arguments),
+        What::Session(arguments) => session::run(arguments),
+        What::Dhcp(arguments) => dhcp::run(arguments),
+    }
+}
+
+/// A file, or standard input.
+fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+    let wrong =
+        |error: io::Error| Failure::Runtime(format!("cannot read {}: {error}", path.display()));
+    let mut bytes = Vec::new();
+    let mut bounded: Box<dyn Read> = match path.as_os_str() == "-" {
+        true => Box::new(io::stdin().lock().take(FILE_BYTES_MAX + 1)),
+        false => Box::new(File::open(path).map_err(wrong)?.take(FILE_BYTES_MAX + 1)),
+    };
+    bounded.read_to_end(&mut bytes).map_err(wrong)?;
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        return Err(Failure::Runtime(format!(
+            "cannot read {}: it is larger than 1 GiB; cut it into parts",
+            path.display()
+        )));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,123 @@
+//! What `toll doctor` says of the store, and saving what can be read of it.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use super::doctor::{Finding, nearest};
+use super::{Failure, output};
+use crate::report::sanitize::sanitize;
+use crate::store::{Store, StoreError, Survey, SurveyedRun};
+
+/// Most damages told one by one.
+const DAMAGES_MAX: usize = 5;
+
+/// What there is to say of the store.
+pub(super) fn finding(store: &Path, work: &Path) -> Finding {
+    let (ok, detail) = match Store::survey(store) {
+        Ok(survey) if !survey.is_whole => (false, damage(store, &survey)),
+        Ok(_) => (true, place(store, work)),
+        Err(error) => match error.kind() {
+            StoreError::Empty | StoreError::Blank => (true, place(store, work)),
+            StoreError::Corrupt(what) => (
+                false,
+                format!(
+                    "{} is damaged: {what}; nothing of it can be saved",
+                    store.display()
+                ),
+            ),
+            _ => (false, error.to_string()),
+        },
+    };
+    Finding {
+        what: "store".into(),
+        ok,
+        detail,
+    }
+}
+
+fn place(store: &Path, work: &Path) -> String {
+    match super::run::same_device(&nearest(store), &nearest(work)) {
+        true => format!(
+            "{}; it lies on the file system that the level `work` tests, so its commits, made \
+             between trials, share the device",
+            store.display()
+        ),
+        false => store.display().to_string(),
+    }
+}
+
+fn damage(store: &Path, survey: &Survey) -> String {
+    let first = survey.damages.first().map_or("", String::as_str);
+    if survey.runs.is_empty() {
+        return format!(
+            "{} is damaged ({first}); no run in it can be saved",
+            store.display()
+        );
+    }
+    format!(
+        "{} is damaged ({first}); of it {}; `toll doctor --salvage FILE` saves that in a new store",
+        store.display(),
+        readable(survey)
+    )
+}
+
+/// How much can be read, in a sentence.
+fn readable(survey: &Survey) -> String {
+    let whole = survey.runs.iter().filter(|run| run.is_whole).count();
+    let trials: usize = survey.runs.iter().map(|run| run.readable_trials).sum();
+    let samples: usize = survey.runs.iter().map(|run| run.readable_samples).sum();
+    format!(
+        "{} of {} runs can be read whole, {} in part, with {trials} trials and {samples} samples",
+        whole,
+        survey.runs.len() + survey.lost_runs.len(),
+        survey.runs.len() - whole
+    )
+}
+
+/// Saves what can be read in a new store, and tells what that was.
+pub(super) fn salvage(store: &Path, new: &Path, json: bool) -> Result<ExitCode, Failure> {
+    let survey = Store::salvage(store, new)?;
+    if json {
+        output::json(&survey)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut lines = vec![format!("{}: {}", store.display(), readable(&survey))];
+    lines.extend(survey.runs.iter().map(run_line));
+    let lost = survey.lost_runs.iter();
+    lines.extend(lost.map(|id| format!("run {id}: lost; its record cannot be read")));
+    let damages = survey.damages.iter().take(DAMAGES_MAX);
+    lines.extend(damages.map(|damage| format!("damage: {damage}")));
+    if survey.damages.len() > DAMAGES_MAX {
+        let more = survey.damages.len() - DAMAGES_MAX;
+        lines.push(format!("damage: {more} more"));
+    }
+    lines.push(format!(
+        "saved in {}; {} stays as it is",
+        new.display(),
+        store.display()
+    ));
+    let lines: Vec<String> = lines.iter().map(|line| sanitize(line)).collect();
+    output::result(&lines.join("\n"))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_line(run: &SurveyedRun) -> String {
+    let SurveyedRun {
+        id,
+        experiment,
+        created_at,
+        trials,
+        readable_trials,
+        readable_samples,
+        ..
+    } = run;
+    let state = match (run.is_whole, readable_trials < trials) {
+        (true, _) => "whole".to_owned(),
+        (false, true) => format!("unfinished now; `toll run --resume {id}` measures what is lost"),
+        (false, false) => "all its trials, not all that was noted beside them".to_owned(),
+    };
+    format!(
+        "run {id}, {experiment} of {created_at}: {readable_trials} of {trials} trials with \
+         {readable_samples} samples; {state}"
+    )
+}

@@ -1,0 +1,200 @@
+//! Packets as they pass a network interface.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant, SystemTime};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use toll_observe::dhcp::{LinkType, Packet};
+
+/// Longest wait before it is looked whether to end.
+const NAP: Duration = Duration::from_millis(100);
+/// No packet of any interface is larger.
+const PACKET_BYTES_MAX: usize = 1 << 18;
+/// Both directions of every protocol (`ETH_P_ALL`), in the network's order.
+const EVERY_PROTOCOL: u16 = (libc::ETH_P_ALL as u16).to_be();
+
+/// A socket that sees all packets of an interface (packet(7)).
+#[derive(Debug)]
+pub struct Capture {
+    socket: File,
+    link: LinkType,
+}
+
+/// When to stop.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Limits {
+    /// After so long.
+    pub time: Option<Duration>,
+    /// After so many packets.
+    pub packets: Option<u64>,
+}
+
+/// Why an interface cannot be listened to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deaf {
+    /// A right is missing.
+    NotPermitted(String),
+    /// Something else.
+    Failed(String),
+}
+
+/// Whether there is an interface of this name here.
+#[must_use]
+pub fn is_interface(name: &str) -> bool {
+    !name.is_empty() && !name.contains('/') && index(name).is_some()
+}
+
+fn attribute(name: &str, attribute: &str) -> Option<u32> {
+    let text = std::fs::read_to_string(format!("/sys/class/net/{name}/{attribute}")).ok()?;
+    text.trim().parse().ok()
+}
+
+/// The interface's number. `/sys` may be that of another network namespace, so
+/// the kernel is asked.
+fn index(name: &str) -> Option<u32> {
+    let name = std::ffi::CString::new(name).ok()?;
+    // SAFETY: the name is a string that ends with a zero byte and outlives the
+    // call.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    (index > 0).then_some(index)
+}
+
+impl Capture {
+    /// Listens to an interface.
+    ///
+    /// # Errors
+    /// If that is not permitted or there is no such interface.
+    pub fn open(name: &str) -> Result<Self, Deaf> {
+        let wrong = |error: io::Error| match error.kind() {
+            io::ErrorKind::PermissionDenied => Deaf::NotPermitted(format!(
+                "cannot listen to {name}: {error}; run as root, or give toll the capability NET_RAW"
+            )),
+            _ => Deaf::Failed(format!("cannot listen to {name}: {error}")),
+        };
+        let index = index(name);
+        let index = index.ok_or_else(|| wrong(io::Error::from(io::ErrorKind::NotFound)))?;
+        let socket = packet_socket().map_err(wrong)?;
+        bind(&socket, index).map_err(wrong)?;
+        // linux/if_arp.h: Ethernet and the loopback have its header; tunnels
+        // have none. What has no /sys is taken for Ethernet.
+        let link = match attribute(name, "type") {
+            None | Some(1 | 772) => LinkType::ETHERNET,
+            Some(512 | 768 | 776 | 778 | 65534) => LinkType::RAW,
+            Some(other) => {
+                return Err(Deaf::Failed(format!(
+                    "cannot listen to {name}: its kind {other} is not read; capture with tcpdump -w \
+                     and read the file"
+                )));
+            }
+        };
+        Ok(Self {
+            socket: File::from(socket),
+            link,
+        })
+    }
+
+    /// Hands over packets until a limit is reached or `is_over` says so, which
+    /// is asked ten times a second.
+    ///
+    /// # Errors
+    /// If the interface is gone.
+    pub fn run(
+        &mut self,
+        limits: Limits,
+        is_over: &mut dyn FnMut() -> bool,
+        on_packet: &mut dyn FnMut(&Packet),
+    ) -> io::Result<()> {
+        let begin = Instant::now();
+        let mut bytes = vec![0; PACKET_BYTES_MAX];
+        let mut number = 0;
+        let nap = Timespec::try_from(NAP).expect("short");
+        loop {
+            let is_late = limits.time.is_some_and(|time| begin.elapsed() >= time);
+            let is_full = limits.packets.is_some_and(|most| number >= most);
+            if is_late || is_full || is_over() {
+                return Ok(());
+            }
+            let mut watched = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
+            match poll(&mut watched, Some(&nap)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => continue,
+                Ok(_) => {}
+                Err(error) => return Err(error.into()),
+            }
+            let length = match self.socket.read(&mut bytes) {
+                Ok(length) => length,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            number += 1;
+            let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            on_packet(&Packet {
+                number,
+                time_ns: time
+                    .ok()
+                    .and_then(|time| u64::try_from(time.as_nanos()).ok()),
+                link: self.link,
+                bytes: &bytes[..length],
+                length,
+            });
+        }
+    }
+
+    /// Packets that came faster than they were read, and are lost.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        let mut statistics = libc::tpacket_stats {
+            tp_packets: 0,
+            tp_drops: 0,
+        };
+        let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
+        // SAFETY: the value and its length are this function's own, and the
+        // length is that of the value.
+        let result = unsafe {
+            libc::getsockopt(
+                self.socket.as_raw_fd(),
+                libc::SOL_PACKET,
+                libc::PACKET_STATISTICS,
+                (&raw mut statistics).cast(),
+                &raw mut length,
+            )
+        };
+        if result == 0 {
+            statistics.tp_drops.into()
+        } else {
+            0
+        }
+    }
+}
+
+fn packet_socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    // SAFETY: the call takes numbers alone. Bound to no protocol, it gets
+    // nothing before it is bound to the interface.
+    let socket = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
+    if socket < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor was just made and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(socket) })
+}
+
+fn bind(socket: &OwnedFd, index: u32) -> io::Result<()> {
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: EVERY_PROTOCOL,
+        sll_ifindex: index.cast_signed(),
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the address is this function's own, and the length is its length.
+    let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}

@@ -1,0 +1,143 @@
+//! The command lines of the servers.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use userfs::sshd::Sshd;
+
+use super::kind::{Cache, KernelCache, Server, passthrough_hp};
+use super::{Served, process};
+
+/// How long names and attributes are taken for right, where nobody else changes
+/// the files: passthrough_hp's own choice.
+const LONG_SECONDS: &str = "86400";
+
+/// A program and its arguments.
+pub(super) struct Line {
+    pub program: PathBuf,
+    pub arguments: Vec<OsString>,
+}
+
+/// How `served` shows `below` at `point`; `own` is for what it keeps.
+pub(super) fn line(
+    served: Served,
+    sshd: Option<&Sshd>,
+    below: &Path,
+    point: &Path,
+    own: &Path,
+) -> Result<Line, String> {
+    let sshd = || sshd.ok_or("there is no SSH server");
+    match served.server {
+        Server::Local(kernel) => toll(served.cache, kernel, own, &[], below.as_ref(), point),
+        Server::Sftp => {
+            let ssh = ssh_options(sshd()?);
+            let source = remote(sshd()?, below);
+            toll(
+                served.cache,
+                KernelCache::Default,
+                own,
+                &ssh,
+                source.as_ref(),
+                point,
+            )
+        }
+        Server::Sshfs => sshfs(served.cache, sshd()?, below, point),
+        Server::PassthroughHp { splices } => hp(served.cache, splices, below, point),
+    }
+}
+
+fn toll(
+    cache: Cache,
+    kernel: KernelCache,
+    own: &Path,
+    ssh: &[OsString],
+    source: &OsStr,
+    point: &Path,
+) -> Result<Line, String> {
+    let program = std::env::current_exe()
+        .map_err(|error| format!("cannot find this program's own file: {error}"))?;
+    let mode = match cache {
+        Cache::Whole => "whole",
+        Cache::Blocks => "blocks",
+        Cache::None => "none",
+    };
+    let mut arguments: Vec<OsString> = ["mount", "--foreground", "--cache", mode, "--copies"]
+        .map(OsString::from)
+        .into();
+    arguments.push(own.into());
+    let of_kernel: &[&str] = match kernel {
+        KernelCache::Default => &[],
+        KernelCache::WriteBack => &["--kernel-cache", "writeback"],
+        KernelCache::PassThrough => &["--kernel-cache", "passthrough"],
+    };
+    arguments.extend(of_kernel.iter().map(OsString::from));
+    if kernel != KernelCache::Default {
+        arguments.extend(["--attribute-seconds", LONG_SECONDS].map(OsString::from));
+    }
+    arguments.extend_from_slice(ssh);
+    arguments.extend([OsString::from("--"), source.into(), point.into()]);
+    Ok(Line { program, arguments })
+}
+
+fn remote(sshd: &Sshd, below: &Path) -> String {
+    let address = sshd.address(below);
+    let user = address
+        .user
+        .map_or_else(String::new, |user| format!("{user}@"));
+    format!("{user}{}:{}", address.host, address.directory)
+}
+
+/// What `toll mount` is told of the server.
+fn ssh_options(sshd: &Sshd) -> Vec<OsString> {
+    let mut options: Vec<OsString> = vec![
+        "--port".into(),
+        sshd.port().to_string().into(),
+        "--identity".into(),
+        sshd.identity().into(),
+        "--ssh-config".into(),
+        "/dev/null".into(),
+    ];
+    for setting in sshd.ssh_settings() {
+        options.extend(["--ssh-option".into(), setting.into()]);
+    }
+    options
+}
+
+fn sshfs(cache: Cache, sshd: &Sshd, below: &Path, point: &Path) -> Result<Line, String> {
+    let program = process::find("sshfs").ok_or("sshfs is missing")?;
+    let mut arguments: Vec<OsString> = vec![
+        remote(sshd, below).into(),
+        point.into(),
+        "-f".into(),
+        "-p".into(),
+        sshd.port().to_string().into(),
+        "-F".into(),
+        "/dev/null".into(),
+    ];
+    let mut options = sshd.ssh_settings();
+    options.push(format!("IdentityFile={}", sshd.identity().display()));
+    match cache {
+        // Pages outlive the close of their file while its length and time of
+        // change stay.
+        Cache::Whole => options.push("auto_cache".into()),
+        Cache::Blocks => {}
+        Cache::None => options.extend(["direct_io".into(), "dir_cache=no".into()]),
+    }
+    for option in options {
+        arguments.extend(["-o".into(), option.into()]);
+    }
+    Ok(Line { program, arguments })
+}
+
+fn hp(cache: Cache, splices: bool, below: &Path, point: &Path) -> Result<Line, String> {
+    let program = passthrough_hp().ok_or("passthrough_hp is missing")?;
+    let mut arguments: Vec<OsString> = vec!["--foreground".into()];
+    if cache == Cache::None {
+        arguments.push("--nocache".into());
+    }
+    if !splices {
+        arguments.push("--nosplice".into());
+    }
+    arguments.extend([below.into(), point.into()]);
+    Ok(Line { program, arguments })
+}

@@ -1,0 +1,106 @@
+//! File systems that a program serves in user space: `toll mount` and its
+//! peers, each over a directory of its own beside the mount point.
+
+mod command;
+mod kind;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use userfs::sshd::{Settings, Sshd};
+
+use super::filesystem::{Mounted, unmount};
+use super::inspect::file_system_of;
+use super::leftovers::Journal;
+use super::process;
+
+pub(super) use kind::Served;
+
+/// How long a server may take: those over SSH wait for a connection first.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What the served file systems of a run share.
+#[derive(Debug, Default)]
+pub(super) struct Servers {
+    /// The SSH server on the loopback interface, once one of them needed it.
+    sshd: Option<Sshd>,
+}
+
+impl Servers {
+    /// Serves a file system over a new directory below `root`, under `name`.
+    pub fn mount(
+        &mut self,
+        served: Served,
+        name: &str,
+        root: &Path,
+        journal: &mut Journal,
+    ) -> Result<Mounted, String> {
+        if let Some(reason) = served.obstacle() {
+            return Err(reason);
+        }
+        let name = name.replace(':', "-");
+        let place = |what: &str| root.join(format!("{name}{what}"));
+        let (below, point, own) = (place("-below"), place(""), place("-own"));
+        for path in [&below, &point, &own] {
+            fs::create_dir(path)
+                .map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+        }
+        if served.is_over_ssh() && self.sshd.is_none() {
+            self.sshd = Some(start_sshd(root)?);
+        }
+        let line = command::line(served, self.sshd.as_ref(), &below, &point, &own)?;
+        journal.mount_point(&point)?;
+        let log = own.join("messages");
+        let arguments: Vec<_> = line.arguments.iter().map(AsRef::as_ref).collect();
+        let server = process::start_logged(&line.program, &arguments, &log)?;
+        let mut mounted = Mounted {
+            directory: point.clone(),
+            mount_point: Some(point.clone()),
+            server: Some(server),
+            below: Some(below),
+        };
+        match wait(&mut mounted, &point) {
+            Ok(()) => Ok(mounted),
+            Err(why) => {
+                unmount(&mut mounted);
+                Err(format!(
+                    "{name} did not mount: {}",
+                    last_words(&log).unwrap_or(why)
+                ))
+            }
+        }
+    }
+}
+
+fn start_sshd(root: &Path) -> Result<Sshd, String> {
+    let directory: PathBuf = root.join("sshd");
+    fs::create_dir(&directory)
+        .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
+    Sshd::start_in(directory, &Settings::default())
+}
+
+/// Waits until the mount is there, or its server has gone.
+fn wait(mounted: &mut Mounted, point: &Path) -> Result<(), String> {
+    let deadline = Instant::now() + PATIENCE;
+    let ended = |server: &mut Child| matches!(server.try_wait(), Ok(Some(_)));
+    loop {
+        if file_system_of(point).kind.starts_with("fuse") && fs::metadata(point).is_ok() {
+            return Ok(());
+        }
+        if mounted.server.as_mut().is_some_and(ended) {
+            return Err("its server ended without a word".into());
+        }
+        if Instant::now() > deadline {
+            return Err(format!("it took more than {} s", PATIENCE.as_secs()));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn last_words(log: &Path) -> Option<String> {
+    let text = fs::read_to_string(log).ok()?;
+    let last = text.lines().rev().find(|line| !line.trim().is_empty());
+    last.map(|line| line.trim().to_owned())
+}

@@ -1,0 +1,159 @@
+//! Whether the work directory is still what was made, and has room: a trial that
+//! fails because it is not tells nothing of its treatment.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// Least room in which trials can work at all, in bytes.
+const ROOM_BYTES_MIN: u64 = 1 << 20;
+
+/// Directories and files as they were made.
+#[derive(Debug, Default)]
+pub(super) struct Made {
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    path: PathBuf,
+    device: u64,
+    inode: u64,
+    /// Size of a file, in bytes; `None` of a directory.
+    size_bytes: Option<u64>,
+}
+
+impl Made {
+    /// Notes a directory or file that was made just now.
+    ///
+    /// # Errors
+    /// If it is not there.
+    pub fn note(&mut self, path: &Path) -> io::Result<()> {
+        let metadata = fs::symlink_metadata(path)?;
+        self.entries.push(Entry {
+            path: path.to_owned(),
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size_bytes: metadata.is_file().then_some(metadata.len()),
+        });
+        Ok(())
+    }
+
+    /// What became of one of them, if it is not what was made.
+    pub fn changed(&self) -> Option<String> {
+        self.entries.iter().find_map(|entry| {
+            let why = match fs::symlink_metadata(&entry.path) {
+                Ok(metadata) => entry.difference(&metadata)?.to_owned(),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => "is gone".to_owned(),
+                Err(error) => format!("cannot be looked at any more: {error}"),
+            };
+            Some(format!("{} {why}", entry.path.display()))
+        })
+    }
+
+    /// Bytes on the disk in a directory beside the files that were noted.
+    pub fn others_bytes(&self, directory: &Path) -> u64 {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+        let bytes = entries.map(|entry| {
+            let path = entry.path();
+            let is_noted = self
+                .entries
+                .iter()
+                .any(|noted| noted.size_bytes.is_some() && noted.path == path);
+            match fs::symlink_metadata(&path) {
+                Ok(metadata) if metadata.is_dir() => self.others_bytes(&path),
+                Ok(metadata) if !is_noted => metadata.blocks() * 512,
+                _ => 0,
+            }
+        });
+        bytes.sum()
+    }
+}
+
+impl Entry {
+    fn difference(&self, metadata: &Metadata) -> Option<&'static str> {
+        if metadata.is_symlink() {
+            return Some("was replaced by a symbolic link");
+        }
+        if (metadata.dev(), metadata.ino()) != (self.device, self.inode) {
+            return Some("was replaced");
+        }
+        let is_cut = self.size_bytes.is_some_and(|size| metadata.len() < size);
+        is_cut.then_some("was cut")
+    }
+}
+
+/// Whether a file system has less room than trials need, in words. What the
+/// trials themselves left in the directory counts as room: a command that fills
+/// the disk fails by its own doing.
+pub(super) fn lacks_room(root: &Path, made: &Made, needed_bytes: u64) -> Option<String> {
+    let stat = rustix::fs::statvfs(root).ok()?;
+    let blocks = match rustix::process::geteuid().is_root() {
+        true => stat.f_bfree,
+        false => stat.f_bavail,
+    };
+    let free_bytes = blocks.saturating_mul(stat.f_frsize);
+    let needed_bytes = needed_bytes.max(ROOM_BYTES_MIN);
+    if free_bytes >= needed_bytes || free_bytes + made.others_bytes(root) >= needed_bytes {
+        return None;
+    }
+    Some(format!(
+        "the disk that holds {} is full: it has {} KiB free, and trials need {}",
+        root.display(),
+        free_bytes >> 10,
+        needed_bytes >> 10
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_becomes_of_files_is_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("source");
+        let fresh = || {
+            let _ = fs::remove_file(&path);
+            fs::write(&path, "12345").unwrap();
+            let mut made = Made::default();
+            made.note(directory.path()).unwrap();
+            made.note(&path).unwrap();
+            assert_eq!(made.changed(), None);
+            made
+        };
+        let told = |made: Made| made.changed().unwrap();
+        let made = fresh();
+        fs::remove_file(&path).unwrap();
+        assert!(told(made).ends_with("source is gone"));
+        let made = fresh();
+        fs::write(&path, "1234").unwrap();
+        assert!(told(made).ends_with("was cut"));
+        let made = fresh();
+        fs::rename(&path, directory.path().join("other")).unwrap();
+        fs::write(&path, "12345").unwrap();
+        assert!(told(made).ends_with("was replaced"));
+        let made = fresh();
+        fs::remove_file(&path).unwrap();
+        symlink(directory.path().join("other"), &path).unwrap();
+        assert!(told(made).ends_with("symbolic link"));
+    }
+
+    #[test]
+    fn files_that_were_not_noted_count_as_room() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        fs::create_dir(root.join("work")).unwrap();
+        fs::write(root.join("work/source"), vec![1; 100_000]).unwrap();
+        let mut made = Made::default();
+        made.note(&root.join("work/source")).unwrap();
+        assert_eq!(made.others_bytes(root), 0);
+        fs::write(root.join("work/left"), vec![1; 100_000]).unwrap();
+        assert!(made.others_bytes(root) >= 100_000);
+        assert_eq!(lacks_room(root, &made, 0), None);
+        let told = lacks_room(root, &made, u64::MAX).unwrap();
+        assert!(told.contains("is full"), "{told}");
+    }
+}

@@ -1,0 +1,217 @@
+//! Leases of addresses as timelines.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use toll_observe::dhcp::{Checksum, Event, Exchange, Lease, LeaseEnd, Report, duration};
+
+use super::Style;
+use super::text::{Paint, heading, paragraph};
+use crate::report::words;
+
+/// Options that the line of a message has said already.
+const SAID: [u8; 2] = [53, 255];
+
+pub fn of_report(report: &Report, of: &str, style: Style) -> String {
+    let mut text = heading(&format!("dhcp: {of}"), style);
+    let begin = report
+        .begin_ns
+        .and_then(|ns| Timestamp::from_nanosecond(ns.into()).ok());
+    let begin = begin.map(|begin| format!(", from {}", begin.strftime("%Y-%m-%d %H:%M:%S UTC")));
+    let line = format!(
+        "{}, {} of DHCP, {}{}",
+        words::plural(report.packets as usize, "packet"),
+        words::plural(report.messages as usize, "message"),
+        words::plural(report.exchanges.len(), "exchange"),
+        begin.unwrap_or_default()
+    );
+    text.push_str(&paragraph(&line, 0, Paint::Plain, style));
+    for exchange in &report.exchanges {
+        text.push('\n');
+        text.push_str(&self::exchange(exchange, style));
+    }
+    if !report.leases.is_empty() {
+        text.push('\n');
+        text.push_str(&heading("Leases", style));
+        for lease in &report.leases {
+            text.push_str(&paragraph(&self::lease(lease), 0, Paint::Plain, style));
+        }
+    }
+    if !report.answers.is_empty() {
+        text.push('\n');
+        text.push_str(&heading("Questions", style));
+    }
+    for answer in &report.answers {
+        text.push_str(&paragraph(&answer.question, 0, Paint::Bold, style));
+        text.push_str(&paragraph(&answer.answer, 2, Paint::Plain, style));
+    }
+    if !report.problems.is_empty() {
+        text.push('\n');
+        text.push_str(&heading("Wrong packets", style));
+    }
+    for problem in &report.problems {
+        let line = format!("packet {}: {}", problem.packet, problem.reason);
+        text.push_str(&paragraph(&line, 0, Paint::Red, style));
+    }
+    for note in &report.notes {
+        text.push_str(&paragraph(&format!("· {note}"), 0, Paint::Yellow, style));
+    }
+    text
+}
+
+fn exchange(exchange: &Exchange, style: Style) -> String {
+    let mut about = vec![format!("number {}", exchange.xid)];
+    let known = [
+        ("host name", &exchange.host_name),
+        ("vendor class", &exchange.vendor_class),
+        ("identifier", &exchange.client_identifier),
+    ];
+    for (name, value) in known {
+        about.extend(value.as_ref().map(|value| format!("{name} {value}")));
+    }
+    let title = format!("client {}", exchange.client);
+    let mut text = heading(&title, style);
+    text.push_str(&paragraph(&about.join(", "), 0, Paint::Dim, style));
+    let mut told = BTreeSet::new();
+    for event in &exchange.messages {
+        let is_new = event.repeats.is_none() && told.insert((&event.kind, event.if_lost));
+        text.push_str(&message(event, is_new, style));
+    }
+    let outcome = format!("{} {}", arrow(style), exchange.outcome);
+    text.push_str(&paragraph(&outcome, 0, Paint::Green, style));
+    text
+}
+
+fn arrow(style: Style) -> &'static str {
+    if style.unicode { "→" } else { "=>" }
+}
+
+fn message(event: &Event, is_new: bool, style: Style) -> String {
+    let since = match event.since_begin_ns {
+        Some(since) => format!("{:+.6} s", since as f64 / 1e9),
+        None => "without a time".into(),
+    };
+    let line = format!(
+        "{since}  packet {}  {}: {}",
+        event.packet, event.kind, event.summary
+    );
+    let mut text = paragraph(&line, 0, Paint::Bold, style);
+    text.push_str(&paragraph(&way(event), 4, Paint::Plain, style));
+    if let Some(repeat) = event.repeats {
+        let why = match repeat.is_sent_again {
+            true => "sent again: it says what packet",
+            false => "doubled by the network or the capture: the same as packet",
+        };
+        let line = format!("{why} {} says", repeat.packet);
+        text.push_str(&paragraph(&line, 4, Paint::Yellow, style));
+        return text;
+    }
+    let fields = fields(event);
+    if !fields.is_empty() {
+        text.push_str(&paragraph(&fields.join(", "), 4, Paint::Plain, style));
+    }
+    for option in event
+        .options
+        .iter()
+        .filter(|option| !SAID.contains(&option.code))
+    {
+        let line = format!("{}: {}", option.name, option.value);
+        text.push_str(&paragraph(&line, 4, Paint::Dim, style));
+    }
+    if is_new {
+        let line = format!("if it is lost, {}", event.if_lost);
+        text.push_str(&paragraph(&line, 4, Paint::Plain, style));
+    }
+    text
+}
+
+/// From where to where.
+fn way(event: &Event) -> String {
+    let end = |address: &dyn std::fmt::Display, port: u16, link: &Option<String>| match link {
+        Some(link) => format!("{address}:{port} ({link})"),
+        None => format!("{address}:{port}"),
+    };
+    let mut text = format!(
+        "{} from {} to {}",
+        event.transport,
+        end(&event.source, event.source_port, &event.source_link),
+        end(
+            &event.destination,
+            event.destination_port,
+            &event.destination_link
+        )
+    );
+    for vlan in &event.vlans {
+        text.push_str(&format!(", VLAN {vlan}"));
+    }
+    text.push_str(match event.checksum {
+        Checksum::Good | Checksum::Unknown => "",
+        Checksum::None => ", without a checksum",
+        Checksum::Offloaded => ", checksum left to the network card",
+        Checksum::Bad => ", wrong checksum",
+    });
+    text
+}
+
+fn fields(event: &Event) -> Vec<String> {
+    let mut fields = Vec::new();
+    let addresses = [
+        ("client's address", event.client_address),
+        ("address for the client", event.your_address),
+        ("next server", event.next_server),
+        ("relay agent", event.relay),
+    ];
+    for (name, address) in addresses {
+        fields.extend(address.map(|address| format!("{name} {address}")));
+    }
+    if event.hops > 0 {
+        fields.push(words::plural(event.hops.into(), "hop"));
+    }
+    if event.seconds > 0 {
+        fields.push(format!("{} s after the client began", event.seconds));
+    }
+    if event.wants_broadcast {
+        fields.push("answers are wanted as broadcasts".into());
+    }
+    let texts = [
+        ("server's name", &event.server_name),
+        ("boot file", &event.boot_file),
+    ];
+    for (name, text) in texts {
+        fields.extend(text.as_ref().map(|text| format!("{name} {text}")));
+    }
+    fields
+}
+
+fn lease(lease: &Lease) -> String {
+    let mut text = format!("{} for {}", lease.address, lease.client);
+    if let Some(server) = lease.server {
+        text.push_str(&format!(", from {server}"));
+    }
+    if let Some(link) = &lease.server_link {
+        text.push_str(&format!(" ({link})"));
+    }
+    match lease.granted {
+        Some(packet) => text.push_str(&format!(", granted by packet {packet}")),
+        None => text.push_str(", granted before the capture"),
+    }
+    match lease.lease_s {
+        Some(u32::MAX) => text.push_str(" for ever"),
+        Some(seconds) => text.push_str(&format!(" for {}", duration(seconds))),
+        None => {}
+    }
+    if let (Some(t1), Some(t2)) = (lease.t1_s, lease.t2_s) {
+        text.push_str(&format!(" (T1 {}, T2 {})", duration(t1), duration(t2)));
+    }
+    if !lease.renewed.is_empty() {
+        let packets: Vec<String> = lease.renewed.iter().map(u64::to_string).collect();
+        text.push_str(&format!(", renewed by packet {}", packets.join(", ")));
+    }
+    let ended = match (lease.end, lease.ended) {
+        (LeaseEnd::Released, Some(packet)) => format!(", given back by packet {packet}"),
+        (LeaseEnd::Declined, Some(packet)) => format!(", declined by packet {packet}"),
+        (LeaseEnd::Refused, Some(packet)) => format!(", refused by packet {packet}"),
+        _ => ", open at the capture's end".into(),
+    };
+    text + &ended
+}

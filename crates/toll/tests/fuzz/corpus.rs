@@ -1,0 +1,138 @@
+//! Real inputs, from which others are made.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use toll::environment::machine::Machine;
+use toll::plan::Plan;
+use toll::spec::builtin::BUILTINS;
+use toll::spec::{self, Experiment};
+use toll::store::exchange::RunDocument;
+use toll::store::{RunRecord, RunStatus, StoredRun, TrialRecord, TrialState};
+use toll_stats::Rng;
+
+/// An experiment of every kind of statement that has none in the built-in ones.
+const COMMANDS: &str = "format = 1\nname = 'x'\n[workload]\nkind = 'command'\nsetup = 'true'\n\
+    output = 'pipe'\n[workload.commands]\na = 'true {n}'\nb = 'echo {n} {m}'\n[[factor]]\nname = 'n'\n\
+    levels = { from = '1k', to = '1M', times = 4 }\n[[factor]]\nname = 'm'\nlevels = [1, 2.5, 'x']\n\
+    [metrics.speed]\npattern = 'speed ([0-9.]+)'\nunit = 'B/s'\nbetter = 'higher'\n\
+    [profile.quick]\nrequire = ['n <= 4k or m == x']\n[run]\niterations = 2\ntime_budget = '5s'\n";
+
+/// All experiment files that come with the program, and one more.
+pub fn experiments() -> Vec<&'static str> {
+    let builtins = BUILTINS.iter().map(|builtin| builtin.toml);
+    builtins.chain([COMMANDS]).collect()
+}
+
+/// Documents of runs: one that was measured, and those of the built-in
+/// experiments with numbers that were not.
+pub fn documents() -> &'static [String] {
+    static DOCUMENTS: OnceLock<Vec<String>> = OnceLock::new();
+    DOCUMENTS.get_or_init(|| {
+        let made_up = experiments().into_iter().filter_map(|toml| {
+            let experiment = spec::parse(toml, "corpus", "quick").expect("it is one of ours");
+            made_up(experiment, &mut Rng::new(3))
+        });
+        let texts = made_up.map(|stored| text(&stored));
+        texts.chain([measured()]).collect()
+    })
+}
+
+/// A run as a document.
+pub fn text(stored: &StoredRun) -> String {
+    let document = RunDocument::new(stored.clone(), toll::claim::analyse(stored));
+    serde_json::to_string(&document).expect("a document is plain data")
+}
+
+/// A run that was made by the program and exported.
+fn measured() -> String {
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("files can be made");
+    let toll = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_toll"));
+        for name in ["HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"] {
+            command.env(name, directory.path());
+        }
+        command.env_remove("TOLL_STORE").env_remove("TOLL_WORK_DIR");
+        let output = command.args(arguments).output().expect("toll starts");
+        assert!(output.status.success(), "{output:#?}");
+        String::from_utf8(output.stdout).expect("documents are UTF-8")
+    };
+    toll(&[
+        "run",
+        "-q",
+        "--no-html",
+        "-r",
+        "4",
+        "-L",
+        "n=1,2",
+        "true {n}",
+        "sh -c 'exit {n}'",
+    ]);
+    toll(&["export", "last", "--json", "-"])
+}
+
+/// A run of an experiment, with the first levels of each factor, whose numbers are
+/// drawn; `None` if it cannot be planned or would take long to be judged.
+pub fn made_up(mut experiment: Experiment, rng: &mut Rng) -> Option<StoredRun> {
+    const TREATMENTS_MAX: usize = 17;
+    for factor in &mut experiment.factors {
+        factor.levels.truncate(3);
+    }
+    let plan = Plan::new(&experiment, rng.next_u64()).ok()?;
+    if plan.treatments.len() > TREATMENTS_MAX {
+        return None;
+    }
+    let metrics = [
+        experiment.metric.as_str(),
+        "duration_ns",
+        "user_ns",
+        "bytes_copied",
+    ];
+    let mut trials = Vec::new();
+    for block in 0..3 {
+        for (position, treatment) in plan.block_order(block).into_iter().enumerate() {
+            let samples: BTreeMap<String, Vec<f64>> = metrics
+                .iter()
+                .map(|name| ((*name).to_owned(), vec![1e6 * (1.0 + rng.uniform())]))
+                .collect();
+            trials.push(TrialRecord {
+                block,
+                position: u32::try_from(position).expect("plans are limited"),
+                treatment,
+                started_at: "2026-01-01T00:00:01Z".into(),
+                wall_ns: 1_000_000,
+                state: TrialState::Completed,
+                message: None,
+                samples,
+                disturbance: BTreeMap::from([("steal_ns".into(), 3.0)]),
+                counters_missing: BTreeMap::new(),
+                notes: vec!["a note".into()],
+            });
+        }
+    }
+    let run = RunRecord {
+        id: 1,
+        uid: format!("{:016x}", rng.next_u64()),
+        experiment: experiment.name.clone(),
+        title: experiment.title.clone(),
+        question: experiment.question.clone(),
+        profile: experiment.profile.clone(),
+        seed: plan.seed(),
+        created_at: "2026-01-01T00:00:00Z".into(),
+        updated_at: None,
+        status: RunStatus::Complete,
+        stop_reason: Some("drawn".into()),
+        toll_version: "0".into(),
+        command_line: "toll run".into(),
+        machine: Machine::default(),
+        imported: false,
+    };
+    Some(StoredRun {
+        run,
+        treatments: plan.treatments,
+        experiment,
+        trials,
+        boots: Vec::new(),
+    })
+}

@@ -1,0 +1,457 @@
+//! Stores that are damaged: what is read of them is what was written, or an
+//! error, and what can be read can be saved.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use tempfile::TempDir;
+use toll::store::{RunStatus, Store, StoreError, StoredRun};
+use toll_stats::Rng;
+
+use crate::common::{Bench, Ran};
+
+/// Stores damaged in each way.
+const DAMAGES: u64 = 50;
+const PAGE_BYTES: usize = 4096;
+
+/// A store of three runs and a baseline, before anything happened to it.
+struct Intact {
+    /// The file with all in it.
+    file: Vec<u8>,
+    /// The file while a run went on, and the log beside it.
+    halfway: (Vec<u8>, Vec<u8>),
+    runs: Vec<StoredRun>,
+}
+
+fn intact() -> &'static Intact {
+    static INTACT: OnceLock<Intact> = OnceLock::new();
+    INTACT.get_or_init(|| {
+        let bench = Bench::new();
+        for command in ["true {n}", "true x{n}", "echo {n}"] {
+            let run = ["run", "-q", "--no-html", "-r", "15", "-L", "n=1,2", command];
+            bench.ok(&run);
+        }
+        bench.ok(&["baseline", "save", "main", "1"]);
+        let store = Store::read(&bench.store()).unwrap();
+        let runs = (1..=3).map(|id| store.load(id).unwrap()).collect();
+        let log = beside(&bench.store(), "-wal");
+        // A new connection has changed nothing yet; a store that is left while it
+        // is open has a log.
+        let mut open = Store::open(&bench.path("halfway.sqlite")).unwrap();
+        for run in &runs {
+            run_again(&mut open, run);
+        }
+        let halfway = bench.path("halfway.sqlite");
+        let read = |path: &Path| std::fs::read(path).unwrap();
+        let halfway = (read(&halfway), read(&beside(&halfway, "-wal")));
+        drop(store);
+        assert!(!log.exists(), "the last one that closes it clears the log");
+        Intact {
+            file: read(&bench.store()),
+            halfway,
+            runs,
+        }
+    })
+}
+
+/// Keeps a run as it was kept when it was made, trial by trial.
+fn run_again(store: &mut Store, run: &StoredRun) {
+    let mut begun = run.run.clone();
+    (begun.status, begun.stop_reason, begun.updated_at) = (RunStatus::Unfinished, None, None);
+    let id = store
+        .add_run(&begun, &run.experiment, &run.treatments)
+        .unwrap();
+    for trial in &run.trials {
+        store.add_trial(id, trial).unwrap();
+    }
+    let reason = run.run.stop_reason.as_deref();
+    store.set_status(id, run.run.status, reason).unwrap();
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    format!("{}{ending}", path.display()).into()
+}
+
+/// A store that is laid out in a directory of its own.
+struct Wreck {
+    directory: TempDir,
+    what: String,
+}
+
+impl Wreck {
+    fn new(what: String, file: &[u8], log: Option<&[u8]>) -> Self {
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let wreck = Self { directory, what };
+        std::fs::write(wreck.path(), file).unwrap();
+        if let Some(log) = log {
+            std::fs::write(beside(&wreck.path(), "-wal"), log).unwrap();
+        }
+        wreck
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.path().join("runs.sqlite")
+    }
+
+    fn content(&self) -> (Vec<u8>, Option<Vec<u8>>) {
+        let log = std::fs::read(beside(&self.path(), "-wal")).ok();
+        (std::fs::read(self.path()).unwrap(), log)
+    }
+}
+
+/// Damages a text of bytes in one of the ways in which disks and people do.
+fn damage(bytes: &mut Vec<u8>, rng: &mut Rng) -> String {
+    let length = bytes.len();
+    let pages = length / PAGE_BYTES;
+    match rng.below(7) {
+        0 => {
+            let keep = rng.below(length);
+            bytes.truncate(keep);
+            format!("cut to {keep} of {length} bytes")
+        }
+        1 => {
+            let at = rng.below(length);
+            let bit = 1 << rng.below(8);
+            bytes[at] ^= bit;
+            format!("bit {bit:#x} of byte {at} flipped")
+        }
+        2 => {
+            let places: Vec<usize> = (0..8).map(|_| rng.below(length)).collect();
+            for at in &places {
+                bytes[*at] = bytes[*at].wrapping_add(1 + rng.below(255) as u8);
+            }
+            format!("bytes {places:?} changed")
+        }
+        3 => {
+            let page = rng.below(pages);
+            bytes[page * PAGE_BYTES..][..PAGE_BYTES].fill(0);
+            format!("page {page} of {pages} zeroed")
+        }
+        4 => {
+            let page = rng.below(pages);
+            for byte in &mut bytes[page * PAGE_BYTES..][..PAGE_BYTES] {
+                *byte = rng.below(256) as u8;
+            }
+            format!("page {page} of {pages} overwritten")
+        }
+        5 => {
+            let (from, to) = (rng.below(pages), rng.below(pages));
+            bytes.copy_within(from * PAGE_BYTES..(from + 1) * PAGE_BYTES, to * PAGE_BYTES);
+            format!("page {from} of {pages} written over page {to}")
+        }
+        _ => {
+            let count = 1 + rng.below(100);
+            bytes[..count].fill(0xff);
+            format!("the first {count} bytes gone")
+        }
+    }
+}
+
+/// A run as it may come back: with some trials lost it is unfinished.
+#[track_caller]
+fn check_saved(saved: &StoredRun, what: &str) {
+    let original = &intact().runs[usize::try_from(saved.run.id).unwrap() - 1];
+    let mut run = saved.run.clone();
+    let lost = original.trials.len() - saved.trials.len();
+    if lost > 0 {
+        assert_eq!(run.status, RunStatus::Unfinished, "{what}");
+        match run.stop_reason.take() {
+            Some(reason) => assert!(reason.ends_with("a damaged store"), "{what}: {reason}"),
+            // Of an earlier moment, when it went on.
+            None => run.updated_at.clone_from(&original.run.updated_at),
+        }
+        run.status = original.run.status;
+        run.stop_reason.clone_from(&original.run.stop_reason);
+    }
+    assert_eq!(run, original.run, "{what}");
+    assert_eq!(saved.experiment, original.experiment, "{what}");
+    assert_eq!(saved.treatments, original.treatments, "{what}");
+    for trial in &saved.trials {
+        assert!(original.trials.contains(trial), "{what}: {trial:#?}");
+    }
+}
+
+/// Whatever a reader gets of a wreck is what was written.
+fn check_reading(wreck: &Wreck) {
+    let Ok(store) = Store::read(&wreck.path()) else {
+        return;
+    };
+    if let Ok(runs) = store.runs() {
+        for (run, trials) in runs {
+            let original = &intact().runs[usize::try_from(run.id).unwrap() - 1];
+            assert_eq!(run, original.run, "{}", wreck.what);
+            assert_eq!(trials, original.trials.len(), "{}", wreck.what);
+        }
+    }
+    for original in &intact().runs {
+        match store.load(original.run.id) {
+            Ok(stored) => assert_eq!(stored, *original, "{}", wreck.what),
+            Err(error) => {
+                let text = error.to_string();
+                assert!(
+                    text.starts_with("cannot ") && text.contains("; ") || text.contains(": see"),
+                    "{text}"
+                );
+            }
+        }
+    }
+    if let Ok(id) = store.find_run("last") {
+        assert_eq!(id, 3, "{}", wreck.what);
+    }
+    if let Ok(baselines) = store.baselines() {
+        assert!(
+            baselines
+                .iter()
+                .all(|one| one.name == "main" && one.run_id == 1)
+        );
+    }
+}
+
+/// What a reader gets is what stood in the store at some moment, when it had so
+/// many trials at least.
+fn check_moment(wreck: &Wreck, least: usize) {
+    let Ok(store) = Store::read(&wreck.path()) else {
+        return;
+    };
+    let mut trials = 0;
+    let runs = store.runs().expect(&wreck.what);
+    for (index, (run, _)) in runs.iter().enumerate() {
+        let original = &intact().runs[index];
+        let stored = store.load(run.id).expect(&wreck.what);
+        trials += stored.trials.len();
+        let begun = &original.trials[..stored.trials.len()];
+        assert_eq!(stored.trials, begun, "{}", wreck.what);
+        assert!(
+            index + 1 == runs.len() || stored == *original,
+            "{}",
+            wreck.what
+        );
+    }
+    assert!(trials >= least, "{}: {trials} trials are left", wreck.what);
+}
+
+/// What is saved of a wreck is what was written; gives how many trials that is.
+fn check_salvage(wreck: &Wreck) -> usize {
+    let before = wreck.content();
+    let surveyed = Store::survey(&wreck.path());
+    let new = wreck.directory.path().join("new.sqlite");
+    let salvaged = Store::salvage(&wreck.path(), &new);
+    assert_eq!(wreck.content(), before, "{}: it was changed", wreck.what);
+    let Ok(salvaged) = salvaged else {
+        assert!(!new.exists(), "{}", wreck.what);
+        return 0;
+    };
+    assert_eq!(surveyed.unwrap(), salvaged, "{}", wreck.what);
+    let store = Store::read(&new).unwrap();
+    let mut trials = 0;
+    for run in &salvaged.runs {
+        let saved = store.load(run.id).unwrap();
+        check_saved(&saved, &wreck.what);
+        assert_eq!(saved.trials.len(), run.readable_trials);
+        trials += saved.trials.len();
+        // A log that ends early is that of an earlier moment.
+        if salvaged.is_whole && saved.run.status == RunStatus::Complete {
+            assert_eq!(saved, intact().runs[usize::try_from(run.id).unwrap() - 1]);
+        }
+    }
+    assert_eq!(store.runs().unwrap().len(), salvaged.runs.len());
+    drop(store);
+    let saved = std::fs::read(&new).unwrap();
+    let again = Store::salvage(&wreck.path(), &new).unwrap_err();
+    assert!(matches!(again.kind(), StoreError::InTheWay), "{again}");
+    assert_eq!(std::fs::read(&new).unwrap(), saved, "written over");
+    trials
+}
+
+fn all_trials() -> usize {
+    intact().runs.iter().map(|run| run.trials.len()).sum()
+}
+
+#[test]
+fn an_intact_store_is_saved_whole() {
+    let intact = intact();
+    let wreck = Wreck::new("intact".into(), &intact.file, None);
+    assert_eq!(check_salvage(&wreck), all_trials());
+    assert!(Store::survey(&wreck.path()).unwrap().is_whole);
+    let (file, log) = &intact.halfway;
+    let wreck = Wreck::new("with a log".into(), file, Some(log));
+    assert_eq!(check_salvage(&wreck), all_trials());
+    assert!(Store::survey(&wreck.path()).unwrap().is_whole);
+}
+
+#[test]
+fn of_a_damaged_file_what_was_written_is_read_or_nothing() {
+    let mut saved = 0;
+    for seed in 0..DAMAGES {
+        let mut file = intact().file.clone();
+        let mut rng = Rng::new(seed);
+        let what = format!("seed {seed}: {}", damage(&mut file, &mut rng));
+        let wreck = Wreck::new(what, &file, None);
+        saved += check_salvage(&wreck);
+        check_reading(&wreck);
+    }
+    let share = saved as f64 / (DAMAGES as f64 * all_trials() as f64);
+    assert!(share > 0.5, "of all trials {share} are saved");
+}
+
+#[test]
+fn of_a_damaged_log_what_was_written_is_read_or_nothing() {
+    let (file, log) = &intact().halfway;
+    for seed in 0..DAMAGES {
+        let mut log = log.clone();
+        let mut rng = Rng::new(seed);
+        let what = format!("seed {seed}: log {}", damage(&mut log, &mut rng));
+        let wreck = Wreck::new(what, file, Some(&log));
+        check_salvage(&wreck);
+        // A log that ends early is that of an earlier moment.
+        let least = match log.len() == intact().halfway.1.len() {
+            true => all_trials(),
+            false => 0,
+        };
+        check_moment(&wreck, least);
+    }
+}
+
+#[test]
+fn any_page_may_be_gone() {
+    let pages = intact().file.len() / PAGE_BYTES;
+    for page in 0..pages {
+        let mut file = intact().file.clone();
+        file[page * PAGE_BYTES..][..PAGE_BYTES].fill(0xa5);
+        let wreck = Wreck::new(format!("page {page} gone"), &file, None);
+        let saved = check_salvage(&wreck);
+        // Of the first page all is known beforehand.
+        assert!(
+            page > 0 || saved == all_trials(),
+            "{saved} of {}",
+            all_trials()
+        );
+        check_reading(&wreck);
+    }
+}
+
+#[test]
+fn a_store_is_not_begun_over_a_log_whose_file_is_lost() {
+    let (_, log) = &intact().halfway;
+    for file in [None, Some(&[][..])] {
+        let wreck = Wreck::new("file lost".into(), file.unwrap_or_default(), Some(log));
+        if file.is_none() {
+            std::fs::remove_file(wreck.path()).unwrap();
+        }
+        for opened in [Store::open(&wreck.path()), Store::read(&wreck.path())] {
+            let error = opened.unwrap_err().to_string();
+            assert!(error.contains("the file is lost"), "{error}");
+        }
+        assert_eq!(std::fs::read(beside(&wreck.path(), "-wal")).unwrap(), *log);
+    }
+}
+
+/// What each verb may end with, and that its errors say what to do.
+#[track_caller]
+fn check_verb(ran: &Ran, what: &str) {
+    assert!([Some(0), Some(1)].contains(&ran.code), "{what}: {ran:#?}");
+    assert!(!ran.stderr.contains("panicked"), "{what}: {ran:#?}");
+    if ran.code == Some(1) {
+        let errors = &ran.stderr;
+        assert!(
+            errors.contains("cannot ") && errors.contains("runs.sqlite"),
+            "{what}: {errors}"
+        );
+    }
+}
+
+#[test]
+fn each_verb_tells_of_a_damage() {
+    let document = Bench::new();
+    document.ok(&["run", "-q", "--no-html", "-r", "1", "true"]);
+    document.ok(&["export", "1", "--json", "run.json"]);
+    let document = document.read("run.json");
+    for page in [0, 1, 5, 9] {
+        let mut file = intact().file.clone();
+        file[page * PAGE_BYTES..][..PAGE_BYTES].fill(0);
+        let bench = Bench::new();
+        bench.write("run.json", &document);
+        std::fs::write(bench.path("runs.sqlite"), &file).unwrap();
+        for arguments in [
+            &["list"][..],
+            &["show", "1"],
+            &["report", "1", "--html", "page.html"],
+            &["export", "1", "--csv", "-"],
+            &["compare", "1", "3"],
+            &["baseline", "list"],
+            &["baseline", "save", "x", "1"],
+            &["import", "run.json"],
+            &["run", "-q", "--no-html", "-r", "1", "true"],
+            &["run", "--resume", "1", "-q", "--no-html", "-r", "26"],
+            &["trace", "--cost-model", "1", "true"],
+        ] {
+            let arguments = [arguments, &["--store", "runs.sqlite"]].concat();
+            let ran = bench.run(&arguments);
+            let what = format!("page {page}: {arguments:?}");
+            if arguments[0] == "trace" && ran.code == Some(2) {
+                continue;
+            }
+            check_verb(&ran, &what);
+            let writes = ["import", "run"].contains(&arguments[0]) || arguments[1] == "save";
+            assert!(!writes || ran.code == Some(1), "{what}: {ran:#?}");
+        }
+        let doctor = bench.ok(&["doctor", "--no-noise", "--store", "runs.sqlite"]);
+        assert!(doctor.stdout.contains("is damaged"), "{doctor:#?}");
+        let salvage = [
+            "doctor",
+            "--salvage",
+            "new.sqlite",
+            "--store",
+            "runs.sqlite",
+        ];
+        if doctor.stdout.contains("no run in it can be saved") {
+            let errors = bench.fails(1, &salvage);
+            assert!(errors.contains("cannot save anything"), "{errors}");
+            continue;
+        }
+        assert!(doctor.stdout.contains("--salvage"), "{doctor:#?}");
+        let told = bench.ok(&salvage).stdout;
+        assert!(told.contains("stays as it is"), "{told}");
+        assert!(bench.fails(1, &salvage).contains("not written over"));
+        bench.ok(&["list", "--store", "new.sqlite"]);
+        assert_eq!(std::fs::read(bench.path("runs.sqlite")).unwrap(), file);
+    }
+}
+
+#[test]
+fn a_saved_run_goes_on_to_its_whole_list_of_trials() {
+    let bench = Bench::new();
+    let pages = intact().file.len() / PAGE_BYTES;
+    let expected = &intact().runs[0];
+    let order = |run: &StoredRun| -> Vec<(u32, u32, usize)> {
+        let trials = run.trials.iter();
+        trials.map(|t| (t.block, t.position, t.treatment)).collect()
+    };
+    for page in 1..pages {
+        let mut file = intact().file.clone();
+        file[page * PAGE_BYTES..][..PAGE_BYTES].fill(0);
+        std::fs::write(bench.path("runs.sqlite"), &file).unwrap();
+        let new = bench.path("new.sqlite");
+        let Ok(survey) = Store::salvage(&bench.path("runs.sqlite"), &new) else {
+            continue;
+        };
+        let first = survey.runs.iter().find(|run| run.id == 1);
+        if first.is_some_and(|run| run.readable_trials < run.trials) {
+            bench.ok(&[
+                "run",
+                "--resume",
+                "1",
+                "-q",
+                "--no-html",
+                "--store",
+                "new.sqlite",
+            ]);
+            let run = Store::read(&new).unwrap().load(1).unwrap();
+            assert_eq!(order(&run), order(expected));
+            assert_eq!(run.run.status, RunStatus::Complete);
+            return;
+        }
+        std::fs::remove_file(&new).unwrap();
+    }
+    panic!("no page has trials of run 1");
+}

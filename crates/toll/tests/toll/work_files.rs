@@ -1,0 +1,134 @@
+//! Work files that vanish, or are replaced, while a run goes on.
+
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+
+use toll::store::{RunStatus, Store, StoredRun, TrialState};
+
+use crate::common::{Bench, Running, wait_until};
+use crate::settings::Settings;
+
+const COPIES: &str = "format = 1\nname = 'copies'\n[workload]\nkind = 'copy'\nsize = '64KiB'\n\
+                      cache = 'warm'\n[[factor]]\nname = 'method'\nlevels = ['readv', 'mmap']\n\
+                      [run]\nmin_blocks = 200\nmax_blocks = 200\niterations = 1\n";
+
+fn stored(bench: &Bench) -> Option<StoredRun> {
+    let store = Store::read(&bench.store()).ok()?;
+    store.load(store.find_run("last").ok()?).ok()
+}
+
+fn start(bench: &Bench) -> Running {
+    let file = bench.write("copies.toml", COPIES);
+    let arguments = [
+        "run",
+        "-q",
+        "--no-html",
+        "--seed",
+        "3",
+        file.to_str().unwrap(),
+    ];
+    let mut command = bench.spawnable(&arguments);
+    let errors = std::fs::File::create(bench.path("errors")).unwrap();
+    let mut running = Running(command.stderr(errors).spawn().unwrap());
+    wait_until("some trials are kept", || {
+        assert_eq!(
+            running.0.try_wait().unwrap(),
+            None,
+            "{}",
+            bench.read("errors")
+        );
+        stored(bench).is_some_and(|run| run.trials.len() > 3)
+    });
+    running
+}
+
+fn work_directory(bench: &Bench) -> PathBuf {
+    let entries = std::fs::read_dir(bench.path("cache/toll/work")).unwrap();
+    let found: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(found.len(), 1);
+    found[0].clone()
+}
+
+/// Does something to the work directory of a run, and sees the run end with an
+/// error that says what happened, and go on.
+#[track_caller]
+fn check(needle: &str, harm: impl FnOnce(&Bench, &std::path::Path)) {
+    let bench = Bench::new();
+    let before = Settings::before(&bench);
+    let mut running = start(&bench);
+    harm(&bench, &work_directory(&bench));
+    let status = running.0.wait().unwrap();
+    let errors = bench.read("errors");
+    assert_eq!(status.code(), Some(1), "{errors}");
+    for needle in [needle, "cannot go on", "toll run --resume"] {
+        assert!(errors.contains(needle), "{needle}: {errors}");
+    }
+    let then = stored(&bench).unwrap();
+    assert_eq!(then.run.status, RunStatus::Unfinished);
+    before.are_back();
+    bench.ok(&["run", "--resume", "-q", "--no-html", "-r", "30"]);
+    let whole = stored(&bench).unwrap();
+    let is_completed = |trial: &toll::store::TrialRecord| trial.state == TrialState::Completed;
+    assert!(whole.trials.iter().all(is_completed));
+    assert_eq!(whole.trials[..then.trials.len()], then.trials);
+    assert!(whole.trials.len() >= 30 * 3, "{}", whole.trials.len());
+    before.are_back();
+}
+
+fn source(root: &std::path::Path) -> PathBuf {
+    root.join("work/source-65536")
+}
+
+#[test]
+fn a_work_file_that_is_deleted_ends_the_run_which_goes_on() {
+    check("source-65536 is gone", |_, root| {
+        std::fs::remove_file(source(root)).unwrap();
+    });
+}
+
+#[test]
+fn a_work_directory_that_is_deleted_ends_the_run_which_goes_on() {
+    check("is gone", |_, root| {
+        // A trial may be making a file just now.
+        wait_until("the directory is gone", || {
+            std::fs::remove_dir_all(root).is_ok() || !root.exists()
+        });
+    });
+}
+
+#[test]
+fn a_work_file_that_became_a_link_is_not_followed() {
+    check("was replaced by a symbolic link", |bench, root| {
+        // With the content of the source, only its being a link tells.
+        let copy = bench.path("copy");
+        std::fs::copy(source(root), &copy).unwrap();
+        let link = root.join("work/link");
+        symlink(&copy, &link).unwrap();
+        std::fs::rename(&link, source(root)).unwrap();
+    });
+}
+
+#[test]
+fn a_work_file_that_is_cut_ends_the_run_which_goes_on() {
+    check("was cut", |_, root| {
+        let file = std::fs::File::options()
+            .write(true)
+            .open(source(root))
+            .unwrap();
+        file.set_len(100).unwrap();
+    });
+}
+
+#[test]
+fn clearing_a_work_directory_that_became_a_link_follows_it_not() {
+    let bench = Bench::new();
+    let mut running = start(&bench);
+    let root = work_directory(&bench);
+    std::fs::create_dir_all(bench.path("precious/work")).unwrap();
+    std::fs::write(bench.path("precious/work/file"), "kept").unwrap();
+    std::fs::rename(&root, bench.path("moved")).unwrap();
+    symlink(bench.path("precious"), &root).unwrap();
+    assert_eq!(running.0.wait().unwrap().code(), Some(1));
+    assert_eq!(bench.read("precious/work/file"), "kept");
+    assert!(!root.is_symlink(), "the link itself is cleared");
+}
