@@ -79,7 +79,7 @@ impl Volume {
             // now, or if somebody else has made the file longer, as the kernel
             // appends where it takes the end to be.
             let is_stale = !self.shared.tree.is(ino, &found)
-                || (access.append && self.shared.tree.must_be_told(ino, &found));
+                || (access.append && self.shared.tree.must_be_looked_up(ino, &found));
             match is_stale {
                 true => Err(Error::Errno(libc::ESTALE)),
                 false => Ok((handle, found)),

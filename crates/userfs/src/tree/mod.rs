@@ -52,6 +52,8 @@ struct Node {
     seen: Option<Version>,
     /// What the kernel was told last when it looked the file up.
     told: Option<Version>,
+    /// The kernel was asked to look it up and open it again.
+    is_asked: bool,
 }
 
 #[derive(Debug)]
@@ -79,6 +81,7 @@ impl Default for Tree {
             identity: None,
             seen: None,
             told: None,
+            is_asked: false,
         };
         Self {
             state: Mutex::new(State {
@@ -227,6 +230,20 @@ impl Tree {
         node.is_some_and(|node| std::mem::replace(&mut node.told, now) != now)
     }
 
+    /// Whether the kernel has to look a file up again before it appends to it.
+    /// Never twice in a row: it looks up and opens again only once, and a
+    /// write-back of this mount may come in between.
+    pub fn must_be_looked_up(&self, ino: u64, found: &Attributes) -> bool {
+        let mut state = self.state();
+        let now = Some(Version::of(found));
+        let Some(node) = state.nodes.get_mut(&ino) else {
+            return false;
+        };
+        let is_news = node.seen != now && node.told != now;
+        node.is_asked = is_news && !node.is_asked;
+        node.is_asked
+    }
+
     /// The version that the kernel's pages of a file stand for.
     pub fn seen(&self, ino: u64) -> Option<Version> {
         self.state().nodes.get(&ino)?.seen
@@ -309,6 +326,7 @@ impl State {
                 identity: None,
                 seen: None,
                 told: None,
+                is_asked: false,
             },
         );
         self.set_identity(ino, found.identity);
