@@ -7,6 +7,7 @@
 //!
 //! Architecture invariant: [`render`] makes the whole table of a [`Document`].
 
+use crate::kept::Kept;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
@@ -105,6 +106,19 @@ struct Boot {
     facts: BTreeMap<String, String>,
 }
 
+impl Kept for Document {
+    const VERSION: u32 = VERSION;
+    const NAME: &'static str = "device";
+
+    fn version(&self) -> u32 {
+        self.version
+    }
+
+    fn table(&self) -> String {
+        render(self)
+    }
+}
+
 impl Document {
     /// Takes what the table needs from an exported run.
     ///
@@ -141,32 +155,6 @@ impl Document {
                 .collect(),
             notes: exported.notes(),
         })
-    }
-
-    /// Reads a document that was written before.
-    ///
-    /// # Errors
-    /// If it is none of this version.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let document: Self = serde_json::from_str(text)
-            .map_err(|error| format!("cannot read the document: {error}"))?;
-        match document.version {
-            VERSION => Ok(document),
-            other => Err(format!(
-                "cannot read the document: it has version {other}, and this program reads {VERSION}"
-            )),
-        }
-    }
-
-    /// The document as JSON.
-    ///
-    /// # Panics
-    /// Never: it holds nothing that JSON lacks.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        let mut text = serde_json::to_string_pretty(self).expect("plain data becomes JSON");
-        text.push('\n');
-        text
     }
 
     fn way(&self, accelerator: &str, wanted: &[(&str, &str)], is_twin: bool) -> Option<&Way> {

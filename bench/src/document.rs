@@ -1,5 +1,6 @@
 //! What a run writes: everything the table is made of.
 
+use crate::kept::Kept;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -83,28 +84,15 @@ impl CellRecord {
     }
 }
 
-impl Document {
-    /// Reads a document.
-    ///
-    /// # Errors
-    /// If the text is no document of this version.
-    pub fn parse(text: &str) -> Result<Document, String> {
-        let document: Document = serde_json::from_str(text)
-            .map_err(|error| format!("cannot read the document: {error}"))?;
-        match document.version {
-            VERSION => Ok(document),
-            other => Err(format!(
-                "cannot read the document: it is of version {other}, this program knows {VERSION}"
-            )),
-        }
+impl Kept for Document {
+    const VERSION: u32 = VERSION;
+    const NAME: &'static str = "cat";
+
+    fn version(&self) -> u32 {
+        self.version
     }
 
-    /// The document as JSON.
-    ///
-    /// # Panics
-    /// Never: all its keys are strings.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        serde_json::to_string(self).expect("a document has string keys only")
+    fn table(&self) -> String {
+        crate::table::render(self)
     }
 }

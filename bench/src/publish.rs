@@ -9,7 +9,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// What cannot be written.
-pub fn publish(
+pub(crate) fn publish(
     name: &str,
     table: &str,
     json: &str,

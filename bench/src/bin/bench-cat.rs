@@ -2,18 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::Parser;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use toll_bench::case::Case;
 use toll_bench::document::Document;
+use toll_bench::kept::{Kept, conclude, tell};
 use toll_bench::plan::Blocks;
-use toll_bench::publish::publish;
 use toll_bench::run::{Settings, Stop, run};
-use toll_bench::{enter_mount_namespace, peers, table};
+use toll_bench::scratch::interrupts;
+use toll_bench::{enter_mount_namespace, peers};
 
 /// Compares meow with other programs that copy bytes.
 ///
@@ -63,21 +61,10 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let made = match &arguments.from {
-        Some(path) => read(path).map_err(Stop::Failed),
+        Some(path) => Document::read(path),
         None => measure(&arguments),
     };
-    match made.and_then(|document| Ok(put(&document, arguments.out.as_deref())?)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Stop::Interrupted) => {
-            tell("interrupted");
-            // As the shell has it: 128 and the number of SIGINT.
-            ExitCode::from(130)
-        }
-        Err(Stop::Failed(reason)) => {
-            tell(&reason);
-            ExitCode::FAILURE
-        }
-    }
+    conclude(made, arguments.out.as_deref())
 }
 
 fn measure(arguments: &Arguments) -> Result<Document, Stop> {
@@ -85,21 +72,17 @@ fn measure(arguments: &Arguments) -> Result<Document, Stop> {
         enter_mount_namespace()?;
     }
     let meow = arguments.meow.as_deref().unwrap_or(Path::new("meow"));
-    tell("looking for programs");
+    tell::<Document>("looking for programs");
     let programs = peers::find(meow, !arguments.offline)?;
     for (name, reason) in &programs.missing {
-        tell(&format!("skipped program {name}: {reason}"));
+        tell::<Document>(&format!("skipped program {name}: {reason}"));
     }
     let settings = settings(arguments)?;
-    run(&settings, &programs, &mut tell)
+    run(&settings, &programs, &mut tell::<Document>)
 }
 
 fn settings(arguments: &Arguments) -> Result<Settings, String> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGHUP, SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, interrupted.clone())
-            .map_err(|error| format!("cannot handle signal {signal}: {error}"))?;
-    }
+    let interrupted = interrupts()?;
     let (large, small, bytes) = match arguments.quick {
         true => (6, 40, 256 << 20),
         false => (20, 300, 1 << 30),
@@ -123,26 +106,6 @@ fn settings(arguments: &Arguments) -> Result<Settings, String> {
         command_line: words.join(" "),
         interrupted,
     })
-}
-
-fn read(path: &Path) -> Result<Document, String> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    Document::parse(&text)
-}
-
-fn put(document: &Document, directory: Option<&Path>) -> Result<(), String> {
-    publish(
-        "cat",
-        &table::render(document),
-        &document.to_json(),
-        directory,
-    )
-}
-
-#[expect(clippy::print_stderr, reason = "progress and errors go there")]
-fn tell(what: &str) {
-    eprintln!("bench-cat: {what}");
 }
 
 /// Bytes of a size such as `64MiB` or `1G`; units are powers of 1024.

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use toll_bench::device::{Document, render};
+use toll_bench::device::Document;
+use toll_bench::kept::{Kept, conclude};
 use toll_bench::machine::Machine;
-use toll_bench::publish::publish;
+use toll_bench::run::Stop;
 use toll_bench::toll::Toll;
 
 /// The experiment, beside the sources of this program.
@@ -41,17 +42,11 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let made = match (&arguments.from, &arguments.toll) {
-        (Some(path), _) => read(path),
-        (None, Some(toll)) => measure(toll, &arguments),
+        (Some(path), _) => Document::read(path),
+        (None, Some(toll)) => measure(toll, &arguments).map_err(Stop::Failed),
         (None, None) => unreachable!("one of both is required"),
     };
-    match made.and_then(|document| put(&document, arguments.out.as_deref())) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            tell(&reason);
-            ExitCode::FAILURE
-        }
-    }
+    conclude(made, arguments.out.as_deref())
 }
 
 fn measure(toll: &Path, arguments: &Arguments) -> Result<Document, String> {
@@ -74,21 +69,6 @@ fn measure(toll: &Path, arguments: &Arguments) -> Result<Document, String> {
         ],
     )?;
     Document::of_run(&json, machine)
-}
-
-fn read(path: &Path) -> Result<Document, String> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    Document::parse(&text)
-}
-
-fn put(document: &Document, directory: Option<&Path>) -> Result<(), String> {
-    publish("device", &render(document), &document.to_json(), directory)
-}
-
-#[expect(clippy::print_stderr, reason = "errors go there")]
-fn tell(what: &str) {
-    eprintln!("bench-device: {what}");
 }
 
 #[cfg(test)]

@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use toll_bench::publish::publish;
+use toll_bench::kept::{Kept, conclude, tell};
 use toll_bench::run::Stop;
 use toll_bench::scratch::{Scratch, absolute, beside, interrupts};
+use toll_bench::versus::Document;
 use toll_bench::versus::measure::{Settings, run};
-use toll_bench::versus::{Document, table};
 
 /// Measures how often toll and hyperfine call identical commands different, and
 /// how long each takes to a right decision on a true difference.
@@ -54,27 +54,16 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let made = match &arguments.from {
-        Some(path) => read(path).map_err(Stop::Failed),
+        Some(path) => Document::read(path),
         None => measure(&arguments),
     };
-    match made.and_then(|document| Ok(put(&document, arguments.out.as_deref())?)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Stop::Interrupted) => {
-            tell("interrupted");
-            // As the shell has it: 128 and the number of SIGINT.
-            ExitCode::from(130)
-        }
-        Err(Stop::Failed(reason)) => {
-            tell(&reason);
-            ExitCode::FAILURE
-        }
-    }
+    conclude(made, arguments.out.as_deref())
 }
 
 fn measure(arguments: &Arguments) -> Result<Document, Stop> {
     let directory = Scratch::make(&std::env::temp_dir(), "toll-bench-hyperfine")?;
     let settings = settings(arguments, directory.path())?;
-    run(&settings, &mut tell)
+    run(&settings, &mut tell::<Document>)
 }
 
 fn settings(arguments: &Arguments, directory: &Path) -> Result<Settings, String> {
@@ -102,23 +91,6 @@ fn settings(arguments: &Arguments, directory: &Path) -> Result<Settings, String>
         command_line: words.join(" "),
         interrupted,
     })
-}
-
-fn read(path: &Path) -> Result<Document, String> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    Document::parse(&text)
-}
-
-fn put(document: &Document, directory: Option<&Path>) -> Result<(), String> {
-    let json =
-        serde_json::to_string(document).map_err(|error| format!("cannot write JSON: {error}"))?;
-    publish("hyperfine", &table::render(document), &json, directory)
-}
-
-#[expect(clippy::print_stderr, reason = "progress and errors go there")]
-fn tell(what: &str) {
-    eprintln!("bench-hyperfine: {what}");
 }
 
 #[cfg(test)]

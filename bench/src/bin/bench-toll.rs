@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
+use toll_bench::kept::{Kept, conclude, tell};
+use toll_bench::own::Document;
 use toll_bench::own::measure::{Settings, run};
-use toll_bench::own::{Document, table};
-use toll_bench::publish::publish;
 use toll_bench::run::Stop;
 use toll_bench::scratch::{Scratch, absolute, beside, interrupts};
 
@@ -46,21 +46,10 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let made = match &arguments.from {
-        Some(path) => read(path).map_err(Stop::Failed),
+        Some(path) => Document::read(path),
         None => measure(&arguments),
     };
-    match made.and_then(|document| Ok(put(&document, arguments.out.as_deref())?)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Stop::Interrupted) => {
-            tell("interrupted");
-            // As the shell has it: 128 and the number of SIGINT.
-            ExitCode::from(130)
-        }
-        Err(Stop::Failed(reason)) => {
-            tell(&reason);
-            ExitCode::FAILURE
-        }
-    }
+    conclude(made, arguments.out.as_deref())
 }
 
 fn measure(arguments: &Arguments) -> Result<Document, Stop> {
@@ -85,24 +74,7 @@ fn measure(arguments: &Arguments) -> Result<Document, Stop> {
         command_line: words.join(" "),
         interrupted,
     };
-    run(&settings, &mut tell)
-}
-
-fn read(path: &Path) -> Result<Document, String> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    Document::parse(&text)
-}
-
-fn put(document: &Document, directory: Option<&Path>) -> Result<(), String> {
-    let json =
-        serde_json::to_string(document).map_err(|error| format!("cannot write JSON: {error}"))?;
-    publish("toll", &table::render(document), &json, directory)
-}
-
-#[expect(clippy::print_stderr, reason = "progress and errors go there")]
-fn tell(what: &str) {
-    eprintln!("bench-toll: {what}");
+    run(&settings, &mut tell::<Document>)
 }
 
 #[cfg(test)]

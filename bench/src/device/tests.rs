@@ -1,4 +1,5 @@
 use super::*;
+use crate::kept::Kept;
 
 /// A run of one treatment of each way, whose duration in block `b` is
 /// `base * (b + 1)`.

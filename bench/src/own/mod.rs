@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::kept::Kept;
 use crate::machine::Machine;
 
 /// Version of the format.
@@ -102,19 +103,15 @@ pub struct Document {
     pub answers: Vec<Answer>,
 }
 
-impl Document {
-    /// Reads a document.
-    ///
-    /// # Errors
-    /// If the text is no document of this version.
-    pub fn parse(text: &str) -> Result<Document, String> {
-        let document: Document = serde_json::from_str(text)
-            .map_err(|error| format!("cannot read the document: {error}"))?;
-        match document.version {
-            VERSION => Ok(document),
-            other => Err(format!(
-                "cannot read the document: it is of version {other}, this program knows {VERSION}"
-            )),
-        }
+impl Kept for Document {
+    const VERSION: u32 = VERSION;
+    const NAME: &'static str = "toll";
+
+    fn version(&self) -> u32 {
+        self.version
+    }
+
+    fn table(&self) -> String {
+        table::render(self)
     }
 }

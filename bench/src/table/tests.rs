@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::document::{BlockRecord, CellRecord, ProgramRecord, VERSION};
+use crate::kept::Kept;
 use crate::machine::Machine;
 
 /// Twelve blocks in which GNU cat takes four times and pv 1.25 times as long

@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::kept::Kept;
 use crate::machine::Machine;
 use crate::own::VERSION;
 
