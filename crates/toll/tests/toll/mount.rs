@@ -147,9 +147,11 @@ fn what_is_wrong_is_told_before_anything_is_mounted() {
     let (code, said) = told(&[".", "at"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("the mountpoint lies in the source"), "{said}");
-    let (code, said) = told(&["source", "at", "--kernel-cache", "passthrough"]);
-    assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("--cache none"), "{said}");
+    for kernel in ["passthrough", "writeback"] {
+        let (code, said) = told(&["source", "at", "--kernel-cache", kernel]);
+        assert_eq!(code, Some(2), "{said}");
+        assert!(said.contains("--cache none"), "{said}");
+    }
     let (code, said) = told(&["source", "at", "--attribute-seconds", "-1"]);
     assert_eq!(code, Some(2), "{said}");
     assert!(!place.is_mounted());

@@ -31,7 +31,7 @@ pub enum KernelCache {
     #[default]
     Pages,
     /// Pages for reading and writing, and their length and time of change:
-    /// for sources that nobody else changes.
+    /// for mode `none`, and sources that nobody else changes.
     WriteBack,
     /// Nothing: each call of a program reaches this one.
     Direct,
@@ -171,6 +171,10 @@ fn refuse_contradictions(options: &Options) -> io::Result<()> {
     match (options.kernel, options.mode) {
         (KernelCache::PassThrough, Mode::Whole | Mode::Blocks) => {
             refused("reads and writes can only pass through where nothing is cached")
+        }
+        // Of two that each trust their own length of a file, one is wrong.
+        (KernelCache::WriteBack, Mode::Whole | Mode::Blocks) => {
+            refused("the kernel can only write back where nothing is cached here")
         }
         _ => Ok(()),
     }

@@ -41,24 +41,22 @@ impl Setting {
 }
 
 /// All ways to cache that change what happens.
-pub const SETTINGS: [Setting; 7] = [
+pub const SETTINGS: [Setting; 6] = [
     Setting::new("whole", "pages"),
     Setting::new("blocks", "pages"),
     Setting::new("none", "pages"),
     Setting::new("none", "direct"),
     Setting::new("none", "writeback"),
     Setting::new("none", "passthrough"),
-    Setting::new("blocks", "writeback"),
 ];
 
 /// The same over SFTP, where nothing can pass through.
-pub const REMOTE_SETTINGS: [Setting; 6] = [
+pub const REMOTE_SETTINGS: [Setting; 5] = [
     Setting::remote("whole", "pages"),
     Setting::remote("blocks", "pages"),
     Setting::remote("none", "pages"),
     Setting::remote("none", "direct"),
     Setting::remote("none", "writeback"),
-    Setting::remote("blocks", "writeback"),
 ];
 
 /// A mount with a source of its own.

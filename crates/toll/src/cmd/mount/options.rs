@@ -29,8 +29,8 @@ enum Cache {
 enum Kernel {
     /// Pages for reading; writes come here at once
     Pages,
-    /// Pages for reading and writing; only where nobody else changes the
-    /// source
+    /// Pages for reading and writing; with --cache none, only where nobody
+    /// else changes the source
     Writeback,
     /// Nothing: each read and write comes here as the program made it
     Direct,
@@ -172,6 +172,12 @@ impl MountArguments {
         if kernel == KernelCache::PassThrough && mode != Mode::None {
             return Err(Failure::Usage(
                 "cannot let reads and writes pass through what is cached here; add --cache none"
+                    .to_owned(),
+            ));
+        }
+        if kernel == KernelCache::WriteBack && mode != Mode::None {
+            return Err(Failure::Usage(
+                "cannot have the kernel write back what is written back here; add --cache none"
                     .to_owned(),
             ));
         }

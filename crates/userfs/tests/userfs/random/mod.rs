@@ -112,11 +112,6 @@ fn random_operations_agree_with_a_model_passing_through() {
 }
 
 #[test]
-fn random_operations_agree_with_a_model_in_blocks_with_the_kernels_write_back() {
-    agree(&SETTINGS[6]);
-}
-
-#[test]
 fn random_operations_over_sftp_agree_with_a_model_in_whole() {
     agree(&REMOTE_SETTINGS[0]);
 }
@@ -139,9 +134,4 @@ fn random_operations_over_sftp_agree_with_a_model_without_pages() {
 #[test]
 fn random_operations_over_sftp_agree_with_a_model_with_the_kernels_write_back() {
     agree(&REMOTE_SETTINGS[4]);
-}
-
-#[test]
-fn random_operations_over_sftp_agree_with_a_model_in_blocks_with_the_kernels_write_back() {
-    agree(&REMOTE_SETTINGS[5]);
 }
