@@ -58,7 +58,7 @@ fn a_document_written_and_read_gives_the_same_table() {
     let made = document(&[("device", "mmap", "64KiB", 1e6)]);
     let read = Document::parse(&made.to_json()).expect("it was written by this version");
     assert_eq!(render(&read), render(&made));
-    let newer = made.to_json().replace("\"version\": 1,", "\"version\": 2,");
+    let newer = made.to_json().replace("\"version\":1,", "\"version\":2,");
     assert!(Document::parse(&newer).unwrap_err().contains("version 2"));
 }
 
