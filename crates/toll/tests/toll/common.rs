@@ -94,8 +94,19 @@ pub struct Ran {
     pub stderr: String,
 }
 
+/// Has programs that tests start hear signals. A shell starts what it puts into
+/// the background with SIGINT ignored, nohup(1) with SIGHUP; both are inherited,
+/// and a program leaves what is ignored as it is.
+fn hear_signals() {
+    for signal in [libc::SIGINT, libc::SIGHUP] {
+        // SAFETY: the default action is no function of this program's.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+}
+
 impl Bench {
     pub fn new() -> Self {
+        hear_signals();
         // On the file system of the build: more likely than /tmp to be a disk.
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"));
         Self {
