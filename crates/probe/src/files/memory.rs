@@ -17,6 +17,13 @@ const DROP: (&str, &str) = ("/proc/sys/vm/drop_caches", "2\n");
 /// (Documentation/admin-guide/sysctl/fs.rst).
 const NAMES: &str = "/proc/sys/fs/dentry-state";
 
+/// Attempts to throw out names, while other programs bring in new ones.
+const ATTEMPTS_MAX: u32 = 4;
+/// What may be left of unused names: one of so many, or so many that other
+/// programs have looked up meanwhile.
+const SHARE_LEFT: u64 = 20;
+const OF_OTHERS: u64 = 500;
+
 /// Brings a directory's file system to its device. A sync for each of many
 /// files would take a commit of the journal for each.
 ///
@@ -38,13 +45,13 @@ pub fn drop_pages(path: &Path, size_bytes: u64) -> Result<(), Failure> {
     page_cache::establish(&file, size_bytes, CacheState::Cold).map(drop)
 }
 
-/// Drops names and attributes that nobody uses, of all file systems, and says
-/// how many the kernel kept.
+/// Drops names and attributes that nobody uses, of all file systems, and shows
+/// that hardly one is left.
 ///
 /// # Errors
 /// Unsupported without the right to, and for names in a directory that live in
-/// memory.
-pub fn drop_names(directory: &Path) -> Result<String, Failure> {
+/// memory; an instrument failure if names stay.
+pub fn drop_names(directory: &Path) -> Result<(), Failure> {
     let file = File::open(directory).map_err(|error| failed("open", directory, &error))?;
     page_cache::check_state(&file, CacheState::Cold)?;
     if !geteuid().is_root() {
@@ -53,26 +60,28 @@ pub fn drop_names(directory: &Path) -> Result<String, Failure> {
         ));
     }
     let before = unused_names();
-    fs::write(DROP.0, DROP.1).map_err(|error| {
-        failure::unsupported(format!(
-            "cannot drop names and attributes from memory: {}; choose warm",
-            failure::reason(&error)
-        ))
-    })?;
-    let after = unused_names();
-    Ok(format!(
-        "pages of files below are out of memory, and of {} unused names {} stayed",
-        told(before),
-        told(after)
-    ))
+    for _ in 0..ATTEMPTS_MAX {
+        fs::write(DROP.0, DROP.1).map_err(|error| {
+            failure::unsupported(format!(
+                "cannot drop names and attributes from memory: {}; choose warm",
+                failure::reason(&error)
+            ))
+        })?;
+        if unused_names() <= (before / SHARE_LEFT).max(OF_OTHERS) {
+            return Ok(());
+        }
+    }
+    Err(failure::instrument(format!(
+        "cannot drop names from memory: of {before} unused ones {} stay; let nothing else use \
+         many files meanwhile",
+        unused_names()
+    )))
 }
 
-/// Names in memory that no process uses, of all file systems.
-fn unused_names() -> Option<u64> {
-    let state = fs::read_to_string(NAMES).ok()?;
-    state.split_whitespace().nth(1)?.parse().ok()
-}
-
-fn told(names: Option<u64>) -> String {
-    names.map_or_else(|| "all".to_owned(), |names| names.to_string())
+/// Names in memory that no process uses, of all file systems; none if the kernel
+/// does not tell.
+fn unused_names() -> u64 {
+    let state = fs::read_to_string(NAMES).unwrap_or_default();
+    let unused = state.split_whitespace().nth(1);
+    unused.and_then(|unused| unused.parse().ok()).unwrap_or(0)
 }

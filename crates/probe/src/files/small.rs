@@ -167,7 +167,10 @@ impl Operation for Small<'_> {
         if self.request.operation != FilesOperation::Create {
             self.tree.drop_files(&set.below)?;
         }
-        drop_names(&set.below).map(Some)
+        drop_names(&set.below)?;
+        Ok(Some(
+            "no page of the files below was resident, and unused names were out of memory".into(),
+        ))
     }
 
     fn warm(&mut self, set: &Set) -> Result<(), Failure> {
