@@ -172,7 +172,8 @@ fn refuse_contradictions(options: &Options) -> io::Result<()> {
         (KernelCache::PassThrough, Mode::Whole | Mode::Blocks) => {
             refused("reads and writes can only pass through where nothing is cached")
         }
-        // Of two that each trust their own length of a file, one is wrong.
+        // What fsync promises is not shown to hold with one write-back behind
+        // the other.
         (KernelCache::WriteBack, Mode::Whole | Mode::Blocks) => {
             refused("the kernel can only write back where nothing is cached here")
         }
