@@ -65,7 +65,7 @@ bench-toll: build ## Measure what toll itself costs, about 6 minutes
 	$(RELEASE)/bench-toll --toll $(RELEASE)/toll --out bench/results
 
 .PHONY: bench-trace
-bench-trace: build ## Compare what toll trace predicts with what is saved, about 7 minutes
+bench-trace: build ## Compare what toll trace predicts with what is saved, about 4 minutes
 	@tools/install-prerequisites bench
 	$(RELEASE)/bench-trace --toll $(RELEASE)/toll --out bench/results
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use toll_bench::kept::{Kept, conclude, tell};
+use toll_bench::kept::{Options, conclude, tell};
 use toll_bench::predicted::Document;
 use toll_bench::predicted::measure::{Settings, run};
 use toll_bench::run::Stop;
@@ -19,29 +19,26 @@ use toll_bench::scratch::{Scratch, absolute, interrupts};
 #[command(name = "bench-trace")]
 struct Arguments {
     /// The program toll; toll-probe lies beside it
-    #[arg(long, value_name = "PATH", required_unless_present = "from")]
+    #[arg(
+        long,
+        value_name = "PATH",
+        required_unless_present = "from",
+        conflicts_with = "from"
+    )]
     toll: Option<PathBuf>,
-    /// Rounds, of about 40 seconds each
-    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(2..))]
+    /// Rounds, of about 12 seconds each; fewer than 6 decide nothing
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
     rounds: u16,
     /// Seed of the order of cases
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Write trace.md and trace.json into this directory
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Measure nothing: make the table of an earlier run's trace.json anew
-    #[arg(long, value_name = "FILE", conflicts_with = "toll")]
-    from: Option<PathBuf>,
+    #[command(flatten)]
+    kept: Options,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let made = match &arguments.from {
-        Some(path) => Document::read(path),
-        None => measure(&arguments),
-    };
-    conclude(made, arguments.out.as_deref())
+    conclude(&arguments.kept, || measure(&arguments))
 }
 
 fn measure(arguments: &Arguments) -> Result<Document, Stop> {
