@@ -193,9 +193,9 @@ pub(super) fn grown(
     let sql = "UPDATE runs SET updated_at = coalesce(?2, updated_at), treatment_count = ?3, \
                trial_count = ?4, boot_count = ?5, checksum = ?6 WHERE id = ?1";
     let [treatments, trials, boots] = counts;
-    connection.prepare_cached(sql)?.execute(params![
-        id, updated_at, treatments, trials, boots, seal
-    ])?;
+    connection
+        .prepare_cached(sql)?
+        .execute(params![id, updated_at, treatments, trials, boots, seal])?;
     Ok(())
 }
 

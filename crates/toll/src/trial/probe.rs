@@ -13,9 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use toll_wire::{
-    Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome, Request, Response, WireError,
-};
+use toll_wire::{Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome, Request, Response, WireError};
 
 use super::Interrupt;
 use crate::environment::MemoryLimit;
