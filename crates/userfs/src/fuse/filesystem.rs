@@ -171,7 +171,7 @@ impl Filesystem for Fuse {
     fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = name.to_owned();
         self.server
-            .run(move |server| reply_empty(server.volume.unlink(parent.0, &name), reply));
+            .run(move |server| server.unlink(parent.0, &name, reply));
     }
 
     fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {

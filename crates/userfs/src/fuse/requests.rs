@@ -102,6 +102,18 @@ impl Server {
         }
     }
 
+    /// Removes a name.
+    pub fn unlink(&self, parent: u64, name: &std::ffi::OsStr, reply: ReplyEmpty) {
+        match self.volume.unlink(parent, name) {
+            Ok(content) => {
+                reply.ok();
+                // Nobody waits for it any more.
+                drop(content);
+            }
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
     /// Tells where data or a hole begins.
     pub fn seek(&self, handle: u64, offset: i64, whence: i32, reply: ReplyLseek) {
         let what = match whence {
