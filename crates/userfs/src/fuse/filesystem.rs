@@ -316,8 +316,7 @@ impl Filesystem for Fuse {
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        self.server
-            .run(move |server| reply_empty(server.volume.flush(handle.0), reply));
+        self.server.run(move |server| server.flush(handle.0, reply));
     }
 
     fn release(
