@@ -46,6 +46,9 @@ const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLI
 /// directory, which then is not empty.
 const FREES_IN_UNLINK: [u64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
 
+/// How often a file is made or opened that others make and remove meanwhile.
+const OPENS_MAX: usize = 4;
+
 /// The directory of a name: the root's descriptor, or one opened for it.
 enum Parent<'a> {
     Root(BorrowedFd<'a>),
@@ -140,13 +143,59 @@ impl Local {
         Ok((Some(Uid::from_raw(owner.uid)), gid))
     }
 
-    fn open_new(&self, path: &Path, flags: OFlags, creation: &Creation) -> Result<OwnedFd> {
-        let (parent, name) = self.parent(path)?;
+    /// Makes a file where there is none, opens it and tells what it is.
+    fn open_new(
+        &self,
+        path: &Path,
+        flags: OFlags,
+        creation: &Creation,
+    ) -> Result<(OwnedFd, Attributes)> {
         let mode = Mode::from_raw_mode(creation.mode);
-        let flags = flags | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&parent, name, flags | OFlags::EXCL, mode)?;
-        self.give_away(&parent, name, creation)?;
-        Ok(file)
+        let file = self.resolve(path, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
+        let made = attributes_of(&rustix::fs::fstat(&file)?);
+        let Some(owner) = creation.owner.filter(|_| self.gives_files_away) else {
+            return Ok((file, made));
+        };
+        if (made.uid, made.gid) == (owner.uid, owner.gid) {
+            return Ok((file, made));
+        }
+        let (parent, _) = self.parent(path)?;
+        let (uid, gid) = self.owner_below(&parent, owner)?;
+        rustix::fs::fchown(&file, uid, gid)?;
+        if creation.mode & 0o6000 != 0 {
+            rustix::fs::fchmod(&file, mode)?;
+        }
+        let made = attributes_of(&rustix::fs::fstat(&file)?);
+        Ok((file, made))
+    }
+
+    /// Opens a file, or makes it. Two calls, as a file that was there must
+    /// keep its owner; making it first, as the kernel asks for that where it
+    /// has just found no file.
+    fn open_or_make(
+        &self,
+        path: &Path,
+        flags: OFlags,
+        creation: &Creation,
+    ) -> Result<(OwnedFd, Attributes)> {
+        for _ in 1..OPENS_MAX {
+            match self.open_new(path, flags, creation) {
+                Err(error) if error.is(libc::EEXIST) => {}
+                made => return made,
+            }
+            match self.open_existing(path, flags) {
+                // Somebody has removed it meanwhile.
+                Err(error) if error.is(libc::ENOENT) => {}
+                opened => return opened,
+            }
+        }
+        self.open_new(path, flags, creation)
+    }
+
+    fn open_existing(&self, path: &Path, flags: OFlags) -> Result<(OwnedFd, Attributes)> {
+        let file = self.resolve(path, flags, Mode::empty())?;
+        let found = attributes_of(&rustix::fs::fstat(&file)?);
+        Ok((file, found))
     }
 
     fn entry(entry: &rustix::fs::RawDirEntry<'_>) -> Option<Entry> {
@@ -205,17 +254,17 @@ impl Source for Local {
     }
 
     fn open(&self, path: &Path, flags: OpenFlags) -> Result<Box<dyn Handle>> {
+        Ok(self.open_found(path, flags)?.0)
+    }
+
+    fn open_found(&self, path: &Path, flags: OpenFlags) -> Result<(Box<dyn Handle>, Attributes)> {
         let wanted = system_flags(flags);
-        let file = match &flags.create {
-            None => self.resolve(path, wanted, Mode::empty())?,
+        let (file, found) = match &flags.create {
+            None => self.open_existing(path, wanted)?,
             Some(creation) if flags.exclusive => self.open_new(path, wanted, creation)?,
-            // Two calls, as a file that was there must keep its owner.
-            Some(creation) => match self.resolve(path, wanted, Mode::empty()) {
-                Err(error) if error.is(libc::ENOENT) => self.open_new(path, wanted, creation)?,
-                opened => opened?,
-            },
+            Some(creation) => self.open_or_make(path, wanted, creation)?,
         };
-        Ok(Box::new(LocalHandle { file }))
+        Ok((Box::new(LocalHandle { file }), found))
     }
 
     fn make_directory(&self, path: &Path, creation: &Creation) -> Result<()> {
