@@ -66,8 +66,8 @@ impl AsFd for Parent<'_> {
 
 /// A path to what a descriptor is open on, for calls that take no descriptor
 /// of the kind `O_PATH`.
-fn by_descriptor(descriptor: &OwnedFd) -> String {
-    format!("/proc/self/fd/{}", descriptor.as_raw_fd())
+fn by_descriptor(descriptor: &impl AsFd) -> String {
+    format!("/proc/self/fd/{}", descriptor.as_fd().as_raw_fd())
 }
 
 impl Local {
@@ -112,6 +112,20 @@ impl Local {
         let flags = OFlags::PATH | OFlags::DIRECTORY;
         let opened = self.resolve(directory, flags, Mode::empty())?;
         Ok((Parent::Below(opened), name))
+    }
+
+    /// A path for calls that take no descriptor of the kind `O_PATH` and follow
+    /// no link at its end, valid as long as the directory is kept.
+    fn below_descriptor<'a>(&'a self, path: &'a Path) -> Result<(Parent<'a>, PathBuf)> {
+        if path.as_os_str().is_empty() {
+            let root = Parent::Root(self.root.as_fd());
+            // With the dot it is no link any more.
+            let name = PathBuf::from(by_descriptor(&root)).join(".");
+            return Ok((root, name));
+        }
+        let (directory, name) = self.parent(path)?;
+        let name = PathBuf::from(by_descriptor(&directory)).join(name);
+        Ok((directory, name))
     }
 
     /// Gives a new file its owner and, as a change of owner clears
@@ -387,8 +401,8 @@ impl Source for Local {
     }
 
     fn extended(&self, path: &Path, name: &OsStr) -> Result<Vec<u8>> {
-        let file = by_descriptor_of(self, path)?;
-        grown(|buffer| rustix::fs::getxattr(&file.1, name, buffer))
+        let (_directory, file) = self.below_descriptor(path)?;
+        grown(|buffer| rustix::fs::lgetxattr(&file, name, buffer))
     }
 
     fn set_extended(
@@ -398,18 +412,18 @@ impl Source for Local {
         value: &[u8],
         how: SetExtended,
     ) -> Result<()> {
-        let file = by_descriptor_of(self, path)?;
+        let (_directory, file) = self.below_descriptor(path)?;
         let flags = match how {
             SetExtended::Any => XattrFlags::empty(),
             SetExtended::Create => XattrFlags::CREATE,
             SetExtended::Replace => XattrFlags::REPLACE,
         };
-        Ok(rustix::fs::setxattr(&file.1, name, value, flags)?)
+        Ok(rustix::fs::lsetxattr(&file, name, value, flags)?)
     }
 
     fn list_extended(&self, path: &Path) -> Result<Vec<OsString>> {
-        let file = by_descriptor_of(self, path)?;
-        let names = grown(|buffer| rustix::fs::listxattr(&file.1, buffer))?;
+        let (_directory, file) = self.below_descriptor(path)?;
+        let names = grown(|buffer| rustix::fs::llistxattr(&file, buffer))?;
         let names = names
             .split(|byte| *byte == 0)
             .filter(|name| !name.is_empty());
@@ -419,16 +433,9 @@ impl Source for Local {
     }
 
     fn remove_extended(&self, path: &Path, name: &OsStr) -> Result<()> {
-        let file = by_descriptor_of(self, path)?;
-        Ok(rustix::fs::removexattr(&file.1, name)?)
+        let (_directory, file) = self.below_descriptor(path)?;
+        Ok(rustix::fs::lremovexattr(&file, name)?)
     }
-}
-
-/// A descriptor, and a path to what it is open on, valid as long as it is.
-fn by_descriptor_of(local: &Local, path: &Path) -> Result<(OwnedFd, String)> {
-    let file = local.by_path(path)?;
-    let name = by_descriptor(&file);
-    Ok((file, name))
 }
 
 /// What a call fills a buffer with, which grows until it is large enough.
