@@ -29,10 +29,8 @@ pub(super) struct Fuse {
 
 impl Fuse {
     pub fn new(volume: Arc<Volume>, options: &Options) -> Self {
-        let lifetime = options.attribute_lifetime;
-        let server = Server::new(volume, options.mode, options.kernel, lifetime);
         Self {
-            server: Arc::new(server),
+            server: Arc::new(Server::new(volume, options)),
         }
     }
 

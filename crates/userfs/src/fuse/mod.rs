@@ -52,6 +52,9 @@ pub struct Options {
     pub is_read_only: bool,
     /// Other users than the mounting one may use it, as permissions allow.
     pub allows_others: bool,
+    /// Show extended attributes, where the source has them. Without, the kernel
+    /// does not ask for `security.capability` before it first writes to a file.
+    pub shows_extended: bool,
     /// How long the kernel may use names and attributes without asking again.
     pub attribute_lifetime: Duration,
     /// A directory for local copies, which may become as large as the files
