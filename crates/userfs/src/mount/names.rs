@@ -1,6 +1,7 @@
 //! Names: looking up, making, removing, renaming.
 
 use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use super::{Found, Volume};
@@ -126,17 +127,19 @@ impl Volume {
         Ok(())
     }
 
-    /// `unlink`. A file that is open stays readable.
-    pub fn unlink(&self, parent: u64, name: &OsStr) -> Result<()> {
+    /// `unlink`. A file that is open stays readable. What is returned may take
+    /// long to drop, which need not be waited for.
+    pub fn unlink(&self, parent: u64, name: &OsStr) -> Result<Option<OwnedFd>> {
         if self.is_closing() {
             return Err(Error::Errno(libc::EROFS));
         }
         let doomed = self.before_removal(parent, name)?;
         let held = self.shared.path_below(parent, name)?;
+        let rest = self.shared.source.keep_content(held.path());
         self.shared.source.unlink(held.path())?;
         self.shared.tree.unlinked(parent, name);
         self.after_removal(doomed);
-        Ok(())
+        Ok(rest)
     }
 
     /// What has to be done about an open file before a name of it goes: what
