@@ -46,6 +46,10 @@ const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLI
 /// directory, which then is not empty.
 const FREES_IN_UNLINK: [u64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
 
+/// The content of a larger file goes before its unlink is answered: whoever makes
+/// room on a full disk wants it then, and what is kept here is freed only after.
+const KEPT_BYTES_MAX: i64 = 1 << 20;
+
 /// How often a file is made or opened that others make and remove meanwhile.
 const OPENS_MAX: usize = 4;
 
@@ -314,6 +318,10 @@ impl Source for Local {
 
     fn keep_content(&self, path: &Path) -> Option<OwnedFd> {
         let file = self.by_path(path).ok()?;
+        let size_bytes = rustix::fs::fstat(&file).ok()?.st_size;
+        if size_bytes > KEPT_BYTES_MAX {
+            return None;
+        }
         let kind = rustix::fs::fstatfs(&file).ok()?.f_type;
         // The fields' types differ between architectures.
         FREES_IN_UNLINK.contains(&(kind as u64)).then_some(file)

@@ -231,26 +231,6 @@ impl Mounted {
         }
     }
 
-    /// Stops the serving process, and waits until it stands: each of its threads
-    /// stops by itself, and one that is running may answer until it does.
-    pub fn suspend(&self) {
-        self.signal(rustix::process::Signal::STOP);
-        let id = self.process.as_ref().expect("it is mounted").child.id();
-        let stands = |thread: std::fs::DirEntry| {
-            let stat = std::fs::read_to_string(thread.path().join("stat"));
-            // The state stands behind the name, which is in brackets; a thread
-            // that has just ended answers nothing either.
-            stat.is_ok_and(|stat| stat.rsplit(')').next().is_some_and(|s| s.starts_with(" T")))
-        };
-        loop {
-            let threads = std::fs::read_dir(format!("/proc/{id}/task")).unwrap();
-            if threads.flatten().all(stands) {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
-    }
-
     /// Waits until the serving process ends by itself. Whether it ended well.
     pub fn await_end(&mut self) -> bool {
         let mut process = self.process.take().expect("it is mounted");

@@ -57,7 +57,7 @@ fn what_hangs_below_one_directory_keeps_nothing_elsewhere_waiting() {
         for number in 0..HANGING {
             fs::metadata(mounted.path(&format!("at/{number}"))).unwrap();
         }
-        inner.suspend();
+        inner.signal(Signal::STOP);
         std::thread::scope(|scope| {
             let (sender, hung) = channel();
             for number in 0..HANGING {
