@@ -270,23 +270,6 @@ pub enum Seek {
     Hole,
 }
 
-/// What a file is replaced by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Replacement<'a> {
-    /// A path in the same directory for the file until it is complete; none
-    /// may be there.
-    pub temporary: &'a Path,
-    /// Length in bytes.
-    pub size_bytes: u64,
-    /// Permissions, owner and times. A source that cannot give files away
-    /// keeps the owner that a new file has, and then sets neither
-    /// set-user-id nor set-group-id.
-    pub changes: SetAttributes,
-    /// Whether the new name is to be on the source's device, too, and not
-    /// only the content.
-    pub is_durable: bool,
-}
-
 /// A directory tree that files come from. Calls may come from many threads
 /// at once; a slow one must not keep others waiting.
 pub trait Source: Send + Sync {
@@ -397,34 +380,6 @@ pub trait Source: Send + Sync {
     fn remove_extended(&self, path: &Path, name: &OsStr) -> Result<()> {
         let _ = (path, name);
         Err(Error::Errno(libc::ENOTSUP))
-    }
-
-    /// Attributes and content of a regular file, in as few round trips as the
-    /// source can. `take` gets every byte once, in pieces and in any order,
-    /// each with its offset; the file ends at `size_bytes` of what is
-    /// answered.
-    fn fetch(
-        &self,
-        path: &Path,
-        take: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
-    ) -> Result<Attributes> {
-        crate::whole::fetch(self, path, take)
-    }
-
-    /// Makes or replaces a regular file atomically: a temporary file is
-    /// written, synced and renamed. `give` fills a buffer with what belongs
-    /// at an offset.
-    ///
-    /// After an error nothing is left under the temporary name, as far as the
-    /// source can be reached, and `path` is as it was; after
-    /// [`Error::Lost`] it is as it was or as it should be.
-    fn replace(
-        &self,
-        path: &Path,
-        new: &Replacement<'_>,
-        give: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
-    ) -> Result<Attributes> {
-        crate::whole::replace(self, path, new, give)
     }
 }
 

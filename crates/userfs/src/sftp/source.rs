@@ -22,8 +22,8 @@ use super::ssh;
 use super::stat::Stat;
 use super::status::Failure;
 use crate::source::{
-    Attributes, Creation, Entry, Error, Handle, Kind, OpenFlags, Owner, RenameFlags, Replacement,
-    Result, SetAttributes, Source, Space,
+    Attributes, Creation, Entry, Error, Handle, Kind, OpenFlags, Owner, RenameFlags, Result,
+    SetAttributes, Source, Space,
 };
 
 /// A directory of another host.
@@ -396,22 +396,5 @@ impl Source for Sftp {
             exchange.status(tag)
         });
         synced.map_err(Failure::plain)
-    }
-
-    fn fetch(
-        &self,
-        path: &Path,
-        take: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
-    ) -> Result<Attributes> {
-        super::whole::fetch(self, path, take)
-    }
-
-    fn replace(
-        &self,
-        path: &Path,
-        new: &Replacement<'_>,
-        give: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
-    ) -> Result<Attributes> {
-        super::whole::replace(self, path, new, give)
     }
 }

@@ -266,7 +266,6 @@ fn survive(changed_from: usize, change: impl Fn(Vec<u8>) -> Vec<u8> + Send + 'st
     let _ = source.attributes(path);
     let _ = source.list(path);
     let _ = source.read_link(path);
-    let _ = source.fetch(path, &mut |_, _| Ok(()));
     if let Ok(file) = source.open(path, OpenFlags::READ) {
         let _ = file.read_at(&mut [0; 100], 0);
         let _ = file.attributes();
