@@ -270,6 +270,16 @@ pub enum Seek {
     Hole,
 }
 
+/// A file that was opened.
+pub struct Found {
+    /// The open file.
+    pub handle: Box<dyn Handle>,
+    /// What it is.
+    pub attributes: Attributes,
+    /// What its directory is, if the file was made and that came with it.
+    pub directory: Option<Attributes>,
+}
+
 /// A directory tree that files come from. Calls may come from many threads
 /// at once; a slow one must not keep others waiting.
 pub trait Source: Send + Sync {
@@ -283,11 +293,24 @@ pub trait Source: Send + Sync {
         1
     }
 
+    /// Whether each call waits for another host.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     /// What `lstat` tells.
     fn attributes(&self, path: &Path) -> Result<Attributes>;
 
     /// All names in a directory, in any order.
     fn list(&self, path: &Path) -> Result<Vec<Entry>>;
+
+    /// All names in a directory with their attributes, if there are not many
+    /// more than `names_max`. `None` also where that takes no fewer round
+    /// trips than to ask for each.
+    fn peek(&self, path: &Path, names_max: usize) -> Result<Option<Vec<Entry>>> {
+        let _ = (path, names_max);
+        Ok(None)
+    }
 
     /// What a symbolic link says.
     fn read_link(&self, path: &Path) -> Result<OsString>;
@@ -300,6 +323,16 @@ pub trait Source: Send + Sync {
         let handle = self.open(path, flags)?;
         let attributes = handle.attributes()?;
         Ok((handle, attributes))
+    }
+
+    /// Makes a regular file, or opens the one that is there, likewise.
+    fn create(&self, path: &Path, flags: OpenFlags) -> Result<Found> {
+        let (handle, attributes) = self.open_found(path, flags)?;
+        Ok(Found {
+            handle,
+            attributes,
+            directory: None,
+        })
     }
 
     /// Makes a directory.
@@ -323,6 +356,12 @@ pub trait Source: Send + Sync {
 
     /// Removes a name of a file that is no directory.
     fn unlink(&self, path: &Path) -> Result<()>;
+
+    /// The same; tells what the directory is then, if that takes no further
+    /// round trip.
+    fn unlink_found(&self, path: &Path) -> Result<Option<Attributes>> {
+        self.unlink(path).map(|()| None)
+    }
 
     /// Makes a symbolic link at `path` that says `target`.
     fn symlink(&self, target: &OsStr, path: &Path, owner: Option<Owner>) -> Result<()>;

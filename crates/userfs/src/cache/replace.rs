@@ -22,10 +22,12 @@ impl CachedFile {
         self.fetch(0..valid_bytes)?;
         let source = &*self.shared.source;
         let temporary = self.shared.journal.temporary_beside(path)?;
+        self.shared.touch(self.ino, true);
         let outcome = self
             .fill(&temporary, target, changes)
             .and_then(|handle| self.take_name(&temporary, handle, target, changes, is_sync));
         if let Err(error) = outcome {
+            self.shared.touch(self.ino, true);
             return match source.unlink(&temporary) {
                 // Else the journal still says that it is there.
                 Err(left) if !left.is(libc::ENOENT) => Err(error),
@@ -35,6 +37,7 @@ impl CachedFile {
                 }
             };
         }
+        self.shared.touch(self.ino, true);
         self.shared.journal.done();
         Ok(())
     }

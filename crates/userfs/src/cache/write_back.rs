@@ -96,7 +96,9 @@ impl CachedFile {
         };
         state.is_in_transit = true;
         drop(state);
+        self.shared.touch(self.ino, false);
         let outcome = self.bring(&changes, is_sync);
+        self.shared.touch(self.ino, false);
         let mut state = self.state();
         state.is_in_transit = false;
         self.shared.settle();

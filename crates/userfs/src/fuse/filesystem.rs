@@ -63,9 +63,15 @@ impl Filesystem for Fuse {
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let name = name.to_owned();
-        self.server.run(move |server| {
-            reply_entry(server, server.volume.look_up(parent.0, &name), reply);
-        });
+        self.server.run(
+            move |server| match server.volume.look_up_known(parent.0, &name) {
+                Ok((found, age)) => {
+                    let rest = server.lifetime.saturating_sub(age);
+                    reply.entry(&rest, &server.attr(&found), NEVER_REUSED);
+                }
+                Err(error) => reply.error(errno(error)),
+            },
+        );
     }
 
     fn forget(&self, _request: &Request, ino: INodeNo, count: u64) {
@@ -80,8 +86,11 @@ impl Filesystem for Fuse {
         reply: ReplyAttr,
     ) {
         self.server
-            .run(move |server| match server.volume.attributes(ino.0) {
-                Ok(found) => reply.attr(&server.lifetime, &file_attributes(ino.0, &found)),
+            .run(move |server| match server.volume.attributes_known(ino.0) {
+                Ok((found, age)) => {
+                    let rest = server.lifetime.saturating_sub(age);
+                    reply.attr(&rest, &file_attributes(ino.0, &found));
+                }
                 Err(error) => reply.error(errno(error)),
             });
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex};
 
+use super::known::NAMES_MAX;
 use super::{Found, Volume};
 use crate::source::{Attributes, Entry, Error, Kind, Result};
 use crate::tree::ROOT;
@@ -80,7 +81,15 @@ impl Volume {
         }
         let mut entries = {
             match self.shared.path(directory.ino) {
-                Ok(held) => self.shared.source.list(held.path())?,
+                Ok(held) => {
+                    let before = self.shared.known.version(directory.ino);
+                    let entries = self.shared.source.list(held.path())?;
+                    if let Some(before) = before.filter(|_| entries.len() <= NAMES_MAX) {
+                        let entries = Some(entries.iter());
+                        self.shared.known.take(directory.ino, before, entries);
+                    }
+                    entries
+                }
                 // A removed directory is empty.
                 Err(_) => Vec::new(),
             }

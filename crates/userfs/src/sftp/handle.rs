@@ -42,6 +42,8 @@ pub(super) struct SftpHandle {
     opened: Mutex<Opened>,
     /// What the file was when it was opened.
     first: Stat,
+    /// It was made by being opened.
+    is_made: bool,
     /// Whether anything was ever changed through this handle.
     is_changed: AtomicBool,
     /// Whether anything was written since the last [`Handle::sync`].
@@ -49,6 +51,14 @@ pub(super) struct SftpHandle {
     /// Whether unsynced content may have gone with an earlier session: a
     /// server that has started again has lost what was not on its device.
     is_in_doubt: AtomicBool,
+}
+
+/// What a file was when it was opened.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub stat: Stat,
+    /// It was made by being opened.
+    pub is_made: bool,
 }
 
 /// What a handle belongs to.
@@ -60,7 +70,7 @@ pub(super) struct Belonging {
 }
 
 impl SftpHandle {
-    pub fn new(of: Belonging, path: &Path, opened: Opened, flags: u32, first: Stat) -> Self {
+    pub fn new(of: Belonging, path: &Path, opened: Opened, flags: u32, found: Seen) -> Self {
         Self {
             place: of.files.add(path),
             link: of.link,
@@ -69,7 +79,8 @@ impl SftpHandle {
             links: of.links,
             flags: flags & (open::READ | open::WRITE),
             opened: Mutex::new(opened),
-            first,
+            first: found.stat,
+            is_made: found.is_made,
             is_changed: AtomicBool::new(false),
             is_unsynced: AtomicBool::new(false),
             is_in_doubt: AtomicBool::new(false),
@@ -261,6 +272,7 @@ impl Handle for SftpHandle {
             offset,
             changes,
             is_sync,
+            made: Some(self.first).filter(|_| self.is_made && !self.place.has_given_times()),
         };
         let done = finish.run(&opened);
         if done.is_err() {
@@ -289,6 +301,9 @@ impl Handle for SftpHandle {
             self.mark_changed();
         }
         self.is_changed.store(true, Ordering::Relaxed);
+        if changes.atime.is_some() || changes.mtime.is_some() {
+            self.place.give_times();
+        }
         let mut exchange = opened.session.exchange();
         let now = match change::needs_present(changes) {
             false => Stat::default(),

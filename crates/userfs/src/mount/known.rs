@@ -1,0 +1,310 @@
+//! What a source on another host has told of names and attributes in passing,
+//! for as long as the kernel may use such things without asking again.
+//!
+//! A program that goes through a directory by names makes the kernel ask for
+//! each; after a few, all names are asked for at once. What this mount itself
+//! changes is forgotten before the change begins and after it has ended, so
+//! only changes by others are seen late.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use crate::source::{Attributes, Entry};
+
+/// Names of one directory that are asked for within a lifetime before all are
+/// asked for.
+const ASKED_MAX: u32 = 2;
+/// A directory with more names is never asked for all of them.
+pub(super) const NAMES_MAX: usize = 1000;
+/// How long a directory that could not be asked for all names is not again.
+const PAUSE: Duration = Duration::from_secs(30);
+/// Directories of which something is known; more, and what is too old goes.
+const DIRECTORIES_MAX: usize = 1024;
+
+#[derive(Debug)]
+struct Listing {
+    begun: Instant,
+    /// A name without attributes is there, or was when something began to
+    /// change it.
+    entries: HashMap<OsString, Option<Attributes>>,
+}
+
+#[derive(Debug)]
+struct Directory {
+    /// Another one at the begin and at the end of each change.
+    version: u64,
+    /// When the directory last told or was asked anything.
+    used: Instant,
+    own: Option<(Instant, Attributes)>,
+    asked_from: Instant,
+    asked: u32,
+    /// When this mount last made something there.
+    made: Option<Instant>,
+    listing: Option<Listing>,
+    paused: Option<Instant>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    directories: HashMap<u64, Directory>,
+    next: u64,
+}
+
+/// What is known of all directories.
+#[derive(Debug)]
+pub(crate) struct Known {
+    lifetime: Duration,
+    state: Mutex<State>,
+}
+
+/// What is known of a name.
+#[derive(Debug, PartialEq)]
+pub(super) enum Answer {
+    /// Its attributes, and how old they are.
+    Is(Attributes, Duration),
+    /// There is no such name.
+    Missing,
+    /// Nothing.
+    Ask,
+    /// Nothing, and all names should be asked for at once.
+    List(Version),
+}
+
+/// A directory before something that may change it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Version(u64, Instant);
+
+/// A change of a name by this mount, which is over when this is dropped.
+pub(crate) struct Change<'a> {
+    known: &'a Known,
+    directory: u64,
+    name: &'a OsStr,
+    version: u64,
+    is_over: bool,
+}
+
+impl State {
+    fn directory(&mut self, ino: u64, lifetime: Duration) -> &mut Directory {
+        let now = Instant::now();
+        if self.directories.len() >= DIRECTORIES_MAX {
+            self.directories
+                .retain(|_, known| now.duration_since(known.used) < lifetime.max(PAUSE));
+        }
+        if self.directories.len() >= DIRECTORIES_MAX {
+            self.directories.clear();
+        }
+        let next = &mut self.next;
+        let found = self.directories.entry(ino).or_insert_with(|| {
+            *next += 1;
+            Directory {
+                version: *next,
+                used: now,
+                own: None,
+                asked_from: now,
+                asked: 0,
+                made: None,
+                listing: None,
+                paused: None,
+            }
+        });
+        found.used = now;
+        found
+    }
+
+    /// Something in a directory changes or has changed.
+    fn change(&mut self, ino: u64, name: Option<&OsStr>, is_own: bool, lifetime: Duration) -> u64 {
+        self.next += 1;
+        let version = self.next;
+        let directory = self.directory(ino, lifetime);
+        directory.version = version;
+        if is_own {
+            directory.own = None;
+        }
+        if let (Some(listing), Some(name)) = (&mut directory.listing, name) {
+            listing.entries.insert(name.to_owned(), None);
+        }
+        version
+    }
+}
+
+impl Known {
+    /// `lifetime` is how old an answer may be; zero, and nothing is kept.
+    pub fn new(lifetime: Duration) -> Self {
+        Self {
+            lifetime,
+            state: Mutex::default(),
+        }
+    }
+
+    fn state(&self) -> Option<MutexGuard<'_, State>> {
+        let state = || self.state.lock().expect("no holder of the lock panics");
+        (!self.lifetime.is_zero()).then(state)
+    }
+
+    fn is_fresh(&self, since: Instant) -> bool {
+        since.elapsed() < self.lifetime
+    }
+
+    /// What is known of a name that is asked for.
+    pub(super) fn child(&self, parent: u64, name: &OsStr) -> Answer {
+        let Some(mut state) = self.state() else {
+            return Answer::Ask;
+        };
+        let directory = state.directory(parent, self.lifetime);
+        let answer = self.told(directory, name);
+        if answer != Answer::Ask {
+            return answer;
+        }
+        if !self.is_fresh(directory.asked_from) {
+            directory.asked_from = Instant::now();
+            directory.asked = 0;
+        }
+        directory.asked += 1;
+        let is_paused = directory.paused.is_some_and(|from| from.elapsed() < PAUSE);
+        let is_listed = directory
+            .listing
+            .as_ref()
+            .is_some_and(|listing| self.is_fresh(listing.begun));
+        match directory.asked > ASKED_MAX && !is_paused && !is_listed {
+            true => Answer::List(Version(directory.version, Instant::now())),
+            false => Answer::Ask,
+        }
+    }
+
+    /// What the last listing tells.
+    fn told(&self, directory: &Directory, name: &OsStr) -> Answer {
+        let Some(listing) = &directory.listing else {
+            return Answer::Ask;
+        };
+        if !self.is_fresh(listing.begun) {
+            return Answer::Ask;
+        }
+        match listing.entries.get(name) {
+            Some(Some(attributes)) => Answer::Is(*attributes, listing.begun.elapsed()),
+            Some(None) => Answer::Ask,
+            // That a name is missing is believed only of a directory in which
+            // this mount makes one file after the other: elsewhere a program
+            // may wait for another host to make it.
+            None if directory.made.is_some_and(|made| self.is_fresh(made)) => Answer::Missing,
+            None => Answer::Ask,
+        }
+    }
+
+    /// What the last listing tells of a name, without counting the question.
+    pub(super) fn listed(&self, parent: u64, name: &OsStr) -> Answer {
+        let Some(mut state) = self.state() else {
+            return Answer::Ask;
+        };
+        let directory = state.directory(parent, self.lifetime);
+        self.told(directory, name)
+    }
+
+    /// Before all names of a directory are asked for.
+    pub(super) fn version(&self, ino: u64) -> Option<Version> {
+        let mut state = self.state()?;
+        let directory = state.directory(ino, self.lifetime);
+        Some(Version(directory.version, Instant::now()))
+    }
+
+    /// All names of a directory, or that they cannot be had. Nothing is taken
+    /// if this mount has changed anything meanwhile.
+    pub(super) fn take<'a>(
+        &self,
+        ino: u64,
+        before: Version,
+        entries: Option<impl Iterator<Item = &'a Entry>>,
+    ) {
+        let Some(mut state) = self.state() else {
+            return;
+        };
+        let directory = state.directory(ino, self.lifetime);
+        let Some(entries) = entries else {
+            directory.paused = Some(Instant::now());
+            return;
+        };
+        if directory.version == before.0 {
+            let entries = entries.map(|entry| (entry.name.clone(), entry.attributes));
+            directory.listing = Some(Listing {
+                begun: before.1,
+                entries: entries.collect(),
+            });
+        }
+    }
+
+    /// A directory's own attributes and their age.
+    pub(super) fn directory(&self, ino: u64) -> Option<(Attributes, Duration)> {
+        let state = self.state()?;
+        let (told, attributes) = state.directories.get(&ino)?.own?;
+        self.is_fresh(told).then(|| (attributes, told.elapsed()))
+    }
+
+    /// A name is going to change.
+    pub(crate) fn change<'a>(&'a self, directory: u64, name: &'a OsStr) -> Change<'a> {
+        let version = self.state().map_or(0, |mut state| {
+            state.change(directory, Some(name), true, self.lifetime)
+        });
+        Change {
+            known: self,
+            directory,
+            name,
+            version,
+            is_over: false,
+        }
+    }
+
+    /// Attributes of what has these names change or have changed, and if
+    /// `is_own`, those of the directories of the names.
+    pub(crate) fn touch(&self, names: &[(u64, OsString)], is_own: bool) {
+        if let Some(mut state) = self.state() {
+            for (directory, name) in names {
+                state.change(*directory, Some(name), is_own, self.lifetime);
+            }
+        }
+    }
+
+    /// A directory's own attributes change or have changed.
+    pub(crate) fn touch_directory(&self, ino: u64) {
+        if let Some(mut state) = self.state() {
+            state.change(ino, None, true, self.lifetime);
+        }
+    }
+
+    /// Whether anything is kept.
+    pub(crate) fn is_used(&self) -> bool {
+        !self.lifetime.is_zero()
+    }
+}
+
+impl Change<'_> {
+    /// The change is done; something was made, if `is_made`, and `own` is what
+    /// the directory was told to be after it.
+    pub fn done(mut self, is_made: bool, own: Option<Attributes>) {
+        self.end(is_made, own);
+    }
+
+    fn end(&mut self, is_made: bool, own: Option<Attributes>) {
+        let (known, ino) = (self.known, self.directory);
+        let Some(mut state) = known.state().filter(|_| !self.is_over) else {
+            return;
+        };
+        self.is_over = true;
+        let before = state.directory(ino, known.lifetime).version;
+        state.change(ino, Some(self.name), true, known.lifetime);
+        let directory = state.directory(ino, known.lifetime);
+        if is_made {
+            directory.made = Some(Instant::now());
+        }
+        // Another change may have come before or after what was told.
+        if before == self.version {
+            directory.own = own.map(|own| (Instant::now(), own));
+        }
+    }
+}
+
+impl Drop for Change<'_> {
+    fn drop(&mut self) {
+        self.end(false, None);
+    }
+}
