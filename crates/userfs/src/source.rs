@@ -125,6 +125,26 @@ pub struct Attributes {
     pub identity: Option<Identity>,
 }
 
+impl Attributes {
+    /// A file of which nothing is known but its kind.
+    pub(crate) fn of(kind: Kind) -> Self {
+        Self {
+            kind,
+            mode: 0,
+            uid: 0,
+            gid: 0,
+            size_bytes: 0,
+            blocks: 0,
+            links: 1,
+            device_number: 0,
+            atime: Time::default(),
+            mtime: Time::default(),
+            ctime: Time::default(),
+            identity: None,
+        }
+    }
+}
+
 /// A name in a directory, never `.` or `..`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
@@ -298,7 +318,8 @@ pub trait Source: Send + Sync {
         false
     }
 
-    /// What `lstat` tells.
+    /// What `lstat` tells. A source may say `ENOENT` of what lies below a file:
+    /// nobody asks who has not been told of a directory there.
     fn attributes(&self, path: &Path) -> Result<Attributes>;
 
     /// All names in a directory, in any order.

@@ -119,7 +119,8 @@ impl Volume {
                 name: OsString::from(if at == 0 { "." } else { ".." }),
                 kind: Some(Kind::Directory),
                 ino: Some(ino),
-                attributes: None,
+                // More than the kind the kernel does not look at.
+                attributes: Some(Attributes::of(Kind::Directory)),
             };
             if at >= offset && take(listed) {
                 return Ok(());

@@ -117,7 +117,7 @@ impl Volume {
             };
             let change = self.shared.known.change(parent, name);
             let made = self.shared.source.create(path, flags)?;
-            change.done(true, made.directory);
+            change.done(made.directory);
             let attributes = made.attributes;
             let ino = self.shared.tree.looked_up(parent, name, &attributes);
             (made.handle, Found { ino, attributes })
@@ -178,7 +178,14 @@ impl Volume {
                 self.shared.touch(file.ino, false);
                 written
             }
-            Content::Cached(cached) => cached.write_at(bytes, offset),
+            Content::Cached(cached) => {
+                cached.write_at(bytes, offset)?;
+                if cached.begin_sending() {
+                    let cached = Arc::clone(cached);
+                    std::thread::spawn(move || cached.send_ahead());
+                }
+                Ok(())
+            }
         }
     }
 

@@ -40,8 +40,6 @@ struct Directory {
     own: Option<(Instant, Attributes)>,
     asked_from: Instant,
     asked: u32,
-    /// When this mount last made something there.
-    made: Option<Instant>,
     listing: Option<Listing>,
     paused: Option<Instant>,
 }
@@ -64,8 +62,6 @@ pub(crate) struct Known {
 pub(super) enum Answer {
     /// Its attributes, and how old they are.
     Is(Attributes, Duration),
-    /// There is no such name.
-    Missing,
     /// Nothing.
     Ask,
     /// Nothing, and all names should be asked for at once.
@@ -104,7 +100,6 @@ impl State {
                 own: None,
                 asked_from: now,
                 asked: 0,
-                made: None,
                 listing: None,
                 paused: None,
             }
@@ -183,12 +178,8 @@ impl Known {
         }
         match listing.entries.get(name) {
             Some(Some(attributes)) => Answer::Is(*attributes, listing.begun.elapsed()),
-            Some(None) => Answer::Ask,
-            // That a name is missing is believed only of a directory in which
-            // this mount makes one file after the other: elsewhere a program
-            // may wait for another host to make it.
-            None if directory.made.is_some_and(|made| self.is_fresh(made)) => Answer::Missing,
-            None => Answer::Ask,
+            // Who opens a file must find it if somebody else has just made it.
+            Some(None) | None => Answer::Ask,
         }
     }
 
@@ -278,13 +269,13 @@ impl Known {
 }
 
 impl Change<'_> {
-    /// The change is done; something was made, if `is_made`, and `own` is what
-    /// the directory was told to be after it.
-    pub fn done(mut self, is_made: bool, own: Option<Attributes>) {
-        self.end(is_made, own);
+    /// The change is done, and `own` is what the directory was told to be after
+    /// it.
+    pub fn done(mut self, own: Option<Attributes>) {
+        self.end(own);
     }
 
-    fn end(&mut self, is_made: bool, own: Option<Attributes>) {
+    fn end(&mut self, own: Option<Attributes>) {
         let (known, ino) = (self.known, self.directory);
         let Some(mut state) = known.state().filter(|_| !self.is_over) else {
             return;
@@ -293,9 +284,6 @@ impl Change<'_> {
         let before = state.directory(ino, known.lifetime).version;
         state.change(ino, Some(self.name), true, known.lifetime);
         let directory = state.directory(ino, known.lifetime);
-        if is_made {
-            directory.made = Some(Instant::now());
-        }
         // Another change may have come before or after what was told.
         if before == self.version {
             directory.own = own.map(|own| (Instant::now(), own));
@@ -305,6 +293,6 @@ impl Change<'_> {
 
 impl Drop for Change<'_> {
     fn drop(&mut self) {
-        self.end(false, None);
+        self.end(None);
     }
 }

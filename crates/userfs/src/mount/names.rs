@@ -25,9 +25,6 @@ impl Volume {
                 let ino = self.shared.tree.looked_up(parent, name, &attributes);
                 Ok((self.with_copy(Found { ino, attributes }), age))
             }
-            Answer::Missing if self.shared.tree.child(parent, name).is_none() => {
-                Err(Error::Errno(libc::ENOENT))
-            }
             _ => Ok((self.look_up(parent, name)?, Duration::ZERO)),
         }
     }
@@ -89,7 +86,7 @@ impl Volume {
         let held = self.shared.path_below(parent, name)?;
         let change = self.shared.known.change(parent, name);
         make(held.path())?;
-        change.done(true, None);
+        change.done(None);
         self.look_up_held(parent, name, held.path())
     }
 
@@ -163,7 +160,13 @@ impl Volume {
         }
         let held = self.shared.path_below(parent, name)?;
         let _change = self.shared.known.change(parent, name);
-        self.shared.source.remove_directory(held.path())?;
+        match self.shared.source.remove_directory(held.path()) {
+            // A file that was moved out of it may still be sent to there.
+            Err(error) if error.is(libc::ENOTEMPTY) && self.leave(parent, name) => {
+                self.shared.source.remove_directory(held.path())?;
+            }
+            removed => removed?,
+        }
         self.shared.tree.unlinked(parent, name);
         Ok(())
     }
@@ -181,7 +184,7 @@ impl Volume {
         let directory = self.shared.source.unlink_found(held.path())?;
         self.shared.tree.unlinked(parent, name);
         self.shared.known.touch(&names, false);
-        change.done(false, directory);
+        change.done(directory);
         self.after_removal(doomed);
         Ok(())
     }

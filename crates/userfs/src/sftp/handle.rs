@@ -1,7 +1,7 @@
 //! An open file of the server.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::change;
@@ -48,6 +48,8 @@ pub(super) struct SftpHandle {
     is_changed: AtomicBool,
     /// Whether anything was written since the last [`Handle::sync`].
     is_unsynced: AtomicBool,
+    writes_begun: AtomicUsize,
+    writes_ended: AtomicUsize,
     /// Whether unsynced content may have gone with an earlier session: a
     /// server that has started again has lost what was not on its device.
     is_in_doubt: AtomicBool,
@@ -83,6 +85,8 @@ impl SftpHandle {
             is_made: found.is_made,
             is_changed: AtomicBool::new(false),
             is_unsynced: AtomicBool::new(false),
+            writes_begun: AtomicUsize::new(0),
+            writes_ended: AtomicUsize::new(0),
             is_in_doubt: AtomicBool::new(false),
         }
     }
@@ -155,6 +159,13 @@ impl SftpHandle {
         Ok(attributes)
     }
 
+    /// How many writes were begun, and how many are under way.
+    fn writes(&self) -> (usize, usize) {
+        let ended = self.writes_ended.load(Ordering::SeqCst);
+        let begun = self.writes_begun.load(Ordering::SeqCst);
+        (begun, begun - ended)
+    }
+
     fn mark_changed(&self) {
         self.is_changed.store(true, Ordering::Relaxed);
         self.is_unsynced.store(true, Ordering::Relaxed);
@@ -217,7 +228,9 @@ impl Handle for SftpHandle {
             }
             writes.finish(&mut exchange)
         };
+        self.writes_begun.fetch_add(1, Ordering::SeqCst);
         let done = write();
+        self.writes_ended.fetch_add(1, Ordering::SeqCst);
         self.asked_to_write(
             &opened,
             bytes.len().min(opened.session.limits.write_bytes),
@@ -240,14 +253,15 @@ impl Handle for SftpHandle {
         if !opened.session.extensions.fsync {
             return Ok(());
         }
-        let was_unsynced = self.is_unsynced.swap(false, Ordering::Relaxed);
+        let (written, writers) = self.writes();
         let mut exchange = opened.session.exchange();
         let asked = exchange.extended("fsync@openssh.com", |packet| {
             packet.string(opened.id.bytes());
         });
         let done = asked.and_then(|tag| exchange.status(tag));
-        if done.is_err() && was_unsynced {
-            self.is_unsynced.store(true, Ordering::Relaxed);
+        // What others have written meanwhile may have come after it.
+        if done.is_ok() && writers == 0 && self.writes() == (written, 0) {
+            self.is_unsynced.store(false, Ordering::Relaxed);
         }
         self.asked_to_write(&opened, 1, done)
     }

@@ -39,7 +39,6 @@ const EXCLUSIVE: OpenFlags = OpenFlags {
 /// empty directory `e`, and a symbolic link `s` to `f`.
 const CASES: &[Case] = &[
     ("lstat of nothing", |s| s.attributes(path("x")).map(drop)),
-    ("lstat in a file", |s| s.attributes(path("f/x")).map(drop)),
     ("list of nothing", |s| s.list(path("x")).map(drop)),
     ("list of a file", |s| s.list(path("f")).map(drop)),
     ("readlink of a file", |s| s.read_link(path("f")).map(drop)),
