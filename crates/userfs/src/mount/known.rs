@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use crate::source::{Attributes, Entry};
 
-/// Names of one directory that are asked for within a lifetime before all are
-/// asked for.
+/// Names of one directory that are asked for, and found, within a lifetime
+/// before all are asked for.
 const ASKED_MAX: u32 = 2;
 /// A directory with more names is never asked for all of them.
 pub(super) const NAMES_MAX: usize = 1000;
@@ -152,19 +152,28 @@ impl Known {
         if answer != Answer::Ask {
             return answer;
         }
-        if !self.is_fresh(directory.asked_from) {
-            directory.asked_from = Instant::now();
-            directory.asked = 0;
-        }
-        directory.asked += 1;
+        let is_walk = directory.asked >= ASKED_MAX && self.is_fresh(directory.asked_from);
         let is_paused = directory.paused.is_some_and(|from| from.elapsed() < PAUSE);
         let is_listed = directory
             .listing
             .as_ref()
             .is_some_and(|listing| self.is_fresh(listing.begun));
-        match directory.asked > ASKED_MAX && !is_paused && !is_listed {
+        match is_walk && !is_paused && !is_listed {
             true => Answer::List(Version(directory.version, Instant::now())),
             false => Answer::Ask,
+        }
+    }
+
+    /// A name was asked for and found. Names that are missing must be asked
+    /// for in any case.
+    pub(super) fn found(&self, parent: u64) {
+        if let Some(mut state) = self.state() {
+            let directory = state.directory(parent, self.lifetime);
+            if !self.is_fresh(directory.asked_from) {
+                directory.asked_from = Instant::now();
+                directory.asked = 0;
+            }
+            directory.asked += 1;
         }
     }
 

@@ -25,7 +25,11 @@ impl Volume {
                 let ino = self.shared.tree.looked_up(parent, name, &attributes);
                 Ok((self.with_copy(Found { ino, attributes }), age))
             }
-            _ => Ok((self.look_up(parent, name)?, Duration::ZERO)),
+            _ => {
+                let found = self.look_up(parent, name)?;
+                known.found(parent);
+                Ok((found, Duration::ZERO))
+            }
         }
     }
 
