@@ -33,7 +33,8 @@ pub(super) fn list(source: &Sftp, path: &Path, names_max: usize) -> Result<Optio
     let handle = handle.map_err(|failure| diagnose(&session, Asked::List(&remote), failure))?;
     let mut names = Vec::new();
     let read = read_names(&mut exchange, &handle, &mut names, names_max);
-    let closed = exchange.close(&handle).and_then(|()| exchange.send());
+    let closed = exchange.close(&handle);
+    exchange.send_later();
     let is_all = closed
         .and(read)
         .map_err(|failure| diagnose(&session, Asked::List(&remote), failure))?;

@@ -142,6 +142,13 @@ impl<'a> Exchange<'a> {
         Ok(tag)
     }
 
+    /// Lets what is gathered, for which nobody waits, go with what is sent
+    /// next.
+    pub fn send_later(&mut self) {
+        self.session.send_later(&self.unsent);
+        self.unsent.clear();
+    }
+
     /// Sends what is gathered.
     pub fn send(&mut self) -> Result<(), Failure> {
         if !self.unsent.is_empty() {

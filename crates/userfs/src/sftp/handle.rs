@@ -179,7 +179,8 @@ impl Drop for SftpHandle {
         if opened.session.is_alive() {
             let mut exchange = opened.session.exchange();
             // A session that ends closes all its files.
-            let _ = exchange.close(&opened.id).and_then(|()| exchange.send());
+            let _ = exchange.close(&opened.id);
+            exchange.send_later();
         }
     }
 }
