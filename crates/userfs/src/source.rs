@@ -125,26 +125,6 @@ pub struct Attributes {
     pub identity: Option<Identity>,
 }
 
-impl Attributes {
-    /// A file of which nothing is known but its kind.
-    pub(crate) fn of(kind: Kind) -> Self {
-        Self {
-            kind,
-            mode: 0,
-            uid: 0,
-            gid: 0,
-            size_bytes: 0,
-            blocks: 0,
-            links: 1,
-            device_number: 0,
-            atime: Time::default(),
-            mtime: Time::default(),
-            ctime: Time::default(),
-            identity: None,
-        }
-    }
-}
-
 /// A name in a directory, never `.` or `..`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {

@@ -14,7 +14,7 @@ use fuser::{
     ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
-use super::convert::{errno, file_attributes, kind_of_mode, set_time};
+use super::convert::{errno, kind_of_mode, set_time};
 use super::requests::{reply_empty, reply_entry};
 use super::serve::Server;
 use super::{Options, abilities};
@@ -63,15 +63,8 @@ impl Filesystem for Fuse {
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let name = name.to_owned();
-        self.server.run(
-            move |server| match server.volume.look_up_known(parent.0, &name) {
-                Ok((found, age)) => {
-                    let rest = server.lifetime.saturating_sub(age);
-                    reply.entry(&rest, &server.attr(&found), NEVER_REUSED);
-                }
-                Err(error) => reply.error(errno(error)),
-            },
-        );
+        self.server
+            .run(move |server| server.look_up(parent.0, &name, reply));
     }
 
     fn forget(&self, _request: &Request, ino: INodeNo, count: u64) {
@@ -86,13 +79,7 @@ impl Filesystem for Fuse {
         reply: ReplyAttr,
     ) {
         self.server
-            .run(move |server| match server.volume.attributes_known(ino.0) {
-                Ok((found, age)) => {
-                    let rest = server.lifetime.saturating_sub(age);
-                    reply.attr(&rest, &file_attributes(ino.0, &found));
-                }
-                Err(error) => reply.error(errno(error)),
-            });
+            .run(move |server| server.attributes(ino.0, reply));
     }
 
     fn setattr(

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use super::known::NAMES_MAX;
 use super::{Found, Volume};
-use crate::source::{Attributes, Entry, Error, Kind, Result};
+use crate::source::{Attributes, Entry, Error, Kind, Result, Time};
 use crate::tree::ROOT;
 
 pub(super) type Directories = HashMap<u64, Arc<Directory>>;
@@ -120,7 +120,7 @@ impl Volume {
                 kind: Some(Kind::Directory),
                 ino: Some(ino),
                 // More than the kind the kernel does not look at.
-                attributes: Some(Attributes::of(Kind::Directory)),
+                attributes: Some(bare_directory()),
             };
             if at >= offset && take(listed) {
                 return Ok(());
@@ -165,5 +165,23 @@ impl Volume {
             Err(_) if directory.ino != ROOT => Ok(()),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// A directory of which nothing is known.
+pub(super) fn bare_directory() -> Attributes {
+    Attributes {
+        kind: Kind::Directory,
+        mode: 0,
+        uid: 0,
+        gid: 0,
+        size_bytes: 0,
+        blocks: 0,
+        links: 1,
+        device_number: 0,
+        atime: Time::default(),
+        mtime: Time::default(),
+        ctime: Time::default(),
+        identity: None,
     }
 }

@@ -305,3 +305,97 @@ impl Drop for Change<'_> {
         self.end(None);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::directories::bare_directory;
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(3600);
+
+    fn entry(name: &str) -> Entry {
+        Entry {
+            name: name.into(),
+            kind: None,
+            attributes: Some(bare_directory()),
+        }
+    }
+
+    /// What knows of one directory that it has one file.
+    fn listed() -> Known {
+        let known = Known::new(LONG);
+        let name = OsStr::new("a");
+        for _ in 0..ASKED_MAX {
+            assert_eq!(known.child(1, name), Answer::Ask);
+            known.found(1);
+        }
+        let Answer::List(before) = known.child(1, name) else {
+            panic!("it does not ask for all names");
+        };
+        known.take(1, before, Some([entry("a")].iter()));
+        assert!(matches!(known.child(1, name), Answer::Is(..)));
+        known
+    }
+
+    #[test]
+    fn a_missing_name_and_one_that_changes_are_asked_for() {
+        let known = listed();
+        assert_eq!(known.child(1, OsStr::new("b")), Answer::Ask);
+        let change = known.change(1, OsStr::new("a"));
+        assert_eq!(known.child(1, OsStr::new("a")), Answer::Ask);
+        drop(change);
+        assert_eq!(known.child(1, OsStr::new("a")), Answer::Ask);
+    }
+
+    #[test]
+    fn a_listing_during_which_something_changed_is_not_taken() {
+        let known = Known::new(LONG);
+        let before = known.version(1).unwrap();
+        known.touch(&[(1, "a".into())], false);
+        known.take(1, before, Some([entry("a")].iter()));
+        assert_eq!(known.listed(1, OsStr::new("a")), Answer::Ask);
+    }
+
+    #[test]
+    fn a_directory_is_what_the_last_of_its_changes_told() {
+        let known = Known::new(LONG);
+        let own = bare_directory();
+        let (first, second) = (
+            known.change(1, OsStr::new("a")),
+            known.change(1, OsStr::new("b")),
+        );
+        second.done(Some(own));
+        assert!(known.directory(1).is_some());
+        // It may have come after what the other was told.
+        first.done(Some(own));
+        assert!(known.directory(1).is_none());
+        known.change(1, OsStr::new("a")).done(Some(own));
+        assert!(known.directory(1).is_some());
+        known.touch_directory(1);
+        assert!(known.directory(1).is_none());
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_listed_is_not_asked_for_all_names_again() {
+        let known = Known::new(LONG);
+        known.found(1);
+        known.found(1);
+        let Answer::List(before) = known.child(1, OsStr::new("a")) else {
+            panic!("it does not ask for all names");
+        };
+        known.take(1, before, None::<std::slice::Iter<'_, Entry>>);
+        assert_eq!(known.child(1, OsStr::new("a")), Answer::Ask);
+    }
+
+    #[test]
+    fn nothing_is_known_without_a_lifetime() {
+        let known = Known::new(Duration::ZERO);
+        known.found(1);
+        known.found(1);
+        known
+            .change(1, OsStr::new("a"))
+            .done(Some(bare_directory()));
+        assert!(known.directory(1).is_none() && known.version(1).is_none());
+        assert_eq!(known.child(1, OsStr::new("a")), Answer::Ask);
+    }
+}
