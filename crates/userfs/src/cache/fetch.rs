@@ -9,9 +9,9 @@ use crate::source::{Error, Handle, Result};
 
 /// Unit of what is fetched for a sequential reader.
 const BLOCK_BYTES: u64 = 128 << 10;
-/// Unit of what is fetched for a read somewhere else: what comes with it is
-/// hardly worth its time.
-const PART_BYTES: u64 = 16 << 10;
+/// Unit of what is fetched for a read somewhere else, a page: the kernel asks for
+/// what it wants beside it.
+const PART_BYTES: u64 = 4 << 10;
 /// One read of the source when much is fetched; a source keeps many requests
 /// in flight within one.
 const PIECE_BYTES: u64 = 8 << 20;
