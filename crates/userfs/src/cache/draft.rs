@@ -51,6 +51,9 @@ pub(super) struct Ahead {
     is_spoiled: bool,
 }
 
+/// What to send, and to where.
+type Piece = (Range<u64>, Arc<dyn Handle>);
+
 impl Ahead {
     /// The copy changes.
     pub fn written(&mut self, range: Range<u64>) {
@@ -130,15 +133,13 @@ impl CachedFile {
                     syncing.push(scope.spawn(move || handle.sync()));
                 }
             }
-            let synced = syncing.into_iter().map(|thread| thread.join());
-            synced
-                .map(|done| done.expect("it does not panic"))
-                .collect()
+            let mut synced = syncing.into_iter().map(|thread| thread.join());
+            synced.try_for_each(|done| done.expect("it does not panic"))
         })
     }
 
     /// What to send next, and to where.
-    fn next_piece(&self) -> Result<Option<(Range<u64>, Arc<dyn Handle>)>> {
+    fn next_piece(&self) -> Result<Option<Piece>> {
         let (range, handle) = {
             let mut state = self.state();
             let Some(range) = state.ahead_range() else {
