@@ -64,6 +64,11 @@ bench-toll: build ## Measure what toll itself costs, about 6 minutes
 	@tools/install-prerequisites bench
 	$(RELEASE)/bench-toll --toll $(RELEASE)/toll --out bench/results
 
+.PHONY: bench-trace
+bench-trace: build ## Compare what toll trace predicts with what is saved, about 4 minutes
+	@tools/install-prerequisites bench
+	$(RELEASE)/bench-trace --toll $(RELEASE)/toll --out bench/results
+
 .PHONY: check
 check: ## Check formatting, lints, documentation and shell scripts
 	$(CARGO) fmt --check

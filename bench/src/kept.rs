@@ -1,7 +1,7 @@
 //! What all benchmarks have in common: a document with all that was measured,
 //! from which alone its table is made, and how a program ends.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -59,12 +59,25 @@ pub trait Kept: Serialize + DeserializeOwned {
     }
 }
 
-/// Ends a program: the table goes to standard output, and with a directory the
-/// files into it; or why there is none goes to standard error.
-pub fn conclude<D: Kept>(made: Result<D, Stop>, directory: Option<&Path>) -> ExitCode {
+/// What can be asked of every benchmark.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Options {
+    /// Write the table (.md) and all that was measured (.json) into this directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Measure nothing: make the table of an earlier run's .json file anew
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
+}
+
+/// Makes a document, or reads that of an earlier run, and ends the program: the
+/// table goes to standard output, and with a directory the files into it; or why
+/// there is none goes to standard error.
+pub fn conclude<D: Kept>(options: &Options, measure: impl FnOnce() -> Result<D, Stop>) -> ExitCode {
+    let made = options.from.as_deref().map_or_else(measure, D::read);
     let published = made.and_then(|document| {
         let (table, json) = (document.table(), document.to_json());
-        Ok(publish(D::NAME, &table, &json, directory)?)
+        Ok(publish(D::NAME, &table, &json, options.out.as_deref())?)
     });
     match published {
         Ok(()) => ExitCode::SUCCESS,

@@ -4,7 +4,8 @@
 //! sink: whole processes, from just before the spawn until the program has
 //! exited and the reader of its sink has seen the end. `bench-device` compares the
 //! virtual device with a connection of two programs, in guests that `toll` boots;
-//! `bench-hyperfine` compares `toll` with hyperfine.
+//! `bench-hyperfine` compares `toll` with hyperfine; `bench-toll` measures what `toll` itself
+//! costs, and `bench-trace` whether what `toll trace` predicts is what is saved.
 //!
 //! Architecture invariant: a [`document::Document`] holds every raw time, and
 //! [`table::render`] makes the whole table of a document alone. Nothing in the
@@ -22,6 +23,7 @@ pub mod machine;
 pub mod own;
 pub mod peers;
 pub mod plan;
+pub mod predicted;
 mod process;
 mod program;
 mod publish;

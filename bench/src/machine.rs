@@ -27,7 +27,23 @@ pub struct Machine {
     pub load_before: f64,
 }
 
+/// Load from which other processes take a CPU now and then.
+pub(crate) const LOAD_QUIET_MAX: f64 = 0.5;
+
 impl Machine {
+    /// The lines of a table's head about when and where.
+    pub(crate) fn head(&self, date: &str) -> String {
+        format!(
+            "- Date: {date}\n- Machine: {}, {} CPUs, virtualisation {}, Linux {}, load before the run {:.2}\n",
+            self.cpu_model, self.cpus, self.virtualization, self.kernel, self.load_before
+        )
+    }
+
+    /// Whether others were at work before the run.
+    pub(crate) fn was_busy(&self) -> bool {
+        self.load_before > LOAD_QUIET_MAX
+    }
+
     /// Describes this machine, with the file system that holds `work`.
     pub fn inspect(work: &Path) -> Machine {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

@@ -12,9 +12,6 @@ use crate::document::Document;
 /// Below this size a throughput says nothing: starting is all there is.
 const THROUGHPUT_BYTES_MIN: u64 = 1 << 20;
 
-/// Load from which other processes take a CPU now and then.
-const LOAD_QUIET_MAX: f64 = 0.5;
-
 /// How the figures were made.
 const METHOD: &str = "\
 1. A time is `CLOCK_MONOTONIC_RAW` from just before a program is spawned until it has exited and the reader of its
@@ -190,7 +187,7 @@ fn legend(summaries: &[Summary]) -> String {
 fn notes(document: &Document, summaries: &[Summary]) -> String {
     let mut notes = document.notes.clone();
     let load = document.machine.load_before;
-    if load > LOAD_QUIET_MAX {
+    if document.machine.was_busy() {
         notes.push(format!(
             "The machine was not quiet (load {load:.2} before the run): times are longer and \
              intervals wider than they need be."

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Parser;
 use toll_bench::case::Case;
 use toll_bench::document::Document;
-use toll_bench::kept::{Kept, conclude, tell};
+use toll_bench::kept::{Options, conclude, tell};
 use toll_bench::plan::Blocks;
 use toll_bench::run::{Settings, Stop, run};
 use toll_bench::scratch::interrupts;
@@ -21,7 +21,12 @@ use toll_bench::{enter_mount_namespace, peers};
 #[command(name = "bench-cat")]
 struct Arguments {
     /// The program meow
-    #[arg(long, value_name = "PATH", required_unless_present = "from")]
+    #[arg(
+        long,
+        value_name = "PATH",
+        required_unless_present = "from",
+        conflicts_with = "from"
+    )]
     meow: Option<PathBuf>,
     /// Blocks of the large file [default: 20, with --quick 6]
     #[arg(long, value_name = "N")]
@@ -44,27 +49,19 @@ struct Arguments {
     /// Directory for work files [default: TMPDIR or /var/tmp]
     #[arg(long, value_name = "DIR")]
     work: Option<PathBuf>,
-    /// Write cat.md and cat.json into this directory
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
     /// Do not install peers that are missing
     #[arg(long)]
     offline: bool,
     /// A first look: fewer blocks, smaller file
-    #[arg(long)]
+    #[arg(long, conflicts_with = "from")]
     quick: bool,
-    /// Measure nothing: make the table of an earlier run's cat.json anew
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["meow", "quick"])]
-    from: Option<PathBuf>,
+    #[command(flatten)]
+    kept: Options,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let made = match &arguments.from {
-        Some(path) => Document::read(path),
-        None => measure(&arguments),
-    };
-    conclude(made, arguments.out.as_deref())
+    conclude(&arguments.kept, || measure(&arguments))
 }
 
 fn measure(arguments: &Arguments) -> Result<Document, Stop> {

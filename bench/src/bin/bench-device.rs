@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use toll_bench::device::Document;
-use toll_bench::kept::{Kept, conclude};
+use toll_bench::kept::{Options, conclude};
 use toll_bench::machine::Machine;
 use toll_bench::run::Stop;
 use toll_bench::toll::Toll;
@@ -20,7 +20,12 @@ const EXPERIMENT: &str = include_str!("../../device.toml");
 #[command(name = "bench-device")]
 struct Arguments {
     /// The program toll, with a kernel built by `toll kernel build`
-    #[arg(long, value_name = "PATH", required_unless_present = "from")]
+    #[arg(
+        long,
+        value_name = "PATH",
+        required_unless_present = "from",
+        conflicts_with = "from"
+    )]
     toll: Option<PathBuf>,
     /// Blocks; fewer than 6 decide nothing
     #[arg(long, value_name = "N", default_value_t = 10)]
@@ -31,27 +36,18 @@ struct Arguments {
     /// Seed of the order of trials
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Write device.md and device.json into this directory
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Measure nothing: make the table of an earlier run's device.json anew
-    #[arg(long, value_name = "FILE", conflicts_with = "toll")]
-    from: Option<PathBuf>,
+    #[command(flatten)]
+    kept: Options,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let made = match (&arguments.from, &arguments.toll) {
-        (Some(path), _) => Document::read(path),
-        (None, Some(toll)) => measure(toll, &arguments).map_err(Stop::Failed),
-        (None, None) => unreachable!("one of both is required"),
-    };
-    conclude(made, arguments.out.as_deref())
+    conclude(&arguments.kept, || measure(&arguments))
 }
 
-fn measure(toll: &Path, arguments: &Arguments) -> Result<Document, String> {
+fn measure(arguments: &Arguments) -> Result<Document, Stop> {
     let machine = Machine::inspect(&std::env::temp_dir());
-    let toll = Toll::new(toll)?;
+    let toll = Toll::new(arguments.toll.as_deref().unwrap_or(Path::new("toll")))?;
     let (blocks, minutes) = (
         arguments.blocks.to_string(),
         format!("{}min", arguments.minutes),
@@ -68,7 +64,7 @@ fn measure(toll: &Path, arguments: &Arguments) -> Result<Document, String> {
             &seed,
         ],
     )?;
-    Document::of_run(&json, machine)
+    Ok(Document::of_run(&json, machine)?)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use toll_bench::kept::{Kept, conclude, tell};
+use toll_bench::kept::{Options, conclude, tell};
 use toll_bench::run::Stop;
 use toll_bench::scratch::{Scratch, absolute, beside, interrupts};
 use toll_bench::versus::Document;
@@ -20,7 +20,12 @@ use toll_bench::versus::measure::{Settings, run};
 #[command(name = "bench-hyperfine")]
 struct Arguments {
     /// The program toll
-    #[arg(long, value_name = "PATH", required_unless_present = "from")]
+    #[arg(
+        long,
+        value_name = "PATH",
+        required_unless_present = "from",
+        conflicts_with = "from"
+    )]
     toll: Option<PathBuf>,
     /// The program bench-work [default: beside this program]
     #[arg(long, value_name = "PATH")]
@@ -40,24 +45,16 @@ struct Arguments {
     /// Begin no comparison after so many minutes [default: 25, with --quick 3]
     #[arg(long, value_name = "N")]
     minutes: Option<f64>,
-    /// Write hyperfine.md and hyperfine.json into this directory
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
     /// A first look, in which no rate means anything
-    #[arg(long)]
+    #[arg(long, conflicts_with = "from")]
     quick: bool,
-    /// Measure nothing: make the table of an earlier run's hyperfine.json anew
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["toll", "quick"])]
-    from: Option<PathBuf>,
+    #[command(flatten)]
+    kept: Options,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let made = match &arguments.from {
-        Some(path) => Document::read(path),
-        None => measure(&arguments),
-    };
-    conclude(made, arguments.out.as_deref())
+    conclude(&arguments.kept, || measure(&arguments))
 }
 
 fn measure(arguments: &Arguments) -> Result<Document, Stop> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
-use toll_bench::kept::{Kept, conclude, tell};
+use toll_bench::kept::{Options, conclude, tell};
 use toll_bench::own::Document;
 use toll_bench::own::measure::{Settings, run};
 use toll_bench::run::Stop;
@@ -24,7 +24,12 @@ const WORK_MS: f64 = 100.0;
 #[command(name = "bench-toll")]
 struct Arguments {
     /// The program toll
-    #[arg(long, value_name = "PATH", required_unless_present = "from")]
+    #[arg(
+        long,
+        value_name = "PATH",
+        required_unless_present = "from",
+        conflicts_with = "from"
+    )]
     toll: Option<PathBuf>,
     /// The program bench-work [default: beside this program]
     #[arg(long, value_name = "PATH")]
@@ -35,21 +40,13 @@ struct Arguments {
     /// Seed of the order
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Write toll.md and toll.json into this directory
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Measure nothing: make the table of an earlier run's toll.json anew
-    #[arg(long, value_name = "FILE", conflicts_with = "toll")]
-    from: Option<PathBuf>,
+    #[command(flatten)]
+    kept: Options,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let made = match &arguments.from {
-        Some(path) => Document::read(path),
-        None => measure(&arguments),
-    };
-    conclude(made, arguments.out.as_deref())
+    conclude(&arguments.kept, || measure(&arguments))
 }
 
 fn measure(arguments: &Arguments) -> Result<Document, Stop> {

@@ -6,8 +6,6 @@ use toll_stats::{Interval, hodges_lehmann, median_interval};
 
 use super::{Answer, Document, QUESTIONS, Question, SAMPLES, Series};
 
-/// Load from which other processes take a CPU now and then.
-const LOAD_QUIET_MAX: f64 = 0.5;
 const CONFIDENCE: f64 = 0.95;
 
 /// Most of the harness, as a multiple of starting `true`.
@@ -55,17 +53,11 @@ fn put(text: &mut String, what: std::fmt::Arguments<'_>) {
 
 fn head(text: &mut String, document: &Document) {
     let machine = &document.machine;
+    *text += &machine.head(&document.date);
     put(
         text,
         format_args!(
-            "- Date: {}\n- Machine: {}, {} CPUs, virtualisation {}, Linux {}, load before the run {:.2}\n\
-             - Disk: {}\n- Command: `{}`\n- Programs: {}\n",
-            document.date,
-            machine.cpu_model,
-            machine.cpus,
-            machine.virtualization,
-            machine.kernel,
-            machine.load_before,
+            "- Disk: {}\n- Command: `{}`\n- Programs: {}\n",
             machine.work_file_system,
             document.command_line,
             document.versions.join("; "),
@@ -74,7 +66,7 @@ fn head(text: &mut String, document: &Document) {
     for missing in &document.missing {
         put(text, format_args!("- Not measured: {missing}\n"));
     }
-    if machine.load_before > LOAD_QUIET_MAX {
+    if machine.was_busy() {
         *text += "- **The machine was not quiet before the run.**\n";
     }
 }
@@ -101,6 +93,9 @@ fn shown(interval: &Interval, scale: f64, digits: usize) -> String {
 
 /// Whether all of an interval keeps to a goal, none of it, or a part.
 fn reached(interval: &Interval, most: f64) -> &'static str {
+    if !interval.reaches(CONFIDENCE) {
+        return "undecided";
+    }
     match (interval.high <= most, interval.low <= most) {
         (true, _) => "yes",
         (_, true) => "undecided",

@@ -7,9 +7,6 @@ use toll_stats::clopper_pearson;
 use super::decision::{Search, calibrated_level, median_s, of};
 use super::{Answer, CONDITIONS, Condition, DIFFERENCES_PERCENT, Document, LEVEL, TOOLS, Tool};
 
-/// Load from which other processes take a CPU now and then.
-const LOAD_QUIET_MAX: f64 = 0.5;
-
 /// How the figures were made.
 const METHOD: &str = "\
 1. A command is `bench-work N`, which does N equal pieces of work and nothing else; a difference of 2 % is 2 % more of them.
@@ -52,19 +49,7 @@ fn put(text: &mut String, what: std::fmt::Arguments<'_>) {
 
 fn head(document: &Document) -> String {
     let machine = &document.machine;
-    let mut text = String::new();
-    put(
-        &mut text,
-        format_args!(
-            "- Date: {}\n- Machine: {}, {} CPUs, virtualisation {}, Linux {}, load before the run {:.2}\n",
-            document.date,
-            machine.cpu_model,
-            machine.cpus,
-            machine.virtualization,
-            machine.kernel,
-            machine.load_before
-        ),
-    );
+    let mut text = machine.head(&document.date);
     put(
         &mut text,
         format_args!(
@@ -76,7 +61,7 @@ fn head(document: &Document) -> String {
             document.work.1 / 1e6
         ),
     );
-    if machine.load_before > LOAD_QUIET_MAX {
+    if machine.was_busy() {
         text += "- **The machine was not quiet before the run: nothing here is a result.**\n";
     }
     text

@@ -4,12 +4,51 @@
 //! work: a thread that drains an output is preempted all the time.
 
 use std::fs::{File, read_to_string};
-use std::io::Read;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::FileExt;
 
 use perf_event::{Builder, Counter, events::Software};
 use toll_wire::Disturbance;
 
 use crate::usage::{Scope, Usage};
+
+/// The files that hold the machine's running totals, which are read twice: of a
+/// file of `/proc/pressure` opening takes ten times as long as reading. `None`
+/// where there is no such file.
+struct Sources {
+    stat: Option<File>,
+    sched: Option<File>,
+    psi_cpu: Option<File>,
+    psi_io: Option<File>,
+    psi_memory: Option<File>,
+}
+
+impl Sources {
+    fn open() -> Self {
+        let open = |path| File::open(path).ok();
+        Self {
+            stat: open("/proc/stat"),
+            sched: open("/proc/self/sched"),
+            psi_cpu: open("/proc/pressure/cpu"),
+            psi_io: open("/proc/pressure/io"),
+            psi_memory: open("/proc/pressure/memory"),
+        }
+    }
+
+    fn totals(&self) -> Totals {
+        let usage = Usage::now(Scope::Thread);
+        let psi = |file| head_of(file).as_deref().and_then(psi_some_ns);
+        Totals {
+            usage,
+            steal_ns: head_of(&self.stat)
+                .and_then(|text| steal_ns(&text, rustix::param::clock_ticks_per_second())),
+            migrations: head_of(&self.sched).as_deref().and_then(migrations),
+            psi_cpu_some_ns: psi(&self.psi_cpu),
+            psi_io_some_ns: psi(&self.psi_io),
+            psi_memory_some_ns: psi(&self.psi_memory),
+        }
+    }
+}
 
 /// The machine's running totals at one moment; `None` where it does not tell.
 struct Totals {
@@ -21,24 +60,11 @@ struct Totals {
     psi_memory_some_ns: Option<u64>,
 }
 
-impl Totals {
-    fn now() -> Self {
-        Self {
-            usage: Usage::now(Scope::Thread),
-            steal_ns: head_of("/proc/stat")
-                .and_then(|text| steal_ns(&text, rustix::param::clock_ticks_per_second())),
-            migrations: head_of("/proc/self/sched").as_deref().and_then(migrations),
-            psi_cpu_some_ns: psi("cpu"),
-            psi_io_some_ns: psi("io"),
-            psi_memory_some_ns: psi("memory"),
-        }
-    }
-}
-
 /// A look at the machine that began, and ends with [`Self::end`]. Each moment
-/// reads only what it alone can tell: every file here costs a trial tens of
+/// reads only what it alone can tell: every file here costs a trial some
 /// microseconds.
 pub struct Observation {
+    sources: Sources,
     before: Totals,
     dirty_bytes: Option<u64>,
     writeback_bytes: Option<u64>,
@@ -48,8 +74,9 @@ pub struct Observation {
 impl Observation {
     /// Begins one.
     pub fn begin() -> Self {
-        let memory = head_of("/proc/meminfo").unwrap_or_default();
-        let before = Totals::now();
+        let memory = head_of(&File::open("/proc/meminfo").ok()).unwrap_or_default();
+        let sources = Sources::open();
+        let before = sources.totals();
         Self {
             dirty_bytes: memory_bytes(&memory, "Dirty"),
             writeback_bytes: memory_bytes(&memory, "Writeback"),
@@ -57,13 +84,14 @@ impl Observation {
                 Some(_) => None,
                 None => count_migrations(),
             },
+            sources,
             before,
         }
     }
 
     /// What happened since its beginning.
     pub fn end(mut self) -> Disturbance {
-        let (before, after) = (self.before, Totals::now());
+        let (before, after) = (self.before, self.sources.totals());
         let used = after.usage.since(&before.usage);
         let counted = self
             .migration_counter
@@ -87,10 +115,10 @@ impl Observation {
 /// The beginning of a file of `/proc`, by one read: what is asked for stands in
 /// the first lines of each, and the size that `read_to_string` asks for first is
 /// never known there.
-fn head_of(path: &str) -> Option<String> {
+fn head_of(file: &Option<File>) -> Option<String> {
     const BYTES_MAX: usize = 4096;
     let mut head = vec![0; BYTES_MAX];
-    let count = File::open(path).ok()?.read(&mut head).ok()?;
+    let count = file.as_ref()?.read_at(&mut head, 0).ok()?;
     head.truncate(count);
     String::from_utf8(head).ok()
 }
@@ -118,10 +146,6 @@ fn steal_ns(stat: &str, ticks_per_second: u64) -> Option<u64> {
     ticks
         .checked_mul(1_000_000_000)?
         .checked_div(ticks_per_second)
-}
-
-fn psi(resource: &str) -> Option<u64> {
-    psi_some_ns(&head_of(&format!("/proc/pressure/{resource}"))?)
 }
 
 /// Total stall time of some task. The kernel gives microseconds
@@ -158,13 +182,21 @@ fn frequency_khz(cpu: usize) -> Option<u64> {
     let path = format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq");
     match read_to_string(path) {
         Ok(text) => text.trim().parse().ok(),
-        Err(_) => cpuinfo_khz(&read_to_string("/proc/cpuinfo").ok()?, cpu),
+        Err(_) => {
+            // The kernel writes out as many CPUs as a read asks for, the flags
+            // of each with all their names; those that follow are not needed.
+            const BYTES_AT_ONCE: usize = 512;
+            let cpuinfo = File::open("/proc/cpuinfo").ok()?;
+            let lines = BufReader::with_capacity(BYTES_AT_ONCE, cpuinfo).lines();
+            cpuinfo_khz(lines.map_while(Result::ok), cpu)
+        }
     }
 }
 
-fn cpuinfo_khz(cpuinfo: &str, cpu: usize) -> Option<u64> {
+fn cpuinfo_khz(lines: impl Iterator<Item = impl AsRef<str>>, cpu: usize) -> Option<u64> {
     let mut is_ours = false;
-    for line in cpuinfo.lines() {
+    for line in lines {
+        let line = line.as_ref();
         let Some((name, value)) = line.split_once(':') else {
             continue;
         };
@@ -214,9 +246,9 @@ mod tests {
     #[test]
     fn the_frequency_is_that_of_the_asked_cpu() {
         let text = "processor\t: 0\ncpu MHz\t\t: 800.5\n\nprocessor\t: 1\ncpu MHz\t\t: 2100.000\n";
-        assert_eq!(cpuinfo_khz(text, 0), Some(800_500));
-        assert_eq!(cpuinfo_khz(text, 1), Some(2_100_000));
-        assert_eq!(cpuinfo_khz(text, 2), None);
+        assert_eq!(cpuinfo_khz(text.lines(), 0), Some(800_500));
+        assert_eq!(cpuinfo_khz(text.lines(), 1), Some(2_100_000));
+        assert_eq!(cpuinfo_khz(text.lines(), 2), None);
     }
 
     #[test]
@@ -245,7 +277,7 @@ mod tests {
             assert_eq!(psi_some_ns(text), None, "{text:?}");
             assert_eq!(memory_bytes(text, "Dirty"), None, "{text:?}");
             assert_eq!(migrations(text), None, "{text:?}");
-            assert_eq!(cpuinfo_khz(text, 0), None, "{text:?}");
+            assert_eq!(cpuinfo_khz(text.lines(), 0), None, "{text:?}");
         }
     }
 

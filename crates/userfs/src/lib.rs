@@ -2,6 +2,7 @@
 //! local directory, or one of another host.
 
 pub mod cache;
+mod error;
 pub mod fuse;
 pub mod local;
 pub mod mount;

@@ -8,53 +8,10 @@
 //! for one component at a time and a mount's paths have none there.
 
 use std::ffi::{OsStr, OsString};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 
-/// Why a source did not do what it was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Error {
-    /// An error number of Linux, such as `libc::ENOENT`.
-    Errno(i32),
-    /// The connection to the source is lost. Whether the call had an effect
-    /// is not known. The source connects again at the next call.
-    Lost,
-}
-
-impl Error {
-    /// The error number that the caller of the file system sees.
-    pub fn errno(self) -> i32 {
-        match self {
-            Self::Errno(number) => number,
-            Self::Lost => libc::EIO,
-        }
-    }
-
-    /// Whether this is one error number.
-    pub fn is(self, errno: i32) -> bool {
-        self == Self::Errno(errno)
-    }
-}
-
-impl From<std::io::Error> for Error {
-    fn from(error: std::io::Error) -> Self {
-        Self::Errno(error.raw_os_error().unwrap_or(libc::EIO))
-    }
-}
-
-impl std::fmt::Display for Error {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Errno(number) => std::io::Error::from_raw_os_error(*number).fmt(out),
-            Self::Lost => out.write_str("the connection to the source is lost"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}
-
-/// What a source answers.
-pub type Result<T> = std::result::Result<T, Error>;
+pub use crate::error::{Error, Result};
 
 /// A point in time since 1970-01-01 UTC, as `struct timespec` has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -362,6 +319,15 @@ pub trait Source: Send + Sync {
     /// round trip.
     fn unlink_found(&self, path: &Path) -> Result<Option<Attributes>> {
         self.unlink(path).map(|()| None)
+    }
+
+    /// Keeps the content of a file of which a name is about to be removed,
+    /// until what is returned is dropped: where the call that removes the last
+    /// name frees the storage, too, that takes most of its time. None where
+    /// there is nothing to gain.
+    fn keep_content(&self, path: &Path) -> Option<OwnedFd> {
+        let _ = path;
+        None
     }
 
     /// Makes a symbolic link at `path` that says `target`.

@@ -21,7 +21,7 @@ use toll_wire::{
 };
 
 use self::child::Ended;
-use self::output::{Drainer, Outputs};
+use self::output::{Outputs, Receiver};
 use crate::counters::{Counters, Inherit};
 use crate::{children, clock, failure, trial};
 
@@ -31,7 +31,7 @@ use crate::{children, clock, failure, trial};
 /// Why there are no samples.
 pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Failure> {
     check_capture(request, command)?;
-    let runner = Runner::new(command)?;
+    let runner = Runner::new(command, !request.counters.is_empty())?;
     let mut counters = Counters::open(&request.counters, Inherit::Yes);
     let ends_children = !request.may_leave_processes;
     if ends_children {
@@ -75,7 +75,7 @@ struct Runner<'a> {
     /// the length of `PATH` is not measured.
     program: PathBuf,
     output: OutputPolicy,
-    drainer: Drainer,
+    receiver: Receiver,
 }
 
 /// One run from outside.
@@ -86,7 +86,7 @@ struct Run {
 }
 
 impl<'a> Runner<'a> {
-    fn new(request: &'a CommandRequest) -> Result<Self, Failure> {
+    fn new(request: &'a CommandRequest, is_counted: bool) -> Result<Self, Failure> {
         let words = words(request)?;
         let output = match &request.output {
             OutputPolicy::File(path) => OutputPolicy::File(absolute(path)?),
@@ -108,8 +108,8 @@ impl<'a> Runner<'a> {
             request,
             program: search::program(&words[0]),
             words,
+            receiver: Receiver::start(!is_piped(request), is_counted)?,
             output,
-            drainer: Drainer::start()?,
         })
     }
 
@@ -135,12 +135,12 @@ impl<'a> Runner<'a> {
         let capture = request.capture_bytes_max as usize;
         let mut command = Command::new(&self.program);
         command.arg0(&self.words[0]).args(&self.words[1..]);
-        let mut has_pipe = false;
+        let has_pipe = is_piped(request);
         match &self.output {
-            OutputPolicy::Null if capture == 0 => {
+            _ if has_pipe => {}
+            OutputPolicy::Null | OutputPolicy::Pipe => {
                 command.stdout(open_null()?);
             }
-            OutputPolicy::Null | OutputPolicy::Pipe => has_pipe = true,
             OutputPolicy::File(path) => {
                 command.stdout(File::create(path).map_err(|error| cannot_use(path, &error))?);
             }
@@ -175,16 +175,18 @@ impl<'a> Runner<'a> {
         capture: usize,
         name: &str,
     ) -> Result<Run, Failure> {
-        let pipes = self.drainer.open(has_pipe, capture)?;
-        let ended = pipes.ended();
-        command.stdin(open_null()?).stderr(pipes.stderr);
-        if let Some(stdout) = pipes.stdout {
+        let mut pipes = self.receiver.open(has_pipe, capture)?;
+        command.stdin(open_null()?);
+        if let Some(stderr) = pipes.stderr.take() {
+            command.stderr(stderr);
+        }
+        if let Some(stdout) = pipes.stdout.take() {
             command.stdout(stdout);
         }
         let start_ns = clock::now_ns();
-        let waited = command.spawn().map(|child| child::wait(&child));
+        let waited = command.spawn().map(|mut child| pipes.wait(&mut child));
         let end_ns = clock::now_ns();
-        let outputs = self.drainer.finish(&ended)?;
+        let outputs = pipes.finish()?;
         let waited = waited.map_err(|error| {
             failure::failed(format!(
                 "cannot start {name}: {}; give a program on PATH, or use a shell",
@@ -225,6 +227,16 @@ impl<'a> Runner<'a> {
             notes.push("standard output is a pipe, since it is captured".to_owned());
         }
         notes
+    }
+}
+
+/// Whether standard output is a pipe: for the command's sake, or since the start
+/// of it is kept.
+fn is_piped(request: &CommandRequest) -> bool {
+    match request.output {
+        OutputPolicy::Null => request.capture_bytes_max > 0,
+        OutputPolicy::Pipe => true,
+        OutputPolicy::File(_) => false,
     }
 }
 

@@ -2,16 +2,20 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::process::Child;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{self, Sender, channel};
 use std::thread;
 
+use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
+use rustix::process::{Pid, PidfdFlags, getpid, pidfd_open};
 use toll_wire::Failure;
 
+use super::child::{self, Ended};
 use crate::failure;
 
 /// Bytes kept from the end of each output, for the message of a failure.
@@ -70,26 +74,145 @@ pub struct Outputs {
     pub stderr: Kept,
 }
 
+/// Who receives what commands print.
+pub enum Receiver {
+    /// Whoever waits for the command. A thread, its stack and being woken three
+    /// times a command cost more than everything else around it.
+    Waiter,
+    /// A thread of its own.
+    Thread(Drainer),
+}
+
+impl Receiver {
+    /// The one that suits commands of which no more is received than the errors
+    /// that they print, if `errors_only`; and counters that must not count the
+    /// receiving, if `is_counted`.
+    ///
+    /// # Errors
+    /// An instrument failure if there is no thread to be had.
+    pub fn start(errors_only: bool, is_counted: bool) -> Result<Self, Failure> {
+        // The end of a process can be polled for since Linux 5.3.
+        let can_poll = || pidfd_open(getpid(), PidfdFlags::empty()).is_ok();
+        match errors_only && !is_counted && can_poll() {
+            true => Ok(Self::Waiter),
+            false => Drainer::start().map(Self::Thread),
+        }
+    }
+
+    /// Makes the pipes of one command. The first `head_bytes_max` bytes of each
+    /// output are kept.
+    ///
+    /// # Errors
+    /// An instrument failure if there are no pipes to be had.
+    pub fn open(&self, has_stdout: bool, head_bytes_max: usize) -> Result<Pipes<'_>, Failure> {
+        self.try_open(has_stdout, head_bytes_max)
+            .map_err(|error| cannot_receive(&error))
+    }
+
+    fn try_open(&self, has_stdout: bool, head_bytes_max: usize) -> io::Result<Pipes<'_>> {
+        let (stderr_reader, stderr) = output_pipe()?;
+        let (stdout_reader, stdout) = if has_stdout {
+            let (reader, writer) = output_pipe()?;
+            (Some(reader), Some(writer))
+        } else {
+            (None, None)
+        };
+        let streams = [stdout_reader, Some(stderr_reader)].map(|source| Stream {
+            source,
+            kept: Kept::new(head_bytes_max),
+        });
+        let reception = match self {
+            Self::Waiter => Reception::Here {
+                streams,
+                block: Vec::with_capacity(BLOCK_BYTES),
+                ended: None,
+            },
+            Self::Thread(drainer) => Reception::There {
+                drainer,
+                ended: drainer.begin(streams)?,
+            },
+        };
+        Ok(Pipes {
+            stdout,
+            stderr: Some(stderr),
+            reception,
+        })
+    }
+}
+
+/// The pipes of one command, from before it is started to what came through them.
+pub struct Pipes<'a> {
+    /// The command's end for its standard output, if that is a pipe.
+    pub stdout: Option<OwnedFd>,
+    /// The command's end for its standard error.
+    pub stderr: Option<OwnedFd>,
+    reception: Reception<'a>,
+}
+
+enum Reception<'a> {
+    Here {
+        streams: [Stream; 2],
+        /// Room for what is read, which takes memory only if something is.
+        block: Vec<u8>,
+        /// The process, to be closed when its time is taken.
+        ended: Option<OwnedFd>,
+    },
+    There {
+        drainer: &'a Drainer,
+        ended: Arc<OwnedFd>,
+    },
+}
+
+impl Pipes<'_> {
+    /// Waits for the command, as [`child::wait`] does.
+    ///
+    /// # Errors
+    /// If it was waited for before, or its end cannot be polled for; then it is
+    /// killed.
+    pub fn wait(&mut self, child: &mut Child) -> io::Result<Ended> {
+        if let Reception::Here {
+            streams,
+            block,
+            ended,
+        } = &mut self.reception
+        {
+            match pidfd_open(Pid::from_child(child), PidfdFlags::empty()) {
+                Ok(process) => receive_until(streams, ended.insert(process), block),
+                Err(errno) => {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    return Err(errno.into());
+                }
+            }
+        }
+        child::wait(child)
+    }
+
+    /// What the command printed until it ended. A process that it left behind may
+    /// hold the pipes open: what that prints is nobody's business and is not
+    /// waited for.
+    ///
+    /// # Errors
+    /// An instrument failure if the thread is gone.
+    pub fn finish(self) -> Result<Outputs, Failure> {
+        match self.reception {
+            Reception::Here {
+                streams, mut block, ..
+            } => Ok(receive_rest(streams, &mut block)),
+            Reception::There { drainer, ended } => drainer.finish(&ended),
+        }
+    }
+}
+
 /// A thread that receives outputs. There is one for all iterations, started
 /// before the performance counters, which every later thread would inherit.
 pub struct Drainer {
     jobs: Sender<Job>,
-    results: Receiver<Outputs>,
+    results: mpsc::Receiver<Outputs>,
 }
 
 struct Job {
-    stdout: Option<OwnedFd>,
-    stderr: OwnedFd,
-    ended: Arc<OwnedFd>,
-    head_bytes_max: usize,
-}
-
-/// The command's ends of the pipes, and the sign that it has ended.
-pub struct Pipes {
-    /// For its standard output, if that is a pipe.
-    pub stdout: Option<OwnedFd>,
-    /// For its standard error.
-    pub stderr: OwnedFd,
+    streams: [Stream; 2],
     ended: Arc<OwnedFd>,
 }
 
@@ -98,13 +221,14 @@ impl Drainer {
     ///
     /// # Errors
     /// An instrument failure if there is no thread to be had.
-    pub fn start() -> Result<Self, Failure> {
+    fn start() -> Result<Self, Failure> {
         let (jobs, inbox) = channel::<Job>();
         let (outbox, results) = channel();
         let body = move || {
             let mut block = vec![0xa5; BLOCK_BYTES];
-            while let Ok(job) = inbox.recv() {
-                if outbox.send(drain(job, &mut block)).is_err() {
+            while let Ok(Job { mut streams, ended }) = inbox.recv() {
+                receive_until(&mut streams, &ended, &mut block);
+                if outbox.send(receive_rest(streams, &mut block)).is_err() {
                     break;
                 }
             }
@@ -115,58 +239,24 @@ impl Drainer {
         Ok(Self { jobs, results })
     }
 
-    /// Makes the pipes of one command and begins to read them. The first
-    /// `head_bytes_max` bytes of each output are kept.
-    ///
-    /// # Errors
-    /// An instrument failure if there are no pipes to be had.
-    pub fn open(&self, has_stdout: bool, head_bytes_max: usize) -> Result<Pipes, Failure> {
-        self.try_open(has_stdout, head_bytes_max)
-            .map_err(|error| cannot_receive(&error))
-    }
-
-    fn try_open(&self, has_stdout: bool, head_bytes_max: usize) -> io::Result<Pipes> {
+    /// Begins to receive outputs; gives the sign that is to be set at the end.
+    fn begin(&self, streams: [Stream; 2]) -> io::Result<Arc<OwnedFd>> {
         let ended = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
-        let (stderr_reader, stderr) = output_pipe()?;
-        let (stdout_reader, stdout) = if has_stdout {
-            let (reader, writer) = output_pipe()?;
-            (Some(reader), Some(writer))
-        } else {
-            (None, None)
-        };
         let job = Job {
-            stdout: stdout_reader,
-            stderr: stderr_reader,
+            streams,
             ended: Arc::clone(&ended),
-            head_bytes_max,
         };
         self.jobs.send(job).map_err(io::Error::other)?;
-        Ok(Pipes {
-            stdout,
-            stderr,
-            ended,
-        })
+        Ok(ended)
     }
 
     /// Tells that the command has ended, and takes what it printed until then.
-    /// A process that it left behind may hold the pipes open: what that prints
-    /// is nobody's business and is not waited for.
-    ///
-    /// # Errors
-    /// An instrument failure if the thread is gone.
-    pub fn finish(&self, ended: &OwnedFd) -> Result<Outputs, Failure> {
+    fn finish(&self, ended: &OwnedFd) -> Result<Outputs, Failure> {
         rustix::io::write(ended, &1u64.to_ne_bytes())
             .map_err(|errno| cannot_receive(&errno.into()))?;
         self.results
             .recv()
             .map_err(|error| cannot_receive(&io::Error::other(error)))
-    }
-}
-
-impl Pipes {
-    /// What to hand to [`Drainer::finish`].
-    pub fn ended(&self) -> Arc<OwnedFd> {
-        Arc::clone(&self.ended)
     }
 }
 
@@ -194,14 +284,15 @@ struct Stream {
 }
 
 impl Stream {
-    /// Reads one block; whether more may follow at once.
-    fn receive(&mut self, block: &mut [u8]) -> usize {
+    /// Reads at most one block; how many bytes there were.
+    fn receive(&mut self, block: &mut Vec<u8>) -> usize {
         let Some(source) = &self.source else {
             return 0;
         };
-        match rustix::io::read(source, &mut *block) {
+        block.clear();
+        match rustix::io::read(source, spare_capacity(block)) {
             Ok(length) if length > 0 => {
-                self.kept.add(&block[..length]);
+                self.kept.add(block);
                 length
             }
             Err(Errno::INTR | Errno::AGAIN) => 0,
@@ -212,35 +303,33 @@ impl Stream {
         }
     }
 
-    /// Takes what is in the pipe, which is at most what it holds: whoever still
-    /// writes to it must not keep us.
-    fn receive_rest(&mut self, block: &mut [u8]) {
+    /// Takes what is in the pipe, which is hardly more than it holds: whoever
+    /// still writes to it must not keep us.
+    fn receive_rest(&mut self, block: &mut Vec<u8>) {
         let capacity = self
             .source
             .as_ref()
             .and_then(|pipe| fcntl_getpipe_size(pipe).ok());
         let mut left = capacity.unwrap_or(0);
         while left > 0 {
-            let limit = left.min(block.len());
-            match self.receive(&mut block[..limit]) {
+            match self.receive(block) {
                 0 => break,
-                length => left -= length,
+                length => left = left.saturating_sub(length),
             }
         }
     }
 }
 
-fn drain(job: Job, block: &mut [u8]) -> Outputs {
-    let ended = job.ended;
-    let mut streams = [job.stdout, Some(job.stderr)].map(|source| Stream {
-        source,
-        kept: Kept::new(job.head_bytes_max),
-    });
-    while !wait_for_any(&streams, &ended) {
-        for stream in &mut streams {
+/// Receives until the command has ended.
+fn receive_until(streams: &mut [Stream; 2], ended: &OwnedFd, block: &mut Vec<u8>) {
+    while !wait_for_any(streams, ended) {
+        for stream in &mut *streams {
             stream.receive(block);
         }
     }
+}
+
+fn receive_rest(mut streams: [Stream; 2], block: &mut Vec<u8>) -> Outputs {
     for stream in &mut streams {
         stream.receive_rest(block);
     }
@@ -302,13 +391,17 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_that_stays_does_not_keep_the_drainer() {
-        let drainer = Drainer::start().unwrap();
-        let pipes = drainer.open(true, 10).unwrap();
-        let stdout = pipes.stdout.as_ref().unwrap();
-        rustix::io::write(stdout, b"hello").unwrap();
-        let outputs = drainer.finish(&pipes.ended()).unwrap();
-        assert_eq!(outputs.stdout.head(), "hello");
-        assert_eq!(outputs.stderr.head(), "");
+    fn a_writer_that_stays_does_not_keep_the_receiver() {
+        for errors_only in [true, false] {
+            let receiver = Receiver::start(errors_only, false).unwrap();
+            let mut pipes = receiver.open(true, 10).unwrap();
+            let writers = [pipes.stdout.take().unwrap(), pipes.stderr.take().unwrap()];
+            for writer in &writers {
+                rustix::io::write(writer, b"hello").unwrap();
+            }
+            let outputs = pipes.finish().unwrap();
+            assert_eq!(outputs.stdout.head(), "hello");
+            assert_eq!(outputs.stderr.head(), "hello");
+        }
     }
 }

@@ -118,6 +118,41 @@ fn huge_output_is_drained_and_its_start_kept() {
     }
 }
 
+/// Without counters by whoever waits for the command, else by a thread.
+#[test]
+fn more_errors_than_a_pipe_holds_are_received_with_and_without_counters() {
+    let directory = directory();
+    for counters in [vec![], vec!["task-clock-ns".to_owned()]] {
+        let command = CommandRequest {
+            output: OutputPolicy::File(directory.path().join("output")),
+            capture_bytes_max: 7,
+            ..by_shell("yes no | head -c 5000000 >&2")
+        };
+        let mut request = Request::new(Workload::Command(command));
+        request.counters = counters;
+        request.iterations = 2;
+        let data = completed(answer_request(&request), "errors");
+        for sample in data.samples {
+            assert_eq!(sample.stderr.as_deref(), Some("no\nno\nn"));
+        }
+    }
+}
+
+#[test]
+fn the_last_error_of_many_explains_a_failure() {
+    let message = failure_of(&by_shell(
+        "yes no | head -c 6000000 >&2; echo last words >&2; exit 3",
+    ));
+    assert!(message.contains("exit status 3: last words"), "{message}");
+}
+
+#[test]
+fn a_child_left_behind_that_complains_for_ever_does_not_hold_the_probe() {
+    // Once the probe is gone, writing to its pipe ends the child.
+    let sample = sample_of(&by_shell("yes >&2 & sleep 0.02"));
+    assert_eq!(sample.metrics["exit_status"], 0.0);
+}
+
 #[test]
 fn output_to_a_file_is_written_anew_and_captured_from_it() {
     let directory = directory();

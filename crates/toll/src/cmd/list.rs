@@ -41,14 +41,11 @@ struct ListedRun {
 pub(super) fn run(arguments: &ListArguments, store: &Path) -> Result<ExitCode, Failure> {
     let experiments = BUILTINS
         .iter()
-        .map(|builtin| {
-            let experiment = crate::spec::parse(builtin.toml, builtin.name, "standard")?;
-            Ok(ListedExperiment {
-                name: experiment.name,
-                title: experiment.title,
-            })
+        .map(|builtin| ListedExperiment {
+            name: builtin.name.to_owned(),
+            title: builtin.title().unwrap_or_default(),
         })
-        .collect::<Result<_, Failure>>()?;
+        .collect();
     let (runs, baselines) = match output::read_if_any(store)? {
         Some(store) => (store.runs()?, store.baselines()?),
         None => (Vec::new(), Vec::new()),

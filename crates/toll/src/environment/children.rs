@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, set_child_subreaper,
-    waitpid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, kill_process, kill_process_group,
+    set_child_subreaper, waitid, waitpid,
 };
 
 /// Longest wait for killed processes. One in a system call that cannot be
@@ -26,6 +27,12 @@ pub fn adopt_orphans() {
 
 /// Children of this process.
 pub fn of_this_process() -> BTreeSet<i32> {
+    // Asked twice a trial, and mostly there is none: that one call tells, and
+    // takes nobody's status away.
+    let any = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    if let Err(Errno::CHILD) = waitid(WaitId::All, any) {
+        return BTreeSet::new();
+    }
     // Orphans go to the main thread (find_new_reaper in kernel/exit.c), which
     // also starts all others.
     let main = getpid().as_raw_pid();

@@ -9,6 +9,20 @@ pub struct Builtin {
     pub toml: &'static str,
 }
 
+impl Builtin {
+    /// Its heading, without reading the whole of it: a list of all must not take
+    /// as long as a start of all.
+    pub fn title(&self) -> Option<String> {
+        #[derive(serde::Deserialize)]
+        struct Head {
+            title: String,
+        }
+        // What stands before the first table is the document's own.
+        let end = self.toml.find("\n[").unwrap_or(self.toml.len());
+        Some(toml::from_str::<Head>(&self.toml[..end]).ok()?.title)
+    }
+}
+
 macro_rules! builtins {
     ($($name:literal),* $(,)?) => {
         /// All of them, in the order in which `toll run` takes them.
@@ -29,4 +43,18 @@ builtins![
 /// The built-in experiment of a name.
 pub fn find(name: &str) -> Option<&'static Builtin> {
     BUILTINS.iter().find(|builtin| builtin.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn name_and_title_are_those_of_the_whole_experiment() {
+        for builtin in BUILTINS {
+            let whole = crate::spec::parse(builtin.toml, builtin.name, "standard").unwrap();
+            assert_eq!(builtin.name, whole.name);
+            assert_eq!(builtin.title(), Some(whole.title), "{}", builtin.name);
+        }
+    }
 }

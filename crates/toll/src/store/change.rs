@@ -38,7 +38,7 @@ pub(super) fn add_run(
         treatments: treatments.len(),
         ..NOTHING
     };
-    seal::grown(&transaction, id, added)?;
+    seal::grown(&transaction, id, None, added)?;
     transaction.commit()?;
     Ok(id)
 }
@@ -50,14 +50,11 @@ pub(super) fn add_trial(
 ) -> Result<(), StoreError> {
     let transaction = connection.transaction()?;
     rows::insert_trial(&transaction, run_id, trial)?;
-    transaction
-        .prepare_cached("UPDATE runs SET updated_at = ?2 WHERE id = ?1")?
-        .execute(params![run_id, trial.started_at])?;
     let added = Counts {
         trials: 1,
         ..NOTHING
     };
-    seal::grown(&transaction, run_id, added)?;
+    seal::grown(&transaction, run_id, Some(&trial.started_at), added)?;
     Ok(transaction.commit()?)
 }
 
@@ -68,14 +65,11 @@ pub(super) fn add_boot(
 ) -> Result<(), StoreError> {
     let transaction = connection.transaction()?;
     boot::insert(&transaction, run_id, boot)?;
-    seal::grown(
-        &transaction,
-        run_id,
-        Counts {
-            boots: 1,
-            ..NOTHING
-        },
-    )?;
+    let added = Counts {
+        boots: 1,
+        ..NOTHING
+    };
+    seal::grown(&transaction, run_id, None, added)?;
     Ok(transaction.commit()?)
 }
 
@@ -140,6 +134,6 @@ pub(super) fn insert_whole(connection: &Connection, stored: &StoredRun) -> Resul
         trials: stored.trials.len(),
         boots: stored.boots.len(),
     };
-    seal::grown(connection, id, added)?;
+    seal::grown(connection, id, None, added)?;
     Ok(id)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -88,43 +89,55 @@ pub(super) fn insert_trial(
     run_id: i64,
     trial: &TrialRecord,
 ) -> Result<(), StoreError> {
-    let mut insert = connection.prepare_cached(
-        "INSERT INTO trials (run_id, block, position, treatment, started_at, wall_ns, state, \
-         message, disturbance, counters_missing, notes) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
-    )?;
-    let inserted = insert.execute(params![
-        run_id,
-        trial.block,
-        trial.position,
-        trial.treatment,
-        trial.started_at,
-        i64::try_from(trial.wall_ns).unwrap_or(i64::MAX),
-        trial.state.name(),
-        trial.message,
-        to_json(&trial.disturbance)?,
-        to_json(&trial.counters_missing)?,
-        to_json(&trial.notes)?,
-    ]);
-    inserted.map_err(|error| match error.sqlite_error_code() {
+    let disturbance = to_json(&trial.disturbance)?;
+    let counters_missing = to_json(&trial.counters_missing)?;
+    let notes = to_json(&trial.notes)?;
+    let values = [
+        ValueRef::Integer(run_id),
+        ValueRef::Integer(trial.block.into()),
+        ValueRef::Integer(trial.position.into()),
+        ValueRef::Integer(i64::try_from(trial.treatment).expect("plans are limited")),
+        trial.started_at.as_str().into(),
+        ValueRef::Integer(i64::try_from(trial.wall_ns).unwrap_or(i64::MAX)),
+        trial.state.name().into(),
+        trial.message.as_deref().into(),
+        disturbance.as_str().into(),
+        counters_missing.as_str().into(),
+        notes.as_str().into(),
+    ];
+    let samples: Vec<(&str, Vec<u8>)> = trial
+        .samples
+        .iter()
+        .map(|(name, values)| {
+            let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+            (name.as_str(), bytes.collect())
+        })
+        .collect();
+    let sealed = samples
+        .iter()
+        .map(|(name, blob)| [(*name).into(), ValueRef::Blob(blob)]);
+    let inserted = seal::insert_trial(connection, &values, sealed);
+    let trial_id = inserted.map_err(|error| match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::ConstraintViolation) => StoreError::KeptByAnother(run_id),
         _ => error.into(),
     })?;
-    let trial_id = connection.last_insert_rowid();
-    let mut metric = connection.prepare_cached(
-        "INSERT INTO metrics (name) VALUES (?1) ON CONFLICT (name) DO UPDATE SET name = name \
-         RETURNING id",
-    )?;
-    let mut sample = connection.prepare_cached("INSERT INTO samples VALUES (?1, ?2, ?3)")?;
-    for (name, values) in &trial.samples {
-        let metric_id: i64 = metric.query_row([name], |row| row.get(0))?;
-        let blob: Vec<u8> = values
-            .iter()
-            .flat_map(|value| value.to_le_bytes())
-            .collect();
-        sample.execute(params![trial_id, metric_id, blob])?;
+    let mut insert = connection.prepare_cached("INSERT INTO samples VALUES (?1, ?2, ?3)")?;
+    for (name, blob) in &samples {
+        insert.execute(params![trial_id, metric(connection, name)?, blob])?;
     }
-    seal::trial(connection, trial_id)
+    Ok(())
+}
+
+/// The number of a metric, which gets one if it has none. It is looked for first:
+/// nearly always it is there, and its pages stay as they are.
+fn metric(connection: &Connection, name: &str) -> Result<i64, StoreError> {
+    let mut known = connection.prepare_cached("SELECT id FROM metrics WHERE name = ?1")?;
+    if let Some(id) = known.query_row([name], |row| row.get(0)).optional()? {
+        return Ok(id);
+    }
+    let mut insert = connection.prepare_cached("INSERT INTO metrics (name) VALUES (?1)")?;
+    insert.execute([name])?;
+    Ok(connection.last_insert_rowid())
 }
 
 /// Whole numbers that a query gives.

@@ -4,8 +4,8 @@
 //! A row's `checksum` is over what its columns hold, in the order in which they
 //! stand here, so that a column added later changes none that is there.
 
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Params, Row, params};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, Params, Row, params, params_from_iter};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{StoreError, baseline, rows};
@@ -96,25 +96,38 @@ impl Seal {
 fn sum(row: &Row<'_>, columns: usize) -> rusqlite::Result<u64> {
     let mut hash = Xxh3::new();
     for column in 0..columns {
-        let number;
-        let (kind, bytes): (u8, &[u8]) = match row.get_ref(column)? {
-            ValueRef::Null => (0, &[]),
-            ValueRef::Integer(integer) => {
-                number = integer.to_le_bytes();
-                (1, &number)
-            }
-            ValueRef::Real(real) => {
-                number = real.to_le_bytes();
-                (2, &number)
-            }
-            ValueRef::Text(text) => (3, text),
-            ValueRef::Blob(blob) => (4, blob),
-        };
-        hash.update(&[kind]);
-        hash.update(&(bytes.len() as u64).to_le_bytes());
-        hash.update(bytes);
+        add(&mut hash, row.get_ref(column)?);
     }
     Ok(hash.digest())
+}
+
+/// The same over values that are yet to be written.
+fn sum_of(values: &[ValueRef<'_>]) -> u64 {
+    let mut hash = Xxh3::new();
+    for value in values {
+        add(&mut hash, *value);
+    }
+    hash.digest()
+}
+
+fn add(hash: &mut Xxh3, value: ValueRef<'_>) {
+    let number;
+    let (kind, bytes): (u8, &[u8]) = match value {
+        ValueRef::Null => (0, &[]),
+        ValueRef::Integer(integer) => {
+            number = integer.to_le_bytes();
+            (1, &number)
+        }
+        ValueRef::Real(real) => {
+            number = real.to_le_bytes();
+            (2, &number)
+        }
+        ValueRef::Text(text) => (3, text),
+        ValueRef::Blob(blob) => (4, blob),
+    };
+    hash.update(&[kind]);
+    hash.update(&(bytes.len() as u64).to_le_bytes());
+    hash.update(bytes);
 }
 
 /// The seal of one row.
@@ -150,14 +163,74 @@ pub(super) fn run(connection: &Connection, id: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Seals a run's row after treatments, trials and boots were added to it.
-pub(super) fn grown(connection: &Connection, id: i64, added: Counts) -> Result<(), StoreError> {
-    let sql = "UPDATE runs SET treatment_count = coalesce(treatment_count, 0) + ?2, \
-               trial_count = coalesce(trial_count, 0) + ?3, \
-               boot_count = coalesce(boot_count, 0) + ?4 WHERE id = ?1";
-    let added = params![id, added.treatments, added.trials, added.boots];
-    connection.prepare_cached(sql)?.execute(added)?;
-    run(connection, id)
+/// Seals a run's row after treatments, trials and boots were added to it; the
+/// last trial began at `updated_at`, unless none was added.
+///
+/// It comes with every trial, so the row is read once and written once.
+pub(super) fn grown(
+    connection: &Connection,
+    id: i64,
+    updated_at: Option<&str>,
+    added: Counts,
+) -> Result<(), StoreError> {
+    let sql = format!("SELECT {RUN} FROM runs WHERE id = ?1");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let (counts, seal) = statement.query_row([id], |row| {
+        let counts = grown_counts(row, added)?;
+        let mut hash = Xxh3::new();
+        for column in 0..row.as_ref().column_index("checksum")? {
+            let value = match (row.as_ref().column_name(column)?, updated_at) {
+                ("updated_at", Some(text)) => text.into(),
+                ("treatment_count", _) => ValueRef::Integer(counts[0]),
+                ("trial_count", _) => ValueRef::Integer(counts[1]),
+                ("boot_count", _) => ValueRef::Integer(counts[2]),
+                _ => row.get_ref(column)?,
+            };
+            add(&mut hash, value);
+        }
+        Ok((counts, hash.digest().cast_signed()))
+    })?;
+    let sql = "UPDATE runs SET updated_at = coalesce(?2, updated_at), treatment_count = ?3, \
+               trial_count = ?4, boot_count = ?5, checksum = ?6 WHERE id = ?1";
+    let [treatments, trials, boots] = counts;
+    connection
+        .prepare_cached(sql)?
+        .execute(params![id, updated_at, treatments, trials, boots, seal])?;
+    Ok(())
+}
+
+/// Treatments, trials and boots of a run that has grown; a new row has none.
+fn grown_counts(row: &Row<'_>, added: Counts) -> rusqlite::Result<[i64; 3]> {
+    let grown = |column: &str, added: usize| -> rusqlite::Result<i64> {
+        let before = row.get::<_, Option<i64>>(column)?.unwrap_or_default();
+        Ok(before + i64::try_from(added).expect("what is held in memory is counted"))
+    };
+    Ok([
+        grown("treatment_count", added.treatments)?,
+        grown("trial_count", added.trials)?,
+        grown("boot_count", added.boots)?,
+    ])
+}
+
+/// Inserts a trial's row, whose values stand in the order of [`TRIAL`], with its
+/// seal, and gives its number. It is not read again to be sealed. Of each of its
+/// samples, `samples` has the values in the order of [`SAMPLES`].
+pub(super) fn insert_trial<'a>(
+    connection: &Connection,
+    values: &[ValueRef<'_>],
+    samples: impl Iterator<Item = [ValueRef<'a>; 2]>,
+) -> rusqlite::Result<i64> {
+    let sum = samples.fold(sum_of(values), |sum, sample| {
+        sum.wrapping_add(sum_of(&sample))
+    });
+    let seal = ValueRef::Integer(sum.cast_signed());
+    let places = vec!["?"; values.len() + 1].join(", ");
+    let sql = format!("INSERT INTO trials ({TRIAL}) VALUES ({places})");
+    let row = values.iter().copied().chain([seal]);
+    connection
+        .prepare_cached(&sql)?
+        .execute(params_from_iter(row.map(ToSqlOutput::Borrowed)))?;
+    Ok(connection.last_insert_rowid())
 }
 
 /// Seals a treatment of a run.

@@ -8,12 +8,12 @@ use std::io::{Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use toll_wire::{Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome, Request};
+use toll_wire::{Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome, Request, Response, WireError};
 
 use super::Interrupt;
 use crate::environment::MemoryLimit;
@@ -26,6 +26,12 @@ const STDERR_BYTES_MAX: usize = 4096;
 /// cannot be waited for, and longest wait for it at once.
 const END_POLL: Duration = Duration::from_micros(200);
 const END_LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// Longest time that the end of a probe is asked for over and over. Its answer is
+/// there and its timed region over, so that this disturbs nothing, and a CPU that
+/// went to sleep for it, in a virtual machine above all, would take as long to
+/// wake up as the probe takes to end.
+const END_SPIN: Duration = Duration::from_micros(500);
 
 /// Bytes read of an answer at once. Most answers are shorter.
 const CHUNK_BYTES: usize = 16 << 10;
@@ -153,7 +159,7 @@ impl Probe {
         let mut answer = Answer::default();
         let deadline = Instant::now() + timeout;
         match answer.collect(&mut child, deadline, interrupt) {
-            End::Closed => {}
+            End::Answered => {}
             End::Deadline => {
                 end_tree(&mut child);
                 let message = format!(
@@ -181,15 +187,8 @@ impl Probe {
                 return failed(FailureKind::Crashed, message);
             }
         }
-        // One that answered but does not end is ended.
-        let status = loop {
-            match child.try_wait() {
-                Ok(None) if Instant::now() < deadline => wait_for_end(&child, deadline),
-                Ok(None) => end_tree(&mut child),
-                other => break other.ok().flatten(),
-            }
-        };
-        match toll_wire::decode_response(String::from_utf8_lossy(&answer.stdout).trim_end()) {
+        let status = await_end(&mut child, deadline, interrupt);
+        match answer.response() {
             Ok(response) => Some(response.outcome),
             // Who told toll to stop has told its probe, too.
             Err(_) if interrupt.ends_trial() => None,
@@ -201,9 +200,25 @@ impl Probe {
     }
 }
 
-/// Waits for the end of a probe that has answered, which is near: a sleep of any
-/// fixed length would be a good part of what a short trial takes.
-fn wait_for_end(child: &Child, deadline: Instant) {
+/// Waits for the end of a probe that has answered or fallen silent, which is near.
+/// One that does not end is ended.
+fn await_end(child: &mut Child, deadline: Instant, interrupt: &Interrupt) -> Option<ExitStatus> {
+    let begin = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(None) if begin.elapsed() < END_SPIN => std::thread::yield_now(),
+            Ok(None) if Instant::now() < deadline && !interrupt.ends_trial() => {
+                sleep_until_end(child, deadline);
+            }
+            Ok(None) => end_tree(child),
+            other => return other.ok().flatten(),
+        }
+    }
+}
+
+/// Sleeps until a probe ends, or for a while: a sleep of any fixed length would be
+/// a good part of what a short trial takes.
+fn sleep_until_end(child: &Child, deadline: Instant) {
     let left = deadline.saturating_duration_since(Instant::now());
     let left = Timespec::try_from(left.min(END_LOOK_EVERY)).expect("short");
     match pidfd_open(Pid::from_child(child), PidfdFlags::empty()) {
@@ -216,7 +231,11 @@ fn wait_for_end(child: &Child, deadline: Instant) {
     }
 }
 
-fn describe_death(status: &Option<std::process::ExitStatus>, stderr: &[u8], error: &str) -> String {
+fn decode(stdout: &[u8]) -> Result<Response, WireError> {
+    toll_wire::decode_response(String::from_utf8_lossy(stdout).trim_end())
+}
+
+fn describe_death(status: &Option<ExitStatus>, stderr: &[u8], error: &str) -> String {
     let how = match status {
         Some(status) => match (status.signal(), status.code()) {
             (Some(signal), _) => format!("the probe was killed by signal {signal}"),
@@ -233,7 +252,8 @@ fn describe_death(status: &Option<std::process::ExitStatus>, stderr: &[u8], erro
 }
 
 enum End {
-    Closed,
+    /// There is an answer, or there will be none.
+    Answered,
     Deadline,
     /// A process of the trial waits to be continued; its number and name.
     Stopped(i32, String),
@@ -245,10 +265,31 @@ enum End {
 struct Answer {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
+    /// What the first line came to, if it was understood at once.
+    response: Option<Response>,
+    has_line: bool,
 }
 
 impl Answer {
-    /// Reads both outputs until standard output ends.
+    fn response(&mut self) -> Result<Response, WireError> {
+        let response = self.response.take();
+        response.map_or_else(|| decode(&self.stdout), Ok)
+    }
+
+    /// Takes a part of standard output; whether the answer is complete, which is
+    /// one line. It is decoded at once, while the probe ends on another CPU.
+    fn add(&mut self, chunk: &[u8]) -> bool {
+        let is_first_line = !self.has_line;
+        let line_end = chunk.iter().position(|byte| *byte == b'\n');
+        self.has_line |= line_end.is_some();
+        self.stdout.extend_from_slice(chunk);
+        if is_first_line && line_end == Some(chunk.len() - 1) {
+            self.response = decode(&self.stdout).ok();
+        }
+        self.response.is_some()
+    }
+
+    /// Reads both outputs until the answer is complete or standard output ends.
     fn collect(&mut self, child: &mut Child, deadline: Instant, interrupt: &Interrupt) -> End {
         let mut stdout = child.stdout.take().expect("stdout is piped");
         let mut stderr = child.stderr.take();
@@ -292,8 +333,9 @@ impl Answer {
             }
             if stdout_ready {
                 match stdout.read(&mut chunk) {
-                    Ok(0) | Err(_) => return End::Closed,
-                    Ok(count) => self.stdout.extend_from_slice(&chunk[..count]),
+                    Ok(0) | Err(_) => return End::Answered,
+                    Ok(count) if self.add(&chunk[..count]) => return End::Answered,
+                    Ok(_) => {}
                 }
                 if self.stdout.len() > MESSAGE_BYTES_MAX {
                     return End::TooLong;

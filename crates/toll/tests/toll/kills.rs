@@ -21,8 +21,11 @@ const KILLS_ON_FILE_SYSTEMS: usize = 30;
 const KILLS_UNDER_A_LIMIT: usize = 25;
 const KILLS_IN_GUESTS: usize = 5;
 
-/// Starts that may end before their kill, for each kill that is to be made.
-const STARTS_PER_KILL_MAX: usize = 4;
+/// How long a start takes is the machine's business: after one that ended before
+/// its kill, kills come sooner by this factor, and after each kill later by the
+/// other, so that about three starts in ten end.
+const SOONER: f64 = 0.8;
+const LATER: f64 = 1.1;
 
 /// A run that is killed over and over.
 struct Storm<'a> {
@@ -30,8 +33,9 @@ struct Storm<'a> {
     /// The run's command line, without its seed.
     run: &'a [&'a str],
     kills: usize,
-    /// Kills come at any moment until this long after a start, so that some fall
-    /// into the set-up of a run, some between trials and some into its end.
+    /// At first, kills come at any moment until this long after a start, so that
+    /// some fall into the set-up of a run, some between trials and some into its
+    /// end.
     latest: Duration,
 }
 
@@ -112,13 +116,12 @@ impl Storm<'_> {
         let settings = Settings::before(self.bench);
         let seed = seed();
         let mut rng = Rng::new(seed);
-        let (mut kills, mut starts, mut fell_into_trials) = (0, 0, 0);
+        let (mut kills, mut fell_into_trials) = (0, 0);
+        let mut latest = self.latest;
         while kills < self.kills {
-            starts += 1;
-            assert!(starts <= self.kills * STARTS_PER_KILL_MAX, "{kills} kills");
             let child = self.bench.spawnable(&self.arguments()).spawn().unwrap();
             let mut running = Running(child);
-            let moment = rng.below(self.latest.as_micros() as usize) as u64;
+            let moment = rng.below(latest.as_micros() as usize) as u64;
             std::thread::sleep(Duration::from_micros(moment));
             // Half of them are stopped first, so that what is in the store just
             // before the kill can be looked at.
@@ -127,7 +130,16 @@ impl Storm<'_> {
                 kept(&self.bench.store())
             });
             let earlier = before.flatten();
-            kills += usize::from(running.0.try_wait().unwrap().is_none());
+            match running.0.try_wait().unwrap() {
+                None => {
+                    kills += 1;
+                    latest = latest.mul_f64(LATER);
+                }
+                Some(ended) => {
+                    assert!(ended.success(), "seed {seed}: a start ended with {ended}");
+                    latest = latest.mul_f64(SOONER);
+                }
+            }
             running.0.kill().unwrap();
             running.0.wait().unwrap();
             wait_until("all processes of the run are gone", || {

@@ -35,6 +35,7 @@ mod kernel_selftests;
 mod kernel_sources;
 mod kills;
 mod mount;
+mod mount_by_users;
 mod observe_devices;
 mod observe_dhcp;
 mod observe_session;

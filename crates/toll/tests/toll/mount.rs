@@ -186,3 +186,29 @@ fn copies_and_messages_are_nobody_elses_to_read() {
             .success()
     );
 }
+
+#[test]
+fn extended_attributes_are_shown_unless_they_are_not_wanted() {
+    let Some(place) = Place::new() else { return };
+    let behind = place.path("source/f");
+    fs::write(&behind, b"content").unwrap();
+    let flags = rustix::fs::XattrFlags::empty();
+    if rustix::fs::setxattr(&behind, "user.kept", b"value", flags).is_err() {
+        return skip("the file system below has no extended attributes for users");
+    }
+    for (option, expected) in [
+        (None, Ok(5)),
+        (Some("--no-xattr"), Err(rustix::io::Errno::OPNOTSUPP)),
+    ] {
+        let arguments: Vec<&str> = option.into_iter().collect();
+        assert!(place.run(&arguments).status.success());
+        let found = rustix::fs::getxattr(place.path("at/f"), "user.kept", &mut [0; 16]);
+        assert_eq!(found, expected, "{option:?}");
+        // A file that is replaced at the source keeps them all the same.
+        fs::write(place.path("at/f"), b"another").unwrap();
+        let kept = rustix::fs::getxattr(&behind, "user.kept", &mut [0; 16]);
+        assert_eq!(kept, Ok(5), "{option:?}");
+        let unmounted = Command::new("umount").arg(place.path("at")).status();
+        assert!(unmounted.unwrap().success());
+    }
+}

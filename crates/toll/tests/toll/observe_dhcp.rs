@@ -43,10 +43,11 @@ kill $udhcpc
 "#;
 
 /// What comes behind the client's work: a moment for what is still on its way.
+/// The end comes by SIGTERM, as a shell has its background ignore SIGINT.
 const END: &str = r#"
 until [ "$(tcpdump -n -r lease.pcap 2>/dev/null | wc -l)" -ge 7 ]; do sleep 0.05; done
 sleep 0.2
-kill -INT $capture $any $live
+kill $capture $any $live
 wait $capture $any $live
 "#;
 
@@ -62,7 +63,7 @@ fn lab(bench: &Bench, more: &str) -> bool {
             return false;
         }
     }
-    let can = bench.shell("unshare -n ip link add a type veth peer name b");
+    let can = bench.shell("unshare -n ip link add name a type veth peer name b");
     if can.code != Some(0) {
         skip(&format!(
             "no network of one's own can be had: {}",
@@ -120,10 +121,15 @@ fn a_real_lease_is_followed_and_the_questions_are_answered() {
         return;
     }
     let report = bench.json(&["observe", "dhcp", "--json", "lease.pcap"]);
-    let expected = [
-        "DISCOVER", "OFFER", "REQUEST", "ACK", "REQUEST", "ACK", "RELEASE",
-    ];
-    assert_eq!(kinds(&report), expected, "{report:#}");
+    // Busybox's client may miss the answer to its renewal, which then goes to the
+    // socket that it has asked by, and asks again.
+    let expected = kinds(&report);
+    let renewals = expected.len().saturating_sub(5) / 2;
+    assert!(renewals > 0, "{report:#}");
+    let lease = ["DISCOVER", "OFFER", "REQUEST", "ACK"].into_iter();
+    let renewals = std::iter::repeat_n(["REQUEST", "ACK"], renewals).flatten();
+    let all: Vec<&str> = lease.chain(renewals).chain(["RELEASE"]).collect();
+    assert_eq!(expected, all, "{report:#}");
     assert_eq!(list(&report["problems"]).len(), 0, "{report:#}");
     let events = events(&report);
     assert_eq!(events[4]["phase"], "renewing");
@@ -139,14 +145,13 @@ fn a_real_lease_is_followed_and_the_questions_are_answered() {
         (&leases[0]["granted"], &leases[0]["end"]),
         (&4.into(), &"released".into())
     );
-    assert_eq!(
-        (
-            &leases[0]["lease_s"],
-            &leases[0]["t1_s"],
-            &leases[0]["t2_s"]
-        ),
-        (&120.into(), &60.into(), &105.into())
-    );
+    assert_eq!(option(events[3], 58), "1 min");
+    assert_eq!(leases[0]["lease_s"], 120);
+    // Dnsmasq takes some seconds off the times of a renewal, at random, so that
+    // clients do not come together.
+    let seconds = |name: &str| leases[0][name].as_u64().expect("a time");
+    let less = 60 - seconds("t1_s");
+    assert!(less < 8 && seconds("t2_s") == 105 - less, "{leases:#?}");
     let answers = list(&report["answers"]);
     let address = leases[0]["address"].as_str().expect("an address");
     assert_eq!(answers[1]["answer"], "02:00:00:00:00:02");
@@ -286,6 +291,8 @@ printf 'send host-name "other";\nsend vendor-class-identifier "toll test";\nrequ
 $in ip link set cli address 02:00:00:00:00:03
 files="-cf dhclient.conf -lf leases -pf $PWD/dhclient.pid -sf $PWD/configure"
 $in dhclient -v -1 $files cli >dhclient.log 2>&1
+# The process that stays writes its number when the one that was started may have ended.
+until [ -s dhclient.pid ]; do sleep 0.01; done
 $in dhclient -v -r $files cli >>dhclient.log 2>&1
 until [ "$(tcpdump -n -r lease.pcap 2>/dev/null | wc -l)" -ge 12 ]; do sleep 0.05; done
 "#;
@@ -340,6 +347,8 @@ printf '#!/bin/sh\nexit 0\n' >configure
 chmod +x configure
 : >dhclient.conf
 $in dhclient -v -1 -cf dhclient.conf -lf leases -pf "$PWD/dhclient.pid" -sf "$PWD/configure" cli >dhclient.log 2>&1
+# The process that stays writes its number when the one that was started may have ended.
+until [ -s dhclient.pid ]; do sleep 0.01; done
 kill "$(cat dhclient.pid)"
 until [ "$(tcpdump -n -r lease.pcap 2>/dev/null | wc -l)" -ge 13 ]; do sleep 0.05; done
 "#;

@@ -29,10 +29,8 @@ pub(super) struct Fuse {
 
 impl Fuse {
     pub fn new(volume: Arc<Volume>, options: &Options) -> Self {
-        let lifetime = options.attribute_lifetime;
-        let server = Server::new(volume, options.mode, options.kernel, lifetime);
         Self {
-            server: Arc::new(server),
+            server: Arc::new(Server::new(volume, options)),
         }
     }
 
@@ -167,7 +165,7 @@ impl Filesystem for Fuse {
     fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = name.to_owned();
         self.server
-            .run(move |server| reply_empty(server.volume.unlink(parent.0, &name), reply));
+            .run(move |server| server.unlink(parent.0, &name, reply));
     }
 
     fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
@@ -312,8 +310,7 @@ impl Filesystem for Fuse {
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        self.server
-            .run(move |server| reply_empty(server.volume.flush(handle.0), reply));
+        self.server.run(move |server| server.flush(handle.0, reply));
     }
 
     fn release(

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
 use rustix::mount::UnmountFlags;
+use rustix::thread::CapabilitySet;
 
 use crate::cache::Mode;
 use crate::mount::{Note, Volume, VolumeOptions};
@@ -51,6 +52,9 @@ pub struct Options {
     pub is_read_only: bool,
     /// Other users than the mounting one may use it, as permissions allow.
     pub allows_others: bool,
+    /// Show extended attributes, where the source has them. Without, the kernel
+    /// does not ask for `security.capability` before it first writes to a file.
+    pub shows_extended: bool,
     /// How long the kernel may use names and attributes without asking again.
     pub attribute_lifetime: Duration,
     /// A directory for local copies, which may become as large as the files
@@ -84,7 +88,7 @@ impl Mount {
     ///
     /// # Errors
     ///
-    /// If the options contradict each other or the kernel refuses.
+    /// If the options contradict each other, need root, or the kernel refuses.
     pub fn begin(
         source: Arc<dyn Source>,
         mountpoint: &Path,
@@ -92,6 +96,7 @@ impl Mount {
         note: Note,
     ) -> io::Result<(Self, Stopper)> {
         refuse_contradictions(options)?;
+        refuse_what_needs_root(options.kernel)?;
         // Absolute, as the process may leave its directory before it ends.
         let mountpoint = mountpoint.canonicalize()?;
         rustix::process::umask(rustix::fs::Mode::empty());
@@ -178,6 +183,19 @@ fn refuse_contradictions(options: &Options) -> io::Result<()> {
         (KernelCache::WriteBack, Mode::Whole | Mode::Blocks) => {
             refused("the kernel can only write back where nothing is cached here")
         }
+        _ => Ok(()),
+    }
+}
+
+/// The kernel would refuse each single file later, of which it could only be
+/// told by how slow it is.
+fn refuse_what_needs_root(kernel: KernelCache) -> io::Result<()> {
+    let can = rustix::thread::capabilities(None)?.effective;
+    match kernel {
+        KernelCache::PassThrough if !can.contains(CapabilitySet::SYS_ADMIN) => Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            "only root can let reads and writes pass through; choose another cache of the kernel's",
+        )),
         _ => Ok(()),
     }
 }

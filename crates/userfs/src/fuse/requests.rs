@@ -11,6 +11,7 @@ use fuser::{
 use super::convert::{errno, file_attributes, file_type};
 use super::filesystem::NEVER_REUSED;
 use super::serve::{Server, without_flush};
+use crate::cache::Mode;
 use crate::mount::{Found, Listed, Opened};
 use crate::source::{Result, Seek, SetAttributes};
 
@@ -121,6 +122,29 @@ impl Server {
         match dropped.and_then(|()| self.volume.write(handle, data, offset)) {
             // One request is at most some MiB.
             Ok(()) => reply.written(data.len() as u32),
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    /// A descriptor of a file is closed.
+    pub fn flush(&self, handle: u64, reply: ReplyEmpty) {
+        if self.mode == Mode::None {
+            // What was written is with the source already. The kernel still
+            // writes its own pages before a close returns, and sends no such
+            // request again after this answer (`fuse_flush`).
+            return reply.error(Errno::ENOSYS);
+        }
+        reply_empty(self.volume.flush(handle), reply);
+    }
+
+    /// Removes a name.
+    pub fn unlink(&self, parent: u64, name: &std::ffi::OsStr, reply: ReplyEmpty) {
+        match self.volume.unlink(parent, name) {
+            Ok(content) => {
+                reply.ok();
+                // Nobody waits for it any more.
+                drop(content);
+            }
             Err(error) => reply.error(errno(error)),
         }
     }

@@ -13,7 +13,7 @@ use fuser::{
 };
 
 use super::convert::{errno, file_attributes};
-use super::{KernelCache, THREADS};
+use super::{KernelCache, Options, THREADS};
 use crate::cache::Mode;
 use crate::mount::{Found, Listed, Opened, Volume};
 
@@ -23,6 +23,7 @@ pub(super) struct Server {
     pub mode: Mode,
     pub kernel: KernelCache,
     pub lifetime: Duration,
+    shows_extended: bool,
     pub notifier: Arc<OnceLock<Notifier>>,
     /// Waiting threads that are busy.
     busy: AtomicUsize,
@@ -46,12 +47,13 @@ impl Drop for Turn<'_> {
 }
 
 impl Server {
-    pub fn new(volume: Arc<Volume>, mode: Mode, kernel: KernelCache, lifetime: Duration) -> Self {
+    pub fn new(volume: Arc<Volume>, options: &Options) -> Self {
         Self {
             volume,
-            mode,
-            kernel,
-            lifetime,
+            mode: options.mode,
+            kernel: options.kernel,
+            lifetime: options.attribute_lifetime,
+            shows_extended: options.shows_extended,
             notifier: Arc::default(),
             busy: AtomicUsize::new(0),
             backings: Mutex::default(),
@@ -167,9 +169,9 @@ impl Server {
         }
     }
 
-    /// Whether the source has extended attributes.
+    /// Whether there are extended attributes to be seen.
     pub fn has_extended(&self) -> bool {
-        self.volume.shared.source.has_extended()
+        self.shows_extended && self.volume.shared.source.has_extended()
     }
 
     /// Puts an entry with its attributes into a listing. Whether that is full

@@ -40,6 +40,19 @@ pub struct Local {
 
 const RESOLVE: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
 
+/// File systems whose `unlink` frees the file's blocks, if nobody holds it:
+/// `EXT4_SUPER_MAGIC`, `XFS_SUPER_MAGIC`, `BTRFS_SUPER_MAGIC`, `TMPFS_MAGIC`.
+/// A network file system may keep what is held under another name in the same
+/// directory, which then is not empty.
+const FREES_IN_UNLINK: [u64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
+
+/// The content of a larger file goes before its unlink is answered: whoever makes
+/// room on a full disk wants it then, and what is kept here is freed only after.
+const KEPT_BYTES_MAX: i64 = 1 << 20;
+
+/// How often a file is made or opened that others make and remove meanwhile.
+const OPENS_MAX: usize = 4;
+
 /// The directory of a name: the root's descriptor, or one opened for it.
 enum Parent<'a> {
     Root(BorrowedFd<'a>),
@@ -57,8 +70,8 @@ impl AsFd for Parent<'_> {
 
 /// A path to what a descriptor is open on, for calls that take no descriptor
 /// of the kind `O_PATH`.
-fn by_descriptor(descriptor: &OwnedFd) -> String {
-    format!("/proc/self/fd/{}", descriptor.as_raw_fd())
+fn by_descriptor(descriptor: &impl AsFd) -> String {
+    format!("/proc/self/fd/{}", descriptor.as_fd().as_raw_fd())
 }
 
 impl Local {
@@ -105,6 +118,20 @@ impl Local {
         Ok((Parent::Below(opened), name))
     }
 
+    /// A path for calls that take no descriptor of the kind `O_PATH` and follow
+    /// no link at its end, valid as long as the directory is kept.
+    fn below_descriptor<'a>(&'a self, path: &'a Path) -> Result<(Parent<'a>, PathBuf)> {
+        if path.as_os_str().is_empty() {
+            let root = Parent::Root(self.root.as_fd());
+            // With the dot it is no link any more.
+            let name = PathBuf::from(by_descriptor(&root)).join(".");
+            return Ok((root, name));
+        }
+        let (directory, name) = self.parent(path)?;
+        let name = PathBuf::from(by_descriptor(&directory)).join(name);
+        Ok((directory, name))
+    }
+
     /// Gives a new file its owner and, as a change of owner clears
     /// set-user-id, its permissions again.
     fn give_away(&self, parent: &Parent<'_>, name: &OsStr, creation: &Creation) -> Result<()> {
@@ -134,13 +161,59 @@ impl Local {
         Ok((Some(Uid::from_raw(owner.uid)), gid))
     }
 
-    fn open_new(&self, path: &Path, flags: OFlags, creation: &Creation) -> Result<OwnedFd> {
-        let (parent, name) = self.parent(path)?;
+    /// Makes a file where there is none, opens it and tells what it is.
+    fn open_new(
+        &self,
+        path: &Path,
+        flags: OFlags,
+        creation: &Creation,
+    ) -> Result<(OwnedFd, Attributes)> {
         let mode = Mode::from_raw_mode(creation.mode);
-        let flags = flags | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&parent, name, flags | OFlags::EXCL, mode)?;
-        self.give_away(&parent, name, creation)?;
-        Ok(file)
+        let file = self.resolve(path, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
+        let made = attributes_of(&rustix::fs::fstat(&file)?);
+        let Some(owner) = creation.owner.filter(|_| self.gives_files_away) else {
+            return Ok((file, made));
+        };
+        if (made.uid, made.gid) == (owner.uid, owner.gid) {
+            return Ok((file, made));
+        }
+        let (parent, _) = self.parent(path)?;
+        let (uid, gid) = self.owner_below(&parent, owner)?;
+        rustix::fs::fchown(&file, uid, gid)?;
+        if creation.mode & 0o6000 != 0 {
+            rustix::fs::fchmod(&file, mode)?;
+        }
+        let made = attributes_of(&rustix::fs::fstat(&file)?);
+        Ok((file, made))
+    }
+
+    /// Opens a file, or makes it. Two calls, as a file that was there must
+    /// keep its owner; making it first, as the kernel asks for that where it
+    /// has just found no file.
+    fn open_or_make(
+        &self,
+        path: &Path,
+        flags: OFlags,
+        creation: &Creation,
+    ) -> Result<(OwnedFd, Attributes)> {
+        for _ in 1..OPENS_MAX {
+            match self.open_new(path, flags, creation) {
+                Err(error) if error.is(libc::EEXIST) => {}
+                made => return made,
+            }
+            match self.open_existing(path, flags) {
+                // Somebody has removed it meanwhile.
+                Err(error) if error.is(libc::ENOENT) => {}
+                opened => return opened,
+            }
+        }
+        self.open_new(path, flags, creation)
+    }
+
+    fn open_existing(&self, path: &Path, flags: OFlags) -> Result<(OwnedFd, Attributes)> {
+        let file = self.resolve(path, flags, Mode::empty())?;
+        let found = attributes_of(&rustix::fs::fstat(&file)?);
+        Ok((file, found))
     }
 
     fn entry(entry: &rustix::fs::RawDirEntry<'_>) -> Option<Entry> {
@@ -199,17 +272,17 @@ impl Source for Local {
     }
 
     fn open(&self, path: &Path, flags: OpenFlags) -> Result<Box<dyn Handle>> {
+        Ok(self.open_found(path, flags)?.0)
+    }
+
+    fn open_found(&self, path: &Path, flags: OpenFlags) -> Result<(Box<dyn Handle>, Attributes)> {
         let wanted = system_flags(flags);
-        let file = match &flags.create {
-            None => self.resolve(path, wanted, Mode::empty())?,
+        let (file, found) = match &flags.create {
+            None => self.open_existing(path, wanted)?,
             Some(creation) if flags.exclusive => self.open_new(path, wanted, creation)?,
-            // Two calls, as a file that was there must keep its owner.
-            Some(creation) => match self.resolve(path, wanted, Mode::empty()) {
-                Err(error) if error.is(libc::ENOENT) => self.open_new(path, wanted, creation)?,
-                opened => opened?,
-            },
+            Some(creation) => self.open_or_make(path, wanted, creation)?,
         };
-        Ok(Box::new(LocalHandle { file }))
+        Ok((Box::new(LocalHandle { file }), found))
     }
 
     fn make_directory(&self, path: &Path, creation: &Creation) -> Result<()> {
@@ -241,6 +314,17 @@ impl Source for Local {
     fn unlink(&self, path: &Path) -> Result<()> {
         let (parent, name) = self.parent(path)?;
         Ok(rustix::fs::unlinkat(&parent, name, AtFlags::empty())?)
+    }
+
+    fn keep_content(&self, path: &Path) -> Option<OwnedFd> {
+        let file = self.by_path(path).ok()?;
+        let size_bytes = rustix::fs::fstat(&file).ok()?.st_size;
+        if size_bytes > KEPT_BYTES_MAX {
+            return None;
+        }
+        let kind = rustix::fs::fstatfs(&file).ok()?.f_type;
+        // The fields' types differ between architectures.
+        FREES_IN_UNLINK.contains(&(kind as u64)).then_some(file)
     }
 
     fn symlink(&self, target: &OsStr, path: &Path, owner: Option<Owner>) -> Result<()> {
@@ -325,8 +409,8 @@ impl Source for Local {
     }
 
     fn extended(&self, path: &Path, name: &OsStr) -> Result<Vec<u8>> {
-        let file = by_descriptor_of(self, path)?;
-        grown(|buffer| rustix::fs::getxattr(&file.1, name, buffer))
+        let (_directory, file) = self.below_descriptor(path)?;
+        grown(|buffer| rustix::fs::lgetxattr(&file, name, buffer))
     }
 
     fn set_extended(
@@ -336,18 +420,18 @@ impl Source for Local {
         value: &[u8],
         how: SetExtended,
     ) -> Result<()> {
-        let file = by_descriptor_of(self, path)?;
+        let (_directory, file) = self.below_descriptor(path)?;
         let flags = match how {
             SetExtended::Any => XattrFlags::empty(),
             SetExtended::Create => XattrFlags::CREATE,
             SetExtended::Replace => XattrFlags::REPLACE,
         };
-        Ok(rustix::fs::setxattr(&file.1, name, value, flags)?)
+        Ok(rustix::fs::lsetxattr(&file, name, value, flags)?)
     }
 
     fn list_extended(&self, path: &Path) -> Result<Vec<OsString>> {
-        let file = by_descriptor_of(self, path)?;
-        let names = grown(|buffer| rustix::fs::listxattr(&file.1, buffer))?;
+        let (_directory, file) = self.below_descriptor(path)?;
+        let names = grown(|buffer| rustix::fs::llistxattr(&file, buffer))?;
         let names = names
             .split(|byte| *byte == 0)
             .filter(|name| !name.is_empty());
@@ -357,16 +441,9 @@ impl Source for Local {
     }
 
     fn remove_extended(&self, path: &Path, name: &OsStr) -> Result<()> {
-        let file = by_descriptor_of(self, path)?;
-        Ok(rustix::fs::removexattr(&file.1, name)?)
+        let (_directory, file) = self.below_descriptor(path)?;
+        Ok(rustix::fs::lremovexattr(&file, name)?)
     }
-}
-
-/// A descriptor, and a path to what it is open on, valid as long as it is.
-fn by_descriptor_of(local: &Local, path: &Path) -> Result<(OwnedFd, String)> {
-    let file = local.by_path(path)?;
-    let name = by_descriptor(&file);
-    Ok((file, name))
 }
 
 /// What a call fills a buffer with, which grows until it is large enough.

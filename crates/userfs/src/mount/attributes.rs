@@ -89,7 +89,10 @@ impl Volume {
             self.change(ino, &rest)?;
         }
         let attributes = self.attributes(ino)?;
-        if changes.mtime.is_some() && self.cached(ino).is_none() {
+        if changes.mtime.is_some() && self.options.is_kernel_writing_back {
+            // The kernel tells when it has written.
+            self.shared.tree.set_kernels_own(ino, &attributes);
+        } else if changes.mtime.is_some() && self.cached(ino).is_none() {
             // The content is what it was.
             self.shared.tree.set_seen(ino, None);
         }

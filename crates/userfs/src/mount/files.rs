@@ -240,7 +240,20 @@ impl Volume {
             // to tell an error, but the copy is kept.
             let _ = self.write_back(cached, file.ino, false);
         }
+        if self.options.is_kernel_writing_back && file.is_writable {
+            self.note_kernels_own(&file);
+        }
         self.stop_using(file.ino);
+    }
+
+    /// With the kernel's write-back cache nobody else changes a file: what it
+    /// is after the kernel's writes is what the kernel has in its pages. They
+    /// are all here when a handle is released.
+    fn note_kernels_own(&self, file: &OpenFile) {
+        // What is not known is read again.
+        if let Some(Ok(found)) = file.direct().map(Handle::attributes) {
+            self.shared.tree.set_kernels_own(file.ino, &found);
+        }
     }
 
     /// `fallocate`.

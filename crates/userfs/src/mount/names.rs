@@ -1,6 +1,7 @@
 //! Names: looking up, making, removing, renaming.
 
 use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
@@ -175,8 +176,9 @@ impl Volume {
         Ok(())
     }
 
-    /// `unlink`. A file that is open stays readable.
-    pub fn unlink(&self, parent: u64, name: &OsStr) -> Result<()> {
+    /// `unlink`. A file that is open stays readable. What is returned may take
+    /// long to drop, which need not be waited for.
+    pub fn unlink(&self, parent: u64, name: &OsStr) -> Result<Option<OwnedFd>> {
         if self.is_closing() {
             return Err(Error::Errno(libc::EROFS));
         }
@@ -185,12 +187,13 @@ impl Volume {
         let names = self.other_names(parent, name);
         self.shared.known.touch(&names, false);
         let change = self.shared.known.change(parent, name);
+        let rest = self.shared.source.keep_content(held.path());
         let directory = self.shared.source.unlink_found(held.path())?;
         self.shared.tree.unlinked(parent, name);
         self.shared.known.touch(&names, false);
         change.done(directory);
         self.after_removal(doomed);
-        Ok(())
+        Ok(rest)
     }
 
     /// What else a name's file is called.

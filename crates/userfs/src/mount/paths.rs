@@ -36,6 +36,9 @@ impl Use {
 struct State {
     uses: Vec<Use>,
     next: u64,
+    /// How many wait for the end of an earlier use: to wake nobody costs a
+    /// system call, too.
+    waiting: usize,
 }
 
 /// All paths in use.
@@ -102,21 +105,25 @@ impl Paths {
                 held.paths = paths;
                 return Ok(held);
             }
+            state.waiting += 1;
             state = self
                 .ended
                 .wait(state)
                 .expect("no holder of the lock panics");
+            state.waiting -= 1;
         }
     }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
-        self.all
-            .state()
-            .uses
-            .retain(|found| found.number != self.number);
-        self.all.ended.notify_all();
+        let mut state = self.all.state();
+        state.uses.retain(|found| found.number != self.number);
+        let is_awaited = state.waiting > 0;
+        drop(state);
+        if is_awaited {
+            self.all.ended.notify_all();
+        }
     }
 }
 

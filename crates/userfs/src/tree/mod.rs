@@ -263,6 +263,16 @@ impl Tree {
         }
     }
 
+    /// Notes a version that the kernel has made itself: its pages and what it
+    /// knows of the file are those of it.
+    pub fn set_kernels_own(&self, ino: u64, found: &Attributes) {
+        if let Some(node) = self.state().nodes.get_mut(&ino) {
+            let version = Some(Version::of(found));
+            node.seen = version;
+            node.told = version;
+        }
+    }
+
     /// How many nodes there are, the root among them.
     pub fn len(&self) -> usize {
         self.state().nodes.len()

@@ -3,8 +3,9 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
+use std::os::unix::fs::FileExt;
 
-use crate::common::{Mounted, SETTINGS, can_mount};
+use crate::common::{Mounted, SETTINGS, Setting, can_mount};
 
 fn pairs(test: impl Fn(&Mounted, &Mounted)) {
     if !can_mount() {
@@ -105,4 +106,28 @@ fn a_file_of_the_other_mount_is_found_though_it_was_missing_before() {
         assert_eq!(fs::read(second.path("f")).unwrap(), b"here");
         assert_eq!(fs::read_dir(&second.at).unwrap().count(), 1);
     });
+}
+
+#[test]
+fn the_kernel_keeps_its_pages_of_what_it_has_written_back_itself() {
+    if !can_mount() {
+        return;
+    }
+    let mounted = Mounted::new(&Setting::new("none", "writeback"));
+    // The kernel may drop pages whenever it likes.
+    let is_kept = (0..50).any(|round| {
+        let name = format!("f{round}");
+        let file = File::create(mounted.path(&name)).unwrap();
+        file.write_all_at(&[1; 10_000], 0).unwrap();
+        file.sync_all().unwrap();
+        drop(file);
+        // A change that nobody can see.
+        let behind = File::options().write(true).open(mounted.behind(&name));
+        let behind = behind.unwrap();
+        let mtime = behind.metadata().unwrap().modified().unwrap();
+        behind.write_all_at(&[2; 10_000], 0).unwrap();
+        behind.set_modified(mtime).unwrap();
+        fs::read(mounted.path(&name)).unwrap() == [1; 10_000]
+    });
+    assert!(is_kept, "each open has dropped them");
 }

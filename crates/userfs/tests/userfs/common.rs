@@ -229,6 +229,10 @@ impl Mounted {
         let process = self.process.as_ref().expect("it is mounted");
         let pid = rustix::process::Pid::from_child(&process.child);
         rustix::process::kill_process(pid, signal).unwrap();
+        // Until then a thread may still answer a request.
+        while signal == rustix::process::Signal::STOP && !is_stopped(process.child.id()) {
+            std::thread::yield_now();
+        }
     }
 
     /// Waits until the serving process ends by itself. Whether it ended well.
@@ -261,4 +265,15 @@ impl Drop for Mounted {
         self.stop();
         self.detach();
     }
+}
+
+/// Whether all threads of a process are stopped (`T` in proc_pid_stat(5)).
+fn is_stopped(process: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    threads.flatten().all(|thread| {
+        // None of a thread that has ended meanwhile.
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
+        state.is_empty() || state.starts_with('T')
+    })
 }

@@ -32,6 +32,7 @@ fn options() -> Options {
         },
         is_read_only: variable("USERFS_READ_ONLY").is_some(),
         allows_others: true,
+        shows_extended: true,
         attribute_lifetime: Duration::from_millis(
             variable("USERFS_LIFETIME_MS").map_or(1000, |text| text.parse().unwrap()),
         ),

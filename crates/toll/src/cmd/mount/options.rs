@@ -66,6 +66,10 @@ pub struct MountArguments {
     /// Let other users in, as far as permissions allow
     #[arg(long)]
     allow_other: bool,
+    /// Show no extended attributes: the kernel asks for one before it first
+    /// writes to a file
+    #[arg(long)]
+    no_xattr: bool,
     /// For how long names and attributes need not be asked for again, in
     /// seconds; opening a file asks always
     #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
@@ -192,6 +196,7 @@ impl MountArguments {
             kernel,
             is_read_only: self.read_only,
             allows_others: self.allow_other,
+            shows_extended: !self.no_xattr,
             attribute_lifetime: lifetime,
             directory: match &self.copies {
                 Some(directory) => whole(directory)?,

@@ -17,6 +17,7 @@ use super::options::{Place, Settings};
 use super::{Failure, note};
 use crate::cmd::output;
 use crate::environment::background::{Departure, READY};
+use crate::environment::file_system_obstacle;
 
 /// What ends a mount.
 enum End {
@@ -42,7 +43,7 @@ pub(super) fn serve(settings: &Settings, is_in_background: bool) -> Result<ExitC
         Box::new(note),
     );
     let (mount, stopper) =
-        begun.map_err(|error| runtime(&format!("mount {name} on {at}"), &explained(error)))?;
+        begun.map_err(|error| runtime(&format!("mount {name} on {at}"), &explained(&error)))?;
     if is_in_background && let Err(failure) = leave(&settings.options.directory) {
         // What fails here leaves a mount that nobody knows of.
         let _ = stopper.stop();
@@ -75,16 +76,27 @@ fn open(place: &Place) -> Result<Arc<dyn Source>, Failure> {
 }
 
 /// Adds what to do about errors that have a remedy.
-fn explained(error: std::io::Error) -> String {
-    if !Path::new("/dev/fuse").exists() {
-        return format!("{error}; this system has no /dev/fuse: load the kernel's module fuse");
+fn explained(error: &std::io::Error) -> String {
+    let told = error.to_string();
+    let told = told.trim_end();
+    match remedy(error, told) {
+        Some(remedy) => format!("{told}; {remedy}"),
+        None => told.to_owned(),
     }
-    match error.raw_os_error() {
-        Some(number) if number == rustix::io::Errno::OPNOTSUPP.raw_os_error() => {
-            format!("{error}; this kernel cannot let reads and writes pass through")
-        }
-        _ => error.to_string(),
+}
+
+fn remedy(error: &std::io::Error, told: &str) -> Option<String> {
+    if error.raw_os_error() == Some(rustix::io::Errno::OPNOTSUPP.raw_os_error()) {
+        return Some("this kernel cannot let reads and writes pass through".into());
     }
+    // `fusermount3`, which mounts for others than root, has its reasons, too.
+    if told.contains("user_allow_other") {
+        return Some("leave --allow-other away, or have root write that line".into());
+    }
+    if told.contains("no write access to mountpoint") {
+        return Some("choose a directory of your own".into());
+    }
+    file_system_obstacle("userfs")
 }
 
 fn wait(mount: Mount, stopper: Stopper, signals: Signals) -> Result<ExitCode, Failure> {

@@ -73,6 +73,9 @@ fn toll(
     arguments.extend(of_kernel.iter().map(OsString::from));
     if kernel != KernelCache::Default {
         arguments.extend(["--attribute-seconds", LONG_SECONDS].map(OsString::from));
+        // passthrough_hp, with which these are compared, knows none as libfuse
+        // builds it.
+        arguments.push("--no-xattr".into());
     }
     arguments.extend_from_slice(ssh);
     arguments.extend([OsString::from("--"), source.into(), point.into()]);

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, Mode, OFlags, access, open};
+use rustix::io::Errno;
 
 use crate::environment::{paths, process};
 
@@ -87,9 +88,11 @@ impl Served {
         let is_root = rustix::process::geteuid().is_root();
         let flags = OFlags::RDWR | OFlags::CLOEXEC;
         if let Err(errno) = open("/dev/fuse", flags, Mode::empty()) {
-            return Some(format!(
-                "cannot open /dev/fuse: {errno}; load the kernel's module fuse"
-            ));
+            let remedy = match errno {
+                Errno::ACCESS => "give it the mode 0666, as udev does",
+                _ => "load the kernel's module fuse",
+            };
+            return Some(format!("cannot open /dev/fuse: {errno}; {remedy}"));
         }
         if !is_root && process::find("fusermount3").is_none() {
             return Some("fusermount3 is missing; install the package fuse3".into());

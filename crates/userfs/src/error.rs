@@ -1,0 +1,46 @@
+//! Why a source did not do what it was asked for.
+
+/// Why a source did not do what it was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Error {
+    /// An error number of Linux, such as `libc::ENOENT`.
+    Errno(i32),
+    /// The connection to the source is lost. Whether the call had an effect
+    /// is not known. The source connects again at the next call.
+    Lost,
+}
+
+impl Error {
+    /// The error number that the caller of the file system sees.
+    pub fn errno(self) -> i32 {
+        match self {
+            Self::Errno(number) => number,
+            Self::Lost => libc::EIO,
+        }
+    }
+
+    /// Whether this is one error number.
+    pub fn is(self, errno: i32) -> bool {
+        self == Self::Errno(errno)
+    }
+}
+
+impl From<std::io::Error> for Error {
+    fn from(error: std::io::Error) -> Self {
+        Self::Errno(error.raw_os_error().unwrap_or(libc::EIO))
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Errno(number) => std::io::Error::from_raw_os_error(*number).fmt(out),
+            Self::Lost => out.write_str("the connection to the source is lost"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// What a source answers.
+pub type Result<T> = std::result::Result<T, Error>;
