@@ -11,4 +11,3 @@ pub mod sftp;
 pub mod source;
 pub mod sshd;
 pub mod tree;
-mod whole;

@@ -227,21 +227,14 @@ pub enum Seek {
     Hole,
 }
 
-/// What a file is replaced by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Replacement<'a> {
-    /// A path in the same directory for the file until it is complete; none
-    /// may be there.
-    pub temporary: &'a Path,
-    /// Length in bytes.
-    pub size_bytes: u64,
-    /// Permissions, owner and times. A source that cannot give files away
-    /// keeps the owner that a new file has, and then sets neither
-    /// set-user-id nor set-group-id.
-    pub changes: SetAttributes,
-    /// Whether the new name is to be on the source's device, too, and not
-    /// only the content.
-    pub is_durable: bool,
+/// A file that was opened.
+pub struct Found {
+    /// The open file.
+    pub handle: Box<dyn Handle>,
+    /// What it is.
+    pub attributes: Attributes,
+    /// What its directory is, if the file was made and that came with it.
+    pub directory: Option<Attributes>,
 }
 
 /// A directory tree that files come from. Calls may come from many threads
@@ -257,11 +250,25 @@ pub trait Source: Send + Sync {
         1
     }
 
-    /// What `lstat` tells.
+    /// Whether each call waits for another host.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
+    /// What `lstat` tells. A source may say `ENOENT` of what lies below a file:
+    /// nobody asks who has not been told of a directory there.
     fn attributes(&self, path: &Path) -> Result<Attributes>;
 
     /// All names in a directory, in any order.
     fn list(&self, path: &Path) -> Result<Vec<Entry>>;
+
+    /// All names in a directory with their attributes, if there are not many
+    /// more than `names_max`. `None` also where that takes no fewer round
+    /// trips than to ask for each.
+    fn peek(&self, path: &Path, names_max: usize) -> Result<Option<Vec<Entry>>> {
+        let _ = (path, names_max);
+        Ok(None)
+    }
 
     /// What a symbolic link says.
     fn read_link(&self, path: &Path) -> Result<OsString>;
@@ -274,6 +281,16 @@ pub trait Source: Send + Sync {
         let handle = self.open(path, flags)?;
         let attributes = handle.attributes()?;
         Ok((handle, attributes))
+    }
+
+    /// Makes a regular file, or opens the one that is there, likewise.
+    fn create(&self, path: &Path, flags: OpenFlags) -> Result<Found> {
+        let (handle, attributes) = self.open_found(path, flags)?;
+        Ok(Found {
+            handle,
+            attributes,
+            directory: None,
+        })
     }
 
     /// Makes a directory.
@@ -297,6 +314,12 @@ pub trait Source: Send + Sync {
 
     /// Removes a name of a file that is no directory.
     fn unlink(&self, path: &Path) -> Result<()>;
+
+    /// The same; tells what the directory is then, if that takes no further
+    /// round trip.
+    fn unlink_found(&self, path: &Path) -> Result<Option<Attributes>> {
+        self.unlink(path).map(|()| None)
+    }
 
     /// Keeps the content of a file of which a name is about to be removed,
     /// until what is returned is dropped: where the call that removes the last
@@ -363,34 +386,6 @@ pub trait Source: Send + Sync {
     fn remove_extended(&self, path: &Path, name: &OsStr) -> Result<()> {
         let _ = (path, name);
         Err(Error::Errno(libc::ENOTSUP))
-    }
-
-    /// Attributes and content of a regular file, in as few round trips as the
-    /// source can. `take` gets every byte once, in pieces and in any order,
-    /// each with its offset; the file ends at `size_bytes` of what is
-    /// answered.
-    fn fetch(
-        &self,
-        path: &Path,
-        take: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
-    ) -> Result<Attributes> {
-        crate::whole::fetch(self, path, take)
-    }
-
-    /// Makes or replaces a regular file atomically: a temporary file is
-    /// written, synced and renamed. `give` fills a buffer with what belongs
-    /// at an offset.
-    ///
-    /// After an error nothing is left under the temporary name, as far as the
-    /// source can be reached, and `path` is as it was; after
-    /// [`Error::Lost`] it is as it was or as it should be.
-    fn replace(
-        &self,
-        path: &Path,
-        new: &Replacement<'_>,
-        give: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
-    ) -> Result<Attributes> {
-        crate::whole::replace(self, path, new, give)
     }
 }
 

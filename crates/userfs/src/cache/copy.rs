@@ -9,12 +9,19 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, CWD, MemfdFlags, Mode, OFlags, SeekFrom};
 
 /// Up to this length a copy stays in memory; making a file on disk takes many
 /// times as long as the copying of a small file.
 const IN_MEMORY_BYTES_MAX: u64 = 1 << 20;
+/// Longer ones stay there, too, while all of them together are no longer than
+/// this.
+const ALL_IN_MEMORY_BYTES_MAX: u64 = 64 << 20;
+
+/// How long the longer copies in memory are, of all mounts of this process.
+static IN_MEMORY_BYTES: AtomicU64 = AtomicU64::new(0);
 /// Unit of copying from one copy to another.
 const CHUNK_BYTES: usize = 1 << 20;
 
@@ -23,6 +30,8 @@ pub(super) struct Copy {
     file: Arc<File>,
     directory: PathBuf,
     is_on_disk: bool,
+    /// What of [`IN_MEMORY_BYTES`] is this copy's.
+    in_memory_bytes: u64,
     name: Option<PathBuf>,
 }
 
@@ -52,6 +61,7 @@ impl Copy {
             file: Arc::new(file.into()),
             directory: directory.to_path_buf(),
             is_on_disk: false,
+            in_memory_bytes: 0,
             name: None,
         })
     }
@@ -66,14 +76,27 @@ impl Copy {
         copy_data(&self.file, &disk)?;
         self.file = Arc::new(disk);
         self.is_on_disk = true;
+        IN_MEMORY_BYTES.fetch_sub(self.in_memory_bytes, Ordering::Relaxed);
+        self.in_memory_bytes = 0;
         Ok(())
     }
 
+    /// Whether it may be so long in memory.
+    fn take_memory(&mut self, size_bytes: u64) -> bool {
+        let more = size_bytes.saturating_sub(self.in_memory_bytes);
+        let taken = IN_MEMORY_BYTES.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |all| {
+            all.checked_add(more)
+                .filter(|all| *all <= ALL_IN_MEMORY_BYTES_MAX)
+        });
+        self.in_memory_bytes += if taken.is_ok() { more } else { 0 };
+        taken.is_ok()
+    }
+
     fn make_room(&mut self, end: u64) -> io::Result<()> {
-        match end > IN_MEMORY_BYTES_MAX && !self.is_on_disk {
-            true => self.move_to_disk(),
-            false => Ok(()),
+        if end <= IN_MEMORY_BYTES_MAX || self.is_on_disk || self.take_memory(end) {
+            return Ok(());
         }
+        self.move_to_disk()
     }
 
     pub fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
@@ -130,6 +153,12 @@ impl Copy {
     }
 }
 
+impl Drop for Copy {
+    fn drop(&mut self) {
+        IN_MEMORY_BYTES.fetch_sub(self.in_memory_bytes, Ordering::Relaxed);
+    }
+}
+
 fn copy_data(from: &File, to: &File) -> io::Result<()> {
     let size_bytes = from.metadata()?.len();
     to.set_len(size_bytes)?;
@@ -178,6 +207,7 @@ mod tests {
         let mut copy = Copy::new(&directory).unwrap();
         copy.write_at(b"begin", 0).unwrap();
         copy.write_at(b"end", 8 << 20).unwrap();
+        assert!(!copy.is_on_disk);
         let name = directory.join(format!("toll-copy-{}", std::process::id()));
         copy.keep(&name).unwrap();
         let kept = std::fs::read(&name).unwrap();

@@ -7,8 +7,11 @@ use super::Mode;
 use super::file::{CachedFile, State};
 use crate::source::{Error, Handle, Result};
 
-/// Unit of what is fetched for a read.
+/// Unit of what is fetched for a sequential reader.
 const BLOCK_BYTES: u64 = 128 << 10;
+/// Unit of what is fetched for a read somewhere else, a page: the kernel asks for
+/// what it wants beside it.
+const PART_BYTES: u64 = 4 << 10;
 /// One read of the source when much is fetched; a source keeps many requests
 /// in flight within one.
 const PIECE_BYTES: u64 = 8 << 20;
@@ -39,8 +42,12 @@ impl CachedFile {
             // first fetch failed, and is tried again.
             return self.fetch(wanted.clone());
         }
-        let start = wanted.start / BLOCK_BYTES * BLOCK_BYTES;
-        let end = wanted.end.div_ceil(BLOCK_BYTES).saturating_mul(BLOCK_BYTES);
+        let unit = match self.state().is_next(wanted.start) {
+            true => BLOCK_BYTES,
+            false => PART_BYTES,
+        };
+        let start = wanted.start / unit * unit;
+        let end = wanted.end.div_ceil(unit).saturating_mul(unit);
         self.fetch(start..end)
     }
 
@@ -51,11 +58,7 @@ impl CachedFile {
             return None;
         }
         let mut state = self.state();
-        // The kernel reads ahead with several requests, which may come in any
-        // order within its window.
-        let slack = AHEAD_BYTES_MIN;
-        let is_next =
-            wanted.start <= state.next_read + slack && wanted.start + slack >= state.next_read;
+        let is_next = state.is_next(wanted.start);
         state.next_read = wanted.end.max(match is_next {
             true => state.next_read,
             false => 0,
@@ -120,6 +123,14 @@ impl CachedFile {
 }
 
 impl State {
+    /// Whether a read from an offset on belongs to a sequence.
+    fn is_next(&self, start: u64) -> bool {
+        // The kernel reads ahead with several requests, which may come in any
+        // order within its window.
+        let slack = BLOCK_BYTES;
+        start <= self.next_read + slack && start + slack >= self.next_read
+    }
+
     fn step(&self, range: &Range<u64>) -> Step {
         let range = range.start..range.end.min(self.valid_bytes);
         if range.is_empty() {

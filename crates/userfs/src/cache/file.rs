@@ -11,6 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use super::Mode;
 use super::copy::{Copy, data_ranges};
+use super::draft::Ahead;
 use crate::mount::Shared;
 use crate::ranges::Ranges;
 use crate::source::{Attributes, Error, Handle, Result, Seek, Time};
@@ -61,6 +62,8 @@ pub(super) struct State {
     /// Where a sequential reader would go on, and how far ahead is fetched.
     pub next_read: u64,
     pub ahead_bytes: u64,
+    /// What is sent before the file is written back.
+    pub ahead: Ahead,
     /// The source was told of changes by this mount that may not have reached
     /// its device.
     pub is_unsynced: bool,
@@ -82,6 +85,7 @@ impl State {
         self.copy.set_len(0)?;
         self.copy.set_len(attributes.size_bytes)?;
         self.present = Ranges::default();
+        self.ahead.begin();
         self.epoch += 1;
         self.size_bytes = attributes.size_bytes;
         self.source_bytes = attributes.size_bytes;
@@ -117,6 +121,7 @@ impl CachedFile {
                 is_removed: false,
                 next_read: 0,
                 ahead_bytes: 0,
+                ahead: Ahead::default(),
                 is_unsynced: false,
             }),
             fetched: Condvar::new(),
@@ -220,6 +225,7 @@ impl CachedFile {
         state.copy.write_at(bytes, offset)?;
         state.present.insert(offset..end);
         state.dirty.insert(offset..end);
+        state.ahead.written(offset..end);
         state.size_bytes = state.size_bytes.max(end);
         state.mtime = Some(self.shared.now());
         state.is_cut = false;
@@ -241,6 +247,7 @@ impl CachedFile {
         state.copy.set_len(size_bytes)?;
         state.present.cut(size_bytes);
         state.dirty.cut(size_bytes);
+        state.ahead.cut(size_bytes);
         state.valid_bytes = state.valid_bytes.min(size_bytes);
         state.size_bytes = size_bytes;
         state.is_cut = false;
@@ -283,6 +290,7 @@ impl CachedFile {
         let length = range.end - range.start;
         rustix::fs::fallocate(&*state.copy.file(), flags, range.start, length)?;
         state.present.insert(range.clone());
+        state.ahead.cut(range.start);
         state.dirty.insert(range);
         state.mtime = Some(self.shared.now());
         Ok(())

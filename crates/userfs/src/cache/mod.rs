@@ -3,6 +3,7 @@
 //! is closed or synchronised.
 
 mod copy;
+mod draft;
 mod fetch;
 mod file;
 pub(crate) mod journal;

@@ -4,85 +4,80 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::draft::Draft;
 use super::file::CachedFile;
 use super::write_back::{Changes, Target, split_last};
-use crate::source::{
-    Attributes, Creation, Error, Handle, OpenFlags, RenameFlags, Result, SetAttributes,
-    SetExtended, Source,
-};
+use crate::source::{Attributes, Error, RenameFlags, Result, SetAttributes, SetExtended, Source};
 use crate::tree::Version;
 
-/// Permissions of a file that has vanished from the source.
-const MODE_OF_A_NEW_FILE: u32 = 0o600;
-
 impl CachedFile {
-    pub(super) fn replace(&self, target: &Target, changes: &Changes, is_sync: bool) -> Result<()> {
-        let path = target.path.as_deref().ok_or(Error::Errno(libc::EPERM))?;
-        let valid_bytes = self.state().valid_bytes;
-        self.fetch(0..valid_bytes)?;
-        let source = &*self.shared.source;
-        let temporary = self.shared.journal.temporary_beside(path)?;
-        let outcome = self
-            .fill(&temporary, target, changes)
-            .and_then(|handle| self.take_name(&temporary, handle, target, changes, is_sync));
-        if let Err(error) = outcome {
-            return match source.unlink(&temporary) {
-                // Else the journal still says that it is there.
-                Err(left) if !left.is(libc::ENOENT) => Err(error),
-                _ => {
-                    self.shared.journal.done();
-                    Err(error)
-                }
-            };
+    /// `draft` has what was sent before.
+    pub(super) fn replace(
+        &self,
+        target: &Target,
+        draft: Option<Draft>,
+        changes: &Changes,
+        is_sync: bool,
+    ) -> Result<()> {
+        if target.path.is_none() {
+            return Err(Error::Errno(libc::EPERM));
         }
-        self.shared.journal.done();
-        Ok(())
+        let valid_bytes = self.state().valid_bytes;
+        let draft = match (self.fetch(0..valid_bytes), draft) {
+            (Ok(()), Some(draft)) => draft,
+            (Ok(()), None) => self.begin_draft()?,
+            (Err(error), draft) => {
+                draft.into_iter().for_each(|draft| self.discard(draft));
+                return Err(error);
+            }
+        };
+        let outcome = self
+            .fill(&draft, target, changes)
+            .and_then(|()| self.take_name(&draft, target, changes, is_sync));
+        match outcome {
+            Ok(()) => self.shared.journal.done(),
+            Err(_) => self.discard(draft),
+        }
+        self.shared.touch(self.ino, true);
+        outcome
     }
 
-    /// A temporary file that is in all but its name what the target is to be.
-    fn fill(
-        &self,
-        temporary: &Path,
-        target: &Target,
-        changes: &Changes,
-    ) -> Result<Arc<dyn Handle>> {
+    /// Makes a temporary file in all but its name what the target is to be.
+    fn fill(&self, draft: &Draft, target: &Target, changes: &Changes) -> Result<()> {
         let source = &*self.shared.source;
-        let flags = OpenFlags {
-            read: true,
-            create: Some(Creation {
-                mode: MODE_OF_A_NEW_FILE,
-                owner: None,
-            }),
-            exclusive: true,
-            ..OpenFlags::WRITE
-        };
-        let (handle, new) = source.open_found(temporary, flags)?;
+        let handle = &*draft.handle;
         let data = self.data(changes.size_bytes);
         let length = data.last().map_or(0, |range| range.end);
-        let (ranges, last) = split_last(&data, length == changes.size_bytes);
+        let left: Vec<_> = data
+            .into_iter()
+            .flat_map(|range| draft.sent.missing(range))
+            .collect();
+        let reaches_end = left
+            .last()
+            .is_some_and(|last| last.end == changes.size_bytes);
+        let (ranges, last) = split_last(&left, reaches_end);
         for range in ranges {
-            self.write_range(&*handle, range.clone())?;
+            self.write_range(handle, range.clone())?;
         }
         if length < changes.size_bytes {
             handle.truncate(changes.size_bytes)?;
         }
         let settings = match (&target.found, &target.path) {
             (Some(found), Some(path)) => {
-                copy_extended(source, path, temporary)?;
-                as_before(found, &new, changes)
+                copy_extended(source, path, &self.draft_path(draft)?)?;
+                as_before(found, &draft.new, changes)
             }
             _ => changes.times(),
         };
         let bytes = self.read_copy(&last)?;
         handle.finish(&bytes, last.start, &settings, true)?;
-        Ok(Arc::from(handle))
+        Ok(())
     }
 
     /// Gives a complete temporary file the name that the file has by now.
     fn take_name(
         &self,
-        temporary: &Path,
-        handle: Arc<dyn Handle>,
+        draft: &Draft,
         target: &Target,
         changes: &Changes,
         is_sync: bool,
@@ -93,9 +88,10 @@ impl CachedFile {
         let tree = &self.shared.tree;
         let held = self
             .shared
-            .paths_to_change(|| Ok(vec![tree.path(self.ino)?]))
+            .paths_to_change(|| Ok(vec![tree.path(self.ino)?, self.draft_path(draft)?]))
             .map_err(|_| Error::Errno(libc::EPERM))?;
-        let path = held.path();
+        let (path, temporary) = (&*held.paths[0], &*held.paths[1]);
+        let handle = &draft.handle;
         match (source.attributes(path), target.found) {
             (Ok(now), _) if now.links > 1 => return Err(Error::Errno(libc::EPERM)),
             (Ok(now), Some(before)) if now.ctime != before.ctime || now.mode != before.mode => {
@@ -112,7 +108,7 @@ impl CachedFile {
         let now = handle.attributes()?;
         self.shared.tree.set_identity(self.ino, now.identity);
         let mut state = self.state();
-        state.handle = Some(handle);
+        state.handle = Some(Arc::clone(handle));
         state.is_writable = true;
         state.is_unsynced = false;
         state.present.insert(0..changes.size_bytes);

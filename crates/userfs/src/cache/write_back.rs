@@ -77,6 +77,8 @@ impl CachedFile {
             state.is_removed = true;
         }
         if state.is_removed {
+            drop(state);
+            self.stop_sending();
             return Ok(());
         }
         if !state.is_changed() {
@@ -96,7 +98,9 @@ impl CachedFile {
         };
         state.is_in_transit = true;
         drop(state);
+        self.shared.touch(self.ino, false);
         let outcome = self.bring(&changes, is_sync);
+        self.shared.touch(self.ino, false);
         let mut state = self.state();
         state.is_in_transit = false;
         self.shared.settle();
@@ -112,15 +116,28 @@ impl CachedFile {
     }
 
     fn bring(&self, changes: &Changes, is_sync: bool) -> Result<()> {
+        let draft = self.take_draft();
         if let Some(handle) = self.new_at_source(changes) {
+            draft.into_iter().for_each(|draft| self.discard(draft));
             return self.write_through(&*handle, changes, is_sync);
         }
-        let target = self.target()?;
+        let found = self.target();
+        let is_replaced = found
+            .as_ref()
+            .is_ok_and(|target| self.wants_replacement(target, changes));
+        let draft = match draft {
+            Some(draft) if !is_replaced => {
+                self.discard(draft);
+                None
+            }
+            draft => draft,
+        };
+        let target = found?;
         if self.is_times_alone(changes) {
             return self.bring_times(&target, changes);
         }
-        if self.wants_replacement(&target, changes) {
-            match self.replace(&target, changes, is_sync) {
+        if is_replaced {
+            match self.replace(&target, draft, changes, is_sync) {
                 Err(error) if is_refusal(error) => {}
                 outcome => return outcome,
             }
@@ -344,6 +361,7 @@ impl super::file::State {
     pub(super) fn settle(&mut self, size_bytes: u64, version: Version) {
         self.source_bytes = size_bytes;
         self.is_cut = false;
+        self.ahead.begin();
         self.valid_bytes = size_bytes.min(self.size_bytes);
         self.version = Some(version);
         self.copy.let_go();

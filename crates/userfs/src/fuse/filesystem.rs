@@ -14,7 +14,7 @@ use fuser::{
     ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
-use super::convert::{errno, file_attributes, kind_of_mode, set_time};
+use super::convert::{errno, kind_of_mode, set_time};
 use super::requests::{reply_empty, reply_entry};
 use super::serve::Server;
 use super::{Options, abilities};
@@ -61,9 +61,8 @@ impl Filesystem for Fuse {
 
     fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let name = name.to_owned();
-        self.server.run(move |server| {
-            reply_entry(server, server.volume.look_up(parent.0, &name), reply);
-        });
+        self.server
+            .run(move |server| server.look_up(parent.0, &name, reply));
     }
 
     fn forget(&self, _request: &Request, ino: INodeNo, count: u64) {
@@ -78,10 +77,7 @@ impl Filesystem for Fuse {
         reply: ReplyAttr,
     ) {
         self.server
-            .run(move |server| match server.volume.attributes(ino.0) {
-                Ok(found) => reply.attr(&server.lifetime, &file_attributes(ino.0, &found)),
-                Err(error) => reply.error(errno(error)),
-            });
+            .run(move |server| server.attributes(ino.0, reply));
     }
 
     fn setattr(

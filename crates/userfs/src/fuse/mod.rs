@@ -106,6 +106,7 @@ impl Mount {
             VolumeOptions {
                 mode: options.mode,
                 is_kernel_writing_back: options.kernel == KernelCache::WriteBack,
+                attribute_lifetime: options.attribute_lifetime,
                 directory: options.directory.clone(),
             },
             note,

@@ -1,5 +1,6 @@
 //! Requests that need more than a call and its outcome.
 
+use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use fuser::{
@@ -42,6 +43,28 @@ fn reply_value(outcome: Result<Vec<u8>>, size: u32, reply: ReplyXattr) {
 }
 
 impl Server {
+    /// Tells what a name leads to, for as long as that may be believed.
+    pub fn look_up(&self, parent: u64, name: &OsStr, reply: ReplyEntry) {
+        match self.volume.look_up_known(parent, name) {
+            Ok((found, age)) => {
+                let rest = self.lifetime.saturating_sub(age);
+                reply.entry(&rest, &self.attr(&found), NEVER_REUSED);
+            }
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
+    /// Tells a file's attributes, likewise.
+    pub fn attributes(&self, ino: u64, reply: ReplyAttr) {
+        match self.volume.attributes_known(ino) {
+            Ok((found, age)) => {
+                let rest = self.lifetime.saturating_sub(age);
+                reply.attr(&rest, &file_attributes(ino, &found));
+            }
+            Err(error) => reply.error(errno(error)),
+        }
+    }
+
     /// Changes attributes; `drops_privileges` if set-user-id has to go, too.
     pub fn change(
         &self,

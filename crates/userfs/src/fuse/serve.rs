@@ -181,11 +181,7 @@ impl Server {
         // The kernel counts no lookup of these two, and needs no more than
         // their numbers.
         let found = match (is_special, entry.ino) {
-            (true, Some(ino)) => self
-                .volume
-                .attributes(ino)
-                .ok()
-                .map(|attributes| Found { ino, attributes }),
+            (true, Some(ino)) => entry.attributes.map(|attributes| Found { ino, attributes }),
             _ => self.volume.look_up_listed(handle, entry),
         };
         let Some(found) = found else {

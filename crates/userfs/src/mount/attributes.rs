@@ -1,6 +1,7 @@
 //! Attributes, plain and extended, and free space.
 
 use std::ffi::{OsStr, OsString};
+use std::time::Duration;
 
 use super::{Found, Volume};
 use crate::source::{Attributes, Error, Result, SetAttributes, SetExtended, SetTime, Space, Time};
@@ -22,6 +23,14 @@ impl Volume {
             Ok(self.with_copy(Found { ino, attributes }).attributes)
         };
         self.shared.consistent(read, drop)
+    }
+
+    /// The same, or what the source has told in passing, and how old that is.
+    pub fn attributes_known(&self, ino: u64) -> Result<(Attributes, Duration)> {
+        match self.shared.known.directory(ino) {
+            Some(known) => Ok(known),
+            None => Ok((self.attributes(ino)?, Duration::ZERO)),
+        }
     }
 
     fn attributes_at_source(&self, ino: u64) -> Result<Attributes> {
@@ -99,10 +108,19 @@ impl Volume {
 
     /// Changes attributes at the source.
     pub(super) fn change(&self, ino: u64, changes: &SetAttributes) -> Result<()> {
-        match self.shared.path(ino) {
+        self.touch_all(ino);
+        let done = match self.shared.path(ino) {
             Ok(held) => self.shared.source.set_attributes(held.path(), changes),
             Err(_) => self.by_any_handle(ino, |handle| handle.set_attributes(changes)),
-        }
+        };
+        self.touch_all(ino);
+        done
+    }
+
+    /// What is known of a file or directory changes or has changed.
+    fn touch_all(&self, ino: u64) {
+        self.shared.touch(ino, false);
+        self.shared.known.touch_directory(ino);
     }
 
     /// `statvfs`.

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex};
 
+use super::known::NAMES_MAX;
 use super::{Found, Volume};
-use crate::source::{Attributes, Entry, Error, Kind, Result};
+use crate::source::{Attributes, Entry, Error, Kind, Result, Time};
 use crate::tree::ROOT;
 
 pub(super) type Directories = HashMap<u64, Arc<Directory>>;
@@ -80,7 +81,15 @@ impl Volume {
         }
         let mut entries = {
             match self.shared.path(directory.ino) {
-                Ok(held) => self.shared.source.list(held.path())?,
+                Ok(held) => {
+                    let before = self.shared.known.version(directory.ino);
+                    let entries = self.shared.source.list(held.path())?;
+                    if let Some(before) = before.filter(|_| entries.len() <= NAMES_MAX) {
+                        let entries = Some(entries.iter());
+                        self.shared.known.take(directory.ino, before, entries);
+                    }
+                    entries
+                }
                 // A removed directory is empty.
                 Err(_) => Vec::new(),
             }
@@ -110,7 +119,8 @@ impl Volume {
                 name: OsString::from(if at == 0 { "." } else { ".." }),
                 kind: Some(Kind::Directory),
                 ino: Some(ino),
-                attributes: None,
+                // More than the kind the kernel does not look at.
+                attributes: Some(bare_directory()),
             };
             if at >= offset && take(listed) {
                 return Ok(());
@@ -155,5 +165,23 @@ impl Volume {
             Err(_) if directory.ino != ROOT => Ok(()),
             Err(error) => Err(error),
         }
+    }
+}
+
+/// A directory of which nothing is known.
+pub(super) fn bare_directory() -> Attributes {
+    Attributes {
+        kind: Kind::Directory,
+        mode: 0,
+        uid: 0,
+        gid: 0,
+        size_bytes: 0,
+        blocks: 0,
+        links: 1,
+        device_number: 0,
+        atime: Time::default(),
+        mtime: Time::default(),
+        ctime: Time::default(),
+        identity: None,
     }
 }

@@ -86,7 +86,11 @@ impl Volume {
             }
         };
         if self.options.mode == Mode::None {
-            let (handle, found) = open()?;
+            let opened = open();
+            if access.truncate {
+                self.shared.touch(ino, false);
+            }
+            let (handle, found) = opened?;
             return Ok(self.add_direct(ino, handle, access.write, &found));
         }
         self.add_cached(ino, access.write, access.truncate, open)
@@ -111,9 +115,12 @@ impl Volume {
                 exclusive: access.exclusive,
                 ..self.open_flags(access)
             };
-            let (handle, attributes) = self.shared.source.open_found(path, flags)?;
+            let change = self.shared.known.change(parent, name);
+            let made = self.shared.source.create(path, flags)?;
+            change.done(made.directory);
+            let attributes = made.attributes;
             let ino = self.shared.tree.looked_up(parent, name, &attributes);
-            (handle, Found { ino, attributes })
+            (made.handle, Found { ino, attributes })
         };
         let Found { ino, attributes } = found;
         let opened = if self.options.mode == Mode::None {
@@ -166,8 +173,19 @@ impl Volume {
         }
         let file = self.handle(handle)?;
         match &file.content {
-            Content::Direct(handle) => handle.write_at(bytes, offset),
-            Content::Cached(cached) => cached.write_at(bytes, offset),
+            Content::Direct(handle) => {
+                let written = handle.write_at(bytes, offset);
+                self.shared.touch(file.ino, false);
+                written
+            }
+            Content::Cached(cached) => {
+                cached.write_at(bytes, offset)?;
+                if cached.begin_sending() {
+                    let cached = Arc::clone(cached);
+                    std::thread::spawn(move || cached.send_ahead());
+                }
+                Ok(())
+            }
         }
     }
 
@@ -246,7 +264,11 @@ impl Volume {
         let file = self.handle(handle)?;
         match &file.content {
             Content::Cached(cached) => cached.allocate(mode, offset, length),
-            Content::Direct(handle) => handle.allocate(mode, offset, length),
+            Content::Direct(handle) => {
+                let allocated = handle.allocate(mode, offset, length);
+                self.shared.touch(file.ino, false);
+                allocated
+            }
         }
     }
 

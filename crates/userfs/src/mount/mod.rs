@@ -4,6 +4,7 @@
 mod attributes;
 mod directories;
 mod files;
+mod known;
 mod names;
 mod open;
 mod paths;
@@ -13,6 +14,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
 
 use crate::cache::Keeper;
 use crate::cache::Mode;
@@ -22,6 +24,7 @@ use crate::tree::Tree;
 
 pub(crate) use directories::Listed;
 pub(crate) use files::Access;
+use known::Known;
 pub(crate) use open::Opened;
 pub(crate) use paths::Held;
 use paths::Paths;
@@ -37,6 +40,7 @@ pub(crate) struct Shared {
     /// Where local copies and journals lie.
     pub directory: PathBuf,
     paths: Paths,
+    pub known: Known,
     /// How often a copy and its source have come to agree.
     settled: AtomicU64,
     note: Note,
@@ -82,6 +86,14 @@ impl Shared {
         Time {
             seconds: now.tv_sec,
             nanoseconds: nanoseconds / granularity_ns * granularity_ns,
+        }
+    }
+
+    /// A file's content or attributes change or have changed, and with
+    /// `is_directory` the times of the directories that it is in.
+    pub fn touch(&self, ino: u64, is_directory: bool) {
+        if self.known.is_used() {
+            self.known.touch(&self.tree.names(ino), is_directory);
         }
     }
 
@@ -134,6 +146,8 @@ pub struct VolumeOptions {
     /// The kernel collects writes in its pages, and reads pages before it
     /// writes parts of them, through any handle.
     pub is_kernel_writing_back: bool,
+    /// How old what is told of names and attributes may be.
+    pub attribute_lifetime: Duration,
     /// A directory for local copies, which may become as large as the files
     /// that are open, and for journals.
     pub directory: PathBuf,
@@ -185,6 +199,11 @@ impl Volume {
             ));
         }
         let directory = options.directory.clone();
+        // A local source is asked as fast as what is known is found.
+        let lifetime = match source.is_remote() {
+            true => options.attribute_lifetime,
+            false => Duration::ZERO,
+        };
         Ok(Self {
             shared: Arc::new(Shared {
                 source,
@@ -192,6 +211,7 @@ impl Volume {
                 journal,
                 directory,
                 paths: Paths::default(),
+                known: Known::new(lifetime),
                 settled: AtomicU64::new(0),
                 note,
             }),

@@ -3,11 +3,48 @@
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::path::Path;
+use std::time::Duration;
 
+use super::known::{Answer, NAMES_MAX, Version};
 use super::{Found, Volume};
 use crate::source::{Creation, Error, Kind, Owner, RenameFlags, Result};
 
 impl Volume {
+    /// What a name leads to, and how old what is told of it is; the kernel is
+    /// told, so it counts as a lookup.
+    pub fn look_up_known(&self, parent: u64, name: &OsStr) -> Result<(Found, Duration)> {
+        let known = &self.shared.known;
+        let answer = match known.child(parent, name) {
+            Answer::List(before) => {
+                self.peek(parent, before);
+                known.listed(parent, name)
+            }
+            answer => answer,
+        };
+        match answer {
+            Answer::Is(attributes, age) => {
+                let ino = self.shared.tree.looked_up(parent, name, &attributes);
+                Ok((self.with_copy(Found { ino, attributes }), age))
+            }
+            _ => {
+                let found = self.look_up(parent, name)?;
+                known.found(parent);
+                Ok((found, Duration::ZERO))
+            }
+        }
+    }
+
+    /// Asks for all names of a directory; without an answer, each is asked for.
+    fn peek(&self, ino: u64, before: Version) {
+        let listed = match self.shared.path(ino) {
+            Ok(held) => self.shared.source.peek(held.path(), NAMES_MAX),
+            Err(error) => Err(error),
+        };
+        let entries = listed.unwrap_or_default();
+        let entries = entries.as_deref().map(<[_]>::iter);
+        self.shared.known.take(ino, before, entries);
+    }
+
     /// What a name leads to; the kernel is told, so it counts as a lookup.
     pub fn look_up(&self, parent: u64, name: &OsStr) -> Result<Found> {
         let read = || {
@@ -52,7 +89,9 @@ impl Volume {
             return Err(Error::Errno(libc::EROFS));
         }
         let held = self.shared.path_below(parent, name)?;
+        let change = self.shared.known.change(parent, name);
         make(held.path())?;
+        change.done(None);
         self.look_up_held(parent, name, held.path())
     }
 
@@ -101,7 +140,10 @@ impl Volume {
             let find = || Ok(vec![tree.path_below(parent, name)?, tree.path(ino)?]);
             let held = self.shared.paths(find)?;
             let (new, existing) = (&held.paths[0], &held.paths[1]);
+            let _change = self.shared.known.change(parent, name);
+            self.shared.touch(ino, false);
             self.shared.source.hard_link(existing, new)?;
+            self.shared.touch(ino, false);
             // A source may tell files apart only from their second name on.
             let now = self.shared.source.attributes(existing)?;
             tree.set_identity(ino, now.identity);
@@ -122,7 +164,14 @@ impl Volume {
             return Err(Error::Errno(libc::EROFS));
         }
         let held = self.shared.path_below(parent, name)?;
-        self.shared.source.remove_directory(held.path())?;
+        let _change = self.shared.known.change(parent, name);
+        match self.shared.source.remove_directory(held.path()) {
+            // A file that was moved out of it may still be sent to there.
+            Err(error) if error.is(libc::ENOTEMPTY) && self.leave(parent, name) => {
+                self.shared.source.remove_directory(held.path())?;
+            }
+            removed => removed?,
+        }
         self.shared.tree.unlinked(parent, name);
         Ok(())
     }
@@ -135,11 +184,25 @@ impl Volume {
         }
         let doomed = self.before_removal(parent, name)?;
         let held = self.shared.path_below(parent, name)?;
+        let names = self.other_names(parent, name);
+        self.shared.known.touch(&names, false);
+        let change = self.shared.known.change(parent, name);
         let rest = self.shared.source.keep_content(held.path());
-        self.shared.source.unlink(held.path())?;
+        let directory = self.shared.source.unlink_found(held.path())?;
         self.shared.tree.unlinked(parent, name);
+        self.shared.known.touch(&names, false);
+        change.done(directory);
         self.after_removal(doomed);
         Ok(rest)
+    }
+
+    /// What else a name's file is called.
+    fn other_names(&self, parent: u64, name: &OsStr) -> Vec<(u64, OsString)> {
+        let tree = &self.shared.tree;
+        let ino = tree.child(parent, name);
+        let mut names = ino.map_or_else(Vec::new, |ino| tree.names(ino));
+        names.retain(|(directory, other)| (*directory, other.as_os_str()) != (parent, name));
+        names
     }
 
     /// What has to be done about an open file before a name of it goes: what
@@ -188,7 +251,12 @@ impl Volume {
             Ok(vec![old, tree.path_below(to.0, to.1)?])
         })?;
         let (old, new) = (&held.paths[0], &held.paths[1]);
+        let known = &self.shared.known;
+        let _changes = [known.change(from.0, from.1), known.change(to.0, to.1)];
+        let replaced = self.other_names(to.0, to.1);
+        known.touch(&replaced, false);
         self.shared.source.rename(old, new, flags)?;
+        known.touch(&replaced, false);
         match flags {
             RenameFlags::Exchange => self.shared.tree.exchanged(from, to),
             _ => self.shared.tree.renamed(from, to),

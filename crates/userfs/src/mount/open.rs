@@ -217,6 +217,7 @@ impl Volume {
     /// One user less. A file that waits for its source stays.
     pub(super) fn stop_using(&self, ino: u64) {
         let mut nodes = self.open_nodes();
+        let mut ended = None;
         if let Some(node) = nodes.get_mut(&ino) {
             node.users -= 1;
             if node.users == 0 {
@@ -225,7 +226,7 @@ impl Volume {
                         self.idle.fetch_add(1, Ordering::Relaxed);
                     }
                     false => {
-                        nodes.remove(&ino);
+                        ended = nodes.remove(&ino).and_then(|node| node.cached);
                     }
                 }
             }
@@ -240,8 +241,28 @@ impl Volume {
             });
         }
         drop(nodes);
+        if let Some(ended) = ended {
+            ended.stop_sending();
+        }
         self.shared.settle();
         self.shared.tree.unpin(ino);
+    }
+
+    /// Takes what was sent ahead of files out of a directory. Whether there was
+    /// anything.
+    pub(super) fn leave(&self, parent: u64, name: &std::ffi::OsStr) -> bool {
+        let Some(directory) = self.shared.tree.child(parent, name) else {
+            return false;
+        };
+        let files: Vec<_> = {
+            let nodes = self.open_nodes();
+            nodes
+                .values()
+                .filter_map(|node| node.cached.clone())
+                .collect()
+        };
+        let left = files.iter().filter(|file| file.leave(directory));
+        left.count() > 0
     }
 
     /// Names of all files that somebody has open for writing.

@@ -20,8 +20,9 @@ use crate::source::{Creation, Entry, Error, Kind, Owner, RenameFlags, Result, Se
 const READS_FIRST: usize = 2;
 const READS_MAX: usize = 32;
 
-/// All names in a directory with their attributes.
-pub(super) fn list(source: &Sftp, path: &Path) -> Result<Vec<Entry>> {
+/// All names in a directory with their attributes; none if more are told than
+/// `names_max`, and there are still others.
+pub(super) fn list(source: &Sftp, path: &Path, names_max: usize) -> Result<Option<Vec<Entry>>> {
     let session = source.link.session()?;
     let remote = source.root.join(path);
     let mut exchange = session.exchange();
@@ -31,10 +32,15 @@ pub(super) fn list(source: &Sftp, path: &Path) -> Result<Vec<Entry>> {
     let handle = asked.and_then(|tag| exchange.handle(tag));
     let handle = handle.map_err(|failure| diagnose(&session, Asked::List(&remote), failure))?;
     let mut names = Vec::new();
-    let read = read_names(&mut exchange, &handle, &mut names);
-    let closed = exchange.close(&handle).and_then(|()| exchange.send());
-    read.and(closed)
+    let read = read_names(&mut exchange, &handle, &mut names, names_max);
+    let closed = exchange.close(&handle);
+    exchange.send_later();
+    let is_all = closed
+        .and(read)
         .map_err(|failure| diagnose(&session, Asked::List(&remote), failure))?;
+    if !is_all {
+        return Ok(None);
+    }
     let is_listed = |name: &Name| name.name != b"." && name.name != b"..";
     let mut entries = Vec::with_capacity(names.len());
     for name in names.into_iter().filter(is_listed) {
@@ -57,14 +63,15 @@ pub(super) fn list(source: &Sftp, path: &Path) -> Result<Vec<Entry>> {
             name,
         });
     }
-    Ok(entries)
+    Ok(Some(entries))
 }
 
 fn read_names(
     exchange: &mut Exchange<'_>,
     handle: &HandleId,
     names: &mut Vec<Name>,
-) -> std::result::Result<(), Failure> {
+    names_max: usize,
+) -> std::result::Result<bool, Failure> {
     let ask = |exchange: &mut Exchange<'_>| {
         exchange.request(kind::READDIR, |packet| {
             packet.string(handle.bytes());
@@ -72,13 +79,13 @@ fn read_names(
     };
     let mut in_flight = std::collections::VecDeque::new();
     let mut reads = READS_FIRST;
-    let mut is_over = false;
+    let (mut is_over, mut is_all) = (false, true);
     loop {
         while !is_over && in_flight.len() < reads {
             in_flight.push_back(ask(exchange)?);
         }
         let Some(tag) = in_flight.pop_front() else {
-            return Ok(());
+            return Ok(is_all);
         };
         match exchange.names(tag) {
             // No name would be asked for again for ever.
@@ -86,6 +93,9 @@ fn read_names(
             Ok(some) => {
                 names.extend(some);
                 reads = (reads * 2).min(READS_MAX);
+                if names.len() > names_max {
+                    (is_over, is_all) = (true, false);
+                }
             }
             Err(failure) if failure.is(status::EOF) => is_over = true,
             Err(failure) => return Err(failure),

@@ -15,6 +15,10 @@ use super::session::Session;
 use super::stat::Stat;
 use super::status::Failure;
 
+/// Content up to this length is copied to go with what is asked next: what is
+/// sent by itself is also encrypted, passed on and answered by itself.
+const GATHERED_BYTES_MAX: usize = 16 << 10;
+
 /// A handle of an open file or directory, as the server named it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HandleId(Vec<u8>);
@@ -122,16 +126,27 @@ impl<'a> Exchange<'a> {
         })
     }
 
-    /// A WRITE, sent at once with all that is gathered, so that its content
-    /// need not be copied.
+    /// A WRITE. A long one is sent at once with all that is gathered, so that
+    /// its content need not be copied.
     pub fn write(&mut self, handle: &HandleId, offset: u64, bytes: &[u8]) -> Result<Tag, Failure> {
         let (mut packet, tag) = self.begin(kind::WRITE)?;
         let length = u32::try_from(bytes.len()).expect("a piece is far below 4 GiB");
         packet.string(handle.bytes()).u64(offset).u32(length);
         packet.finish(bytes.len());
+        if bytes.len() <= GATHERED_BYTES_MAX {
+            self.unsent.extend_from_slice(bytes);
+            return Ok(tag);
+        }
         let unsent = std::mem::take(&mut self.unsent);
         self.session.send(&unsent, bytes)?;
         Ok(tag)
+    }
+
+    /// Lets what is gathered, for which nobody waits, go with what is sent
+    /// next.
+    pub fn send_later(&mut self) {
+        self.session.send_later(&self.unsent);
+        self.unsent.clear();
     }
 
     /// Sends what is gathered.

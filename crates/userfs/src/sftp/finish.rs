@@ -15,6 +15,8 @@ pub(super) struct Finish<'a> {
     pub offset: u64,
     pub changes: &'a SetAttributes,
     pub is_sync: bool,
+    /// What the file was when it was made here, if it was.
+    pub made: Option<Stat>,
 }
 
 impl Finish<'_> {
@@ -25,9 +27,11 @@ impl Finish<'_> {
         let look = |packet: &mut super::packet::Encoder<'_>| {
             packet.string(handle.bytes());
         };
-        let now = match change::needs_present(self.changes) {
-            false => Stat::default(),
-            true => {
+        let now = match (change::needs_present(self.changes), self.made) {
+            (false, _) => Stat::default(),
+            // Nobody has read a file before it had any content.
+            (true, Some(made)) => made,
+            (true, None) => {
                 let tag = exchange.request(kind::FSTAT, look)?;
                 exchange.stat(tag)?
             }

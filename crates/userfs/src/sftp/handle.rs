@@ -1,7 +1,7 @@
 //! An open file of the server.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::change;
@@ -42,13 +42,25 @@ pub(super) struct SftpHandle {
     opened: Mutex<Opened>,
     /// What the file was when it was opened.
     first: Stat,
+    /// It was made by being opened.
+    is_made: bool,
     /// Whether anything was ever changed through this handle.
     is_changed: AtomicBool,
     /// Whether anything was written since the last [`Handle::sync`].
     is_unsynced: AtomicBool,
+    writes_begun: AtomicUsize,
+    writes_ended: AtomicUsize,
     /// Whether unsynced content may have gone with an earlier session: a
     /// server that has started again has lost what was not on its device.
     is_in_doubt: AtomicBool,
+}
+
+/// What a file was when it was opened.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub stat: Stat,
+    /// It was made by being opened.
+    pub is_made: bool,
 }
 
 /// What a handle belongs to.
@@ -60,7 +72,7 @@ pub(super) struct Belonging {
 }
 
 impl SftpHandle {
-    pub fn new(of: Belonging, path: &Path, opened: Opened, flags: u32, first: Stat) -> Self {
+    pub fn new(of: Belonging, path: &Path, opened: Opened, flags: u32, found: Seen) -> Self {
         Self {
             place: of.files.add(path),
             link: of.link,
@@ -69,9 +81,12 @@ impl SftpHandle {
             links: of.links,
             flags: flags & (open::READ | open::WRITE),
             opened: Mutex::new(opened),
-            first,
+            first: found.stat,
+            is_made: found.is_made,
             is_changed: AtomicBool::new(false),
             is_unsynced: AtomicBool::new(false),
+            writes_begun: AtomicUsize::new(0),
+            writes_ended: AtomicUsize::new(0),
             is_in_doubt: AtomicBool::new(false),
         }
     }
@@ -144,6 +159,13 @@ impl SftpHandle {
         Ok(attributes)
     }
 
+    /// How many writes were begun, and how many are under way.
+    fn writes(&self) -> (usize, usize) {
+        let ended = self.writes_ended.load(Ordering::SeqCst);
+        let begun = self.writes_begun.load(Ordering::SeqCst);
+        (begun, begun - ended)
+    }
+
     fn mark_changed(&self) {
         self.is_changed.store(true, Ordering::Relaxed);
         self.is_unsynced.store(true, Ordering::Relaxed);
@@ -157,7 +179,8 @@ impl Drop for SftpHandle {
         if opened.session.is_alive() {
             let mut exchange = opened.session.exchange();
             // A session that ends closes all its files.
-            let _ = exchange.close(&opened.id).and_then(|()| exchange.send());
+            let _ = exchange.close(&opened.id);
+            exchange.send_later();
         }
     }
 }
@@ -206,7 +229,9 @@ impl Handle for SftpHandle {
             }
             writes.finish(&mut exchange)
         };
+        self.writes_begun.fetch_add(1, Ordering::SeqCst);
         let done = write();
+        self.writes_ended.fetch_add(1, Ordering::SeqCst);
         self.asked_to_write(
             &opened,
             bytes.len().min(opened.session.limits.write_bytes),
@@ -229,14 +254,15 @@ impl Handle for SftpHandle {
         if !opened.session.extensions.fsync {
             return Ok(());
         }
-        let was_unsynced = self.is_unsynced.swap(false, Ordering::Relaxed);
+        let (written, writers) = self.writes();
         let mut exchange = opened.session.exchange();
         let asked = exchange.extended("fsync@openssh.com", |packet| {
             packet.string(opened.id.bytes());
         });
         let done = asked.and_then(|tag| exchange.status(tag));
-        if done.is_err() && was_unsynced {
-            self.is_unsynced.store(true, Ordering::Relaxed);
+        // What others have written meanwhile may have come after it.
+        if done.is_ok() && writers == 0 && self.writes() == (written, 0) {
+            self.is_unsynced.store(false, Ordering::Relaxed);
         }
         self.asked_to_write(&opened, 1, done)
     }
@@ -261,6 +287,7 @@ impl Handle for SftpHandle {
             offset,
             changes,
             is_sync,
+            made: Some(self.first).filter(|_| self.is_made && !self.place.has_given_times()),
         };
         let done = finish.run(&opened);
         if done.is_err() {
@@ -289,6 +316,9 @@ impl Handle for SftpHandle {
             self.mark_changed();
         }
         self.is_changed.store(true, Ordering::Relaxed);
+        if changes.atime.is_some() || changes.mtime.is_some() {
+            self.place.give_times();
+        }
         let mut exchange = opened.session.exchange();
         let now = match change::needs_present(changes) {
             false => Stat::default(),

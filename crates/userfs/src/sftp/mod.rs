@@ -53,7 +53,6 @@ mod stat;
 mod status;
 mod terminal;
 mod transfer;
-mod whole;
 
 #[cfg(test)]
 mod tests;

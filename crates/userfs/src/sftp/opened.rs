@@ -3,19 +3,32 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Where an open file is, if it still has a name.
 #[derive(Debug)]
-pub(super) struct Place(Mutex<Option<PathBuf>>);
+pub(super) struct Place {
+    path: Mutex<Option<PathBuf>>,
+    has_given_times: AtomicBool,
+}
 
 impl Place {
+    /// Whether its times were set by a name since it was opened.
+    pub fn has_given_times(&self) -> bool {
+        self.has_given_times.load(Ordering::Acquire)
+    }
+
+    pub fn give_times(&self) {
+        self.has_given_times.store(true, Ordering::Release);
+    }
+
     pub fn path(&self) -> Option<PathBuf> {
         self.lock().clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<PathBuf>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.path.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -32,7 +45,10 @@ impl OpenFiles {
 
     /// A file was opened.
     pub fn add(&self, path: &Path) -> Arc<Place> {
-        let place = Arc::new(Place(Mutex::new(Some(path.to_owned()))));
+        let place = Arc::new(Place {
+            path: Mutex::new(Some(path.to_owned())),
+            has_given_times: AtomicBool::new(false),
+        });
         let mut places = self.lock();
         let there = places.entry(path.to_owned()).or_default();
         there.push(Arc::downgrade(&place));
@@ -50,6 +66,15 @@ impl OpenFiles {
             if there.is_empty() {
                 places.remove(&path);
             }
+        }
+    }
+
+    /// Times of a file were set by its name.
+    pub fn given_times(&self, path: &Path) {
+        let places = self.lock();
+        let there = places.get(path).into_iter().flatten();
+        for place in there.filter_map(Weak::upgrade) {
+            place.give_times();
         }
     }
 

@@ -6,8 +6,9 @@ use std::sync::atomic::Ordering;
 
 use super::diagnosis::{Asked, diagnose};
 use super::directory::adjust;
-use super::handle::{Opened, SftpHandle};
+use super::handle::{Opened, Seen, SftpHandle};
 use super::packet::{kind, open};
+use super::path::parent;
 use super::session::Session;
 use super::source::Sftp;
 use super::stat::Stat;
@@ -18,20 +19,35 @@ use crate::source::{Creation, Error, Handle, Kind, OpenFlags, Owner, Result};
 /// ever.
 const ATTEMPTS_MAX: usize = 8;
 
+/// What an opened path is.
+pub(super) struct Looked {
+    opened: Opened,
+    pub stat: Stat,
+    /// The file was made, and not found.
+    is_made: bool,
+    /// What the directory is, if the file was made.
+    pub directory: Option<Stat>,
+}
+
 /// Opens a regular file, with what it is then.
 pub(super) fn open(
     source: &Sftp,
     path: &Path,
     flags: OpenFlags,
-) -> Result<(Box<dyn Handle>, Stat)> {
+) -> Result<(Box<dyn Handle>, Looked)> {
     let session = source.link.session()?;
     let remote = source.root.join(path);
-    let (opened, stat) = match flags.create {
+    let looked = match flags.create {
         None => open_existing(&session, &remote, flags)?,
         Some(creation) => open_or_make(source, &session, &remote, flags, &creation)?,
     };
-    let handle = SftpHandle::new(source.belonging(), path, opened, access(flags), stat);
-    Ok((Box::new(handle), stat))
+    let seen = Seen {
+        stat: looked.stat,
+        is_made: looked.is_made,
+    };
+    let opened = looked.opened.clone();
+    let handle = SftpHandle::new(source.belonging(), path, opened, access(flags), seen);
+    Ok((Box::new(handle), looked))
 }
 
 /// A file that is there, or else a new one, so that it is known which of the
@@ -42,7 +58,7 @@ fn open_or_make(
     remote: &[u8],
     flags: OpenFlags,
     creation: &Creation,
-) -> Result<(Opened, Stat)> {
+) -> Result<Looked> {
     for _ in 0..ATTEMPTS_MAX {
         match make(source, session, remote, flags, creation) {
             Err(Error::Errno(libc::EEXIST)) if !flags.exclusive => {}
@@ -62,26 +78,37 @@ fn access(flags: OpenFlags) -> u32 {
     bit(flags.read, open::READ) | bit(flags.write, open::WRITE)
 }
 
-/// Opens a path and looks at it in the same round trip.
-pub(super) fn open_and_look(
+/// Opens a path and looks at it in the same round trip, and at its directory
+/// if the path is to be made.
+fn open_and_look(
     session: &Arc<Session>,
     remote: &[u8],
     bits: u32,
     stat: &Stat,
-) -> std::result::Result<(Opened, Stat), Failure> {
+) -> std::result::Result<Looked, Failure> {
+    let is_made = bits & open::EXCLUSIVE != 0;
     let mut exchange = session.exchange();
     let opened = exchange.request(kind::OPEN, |packet| {
         packet.string(remote).u32(bits);
         stat.encode(packet);
     })?;
     let seen = exchange.lstat(remote)?;
+    let above = match is_made {
+        true => Some(exchange.lstat(parent(remote))?),
+        false => None,
+    };
     let id = exchange.handle(opened)?;
     let opened = Opened {
         session: Arc::clone(session),
         id,
     };
     match exchange.stat(seen) {
-        Ok(stat) => Ok((opened, stat)),
+        Ok(stat) => Ok(Looked {
+            opened,
+            stat,
+            is_made,
+            directory: above.and_then(|tag| exchange.stat(tag).ok()),
+        }),
         Err(failure) => {
             // It was removed or renamed since.
             exchange.close(&opened.id)?;
@@ -91,15 +118,11 @@ pub(super) fn open_and_look(
     }
 }
 
-fn open_existing(
-    session: &Arc<Session>,
-    remote: &[u8],
-    flags: OpenFlags,
-) -> Result<(Opened, Stat)> {
+fn open_existing(session: &Arc<Session>, remote: &[u8], flags: OpenFlags) -> Result<Looked> {
     let truncate = if flags.truncate { open::TRUNCATE } else { 0 };
     let bits = access(flags) | truncate;
-    let opened = open_and_look(session, remote, bits, &Stat::default());
-    let (opened, stat) = opened.map_err(|failure| {
+    let looked = open_and_look(session, remote, bits, &Stat::default());
+    let looked = looked.map_err(|failure| {
         let asked = Asked::Open {
             path: remote,
             writes: flags.write || flags.truncate,
@@ -107,14 +130,16 @@ fn open_existing(
         };
         diagnose(session, asked, failure)
     })?;
-    let errno = match stat.kind() {
-        Some(Kind::File) => return Ok((opened, stat)),
+    let errno = match looked.stat.kind() {
+        Some(Kind::File) => return Ok(looked),
         Some(Kind::Directory) => libc::EISDIR,
         Some(Kind::Symlink) => libc::ELOOP,
         _ => libc::EINVAL,
     };
     let mut exchange = session.exchange();
-    let closed = exchange.close(&opened.id).and_then(|()| exchange.send());
+    let closed = exchange
+        .close(&looked.opened.id)
+        .and_then(|()| exchange.send());
     closed.map_err(Failure::plain)?;
     Err(Error::Errno(errno))
 }
@@ -125,7 +150,7 @@ fn make(
     remote: &[u8],
     flags: OpenFlags,
     creation: &Creation,
-) -> Result<(Opened, Stat)> {
+) -> Result<Looked> {
     let mode = creation.mode & 0o7777;
     let stat = Stat {
         permissions: Some(mode),
@@ -138,7 +163,7 @@ fn make(
     };
     let bits = access | open::CREATE | open::EXCLUSIVE;
     let made = open_and_look(session, remote, bits, &stat);
-    let (opened, seen) = made.map_err(|failure| {
+    let made = made.map_err(|failure| {
         let asked = Asked::Open {
             path: remote,
             writes: true,
@@ -147,23 +172,25 @@ fn make(
         diagnose(session, asked, failure)
     })?;
     let may_give = source.gives_away.load(Ordering::Relaxed);
-    let is_owner = |owner: Owner| seen.owner == Some((owner.uid, owner.gid));
+    let is_owner = |owner: Owner| made.stat.owner == Some((owner.uid, owner.gid));
     let is_given = !may_give || creation.owner.is_none_or(is_owner);
-    if seen.mode() != Some(mode) || !is_given {
-        let adjusted = adjust(source, session, remote, creation, &seen);
+    if made.stat.mode() != Some(mode) || !is_given {
+        let adjusted = adjust(source, session, remote, creation, &made.stat);
         let mut exchange = session.exchange();
         let look = |()| {
             let now = exchange.lstat(remote).and_then(|tag| exchange.stat(tag));
             now.map_err(Failure::plain)
         };
         return match adjusted.and_then(look) {
-            Ok(now) => Ok((opened, now)),
+            Ok(now) => Ok(Looked { stat: now, ..made }),
             Err(error) => {
                 // What failed before is what is told.
-                let _ = exchange.close(&opened.id).and_then(|()| exchange.send());
+                let _ = exchange
+                    .close(&made.opened.id)
+                    .and_then(|()| exchange.send());
                 Err(error)
             }
         };
     }
-    Ok((opened, seen))
+    Ok(made)
 }

@@ -3,7 +3,7 @@
 
 use std::io::{BufRead, BufReader, IoSlice, Read, Write};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -11,6 +11,10 @@ use super::exchange::Exchange;
 use super::features::{Extensions, Limits};
 use super::mailbox::{Ended, Mailbox, Packet, Pending};
 use super::packet::{Decoder, Encoder, PACKET_BYTES_MAX, VERSION, escaped, kind};
+
+/// How long a packet waits for others to go with: a file is closed a moment
+/// after its last use, and what is asked next mostly comes sooner.
+const LATER: Duration = Duration::from_millis(20);
 
 /// What holds the other end of the connection.
 pub(super) trait Peer: Send + Sync {
@@ -45,6 +49,16 @@ struct Line {
     began: Instant,
     /// When the server last sent anything, in milliseconds since `began`.
     heard_ms: AtomicU64,
+    writer: Mutex<Writer>,
+    has_later: Condvar,
+}
+
+/// What goes to the server.
+struct Writer {
+    /// Gone when the session is being ended.
+    output: Option<Box<dyn Write + Send>>,
+    /// Goes with whatever is sent next.
+    later: Vec<u8>,
 }
 
 impl Line {
@@ -56,13 +70,52 @@ impl Line {
         self.pending.end(reason);
         self.peer.hang_up();
     }
+
+    fn writer(&self) -> MutexGuard<'_, Writer> {
+        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends; an error without a reason is that of a session that ends.
+    fn send(&self, packets: &[u8], content: &[u8]) -> Result<(), Option<std::io::Error>> {
+        let mut writer = self.writer();
+        let Writer { output, later } = &mut *writer;
+        let output = output.as_mut().ok_or(None)?;
+        let sent = match later.is_empty() {
+            true => write_all(output.as_mut(), packets, content),
+            false => {
+                later.extend_from_slice(packets);
+                let sent = write_all(output.as_mut(), later, content);
+                later.clear();
+                sent
+            }
+        };
+        sent.map_err(Some)
+    }
+
+    /// The thread that sends what nothing else has taken along.
+    fn send_what_is_late(&self) {
+        let mut writer = self.writer();
+        loop {
+            if writer.output.is_none() {
+                return;
+            }
+            if writer.later.is_empty() {
+                let waited = self.has_later.wait(writer);
+                writer = waited.unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            drop(writer);
+            std::thread::sleep(LATER);
+            // What cannot be sent any more is noticed by the reader.
+            let _ = self.send(&[], &[]);
+            writer = self.writer();
+        }
+    }
 }
 
 /// An established connection. Dropping it ends it.
 pub(super) struct Session {
     line: Arc<Line>,
-    /// Gone when the session is being ended.
-    writer: Mutex<Option<Box<dyn Write + Send>>>,
     thread: Option<JoinHandle<()>>,
     patience: Patience,
     pub extensions: Extensions,
@@ -82,6 +135,11 @@ impl Session {
             peer: transport.peer,
             began: Instant::now(),
             heard_ms: AtomicU64::new(0),
+            writer: Mutex::new(Writer {
+                output: Some(transport.writer),
+                later: Vec::new(),
+            }),
+            has_later: Condvar::new(),
         });
         let greeting = Arc::new(Mailbox::default());
         // The greeting has no id; it is the answer to whatever is asked first.
@@ -92,9 +150,13 @@ impl Session {
             .name("sftp reader".to_owned())
             .spawn(move || read_until_the_end(&read_line, reader, expected))
             .map_err(|error| format!("cannot start a thread: {error}"))?;
+        let late = Arc::clone(&line);
+        std::thread::Builder::new()
+            .name("sftp late".to_owned())
+            .spawn(move || late.send_what_is_late())
+            .map_err(|error| format!("cannot start a thread: {error}"))?;
         let mut session = Self {
             line,
-            writer: Mutex::new(Some(transport.writer)),
             thread: Some(thread),
             patience,
             extensions: Extensions::default(),
@@ -185,16 +247,21 @@ impl Session {
 
     /// Sends packets, of which the last one ends with `content`.
     pub fn send(&self, packets: &[u8], content: &[u8]) -> Result<(), Ended> {
-        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let sent = match writer.as_mut() {
-            Some(writer) => write_all(writer.as_mut(), packets, content),
-            None => return Err(Ended),
-        };
-        drop(writer);
+        let sent = self.line.send(packets, content);
         sent.map_err(|error| {
-            self.fail(&format!("nothing more can be sent: {error}"));
+            if let Some(error) = error {
+                self.fail(&format!("nothing more can be sent: {error}"));
+            }
             Ended
         })
+    }
+
+    /// Sends packets with the next ones, or after a little while.
+    pub fn send_later(&self, packets: &[u8]) {
+        let mut writer = self.line.writer();
+        writer.later.extend_from_slice(packets);
+        drop(writer);
+        self.line.has_later.notify_one();
     }
 
     /// The next answer in a mailbox. A server that has sent nothing at all
@@ -225,7 +292,10 @@ impl Drop for Session {
     fn drop(&mut self) {
         // The server ends when its input does, and has then done all that it
         // was asked for.
-        *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let mut writer = self.line.writer();
+        writer.output = None;
+        drop(writer);
+        self.line.has_later.notify_one();
         if self.is_alive() {
             self.line.pending.wait_for_reader(Duration::from_secs(2));
         }

@@ -15,15 +15,15 @@ use super::hard_links::HardLinks;
 use super::link::Link;
 use super::opened::OpenFiles;
 use super::options::Options;
-use super::packet::{kind, open};
-use super::path::Root;
+use super::packet::{kind, open, status};
+use super::path::{Root, parent};
 use super::session::Session;
 use super::ssh;
 use super::stat::Stat;
 use super::status::Failure;
 use crate::source::{
-    Attributes, Creation, Entry, Error, Handle, Kind, OpenFlags, Owner, RenameFlags, Replacement,
-    Result, SetAttributes, Source, Space,
+    Attributes, Creation, Entry, Error, Found, Handle, Kind, OpenFlags, Owner, RenameFlags, Result,
+    SetAttributes, Source, Space,
 };
 
 /// A directory of another host.
@@ -207,14 +207,28 @@ impl Source for Sftp {
         let remote = self.root.join(path);
         let mut exchange = session.exchange();
         let asked = exchange.lstat(&remote).and_then(|tag| exchange.stat(tag));
-        let stat = asked.map_err(|failure| diagnose(&session, Asked::Other(&remote), failure))?;
+        let stat = asked.map_err(|failure| match failure {
+            // What lies below a file is as missing as anything; which of the
+            // two it is would take another round trip for each new name.
+            failure if failure.is(status::NO_SUCH_FILE) => Error::Errno(libc::ENOENT),
+            failure => diagnose(&session, Asked::Other(&remote), failure),
+        })?;
         let mut attributes = stat.attributes().ok_or(Error::Errno(libc::EIO))?;
         self.links.complete(path, &mut attributes);
         Ok(attributes)
     }
 
+    fn is_remote(&self) -> bool {
+        true
+    }
+
     fn list(&self, path: &Path) -> Result<Vec<Entry>> {
-        super::directory::list(self, path)
+        let all = super::directory::list(self, path, usize::MAX)?;
+        Ok(all.expect("none are too many"))
+    }
+
+    fn peek(&self, path: &Path, names_max: usize) -> Result<Option<Vec<Entry>>> {
+        super::directory::list(self, path, names_max)
     }
 
     fn read_link(&self, path: &Path) -> Result<OsString> {
@@ -239,10 +253,19 @@ impl Source for Sftp {
     }
 
     fn open_found(&self, path: &Path, flags: OpenFlags) -> Result<(Box<dyn Handle>, Attributes)> {
-        let (handle, stat) = super::opening::open(self, path, flags)?;
-        let mut attributes = stat.attributes().ok_or(Error::Errno(libc::EIO))?;
+        let found = self.create(path, flags)?;
+        Ok((found.handle, found.attributes))
+    }
+
+    fn create(&self, path: &Path, flags: OpenFlags) -> Result<Found> {
+        let (handle, made) = super::opening::open(self, path, flags)?;
+        let mut attributes = made.stat.attributes().ok_or(Error::Errno(libc::EIO))?;
         self.links.complete(path, &mut attributes);
-        Ok((handle, attributes))
+        Ok(Found {
+            handle,
+            attributes,
+            directory: made.directory.and_then(|stat| stat.attributes()),
+        })
     }
 
     fn make_directory(&self, path: &Path, creation: &Creation) -> Result<()> {
@@ -279,18 +302,28 @@ impl Source for Sftp {
     }
 
     fn unlink(&self, path: &Path) -> Result<()> {
+        self.unlink_found(path).map(drop)
+    }
+
+    fn unlink_found(&self, path: &Path) -> Result<Option<Attributes>> {
         let remote = self.root.join(path);
-        let done = self.ask(Asked::Unlink(&remote), |exchange| {
-            exchange.request(kind::REMOVE, |packet| {
+        let session = self.link.session()?;
+        let mut exchange = session.exchange();
+        let mut ask = || {
+            let removed = exchange.request(kind::REMOVE, |packet| {
                 packet.string(&remote);
-            })
-        });
+            })?;
+            let seen = exchange.lstat(parent(&remote))?;
+            exchange.status(removed)?;
+            Ok(exchange.stat(seen).ok())
+        };
+        let done = ask().map_err(|failure| diagnose(&session, Asked::Unlink(&remote), failure));
         // Without an answer the name may be gone.
-        if matches!(done, Ok(()) | Err(Error::Lost)) {
+        if matches!(done, Ok(_) | Err(Error::Lost)) {
             self.files.unlinked(path);
             self.links.unlinked(path);
         }
-        done
+        done.map(|seen| seen.and_then(|stat| stat.attributes()))
     }
 
     fn symlink(&self, target: &OsStr, path: &Path, owner: Option<Owner>) -> Result<()> {
@@ -347,6 +380,9 @@ impl Source for Sftp {
     fn set_attributes(&self, path: &Path, changes: &SetAttributes) -> Result<()> {
         let session = self.link.session()?;
         let remote = self.root.join(path);
+        if changes.atime.is_some() || changes.mtime.is_some() {
+            self.files.given_times(path);
+        }
         let done = self.change(&session, &remote, changes);
         done.map_err(|failure| {
             let asked = Asked::SetAttributes {
@@ -396,22 +432,5 @@ impl Source for Sftp {
             exchange.status(tag)
         });
         synced.map_err(Failure::plain)
-    }
-
-    fn fetch(
-        &self,
-        path: &Path,
-        take: &mut dyn FnMut(u64, &[u8]) -> Result<()>,
-    ) -> Result<Attributes> {
-        super::whole::fetch(self, path, take)
-    }
-
-    fn replace(
-        &self,
-        path: &Path,
-        new: &Replacement<'_>,
-        give: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
-    ) -> Result<Attributes> {
-        super::whole::replace(self, path, new, give)
     }
 }

@@ -110,6 +110,13 @@ impl Tree {
         Ok(path)
     }
 
+    /// The names of a node: the directory's number and the name in it.
+    pub fn names(&self, ino: u64) -> Vec<(u64, OsString)> {
+        let state = self.state();
+        let node = state.nodes.get(&ino);
+        node.map_or_else(Vec::new, |node| node.links.clone())
+    }
+
     /// The node of a name as far as known.
     pub fn child(&self, parent: u64, name: &OsStr) -> Option<u64> {
         self.state().child(parent, name)

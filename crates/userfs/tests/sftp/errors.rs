@@ -5,9 +5,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use userfs::local::Local;
-use userfs::source::{
-    Creation, Error, OpenFlags, RenameFlags, Replacement, Result, SetAttributes, Source,
-};
+use userfs::source::{Creation, Error, OpenFlags, RenameFlags, Result, SetAttributes, Source};
 
 use crate::common::{
     Bench, CREATION, READ_WRITE, both_servers, is_root, open, pattern, set_mode, skip,
@@ -41,7 +39,6 @@ const EXCLUSIVE: OpenFlags = OpenFlags {
 /// empty directory `e`, and a symbolic link `s` to `f`.
 const CASES: &[Case] = &[
     ("lstat of nothing", |s| s.attributes(path("x")).map(drop)),
-    ("lstat in a file", |s| s.attributes(path("f/x")).map(drop)),
     ("list of nothing", |s| s.list(path("x")).map(drop)),
     ("list of a file", |s| s.list(path("f")).map(drop)),
     ("readlink of a file", |s| s.read_link(path("f")).map(drop)),
@@ -184,20 +181,6 @@ fn a_full_disk_of_the_server_is_told_and_ruins_nothing() {
             .unwrap()
             .write_at(&content, 0)
             .unwrap();
-        let new = Replacement {
-            temporary: path(".t"),
-            size_bytes: 8 << 20,
-            changes: SetAttributes::default(),
-            is_durable: true,
-        };
-        let mut give = |_, buffer: &mut [u8]| {
-            buffer.fill(7);
-            Ok(())
-        };
-        let replaced = source.replace(path("f"), &new, &mut give);
-        assert_eq!(replaced, Err(Error::Errno(libc::ENOSPC)));
-        assert!(!bench.path(".t").exists());
-        assert!(std::fs::read(bench.path("f")).unwrap() == content);
         let file = open(&source, "g", READ_WRITE).unwrap();
         assert_eq!(
             file.write_at(&vec![1; 8 << 20], 0),
@@ -320,20 +303,6 @@ fn a_server_without_rights_refuses_and_says_so() {
         let made = source.attributes(path(name)).unwrap();
         assert_eq!((made.uid, made.mode), (65534, 0o640));
     }
-    let new = Replacement {
-        temporary: path("own/.t"),
-        size_bytes: 0,
-        changes: SetAttributes {
-            mode: Some(0o4755),
-            uid: Some(0),
-            ..SetAttributes::default()
-        },
-        is_durable: false,
-    };
-    let made = source
-        .replace(path("own/a"), &new, &mut |_, _| Ok(()))
-        .unwrap();
-    assert_eq!((made.uid, made.mode), (65534, 0o755));
 }
 
 #[test]

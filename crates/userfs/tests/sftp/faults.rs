@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use userfs::sftp::Sftp;
-use userfs::source::{Error, OpenFlags, Replacement, Result, SetAttributes, Source};
+use userfs::source::{Error, OpenFlags, RenameFlags, Result, SetAttributes, Source};
 use userfs::sshd::{Settings, Subsystem};
 
 use crate::common::{Bench, READ_WRITE, both_servers, open, pattern};
@@ -102,20 +102,15 @@ fn what_a_sync_acknowledged_is_on_the_server_however_often_it_is_killed() {
     }
 }
 
-/// Replaces `f` by a content.
+/// Replaces `f` by a content, as a write-back does.
 fn replace(source: &Sftp, content: &[u8], temporary: &str) -> Result<()> {
-    let new = Replacement {
-        temporary: Path::new(temporary),
-        size_bytes: content.len() as u64,
-        changes: SetAttributes::default(),
-        is_durable: true,
+    let flags = OpenFlags {
+        exclusive: true,
+        ..READ_WRITE
     };
-    let mut give = |offset: u64, buffer: &mut [u8]| {
-        let at = usize::try_from(offset).unwrap();
-        buffer.copy_from_slice(&content[at..at + buffer.len()]);
-        Ok(())
-    };
-    source.replace(Path::new("f"), &new, &mut give).map(drop)
+    let file = source.open(Path::new(temporary), flags)?;
+    file.finish(content, 0, &SetAttributes::default(), true)?;
+    source.rename(Path::new(temporary), Path::new("f"), RenameFlags::Replace)
 }
 
 #[test]

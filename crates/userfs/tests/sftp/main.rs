@@ -4,6 +4,6 @@
 mod common;
 mod errors;
 mod faults;
+mod finish;
 mod methods;
 mod proxy;
-mod whole;

@@ -124,6 +124,12 @@ impl Mounted {
 
     /// Mounts an existing source at `place/at`.
     pub fn of(source: &Path, place: &Path, setting: &Setting) -> Self {
+        let start = || Sshd::start(&Settings::default()).expect("a server starts");
+        Self::over(source, place, setting, setting.is_remote.then(start))
+    }
+
+    /// The same over a server.
+    pub fn over(source: &Path, place: &Path, setting: &Setting, server: Option<Sshd>) -> Self {
         // Other users come to it, too.
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(place, open).unwrap();
@@ -133,9 +139,7 @@ impl Mounted {
             copies: place.join("copies"),
             setting: setting.clone(),
             process: None,
-            server: setting
-                .is_remote
-                .then(|| Sshd::start(&Settings::default()).expect("a server starts")),
+            server,
             _place: None,
         };
         std::fs::create_dir_all(&mounted.at).unwrap();

@@ -5,6 +5,7 @@
     reason = "tests start the process that serves them, and say what they skip"
 )]
 
+mod ahead;
 mod basics;
 mod coherence;
 mod common;
@@ -12,5 +13,6 @@ mod faults;
 mod posix;
 mod random;
 mod remote;
+mod requests;
 mod server;
 mod slow;

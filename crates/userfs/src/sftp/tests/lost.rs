@@ -231,3 +231,26 @@ fn a_server_that_cannot_be_reached_is_tried_with_pauses_and_each_call_ends() {
         .count();
     assert_eq!(failures, 1, "{told:?}");
 }
+
+#[test]
+fn a_file_is_closed_at_the_server_though_nothing_else_is_asked() {
+    let world = Shared::default();
+    world.lock().unwrap().files.insert(b"/srv/f".to_vec(), 1);
+    let (sender, closed) = std::sync::mpsc::channel();
+    let seen = Arc::clone(&world);
+    let first = Session::establish(
+        transport(move |request| {
+            if request.kind == kind::CLOSE {
+                sender.send(()).unwrap();
+            }
+            usual(request).unwrap_or_else(|| answer(&seen, request))
+        }),
+        PATIENCE,
+    );
+    let again = || Err("it is gone".to_owned());
+    let (source, _) = source_with(first.unwrap(), Duration::ZERO, again);
+    drop(source.open(Path::new("f"), OpenFlags::READ).unwrap());
+    let is_closed = closed.recv_timeout(Duration::from_secs(60));
+    assert!(is_closed.is_ok(), "no CLOSE came");
+    drop(source);
+}

@@ -9,6 +9,11 @@ mod mapping;
 mod model;
 mod operations;
 
+use std::ffi::OsStr;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
 use crate::common::{Mounted, REMOTE_SETTINGS, SETTINGS, Setting, can_mount, can_mount_remote};
 use operations::Run;
 
@@ -60,6 +65,24 @@ fn operations() -> usize {
     given.map_or(OPERATIONS, |text| {
         text.parse().expect("USERFS_OPERATIONS is a number")
     })
+}
+
+/// The kernel tells of the last close after it has returned, and what is
+/// written back then has a temporary file for a moment.
+fn await_no_temporaries(directories: &[PathBuf]) {
+    let is_temporary = |name: &OsStr| name.to_string_lossy().starts_with(".toll-");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    for directory in directories {
+        loop {
+            let names = fs::read_dir(directory).unwrap();
+            let mut names = names.map(|entry| entry.unwrap().file_name());
+            let Some(left) = names.find(|name| is_temporary(name)) else {
+                break;
+            };
+            assert!(Instant::now() < deadline, "{left:?} is left");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
 }
 
 fn agree(setting: &Setting) {

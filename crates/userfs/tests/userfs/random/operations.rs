@@ -429,13 +429,7 @@ impl<'a> Run<'a> {
                 &format!("{name} in the mount"),
             );
         }
-        let is_ours = |name: &str| !name.starts_with(".toll-");
-        for directory in ["", "d", "d/e"] {
-            for entry in fs::read_dir(self.mounted.behind(directory)).unwrap() {
-                let name = entry.unwrap().file_name();
-                assert!(is_ours(&name.to_string_lossy()), "{name:?} is left");
-            }
-        }
+        super::await_no_temporaries(&["", "d", "d/e"].map(|name| self.mounted.behind(name)));
     }
 
     /// Leaves one name of each file.

@@ -1,0 +1,29 @@
+//! The end of a write-back in one call.
+
+use std::path::Path;
+
+use userfs::source::{SetAttributes, Source};
+
+use crate::common::{Bench, READ_WRITE, at, pattern};
+
+#[test]
+fn a_write_back_is_finished_with_content_attributes_and_length() {
+    let Some(bench) = Bench::start() else { return };
+    let source = bench.connect();
+    for (bytes, is_sync) in [(0, true), (5, false), (300_000, true), (5 << 20, true)] {
+        let (file, found) = source.open_found(Path::new("f"), READ_WRITE).unwrap();
+        assert_eq!(found, file.attributes().unwrap());
+        let content = pattern(bytes, 6);
+        let changes = SetAttributes {
+            mode: Some(0o4711),
+            mtime: at(1_400_000_000),
+            ..SetAttributes::default()
+        };
+        let found = file.finish(&content, 7, &changes, is_sync).unwrap();
+        let before = found.size_bytes - bytes as u64;
+        assert!(bytes == 0 || before == 7, "{before}");
+        assert_eq!((found.mode, found.mtime.seconds), (0o4711, 1_400_000_000));
+        assert!(std::fs::read(bench.path("f")).unwrap()[before as usize..] == content);
+        source.unlink(Path::new("f")).unwrap();
+    }
+}
