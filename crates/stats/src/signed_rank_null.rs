@@ -1,5 +1,8 @@
 //! The null distribution of the signed-rank statistic.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use crate::normal::normal_cdf;
 
 /// Values up to which the distribution is exact. The table costs n³/6
@@ -17,7 +20,7 @@ pub(crate) struct SignedRankNull {
 
 enum Tail {
     /// P(T ≤ t) for t up to half the rank sum; the rest follows by symmetry.
-    Exact(Vec<f64>),
+    Exact(Rc<[f64]>),
     Normal {
         mean: f64,
         standard_deviation: f64,
@@ -27,7 +30,7 @@ enum Tail {
 impl SignedRankNull {
     pub(crate) fn new(values: usize) -> SignedRankNull {
         let tail = if values <= EXACT_VALUES_MAX {
-            Tail::Exact(exact_lower_half(values))
+            Tail::Exact(exact_tail(values))
         } else {
             normal_tail(values)
         };
@@ -65,6 +68,23 @@ fn normal_tail(values: usize) -> Tail {
         mean: n * (n + 1.0) / 4.0,
         standard_deviation: (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt(),
     }
+}
+
+thread_local! {
+    /// The table that was made last, and for how many values: all series of a
+    /// run have as many, so that it need be made once.
+    static LAST: RefCell<Option<(usize, Rc<[f64]>)>> = const { RefCell::new(None) };
+}
+
+fn exact_tail(values: usize) -> Rc<[f64]> {
+    LAST.with_borrow_mut(|last| match last {
+        Some((of, table)) if *of == values => Rc::clone(table),
+        _ => {
+            let table: Rc<[f64]> = exact_lower_half(values).into();
+            *last = Some((values, Rc::clone(&table)));
+            table
+        }
+    })
 }
 
 fn exact_lower_half(values: usize) -> Vec<f64> {

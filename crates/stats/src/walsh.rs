@@ -1,12 +1,10 @@
 //! Walsh averages.
 
-/// All n(n+1)/2 averages of two values, a value with itself included, in
-/// ascending order. The signed-rank statistic for a centre is the number of
-/// them above it (Tukey 1949; Hollander, Wolfe and Chicken, "Nonparametric
-/// statistical methods" (2014), section 3.2).
-pub(crate) struct WalshAverages {
-    ascending: Vec<f64>,
-}
+/// All n(n+1)/2 averages of two values, a value with itself included, in no
+/// order. The signed-rank statistic for a centre is the number of them above it
+/// (Tukey 1949; Hollander, Wolfe and Chicken, "Nonparametric statistical
+/// methods" (2014), section 3.2).
+pub(crate) struct WalshAverages(Vec<f64>);
 
 impl WalshAverages {
     /// # Panics
@@ -17,33 +15,37 @@ impl WalshAverages {
             values.iter().all(|x| x.is_finite()),
             "a value is not finite"
         );
-        let mut ascending = Vec::with_capacity(values.len() * (values.len() + 1) / 2);
+        let mut averages = Vec::with_capacity(values.len() * (values.len() + 1) / 2);
         for (i, x) in values.iter().enumerate() {
             // Halved first, so that two huge values do not overflow.
-            ascending.extend(values[..=i].iter().map(|y| x * 0.5 + y * 0.5));
+            averages.extend(values[..=i].iter().map(|y| x * 0.5 + y * 0.5));
         }
-        ascending.sort_unstable_by(f64::total_cmp);
-        WalshAverages { ascending }
+        WalshAverages(averages)
     }
 
-    pub(crate) fn ascending(&self) -> &[f64] {
-        &self.ascending
+    pub(crate) fn into_averages(self) -> Vec<f64> {
+        self.0
+    }
+
+    // No order is needed to count, nor to find a few in their place.
+    fn count(&self, is_counted: impl Fn(f64) -> bool) -> usize {
+        self.0.iter().filter(|w| is_counted(**w)).count()
     }
 
     pub(crate) fn count_below(&self, x: f64) -> usize {
-        self.ascending.partition_point(|w| *w < x)
+        self.count(|w| w < x)
     }
 
     pub(crate) fn count_at_most(&self, x: f64) -> usize {
-        self.ascending.partition_point(|w| *w <= x)
+        self.count(|w| w <= x)
     }
 
     pub(crate) fn count_above(&self, x: f64) -> usize {
-        self.ascending.len() - self.count_at_most(x)
+        self.0.len() - self.count_at_most(x)
     }
 
     pub(crate) fn count_at_least(&self, x: f64) -> usize {
-        self.ascending.len() - self.count_below(x)
+        self.0.len() - self.count_below(x)
     }
 }
 
@@ -54,16 +56,18 @@ mod tests {
     #[test]
     fn counts_are_strict_or_not_as_their_names_say() {
         let walsh = WalshAverages::new(&[2.0, 0.0, 4.0]);
-        assert_eq!(walsh.ascending(), [0.0, 1.0, 2.0, 2.0, 3.0, 4.0]);
         assert_eq!(walsh.count_below(2.0), 2);
         assert_eq!(walsh.count_at_most(2.0), 4);
         assert_eq!(walsh.count_above(2.0), 2);
         assert_eq!(walsh.count_at_least(2.0), 4);
+        let mut averages = walsh.into_averages();
+        averages.sort_by(f64::total_cmp);
+        assert_eq!(averages, [0.0, 1.0, 2.0, 2.0, 3.0, 4.0]);
     }
 
     #[test]
     fn huge_values_do_not_overflow() {
         let walsh = WalshAverages::new(&[f64::MAX, f64::MAX]);
-        assert_eq!(walsh.ascending(), [f64::MAX; 3]);
+        assert_eq!(walsh.into_averages(), [f64::MAX; 3]);
     }
 }
