@@ -3,6 +3,7 @@
 //! Architecture invariant: only this module and [`crate::environment`] start
 //! processes.
 
+mod answer;
 mod event;
 mod files;
 mod guests;
@@ -13,6 +14,8 @@ mod probe;
 mod request;
 mod session;
 mod side;
+mod skips;
+mod waiting;
 
 pub use event::{Event, Observer, SessionEnd, SessionError};
 pub use guests::Guests;
@@ -21,3 +24,4 @@ pub use lock::RunLock;
 pub use probe::Probe;
 pub use request::{TrialRequest, workspace_request};
 pub use session::Session;
+pub use waiting::Waiting;

@@ -4,7 +4,7 @@
     reason = "trials are one of two places that start processes"
 )]
 
-use std::io::{Read, Write};
+use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -13,14 +13,12 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-use toll_wire::{Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome, Request, Response, WireError};
+use toll_wire::{Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome, Request};
 
-use super::Interrupt;
+use super::answer::{Answer, End};
+use super::{Interrupt, Waiting};
 use crate::environment::MemoryLimit;
 use crate::environment::children::{self, end_tree};
-
-/// Most bytes of a dying probe's standard error that are kept.
-const STDERR_BYTES_MAX: usize = 4096;
 
 /// Time between looks whether a probe has ended after its answer, where its end
 /// cannot be waited for, and longest wait for it at once.
@@ -33,13 +31,20 @@ const END_LOOK_EVERY: Duration = Duration::from_millis(200);
 /// wake up as the probe takes to end.
 const END_SPIN: Duration = Duration::from_micros(500);
 
-/// Bytes read of an answer at once. Most answers are shorter.
-const CHUNK_BYTES: usize = 16 << 10;
-
-/// Time between looks whether a process of the trial is stopped. One that is at
-/// two looks in a row is so for good. They cost a part in ten thousand of the
-/// time of trials that are longer.
-const STOPPED_LOOK_EVERY: Duration = Duration::from_secs(1);
+/// What is asked of one trial's process.
+#[derive(Debug)]
+pub struct Turn<'a> {
+    /// Limit on the memory of the probe and all that it starts.
+    pub limit: Option<&'a MemoryLimit>,
+    /// Bytes that its environment is padded with (see
+    /// [`crate::plan::Plan::padding_bytes`]).
+    pub padding_bytes: usize,
+    /// The same of the next trial, if one is known to come: its probe is started
+    /// as soon as this one has answered, and comes up while the trial is recorded.
+    pub next_padding_bytes: Option<usize>,
+    /// Longest time for an answer.
+    pub timeout: Duration,
+}
 
 /// The probe program.
 #[derive(Debug, Clone)]
@@ -85,51 +90,10 @@ impl Probe {
         &self.path
     }
 
-    /// Runs one trial. `None` if an interrupt ended it. Whatever it leaves
-    /// running is ended, unless the request says otherwise.
-    ///
-    /// The environment is padded with `padding_bytes` (see
-    /// [`crate::plan::Plan::padding_bytes`]).
-    pub fn run(
-        &self,
-        request: &Request,
-        padding_bytes: usize,
-        timeout: Duration,
-        interrupt: &Interrupt,
-    ) -> Option<Outcome> {
-        self.run_under(None, request, padding_bytes, timeout, interrupt)
-    }
-
-    /// Runs one trial as [`Self::run`] does, with a limit on the memory of the
-    /// probe and all that it starts.
-    pub fn run_under(
-        &self,
-        limit: Option<&MemoryLimit>,
-        request: &Request,
-        padding_bytes: usize,
-        timeout: Duration,
-        interrupt: &Interrupt,
-    ) -> Option<Outcome> {
-        children::adopt_orphans();
-        let known = children::of_this_process();
-        let outcome = self.converse(limit, request, padding_bytes, timeout, interrupt);
-        if !request.may_leave_processes {
-            children::end_all_but(&known);
-        }
-        outcome
-    }
-
-    /// Starts the probe, asks it, and waits for its answer and its end.
-    fn converse(
-        &self,
-        limit: Option<&MemoryLimit>,
-        request: &Request,
-        padding_bytes: usize,
-        timeout: Duration,
-        interrupt: &Interrupt,
-    ) -> Option<Outcome> {
-        let failed = |kind, message: String| Some(Outcome::Failed(Failure { kind, message }));
-        let spawned = Command::new(&self.path)
+    /// Starts a probe, which waits for its request. Its environment is padded
+    /// with `padding_bytes` (see [`crate::plan::Plan::padding_bytes`]).
+    fn start(&self, padding_bytes: usize) -> io::Result<Waiting> {
+        let child = Command::new(&self.path)
             .env("TOLL_PADDING", "x".repeat(padding_bytes))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -137,17 +101,62 @@ impl Probe {
             // Its own group, so that a ^C at the terminal reaches toll alone,
             // and the probe can be ended with all that it started.
             .process_group(0)
-            .spawn();
-        let mut child = match spawned {
-            Ok(child) => child,
+            .spawn()?;
+        Ok(Waiting::new(child, padding_bytes))
+    }
+
+    /// Runs one trial. `None` if an interrupt ended it. Whatever it leaves
+    /// running is ended, unless the request says otherwise.
+    ///
+    /// `ahead` is the probe that was started for this trial while the one before
+    /// was recorded, if there is one, and becomes that of the next.
+    pub fn run(
+        &self,
+        request: &Request,
+        turn: &Turn<'_>,
+        ahead: &mut Option<Waiting>,
+        interrupt: &Interrupt,
+    ) -> Option<Outcome> {
+        children::adopt_orphans();
+        let started = match ahead.take() {
+            Some(waiting) if waiting.padding_bytes() == turn.padding_bytes => Ok(waiting),
+            _ => self.start(turn.padding_bytes),
+        };
+        let mut child = match started {
+            Ok(waiting) => waiting.into_child(),
             Err(error) => {
                 let message = format!("cannot start {}: {error}", self.path.display());
                 return failed(FailureKind::Instrument, message);
             }
         };
+        // The probe is one of them, and has ended before any other is looked for.
+        let mut known = children::of_this_process();
+        let outcome = self.converse(&mut child, request, turn, ahead, interrupt);
+        if !request.may_leave_processes {
+            known.extend(ahead.as_ref().map(Waiting::pid));
+            children::end_all_but(&known);
+        }
+        outcome
+    }
+
+    /// Starts the probe of the next trial. One that cannot be started is tried
+    /// again, and told of, when its turn has come.
+    fn start_next(&self, turn: &Turn<'_>) -> Option<Waiting> {
+        self.start(turn.next_padding_bytes?).ok()
+    }
+
+    /// Asks a probe, and waits for its answer and its end.
+    fn converse(
+        &self,
+        child: &mut Child,
+        request: &Request,
+        turn: &Turn<'_>,
+        ahead: &mut Option<Waiting>,
+        interrupt: &Interrupt,
+    ) -> Option<Outcome> {
         // It waits for its request and has taken next to no memory yet.
-        if let Some(Err(message)) = limit.map(|limit| limit.admit(child.id())) {
-            end_tree(&mut child);
+        if let Some(Err(message)) = turn.limit.map(|limit| limit.admit(child.id())) {
+            end_tree(child);
             return failed(FailureKind::Instrument, message);
         }
         let mut line = toll_wire::encode(request);
@@ -157,20 +166,21 @@ impl Probe {
         let _ = stdin.write_all(line.as_bytes());
         drop(stdin);
         let mut answer = Answer::default();
-        let deadline = Instant::now() + timeout;
-        match answer.collect(&mut child, deadline, interrupt) {
-            End::Answered => {}
+        let deadline = Instant::now() + turn.timeout;
+        match answer.collect(child, deadline, interrupt) {
+            // While this one ends on another CPU.
+            End::Answered => *ahead = self.start_next(turn),
             End::Deadline => {
-                end_tree(&mut child);
+                end_tree(child);
                 let message = format!(
                     "cannot finish the trial: it was stopped after {} s; raise trial_timeout or \
                      make its work smaller",
-                    timeout.as_secs_f64()
+                    turn.timeout.as_secs_f64()
                 );
                 return failed(FailureKind::TimedOut, message);
             }
             End::Stopped(pid, name) => {
-                end_tree(&mut child);
+                end_tree(child);
                 let message = format!(
                     "cannot finish the trial: its process {pid} ({name}) was stopped by a signal, \
                      and nobody continued it; leave that out of the work"
@@ -178,16 +188,16 @@ impl Probe {
                 return failed(FailureKind::Failed, message);
             }
             End::Interrupted => {
-                end_tree(&mut child);
+                end_tree(child);
                 return None;
             }
             End::TooLong => {
-                end_tree(&mut child);
+                end_tree(child);
                 let message = format!("the probe's answer is over {MESSAGE_BYTES_MAX} bytes");
                 return failed(FailureKind::Crashed, message);
             }
         }
-        let status = await_end(&mut child, deadline, interrupt);
+        let status = await_end(child, deadline, interrupt);
         match answer.response() {
             Ok(response) => Some(response.outcome),
             // Who told toll to stop has told its probe, too.
@@ -198,6 +208,10 @@ impl Probe {
             ),
         }
     }
+}
+
+fn failed(kind: FailureKind, message: String) -> Option<Outcome> {
+    Some(Outcome::Failed(Failure { kind, message }))
 }
 
 /// Waits for the end of a probe that has answered or fallen silent, which is near.
@@ -231,10 +245,6 @@ fn sleep_until_end(child: &Child, deadline: Instant) {
     }
 }
 
-fn decode(stdout: &[u8]) -> Result<Response, WireError> {
-    toll_wire::decode_response(String::from_utf8_lossy(stdout).trim_end())
-}
-
 fn describe_death(status: &Option<ExitStatus>, stderr: &[u8], error: &str) -> String {
     let how = match status {
         Some(status) => match (status.signal(), status.code()) {
@@ -248,124 +258,5 @@ fn describe_death(status: &Option<ExitStatus>, stderr: &[u8], error: &str) -> St
     match stderr.lines().rev().find(|line| !line.trim().is_empty()) {
         Some(last) => format!("{how}: {}", last.trim()),
         None => how,
-    }
-}
-
-enum End {
-    /// There is an answer, or there will be none.
-    Answered,
-    Deadline,
-    /// A process of the trial waits to be continued; its number and name.
-    Stopped(i32, String),
-    Interrupted,
-    TooLong,
-}
-
-#[derive(Default)]
-struct Answer {
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
-    /// What the first line came to, if it was understood at once.
-    response: Option<Response>,
-    has_line: bool,
-}
-
-impl Answer {
-    fn response(&mut self) -> Result<Response, WireError> {
-        let response = self.response.take();
-        response.map_or_else(|| decode(&self.stdout), Ok)
-    }
-
-    /// Takes a part of standard output; whether the answer is complete, which is
-    /// one line. It is decoded at once, while the probe ends on another CPU.
-    fn add(&mut self, chunk: &[u8]) -> bool {
-        let is_first_line = !self.has_line;
-        let line_end = chunk.iter().position(|byte| *byte == b'\n');
-        self.has_line |= line_end.is_some();
-        self.stdout.extend_from_slice(chunk);
-        if is_first_line && line_end == Some(chunk.len() - 1) {
-            self.response = decode(&self.stdout).ok();
-        }
-        self.response.is_some()
-    }
-
-    /// Reads both outputs until the answer is complete or standard output ends.
-    fn collect(&mut self, child: &mut Child, deadline: Instant, interrupt: &Interrupt) -> End {
-        let mut stdout = child.stdout.take().expect("stdout is piped");
-        let mut stderr = child.stderr.take();
-        let mut chunk = [0_u8; CHUNK_BYTES];
-        let mut stopped = StoppedLook::begin();
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            if interrupt.ends_trial() {
-                return End::Interrupted;
-            }
-            let mut watched = vec![PollFd::from_borrowed_fd(stdout.as_fd(), PollFlags::IN)];
-            if let Some(stderr) = &stderr {
-                watched.push(PollFd::from_borrowed_fd(stderr.as_fd(), PollFlags::IN));
-            }
-            // An interrupt that comes between the check above and poll would
-            // be slept through, so no sleep is longer than this.
-            let nap = left.min(Duration::from_millis(200));
-            let nap = Timespec::try_from(nap).expect("short");
-            if poll(&mut watched, Some(&nap)).is_err() {
-                continue;
-            }
-            let ready = |i: usize| watched.get(i).is_some_and(|fd| !fd.revents().is_empty());
-            let (stdout_ready, stderr_ready) = (ready(0), ready(1));
-            // Not before what is there was looked at: if toll itself was stopped
-            // meanwhile, the answer is in time all the same.
-            if left.is_zero() && !stdout_ready {
-                return End::Deadline;
-            }
-            if let Some((pid, name)) = stopped.look(child) {
-                return End::Stopped(pid, name);
-            }
-            if stderr_ready {
-                let count = stderr
-                    .as_mut()
-                    .map_or(0, |pipe| pipe.read(&mut chunk).unwrap_or(0));
-                if count == 0 {
-                    stderr = None;
-                }
-                let room = STDERR_BYTES_MAX.saturating_sub(self.stderr.len());
-                self.stderr.extend_from_slice(&chunk[..count.min(room)]);
-            }
-            if stdout_ready {
-                match stdout.read(&mut chunk) {
-                    Ok(0) | Err(_) => return End::Answered,
-                    Ok(count) if self.add(&chunk[..count]) => return End::Answered,
-                    Ok(_) => {}
-                }
-                if self.stdout.len() > MESSAGE_BYTES_MAX {
-                    return End::TooLong;
-                }
-            }
-        }
-    }
-}
-
-/// Looks from time to time whether a process of a trial is stopped.
-struct StoppedLook {
-    next: Instant,
-    seen: Option<(i32, String)>,
-}
-
-impl StoppedLook {
-    fn begin() -> Self {
-        Self {
-            next: Instant::now() + STOPPED_LOOK_EVERY,
-            seen: None,
-        }
-    }
-
-    /// The process that was stopped at the last look and is at this one.
-    fn look(&mut self, child: &Child) -> Option<(i32, String)> {
-        if Instant::now() < self.next {
-            return None;
-        }
-        self.next = Instant::now() + STOPPED_LOOK_EVERY;
-        let before = std::mem::replace(&mut self.seen, children::stopped_below(child));
-        self.seen.clone().filter(|_| self.seen == before)
     }
 }

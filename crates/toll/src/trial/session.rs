@@ -8,17 +8,16 @@ use toll_wire::{Failure, FailureKind, Outcome, Request};
 
 use super::files::Files;
 use super::guests::InGuest;
+use super::probe::Turn;
 use super::request::parse_metric;
-use super::{Event, Guests, Interrupt, Observer, Probe, SessionEnd, SessionError, TrialRequest};
+use super::{
+    Event, Guests, Interrupt, Observer, Probe, SessionEnd, SessionError, TrialRequest, Waiting,
+};
 use crate::claim;
-use crate::environment::{MemoryLimit, Workspace};
+use crate::environment::Workspace;
 use crate::plan::Plan;
 use crate::spec::Experiment;
 use crate::store::{BootRecord, RunStatus, Store, TrialRecord, TrialState};
-
-/// After this many failures in a row a treatment is given up: its errors are
-/// kept, and the time goes to those that work.
-const FAILURES_IN_A_ROW_MAX: usize = 3;
 
 /// One sitting of a run, from its first trial or from where it was left.
 pub struct Session<'a> {
@@ -46,6 +45,8 @@ pub struct Session<'a> {
     pub paused: Duration,
     /// Processes that the set-up left running for the trials.
     pub servers: BTreeSet<i32>,
+    /// The probe of the next trial, if it was started already.
+    pub ahead: Option<Waiting>,
 }
 
 impl Session<'_> {
@@ -89,6 +90,7 @@ impl Session<'_> {
     ) -> Result<SessionEnd, SessionError> {
         self.interrupt.defer_pauses();
         let end = self.blocks(observer);
+        self.ahead = None;
         self.pause_if_asked(observer);
         self.interrupt.let_pauses();
         end
@@ -220,7 +222,7 @@ impl Session<'_> {
             .filter(|t| t.skipped.is_none())
             .count();
         let mut ran = 0;
-        for (position, treatment) in order.into_iter().enumerate() {
+        for (position, treatment) in order.iter().copied().enumerate() {
             if done.contains(&(block, treatment))
                 || self.plan.treatments[treatment].skipped.is_some()
             {
@@ -237,7 +239,8 @@ impl Session<'_> {
             if boot.is_some_and(|boot| !self.guests.is_up(block, &boot)) {
                 observer.notice(&Event::GuestBoots);
             }
-            let trial = self.unpaused_trial(block, position, treatment, observer);
+            let next = self.next_padding_bytes(block, &order[position + 1..], done);
+            let trial = self.unpaused_trial(block, position, treatment, next, observer);
             self.keep_boots()?;
             let Some(trial) = trial else {
                 return Ok(Some(self.interrupt.signal().unwrap_or_default()));
@@ -282,11 +285,12 @@ impl Session<'_> {
         block: u32,
         position: usize,
         treatment: usize,
+        next_padding_bytes: Option<usize>,
         observer: &mut dyn Observer,
     ) -> Option<TrialRecord> {
         loop {
             self.pause_if_asked(observer);
-            let trial = self.trial(block, position, treatment);
+            let trial = self.trial(block, position, treatment, next_padding_bytes);
             if trial.is_some() || !self.interrupt.wants_pause() {
                 return trial;
             }
@@ -296,20 +300,57 @@ impl Session<'_> {
         }
     }
 
-    fn trial(&mut self, block: u32, position: usize, treatment: usize) -> Option<TrialRecord> {
+    /// Padding of the trial that comes after one, if it has a probe here: of the
+    /// rest of its block, or of the next block, which is begun unless the run ends.
+    fn next_padding_bytes(
+        &self,
+        block: u32,
+        rest: &[usize],
+        done: &BTreeSet<(u32, usize)>,
+    ) -> Option<usize> {
+        let runs = |block: u32, treatment: &&usize| {
+            let is_skipped = self.plan.treatments[**treatment].skipped.is_some();
+            !is_skipped && !done.contains(&(block, **treatment))
+        };
+        let (block, treatment) = match rest.iter().find(|treatment| runs(block, treatment)) {
+            Some(treatment) => (block, *treatment),
+            None if block + 1 >= self.experiment.run.max_blocks => return None,
+            None => {
+                let order = self.plan.block_order(block + 1);
+                let first = order.iter().find(|treatment| runs(block + 1, treatment));
+                (block + 1, *first?)
+            }
+        };
+        match self.plan.treatments[treatment].boot() {
+            Some(_) => None,
+            None => Some(self.plan.padding_bytes(block, treatment)),
+        }
+    }
+
+    fn trial(
+        &mut self,
+        block: u32,
+        position: usize,
+        treatment: usize,
+        next_padding_bytes: Option<usize>,
+    ) -> Option<TrialRecord> {
         let started_at = jiff::Timestamp::now().to_string();
         let begin = Instant::now();
         let seed = self.plan.trial_seed(block, treatment);
         let padding_bytes = self.plan.padding_bytes(block, treatment);
         let boot = self.plan.treatments[treatment].boot();
         let outcome = match (self.request(treatment, seed), boot) {
-            (Ok(request), None) => self.probe.run_under(
-                self.memory_limit(treatment),
-                &request,
-                padding_bytes,
-                Duration::from_secs_f64(self.experiment.run.trial_timeout_s),
-                self.interrupt,
-            )?,
+            (Ok(request), None) => {
+                let limit_bytes = self.memory_limit_bytes(treatment);
+                let turn = Turn {
+                    limit: limit_bytes.and_then(|bytes| self.workspace.memory_limit(bytes).ok()),
+                    padding_bytes,
+                    next_padding_bytes,
+                    timeout: Duration::from_secs_f64(self.experiment.run.trial_timeout_s),
+                };
+                self.probe
+                    .run(&request, &turn, &mut self.ahead, self.interrupt)?
+            }
             (Ok(request), Some(boot)) => self.guests.trial(
                 &boot,
                 InGuest {
@@ -343,7 +384,7 @@ impl Session<'_> {
         Some(trial)
     }
 
-    fn request(&self, treatment: usize, seed: u64) -> Result<Request, String> {
+    pub(super) fn request(&self, treatment: usize, seed: u64) -> Result<Request, String> {
         let treatment = &self.plan.treatments[treatment];
         let files = match treatment.boot() {
             Some(_) => Files::Guest(self.workspace),
@@ -352,10 +393,9 @@ impl Session<'_> {
         TrialRequest::new(self.experiment, treatment).build(files, self.workspace, seed)
     }
 
-    fn memory_limit(&self, treatment: usize) -> Option<&MemoryLimit> {
+    fn memory_limit_bytes(&self, treatment: usize) -> Option<u64> {
         let treatment = &self.plan.treatments[treatment];
-        let limit_bytes = TrialRequest::new(self.experiment, treatment).memory_limit()?;
-        self.workspace.memory_limit(limit_bytes).ok()
+        TrialRequest::new(self.experiment, treatment).memory_limit()
     }
 
     /// Adds metrics parsed from a command's output to its samples.
@@ -385,84 +425,6 @@ impl Session<'_> {
         Outcome::Completed(data)
     }
 
-    /// Skips treatments whose file system or memory cannot be had.
-    fn skip_impossible(&mut self, observer: &mut dyn Observer) -> Result<(), SessionError> {
-        for index in 0..self.plan.treatments.len() {
-            let treatment = &self.plan.treatments[index];
-            let boot = treatment.boot();
-            let reason = match boot.as_ref().and_then(Guests::obstacle) {
-                Some(reason) => Err(reason),
-                None => self.request(index, 0),
-            };
-            if treatment.skipped.is_none()
-                && let Err(reason) = reason
-            {
-                self.skip(index, reason, observer)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn skip(
-        &mut self,
-        index: usize,
-        reason: String,
-        observer: &mut dyn Observer,
-    ) -> Result<(), SessionError> {
-        self.store.skip_treatment(self.run_id, index, &reason)?;
-        let treatment = &mut self.plan.treatments[index];
-        treatment.skipped = Some(reason);
-        observer.notice(&Event::Skipped {
-            label: &treatment.label,
-            reason: treatment.skipped.as_deref().unwrap_or_default(),
-        });
-        Ok(())
-    }
-
-    fn give_up_if_hopeless(
-        &mut self,
-        treatment: usize,
-        observer: &mut dyn Observer,
-    ) -> Result<(), SessionError> {
-        let of_treatment = self
-            .trials
-            .iter()
-            .rev()
-            .filter(|t| t.treatment == treatment);
-        let recent: Vec<_> = of_treatment.take(FAILURES_IN_A_ROW_MAX).collect();
-        let Some(last) = recent.first() else {
-            return Ok(());
-        };
-        let message = last.message.clone().unwrap_or_default();
-        if last.state == TrialState::Unsupported {
-            return self.skip(treatment, message, observer);
-        }
-        let all_failed = recent
-            .iter()
-            .all(|trial| trial.state != TrialState::Completed);
-        if recent.len() == FAILURES_IN_A_ROW_MAX && all_failed {
-            let reason = format!("given up after {FAILURES_IN_A_ROW_MAX} failures: {message}");
-            return self.skip(treatment, reason, observer);
-        }
-        Ok(())
-    }
-
-    fn require_some_treatment(&self) -> Result<(), SessionError> {
-        let mut reasons = Vec::new();
-        for treatment in &self.plan.treatments {
-            match &treatment.skipped {
-                None => return Ok(()),
-                Some(reason) => reasons.push(reason.clone()),
-            }
-        }
-        let was_possible = |trial: &TrialRecord| trial.state != TrialState::Unsupported;
-        let reason = reasons.into_iter().next().unwrap_or_default();
-        Err(match self.trials.iter().any(was_possible) {
-            true => SessionError::EverythingFailed(reason),
-            false => SessionError::NothingRuns(reason),
-        })
-    }
-
     /// Whole blocks whose results are thrown away.
     fn warm_up(&mut self, observer: &mut dyn Observer) -> Option<i32> {
         let of = self.plan.treatments.len();
@@ -479,7 +441,7 @@ impl Session<'_> {
                     label: &label,
                 };
                 observer.notice(&starts);
-                let trial = self.unpaused_trial(block, treatment, treatment, observer);
+                let trial = self.unpaused_trial(block, treatment, treatment, None, observer);
                 if trial.is_none() {
                     return self.interrupt.signal();
                 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use toll_wire::{Outcome, Request};
 
+use super::probe::Turn;
 use super::{Session, SessionError, TrialRequest};
 use crate::environment::children;
 
@@ -108,12 +109,16 @@ impl Session<'_> {
         if !seen.insert(toll_wire::encode(&request)) {
             return Some(Ok(()));
         }
-        let timeout = Duration::from_secs_f64(self.experiment.run.trial_timeout_s);
-        Some(
-            match self.probe.run(&request, 0, timeout, self.interrupt)? {
-                Outcome::Completed(_) => Ok(()),
-                Outcome::Failed(failure) => Err(failure.message),
-            },
-        )
+        let turn = Turn {
+            limit: None,
+            padding_bytes: 0,
+            next_padding_bytes: None,
+            timeout: Duration::from_secs_f64(self.experiment.run.trial_timeout_s),
+        };
+        let outcome = self.probe.run(&request, &turn, &mut None, self.interrupt)?;
+        Some(match outcome {
+            Outcome::Completed(_) => Ok(()),
+            Outcome::Failed(failure) => Err(failure.message),
+        })
     }
 }

@@ -5,6 +5,7 @@
     reason = "tests start the programs that they test"
 )]
 
+mod ahead;
 mod architecture;
 mod baselines;
 mod children;

@@ -245,6 +245,7 @@ fn sit(store: &mut Store, sitting: Sitting) -> Result<Launched, Failure> {
         boots,
         paused: Duration::ZERO,
         servers: BTreeSet::new(),
+        ahead: None,
     };
     let end = session.run(&mut progress);
     progress.finish();

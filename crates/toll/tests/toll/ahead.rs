@@ -1,0 +1,127 @@
+//! The probe of the next trial, which comes up while one is recorded: never while
+//! one is measured, and never for nobody.
+
+use serde_json::Value;
+
+use crate::common::{Bench, TOLL, has_program, list, skip};
+use crate::settings::Settings;
+
+/// A command that counts the processes that `toll` has started: its parent is the
+/// probe, whose parent is `toll`.
+const COUNTS: &str = "p=$(cut -d' ' -f4 /proc/$PPID/stat); wc -w </proc/$p/task/$p/children";
+
+/// An experiment that counts them in trials of two treatments.
+fn counting(bench: &Bench, run: &str) -> String {
+    let script = bench.write("count.sh", COUNTS);
+    let toml = format!(
+        "format = 1\nname = 'counting'\n[workload]\nkind = 'command'\n\
+         command = 'sh {} {{how}}'\n[metrics.probes]\npattern = '([0-9]+)'\n\
+         [[factor]]\nname = 'how'\nlevels = ['a', 'b']\n[run]\n{run}\n",
+        script.display()
+    );
+    bench.write("counting.toml", &toml).display().to_string()
+}
+
+#[test]
+fn no_other_probe_is_there_while_one_is_measured() {
+    let bench = Bench::new();
+    let settings = Settings::before(&bench);
+    let file = counting(&bench, "iterations = 2");
+    let run = bench.json(&["run", "-q", "--no-html", "--json", "-r", "5", &file]);
+    let trials = list(&run["runs"][0]["trials"]);
+    assert!(trials.len() >= 10, "{run:#}");
+    for trial in trials {
+        assert_eq!(
+            trial["samples"]["probes"],
+            serde_json::json!([1.0, 1.0]),
+            "{trial:#}"
+        );
+    }
+    assert_eq!(settings.changed(), Vec::<String>::new());
+}
+
+#[test]
+fn a_probe_that_no_trial_came_for_is_ended_with_the_run() {
+    let bench = Bench::new();
+    let settings = Settings::before(&bench);
+    // Over before its cap, so that a next trial was expected.
+    let file = counting(&bench, "min_blocks = 1\nmax_blocks = 500");
+    let run = bench.json(&["run", "-q", "--no-html", "--json", &file]);
+    let reason = run["runs"][0]["run"]["stop_reason"].to_string();
+    assert!(reason.contains("no interval was asked for"), "{run:#}");
+    assert_eq!(settings.changed(), Vec::<String>::new());
+}
+
+#[test]
+fn the_next_probe_is_started_before_a_trial_is_committed() {
+    if !has_program("strace") {
+        return skip("strace is not installed");
+    }
+    let bench = Bench::new();
+    let trace = bench.path("trace").display().to_string();
+    let ran = bench.shell(&format!(
+        "strace -f -o {trace} -e trace=execve,fsync,fdatasync {TOLL} run -N -q --no-html -r 4 true"
+    ));
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    let trace = bench.read("trace");
+    // What comes after the first trial was asked for: the kernel starts the
+    // measured command once a trial, twice with the twin.
+    let lines: Vec<&str> = trace.lines().collect();
+    let is_probe = |line: &&&str| line.contains("execve(") && line.contains("/toll-probe\"");
+    let is_commit = |line: &&&str| line.contains("fsync(") || line.contains("fdatasync(");
+    let is_command = |line: &&&str| line.contains("execve(") && line.contains("[\"true\"]");
+    let trials: Vec<usize> = (0..lines.len())
+        .filter(|line| is_command(&&lines[*line]))
+        .collect();
+    assert_eq!(trials.len(), 8, "{trace}");
+    for pair in trials.windows(2) {
+        let between = &lines[pair[0]..pair[1]];
+        let probe = between.iter().position(|line| is_probe(&line));
+        let commit = between.iter().position(|line| is_commit(&line));
+        assert!(probe.is_some() && commit.is_some(), "{trace}");
+        assert!(probe < commit, "{trace}");
+    }
+    let after = &lines[trials[7]..];
+    assert!(!after.iter().any(|line| is_probe(&line)), "{trace}");
+}
+
+#[test]
+fn what_is_recorded_is_what_each_probe_was_started_with() {
+    let bench = Bench::new();
+    let script = bench.write("padding.sh", "printf %s \"$TOLL_PADDING\" | wc -c");
+    let toml = format!(
+        "format = 1\nname = 'padding'\n[workload]\nkind = 'command'\ncommand = 'sh {}'\n\
+         [metrics.padding]\npattern = '([0-9]+)'\n",
+        script.display()
+    );
+    let file = bench.write("padding.toml", &toml).display().to_string();
+    let padding = || -> Vec<f64> {
+        let run = [
+            "run",
+            "-q",
+            "--no-html",
+            "--json",
+            "-r",
+            "6",
+            "--seed",
+            "7",
+            &file,
+        ];
+        let document: Value = bench.json(&run)["runs"][0].clone();
+        let trials = list(&document["trials"]);
+        let mut of: Vec<(u64, u64, f64)> = trials
+            .iter()
+            .map(|trial| {
+                let place = |name: &str| trial[name].as_u64().expect("a number");
+                let bytes = trial["samples"]["padding"][0].as_f64().expect("a number");
+                (place("block"), place("position"), bytes)
+            })
+            .collect();
+        of.sort_by_key(|(block, position, _)| (*block, *position));
+        of.into_iter().map(|(_, _, bytes)| bytes).collect()
+    };
+    let first = padding();
+    assert_eq!(first, padding());
+    let all: std::collections::BTreeSet<u64> = first.iter().map(|bytes| *bytes as u64).collect();
+    assert!(all.len() > first.len() / 2, "{first:?}");
+}
