@@ -25,7 +25,7 @@ pub(crate) fn find(name: &str) -> Option<PathBuf> {
         .find(|candidate| is_executable(candidate))
 }
 
-fn is_executable(path: &Path) -> bool {
+pub(crate) fn is_executable(path: &Path) -> bool {
     std::fs::metadata(path)
         .is_ok_and(|status| status.is_file() && status.permissions().mode() & 0o111 != 0)
 }

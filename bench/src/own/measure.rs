@@ -119,9 +119,9 @@ fn series() -> (Vec<Series>, Vec<String>) {
         Some(_) => wanted.push(Series::PerfCallNs),
         None => missing.push("perf is not installed (package linux-perf)".to_owned()),
     }
-    match timer::has_lmbench() {
-        true => wanted.push(Series::LmbenchCallNs),
-        false => missing.push("lmbench's lat_syscall is not on PATH".to_owned()),
+    match timer::lmbench() {
+        Some(_) => wanted.push(Series::LmbenchCallNs),
+        None => missing.push("lmbench is not installed (package lmbench, non-free)".to_owned()),
     }
     (wanted, missing)
 }

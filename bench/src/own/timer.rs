@@ -1,13 +1,14 @@
 //! What a reading of the clock costs, beside an empty system call.
 
+use std::ffi::OsStr;
 use std::hint::black_box;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use toll_probe::clock;
 
 use super::program::{Toll, samples};
-use crate::process::{find, run};
+use crate::process::{find, is_executable, run};
 
 /// Readings for one value.
 const READINGS: u32 = 1_000_000;
@@ -63,15 +64,25 @@ pub(super) fn perf_call_ns() -> Result<f64, String> {
     }
 }
 
+/// Where Debian's package puts lmbench's programs, below a directory for each
+/// machine: nowhere on `PATH`.
+const LMBENCH_PLACE: &str = "/usr/lib/lmbench/bin";
+
 /// Where lmbench's program for system calls is.
-pub(super) fn has_lmbench() -> bool {
-    find("lat_syscall").is_some()
+pub(super) fn lmbench() -> Option<PathBuf> {
+    let name = "lat_syscall";
+    let machines = std::fs::read_dir(LMBENCH_PLACE).into_iter().flatten();
+    let packaged = || machines.flatten().map(|machine| machine.path().join(name));
+    find(name).or_else(|| packaged().find(|path| is_executable(path)))
 }
 
 /// The same by lmbench, which tells it on standard error as `Simple syscall:
 /// 0.1 microseconds`.
 pub(super) fn lmbench_call_ns() -> Result<f64, String> {
-    let text = run("sh", &["-c", "lat_syscall null 2>&1"].map(AsRef::as_ref))?;
+    let lat_syscall = lmbench().ok_or("lat_syscall of lmbench is missing")?;
+    let script = ["-c", "exec \"$0\" null 2>&1"].map(OsStr::new);
+    let arguments = [&script[..], &[lat_syscall.as_os_str()]].concat();
+    let text = run("sh", &arguments)?;
     lmbench_ns(&text).ok_or_else(|| format!("cannot read what lmbench tells: {text}"))
 }
 
