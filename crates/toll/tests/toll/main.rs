@@ -49,6 +49,7 @@ mod settings;
 mod signals;
 mod store_access;
 mod terminal;
+mod test_script;
 mod together;
 mod trace;
 mod trace_prices;
