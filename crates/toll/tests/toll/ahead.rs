@@ -3,8 +3,9 @@
 
 use serde_json::Value;
 
-use crate::common::{Bench, TOLL, has_program, list, skip};
+use crate::common::{Bench, TOLL, list};
 use crate::settings::Settings;
+use crate::trace::can_trace;
 
 /// A command that counts the processes that `toll` has started: its parent is the
 /// probe, whose parent is `toll`.
@@ -54,18 +55,17 @@ fn a_probe_that_no_trial_came_for_is_ended_with_the_run() {
 
 #[test]
 fn the_next_probe_is_started_before_a_trial_is_committed() {
-    if !has_program("strace") {
-        return skip("strace is not installed");
-    }
     let bench = Bench::new();
+    if !can_trace(&bench) {
+        return;
+    }
     let trace = bench.path("trace").display().to_string();
     let ran = bench.shell(&format!(
         "strace -f -o {trace} -e trace=execve,fsync,fdatasync {TOLL} run -N -q --no-html -r 4 true"
     ));
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     let trace = bench.read("trace");
-    // What comes after the first trial was asked for: the kernel starts the
-    // measured command once a trial, twice with the twin.
+    // A measured command for each trial, of which the twin has as many.
     let lines: Vec<&str> = trace.lines().collect();
     let is_probe = |line: &&&str| line.contains("execve(") && line.contains("/toll-probe\"");
     let is_commit = |line: &&&str| line.contains("fsync(") || line.contains("fdatasync(");
@@ -86,7 +86,7 @@ fn the_next_probe_is_started_before_a_trial_is_committed() {
 }
 
 #[test]
-fn what_is_recorded_is_what_each_probe_was_started_with() {
+fn each_probe_has_the_padding_of_its_own_trial() {
     let bench = Bench::new();
     let script = bench.write("padding.sh", "printf %s \"$TOLL_PADDING\" | wc -c");
     let toml = format!(
