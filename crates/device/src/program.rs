@@ -31,10 +31,12 @@ impl Teller {
         self.remark(&format!("{:X}", page.entry));
     }
 
-    /// Says something on standard error.
+    /// Says something on standard error, in one `write`: both programs at one
+    /// terminal do not tear each other's lines.
     pub fn remark(&mut self, text: &str) {
+        let line = format!("{}: {text}\n", self.end.module_name());
         // Nothing is left to tell if even standard error is gone.
-        let _ = writeln!(io::stderr(), "{}: {text}", self.end.module_name());
+        let _ = io::stderr().write_all(line.as_bytes());
     }
 }
 

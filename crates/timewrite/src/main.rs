@@ -99,7 +99,9 @@ fn print(text: &str) -> Result<(), String> {
         })
 }
 
+/// One `write`, which another program at the same terminal does not tear.
 fn complain(complaint: &str) {
+    let line = format!("timewrite: {complaint}\n");
     // Nothing is left to tell if even standard error is gone.
-    let _ = writeln!(io::stderr(), "timewrite: {complaint}");
+    let _ = io::stderr().write_all(line.as_bytes());
 }

@@ -7,7 +7,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -229,13 +229,14 @@ impl Sshd {
         reason = "the server is for tests and experiments"
     )]
     fn run(&mut self) -> std::io::Result<bool> {
-        const PATIENCE: Duration = Duration::from_secs(20);
+        const PATIENCE: Duration = Duration::from_secs(120);
         if rustix::process::geteuid().is_root() {
             // Its unprivileged part is confined there; Debian's service file
             // makes it at every start of the system.
             std::fs::create_dir_all("/run/sshd")?;
         }
-        let log = File::create(self.log())?;
+        let messages = self.log();
+        let log = File::create(&messages)?;
         let mut command = match &self.directory {
             Directory::Given(_) if Path::new(SETPRIV).exists() => {
                 let mut command = Command::new(SETPRIV);
@@ -260,7 +261,9 @@ impl Sshd {
                 self.child = None;
                 return Ok(false);
             }
-            if TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok() {
+            // Not by connecting: another server may have taken the port, and what
+            // serves the attempt would be among the sessions.
+            if std::fs::read_to_string(&messages)?.contains("Server listening on ") {
                 return Ok(true);
             }
             std::thread::sleep(Duration::from_millis(10));

@@ -17,7 +17,7 @@ pub const MEOW: &str = env!("CARGO_BIN_EXE_meow");
 
 /// Longest that any wait of the tests may take. Far above what they need: it
 /// only keeps a hang from stopping the whole suite.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The options under which the same bytes must come out: by whatever way is
 /// fastest, and by copying.

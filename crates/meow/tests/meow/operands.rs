@@ -131,10 +131,14 @@ fn a_file_without_permission_is_told_and_the_others_are_printed() {
         std::fs::write(path.join(name), name).expect("the file can be written");
         set(&path.join(name), mode);
     }
-    // The program is copied to where anyone may start it.
-    let program = path.join("meow");
-    std::fs::copy(crate::common::MEOW, &program).expect("the program can be copied");
-    set(&program, 0o755);
+    // The program is copied to where anyone may start it, by a process of its
+    // own: what this one has open to be written, new processes of other tests
+    // have open, too, for a moment, and then it cannot be executed.
+    let copied = std::process::Command::new("install")
+        .args(["-m", "755", crate::common::MEOW, "meow"])
+        .current_dir(path)
+        .status();
+    assert!(copied.expect("install starts").success());
     set(path, 0o755);
     let mut command = std::process::Command::new("./meow");
     command.env("LC_ALL", "C").current_dir(path);

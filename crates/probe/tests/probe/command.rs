@@ -196,8 +196,9 @@ fn a_child_left_behind_that_prints_for_ever_does_not_hold_the_probe() {
     let command = CommandRequest {
         output: OutputPolicy::Pipe,
         capture_bytes_max: 4,
-        // Once the probe is gone, writing to its pipe ends the child.
-        ..by_shell("yes & sleep 0.02")
+        // What is captured is there before the child, which may come to print
+        // late. Once the probe is gone, writing to its pipe ends the child.
+        ..by_shell("echo y; echo y; yes & sleep 0.02")
     };
     assert_eq!(sample_of(&command).stdout.unwrap(), "y\ny\n");
 }

@@ -52,9 +52,9 @@ fn start(steps: u64) -> (Child, u32) {
     (probe, competitor.expect("there is one"))
 }
 
-/// Waits a minute at most.
+/// Waits for what must come.
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(600);
     while !holds() {
         assert!(Instant::now() < deadline, "waited in vain until {what}");
         std::thread::sleep(Duration::from_millis(1));

@@ -14,7 +14,7 @@ use toll_wire::{
 };
 
 /// Longest that a process may take to be gone after it was killed.
-const GONE_WITHIN: Duration = Duration::from_secs(20);
+const GONE_WITHIN: Duration = Duration::from_secs(600);
 
 fn sleeper(command: &str) -> Workload {
     Workload::Command(CommandRequest {

@@ -108,7 +108,10 @@ enum Verb {
 
 /// Runs the command line to its exit status.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse_from(arguments::normalise(std::env::args_os()));
+    let cli = match Cli::try_parse_from(arguments::normalise(std::env::args_os())) {
+        Ok(cli) => cli,
+        Err(instead) => return output::instead_of_work(&instead),
+    };
     let store = cli.store.unwrap_or_else(crate::environment::paths::store);
     let result = match cli.verb {
         Verb::Run(arguments) => run::run(&arguments, &store),

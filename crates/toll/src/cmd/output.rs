@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::process::ExitCode;
 
 use serde::Serialize;
 
@@ -32,6 +33,26 @@ pub(super) fn note(message: &str) {
 /// being measured; `eprintln!` would panic.
 fn remark(text: &str) {
     let _ = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Prints what a command line comes to that asks for no work: help, the version,
+/// or what is wrong with it. In one write, as clap's own printing is not.
+pub(super) fn instead_of_work(told: &clap::Error) -> ExitCode {
+    let text = |style: Style| match style.color {
+        true => told.render().ansi().to_string(),
+        false => told.render().to_string(),
+    };
+    if told.use_stderr() {
+        remark(&text(error_style()));
+        return Failure::Usage(String::new()).exit_code();
+    }
+    match standard_output(text(style()).as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            error(&failure.to_string());
+            failure.exit_code()
+        }
+    }
 }
 
 /// A message as standard error can show it.

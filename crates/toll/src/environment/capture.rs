@@ -10,6 +10,9 @@ use toll_observe::dhcp::{LinkType, Packet};
 
 /// Longest wait before it is looked whether to end.
 const NAP: Duration = Duration::from_millis(100);
+/// Longest time for what has come by the end and was not read yet: on a busy
+/// interface there is always more.
+const REST: Duration = Duration::from_secs(1);
 /// No packet of any interface is larger.
 const PACKET_BYTES_MAX: usize = 1 << 18;
 /// Both directions of every protocol (`ETH_P_ALL`), in the network's order.
@@ -96,7 +99,7 @@ impl Capture {
     }
 
     /// Hands over packets until a limit is reached or `is_over` says so, which
-    /// is asked ten times a second.
+    /// is asked ten times a second; then those that have come by then.
     ///
     /// # Errors
     /// If the interface is gone.
@@ -109,15 +112,21 @@ impl Capture {
         let begin = Instant::now();
         let mut bytes = vec![0; PACKET_BYTES_MAX];
         let mut number = 0;
-        let nap = Timespec::try_from(NAP).expect("short");
+        let mut end: Option<Instant> = None;
         loop {
             let is_late = limits.time.is_some_and(|time| begin.elapsed() >= time);
             let is_full = limits.packets.is_some_and(|most| number >= most);
-            if is_late || is_full || is_over() {
+            if is_full || end.is_some_and(|end| end.elapsed() >= REST) {
                 return Ok(());
             }
+            if end.is_none() && (is_late || is_over()) {
+                end = Some(Instant::now());
+            }
+            let nap = end.map_or(NAP, |_| Duration::ZERO);
+            let nap = Timespec::try_from(nap).expect("short");
             let mut watched = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
             match poll(&mut watched, Some(&nap)) {
+                Ok(0) if end.is_some() => return Ok(()),
                 Ok(0) | Err(rustix::io::Errno::INTR) => continue,
                 Ok(_) => {}
                 Err(error) => return Err(error.into()),

@@ -468,7 +468,7 @@ fn levels_and_paths_with_odd_characters_stay_what_they_are() {
 fn a_probe_that_is_missing_is_a_missing_prerequisite() {
     let bench = Bench::new();
     let alone = bench.path("toll");
-    std::fs::copy(crate::common::TOLL, &alone).unwrap();
+    crate::common::copy_program(crate::common::TOLL.as_ref(), &alone);
     let output = std::process::Command::new(&alone)
         .args(["run", "-r", "1", "true"])
         .envs(bench.environment())

@@ -17,23 +17,32 @@ const PRELUDE: &str = r#"
 set -u
 insmod /modules/master.ko && insmod /modules/slave.ko || exit 99
 cd /work || exit 99
-master() { timeout 60 /host/master "$@"; }
-slave() { timeout 60 /host/slave "$@"; }
+master() { timeout 600 /host/master "$@"; }
+slave() { timeout 600 /host/slave "$@"; }
 both() {
     first=""
     while [ "$1" != -- ]; do first="$first $1"; shift; done
     shift
     master $first >m.out 2>m.err &
-    slave "$@" --timeout 20 >s.out 2>s.err
+    slave "$@" --timeout 200 >s.out 2>s.err
     s=$?
     wait $!
     m=$?
     echo "master $m slave $s"
     cat m.err s.err
 }
+# Waits until somebody listens on the port that is taken where none is named
+# (0915 in hexadecimal digits, state 0A; proc_pid_net(5)).
+listened() {
+    for i in $(seq 2000); do
+        cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | grep -q ':0915 0*:0000 0A ' && return
+        sleep 0.1
+    done
+    echo "nobody listens"
+}
 # Waits until the slave with this number has begun its file, which has no name.
 begun() {
-    for i in $(seq 500); do
+    for i in $(seq 2000); do
         ls -l /proc/$1/fd 2>/dev/null | grep -q deleted && return
         sleep 0.1
     done
@@ -237,13 +246,14 @@ fn a_partner_that_dies_stalls_or_never_comes_ends_in_a_message() {
         truncate -s 200000000 f
         start() {
             /host/master f $1 --buffer 512 ${2:-} >m.out 2>m.err & m=$!
-            /host/slave o $1 127.0.0.1 --buffer 512 --timeout 2 >s.out 2>s.err & s=$!
+            listened
+            /host/slave o $1 127.0.0.1 --buffer 512 --timeout 5 >s.out 2>s.err & s=$!
             begun $s
         }
         for method in fcntl mmap; do
             start $method; kill -9 $s; wait $m; echo "= master $? $(cat m.err)"
             start $method; kill -9 $m; wait $s; echo "= slave $? $(cat s.err)"
-            start $method "--timeout 1"; kill -STOP $s; wait $m; echo "= master $? $(cat m.err)"
+            start $method "--timeout 10"; kill -STOP $s; wait $m; echo "= master $? $(cat m.err)"
             kill -9 $s
             start $method; kill -STOP $m; wait $s; echo "= slave $? $(cat s.err)"
             kill -9 $m
@@ -301,30 +311,37 @@ fn what_strangers_say_is_not_taken_for_a_file() {
             printf "\\$1\0\0\0\0\0\0\0"
             printf '\1\2\3\4\5\6\7\10\1\0\0\0\1\0\0\0'
         }
-        # Says what is in the file, listens for a while, and goes.
-        serve() {
-            { cat said; sleep $1; } | nc -l -p 2325 >/dev/null & server=$!
-            sleep 1
+        mkfifo feed
+        # Has nc say what is in a file, and then nothing, until it is silenced.
+        # What it says of itself would come between the lines of its partner.
+        speak() {
+            file=$1; shift
+            { cat $file; exec sleep 10000; } >feed & feeder=$!
+            nc "$@" <feed >/dev/null 2>&1 & speaker=$!
         }
+        silence() {
+            kill $feeder $speaker
+            wait $feeder $speaker
+        } 2>/dev/null
+        # Runs the slave on a master that says what is in the file.
+        hear() {
+            speak said -l -p 2325; listened
+            slave o $method 127.0.0.1 --timeout $1
+            echo "slave $?"; silence
+        }
+        head -c 40 /dev/zero >zeros
         for method in fcntl mmap; do
             echo "= garbage $method"
-            head -c 100000 /dev/urandom >said; serve 5
-            slave o $method 127.0.0.1 --timeout 10
-            echo "slave $?"; kill $server
+            head -c 100000 /dev/urandom >said; hear 200
             echo "= wrong hash $method"
-            { offer 4; echo abc; } >said; serve 5
-            slave o $method 127.0.0.1 --timeout 10
-            echo "slave $?"; kill $server
+            { offer 4; echo abc; } >said; hear 200
             echo "= too few $method"
-            { offer 100; echo abc; } >said; serve 5
-            slave o $method 127.0.0.1 --timeout 1
-            echo "slave $?"; kill $server
+            { offer 100; echo abc; } >said; hear 5
             echo "= client $method"
-            master f $method --timeout 10 & m=$!
-            sleep 1
-            { head -c 40 /dev/zero; sleep 2; } | nc 127.0.0.1 2325 >/dev/null
+            master f $method --timeout 200 & m=$!
+            listened; speak zeros 127.0.0.1 2325
             wait $m
-            echo "master $?"
+            echo "master $?"; silence
         done 2>&1
         ls -A | grep -v '[.]out\|[.]err\|lost+found'
         "#,
@@ -344,5 +361,8 @@ fn what_strangers_say_is_not_taken_for_a_file() {
             "{ran:#?}"
         );
     }
-    assert!(ran.stdout.ends_with("master 1\nf\nsaid\n"), "{ran:#?}");
+    assert!(
+        ran.stdout.ends_with("master 1\nf\nfeed\nsaid\nzeros\n"),
+        "{ran:#?}"
+    );
 }

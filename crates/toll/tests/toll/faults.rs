@@ -42,7 +42,7 @@ fn each_misbehaviour_of_a_probe_is_one_failed_trial_and_the_run_goes_on() {
         probe().display()
     );
     let bench = Bench::with_probe(&script);
-    let file = impatient(&bench, "2s", "", "true");
+    let file = impatient(&bench, "15s", "", "true");
     let run =
         bench.json(&["run", "-q", "--no-html", "--json", "-r", "10", &file])["runs"][0].clone();
     let states = states(&run);
@@ -71,7 +71,7 @@ fn each_misbehaviour_of_a_probe_is_one_failed_trial_and_the_run_goes_on() {
     for (message, needle) in messages.iter().zip([
         "killed by signal 11",
         "cannot read the probe's response",
-        "stopped after 2 s",
+        "stopped after 15 s",
         "version 99",
         "out of luck",
         "cannot read the probe's response",

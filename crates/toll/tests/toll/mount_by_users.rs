@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use userfs::sshd::{Settings, Sshd};
 
-use crate::common::{TOLL, has_program, is_root, skip, wait_until};
+use crate::common::{TOLL, copy_program, has_program, is_root, skip, wait_until};
 
 /// Debian's `nobody`, who needs no entry among the users for this.
 const USER: u32 = 65534;
@@ -59,7 +59,7 @@ impl Place {
         }
         fs::create_dir(path("not-theirs")).unwrap();
         // Where it was built may be in a directory of root's.
-        fs::copy(TOLL, path("toll")).unwrap();
+        copy_program(TOLL.as_ref(), &path("toll"));
         let mut holder = Command::new("unshare")
             .args(["--mount", "sh", "-c", PREPARE, "sh", mode_of_device])
             .current_dir(directory.path())

@@ -19,6 +19,11 @@ fn can_record(programs: &[&str]) -> bool {
     true
 }
 
+/// Stands between texts that are waited for in turn. Behind what a command says
+/// the prompt is waited for: what is typed before, the terminal shows where it
+/// stands, and the shell again when it begins to read.
+const THEN: char = '…';
+
 /// Records a shell into `typescript`. Each step is what is waited for, after
 /// what was there at the step before, and what is typed then.
 fn record(bench: &Bench, options: &[&str], steps: &[(&str, &str)]) {
@@ -39,7 +44,9 @@ fn record(bench: &Bench, options: &[&str], steps: &[(&str, &str)]) {
     let mut typing = running.0.stdin.take().expect("it is piped");
     let mut seen = 0;
     for (awaited, typed) in steps {
-        seen = wait_for(bench, awaited, seen);
+        for text in awaited.split(THEN) {
+            seen = wait_for(bench, text, seen);
+        }
         typing.write_all(typed.as_bytes()).expect("script reads");
     }
     drop(typing);
@@ -50,7 +57,7 @@ fn record(bench: &Bench, options: &[&str], steps: &[(&str, &str)]) {
 /// Where the end of some text stands in the recording, behind a place.
 #[track_caller]
 fn wait_for(bench: &Bench, text: &str, behind: usize) -> usize {
-    let deadline = Instant::now() + PATIENCE / 4;
+    let deadline = Instant::now() + PATIENCE;
     loop {
         let recorded = std::fs::read(bench.path("typescript")).unwrap_or_default();
         let rest = recorded.get(behind..).unwrap_or_default();
@@ -86,13 +93,13 @@ fn lines_edited_in_bash_read_as_they_were_entered() {
         &[],
         &[
             ("$ ", "echo helo\x1b[D\x1b[Dl\r"),
-            ("hello\r\n", "\x1b[A\x01\x0becho ä漢x\x7fß\r"),
+            ("hello\r\n…$ ", "\x1b[A\x01\x0becho ä漢x\x7fß\r"),
             (
-                "漢ß\r\n",
+                "漢ß\r\n…$ ",
                 &format!("echo {long}\x01\x06\x06\x06\x06\x05z\r"),
             ),
-            (&format!("{long}z\r\n"), "\x12hel\x05p\r"),
-            ("hellop\r\n", "exit\r"),
+            (&format!("{long}z\r\n…$ "), "\x12hel\x05p\r"),
+            ("hellop\r\n…$ ", "exit\r"),
         ],
     );
     let expected = format!(
@@ -119,8 +126,8 @@ fn colours_progress_bars_and_cleared_screens_leave_their_text() {
         &[
             ("$ ", "ls --color=always shown\r"),
             ("$ ", &format!("{dd} 2>&1 | sed 's/,.*//'\r")),
-            ("kB\r\n", &format!("{bar}\r")),
-            ("100% [working]\r\n", "clear\r"),
+            ("kB\r\n…$ ", &format!("{bar}\r")),
+            ("100% [working]\r\n…$ ", "clear\r"),
             ("$ ", "exit\r"),
         ],
     );
@@ -155,7 +162,7 @@ fn editors_and_pagers_are_left_out_unless_wanted() {
             ("text", ":w\r"),
             ("written", ":q\r"),
             ("$ ", "echo over\r"),
-            ("over\r\n", "exit\r"),
+            ("over\r\n…$ ", "exit\r"),
         ],
     );
     assert_eq!(bench.read("written"), "edited text\n");
@@ -216,7 +223,10 @@ fn times_stand_at_lines_in_both_forms_of_timing() {
         record(
             &bench,
             &options,
-            &[("$ ", "sleep 0.2; echo la''te\r"), ("late\r\n", "exit\r")],
+            &[
+                ("$ ", "sleep 0.2; echo la''te\r"),
+                ("late\r\n…$ ", "exit\r"),
+            ],
         );
         let arguments = [
             "observe",

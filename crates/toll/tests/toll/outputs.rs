@@ -1,9 +1,12 @@
 //! What measured commands print, however much and whatever it is: nothing of it
 //! fills memory, stops a trial, or gets into what is shown as it is.
 
+use std::io::Read;
+use std::path::Path;
+
 use serde_json::Value;
 
-use crate::common::{Bench, list};
+use crate::common::{Bench, TOLL, list};
 
 /// Most memory, in KiB, that `toll`, its probe and the command may each ask for:
 /// a small part of what the commands of these tests print.
@@ -153,4 +156,42 @@ fn a_command_that_fills_its_file_of_output_fails_alone() {
             .all(|message| message.contains("No space left")),
         "{messages:?}"
     );
+}
+
+#[test]
+fn a_message_is_one_write_which_no_program_beside_it_tears() {
+    let bench = Bench::new();
+    for (name, arguments) in [
+        ("toll", &["show", "99"][..]),
+        ("toll", &["run", "--nonsense"]),
+        ("toll-probe", &["--nonsense"]),
+        ("meow", &["/nonexistent"]),
+        ("meow", &["--nonsense"]),
+        ("timewrite", &["/"]),
+        ("timewrite", &[]),
+        ("master", &["/nonexistent", "mmap"]),
+        ("slave", &["f", "nonsense"]),
+    ] {
+        let program = Path::new(TOLL).with_file_name(name);
+        assert!(
+            program.is_file(),
+            "{name} is not built: cargo build --workspace"
+        );
+        // Each write becomes a packet, and each read takes one (pipe(2)).
+        let flags = rustix::pipe::PipeFlags::DIRECT | rustix::pipe::PipeFlags::CLOEXEC;
+        let (read, write) = rustix::pipe::pipe_with(flags).unwrap();
+        let mut command = bench.spawnable_program(program.to_str().unwrap(), arguments);
+        command.stderr(write);
+        let status = command.status().unwrap();
+        drop(command);
+        let mut packets = std::fs::File::from(read);
+        let mut buffer = [0; 4096];
+        let length = packets.read(&mut buffer).unwrap();
+        let message = String::from_utf8_lossy(&buffer[..length]).into_owned();
+        assert!(!status.success(), "{name} {arguments:?}: {message}");
+        assert!(message.ends_with('\n'), "{name} {arguments:?}: {message}");
+        let more = packets.read(&mut buffer).unwrap();
+        let more = String::from_utf8_lossy(&buffer[..more]);
+        assert_eq!(more, "", "{name} {arguments:?}, behind {message}");
+    }
 }

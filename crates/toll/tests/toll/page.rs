@@ -54,9 +54,14 @@ format = 1
 name = "page"
 title = "Pages <script>document.title='broken into'</script>"
 question = "Is <img src=x onerror=alert(1)> shown as text?"
+metric = "slept"
 [workload]
 kind = "command"
-command = "sleep {seconds}"
+command = "echo slept {seconds}"
+[metrics.slept]
+pattern = 'slept ([0-9.]+)'
+unit = "s"
+better = "lower"
 [[factor]]
 name = "seconds"
 levels = ["0.001", "0.002", "0.004"]

@@ -75,8 +75,22 @@ impl Settings {
         }
     }
 
+    /// The same where a `toll` has ended by itself: of what is surely the bench's
+    /// nothing is left by then. Control groups and the kernel's settings may be
+    /// those of a test beside it.
+    #[track_caller]
+    pub fn are_back_at_once(&self) {
+        assert_eq!(self.own(), Vec::<String>::new());
+        self.are_back();
+    }
+
     /// What is not as it was, one line each.
     pub fn changed(&self) -> Vec<String> {
+        [self.own(), self.shared()].concat()
+    }
+
+    /// What there is that carries the bench's directory or its marker.
+    pub fn own(&self) -> Vec<String> {
         let mut changed = Vec::new();
         let mut found = |what: &str, things: Vec<String>| {
             changed.extend(things.into_iter().map(|thing| format!("{what}: {thing}")));
@@ -93,6 +107,15 @@ impl Settings {
                 .map(|path| path.display().to_string())
                 .collect(),
         );
+        changed
+    }
+
+    /// What is not as it was of what has no name of a bench.
+    fn shared(&self) -> Vec<String> {
+        let mut changed = Vec::new();
+        let mut found = |what: &str, things: Vec<String>| {
+            changed.extend(things.into_iter().map(|thing| format!("{what}: {thing}")));
+        };
         found(
             "without an owner",
             ownerless()
@@ -208,7 +231,7 @@ fn a_setting_that_is_not_back_is_seen() {
     settings.are_back();
     let work = &bench.places_of_leftovers()[0];
     fs::create_dir_all(work.join("run-1-0")).unwrap();
-    assert_eq!(settings.changed().len(), 1, "{:?}", settings.changed());
+    assert_eq!(settings.own().len(), 1, "{:?}", settings.own());
     fs::remove_dir_all(work.join("run-1-0")).unwrap();
     let child = bench.spawnable_program("sleep", &["300"]).spawn().unwrap();
     let running = crate::common::Running(child);

@@ -6,7 +6,9 @@ use std::process::{Child, Stdio};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
 
-use crate::common::{Bench, Running, capability, list, processes_marked, skip, wait_until};
+use crate::common::{
+    Bench, Running, capability, list, make_executable, processes_marked, skip, wait_until,
+};
 use crate::settings::Settings;
 
 fn start(bench: &Bench, arguments: &[&str]) -> Running {
@@ -58,7 +60,7 @@ fn each_signal_that_ends_a_run_has_its_status_and_everything_is_kept_and_put_bac
         send(&running.0, signal);
         assert_eq!(running.0.wait().unwrap().code(), Some(status));
         // At once: toll has ended.
-        assert_eq!(settings.changed(), Vec::<String>::new());
+        settings.are_back_at_once();
         let shown = bench.document("last");
         assert_eq!(shown["run"]["status"], "unfinished");
         assert!(!list(&shown["trials"]).is_empty());
@@ -72,6 +74,13 @@ fn each_signal_that_ends_a_run_has_its_status_and_everything_is_kept_and_put_bac
     }
 }
 
+/// Makes a file system as the program does whose name it has, and then lasts.
+const LASTING_MKFS: &str = "#!/bin/bash
+PATH=$PATH:/usr/sbin:/sbin
+real=$(type -ap \"$(basename \"$0\")\" | sed -n 2p)
+\"$real\" \"$@\"; touch \"$HOME/made\"; exec sleep 300
+";
+
 #[test]
 fn a_signal_during_the_set_up_leaves_neither_a_run_nor_anything_else() {
     let bench = Bench::new();
@@ -80,6 +89,9 @@ fn a_signal_during_the_set_up_leaves_neither_a_run_nor_anything_else() {
         return;
     }
     let settings = Settings::before(&bench);
+    for directory in ["bin", "home"] {
+        std::fs::create_dir_all(bench.path(directory)).unwrap();
+    }
     let arguments = [
         "run",
         "write",
@@ -92,23 +104,29 @@ fn a_signal_during_the_set_up_leaves_neither_a_run_nor_anything_else() {
         "-r",
         "2",
     ];
+    let path = std::env::var("PATH").unwrap_or_default();
     // To all of them, as ^C at a terminal does.
     for kind in ["xfs", "ext4"] {
+        let program = bench.write(&format!("bin/mkfs.{kind}"), LASTING_MKFS);
+        make_executable(&program);
         let mut command = bench.spawnable(&arguments);
+        command.env("PATH", format!("{}:{path}", bench.path("bin").display()));
         let mut running = Running(command.process_group(0).spawn().unwrap());
         wait_until("a file system is made", || {
             let ended = running.0.try_wait().unwrap();
             assert_eq!(ended, None, "toll ended before its signal");
-            let image = |work: std::path::PathBuf| work.join(format!("{kind}.img")).exists();
-            bench.leftovers().into_iter().any(image)
+            bench.path("home/made").exists()
         });
         let group = Pid::from_child(&running.0);
         let _ = kill_process_group(group, Signal::INT);
         let status = running.0.wait().unwrap();
         assert_eq!(status.code(), Some(130), "{kind}: {status:?}");
-        assert_eq!(settings.changed(), Vec::<String>::new(), "{kind}");
+        settings.are_back_at_once();
         let errors = bench.fails(2, &["run", "--resume"]);
         assert!(errors.contains("no run is unfinished"), "{errors}");
+        for file in [program, bench.path("home/made")] {
+            std::fs::remove_file(file).unwrap();
+        }
     }
 }
 
@@ -139,7 +157,7 @@ fn a_paused_run_measures_nothing_meanwhile_and_no_pause() {
         "-r",
         "3",
         "--time-budget",
-        "20s",
+        "1000s",
         "sleep 0.5",
     ];
     let mut running = start(&bench, &arguments);
@@ -151,8 +169,8 @@ fn a_paused_run_measures_nothing_meanwhile_and_no_pause() {
         !runs(&bench, "sleep"),
         "a paused run leaves the machine alone"
     );
-    // Longer than what is measured.
-    std::thread::sleep(std::time::Duration::from_millis(1500));
+    // Longer than what is measured, also on a busy machine.
+    std::thread::sleep(std::time::Duration::from_secs(6));
     let kept = trials(&bench);
     send(&running.0, Signal::CONT);
     assert_eq!(running.0.wait().unwrap().code(), Some(0));
@@ -162,9 +180,9 @@ fn a_paused_run_measures_nothing_meanwhile_and_no_pause() {
     for trial in ended {
         assert_eq!(trial["state"], "completed", "{trial:#}");
         let duration_ns = trial["samples"]["duration_ns"][0].as_f64().unwrap();
-        assert!(duration_ns < 1.5e9, "the pause is no part of it: {trial:#}");
+        assert!(duration_ns < 6e9, "the pause is no part of it: {trial:#}");
     }
-    assert_eq!(settings.changed(), Vec::<String>::new());
+    settings.are_back_at_once();
 }
 
 #[test]
@@ -179,7 +197,7 @@ fn a_paused_run_can_be_ended() {
     send(&running.0, Signal::TERM);
     send(&running.0, Signal::CONT);
     assert_eq!(running.0.wait().unwrap().code(), Some(143));
-    assert_eq!(settings.changed(), Vec::<String>::new());
+    settings.are_back_at_once();
 }
 
 /// A stop that cannot be noticed in time (SIGSTOP, a frozen control group): the
@@ -188,12 +206,12 @@ fn a_paused_run_can_be_ended() {
 fn a_stop_of_toll_alone_costs_no_trial() {
     let bench = Bench::new();
     let toml = "format = 1\nname = 'stopped'\n[workload]\nkind = 'command'\ncommand = \
-                'sleep 0.3'\n[run]\ntrial_timeout = '1s'\n";
+                'sleep 0.3'\n[run]\ntrial_timeout = '6s'\n";
     let file = bench.write("stopped.toml", toml).display().to_string();
     let mut running = start(&bench, &["run", "-q", "--no-html", "-r", "2", &file]);
     wait_until("a command is measured", || runs(&bench, "sleep"));
     send(&running.0, Signal::STOP);
-    std::thread::sleep(std::time::Duration::from_millis(1500));
+    std::thread::sleep(std::time::Duration::from_secs(8));
     send(&running.0, Signal::CONT);
     assert_eq!(running.0.wait().unwrap().code(), Some(0));
     for trial in trials(&bench) {
@@ -204,7 +222,8 @@ fn a_stop_of_toll_alone_costs_no_trial() {
 #[test]
 fn a_trial_whose_processes_were_stopped_is_excluded_and_says_why() {
     let bench = Bench::new();
-    let mut running = start(&bench, &["run", "-q", "--no-html", "-r", "2", "sleep 0.5"]);
+    // Long enough for its processes to be found while it sleeps.
+    let mut running = start(&bench, &["run", "-q", "--no-html", "-r", "2", "sleep 3"]);
     wait_until("a command is measured", || runs(&bench, "sleep"));
     let marked = processes_marked(&bench.marker());
     let others = marked

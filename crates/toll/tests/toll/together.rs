@@ -103,7 +103,8 @@ fn of_two_that_start_at_once_on_a_new_store_none_breaks_it() {
 fn of_two_that_go_on_with_one_run_one_does() {
     let bench = Bench::new();
     let settings = Settings::before(&bench);
-    let run = ["run", "-q", "--no-html", "-r", "30", "sleep 0.02"];
+    // Of two rounds at most one has ended before the other toll has started.
+    let run = ["run", "-q", "--no-html", "-r", "40", "sleep 0.1"];
     let mut begun = Running(bench.spawnable(&run).spawn().unwrap());
     wait_until("a trial is kept", || {
         bench.run(&["show", "--json"]).stdout.contains("completed")
@@ -120,7 +121,7 @@ fn of_two_that_go_on_with_one_run_one_does() {
     codes.sort_unstable();
     assert_eq!(codes, [Some(0), Some(1)], "{}", errors());
     assert!(errors().contains("goes on with it, too"), "{}", errors());
-    assert_eq!(ends(&bench), [(1, "complete".into(), 60)]);
+    assert_eq!(ends(&bench), [(1, "complete".into(), 80)]);
     bench.ok(&["doctor", "--restore"]);
     settings.are_back();
 }

@@ -180,7 +180,7 @@ fn connect_by(bench: &Bench, proxy: &Proxy, settings: &[&str]) -> Sftp {
 fn a_connection_on_which_nothing_comes_any_more_is_found_by_ssh() {
     let Some(bench) = Bench::start() else { return };
     let proxy = Proxy::to(bench.server.port());
-    let alive = ["ServerAliveInterval=1", "ServerAliveCountMax=1"];
+    let alive = ["ServerAliveInterval=4", "ServerAliveCountMax=1"];
     let source = connect_by(&bench, &proxy, &alive);
     proxy.stall(true);
     assert_eq!(source.attributes(Path::new("")), Err(Error::Lost));
@@ -192,7 +192,7 @@ fn a_connection_on_which_nothing_comes_any_more_is_found_by_ssh() {
 fn a_server_that_stops_answering_is_given_up_after_the_time_that_was_set() {
     let Some(bench) = Bench::start() else { return };
     let mut options = bench.options();
-    options.answer_timeout = Duration::from_secs(1);
+    options.answer_timeout = Duration::from_secs(6);
     let address = bench.server.address(bench.directory.path());
     let source = Sftp::connect(&address, &options).unwrap();
     let file = open(&source, "f", READ_WRITE).unwrap();
@@ -232,7 +232,7 @@ fn a_server_that_is_away_gives_errors_and_is_used_again_when_it_is_back() {
     bench.server.start_again().unwrap();
     let mut buffer = [0; 7];
     // The pause after the last attempt may not be over.
-    let is_back = (0..100).any(|_| {
+    let is_back = (0..3000).any(|_| {
         let read = file.read_at(&mut buffer, 0);
         read == Ok(7) || {
             std::thread::sleep(Duration::from_millis(100));

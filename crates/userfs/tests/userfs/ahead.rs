@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::common::{Mounted, Setting, can_mount_remote};
+use crate::common::{Mounted, Setting, can_mount_remote, without_new_processes};
 
 const SETTINGS: [Setting; 2] = [
     Setting::remote("whole", "pages"),
@@ -33,7 +33,7 @@ fn temporaries(directory: &Path) -> Vec<std::path::PathBuf> {
 }
 
 fn await_that(what: &str, is_so: impl Fn() -> bool) {
-    let has_come = (0..TRIES).any(|_| {
+    let has_come = (0..10 * TRIES).any(|_| {
         let is_so = is_so();
         if !is_so {
             std::thread::sleep(Duration::from_millis(50));
@@ -52,11 +52,11 @@ fn close(file: File) -> std::io::Result<()> {
 }
 
 /// Opens a file to be overwritten, writes a content, and waits until some of
-/// it is at the source. Begins again if the file was written back already:
-/// another test's new process closes its copy of the descriptor.
+/// it is at the source. Begins again if the file was written back already.
 fn write_some(mounted: &Mounted, name: &str, content: &[u8]) -> File {
     let behind = mounted.behind(name);
     let directory = behind.parent().unwrap();
+    let _alone = without_new_processes();
     for _ in 0..TRIES {
         let file = File::create(mounted.path(name)).unwrap();
         for (number, piece) in content.chunks(128 << 10).enumerate() {
@@ -79,8 +79,8 @@ fn write_some(mounted: &Mounted, name: &str, content: &[u8]) -> File {
     panic!("no content comes before the close");
 }
 
-/// Whether a file has an old content, or, for the same reason, as much of a
-/// new one as there was then.
+/// Whether a file has an old content, or as much of a new one as there was when
+/// another test's new process closed its copy of the descriptor.
 fn is_old(mounted: &Mounted, name: &str, old: &[u8], new: &[u8]) -> bool {
     let found = fs::read(mounted.behind(name)).unwrap();
     found == old || (found.len() >= 128 << 10 && new.starts_with(&found))

@@ -3,11 +3,33 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 use std::thread::JoinHandle;
 
 use tempfile::TempDir;
 use userfs::sshd::{Settings, Sshd};
+
+/// Read while a process is started, until it executes its program.
+static STARTS: RwLock<()> = RwLock::new(());
+
+/// Keeps other tests from starting processes. A new one has a copy of every
+/// descriptor until it executes its program, and of a file in a mount each copy
+/// is closed for itself: to write it back, and to keep the mount busy so long.
+/// Where that makes a difference, this is held as long as the file is open.
+pub fn without_new_processes() -> RwLockWriteGuard<'static, ()> {
+    STARTS.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts processes.
+fn starting<T>(start: impl FnOnce() -> T) -> T {
+    let _others = STARTS.read().unwrap_or_else(PoisonError::into_inner);
+    start()
+}
+
+/// Starts a server.
+pub fn start(settings: &Settings) -> Result<Sshd, String> {
+    starting(|| Sshd::start(settings))
+}
 
 /// What a mount is to be.
 #[derive(Clone, Debug)]
@@ -91,7 +113,7 @@ pub fn refusal() -> Option<&'static str> {
 
 /// Likewise for a remote source.
 pub fn can_mount_remote() -> bool {
-    if let Err(why) = Sshd::start(&Settings::default()) {
+    if let Err(why) = start(&Settings::default()) {
         eprintln!("skipped: {why}");
         return false;
     }
@@ -124,7 +146,7 @@ impl Mounted {
 
     /// Mounts an existing source at `place/at`.
     pub fn of(source: &Path, place: &Path, setting: &Setting) -> Self {
-        let start = || Sshd::start(&Settings::default()).expect("a server starts");
+        let start = || start(&Settings::default()).expect("a server starts");
         Self::over(source, place, setting, setting.is_remote.then(start))
     }
 
@@ -173,7 +195,7 @@ impl Mounted {
         if self.setting.is_read_only {
             command.env("USERFS_READ_ONLY", "1");
         }
-        let mut child = command.spawn().unwrap();
+        let mut child = starting(|| command.spawn().unwrap());
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         loop {
             match lines.next() {
@@ -195,6 +217,12 @@ impl Mounted {
             said,
             reader,
         });
+    }
+
+    /// Starts the server again that was killed.
+    pub fn start_server_again(&mut self) {
+        let server = self.server.as_mut().expect("it is remote");
+        starting(|| server.start_again()).expect("the server starts");
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::mount::{MountFlags, UnmountFlags};
 
-use crate::common::{Mounted, SETTINGS, Setting, can_mount};
+use crate::common::{Mounted, SETTINGS, Setting, can_mount, without_new_processes};
 
 const CACHED: [Setting; 2] = [
     Setting::new("whole", "pages"),
@@ -55,7 +55,7 @@ fn close(file: File) -> rustix::io::Result<()> {
 
 /// Waits for something that must come.
 fn await_that(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(600);
     while !is_so() {
         assert!(Instant::now() < deadline, "{what} does not come");
         std::thread::sleep(Duration::from_millis(20));
@@ -81,9 +81,11 @@ fn a_full_disk_is_told_to_close_and_the_old_content_stays_until_there_is_room() 
         fs::write(small.source().join("ballast"), vec![2; 2 << 20]).unwrap();
         let mut mounted = Mounted::of(&small.source(), small.place.path(), setting);
         let content: Vec<u8> = (0..500_000_u32).flat_map(u32::to_le_bytes).collect();
+        let alone = without_new_processes();
         let mut file = File::create(mounted.path("f")).unwrap();
         file.write_all(&content).unwrap();
         assert_eq!(close(file), Err(rustix::io::Errno::NOSPC), "{setting:?}");
+        drop(alone);
         // The source has the old content, the mount the new, which lies where
         // it says.
         assert_eq!(
@@ -95,6 +97,9 @@ fn a_full_disk_is_told_to_close_and_the_old_content_stays_until_there_is_room() 
             temporaries(&small.source()) == 0
         });
         assert!(fs::read(mounted.path("f")).unwrap() == content);
+        await_that("a word of where it is", || {
+            mounted.said().iter().any(|line| line.contains("kept in "))
+        });
         let said = mounted.said().join("\n");
         let kept = said
             .split("kept in ")
@@ -158,9 +163,11 @@ fn what_cannot_be_written_back_before_the_end_is_kept_and_told() {
     for setting in &CACHED {
         let small = Small::new(2 << 20);
         let mut mounted = Mounted::of(&small.source(), small.place.path(), setting);
+        let alone = without_new_processes();
         let mut file = File::create(mounted.path("f")).unwrap();
         file.write_all(&vec![5; 3 << 20]).unwrap();
         drop(file);
+        drop(alone);
         let (said, is_clean) = mounted.stop();
         assert!(!is_clean, "{said:?}");
         let kept: Vec<_> = fs::read_dir(mounted.copies.join("kept")).unwrap().collect();
@@ -306,8 +313,10 @@ fn an_unmount_by_others_ends_the_program_and_leaves_nothing() {
     }
     for setting in &SETTINGS {
         let mut mounted = Mounted::new(setting);
+        let alone = without_new_processes();
         fs::write(mounted.path("f"), b"content").unwrap();
         rustix::mount::unmount(&mounted.at, UnmountFlags::empty()).unwrap();
+        drop(alone);
         assert!(mounted.await_end());
         assert_eq!(fs::read(mounted.behind("f")).unwrap(), b"content");
         assert_eq!(fs::read_dir(&mounted.copies).unwrap().count(), 0);

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::common::{Mounted, Setting, can_mount_remote};
+use crate::common::{Mounted, Setting, can_mount_remote, without_new_processes};
 
 const MODES: [Setting; 3] = [
     Setting::remote("whole", "pages"),
@@ -18,7 +18,7 @@ const MODES: [Setting; 3] = [
 ];
 
 /// How long is waited for what a mount tries again by itself.
-const TRIES: usize = 300;
+const TRIES: usize = 3000;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Bytes that tell file, round and offset.
@@ -127,6 +127,7 @@ fn an_old_content_stays_whole_while_a_new_one_cannot_be_brought() {
         let mut mounted = Mounted::new(setting);
         let (old, new) = (content(1, 900_000), content(2, 800_000));
         fs::write(mounted.behind("f"), &old).unwrap();
+        let alone = without_new_processes();
         let file = File::options()
             .read(true)
             .write(true)
@@ -137,7 +138,8 @@ fn an_old_content_stays_whole_while_a_new_one_cannot_be_brought() {
         mounted.server.as_mut().unwrap().kill();
         assert_eq!(file.sync_all().unwrap_err().raw_os_error(), Some(libc::EIO));
         assert!(fs::read(mounted.behind("f")).unwrap() == old);
-        mounted.server.as_mut().unwrap().start_again().unwrap();
+        drop(alone);
+        mounted.start_server_again();
         let is_back = (0..TRIES).any(|_| {
             std::thread::sleep(PAUSE);
             file.sync_all().is_ok()
@@ -157,12 +159,14 @@ fn a_file_that_was_closed_without_its_server_is_brought_when_that_is_back() {
         let mut mounted = Mounted::new(setting);
         let (old, new) = (content(1, 900_000), content(2, 950_000));
         fs::write(mounted.behind("f"), &old).unwrap();
+        let alone = without_new_processes();
         let file = File::options().write(true).open(mounted.path("f")).unwrap();
         std::os::unix::fs::FileExt::write_all_at(&file, &new, 0).unwrap();
         mounted.server.as_mut().unwrap().kill();
         assert_eq!(close(file).unwrap_err().raw_os_error(), Some(libc::EIO));
         assert!(fs::read(mounted.behind("f")).unwrap() == old);
-        mounted.server.as_mut().unwrap().start_again().unwrap();
+        drop(alone);
+        mounted.start_server_again();
         let is_brought = (0..TRIES).any(|_| {
             std::thread::sleep(PAUSE);
             fs::read(mounted.behind("f")).unwrap() == new
@@ -181,10 +185,12 @@ fn what_cannot_be_brought_before_the_end_is_kept_and_said() {
     let mut mounted = Mounted::new(&MODES[0]);
     let new = content(2, 950_000);
     fs::write(mounted.behind("f"), "old").unwrap();
+    let alone = without_new_processes();
     let file = File::options().write(true).open(mounted.path("f")).unwrap();
     std::os::unix::fs::FileExt::write_all_at(&file, &new, 0).unwrap();
     mounted.server.as_mut().unwrap().kill();
     assert!(close(file).is_err());
+    drop(alone);
     let (said, is_clean) = mounted.stop();
     assert!(!is_clean, "{said:?}");
     assert_eq!(fs::read(mounted.behind("f")).unwrap(), b"old");
@@ -245,6 +251,7 @@ fn a_full_disk_of_the_server_ruins_no_file() {
 
 /// Writes a new content over an old one without emptying it first.
 fn write_over(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let _alone = without_new_processes();
     let mut file = File::options().write(true).open(path)?;
     let written = file.write_all(content).and_then(|()| file.sync_all());
     let closed = close(file);

@@ -8,9 +8,9 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use userfs::sshd::{Settings, Sshd, Subsystem};
+use userfs::sshd::{Settings, Subsystem};
 
-use crate::common::{Mounted, Setting, can_mount_remote};
+use crate::common::{Mounted, Setting, can_mount_remote, start, without_new_processes};
 
 const SFTP_SERVER: &str = "/usr/lib/openssh/sftp-server";
 
@@ -55,7 +55,7 @@ impl Watched {
             lifetime_ms: 1_000_000,
             ..Setting::remote(mode, if mode == "none" { "direct" } else { "pages" })
         };
-        let server = Sshd::start(&settings).expect("a server starts");
+        let server = start(&settings).expect("a server starts");
         Self {
             mounted: Mounted::over(&source, place.path(), &setting, Some(server)),
             log,
@@ -78,10 +78,12 @@ impl Watched {
     /// What is asked for by some work, once it is all written down.
     fn by(&self, closes: usize, work: impl FnOnce(&Mounted)) -> Vec<(&'static str, usize)> {
         let before = self.requests();
+        let alone = without_new_processes();
         work(&self.mounted);
+        drop(alone);
         let closes = closes + before.get("CLOSE").unwrap_or(&0);
         // A file is closed after its last user was answered.
-        for _ in 0..600 {
+        for _ in 0..6000 {
             if self.requests().get("CLOSE").unwrap_or(&0) >= &closes {
                 break;
             }

@@ -71,7 +71,7 @@ fn operations() -> usize {
 /// written back then has a temporary file for a moment.
 fn await_no_temporaries(directories: &[PathBuf]) {
     let is_temporary = |name: &OsStr| name.to_string_lossy().starts_with(".toll-");
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_secs(600);
     for directory in directories {
         loop {
             let names = fs::read_dir(directory).unwrap();

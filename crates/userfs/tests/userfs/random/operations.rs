@@ -451,7 +451,7 @@ impl<'a> Run<'a> {
         if file.is_none_or(|file| !self.model.content(*file).is_empty()) {
             return;
         }
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(600);
         while fs::metadata(self.mounted.behind(name)).is_ok_and(|found| found.len() > 0) {
             assert!(Instant::now() < deadline, "{name} is never emptied");
             std::thread::sleep(Duration::from_millis(1));
