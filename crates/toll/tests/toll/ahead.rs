@@ -38,7 +38,7 @@ fn no_other_probe_is_there_while_one_is_measured() {
             "{trial:#}"
         );
     }
-    assert_eq!(settings.changed(), Vec::<String>::new());
+    settings.are_back_at_once();
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn a_probe_that_no_trial_came_for_is_ended_with_the_run() {
     let run = bench.json(&["run", "-q", "--no-html", "--json", &file]);
     let reason = run["runs"][0]["run"]["stop_reason"].to_string();
     assert!(reason.contains("no interval was asked for"), "{run:#}");
-    assert_eq!(settings.changed(), Vec::<String>::new());
+    settings.are_back_at_once();
 }
 
 #[test]
