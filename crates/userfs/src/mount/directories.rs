@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use super::known::NAMES_MAX;
 use super::{Found, Volume};
-use crate::source::{Attributes, Entry, Error, Kind, Result, Time};
+use crate::source::{Attributes, Entry, Error, Kind, Listing, Result, Time};
 use crate::tree::ROOT;
 
 pub(super) type Directories = HashMap<u64, Arc<Directory>>;
@@ -15,7 +15,7 @@ pub(super) type Directories = HashMap<u64, Arc<Directory>>;
 /// mean the same name until it begins anew.
 pub(super) struct Directory {
     ino: u64,
-    entries: Mutex<Arc<Vec<Entry>>>,
+    listing: Mutex<Arc<Listing>>,
 }
 
 /// An entry as the kernel is told: its offset is where the next one begins.
@@ -34,7 +34,7 @@ impl Volume {
         let handle = self.new_handle();
         let directory = Directory {
             ino,
-            entries: Mutex::default(),
+            listing: Mutex::new(Arc::new(nothing())),
         };
         self.shared.tree.pin(ino);
         let mut directories = self
@@ -69,35 +69,37 @@ impl Volume {
 
     /// The entries of an open directory, of which an offset counts `.` and
     /// `..` as the first two.
-    fn entries(&self, directory: &Directory, offset: u64) -> Result<Arc<Vec<Entry>>> {
+    fn listing(&self, directory: &Directory, offset: u64) -> Result<Arc<Listing>> {
         let lock = || {
             directory
-                .entries
+                .listing
                 .lock()
                 .expect("no holder of the lock panics")
         };
         if offset > 0 {
             return Ok(Arc::clone(&lock()));
         }
-        let mut entries = {
+        let mut listing = {
             match self.shared.path(directory.ino) {
                 Ok(held) => {
                     let before = self.shared.known.version(directory.ino);
-                    let entries = self.shared.source.list(held.path())?;
+                    let listing = self.shared.source.list_open(held.path())?;
+                    let entries = &listing.entries;
                     if let Some(before) = before.filter(|_| entries.len() <= NAMES_MAX) {
                         let entries = Some(entries.iter());
                         self.shared.known.take(directory.ino, before, entries);
                     }
-                    entries
+                    listing
                 }
                 // A removed directory is empty.
-                Err(_) => Vec::new(),
+                Err(_) => nothing(),
             }
         };
-        entries.retain(|entry| !self.shared.journal.is_own(&entry.name));
-        let entries = Arc::new(entries);
-        *lock() = Arc::clone(&entries);
-        Ok(entries)
+        let is_shown = |entry: &Entry| !self.shared.journal.is_own(&entry.name);
+        listing.entries.retain(is_shown);
+        let listing = Arc::new(listing);
+        *lock() = Arc::clone(&listing);
+        Ok(listing)
     }
 
     /// Tells entries from an offset on, one after the other, until `take` has
@@ -109,7 +111,7 @@ impl Volume {
         mut take: impl FnMut(Listed) -> bool,
     ) -> Result<()> {
         let directory = self.directory(handle)?;
-        let entries = self.entries(&directory, offset)?;
+        let listing = self.listing(&directory, offset)?;
         for (at, ino) in [
             (0, directory.ino),
             (1, self.shared.tree.parent(directory.ino)),
@@ -127,7 +129,7 @@ impl Volume {
             }
         }
         let skip = usize::try_from(offset.saturating_sub(2)).unwrap_or(usize::MAX);
-        for (at, entry) in entries.iter().enumerate().skip(skip) {
+        for (at, entry) in listing.entries.iter().enumerate().skip(skip) {
             let known = entry.attributes;
             let listed = Listed {
                 offset: at as u64 + 3,
@@ -148,7 +150,9 @@ impl Volume {
     pub fn look_up_listed(&self, handle: u64, listed: &Listed) -> Option<Found> {
         let directory = self.directory(handle).ok()?;
         let Some(attributes) = listed.attributes else {
-            return self.look_up(directory.ino, &listed.name).ok();
+            let listing = self.listing(&directory, listed.offset).ok()?;
+            let open = listing.directory.as_deref();
+            return self.look_up_in(directory.ino, &listed.name, open).ok();
         };
         let ino = {
             let tree = &self.shared.tree;
@@ -165,6 +169,13 @@ impl Volume {
             Err(_) if directory.ino != ROOT => Ok(()),
             Err(error) => Err(error),
         }
+    }
+}
+
+fn nothing() -> Listing {
+    Listing {
+        entries: Vec::new(),
+        directory: None,
     }
 }
 
