@@ -195,13 +195,12 @@ impl Server {
 
     /// Puts an entry with its attributes into a listing. Whether that is full
     /// now.
-    pub fn add_plus(&self, handle: u64, entry: &Listed, reply: &mut ReplyDirectoryPlus) -> bool {
-        let is_special = entry.name == "." || entry.name == "..";
-        // The kernel counts no lookup of these two, and needs no more than
+    pub fn add_plus(&self, entry: &Listed<'_>, reply: &mut ReplyDirectoryPlus) -> bool {
+        // The kernel counts no lookup of `.` and `..`, and needs no more than
         // their numbers.
-        let found = match (is_special, entry.ino) {
-            (true, Some(ino)) => entry.attributes.map(|attributes| Found { ino, attributes }),
-            _ => self.volume.look_up_listed(handle, entry),
+        let found = match entry.special {
+            Some(ino) => entry.attributes.map(|attributes| Found { ino, attributes }),
+            None => self.volume.look_up_listed(entry),
         };
         let Some(found) = found else {
             return false;
@@ -212,12 +211,12 @@ impl Server {
         let is_full = reply.add(
             ino,
             entry.offset,
-            &entry.name,
+            entry.name,
             &self.lifetime,
             &attr,
             generation,
         );
-        if is_full && !is_special {
+        if is_full && entry.special.is_none() {
             // It was looked up, and is not told.
             self.volume.shared.tree.forget(found.ino, 1);
         }

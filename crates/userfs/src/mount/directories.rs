@@ -1,12 +1,14 @@
 //! Listing directories.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::sync::{Arc, Mutex};
 
 use super::known::NAMES_MAX;
 use super::{Found, Volume};
-use crate::source::{Attributes, Entry, Error, Kind, Listing, Result, Time};
+use crate::source::{
+    Attributes, Directory as OpenDirectory, Entry, Error, Kind, Listing, Result, Time,
+};
 use crate::tree::ROOT;
 
 pub(super) type Directories = HashMap<u64, Arc<Directory>>;
@@ -19,13 +21,17 @@ pub(super) struct Directory {
 }
 
 /// An entry as the kernel is told: its offset is where the next one begins.
-pub(crate) struct Listed {
+pub(crate) struct Listed<'a> {
     pub offset: u64,
-    pub name: OsString,
+    pub name: &'a OsStr,
     pub kind: Option<Kind>,
-    /// The number as far as known; for `.` and `..` always.
-    pub ino: Option<u64>,
     pub attributes: Option<Attributes>,
+    /// The number of the directory.
+    pub parent: u64,
+    /// The number of `.` and `..`.
+    pub special: Option<u64>,
+    /// The directory, where it is open.
+    open: Option<&'a dyn OpenDirectory>,
 }
 
 impl Volume {
@@ -108,7 +114,7 @@ impl Volume {
         &self,
         handle: u64,
         offset: u64,
-        mut take: impl FnMut(Listed) -> bool,
+        mut take: impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<()> {
         let directory = self.directory(handle)?;
         let listing = self.listing(&directory, offset)?;
@@ -118,13 +124,15 @@ impl Volume {
         ] {
             let listed = Listed {
                 offset: at + 1,
-                name: OsString::from(if at == 0 { "." } else { ".." }),
+                name: OsStr::new(if at == 0 { "." } else { ".." }),
                 kind: Some(Kind::Directory),
-                ino: Some(ino),
+                parent: directory.ino,
+                special: Some(ino),
+                open: None,
                 // More than the kind the kernel does not look at.
                 attributes: Some(bare_directory()),
             };
-            if at >= offset && take(listed) {
+            if at >= offset && take(&listed) {
                 return Ok(());
             }
         }
@@ -133,30 +141,36 @@ impl Volume {
             let known = entry.attributes;
             let listed = Listed {
                 offset: at as u64 + 3,
-                name: entry.name.clone(),
+                name: &entry.name,
                 kind: entry.kind.or(known.map(|known| known.kind)),
-                ino: self.shared.tree.child(directory.ino, &entry.name),
                 attributes: known,
+                parent: directory.ino,
+                special: None,
+                open: listing.directory.as_deref(),
             };
-            if take(listed) {
+            if take(&listed) {
                 break;
             }
         }
         Ok(())
     }
 
+    /// The number of an entry as far as known.
+    pub fn number(&self, listed: &Listed<'_>) -> Option<u64> {
+        let known = || self.shared.tree.child(listed.parent, listed.name);
+        listed.special.or_else(known)
+    }
+
     /// The entry's file, as a lookup would tell it. None if it has gone since
     /// it was listed.
-    pub fn look_up_listed(&self, handle: u64, listed: &Listed) -> Option<Found> {
-        let directory = self.directory(handle).ok()?;
+    pub fn look_up_listed(&self, listed: &Listed<'_>) -> Option<Found> {
         let Some(attributes) = listed.attributes else {
-            let listing = self.listing(&directory, listed.offset).ok()?;
-            let open = listing.directory.as_deref();
-            return self.look_up_in(directory.ino, &listed.name, open).ok();
+            let found = self.look_up_in(listed.parent, listed.name, listed.open);
+            return found.ok();
         };
         let ino = {
             let tree = &self.shared.tree;
-            tree.looked_up(directory.ino, &listed.name, &attributes)
+            tree.looked_up(listed.parent, listed.name, &attributes)
         };
         Some(self.with_copy(Found { ino, attributes }))
     }
