@@ -93,6 +93,15 @@ pub struct Entry {
     pub attributes: Option<Attributes>,
 }
 
+/// Names of a directory, and the directory where it stays open for them.
+pub struct Listing {
+    /// All names, in any order.
+    pub entries: Vec<Entry>,
+    /// Tells of a name in it without the way to it, which costs more than the
+    /// name where both are at hand.
+    pub directory: Option<Box<dyn Directory>>,
+}
+
 /// Who owns a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
@@ -262,6 +271,14 @@ pub trait Source: Send + Sync {
     /// All names in a directory, in any order.
     fn list(&self, path: &Path) -> Result<Vec<Entry>>;
 
+    /// The same for whoever will ask for attributes of the names, too.
+    fn list_open(&self, path: &Path) -> Result<Listing> {
+        Ok(Listing {
+            entries: self.list(path)?,
+            directory: None,
+        })
+    }
+
     /// All names in a directory with their attributes, if there are not many
     /// more than `names_max`. `None` also where that takes no fewer round
     /// trips than to ask for each.
@@ -387,6 +404,13 @@ pub trait Source: Send + Sync {
         let _ = (path, name);
         Err(Error::Errno(libc::ENOTSUP))
     }
+}
+
+/// An open directory. It stays what it is when its name is changed. Dropping it
+/// closes it.
+pub trait Directory: Send + Sync {
+    /// What `lstat` tells of a name in it.
+    fn attributes(&self, name: &OsStr) -> Result<Attributes>;
 }
 
 /// An open regular file. It stays what it is when its name is changed or

@@ -15,7 +15,7 @@ use super::mounts;
 
 /// Longest wait for a device whose driver is there. Under emulation on a busy
 /// machine drivers take seconds.
-const DEVICE_PATIENCE: Duration = Duration::from_secs(20);
+const DEVICE_PATIENCE: Duration = Duration::from_secs(120);
 
 /// Time between looks for a device.
 const DEVICE_POLL: Duration = Duration::from_millis(5);

@@ -17,6 +17,7 @@ use fuser::{
 use super::convert::{errno, kind_of_mode, set_time};
 use super::requests::{reply_empty, reply_entry};
 use super::serve::Server;
+use super::splice::Device;
 use super::{Options, abilities};
 use crate::mount::{Access, Volume};
 use crate::source::{Creation, Owner, RenameFlags as SourceRename, SetAttributes, SetExtended};
@@ -37,6 +38,11 @@ impl Fuse {
     /// Where the session's notifier is put once there is one.
     pub fn notifier_slot(&self) -> Arc<OnceLock<Notifier>> {
         Arc::clone(&self.server.notifier)
+    }
+
+    /// Where the session's device is put, if answers are spliced to it.
+    pub fn device_slot(&self) -> Arc<OnceLock<Device>> {
+        Arc::clone(&self.server.device)
     }
 }
 
@@ -260,7 +266,7 @@ impl Filesystem for Fuse {
 
     fn read(
         &self,
-        _request: &Request,
+        request: &Request,
         _ino: INodeNo,
         handle: FileHandle,
         offset: u64,
@@ -269,8 +275,9 @@ impl Filesystem for Fuse {
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        let number = request.unique().0;
         self.server
-            .run(move |server| server.read(handle.0, offset, size, reply));
+            .run(move |server| server.read(number, handle.0, offset, size, reply));
     }
 
     fn write(

@@ -5,8 +5,10 @@ mod convert;
 mod filesystem;
 mod requests;
 mod serve;
+mod splice;
 
 use std::io;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -20,6 +22,7 @@ use crate::cache::Mode;
 use crate::mount::{Note, Volume, VolumeOptions};
 use crate::source::Source;
 use filesystem::Fuse;
+use splice::Device;
 
 /// Threads that wait for requests. When all but one are busy with a slow
 /// source, a request gets a thread of its own.
@@ -113,10 +116,16 @@ impl Mount {
         )?;
         let volume = Arc::new(volume);
         let fuse = Fuse::new(Arc::clone(&volume), options);
-        let notifier = fuse.notifier_slot();
-        let mut session = Session::new(fuse, &mountpoint, &config(options, name))?;
+        let (notifier, device) = (fuse.notifier_slot(), fuse.device_slot());
+        let splices = volume.can_splice() && options.kernel != KernelCache::PassThrough;
+        let mut session = Session::new(fuse, &mountpoint, &config(options, name, !splices))?;
         // The handshake is over and no request has been read yet.
         notifier.set(session.notifier()).ok();
+        if splices {
+            device
+                .set(Device::new(session.as_fd().try_clone_to_owned()?))
+                .ok();
+        }
         let unmounter = session.unmount_callable();
         let thread = std::thread::Builder::new().name("session".to_owned());
         let session = thread.spawn(move || session.run())?;
@@ -200,7 +209,7 @@ fn refuse_what_needs_root(kernel: KernelCache) -> io::Result<()> {
     }
 }
 
-fn config(options: &Options, name: String) -> Config {
+fn config(options: &Options, name: String, clones_device: bool) -> Config {
     let mut config = Config::default();
     config.mount_options = vec![
         // A comma would end the option.
@@ -215,6 +224,6 @@ fn config(options: &Options, name: String) -> Config {
         config.acl = SessionACL::All;
     }
     config.n_threads = Some(THREADS);
-    config.clone_fd = true;
+    config.clone_fd = clones_device;
     config
 }

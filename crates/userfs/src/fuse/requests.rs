@@ -169,8 +169,8 @@ impl Server {
     pub fn list(&self, handle: u64, offset: u64, mut reply: ReplyDirectory) {
         let listed = self.volume.list(handle, offset, |entry| {
             let kind = entry.kind.map_or(FileType::RegularFile, file_type);
-            let ino = INodeNo(entry.ino.unwrap_or(INO_UNKNOWN));
-            reply.add(ino, entry.offset, kind, &entry.name)
+            let ino = self.volume.number(entry).unwrap_or(INO_UNKNOWN);
+            reply.add(INodeNo(ino), entry.offset, kind, entry.name)
         });
         match listed {
             Ok(()) => reply.ok(),
@@ -180,7 +180,7 @@ impl Server {
 
     /// Lists names with attributes.
     pub fn list_plus(&self, handle: u64, offset: u64, mut reply: ReplyDirectoryPlus) {
-        let add = |entry: Listed| self.add_plus(handle, &entry, &mut reply);
+        let add = |entry: &Listed<'_>| self.add_plus(entry, &mut reply);
         match self.volume.list(handle, offset, add) {
             Ok(()) => reply.ok(),
             Err(error) => reply.error(errno(error)),

@@ -8,11 +8,12 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use fuser::{
-    BackingId, FileHandle, FopenFlags, Generation, INodeNo, Notifier, ReplyData,
+    BackingId, Errno, FileHandle, FopenFlags, Generation, INodeNo, Notifier, ReplyData,
     ReplyDirectoryPlus, ReplyOpen,
 };
 
 use super::convert::{errno, file_attributes};
+use super::splice::Device;
 use super::{KernelCache, Options, THREADS};
 use crate::cache::Mode;
 use crate::mount::{Found, Listed, Opened, Volume};
@@ -25,6 +26,8 @@ pub(super) struct Server {
     pub lifetime: Duration,
     shows_extended: bool,
     pub notifier: Arc<OnceLock<Notifier>>,
+    /// Where answers can be spliced to.
+    pub device: Arc<OnceLock<Device>>,
     /// Waiting threads that are busy.
     busy: AtomicUsize,
     /// Files whose reads and writes do not come here, and how often they are
@@ -55,6 +58,7 @@ impl Server {
             lifetime: options.attribute_lifetime,
             shows_extended: options.shows_extended,
             notifier: Arc::default(),
+            device: Arc::default(),
             busy: AtomicUsize::new(0),
             backings: Mutex::default(),
         }
@@ -80,7 +84,12 @@ impl Server {
     }
 
     /// Reads and replies.
-    pub fn read(&self, handle: u64, offset: u64, size: u32, reply: ReplyData) {
+    pub fn read(&self, request: u64, handle: u64, offset: u64, size: u32, reply: ReplyData) {
+        if self.splice(request, handle, offset, size) {
+            // `fuser` must answer, too: the kernel finds no such request any
+            // more, and its numbers are never used again.
+            return reply.error(Errno::EIO);
+        }
         BUFFER.with_borrow_mut(|buffer| {
             let size = size as usize;
             if buffer.len() < size {
@@ -91,6 +100,16 @@ impl Server {
                 Err(error) => reply.error(errno(error)),
             }
         });
+    }
+
+    /// Answers a read without copying. False if the request is not answered.
+    fn splice(&self, request: u64, handle: u64, offset: u64, size: u32) -> bool {
+        let answered = self.device.get().and_then(|device| {
+            self.volume.with_descriptor(handle, |file| {
+                device.answer(request, file, offset, size as usize)
+            })
+        });
+        answered.unwrap_or(false)
     }
 
     /// How the kernel is to treat an opened file.
@@ -176,13 +195,12 @@ impl Server {
 
     /// Puts an entry with its attributes into a listing. Whether that is full
     /// now.
-    pub fn add_plus(&self, handle: u64, entry: &Listed, reply: &mut ReplyDirectoryPlus) -> bool {
-        let is_special = entry.name == "." || entry.name == "..";
-        // The kernel counts no lookup of these two, and needs no more than
+    pub fn add_plus(&self, entry: &Listed<'_>, reply: &mut ReplyDirectoryPlus) -> bool {
+        // The kernel counts no lookup of `.` and `..`, and needs no more than
         // their numbers.
-        let found = match (is_special, entry.ino) {
-            (true, Some(ino)) => entry.attributes.map(|attributes| Found { ino, attributes }),
-            _ => self.volume.look_up_listed(handle, entry),
+        let found = match entry.special {
+            Some(ino) => entry.attributes.map(|attributes| Found { ino, attributes }),
+            None => self.volume.look_up_listed(entry),
         };
         let Some(found) = found else {
             return false;
@@ -193,12 +211,12 @@ impl Server {
         let is_full = reply.add(
             ino,
             entry.offset,
-            &entry.name,
+            entry.name,
             &self.lifetime,
             &attr,
             generation,
         );
-        if is_full && !is_special {
+        if is_full && entry.special.is_none() {
             // It was looked up, and is not told.
             self.volume.shared.tree.forget(found.ino, 1);
         }

@@ -1,12 +1,25 @@
-//! An open file of a local directory.
+//! Open files and directories of a local directory.
 
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::fs::{FallocateFlags, Gid, Mode, SeekFrom, Uid};
+use rustix::fs::{AtFlags, FallocateFlags, Gid, Mode, SeekFrom, Uid};
 use rustix::io::Errno;
 
 use super::attributes::{attributes_of, timestamps};
-use crate::source::{Attributes, Error, Handle, Result, Seek, SetAttributes};
+use crate::source::{Attributes, Directory, Error, Handle, Result, Seek, SetAttributes};
+
+pub(super) struct LocalDirectory {
+    pub directory: OwnedFd,
+}
+
+impl Directory for LocalDirectory {
+    fn attributes(&self, name: &OsStr) -> Result<Attributes> {
+        // One component: no link in the way can lead out of the root.
+        let stat = rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(attributes_of(&stat))
+    }
+}
 
 pub(super) struct LocalHandle {
     pub file: OwnedFd,

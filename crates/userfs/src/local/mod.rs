@@ -19,11 +19,11 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::source::{
-    Attributes, Creation, Entry, Error, Handle, Kind, OpenFlags, Owner, RenameFlags, Result,
-    SetAttributes, SetExtended, Source, Space,
+    Attributes, Creation, Entry, Error, Handle, Kind, Listing, OpenFlags, Owner, RenameFlags,
+    Result, SetAttributes, SetExtended, Source, Space,
 };
 use attributes::{attributes_of, file_type_of, kind_of, timestamps};
-use handle::LocalHandle;
+use handle::{LocalDirectory, LocalHandle};
 
 impl From<Errno> for Error {
     fn from(error: Errno) -> Self {
@@ -255,6 +255,10 @@ impl Source for Local {
     }
 
     fn list(&self, path: &Path) -> Result<Vec<Entry>> {
+        Ok(self.list_open(path)?.entries)
+    }
+
+    fn list_open(&self, path: &Path) -> Result<Listing> {
         let directory = self.resolve(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
         let mut buffer = Vec::with_capacity(64 * 1024);
         let mut names = RawDir::new(&directory, buffer.spare_capacity_mut());
@@ -262,7 +266,10 @@ impl Source for Local {
         while let Some(entry) = names.next() {
             entries.extend(Self::entry(&entry?));
         }
-        Ok(entries)
+        Ok(Listing {
+            entries,
+            directory: Some(Box::new(LocalDirectory { directory })),
+        })
     }
 
     fn read_link(&self, path: &Path) -> Result<OsString> {

@@ -1,12 +1,14 @@
 //! Listing directories.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::sync::{Arc, Mutex};
 
 use super::known::NAMES_MAX;
 use super::{Found, Volume};
-use crate::source::{Attributes, Entry, Error, Kind, Result, Time};
+use crate::source::{
+    Attributes, Directory as OpenDirectory, Entry, Error, Kind, Listing, Result, Time,
+};
 use crate::tree::ROOT;
 
 pub(super) type Directories = HashMap<u64, Arc<Directory>>;
@@ -15,17 +17,21 @@ pub(super) type Directories = HashMap<u64, Arc<Directory>>;
 /// mean the same name until it begins anew.
 pub(super) struct Directory {
     ino: u64,
-    entries: Mutex<Arc<Vec<Entry>>>,
+    listing: Mutex<Arc<Listing>>,
 }
 
 /// An entry as the kernel is told: its offset is where the next one begins.
-pub(crate) struct Listed {
+pub(crate) struct Listed<'a> {
     pub offset: u64,
-    pub name: OsString,
+    pub name: &'a OsStr,
     pub kind: Option<Kind>,
-    /// The number as far as known; for `.` and `..` always.
-    pub ino: Option<u64>,
     pub attributes: Option<Attributes>,
+    /// The number of the directory.
+    pub parent: u64,
+    /// The number of `.` and `..`.
+    pub special: Option<u64>,
+    /// The directory, where it is open.
+    open: Option<&'a dyn OpenDirectory>,
 }
 
 impl Volume {
@@ -34,7 +40,7 @@ impl Volume {
         let handle = self.new_handle();
         let directory = Directory {
             ino,
-            entries: Mutex::default(),
+            listing: Mutex::new(Arc::new(nothing())),
         };
         self.shared.tree.pin(ino);
         let mut directories = self
@@ -69,35 +75,37 @@ impl Volume {
 
     /// The entries of an open directory, of which an offset counts `.` and
     /// `..` as the first two.
-    fn entries(&self, directory: &Directory, offset: u64) -> Result<Arc<Vec<Entry>>> {
+    fn listing(&self, directory: &Directory, offset: u64) -> Result<Arc<Listing>> {
         let lock = || {
             directory
-                .entries
+                .listing
                 .lock()
                 .expect("no holder of the lock panics")
         };
         if offset > 0 {
             return Ok(Arc::clone(&lock()));
         }
-        let mut entries = {
+        let mut listing = {
             match self.shared.path(directory.ino) {
                 Ok(held) => {
                     let before = self.shared.known.version(directory.ino);
-                    let entries = self.shared.source.list(held.path())?;
+                    let listing = self.shared.source.list_open(held.path())?;
+                    let entries = &listing.entries;
                     if let Some(before) = before.filter(|_| entries.len() <= NAMES_MAX) {
                         let entries = Some(entries.iter());
                         self.shared.known.take(directory.ino, before, entries);
                     }
-                    entries
+                    listing
                 }
                 // A removed directory is empty.
-                Err(_) => Vec::new(),
+                Err(_) => nothing(),
             }
         };
-        entries.retain(|entry| !self.shared.journal.is_own(&entry.name));
-        let entries = Arc::new(entries);
-        *lock() = Arc::clone(&entries);
-        Ok(entries)
+        let is_shown = |entry: &Entry| !self.shared.journal.is_own(&entry.name);
+        listing.entries.retain(is_shown);
+        let listing = Arc::new(listing);
+        *lock() = Arc::clone(&listing);
+        Ok(listing)
     }
 
     /// Tells entries from an offset on, one after the other, until `take` has
@@ -106,53 +114,63 @@ impl Volume {
         &self,
         handle: u64,
         offset: u64,
-        mut take: impl FnMut(Listed) -> bool,
+        mut take: impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<()> {
         let directory = self.directory(handle)?;
-        let entries = self.entries(&directory, offset)?;
+        let listing = self.listing(&directory, offset)?;
         for (at, ino) in [
             (0, directory.ino),
             (1, self.shared.tree.parent(directory.ino)),
         ] {
             let listed = Listed {
                 offset: at + 1,
-                name: OsString::from(if at == 0 { "." } else { ".." }),
+                name: OsStr::new(if at == 0 { "." } else { ".." }),
                 kind: Some(Kind::Directory),
-                ino: Some(ino),
+                parent: directory.ino,
+                special: Some(ino),
+                open: None,
                 // More than the kind the kernel does not look at.
                 attributes: Some(bare_directory()),
             };
-            if at >= offset && take(listed) {
+            if at >= offset && take(&listed) {
                 return Ok(());
             }
         }
         let skip = usize::try_from(offset.saturating_sub(2)).unwrap_or(usize::MAX);
-        for (at, entry) in entries.iter().enumerate().skip(skip) {
+        for (at, entry) in listing.entries.iter().enumerate().skip(skip) {
             let known = entry.attributes;
             let listed = Listed {
                 offset: at as u64 + 3,
-                name: entry.name.clone(),
+                name: &entry.name,
                 kind: entry.kind.or(known.map(|known| known.kind)),
-                ino: self.shared.tree.child(directory.ino, &entry.name),
                 attributes: known,
+                parent: directory.ino,
+                special: None,
+                open: listing.directory.as_deref(),
             };
-            if take(listed) {
+            if take(&listed) {
                 break;
             }
         }
         Ok(())
     }
 
+    /// The number of an entry as far as known.
+    pub fn number(&self, listed: &Listed<'_>) -> Option<u64> {
+        let known = || self.shared.tree.child(listed.parent, listed.name);
+        listed.special.or_else(known)
+    }
+
     /// The entry's file, as a lookup would tell it. None if it has gone since
     /// it was listed.
-    pub fn look_up_listed(&self, handle: u64, listed: &Listed) -> Option<Found> {
-        let directory = self.directory(handle).ok()?;
+    pub fn look_up_listed(&self, listed: &Listed<'_>) -> Option<Found> {
         let Some(attributes) = listed.attributes else {
-            return self.look_up(directory.ino, &listed.name).ok();
+            let found = self.look_up_in(listed.parent, listed.name, listed.open);
+            return found.ok();
         };
         let ino = {
             let tree = &self.shared.tree;
-            tree.looked_up(directory.ino, &listed.name, &attributes)
+            tree.looked_up(listed.parent, listed.name, &attributes)
         };
         Some(self.with_copy(Found { ino, attributes }))
     }
@@ -165,6 +183,13 @@ impl Volume {
             Err(_) if directory.ino != ROOT => Ok(()),
             Err(error) => Err(error),
         }
+    }
+}
+
+fn nothing() -> Listing {
+    Listing {
+        entries: Vec::new(),
+        directory: None,
     }
 }
 

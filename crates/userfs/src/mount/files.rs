@@ -286,6 +286,11 @@ impl Volume {
         }
     }
 
+    /// Whether open files may have descriptors of this process.
+    pub fn can_splice(&self) -> bool {
+        self.options.mode == Mode::None && !self.shared.source.is_remote()
+    }
+
     /// Calls with the descriptor of a file that is open in this process.
     pub fn with_descriptor<T>(
         &self,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::known::{Answer, NAMES_MAX, Version};
 use super::{Found, Volume};
-use crate::source::{Creation, Error, Kind, Owner, RenameFlags, Result};
+use crate::source::{Attributes, Creation, Directory, Error, Kind, Owner, RenameFlags, Result};
 
 impl Volume {
     /// What a name leads to, and how old what is told of it is; the kernel is
@@ -47,10 +47,24 @@ impl Volume {
 
     /// What a name leads to; the kernel is told, so it counts as a lookup.
     pub fn look_up(&self, parent: u64, name: &OsStr) -> Result<Found> {
+        self.look_up_in(parent, name, None)
+    }
+
+    /// The same for whoever has the directory open.
+    pub(super) fn look_up_in(
+        &self,
+        parent: u64,
+        name: &OsStr,
+        open: Option<&dyn Directory>,
+    ) -> Result<Found> {
         let read = || {
             let found = {
                 let held = self.shared.path_below(parent, name)?;
-                self.look_up_held(parent, name, held.path())?
+                let asked = match open {
+                    Some(directory) => directory.attributes(name),
+                    None => self.shared.source.attributes(held.path()),
+                };
+                self.looked_up(parent, name, asked)?
             };
             Ok(self.with_copy(found))
         };
@@ -62,9 +76,10 @@ impl Volume {
         self.shared.consistent(read, forget)
     }
 
-    /// The same for whoever holds the path.
-    fn look_up_held(&self, parent: u64, name: &OsStr, path: &Path) -> Result<Found> {
-        match self.shared.source.attributes(path) {
+    /// What a name leads to according to the source; whoever asked it holds the
+    /// path.
+    fn looked_up(&self, parent: u64, name: &OsStr, asked: Result<Attributes>) -> Result<Found> {
+        match asked {
             Ok(attributes) => Ok(Found {
                 ino: self.shared.tree.looked_up(parent, name, &attributes),
                 attributes,
@@ -76,6 +91,10 @@ impl Volume {
                 Err(error)
             }
         }
+    }
+
+    fn look_up_held(&self, parent: u64, name: &OsStr, path: &Path) -> Result<Found> {
+        self.looked_up(parent, name, self.shared.source.attributes(path))
     }
 
     /// Makes something at a name and tells what it is.

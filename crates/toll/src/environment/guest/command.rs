@@ -19,7 +19,7 @@ const NAP: Timespec = Timespec {
 
 /// Longest wait for a guest to take a request, and for what it announced of the
 /// command's output.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Bytes taken from a stream at once.
 const CHUNK_BYTES: usize = 64 << 10;

@@ -20,7 +20,7 @@ use crate::environment::kernel::Variant;
 
 /// Time beyond a trial's own limit that the guest has to answer. The init keeps
 /// that limit; only a guest that hangs needs this one.
-pub(super) const ANSWER_GRACE: Duration = Duration::from_secs(15);
+pub(super) const ANSWER_GRACE: Duration = Duration::from_secs(30);
 
 /// How much longer than on its own clock a guest with a clock of instructions
 /// takes, at most: it runs 10^8 instructions a second and more.
@@ -30,7 +30,7 @@ const ICOUNT_FACTOR: u32 = 10;
 const END_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Longest wait for QEMU to end after it closed a port.
-const DEATH_PATIENCE: Duration = Duration::from_secs(2);
+const DEATH_PATIENCE: Duration = Duration::from_secs(20);
 
 /// Why a guest is not up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -364,9 +364,9 @@ pub(super) enum Gone {
 /// busy machine: it only keeps one that hangs from stopping the run.
 fn boot_patience(spec: &GuestSpec, accelerator: Accelerator) -> Duration {
     let seconds = match accelerator {
-        Accelerator::Kvm => 30,
-        Accelerator::Tcg => 90,
-        Accelerator::Icount => 360,
+        Accelerator::Kvm => 60,
+        Accelerator::Tcg => 300,
+        Accelerator::Icount => 900,
     };
     // A kernel that checks itself is that much slower.
     let factor = match spec.kernel.variant {

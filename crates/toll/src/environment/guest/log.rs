@@ -29,7 +29,7 @@ const CAUSES: [&str; 5] = [
 ];
 
 /// Longest wait for the last of a log whose speaker has ended.
-const REST_PATIENCE: Duration = Duration::from_secs(1);
+const REST_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A log in the making, bounded however much is said.
 #[derive(Debug, Clone, Default)]

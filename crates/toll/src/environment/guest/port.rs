@@ -166,18 +166,25 @@ mod tests {
         }
     }
 
+    fn late<'a>() -> Wait<'a> {
+        Wait {
+            deadline: Instant::now() + Duration::from_secs(600),
+            interrupted: &|| false,
+        }
+    }
+
     #[test]
     fn lines_come_whole_however_they_were_sent() {
         let (mut port, mut far) = pair();
         far.write_all(b"one\ntw").unwrap();
-        assert_eq!(port.line(&soon()), Ok("one".into()));
+        assert_eq!(port.line(&late()), Ok("one".into()));
         assert_eq!(port.line(&soon()), Err(PortEnd::Deadline));
         far.write_all(b"o\n\xff\n").unwrap();
-        assert_eq!(port.line(&soon()), Ok("two".into()));
+        assert_eq!(port.line(&late()), Ok("two".into()));
         assert_eq!(port.line_now(), Ok(Some("\u{fffd}".into())));
         assert_eq!(port.line_now(), Ok(None));
         drop(far);
-        assert_eq!(port.line(&soon()), Err(PortEnd::Closed));
+        assert_eq!(port.line(&late()), Err(PortEnd::Closed));
     }
 
     #[test]
@@ -187,11 +194,7 @@ mod tests {
             let chunk = vec![b'x'; 1 << 20];
             while far.write_all(&chunk).is_ok() {}
         });
-        let long = Wait {
-            deadline: Instant::now() + Duration::from_secs(600),
-            interrupted: &|| false,
-        };
-        assert_eq!(port.line(&long), Err(PortEnd::TooLong));
+        assert_eq!(port.line(&late()), Err(PortEnd::TooLong));
         drop(port);
         flood.join().unwrap();
     }

@@ -1,0 +1,240 @@
+//! Answers whose bytes go from the page cache of the source's file to the
+//! kernel's pages of the mount without a copy in this program.
+//!
+//! `fuser` answers from memory only. What is spliced is an answer as
+//! `fuse_dev_splice_write` (fs/fuse/dev.c) takes it: header and bytes in one
+//! pipe, moved to the session's device in one call. It is refused as a whole if
+//! its length is not what the header says.
+
+use std::cell::RefCell;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, SpliceFlags};
+
+/// Shorter answers are copied: that is less than the further calls take.
+const BYTES_MIN: usize = 32 << 10;
+/// What a pipe is asked to hold: what anybody may have
+/// (`/proc/sys/fs/pipe-max-size`), and the largest read.
+const PIPE_BYTES: usize = 1 << 20;
+/// Pages of a pipe that the bytes cannot have: the header's, and one more if
+/// they do not begin with a page.
+const PAGES_BESIDE: usize = 2;
+const PAGE_BYTES: usize = 4096;
+
+/// `struct fuse_out_header`: length with header, error, number of the request.
+const HEADER_BYTES: usize = 16;
+
+/// The session's device, for answers that `fuser` cannot give. All requests
+/// must be read from it, and not from clones: an answer is only taken where
+/// its request was read.
+pub(super) struct Device {
+    device: OwnedFd,
+    /// The source's files can be spliced, as far as known.
+    can_splice: AtomicBool,
+}
+
+struct Pipe {
+    from: OwnedFd,
+    to: OwnedFd,
+    bytes_max: usize,
+}
+
+thread_local! {
+    /// Empty between answers.
+    static PIPE: RefCell<Option<Pipe>> = const { RefCell::new(None) };
+}
+
+impl Pipe {
+    fn new() -> rustix::io::Result<Self> {
+        let (from, to) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        // Or as much as there is.
+        let _ = rustix::pipe::fcntl_setpipe_size(&to, PIPE_BYTES);
+        let bytes = rustix::pipe::fcntl_getpipe_size(&to)?;
+        Ok(Self {
+            from,
+            to,
+            bytes_max: bytes.saturating_sub(PAGES_BESIDE * PAGE_BYTES),
+        })
+    }
+
+    /// Fills the pipe with a header and `length` bytes of a file. Whether there
+    /// were as many.
+    fn fill(
+        &self,
+        header: &[u8; HEADER_BYTES],
+        file: BorrowedFd<'_>,
+        offset: u64,
+        length: usize,
+    ) -> rustix::io::Result<bool> {
+        if rustix::io::write(&self.to, header)? != HEADER_BYTES {
+            return Ok(false);
+        }
+        let (mut at, end) = (offset, offset + length as u64);
+        while at < end {
+            let rest = (end - at) as usize;
+            // Waits for the file, and never for room: there is nobody else to
+            // make it.
+            let flags = SpliceFlags::NONBLOCK;
+            match rustix::pipe::splice(file, Some(&mut at), &self.to, None, rest, flags) {
+                Ok(0) => return Ok(false),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+}
+
+fn header(request: u64, length: usize) -> Option<[u8; HEADER_BYTES]> {
+    let all = u32::try_from(HEADER_BYTES + length).ok()?;
+    let mut header = [0; HEADER_BYTES];
+    header[..4].copy_from_slice(&all.to_ne_bytes());
+    header[8..].copy_from_slice(&request.to_ne_bytes());
+    Some(header)
+}
+
+impl Device {
+    pub fn new(device: OwnedFd) -> Self {
+        Self {
+            device,
+            can_splice: AtomicBool::new(true),
+        }
+    }
+
+    /// Answers a read of a file with what it holds at an offset. False if the
+    /// request is not answered.
+    pub fn answer(&self, request: u64, file: BorrowedFd<'_>, offset: u64, size: usize) -> bool {
+        if size < BYTES_MIN || !self.can_splice.load(Ordering::Relaxed) {
+            return false;
+        }
+        // The header, which says the length, goes first.
+        let Ok(found) = rustix::fs::fstat(file) else {
+            return false;
+        };
+        let rest = u64::try_from(found.st_size)
+            .unwrap_or(0)
+            .saturating_sub(offset);
+        let length = usize::try_from(rest).unwrap_or(usize::MAX).min(size);
+        if length < BYTES_MIN {
+            return false;
+        }
+        let answered = PIPE.with_borrow_mut(|kept| {
+            let pipe = match kept.take() {
+                Some(pipe) => pipe,
+                None => Pipe::new()?,
+            };
+            let Some(header) = header(request, length).filter(|_| length <= pipe.bytes_max) else {
+                *kept = Some(pipe);
+                return Ok(false);
+            };
+            if !pipe.fill(&header, file, offset, length)? {
+                return Ok(false);
+            }
+            let all = HEADER_BYTES + length;
+            let sent = rustix::pipe::splice(
+                &pipe.from,
+                None,
+                &self.device,
+                None,
+                all,
+                SpliceFlags::empty(),
+            )?;
+            // A pipe with something left in it is not used again.
+            *kept = (sent == all).then_some(pipe);
+            Ok(sent == all)
+        });
+        if answered == Err(Errno::INVAL) {
+            self.can_splice.store(false, Ordering::Relaxed);
+        }
+        answered.unwrap_or(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::{Read, Write};
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    fn file_of(content: &[u8]) -> File {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(content).unwrap();
+        file
+    }
+
+    fn content(length: usize) -> Vec<u8> {
+        (0..length).map(|at| (at / 4 % 251) as u8).collect()
+    }
+
+    /// A pipe in the device's place, with room for every answer here.
+    fn device() -> (OwnedFd, Device) {
+        let (from, to) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).unwrap();
+        rustix::pipe::fcntl_setpipe_size(&to, PIPE_BYTES).unwrap();
+        (from, Device::new(to))
+    }
+
+    fn taken(from: &OwnedFd, length: usize) -> Vec<u8> {
+        let mut bytes = vec![0; length];
+        let mut from = File::from(from.try_clone().unwrap());
+        from.read_exact(&mut bytes).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn an_answer_says_its_length_and_its_request_and_ends_with_the_file() {
+        let content = content(100_001);
+        let file = file_of(&content);
+        let (from, device) = device();
+        for (offset, size, length) in [
+            (0, 65_536, 65_536),
+            (4_096, 65_536, 65_536),
+            (65_535, 131_072, 34_466),
+            (1, 131_072, 100_000),
+        ] {
+            assert!(device.answer(7, file.as_fd(), offset as u64, size));
+            let answer = taken(&from, HEADER_BYTES + length);
+            let said = u32::from_ne_bytes(answer[..4].try_into().unwrap());
+            assert_eq!(said as usize, HEADER_BYTES + length);
+            assert_eq!(answer[4..8], [0; 4]);
+            assert_eq!(answer[8..16], 7_u64.to_ne_bytes());
+            assert!(answer[16..] == content[offset..offset + length]);
+        }
+    }
+
+    #[test]
+    fn short_answers_and_those_longer_than_the_pipe_are_left_to_be_copied() {
+        let (_from, device) = device();
+        let file = file_of(&content(100_000));
+        assert!(!device.answer(1, file.as_fd(), 0, BYTES_MIN - 1));
+        assert!(!device.answer(1, file.as_fd(), 99_000, 131_072));
+        assert!(!device.answer(1, file.as_fd(), 200_000, 131_072));
+        let long = file_of(&content(PIPE_BYTES));
+        assert!(!device.answer(1, long.as_fd(), 0, PIPE_BYTES));
+        assert!(device.can_splice.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn what_could_not_be_sent_is_in_no_later_answer() {
+        let content = content(70_000);
+        let file = file_of(&content);
+        let refusing = Device::new(File::open("/dev/null").unwrap().into());
+        assert!(!refusing.answer(1, file.as_fd(), 0, 65_536));
+        let (from, device) = device();
+        assert!(device.answer(2, file.as_fd(), 4_096, 65_536));
+        let answer = taken(&from, HEADER_BYTES + 65_536);
+        assert_eq!(answer[8..16], 2_u64.to_ne_bytes());
+        assert!(answer[16..] == content[4_096..4_096 + 65_536]);
+    }
+
+    #[test]
+    fn a_file_that_is_shorter_than_it_was_fills_no_pipe() {
+        let pipe = Pipe::new().unwrap();
+        let file = file_of(&content(50_000));
+        let header = header(1, 50_001).unwrap();
+        assert_eq!(pipe.fill(&header, file.as_fd(), 0, 50_001), Ok(false));
+    }
+}
