@@ -401,6 +401,20 @@ pub trait Handle: Send + Sync {
     /// returns, not necessarily on its device.
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()>;
 
+    /// Writes like [`write_at`](Self::write_at), and may return as soon as all is
+    /// on its way, in order with what is asked of the file from then on. An
+    /// error that is known only later is told by the next call of this or of
+    /// [`sync`](Self::sync), and by each [`flush`](Self::flush) before that.
+    fn write_later(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.write_at(bytes, offset)
+    }
+
+    /// Waits until the source has what [`write_later`](Self::write_later) has
+    /// sent.
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Sets the length in bytes.
     fn truncate(&self, size_bytes: u64) -> Result<()>;
 

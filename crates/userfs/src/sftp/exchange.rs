@@ -72,6 +72,26 @@ impl<'a> Exchange<'a> {
         Ok((packet, tag))
     }
 
+    /// A WRITE that is sent at once, whose answer goes to another mailbox, under
+    /// the number of its bytes.
+    pub fn write_for(
+        &mut self,
+        mailbox: &Arc<Mailbox>,
+        handle: &HandleId,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Result<(), Failure> {
+        let id = self.session.register(mailbox, bytes.len())?;
+        let mut packet = Encoder::begin(&mut self.unsent, kind::WRITE);
+        let length = u32::try_from(bytes.len()).expect("a piece is far below 4 GiB");
+        packet.u32(id);
+        packet.string(handle.bytes()).u64(offset).u32(length);
+        packet.finish(bytes.len());
+        let unsent = std::mem::take(&mut self.unsent);
+        self.session.send(&unsent, bytes)?;
+        Ok(())
+    }
+
     /// A request; `fields` writes what follows its id.
     pub fn request(
         &mut self,
@@ -215,7 +235,8 @@ impl<'a> Exchange<'a> {
         self.read_status(&packet)
     }
 
-    fn read_status(&self, packet: &Packet) -> Result<(), Failure> {
+    /// The same of an answer that is here.
+    pub fn read_status(&self, packet: &Packet) -> Result<(), Failure> {
         let code = self.read(packet, kind::STATUS, |fields| fields.u32())?;
         match code {
             status::OK => Ok(()),

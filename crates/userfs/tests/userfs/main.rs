@@ -10,6 +10,7 @@ mod basics;
 mod coherence;
 mod common;
 mod faults;
+mod later;
 mod posix;
 mod random;
 mod remote;
