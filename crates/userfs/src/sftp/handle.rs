@@ -14,11 +14,11 @@ use super::link::Link;
 use super::opened::{OpenFiles, Place};
 use super::packet::{Encoder, kind, open};
 use super::path::Root;
-use super::session::Session;
+use super::session::{Content, Session};
 use super::stat::Stat;
 use super::status::Failure;
 use super::transfer::{self, Broken, Range, Writes};
-use crate::source::{Attributes, Error, Handle, Kind, Result, SetAttributes};
+use crate::source::{Attributes, Error, Handle, Kind, Part, Result, SetAttributes};
 
 /// A handle that a session of the server knows.
 #[derive(Clone)]
@@ -147,6 +147,44 @@ impl SftpHandle {
         done.map_err(|failure| self.why_not_written(opened, bytes, failure))
     }
 
+    /// Sends what `content` gives of each piece's offset and length, as soon as
+    /// it has room among what is under way.
+    fn send_later<'c>(
+        &self,
+        offset: u64,
+        bytes: usize,
+        content: &dyn Fn(u64, usize) -> Content<'c>,
+    ) -> Result<()> {
+        let opened = self.opened()?;
+        let explain = |to: &Opened, bytes, failure| self.why_not_written(to, bytes, failure);
+        let mut later = self.later.lock();
+        later.look(&opened, &explain);
+        later.told()?;
+        self.mark_changed();
+        // For whoever synchronises, it is done as soon as it is sent.
+        self.writes_begun.fetch_add(1, Ordering::SeqCst);
+        let piece_bytes = opened.session.limits.write_bytes;
+        let mut pieces = (0..bytes).step_by(piece_bytes);
+        let sent = pieces.try_for_each(|start| {
+            let (at, length) = (offset + start as u64, piece_bytes.min(bytes - start));
+            later.send(&opened, at, content(at, length), &explain)
+        });
+        self.writes_ended.fetch_add(1, Ordering::SeqCst);
+        sent
+    }
+
+    /// What is known, or with `waits` what became, of all that was sent and not
+    /// waited for.
+    fn sent_before(&self, opened: &Opened, waits: bool) -> Result<()> {
+        let explain = |to: &Opened, bytes, failure| self.why_not_written(to, bytes, failure);
+        let mut later = self.later.lock();
+        match waits {
+            true => later.wait_for_all(&explain),
+            false => later.look(opened, &explain),
+        }
+        later.told()
+    }
+
     fn why_not_written(&self, opened: &Opened, bytes: usize, failure: Failure) -> Error {
         let asked = Asked::Write {
             path: &self.remote(),
@@ -227,23 +265,29 @@ impl Handle for SftpHandle {
 
     fn write_later(&self, bytes: &[u8], offset: u64) -> Result<()> {
         refuse_too_far(bytes, offset)?;
+        self.send_later(offset, bytes.len(), &|at, length| {
+            let start = usize::try_from(at - offset).expect("it lies in the bytes");
+            Content::Bytes(&bytes[start..start + length])
+        })
+    }
+
+    fn write_part_later(&self, part: &Part<'_>) -> Result<()> {
+        let bytes = usize::try_from(part.range.end - part.range.start).unwrap_or(usize::MAX);
+        self.send_later(part.range.start, bytes, &|at, length| {
+            Content::File(part.file, at, length)
+        })
+    }
+
+    fn sync_later(&self) -> Result<()> {
         let opened = self.opened()?;
         let explain = |to: &Opened, bytes, failure| self.why_not_written(to, bytes, failure);
         let mut later = self.later.lock();
         later.look(&opened, &explain);
         later.told()?;
-        self.mark_changed();
-        // For whoever synchronises, it is done as soon as it is sent.
-        self.writes_begun.fetch_add(1, Ordering::SeqCst);
-        let mut at = offset;
-        let mut pieces = bytes.chunks(opened.session.limits.write_bytes);
-        let sent = pieces.try_for_each(|piece| {
-            later.send(&opened, at, piece, &explain)?;
-            at += piece.len() as u64;
-            Ok(())
-        });
-        self.writes_ended.fetch_add(1, Ordering::SeqCst);
-        sent
+        match opened.session.extensions.fsync {
+            true => later.sync(&opened),
+            false => Ok(()),
+        }
     }
 
     fn flush(&self) -> Result<()> {
@@ -339,10 +383,13 @@ impl Handle for SftpHandle {
             is_sync,
             made: Some(self.first).filter(|_| self.is_made && !self.place.has_given_times()),
         };
+        self.sent_before(&opened, false)?;
         let done = finish.run(&opened);
-        if done.is_err() {
+        let sent = self.sent_before(&opened, true);
+        if done.is_err() || sent.is_err() {
             self.is_unsynced.store(true, Ordering::Relaxed);
         }
+        sent?;
         let piece_bytes = bytes.len().min(opened.session.limits.write_bytes);
         let stat = self.asked_to_write(&opened, piece_bytes, done)?;
         self.completed(&stat)

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::handle::Opened;
 use super::mailbox::{Mailbox, Packet};
+use super::session::Content;
 use super::status::Failure;
 use super::transfer::WINDOW_BYTES;
 use crate::source::{Error, Result};
@@ -49,19 +50,28 @@ impl State {
         &mut self,
         opened: &Opened,
         offset: u64,
-        piece: &[u8],
+        piece: Content<'_>,
         explain: &Explain<'_>,
     ) -> Result<()> {
         while self.waiting_bytes >= WINDOW_BYTES {
             self.wait(explain);
         }
         let mut exchange = opened.session.exchange();
-        exchange
-            .write_for(&self.mailbox, &opened.id, offset, piece)
-            .map_err(Failure::plain)?;
+        let sent = exchange.write_for(&self.mailbox, &opened.id, offset, piece);
+        sent.map_err(|failure| self.not_sent(failure))?;
         self.sent_to = Some(opened.clone());
         self.in_flight += 1;
-        self.waiting_bytes += piece.len();
+        self.waiting_bytes += piece.bytes();
+        Ok(())
+    }
+
+    /// Lets the server begin to bring to its device what was sent.
+    pub fn sync(&mut self, opened: &Opened) -> Result<()> {
+        let mut exchange = opened.session.exchange();
+        let sent = exchange.sync_for(&self.mailbox, &opened.id);
+        sent.map_err(|failure| self.not_sent(failure))?;
+        self.sent_to = Some(opened.clone());
+        self.in_flight += 1;
         Ok(())
     }
 
@@ -113,8 +123,16 @@ impl State {
         let sent_to = self.sent_to.as_ref().expect("something was sent");
         let done = sent_to.session.exchange().read_status(&packet);
         if let (Err(failure), None) = (done, self.failed) {
-            self.failed = Some(explain(sent_to, bytes, failure));
+            self.failed = Some(explain(sent_to, bytes.max(1), failure));
         }
+    }
+
+    /// The session has ended, and the mailbox is told of what was not sent, too.
+    fn not_sent(&mut self, failure: Failure) -> Error {
+        self.lost();
+        // The caller is told just now.
+        self.failed = None;
+        failure.plain()
     }
 
     /// The session has ended: nothing in flight will be answered.
