@@ -96,6 +96,9 @@ pub struct Entry {
     pub attributes: Option<Attributes>,
 }
 
+/// All entries of a directory, and those of others as far as they are known.
+pub type Listings = (Vec<Entry>, Vec<Option<Vec<Entry>>>);
+
 /// Who owns a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
@@ -310,6 +313,12 @@ pub trait Source: Send + Sync {
 
     /// All names in a directory, in any order.
     fn list(&self, path: &Path) -> Result<Vec<Entry>>;
+
+    /// The same, and what the directories in `next`, which are likely to be
+    /// listed soon, have, as far as that takes no further round trip.
+    fn list_ahead(&self, path: &Path, next: &[&Path]) -> Result<Listings> {
+        Ok((self.list(path)?, vec![None; next.len()]))
+    }
 
     /// All names in a directory with their attributes, if there are not many
     /// more than `names_max`. `None` also where that takes no fewer round

@@ -203,7 +203,7 @@ impl Server {
             ino,
             entry.offset,
             &entry.name,
-            &self.lifetime,
+            &self.lifetime.saturating_sub(entry.age),
             &attr,
             generation,
         );

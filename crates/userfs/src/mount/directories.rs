@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use super::known::NAMES_MAX;
+use super::known::{NAMES_MAX, Version};
 use super::{Found, Volume};
 use crate::source::{Attributes, Entry, Error, Kind, Result, Time};
 use crate::tree::ROOT;
@@ -15,7 +17,15 @@ pub(super) type Directories = HashMap<u64, Arc<Directory>>;
 /// mean the same name until it begins anew.
 pub(super) struct Directory {
     ino: u64,
-    entries: Mutex<Arc<Vec<Entry>>>,
+    entries: Mutex<Listing>,
+}
+
+/// What a directory was found to have.
+#[derive(Clone, Default)]
+struct Listing {
+    entries: Arc<Vec<Entry>>,
+    /// When that was asked for, if that was before it was wanted.
+    asked: Option<Instant>,
 }
 
 /// An entry as the kernel is told: its offset is where the next one begins.
@@ -26,6 +36,8 @@ pub(crate) struct Listed {
     /// The number as far as known; for `.` and `..` always.
     pub ino: Option<u64>,
     pub attributes: Option<Attributes>,
+    /// How old these are.
+    pub age: Duration,
 }
 
 impl Volume {
@@ -69,7 +81,7 @@ impl Volume {
 
     /// The entries of an open directory, of which an offset counts `.` and
     /// `..` as the first two.
-    fn entries(&self, directory: &Directory, offset: u64) -> Result<Arc<Vec<Entry>>> {
+    fn listing(&self, directory: &Directory, offset: u64) -> Result<Listing> {
         let lock = || {
             directory
                 .entries
@@ -77,27 +89,68 @@ impl Volume {
                 .expect("no holder of the lock panics")
         };
         if offset > 0 {
-            return Ok(Arc::clone(&lock()));
+            return Ok(lock().clone());
         }
-        let mut entries = {
-            match self.shared.path(directory.ino) {
-                Ok(held) => {
-                    let before = self.shared.known.version(directory.ino);
-                    let entries = self.shared.source.list(held.path())?;
-                    if let Some(before) = before.filter(|_| entries.len() <= NAMES_MAX) {
-                        let entries = Some(entries.iter());
-                        self.shared.known.take(directory.ino, before, entries);
-                    }
-                    entries
-                }
-                // A removed directory is empty.
-                Err(_) => Vec::new(),
-            }
+        let (mut entries, asked) = match self.shared.known.listed_ahead(directory.ino) {
+            Some((entries, asked)) => (entries, Some(asked)),
+            None => (self.list_now(directory.ino)?, None),
         };
         entries.retain(|entry| !self.shared.journal.is_own(&entry.name));
         let entries = Arc::new(entries);
-        *lock() = Arc::clone(&entries);
+        let listing = Listing { entries, asked };
+        *lock() = listing.clone();
+        Ok(listing)
+    }
+
+    /// What a directory has now. Who goes through a tree gets the directories
+    /// beside it in the same round trips.
+    fn list_now(&self, ino: u64) -> Result<Vec<Entry>> {
+        let (tree, known) = (&self.shared.tree, &self.shared.known);
+        let next = self.next_directories(ino);
+        let path = |(ino, _): &(u64, Version)| tree.path(*ino);
+        let all = || {
+            let next = next.iter().map(path);
+            std::iter::once(tree.path(ino)).chain(next).collect()
+        };
+        let before = known.version(ino);
+        let (next, held) = match self.shared.paths(all) {
+            Ok(held) => (&next[..], held),
+            // One of them has gone, or this one, and a removed directory is
+            // empty.
+            Err(_) => match self.shared.path(ino) {
+                Ok(held) => (&[][..], held),
+                Err(_) => return Ok(Vec::new()),
+            },
+        };
+        let paths: Vec<&Path> = held.paths[1..].iter().map(PathBuf::as_path).collect();
+        let (entries, ahead) = match paths.is_empty() {
+            true => (self.shared.source.list(held.path())?, Vec::new()),
+            false => self.shared.source.list_ahead(held.path(), &paths)?,
+        };
+        if let Some(before) = before.filter(|_| entries.len() <= NAMES_MAX) {
+            known.take(ino, before, Some(entries.iter()));
+        }
+        for ((ino, before), entries) in next.iter().zip(ahead) {
+            if let Some(entries) = entries {
+                known.take_ahead(*ino, *before, entries);
+            }
+        }
         Ok(entries)
+    }
+
+    /// What is going to be listed after a directory, as far as the kernel knows
+    /// it, each as it is before it is asked for.
+    fn next_directories(&self, ino: u64) -> Vec<(u64, Version)> {
+        let (tree, known) = (&self.shared.tree, &self.shared.known);
+        let names = tree.names(ino);
+        let Some((parent, name)) = names.first() else {
+            return Vec::new();
+        };
+        let (next, count) = known.next_directories(*parent, name);
+        let next = next.iter().filter_map(|name| tree.child(*parent, name));
+        let next = next.filter(|ino| !known.is_listed(*ino));
+        let before = |ino| known.version(ino).map(|before| (ino, before));
+        next.filter_map(before).take(count).collect()
     }
 
     /// Tells entries from an offset on, one after the other, until `take` has
@@ -109,7 +162,8 @@ impl Volume {
         mut take: impl FnMut(Listed) -> bool,
     ) -> Result<()> {
         let directory = self.directory(handle)?;
-        let entries = self.entries(&directory, offset)?;
+        let Listing { entries, asked } = self.listing(&directory, offset)?;
+        let age = asked.map_or(Duration::ZERO, |asked| asked.elapsed());
         for (at, ino) in [
             (0, directory.ino),
             (1, self.shared.tree.parent(directory.ino)),
@@ -121,6 +175,7 @@ impl Volume {
                 ino: Some(ino),
                 // More than the kind the kernel does not look at.
                 attributes: Some(bare_directory()),
+                age: Duration::ZERO,
             };
             if at >= offset && take(listed) {
                 return Ok(());
@@ -135,6 +190,7 @@ impl Volume {
                 kind: entry.kind.or(known.map(|known| known.kind)),
                 ino: self.shared.tree.child(directory.ino, &entry.name),
                 attributes: known,
+                age,
             };
             if take(listed) {
                 break;
