@@ -11,8 +11,9 @@ use super::Mode;
 use super::copy::{Copy, data_ranges};
 use super::draft::Ahead;
 use crate::mount::Shared;
+use crate::part::read_full;
 use crate::ranges::Ranges;
-use crate::source::{Attributes, Error, Handle, Result, Seek, Time, read_full};
+use crate::source::{Attributes, Error, Handle, Result, Seek, Time};
 use crate::tree::Version;
 
 /// A file and its copy.

@@ -21,9 +21,10 @@ use std::sync::Arc;
 use super::Mode;
 use super::copy::data_ranges;
 use super::file::CachedFile;
+use crate::part::read_full;
 use crate::ranges::Ranges;
 use crate::source::{
-    Attributes, Error, Handle, OpenFlags, Part, Result, SetAttributes, SetTime, Time, read_full,
+    Attributes, Error, Handle, OpenFlags, Part, Result, SetAttributes, SetTime, Time,
 };
 use crate::tree::Version;
 

@@ -469,6 +469,18 @@ mod tests {
     }
 
     #[test]
+    fn what_was_listed_ahead_is_told_once_and_not_after_a_change() {
+        let known = Known::new(LONG);
+        let take = || known.take_ahead(1, known.version(1).unwrap(), vec![entry("a")]);
+        take();
+        assert_eq!(known.listed_ahead(1).unwrap().0, [entry("a")]);
+        assert!(known.listed_ahead(1).is_none());
+        take();
+        drop(known.change(1, OsStr::new("b")));
+        assert!(known.listed_ahead(1).is_none());
+    }
+
+    #[test]
     fn nothing_is_known_without_a_lifetime() {
         let known = Known::new(Duration::ZERO);
         known.found(1);
