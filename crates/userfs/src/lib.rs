@@ -6,6 +6,7 @@ mod error;
 pub mod fuse;
 pub mod local;
 pub mod mount;
+mod part;
 pub mod ranges;
 pub mod sftp;
 pub mod source;

@@ -12,6 +12,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 
 pub use crate::error::{Error, Result};
+pub use crate::part::Part;
 
 /// A point in time since 1970-01-01 UTC, as `struct timespec` has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -101,6 +102,9 @@ pub struct Listing {
     /// name where both are at hand.
     pub directory: Option<Box<dyn Directory>>,
 }
+
+/// All entries of a directory, and those of others as far as they are known.
+pub type Listings = (Vec<Entry>, Vec<Option<Vec<Entry>>>);
 
 /// Who owns a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -279,6 +283,12 @@ pub trait Source: Send + Sync {
         })
     }
 
+    /// The same, and what the directories in `next`, which are likely to be
+    /// listed soon, have, as far as that takes no further round trip.
+    fn list_ahead(&self, path: &Path, next: &[&Path]) -> Result<Listings> {
+        Ok((self.list(path)?, vec![None; next.len()]))
+    }
+
     /// All names in a directory with their attributes, if there are not many
     /// more than `names_max`. `None` also where that takes no fewer round
     /// trips than to ask for each.
@@ -424,6 +434,30 @@ pub trait Handle: Send + Sync {
     /// Writes all of `bytes`, likewise. Bytes are with the source when it
     /// returns, not necessarily on its device.
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()>;
+
+    /// Writes like [`write_at`](Self::write_at), and may return as soon as all is
+    /// on its way, in order with what is asked of the file from then on. An
+    /// error that is known only later is told by the next call of this or of
+    /// [`sync`](Self::sync), and by each [`flush`](Self::flush) before that.
+    fn write_later(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.write_at(bytes, offset)
+    }
+
+    /// The same of a part of a local file.
+    fn write_part_later(&self, part: &Part<'_>) -> Result<()> {
+        part.copy(&mut |bytes, at| self.write_at(bytes, at))
+    }
+
+    /// Lets the source begin to bring what was written to its device.
+    fn sync_later(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Waits until the source has what [`write_later`](Self::write_later) has
+    /// sent.
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// Sets the length in bytes.
     fn truncate(&self, size_bytes: u64) -> Result<()>;

@@ -122,20 +122,17 @@ impl CachedFile {
     }
 
     fn send_pieces(&self) -> Result<()> {
-        std::thread::scope(|scope| {
-            let (mut unsynced_bytes, mut syncing) = (0, Vec::new());
-            while let Some((range, handle)) = self.next_piece()? {
-                unsynced_bytes += range.end - range.start;
-                self.write_range(&*handle, range)?;
-                if unsynced_bytes >= SYNC_BYTES {
-                    // The device works while the next piece is on its way.
-                    unsynced_bytes = 0;
-                    syncing.push(scope.spawn(move || handle.sync()));
-                }
+        let mut unsynced_bytes = 0;
+        while let Some((range, handle)) = self.next_piece()? {
+            unsynced_bytes += range.end - range.start;
+            self.send_range(&*handle, range)?;
+            if unsynced_bytes >= SYNC_BYTES {
+                // The device works while the next piece is on its way.
+                unsynced_bytes = 0;
+                handle.sync_later()?;
             }
-            let mut synced = syncing.into_iter().map(|thread| thread.join());
-            synced.try_for_each(|done| done.expect("it does not panic"))
-        })
+        }
+        Ok(())
     }
 
     /// What to send next, and to where.

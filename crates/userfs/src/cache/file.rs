@@ -4,15 +4,14 @@
 //! the copy; or it is not and lies below `valid_bytes`, and the source has it
 //! at the same offset; or it lies above, and is zero, as the copy is there.
 
-use std::fs::File;
 use std::ops::Range;
-use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use super::Mode;
 use super::copy::{Copy, data_ranges};
 use super::draft::Ahead;
 use crate::mount::Shared;
+use crate::part::read_full;
 use crate::ranges::Ranges;
 use crate::source::{Attributes, Error, Handle, Result, Seek, Time};
 use crate::tree::Version;
@@ -342,18 +341,4 @@ impl CachedFile {
     pub fn awaits_content(&self) -> bool {
         self.state().is_cut
     }
-}
-
-/// Reads until the buffer is full or the file ends.
-pub(super) fn read_full(file: &File, buffer: &mut [u8], offset: u64) -> Result<usize> {
-    let mut done = 0;
-    while done < buffer.len() {
-        match file.read_at(&mut buffer[done..], offset + done as u64) {
-            Ok(0) => break,
-            Ok(count) => done += count,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(done)
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::draft::Draft;
 use super::file::CachedFile;
-use super::write_back::{Changes, Target, split_last};
+use super::write_back::{Changes, ONE_REQUEST_BYTES, Target, split_last};
 use crate::source::{Attributes, Error, RenameFlags, Result, SetAttributes, SetExtended, Source};
 use crate::tree::Version;
 
@@ -55,9 +55,11 @@ impl CachedFile {
         let reaches_end = left
             .last()
             .is_some_and(|last| last.end == changes.size_bytes);
-        let (ranges, last) = split_last(&left, reaches_end);
+        // More is sent without being copied.
+        let bytes_max = if reaches_end { ONE_REQUEST_BYTES } else { 0 };
+        let (ranges, last) = split_last(&left, bytes_max);
         for range in ranges {
-            self.write_range(handle, range.clone())?;
+            self.send_range(handle, range.clone())?;
         }
         if length < changes.size_bytes {
             handle.truncate(changes.size_bytes)?;

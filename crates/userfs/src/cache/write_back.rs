@@ -20,18 +20,21 @@ use std::sync::Arc;
 
 use super::Mode;
 use super::copy::data_ranges;
-use super::file::{CachedFile, read_full};
+use super::file::CachedFile;
+use crate::part::read_full;
 use crate::ranges::Ranges;
-use crate::source::{Attributes, Error, Handle, OpenFlags, Result, SetAttributes, SetTime, Time};
+use crate::source::{
+    Attributes, Error, Handle, OpenFlags, Part, Result, SetAttributes, SetTime, Time,
+};
 use crate::tree::Version;
 
 /// Content of this length goes in one request over SFTP, so nobody can see
 /// a part of it.
-const ONE_REQUEST_BYTES: u64 = 32 << 10;
+pub(super) const ONE_REQUEST_BYTES: u64 = 32 << 10;
 /// Up to this length a file read by block is replaced whatever has changed.
 const SMALL_BYTES: u64 = 1 << 20;
-/// One write of the source; it keeps many requests in flight within one.
-const PIECE_BYTES: u64 = 8 << 20;
+/// The last range is written with the end of a write-back if it is no longer.
+const LAST_BYTES_MAX: u64 = 8 << 20;
 
 /// What a write-back brings to the source. Taken out of the state, so that
 /// what is written meanwhile is for the next one.
@@ -275,7 +278,7 @@ impl CachedFile {
         }
         let before = length;
         let ranges = tail_first(&changes.dirty, length);
-        let (ranges, last) = split_last(&ranges, true);
+        let (ranges, last) = split_last(&ranges, LAST_BYTES_MAX);
         for range in ranges {
             length = length.max(range.end);
             // What of it arrives is not valid until all has.
@@ -326,18 +329,14 @@ impl CachedFile {
     /// Brings a range of the copy to a file of the source.
     pub(super) fn write_range(&self, handle: &dyn Handle, range: Range<u64>) -> Result<()> {
         let file = self.state().copy.file();
-        let length = (range.end - range.start).min(PIECE_BYTES);
-        let mut buffer = vec![0; length as usize];
-        let mut at = range.start;
-        while at < range.end {
-            let length = (range.end - at).min(PIECE_BYTES) as usize;
-            let count = read_full(&file, &mut buffer[..length], at)?;
-            // What the copy lacks at its end is a hole.
-            buffer[count..length].fill(0);
-            handle.write_at(&buffer[..length], at)?;
-            at += length as u64;
-        }
-        Ok(())
+        let part = Part { file: &file, range };
+        part.copy(&mut |bytes, at| handle.write_at(bytes, at))
+    }
+
+    /// The same; it may still be on its way.
+    pub(super) fn send_range(&self, handle: &dyn Handle, range: Range<u64>) -> Result<()> {
+        let file = self.state().copy.file();
+        handle.write_part_later(&Part { file: &file, range })
     }
 
     /// What of the copy is data.
@@ -378,12 +377,10 @@ fn is_refusal(error: Error) -> bool {
 }
 
 /// Ranges but for the last, and that, if it can be written with the end of a
-/// write-back; else an empty one.
-pub(super) fn split_last(ranges: &[Range<u64>], is_all: bool) -> (&[Range<u64>], Range<u64>) {
+/// write-back, as it is when it is no longer than `bytes_max`; else an empty one.
+pub(super) fn split_last(ranges: &[Range<u64>], bytes_max: u64) -> (&[Range<u64>], Range<u64>) {
     match ranges.split_last() {
-        Some((last, rest)) if is_all && last.end - last.start <= PIECE_BYTES => {
-            (rest, last.clone())
-        }
+        Some((last, rest)) if last.end - last.start <= bytes_max => (rest, last.clone()),
         _ => (ranges, 0..0),
     }
 }

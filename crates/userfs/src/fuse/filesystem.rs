@@ -15,7 +15,7 @@ use fuser::{
 };
 
 use super::convert::{errno, kind_of_mode, set_time};
-use super::requests::{reply_empty, reply_entry};
+use super::requests::{WriteTo, reply_empty, reply_entry};
 use super::serve::Server;
 use super::splice::Device;
 use super::{Options, abilities};
@@ -288,23 +288,25 @@ impl Filesystem for Fuse {
         offset: u64,
         data: &[u8],
         write_flags: WriteFlags,
-        _flags: OpenFlags,
+        flags: OpenFlags,
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let drops_privileges = write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID);
-        let (ino, handle) = (ino.0, handle.0);
+        let to = WriteTo {
+            ino: ino.0,
+            handle: handle.0,
+            offset,
+            drops_privileges: write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
+            is_of_pages: write_flags.contains(WriteFlags::FUSE_WRITE_CACHE),
+            // Half of O_SYNC's bits.
+            is_durable: flags.0 & libc::O_DSYNC != 0,
+        };
         // Only a thread of its own needs the data for longer than this call.
         match self.server.turn() {
-            Some(_turn) => {
-                self.server
-                    .write(ino, handle, data, offset, drops_privileges, reply);
-            }
+            Some(_turn) => self.server.write(&to, data, reply),
             None => {
                 let (server, data) = (Arc::clone(&self.server), data.to_owned());
-                std::thread::spawn(move || {
-                    server.write(ino, handle, &data, offset, drops_privileges, reply);
-                });
+                std::thread::spawn(move || server.write(&to, &data, reply));
             }
         }
     }

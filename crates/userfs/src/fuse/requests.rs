@@ -8,6 +8,7 @@ use fuser::{
     ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyStatfs, ReplyWrite, ReplyXattr,
 };
 
+use super::KernelCache;
 use super::convert::{errno, file_attributes, file_type};
 use super::filesystem::NEVER_REUSED;
 use super::serve::{Server, without_flush};
@@ -40,6 +41,18 @@ fn reply_value(outcome: Result<Vec<u8>>, size: u32, reply: ReplyXattr) {
         Ok(value) => reply.data(&value),
         Err(error) => reply.error(errno(error)),
     }
+}
+
+/// A write, but for its bytes.
+pub(super) struct WriteTo {
+    pub ino: u64,
+    pub handle: u64,
+    pub offset: u64,
+    pub drops_privileges: bool,
+    /// The kernel writes pages that somebody changed in memory.
+    pub is_of_pages: bool,
+    /// It is to be on the device when it returns (`O_DSYNC`, `O_SYNC`).
+    pub is_durable: bool,
 }
 
 impl Server {
@@ -106,20 +119,21 @@ impl Server {
     }
 
     /// Writes and replies.
-    pub fn write(
-        &self,
-        ino: u64,
-        handle: u64,
-        data: &[u8],
-        offset: u64,
-        drops_privileges: bool,
-        reply: ReplyWrite,
-    ) {
-        let dropped = match drops_privileges {
-            true => self.volume.drop_privileges(ino),
-            false => Ok(()),
+    pub fn write(&self, to: &WriteTo, data: &[u8], reply: ReplyWrite) {
+        let WriteTo { handle, offset, .. } = *to;
+        let may_end_later = self.writes_later() && !to.is_of_pages && !to.is_durable;
+        let write = || {
+            if to.drops_privileges {
+                self.volume.drop_privileges(to.ino)?;
+            }
+            self.volume.write(handle, data, offset, may_end_later)?;
+            // The kernel sees to it itself where it keeps pages.
+            match to.is_durable && self.kernel == KernelCache::Direct {
+                true => self.volume.sync(handle),
+                false => Ok(()),
+            }
         };
-        match dropped.and_then(|()| self.volume.write(handle, data, offset)) {
+        match write() {
             // One request is at most some MiB.
             Ok(()) => reply.written(data.len() as u32),
             Err(error) => reply.error(errno(error)),
@@ -128,7 +142,7 @@ impl Server {
 
     /// A descriptor of a file is closed.
     pub fn flush(&self, handle: u64, reply: ReplyEmpty) {
-        if self.mode == Mode::None {
+        if self.mode == Mode::None && !self.writes_later() {
             // What was written is with the source already. The kernel still
             // writes its own pages before a close returns, and sends no such
             // request again after this answer (`fuse_flush`).

@@ -121,11 +121,20 @@ impl Server {
         if self.kernel == KernelCache::Direct {
             flags |= FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
         }
-        if self.mode == Mode::None && self.kernel != KernelCache::WriteBack {
+        let is_awaited = opened.is_writable && self.writes_later();
+        if self.mode == Mode::None && self.kernel != KernelCache::WriteBack && !is_awaited {
             // Closing such a file brings nothing to the source.
             flags |= FopenFlags::FOPEN_NOFLUSH;
         }
         flags
+    }
+
+    /// Whether a write may be answered before the source has answered it: the
+    /// kernel keeps nothing that would be wrong if it fails, and a round trip for
+    /// each takes long.
+    pub fn writes_later(&self) -> bool {
+        let is_plain = self.mode == Mode::None && self.kernel == KernelCache::Direct;
+        is_plain && self.volume.shared.source.is_remote()
     }
 
     /// Tells the kernel to ask for attributes again, as they are not what
@@ -212,7 +221,7 @@ impl Server {
             ino,
             entry.offset,
             entry.name,
-            &self.lifetime,
+            &self.lifetime.saturating_sub(entry.age),
             &attr,
             generation,
         );

@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use super::known::NAMES_MAX;
+use super::known::{NAMES_MAX, Version};
 use super::{Found, Volume};
 use crate::source::{
     Attributes, Directory as OpenDirectory, Entry, Error, Kind, Listing, Result, Time,
@@ -17,7 +19,14 @@ pub(super) type Directories = HashMap<u64, Arc<Directory>>;
 /// mean the same name until it begins anew.
 pub(super) struct Directory {
     ino: u64,
-    listing: Mutex<Arc<Listing>>,
+    told: Mutex<Arc<Told>>,
+}
+
+/// What a directory was found to have.
+struct Told {
+    listing: Listing,
+    /// When that was asked for, if that was before it was wanted.
+    asked: Option<Instant>,
 }
 
 /// An entry as the kernel is told: its offset is where the next one begins.
@@ -32,15 +41,21 @@ pub(crate) struct Listed<'a> {
     pub special: Option<u64>,
     /// The directory, where it is open.
     open: Option<&'a dyn OpenDirectory>,
+    /// How old these are.
+    pub age: Duration,
 }
 
 impl Volume {
     /// Opens a directory.
     pub fn open_directory(&self, ino: u64) -> u64 {
         let handle = self.new_handle();
+        let nothing = Told {
+            listing: only(Vec::new()),
+            asked: None,
+        };
         let directory = Directory {
             ino,
-            listing: Mutex::new(Arc::new(nothing())),
+            told: Mutex::new(Arc::new(nothing)),
         };
         self.shared.tree.pin(ino);
         let mut directories = self
@@ -75,37 +90,74 @@ impl Volume {
 
     /// The entries of an open directory, of which an offset counts `.` and
     /// `..` as the first two.
-    fn listing(&self, directory: &Directory, offset: u64) -> Result<Arc<Listing>> {
-        let lock = || {
-            directory
-                .listing
-                .lock()
-                .expect("no holder of the lock panics")
-        };
+    fn told(&self, directory: &Directory, offset: u64) -> Result<Arc<Told>> {
+        let lock = || directory.told.lock().expect("no holder of the lock panics");
         if offset > 0 {
             return Ok(Arc::clone(&lock()));
         }
-        let mut listing = {
-            match self.shared.path(directory.ino) {
-                Ok(held) => {
-                    let before = self.shared.known.version(directory.ino);
-                    let listing = self.shared.source.list_open(held.path())?;
-                    let entries = &listing.entries;
-                    if let Some(before) = before.filter(|_| entries.len() <= NAMES_MAX) {
-                        let entries = Some(entries.iter());
-                        self.shared.known.take(directory.ino, before, entries);
-                    }
-                    listing
-                }
-                // A removed directory is empty.
-                Err(_) => nothing(),
-            }
+        let (mut listing, asked) = match self.shared.known.listed_ahead(directory.ino) {
+            Some((entries, asked)) => (only(entries), Some(asked)),
+            None => (self.list_now(directory.ino)?, None),
         };
         let is_shown = |entry: &Entry| !self.shared.journal.is_own(&entry.name);
         listing.entries.retain(is_shown);
-        let listing = Arc::new(listing);
-        *lock() = Arc::clone(&listing);
+        let told = Arc::new(Told { listing, asked });
+        *lock() = Arc::clone(&told);
+        Ok(told)
+    }
+
+    /// What a directory has now. Who goes through a tree gets the directories
+    /// beside it in the same round trips.
+    fn list_now(&self, ino: u64) -> Result<Listing> {
+        let (tree, known) = (&self.shared.tree, &self.shared.known);
+        let next = self.next_directories(ino);
+        let path = |(ino, _): &(u64, Version)| tree.path(*ino);
+        let all = || {
+            let next = next.iter().map(path);
+            std::iter::once(tree.path(ino)).chain(next).collect()
+        };
+        let before = known.version(ino);
+        let (next, held) = match self.shared.paths(all) {
+            Ok(held) => (&next[..], held),
+            // One of them has gone, or this one, and a removed directory is
+            // empty.
+            Err(_) => match self.shared.path(ino) {
+                Ok(held) => (&[][..], held),
+                Err(_) => return Ok(only(Vec::new())),
+            },
+        };
+        let paths: Vec<&Path> = held.paths[1..].iter().map(PathBuf::as_path).collect();
+        let (listing, ahead) = if paths.is_empty() {
+            (self.shared.source.list_open(held.path())?, Vec::new())
+        } else {
+            let (entries, ahead) = self.shared.source.list_ahead(held.path(), &paths)?;
+            (only(entries), ahead)
+        };
+        let entries = &listing.entries;
+        if let Some(before) = before.filter(|_| entries.len() <= NAMES_MAX) {
+            known.take(ino, before, Some(entries.iter()));
+        }
+        for ((ino, before), entries) in next.iter().zip(ahead) {
+            if let Some(entries) = entries {
+                known.take_ahead(*ino, *before, entries);
+            }
+        }
         Ok(listing)
+    }
+
+    /// What is going to be listed after a directory, as far as the kernel knows
+    /// it, each as it is before it is asked for.
+    fn next_directories(&self, ino: u64) -> Vec<(u64, Version)> {
+        let (tree, known) = (&self.shared.tree, &self.shared.known);
+        let names = tree.names(ino);
+        let Some((parent, name)) = names.first() else {
+            return Vec::new();
+        };
+        let (next, count) = known.next_directories(*parent, name);
+        let next = next.iter().filter_map(|name| tree.child(*parent, name));
+        let next = next.filter(|ino| !known.is_listed(*ino));
+        let before = |ino| known.version(ino).map(|before| (ino, before));
+        next.filter_map(before).take(count).collect()
     }
 
     /// Tells entries from an offset on, one after the other, until `take` has
@@ -117,7 +169,9 @@ impl Volume {
         mut take: impl FnMut(&Listed<'_>) -> bool,
     ) -> Result<()> {
         let directory = self.directory(handle)?;
-        let listing = self.listing(&directory, offset)?;
+        let told = self.told(&directory, offset)?;
+        let listing = &told.listing;
+        let age = told.asked.map_or(Duration::ZERO, |asked| asked.elapsed());
         for (at, ino) in [
             (0, directory.ino),
             (1, self.shared.tree.parent(directory.ino)),
@@ -131,6 +185,7 @@ impl Volume {
                 open: None,
                 // More than the kind the kernel does not look at.
                 attributes: Some(bare_directory()),
+                age: Duration::ZERO,
             };
             if at >= offset && take(&listed) {
                 return Ok(());
@@ -147,6 +202,7 @@ impl Volume {
                 parent: directory.ino,
                 special: None,
                 open: listing.directory.as_deref(),
+                age,
             };
             if take(&listed) {
                 break;
@@ -186,9 +242,10 @@ impl Volume {
     }
 }
 
-fn nothing() -> Listing {
+/// Names of a directory that is not open.
+fn only(entries: Vec<Entry>) -> Listing {
     Listing {
-        entries: Vec::new(),
+        entries,
         directory: None,
     }
 }

@@ -166,15 +166,19 @@ impl Volume {
         }
     }
 
-    /// Writes all of `bytes`.
-    pub fn write(&self, handle: u64, bytes: &[u8], offset: u64) -> Result<()> {
+    /// Writes all of `bytes`; where nothing is kept and `may_end_later`, an error may be
+    /// told by the next write, by `flush` or by `sync`.
+    pub fn write(&self, handle: u64, bytes: &[u8], offset: u64, may_end_later: bool) -> Result<()> {
         if self.is_closing() {
             return Err(Error::Errno(libc::EIO));
         }
         let file = self.handle(handle)?;
         match &file.content {
             Content::Direct(handle) => {
-                let written = handle.write_at(bytes, offset);
+                let written = match may_end_later {
+                    true => handle.write_later(bytes, offset),
+                    false => handle.write_at(bytes, offset),
+                };
                 self.shared.touch(file.ino, false);
                 written
             }
@@ -212,10 +216,9 @@ impl Volume {
     pub fn flush(&self, handle: u64) -> Result<()> {
         let file = self.handle(handle)?;
         match &file.content {
-            Content::Cached(cached) if !cached.awaits_content() => {
-                self.write_back(cached, file.ino, false)
-            }
-            _ => Ok(()),
+            Content::Cached(cached) if cached.awaits_content() => Ok(()),
+            Content::Cached(cached) => self.write_back(cached, file.ino, false),
+            Content::Direct(handle) => handle.flush(),
         }
     }
 
@@ -240,6 +243,7 @@ impl Volume {
             // to tell an error, but the copy is kept.
             let _ = self.write_back(cached, file.ino, false);
         }
+        self.await_sent(&file);
         if self.options.is_kernel_writing_back && file.is_writable {
             self.note_kernels_own(&file);
         }

@@ -11,13 +11,17 @@ use std::ffi::{OsStr, OsString};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use crate::source::{Attributes, Entry};
+use crate::source::{Attributes, Entry, Kind};
 
 /// Names of one directory that are asked for, and found, within a lifetime
 /// before all are asked for.
 const ASKED_MAX: u32 = 2;
 /// A directory with more names is never asked for all of them.
 pub(super) const NAMES_MAX: usize = 1000;
+/// Directories that are listed together with one, at first and at most; twice
+/// as many each time.
+const AHEAD_MIN: usize = 4;
+const AHEAD_MAX: usize = 16;
 /// How long a directory that could not be asked for all names is not again.
 const PAUSE: Duration = Duration::from_secs(30);
 /// Directories of which something is known; more, and what is too old goes.
@@ -29,6 +33,12 @@ struct Listing {
     /// A name without attributes is there, or was when something began to
     /// change it.
     entries: HashMap<OsString, Option<Attributes>>,
+    /// The names of directories, in the order in which they were told.
+    directories: Vec<OsString>,
+    /// The directory's version then.
+    version: u64,
+    /// What was asked for before anybody wanted it, until it is told.
+    ahead: Option<Vec<Entry>>,
 }
 
 #[derive(Debug)]
@@ -42,6 +52,8 @@ struct Directory {
     asked: u32,
     listing: Option<Listing>,
     paused: Option<Instant>,
+    /// How many directories in this one were last listed ahead.
+    ahead: usize,
 }
 
 #[derive(Debug, Default)]
@@ -102,6 +114,7 @@ impl State {
                 asked: 0,
                 listing: None,
                 paused: None,
+                ahead: 0,
             }
         });
         found.used = now;
@@ -225,12 +238,80 @@ impl Known {
             return;
         };
         if directory.version == before.0 {
-            let entries = entries.map(|entry| (entry.name.clone(), entry.attributes));
-            directory.listing = Some(Listing {
+            let mut listing = Listing {
                 begun: before.1,
-                entries: entries.collect(),
-            });
+                entries: HashMap::new(),
+                directories: Vec::new(),
+                version: before.0,
+                ahead: None,
+            };
+            for entry in entries {
+                if entry.kind == Some(Kind::Directory) {
+                    listing.directories.push(entry.name.clone());
+                }
+                let known = (entry.name.clone(), entry.attributes);
+                listing.entries.extend([known]);
+            }
+            directory.listing = Some(listing);
+            directory.ahead = 0;
         }
+    }
+
+    /// The same of a directory that nobody has asked for yet.
+    pub(super) fn take_ahead(&self, ino: u64, before: Version, entries: Vec<Entry>) {
+        self.take(ino, before, Some(entries.iter()));
+        let Some(mut state) = self.state() else {
+            return;
+        };
+        let listing = &mut state.directory(ino, self.lifetime).listing;
+        if let Some(listing) = listing.as_mut().filter(|now| now.begun == before.1) {
+            listing.ahead = Some(entries);
+        }
+    }
+
+    /// What was told of a directory that nobody had asked for yet, and when it
+    /// was asked for, once.
+    pub(super) fn listed_ahead(&self, ino: u64) -> Option<(Vec<Entry>, Instant)> {
+        let mut state = self.state()?;
+        let directory = state.directory(ino, self.lifetime);
+        let (version, lifetime) = (directory.version, self.lifetime);
+        let listing = directory.listing.as_mut();
+        let is_right =
+            |now: &&mut Listing| now.version == version && now.begun.elapsed() < lifetime;
+        let listing = listing.filter(is_right)?;
+        Some((listing.ahead.take()?, listing.begun))
+    }
+
+    /// The directories that somebody is likely to list next who lists one of
+    /// a directory that was listed just now: those that were told behind it,
+    /// then those before.
+    /// And how many of these should be.
+    pub(super) fn next_directories(&self, parent: u64, name: &OsStr) -> (Vec<OsString>, usize) {
+        let Some(mut state) = self.state() else {
+            return Default::default();
+        };
+        let directory = state.directory(parent, self.lifetime);
+        let listing = directory.listing.as_ref();
+        let Some(listing) = listing.filter(|now| self.is_fresh(now.begun)) else {
+            return Default::default();
+        };
+        let Some(at) = listing.directories.iter().position(|other| other == name) else {
+            return Default::default();
+        };
+        let count = (directory.ahead * 2).clamp(AHEAD_MIN, AHEAD_MAX);
+        let (before, behind) = listing.directories.split_at(at);
+        let next = behind[1..].iter().chain(before).cloned().collect();
+        directory.ahead = count;
+        (next, count)
+    }
+
+    /// Whether a listing is known that is not too old.
+    pub(super) fn is_listed(&self, ino: u64) -> bool {
+        let listing = |state: MutexGuard<'_, State>| {
+            let listing = state.directories.get(&ino)?.listing.as_ref()?;
+            Some(self.is_fresh(listing.begun))
+        };
+        self.state().and_then(listing).unwrap_or(false)
     }
 
     /// A directory's own attributes and their age.
@@ -385,6 +466,18 @@ mod tests {
         };
         known.take(1, before, None::<std::slice::Iter<'_, Entry>>);
         assert_eq!(known.child(1, OsStr::new("a")), Answer::Ask);
+    }
+
+    #[test]
+    fn what_was_listed_ahead_is_told_once_and_not_after_a_change() {
+        let known = Known::new(LONG);
+        let take = || known.take_ahead(1, known.version(1).unwrap(), vec![entry("a")]);
+        take();
+        assert_eq!(known.listed_ahead(1).unwrap().0, [entry("a")]);
+        assert!(known.listed_ahead(1).is_none());
+        take();
+        drop(known.change(1, OsStr::new("b")));
+        assert!(known.listed_ahead(1).is_none());
     }
 
     #[test]

@@ -45,6 +45,8 @@ impl OpenFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Opened {
     pub handle: u64,
+    /// It was opened for writing.
+    pub is_writable: bool,
     /// The kernel's pages are still right.
     pub keeps_pages: bool,
     /// The kernel was last told something else of the file's length and time.
@@ -132,6 +134,7 @@ impl Volume {
         });
         Ok(Opened {
             handle,
+            is_writable,
             keeps_pages,
             is_news,
         })
@@ -196,6 +199,7 @@ impl Volume {
         handles.insert(handle, file);
         Opened {
             handle,
+            is_writable,
             keeps_pages,
             is_news,
         }
@@ -283,8 +287,35 @@ impl Volume {
         outcome
     }
 
+    /// Waits for all writes that were answered when they were sent.
+    fn await_what_was_sent(&self) {
+        let files: Vec<_> = {
+            let handles = self.handles.read().expect("no holder of the lock panics");
+            handles.values().cloned().collect()
+        };
+        for file in files {
+            self.await_sent(&file);
+        }
+    }
+
+    /// The same of one file, of which nobody is left to be told of an error.
+    pub(super) fn await_sent(&self, file: &OpenFile) {
+        let Some(handle) = file.direct().filter(|_| file.is_writable) else {
+            return;
+        };
+        if let Err(error) = handle.flush() {
+            let path = self.shared.tree.path(file.ino).unwrap_or_default();
+            let name = self.shared.full_name(&path);
+            let why = std::io::Error::from_raw_os_error(error.errno());
+            self.shared.note(&format!(
+                "cannot write {name}: {why}; some of what was written there last is lost"
+            ));
+        }
+    }
+
     /// Writes back all that is open.
     pub(super) fn write_back_open(&self) {
+        self.await_what_was_sent();
         let files: Vec<_> = {
             let nodes = self.open_nodes();
             let cached = nodes.iter().filter_map(|(ino, node)| {

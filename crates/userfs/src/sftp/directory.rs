@@ -1,5 +1,6 @@
 //! Directories: their names, new ones, and changes of names.
 
+use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
@@ -13,10 +14,12 @@ use super::session::Session;
 use super::source::Sftp;
 use super::stat::Stat;
 use super::status::Failure;
-use crate::source::{Creation, Entry, Error, Kind, Owner, RenameFlags, Result, SetAttributes};
+use crate::source::{
+    Creation, Entry, Error, Kind, Listings, Owner, RenameFlags, Result, SetAttributes,
+};
 
-/// READDIRs in flight at first, twice as many with each that brings names:
-/// OpenSSH's server tells at most 100 names in one.
+/// READDIRs in flight at first, and from the second on that brings names twice
+/// as many with each: OpenSSH's server tells at most 100 names in one.
 const READS_FIRST: usize = 2;
 const READS_MAX: usize = 32;
 
@@ -26,26 +29,122 @@ pub(super) fn list(source: &Sftp, path: &Path, names_max: usize) -> Result<Optio
     let session = source.link.session()?;
     let remote = source.root.join(path);
     let mut exchange = session.exchange();
-    let asked = exchange.request(kind::OPENDIR, |packet| {
-        packet.string(&remote);
-    });
-    let handle = asked.and_then(|tag| exchange.handle(tag));
-    let handle = handle.map_err(|failure| diagnose(&session, Asked::List(&remote), failure))?;
+    let opened = open(&mut exchange, &remote).and_then(|tag| exchange.handle(tag));
+    let handle = opened.map_err(|failure| diagnose(&session, Asked::List(&remote), failure))?;
     let mut names = Vec::new();
-    let read = read_names(&mut exchange, &handle, &mut names, names_max);
+    let asked = ask_first(&mut exchange, &handle);
+    let read = asked.and_then(|asked| {
+        let limits = (READS_FIRST, names_max);
+        read_names(&mut exchange, &handle, asked, &mut names, limits)
+    });
     let closed = exchange.close(&handle);
     exchange.send_later();
     let is_all = closed
         .and(read)
         .map_err(|failure| diagnose(&session, Asked::List(&remote), failure))?;
-    if !is_all {
-        return Ok(None);
+    match is_all {
+        true => entries(source, path, names).map(Some),
+        false => Ok(None),
     }
+}
+
+/// All names in a directory, and those of others as far as they come in the
+/// same two round trips.
+pub(super) fn list_ahead(source: &Sftp, path: &Path, next: &[&Path]) -> Result<Listings> {
+    let session = source.link.session()?;
+    let remote = source.root.join(path);
+    let mut exchange = session.exchange();
+    let failed = |failure| diagnose(&session, Asked::List(&remote), failure);
+    let mut ask = || {
+        let first = open(&mut exchange, &remote)?;
+        let open = |path: &&Path| open(&mut exchange, &source.root.join(path));
+        let others: Vec<Tag> = next
+            .iter()
+            .map(open)
+            .collect::<std::result::Result<_, _>>()?;
+        let first = exchange.handle(first);
+        let others: Vec<_> = others.into_iter().map(|tag| exchange.handle(tag)).collect();
+        Ok((first, others))
+    };
+    let (first, others) = ask().map_err(failed)?;
+    let mut read = || {
+        let (mut names, mut ahead) = (Vec::new(), Vec::new());
+        let handle = first.as_ref().map_err(|failure| *failure)?;
+        let asked = ask_first(&mut exchange, handle)?;
+        let mut ask_other = |handle| ask_first(&mut exchange, handle);
+        let others: Vec<_> = others
+            .iter()
+            .map(|handle| handle.as_ref().ok().map(&mut ask_other).transpose())
+            .collect::<std::result::Result<_, _>>()?;
+        let limits = (READS_FIRST, usize::MAX);
+        read_names(&mut exchange, handle, asked, &mut names, limits)?;
+        for asked in others {
+            ahead.push(match asked {
+                Some(asked) => all_of(&mut exchange, asked)?,
+                None => None,
+            });
+        }
+        Ok((names, ahead))
+    };
+    let found = read();
+    for handle in std::iter::once(&first).chain(&others).flatten() {
+        // A session that ends closes all of them.
+        let _ = exchange.close(handle);
+    }
+    exchange.send_later();
+    let (names, ahead) = found.map_err(failed)?;
+    let others = ahead.into_iter().zip(next);
+    let others =
+        others.map(|(names, path)| names.and_then(|names| entries(source, path, names).ok()));
+    Ok((entries(source, path, names)?, others.collect()))
+}
+
+fn open(exchange: &mut Exchange<'_>, remote: &[u8]) -> std::result::Result<Tag, Failure> {
+    exchange.request(kind::OPENDIR, |packet| {
+        packet.string(remote);
+    })
+}
+
+fn ask_names(exchange: &mut Exchange<'_>, handle: &HandleId) -> std::result::Result<Tag, Failure> {
+    exchange.request(kind::READDIR, |packet| {
+        packet.string(handle.bytes());
+    })
+}
+
+fn ask_first(
+    exchange: &mut Exchange<'_>,
+    handle: &HandleId,
+) -> std::result::Result<VecDeque<Tag>, Failure> {
+    (0..READS_FIRST)
+        .map(|_| ask_names(exchange, handle))
+        .collect()
+}
+
+/// What the first READDIRs bring, if that is all.
+fn all_of(
+    exchange: &mut Exchange<'_>,
+    asked: VecDeque<Tag>,
+) -> std::result::Result<Option<Vec<Name>>, Failure> {
+    let (mut names, mut is_over) = (Vec::new(), false);
+    for tag in asked {
+        match exchange.names(tag) {
+            Ok(some) if some.is_empty() => is_over = true,
+            Ok(some) => names.extend(some),
+            Err(failure) if failure.is(status::EOF) => is_over = true,
+            Err(Failure::Lost) => return Err(Failure::Lost),
+            Err(_) => return Ok(None),
+        }
+    }
+    Ok(is_over.then_some(names))
+}
+
+/// What a server has told of a directory.
+fn entries(source: &Sftp, path: &Path, names: Vec<Name>) -> Result<Vec<Entry>> {
     let is_listed = |name: &Name| name.name != b"." && name.name != b"..";
     let mut entries = Vec::with_capacity(names.len());
     for name in names.into_iter().filter(is_listed) {
         if !is_name(&name.name) {
-            let (name, directory) = (escaped(&name.name), escaped(&remote));
+            let (name, directory) = (escaped(&name.name), escaped(&source.root.join(path)));
             source.link.tell(&format!(
                 "cannot list {directory}: the server names a file \"{name}\", which cannot be"
             ));
@@ -63,26 +162,23 @@ pub(super) fn list(source: &Sftp, path: &Path, names_max: usize) -> Result<Optio
             name,
         });
     }
-    Ok(Some(entries))
+    Ok(entries)
 }
 
+/// Reads names from the first READDIRs on, with `reads` in flight at first. Whether
+/// these are all, and not more than `names_max`.
 fn read_names(
     exchange: &mut Exchange<'_>,
     handle: &HandleId,
+    mut in_flight: VecDeque<Tag>,
     names: &mut Vec<Name>,
-    names_max: usize,
+    (mut reads, names_max): (usize, usize),
 ) -> std::result::Result<bool, Failure> {
-    let ask = |exchange: &mut Exchange<'_>| {
-        exchange.request(kind::READDIR, |packet| {
-            packet.string(handle.bytes());
-        })
-    };
-    let mut in_flight = std::collections::VecDeque::new();
-    let mut reads = READS_FIRST;
-    let (mut is_over, mut is_all) = (false, true);
+    let (mut is_over, mut is_all, mut is_long) = (false, true, false);
     loop {
-        while !is_over && in_flight.len() < reads {
-            in_flight.push_back(ask(exchange)?);
+        // Of most directories the first brings all, and the second the end.
+        while !is_over && is_long && in_flight.len() < reads {
+            in_flight.push_back(ask_names(exchange, handle)?);
         }
         let Some(tag) = in_flight.pop_front() else {
             return Ok(is_all);
@@ -91,6 +187,7 @@ fn read_names(
             // No name would be asked for again for ever.
             Ok(some) if some.is_empty() => is_over = true,
             Ok(some) => {
+                is_long = !names.is_empty();
                 names.extend(some);
                 reads = (reads * 2).min(READS_MAX);
                 if names.len() > names_max {

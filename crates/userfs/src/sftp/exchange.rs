@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 
 use super::mailbox::{Mailbox, Packet};
 use super::packet::{Decoder, Encoder, HANDLE_BYTES_MAX, Malformed, kind, status};
-use super::session::Session;
+use super::session::{Content, Session};
 use super::stat::Stat;
 use super::status::Failure;
 
@@ -70,6 +70,36 @@ impl<'a> Exchange<'a> {
         let mut packet = Encoder::begin(&mut self.unsent, kind);
         packet.u32(id);
         Ok((packet, tag))
+    }
+
+    /// A WRITE that is sent at once, whose answer goes to another mailbox, under
+    /// the number of its bytes.
+    pub fn write_for(
+        &mut self,
+        mailbox: &Arc<Mailbox>,
+        handle: &HandleId,
+        offset: u64,
+        content: Content<'_>,
+    ) -> Result<(), Failure> {
+        let id = self.session.register(mailbox, content.bytes())?;
+        let mut packet = Encoder::begin(&mut self.unsent, kind::WRITE);
+        let length = u32::try_from(content.bytes()).expect("a piece is far below 4 GiB");
+        packet.u32(id);
+        packet.string(handle.bytes()).u64(offset).u32(length);
+        packet.finish(content.bytes());
+        let unsent = std::mem::take(&mut self.unsent);
+        self.session.send(&unsent, content)?;
+        Ok(())
+    }
+
+    /// An fsync that is sent at once, likewise, under no bytes.
+    pub fn sync_for(&mut self, mailbox: &Arc<Mailbox>, handle: &HandleId) -> Result<(), Failure> {
+        let id = self.session.register(mailbox, 0)?;
+        let mut packet = Encoder::begin(&mut self.unsent, kind::EXTENDED);
+        packet.u32(id);
+        packet.string(b"fsync@openssh.com").string(handle.bytes());
+        packet.finish(0);
+        self.send()
     }
 
     /// A request; `fields` writes what follows its id.
@@ -138,7 +168,7 @@ impl<'a> Exchange<'a> {
             return Ok(tag);
         }
         let unsent = std::mem::take(&mut self.unsent);
-        self.session.send(&unsent, bytes)?;
+        self.session.send(&unsent, Content::Bytes(bytes))?;
         Ok(tag)
     }
 
@@ -152,7 +182,7 @@ impl<'a> Exchange<'a> {
     /// Sends what is gathered.
     pub fn send(&mut self) -> Result<(), Failure> {
         if !self.unsent.is_empty() {
-            self.session.send(&self.unsent, &[])?;
+            self.session.send(&self.unsent, Content::Bytes(&[]))?;
             self.unsent.clear();
         }
         Ok(())
@@ -215,7 +245,8 @@ impl<'a> Exchange<'a> {
         self.read_status(&packet)
     }
 
-    fn read_status(&self, packet: &Packet) -> Result<(), Failure> {
+    /// The same of an answer that is here.
+    pub fn read_status(&self, packet: &Packet) -> Result<(), Failure> {
         let code = self.read(packet, kind::STATUS, |fields| fields.u32())?;
         match code {
             status::OK => Ok(()),

@@ -9,15 +9,16 @@ use super::diagnosis::{Asked, diagnose};
 use super::exchange::HandleId;
 use super::finish::Finish;
 use super::hard_links::HardLinks;
+use super::later::Later;
 use super::link::Link;
 use super::opened::{OpenFiles, Place};
 use super::packet::{Encoder, kind, open};
 use super::path::Root;
-use super::session::Session;
+use super::session::{Content, Session};
 use super::stat::Stat;
 use super::status::Failure;
 use super::transfer::{self, Broken, Range, Writes};
-use crate::source::{Attributes, Error, Handle, Kind, Result, SetAttributes};
+use crate::source::{Attributes, Error, Handle, Kind, Part, Result, SetAttributes};
 
 /// A handle that a session of the server knows.
 #[derive(Clone)]
@@ -53,6 +54,7 @@ pub(super) struct SftpHandle {
     /// Whether unsynced content may have gone with an earlier session: a
     /// server that has started again has lost what was not on its device.
     is_in_doubt: AtomicBool,
+    later: Later,
 }
 
 /// What a file was when it was opened.
@@ -88,6 +90,7 @@ impl SftpHandle {
             writes_begun: AtomicUsize::new(0),
             writes_ended: AtomicUsize::new(0),
             is_in_doubt: AtomicBool::new(false),
+            later: Later::default(),
         }
     }
 
@@ -141,13 +144,53 @@ impl SftpHandle {
         bytes: usize,
         done: std::result::Result<T, Failure>,
     ) -> Result<T> {
-        done.map_err(|failure| {
-            let asked = Asked::Write {
-                path: &self.remote(),
-                bytes: bytes as u64,
-            };
-            diagnose(&opened.session, asked, failure)
-        })
+        done.map_err(|failure| self.why_not_written(opened, bytes, failure))
+    }
+
+    /// Sends what `content` gives of each piece's offset and length, as soon as
+    /// it has room among what is under way.
+    fn send_later<'c>(
+        &self,
+        offset: u64,
+        bytes: usize,
+        content: &dyn Fn(u64, usize) -> Content<'c>,
+    ) -> Result<()> {
+        let opened = self.opened()?;
+        let explain = |to: &Opened, bytes, failure| self.why_not_written(to, bytes, failure);
+        let mut later = self.later.lock();
+        later.look(&opened, &explain);
+        later.told()?;
+        self.mark_changed();
+        // For whoever synchronises, it is done as soon as it is sent.
+        self.writes_begun.fetch_add(1, Ordering::SeqCst);
+        let piece_bytes = opened.session.limits.write_bytes;
+        let mut pieces = (0..bytes).step_by(piece_bytes);
+        let sent = pieces.try_for_each(|start| {
+            let (at, length) = (offset + start as u64, piece_bytes.min(bytes - start));
+            later.send(&opened, at, content(at, length), &explain)
+        });
+        self.writes_ended.fetch_add(1, Ordering::SeqCst);
+        sent
+    }
+
+    /// What is known, or with `waits` what became, of all that was sent and not
+    /// waited for.
+    fn sent_before(&self, opened: &Opened, waits: bool) -> Result<()> {
+        let explain = |to: &Opened, bytes, failure| self.why_not_written(to, bytes, failure);
+        let mut later = self.later.lock();
+        match waits {
+            true => later.wait_for_all(&explain),
+            false => later.look(opened, &explain),
+        }
+        later.told()
+    }
+
+    fn why_not_written(&self, opened: &Opened, bytes: usize, failure: Failure) -> Error {
+        let asked = Asked::Write {
+            path: &self.remote(),
+            bytes: bytes as u64,
+        };
+        diagnose(&opened.session, asked, failure)
     }
 
     /// What the server tells, with what is known of names here.
@@ -169,6 +212,15 @@ impl SftpHandle {
     fn mark_changed(&self) {
         self.is_changed.store(true, Ordering::Relaxed);
         self.is_unsynced.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What no file can hold.
+fn refuse_too_far(bytes: &[u8], offset: u64) -> Result<()> {
+    let end = offset.checked_add(bytes.len() as u64);
+    match end.is_some_and(|end| i64::try_from(end).is_ok()) {
+        true => Ok(()),
+        false => Err(Error::Errno(libc::EFBIG)),
     }
 }
 
@@ -211,11 +263,42 @@ impl Handle for SftpHandle {
         }
     }
 
-    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        let end = offset.checked_add(bytes.len() as u64);
-        if end.is_none_or(|end| i64::try_from(end).is_err()) {
-            return Err(Error::Errno(libc::EFBIG));
+    fn write_later(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        refuse_too_far(bytes, offset)?;
+        self.send_later(offset, bytes.len(), &|at, length| {
+            let start = usize::try_from(at - offset).expect("it lies in the bytes");
+            Content::Bytes(&bytes[start..start + length])
+        })
+    }
+
+    fn write_part_later(&self, part: &Part<'_>) -> Result<()> {
+        let bytes = usize::try_from(part.range.end - part.range.start).unwrap_or(usize::MAX);
+        self.send_later(part.range.start, bytes, &|at, length| {
+            Content::File(part.file, at, length)
+        })
+    }
+
+    fn sync_later(&self) -> Result<()> {
+        let opened = self.opened()?;
+        let explain = |to: &Opened, bytes, failure| self.why_not_written(to, bytes, failure);
+        let mut later = self.later.lock();
+        later.look(&opened, &explain);
+        later.told()?;
+        match opened.session.extensions.fsync {
+            true => later.sync(&opened),
+            false => Ok(()),
         }
+    }
+
+    fn flush(&self) -> Result<()> {
+        let explain = |to: &Opened, bytes, failure| self.why_not_written(to, bytes, failure);
+        let mut later = self.later.lock();
+        later.wait_for_all(&explain);
+        later.failed()
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        refuse_too_far(bytes, offset)?;
         let opened = self.opened()?;
         self.mark_changed();
         let mut exchange = opened.session.exchange();
@@ -248,17 +331,28 @@ impl Handle for SftpHandle {
 
     fn sync(&self) -> Result<()> {
         let opened = self.opened()?;
+        let explain = |to: &Opened, bytes, failure| self.why_not_written(to, bytes, failure);
+        // What is sent later is for the next one.
+        let mut later = self.later.lock();
+        let (written, writers) = self.writes();
+        let mut exchange = opened.session.exchange();
+        let can = opened.session.extensions.fsync;
+        let asked = can.then(|| {
+            let tag = exchange.extended("fsync@openssh.com", |packet| {
+                packet.string(opened.id.bytes());
+            })?;
+            exchange.send().map(|()| tag)
+        });
+        later.wait_for_all(&explain);
+        let written_before = later.told();
+        drop(later);
         if self.is_in_doubt.swap(false, Ordering::Relaxed) {
             return Err(Error::Lost);
         }
-        if !opened.session.extensions.fsync {
+        written_before?;
+        let Some(asked) = asked else {
             return Ok(());
-        }
-        let (written, writers) = self.writes();
-        let mut exchange = opened.session.exchange();
-        let asked = exchange.extended("fsync@openssh.com", |packet| {
-            packet.string(opened.id.bytes());
-        });
+        };
         let done = asked.and_then(|tag| exchange.status(tag));
         // What others have written meanwhile may have come after it.
         if done.is_ok() && writers == 0 && self.writes() == (written, 0) {
@@ -289,10 +383,13 @@ impl Handle for SftpHandle {
             is_sync,
             made: Some(self.first).filter(|_| self.is_made && !self.place.has_given_times()),
         };
+        self.sent_before(&opened, false)?;
         let done = finish.run(&opened);
-        if done.is_err() {
+        let sent = self.sent_before(&opened, true);
+        if done.is_err() || sent.is_err() {
             self.is_unsynced.store(true, Ordering::Relaxed);
         }
+        sent?;
         let piece_bytes = bytes.len().min(opened.session.limits.write_bytes);
         let stat = self.asked_to_write(&opened, piece_bytes, done)?;
         self.completed(&stat)

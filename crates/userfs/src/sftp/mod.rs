@@ -38,6 +38,7 @@ mod features;
 mod finish;
 mod handle;
 mod hard_links;
+mod later;
 mod link;
 mod mailbox;
 mod opened;

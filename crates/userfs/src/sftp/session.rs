@@ -1,6 +1,7 @@
 //! One connection to a server: what is sent, the thread that reads what
 //! comes, and the end of both.
 
+use std::fs::File;
 use std::io::{BufRead, BufReader, IoSlice, Read, Write};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,6 +12,7 @@ use super::exchange::Exchange;
 use super::features::{Extensions, Limits};
 use super::mailbox::{Ended, Mailbox, Packet, Pending};
 use super::packet::{Decoder, Encoder, PACKET_BYTES_MAX, VERSION, escaped, kind};
+use super::pipe::Output;
 
 /// How long a packet waits for others to go with: a file is closed a moment
 /// after its last use, and what is asked next mostly comes sooner.
@@ -29,7 +31,7 @@ pub(super) trait Peer: Send + Sync {
 /// A way to a server.
 pub(super) struct Transport {
     pub reader: Box<dyn Read + Send>,
-    pub writer: Box<dyn Write + Send>,
+    pub writer: Box<dyn Output>,
     pub peer: Box<dyn Peer>,
 }
 
@@ -53,10 +55,27 @@ struct Line {
     has_later: Condvar,
 }
 
+/// What the last of some packets ends with.
+#[derive(Clone, Copy)]
+pub(super) enum Content<'a> {
+    Bytes(&'a [u8]),
+    /// So many bytes of a file from an offset on, zeros behind its end.
+    File(&'a File, u64, usize),
+}
+
+impl Content<'_> {
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::File(_, _, bytes) => bytes,
+        }
+    }
+}
+
 /// What goes to the server.
 struct Writer {
     /// Gone when the session is being ended.
-    output: Option<Box<dyn Write + Send>>,
+    output: Option<Box<dyn Output>>,
     /// Goes with whatever is sent next.
     later: Vec<u8>,
 }
@@ -76,19 +95,23 @@ impl Line {
     }
 
     /// Sends; an error without a reason is that of a session that ends.
-    fn send(&self, packets: &[u8], content: &[u8]) -> Result<(), Option<std::io::Error>> {
+    fn send(&self, packets: &[u8], content: Content<'_>) -> Result<(), Option<std::io::Error>> {
         let mut writer = self.writer();
         let Writer { output, later } = &mut *writer;
         let output = output.as_mut().ok_or(None)?;
-        let sent = match later.is_empty() {
-            true => write_all(output.as_mut(), packets, content),
+        let head = match later.is_empty() {
+            true => packets,
             false => {
                 later.extend_from_slice(packets);
-                let sent = write_all(output.as_mut(), later, content);
-                later.clear();
-                sent
+                &later[..]
             }
         };
+        let sent = match content {
+            Content::Bytes(bytes) => write_all(output.as_mut(), head, bytes),
+            Content::File(file, offset, bytes) => write_all(output.as_mut(), head, &[])
+                .and_then(|()| output.write_file(file, offset, bytes)),
+        };
+        later.clear();
         sent.map_err(Some)
     }
 
@@ -107,7 +130,7 @@ impl Line {
             drop(writer);
             std::thread::sleep(LATER);
             // What cannot be sent any more is noticed by the reader.
-            let _ = self.send(&[], &[]);
+            let _ = self.send(&[], Content::Bytes(&[]));
             writer = self.writer();
         }
     }
@@ -173,7 +196,7 @@ impl Session {
         let mut packet = Encoder::begin(&mut hello, kind::INIT);
         packet.u32(VERSION);
         packet.finish(0);
-        let sent = self.send(&hello, &[]);
+        let sent = self.send(&hello, Content::Bytes(&[]));
         let answer = match sent {
             Ok(()) => greeting.next(self.patience.greeting),
             Err(Ended) => None,
@@ -246,7 +269,7 @@ impl Session {
     }
 
     /// Sends packets, of which the last one ends with `content`.
-    pub fn send(&self, packets: &[u8], content: &[u8]) -> Result<(), Ended> {
+    pub fn send(&self, packets: &[u8], content: Content<'_>) -> Result<(), Ended> {
         let sent = self.line.send(packets, content);
         sent.map_err(|error| {
             if let Some(error) = error {

@@ -22,8 +22,8 @@ use super::ssh;
 use super::stat::Stat;
 use super::status::Failure;
 use crate::source::{
-    Attributes, Creation, Entry, Error, Found, Handle, Kind, OpenFlags, Owner, RenameFlags, Result,
-    SetAttributes, Source, Space,
+    Attributes, Creation, Entry, Error, Found, Handle, Kind, Listings, OpenFlags, Owner,
+    RenameFlags, Result, SetAttributes, Source, Space,
 };
 
 /// A directory of another host.
@@ -225,6 +225,10 @@ impl Source for Sftp {
     fn list(&self, path: &Path) -> Result<Vec<Entry>> {
         let all = super::directory::list(self, path, usize::MAX)?;
         Ok(all.expect("none are too many"))
+    }
+
+    fn list_ahead(&self, path: &Path, next: &[&Path]) -> Result<Listings> {
+        super::directory::list_ahead(self, path, next)
     }
 
     fn peek(&self, path: &Path, names_max: usize) -> Result<Option<Vec<Entry>>> {

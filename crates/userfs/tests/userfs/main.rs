@@ -11,6 +11,7 @@ mod coherence;
 mod common;
 mod faults;
 mod large;
+mod later;
 mod posix;
 mod random;
 mod remote;

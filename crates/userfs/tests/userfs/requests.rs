@@ -180,6 +180,40 @@ fn a_tree_that_was_listed_is_opened_without_being_looked_up() {
 }
 
 #[test]
+fn who_goes_through_a_tree_gets_directories_beside_each_other_at_once() {
+    if !can_mount_remote() {
+        return;
+    }
+    let watched = Watched::new("whole");
+    for number in 0..5 {
+        let directory = watched.mounted.behind(&number.to_string());
+        fs::create_dir(&directory).unwrap();
+        fs::write(directory.join("f"), number.to_string()).unwrap();
+    }
+    let names = |path: PathBuf| {
+        let entries = fs::read_dir(path).unwrap().flatten();
+        let names = entries.map(|entry| entry.path());
+        names.collect::<Vec<_>>()
+    };
+    let mut directories = Vec::new();
+    watched.by(1, |mounted| directories = names(mounted.at.clone()));
+    assert_eq!(directories.len(), 5);
+    let first = watched.by(5, |_| assert_eq!(names(directories[0].clone()).len(), 1));
+    let opened = first.iter().find(|(kind, _)| *kind == "OPENDIR");
+    assert_eq!(opened, Some(&("OPENDIR", 5)), "{first:?}");
+    let others = watched.by(0, |_| {
+        for directory in &directories[1..] {
+            assert_eq!(names(directory.clone()), [directory.join("f")]);
+        }
+    });
+    assert_eq!(others, [], "they were told already");
+    // What is told once is asked for when it is wanted again, and so is what
+    // this mount has changed.
+    let again = watched.by(1, |_| assert_eq!(names(directories[2].clone()).len(), 1));
+    assert!(!again.is_empty());
+}
+
+#[test]
 fn a_page_at_a_random_place_brings_little_more_than_itself() {
     if !can_mount_remote() {
         return;

@@ -107,6 +107,8 @@ impl Write for Output {
     }
 }
 
+impl crate::sftp::pipe::Output for Output {}
+
 impl Drop for Output {
     fn drop(&mut self) {
         // It may have ended.
