@@ -1,6 +1,7 @@
 //! A file system in user space whose files lie in a [`source::Source`]: a
 //! local directory, or one of another host.
 
+mod attributes;
 pub mod cache;
 mod error;
 pub mod fuse;
