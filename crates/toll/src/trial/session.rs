@@ -351,16 +351,20 @@ impl Session<'_> {
                 self.probe
                     .run(&request, &turn, &mut self.ahead, self.interrupt)?
             }
-            (Ok(request), Some(boot)) => self.guests.trial(
-                &boot,
-                InGuest {
-                    treatment: &self.plan.treatments[treatment],
-                    block,
-                    request,
-                    padding_bytes,
-                    seed,
-                },
-            )?,
+            (Ok(request), Some(boot)) => {
+                // Started for a trial that was skipped meanwhile.
+                self.ahead = None;
+                self.guests.trial(
+                    &boot,
+                    InGuest {
+                        treatment: &self.plan.treatments[treatment],
+                        block,
+                        request,
+                        padding_bytes,
+                        seed,
+                    },
+                )?
+            }
             (Err(message), _) => Outcome::Failed(Failure {
                 kind: FailureKind::Unsupported,
                 message,
