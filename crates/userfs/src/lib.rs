@@ -12,4 +12,5 @@ pub mod ranges;
 pub mod sftp;
 pub mod source;
 pub mod sshd;
+mod sync;
 pub mod tree;

@@ -2,16 +2,16 @@
 //! file without a name, so that nothing of it is left whatever ends the
 //! program. Only a copy that could not be written back gets a name.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::fs::{AtFlags, CWD, MemfdFlags, Mode, OFlags, SeekFrom};
+use rustix::fs::{AtFlags, CWD, MemfdFlags, SeekFrom};
 
 /// Up to this length a copy stays in memory; making a file on disk takes many
 /// times as long as the copying of a small file.
@@ -35,24 +35,6 @@ pub(super) struct Copy {
     name: Option<PathBuf>,
 }
 
-/// A file without a name in a directory, or one whose name is removed at once
-/// where the file system has no other.
-fn unnamed(directory: &Path) -> io::Result<File> {
-    let flags = OFlags::RDWR | OFlags::CLOEXEC;
-    let mode = Mode::RUSR | Mode::WUSR;
-    match rustix::fs::open(directory, flags | OFlags::TMPFILE, mode) {
-        Ok(file) => Ok(file.into()),
-        Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::ISDIR) => {
-            let name = directory.join(format!(".copy-{}", std::process::id()));
-            let flags = flags | OFlags::CREATE | OFlags::EXCL;
-            let file = rustix::fs::open(&name, flags, mode)?;
-            std::fs::remove_file(&name)?;
-            Ok(file.into())
-        }
-        Err(error) => Err(error.into()),
-    }
-}
-
 impl Copy {
     /// An empty copy; `directory` is where it goes when it grows.
     pub fn new(directory: &Path) -> io::Result<Self> {
@@ -72,7 +54,8 @@ impl Copy {
     }
 
     fn move_to_disk(&mut self) -> io::Result<()> {
-        let disk = unnamed(&self.directory)?;
+        let disk = tempfile::tempfile_in(&self.directory)?;
+        disk.set_permissions(Permissions::from_mode(0o600))?;
         copy_data(&self.file, &disk)?;
         self.file = Arc::new(disk);
         self.is_on_disk = true;
@@ -145,7 +128,7 @@ impl Copy {
     }
 
     /// Takes the name away again.
-    pub fn let_go(&mut self) {
+    pub fn release_name(&mut self) {
         if let Some(name) = self.name.take() {
             // Whoever removed it before has done what is wanted.
             let _ = std::fs::remove_file(name);
@@ -218,7 +201,7 @@ mod tests {
             .map(|range| range.end - range.start)
             .sum();
         assert!(data < 1 << 20, "{data} bytes of data");
-        copy.let_go();
+        copy.release_name();
         assert!(!name.exists());
     }
 }

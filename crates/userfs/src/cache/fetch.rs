@@ -169,12 +169,12 @@ impl State {
             self.present.insert(range);
         }
         if end < piece.end {
-            let is_short = !self.is_changed();
+            let is_short = !self.progress.is_changed();
             self.valid_bytes = self.valid_bytes.min(end);
             if is_short {
                 self.source_bytes = self.source_bytes.min(end);
-                self.size_bytes = self.source_bytes;
-                self.copy.set_len(self.size_bytes)?;
+                self.progress.begin_anew(self.source_bytes);
+                self.copy.set_len(self.source_bytes)?;
                 self.version = None;
             }
         }

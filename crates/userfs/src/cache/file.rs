@@ -9,7 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use super::Mode;
 use super::copy::{Copy, data_ranges};
-use super::draft::Ahead;
+use super::staged_upload::StagedUpload;
+use super::write_back_state::WriteBackState;
 use crate::mount::Shared;
 use crate::part::read_full;
 use crate::ranges::Ranges;
@@ -22,21 +23,18 @@ pub(crate) struct CachedFile {
     pub(super) ino: u64,
     pub(super) mode: Mode,
     pub(super) state: Mutex<State>,
-    /// Told when a fetch under way has ended.
+    /// Notified when a fetch or a staged upload has ended.
     pub(super) fetched: Condvar,
-    /// Held during a write-back and a change of length: a write-back sees one
-    /// length from its begin to its end.
-    pub(super) whole: Mutex<()>,
+    /// Held during a write-back and a change of length, so that a write-back
+    /// sees one length from its begin to its end. Locked before any path.
+    write_back_lock: Mutex<()>,
 }
 
 pub(super) struct State {
     pub copy: Copy,
-    pub size_bytes: u64,
     pub present: Ranges,
-    /// What the source does not have yet; part of `present`.
-    pub dirty: Ranges,
-    /// A write-back has taken changes and not yet brought them.
-    pub is_in_transit: bool,
+    /// How far changes have come on their way to the source.
+    pub progress: WriteBackState,
     /// What somebody is fetching.
     pub in_flight: Ranges,
     /// The source's length.
@@ -46,47 +44,31 @@ pub(super) struct State {
     /// Changed when the copy begins anew, so that what is fetched for the one
     /// before is not taken.
     pub epoch: u64,
-    /// Time of the last change that the source does not know.
-    pub mtime: Option<Time>,
-    pub atime: Option<Time>,
-    /// Open at the source, for fetching and for writing in place.
+    /// Open at the source, for fetching.
     pub handle: Option<Arc<dyn Handle>>,
-    pub is_writable: bool,
+    /// Open at the source for writing in place; it may be of another file than
+    /// `handle` where somebody has replaced the file at the source.
+    pub writer: Option<Arc<dyn Handle>>,
     /// What the copy was made from, or was written back as.
     pub version: Option<Version>,
-    /// Opened to be overwritten, and nothing has been written yet.
-    pub is_cut: bool,
-    /// No name is left at the source, so nothing needs to go there.
-    pub is_removed: bool,
     /// Where a sequential reader would go on, and how far ahead is fetched.
     pub next_read: u64,
     pub ahead_bytes: u64,
     /// What is sent before the file is written back.
-    pub ahead: Ahead,
-    /// The source was told of changes by this mount that may not have reached
-    /// its device.
-    pub is_unsynced: bool,
+    pub upload: StagedUpload,
+    /// The directory that has a temporary file of this one.
+    pub temporary_in: Option<u64>,
 }
 
 impl State {
-    /// Whether the source has to be told of changes of the content.
-    pub fn is_changed(&self) -> bool {
-        !self.dirty.is_empty()
-            || self.is_in_transit
-            || self.size_bytes != self.source_bytes
-            || self.valid_bytes < self.source_bytes
-            || self.mtime.is_some()
-            || self.atime.is_some()
-    }
-
     /// Begins anew with what the source has.
     fn begin(&mut self, attributes: &Attributes) -> std::io::Result<()> {
         self.copy.set_len(0)?;
         self.copy.set_len(attributes.size_bytes)?;
         self.present = Ranges::default();
-        self.ahead.begin();
+        self.progress.begin_anew(attributes.size_bytes);
+        self.upload.begin();
         self.epoch += 1;
-        self.size_bytes = attributes.size_bytes;
         self.source_bytes = attributes.size_bytes;
         self.valid_bytes = attributes.size_bytes;
         self.version = Some(Version::of(attributes));
@@ -103,28 +85,22 @@ impl CachedFile {
             mode,
             state: Mutex::new(State {
                 copy: Copy::new(&shared.directory)?,
-                size_bytes: 0,
                 present: Ranges::default(),
-                dirty: Ranges::default(),
-                is_in_transit: false,
+                progress: WriteBackState::default(),
                 in_flight: Ranges::default(),
                 source_bytes: 0,
                 valid_bytes: 0,
                 epoch: 0,
-                mtime: None,
-                atime: None,
                 handle: None,
-                is_writable: false,
+                writer: None,
                 version: None,
-                is_cut: false,
-                is_removed: false,
                 next_read: 0,
                 ahead_bytes: 0,
-                ahead: Ahead::default(),
-                is_unsynced: false,
+                upload: StagedUpload::default(),
+                temporary_in: None,
             }),
             fetched: Condvar::new(),
-            whole: Mutex::new(()),
+            write_back_lock: Mutex::new(()),
         })
     }
 
@@ -132,8 +108,9 @@ impl CachedFile {
         self.state.lock().expect("no holder of the lock panics")
     }
 
-    pub(super) fn hold_whole(&self) -> MutexGuard<'_, ()> {
-        self.whole.lock().expect("no holder of the lock panics")
+    pub(super) fn lock_write_back(&self) -> MutexGuard<'_, ()> {
+        let lock = self.write_back_lock.lock();
+        lock.expect("no holder of the lock panics")
     }
 
     /// Opens it at the source, as `open` does: a copy without changes of its
@@ -147,25 +124,25 @@ impl CachedFile {
     ) -> Result<Attributes> {
         // What the source says must not be older than what a write-back has
         // brought there meanwhile.
-        let whole = self.hold_whole();
+        let writing_back = self.lock_write_back();
         let (handle, attributes) = open()?;
+        let handle: Arc<dyn Handle> = Arc::from(handle);
         let mut state = self.state();
         let is_same = state.version == Some(Version::of(&attributes))
             && self.shared.is_settled(attributes.mtime);
-        if state.handle.is_none() || (!is_same && !state.is_changed()) {
+        if state.handle.is_none() || (!is_same && !state.progress.is_changed()) {
             state.begin(&attributes)?;
-            state.handle = Some(Arc::from(handle));
-            state.is_writable = is_writable;
-        } else if is_writable && !state.is_writable {
-            state.handle = Some(Arc::from(handle));
-            state.is_writable = true;
+            state.handle = Some(Arc::clone(&handle));
+        }
+        if is_writable {
+            state.writer = Some(handle);
         }
         if truncate {
             self.resize(&mut state, 0)?;
-            state.is_cut = true;
+            state.progress.emptied();
         }
         drop(state);
-        drop(whole);
+        drop(writing_back);
         if self.mode == Mode::Whole {
             self.fetch_all()?;
         }
@@ -176,15 +153,14 @@ impl CachedFile {
     /// does not know yet.
     pub fn overlay(&self, attributes: &mut Attributes) {
         let state = self.state();
-        attributes.size_bytes = state.size_bytes;
-        if let Some(mtime) = state.mtime {
+        attributes.size_bytes = state.progress.size_bytes();
+        let (atime, mtime) = state.progress.times();
+        if let Some(mtime) = mtime {
             attributes.mtime = mtime;
             attributes.ctime = attributes.ctime.max(mtime);
         }
-        if let Some(atime) = state.atime {
-            attributes.atime = atime;
-        }
-        if state.is_changed() {
+        attributes.atime = atime.unwrap_or(attributes.atime);
+        if state.progress.is_changed() {
             attributes.blocks = attributes.blocks.max(state.present.bytes().div_ceil(512));
         }
     }
@@ -197,7 +173,7 @@ impl CachedFile {
     /// The version that the copy stands for, if it is the source's.
     pub fn version(&self) -> Option<Version> {
         let state = self.state();
-        state.version.filter(|_| !state.is_changed())
+        state.version.filter(|_| !state.progress.is_changed())
     }
 
     /// Reads; less than the buffer at the end of the file only.
@@ -206,7 +182,7 @@ impl CachedFile {
         self.make_present(&wanted)?;
         let (file, size_bytes) = {
             let state = self.state();
-            (state.copy.file(), state.size_bytes)
+            (state.copy.file(), state.progress.size_bytes())
         };
         let length = size_bytes.saturating_sub(offset).min(buffer.len() as u64) as usize;
         let done = read_full(&file, &mut buffer[..length], offset)?;
@@ -223,17 +199,14 @@ impl CachedFile {
         let mut state = self.state();
         state.copy.write_at(bytes, offset)?;
         state.present.insert(offset..end);
-        state.dirty.insert(offset..end);
-        state.ahead.written(offset..end);
-        state.size_bytes = state.size_bytes.max(end);
-        state.mtime = Some(self.shared.now());
-        state.is_cut = false;
+        state.progress.written(offset..end, self.shared.now());
+        state.upload.written(offset..end);
         Ok(())
     }
 
     /// Sets the length.
     pub fn truncate(&self, size_bytes: u64) -> Result<()> {
-        let _whole = self.hold_whole();
+        let _writing_back = self.lock_write_back();
         let mut state = self.state();
         self.resize(&mut state, size_bytes)
     }
@@ -245,20 +218,15 @@ impl CachedFile {
         }
         state.copy.set_len(size_bytes)?;
         state.present.cut(size_bytes);
-        state.dirty.cut(size_bytes);
-        state.ahead.cut(size_bytes);
+        state.progress.resized(size_bytes, self.shared.now());
+        state.upload.cut(size_bytes);
         state.valid_bytes = state.valid_bytes.min(size_bytes);
-        state.size_bytes = size_bytes;
-        state.is_cut = false;
-        state.mtime = Some(self.shared.now());
         Ok(())
     }
 
     /// Sets times, which the source is told when the file is written back.
     pub fn set_times(&self, atime: Option<Time>, mtime: Option<Time>) {
-        let mut state = self.state();
-        state.atime = atime.or(state.atime);
-        state.mtime = mtime.or(state.mtime);
+        self.state().progress.set_times(atime, mtime);
     }
 
     /// `fallocate` on the copy: room at the end, zeros, or holes.
@@ -269,13 +237,13 @@ impl CachedFile {
         if mode & !(zeros | libc::FALLOC_FL_KEEP_SIZE) != 0 {
             return Err(Error::Errno(libc::EOPNOTSUPP));
         }
-        let _whole = self.hold_whole();
+        let _writing_back = self.lock_write_back();
         let mut state = self.state();
-        if end > state.size_bytes && !keeps_size {
+        if end > state.progress.size_bytes() && !keeps_size {
             self.resize(&mut state, end)?;
         }
         if mode & zeros != 0 {
-            let end = end.min(state.size_bytes);
+            let end = end.min(state.progress.size_bytes());
             self.zero(&mut state, offset..end.max(offset))?;
         }
         Ok(())
@@ -289,16 +257,15 @@ impl CachedFile {
         let length = range.end - range.start;
         rustix::fs::fallocate(&*state.copy.file(), flags, range.start, length)?;
         state.present.insert(range.clone());
-        state.ahead.cut(range.start);
-        state.dirty.insert(range);
-        state.mtime = Some(self.shared.now());
+        state.upload.cut(range.start);
+        state.progress.written(range, self.shared.now());
         Ok(())
     }
 
     /// `lseek` for data and holes, told exactly only of what is present.
     pub fn seek(&self, offset: u64, what: Seek) -> Result<u64> {
         let state = self.state();
-        if offset >= state.size_bytes {
+        if offset >= state.progress.size_bytes() {
             return Err(Error::Errno(libc::ENXIO));
         }
         let is_complete = state.present.missing(0..state.valid_bytes).is_empty();
@@ -306,11 +273,11 @@ impl CachedFile {
             // What is not here yet counts as data, which is always right.
             return Ok(match what {
                 Seek::Data => offset,
-                Seek::Hole => state.size_bytes,
+                Seek::Hole => state.progress.size_bytes(),
             });
         }
         let file = state.copy.file();
-        let ranges = data_ranges(&file, offset..state.size_bytes);
+        let ranges = data_ranges(&file, offset..state.progress.size_bytes());
         match what {
             Seek::Data => ranges
                 .first()
@@ -323,15 +290,14 @@ impl CachedFile {
         }
     }
 
-    /// The last name is gone: nothing needs to go to the source any more.
+    /// No name is left at the source: nothing has to go there any more.
     pub fn removed(&self) {
-        self.state().is_removed = true;
+        self.state().progress.removed();
     }
 
-    /// Whether the source has to be told of changes.
+    /// Whether the source lacks changes.
     pub fn is_changed(&self) -> bool {
-        let state = self.state();
-        state.is_changed() && !state.is_removed
+        self.state().progress.is_changed()
     }
 
     /// Whether closing a descriptor should leave the source alone: a shell
@@ -339,6 +305,6 @@ impl CachedFile {
     /// before the command writes. The source keeps the old content until there
     /// is a new one, or nobody has the file open.
     pub fn awaits_content(&self) -> bool {
-        self.state().is_cut
+        self.state().progress.is_emptied()
     }
 }

@@ -3,16 +3,17 @@
 //! is closed or synchronised.
 
 mod copy;
-mod draft;
 mod fetch;
 mod file;
 pub(crate) mod journal;
-mod keep;
 mod replace;
+mod retry_queue;
+mod staged_upload;
 mod write_back;
+mod write_back_state;
 
 pub(crate) use file::CachedFile;
-pub(crate) use keep::Keeper;
+pub(crate) use retry_queue::RetryQueue;
 
 /// How files are cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -4,53 +4,65 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::draft::Draft;
 use super::file::CachedFile;
-use super::write_back::{Changes, ONE_REQUEST_BYTES, Target, split_last};
+use super::staged_upload::TemporaryFile;
+use super::write_back::{ONE_REQUEST_BYTES, parent, split_last};
+use super::write_back_state::{Changes, Reached};
+use crate::mount::{PathGuard, PathTurn};
 use crate::source::{Attributes, Error, RenameFlags, Result, SetAttributes, SetExtended, Source};
 use crate::tree::Version;
 
 impl CachedFile {
-    /// `draft` has what was sent before.
+    /// `found` is what has the name now; `temporary` has what was sent before.
+    /// Reaches the device, but for the name at a remote source, whose protocol
+    /// cannot synchronise a directory.
     pub(super) fn replace(
         &self,
-        target: &Target,
-        draft: Option<Draft>,
+        turn: &mut PathTurn,
+        found: Option<Attributes>,
+        temporary: Option<TemporaryFile>,
         changes: &Changes,
-        is_sync: bool,
-    ) -> Result<()> {
-        if target.path.is_none() {
-            return Err(Error::Errno(libc::EPERM));
-        }
+    ) -> Result<Reached> {
         let valid_bytes = self.state().valid_bytes;
-        let draft = match (self.fetch(0..valid_bytes), draft) {
-            (Ok(()), Some(draft)) => draft,
-            (Ok(()), None) => self.begin_draft()?,
-            (Err(error), draft) => {
-                draft.into_iter().for_each(|draft| self.discard(draft));
+        let temporary = match (self.fetch(0..valid_bytes), temporary) {
+            (Ok(()), Some(temporary)) => temporary,
+            (Ok(()), None) => self.make_temporary(turn)?,
+            (Err(error), temporary) => {
+                if let Some(temporary) = temporary {
+                    self.discard(turn, temporary);
+                }
                 return Err(error);
             }
         };
         let outcome = self
-            .fill(&draft, target, changes)
-            .and_then(|()| self.take_name(&draft, target, changes, is_sync));
+            .fill(turn, &temporary, found, changes)
+            .and_then(|()| self.take_name(turn, &temporary, found, changes));
         match outcome {
             Ok(()) => self.shared.journal.done(),
-            Err(_) => self.discard(draft),
+            Err(_) => self.discard(turn, temporary),
         }
         self.shared.touch(self.ino, true);
-        outcome
+        self.state().temporary_in = None;
+        outcome.map(|()| match self.shared.source.is_remote() {
+            true => Reached::Source,
+            false => Reached::Device,
+        })
     }
 
     /// Makes a temporary file in all but its name what the target is to be.
-    fn fill(&self, draft: &Draft, target: &Target, changes: &Changes) -> Result<()> {
-        let source = &*self.shared.source;
-        let handle = &*draft.handle;
+    fn fill(
+        &self,
+        turn: &mut PathTurn,
+        temporary: &TemporaryFile,
+        found: Option<Attributes>,
+        changes: &Changes,
+    ) -> Result<()> {
+        let handle = &*temporary.handle;
         let data = self.data(changes.size_bytes);
         let length = data.last().map_or(0, |range| range.end);
         let left: Vec<_> = data
             .into_iter()
-            .flat_map(|range| draft.sent.missing(range))
+            .flat_map(|range| temporary.sent.missing(range))
             .collect();
         let reaches_end = left
             .last()
@@ -64,58 +76,65 @@ impl CachedFile {
         if length < changes.size_bytes {
             handle.truncate(changes.size_bytes)?;
         }
-        let settings = match (&target.found, &target.path) {
-            (Some(found), Some(path)) => {
-                copy_extended(source, path, &self.draft_path(draft)?)?;
-                as_before(found, &draft.new, changes)
+        let settings = match found {
+            Some(found) => {
+                let guard = self.lock_both(turn, temporary, false)?;
+                copy_extended(&*self.shared.source, &guard.paths[0], &guard.paths[1])?;
+                as_before(&found, &temporary.new, changes)
             }
-            _ => changes.times(),
+            None => changes.times(),
         };
         let bytes = self.read_copy(&last)?;
         handle.finish(&bytes, last.start, &settings, true)?;
         Ok(())
     }
 
-    /// Gives a complete temporary file the name that the file has by now.
+    /// Locks the paths of the file and of its temporary file.
+    fn lock_both<'a>(
+        &'a self,
+        turn: &'a mut PathTurn,
+        temporary: &TemporaryFile,
+        is_exclusive: bool,
+    ) -> Result<PathGuard<'a>> {
+        let tree = &self.shared.tree;
+        let find = || Ok(vec![tree.path(self.ino)?, self.temporary_path(temporary)?]);
+        self.shared.lock_paths(turn, is_exclusive, find)
+    }
+
+    /// Lets the temporary file take the name, wherever that is by now.
     fn take_name(
         &self,
-        draft: &Draft,
-        target: &Target,
+        turn: &mut PathTurn,
+        temporary: &TemporaryFile,
+        found: Option<Attributes>,
         changes: &Changes,
-        is_sync: bool,
     ) -> Result<()> {
         let source = &*self.shared.source;
         // Whoever opens the name meanwhile must find the tree knowing the new
-        // file. Its last name may have gone: then it is nobody's.
-        let tree = &self.shared.tree;
-        let held = self
-            .shared
-            .paths_to_change(|| Ok(vec![tree.path(self.ino)?, self.draft_path(draft)?]))
-            .map_err(|_| Error::Errno(libc::EPERM))?;
-        let (path, temporary) = (&*held.paths[0], &*held.paths[1]);
-        let handle = &draft.handle;
-        match (source.attributes(path), target.found) {
+        // file.
+        let guard = self.lock_both(turn, temporary, true)?;
+        let (path, temporary_path) = (&*guard.paths[0], &*guard.paths[1]);
+        let handle = &temporary.handle;
+        match (source.attributes(path), found) {
             (Ok(now), _) if now.links > 1 => return Err(Error::Errno(libc::EPERM)),
             (Ok(now), Some(before)) if now.ctime != before.ctime || now.mode != before.mode => {
                 // Somebody changed attributes while the content was written.
-                copy_extended(source, path, temporary)?;
+                copy_extended(source, path, temporary_path)?;
                 handle.set_attributes(&as_before(&now, &handle.attributes()?, changes))?;
             }
             _ => {}
         }
-        source.rename(temporary, path, RenameFlags::Replace)?;
-        if is_sync {
-            source.sync_directory(path.parent().unwrap_or(Path::new("")))?;
-        }
+        source.rename(temporary_path, path, RenameFlags::Replace)?;
         let now = handle.attributes()?;
         self.shared.tree.set_identity(self.ino, now.identity);
-        let mut state = self.state();
-        state.handle = Some(Arc::clone(handle));
-        state.is_writable = true;
-        state.is_unsynced = false;
-        state.present.insert(0..changes.size_bytes);
-        state.settle(changes.size_bytes, Version::of(&now));
-        Ok(())
+        {
+            let mut state = self.state();
+            state.handle = Some(Arc::clone(handle));
+            state.writer = Some(Arc::clone(handle));
+            state.present.insert(0..changes.size_bytes);
+            state.settle(changes.size_bytes, Version::of(&now));
+        }
+        source.sync_directory(parent(path))
     }
 }
 

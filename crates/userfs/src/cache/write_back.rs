@@ -15,16 +15,18 @@
 //! off before the copy has what comes after it.
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::Mode;
 use super::copy::data_ranges;
 use super::file::CachedFile;
+use super::write_back_state::{Changes, Outcome, Reached, WriteBack, WriteBackState, write_back};
+use crate::mount::PathTurn;
 use crate::part::read_full;
 use crate::ranges::Ranges;
 use crate::source::{
-    Attributes, Error, Handle, OpenFlags, Part, Result, SetAttributes, SetTime, Time,
+    Attributes, Error, Handle, Kind, OpenFlags, Part, Result, SetAttributes, SetTime,
 };
 use crate::tree::Version;
 
@@ -35,15 +37,8 @@ pub(super) const ONE_REQUEST_BYTES: u64 = 32 << 10;
 const SMALL_BYTES: u64 = 1 << 20;
 /// The last range is written with the end of a write-back if it is no longer.
 const LAST_BYTES_MAX: u64 = 8 << 20;
-
-/// What a write-back brings to the source. Taken out of the state, so that
-/// what is written meanwhile is for the next one.
-pub(super) struct Changes {
-    pub dirty: Ranges,
-    pub size_bytes: u64,
-    pub mtime: Option<Time>,
-    pub atime: Option<Time>,
-}
+/// How often a write-back begins again because a name changed under it.
+const ATTEMPTS_MAX: usize = 8;
 
 impl Changes {
     pub(super) fn times(&self) -> SetAttributes {
@@ -55,115 +50,184 @@ impl Changes {
     }
 }
 
-/// Where a write-back goes.
-pub(super) struct Target {
-    /// None if no name is left that this mount knows.
-    pub path: Option<PathBuf>,
-    /// What is at the path, if anything.
-    pub found: Option<Attributes>,
+/// How changes go to the source.
+enum Way {
+    /// By a temporary file that takes the name; of the file there, if any.
+    Replace(Option<Attributes>),
+    /// Through an open file.
+    InPlace(Arc<dyn Handle>),
+    /// Only times have changed, and are set by name.
+    Times,
+    /// No name and no open file leads to it any more.
+    Gone,
+}
+
+/// One write-back of a file, by a thread with a turn to lock paths.
+struct Attempt<'a> {
+    file: &'a CachedFile,
+    turn: &'a mut PathTurn,
+}
+
+impl WriteBack for Attempt<'_> {
+    type Error = Error;
+
+    fn with<T>(&self, call: impl FnOnce(&mut WriteBackState) -> T) -> T {
+        call(&mut self.file.state().progress)
+    }
+
+    fn send(&mut self, changes: &Changes, is_sync: bool) -> Result<Reached> {
+        self.file.send(self.turn, changes, is_sync)
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        let handle = {
+            let state = self.file.state();
+            state.writer.clone().or_else(|| state.handle.clone())
+        };
+        if let Some(handle) = handle {
+            handle.sync()?;
+        }
+        let shared = &self.file.shared;
+        match shared.path(self.turn, self.file.ino) {
+            Ok(guard) => shared.source.sync_directory(parent(guard.path())),
+            // Nobody can find it after a crash, whatever its directory says.
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+pub(super) fn parent(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
 }
 
 impl CachedFile {
-    /// Brings all changes to the source, and to its device with `is_sync`.
-    /// After an error all are still here.
+    /// Brings all changes to the source, and with `is_sync` the file and its
+    /// name to the device. After an error all are still here.
     ///
     /// # Errors
     ///
     /// What the source says.
-    pub fn write_back(&self, is_sync: bool) -> Result<()> {
-        let _whole = self.hold_whole();
-        let mut state = self.state();
-        // Of a source that does not count links it is not known whether the
-        // last one is gone; without any here, no handle to write through can
-        // be had any more.
-        if !state.is_writable && self.shared.tree.path(self.ino).is_err() {
-            state.is_removed = true;
-        }
-        if state.is_removed {
-            drop(state);
-            self.stop_sending();
-            return Ok(());
-        }
-        if !state.is_changed() {
-            let handle = state.handle.clone().filter(|_| state.is_unsynced);
-            drop(state);
-            if let Some(handle) = handle.filter(|_| is_sync) {
-                handle.sync()?;
-                self.state().is_unsynced = false;
-            }
-            return Ok(());
-        }
-        let changes = Changes {
-            dirty: std::mem::take(&mut state.dirty),
-            size_bytes: state.size_bytes,
-            mtime: state.mtime,
-            atime: state.atime,
-        };
-        state.is_in_transit = true;
-        drop(state);
-        self.shared.touch(self.ino, false);
-        let outcome = self.bring(&changes, is_sync);
-        self.shared.touch(self.ino, false);
-        let mut state = self.state();
-        state.is_in_transit = false;
-        self.shared.settle();
+    pub fn write_back(&self, turn: &mut PathTurn, is_sync: bool) -> Result<Outcome> {
+        let _writing_back = self.lock_write_back();
+        let outcome = write_back(&mut Attempt { file: self, turn }, is_sync);
         match outcome {
-            Ok(()) => state.forget_times(&changes),
-            // What did not reach the source is a change again.
-            Err(_) => changes
-                .dirty
-                .iter()
-                .for_each(|range| state.dirty.insert(range)),
+            Ok(Outcome::Removed) => {
+                self.stop_sending(turn);
+                self.state().copy.release_name();
+            }
+            Ok(Outcome::Done) => {
+                // Still under the lock: who opens the file next must not take
+                // this version for somebody else's.
+                self.shared.tree.set_seen(self.ino, self.version());
+                let mut state = self.state();
+                if !state.progress.is_changed() {
+                    state.copy.release_name();
+                }
+            }
+            Err(_) => {}
         }
         outcome
     }
 
-    fn bring(&self, changes: &Changes, is_sync: bool) -> Result<()> {
-        let draft = self.take_draft();
-        if let Some(handle) = self.new_at_source(changes) {
-            draft.into_iter().for_each(|draft| self.discard(draft));
-            return self.write_through(&*handle, changes, is_sync);
-        }
-        let found = self.target();
-        let is_replaced = found
-            .as_ref()
-            .is_ok_and(|target| self.wants_replacement(target, changes));
-        let draft = match draft {
-            Some(draft) if !is_replaced => {
-                self.discard(draft);
-                None
+    fn send(&self, turn: &mut PathTurn, changes: &Changes, is_sync: bool) -> Result<Reached> {
+        self.shared.touch(self.ino, false);
+        let mut attempts = 0;
+        let outcome = loop {
+            attempts += 1;
+            match self.send_once(turn, changes, is_sync) {
+                // A name changed between two steps: the next attempt sees the
+                // new one, or that there is none.
+                Err(error) if attempts < ATTEMPTS_MAX && is_of_names(error) => {}
+                outcome => break outcome,
             }
-            draft => draft,
         };
-        let target = found?;
-        if self.is_times_alone(changes) {
-            return self.bring_times(&target, changes);
-        }
-        if is_replaced {
-            match self.replace(&target, draft, changes, is_sync) {
-                Err(error) if is_refusal(error) => {}
-                outcome => return outcome,
-            }
-        }
-        self.write_in_place(&target, changes, is_sync)
+        self.shared.touch(self.ino, false);
+        self.shared.settle();
+        outcome
     }
 
-    fn target(&self) -> Result<Target> {
-        let Ok(held) = self.shared.path(self.ino) else {
-            return Ok(Target {
-                path: None,
-                found: None,
-            });
+    fn send_once(&self, turn: &mut PathTurn, changes: &Changes, is_sync: bool) -> Result<Reached> {
+        let temporary = self.take_temporary(turn);
+        let way = self.way(turn, changes);
+        if !matches!(way, Ok(Way::Replace(_)))
+            && let Some(temporary) = temporary
+        {
+            self.discard(turn, temporary);
+            return self.send_by(turn, way?, changes, is_sync);
+        }
+        match way? {
+            Way::Replace(found) => match self.replace(turn, found, temporary, changes) {
+                Err(error) if is_refusal(error) => {
+                    let way = self.way_in_place(turn)?;
+                    self.send_by(turn, way, changes, is_sync)
+                }
+                outcome => outcome,
+            },
+            way => self.send_by(turn, way, changes, is_sync),
+        }
+    }
+
+    fn send_by(
+        &self,
+        turn: &mut PathTurn,
+        way: Way,
+        changes: &Changes,
+        is_sync: bool,
+    ) -> Result<Reached> {
+        match way {
+            Way::InPlace(handle) => self.write_through(&*handle, changes, is_sync),
+            Way::Times => {
+                let guard = self.shared.path(turn, self.ino)?;
+                let source = &self.shared.source;
+                source.set_attributes(guard.path(), &changes.times())?;
+                let now = source.attributes(guard.path())?;
+                self.state().version = Some(Version::of(&now));
+                Ok(Reached::Source)
+            }
+            Way::Gone => {
+                self.removed();
+                Ok(Reached::Source)
+            }
+            Way::Replace(_) => unreachable!("a file is replaced by its own function"),
+        }
+    }
+
+    /// How to send changes, by what is at the name now.
+    fn way(&self, turn: &mut PathTurn, changes: &Changes) -> Result<Way> {
+        let Ok(guard) = self.shared.path(turn, self.ino) else {
+            return Ok(self.way_without_name());
         };
-        let found = match self.shared.source.attributes(held.path()) {
-            Ok(found) => Some(found),
-            Err(error) if error.is(libc::ENOENT) => None,
-            Err(error) => return Err(error),
+        let found = self.found(guard.path())?;
+        if self.is_times_alone(changes) {
+            return Ok(Way::Times);
+        }
+        match self.wants_replacement(found.as_ref(), changes.size_bytes) {
+            true => Ok(Way::Replace(found)),
+            false => self.writer_of(guard.path(), found).map(Way::InPlace),
+        }
+    }
+
+    fn way_in_place(&self, turn: &mut PathTurn) -> Result<Way> {
+        let Ok(guard) = self.shared.path(turn, self.ino) else {
+            return Ok(self.way_without_name());
         };
-        Ok(Target {
-            path: Some(held.path().to_path_buf()),
-            found,
-        })
+        let found = self.found(guard.path())?;
+        self.writer_of(guard.path(), found).map(Way::InPlace)
+    }
+
+    /// A source that does not count links may have further names of the file.
+    fn way_without_name(&self) -> Way {
+        let writer = self.state().writer.clone();
+        writer.map_or(Way::Gone, Way::InPlace)
+    }
+
+    /// What is at a path, if anything.
+    fn found(&self, path: &Path) -> Result<Option<Attributes>> {
+        match self.shared.source.attributes(path) {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.is(libc::ENOENT) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     fn is_times_alone(&self, changes: &Changes) -> bool {
@@ -173,63 +237,45 @@ impl CachedFile {
             && state.valid_bytes >= state.source_bytes
     }
 
-    fn bring_times(&self, target: &Target, changes: &Changes) -> Result<()> {
-        let Some(path) = target.path.as_deref() else {
-            return Ok(());
+    fn wants_replacement(&self, found: Option<&Attributes>, size_bytes: u64) -> bool {
+        // Somebody removed the name at the source; only a new file can have it
+        // again.
+        let Some(found) = found else {
+            return true;
         };
-        self.shared.source.set_attributes(path, &changes.times())?;
-        let now = self.shared.source.attributes(path)?;
-        self.state().version = Some(Version::of(&now));
-        Ok(())
-    }
-
-    fn wants_replacement(&self, target: &Target, changes: &Changes) -> bool {
-        let Some(path) = &target.path else {
-            return false;
-        };
-        let Some(found) = target.found else {
-            // Somebody removed the name at the source; only a new file can
-            // have it again.
-            return !path.as_os_str().is_empty();
-        };
-        if found.links > 1 || found.kind != crate::source::Kind::File {
+        if found.links > 1 || found.kind != Kind::File {
             return false;
         }
-        if found.size_bytes == 0 && changes.size_bytes <= ONE_REQUEST_BYTES {
+        if found.size_bytes == 0 && size_bytes <= ONE_REQUEST_BYTES {
             return false;
         }
-        let state = self.state();
         match self.mode {
             Mode::Whole => true,
-            _ => state.valid_bytes == 0 || changes.size_bytes <= SMALL_BYTES,
+            _ => self.state().valid_bytes == 0 || size_bytes <= SMALL_BYTES,
         }
     }
 
-    /// A handle to write through to what is at the target.
-    fn writable(&self, target: &Target) -> Result<Arc<dyn Handle>> {
-        let held = {
+    /// A handle to write to what is at a locked path. The last to close wins, so
+    /// a file that has taken the name meanwhile is written, and not the one that
+    /// was opened.
+    fn writer_of(&self, path: &Path, found: Option<Attributes>) -> Result<Arc<dyn Handle>> {
+        let (writer, version) = {
             let state = self.state();
-            state.handle.clone().filter(|_| state.is_writable)
+            (state.writer.clone(), state.version)
         };
-        let Some(path) = &target.path else {
-            return held.ok_or(Error::Errno(libc::EIO));
-        };
-        if let Some(held) = held {
-            let identity = target.found.and_then(|found| found.identity);
-            let is_there = match identity {
-                Some(_) => held.attributes()?.identity == identity,
-                None => target.found.is_some(),
+        if let (Some(writer), Some(found)) = (writer, found) {
+            let is_there = match found.identity {
+                Some(_) => writer.attributes()?.identity == found.identity,
+                // A source without identities: another file has other times, or
+                // another length.
+                None => version == Some(Version::of(&found)),
             };
             if is_there {
-                return Ok(held);
+                return Ok(writer);
             }
         }
-        let held = self.shared.paths(|| Ok(vec![path.clone()]))?;
-        let opened: Arc<dyn Handle> = Arc::from(self.open_writable(held.path())?);
-        drop(held);
-        let mut state = self.state();
-        state.handle = Some(Arc::clone(&opened));
-        state.is_writable = true;
+        let opened: Arc<dyn Handle> = Arc::from(self.open_writable(path)?);
+        self.state().writer = Some(Arc::clone(&opened));
         Ok(opened)
     }
 
@@ -245,25 +291,12 @@ impl CachedFile {
         }
     }
 
-    /// A handle to a file with a name that was empty at the source when it was
-    /// opened, if its content goes in one request: nothing can be lost, so
-    /// nothing has to be asked before.
-    fn new_at_source(&self, changes: &Changes) -> Option<Arc<dyn Handle>> {
-        let state = self.state();
-        let is_new = state.source_bytes == 0
-            && state.is_writable
-            && changes.size_bytes > 0
-            && changes.size_bytes <= ONE_REQUEST_BYTES
-            && self.shared.tree.path(self.ino).is_ok();
-        state.handle.clone().filter(|_| is_new)
-    }
-
-    fn write_in_place(&self, target: &Target, changes: &Changes, is_sync: bool) -> Result<()> {
-        let handle = self.writable(target)?;
-        self.write_through(&*handle, changes, is_sync)
-    }
-
-    fn write_through(&self, handle: &dyn Handle, changes: &Changes, is_sync: bool) -> Result<()> {
+    fn write_through(
+        &self,
+        handle: &dyn Handle,
+        changes: &Changes,
+        is_sync: bool,
+    ) -> Result<Reached> {
         let (valid_bytes, source_bytes) = {
             let state = self.state();
             (state.valid_bytes, state.source_bytes)
@@ -301,10 +334,9 @@ impl CachedFile {
             self.shrink(handle, before);
         }
         let version = Version::of(&finished?);
-        let mut state = self.state();
-        state.settle(changes.size_bytes, version);
-        state.is_unsynced = !is_sync;
-        Ok(())
+        self.state().settle(changes.size_bytes, version);
+        // The directory of a new file is synchronised apart.
+        Ok(Reached::Source)
     }
 
     /// A range of the copy in memory.
@@ -346,25 +378,21 @@ impl CachedFile {
 }
 
 impl super::file::State {
-    /// The source knows the times, unless they have changed meanwhile.
-    fn forget_times(&mut self, changes: &Changes) {
-        if self.mtime == changes.mtime {
-            self.mtime = None;
-        }
-        if self.atime == changes.atime {
-            self.atime = None;
-        }
-    }
-
     /// The source has everything up to a length.
     pub(super) fn settle(&mut self, size_bytes: u64, version: Version) {
         self.source_bytes = size_bytes;
-        self.is_cut = false;
-        self.ahead.begin();
-        self.valid_bytes = size_bytes.min(self.size_bytes);
+        self.upload.begin();
+        self.valid_bytes = size_bytes.min(self.progress.size_bytes());
         self.version = Some(version);
-        self.copy.let_go();
     }
+}
+
+/// Whether an error can come from a name that changed meanwhile.
+fn is_of_names(error: Error) -> bool {
+    matches!(
+        error,
+        Error::Errno(libc::ENOENT | libc::ESTALE | libc::ENOTDIR)
+    )
 }
 
 /// Whether a source refuses to let a file be replaced, which may be allowed

@@ -234,13 +234,13 @@ impl Filesystem for Fuse {
         });
     }
 
-    fn open(&self, _request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
-        self.server.run(
-            move |server| match server.volume.open(ino.0, Access::of(flags.0)) {
+    fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let access = Access::of(flags.0, request.pid());
+        self.server
+            .run(move |server| match server.volume.open(ino.0, access) {
                 Ok(opened) => server.reply_open(ino.0, opened, reply),
                 Err(error) => reply.error(errno(error)),
-            },
-        );
+            });
     }
 
     fn create(
@@ -254,9 +254,10 @@ impl Filesystem for Fuse {
         reply: ReplyCreate,
     ) {
         let (name, creation) = (name.to_owned(), creation(request, mode));
+        let access = Access::of(flags, request.pid());
         self.server.run(move |server| {
             let volume = &server.volume;
-            let created = volume.create(parent.0, &name, creation, Access::of(flags));
+            let created = volume.create(parent.0, &name, creation, access);
             match created {
                 Ok(created) => server.reply_created(created, reply),
                 Err(error) => reply.error(errno(error)),

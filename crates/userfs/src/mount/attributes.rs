@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
-use super::{Found, Volume};
+use super::{Found, PathTurn, Volume};
 use crate::source::{Attributes, Error, Result, SetAttributes, SetExtended, SetTime, Space, Time};
 
 impl Volume {
@@ -18,8 +18,13 @@ impl Volume {
 
     /// Attributes of a file, also of one without a name.
     pub fn attributes(&self, ino: u64) -> Result<Attributes> {
+        self.attributes_with(&mut PathTurn::begin(), ino)
+    }
+
+    /// The same within a turn.
+    pub(super) fn attributes_with(&self, turn: &mut PathTurn, ino: u64) -> Result<Attributes> {
         let read = || {
-            let attributes = self.attributes_at_source(ino)?;
+            let attributes = self.attributes_at_source(turn, ino)?;
             Ok(self.with_copy(Found { ino, attributes }).attributes)
         };
         self.shared.consistent(read, drop)
@@ -33,10 +38,10 @@ impl Volume {
         }
     }
 
-    fn attributes_at_source(&self, ino: u64) -> Result<Attributes> {
-        match self.shared.path(ino) {
-            Ok(held) => {
-                let found = self.shared.source.attributes(held.path());
+    fn attributes_at_source(&self, turn: &mut PathTurn, ino: u64) -> Result<Attributes> {
+        match self.shared.path(turn, ino) {
+            Ok(guard) => {
+                let found = self.shared.source.attributes(guard.path());
                 match found {
                     Ok(found) if self.shared.tree.is(ino, &found) => Ok(found),
                     // Another file has the name, or none: this one may still
@@ -72,12 +77,13 @@ impl Volume {
         if self.is_closing() {
             return Err(Error::Errno(libc::EROFS));
         }
+        let turn = &mut PathTurn::begin();
         let mut rest = *changes;
         if let Some(cached) = self.cached(ino) {
             if let Some(size_bytes) = rest.size_bytes.take() {
                 cached.truncate(size_bytes)?;
                 if !is_open {
-                    self.write_back(&cached, ino, false)?;
+                    self.write_back(turn, &cached, false)?;
                 }
             }
             if cached.is_changed() {
@@ -86,9 +92,9 @@ impl Volume {
             }
         }
         if rest != SetAttributes::default() {
-            self.change(ino, &rest)?;
+            self.change(turn, ino, &rest)?;
         }
-        let attributes = self.attributes(ino)?;
+        let attributes = self.attributes_with(turn, ino)?;
         if changes.mtime.is_some() && self.options.is_kernel_writing_back {
             // The kernel tells when it has written.
             self.shared.tree.set_kernels_own(ino, &attributes);
@@ -107,10 +113,15 @@ impl Volume {
     }
 
     /// Changes attributes at the source.
-    pub(super) fn change(&self, ino: u64, changes: &SetAttributes) -> Result<()> {
+    pub(super) fn change(
+        &self,
+        turn: &mut PathTurn,
+        ino: u64,
+        changes: &SetAttributes,
+    ) -> Result<()> {
         self.touch_all(ino);
-        let done = match self.shared.path(ino) {
-            Ok(held) => self.shared.source.set_attributes(held.path(), changes),
+        let done = match self.shared.path(turn, ino) {
+            Ok(guard) => self.shared.source.set_attributes(guard.path(), changes),
             Err(_) => self.by_any_handle(ino, |handle| handle.set_attributes(changes)),
         };
         self.touch_all(ino);
@@ -130,8 +141,9 @@ impl Volume {
 
     /// The value of an extended attribute.
     pub fn extended(&self, ino: u64, name: &OsStr) -> Result<Vec<u8>> {
-        let held = self.shared.path(ino)?;
-        self.shared.source.extended(held.path(), name)
+        let mut turn = PathTurn::begin();
+        let guard = self.shared.path(&mut turn, ino)?;
+        self.shared.source.extended(guard.path(), name)
     }
 
     /// Sets an extended attribute.
@@ -142,21 +154,24 @@ impl Volume {
         value: &[u8],
         how: SetExtended,
     ) -> Result<()> {
-        let held = self.shared.path(ino)?;
+        let mut turn = PathTurn::begin();
+        let guard = self.shared.path(&mut turn, ino)?;
         self.shared
             .source
-            .set_extended(held.path(), name, value, how)
+            .set_extended(guard.path(), name, value, how)
     }
 
     /// The names of all extended attributes.
     pub fn list_extended(&self, ino: u64) -> Result<Vec<OsString>> {
-        let held = self.shared.path(ino)?;
-        self.shared.source.list_extended(held.path())
+        let mut turn = PathTurn::begin();
+        let guard = self.shared.path(&mut turn, ino)?;
+        self.shared.source.list_extended(guard.path())
     }
 
     /// Removes an extended attribute.
     pub fn remove_extended(&self, ino: u64, name: &OsStr) -> Result<()> {
-        let held = self.shared.path(ino)?;
-        self.shared.source.remove_extended(held.path(), name)
+        let mut turn = PathTurn::begin();
+        let guard = self.shared.path(&mut turn, ino)?;
+        self.shared.source.remove_extended(guard.path(), name)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::known::{NAMES_MAX, Version};
-use super::{Found, Volume};
+use super::{Found, PathTurn, Volume};
 use crate::source::{
     Attributes, Directory as OpenDirectory, Entry, Error, Kind, Listing, Result, Time,
 };
@@ -112,25 +112,25 @@ impl Volume {
         let (tree, known) = (&self.shared.tree, &self.shared.known);
         let next = self.next_directories(ino);
         let path = |(ino, _): &(u64, Version)| tree.path(*ino);
-        let all = || {
-            let next = next.iter().map(path);
-            std::iter::once(tree.path(ino)).chain(next).collect()
+        let find = || {
+            let this = tree.path(ino)?;
+            let next: Result<Vec<PathBuf>> = next.iter().map(path).collect();
+            // One of them may have gone.
+            Ok(std::iter::once(this)
+                .chain(next.unwrap_or_default())
+                .collect())
         };
         let before = known.version(ino);
-        let (next, held) = match self.shared.paths(all) {
-            Ok(held) => (&next[..], held),
-            // One of them has gone, or this one, and a removed directory is
-            // empty.
-            Err(_) => match self.shared.path(ino) {
-                Ok(held) => (&[][..], held),
-                Err(_) => return Ok(only(Vec::new())),
-            },
+        let mut turn = PathTurn::begin();
+        let Ok(guard) = self.shared.lock_paths(&mut turn, false, find) else {
+            // A removed directory is empty.
+            return Ok(only(Vec::new()));
         };
-        let paths: Vec<&Path> = held.paths[1..].iter().map(PathBuf::as_path).collect();
+        let paths: Vec<&Path> = guard.paths[1..].iter().map(PathBuf::as_path).collect();
         let (listing, ahead) = if paths.is_empty() {
-            (self.shared.source.list_open(held.path())?, Vec::new())
+            (self.shared.source.list_open(guard.path())?, Vec::new())
         } else {
-            let (entries, ahead) = self.shared.source.list_ahead(held.path(), &paths)?;
+            let (entries, ahead) = self.shared.source.list_ahead(guard.path(), &paths)?;
             (only(entries), ahead)
         };
         let entries = &listing.entries;
@@ -234,8 +234,8 @@ impl Volume {
     /// Makes the names in a directory durable.
     pub fn sync_directory(&self, handle: u64) -> Result<()> {
         let directory = self.directory(handle)?;
-        match self.shared.path(directory.ino) {
-            Ok(held) => self.shared.source.sync_directory(held.path()),
+        match self.shared.path(&mut PathTurn::begin(), directory.ino) {
+            Ok(guard) => self.shared.source.sync_directory(guard.path()),
             Err(_) if directory.ino != ROOT => Ok(()),
             Err(error) => Err(error),
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::open::{Content, OpenFile};
-use super::{Found, Opened, Volume};
+use super::{Found, Opened, PathTurn, Volume};
 use crate::cache::Mode;
 use crate::source::{Attributes, Creation, Error, Handle, OpenFlags, Result, Seek, SetAttributes};
 
@@ -17,11 +17,13 @@ pub(crate) struct Access {
     pub append: bool,
     pub truncate: bool,
     pub exclusive: bool,
+    /// The thread that opens.
+    pub thread: u32,
 }
 
 impl Access {
     /// What the flags of `open(2)` ask for.
-    pub fn of(flags: i32) -> Self {
+    pub fn of(flags: i32, thread: u32) -> Self {
         let access = flags & libc::O_ACCMODE;
         Self {
             read: access != libc::O_WRONLY,
@@ -29,6 +31,7 @@ impl Access {
             append: flags & libc::O_APPEND != 0,
             truncate: flags & libc::O_TRUNC != 0,
             exclusive: flags & libc::O_EXCL != 0,
+            thread,
         }
     }
 }
@@ -67,19 +70,21 @@ impl Volume {
 
     /// Opens a file that has a name.
     pub fn open(&self, ino: u64, access: Access) -> Result<Opened> {
+        let turn = &mut PathTurn::begin();
         if access.write && self.is_closing() {
             return Err(Error::Errno(libc::EROFS));
         }
-        let open = || {
-            let held = self.shared.path(ino)?;
-            let path = held.path();
+        let mut open = || {
+            let guard = self.shared.path(&mut *turn, ino)?;
+            let path = guard.path();
             let (handle, found) = self.open_at_source(path, access)?;
-            // The kernel looks a name up again, and opens once more, when it
-            // is told that the file is stale: if another file has the name by
-            // now, or if somebody else has made the file longer, as the kernel
-            // appends where it takes the end to be.
-            let is_stale = !self.shared.tree.is(ino, &found)
-                || (access.append && self.shared.tree.must_be_looked_up(ino, &found));
+            // After ESTALE the kernel looks the name up again and opens once
+            // more. That is needed if another file has the name by now, or if
+            // somebody else has made the file longer: the kernel appends where
+            // it believes the end to be.
+            let tree = &self.shared.tree;
+            let is_stale = !tree.is(ino, &found)
+                || (access.append && tree.must_be_looked_up(ino, access.thread, &found));
             match is_stale {
                 true => Err(Error::Errno(libc::ESTALE)),
                 false => Ok((handle, found)),
@@ -108,8 +113,9 @@ impl Volume {
             return Err(Error::Errno(libc::EROFS));
         }
         let (handle, found) = {
-            let held = self.shared.path_below(parent, name)?;
-            let path = held.path();
+            let mut turn = PathTurn::begin();
+            let guard = self.shared.path_below(&mut turn, parent, name)?;
+            let path = guard.path();
             let flags = OpenFlags {
                 create: Some(creation),
                 exclusive: access.exclusive,
@@ -186,7 +192,7 @@ impl Volume {
                 cached.write_at(bytes, offset)?;
                 if cached.begin_sending() {
                     let cached = Arc::clone(cached);
-                    std::thread::spawn(move || cached.send_ahead());
+                    std::thread::spawn(move || cached.send_ahead(&mut PathTurn::begin()));
                 }
                 Ok(())
             }
@@ -196,7 +202,8 @@ impl Volume {
     /// Somebody without the right to keep them has written: takes
     /// set-user-id away, and set-group-id from programs.
     pub fn drop_privileges(&self, ino: u64) -> Result<()> {
-        let mode = self.attributes(ino)?.mode;
+        let turn = &mut PathTurn::begin();
+        let mode = self.attributes_with(turn, ino)?.mode;
         let group = match mode & 0o010 {
             0 => 0,
             _ => 0o2000,
@@ -209,7 +216,7 @@ impl Volume {
             mode: Some(kept),
             ..SetAttributes::default()
         };
-        self.change(ino, &changes)
+        self.change(turn, ino, &changes)
     }
 
     /// A descriptor of the file is closed: its changes go to the source.
@@ -217,7 +224,7 @@ impl Volume {
         let file = self.handle(handle)?;
         match &file.content {
             Content::Cached(cached) if cached.awaits_content() => Ok(()),
-            Content::Cached(cached) => self.write_back(cached, file.ino, false),
+            Content::Cached(cached) => self.write_back(&mut PathTurn::begin(), cached, false),
             Content::Direct(handle) => handle.flush(),
         }
     }
@@ -226,7 +233,7 @@ impl Volume {
     pub fn sync(&self, handle: u64) -> Result<()> {
         let file = self.handle(handle)?;
         match &file.content {
-            Content::Cached(cached) => self.write_back(cached, file.ino, true),
+            Content::Cached(cached) => self.write_back(&mut PathTurn::begin(), cached, true),
             Content::Direct(handle) => handle.sync(),
         }
     }
@@ -241,7 +248,7 @@ impl Volume {
         {
             // A mapping has written after the last close: there is nobody left
             // to tell an error, but the copy is kept.
-            let _ = self.write_back(cached, file.ino, false);
+            let _ = self.write_back(&mut PathTurn::begin(), cached, false);
         }
         self.await_sent(&file);
         if self.options.is_kernel_writing_back && file.is_writable {

@@ -7,7 +7,7 @@ mod files;
 mod known;
 mod names;
 mod open;
-mod paths;
+mod path_locks;
 
 use std::ffi::OsStr;
 use std::os::unix::fs::DirBuilderExt;
@@ -16,9 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
-use crate::cache::Keeper;
-use crate::cache::Mode;
 use crate::cache::journal::Journal;
+use crate::cache::{Mode, RetryQueue};
 use crate::source::{Attributes, Result, Source, Time};
 use crate::tree::Tree;
 
@@ -26,8 +25,8 @@ pub(crate) use directories::Listed;
 pub(crate) use files::Access;
 use known::Known;
 pub(crate) use open::Opened;
-pub(crate) use paths::Held;
-use paths::Paths;
+use path_locks::PathLocks;
+pub(crate) use path_locks::{PathGuard, PathTurn};
 
 /// Where a mount tells people what happened: one sentence at a time.
 pub type Note = Box<dyn Fn(&str) + Send + Sync>;
@@ -39,7 +38,7 @@ pub(crate) struct Shared {
     pub journal: Journal,
     /// Where local copies and journals lie.
     pub directory: PathBuf,
-    paths: Paths,
+    locks: PathLocks,
     pub known: Known,
     /// How often a copy and its source have come to agree.
     settled: AtomicU64,
@@ -56,26 +55,31 @@ impl Shared {
         directory.join("kept")
     }
 
-    /// The path of a file, which means that file while it is held.
-    pub fn path(&self, ino: u64) -> Result<Held<'_>> {
-        self.paths.hold(false, || Ok(vec![self.tree.path(ino)?]))
+    /// Locks the path of a file, which names that file while the guard lives.
+    pub fn path<'a>(&'a self, turn: &'a mut PathTurn, ino: u64) -> Result<PathGuard<'a>> {
+        self.lock_paths(turn, false, || Ok(vec![self.tree.path(ino)?]))
     }
 
-    /// The path of a name in a directory, likewise.
-    pub fn path_below(&self, parent: u64, name: &OsStr) -> Result<Held<'_>> {
+    /// Locks the path of a name in a directory.
+    pub fn path_below<'a>(
+        &'a self,
+        turn: &'a mut PathTurn,
+        parent: u64,
+        name: &OsStr,
+    ) -> Result<PathGuard<'a>> {
         let find = || Ok(vec![self.tree.path_below(parent, name)?]);
-        self.paths.hold(false, find)
+        self.lock_paths(turn, false, find)
     }
 
-    /// Paths whose meaning the holder is about to change: nobody else uses
-    /// them, or what lies below, while they are held.
-    pub fn paths_to_change(&self, find: impl Fn() -> Result<Vec<PathBuf>>) -> Result<Held<'_>> {
-        self.paths.hold(true, find)
-    }
-
-    /// Several paths, as one.
-    pub fn paths(&self, find: impl Fn() -> Result<Vec<PathBuf>>) -> Result<Held<'_>> {
-        self.paths.hold(false, find)
+    /// Locks several paths as one. With `is_exclusive` nobody else has a guard of
+    /// them or of what lies below, as the holder changes what they name.
+    pub fn lock_paths<'a>(
+        &'a self,
+        turn: &'a mut PathTurn,
+        is_exclusive: bool,
+        find: impl Fn() -> Result<Vec<PathBuf>>,
+    ) -> Result<PathGuard<'a>> {
+        self.locks.lock(turn, is_exclusive, find)
     }
 
     /// The present, as exactly as the source can tell it.
@@ -157,7 +161,7 @@ pub struct VolumeOptions {
 pub(crate) struct Volume {
     pub shared: Arc<Shared>,
     pub options: VolumeOptions,
-    keeper: Arc<Keeper>,
+    retries: Arc<RetryQueue>,
     open: Mutex<open::OpenNodes>,
     handles: RwLock<open::Handles>,
     directories: RwLock<directories::Directories>,
@@ -210,13 +214,13 @@ impl Volume {
                 tree: Tree::default(),
                 journal,
                 directory,
-                paths: Paths::default(),
+                locks: PathLocks::default(),
                 known: Known::new(lifetime),
                 settled: AtomicU64::new(0),
                 note,
             }),
             options,
-            keeper: Arc::default(),
+            retries: Arc::default(),
             open: Mutex::default(),
             handles: RwLock::default(),
             directories: RwLock::default(),
@@ -231,7 +235,7 @@ impl Volume {
     pub fn close(&self) -> usize {
         self.is_closing.store(true, Ordering::SeqCst);
         self.write_back_open();
-        let files_kept = self.keeper.try_all(true);
+        let files_kept = self.retries.try_all(true);
         self.shared.journal.end();
         files_kept
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::known::{Answer, NAMES_MAX, Version};
-use super::{Found, Volume};
+use super::{Found, PathTurn, Volume};
 use crate::source::{Attributes, Creation, Directory, Error, Kind, Owner, RenameFlags, Result};
 
 impl Volume {
@@ -36,8 +36,8 @@ impl Volume {
 
     /// Asks for all names of a directory; without an answer, each is asked for.
     fn peek(&self, ino: u64, before: Version) {
-        let listed = match self.shared.path(ino) {
-            Ok(held) => self.shared.source.peek(held.path(), NAMES_MAX),
+        let listed = match self.shared.path(&mut PathTurn::begin(), ino) {
+            Ok(guard) => self.shared.source.peek(guard.path(), NAMES_MAX),
             Err(error) => Err(error),
         };
         let entries = listed.unwrap_or_default();
@@ -57,12 +57,13 @@ impl Volume {
         name: &OsStr,
         open: Option<&dyn Directory>,
     ) -> Result<Found> {
+        let turn = &mut PathTurn::begin();
         let read = || {
             let found = {
-                let held = self.shared.path_below(parent, name)?;
+                let guard = self.shared.path_below(turn, parent, name)?;
                 let asked = match open {
                     Some(directory) => directory.attributes(name),
-                    None => self.shared.source.attributes(held.path()),
+                    None => self.shared.source.attributes(guard.path()),
                 };
                 self.looked_up(parent, name, asked)?
             };
@@ -107,11 +108,12 @@ impl Volume {
         if self.is_closing() {
             return Err(Error::Errno(libc::EROFS));
         }
-        let held = self.shared.path_below(parent, name)?;
+        let mut turn = PathTurn::begin();
+        let guard = self.shared.path_below(&mut turn, parent, name)?;
         let change = self.shared.known.change(parent, name);
-        make(held.path())?;
+        make(guard.path())?;
         change.done(None);
-        self.look_up_held(parent, name, held.path())
+        self.look_up_held(parent, name, guard.path())
     }
 
     /// `mkdir`.
@@ -157,8 +159,9 @@ impl Volume {
         let found = {
             let tree = &self.shared.tree;
             let find = || Ok(vec![tree.path_below(parent, name)?, tree.path(ino)?]);
-            let held = self.shared.paths(find)?;
-            let (new, existing) = (&held.paths[0], &held.paths[1]);
+            let mut turn = PathTurn::begin();
+            let guard = self.shared.lock_paths(&mut turn, false, find)?;
+            let (new, existing) = (&guard.paths[0], &guard.paths[1]);
             let _change = self.shared.known.change(parent, name);
             self.shared.touch(ino, false);
             self.shared.source.hard_link(existing, new)?;
@@ -166,15 +169,16 @@ impl Volume {
             // A source may tell files apart only from their second name on.
             let now = self.shared.source.attributes(existing)?;
             tree.set_identity(ino, now.identity);
-            self.look_up_held(parent, name, held.path())?
+            self.look_up_held(parent, name, guard.path())?
         };
         Ok(self.with_copy(found))
     }
 
     /// What a symbolic link says.
     pub fn read_link(&self, ino: u64) -> Result<OsString> {
-        let held = self.shared.path(ino)?;
-        self.shared.source.read_link(held.path())
+        let mut turn = PathTurn::begin();
+        let guard = self.shared.path(&mut turn, ino)?;
+        self.shared.source.read_link(guard.path())
     }
 
     /// `rmdir`.
@@ -182,17 +186,19 @@ impl Volume {
         if self.is_closing() {
             return Err(Error::Errno(libc::EROFS));
         }
-        let held = self.shared.path_below(parent, name)?;
-        let _change = self.shared.known.change(parent, name);
-        match self.shared.source.remove_directory(held.path()) {
+        let turn = &mut PathTurn::begin();
+        let remove = |turn: &mut PathTurn| {
+            let guard = self.shared.path_below(turn, parent, name)?;
+            let _change = self.shared.known.change(parent, name);
+            self.shared.source.remove_directory(guard.path())?;
+            self.shared.tree.unlinked(parent, name);
+            Ok(())
+        };
+        match remove(turn) {
             // A file that was moved out of it may still be sent to there.
-            Err(error) if error.is(libc::ENOTEMPTY) && self.leave(parent, name) => {
-                self.shared.source.remove_directory(held.path())?;
-            }
-            removed => removed?,
+            Err(Error::Errno(libc::ENOTEMPTY)) if self.leave(turn, parent, name) => remove(turn),
+            removed => removed,
         }
-        self.shared.tree.unlinked(parent, name);
-        Ok(())
     }
 
     /// `unlink`. A file that is open stays readable. What is returned may take
@@ -201,17 +207,20 @@ impl Volume {
         if self.is_closing() {
             return Err(Error::Errno(libc::EROFS));
         }
-        let doomed = self.before_removal(parent, name)?;
-        let held = self.shared.path_below(parent, name)?;
+        let turn = &mut PathTurn::begin();
+        self.before_removal(turn, parent, name)?;
+        let find = || Ok(vec![self.shared.tree.path_below(parent, name)?]);
+        let guard = self.shared.lock_paths(turn, true, find)?;
+        let ino = self.shared.tree.child(parent, name);
         let names = self.other_names(parent, name);
         self.shared.known.touch(&names, false);
         let change = self.shared.known.change(parent, name);
-        let rest = self.shared.source.keep_content(held.path());
-        let directory = self.shared.source.unlink_found(held.path())?;
+        let rest = self.shared.source.keep_content(guard.path());
+        let directory = self.shared.source.unlink_found(guard.path())?;
         self.shared.tree.unlinked(parent, name);
         self.shared.known.touch(&names, false);
         change.done(directory);
-        self.after_removal(doomed);
+        self.after_removal(ino);
         Ok(rest)
     }
 
@@ -224,32 +233,40 @@ impl Volume {
         names
     }
 
-    /// What has to be done about an open file before a name of it goes: what
-    /// other names lead to it must have its changes, as this mount may not
-    /// know them. Returns its number if this is the last name.
-    fn before_removal(&self, parent: u64, name: &OsStr) -> Result<Option<u64>> {
-        let Some(ino) = self.shared.tree.child(parent, name) else {
-            return Ok(None);
+    /// Brings the changes of an open file to the source before a name of it
+    /// goes, if the file may have other names: this mount may not know them.
+    fn before_removal(&self, turn: &mut PathTurn, parent: u64, name: &OsStr) -> Result<()> {
+        let ino = self.shared.tree.child(parent, name);
+        let Some(cached) = ino.and_then(|ino| self.cached(ino)) else {
+            return Ok(());
         };
-        let Some(cached) = self.cached(ino) else {
-            return Ok(None);
-        };
+        if !cached.is_changed() {
+            return Ok(());
+        }
         let found = {
-            let held = self.shared.path_below(parent, name)?;
-            self.shared.source.attributes(held.path())?
+            let guard = self.shared.path_below(turn, parent, name)?;
+            self.shared.source.attributes(guard.path())?
         };
         if found.identity.is_some() && found.links <= 1 {
-            return Ok(self.shared.tree.is(ino, &found).then_some(ino));
+            return Ok(());
         }
-        if cached.is_changed() {
-            self.write_back(&cached, ino, false)?;
-        }
-        Ok(None)
+        self.write_back(turn, &cached, false)
     }
 
-    fn after_removal(&self, doomed: Option<u64>) {
-        let cached = doomed.and_then(|ino| self.cached(ino));
-        if let Some(cached) = cached {
+    /// A name of a file has gone. If it was the last, nothing has to go to the
+    /// source any more; a source without identities does not tell.
+    fn after_removal(&self, ino: Option<u64>) {
+        let Some(ino) = ino.filter(|ino| self.shared.tree.path(*ino).is_err()) else {
+            return;
+        };
+        let Some(cached) = self.cached(ino) else {
+            return;
+        };
+        let now = cached.handle().map(|handle| handle.attributes());
+        if let Some(Ok(now)) = now
+            && now.identity.is_some()
+            && now.links == 0
+        {
             cached.removed();
         }
     }
@@ -260,16 +277,18 @@ impl Volume {
             return Err(Error::Errno(libc::EROFS));
         }
         let is_same = self.shared.tree.child(from.0, from.1) == self.shared.tree.child(to.0, to.1);
-        let doomed = match flags {
-            RenameFlags::Replace if !is_same => self.before_removal(to.0, to.1).unwrap_or(None),
-            _ => None,
-        };
+        let turn = &mut PathTurn::begin();
+        if flags == RenameFlags::Replace && !is_same {
+            // The rename tells what is wrong with the name.
+            let _ = self.before_removal(turn, to.0, to.1);
+        }
         let tree = &self.shared.tree;
-        let held = self.shared.paths_to_change(|| {
+        let guard = self.shared.lock_paths(turn, true, || {
             let old = tree.path_below(from.0, from.1)?;
             Ok(vec![old, tree.path_below(to.0, to.1)?])
         })?;
-        let (old, new) = (&held.paths[0], &held.paths[1]);
+        let doomed = tree.child(to.0, to.1);
+        let (old, new) = (&guard.paths[0], &guard.paths[1]);
         let known = &self.shared.known;
         let _changes = [known.change(from.0, from.1), known.change(to.0, to.1)];
         let replaced = self.other_names(to.0, to.1);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use super::Volume;
+use super::{PathTurn, Volume};
 use crate::cache::{CachedFile, Mode};
 use crate::source::{Attributes, Error, Handle, Result};
 use crate::tree::Version;
@@ -225,7 +225,7 @@ impl Volume {
         if let Some(node) = nodes.get_mut(&ino) {
             node.users -= 1;
             if node.users == 0 {
-                match self.keeper.holds(ino) {
+                match self.retries.holds(ino) {
                     true => {
                         self.idle.fetch_add(1, Ordering::Relaxed);
                     }
@@ -237,7 +237,7 @@ impl Volume {
         }
         if self.idle.load(Ordering::Relaxed) > 0 {
             nodes.retain(|ino, node| {
-                let stays = node.users > 0 || self.keeper.holds(*ino);
+                let stays = node.users > 0 || self.retries.holds(*ino);
                 if !stays {
                     self.idle.fetch_sub(1, Ordering::Relaxed);
                 }
@@ -246,7 +246,7 @@ impl Volume {
         }
         drop(nodes);
         if let Some(ended) = ended {
-            ended.stop_sending();
+            ended.stop_sending(&mut PathTurn::begin());
         }
         self.shared.settle();
         self.shared.tree.unpin(ino);
@@ -254,7 +254,7 @@ impl Volume {
 
     /// Takes what was sent ahead of files out of a directory. Whether there was
     /// anything.
-    pub(super) fn leave(&self, parent: u64, name: &std::ffi::OsStr) -> bool {
+    pub(super) fn leave(&self, turn: &mut PathTurn, parent: u64, name: &std::ffi::OsStr) -> bool {
         let Some(directory) = self.shared.tree.child(parent, name) else {
             return false;
         };
@@ -265,7 +265,7 @@ impl Volume {
                 .filter_map(|node| node.cached.clone())
                 .collect()
         };
-        let left = files.iter().filter(|file| file.leave(directory));
+        let left = files.iter().filter(|file| file.leave(turn, directory));
         left.count() > 0
     }
 
@@ -278,13 +278,17 @@ impl Volume {
     }
 
     /// Writes back a file, and keeps it if that fails.
-    pub(super) fn write_back(&self, file: &Arc<CachedFile>, ino: u64, is_sync: bool) -> Result<()> {
-        let outcome = file.write_back(is_sync);
-        match outcome {
-            Ok(()) => self.shared.tree.set_seen(ino, file.version()),
-            Err(error) => self.keeper.keep(file, error),
+    pub(super) fn write_back(
+        &self,
+        turn: &mut PathTurn,
+        file: &Arc<CachedFile>,
+        is_sync: bool,
+    ) -> Result<()> {
+        let outcome = file.write_back(turn, is_sync);
+        if let Err(error) = outcome {
+            self.retries.keep(file, error);
         }
-        outcome
+        outcome.map(|_| ())
     }
 
     /// Waits for all writes that were answered when they were sent.
@@ -318,15 +322,14 @@ impl Volume {
         self.await_what_was_sent();
         let files: Vec<_> = {
             let nodes = self.open_nodes();
-            let cached = nodes.iter().filter_map(|(ino, node)| {
-                let cached = node.cached.clone()?;
-                Some((*ino, cached))
-            });
-            cached.collect()
+            nodes
+                .values()
+                .filter_map(|node| node.cached.clone())
+                .collect()
         };
-        for (ino, file) in files {
+        for file in files {
             // An error keeps the copy, which says enough.
-            let _ = self.write_back(&file, ino, true);
+            let _ = self.write_back(&mut PathTurn::begin(), &file, true);
         }
     }
 }

@@ -1,8 +1,10 @@
+//! Inode numbers and names.
+
 use std::ffi::OsStr;
 use std::path::Path;
 
-use super::*;
-use crate::source::Time;
+use userfs::source::{Attributes, Error, Identity, Kind, Time};
+use userfs::tree::{ROOT, Tree};
 
 fn attributes(kind: Kind, inode: u64, links: u32) -> Attributes {
     Attributes {

@@ -1,5 +1,5 @@
-//! What could not be written back when its last user closed it: kept under a
-//! name, tried again, and never given up while the mount lives.
+//! Files whose write-back failed: each is kept under a name, and tried again as
+//! long as the mount lives.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use super::file::CachedFile;
 use super::journal::hash;
-use crate::mount::Shared;
+use super::write_back_state::Outcome;
+use crate::mount::{PathTurn, Shared};
 use crate::source::Error;
 
 /// How long to wait between two attempts, at first and at most.
@@ -17,7 +18,7 @@ const RETRY_MAX: Duration = Duration::from_secs(30);
 
 /// Files that wait for their source.
 #[derive(Default)]
-pub(crate) struct Keeper {
+pub(crate) struct RetryQueue {
     state: Mutex<State>,
     ended: Condvar,
 }
@@ -29,7 +30,7 @@ struct State {
     is_over: bool,
 }
 
-impl Keeper {
+impl RetryQueue {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no holder of the lock panics")
     }
@@ -37,9 +38,23 @@ impl Keeper {
     /// Keeps a file whose write-back failed, and begins to try again.
     pub fn keep(self: &Arc<Self>, file: &Arc<CachedFile>, error: Error) {
         let shared = &file.shared;
-        let path = shared.tree.path(file.ino).unwrap_or_default();
-        let shown = shared.full_name(&path);
-        match file.keep() {
+        let mut state = self.state();
+        // With the queue locked, a retry that succeeds cannot remove the file
+        // between the two.
+        let Some(kept) = file.keep() else {
+            return;
+        };
+        if state.waiting.insert(file.ino, Arc::clone(file)).is_none() {
+            shared.tree.pin(file.ino);
+        }
+        if !state.is_running && !state.is_over {
+            state.is_running = true;
+            let queue = Arc::clone(self);
+            std::thread::spawn(move || queue.retry());
+        }
+        drop(state);
+        let shown = file.shown();
+        match kept {
             Ok(name) => shared.note(&format!(
                 "cannot write back {shown}: {error}; its content is kept in {} and tried again",
                 name.display()
@@ -48,15 +63,6 @@ impl Keeper {
                 "cannot write back {shown}: {error}; its content is kept in memory, as {kept}, \
                  and tried again"
             )),
-        }
-        let mut state = self.state();
-        if state.waiting.insert(file.ino, Arc::clone(file)).is_none() {
-            shared.tree.pin(file.ino);
-        }
-        if !state.is_running && !state.is_over {
-            state.is_running = true;
-            let keeper = Arc::clone(self);
-            std::thread::spawn(move || keeper.retry());
         }
     }
 
@@ -70,19 +76,31 @@ impl Keeper {
     pub fn try_all(&self, is_last: bool) -> usize {
         let files: Vec<_> = self.state().waiting.values().cloned().collect();
         for file in files {
-            if file.write_back(true).is_ok() {
-                let path = file.shared.tree.path(file.ino).unwrap_or_default();
-                let shown = file.shared.full_name(&path);
-                file.shared.note(&format!("wrote back {shown} after all"));
-                if self.state().waiting.remove(&file.ino).is_some() {
-                    file.shared.tree.unpin(file.ino);
+            let shown = file.shown();
+            match file.write_back(&mut PathTurn::begin(), true) {
+                Ok(Outcome::Done) if self.release(&file) && !file.is_removed() => {
+                    file.shared.note(&format!("wrote back {shown} after all"));
                 }
+                Ok(Outcome::Removed) => drop(self.release(&file)),
+                Ok(Outcome::Done) => {}
+                Err(_) => file.still_kept(),
             }
         }
         let mut state = self.state();
         state.is_over |= is_last;
         self.ended.notify_all();
         state.waiting.len()
+    }
+
+    /// Takes a file out of the queue, unless it was kept again meanwhile.
+    fn release(&self, file: &CachedFile) -> bool {
+        let mut state = self.state();
+        let is_released = !file.is_kept() && state.waiting.remove(&file.ino).is_some();
+        drop(state);
+        if is_released {
+            file.shared.tree.unpin(file.ino);
+        }
+        is_released
     }
 
     fn retry(&self) {
@@ -104,24 +122,46 @@ impl Keeper {
 }
 
 impl CachedFile {
-    /// Gives the copy a name in the directory of copies that says which file
-    /// it is of.
-    fn keep(&self) -> Result<PathBuf, Error> {
+    /// The name for people.
+    fn shown(&self) -> String {
         let path = self.shared.tree.path(self.ino).unwrap_or_default();
+        self.shared.full_name(&path)
+    }
+
+    fn is_kept(&self) -> bool {
+        self.state().progress.is_kept()
+    }
+
+    fn is_removed(&self) -> bool {
+        self.state().progress.is_removed()
+    }
+
+    fn still_kept(&self) {
+        self.state().progress.keep();
+    }
+
+    /// Gives the copy a name in the directory of copies that says which file
+    /// it is of. None if another write-back has brought all changes meanwhile.
+    fn keep(&self) -> Option<Result<PathBuf, Error>> {
+        let path = self.shared.tree.path(self.ino).unwrap_or_default();
+        let mut state = self.state();
+        if !state.progress.is_changed() {
+            return None;
+        }
+        state.progress.keep();
         let source = hash(self.shared.source.name().as_bytes());
-        let directory = Shared::kept(&self.shared.directory);
-        std::fs::create_dir_all(&directory)?;
         let base = path.file_name().unwrap_or_default().to_string_lossy();
         let base: String = base.chars().take(60).collect();
-        let name = directory.join(format!(
-            "{source:016x}-{}-{}-{base}",
-            std::process::id(),
-            self.ino
-        ));
+        let process = std::process::id();
+        let name = format!("{source:016x}-{process}-{}-{base}", self.ino);
+        let directory = Shared::kept(&self.shared.directory);
         // What of a file by block was never fetched is not in the copy: it is
         // at the source, where it is not touched.
-        let mut state = self.state();
-        state.copy.keep(&name)?;
-        Ok(state.copy.name().unwrap_or(&name).to_path_buf())
+        let kept = std::fs::create_dir_all(&directory)
+            .and_then(|()| state.copy.keep(&directory.join(name)));
+        Some(match kept {
+            Ok(()) => Ok(state.copy.name().unwrap_or(&directory).to_path_buf()),
+            Err(error) => Err(error.into()),
+        })
     }
 }

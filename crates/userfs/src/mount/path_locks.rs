@@ -1,0 +1,172 @@
+//! Locks on paths of the source. A path names one file while a guard of it
+//! lives: whoever changes what it names waits for the guards before it, and
+//! later guards wait for the change.
+//!
+//! Only guards of related paths wait for each other. A call that hangs below
+//! one directory blocks no change elsewhere.
+//!
+//! A thread that waited for a second guard while it held a first could wait for
+//! a change that waits for the first. So a guard borrows the thread's
+//! [`PathTurn`], and the borrow checker allows one guard at a time.
+
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+
+use crate::sync::{Condvar, Mutex, MutexGuard, ThreadId, current_thread};
+
+/// The right of one thread to lock paths, one guard at a time. It is made
+/// where a request or a background thread begins, and handed on by `&mut`.
+#[derive(Debug)]
+pub(crate) struct PathTurn {
+    /// It stays on its thread.
+    _thread: PhantomData<*const ()>,
+}
+
+impl PathTurn {
+    /// Begins a turn. The calling thread must have none: [`PathLocks::lock`]
+    /// panics if it locks through two.
+    pub fn begin() -> Self {
+        Self {
+            _thread: PhantomData,
+        }
+    }
+}
+
+/// A lock that is held or waited for, in the order of arrival.
+#[derive(Debug)]
+struct Lock {
+    number: u64,
+    thread: ThreadId,
+    paths: Vec<PathBuf>,
+    is_exclusive: bool,
+}
+
+impl Lock {
+    /// Whether the later of two has to wait for the earlier.
+    fn conflicts(&self, other: &Self) -> bool {
+        let changes = |changer: &Self, user: &Self| {
+            changer.is_exclusive
+                && user.paths.iter().any(|path| {
+                    let mut changed = changer.paths.iter();
+                    changed.any(|changed| path.starts_with(changed))
+                })
+        };
+        changes(self, other) || changes(other, self)
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    locks: Vec<Lock>,
+    next: u64,
+    /// How many wait: waking nobody costs a system call, too.
+    waiting: usize,
+}
+
+/// All locked paths.
+#[derive(Debug)]
+pub(crate) struct PathLocks {
+    state: Mutex<State>,
+    released: Condvar,
+}
+
+/// Paths that keep their meaning until this is dropped.
+pub(crate) struct PathGuard<'a> {
+    locks: &'a PathLocks,
+    _turn: &'a mut PathTurn,
+    number: u64,
+    pub paths: Vec<PathBuf>,
+}
+
+impl PathGuard<'_> {
+    /// The first path, which often is the only one.
+    pub fn path(&self) -> &Path {
+        &self.paths[0]
+    }
+}
+
+impl Default for PathLocks {
+    fn default() -> Self {
+        Self {
+            state: Mutex::new(State::default()),
+            released: Condvar::new(),
+        }
+    }
+}
+
+impl PathLocks {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no holder of the lock panics")
+    }
+
+    /// Locks the paths that `find` returns; `find` runs again after a wait, as
+    /// a change may have renamed them, and must not wait itself.
+    ///
+    /// # Errors
+    ///
+    /// That of `find`.
+    pub fn lock<'a, E>(
+        &'a self,
+        turn: &'a mut PathTurn,
+        is_exclusive: bool,
+        find: impl Fn() -> Result<Vec<PathBuf>, E>,
+    ) -> Result<PathGuard<'a>, E> {
+        let thread = current_thread().id();
+        let mut state = self.state();
+        if state.locks.iter().any(|lock| lock.thread == thread) {
+            drop(state);
+            panic!("a thread has one path turn");
+        }
+        let number = state.next;
+        state.next += 1;
+        state.locks.push(Lock {
+            number,
+            thread,
+            paths: Vec::new(),
+            is_exclusive,
+        });
+        // Dropping it removes the lock, also on an error.
+        let mut guard = PathGuard {
+            locks: self,
+            _turn: turn,
+            number,
+            paths: Vec::new(),
+        };
+        loop {
+            // No name changes while the state is locked.
+            let paths = match find() {
+                Ok(paths) => paths,
+                Err(error) => {
+                    drop(state);
+                    return Err(error);
+                }
+            };
+            let at = state.locks.iter().position(|lock| lock.number == number);
+            let at = at.expect("a lock is there until its guard is dropped");
+            state.locks[at].paths.clone_from(&paths);
+            let (before, rest) = state.locks.split_at(at);
+            if !before.iter().any(|earlier| earlier.conflicts(&rest[0])) {
+                guard.paths = paths;
+                return Ok(guard);
+            }
+            state.waiting += 1;
+            state = self
+                .released
+                .wait(state)
+                .expect("no holder of the lock panics");
+            state.waiting -= 1;
+        }
+    }
+}
+
+impl Drop for PathGuard<'_> {
+    fn drop(&mut self) {
+        let mut state = self.locks.state();
+        state.locks.retain(|lock| lock.number != self.number);
+        let is_awaited = state.waiting > 0;
+        drop(state);
+        if is_awaited {
+            self.locks.released.notify_all();
+        }
+    }
+}

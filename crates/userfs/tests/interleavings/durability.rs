@@ -1,0 +1,193 @@
+//! Write-back: what `fsync` acknowledged is on the device, whoever wrote it, and
+//! no change is lost when a write-back or an `fsync` fails.
+
+use loom::sync::{Arc, Mutex};
+
+use crate::source::Time;
+use crate::write_back_state::{Changes, Outcome, Reached, WriteBack, WriteBackState, write_back};
+use crate::{check, share, start};
+
+/// A source of one byte, with a device behind its page cache.
+#[derive(Default)]
+struct Source {
+    content: u8,
+    device: u8,
+    /// A page that could not be written to the device counts as clean.
+    is_page_dirty: bool,
+    sends_to_fail: usize,
+    syncs_to_fail: usize,
+}
+
+/// One open file, as the library's `CachedFile` has it.
+struct File {
+    copy: Mutex<(u8, WriteBackState)>,
+    write_back_lock: Mutex<()>,
+    source: Arc<Mutex<Source>>,
+}
+
+impl File {
+    fn new(source: Source) -> Self {
+        Self {
+            copy: Mutex::new((0, WriteBackState::default())),
+            write_back_lock: Mutex::new(()),
+            source: Arc::new(Mutex::new(source)),
+        }
+    }
+
+    fn write(&self, value: u8) {
+        let mut copy = self.copy.lock().unwrap();
+        copy.0 = value;
+        copy.1.written(0..1, Time::default());
+    }
+
+    fn write_back(&self, is_sync: bool) -> Result<Outcome, i32> {
+        let _writing_back = self.write_back_lock.lock().unwrap();
+        write_back(&mut Attempt(self), is_sync)
+    }
+
+    fn device(&self) -> u8 {
+        self.source.lock().unwrap().device
+    }
+}
+
+struct Attempt<'a>(&'a File);
+
+impl WriteBack for Attempt<'_> {
+    type Error = i32;
+
+    fn with<T>(&self, call: impl FnOnce(&mut WriteBackState) -> T) -> T {
+        call(&mut self.0.copy.lock().unwrap().1)
+    }
+
+    fn send(&mut self, changes: &Changes, _is_sync: bool) -> Result<Reached, i32> {
+        let value = self.0.copy.lock().unwrap().0;
+        let mut source = self.0.source.lock().unwrap();
+        if source.sends_to_fail > 0 {
+            source.sends_to_fail -= 1;
+            return Err(libc::ENOSPC);
+        }
+        if !changes.dirty.is_empty() {
+            source.content = value;
+            source.is_page_dirty = true;
+        }
+        Ok(Reached::Source)
+    }
+
+    fn sync(&mut self) -> Result<(), i32> {
+        let mut source = self.0.source.lock().unwrap();
+        let was_dirty = std::mem::take(&mut source.is_page_dirty);
+        if source.syncs_to_fail > 0 && was_dirty {
+            source.syncs_to_fail -= 1;
+            return Err(libc::EIO);
+        }
+        if was_dirty {
+            source.device = source.content;
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn fsync_covers_what_another_thread_wrote_and_closed() {
+    check(|| {
+        let file = share(File::new(Source::default()));
+        file.write(1);
+        let closer = {
+            let file = file.clone();
+            start(move || file.write_back(false).unwrap())
+        };
+        file.write_back(true).unwrap();
+        assert_eq!(file.device(), 1);
+        closer.join().unwrap();
+    });
+}
+
+#[test]
+fn fsync_covers_what_was_written_before_it_while_another_thread_writes_on() {
+    check(|| {
+        let file = share(File::new(Source::default()));
+        file.write(1);
+        let writer = {
+            let file = file.clone();
+            start(move || {
+                file.write(2);
+                file.write_back(false).unwrap();
+            })
+        };
+        file.write_back(true).unwrap();
+        assert!(file.device() >= 1);
+        writer.join().unwrap();
+        file.write_back(true).unwrap();
+        assert_eq!(file.device(), 2);
+    });
+}
+
+#[test]
+fn fsync_that_succeeds_after_one_that_failed_has_sent_everything_again() {
+    check(|| {
+        let file = share(File::new(Source {
+            syncs_to_fail: 1,
+            ..Source::default()
+        }));
+        file.write(1);
+        let other = {
+            let file = file.clone();
+            start(move || file.write_back(true))
+        };
+        if file.write_back(true).is_ok() {
+            assert_eq!(file.device(), 1);
+        }
+        let _ = other.join().unwrap();
+        file.write_back(true).unwrap();
+        assert_eq!(file.device(), 1);
+    });
+}
+
+#[test]
+fn a_kept_file_leaves_the_retry_queue_only_when_its_device_has_it() {
+    check(|| {
+        let file = share(File::new(Source {
+            sends_to_fail: 1,
+            syncs_to_fail: 1,
+            ..Source::default()
+        }));
+        file.write(1);
+        let retry = {
+            let file = file.clone();
+            start(move || {
+                if file.write_back(true).is_err() {
+                    file.copy.lock().unwrap().1.keep();
+                }
+            })
+        };
+        // A close: a file in the queue is synchronised, others need not be.
+        if file.write_back(false).is_err() {
+            file.copy.lock().unwrap().1.keep();
+        }
+        retry.join().unwrap();
+        let was_kept = file.copy.lock().unwrap().1.is_kept();
+        if file.write_back(false).is_ok() && was_kept {
+            assert_eq!(file.device(), 1);
+        }
+        file.write_back(true).unwrap_or(Outcome::Done);
+        file.write_back(true).unwrap();
+        assert_eq!(file.device(), 1);
+    });
+}
+
+#[test]
+fn what_is_written_during_a_write_back_is_still_dirty_after_it() {
+    check(|| {
+        let file = share(File::new(Source::default()));
+        file.write(1);
+        let writer = {
+            let file = file.clone();
+            start(move || file.write(2))
+        };
+        file.write_back(false).unwrap();
+        writer.join().unwrap();
+        file.write_back(false).unwrap();
+        assert_eq!(file.source.lock().unwrap().content, 2);
+        assert!(!file.copy.lock().unwrap().1.is_changed());
+    });
+}
