@@ -11,6 +11,5 @@ mod part;
 pub mod ranges;
 pub mod sftp;
 pub mod source;
-pub mod sshd;
 mod sync;
 pub mod tree;

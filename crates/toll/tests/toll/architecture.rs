@@ -186,17 +186,13 @@ fn only_environment_trials_and_the_probe_start_processes() {
                 "crates/probe/src/primes/process.rs",
                 // ssh, and in tests and experiments its server.
                 "crates/userfs/src/sftp/ssh.rs",
-                "crates/userfs/src/sshd.rs",
+                "crates/sshd/src/lib.rs",
                 "crates/toll/tests/",
                 "crates/userfs/tests/",
                 "crates/meow/tests/",
                 "crates/probe/tests/",
                 "crates/timewrite/tests/",
                 "crates/device/tests/",
-                // ssh is the way to another host; sshd is one for tests.
-                "crates/userfs/src/sftp/ssh.rs",
-                "crates/userfs/src/sshd.rs",
-                "crates/userfs/tests/",
             ],
         );
     }

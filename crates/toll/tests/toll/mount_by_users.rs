@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
-use userfs::sshd::{Settings, Sshd};
+use toll_sshd::{Settings, Sshd};
 
 use crate::common::{TOLL, copy_program, has_program, is_root, skip, wait_until};
 
@@ -268,7 +268,7 @@ fn somebody_who_is_not_root_mounts_a_directory_of_another_host() {
     let Some(place) = Place::new("666") else {
         return;
     };
-    if let Some(reason) = userfs::sshd::missing() {
+    if let Some(reason) = toll_sshd::missing() {
         return skip(&reason);
     }
     let sshd = Sshd::start(&Settings::default()).unwrap();
@@ -276,11 +276,7 @@ fn somebody_who_is_not_root_mounts_a_directory_of_another_host() {
     let key = place.path("key");
     fs::copy(sshd.identity(), &key).unwrap();
     chown(&key, Some(USER), Some(USER)).unwrap();
-    let address = sshd.address(&place.path("source"));
-    let user = address
-        .user
-        .map_or_else(String::new, |user| format!("{user}@"));
-    let source = format!("{user}{}:{}", address.host, address.directory);
+    let source = sshd.location(&place.path("source"));
     let port = sshd.port().to_string();
     let mut arguments = vec![
         "--port",

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use userfs::sftp::{Options, Sftp};
+use toll_sshd::{Settings, Sshd, Subsystem};
+use userfs::sftp::{Address, Options, Sftp};
 use userfs::source::{Creation, Handle, OpenFlags, Result, SetTime, Source, Time};
-use userfs::sshd::{Settings, Sshd, Subsystem};
 
 /// Says why a test cannot run here.
 #[expect(clippy::print_stderr, reason = "tools/test looks for it")]
@@ -52,8 +52,17 @@ impl Bench {
         Options {
             notice: Arc::new(move |line| told.lock().unwrap().push(line.to_owned())),
             answer_timeout: Duration::from_secs(30),
-            ..self.server.options()
+            port: Some(self.server.port()),
+            identity: Some(self.server.identity()),
+            config: Some("/dev/null".into()),
+            settings: self.server.ssh_settings(),
+            ..Options::default()
         }
+    }
+
+    /// Where a directory of this machine is through the server.
+    pub fn address(&self, directory: &Path) -> Address {
+        Address::parse(&self.server.location(directory)).unwrap()
     }
 
     pub fn connect(&self) -> Sftp {
@@ -61,7 +70,7 @@ impl Bench {
     }
 
     pub fn connect_to(&self, directory: &Path) -> Sftp {
-        Sftp::connect(&self.server.address(directory), &self.options()).unwrap()
+        Sftp::connect(&self.address(directory), &self.options()).unwrap()
     }
 
     /// Where a file of the source really lies.

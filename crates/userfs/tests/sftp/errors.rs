@@ -261,7 +261,7 @@ fn a_server_without_rights_refuses_and_says_so() {
         skip("only root can serve another user");
         return;
     }
-    let settings = userfs::sshd::Settings {
+    let settings = toll_sshd::Settings {
         user: Some("nobody".to_owned()),
         ..Default::default()
     };
@@ -307,8 +307,8 @@ fn a_server_without_rights_refuses_and_says_so() {
 
 #[test]
 fn a_server_that_only_reads_refuses() {
-    let settings = userfs::sshd::Settings {
-        subsystem: userfs::sshd::Subsystem::Internal(vec!["-R".to_owned()]),
+    let settings = toll_sshd::Settings {
+        subsystem: toll_sshd::Subsystem::Internal(vec!["-R".to_owned()]),
         ..Default::default()
     };
     let Some(bench) = Bench::with(&settings) else {

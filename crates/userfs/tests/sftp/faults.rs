@@ -6,9 +6,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use toll_sshd::{Settings, Subsystem};
 use userfs::sftp::Sftp;
 use userfs::source::{Error, OpenFlags, RenameFlags, Result, SetAttributes, Source};
-use userfs::sshd::{Settings, Subsystem};
 
 use crate::common::{Bench, READ_WRITE, both_servers, open, pattern};
 use crate::proxy::Proxy;
@@ -173,7 +173,7 @@ fn connect_by(bench: &Bench, proxy: &Proxy, settings: &[&str]) -> Sftp {
     options
         .settings
         .extend(settings.iter().map(|setting| (*setting).to_owned()));
-    Sftp::connect(&bench.server.address(bench.directory.path()), &options).unwrap()
+    Sftp::connect(&bench.address(bench.directory.path()), &options).unwrap()
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_server_that_stops_answering_is_given_up_after_the_time_that_was_set() {
     let Some(bench) = Bench::start() else { return };
     let mut options = bench.options();
     options.answer_timeout = Duration::from_secs(6);
-    let address = bench.server.address(bench.directory.path());
+    let address = bench.address(bench.directory.path());
     let source = Sftp::connect(&address, &options).unwrap();
     let file = open(&source, "f", READ_WRITE).unwrap();
     let stop = |signal| {
@@ -221,7 +221,7 @@ fn a_server_that_is_away_gives_errors_and_is_used_again_when_it_is_back() {
     std::fs::write(bench.path("f"), "content").unwrap();
     let mut options = bench.options();
     options.reconnect_patience = Duration::from_millis(300);
-    let address = bench.server.address(bench.directory.path());
+    let address = bench.address(bench.directory.path());
     let source = Sftp::connect(&address, &options).unwrap();
     let file = open(&source, "f", OpenFlags::READ).unwrap();
     bench.server.kill();
@@ -247,7 +247,7 @@ fn a_server_that_is_away_gives_errors_and_is_used_again_when_it_is_back() {
 fn refused(bench: &Bench, change: impl FnOnce(&mut userfs::sftp::Options)) -> String {
     let mut options = bench.options();
     change(&mut options);
-    let address = bench.server.address(bench.directory.path());
+    let address = bench.address(bench.directory.path());
     match Sftp::connect(&address, &options) {
         Ok(_) => panic!("it connected"),
         Err(why) => why,
@@ -271,7 +271,7 @@ fn why_there_is_no_connection_is_told_in_words() {
         options.program = "/nonexistent/ssh".into()
     });
     assert!(why.contains("install openssh-client"), "{why}");
-    let address = bench.server.address(&bench.path("nothing"));
+    let address = bench.address(&bench.path("nothing"));
     let why = Sftp::connect(&address, &bench.options()).err().unwrap();
     assert!(
         why.contains("No such file") && why.contains("name a directory"),

@@ -246,8 +246,8 @@ fn an_open_file_is_changed_whatever_its_name_is() {
 
 #[test]
 fn what_is_made_has_just_the_permissions_that_were_asked_for() {
-    let settings = userfs::sshd::Settings {
-        subsystem: userfs::sshd::Subsystem::Internal(vec!["-u".into(), "077".into()]),
+    let settings = toll_sshd::Settings {
+        subsystem: toll_sshd::Subsystem::Internal(vec!["-u".into(), "077".into()]),
         ..Default::default()
     };
     let Some(bench) = Bench::with(&settings) else {
@@ -350,8 +350,8 @@ fn root_gives_new_files_their_owner() {
 #[test]
 fn a_server_without_extensions_does_what_it_can() {
     let denied = "posix-rename,statvfs,hardlink,fsync,lsetstat,limits";
-    let settings = userfs::sshd::Settings {
-        subsystem: userfs::sshd::Subsystem::Internal(vec!["-P".into(), denied.into()]),
+    let settings = toll_sshd::Settings {
+        subsystem: toll_sshd::Subsystem::Internal(vec!["-P".into(), denied.into()]),
         ..Default::default()
     };
     let Some(bench) = Bench::with(&settings) else {

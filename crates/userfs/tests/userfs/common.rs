@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 use std::thread::JoinHandle;
 
 use tempfile::TempDir;
-use userfs::sshd::{Settings, Sshd};
+use toll_sshd::{Settings, Sshd};
 
 /// Read while a process is started, until it executes its program.
 static STARTS: RwLock<()> = RwLock::new(());
@@ -185,9 +185,8 @@ impl Mounted {
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
         if let Some(server) = &self.server {
-            let address = server.address(&self.source);
             command
-                .env("USERFS_SOURCE", address.to_string())
+                .env("USERFS_SOURCE", server.location(&self.source))
                 .env("USERFS_SSH_PORT", server.port().to_string())
                 .env("USERFS_SSH_IDENTITY", server.identity())
                 .env("USERFS_SSH_SETTINGS", server.ssh_settings().join("\n"));

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use userfs::sshd::{Settings, Subsystem};
+use toll_sshd::{Settings, Subsystem};
 
 use crate::common::{Mounted, Setting, can_mount_remote, start, without_new_processes};
 

@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use userfs::sshd::Sshd;
+use toll_sshd::Sshd;
 
 use super::kind::{Cache, KernelCache, Server, passthrough_hp};
 use super::{Served, process};
@@ -31,7 +31,7 @@ pub(super) fn line(
         Server::Local(kernel) => toll(served.cache, kernel, own, &[], below.as_ref(), point),
         Server::Sftp => {
             let ssh = ssh_options(sshd()?);
-            let source = remote(sshd()?, below);
+            let source = sshd()?.location(below);
             toll(
                 served.cache,
                 KernelCache::Default,
@@ -82,14 +82,6 @@ fn toll(
     Ok(Line { program, arguments })
 }
 
-fn remote(sshd: &Sshd, below: &Path) -> String {
-    let address = sshd.address(below);
-    let user = address
-        .user
-        .map_or_else(String::new, |user| format!("{user}@"));
-    format!("{user}{}:{}", address.host, address.directory)
-}
-
 /// What `toll mount` is told of the server.
 fn ssh_options(sshd: &Sshd) -> Vec<OsString> {
     let mut options: Vec<OsString> = vec![
@@ -109,7 +101,7 @@ fn ssh_options(sshd: &Sshd) -> Vec<OsString> {
 fn sshfs(cache: Cache, sshd: &Sshd, below: &Path, point: &Path) -> Result<Line, String> {
     let program = process::find("sshfs").ok_or("sshfs is missing")?;
     let mut arguments: Vec<OsString> = vec![
-        remote(sshd, below).into(),
+        sshd.location(below).into(),
         point.into(),
         "-f".into(),
         "-p".into(),

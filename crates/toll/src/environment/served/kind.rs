@@ -98,7 +98,7 @@ impl Served {
             return Some("fusermount3 is missing; install the package fuse3".into());
         }
         if self.is_over_ssh()
-            && let Some(missing) = userfs::sshd::missing()
+            && let Some(missing) = toll_sshd::missing()
         {
             return Some(missing);
         }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use userfs::sshd::{Settings, Sshd};
+use toll_sshd::{Settings, Sshd};
 
 use super::filesystem::{Mounted, unmount};
 use super::inspect::file_system_of;

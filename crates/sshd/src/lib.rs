@@ -16,8 +16,6 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::sftp::{Address, Options};
-
 /// Where Debian puts the server, which is in no user's path.
 const PROGRAM: &str = "/usr/sbin/sshd";
 
@@ -286,29 +284,14 @@ impl Sshd {
         self.port
     }
 
-    /// Where a directory of this machine is through the server.
-    pub fn address(&self, directory: &Path) -> Address {
-        Address {
-            user: Some(self.user.clone()),
-            host: "127.0.0.1".to_owned(),
-            directory: directory.display().to_string(),
-        }
+    /// Where a directory of this machine is through the server, as `toll mount`
+    /// and `sshfs` take it.
+    pub fn location(&self, directory: &Path) -> String {
+        format!("{}@127.0.0.1:{}", self.user, directory.display())
     }
 
-    /// The options of ssh by which it is reached, whatever the user's
+    /// The `-o` options of ssh by which it is reached, whatever the user's
     /// configuration is.
-    pub fn options(&self) -> Options {
-        Options {
-            port: Some(self.port),
-            identity: Some(self.directory.path().join("user_key")),
-            config: Some("/dev/null".into()),
-            settings: self.ssh_settings(),
-            ..Options::default()
-        }
-    }
-
-    /// The `-o` options among them, as other programs than this one take
-    /// them, too (`sshfs`).
     pub fn ssh_settings(&self) -> Vec<String> {
         let known = self.directory.path().join("known_hosts");
         vec![
