@@ -8,10 +8,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::exchange::{Exchange, Tag};
 use super::stat::{Stat, seconds};
-use super::status::Failure;
-use crate::source::{SetAttributes, SetTime, Time};
+use crate::source::{SetAttributes, SetTime};
 
 /// Whether what a file is now must be known: the protocol sets both times or
 /// none.
@@ -32,12 +30,16 @@ pub(super) fn steps(changes: &SetAttributes, now: &Stat) -> Vec<Stat> {
         });
     }
     let (accessed, modified) = now.times.unwrap_or_default();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let present = since.map_or(0, |since| {
+        u32::try_from(since.as_secs()).unwrap_or(u32::MAX)
+    });
     let time = |set: Option<SetTime>, now: u32| match set {
         None => now,
         Some(SetTime::At(time)) => seconds(time),
         // The protocol has no word for the server's present; this host's is
         // the nearest that there is.
-        Some(SetTime::Now) => seconds(present()),
+        Some(SetTime::Now) => present,
     };
     let has_times = changes.atime.is_some() || changes.mtime.is_some();
     let rest = Stat {
@@ -52,32 +54,10 @@ pub(super) fn steps(changes: &SetAttributes, now: &Stat) -> Vec<Stat> {
     steps
 }
 
-fn present() -> Time {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    Time {
-        seconds: i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
-        nanoseconds: since.subsec_nanos(),
-    }
-}
-
-/// Makes the changes one after the other, until one is refused.
-pub(super) fn send(
-    exchange: &mut Exchange<'_>,
-    steps: &[Stat],
-    request: impl Fn(&mut Exchange<'_>, &Stat) -> Result<Tag, Failure>,
-) -> Result<(), Failure> {
-    for step in steps {
-        let tag = request(exchange, step)?;
-        exchange.status(tag)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::source::Time;
 
     #[test]
     fn the_owner_changes_before_the_permissions() {

@@ -4,16 +4,15 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
 
 use super::diagnosis::{Asked, diagnose};
-use super::exchange::{Exchange, HandleId, Name, Tag};
 use super::packet::{escaped, kind, status};
 use super::path::{is_name, parent};
+use super::requests::{Failure, HandleId, Name, RequestBatch, Tag};
 use super::session::Session;
 use super::source::Sftp;
 use super::stat::Stat;
-use super::status::Failure;
 use crate::source::{
     Creation, Entry, Error, Kind, Listings, Owner, RenameFlags, Result, SetAttributes,
 };
@@ -23,116 +22,76 @@ use crate::source::{
 const READS_FIRST: usize = 2;
 const READS_MAX: usize = 32;
 
-/// All names in a directory with their attributes; none if more are told than
-/// `names_max`, and there are still others.
-pub(super) fn list(source: &Sftp, path: &Path, names_max: usize) -> Result<Option<Vec<Entry>>> {
-    let session = source.link.session()?;
-    let remote = source.root.join(path);
-    let mut exchange = session.exchange();
-    let opened = open(&mut exchange, &remote).and_then(|tag| exchange.handle(tag));
-    let handle = opened.map_err(|failure| diagnose(&session, Asked::List(&remote), failure))?;
-    let mut names = Vec::new();
-    let asked = ask_first(&mut exchange, &handle);
-    let read = asked.and_then(|asked| {
-        let limits = (READS_FIRST, names_max);
-        read_names(&mut exchange, &handle, asked, &mut names, limits)
-    });
-    let closed = exchange.close(&handle);
-    exchange.send_later();
-    let is_all = closed
-        .and(read)
-        .map_err(|failure| diagnose(&session, Asked::List(&remote), failure))?;
-    match is_all {
-        true => entries(source, path, names).map(Some),
-        false => Ok(None),
-    }
-}
+type Requested<T> = std::result::Result<T, Failure>;
 
-/// All names in a directory, and those of others as far as they come in the
-/// same two round trips.
-pub(super) fn list_ahead(source: &Sftp, path: &Path, next: &[&Path]) -> Result<Listings> {
-    let session = source.link.session()?;
-    let remote = source.root.join(path);
-    let mut exchange = session.exchange();
-    let failed = |failure| diagnose(&session, Asked::List(&remote), failure);
-    let mut ask = || {
-        let first = open(&mut exchange, &remote)?;
-        let open = |path: &&Path| open(&mut exchange, &source.root.join(path));
-        let others: Vec<Tag> = next
-            .iter()
-            .map(open)
-            .collect::<std::result::Result<_, _>>()?;
-        let first = exchange.handle(first);
-        let others: Vec<_> = others.into_iter().map(|tag| exchange.handle(tag)).collect();
-        Ok((first, others))
+/// A directory that is open, and the READDIRs in flight for it.
+type Listing = (HandleId, VecDeque<Tag>);
+
+/// All names in a directory with their attributes, and those of the
+/// directories in `next` as far as they come in the same two round trips.
+/// None if there are more than `names_max`, and not all were told.
+pub(super) fn list(
+    source: &Sftp,
+    path: &Path,
+    next: &[&Path],
+    names_max: usize,
+) -> Result<Option<Listings>> {
+    let session = source.shared.link.session()?;
+    let remote = source.shared.root.join(path);
+    let mut batch = session.batch();
+    let open = |path: &&Path| batch.ask(kind::OPENDIR, &[&source.shared.root.join(path)]);
+    let asked: Vec<_> = std::iter::once(&path).chain(next).map(open).collect();
+    let open = |tag: Requested<Tag>| tag.and_then(|tag| batch.handle(tag));
+    let handles: Vec<_> = asked.into_iter().map(open).collect();
+    let begin = |handle: Requested<HandleId>| handle.and_then(|handle| begin(&mut batch, handle));
+    let listings: Vec<_> = handles.into_iter().map(begin).collect();
+    // Of the directories ahead only what was asked for now is waited for.
+    let limits = std::iter::once(names_max).chain(std::iter::repeat(0));
+    let mut names = listings
+        .into_iter()
+        .zip(limits)
+        .map(|(listing, names_max)| {
+            let (handle, in_flight) = listing?;
+            let names = read_names(&mut batch, &handle, in_flight, names_max);
+            session.close(&handle);
+            names
+        });
+    let first = names.next().expect("there is one directory at least");
+    let ahead: Vec<_> = names.collect();
+    let first = first.map_err(|failure| diagnose(&session, Asked::List, &[&remote], failure))?;
+    let Some(first) = first else { return Ok(None) };
+    let entries_of = |(names, path): (Requested<Option<Vec<Name>>>, &&Path)| {
+        let names = names.ok().flatten()?;
+        entries(source, path, names).ok()
     };
-    let (first, others) = ask().map_err(failed)?;
-    let mut read = || {
-        let (mut names, mut ahead) = (Vec::new(), Vec::new());
-        let handle = first.as_ref().map_err(|failure| *failure)?;
-        let asked = ask_first(&mut exchange, handle)?;
-        let mut ask_other = |handle| ask_first(&mut exchange, handle);
-        let others: Vec<_> = others
-            .iter()
-            .map(|handle| handle.as_ref().ok().map(&mut ask_other).transpose())
-            .collect::<std::result::Result<_, _>>()?;
-        let limits = (READS_FIRST, usize::MAX);
-        read_names(&mut exchange, handle, asked, &mut names, limits)?;
-        for asked in others {
-            ahead.push(match asked {
-                Some(asked) => all_of(&mut exchange, asked)?,
-                None => None,
-            });
-        }
-        Ok((names, ahead))
-    };
-    let found = read();
-    for handle in std::iter::once(&first).chain(&others).flatten() {
-        // A session that ends closes all of them.
-        let _ = exchange.close(handle);
-    }
-    exchange.send_later();
-    let (names, ahead) = found.map_err(failed)?;
-    let others = ahead.into_iter().zip(next);
-    let others =
-        others.map(|(names, path)| names.and_then(|names| entries(source, path, names).ok()));
-    Ok((entries(source, path, names)?, others.collect()))
+    let ahead = ahead.into_iter().zip(next).map(entries_of).collect();
+    Ok(Some((entries(source, path, first)?, ahead)))
 }
 
-fn open(exchange: &mut Exchange<'_>, remote: &[u8]) -> std::result::Result<Tag, Failure> {
-    exchange.request(kind::OPENDIR, |packet| {
-        packet.string(remote);
-    })
+fn begin(batch: &mut RequestBatch, handle: HandleId) -> Requested<Listing> {
+    let ask = |_| batch.ask(kind::READDIR, &[&handle.0]);
+    let in_flight = (0..READS_FIRST).map(ask).collect::<Requested<_>>()?;
+    Ok((handle, in_flight))
 }
 
-fn ask_names(exchange: &mut Exchange<'_>, handle: &HandleId) -> std::result::Result<Tag, Failure> {
-    exchange.request(kind::READDIR, |packet| {
-        packet.string(handle.bytes());
-    })
-}
-
-fn ask_first(
-    exchange: &mut Exchange<'_>,
+/// Reads names from the first READDIRs on, and asks for more as long as there
+/// are no more than `names_max`. None if these are not all.
+fn read_names(
+    batch: &mut RequestBatch,
     handle: &HandleId,
-) -> std::result::Result<VecDeque<Tag>, Failure> {
-    (0..READS_FIRST)
-        .map(|_| ask_names(exchange, handle))
-        .collect()
-}
-
-/// What the first READDIRs bring, if that is all.
-fn all_of(
-    exchange: &mut Exchange<'_>,
-    asked: VecDeque<Tag>,
-) -> std::result::Result<Option<Vec<Name>>, Failure> {
-    let (mut names, mut is_over) = (Vec::new(), false);
-    for tag in asked {
-        match exchange.names(tag) {
-            Ok(some) if some.is_empty() => is_over = true,
-            Ok(some) => names.extend(some),
-            Err(failure) if failure.is(status::EOF) => is_over = true,
-            Err(Failure::Lost) => return Err(Failure::Lost),
-            Err(_) => return Ok(None),
+    mut in_flight: VecDeque<Tag>,
+    names_max: usize,
+) -> Requested<Option<Vec<Name>>> {
+    let (mut names, mut reads, mut is_over) = (Vec::new(), READS_FIRST, false);
+    while let Some(tag) = in_flight.pop_front() {
+        let more = batch.names(tag)?;
+        is_over |= more.is_empty();
+        // Of most directories the first brings all, and the second the end.
+        let is_first = names.is_empty();
+        names.extend(more);
+        reads = (reads * 2).min(READS_MAX);
+        while !is_over && !is_first && names.len() <= names_max && in_flight.len() < reads {
+            in_flight.push_back(batch.ask(kind::READDIR, &[&handle.0])?);
         }
     }
     Ok(is_over.then_some(names))
@@ -140,12 +99,11 @@ fn all_of(
 
 /// What a server has told of a directory.
 fn entries(source: &Sftp, path: &Path, names: Vec<Name>) -> Result<Vec<Entry>> {
-    let is_listed = |name: &Name| name.name != b"." && name.name != b"..";
     let mut entries = Vec::with_capacity(names.len());
-    for name in names.into_iter().filter(is_listed) {
+    for name in names.into_iter().filter(|name| !name.is_special()) {
         if !is_name(&name.name) {
-            let (name, directory) = (escaped(&name.name), escaped(&source.root.join(path)));
-            source.link.tell(&format!(
+            let (name, directory) = (escaped(&name.name), escaped(&source.shared.root.join(path)));
+            source.shared.link.tell(&format!(
                 "cannot list {directory}: the server names a file \"{name}\", which cannot be"
             ));
             return Err(Error::Errno(libc::EIO));
@@ -154,7 +112,7 @@ fn entries(source: &Sftp, path: &Path, names: Vec<Name>) -> Result<Vec<Entry>> {
         let kind = name.stat.kind();
         let name = OsString::from_vec(name.name);
         if let Some(attributes) = &mut attributes {
-            source.links.complete(&path.join(&name), attributes);
+            source.shared.links.complete(&path.join(&name), attributes);
         }
         entries.push(Entry {
             kind,
@@ -165,69 +123,30 @@ fn entries(source: &Sftp, path: &Path, names: Vec<Name>) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Reads names from the first READDIRs on, with `reads` in flight at first. Whether
-/// these are all, and not more than `names_max`.
-fn read_names(
-    exchange: &mut Exchange<'_>,
-    handle: &HandleId,
-    mut in_flight: VecDeque<Tag>,
-    names: &mut Vec<Name>,
-    (mut reads, names_max): (usize, usize),
-) -> std::result::Result<bool, Failure> {
-    let (mut is_over, mut is_all, mut is_long) = (false, true, false);
-    loop {
-        // Of most directories the first brings all, and the second the end.
-        while !is_over && is_long && in_flight.len() < reads {
-            in_flight.push_back(ask_names(exchange, handle)?);
-        }
-        let Some(tag) = in_flight.pop_front() else {
-            return Ok(is_all);
-        };
-        match exchange.names(tag) {
-            // No name would be asked for again for ever.
-            Ok(some) if some.is_empty() => is_over = true,
-            Ok(some) => {
-                is_long = !names.is_empty();
-                names.extend(some);
-                reads = (reads * 2).min(READS_MAX);
-                if names.len() > names_max {
-                    (is_over, is_all) = (true, false);
-                }
-            }
-            Err(failure) if failure.is(status::EOF) => is_over = true,
-            Err(failure) => return Err(failure),
-        }
-    }
-}
-
 /// Makes a directory with just these permissions, whatever the server's
 /// umask.
 pub(super) fn make(source: &Sftp, path: &Path, creation: &Creation) -> Result<()> {
-    let session = source.link.session()?;
-    let remote = source.root.join(path);
-    let mut exchange = session.exchange();
-    let mut ask = || {
-        let stat = Stat {
-            permissions: Some(creation.mode & 0o7777),
-            ..Stat::default()
-        };
-        let made = exchange.request(kind::MKDIR, |packet| {
-            packet.string(&remote);
-            stat.encode(packet);
-        })?;
-        let seen = exchange.lstat(&remote)?;
-        exchange.status(made)?;
-        exchange.stat(seen)
+    let session = source.shared.link.session()?;
+    let remote = source.shared.root.join(path);
+    let mut batch = session.batch();
+    let stat = Stat {
+        permissions: Some(creation.mode & 0o7777),
+        ..Stat::default()
     };
-    let seen = ask().map_err(|failure| diagnose(&session, Asked::Make(&remote), failure))?;
-    drop(exchange);
+    let mut ask = || {
+        let made = stat.request(&mut batch, kind::MKDIR, &[&remote])?;
+        let seen = batch.ask(kind::LSTAT, &[&remote])?;
+        batch.status(made)?;
+        batch.stat(seen)
+    };
+    let seen = ask().map_err(|failure| diagnose(&session, Asked::Make, &[&remote], failure))?;
     adjust(source, &session, &remote, creation, &seen)
 }
 
 /// Makes what was just made what it was to be.
 pub(super) fn adjust(
     source: &Sftp,
-    session: &Session,
+    session: &Arc<Session>,
     remote: &[u8],
     creation: &Creation,
     seen: &Stat,
@@ -261,13 +180,11 @@ pub(super) fn adjust(
 
 /// The owner of a new file, whose group in a directory with set-group-id is
 /// the directory's.
-fn within(session: &Session, remote: &[u8], owner: Owner, seen: &Stat) -> Owner {
+fn within(session: &Arc<Session>, remote: &[u8], owner: Owner, seen: &Stat) -> Owner {
     let Some((_, group)) = seen.owner.filter(|(_, group)| *group != owner.gid) else {
         return owner;
     };
-    let mut exchange = session.exchange();
-    let above = exchange.lstat(parent(remote));
-    let above = above.and_then(|tag| exchange.stat(tag));
+    let above = session.batch().look_up(kind::LSTAT, parent(remote));
     let mode = above.ok().and_then(|above| above.mode()).unwrap_or(0);
     match mode & libc::S_ISGID {
         0 => owner,
@@ -278,98 +195,36 @@ fn within(session: &Session, remote: &[u8], owner: Owner, seen: &Stat) -> Owner 
     }
 }
 
-/// Changes a name.
+/// Changes a name. A server without `posix-rename@openssh.com` replaces
+/// nothing: its RENAME would need the old name to be removed first, and what
+/// stops between leaves none.
 pub(super) fn rename(source: &Sftp, from: &Path, to: &Path, flags: RenameFlags) -> Result<()> {
-    let session = source.link.session()?;
-    let (from, to) = (source.root.join(from), source.root.join(to));
-    let done = match flags {
+    let session = source.shared.link.session()?;
+    let root = &source.shared.root;
+    let (from, to) = (root.join(from), root.join(to));
+    let exists = match flags {
+        RenameFlags::Replace if session.extensions.posix_rename => None,
+        RenameFlags::Replace => Some(Error::Errno(libc::EOPNOTSUPP)),
+        RenameFlags::NoReplace => Some(Error::Errno(libc::EEXIST)),
         RenameFlags::Exchange => return Err(Error::Errno(libc::EINVAL)),
-        RenameFlags::NoReplace => rename_to_new(&session, &from, &to),
-        RenameFlags::Replace if session.extensions.posix_rename => {
-            let mut exchange = session.exchange();
-            posix_rename(&mut exchange, &from, &to).and_then(|tag| exchange.status(tag))
-        }
-        RenameFlags::Replace => replace_in_steps(&session, &from, &to),
+    };
+    let mut batch = session.batch();
+    let Some(exists) = exists else {
+        let done = batch.run(kind::EXTENDED, &[b"posix-rename@openssh.com", &from, &to]);
+        return done.map_err(|failure| diagnose(&session, Asked::Rename, &[&to, &from], failure));
+    };
+    // OpenSSH's RENAME keeps a regular file that is there by a hard link; for
+    // others it looks first, and through links, so the name is looked for here.
+    let done = match batch.look_up(kind::LSTAT, &to) {
+        Ok(_) => return Err(exists),
+        Err(failure) if failure.is(status::NO_SUCH_FILE) => batch.run(kind::RENAME, &[&from, &to]),
+        Err(failure) => Err(failure),
     };
     done.map_err(|failure| {
-        let is_new = flags == RenameFlags::NoReplace && failure.is(status::FAILURE);
-        match is_new && exists(&session, &to) == Ok(true) {
-            true => Error::Errno(libc::EEXIST),
-            false => diagnose(
-                &session,
-                Asked::Rename {
-                    from: &from,
-                    to: &to,
-                },
-                failure,
-            ),
+        // Somebody else may have made it meanwhile.
+        match failure.is(status::FAILURE) && batch.look_up(kind::LSTAT, &to).is_ok() {
+            true => exists,
+            false => diagnose(&session, Asked::Rename, &[&to, &from], failure),
         }
     })
-}
-
-/// `rename(2)` on the server.
-pub(super) fn posix_rename(
-    exchange: &mut Exchange<'_>,
-    from: &[u8],
-    to: &[u8],
-) -> std::result::Result<Tag, Failure> {
-    exchange.extended("posix-rename@openssh.com", |packet| {
-        packet.string(from).string(to);
-    })
-}
-
-fn draft_rename(session: &Session, from: &[u8], to: &[u8]) -> std::result::Result<(), Failure> {
-    let mut exchange = session.exchange();
-    let tag = exchange.request(kind::RENAME, |packet| {
-        packet.string(from).string(to);
-    })?;
-    exchange.status(tag)
-}
-
-fn exists(session: &Session, path: &[u8]) -> std::result::Result<bool, Failure> {
-    let mut exchange = session.exchange();
-    let tag = exchange.lstat(path)?;
-    match exchange.stat(tag) {
-        Ok(_) => Ok(true),
-        Err(failure) if failure.is(status::NO_SUCH_FILE) => Ok(false),
-        Err(failure) => Err(failure),
-    }
-}
-
-/// The draft's RENAME never replaces. OpenSSH's server keeps that for regular
-/// files by a hard link; for others it looks first, and through links, so
-/// that a name is looked for here, too.
-fn rename_to_new(session: &Session, from: &[u8], to: &[u8]) -> std::result::Result<(), Failure> {
-    match exists(session, to)? {
-        true => Err(Failure::Refused(status::FAILURE)),
-        false => draft_rename(session, from, to),
-    }
-}
-
-/// Replaces a file on a server that cannot in one step: what is there gets
-/// another name until the new file has its own. Whatever happens between,
-/// neither is lost.
-pub(super) fn replace_in_steps(
-    session: &Session,
-    from: &[u8],
-    to: &[u8],
-) -> std::result::Result<(), Failure> {
-    match draft_rename(session, from, to) {
-        Err(failure) if failure.is(status::FAILURE) && exists(session, to)? => {}
-        done => return done,
-    }
-    let now = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    let aside = [to, format!(".{:x}~", now.as_nanos()).as_bytes()].concat();
-    draft_rename(session, to, &aside)?;
-    if let Err(failure) = draft_rename(session, from, to) {
-        draft_rename(session, &aside, to)?;
-        return Err(failure);
-    }
-    let mut exchange = session.exchange();
-    let tag = exchange.request(kind::REMOVE, |packet| {
-        packet.string(&aside);
-    })?;
-    exchange.status(tag)
 }

@@ -13,7 +13,7 @@ const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_LAST: Duration = Duration::from_secs(30);
 
 /// How a session is made. An error is in words.
-pub(super) type Connect = Box<dyn Fn() -> std::result::Result<Session, String> + Send + Sync>;
+pub(super) type Connect = Box<dyn Fn() -> std::result::Result<Arc<Session>, String> + Send + Sync>;
 
 /// One session at a time.
 pub(super) struct Link {
@@ -38,7 +38,7 @@ enum State {
 impl Link {
     /// A link that has its first session.
     pub fn new(
-        first: Session,
+        first: Arc<Session>,
         connect: Connect,
         patience: Duration,
         tell: Box<dyn Fn(&str) + Send + Sync>,
@@ -47,7 +47,7 @@ impl Link {
             connect,
             patience,
             tell,
-            state: Mutex::new(State::Up(Arc::new(first))),
+            state: Mutex::new(State::Up(first)),
             changed: Condvar::new(),
         }
     }
@@ -122,7 +122,7 @@ impl Link {
         let after = match (self.connect)() {
             Ok(session) => {
                 self.tell("connected again");
-                State::Up(Arc::new(session))
+                State::Up(session)
             }
             Err(why) => {
                 if attempts == 0 {

@@ -9,10 +9,10 @@
 //! and hardware keys, and does one request at a time.
 //!
 //! - One thread reads; any number of callers have requests in flight, by
-//!   their ids (`mailbox.rs`, `session.rs`, `exchange.rs`).
+//!   their ids (`requests.rs`, `mailbox.rs`, `session.rs`).
 //! - A connection that is lost gives [`Error::Lost`](crate::source::Error) to
 //!   every call in flight; the next call connects again (`link.rs`), and open
-//!   files are opened again by path where that is safe (`handle.rs`).
+//!   files are opened again by path where that is safe (`open_file.rs`).
 //! - Nothing that a server sends is trusted: lengths, ids, kinds of answers,
 //!   names. One that breaks the protocol loses the connection. Its texts are
 //!   shown only escaped.
@@ -33,27 +33,24 @@ mod address;
 mod change;
 mod diagnosis;
 mod directory;
-mod exchange;
 mod features;
-mod finish;
-mod handle;
 mod hard_links;
-mod later;
 mod link;
 mod mailbox;
+mod open_file;
 mod opened;
 mod opening;
 mod options;
 mod packet;
 mod path;
 mod pipe;
+mod pipelined_writes;
+mod requests;
 mod session;
 mod source;
 mod ssh;
 mod stat;
-mod status;
 mod terminal;
-mod transfer;
 
 #[cfg(test)]
 mod tests;

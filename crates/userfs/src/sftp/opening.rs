@@ -6,48 +6,45 @@ use std::sync::atomic::Ordering;
 
 use super::diagnosis::{Asked, diagnose};
 use super::directory::adjust;
-use super::handle::{Opened, Seen, SftpHandle};
+use super::open_file::{Opened, Seen, SftpFile};
 use super::packet::{kind, open};
 use super::path::parent;
+use super::requests::Failure;
 use super::session::Session;
 use super::source::Sftp;
 use super::stat::Stat;
-use super::status::Failure;
-use crate::source::{Creation, Error, Handle, Kind, OpenFlags, Owner, Result};
+use crate::source::{Creation, Error, Found, Kind, OpenFlags, Owner, Result};
 
 /// A file may be made and removed by others between two attempts; not for
 /// ever.
 const ATTEMPTS_MAX: usize = 8;
 
 /// What an opened path is.
-pub(super) struct Looked {
+struct Looked {
     opened: Opened,
-    pub stat: Stat,
-    /// The file was made, and not found.
-    is_made: bool,
+    seen: Seen,
     /// What the directory is, if the file was made.
-    pub directory: Option<Stat>,
+    directory: Option<Stat>,
 }
 
 /// Opens a regular file, with what it is then.
-pub(super) fn open(
-    source: &Sftp,
-    path: &Path,
-    flags: OpenFlags,
-) -> Result<(Box<dyn Handle>, Looked)> {
-    let session = source.link.session()?;
-    let remote = source.root.join(path);
+pub(super) fn open(source: &Sftp, path: &Path, flags: OpenFlags) -> Result<Found> {
+    let shared = &source.shared;
+    let session = shared.link.session()?;
+    let remote = shared.root.join(path);
     let looked = match flags.create {
         None => open_existing(&session, &remote, flags)?,
         Some(creation) => open_or_make(source, &session, &remote, flags, &creation)?,
     };
-    let seen = Seen {
-        stat: looked.stat,
-        is_made: looked.is_made,
-    };
-    let opened = looked.opened.clone();
-    let handle = SftpHandle::new(source.belonging(), path, opened, access(flags), seen);
-    Ok((Box::new(handle), looked))
+    let found = looked.seen.stat.attributes();
+    let file = SftpFile::new(shared, path, looked.opened, access(flags), looked.seen);
+    let mut attributes = found.ok_or(Error::Errno(libc::EIO))?;
+    shared.links.complete(path, &mut attributes);
+    Ok(Found {
+        handle: Box::new(file),
+        attributes,
+        directory: looked.directory.and_then(|stat| stat.attributes()),
+    })
 }
 
 /// A file that is there, or else a new one, so that it is known which of the
@@ -80,67 +77,48 @@ fn access(flags: OpenFlags) -> u32 {
 
 /// Opens a path and looks at it in the same round trip, and at its directory
 /// if the path is to be made.
-fn open_and_look(
-    session: &Arc<Session>,
-    remote: &[u8],
-    bits: u32,
-    stat: &Stat,
-) -> std::result::Result<Looked, Failure> {
+fn open_and_look(session: &Arc<Session>, remote: &[u8], bits: u32, stat: &Stat) -> Result<Looked> {
     let is_made = bits & open::EXCLUSIVE != 0;
-    let mut exchange = session.exchange();
-    let opened = exchange.request(kind::OPEN, |packet| {
-        packet.string(remote).u32(bits);
-        stat.encode(packet);
-    })?;
-    let seen = exchange.lstat(remote)?;
-    let above = match is_made {
-        true => Some(exchange.lstat(parent(remote))?),
-        false => None,
+    let mut batch = session.batch();
+    let mut ask = || {
+        let opened = batch.request(kind::OPEN, |packet| {
+            packet.string(remote).u32(bits);
+            stat.encode(packet);
+        })?;
+        let seen = batch.ask(kind::LSTAT, &[remote])?;
+        let mut look_above = || batch.ask(kind::LSTAT, &[parent(remote)]);
+        let above = is_made.then(&mut look_above).transpose()?;
+        let id = batch.handle(opened)?;
+        // Without attributes it was removed or renamed since.
+        let stat = batch.stat(seen).inspect_err(|_| session.close(&id))?;
+        Ok::<_, Failure>(Looked {
+            opened: Opened {
+                session: Arc::clone(session),
+                id,
+            },
+            seen: Seen { stat, is_made },
+            directory: above.and_then(|tag| batch.stat(tag).ok()),
+        })
     };
-    let id = exchange.handle(opened)?;
-    let opened = Opened {
-        session: Arc::clone(session),
-        id,
-    };
-    match exchange.stat(seen) {
-        Ok(stat) => Ok(Looked {
-            opened,
-            stat,
-            is_made,
-            directory: above.and_then(|tag| exchange.stat(tag).ok()),
-        }),
-        Err(failure) => {
-            // It was removed or renamed since.
-            exchange.close(&opened.id)?;
-            exchange.send()?;
-            Err(failure)
-        }
-    }
+    ask().map_err(|failure| {
+        let asked = Asked::Open {
+            writes: bits & (open::WRITE | open::TRUNCATE) != 0,
+            exclusive: is_made,
+        };
+        diagnose(session, asked, &[remote], failure)
+    })
 }
 
 fn open_existing(session: &Arc<Session>, remote: &[u8], flags: OpenFlags) -> Result<Looked> {
     let truncate = if flags.truncate { open::TRUNCATE } else { 0 };
-    let bits = access(flags) | truncate;
-    let looked = open_and_look(session, remote, bits, &Stat::default());
-    let looked = looked.map_err(|failure| {
-        let asked = Asked::Open {
-            path: remote,
-            writes: flags.write || flags.truncate,
-            exclusive: false,
-        };
-        diagnose(session, asked, failure)
-    })?;
-    let errno = match looked.stat.kind() {
+    let looked = open_and_look(session, remote, access(flags) | truncate, &Stat::default())?;
+    let errno = match looked.seen.stat.kind() {
         Some(Kind::File) => return Ok(looked),
         Some(Kind::Directory) => libc::EISDIR,
         Some(Kind::Symlink) => libc::ELOOP,
         _ => libc::EINVAL,
     };
-    let mut exchange = session.exchange();
-    let closed = exchange
-        .close(&looked.opened.id)
-        .and_then(|()| exchange.send());
-    closed.map_err(Failure::plain)?;
+    session.close(&looked.opened.id);
     Err(Error::Errno(errno))
 }
 
@@ -152,7 +130,7 @@ fn make(
     creation: &Creation,
 ) -> Result<Looked> {
     let mode = creation.mode & 0o7777;
-    let stat = Stat {
+    let wanted = Stat {
         permissions: Some(mode),
         ..Stat::default()
     };
@@ -162,35 +140,21 @@ fn make(
         access => access,
     };
     let bits = access | open::CREATE | open::EXCLUSIVE;
-    let made = open_and_look(session, remote, bits, &stat);
-    let made = made.map_err(|failure| {
-        let asked = Asked::Open {
-            path: remote,
-            writes: true,
-            exclusive: true,
-        };
-        diagnose(session, asked, failure)
-    })?;
+    let mut made = open_and_look(session, remote, bits, &wanted)?;
     let may_give = source.gives_away.load(Ordering::Relaxed);
-    let is_owner = |owner: Owner| made.stat.owner == Some((owner.uid, owner.gid));
+    let is_owner = |owner: Owner| made.seen.stat.owner == Some((owner.uid, owner.gid));
     let is_given = !may_give || creation.owner.is_none_or(is_owner);
-    if made.stat.mode() != Some(mode) || !is_given {
-        let adjusted = adjust(source, session, remote, creation, &made.stat);
-        let mut exchange = session.exchange();
-        let look = |()| {
-            let now = exchange.lstat(remote).and_then(|tag| exchange.stat(tag));
-            now.map_err(Failure::plain)
-        };
-        return match adjusted.and_then(look) {
-            Ok(now) => Ok(Looked { stat: now, ..made }),
-            Err(error) => {
-                // What failed before is what is told.
-                let _ = exchange
-                    .close(&made.opened.id)
-                    .and_then(|()| exchange.send());
-                Err(error)
-            }
-        };
+    if made.seen.stat.mode() == Some(mode) && is_given {
+        return Ok(made);
     }
+    let adjusted = adjust(source, session, remote, creation, &made.seen.stat);
+    let look = |()| {
+        session
+            .batch()
+            .look_up(kind::LSTAT, remote)
+            .map_err(Failure::plain)
+    };
+    let now = adjusted.and_then(look);
+    made.seen.stat = now.inspect_err(|_| session.close(&made.opened.id))?;
     Ok(made)
 }

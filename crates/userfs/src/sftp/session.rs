@@ -8,11 +8,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::exchange::Exchange;
 use super::features::{Extensions, Limits};
 use super::mailbox::{Ended, Mailbox, Packet, Pending};
 use super::packet::{Decoder, Encoder, PACKET_BYTES_MAX, VERSION, escaped, kind};
 use super::pipe::Output;
+use super::requests::{Failure, HandleId, RequestBatch};
 
 /// How long a packet waits for others to go with: a file is closed a moment
 /// after its last use, and what is asked next mostly comes sooner.
@@ -152,7 +152,7 @@ impl Session {
     ///
     /// # Errors
     /// In words, why there is no session.
-    pub fn establish(transport: Transport, patience: Patience) -> Result<Self, String> {
+    pub fn establish(transport: Transport, patience: Patience) -> Result<Arc<Self>, String> {
         let line = Arc::new(Line {
             pending: Pending::default(),
             peer: transport.peer,
@@ -187,7 +187,12 @@ impl Session {
             handles_open: AtomicUsize::new(0),
         };
         session.greet(&greeting)?;
-        session.ask_for_limits()?;
+        let mut session = Arc::new(session);
+        if session.extensions.limits {
+            let limits = session.ask_for_limits()?;
+            let session = Arc::get_mut(&mut session).expect("nobody else has it yet");
+            session.limits = limits.unwrap_or_default();
+        }
         Ok(session)
     }
 
@@ -216,20 +221,14 @@ impl Session {
         }
     }
 
-    fn ask_for_limits(&mut self) -> Result<(), String> {
-        if !self.extensions.limits {
-            return Ok(());
+    fn ask_for_limits(self: &Arc<Self>) -> Result<Option<Limits>, String> {
+        let mut batch = self.batch();
+        let asked = batch.ask(kind::EXTENDED, &[b"limits@openssh.com"]);
+        match asked.and_then(|tag| batch.extended_reply(tag, Limits::decode)) {
+            Ok(limits) => Ok(Some(limits)),
+            Err(Failure::Refused(_)) => Ok(None),
+            Err(Failure::Lost) => Err(self.why_it_ended()),
         }
-        let mut exchange = self.exchange();
-        let asked = exchange.extended("limits@openssh.com", |_| {});
-        let read = asked.and_then(|tag| exchange.extended_reply(tag, Limits::decode));
-        drop(exchange);
-        match read {
-            Ok(limits) => self.limits = limits,
-            Err(super::status::Failure::Refused(_)) => {}
-            Err(super::status::Failure::Lost) => return Err(self.why_it_ended()),
-        }
-        Ok(())
     }
 
     /// Why there are no further answers, with what the other end said.
@@ -253,19 +252,14 @@ impl Session {
         self.line.end(reason);
     }
 
-    /// Begins requests of one caller.
-    pub fn exchange(&self) -> Exchange<'_> {
-        Exchange::new(self)
+    /// A batch of requests of one caller.
+    pub fn batch(self: &Arc<Self>) -> RequestBatch {
+        RequestBatch::new(self)
     }
 
     /// Registers a request whose answer goes to a mailbox.
     pub fn register(&self, mailbox: &Arc<Mailbox>, tag: usize) -> Result<u32, Ended> {
         self.line.pending.register(Some((mailbox, tag)))
-    }
-
-    /// Registers a request whose answer nobody wants.
-    pub fn register_unwanted(&self) -> Result<u32, Ended> {
-        self.line.pending.register(None)
     }
 
     /// Sends packets, of which the last one ends with `content`.
@@ -279,10 +273,19 @@ impl Session {
         })
     }
 
-    /// Sends packets with the next ones, or after a little while.
-    pub fn send_later(&self, packets: &[u8]) {
+    /// Closes a handle with whatever is sent next, or after a little while.
+    /// Nobody waits for the answer: nothing can be done about a failure after
+    /// everything written was answered for, and a session that ends closes all
+    /// its handles.
+    pub fn close(&self, handle: &HandleId) {
+        self.handles_open.fetch_sub(1, Ordering::Relaxed);
+        let Ok(id) = self.line.pending.register(None) else {
+            return;
+        };
         let mut writer = self.line.writer();
-        writer.later.extend_from_slice(packets);
+        let mut packet = Encoder::begin(&mut writer.later, kind::CLOSE);
+        packet.u32(id).string(&handle.0);
+        packet.finish(0);
         drop(writer);
         self.line.has_later.notify_one();
     }

@@ -8,19 +8,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::address::Address;
 use super::change;
-use super::diagnosis::{Asked, FileSystem, diagnose, statvfs};
-use super::exchange::{Exchange, Tag};
-use super::handle::Belonging;
+use super::diagnosis::{Asked, FileSystem, diagnose};
 use super::hard_links::HardLinks;
 use super::link::Link;
 use super::opened::OpenFiles;
 use super::options::Options;
 use super::packet::{kind, open, status};
 use super::path::{Root, parent};
+use super::requests::Failure;
 use super::session::Session;
 use super::ssh;
 use super::stat::Stat;
-use super::status::Failure;
 use crate::source::{
     Attributes, Creation, Entry, Error, Found, Handle, Kind, Listings, OpenFlags, Owner,
     RenameFlags, Result, SetAttributes, Source, Space,
@@ -28,14 +26,19 @@ use crate::source::{
 
 /// A directory of another host.
 pub struct Sftp {
-    pub(super) link: Arc<Link>,
-    pub(super) root: Root,
-    pub(super) files: Arc<OpenFiles>,
-    pub(super) links: Arc<HardLinks>,
+    pub(super) shared: Arc<Shared>,
     name: String,
     /// Whether the server may still be asked to give files away: it is not
     /// asked again once it has refused.
     pub(super) gives_away: AtomicBool,
+}
+
+/// What a source and its open files need.
+pub(super) struct Shared {
+    pub link: Link,
+    pub root: Root,
+    pub files: OpenFiles,
+    pub links: HardLinks,
 }
 
 impl Sftp {
@@ -69,80 +72,62 @@ impl Sftp {
         let root = find_root(&session, directory)
             .map_err(|why| format!("cannot use {name}: {why}; name a directory"))?;
         drop(session);
-        Ok(Self {
-            link: Arc::new(link),
+        let shared = Shared {
+            link,
             root,
-            files: Arc::default(),
-            links: Arc::default(),
+            files: OpenFiles::default(),
+            links: HardLinks::default(),
+        };
+        Ok(Self {
+            shared: Arc::new(shared),
             name,
             gives_away: AtomicBool::new(true),
         })
     }
 
-    pub(super) fn belonging(&self) -> Belonging {
-        Belonging {
-            link: Arc::clone(&self.link),
-            root: self.root.clone(),
-            files: Arc::clone(&self.files),
-            links: Arc::clone(&self.links),
-        }
-    }
-
-    /// Asks for one thing that is done or refused.
-    fn ask(
-        &self,
-        asked: Asked<'_>,
-        request: impl FnOnce(&mut Exchange<'_>) -> std::result::Result<Tag, Failure>,
-    ) -> Result<()> {
-        let session = self.link.session()?;
-        let mut exchange = session.exchange();
-        let done = request(&mut exchange).and_then(|tag| exchange.status(tag));
-        done.map_err(|failure| diagnose(&session, asked, failure))
+    /// Asks for one thing about a path that is done or refused.
+    fn run(&self, asked: Asked, kind: u8, remote: &[u8]) -> Result<()> {
+        let session = self.shared.link.session()?;
+        let done = session.batch().run(kind, &[remote]);
+        done.map_err(|failure| diagnose(&session, asked, &[remote], failure))
     }
 
     /// Changes attributes of a path, not following a symbolic link.
     pub(super) fn change(
         &self,
-        session: &Session,
+        session: &Arc<Session>,
         remote: &[u8],
         changes: &SetAttributes,
     ) -> std::result::Result<(), Failure> {
-        let mut exchange = session.exchange();
+        let mut batch = session.batch();
         let knows_links = session.extensions.lsetstat;
-        let is_looked_at =
-            change::needs_present(changes) || changes.size_bytes.is_some() || !knows_links;
-        let now = match is_looked_at {
+        let resizes = changes.size_bytes.is_some();
+        let now = match change::needs_present(changes) || resizes || !knows_links {
             false => Stat::default(),
-            true => {
-                let tag = exchange.lstat(remote)?;
-                exchange.stat(tag)?
-            }
+            true => batch.look_up(kind::LSTAT, remote)?,
         };
-        let is_link = now.kind() == Some(Kind::Symlink);
-        if is_link && (changes.size_bytes.is_some() || !knows_links) {
+        if now.kind() == Some(Kind::Symlink) && (resizes || !knows_links) {
             // Of the request that there is, the server would follow the link.
-            return Err(Failure::Refused(super::packet::status::OP_UNSUPPORTED));
+            return Err(Failure::Refused(status::OP_UNSUPPORTED));
         }
-        let steps = change::steps(changes, &now);
-        change::send(&mut exchange, &steps, |exchange, step| {
+        for step in change::steps(changes, &now) {
             // A length is refused by lsetstat.
-            match knows_links && step.size_bytes.is_none() {
-                true => exchange.extended("lsetstat@openssh.com", |packet| {
-                    packet.string(remote);
-                    step.encode(packet);
-                }),
-                false => exchange.request(kind::SETSTAT, |packet| {
-                    packet.string(remote);
-                    step.encode(packet);
-                }),
-            }
-        })
+            let tag = match knows_links && step.size_bytes.is_none() {
+                true => {
+                    let strings = [b"lsetstat@openssh.com", remote];
+                    step.request(&mut batch, kind::EXTENDED, &strings)?
+                }
+                false => step.request(&mut batch, kind::SETSTAT, &[remote])?,
+            };
+            batch.status(tag)?;
+        }
+        Ok(())
     }
 
     /// Gives a new file its owner, if the server is somebody who can.
     pub(super) fn give(
         &self,
-        session: &Session,
+        session: &Arc<Session>,
         remote: &[u8],
         owner: Option<Owner>,
     ) -> Result<()> {
@@ -166,22 +151,18 @@ impl Sftp {
 }
 
 /// Where a directory lies, without symbolic links.
-fn find_root(session: &Session, directory: &str) -> std::result::Result<Root, String> {
+fn find_root(session: &Arc<Session>, directory: &str) -> std::result::Result<Root, String> {
     let given = match directory {
         "" => ".",
         directory => directory,
     };
-    let mut exchange = session.exchange();
+    let mut batch = session.batch();
     let mut ask = || {
-        let path = exchange.request(kind::REALPATH, |packet| {
-            packet.string(given.as_bytes());
-        })?;
-        let stat = exchange.request(kind::STAT, |packet| {
-            packet.string(given.as_bytes());
-        })?;
+        let path = batch.ask(kind::REALPATH, &[given.as_bytes()])?;
+        let stat = batch.ask(kind::STAT, &[given.as_bytes()])?;
         // A server may name a path that is not there.
-        let stat = exchange.stat(stat)?;
-        Ok((exchange.name(path)?, stat))
+        let stat = batch.stat(stat)?;
+        Ok((batch.name(path)?, stat))
     };
     let (path, stat) = ask().map_err(|failure: Failure| match failure {
         Failure::Lost => session.why_it_ended(),
@@ -203,18 +184,17 @@ impl Source for Sftp {
     }
 
     fn attributes(&self, path: &Path) -> Result<Attributes> {
-        let session = self.link.session()?;
-        let remote = self.root.join(path);
-        let mut exchange = session.exchange();
-        let asked = exchange.lstat(&remote).and_then(|tag| exchange.stat(tag));
-        let stat = asked.map_err(|failure| match failure {
+        let session = self.shared.link.session()?;
+        let remote = self.shared.root.join(path);
+        let found = session.batch().look_up(kind::LSTAT, &remote);
+        let stat = found.map_err(|failure| match failure {
             // What lies below a file is as missing as anything; which of the
             // two it is would take another round trip for each new name.
             failure if failure.is(status::NO_SUCH_FILE) => Error::Errno(libc::ENOENT),
-            failure => diagnose(&session, Asked::Other(&remote), failure),
+            failure => diagnose(&session, Asked::Other, &[&remote], failure),
         })?;
         let mut attributes = stat.attributes().ok_or(Error::Errno(libc::EIO))?;
-        self.links.complete(path, &mut attributes);
+        self.shared.links.complete(path, &mut attributes);
         Ok(attributes)
     }
 
@@ -223,28 +203,28 @@ impl Source for Sftp {
     }
 
     fn list(&self, path: &Path) -> Result<Vec<Entry>> {
-        let all = super::directory::list(self, path, usize::MAX)?;
-        Ok(all.expect("none are too many"))
+        Ok(self.list_ahead(path, &[])?.0)
     }
 
     fn list_ahead(&self, path: &Path, next: &[&Path]) -> Result<Listings> {
-        super::directory::list_ahead(self, path, next)
+        let all = super::directory::list(self, path, next, usize::MAX)?;
+        // A server that ends no listing tells no more than these READDIRs.
+        all.ok_or(Error::Errno(libc::EIO))
     }
 
     fn peek(&self, path: &Path, names_max: usize) -> Result<Option<Vec<Entry>>> {
-        super::directory::list(self, path, names_max)
+        let all = super::directory::list(self, path, &[], names_max)?;
+        Ok(all.map(|(entries, _)| entries))
     }
 
     fn read_link(&self, path: &Path) -> Result<OsString> {
-        let session = self.link.session()?;
-        let remote = self.root.join(path);
-        let mut exchange = session.exchange();
-        let asked = exchange.request(kind::READLINK, |packet| {
-            packet.string(&remote);
-        });
-        let target = asked.and_then(|tag| exchange.name(tag));
+        let session = self.shared.link.session()?;
+        let remote = self.shared.root.join(path);
+        let mut batch = session.batch();
+        let asked = batch.ask(kind::READLINK, &[&remote]);
+        let target = asked.and_then(|tag| batch.name(tag));
         let target =
-            target.map_err(|failure| diagnose(&session, Asked::ReadLink(&remote), failure))?;
+            target.map_err(|failure| diagnose(&session, Asked::ReadLink, &[&remote], failure))?;
         // A target with a zero byte, or none at all, can be on no disk.
         match target.is_empty() || target.contains(&0) {
             true => Err(Error::Errno(libc::EIO)),
@@ -253,7 +233,7 @@ impl Source for Sftp {
     }
 
     fn open(&self, path: &Path, flags: OpenFlags) -> Result<Box<dyn Handle>> {
-        super::opening::open(self, path, flags).map(|(handle, _)| handle)
+        Ok(self.create(path, flags)?.handle)
     }
 
     fn open_found(&self, path: &Path, flags: OpenFlags) -> Result<(Box<dyn Handle>, Attributes)> {
@@ -262,14 +242,7 @@ impl Source for Sftp {
     }
 
     fn create(&self, path: &Path, flags: OpenFlags) -> Result<Found> {
-        let (handle, made) = super::opening::open(self, path, flags)?;
-        let mut attributes = made.stat.attributes().ok_or(Error::Errno(libc::EIO))?;
-        self.links.complete(path, &mut attributes);
-        Ok(Found {
-            handle,
-            attributes,
-            directory: made.directory.and_then(|stat| stat.attributes()),
-        })
+        super::opening::open(self, path, flags)
     }
 
     fn make_directory(&self, path: &Path, creation: &Creation) -> Result<()> {
@@ -283,26 +256,20 @@ impl Source for Sftp {
         _device_number: u64,
         creation: &Creation,
     ) -> Result<()> {
-        match kind {
-            Kind::File => {
-                let flags = OpenFlags {
-                    create: Some(*creation),
-                    exclusive: true,
-                    ..OpenFlags::WRITE
-                };
-                self.open(path, flags).map(drop)
-            }
-            _ => Err(Error::Errno(libc::EPERM)),
+        if kind != Kind::File {
+            return Err(Error::Errno(libc::EPERM));
         }
+        let flags = OpenFlags {
+            create: Some(*creation),
+            exclusive: true,
+            ..OpenFlags::WRITE
+        };
+        self.open(path, flags).map(drop)
     }
 
     fn remove_directory(&self, path: &Path) -> Result<()> {
-        let remote = self.root.join(path);
-        self.ask(Asked::RemoveDirectory(&remote), |exchange| {
-            exchange.request(kind::RMDIR, |packet| {
-                packet.string(&remote);
-            })
-        })
+        let remote = self.shared.root.join(path);
+        self.run(Asked::RemoveDirectory, kind::RMDIR, &remote)
     }
 
     fn unlink(&self, path: &Path) -> Result<()> {
@@ -310,55 +277,47 @@ impl Source for Sftp {
     }
 
     fn unlink_found(&self, path: &Path) -> Result<Option<Attributes>> {
-        let remote = self.root.join(path);
-        let session = self.link.session()?;
-        let mut exchange = session.exchange();
+        let remote = self.shared.root.join(path);
+        let session = self.shared.link.session()?;
+        let mut batch = session.batch();
         let mut ask = || {
-            let removed = exchange.request(kind::REMOVE, |packet| {
-                packet.string(&remote);
-            })?;
-            let seen = exchange.lstat(parent(&remote))?;
-            exchange.status(removed)?;
-            Ok(exchange.stat(seen).ok())
+            let removed = batch.ask(kind::REMOVE, &[&remote])?;
+            let seen = batch.ask(kind::LSTAT, &[parent(&remote)])?;
+            batch.status(removed)?;
+            Ok(batch.stat(seen).ok())
         };
-        let done = ask().map_err(|failure| diagnose(&session, Asked::Unlink(&remote), failure));
+        let done = ask().map_err(|failure| diagnose(&session, Asked::Unlink, &[&remote], failure));
         // Without an answer the name may be gone.
         if matches!(done, Ok(_) | Err(Error::Lost)) {
-            self.files.unlinked(path);
-            self.links.unlinked(path);
+            self.shared.files.unlinked(path);
+            self.shared.links.unlinked(path);
         }
         done.map(|seen| seen.and_then(|stat| stat.attributes()))
     }
 
     fn symlink(&self, target: &OsStr, path: &Path, owner: Option<Owner>) -> Result<()> {
-        let remote = self.root.join(path);
-        self.ask(Asked::Make(&remote), |exchange| {
-            // OpenSSH has the two the other way round than the draft
-            // (PROTOCOL, section 3.1), and other servers follow it.
-            exchange.request(kind::SYMLINK, |packet| {
-                packet.string(target.as_bytes()).string(&remote);
-            })
-        })?;
-        let session = self.link.session()?;
+        let session = self.shared.link.session()?;
+        let remote = self.shared.root.join(path);
+        // OpenSSH has the two the other way round than the draft (PROTOCOL,
+        // section 3.1), and other servers follow it.
+        let made = session
+            .batch()
+            .run(kind::SYMLINK, &[target.as_bytes(), &remote]);
+        made.map_err(|failure| diagnose(&session, Asked::Make, &[&remote], failure))?;
         self.give(&session, &remote, owner)
     }
 
     fn hard_link(&self, existing: &Path, new: &Path) -> Result<()> {
-        let names = (existing, new);
-        let (existing, new) = (self.root.join(existing), self.root.join(new));
-        if !self.link.session()?.extensions.hardlink {
+        let session = self.shared.link.session()?;
+        if !session.extensions.hardlink {
             return Err(Error::Errno(libc::EPERM));
         }
-        let asked = Asked::Link {
-            existing: &existing,
-            new: &new,
-        };
-        self.ask(asked, |exchange| {
-            exchange.extended("hardlink@openssh.com", |packet| {
-                packet.string(&existing).string(&new);
-            })
-        })?;
-        self.links.linked(names.0, names.1);
+        let root = &self.shared.root;
+        let (from, to) = (root.join(existing), root.join(new));
+        let strings = [b"hardlink@openssh.com", &from[..], &to];
+        let made = session.batch().run(kind::EXTENDED, &strings);
+        made.map_err(|failure| diagnose(&session, Asked::Link, &[&to, &from], failure))?;
+        self.shared.links.linked(existing, new);
         Ok(())
     }
 
@@ -366,14 +325,14 @@ impl Source for Sftp {
         let done = super::directory::rename(self, from, to, flags);
         match done {
             Ok(()) => {
-                self.files.renamed(from, to);
-                self.links.renamed(from, to);
+                self.shared.files.renamed(from, to);
+                self.shared.links.renamed(from, to);
             }
             // Either name may lead to either file.
             Err(Error::Lost) => {
                 for path in [from, to] {
-                    self.files.unlinked(path);
-                    self.links.unlinked(path);
+                    self.shared.files.unlinked(path);
+                    self.shared.links.unlinked(path);
                 }
             }
             Err(_) => {}
@@ -382,59 +341,58 @@ impl Source for Sftp {
     }
 
     fn set_attributes(&self, path: &Path, changes: &SetAttributes) -> Result<()> {
-        let session = self.link.session()?;
-        let remote = self.root.join(path);
+        let session = self.shared.link.session()?;
+        let remote = self.shared.root.join(path);
         if changes.atime.is_some() || changes.mtime.is_some() {
-            self.files.given_times(path);
+            self.shared.files.given_times(path);
         }
         let done = self.change(&session, &remote, changes);
         done.map_err(|failure| {
-            let asked = Asked::SetAttributes {
-                path: &remote,
-                resizes: changes.size_bytes.is_some(),
-            };
-            diagnose(&session, asked, failure)
+            let resizes = changes.size_bytes.is_some();
+            diagnose(
+                &session,
+                Asked::SetAttributes { resizes },
+                &[&remote],
+                failure,
+            )
         })
     }
 
     fn space(&self) -> Result<Space> {
-        let session = self.link.session()?;
+        let session = self.shared.link.session()?;
         if !session.extensions.statvfs {
             return Err(Error::Errno(libc::ENOSYS));
         }
-        let remote = self.root.join(Path::new(""));
-        let mut exchange = session.exchange();
-        let asked = statvfs(&mut exchange, &remote);
-        let read = asked.and_then(|tag| exchange.extended_reply(tag, FileSystem::decode));
-        let read = read.map_err(|failure| diagnose(&session, Asked::Other(&remote), failure))?;
-        Ok(read.space)
+        let remote = self.shared.root.join(Path::new(""));
+        let mut batch = session.batch();
+        let asked = batch.ask(kind::EXTENDED, &[b"statvfs@openssh.com", &remote]);
+        let read = asked.and_then(|tag| batch.extended_reply(tag, FileSystem::decode));
+        match read {
+            Ok(read) => Ok(read.space),
+            Err(failure) => Err(diagnose(&session, Asked::Other, &[&remote], failure)),
+        }
     }
 
     fn sync_directory(&self, path: &Path) -> Result<()> {
-        let session = self.link.session()?;
+        let session = self.shared.link.session()?;
         if !session.extensions.fsync {
             return Ok(());
         }
-        let remote = self.root.join(path);
-        let mut exchange = session.exchange();
+        let remote = self.shared.root.join(path);
+        let mut batch = session.batch();
         // OpenSSH's server opens a directory like a file for reading, and
         // fsync takes handles of files only. Others refuse: they cannot.
-        let opened = exchange.request(kind::OPEN, |packet| {
+        let opened = batch.request(kind::OPEN, |packet| {
             packet.string(&remote).u32(open::READ);
             Stat::default().encode(packet);
         });
-        let handle = match opened.and_then(|tag| exchange.handle(tag)) {
+        let handle = match opened.and_then(|tag| batch.handle(tag)) {
             Err(Failure::Refused(_)) => return Ok(()),
             Err(Failure::Lost) => return Err(Error::Lost),
             Ok(handle) => handle,
         };
-        let asked = exchange.extended("fsync@openssh.com", |packet| {
-            packet.string(handle.bytes());
-        });
-        let synced = asked.and_then(|tag| {
-            exchange.close(&handle)?;
-            exchange.status(tag)
-        });
+        let synced = batch.run(kind::EXTENDED, &[b"fsync@openssh.com", &handle.0]);
+        session.close(&handle);
         synced.map_err(Failure::plain)
     }
 }

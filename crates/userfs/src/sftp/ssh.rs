@@ -35,7 +35,7 @@ pub(super) fn connect(
     address: &Address,
     options: &Options,
     is_interactive: bool,
-) -> Result<Session, String> {
+) -> Result<Arc<Session>, String> {
     let cannot = |why: String| format!("cannot connect to {}: {why}", address.host);
     let transport = start(address, options, is_interactive).map_err(cannot)?;
     let patience = Patience {

@@ -6,6 +6,7 @@
 //! the inode.
 
 use super::packet::{Decoder, Encoder, Malformed};
+use super::requests::{Failure, RequestBatch, Tag};
 use crate::source::{Attributes, Kind, Time};
 
 /// Which fields there are (the draft, section 5).
@@ -54,6 +55,21 @@ impl Stat {
         if let Some((accessed, modified)) = self.times {
             packet.u32(accessed).u32(modified);
         }
+    }
+
+    /// A request that sets these, after strings that say of what.
+    pub fn request(
+        &self,
+        batch: &mut RequestBatch,
+        kind: u8,
+        strings: &[&[u8]],
+    ) -> Result<Tag, Failure> {
+        batch.request(kind, |packet| {
+            for string in strings {
+                packet.string(string);
+            }
+            self.encode(packet);
+        })
     }
 
     pub fn decode(packet: &mut Decoder<'_>) -> Result<Self, Malformed> {

@@ -62,7 +62,7 @@ fn answer(world: &Shared, request: &Request) -> Answer {
     })
 }
 
-fn connect(world: &Shared) -> Result<Session, String> {
+fn connect(world: &Shared) -> Result<Arc<Session>, String> {
     let world = Arc::clone(world);
     Session::establish(transport(move |request| answer(&world, request)), PATIENCE)
 }
@@ -153,10 +153,10 @@ fn a_file_that_may_be_another_one_stays_lost() {
         |_, world| {
             world.lock().unwrap().files.insert(b"/srv/f".to_vec(), 2);
         },
-        // Replaced by a rename of which it is not known whether it was done.
+        // Given another name by a rename of which it is not known whether it was done.
         |source, world| {
             end_at(world, kind::RENAME);
-            let done = source.rename(Path::new("g"), Path::new(PATH), RenameFlags::Replace);
+            let done = source.rename(Path::new(PATH), Path::new("h"), RenameFlags::NoReplace);
             assert_eq!(done, Err(Error::Lost));
         },
     ];

@@ -176,9 +176,9 @@ pub const PATIENCE: Patience = Patience {
 
 /// A source of a server, whose later sessions are made by `again`.
 pub fn source_with(
-    first: Session,
+    first: Arc<Session>,
     patience: Duration,
-    again: impl Fn() -> Result<Session, String> + Send + Sync + 'static,
+    again: impl Fn() -> Result<Arc<Session>, String> + Send + Sync + 'static,
 ) -> (Sftp, Arc<Mutex<Vec<String>>>) {
     let told: Arc<Mutex<Vec<String>>> = Arc::default();
     let keep = Arc::clone(&told);

@@ -1,0 +1,381 @@
+//! Requests that share a round trip.
+//!
+//! A server answers in any order, but does what a connection asks for in the
+//! order in which it was asked (OpenSSH's does one after the other). So what
+//! need not wait for an answer is sent together with what comes before it.
+
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::mailbox::{Ended, Mailbox, Packet};
+use super::packet::{Decoder, Encoder, HANDLE_BYTES_MAX, Malformed, kind, status};
+use super::session::{Content, Session};
+use super::stat::Stat;
+use crate::source::Error;
+
+/// Content up to this length is copied to go with what is asked next: what is
+/// sent by itself is also encrypted, passed on and answered by itself.
+const GATHERED_BYTES_MAX: usize = 16 << 10;
+
+/// Bytes that one caller asks for or sends before it waits for answers: what
+/// OpenSSH lets a channel have under way (`CHAN_SES_WINDOW_DEFAULT`). More
+/// would only wait in a pipe.
+pub(super) const WINDOW_BYTES: usize = 2 << 20;
+
+/// A handle of an open file or directory, as the server named it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct HandleId(pub Vec<u8>);
+
+/// One request of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Tag(usize);
+
+/// A name with attributes, as READDIR, READLINK and REALPATH answer. The
+/// `longname`, which is for people to read, is skipped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Name {
+    pub name: Vec<u8>,
+    pub stat: Stat,
+}
+
+impl Name {
+    /// Whether it is `.` or `..`.
+    pub fn is_special(&self) -> bool {
+        self.name == b"." || self.name == b".."
+    }
+}
+
+/// Why a request was not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// There was no answer.
+    Lost,
+    /// The answer is a status code other than OK.
+    Refused(u32),
+}
+
+impl From<Ended> for Failure {
+    fn from(_: Ended) -> Self {
+        Self::Lost
+    }
+}
+
+impl Failure {
+    /// The error that a code most often stands for. The protocol has eight
+    /// codes, and OpenSSH's server puts all error numbers into them
+    /// (`errno_to_portable` in `sftp-server.c`); where the code is not enough,
+    /// [`super::diagnosis`] asks further.
+    pub fn plain(self) -> Error {
+        let Self::Refused(code) = self else {
+            return Error::Lost;
+        };
+        Error::Errno(match code {
+            status::NO_SUCH_FILE => libc::ENOENT,
+            status::PERMISSION_DENIED => libc::EACCES,
+            status::BAD_MESSAGE => libc::EINVAL,
+            status::OP_UNSUPPORTED => libc::EOPNOTSUPP,
+            // The server says this of connections of its own.
+            status::NO_CONNECTION | status::CONNECTION_LOST => return Error::Lost,
+            _ => libc::EIO,
+        })
+    }
+
+    /// Whether the server gave this code.
+    pub fn is(self, code: u32) -> bool {
+        self == Self::Refused(code)
+    }
+}
+
+/// Requests of one caller and their answers. Requests are gathered until an
+/// answer is waited for.
+pub(super) struct RequestBatch {
+    session: Arc<Session>,
+    mailbox: Arc<Mailbox>,
+    unsent: Vec<u8>,
+    tag_next: usize,
+    /// Answers that nobody has waited for yet; `None` if there will be none.
+    arrived: HashMap<usize, Option<Packet>>,
+}
+
+impl RequestBatch {
+    pub fn new(session: &Arc<Session>) -> Self {
+        Self {
+            session: Arc::clone(session),
+            mailbox: Arc::default(),
+            unsent: Vec::new(),
+            tag_next: 0,
+            arrived: HashMap::new(),
+        }
+    }
+
+    pub fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
+    fn begin(&mut self, kind: u8) -> Result<(Encoder<'_>, Tag), Failure> {
+        let tag = Tag(self.tag_next);
+        let id = self.session.register(&self.mailbox, tag.0)?;
+        self.tag_next += 1;
+        let mut packet = Encoder::begin(&mut self.unsent, kind);
+        packet.u32(id);
+        Ok((packet, tag))
+    }
+
+    /// A request; `fields` writes what follows its id.
+    pub fn request(
+        &mut self,
+        kind: u8,
+        fields: impl FnOnce(&mut Encoder<'_>),
+    ) -> Result<Tag, Failure> {
+        let (mut packet, tag) = self.begin(kind)?;
+        fields(&mut packet);
+        packet.finish(0);
+        Ok(tag)
+    }
+
+    /// A request whose fields are all strings: paths, handles, the name of an
+    /// extension.
+    pub fn ask(&mut self, kind: u8, strings: &[&[u8]]) -> Result<Tag, Failure> {
+        self.request(kind, |packet| {
+            for string in strings {
+                packet.string(string);
+            }
+        })
+    }
+
+    /// A request that is done or refused, and its answer.
+    pub fn run(&mut self, kind: u8, strings: &[&[u8]]) -> Result<(), Failure> {
+        let tag = self.ask(kind, strings)?;
+        self.status(tag)
+    }
+
+    /// The attributes of a path (LSTAT, STAT) or a handle (FSTAT).
+    pub fn look_up(&mut self, kind: u8, of: &[u8]) -> Result<Stat, Failure> {
+        let tag = self.ask(kind, &[of])?;
+        self.stat(tag)
+    }
+
+    /// A WRITE. A long one is sent at once with all that is gathered, so that
+    /// its content need not be copied.
+    pub fn write(
+        &mut self,
+        handle: &HandleId,
+        offset: u64,
+        content: Content<'_>,
+    ) -> Result<Tag, Failure> {
+        let (mut packet, tag) = self.begin(kind::WRITE)?;
+        let length = u32::try_from(content.bytes()).expect("a piece is far below 4 GiB");
+        packet.string(&handle.0).u64(offset).u32(length);
+        packet.finish(content.bytes());
+        match content {
+            Content::Bytes(bytes) if bytes.len() <= GATHERED_BYTES_MAX => {
+                self.unsent.extend_from_slice(bytes);
+            }
+            content => {
+                let unsent = std::mem::take(&mut self.unsent);
+                self.session.send(&unsent, content)?;
+            }
+        }
+        Ok(tag)
+    }
+
+    /// Sends what is gathered.
+    pub fn send(&mut self) -> Result<(), Failure> {
+        if !self.unsent.is_empty() {
+            self.session.send(&self.unsent, Content::Bytes(&[]))?;
+            self.unsent.clear();
+        }
+        Ok(())
+    }
+
+    /// Whether the answer to a request is here, so that nobody waits for it.
+    pub fn has_answer(&mut self, tag: Tag) -> bool {
+        while let Some((tag, packet)) = self.mailbox.next(Duration::ZERO) {
+            self.arrived.insert(tag, packet);
+        }
+        self.arrived.contains_key(&tag.0)
+    }
+
+    fn answer(&mut self, wanted: Tag) -> Result<Packet, Failure> {
+        self.send()?;
+        loop {
+            if let Some(packet) = self.arrived.remove(&wanted.0) {
+                return packet.ok_or(Failure::Lost);
+            }
+            let answer = self.session.next(&self.mailbox);
+            let (tag, packet) = answer.ok_or(Failure::Lost)?;
+            self.arrived.insert(tag, Some(packet));
+        }
+    }
+
+    /// Ends the session, as its server cannot be trusted.
+    fn distrust(&self, Malformed(what): Malformed) -> Failure {
+        self.session.fail(&format!("the server sent {what}"));
+        Failure::Lost
+    }
+
+    /// Waits for an answer that should be of one kind and may be a refusal.
+    fn read_answer<T>(
+        &mut self,
+        tag: Tag,
+        wanted: u8,
+        fields: impl FnOnce(&mut Decoder<'_>) -> Result<T, Malformed>,
+    ) -> Result<T, Failure> {
+        let packet = self.answer(tag)?;
+        let mut decoder = Decoder::new(&packet.body);
+        let read = match packet.kind {
+            kind if kind == wanted => {
+                return fields(&mut decoder).map_err(|why| self.distrust(why));
+            }
+            kind::STATUS => decoder.u32(),
+            _ => Err(Malformed("an answer of the wrong kind")),
+        };
+        match read {
+            Ok(status::OK) => Err(self.distrust(Malformed("a success without its result"))),
+            Ok(code) => Err(Failure::Refused(code)),
+            Err(why) => Err(self.distrust(why)),
+        }
+    }
+
+    /// Whether a request was done. The text that comes with a status is for
+    /// people, in the server's words, and is not read.
+    pub fn status(&mut self, tag: Tag) -> Result<(), Failure> {
+        match self.read_answer(tag, kind::STATUS, |fields| fields.u32())? {
+            status::OK => Ok(()),
+            code => Err(Failure::Refused(code)),
+        }
+    }
+
+    /// The handle that OPEN or OPENDIR answers, until [`Session::close`].
+    pub fn handle(&mut self, tag: Tag) -> Result<HandleId, Failure> {
+        let handle = self.read_answer(tag, kind::HANDLE, |fields| {
+            let bytes = fields.string()?;
+            match bytes.len() <= HANDLE_BYTES_MAX {
+                true => Ok(HandleId(bytes.to_vec())),
+                false => Err(Malformed("a handle that is too long")),
+            }
+        })?;
+        self.session.handles_open.fetch_add(1, Ordering::Relaxed);
+        Ok(handle)
+    }
+
+    pub fn stat(&mut self, tag: Tag) -> Result<Stat, Failure> {
+        self.read_answer(tag, kind::ATTRS, Stat::decode)
+    }
+
+    /// The names of a listing; none at its end.
+    pub fn names(&mut self, tag: Tag) -> Result<Vec<Name>, Failure> {
+        match self.read_answer(tag, kind::NAME, read_names) {
+            Err(failure) if failure.is(status::EOF) => Ok(Vec::new()),
+            names => names,
+        }
+    }
+
+    /// The one name that READLINK and REALPATH answer.
+    pub fn name(&mut self, tag: Tag) -> Result<Vec<u8>, Failure> {
+        let mut names = self.read_answer(tag, kind::NAME, read_names)?;
+        match (names.pop(), names.is_empty()) {
+            (Some(name), true) => Ok(name.name),
+            _ => Err(self.distrust(Malformed("several names for one"))),
+        }
+    }
+
+    pub fn extended_reply<T>(
+        &mut self,
+        tag: Tag,
+        fields: impl FnOnce(&mut Decoder<'_>) -> Result<T, Malformed>,
+    ) -> Result<T, Failure> {
+        self.read_answer(tag, kind::EXTENDED_REPLY, fields)
+    }
+
+    /// What a READ brought, copied into a buffer of the length that was asked
+    /// for. Answers how much it was; 0 is the end of the file.
+    fn data(&mut self, tag: Tag, buffer: &mut [u8]) -> Result<usize, Failure> {
+        let read = self.read_answer(tag, kind::DATA, |fields| {
+            let bytes = fields.string()?;
+            match bytes.len() {
+                // The end of a file is a status of its own; no progress at all
+                // would be asked for again for ever.
+                0 => Err(Malformed("nothing where bytes were asked for")),
+                length if length > buffer.len() => Err(Malformed("more bytes than were asked for")),
+                length => {
+                    buffer[..length].copy_from_slice(bytes);
+                    Ok(length)
+                }
+            }
+        });
+        match read {
+            Err(failure) if failure.is(status::EOF) => Ok(0),
+            read => read,
+        }
+    }
+
+    /// Reads a part of a file in pieces, many of them in flight. Answers how
+    /// many bytes there are until the end of the buffer or of the file.
+    pub fn read(
+        &mut self,
+        handle: &HandleId,
+        buffer: &mut [u8],
+        offset: u64,
+    ) -> Result<usize, Failure> {
+        let piece_bytes = self.session.limits.read_bytes;
+        let mut in_flight = VecDeque::new();
+        let (mut asked, mut in_flight_bytes, mut end) = (0, 0, buffer.len());
+        loop {
+            while asked < end && in_flight_bytes < WINDOW_BYTES {
+                let piece = asked..(asked + piece_bytes).min(end);
+                asked = piece.end;
+                in_flight_bytes += piece.len();
+                in_flight.push_back((self.ask_data(handle, offset, &piece)?, piece));
+            }
+            let Some((tag, mut piece)) = in_flight.pop_front() else {
+                return Ok(end);
+            };
+            in_flight_bytes -= piece.len();
+            match self.data(tag, &mut buffer[piece.clone()])? {
+                0 => end = end.min(piece.start),
+                length if length < piece.len() => {
+                    // A server may answer with less than was asked for; only it
+                    // knows whether the file ends there.
+                    piece.start += length;
+                    in_flight_bytes += piece.len();
+                    in_flight.push_back((self.ask_data(handle, offset, &piece)?, piece));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn ask_data(
+        &mut self,
+        handle: &HandleId,
+        offset: u64,
+        piece: &Range<usize>,
+    ) -> Result<Tag, Failure> {
+        let length = u32::try_from(piece.len()).expect("a piece is far below 4 GiB");
+        self.request(kind::READ, |packet| {
+            let at = offset.saturating_add(piece.start as u64);
+            packet.string(&handle.0).u64(at).u32(length);
+        })
+    }
+}
+
+fn read_names(fields: &mut Decoder<'_>) -> Result<Vec<Name>, Malformed> {
+    /// Two lengths and the flags of the attributes.
+    const NAME_BYTES_MIN: usize = 12;
+    let count = fields.u32()? as usize;
+    if count > fields.remaining() / NAME_BYTES_MIN {
+        return Err(Malformed("a listing of more names than it holds"));
+    }
+    let mut names = Vec::with_capacity(count);
+    for _ in 0..count {
+        let name = fields.string()?.to_vec();
+        fields.string()?;
+        let stat = Stat::decode(fields)?;
+        names.push(Name { name, stat });
+    }
+    Ok(names)
+}
