@@ -1,10 +1,11 @@
 //! The connection that a source has at the moment, and the next one after it
 //! is lost.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::session::Session;
+use super::options::Options;
+use super::session::{Patience, Session, Transport};
 use crate::source::{Error, Result};
 
 /// The first pause after an attempt that failed; each further one is twice as
@@ -12,134 +13,117 @@ use crate::source::{Error, Result};
 const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_LAST: Duration = Duration::from_secs(30);
 
-/// How a session is made. An error is in words.
-pub(super) type Connect = Box<dyn Fn() -> std::result::Result<Arc<Session>, String> + Send + Sync>;
+/// How long people may take to find a password.
+const PASSWORD_PATIENCE: Duration = Duration::from_secs(600);
+
+/// Begins a connection, which may ask for a password if it is told so. An error
+/// is in words.
+pub type Connect = Box<dyn Fn(bool) -> std::result::Result<Transport, String> + Send + Sync>;
 
 /// One session at a time.
 pub(super) struct Link {
     connect: Connect,
-    /// How long a call waits for a connection.
-    patience: Duration,
-    tell: Box<dyn Fn(&str) + Send + Sync>,
+    host: String,
+    options: Options,
     state: Mutex<State>,
-    changed: Condvar,
 }
 
-enum State {
-    Up(Arc<Session>),
-    /// Somebody is connecting.
-    Connecting,
-    Down {
-        attempts: u32,
-        next: Instant,
-    },
+struct State {
+    /// None after an attempt that failed.
+    session: Option<Arc<Session>>,
+    attempts_failed: u32,
+    next_attempt: Instant,
 }
 
 impl Link {
-    /// A link that has its first session.
+    /// Connects for the first time.
+    ///
+    /// # Errors
+    /// In words, why that cannot be.
     pub fn new(
-        first: Arc<Session>,
         connect: Connect,
-        patience: Duration,
-        tell: Box<dyn Fn(&str) + Send + Sync>,
-    ) -> Self {
-        Self {
+        host: &str,
+        options: &Options,
+    ) -> std::result::Result<Self, String> {
+        let link = Self {
             connect,
-            patience,
-            tell,
-            state: Mutex::new(State::Up(first)),
-            changed: Condvar::new(),
-        }
+            host: host.to_owned(),
+            options: options.clone(),
+            state: Mutex::new(State {
+                session: None,
+                attempts_failed: 0,
+                next_attempt: Instant::now(),
+            }),
+        };
+        let first = link.establish(options.is_interactive)?;
+        link.lock().session = Some(first);
+        Ok(link)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn establish(&self, is_interactive: bool) -> std::result::Result<Arc<Session>, String> {
+        let patience = Patience {
+            greeting: match is_interactive {
+                true => PASSWORD_PATIENCE,
+                false => self.options.connect_timeout,
+            },
+            answer: self.options.answer_timeout,
+        };
+        (self.connect)(is_interactive)
+            .and_then(|transport| Session::establish(transport, patience))
+            .map_err(|why| format!("cannot connect to {}: {why}", self.host))
+    }
+
     /// A message for the user.
     pub fn tell(&self, message: &str) {
-        (self.tell)(message);
+        (self.options.notice)(message);
     }
 
     /// A session whose end is not known, made anew if the one before has
-    /// ended.
+    /// ended. Who comes while somebody else connects waits for that attempt.
     ///
     /// # Errors
     /// `Lost` if there is none within the time that a call may wait.
     pub fn session(&self) -> Result<Arc<Session>> {
-        let deadline = Instant::now() + self.patience;
+        let deadline = Instant::now() + self.options.reconnect_patience;
         let mut state = self.lock();
+        if let Some(ended) = state.session.take_if(|session| !session.is_alive()) {
+            let why = ended.why_it_ended();
+            self.tell(&format!("connection lost: {why}; connecting again"));
+            state.attempts_failed = 0;
+        }
         loop {
-            let (attempts, next) = match &*state {
-                State::Up(session) if session.is_alive() => return Ok(Arc::clone(session)),
-                State::Up(_) => (0, None),
-                State::Down { attempts, next } => (*attempts, Some(*next)),
-                State::Connecting => {
-                    state = self.wait(state, deadline)?;
-                    continue;
-                }
-            };
-            if let Some(next) = next {
-                if next > deadline {
+            if let Some(session) = &state.session {
+                return Ok(Arc::clone(session));
+            }
+            if state.attempts_failed > 0 {
+                if state.next_attempt > deadline {
                     return Err(Error::Lost);
                 }
-                if next > Instant::now() {
-                    state = self.wait(state, next)?;
-                    continue;
-                }
+                let pause = state.next_attempt.saturating_duration_since(Instant::now());
+                std::thread::sleep(pause);
             }
-            let before = std::mem::replace(&mut *state, State::Connecting);
-            drop(state);
-            state = self.reconnect(before, attempts);
+            self.connect_again(&mut state);
         }
     }
 
-    /// Waits for a change until some time, which is an error only if a call
-    /// may not wait longer.
-    fn wait<'a>(
-        &'a self,
-        state: MutexGuard<'a, State>,
-        until: Instant,
-    ) -> Result<MutexGuard<'a, State>> {
-        let is_connecting = matches!(*state, State::Connecting);
-        let rest = until.saturating_duration_since(Instant::now());
-        if rest.is_zero() && is_connecting {
-            return Err(Error::Lost);
-        }
-        let waited = self.changed.wait_timeout(state, rest);
-        Ok(waited.unwrap_or_else(PoisonError::into_inner).0)
-    }
-
-    /// One attempt, with nothing locked.
-    fn reconnect(&self, before: State, attempts: u32) -> MutexGuard<'_, State> {
-        if let State::Up(ended) = before {
-            self.tell(&format!(
-                "connection lost: {}; connecting again",
-                ended.why_it_ended()
-            ));
-            drop(ended);
-        }
-        let after = match (self.connect)() {
+    fn connect_again(&self, state: &mut State) {
+        match self.establish(false) {
             Ok(session) => {
                 self.tell("connected again");
-                State::Up(session)
+                state.session = Some(session);
             }
             Err(why) => {
-                if attempts == 0 {
+                if state.attempts_failed == 0 {
                     self.tell(&format!("{why}; trying again at the next call"));
                 }
-                let pause = PAUSE_FIRST
-                    .saturating_mul(1 << attempts.min(16))
-                    .min(PAUSE_LAST);
-                State::Down {
-                    attempts: attempts.saturating_add(1),
-                    next: Instant::now() + pause,
-                }
+                let doubled = PAUSE_FIRST.saturating_mul(1 << state.attempts_failed.min(16));
+                state.attempts_failed = state.attempts_failed.saturating_add(1);
+                state.next_attempt = Instant::now() + doubled.min(PAUSE_LAST);
             }
-        };
-        let mut state = self.lock();
-        *state = after;
-        self.changed.notify_all();
-        state
+        }
     }
 }

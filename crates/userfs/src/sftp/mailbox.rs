@@ -52,7 +52,6 @@ pub(super) struct Ended;
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     waiting: Mutex<Waiting>,
-    over: Condvar,
 }
 
 #[derive(Debug, Default)]
@@ -62,7 +61,6 @@ struct Waiting {
     id_next: u32,
     /// Why there will be no further answers.
     reason: Option<String>,
-    is_reader_over: bool,
 }
 
 impl Pending {
@@ -119,21 +117,6 @@ impl Pending {
     pub fn is_open(&self) -> bool {
         self.lock().reason.is_none()
     }
-
-    /// The reader thread has seen the end.
-    pub fn reader_is_over(&self) {
-        self.lock().is_reader_over = true;
-        self.over.notify_all();
-    }
-
-    /// Waits for the reader thread to see the end; says whether it did.
-    pub fn wait_for_reader(&self, patience: Duration) -> bool {
-        let ended = self
-            .over
-            .wait_timeout_while(self.lock(), patience, |waiting| !waiting.is_reader_over);
-        let (waiting, _) = ended.unwrap_or_else(PoisonError::into_inner);
-        waiting.is_reader_over
-    }
 }
 
 #[cfg(test)]
@@ -141,36 +124,6 @@ mod tests {
     use super::*;
 
     const NOW: Duration = Duration::ZERO;
-
-    fn packet(kind: u8) -> Packet {
-        Packet {
-            kind,
-            body: Vec::new(),
-        }
-    }
-
-    #[test]
-    fn each_answer_reaches_the_request_with_its_id() {
-        let pending = Pending::default();
-        let (one, two) = (Arc::default(), Arc::default());
-        let first = pending.register(Some((&one, 10))).unwrap();
-        let second = pending.register(Some((&two, 20))).unwrap();
-        assert!(pending.deliver(second, packet(2)));
-        assert!(pending.deliver(first, packet(1)));
-        assert_eq!(one.next(NOW), Some((10, Some(packet(1)))));
-        assert_eq!(two.next(NOW), Some((20, Some(packet(2)))));
-        assert_eq!(one.next(NOW), None);
-    }
-
-    #[test]
-    fn an_answer_to_nothing_or_a_second_one_is_noticed() {
-        let pending = Pending::default();
-        let mailbox = Arc::default();
-        let id = pending.register(Some((&mailbox, 0))).unwrap();
-        assert!(!pending.deliver(id + 1, packet(1)));
-        assert!(pending.deliver(id, packet(1)));
-        assert!(!pending.deliver(id, packet(1)));
-    }
 
     #[test]
     fn the_end_reaches_all_who_wait_and_those_who_come_after() {

@@ -52,9 +52,8 @@ mod ssh;
 mod stat;
 mod terminal;
 
-#[cfg(test)]
-mod tests;
-
 pub use address::{Address, WrongAddress};
+pub use link::Connect;
 pub use options::{Notice, Options};
+pub use session::{Peer, Transport};
 pub use source::Sftp;

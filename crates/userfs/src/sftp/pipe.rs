@@ -3,7 +3,7 @@
 //! way, and the writer would wait for ever.
 
 use std::fs::File;
-use std::io::{IoSlice, Write};
+use std::io::{IoSlice, Result};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
@@ -17,27 +17,6 @@ use rustix::pipe::{SpliceFlags, splice};
 /// pages on.
 const COPY_BYTES: usize = 128 << 10;
 
-/// Where what is sent goes.
-pub(super) trait Output: Write + Send {
-    /// Writes a part of a file, and zeros where that ends before.
-    fn write_file(&mut self, file: &File, offset: u64, bytes: usize) -> std::io::Result<()> {
-        let mut buffer = vec![0; bytes.min(COPY_BYTES)];
-        let mut done = 0;
-        while done < bytes {
-            let length = buffer.len().min(bytes - done);
-            let piece = &mut buffer[..length];
-            let read = file.read_at(piece, offset + done as u64)?;
-            if read == 0 {
-                piece.fill(0);
-            }
-            let written = if read == 0 { length } else { read };
-            self.write_all(&piece[..written])?;
-            done += written;
-        }
-        Ok(())
-    }
-}
-
 /// The writing end of a pipe.
 pub(super) struct PatientPipe {
     pipe: OwnedFd,
@@ -45,13 +24,13 @@ pub(super) struct PatientPipe {
 }
 
 impl PatientPipe {
-    pub fn new(pipe: OwnedFd, patience: Duration) -> std::io::Result<Self> {
+    pub fn new(pipe: OwnedFd, patience: Duration) -> Result<Self> {
         let flags = rustix::fs::fcntl_getfl(&pipe)?;
         rustix::fs::fcntl_setfl(&pipe, flags | OFlags::NONBLOCK)?;
         Ok(Self { pipe, patience })
     }
 
-    fn wait_for_room(&self) -> std::io::Result<()> {
+    fn wait_for_room(&self) -> Result<()> {
         let timeout = Timespec::try_from(self.patience).ok();
         let mut polled = [PollFd::from_borrowed_fd(self.pipe.as_fd(), PollFlags::OUT)];
         match poll(&mut polled, timeout.as_ref()) {
@@ -60,60 +39,61 @@ impl PatientPipe {
             Err(error) => Err(error.into()),
         }
     }
-}
 
-impl Output for PatientPipe {
-    /// Lets the pipe have the file's pages, without a copy.
-    fn write_file(&mut self, file: &File, offset: u64, bytes: usize) -> std::io::Result<()> {
-        let (mut at, end) = (offset, offset + bytes as u64);
-        while at < end {
-            let left = usize::try_from(end - at).expect("it is no more than all");
-            let flags = SpliceFlags::NONBLOCK;
-            match splice(file, Some(&mut at), &self.pipe, None, left, flags) {
-                Ok(0) => return self.write_all(&vec![0; left]),
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => self.wait_for_room()?,
-                // The file system of the file has no such way.
-                Err(Errno::INVAL) => return Copying(self).write_file(file, at, left),
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A pipe into which files are copied.
-struct Copying<'a>(&'a mut PatientPipe);
-
-impl Output for Copying<'_> {}
-
-impl Write for Copying<'_> {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Write for PatientPipe {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.write_vectored(&[IoSlice::new(bytes)])
-    }
-
-    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> std::io::Result<usize> {
-        loop {
-            match rustix::io::writev(&self.pipe, slices) {
-                Ok(written) => return Ok(written),
+    /// Writes all of both.
+    pub fn write(&self, head: &[u8], content: &[u8]) -> Result<()> {
+        let mut slices = [IoSlice::new(head), IoSlice::new(content)];
+        let mut rest = &mut slices[..];
+        let mut left = head.len() + content.len();
+        while left > 0 {
+            match rustix::io::writev(&self.pipe, rest) {
+                Ok(written) => {
+                    left -= written;
+                    IoSlice::advance_slices(&mut rest, written);
+                }
                 Err(Errno::AGAIN) => self.wait_for_room()?,
                 Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
         }
+        Ok(())
     }
 
-    fn flush(&mut self) -> std::io::Result<()> {
+    /// Writes a part of a file, and zeros where that ends before: lets the pipe
+    /// have the file's pages, without a copy.
+    pub fn write_file(&self, file: &File, offset: u64, bytes: usize) -> Result<()> {
+        let (mut at, end) = (offset, offset + bytes as u64);
+        while at < end {
+            let left = usize::try_from(end - at).expect("it is no more than all");
+            let flags = SpliceFlags::NONBLOCK;
+            match splice(file, Some(&mut at), &self.pipe, None, left, flags) {
+                Ok(0) => return self.write(&[], &vec![0; left]),
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => self.wait_for_room()?,
+                // The file system of the file has no such way.
+                Err(Errno::INVAL) => return self.copy_file(file, at, left),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn copy_file(&self, file: &File, offset: u64, bytes: usize) -> Result<()> {
+        let mut buffer = vec![0; bytes.min(COPY_BYTES)];
+        let mut done = 0;
+        while done < bytes {
+            let length = buffer.len().min(bytes - done);
+            let piece = &mut buffer[..length];
+            let read = match file.read_at(piece, offset + done as u64)? {
+                0 => {
+                    piece.fill(0);
+                    length
+                }
+                read => read,
+            };
+            self.write(&piece[..read], &[])?;
+            done += read;
+        }
         Ok(())
     }
 }
@@ -121,15 +101,15 @@ impl Write for PatientPipe {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Read;
+    use std::io::{Read, Write};
 
     #[test]
     fn a_write_waits_for_room_and_goes_on() {
         let (mut reader, writer) = std::io::pipe().unwrap();
-        let mut pipe = PatientPipe::new(writer.into(), Duration::from_secs(60)).unwrap();
+        let pipe = PatientPipe::new(writer.into(), Duration::from_secs(60)).unwrap();
         let content = vec![7; 1 << 20];
         let expected = content.len();
-        let thread = std::thread::spawn(move || pipe.write_all(&content));
+        let thread = std::thread::spawn(move || pipe.write(&content, &[]));
         let mut read = Vec::new();
         reader.read_to_end(&mut read).unwrap();
         thread.join().unwrap().unwrap();
@@ -145,11 +125,11 @@ mod tests {
         expected.resize(2 << 20, 0);
         for copies in [false, true] {
             let (mut reader, writer) = std::io::pipe().unwrap();
-            let mut pipe = PatientPipe::new(writer.into(), Duration::from_secs(60)).unwrap();
+            let pipe = PatientPipe::new(writer.into(), Duration::from_secs(60)).unwrap();
             let file = file.try_clone().unwrap();
             let thread = std::thread::spawn(move || match copies {
                 false => pipe.write_file(&file, 5, 2 << 20),
-                true => Copying(&mut pipe).write_file(&file, 5, 2 << 20),
+                true => pipe.copy_file(&file, 5, 2 << 20),
             });
             let mut read = Vec::new();
             reader.read_to_end(&mut read).unwrap();
@@ -161,8 +141,8 @@ mod tests {
     #[test]
     fn a_write_that_nobody_reads_ends() {
         let (reader, writer) = std::io::pipe().unwrap();
-        let mut pipe = PatientPipe::new(writer.into(), Duration::from_millis(1)).unwrap();
-        let error = pipe.write_all(&vec![0; 1 << 20]).unwrap_err();
+        let pipe = PatientPipe::new(writer.into(), Duration::from_millis(1)).unwrap();
+        let error = pipe.write(&[], &vec![0; 1 << 20]).unwrap_err();
         assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
         drop(reader);
     }

@@ -2,7 +2,8 @@
 //! comes, and the end of both.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, IoSlice, Read, Write};
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -11,27 +12,30 @@ use std::time::{Duration, Instant};
 use super::features::{Extensions, Limits};
 use super::mailbox::{Ended, Mailbox, Packet, Pending};
 use super::packet::{Decoder, Encoder, PACKET_BYTES_MAX, VERSION, escaped, kind};
-use super::pipe::Output;
+use super::pipe::PatientPipe;
 use super::requests::{Failure, HandleId, RequestBatch};
 
 /// How long a packet waits for others to go with: a file is closed a moment
 /// after its last use, and what is asked next mostly comes sooner.
 const LATER: Duration = Duration::from_millis(20);
 
-/// What holds the other end of the connection.
-pub(super) trait Peer: Send + Sync {
+/// What holds the other end of a connection, such as the program `ssh`.
+pub trait Peer: Send + Sync {
     /// The server has answered for the first time.
     fn greeted(&self);
-    /// Ends it now; called more than once.
+    /// Ends it now, and returns when it has ended; called more than once.
     fn hang_up(&self);
     /// What it said of itself beside the protocol, fit for a message.
     fn last_words(&self) -> Option<String>;
 }
 
 /// A way to a server.
-pub(super) struct Transport {
+pub struct Transport {
+    /// What comes from the server.
     pub reader: Box<dyn Read + Send>,
-    pub writer: Box<dyn Output>,
+    /// A pipe or socket to the server.
+    pub writer: OwnedFd,
+    /// What holds the other end.
     pub peer: Box<dyn Peer>,
 }
 
@@ -75,7 +79,7 @@ impl Content<'_> {
 /// What goes to the server.
 struct Writer {
     /// Gone when the session is being ended.
-    output: Option<Box<dyn Output>>,
+    output: Option<PatientPipe>,
     /// Goes with whatever is sent next.
     later: Vec<u8>,
 }
@@ -83,6 +87,10 @@ struct Writer {
 impl Line {
     fn elapsed_ms(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn heard(&self) {
+        self.heard_ms.store(self.elapsed_ms(), Ordering::Relaxed);
     }
 
     fn end(&self, reason: &str) {
@@ -98,7 +106,7 @@ impl Line {
     fn send(&self, packets: &[u8], content: Content<'_>) -> Result<(), Option<std::io::Error>> {
         let mut writer = self.writer();
         let Writer { output, later } = &mut *writer;
-        let output = output.as_mut().ok_or(None)?;
+        let output = output.as_ref().ok_or(None)?;
         let head = match later.is_empty() {
             true => packets,
             false => {
@@ -107,8 +115,9 @@ impl Line {
             }
         };
         let sent = match content {
-            Content::Bytes(bytes) => write_all(output.as_mut(), head, bytes),
-            Content::File(file, offset, bytes) => write_all(output.as_mut(), head, &[])
+            Content::Bytes(bytes) => output.write(head, bytes),
+            Content::File(file, offset, bytes) => output
+                .write(head, &[])
                 .and_then(|()| output.write_file(file, offset, bytes)),
         };
         later.clear();
@@ -139,7 +148,7 @@ impl Line {
 /// An established connection. Dropping it ends it.
 pub(super) struct Session {
     line: Arc<Line>,
-    thread: Option<JoinHandle<()>>,
+    reader: JoinHandle<()>,
     patience: Patience,
     pub extensions: Extensions,
     pub limits: Limits,
@@ -153,13 +162,15 @@ impl Session {
     /// # Errors
     /// In words, why there is no session.
     pub fn establish(transport: Transport, patience: Patience) -> Result<Arc<Self>, String> {
+        let output = PatientPipe::new(transport.writer, patience.answer)
+            .map_err(|error| format!("cannot set up a pipe: {error}"))?;
         let line = Arc::new(Line {
             pending: Pending::default(),
             peer: transport.peer,
             began: Instant::now(),
             heard_ms: AtomicU64::new(0),
             writer: Mutex::new(Writer {
-                output: Some(transport.writer),
+                output: Some(output),
                 later: Vec::new(),
             }),
             has_later: Condvar::new(),
@@ -180,7 +191,7 @@ impl Session {
             .map_err(|error| format!("cannot start a thread: {error}"))?;
         let mut session = Self {
             line,
-            thread: Some(thread),
+            reader: thread,
             patience,
             extensions: Extensions::default(),
             limits: Limits::default(),
@@ -209,7 +220,7 @@ impl Session {
         match answer {
             Some((_, Some(Packet { body, .. }))) => {
                 let read = Extensions::decode(&mut Decoder::new(&body));
-                self.extensions = read.map_err(|why| why.in_words())?;
+                self.extensions = read?;
                 self.line.peer.greeted();
                 Ok(())
             }
@@ -234,7 +245,7 @@ impl Session {
     /// Why there are no further answers, with what the other end said.
     pub fn why_it_ended(&self) -> String {
         // What ended the connection is told after its end.
-        self.line.pending.wait_for_reader(Duration::from_secs(1));
+        self.line.peer.hang_up();
         let reason = self.line.pending.reason().unwrap_or_default();
         match self.line.peer.last_words() {
             Some(words) => format!("{reason} (ssh said: {words})"),
@@ -318,39 +329,25 @@ impl Drop for Session {
     fn drop(&mut self) {
         // The server ends when its input does, and has then done all that it
         // was asked for.
-        let mut writer = self.line.writer();
-        writer.output = None;
-        drop(writer);
+        self.line.writer().output = None;
         self.line.has_later.notify_one();
         if self.is_alive() {
-            self.line.pending.wait_for_reader(Duration::from_secs(2));
+            wait_until(Duration::from_secs(2), || self.reader.is_finished());
         }
         self.line.end("it was closed");
-        if self.line.pending.wait_for_reader(Duration::from_secs(2))
-            && let Some(thread) = self.thread.take()
-        {
-            // A panic there has been reported by its own message.
-            let _ = thread.join();
-        }
     }
 }
 
-fn write_all(writer: &mut dyn Write, packets: &[u8], content: &[u8]) -> std::io::Result<()> {
-    let mut slices = [IoSlice::new(packets), IoSlice::new(content)];
-    let mut rest = &mut slices[..];
-    let mut left = packets.len() + content.len();
-    while left > 0 {
-        match writer.write_vectored(rest) {
-            Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
-            Ok(written) => {
-                left -= written;
-                IoSlice::advance_slices(&mut rest, written);
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+/// Waits for something to become true; says whether it did.
+pub(super) fn wait_until(patience: Duration, mut is_true: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + patience;
+    loop {
+        match (is_true(), Instant::now() < deadline) {
+            (true, _) => return true,
+            (false, false) => return false,
+            (false, true) => std::thread::sleep(Duration::from_millis(2)),
         }
     }
-    writer.flush()
 }
 
 /// The reader thread: hands every answer over until there are no more.
@@ -365,18 +362,13 @@ fn read_until_the_end(line: &Line, reader: Box<dyn Read + Send>, greeting: u32) 
         },
     };
     line.end(&reason);
-    line.pending.reader_is_over();
 }
 
-fn receive_greeting(
-    line: &Line,
-    reader: &mut BufReader<Box<dyn Read + Send>>,
-    id: u32,
-) -> Result<(), String> {
-    let mut head = [0; 5];
-    read_exact(line, reader, &mut head)?;
-    let bytes = u32::from_be_bytes([head[0], head[1], head[2], head[3]]) as usize;
-    if head[4] != kind::VERSION || !(5..=PACKET_BYTES_MAX).contains(&bytes) {
+fn receive_greeting(line: &Line, reader: &mut BufReader<impl Read>, id: u32) -> Result<(), String> {
+    let head: [u8; 5] = read_head(line, reader)?;
+    let [length @ .., kind] = head;
+    let bytes = u32::from_be_bytes(length) as usize;
+    if kind != kind::VERSION || !(5..=PACKET_BYTES_MAX).contains(&bytes) {
         let mut text = head.to_vec();
         text.extend_from_slice(reader.buffer());
         return Err(format!(
@@ -386,28 +378,21 @@ fn receive_greeting(
         ));
     }
     let body = read_body(line, reader, bytes - 1)?;
-    let packet = Packet {
-        kind: head[4],
-        body,
-    };
-    line.pending.deliver(id, packet);
+    line.pending.deliver(id, Packet { kind, body });
     Ok(())
 }
 
-fn receive(line: &Line, reader: &mut BufReader<Box<dyn Read + Send>>) -> Result<(), String> {
-    let mut length = [0; 4];
-    read_exact(line, reader, &mut length)?;
-    let bytes = u32::from_be_bytes(length) as usize;
+fn receive(line: &Line, reader: &mut impl BufRead) -> Result<(), String> {
+    let bytes = u32::from_be_bytes(read_head(line, reader)?) as usize;
     if !(5..=PACKET_BYTES_MAX).contains(&bytes) {
         return Err(format!("the server sent a packet of {bytes} bytes"));
     }
-    let mut head = [0; 5];
-    read_exact(line, reader, &mut head)?;
-    let [kind, id @ ..] = head;
-    let body = read_body(line, reader, bytes - head.len())?;
-    let packet = Packet { kind, body };
-    let id = u32::from_be_bytes(id);
-    match line.pending.deliver(id, packet) {
+    let [kind, id @ ..]: [u8; 5] = read_head(line, reader)?;
+    let body = read_body(line, reader, bytes - 5)?;
+    match line
+        .pending
+        .deliver(u32::from_be_bytes(id), Packet { kind, body })
+    {
         true => Ok(()),
         // After the end nothing waits any more.
         false if !line.pending.is_open() => Err(String::new()),
@@ -415,23 +400,24 @@ fn receive(line: &Line, reader: &mut BufReader<Box<dyn Read + Send>>) -> Result<
     }
 }
 
-fn read_exact(line: &Line, reader: &mut impl BufRead, bytes: &mut [u8]) -> Result<(), String> {
-    reader.read_exact(bytes).map_err(|error| ending(&error))?;
-    line.heard_ms.store(line.elapsed_ms(), Ordering::Relaxed);
-    Ok(())
+fn read_head<const N: usize>(line: &Line, reader: &mut impl BufRead) -> Result<[u8; N], String> {
+    let mut head = [0; N];
+    reader
+        .read_exact(&mut head)
+        .map_err(|error| ending(&error))?;
+    line.heard();
+    Ok(head)
 }
 
 fn read_body(line: &Line, reader: &mut impl BufRead, bytes: usize) -> Result<Vec<u8>, String> {
     let mut body = Vec::with_capacity(bytes);
     let read = reader.by_ref().take(bytes as u64).read_to_end(&mut body);
     match read {
-        Ok(read) if read == bytes => {
-            line.heard_ms.store(line.elapsed_ms(), Ordering::Relaxed);
-            Ok(body)
-        }
-        Ok(_) => Err(ending(&std::io::ErrorKind::UnexpectedEof.into())),
-        Err(error) => Err(ending(&error)),
+        Ok(read) if read == bytes => line.heard(),
+        Ok(_) => return Err(ending(&std::io::ErrorKind::UnexpectedEof.into())),
+        Err(error) => return Err(ending(&error)),
     }
+    Ok(body)
 }
 
 fn ending(error: &std::io::Error) -> String {

@@ -10,7 +10,7 @@ use super::address::Address;
 use super::change;
 use super::diagnosis::{Asked, FileSystem, diagnose};
 use super::hard_links::HardLinks;
-use super::link::Link;
+use super::link::{Connect, Link};
 use super::opened::OpenFiles;
 use super::options::Options;
 use super::packet::{kind, open, status};
@@ -47,31 +47,27 @@ impl Sftp {
     /// # Errors
     /// In words, why that cannot be.
     pub fn connect(address: &Address, options: &Options) -> std::result::Result<Self, String> {
-        let first = ssh::connect(address, options, options.is_interactive)?;
         let again = (address.clone(), options.clone());
-        let connect = move || ssh::connect(&again.0, &again.1, false);
-        let notice = Arc::clone(&options.notice);
-        let link = Link::new(
-            first,
-            Box::new(connect),
-            options.reconnect_patience,
-            Box::new(move |message| notice(message)),
-        );
-        Self::over(link, &address.directory, address.to_string())
+        let connect = move |is_interactive| ssh::start(&again.0, &again.1, is_interactive);
+        Self::over(Box::new(connect), address, options)
     }
 
-    /// The source behind a link.
-    pub(super) fn over(
-        link: Link,
-        directory: &str,
-        name: String,
+    /// The same by another way to the server than `ssh`.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn over(
+        connect: Connect,
+        address: &Address,
+        options: &Options,
     ) -> std::result::Result<Self, String> {
-        let session = link
+        let link = Link::new(connect, &address.host, options)?;
+        let name = address.to_string();
+        let root = link
             .session()
-            .map_err(|why| format!("cannot reach {name}: {why}"))?;
-        let root = find_root(&session, directory)
+            .map_err(|why| why.to_string())
+            .and_then(|session| find_root(&session, &address.directory))
             .map_err(|why| format!("cannot use {name}: {why}; name a directory"))?;
-        drop(session);
         let shared = Shared {
             link,
             root,

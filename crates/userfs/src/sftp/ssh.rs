@@ -13,43 +13,28 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::address::Address;
 use super::options::{Notice, Options};
 use super::packet::escaped;
-use super::pipe::PatientPipe;
-use super::session::{Patience, Peer, Session, Transport};
+use super::session::{Peer, Transport, wait_until};
 use super::terminal::Foreground;
 
 /// A pipe that holds the window of a transfer, if the kernel allows it.
 const PIPE_BYTES: usize = 1 << 20;
 
-/// Starts ssh and greets the server.
+/// Starts ssh.
 ///
 /// # Errors
-/// In words, why there is no session.
-pub(super) fn connect(
+/// In words, why it cannot be started.
+pub(super) fn start(
     address: &Address,
     options: &Options,
     is_interactive: bool,
-) -> Result<Arc<Session>, String> {
-    let cannot = |why: String| format!("cannot connect to {}: {why}", address.host);
-    let transport = start(address, options, is_interactive).map_err(cannot)?;
-    let patience = Patience {
-        // People take their time to find a password.
-        greeting: match is_interactive {
-            true => Duration::from_secs(600),
-            false => options.connect_timeout,
-        },
-        answer: options.answer_timeout,
-    };
-    Session::establish(transport, patience).map_err(cannot)
-}
-
-fn start(address: &Address, options: &Options, is_interactive: bool) -> Result<Transport, String> {
+) -> Result<Transport, String> {
     let mut child = command(address, options, is_interactive)
         .spawn()
         .map_err(|error| {
@@ -77,11 +62,9 @@ fn start(address: &Address, options: &Options, is_interactive: bool) -> Result<T
         .name("ssh messages".to_owned())
         .spawn(move || listener.listen(errors))
         .map_err(|error| format!("cannot start a thread: {error}"))?;
-    let writer = PatientPipe::new(writer, options.answer_timeout)
-        .map_err(|error| format!("cannot set up a pipe: {error}"))?;
     Ok(Transport {
         reader: Box::new(reader),
-        writer: Box::new(writer),
+        writer,
         peer: Box::new(Ssh {
             child: Mutex::new(Some((child, foreground))),
             words,
@@ -215,11 +198,8 @@ impl Peer for Ssh {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(thread) = thread {
-            let deadline = Instant::now() + Duration::from_millis(500);
             // A process that ssh left running may hold its standard error.
-            while !thread.is_finished() && Instant::now() < deadline {
-                std::thread::sleep(Duration::from_millis(5));
-            }
+            wait_until(Duration::from_millis(500), || thread.is_finished());
         }
         let lines = self
             .words
@@ -245,24 +225,12 @@ fn end(child: &mut Child) {
             // It can only have ended meanwhile.
             let _ = kill_process_group(group, signal);
         }
-        if has_ended(child, Duration::from_millis(patience_ms)) {
+        let has_ended = || matches!(child.try_wait(), Ok(Some(_)) | Err(_));
+        if wait_until(Duration::from_millis(patience_ms), has_ended) {
             return;
         }
     }
     let _ = child.wait();
-}
-
-fn has_ended(child: &mut Child, patience: Duration) -> bool {
-    let deadline = Instant::now() + patience;
-    loop {
-        if matches!(child.try_wait(), Ok(Some(_)) | Err(_)) {
-            return true;
-        }
-        if Instant::now() >= deadline {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
 }
 
 #[cfg(test)]

@@ -5,5 +5,8 @@ mod common;
 mod errors;
 mod faults;
 mod finish;
+mod hostile;
+mod lost;
 mod methods;
 mod proxy;
+mod scripted;

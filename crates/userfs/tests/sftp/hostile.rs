@@ -6,25 +6,23 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::super::packet::kind;
-use super::super::session::{Patience, Session};
-use super::server::{
-    Answer, DIRECTORY, FILE, PATIENCE, Request, greeting, packet, source, stat, status, string,
-    transport, usual,
-};
-use crate::source::{Error, OpenFlags, Source};
+use userfs::source::{Entry, Error, OpenFlags, Result, Source};
 
-fn refused(first: Vec<u8>) -> String {
-    let transport = transport(move |_| Answer::End(first.clone()));
-    match Session::establish(transport, PATIENCE) {
-        Ok(_) => panic!("a session was established"),
-        Err(why) => why,
-    }
+use crate::scripted::{
+    Answer, DIRECTORY, FILE, Request, connect, greeting, kind, options, packet, source, stat,
+    status, string, transport, usual,
+};
+
+fn refused(answer: impl FnMut(&Request) -> Answer + Send + 'static) -> String {
+    let (options, _) = options(Duration::ZERO);
+    let again = || Err(String::new());
+    let refused = connect(transport(answer), again, &options);
+    refused.err().expect("there is no source")
 }
 
 #[test]
 fn a_greeting_that_is_none_is_told_in_words() {
-    let text = refused(b"\x1b[31mWelcome to \xff!\r\n".to_vec());
+    let text = refused(|_| Answer::End(b"\x1b[31mWelcome to \xff!\r\n".to_vec()));
     assert!(text.contains("text before SFTP began"), "{text}");
     assert!(text.contains("Welcome to"), "{text}");
     assert!(
@@ -45,28 +43,23 @@ fn a_greeting_that_is_none_is_told_in_words() {
             "before SFTP began",
         ),
     ] {
-        let why = refused(greeting);
+        let why = refused(move |_| Answer::End(greeting.clone()));
         assert!(why.contains(part), "{why}: {part}");
     }
 }
 
 #[test]
 fn a_server_that_never_greets_or_never_answers_is_given_up() {
-    let patience = Patience {
-        greeting: Duration::from_millis(20),
-        answer: Duration::from_millis(20),
-    };
-    let silent = Session::establish(transport(|_| Answer::Silence), patience);
+    let (mut options, told) = options(Duration::ZERO);
+    let again = || Err("still gone".to_owned());
+    options.connect_timeout = Duration::from_millis(20);
+    let silent = connect(transport(|_| Answer::Silence), again, &options);
     assert!(silent.err().unwrap().contains("did not answer"));
     // Long enough for a busy machine to find the root.
-    let patience = Patience {
-        answer: Duration::from_secs(3),
-        ..PATIENCE
-    };
+    options.connect_timeout = Duration::from_secs(60);
+    options.answer_timeout = Duration::from_secs(3);
     let answer = |request: &Request| usual(request).unwrap_or(Answer::Silence);
-    let session = Session::establish(transport(answer), patience).unwrap();
-    let (source, told) =
-        super::server::source_with(session, Duration::ZERO, || Err("still gone".to_owned()));
+    let source = connect(transport(answer), again, &options).unwrap();
     assert_eq!(source.attributes(Path::new("x")), Err(Error::Lost));
     assert_eq!(source.attributes(Path::new("x")), Err(Error::Lost));
     let told = told.lock().unwrap().join("\n");
@@ -144,7 +137,7 @@ fn attributes_without_a_kind_of_file_are_an_error_and_no_file() {
 }
 
 /// A listing with one name, told twice if `is_endless`.
-fn list_of(name: &[u8], count: u32) -> crate::source::Result<Vec<crate::source::Entry>> {
+fn list_of(name: &[u8], count: u32) -> Result<Vec<Entry>> {
     let name = [string(name), string(b"-rw-r--r-- junk"), stat(FILE, 1)].concat();
     let mut reads = 0;
     let (source, told) = source(move |request| match request.kind {
@@ -189,7 +182,7 @@ fn a_name_that_cannot_be_is_never_passed_on() {
 /// What a read of 10 bytes of a file gives.
 fn read_of(
     mut data: impl FnMut(&Request) -> Vec<u8> + Send + 'static,
-) -> (crate::source::Result<usize>, [u8; 10]) {
+) -> (Result<usize>, [u8; 10]) {
     let (source, _) = source(move |request| match request.kind {
         kind::OPEN => Answer::Bytes(packet(kind::HANDLE, request.id, &string(b"h"))),
         kind::LSTAT => Answer::Bytes(packet(kind::ATTRS, request.id, &stat(FILE, 10))),
@@ -316,22 +309,11 @@ fn a_root_that_is_no_directory_is_refused() {
             &[0; 4],
         ]
         .concat();
-        let session = Session::establish(
-            transport(move |request| match request.kind {
-                kind::REALPATH => Answer::Bytes(packet(kind::NAME, request.id, &name)),
-                kind::STAT => Answer::Bytes(packet(kind::ATTRS, request.id, &stat(permissions, 0))),
-                _ => usual(request).unwrap_or(Answer::Silence),
-            }),
-            PATIENCE,
-        );
-        let link = super::super::link::Link::new(
-            session.unwrap(),
-            Box::new(|| Err(String::new())),
-            Duration::ZERO,
-            Box::new(|_| {}),
-        );
-        let why = super::super::source::Sftp::over(link, "d", "host:d".to_owned());
-        let why = why.err().unwrap();
+        let why = refused(move |request| match request.kind {
+            kind::REALPATH => Answer::Bytes(packet(kind::NAME, request.id, &name)),
+            kind::STAT => Answer::Bytes(packet(kind::ATTRS, request.id, &stat(permissions, 0))),
+            _ => usual(request).unwrap_or(Answer::Silence),
+        });
         assert!(why.contains(part), "{why}");
     }
 }

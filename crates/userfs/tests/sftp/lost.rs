@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::super::packet::{Decoder, kind};
-use super::super::session::Session;
-use super::super::source::Sftp;
-use super::server::{
-    Answer, FILE, PATIENCE, Request, packet, source_with, stat, status, string, transport, usual,
+use userfs::sftp::{Sftp, Transport};
+use userfs::source::{Creation, Error, OpenFlags, RenameFlags, Source};
+
+use crate::scripted::{
+    self, Answer, FILE, Request, Told, kind, options, packet, stat, status, string, transport,
+    usual,
 };
-use crate::source::{Creation, Error, OpenFlags, RenameFlags, Source};
 
 /// A server with files of a length, all sessions of which see the same.
 #[derive(Default)]
@@ -33,10 +33,7 @@ fn answer(world: &Shared, request: &Request) -> Answer {
         return Answer::End(Vec::new());
     }
     let id = request.id;
-    let path = Decoder::new(&request.fields)
-        .string()
-        .unwrap_or_default()
-        .to_vec();
+    let [path, to] = request.strings();
     let done = |is_done: bool| status(id, if is_done { 0 } else { 2 });
     Answer::Bytes(match request.kind {
         kind::OPEN if world.files.contains_key(&path) => {
@@ -50,21 +47,27 @@ fn answer(world: &Shared, request: &Request) -> Answer {
         kind::FSTAT => packet(kind::ATTRS, id, &stat(FILE, 1)),
         kind::REMOVE => done(world.files.remove(&path).is_some()),
         kind::RENAME => {
-            let mut fields = Decoder::new(&request.fields);
-            let (from, to) = (fields.string().unwrap(), fields.string().unwrap());
-            let moved = world.files.remove(from);
-            let is_done = moved
-                .map(|bytes| world.files.insert(to.to_vec(), bytes))
-                .is_some();
+            let moved = world.files.remove(&path);
+            let is_done = moved.map(|bytes| world.files.insert(to, bytes)).is_some();
             done(is_done)
         }
         _ => return usual(request).unwrap_or(Answer::Bytes(status(id, 0))),
     })
 }
 
-fn connect(world: &Shared) -> Result<Arc<Session>, String> {
+fn connect(world: &Shared) -> Transport {
     let world = Arc::clone(world);
-    Session::establish(transport(move |request| answer(&world, request)), PATIENCE)
+    transport(move |request| answer(&world, request))
+}
+
+/// A source of a server that is reached again by `again`.
+fn source_with(
+    world: &Shared,
+    again: impl Fn() -> Result<Transport, String> + Send + Sync + 'static,
+) -> (Sftp, Told) {
+    let (options, told) = options(PATIENCE_CALL);
+    let source = scripted::connect(connect(world), again, &options);
+    (source.unwrap(), told)
 }
 
 /// A source of a server with the files `f` and `g`, which can always be
@@ -75,9 +78,7 @@ fn source() -> (Sftp, Shared) {
         world.lock().unwrap().files.insert(name.to_vec(), 1);
     }
     let again = Arc::clone(&world);
-    let (source, _) = source_with(connect(&world).unwrap(), PATIENCE_CALL, move || {
-        connect(&again)
-    });
+    let (source, _) = source_with(&world, move || Ok(connect(&again)));
     (source, world)
 }
 
@@ -194,9 +195,9 @@ fn many_callers_connect_once() {
     world.lock().unwrap().files.insert(b"/srv/f".to_vec(), 1);
     let connected = Arc::new(AtomicUsize::new(0));
     let (again, count) = (Arc::clone(&world), Arc::clone(&connected));
-    let (source, _) = source_with(connect(&world).unwrap(), PATIENCE_CALL, move || {
+    let (source, _) = source_with(&world, move || {
         count.fetch_add(1, Ordering::Relaxed);
-        connect(&again)
+        Ok(connect(&again))
     });
     end_at(&world, kind::LSTAT);
     assert_eq!(source.attributes(Path::new(PATH)), Err(Error::Lost));
@@ -213,9 +214,9 @@ fn a_server_that_cannot_be_reached_is_tried_with_pauses_and_each_call_ends() {
     let world = Shared::default();
     let tries = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&tries);
-    let (source, told) = source_with(connect(&world).unwrap(), PATIENCE_CALL, move || {
+    let (source, told) = source_with(&world, move || {
         count.fetch_add(1, Ordering::Relaxed);
-        Err("cannot connect to host: it is away".to_owned())
+        Err("it is away".to_owned())
     });
     end_at(&world, kind::LSTAT);
     for _ in 0..3 {
@@ -238,17 +239,15 @@ fn a_file_is_closed_at_the_server_though_nothing_else_is_asked() {
     world.lock().unwrap().files.insert(b"/srv/f".to_vec(), 1);
     let (sender, closed) = std::sync::mpsc::channel();
     let seen = Arc::clone(&world);
-    let first = Session::establish(
-        transport(move |request| {
-            if request.kind == kind::CLOSE {
-                sender.send(()).unwrap();
-            }
-            usual(request).unwrap_or_else(|| answer(&seen, request))
-        }),
-        PATIENCE,
-    );
+    let first = transport(move |request| {
+        if request.kind == kind::CLOSE {
+            sender.send(()).unwrap();
+        }
+        usual(request).unwrap_or_else(|| answer(&seen, request))
+    });
+    let (options, _) = options(Duration::ZERO);
     let again = || Err("it is gone".to_owned());
-    let (source, _) = source_with(first.unwrap(), Duration::ZERO, again);
+    let source = scripted::connect(first, again, &options).unwrap();
     drop(source.open(Path::new("f"), OpenFlags::READ).unwrap());
     let is_closed = closed.recv_timeout(Duration::from_secs(60));
     assert!(is_closed.is_ok(), "no CLOSE came");
