@@ -112,7 +112,7 @@ fn entries(source: &Sftp, path: &Path, names: Vec<Name>) -> Result<Vec<Entry>> {
         let kind = name.stat.kind();
         let name = OsString::from_vec(name.name);
         if let Some(attributes) = &mut attributes {
-            source.shared.links.complete(&path.join(&name), attributes);
+            source.shared.names.complete(&path.join(&name), attributes);
         }
         entries.push(Entry {
             kind,

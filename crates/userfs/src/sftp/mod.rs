@@ -21,7 +21,7 @@
 //! - Times are whole seconds from 1970 to 2106. A change of one time alone
 //!   sets the other to the second that it is in. "Now" is this host's.
 //! - The number of links and the inode number are known only of hard links
-//!   made through the same source (`hard_links.rs`); the time of the last change
+//!   made through the same source (`names.rs`); the time of the last change
 //!   of the inode is not, nor are device numbers.
 //! - Users and groups are the server's numbers.
 //! - No extended attributes, no named pipes, sockets and device files made,
@@ -34,11 +34,10 @@ mod change;
 mod diagnosis;
 mod directory;
 mod features;
-mod hard_links;
 mod link;
 mod mailbox;
+mod names;
 mod open_file;
-mod opened;
 mod opening;
 mod options;
 mod packet;

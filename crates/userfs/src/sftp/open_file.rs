@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::change;
 use super::diagnosis::{Asked, diagnose};
-use super::opened::Place;
+use super::names::Place;
 use super::packet::{kind, open};
 use super::pipelined_writes::{PipelinedWrites, Refused};
 use super::requests::{Failure, HandleId, Tag};
@@ -81,7 +81,7 @@ impl SftpFile {
     pub fn new(shared: &Arc<Shared>, path: &Path, opened: Opened, flags: u32, first: Seen) -> Self {
         Self {
             shared: Arc::clone(shared),
-            place: shared.files.add(path),
+            place: shared.names.opened(path),
             flags: flags & (open::READ | open::WRITE),
             opened: Mutex::new(opened),
             first,
@@ -168,7 +168,7 @@ impl SftpFile {
     fn completed(&self, stat: &Stat) -> Result<Attributes> {
         let mut attributes = stat.attributes().ok_or(Error::Errno(libc::EIO))?;
         if let Some(path) = self.place.path() {
-            self.shared.links.complete(&path, &mut attributes);
+            self.shared.names.complete(&path, &mut attributes);
         }
         Ok(attributes)
     }
@@ -221,7 +221,7 @@ fn refuse_too_far(bytes: &[u8], offset: u64) -> Result<()> {
 
 impl Drop for SftpFile {
     fn drop(&mut self) {
-        self.shared.files.remove(&self.place);
+        self.shared.names.closed(&self.place);
         let opened = lock(&self.opened);
         opened.session.close(&opened.id);
     }

@@ -39,7 +39,7 @@ pub(super) fn open(source: &Sftp, path: &Path, flags: OpenFlags) -> Result<Found
     let found = looked.seen.stat.attributes();
     let file = SftpFile::new(shared, path, looked.opened, access(flags), looked.seen);
     let mut attributes = found.ok_or(Error::Errno(libc::EIO))?;
-    shared.links.complete(path, &mut attributes);
+    shared.names.complete(path, &mut attributes);
     Ok(Found {
         handle: Box::new(file),
         attributes,

@@ -9,9 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::address::Address;
 use super::change;
 use super::diagnosis::{Asked, FileSystem, diagnose};
-use super::hard_links::HardLinks;
 use super::link::{Connect, Link};
-use super::opened::OpenFiles;
+use super::names::Names;
 use super::options::Options;
 use super::packet::{kind, open, status};
 use super::path::{Root, parent};
@@ -37,8 +36,7 @@ pub struct Sftp {
 pub(super) struct Shared {
     pub link: Link,
     pub root: Root,
-    pub files: OpenFiles,
-    pub links: HardLinks,
+    pub names: Names,
 }
 
 impl Sftp {
@@ -71,8 +69,7 @@ impl Sftp {
         let shared = Shared {
             link,
             root,
-            files: OpenFiles::default(),
-            links: HardLinks::default(),
+            names: Names::default(),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -190,7 +187,7 @@ impl Source for Sftp {
             failure => diagnose(&session, Asked::Other, &[&remote], failure),
         })?;
         let mut attributes = stat.attributes().ok_or(Error::Errno(libc::EIO))?;
-        self.shared.links.complete(path, &mut attributes);
+        self.shared.names.complete(path, &mut attributes);
         Ok(attributes)
     }
 
@@ -285,8 +282,7 @@ impl Source for Sftp {
         let done = ask().map_err(|failure| diagnose(&session, Asked::Unlink, &[&remote], failure));
         // Without an answer the name may be gone.
         if matches!(done, Ok(_) | Err(Error::Lost)) {
-            self.shared.files.unlinked(path);
-            self.shared.links.unlinked(path);
+            self.shared.names.unlinked(path);
         }
         done.map(|seen| seen.and_then(|stat| stat.attributes()))
     }
@@ -313,22 +309,18 @@ impl Source for Sftp {
         let strings = [b"hardlink@openssh.com", &from[..], &to];
         let made = session.batch().run(kind::EXTENDED, &strings);
         made.map_err(|failure| diagnose(&session, Asked::Link, &[&to, &from], failure))?;
-        self.shared.links.linked(existing, new);
+        self.shared.names.linked(existing, new);
         Ok(())
     }
 
     fn rename(&self, from: &Path, to: &Path, flags: RenameFlags) -> Result<()> {
         let done = super::directory::rename(self, from, to, flags);
         match done {
-            Ok(()) => {
-                self.shared.files.renamed(from, to);
-                self.shared.links.renamed(from, to);
-            }
+            Ok(()) => self.shared.names.renamed(from, to),
             // Either name may lead to either file.
             Err(Error::Lost) => {
                 for path in [from, to] {
-                    self.shared.files.unlinked(path);
-                    self.shared.links.unlinked(path);
+                    self.shared.names.unlinked(path);
                 }
             }
             Err(_) => {}
@@ -340,7 +332,7 @@ impl Source for Sftp {
         let session = self.shared.link.session()?;
         let remote = self.shared.root.join(path);
         if changes.atime.is_some() || changes.mtime.is_some() {
-            self.shared.files.given_times(path);
+            self.shared.names.given_times(path);
         }
         let done = self.change(&session, &remote, changes);
         done.map_err(|failure| {
