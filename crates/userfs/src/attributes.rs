@@ -28,6 +28,31 @@ pub enum Kind {
     BlockDevice,
 }
 
+/// Each kind with its bits of a mode (`S_IFMT`).
+const KINDS: [(Kind, u32); 7] = [
+    (Kind::File, libc::S_IFREG),
+    (Kind::Directory, libc::S_IFDIR),
+    (Kind::Symlink, libc::S_IFLNK),
+    (Kind::Pipe, libc::S_IFIFO),
+    (Kind::Socket, libc::S_IFSOCK),
+    (Kind::CharacterDevice, libc::S_IFCHR),
+    (Kind::BlockDevice, libc::S_IFBLK),
+];
+
+impl Kind {
+    /// The kind of file that the bits of a mode say, if they do.
+    pub fn of_mode(mode: u32) -> Option<Self> {
+        let is_said = |(_, bits): &&(Self, u32)| *bits == mode & libc::S_IFMT;
+        KINDS.iter().find(is_said).map(|(kind, _)| *kind)
+    }
+
+    /// The bits of a mode that say this kind.
+    pub fn mode_bits(self) -> u32 {
+        let kind = KINDS.iter().find(|(kind, _)| *kind == self);
+        kind.map_or(0, |(_, bits)| *bits)
+    }
+}
+
 /// What tells one file of a source from all others, whatever its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Identity {

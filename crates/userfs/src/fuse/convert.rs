@@ -25,18 +25,6 @@ pub(super) fn file_type(kind: Kind) -> FileType {
     }
 }
 
-/// The kind of file that the bits of a mode say, for `mknod`.
-pub(super) fn kind_of_mode(mode: u32) -> Option<Kind> {
-    Some(match mode & libc::S_IFMT {
-        0 | libc::S_IFREG => Kind::File,
-        libc::S_IFIFO => Kind::Pipe,
-        libc::S_IFSOCK => Kind::Socket,
-        libc::S_IFCHR => Kind::CharacterDevice,
-        libc::S_IFBLK => Kind::BlockDevice,
-        _ => return None,
-    })
-}
-
 fn system_time(time: Time) -> SystemTime {
     let seconds = Duration::from_secs(time.seconds.unsigned_abs());
     let whole = match time.seconds < 0 {

@@ -14,13 +14,15 @@ use fuser::{
     ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 
-use super::convert::{errno, kind_of_mode, set_time};
+use super::convert::{errno, set_time};
 use super::requests::{WriteTo, reply_empty, reply_entry};
 use super::serve::Server;
 use super::splice::Device;
 use super::{Options, abilities};
 use crate::mount::{Access, Volume};
-use crate::source::{Creation, Owner, RenameFlags as SourceRename, SetAttributes, SetExtended};
+use crate::source::{
+    Creation, Kind, Owner, RenameFlags as SourceRename, SetAttributes, SetExtended,
+};
 
 pub(super) const NEVER_REUSED: Generation = Generation(0);
 
@@ -140,7 +142,12 @@ impl Filesystem for Fuse {
         device_number: u32,
         reply: ReplyEntry,
     ) {
-        let Some(kind) = kind_of_mode(mode) else {
+        let kind = match mode & libc::S_IFMT {
+            0 => Some(Kind::File),
+            bits => Kind::of_mode(bits),
+        };
+        let special = |kind: &Kind| !matches!(kind, Kind::Directory | Kind::Symlink);
+        let Some(kind) = kind.filter(special) else {
             return reply.error(Errno::EINVAL);
         };
         let (name, creation) = (name.to_owned(), creation(request, mode));

@@ -1,33 +1,11 @@
 //! Between what the system calls tell and the source's plain data.
 
-use rustix::fs::{FileType, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
+use std::os::fd::AsFd;
 
-use crate::source::{Attributes, Identity, Kind, SetTime, Time};
+use rustix::fs::{AtFlags, Gid, Mode, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid};
 
-pub(super) fn kind_of(file_type: FileType) -> Option<Kind> {
-    Some(match file_type {
-        FileType::RegularFile => Kind::File,
-        FileType::Directory => Kind::Directory,
-        FileType::Symlink => Kind::Symlink,
-        FileType::Fifo => Kind::Pipe,
-        FileType::Socket => Kind::Socket,
-        FileType::CharacterDevice => Kind::CharacterDevice,
-        FileType::BlockDevice => Kind::BlockDevice,
-        FileType::Unknown => return None,
-    })
-}
-
-pub(super) fn file_type_of(kind: Kind) -> FileType {
-    match kind {
-        Kind::File => FileType::RegularFile,
-        Kind::Directory => FileType::Directory,
-        Kind::Symlink => FileType::Symlink,
-        Kind::Pipe => FileType::Fifo,
-        Kind::Socket => FileType::Socket,
-        Kind::CharacterDevice => FileType::CharacterDevice,
-        Kind::BlockDevice => FileType::BlockDevice,
-    }
-}
+use super::by_descriptor;
+use crate::source::{Attributes, Identity, Kind, SetAttributes, SetTime, Time};
 
 fn time(seconds: i64, nanoseconds: u64) -> Time {
     Time {
@@ -42,7 +20,7 @@ fn time(seconds: i64, nanoseconds: u64) -> Time {
 )]
 pub(super) fn attributes_of(stat: &Stat) -> Attributes {
     Attributes {
-        kind: kind_of(FileType::from_raw_mode(stat.st_mode)).unwrap_or(Kind::File),
+        kind: Kind::of_mode(stat.st_mode).unwrap_or(Kind::File),
         mode: stat.st_mode & 0o7777,
         uid: stat.st_uid,
         gid: stat.st_gid,
@@ -77,9 +55,26 @@ fn timespec(change: Option<SetTime>) -> Timespec {
     }
 }
 
-pub(super) fn timestamps(atime: Option<SetTime>, mtime: Option<SetTime>) -> Timestamps {
-    Timestamps {
-        last_access: timespec(atime),
-        last_modification: timespec(mtime),
+/// Changes all of an open file but its length. The descriptor may be of the
+/// kind `O_PATH`.
+pub(super) fn change(file: impl AsFd, changes: &SetAttributes) -> rustix::io::Result<()> {
+    let file = file.as_fd();
+    if changes.uid.is_some() || changes.gid.is_some() {
+        let (uid, gid) = (
+            changes.uid.map(Uid::from_raw),
+            changes.gid.map(Gid::from_raw),
+        );
+        rustix::fs::chownat(file, "", uid, gid, AtFlags::EMPTY_PATH)?;
     }
+    if let Some(mode) = changes.mode {
+        rustix::fs::chmod(by_descriptor(&file), Mode::from_raw_mode(mode))?;
+    }
+    if changes.atime.is_some() || changes.mtime.is_some() {
+        let times = Timestamps {
+            last_access: timespec(changes.atime),
+            last_modification: timespec(changes.mtime),
+        };
+        rustix::fs::utimensat(file, "", &times, AtFlags::EMPTY_PATH)?;
+    }
+    Ok(())
 }

@@ -1,13 +1,15 @@
 //! Open files and directories of a local directory.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 
-use rustix::fs::{AtFlags, FallocateFlags, Gid, Mode, SeekFrom, Uid};
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, FallocateFlags, SeekFrom};
 
-use super::attributes::{attributes_of, timestamps};
-use crate::source::{Attributes, Directory, Error, Handle, Result, Seek, SetAttributes};
+use super::attributes::{attributes_of, change};
+use crate::part::read_full;
+use crate::source::{Attributes, Directory, Handle, Result, Seek, SetAttributes};
 
 pub(super) struct LocalDirectory {
     pub directory: OwnedFd,
@@ -22,34 +24,16 @@ impl Directory for LocalDirectory {
 }
 
 pub(super) struct LocalHandle {
-    pub file: OwnedFd,
+    pub file: File,
 }
 
 impl Handle for LocalHandle {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        let mut done = 0;
-        while done < buffer.len() {
-            match rustix::io::pread(&self.file, &mut buffer[done..], offset + done as u64) {
-                Ok(0) => break,
-                Ok(count) => done += count,
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(done)
+        read_full(&self.file, buffer, offset)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        let mut done = 0;
-        while done < bytes.len() {
-            match rustix::io::pwrite(&self.file, &bytes[done..], offset + done as u64) {
-                Ok(0) => return Err(Error::Errno(libc::EIO)),
-                Ok(count) => done += count,
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
-        Ok(())
+        Ok(self.file.write_all_at(bytes, offset)?)
     }
 
     fn truncate(&self, size_bytes: u64) -> Result<()> {
@@ -68,17 +52,7 @@ impl Handle for LocalHandle {
         if let Some(size_bytes) = changes.size_bytes {
             self.truncate(size_bytes)?;
         }
-        if changes.uid.is_some() || changes.gid.is_some() {
-            let uid = changes.uid.map(Uid::from_raw);
-            rustix::fs::fchown(&self.file, uid, changes.gid.map(Gid::from_raw))?;
-        }
-        if let Some(mode) = changes.mode {
-            rustix::fs::fchmod(&self.file, Mode::from_raw_mode(mode))?;
-        }
-        if changes.atime.is_some() || changes.mtime.is_some() {
-            rustix::fs::futimens(&self.file, &timestamps(changes.atime, changes.mtime))?;
-        }
-        Ok(())
+        Ok(change(&self.file, changes)?)
     }
 
     fn allocate(&self, mode: i32, offset: u64, length: u64) -> Result<()> {

@@ -14,7 +14,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, Gid, Mode, OFlags, RawDir, RenameFlags as SystemRename, ResolveFlags, Uid, XattrFlags,
+    AtFlags, FileType, Gid, Mode, OFlags, RawDir, RenameFlags as SystemRename, ResolveFlags, Uid,
+    XattrFlags,
 };
 use rustix::io::Errno;
 
@@ -22,7 +23,7 @@ use crate::source::{
     Attributes, Creation, Entry, Error, Handle, Kind, Listing, OpenFlags, Owner, RenameFlags,
     Result, SetAttributes, SetExtended, Source, Space,
 };
-use attributes::{attributes_of, file_type_of, kind_of, timestamps};
+use attributes::{attributes_of, change};
 use handle::{LocalDirectory, LocalHandle};
 
 impl From<Errno> for Error {
@@ -221,7 +222,7 @@ impl Local {
         let is_listed = name != b"." && name != b"..";
         is_listed.then(|| Entry {
             name: OsStr::from_bytes(name).to_owned(),
-            kind: kind_of(entry.file_type()),
+            kind: Kind::of_mode(entry.file_type().as_raw_mode()),
             attributes: None,
         })
     }
@@ -289,7 +290,7 @@ impl Source for Local {
             Some(creation) if flags.exclusive => self.open_new(path, wanted, creation)?,
             Some(creation) => self.open_or_make(path, wanted, creation)?,
         };
-        Ok((Box::new(LocalHandle { file }), found))
+        Ok((Box::new(LocalHandle { file: file.into() }), found))
     }
 
     fn make_directory(&self, path: &Path, creation: &Creation) -> Result<()> {
@@ -309,7 +310,13 @@ impl Source for Local {
     ) -> Result<()> {
         let (parent, name) = self.parent(path)?;
         let mode = Mode::from_raw_mode(creation.mode);
-        rustix::fs::mknodat(&parent, name, file_type_of(kind), mode, device_number)?;
+        rustix::fs::mknodat(
+            &parent,
+            name,
+            FileType::from_raw_mode(kind.mode_bits()),
+            mode,
+            device_number,
+        )?;
         self.give_away(&parent, name, creation)
     }
 
@@ -375,21 +382,7 @@ impl Source for Local {
             let writable = self.resolve(path, OFlags::WRONLY, Mode::empty())?;
             rustix::fs::ftruncate(&writable, size_bytes)?;
         }
-        if changes.uid.is_some() || changes.gid.is_some() {
-            let (uid, gid) = (
-                changes.uid.map(Uid::from_raw),
-                changes.gid.map(Gid::from_raw),
-            );
-            rustix::fs::chownat(&file, "", uid, gid, AtFlags::EMPTY_PATH)?;
-        }
-        if let Some(mode) = changes.mode {
-            rustix::fs::chmod(by_descriptor(&file), Mode::from_raw_mode(mode))?;
-        }
-        if changes.atime.is_some() || changes.mtime.is_some() {
-            let times = timestamps(changes.atime, changes.mtime);
-            rustix::fs::utimensat(&file, "", &times, AtFlags::EMPTY_PATH)?;
-        }
-        Ok(())
+        Ok(change(&file, changes)?)
     }
 
     fn space(&self) -> Result<Space> {

@@ -51,7 +51,7 @@ mod ssh;
 mod stat;
 mod terminal;
 
-pub use address::{Address, WrongAddress};
+pub use address::Address;
 pub use link::Connect;
 pub use options::{Notice, Options};
 pub use session::{Peer, Transport};

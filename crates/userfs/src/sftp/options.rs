@@ -55,17 +55,3 @@ impl Default for Options {
         }
     }
 }
-
-impl std::fmt::Debug for Options {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Options")
-            .field("program", &self.program)
-            .field("port", &self.port)
-            .field("identity", &self.identity)
-            .field("config", &self.config)
-            .field("settings", &self.settings)
-            .field("server", &self.server)
-            .field("is_interactive", &self.is_interactive)
-            .finish_non_exhaustive()
-    }
-}

@@ -110,16 +110,7 @@ impl Stat {
     }
 
     pub fn kind(&self) -> Option<Kind> {
-        Some(match self.permissions? & libc::S_IFMT {
-            libc::S_IFREG => Kind::File,
-            libc::S_IFDIR => Kind::Directory,
-            libc::S_IFLNK => Kind::Symlink,
-            libc::S_IFIFO => Kind::Pipe,
-            libc::S_IFSOCK => Kind::Socket,
-            libc::S_IFCHR => Kind::CharacterDevice,
-            libc::S_IFBLK => Kind::BlockDevice,
-            _ => return None,
-        })
+        Kind::of_mode(self.permissions?)
     }
 
     /// What a source tells; nothing if the kind of file is not told, or the

@@ -36,35 +36,16 @@ impl Foreground {
 impl Drop for Foreground {
     fn drop(&mut self) {
         // Only the foreground group may give the terminal away; any other is
-        // stopped by SIGTTOU unless a thread blocks that (tcsetpgrp(3)).
-        let before = block_sigttou();
+        // stopped by SIGTTOU unless it ignores that (tcsetpgrp(3)).
+        let before = set_sigttou(libc::SIG_IGN);
         // A terminal that has gone needs no foreground.
         let _ = tcsetpgrp(&self.terminal, self.own);
-        if let Some(before) = before {
-            set_mask(libc::SIG_SETMASK, &before);
-        }
+        set_sigttou(before);
     }
 }
 
-/// Blocks SIGTTOU for this thread; answers the mask of before.
-fn block_sigttou() -> Option<libc::sigset_t> {
-    let mut set = empty_set();
-    // SAFETY: the set is initialised and lives until the call returns.
-    unsafe { libc::sigaddset(&raw mut set, libc::SIGTTOU) };
-    set_mask(libc::SIG_BLOCK, &set)
-}
-
-fn empty_set() -> libc::sigset_t {
-    let mut set = std::mem::MaybeUninit::uninit();
-    // SAFETY: sigemptyset(3) initialises what it is given.
-    unsafe { libc::sigemptyset(set.as_mut_ptr()) };
-    // SAFETY: it has just been initialised.
-    unsafe { set.assume_init() }
-}
-
-fn set_mask(how: i32, set: &libc::sigset_t) -> Option<libc::sigset_t> {
-    let mut before = empty_set();
-    // SAFETY: both sets are initialised and live until the call returns.
-    let failed = unsafe { libc::pthread_sigmask(how, set, &raw mut before) };
-    (failed == 0).then_some(before)
+/// Says what SIGTTOU does; answers what it did.
+fn set_sigttou(action: libc::sighandler_t) -> libc::sighandler_t {
+    // SAFETY: `action` is `SIG_IGN`, or what this call answered before.
+    unsafe { libc::signal(libc::SIGTTOU, action) }
 }

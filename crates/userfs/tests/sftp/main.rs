@@ -1,6 +1,7 @@
 //! The source over SFTP against OpenSSH's own server on the loopback
 //! interface.
 
+mod address;
 mod common;
 mod errors;
 mod faults;

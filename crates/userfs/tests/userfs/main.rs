@@ -14,6 +14,7 @@ mod large;
 mod later;
 mod posix;
 mod random;
+mod ranges;
 mod remote;
 mod requests;
 mod server;
