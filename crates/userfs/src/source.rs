@@ -427,6 +427,19 @@ pub trait Handle: Send + Sync {
         self.attributes()
     }
 
+    /// [`finish`](Self::finish) with a whole new content. Also returns whether the
+    /// file still has its name afterwards. None if that takes a round trip more;
+    /// then nothing was done.
+    fn finish_named(
+        &self,
+        bytes: &[u8],
+        changes: &SetAttributes,
+        is_sync: bool,
+    ) -> Result<Option<(Attributes, bool)>> {
+        let _ = (bytes, changes, is_sync);
+        Ok(None)
+    }
+
     /// `fallocate` with its mode bits; `EOPNOTSUPP` if the source cannot.
     fn allocate(&self, mode: i32, offset: u64, length: u64) -> Result<()> {
         let _ = (mode, offset, length);

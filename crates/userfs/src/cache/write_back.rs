@@ -147,6 +147,9 @@ impl CachedFile {
     }
 
     fn send_once(&self, turn: &mut PathTurn, changes: &Changes, is_sync: bool) -> Result<Reached> {
+        if let Some(reached) = self.send_new(turn, changes, is_sync)? {
+            return Ok(reached);
+        }
         let temporary = self.take_temporary(turn);
         let way = self.way(turn, changes);
         if !matches!(way, Ok(Way::Replace(_)))
@@ -165,6 +168,44 @@ impl CachedFile {
             },
             way => self.send_by(turn, way, changes, is_sync),
         }
+    }
+
+    /// Sends a short content to a file that was empty when it was opened, in one
+    /// round trip. None if the file has lost its name: what arrived is in a file
+    /// that had no content before, and the name gets the content another way.
+    fn send_new(
+        &self,
+        turn: &mut PathTurn,
+        changes: &Changes,
+        is_sync: bool,
+    ) -> Result<Option<Reached>> {
+        let size_bytes = changes.size_bytes;
+        let is_short = (1..=ONE_REQUEST_BYTES).contains(&size_bytes);
+        let writer = {
+            let state = self.state();
+            let is_new = is_short && state.source_bytes == 0 && self.shared.source.is_remote();
+            state.writer.clone().filter(|_| is_new)
+        };
+        let (Some(writer), Ok(_guard)) = (writer, self.shared.path(turn, self.ino)) else {
+            return Ok(None);
+        };
+        let bytes = self.read_copy(&(0..size_bytes))?;
+        let rest = SetAttributes {
+            size_bytes: Some(size_bytes),
+            ..changes.times()
+        };
+        let sent = writer.finish_named(&bytes, &rest, is_sync);
+        if sent.is_err() {
+            self.state().source_bytes = size_bytes;
+            self.shrink(&*writer, 0);
+        }
+        Ok(match sent? {
+            Some((now, true)) => {
+                self.state().settle(size_bytes, Version::of(&now));
+                Some(Reached::Source)
+            }
+            _ => None,
+        })
     }
 
     fn send_by(

@@ -208,6 +208,49 @@ impl SftpFile {
         }
         Ok((asked, writes.batch(opened).ask(kind::FSTAT, &[handle])?))
     }
+
+    /// Writes, changes attributes, synchronises, and returns what the file is
+    /// then, and what has `name`, in one round trip.
+    fn finish_at(
+        &self,
+        bytes: &[u8],
+        offset: u64,
+        changes: &SetAttributes,
+        is_sync: bool,
+        name: Option<&[u8]>,
+    ) -> Result<(Attributes, Option<Attributes>)> {
+        let opened = self.opened()?;
+        let mut writes = lock(&self.writes);
+        writes.poll();
+        self.outcome(&opened, writes.take_failure())?;
+        let mut durability = lock(&self.durability);
+        if is_sync && durability.take_doubt(&opened.session) {
+            return Err(Error::Lost);
+        }
+        durability.written(&opened.session);
+        let changes_before = durability.changes;
+        drop(durability);
+        let syncs = is_sync && opened.session.extensions.fsync;
+        let sent = self.send_finish(&mut writes, &opened, (bytes, offset), changes, syncs);
+        let named = name.map(|name| writes.batch(&opened).ask(kind::LSTAT, &[name]));
+        writes.wait();
+        self.outcome(&opened, writes.take_failure())?;
+        let batch = writes.batch(&opened);
+        let done = sent.and_then(|(asked, stat)| {
+            asked.into_iter().try_for_each(|tag| batch.status(tag))?;
+            batch.stat(stat)
+        });
+        let stat = done.map_err(|failure| self.why(&opened, (failure, 0)))?;
+        // A name that cannot be looked up is not this file's.
+        let named = named.and_then(|tag| batch.stat(tag.ok()?).ok()?.attributes());
+        drop(writes);
+        let mut durability = lock(&self.durability);
+        if syncs && durability.changes == changes_before {
+            durability.unsynced = None;
+        }
+        drop(durability);
+        Ok((self.completed(&stat)?, named))
+    }
 }
 
 /// What no file can hold.
@@ -320,34 +363,23 @@ impl Handle for SftpFile {
         changes: &SetAttributes,
         is_sync: bool,
     ) -> Result<Attributes> {
-        let opened = self.opened()?;
-        let mut writes = lock(&self.writes);
-        writes.poll();
-        self.outcome(&opened, writes.take_failure())?;
-        let mut durability = lock(&self.durability);
-        if is_sync && durability.take_doubt(&opened.session) {
-            return Err(Error::Lost);
-        }
-        durability.written(&opened.session);
-        let changes_before = durability.changes;
-        drop(durability);
-        let syncs = is_sync && opened.session.extensions.fsync;
-        let sent = self.send_finish(&mut writes, &opened, (bytes, offset), changes, syncs);
-        writes.wait();
-        self.outcome(&opened, writes.take_failure())?;
-        let batch = writes.batch(&opened);
-        let done = sent.and_then(|(asked, stat)| {
-            asked.into_iter().try_for_each(|tag| batch.status(tag))?;
-            batch.stat(stat)
-        });
-        let stat = done.map_err(|failure| self.why(&opened, (failure, 0)))?;
-        drop(writes);
-        let mut durability = lock(&self.durability);
-        if syncs && durability.changes == changes_before {
-            durability.unsynced = None;
-        }
-        drop(durability);
-        self.completed(&stat)
+        let (attributes, _) = self.finish_at(bytes, offset, changes, is_sync, None)?;
+        Ok(attributes)
+    }
+
+    fn finish_named(
+        &self,
+        bytes: &[u8],
+        changes: &SetAttributes,
+        is_sync: bool,
+    ) -> Result<Option<(Attributes, bool)>> {
+        let name = self.remote();
+        let (now, named) = self.finish_at(bytes, 0, changes, is_sync, Some(&name))?;
+        // The protocol has no inode numbers. Another file would have to have
+        // been given this length, mode, owner and time.
+        let parts = |of: &Attributes| (of.kind, of.size_bytes, of.mtime, of.mode, of.uid, of.gid);
+        let is_named = named.is_some_and(|named| parts(&named) == parts(&now));
+        Ok(Some((now, is_named)))
     }
 
     fn attributes(&self) -> Result<Attributes> {

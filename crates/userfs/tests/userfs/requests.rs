@@ -110,12 +110,12 @@ fn a_small_file_is_made_in_three_round_trips() {
         };
         watched.by(1, make("a"));
         // Looked up; made and looked at with its directory; written, given its
-        // time and looked at; closed by the way.
+        // time and looked at, by handle and by name; closed by the way.
         let expected = [
             ("CLOSE", 1),
             ("FSETSTAT", 1),
             ("FSTAT", 1),
-            ("LSTAT", 3),
+            ("LSTAT", 4),
             ("OPEN", 1),
             ("WRITE", 1),
         ];
