@@ -6,31 +6,44 @@ use std::collections::BTreeMap;
 use std::io;
 
 use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Hardware, Raw, Software};
-use perf_event::{Builder, CountAndTime, Counter};
+use perf_event::{Builder, Counter, GroupData, ReadFormat};
 use toll_wire::{CounterReading, Failure};
 
 use crate::failure;
 
-/// Whether tasks started inside the region are counted as well.
+/// Whose events are counted, and from when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inherit {
-    /// Only the calling thread.
+    /// The calling thread's, from start to stop.
     No,
-    /// Children and threads started after the counters were opened, too.
+    /// Those of children and threads started after the counters were opened,
+    /// too.
     Yes,
+    /// Those of programs that the calling thread starts, each from its
+    /// `execve`, with all that it starts; not those of the calling thread.
+    OnExec,
 }
 
 /// The open counters of a trial.
 pub struct Counters {
-    open: Vec<OpenCounter>,
+    groups: Vec<Group>,
+    inherit: Inherit,
     missing: BTreeMap<String, String>,
     notes: Vec<String>,
 }
 
-struct OpenCounter {
-    name: String,
-    counter: Counter,
-    before: Option<CountAndTime>,
+/// Events that the kernel counts over the same time: it puts all of them on the
+/// counting unit, or none. Switching the leader switches the group at once.
+/// `PERF_IOC_FLAG_GROUP` would switch one event after the other
+/// (perf_event_for_each in kernel/events/core.c).
+struct Group {
+    /// Name of each event, the leader's first, in which order the kernel gives
+    /// their counts.
+    names: Vec<String>,
+    leader: Counter,
+    /// Open for as long as the group is.
+    members: Vec<Counter>,
+    before: Option<Reading>,
 }
 
 impl Counters {
@@ -38,7 +51,8 @@ impl Counters {
     /// [`Counters::missing`] with the reason.
     pub fn open(names: &[String], inherit: Inherit) -> Self {
         let mut counters = Self {
-            open: Vec::with_capacity(names.len()),
+            groups: Vec::new(),
+            inherit,
             missing: BTreeMap::new(),
             notes: Vec::new(),
         };
@@ -47,17 +61,13 @@ impl Counters {
         names.sort_by_key(|name| leader_of(name).is_some());
         names.dedup();
         for name in names {
-            match counters.open_one(name, inherit) {
-                Ok(counter) => counters.open.push(OpenCounter {
-                    name: name.clone(),
-                    counter,
-                    before: None,
-                }),
-                Err(why) => {
-                    counters.missing.insert(name.clone(), why);
-                }
+            if let Err(why) = counters.open_one(name) {
+                counters.missing.insert(name.clone(), why);
             }
         }
+        // Groups are switched one after the other, so that each counts the
+        // switching of those after it. It is no event for most software events.
+        counters.groups.sort_by_key(|group| !group.is_software());
         counters
     }
 
@@ -66,55 +76,63 @@ impl Counters {
         Self::open(&[], Inherit::No)
     }
 
-    fn open_one(&mut self, name: &str, inherit: Inherit) -> Result<Counter, String> {
+    fn open_one(&mut self, name: &str) -> Result<(), String> {
         let generic = builder(name).ok_or_else(|| unknown(name))?;
-        let error = match self.build(name, generic, inherit) {
-            Ok(counter) => return Ok(counter),
+        let error = match self.build(name, generic) {
+            Ok(()) => return Ok(()),
             Err(error) => error,
         };
         // The kernel has no generic event of that name for this CPU.
         if let Some(own) = vendor::event(name)
-            && let Ok(counter) = self.build(name, Builder::new(Raw::new(own.config)), inherit)
+            && self.build(name, Builder::new(Raw::new(own.config))).is_ok()
         {
             self.notes.push(format!(
                 "{name} is {} (raw:{:#06x}) on this CPU",
                 own.name, own.config
             ));
-            return Ok(counter);
+            return Ok(());
         }
         Err(cannot_open(name, &error))
     }
 
-    fn build(
-        &mut self,
-        name: &str,
-        mut builder: Builder<'static>,
-        inherit: Inherit,
-    ) -> io::Result<Counter> {
+    fn build(&mut self, name: &str, mut builder: Builder<'static>) -> io::Result<()> {
         // What the kernel does is the object of study.
         builder
             .exclude_kernel(false)
-            .inherit(inherit == Inherit::Yes);
-        // A ratio of counts means something only if both were on the counting
-        // unit over the same time, which the kernel promises for a group.
-        let leader = leader_of(name)
-            .and_then(|leader| self.open.iter_mut().find(|open| open.name == leader));
-        if let Some(leader) = leader
-            && let Ok(counter) = builder.build_with_group(&mut leader.counter)
+            .inherit(self.inherit != Inherit::No);
+        let group = self.groups.iter_mut().find(|group| group.takes(name));
+        let has_group = group.is_some();
+        if let Some(group) = group
+            && let Ok(member) = builder.enabled(true).build_with_group(&mut group.leader)
         {
-            return Ok(counter);
+            group.names.push(name.to_owned());
+            group.members.push(member);
+            return Ok(());
         }
+        // Reading a group of inherited events needs Linux 4.13.
+        let leader = builder
+            .enabled(false)
+            .enable_on_exec(self.inherit == Inherit::OnExec)
+            .read_format(
+                ReadFormat::GROUP | ReadFormat::TOTAL_TIME_ENABLED | ReadFormat::TOTAL_TIME_RUNNING,
+            )
+            .build()?;
         // A group that is more than the unit holds is refused as a whole
         // (validate_group in arch/x86/events/core.c).
-        let counter = builder.build()?;
-        if let Some(leader) = leader_of(name)
-            && self.open.iter().any(|open| open.name == leader)
+        if let Some(other) = leader_of(name)
+            && has_group
         {
             self.notes.push(format!(
-                "{name} and {leader} are counted apart: the counting unit does not hold both"
+                "{name} and {other} are counted apart: the counting unit does not hold both"
             ));
         }
-        Ok(counter)
+        self.groups.push(Group {
+            names: vec![name.to_owned()],
+            leader,
+            members: Vec::new(),
+            before: None,
+        });
+        Ok(())
     }
 
     /// What a reader must know of the counters that are open.
@@ -127,21 +145,22 @@ impl Counters {
         &self.missing
     }
 
-    /// Starts counting.
+    /// Starts counting; those that start on exec count only from then.
     ///
     /// # Errors
     /// If a counter can neither be read nor enabled.
     pub fn start(&mut self) -> Result<(), Failure> {
-        for open in &mut self.open {
+        for group in &mut self.groups {
             // A reset leaves the times and the counts of ended children as they
             // are (perf_event_reset in kernel/events/core.c), so the reading
             // before is subtracted instead.
-            open.before = Some(read(open)?);
+            group.before = Some(group.read()?);
         }
-        for open in &mut self.open {
-            open.counter
-                .enable()
-                .map_err(|error| cannot_read(&open.name, &error))?;
+        if self.inherit != Inherit::OnExec {
+            for group in &mut self.groups {
+                let enabled = group.leader.enable();
+                enabled.map_err(|error| group.cannot_read(&error))?;
+            }
         }
         Ok(())
     }
@@ -151,18 +170,82 @@ impl Counters {
     /// # Errors
     /// If a counter can neither be read nor disabled.
     pub fn stop(&mut self) -> Result<BTreeMap<String, CounterReading>, Failure> {
-        for open in self.open.iter_mut().rev() {
-            open.counter
-                .disable()
-                .map_err(|error| cannot_read(&open.name, &error))?;
+        if self.inherit != Inherit::OnExec {
+            for group in self.groups.iter_mut().rev() {
+                let disabled = group.leader.disable();
+                disabled.map_err(|error| group.cannot_read(&error))?;
+            }
         }
         let mut readings = BTreeMap::new();
-        for open in &mut self.open {
-            let after = read(open)?;
-            let before = open.before.take().expect("counters were started");
-            readings.insert(open.name.clone(), difference(&before, &after));
+        for group in &mut self.groups {
+            let after = group.read()?;
+            let before = group.before.take().expect("counters were started");
+            for (index, name) in group.names.iter().enumerate() {
+                readings.insert(name.clone(), after.since(&before, index));
+            }
         }
         Ok(readings)
+    }
+}
+
+impl Group {
+    /// Whether an event of that name belongs to this group. A ratio of counts
+    /// means something only if both were on the counting unit over the same
+    /// time. Software events need no counting unit, so that one group always
+    /// takes all of them; in a group with others they would wait for it.
+    fn takes(&self, name: &str) -> bool {
+        match leader_of(name) {
+            Some(leader) => self.names[0] == leader,
+            None => software(name).is_some() && self.is_software(),
+        }
+    }
+
+    fn is_software(&self) -> bool {
+        software(&self.names[0]).is_some()
+    }
+
+    fn read(&mut self) -> Result<Reading, Failure> {
+        let read = self.leader.read_group();
+        let data = read.map_err(|error| self.cannot_read(&error))?;
+        Ok(Reading::from(&data))
+    }
+
+    fn cannot_read(&self, error: &io::Error) -> Failure {
+        failure::instrument(format!(
+            "cannot read perf counter {}: {}; ask for fewer counters",
+            self.names.join(", "),
+            failure::reason(error)
+        ))
+    }
+}
+
+/// One reading of a group.
+struct Reading {
+    enabled_ns: u64,
+    running_ns: u64,
+    counts: Vec<u64>,
+}
+
+impl From<&GroupData> for Reading {
+    fn from(data: &GroupData) -> Self {
+        let nanoseconds =
+            |time: Option<std::time::Duration>| time.map_or(0, |time| time.as_nanos() as u64);
+        Self {
+            enabled_ns: nanoseconds(data.time_enabled()),
+            running_ns: nanoseconds(data.time_running()),
+            counts: data.iter().map(|entry| entry.value()).collect(),
+        }
+    }
+}
+
+impl Reading {
+    /// What the event at `index` counted since `before`.
+    fn since(&self, before: &Self, index: usize) -> CounterReading {
+        CounterReading {
+            count: self.counts[index].saturating_sub(before.counts[index]),
+            enabled_ns: self.enabled_ns.saturating_sub(before.enabled_ns),
+            running_ns: self.running_ns.saturating_sub(before.running_ns),
+        }
     }
 }
 
@@ -174,20 +257,6 @@ fn leader_of(name: &str) -> Option<&'static str> {
         "dtlb-write-misses" => "dtlb-read-misses",
         _ => return None,
     })
-}
-
-fn read(open: &mut OpenCounter) -> Result<CountAndTime, Failure> {
-    open.counter
-        .read_count_and_time()
-        .map_err(|error| cannot_read(&open.name, &error))
-}
-
-fn difference(before: &CountAndTime, after: &CountAndTime) -> CounterReading {
-    CounterReading {
-        count: after.count.saturating_sub(before.count),
-        enabled_ns: after.time_enabled.saturating_sub(before.time_enabled),
-        running_ns: after.time_running.saturating_sub(before.time_running),
-    }
 }
 
 fn builder(name: &str) -> Option<Builder<'static>> {
@@ -261,13 +330,6 @@ fn cannot_open(name: &str, error: &io::Error) -> String {
         "cannot open perf counter {name}: {}; {advice}",
         failure::reason(error)
     )
-}
-
-fn cannot_read(name: &str, error: &io::Error) -> Failure {
-    failure::instrument(format!(
-        "cannot read perf counter {name}: {}; ask for fewer counters",
-        failure::reason(error)
-    ))
 }
 
 #[cfg(test)]

@@ -31,8 +31,10 @@ use crate::{children, clock, failure, trial};
 /// Why there are no samples.
 pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Failure> {
     check_capture(request, command)?;
-    let runner = Runner::new(command, !request.counters.is_empty())?;
-    let mut counters = Counters::open(&request.counters, Inherit::Yes);
+    let runner = Runner::new(command)?;
+    let counters_missing = Counters::open(&request.counters, Inherit::OnExec)
+        .missing()
+        .clone();
     let ends_children = !request.may_leave_processes;
     if ends_children {
         children::adopt_orphans();
@@ -40,7 +42,7 @@ pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Fai
     let (samples, disturbance) =
         trial::repeat(request.warmup_iterations, request.iterations, || {
             let prepared = runner.prepare();
-            let sample = prepared.and_then(|()| runner.sample(&mut counters));
+            let sample = prepared.and_then(|()| runner.sample(&request.counters));
             if ends_children {
                 children::end_all();
             }
@@ -49,7 +51,7 @@ pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Fai
     Ok(TrialData {
         samples,
         disturbance,
-        counters_missing: counters.missing().clone(),
+        counters_missing,
         notes: runner.notes(),
     })
 }
@@ -86,7 +88,7 @@ struct Run {
 }
 
 impl<'a> Runner<'a> {
-    fn new(request: &'a CommandRequest, is_counted: bool) -> Result<Self, Failure> {
+    fn new(request: &'a CommandRequest) -> Result<Self, Failure> {
         let words = words(request)?;
         let output = match &request.output {
             OutputPolicy::File(path) => OutputPolicy::File(absolute(path)?),
@@ -108,7 +110,7 @@ impl<'a> Runner<'a> {
             request,
             program: search::program(&words[0]),
             words,
-            receiver: Receiver::start(!is_piped(request), is_counted)?,
+            receiver: Receiver::start(!is_piped(request))?,
             output,
         })
     }
@@ -130,7 +132,7 @@ impl<'a> Runner<'a> {
         )))
     }
 
-    fn sample(&self, counters: &mut Counters) -> Result<Sample, Failure> {
+    fn sample(&self, counters: &[String]) -> Result<Sample, Failure> {
         let request = self.request;
         let capture = request.capture_bytes_max as usize;
         let mut command = Command::new(&self.program);
@@ -146,6 +148,8 @@ impl<'a> Runner<'a> {
             }
         }
         let name = self.words[0].display().to_string();
+        // Opened anew, so that nothing counts what `prepare` has left running.
+        let mut counters = Counters::open(counters, Inherit::OnExec);
         counters.start()?;
         let run = self.spawn(command, has_pipe, capture, &name);
         let counters = counters.stop()?;

@@ -85,15 +85,14 @@ pub enum Receiver {
 
 impl Receiver {
     /// The one that suits commands of which no more is received than the errors
-    /// that they print, if `errors_only`; and counters that must not count the
-    /// receiving, if `is_counted`.
+    /// that they print, if `errors_only`.
     ///
     /// # Errors
     /// An instrument failure if there is no thread to be had.
-    pub fn start(errors_only: bool, is_counted: bool) -> Result<Self, Failure> {
+    pub fn start(errors_only: bool) -> Result<Self, Failure> {
         // The end of a process can be polled for since Linux 5.3.
         let can_poll = || pidfd_open(getpid(), PidfdFlags::empty()).is_ok();
-        match errors_only && !is_counted && can_poll() {
+        match errors_only && can_poll() {
             true => Ok(Self::Waiter),
             false => Drainer::start().map(Self::Thread),
         }
@@ -204,8 +203,7 @@ impl Pipes<'_> {
     }
 }
 
-/// A thread that receives outputs. There is one for all iterations, started
-/// before the performance counters, which every later thread would inherit.
+/// A thread that receives outputs. There is one for all iterations.
 pub struct Drainer {
     jobs: Sender<Job>,
     results: mpsc::Receiver<Outputs>,
@@ -393,7 +391,7 @@ mod tests {
     #[test]
     fn a_writer_that_stays_does_not_keep_the_receiver() {
         for errors_only in [true, false] {
-            let receiver = Receiver::start(errors_only, false).unwrap();
+            let receiver = Receiver::start(errors_only).unwrap();
             let mut pipes = receiver.open(true, 10).unwrap();
             let writers = [pipes.stdout.take().unwrap(), pipes.stderr.take().unwrap()];
             for writer in &writers {

@@ -34,7 +34,7 @@ pub fn run(
     source: &OpenSource,
 ) -> Result<TrialData, Failure> {
     check_source(copy, source)?;
-    let counters_missing = Counters::open(&request.counters, Inherit::Yes)
+    let counters_missing = Counters::open(&request.counters, Inherit::OnExec)
         .missing()
         .clone();
     let startup_ns = startup_ns()?;
@@ -152,8 +152,7 @@ fn sample(
 ) -> Result<Sample, Failure> {
     let _page_state = source.ready()?;
     let mut sink = OpenSink::open(copy.sink, &copy.directory, Purpose::Count)?;
-    // Every thread started later is counted, so the sink's reader comes first.
-    let mut counters = Counters::open(counters, Inherit::Yes);
+    let mut counters = Counters::open(counters, Inherit::OnExec);
     counters.start()?;
     let run = run_cat(source.path(), &mut sink);
     let counters = counters.stop()?;

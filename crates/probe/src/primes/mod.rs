@@ -80,7 +80,7 @@ pub fn run(request: &Request, primes: &PrimesRequest) -> Result<TrialData, Failu
     let mut place = Place::new(primes)?;
     let expected = Expected::new(primes.n);
     let inherit = match primes.placement {
-        PrimesPlacement::UserProcess => Inherit::Yes,
+        PrimesPlacement::UserProcess => Inherit::OnExec,
         _ => Inherit::No,
     };
     let counters = Counters::open(&request.counters, inherit);

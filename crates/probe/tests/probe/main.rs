@@ -15,5 +15,6 @@ mod perf_stat;
 mod primes;
 mod protocol;
 mod reclaim;
+mod timed_region;
 mod transfer;
 mod write;

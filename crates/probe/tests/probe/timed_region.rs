@@ -1,0 +1,118 @@
+//! What is counted of a timed region, and nothing else.
+
+use toll_wire::{
+    CommandRequest, CrossingCpus, CrossingOperation, CrossingRequest, OutputPolicy, Request,
+    ShellChoice, TrialData, Workload,
+};
+
+use crate::common::{answer_request, completed, skip};
+
+/// Events that the kernel counts without a counting unit.
+const SOFTWARE: [&str; 3] = ["page-faults", "context-switches", "task-clock-ns"];
+
+/// A region that holds the call of an empty function.
+fn empty_region() -> Request {
+    let mut request = Request::new(Workload::Crossing(CrossingRequest {
+        operation: CrossingOperation::UserCall,
+        size_bytes: 1,
+        cpus: CrossingCpus::One,
+        calls: 1,
+    }));
+    request.counters = SOFTWARE.map(str::to_owned).to_vec();
+    request.iterations = 20;
+    request
+}
+
+fn command(command: &str) -> Request {
+    let mut request = Request::new(Workload::Command(CommandRequest {
+        command: command.to_owned(),
+        shell: ShellChoice::None,
+        prepare: None,
+        output: OutputPolicy::Null,
+        capture_bytes_max: 0,
+        ignore_failure: false,
+        directory: None,
+    }));
+    request.counters = SOFTWARE.map(str::to_owned).to_vec();
+    request.iterations = 20;
+    request
+}
+
+/// The data of a request whose counters could all be opened.
+fn counted(request: &Request) -> Option<TrialData> {
+    let data = completed(answer_request(request), "counted");
+    match data.counters_missing.values().next() {
+        None => Some(data),
+        Some(why) => {
+            skip(why);
+            None
+        }
+    }
+}
+
+/// The least count among the samples: what no disturbance has added to.
+fn least(data: &TrialData, name: &str) -> u64 {
+    let counts = data
+        .samples
+        .iter()
+        .map(|sample| sample.counters[name].count);
+    counts.min().expect("there are samples")
+}
+
+#[test]
+fn counters_of_a_group_are_on_over_the_same_time() {
+    for request in [empty_region(), command("true")] {
+        let Some(data) = counted(&request) else {
+            return;
+        };
+        for sample in &data.samples {
+            let [first, others @ ..] = SOFTWARE.map(|name| &sample.counters[name]);
+            assert!(first.enabled_ns > 0, "{sample:?}");
+            for other in others {
+                assert_eq!(first.enabled_ns, other.enabled_ns, "{sample:?}");
+                assert_eq!(first.running_ns, other.running_ns, "{sample:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn counters_of_a_command_are_those_of_the_command_alone() {
+    // The probe waits for it, which is a context switch, and the command for
+    // nothing.
+    if let Some(data) = counted(&command("true")) {
+        assert_eq!(least(&data, "context-switches"), 0);
+        assert!(least(&data, "page-faults") > 10);
+    }
+}
+
+#[test]
+fn what_a_command_starts_is_counted_and_what_prepares_it_is_not() {
+    let data = |line: &str, prepare: Option<&str>| {
+        let mut request = command(line);
+        let Workload::Command(command) = &mut request.workload else {
+            unreachable!("it is a command");
+        };
+        command.shell = ShellChoice::Program("/bin/sh".into());
+        command.prepare = prepare.map(str::to_owned);
+        request.iterations = 5;
+        counted(&request)
+    };
+    let busy = "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done";
+    let times = [
+        data("true", None),
+        // It goes on while the command runs.
+        data(
+            "sleep 0.05",
+            Some(&format!("while true; do {busy}; done &")),
+        ),
+        data(&format!("({busy}); true"), None),
+    ];
+    let [Some(nothing), Some(prepared), Some(child)] =
+        times.map(|data| data.map(|data| least(&data, "task-clock-ns")))
+    else {
+        return;
+    };
+    assert!(prepared < child / 20, "{prepared} of {child}");
+    assert!(nothing < child / 20, "{nothing} of {child}");
+}
