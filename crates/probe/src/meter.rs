@@ -1,4 +1,9 @@
 //! Readings around a timed region of the probe's own work.
+//!
+//! From the outside in: storage traffic, counters, resource usage, the clock. So
+//! the time holds no other reading; usage holds that of the clock, and of usage
+//! itself the way out of one call and into another; and counters, which are
+//! switched by system calls, hold the reading of usage.
 
 use std::collections::BTreeMap;
 
@@ -45,11 +50,16 @@ pub struct Measured {
 impl Meter {
     /// A meter that charges the tasks of `scope`.
     pub fn new(counters: Counters, scope: Scope) -> Self {
-        Self {
+        let mut meter = Self {
             counters,
             storage: StorageMeter::open(),
             scope,
-        }
+        };
+        // Most trials have one iteration, whose readings would else be the first
+        // use of their code: page faults and cold caches inside of the region.
+        // An error comes again at the first iteration, and is told there.
+        let _ = meter.start().and_then(|started| meter.stop(&started));
+        meter
     }
 
     /// Reads everything, the clock last.
@@ -58,11 +68,10 @@ impl Meter {
     /// If a counter cannot be enabled.
     pub fn start(&mut self) -> Result<Started, Failure> {
         let storage = self.storage.read();
-        let usage = Usage::now(self.scope);
         self.counters.start()?;
         Ok(Started {
             storage,
-            usage,
+            usage: Usage::now(self.scope),
             start_ns: clock::now_ns(),
         })
     }
@@ -73,8 +82,9 @@ impl Meter {
     /// If a counter cannot be read.
     pub fn stop(&mut self, started: &Started) -> Result<Measured, Failure> {
         let end_ns = clock::now_ns();
-        let counters = self.counters.stop();
+        // Before anything allocates, which may be a page fault.
         let mut usage = Usage::now(self.scope).since(&started.usage);
+        let counters = self.counters.stop();
         let storage = match (self.storage.read(), started.storage) {
             (Some(after), Some(before)) => Some(after.since(&before)),
             _ => None,
@@ -93,6 +103,12 @@ impl Meter {
 }
 
 impl Measured {
+    /// Has the region end at a time that another thread read on the clock.
+    pub fn end_at(&mut self, end_ns: u64, started: &Started) {
+        self.end_ns = end_ns;
+        self.duration_ns = end_ns - started.start_ns;
+    }
+
     /// Turns the readings into a sample of a region that moved `bytes`, of
     /// which `bytes_name` is the metric.
     pub fn into_sample(self, bytes_name: &str, bytes: u64) -> Sample {

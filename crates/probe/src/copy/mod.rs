@@ -102,10 +102,14 @@ impl Copier<'_> {
         self.mover.prepare(&job)?;
         let started = meter.start()?;
         let moved = self.mover.run(&job);
-        if moved.is_ok() {
-            sink.finish();
-        }
+        let end_ns = match moved {
+            Ok(_) => sink.finish(),
+            Err(_) => None,
+        };
         let mut measured = meter.stop(&started)?;
+        if let Some(end_ns) = end_ns {
+            measured.end_at(end_ns, &started);
+        }
         let moved = moved.map_err(|error| self.failure_of(error))?;
         self.check_moved(moved)?;
         let (arrived, reader_usage) = sink.arrived(size_bytes, Purpose::Count)?;

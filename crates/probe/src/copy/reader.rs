@@ -3,7 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle, Thread};
 
 use rustix::io::Errno;
@@ -11,9 +11,9 @@ use toll_wire::Failure;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::buffer::Buffer;
-use crate::failure;
 use crate::usage::{Scope, Usage};
 use crate::verify::Arrived;
+use crate::{clock, failure};
 
 /// Bytes asked for at a time: four times what a pipe holds by default, and yet
 /// small enough to stay in a second-level cache.
@@ -31,7 +31,7 @@ pub enum Purpose {
 /// A running reader.
 pub struct Reader {
     thread: JoinHandle<io::Result<(Arrived, Usage)>>,
-    is_done: Arc<AtomicBool>,
+    end: Arc<Moment>,
 }
 
 impl Reader {
@@ -41,17 +41,18 @@ impl Reader {
     /// # Errors
     /// An instrument failure if there is no thread to be had.
     pub fn start(source: OwnedFd, purpose: Purpose) -> Result<Self, Failure> {
-        let is_ready = Arc::new(AtomicBool::new(false));
-        let is_done = Arc::new(AtomicBool::new(false));
-        let flags = (Arc::clone(&is_ready), Arc::clone(&is_done));
+        let (ready, end) = (Arc::new(Moment::default()), Arc::new(Moment::default()));
+        let moments = (Arc::clone(&ready), Arc::clone(&end));
         let starter = thread::current();
         let body = move || {
             let mut buffer = Buffer::aligned(READER_BUFFER_BYTES);
             let before = Usage::now(Scope::Thread);
-            raise(&flags.0, &starter);
+            moments.0.tell(clock::now_ns(), &starter);
             let received = receive(&source, buffer.bytes_mut(), purpose);
-            raise(&flags.1, &starter);
-            received.map(|arrived| (arrived, Usage::now(Scope::Thread).since(&before)))
+            let end_ns = clock::now_ns();
+            let used = Usage::now(Scope::Thread).since(&before);
+            moments.1.tell(end_ns, &starter);
+            received.map(|arrived| (arrived, used))
         };
         let thread = thread::Builder::new().spawn(body).map_err(|error| {
             failure::instrument(format!(
@@ -59,14 +60,15 @@ impl Reader {
                 failure::reason(&error)
             ))
         })?;
-        wait_for(&is_ready);
-        Ok(Self { thread, is_done })
+        ready.wait();
+        Ok(Self { thread, end })
     }
 
-    /// Waits until everything is received. Unlike joining, this does not wait
-    /// for the thread to be taken down.
-    pub fn wait(&self) {
-        wait_for(&self.is_done);
+    /// Waits until everything is received and gives when it was, in nanoseconds
+    /// of the clock. Waking the waiter comes after that, and so does taking the
+    /// thread down, which joining would wait for.
+    pub fn wait(&self) -> u64 {
+        self.end.wait()
     }
 
     /// What was received, and what that used.
@@ -78,14 +80,23 @@ impl Reader {
     }
 }
 
-fn raise(flag: &AtomicBool, waiter: &Thread) {
-    flag.store(true, Ordering::Release);
-    waiter.unpark();
-}
+/// A time on the clock that one thread waits for and another tells; 0 until then.
+#[derive(Default)]
+struct Moment(AtomicU64);
 
-fn wait_for(flag: &AtomicBool) {
-    while !flag.load(Ordering::Acquire) {
-        thread::park();
+impl Moment {
+    fn tell(&self, time_ns: u64, waiter: &Thread) {
+        self.0.store(time_ns, Ordering::Release);
+        waiter.unpark();
+    }
+
+    fn wait(&self) -> u64 {
+        loop {
+            match self.0.load(Ordering::Acquire) {
+                0 => thread::park(),
+                time_ns => return time_ns,
+            }
+        }
     }
 }
 
@@ -108,4 +119,26 @@ fn receive(source: &OwnedFd, memory: &mut [u8], purpose: Purpose) -> io::Result<
         bytes,
         xxh3: (purpose == Purpose::Hash).then(|| hasher.digest()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_end_is_when_the_last_byte_came_and_not_when_it_is_asked_for() {
+        let (source, sink) = rustix::pipe::pipe().unwrap();
+        let reader = Reader::start(source, Purpose::Count).unwrap();
+        rustix::io::write(&sink, b"all").unwrap();
+        let closed_ns = clock::now_ns();
+        drop(sink);
+        let late = Duration::from_millis(200);
+        thread::sleep(late);
+        let end_ns = reader.wait();
+        assert!(end_ns >= closed_ns);
+        assert!(u128::from(end_ns - closed_ns) < late.as_nanos());
+        assert_eq!(reader.result().unwrap().0.bytes, 3);
+    }
 }

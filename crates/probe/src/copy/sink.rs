@@ -75,15 +75,16 @@ impl OpenSink {
     }
 
     /// Closes the writer, which is how a reader learns of the end, and waits
-    /// until the reader has everything. Part of the timed region: a transfer has
-    /// ended when its bytes have arrived, not when they are queued.
-    pub fn finish(&mut self) {
+    /// until the reader has everything. Gives when that was, in nanoseconds of
+    /// the clock: a transfer has ended when its bytes have arrived, not when
+    /// they are queued, and before the waiting thread is woken.
+    pub fn finish(&mut self) -> Option<u64> {
         match &self.end {
             // Closing a device or a file says nothing about its bytes.
-            End::Null | End::File(_) => {}
+            End::Null | End::File(_) => None,
             End::Reader(reader) => {
                 self.writer = None;
-                reader.wait();
+                Some(reader.wait())
             }
         }
     }

@@ -107,8 +107,8 @@ fn run_cat(argument: &std::path::Path, sink: &mut OpenSink) -> Result<CatRun, Fa
     // The command holds the sink's writer, too, and a reader would wait for it.
     drop(command);
     let ended = child::wait(&child).map_err(|error| cannot_run(&error))?;
-    sink.finish();
-    let duration_ns = clock::now_ns() - start_ns;
+    let waited_ns = clock::now_ns();
+    let duration_ns = sink.finish().unwrap_or(waited_ns) - start_ns;
     if ended.exit_status() == 0 {
         return Ok(CatRun { duration_ns, ended });
     }

@@ -1,11 +1,14 @@
 //! What is counted of a timed region, and nothing else.
 
+use std::path::Path;
+use std::process::Command;
+
 use toll_wire::{
     CommandRequest, CrossingCpus, CrossingOperation, CrossingRequest, OutputPolicy, Request,
-    ShellChoice, TrialData, Workload,
+    ShellChoice, TrialData, Workload, encode,
 };
 
-use crate::common::{answer_request, completed, skip};
+use crate::common::{PROBE, answer_of, answer_request, completed, directory, skip};
 
 /// Events that the kernel counts without a counting unit.
 const SOFTWARE: [&str; 3] = ["page-faults", "context-switches", "task-clock-ns"];
@@ -74,6 +77,57 @@ fn counters_of_a_group_are_on_over_the_same_time() {
             }
         }
     }
+}
+
+/// System calls of a probe, in order, without those that read the clock where
+/// that is one.
+fn system_calls(request: &Request, directory: &Path) -> Option<Vec<String>> {
+    if Command::new("strace").arg("-V").output().is_err() {
+        skip("strace is missing; install the package strace");
+        return None;
+    }
+    let trace = directory.join("trace");
+    let mut strace = Command::new("strace");
+    strace.arg("-o").arg(&trace).arg(PROBE);
+    let line = format!("{}\n", encode(request));
+    completed(answer_of(&mut strace, line.as_bytes()), "traced");
+    let text = std::fs::read_to_string(trace).expect("strace has written it");
+    let calls = text.lines().map(str::to_owned);
+    Some(
+        calls
+            .filter(|call| !call.contains("CLOCK_MONOTONIC_RAW"))
+            .collect(),
+    )
+}
+
+#[test]
+fn usage_is_read_next_to_the_work_and_counters_are_switched_by_one_call() {
+    let directory = directory();
+    let request = empty_region();
+    if counted(&request).is_none() {
+        return;
+    }
+    let Some(calls) = system_calls(&request, directory.path()) else {
+        return;
+    };
+    let expected = [
+        "PERF_EVENT_IOC_ENABLE, 0",
+        "CLOCK_THREAD_CPUTIME_ID",
+        "getrusage(RUSAGE_THREAD",
+        "CLOCK_THREAD_CPUTIME_ID",
+        "getrusage(RUSAGE_THREAD",
+        "PERF_EVENT_IOC_DISABLE, 0",
+        "read(",
+    ];
+    let starts = (0..calls.len()).filter(|at| calls[*at].contains("PERF_EVENT_IOC_ENABLE"));
+    let starts: Vec<usize> = starts.collect();
+    for start in &starts {
+        for (call, expected) in calls[*start..].iter().zip(expected) {
+            assert!(call.contains(expected), "{expected} and not {call}");
+        }
+    }
+    // One of them is to bring the readings' code in.
+    assert_eq!(starts.len(), 1 + request.iterations as usize);
 }
 
 #[test]
