@@ -112,6 +112,7 @@ impl Region {
     ///
     /// # Panics
     /// If it reaches past the end.
+    #[inline]
     pub fn part(&self, offset: usize, length: usize) -> Part<'_> {
         assert!(
             length <= self.length && offset <= self.length - length,
@@ -179,8 +180,8 @@ impl Drop for Region {
     }
 }
 
-/// A part of a region whose bounds were checked once, since a check at each
-/// access would be measured.
+/// A part of a region for repeated access. Where the compiler knows the length
+/// and the offsets it drops the checks of single accesses.
 #[derive(Clone, Copy)]
 pub struct Part<'a> {
     start: *mut u8,
@@ -195,39 +196,78 @@ impl Part<'_> {
     }
 
     /// Reads one byte; the compiler neither drops nor joins such reads.
+    ///
+    /// # Panics
+    /// If it lies outside.
     #[inline(always)]
     pub fn read(self, offset: usize) -> u8 {
-        debug_assert!(offset < self.length, "{offset} of {}", self.length);
-        // SAFETY: the part is mapped and readable, and callers stay inside.
-        unsafe { self.start.wrapping_add(offset).read_volatile() }
+        // SAFETY: the byte is mapped and readable, as the check says.
+        unsafe { self.byte(offset).read_volatile() }
     }
 
     /// Writes one byte likewise.
+    ///
+    /// # Panics
+    /// If it lies outside.
     #[inline(always)]
     pub fn write(self, offset: usize, value: u8) {
-        debug_assert!(offset < self.length, "{offset} of {}", self.length);
-        // SAFETY: the part is mapped and writable, and callers stay inside.
-        unsafe { self.start.wrapping_add(offset).write_volatile(value) }
+        // SAFETY: the byte is mapped and writable, as the check says.
+        unsafe { self.byte(offset).write_volatile(value) }
     }
 
     /// Reads an aligned word likewise.
+    ///
+    /// # Panics
+    /// If it does not lie inside, or at no multiple of 8 bytes.
     #[inline(always)]
     pub fn read_word(self, offset: usize) -> u64 {
-        debug_assert!(offset + 8 <= self.length, "{offset} of {}", self.length);
-        let address = self.start.wrapping_add(offset).cast::<u64>();
-        // SAFETY: the part is mapped and readable, and callers stay inside, at
-        // multiples of 8 bytes from the start of a page.
-        unsafe { address.read_volatile() }
+        // SAFETY: the word is mapped and readable, as the check says.
+        unsafe { self.word(offset).read_volatile() }
     }
 
     /// Writes an aligned word likewise.
+    ///
+    /// # Panics
+    /// If it does not lie inside, or at no multiple of 8 bytes.
     #[inline(always)]
     pub fn write_word(self, offset: usize, value: u64) {
-        debug_assert!(offset + 8 <= self.length, "{offset} of {}", self.length);
-        let address = self.start.wrapping_add(offset).cast::<u64>();
-        // SAFETY: the part is mapped and writable, and callers stay inside, at
-        // multiples of 8 bytes from the start of a page.
-        unsafe { address.write_volatile(value) }
+        // SAFETY: the word is mapped and writable, as the check says.
+        unsafe { self.word(offset).write_volatile(value) }
+    }
+
+    /// Reads an aligned word without a check, for a loop in which it would be
+    /// measured.
+    ///
+    /// # Safety
+    /// The word must lie inside, at a multiple of 8 bytes from a page's start.
+    #[inline(always)]
+    pub unsafe fn read_word_unchecked(self, offset: usize) -> u64 {
+        debug_assert!(offset < self.length, "{offset} of {}", self.length);
+        // SAFETY: the word is mapped and readable, as the caller promises.
+        unsafe {
+            self.start
+                .wrapping_add(offset)
+                .cast::<u64>()
+                .read_volatile()
+        }
+    }
+
+    #[inline(always)]
+    fn byte(self, offset: usize) -> *mut u8 {
+        assert!(offset < self.length, "{offset} of {}", self.length);
+        self.start.wrapping_add(offset)
+    }
+
+    #[inline(always)]
+    fn word(self, offset: usize) -> *mut u64 {
+        let word = self.start.wrapping_add(offset).cast::<u64>();
+        let is_inside = offset < self.length && self.length - offset >= size_of::<u64>();
+        assert!(
+            is_inside && word.is_aligned(),
+            "{offset} of {}",
+            self.length
+        );
+        word
     }
 }
 
@@ -325,6 +365,24 @@ mod tests {
     #[should_panic(expected = "outside")]
     fn a_part_past_the_end_is_a_mistake() {
         let _ = anonymous(4096).part(4_000, 97);
+    }
+
+    #[test]
+    #[should_panic(expected = "1000 of 1000")]
+    fn a_byte_past_the_end_of_a_part_is_a_mistake() {
+        anonymous(4096).part(0, 1_000).write(1_000, 1);
+    }
+
+    #[test]
+    #[should_panic(expected = "996 of 1000")]
+    fn a_word_that_ends_past_the_end_is_a_mistake() {
+        let _ = anonymous(4096).part(0, 1_000).read_word(996);
+    }
+
+    #[test]
+    #[should_panic(expected = "4 of 1000")]
+    fn a_word_across_two_is_a_mistake() {
+        anonymous(4096).part(0, 1_000).write_word(4, 1);
     }
 
     #[test]
