@@ -44,11 +44,7 @@ impl Output {
         hidden.push(name);
         hidden.push(format!(".{}.tmp", std::process::id()));
         let draft = path.with_file_name(hidden);
-        let directory = match path.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => parent,
-            _ => Path::new("."),
-        };
-        let (file, is_named) = open(directory, &draft)?;
+        let (file, is_named) = open(directory_of(&path), &draft)?;
         let output = Self {
             file,
             path,
@@ -67,11 +63,15 @@ impl Output {
         &self.file
     }
 
-    /// Gives it its name.
+    /// Gives it its name. When this returns, content and name are on the
+    /// device: the sender may then remove its own copy.
     ///
     /// # Errors
     /// The file system's.
     pub fn keep(mut self) -> io::Result<()> {
+        // Before the name: a rename may reach the device first, and would leave
+        // an empty file in place of the one before.
+        self.file.sync_all()?;
         if !self.is_named {
             let unnamed = format!("/proc/self/fd/{}", self.file.as_raw_fd());
             linkat(CWD, unnamed, CWD, &self.draft, AtFlags::SYMLINK_FOLLOW)?;
@@ -79,7 +79,15 @@ impl Output {
         }
         std::fs::rename(&self.draft, &self.path)?;
         self.is_named = false;
-        Ok(())
+        File::open(directory_of(&self.path))?.sync_all()
+    }
+}
+
+/// The directory in which a name lies.
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
     }
 }
 
@@ -150,6 +158,43 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "all");
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
         assert_eq!(names(directory.path()), ["out"]);
+    }
+
+    /// System calls of the test above, as strace tells them.
+    #[expect(clippy::disallowed_methods, reason = "a test starts what it tests")]
+    fn traced() -> io::Result<String> {
+        let test = "output::tests::a_file_has_its_name_only_when_it_is_kept";
+        let traced = std::process::Command::new("strace")
+            .args(["-f", "-y", "-e", "trace=fsync,rename"])
+            .arg(std::env::current_exe()?)
+            .args(["--exact", test])
+            .output()?;
+        assert!(traced.status.success(), "{traced:?}");
+        Ok(String::from_utf8_lossy(&traced.stderr).into_owned())
+    }
+
+    #[test]
+    #[expect(clippy::print_stderr, reason = "a skip tells its reason")]
+    fn content_and_then_the_name_are_on_the_device_when_it_is_kept() {
+        let text = match traced() {
+            Ok(text) => text,
+            Err(error) => return eprintln!("skipped: cannot run strace: {error}"),
+        };
+        let calls = text.lines().filter(|line| line.contains(" = "));
+        let calls: Vec<&str> = calls.collect();
+        let [content, name, directory] = calls[..] else {
+            panic!("{text}");
+        };
+        for (call, name) in [
+            (content, "fsync("),
+            (name, "rename("),
+            (directory, "fsync("),
+        ] {
+            assert!(call.contains(name) && call.ends_with("= 0"), "{text}");
+        }
+        let (of, _) = name.split_once("/.out.").expect("the draft lies beside it");
+        let (_, of) = of.split_once('"').expect("a path");
+        assert!(directory.contains(&format!("<{of}>")), "{text}");
     }
 
     #[test]
