@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 
+use super::empty_region::{self, EmptyRegion};
 use super::output::Analysed;
 use super::run::{Launch, Purpose, launch};
 use super::{Failure, output, store_health};
@@ -50,6 +51,8 @@ struct Examination {
     /// Band within which two runs of one command lie, relative; absent if it
     /// was not measured.
     noise_band: Option<f64>,
+    /// What the probe's own readings add to a trial; absent likewise.
+    empty_region: Option<EmptyRegion>,
     restored: Vec<Finding>,
 }
 
@@ -103,17 +106,19 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> Result<ExitCode,
         ok: probe.is_ok(),
         detail: probe.as_ref().map_or_else(Clone::clone, |_| "found".into()),
     });
-    let noise_band = match (arguments.no_noise, probe) {
-        (false, Ok(_)) => match noise(arguments)? {
-            Ok(band) => Some(band),
+    let measured = match (arguments.no_noise, probe) {
+        (false, Ok(probe)) => match measure(arguments, &probe)? {
+            Ok(measured) => Some(measured),
             Err(signal) => return Ok(super::run::exit_code_of(signal)),
         },
         _ => None,
     };
+    let (noise_band, empty_region) = measured.unzip();
     let examination = Examination {
         machine,
         capabilities: findings,
         noise_band,
+        empty_region,
         restored,
     };
     match arguments.json {
@@ -176,6 +181,20 @@ pub(super) fn nearest(path: &Path) -> PathBuf {
         }
     }
     candidate.to_owned()
+}
+
+/// Measures noise and what an empty region costs; the inner error is the signal
+/// that interrupted it.
+fn measure(
+    arguments: &DoctorArguments,
+    probe: &Probe,
+) -> Result<Result<(f64, EmptyRegion), i32>, Failure> {
+    let band = match noise(arguments)? {
+        Ok(band) => band,
+        Err(signal) => return Ok(Err(signal)),
+    };
+    let region = empty_region::measure(probe)?;
+    Ok(region.map(|region| (band, region)))
 }
 
 /// Runs one command against its twin, in a store that is dropped; the inner
@@ -255,6 +274,9 @@ fn text(examination: &Examination) -> String {
                 format::percent(band)
             ),
         );
+    }
+    if let Some(region) = &examination.empty_region {
+        line("empty timed region", region.text());
     }
     text.lines().map(|line| sanitize(line) + "\n").collect()
 }

@@ -8,6 +8,7 @@ mod baseline;
 mod compare;
 mod completions;
 mod doctor;
+mod empty_region;
 mod export;
 mod failure;
 mod gate;

@@ -139,6 +139,18 @@ impl Probe {
         outcome
     }
 
+    /// Runs one trial that belongs to no run. `None` if an interrupt ended it.
+    pub fn run_alone(&self, request: &Request, interrupt: &Interrupt) -> Option<Outcome> {
+        const TIMEOUT: Duration = Duration::from_secs(60);
+        let turn = Turn {
+            limit: None,
+            padding_bytes: 0,
+            next_padding_bytes: None,
+            timeout: TIMEOUT,
+        };
+        self.run(request, &turn, &mut None, interrupt)
+    }
+
     /// Starts the probe of the next trial. One that cannot be started is tried
     /// again, and told of, when its turn has come.
     fn start_next(&self, turn: &Turn<'_>) -> Option<Waiting> {

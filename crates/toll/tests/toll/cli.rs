@@ -397,6 +397,14 @@ fn the_doctor_measures_noise_and_keeps_no_run() {
         examination["noise_band"].as_f64().unwrap() > 0.0,
         "{examination:#}"
     );
+    let region = &examination["empty_region"];
+    assert!(region["duration_ns"].as_f64().unwrap() > 0.0, "{region:#}");
+    // Whatever can be counted here, nothing faults in pages any more.
+    let faults = region["counters"].get("page-faults");
+    assert!(
+        faults.is_none_or(|count| count.as_f64() == Some(0.0)),
+        "{region:#}"
+    );
     assert!(!bench.store().exists());
     assert_eq!(bench.leftovers(), Vec::<std::path::PathBuf>::new());
 }
