@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 /*
  * The same machine code in a program, in the kernel and in a module: no calls,
- * no globals, no floating point, and the flags of FLAGS.
+ * no globals, no floating point, and the same compiler flags.
  */
 #include "count_primes_core.h"
 

@@ -3,8 +3,8 @@
  * Counting primes among drawn numbers: the one piece of work that a program,
  * a system call and a module all do, so that only the way to it differs.
  *
- * The two functions are compiled in all three places with the flags of FLAGS
- * beside this file, which make the same machine code of them.
+ * All three compile the two functions with the same flags, which each Makefile
+ * sets for this object, so that they get the same machine code.
  */
 #ifndef TOLL_COUNT_PRIMES_CORE_H
 #define TOLL_COUNT_PRIMES_CORE_H

@@ -13,6 +13,7 @@
 
 #define LOADS 200
 
+static char shared_path[256];
 static char paths[2][256];
 static const char *const names[2] = { "master", "slave" };
 static const char *const nodes[2] = { MASTER, SLAVE };
@@ -53,6 +54,7 @@ static void test_loads(void)
 	for (load = 0; passed && load < LOADS; load++) {
 		struct pair pair;
 
+		passed &= TAP_CHECK(!module_load(shared_path, ""), "load %d of tolldev", load);
 		for (i = 0; i < 2; i++)
 			passed &= TAP_CHECK(!module_load(paths[i], load % 2 ? "mode=async" : ""),
 					    "load %d of %s", load, names[i]);
@@ -62,12 +64,16 @@ static void test_loads(void)
 		if (passed && load % 10 == 0)
 			pair_close(&pair);
 		for (i = 0; i < 2; i++) {
+			/* Held by its users, whether they are open or not. */
+			passed &= TAP_CHECK(module_unload("tolldev") == EWOULDBLOCK,
+					    "tolldev went before %s", names[i]);
 			passed &= TAP_CHECK(!module_unload(names[i]), "unload %d of %s", load,
 					    names[i]);
 			passed &= TAP_CHECK(access(nodes[i], F_OK) < 0, "%s stayed", nodes[i]);
 		}
+		passed &= TAP_CHECK(!module_unload("tolldev"), "unload %d of tolldev", load);
 	}
-	tap_result(passed, "both modules load and unload 200 times");
+	tap_result(passed, "the modules load and unload 200 times");
 }
 
 static void test_parameters(void)
@@ -160,7 +166,9 @@ void test_modules(const char *directory)
 
 	for (i = 0; i < 2; i++)
 		snprintf(paths[i], sizeof(paths[i]), "%s/%s.ko", directory, names[i]);
+	snprintf(shared_path, sizeof(shared_path), "%s/tolldev.ko", directory);
 	test_loads();
+	passed &= TAP_CHECK(!module_load(shared_path, ""), "tolldev: %s", strerror(errno));
 	test_parameters();
 	test_refused_parameters();
 	for (i = 0; i < 2; i++) {

@@ -158,7 +158,7 @@ static void test_printed(int device)
 	if (log < 0)
 		return tap_skip("0x12345676 prints the entry", "there is no /dev/kmsg");
 	lseek(log, 0, SEEK_END);
-	snprintf(expected, sizeof(expected), "master: %016llX\n", (unsigned long long)page.entry);
+	snprintf(expected, sizeof(expected), "tolldev: %016llX\n", (unsigned long long)page.entry);
 	/* The kernel prints so many in five seconds; others have used them up. */
 	sleep(6);
 	ioctl(device, TOLL_DEVICE_PUBLISHED_PAGE, &page);

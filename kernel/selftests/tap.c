@@ -1,43 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
-#include <stdarg.h>
-#include <stdio.h>
-
 #include "tap.h"
 
-static unsigned int tests;
-static unsigned int failures;
-
-void tap_note(const char *format, ...)
+void tap_begin(void)
 {
-	va_list arguments;
-
-	va_start(arguments, format);
-	printf("# ");
-	vprintf(format, arguments);
-	printf("\n");
-	va_end(arguments);
-	fflush(stdout);
+	ksft_print_header();
 }
 
 void tap_result(bool passed, const char *name)
 {
-	tests++;
-	if (!passed)
-		failures++;
-	printf("%s %u %s\n", passed ? "ok" : "not ok", tests, name);
-	fflush(stdout);
+	ksft_test_result(passed, "%s\n", name);
 }
 
 void tap_skip(const char *name, const char *reason)
 {
-	tests++;
-	printf("ok %u %s # SKIP %s\n", tests, name, reason);
-	fflush(stdout);
+	ksft_test_result_skip("%s: %s\n", name, reason);
 }
 
-int tap_end(void)
+/* Modes and ways decide how many tests there are, so the plan comes last. */
+void tap_end(void)
 {
-	printf("1..%u\n", tests);
-	tap_note("%u tests, %u failed", tests, failures);
-	return failures ? 1 : 0;
+	ksft_set_plan(ksft_test_num());
+	ksft_finished();
 }

@@ -22,7 +22,10 @@ pub fn of_file(action: &str, path: &Path, error: &io::Error) -> String {
 pub fn of_device(end: End, error: &io::Error) -> String {
     let what_to_do = match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENXIO | libc::ENODEV) => {
-            format!("insert the module {} in a guest", end.module_name())
+            format!(
+                "insert the modules tolldev and {} in a guest",
+                end.module_name()
+            )
         }
         _ => advice(error).to_owned(),
     };
@@ -92,8 +95,8 @@ mod tests {
         let error = io::Error::from_raw_os_error(libc::ENOENT);
         assert_eq!(
             of_device(End::Slave, &error),
-            "cannot open /dev/slave_device: no such file or directory; insert the module slave in \
-             a guest"
+            "cannot open /dev/slave_device: no such file or directory; insert the modules tolldev and \
+             slave in a guest"
         );
     }
 

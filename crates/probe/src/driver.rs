@@ -58,9 +58,11 @@ struct TollCopy {
 pub enum ModuleName {
     /// Counts prime numbers.
     TollPrimes,
-    /// The sending end of a pair of devices.
+    /// What the two devices share.
+    Tolldev,
+    /// The device that listens and accepts.
     Master,
-    /// The receiving end.
+    /// The device that connects.
     Slave,
 }
 
@@ -68,8 +70,17 @@ impl ModuleName {
     fn name(self) -> &'static CStr {
         match self {
             Self::TollPrimes => c"toll_primes",
+            Self::Tolldev => c"tolldev",
             Self::Master => c"master",
             Self::Slave => c"slave",
+        }
+    }
+
+    /// The module whose symbols it uses, which is inserted first.
+    fn needs(self) -> Option<Self> {
+        match self {
+            Self::TollPrimes | Self::Tolldev => None,
+            Self::Master | Self::Slave => Some(Self::Tolldev),
         }
     }
 
@@ -96,7 +107,12 @@ impl ModuleName {
                 failure::reason(&error)
             ))
         })?;
-        Ok(ModuleFile { name: self, file })
+        let needed = self.needs().map(Self::file).transpose()?;
+        Ok(ModuleFile {
+            name: self,
+            file,
+            needed: needed.map(Box::new),
+        })
     }
 }
 
@@ -104,6 +120,8 @@ impl ModuleName {
 pub struct ModuleFile {
     name: ModuleName,
     file: File,
+    /// See [`ModuleName::needs`].
+    needed: Option<Box<ModuleFile>>,
 }
 
 impl ModuleFile {
@@ -114,6 +132,9 @@ impl ModuleFile {
     /// If the kernel refuses it.
     pub fn insert(&self, parameters: &CStr) -> Result<Module, Failure> {
         let name = self.name;
+        if let Some(needed) = &self.needed {
+            needed.insert_shared()?;
+        }
         let inserted = match finit_module(&self.file, parameters, 0) {
             Err(Errno::EXIST) => {
                 remove(name);
@@ -121,14 +142,27 @@ impl ModuleFile {
             }
             other => other,
         };
-        inserted.map(|()| Module { name }).map_err(|errno| {
-            failure::failed(format!(
-                "cannot insert the module {}: {}; see the kernel log",
-                name.text(),
-                failure::reason(&errno.into())
-            ))
-        })
+        match inserted {
+            Ok(()) => Ok(Module { name }),
+            Err(errno) => Err(refused(name, errno)),
+        }
     }
+
+    /// Inserts a module that others use, unless it is there already.
+    fn insert_shared(&self) -> Result<(), Failure> {
+        match finit_module(&self.file, c"", 0) {
+            Ok(()) | Err(Errno::EXIST) => Ok(()),
+            Err(errno) => Err(refused(self.name, errno)),
+        }
+    }
+}
+
+fn refused(name: ModuleName, errno: Errno) -> Failure {
+    failure::failed(format!(
+        "cannot insert the module {}: {}; see the kernel log",
+        name.text(),
+        failure::reason(&errno.into())
+    ))
 }
 
 /// An inserted module, removed when this value goes.
@@ -165,6 +199,10 @@ impl Module {
 impl Drop for Module {
     fn drop(&mut self) {
         remove(self.name);
+        if let Some(needed) = self.name.needs() {
+            // It stays as long as another module uses it.
+            remove(needed);
+        }
     }
 }
 
@@ -274,6 +312,7 @@ mod tests {
     fn no_module_goes_into_a_machine_whose_first_process_is_another() {
         for name in [
             ModuleName::TollPrimes,
+            ModuleName::Tolldev,
             ModuleName::Master,
             ModuleName::Slave,
         ] {

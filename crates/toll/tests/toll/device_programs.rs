@@ -15,7 +15,7 @@ use crate::guest_commands::bench;
 /// the two and leaves what they say in m.out, m.err, s.out and s.err.
 const PRELUDE: &str = r#"
 set -u
-insmod /modules/master.ko && insmod /modules/slave.ko || exit 99
+insmod /modules/tolldev.ko && insmod /modules/master.ko && insmod /modules/slave.ko || exit 99
 cd /work || exit 99
 master() { timeout 600 /host/master "$@"; }
 slave() { timeout 600 /host/slave "$@"; }
@@ -263,7 +263,7 @@ fn a_partner_that_dies_stalls_or_never_comes_ends_in_a_message() {
         slave o fcntl 127.0.0.1 --timeout 0.3; echo "= slave $?"
         wait
         ls -A | grep -v '[.]out\|[.]err\|lost+found'
-        rmmod master slave; echo "removed $?"
+        rmmod master slave tolldev; echo "removed $?"
         "#,
     );
     let Some(ran) = ran else { return };

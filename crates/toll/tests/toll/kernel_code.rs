@@ -1,6 +1,7 @@
 //! The kernel's parts by the kernel's own measures, where its source and a
 //! build of it are in the cache.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,9 +24,14 @@ fn newest(place: &str, file: &str) -> Option<PathBuf> {
         .max_by_key(|path| path.join(file).metadata().and_then(|m| m.modified()).ok())
 }
 
+/// The patched source of the pinned kernel.
+pub(crate) fn patched_source() -> Option<PathBuf> {
+    newest("source", "scripts/checkpatch.pl")
+}
+
 /// The patched source of the pinned kernel and what was built of it.
 fn built() -> Option<(PathBuf, PathBuf)> {
-    let source = newest("source", "scripts/checkpatch.pl");
+    let source = patched_source();
     let build = newest("build", "objects/vmlinux").map(|build| build.join("objects"));
     let both = source.zip(build);
     if both.is_none() {
@@ -75,4 +81,42 @@ fn primes_are_counted_by_the_same_instructions_in_every_place() {
     assert!(files.len() > 2, "{files:?}");
     let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
     tool("same-code", &files);
+}
+
+/// Functions and data that a module offers to the linker.
+fn global_symbols(module: &Path) -> BTreeSet<String> {
+    let output = Command::new("nm")
+        .args(["--defined-only", "--extern-only"])
+        .arg(module)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", module.display());
+    let text = String::from_utf8(output.stdout).unwrap();
+    let names = text.lines().filter_map(|line| line.split(' ').nth(2));
+    // Kbuild gives these to every module, and none to what is built in.
+    let of_every_module = ["__this_module", "init_module", "cleanup_module"];
+    names
+        .filter(|name| !of_every_module.contains(name) && !name.starts_with("__pfx_"))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn the_devices_modules_can_be_linked_into_one_kernel() {
+    let Ok(kernel) = kernel::find(Variant::Toll) else {
+        return skip("the kernel toll is not built; run toll kernel build");
+    };
+    let symbols = |name: &str| {
+        let module = kernel.modules.iter().find(|module| module.ends_with(name));
+        global_symbols(module.expect("it is built"))
+    };
+    let shared = symbols("tolldev.ko");
+    assert!(shared.contains("tolldev_open"), "{shared:?}");
+    let foreign: Vec<&String> = shared
+        .iter()
+        .filter(|name| !name.starts_with("tolldev_"))
+        .collect();
+    assert!(foreign.is_empty(), "{foreign:?}");
+    assert_eq!(symbols("master.ko"), BTreeSet::new());
+    assert_eq!(symbols("slave.ko"), BTreeSet::new());
 }

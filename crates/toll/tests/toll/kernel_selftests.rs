@@ -10,6 +10,7 @@ use toll::environment::guest::{guest_obstacle, shell_obstacle};
 use toll::environment::kernel::{self, Variant};
 
 use crate::common::{TOLL, skip, source_tree};
+use crate::kernel_code::patched_source;
 
 /// Longest for one program: under TCG the checks make everything slow.
 const PATIENCE: Duration = Duration::from_secs(20 * 60);
@@ -35,14 +36,16 @@ const REPORTS: &[&str] = &[
     "list_del corruption",
 ];
 
-/// The programs, built for a guest, which has no libraries.
-fn programs() -> PathBuf {
+/// The programs, built for a guest, which has no libraries. The patched source
+/// of the kernel has `kselftest.h` and the tests that the patches bring.
+fn programs(tree: &Path) -> PathBuf {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("selftests");
     let made = Command::new("make")
         .arg("-s")
         .arg("-C")
         .arg(source_tree().join("kernel/selftests"))
         .arg(format!("OUT={}", out.display()))
+        .arg(format!("TREE={}", tree.display()))
         .status()
         .expect("make is there");
     assert!(made.success(), "the selftests do not build");
@@ -61,6 +64,9 @@ fn run(name: &str, variant: Variant, memory: &str, arguments: &[&str]) {
     if let Err(reason) = kernel::find(variant) {
         return skip(&reason);
     }
+    let Some(tree) = patched_source() else {
+        return skip("the pinned kernel's source is not in the cache; run toll kernel build");
+    };
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let log = directory.path().join("log");
     // Unreferenced in two scans is leaked; seen in the first alone, in use.
@@ -77,7 +83,7 @@ fn run(name: &str, variant: Variant, memory: &str, arguments: &[&str]) {
         .args(["--swap", "256MiB", "--accelerator", "tcg", "--log"])
         .arg(&log)
         .arg("--add")
-        .arg(programs().join(name))
+        .arg(programs(&tree).join(name))
         .args(["--", "sh", "-c", &script])
         .timeout(PATIENCE)
         .output()
@@ -116,6 +122,11 @@ fn devices_that_send_files_survive_misuse_and_partners() {
 fn the_devices_survive_a_million_random_calls() {
     let options = ["--module-directory", "/modules", "--calls", "1000000"];
     run("device_test", Variant::Toll, "256MiB", &options);
+}
+
+#[test]
+fn the_first_patchs_own_test_passes() {
+    run("count_primes_test", Variant::Debug, "512MiB", &[]);
 }
 
 #[test]

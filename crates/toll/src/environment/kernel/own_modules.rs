@@ -1,5 +1,6 @@
 //! This project's modules, built against a kernel.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -15,10 +16,7 @@ pub(super) trait KernelMake {
 
 /// Lays out the modules' sources below a directory as they lie below
 /// `kernel/` of the source tree, with what they share.
-///
-/// # Errors
-/// If that cannot be written.
-pub(super) fn lay_out(directory: &Path) -> Result<Vec<PathBuf>, BuildError> {
+fn lay_out(directory: &Path) -> Result<(), BuildError> {
     empty_directory(directory)?;
     for (path, content) in ["modules", "uapi", "common"]
         .into_iter()
@@ -28,52 +26,55 @@ pub(super) fn lay_out(directory: &Path) -> Result<Vec<PathBuf>, BuildError> {
         make_directory(file.parent().unwrap_or(directory))?;
         std::fs::write(&file, content).map_err(|error| BuildError::file(&file, &error))?;
     }
-    let modules = directory.join("modules");
-    let mut found = match std::fs::read_dir(&modules) {
-        Ok(entries) => entries
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.is_dir())
-            .collect(),
-        Err(_) => Vec::new(),
-    };
-    found.sort();
-    Ok(found)
+    Ok(())
 }
 
-/// Builds the modules with a kernel's make and gives their files.
+/// Builds the modules with a kernel's make and gives their files. One make
+/// builds all, since some use symbols of another.
 ///
 /// # Errors
-/// If one fails, or none came of it.
+/// If it fails, or a module is missing afterwards.
 pub(super) fn build(
     jobs: &mut Jobs<'_>,
     directory: &Path,
     kernel: &impl KernelMake,
 ) -> Result<Vec<PathBuf>, BuildError> {
+    lay_out(directory)?;
+    jobs.observer.step("building the modules");
+    let modules = directory.join("modules");
+    let mut place = OsString::from("M=");
+    place.push(&modules);
+    kernel.make(jobs, &[place, "modules".into()])?;
     let mut built = Vec::new();
-    for module in lay_out(directory)? {
-        let name = module
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
-        jobs.observer.step(&format!("building the module {name}"));
-        let mut place = OsString::from("M=");
-        place.push(&module);
-        kernel.make(jobs, &[place, "modules".into()])?;
-        let objects =
-            std::fs::read_dir(&module).map_err(|error| BuildError::file(&module, &error))?;
-        let mut files: Vec<PathBuf> = objects
-            .filter_map(|entry| Some(entry.ok()?.path()))
-            .filter(|path| path.extension().is_some_and(|extension| extension == "ko"))
-            .collect();
-        if files.is_empty() {
+    for name in names() {
+        let file = modules.join(name).join(format!("{name}.ko"));
+        if !file.is_file() {
             return Err(BuildError::Failed(format!(
-                "cannot build the module {name}: nothing came of it; see {}",
+                "cannot build the module {name}: {} was not made; see {}",
+                file.display(),
                 jobs.log().display()
             )));
         }
-        files.sort();
-        built.extend(files);
+        built.push(file);
     }
     Ok(built)
+}
+
+/// The modules' names, in order. Each has a directory of its own.
+fn names() -> BTreeSet<&'static str> {
+    recipe::below("modules")
+        .filter_map(|(path, _)| path.split('/').nth(1))
+        .filter(|name| recipe::below(&format!("modules/{name}")).next().is_some())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_module_is_built_that_has_sources() {
+        let names: Vec<&str> = names().into_iter().collect();
+        assert_eq!(names, ["master", "slave", "toll_primes", "tolldev"]);
+    }
 }

@@ -1,3 +1,0 @@
-// SPDX-License-Identifier: GPL-2.0
-/* Included so that Kbuild leaves its objects here and not beside the source. */
-#include "../../common/device_worker.c"

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Memory of an open file that its caller may map, and the only memory that can
+ * be mapped: the published driver mapped physical memory at whatever offset it
+ * was asked for.
+ */
+#include <linux/err.h>
+#include <linux/gfp.h>
+#include <linux/kref.h>
+#include <linux/mm.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+
+#include "tolldev_buffer.h"
+#include "tolldev_compat.h"
+
+static void tolldev_buffer_free(struct kref *references)
+{
+	struct tolldev_buffer *buffer =
+		container_of(references, struct tolldev_buffer, references);
+
+	vfree(buffer->data);
+	kfree(buffer);
+}
+
+/**
+ * tolldev_buffer_put() - Give back a reference
+ * @buffer: Of tolldev_buffer_get(). May sleep.
+ */
+void tolldev_buffer_put(struct tolldev_buffer *buffer)
+{
+	kref_put(&buffer->references, tolldev_buffer_free);
+}
+
+static struct tolldev_buffer *tolldev_buffer_new(size_t bytes)
+{
+	struct tolldev_buffer *buffer;
+
+	buffer = kzalloc(sizeof(*buffer), GFP_KERNEL_ACCOUNT);
+	if (!buffer)
+		return NULL;
+	kref_init(&buffer->references);
+	buffer->bytes = bytes;
+	buffer->page_count = DIV_ROUND_UP(bytes, PAGE_SIZE);
+	/* Charged to the caller, which vmalloc_user() would not. */
+	buffer->data = __vmalloc(buffer->page_count * PAGE_SIZE,
+				 GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
+	if (!buffer->data) {
+		kfree(buffer);
+		return NULL;
+	}
+	return buffer;
+}
+
+/* Called with the lock held; the reference stays the holder's. */
+static struct tolldev_buffer *
+tolldev_buffer_ensure(struct tolldev_buffer_holder *holder)
+{
+	lockdep_assert_held(&holder->lock);
+	if (!holder->buffer)
+		holder->buffer = tolldev_buffer_new(holder->bytes);
+	return holder->buffer;
+}
+
+/**
+ * tolldev_buffer_init() - Begin without a buffer
+ * @holder: Of a new file.
+ * @bytes: Size of the buffer that will be got.
+ */
+void tolldev_buffer_init(struct tolldev_buffer_holder *holder, u32 bytes)
+{
+	mutex_init(&holder->lock);
+	holder->bytes = bytes;
+	holder->buffer = NULL;
+}
+
+/**
+ * tolldev_buffer_destroy() - Let go of the buffer
+ * @holder: Of a file that nobody uses any more.
+ */
+void tolldev_buffer_destroy(struct tolldev_buffer_holder *holder)
+{
+	if (holder->buffer)
+		tolldev_buffer_put(holder->buffer);
+	mutex_destroy(&holder->lock);
+}
+
+/**
+ * tolldev_buffer_resize() - Change the size, and so the buffer
+ * @holder: Of a file.
+ * @bytes: The size.
+ *
+ * A transfer that runs keeps the old buffer until it ends. A new one reads 0.
+ *
+ * Return: 0, or -EBUSY for a buffer that is mapped.
+ */
+int tolldev_buffer_resize(struct tolldev_buffer_holder *holder, u32 bytes)
+{
+	struct tolldev_buffer *old = NULL;
+	int err = 0;
+
+	mutex_lock(&holder->lock);
+	if (holder->bytes == bytes)
+		goto out_unlock;
+	if (holder->buffer && atomic_read(&holder->buffer->mappings)) {
+		err = -EBUSY;
+		goto out_unlock;
+	}
+	old = holder->buffer;
+	holder->buffer = NULL;
+	holder->bytes = bytes;
+out_unlock:
+	mutex_unlock(&holder->lock);
+	if (old)
+		tolldev_buffer_put(old);
+	return err;
+}
+
+/**
+ * tolldev_buffer_get() - A reference to the buffer
+ * @holder: Of a file.
+ *
+ * Return: the buffer, to be given back by tolldev_buffer_put(), or NULL where
+ * there is no memory for it.
+ */
+struct tolldev_buffer *tolldev_buffer_get(struct tolldev_buffer_holder *holder)
+{
+	struct tolldev_buffer *buffer;
+
+	mutex_lock(&holder->lock);
+	buffer = tolldev_buffer_ensure(holder);
+	if (buffer)
+		kref_get(&buffer->references);
+	mutex_unlock(&holder->lock);
+	return buffer;
+}
+
+static void tolldev_buffer_vm_open(struct vm_area_struct *vma)
+{
+	struct tolldev_buffer *buffer = vma->vm_private_data;
+
+	kref_get(&buffer->references);
+	atomic_inc(&buffer->mappings);
+}
+
+static void tolldev_buffer_vm_close(struct vm_area_struct *vma)
+{
+	struct tolldev_buffer *buffer = vma->vm_private_data;
+
+	atomic_dec(&buffer->mappings);
+	tolldev_buffer_put(buffer);
+}
+
+static vm_fault_t tolldev_buffer_vm_fault(struct vm_fault *fault)
+{
+	struct tolldev_buffer *buffer = fault->vma->vm_private_data;
+
+	if (fault->pgoff >= buffer->page_count)
+		return VM_FAULT_SIGBUS;
+	fault->page = vmalloc_to_page(buffer->data + fault->pgoff * PAGE_SIZE);
+	get_page(fault->page);
+	return 0;
+}
+
+static const struct vm_operations_struct tolldev_buffer_vm_operations = {
+	.open = tolldev_buffer_vm_open,
+	.close = tolldev_buffer_vm_close,
+	.fault = tolldev_buffer_vm_fault,
+};
+
+/**
+ * tolldev_buffer_map() - Map a part of the buffer
+ * @holder: Of a file.
+ * @vma: Shared, not executable, and within the buffer. It holds the file, and
+ *	so the module, until it is unmapped.
+ *
+ * Return: 0, -EINVAL or -ENOMEM.
+ */
+int tolldev_buffer_map(struct tolldev_buffer_holder *holder,
+		       struct vm_area_struct *vma)
+{
+	struct tolldev_buffer *buffer;
+	int err = 0;
+
+	/* A private mapping would show a copy that no transfer sees. */
+	if (!(vma->vm_flags & VM_MAYSHARE) || vma->vm_flags & VM_EXEC)
+		return -EINVAL;
+
+	mutex_lock(&holder->lock);
+	buffer = tolldev_buffer_ensure(holder);
+	if (!buffer) {
+		err = -ENOMEM;
+	} else if (vma->vm_pgoff >= buffer->page_count ||
+		   vma_pages(vma) > buffer->page_count - vma->vm_pgoff) {
+		err = -EINVAL;
+	} else {
+		vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+		vma->vm_private_data = buffer;
+		vma->vm_ops = &tolldev_buffer_vm_operations;
+		tolldev_buffer_vm_open(vma);
+	}
+	mutex_unlock(&holder->lock);
+	return err;
+}

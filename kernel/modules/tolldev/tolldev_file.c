@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0
+/* What system calls on a device's file do. */
+#include <linux/errno.h>
+#include <linux/export.h>
+#include <linux/fs.h>
+#include <linux/miscdevice.h>
+#include <linux/net.h>
+#include <linux/poll.h>
+#include <linux/slab.h>
+#include <linux/uio.h>
+
+#include "tolldev.h"
+#include "tolldev_async.h"
+#include "tolldev_file.h"
+#include "tolldev_socket.h"
+
+int tolldev_open(struct inode *inode, struct file *file)
+{
+	/* misc_open() leaves its device there. */
+	struct miscdevice *misc = file->private_data;
+	struct tolldev_file *state;
+
+	state = kzalloc(sizeof(*state), GFP_KERNEL_ACCOUNT);
+	if (!state)
+		return -ENOMEM;
+	state->device = container_of(misc, struct tolldev_device, misc);
+	mutex_init(&state->setup);
+	init_waitqueue_head(&state->connected);
+	tolldev_settings_init(state);
+	file->private_data = state;
+	file->f_mode |= FMODE_NOWAIT;
+	/* A connection has no position that reads and writes would share. */
+	return stream_open(inode, file);
+}
+EXPORT_SYMBOL_GPL(tolldev_open);
+
+/* Nobody maps the buffer, polls or waits any more: those hold the file. */
+int tolldev_release(struct inode *inode, struct file *file)
+{
+	struct tolldev_file *state = file->private_data;
+
+	tolldev_async_stop(state->async);
+	tolldev_socket_release(state->connection);
+	tolldev_socket_release(state->listener);
+	tolldev_buffer_destroy(&state->buffer);
+	mutex_destroy(&state->setup);
+	kfree(state);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(tolldev_release);
+
+static bool tolldev_iocb_nonblock(const struct kiocb *iocb)
+{
+	return iocb->ki_flags & IOCB_NOWAIT ||
+	       tolldev_is_nonblock(iocb->ki_filp);
+}
+
+ssize_t tolldev_write_iter(struct kiocb *iocb, struct iov_iter *from)
+{
+	struct tolldev_file *state = iocb->ki_filp->private_data;
+	bool nonblock = tolldev_iocb_nonblock(iocb);
+	int flags = nonblock ? MSG_DONTWAIT : 0;
+
+	if (!tolldev_connection(state))
+		return -ENOTCONN;
+	if (state->async)
+		return tolldev_async_write(state->async, from, nonblock);
+	/*
+	 * splice(2) and sendfile(2) hand over pages that the socket may keep.
+	 * Those of io_uring's registered buffers look the same, but belong to
+	 * a program that may write to them later; its calls are never
+	 * synchronous to the kernel.
+	 */
+	if (iov_iter_is_bvec(from) && is_sync_kiocb(iocb))
+		flags |= MSG_SPLICE_PAGES;
+	return tolldev_stream_write(state, from, flags);
+}
+EXPORT_SYMBOL_GPL(tolldev_write_iter);
+
+ssize_t tolldev_read_iter(struct kiocb *iocb, struct iov_iter *to)
+{
+	struct tolldev_file *state = iocb->ki_filp->private_data;
+	bool nonblock = tolldev_iocb_nonblock(iocb);
+
+	if (!tolldev_connection(state))
+		return -ENOTCONN;
+	if (state->async)
+		return tolldev_async_read(state->async, to, nonblock);
+	return tolldev_stream_read(state, to, nonblock ? MSG_DONTWAIT : 0);
+}
+EXPORT_SYMBOL_GPL(tolldev_read_iter);
+
+__poll_t tolldev_poll(struct file *file, poll_table *wait)
+{
+	struct tolldev_file *state = file->private_data;
+	struct socket *connection = tolldev_connection(state);
+	struct socket *listener;
+
+	if (connection && state->async)
+		return tolldev_async_poll(state->async, file, wait);
+	/* A byte out of band is none that can be read here. */
+	if (connection)
+		return connection->ops->poll(file, connection, wait) & ~EPOLLPRI;
+	poll_wait(file, &state->connected, wait);
+	/* Pairs with the release in tolldev_ioctl.c. */
+	listener = smp_load_acquire(&state->listener);
+	if (!listener)
+		return EPOLLHUP;
+	/* A connection that can be accepted counts as something to read. */
+	return listener->ops->poll(file, listener, wait) & EPOLLIN;
+}
+EXPORT_SYMBOL_GPL(tolldev_poll);
+
+int tolldev_mmap(struct file *file, struct vm_area_struct *vma)
+{
+	struct tolldev_file *state = file->private_data;
+
+	return tolldev_buffer_map(&state->buffer, vma);
+}
+EXPORT_SYMBOL_GPL(tolldev_mmap);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What an open file of a device is made of. */
+#ifndef TOLLDEV_FILE_H
+#define TOLLDEV_FILE_H
+
+#include <linux/atomic.h>
+#include <linux/fs.h>
+#include <linux/mutex.h>
+#include <linux/net.h>
+#include <linux/socket.h>
+#include <linux/types.h>
+#include <linux/wait.h>
+
+#include "tolldev_buffer.h"
+#include "toll_device.h"
+
+struct tolldev_async;
+struct tolldev_device;
+
+/**
+ * struct tolldev_counters - See struct toll_device_statistics
+ */
+struct tolldev_counters {
+	atomic64_t bytes_sent;
+	atomic64_t bytes_received;
+	atomic64_t sends;
+	atomic64_t receives;
+	atomic64_t waits;
+	atomic64_t queued_max;
+};
+
+/**
+ * struct tolldev_file - State of an open file
+ * @device: Device that was opened.
+ * @setup: Held while a connection comes about and while settings change.
+ * @mode: See struct toll_device_settings. Written under @setup.
+ * @no_delay: The same.
+ * @listener: Set once, under @setup.
+ * @connection: Set once, under @setup, by a release that what was set before
+ *	is seen with; NULL before. Both sockets stay until the file is
+ *	released, since somebody may wait on them.
+ * @async: Set before the connection where the mode asks for it, else NULL.
+ * @buffer: Has a lock of its own.
+ * @counters: Of this file.
+ * @connected: Woken when there is a connection.
+ */
+struct tolldev_file {
+	const struct tolldev_device *device;
+	struct mutex setup; /* see above */
+	u32 mode;
+	u32 no_delay;
+	struct socket *listener;
+	struct socket *connection;
+	struct tolldev_async *async;
+	struct tolldev_buffer_holder buffer;
+	struct tolldev_counters counters;
+	wait_queue_head_t connected;
+};
+
+/* From tolldev_settings.c */
+void tolldev_settings_init(struct tolldev_file *state);
+int tolldev_settings_set(struct tolldev_file *state,
+			 const struct toll_device_settings *settings);
+void tolldev_settings_get(struct tolldev_file *state,
+			  struct toll_device_settings *settings);
+
+/* From tolldev_stream.c */
+int tolldev_send_message(struct tolldev_file *state, struct msghdr *message);
+int tolldev_receive_message(struct tolldev_file *state, struct msghdr *message,
+			    int flags);
+ssize_t tolldev_stream_write(struct tolldev_file *state, struct iov_iter *from,
+			     int flags);
+ssize_t tolldev_stream_read(struct tolldev_file *state, struct iov_iter *to,
+			    int flags);
+ssize_t tolldev_stream_transfer(struct tolldev_file *state, bool sends,
+				struct tolldev_buffer *buffer, size_t offset,
+			       size_t length, bool nonblock);
+
+/**
+ * tolldev_connection() - The connection of a file
+ * @state: Its state.
+ *
+ * Return: it, or NULL. Where there is one, @state->async is final.
+ */
+static inline struct socket *tolldev_connection(struct tolldev_file *state)
+{
+	/* Pairs with the release in tolldev_ioctl.c. */
+	return smp_load_acquire(&state->connection);
+}
+
+/**
+ * tolldev_is_nonblock() - Whether calls of a file must not wait
+ * @file: The file.
+ *
+ * Return: whether it was opened with O_NONBLOCK, or was made so.
+ */
+static inline bool tolldev_is_nonblock(const struct file *file)
+{
+	return file->f_flags & O_NONBLOCK;
+}
+
+#endif /* TOLLDEV_FILE_H */

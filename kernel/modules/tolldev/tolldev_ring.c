@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Bytes in order from one producer to one consumer, without a lock. Both are
+ * one at a time: a worker on one side, and whoever holds a mutex on the other.
+ */
+#include <linux/errno.h>
+#include <linux/gfp.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+
+#include "tolldev_ring.h"
+
+/**
+ * tolldev_ring_allocate() - Get the memory, unless it is there
+ * @ring: Zeroed at first. One at a time may call this.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int tolldev_ring_allocate(struct tolldev_ring *ring)
+{
+	void *data;
+
+	if (ring->data)
+		return 0;
+	data = kvzalloc(TOLLDEV_RING_BYTES, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	if (!data)
+		return -ENOMEM;
+	/* Pairs with the other side's look for data. */
+	smp_store_release(&ring->data, data);
+	return 0;
+}
+
+/**
+ * tolldev_ring_free() - Give back the memory
+ * @ring: Nobody uses it any more.
+ */
+void tolldev_ring_free(struct tolldev_ring *ring)
+{
+	kvfree(ring->data);
+}
+
+/**
+ * tolldev_ring_used() - How many bytes lie in it
+ * @ring: Not more for the producer, not less for the consumer.
+ *
+ * Return: that number.
+ */
+u32 tolldev_ring_used(const struct tolldev_ring *ring)
+{
+	/* Pairs with tolldev_ring_produced() and tolldev_ring_consumed(). */
+	return smp_load_acquire(&ring->head) - smp_load_acquire(&ring->tail);
+}
+
+/**
+ * tolldev_ring_space() - How many bytes it has room for
+ * @ring: Not less for the producer.
+ *
+ * Return: that number; 0 before there is memory.
+ */
+u32 tolldev_ring_space(const struct tolldev_ring *ring)
+{
+	/* Pairs with tolldev_ring_allocate(). */
+	if (!smp_load_acquire(&ring->data))
+		return 0;
+	return TOLLDEV_RING_BYTES - tolldev_ring_used(ring);
+}
+
+/* The bytes from position on, in one part or in two around the end. */
+static unsigned int tolldev_ring_parts(const struct tolldev_ring *ring,
+				       struct kvec parts[2], u32 position,
+				      u32 bytes)
+{
+	u32 offset = position % TOLLDEV_RING_BYTES;
+	u32 first = min(bytes, TOLLDEV_RING_BYTES - offset);
+
+	parts[0].iov_base = ring->data + offset;
+	parts[0].iov_len = first;
+	parts[1].iov_base = ring->data;
+	parts[1].iov_len = bytes - first;
+	return bytes > first ? 2 : 1;
+}
+
+/**
+ * tolldev_ring_free_parts() - Where the producer may write
+ * @ring: With memory.
+ * @parts: Out: one part or two.
+ * @limit: Most bytes.
+ *
+ * Return: how many parts.
+ */
+unsigned int tolldev_ring_free_parts(const struct tolldev_ring *ring,
+				     struct kvec parts[2], u32 limit)
+{
+	return tolldev_ring_parts(ring, parts, ring->head,
+				 min(limit, tolldev_ring_space(ring)));
+}
+
+/**
+ * tolldev_ring_used_parts() - Where the consumer may read
+ * @ring: With memory.
+ * @parts: Out: one part or two.
+ * @limit: Most bytes.
+ *
+ * Return: how many parts.
+ */
+unsigned int tolldev_ring_used_parts(const struct tolldev_ring *ring,
+				     struct kvec parts[2], u32 limit)
+{
+	return tolldev_ring_parts(ring, parts, ring->tail,
+				 min(limit, tolldev_ring_used(ring)));
+}
+
+/**
+ * tolldev_ring_produced() - The producer has written
+ * @ring: Its ring.
+ * @bytes: Not more than there was room for.
+ */
+void tolldev_ring_produced(struct tolldev_ring *ring, u32 bytes)
+{
+	/* What was written is there before it is counted. */
+	smp_store_release(&ring->head, ring->head + bytes);
+}
+
+/**
+ * tolldev_ring_consumed() - The consumer has read
+ * @ring: Its ring.
+ * @bytes: Not more than there were.
+ */
+void tolldev_ring_consumed(struct tolldev_ring *ring, u32 bytes)
+{
+	/* What was read is read before it can be written over. */
+	smp_store_release(&ring->tail, ring->tail + bytes);
+}
+
+/**
+ * tolldev_ring_put() - Copy into the ring
+ * @ring: With memory; the caller is its producer.
+ * @from: Advanced by what was copied.
+ *
+ * Return: bytes copied, fewer than possible where memory cannot be read.
+ */
+size_t tolldev_ring_put(struct tolldev_ring *ring, struct iov_iter *from)
+{
+	struct kvec parts[2];
+	size_t bytes;
+
+	tolldev_ring_free_parts(ring, parts,
+				min_t(size_t, iov_iter_count(from), U32_MAX));
+	bytes = copy_from_iter(parts[0].iov_base, parts[0].iov_len, from);
+	if (bytes == parts[0].iov_len && parts[1].iov_len)
+		bytes += copy_from_iter(parts[1].iov_base, parts[1].iov_len,
+					from);
+	tolldev_ring_produced(ring, bytes);
+	return bytes;
+}
+
+/**
+ * tolldev_ring_take() - Copy out of the ring
+ * @ring: With memory; the caller is its consumer.
+ * @to: Advanced by what was copied.
+ *
+ * Return: bytes copied, fewer than possible where memory cannot be written.
+ */
+size_t tolldev_ring_take(struct tolldev_ring *ring, struct iov_iter *to)
+{
+	struct kvec parts[2];
+	size_t bytes;
+
+	tolldev_ring_used_parts(ring, parts,
+				min_t(size_t, iov_iter_count(to), U32_MAX));
+	bytes = copy_to_iter(parts[0].iov_base, parts[0].iov_len, to);
+	if (bytes == parts[0].iov_len && parts[1].iov_len)
+		bytes += copy_to_iter(parts[1].iov_base, parts[1].iov_len, to);
+	tolldev_ring_consumed(ring, bytes);
+	return bytes;
+}

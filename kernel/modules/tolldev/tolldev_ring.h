@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Bytes in order from one producer to one consumer, without a lock. */
+#ifndef TOLLDEV_RING_H
+#define TOLLDEV_RING_H
+
+#include <linux/types.h>
+#include <linux/uio.h>
+
+/* Four of the default buffers, and little enough to stay in a cache. */
+#define TOLLDEV_RING_BYTES (256u << 10)
+
+/**
+ * struct tolldev_ring - Bytes in order
+ * @data: TOLLDEV_RING_BYTES, or NULL: nothing goes in or out.
+ * @head: How many bytes were put in, modulo 2^32. The producer's.
+ * @tail: How many were taken out. The consumer's.
+ */
+struct tolldev_ring {
+	void *data;
+	u32 head;
+	u32 tail;
+};
+
+int tolldev_ring_allocate(struct tolldev_ring *ring);
+void tolldev_ring_free(struct tolldev_ring *ring);
+u32 tolldev_ring_used(const struct tolldev_ring *ring);
+u32 tolldev_ring_space(const struct tolldev_ring *ring);
+unsigned int tolldev_ring_free_parts(const struct tolldev_ring *ring,
+				     struct kvec parts[2], u32 limit);
+unsigned int tolldev_ring_used_parts(const struct tolldev_ring *ring,
+				     struct kvec parts[2], u32 limit);
+void tolldev_ring_produced(struct tolldev_ring *ring, u32 bytes);
+void tolldev_ring_consumed(struct tolldev_ring *ring, u32 bytes);
+size_t tolldev_ring_put(struct tolldev_ring *ring, struct iov_iter *from);
+size_t tolldev_ring_take(struct tolldev_ring *ring, struct iov_iter *to);
+
+#endif /* TOLLDEV_RING_H */

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Bytes to and from the socket in the call that asks for it. */
+#include <linux/errno.h>
+#include <linux/sched.h>
+#include <linux/uio.h>
+
+#include "tolldev_file.h"
+
+/*
+ * A call that waited gave up the processor of its own accord. That costs
+ * nothing to find out, and needs no second call of the socket's.
+ */
+static void tolldev_count_wait(struct tolldev_file *state,
+			       unsigned long switches_before, int result)
+{
+	if (result == -EAGAIN || current->nvcsw != switches_before)
+		atomic64_inc(&state->counters.waits);
+}
+
+/**
+ * tolldev_send_message() - sendmsg(2) on the connection, counted
+ * @state: Of a file with a connection.
+ * @message: No signal is raised for a partner that is gone.
+ *
+ * Return: bytes sent or a negative errno.
+ */
+int tolldev_send_message(struct tolldev_file *state, struct msghdr *message)
+{
+	unsigned long switches = current->nvcsw;
+	int result;
+
+	message->msg_flags |= MSG_NOSIGNAL;
+	result = sock_sendmsg(state->connection, message);
+	atomic64_inc(&state->counters.sends);
+	if (result > 0)
+		atomic64_add(result, &state->counters.bytes_sent);
+	tolldev_count_wait(state, switches, result);
+	return result;
+}
+
+/**
+ * tolldev_receive_message() - recvmsg(2) on the connection, counted
+ * @state: Of a file with a connection.
+ * @message: Where to.
+ * @flags: Of recvmsg(2).
+ *
+ * Return: bytes received, 0 at the end, or a negative errno.
+ */
+int tolldev_receive_message(struct tolldev_file *state, struct msghdr *message,
+			    int flags)
+{
+	unsigned long switches = current->nvcsw;
+	int result;
+
+	result = sock_recvmsg(state->connection, message, flags);
+	atomic64_inc(&state->counters.receives);
+	if (result > 0)
+		atomic64_add(result, &state->counters.bytes_received);
+	tolldev_count_wait(state, switches, result);
+	return result;
+}
+
+/**
+ * tolldev_stream_write() - Send from the caller's memory, without a copy of ours
+ * @state: Of a file with a connection.
+ * @from: Advanced by what was sent.
+ * @flags: Of sendmsg(2).
+ *
+ * Return: bytes sent or a negative errno.
+ */
+ssize_t tolldev_stream_write(struct tolldev_file *state, struct iov_iter *from,
+			     int flags)
+{
+	struct msghdr message = { .msg_iter = *from, .msg_flags = flags };
+	int result = tolldev_send_message(state, &message);
+
+	*from = message.msg_iter;
+	return result;
+}
+
+/**
+ * tolldev_stream_read() - Receive into the caller's memory
+ * @state: Of a file with a connection.
+ * @to: Advanced by what was received.
+ * @flags: Of recvmsg(2).
+ *
+ * Return: bytes received, 0 at the end, or a negative errno.
+ */
+ssize_t tolldev_stream_read(struct tolldev_file *state, struct iov_iter *to,
+			    int flags)
+{
+	struct msghdr message = { .msg_iter = *to };
+	int result;
+
+	/* As read(2) of a socket: nothing asked for, nothing waited for. */
+	if (!iov_iter_count(to))
+		return 0;
+	result = tolldev_receive_message(state, &message, flags);
+	*to = message.msg_iter;
+	return result;
+}
+
+/**
+ * tolldev_stream_transfer() - Send or fill a part of the buffer
+ * @state: Of a file with a connection.
+ * @sends: Else it is filled.
+ * @buffer: The caller holds a reference.
+ * @offset: Where the part begins.
+ * @length: Its bytes.
+ * @nonblock: Do not wait.
+ *
+ * Sending copies. Pages lent to the socket (MSG_SPLICE_PAGES) would show the
+ * receiver what the caller writes to them later, and waiting until they are
+ * back would hold both ends in step.
+ *
+ * Return: bytes transferred, which are fewer where a signal came, where waiting
+ * was not allowed, and at the end; or a negative errno.
+ */
+ssize_t tolldev_stream_transfer(struct tolldev_file *state, bool sends,
+				struct tolldev_buffer *buffer, size_t offset,
+			       size_t length, bool nonblock)
+{
+	struct kvec part = { buffer->data + offset, length };
+	struct msghdr message = { .msg_flags = nonblock ? MSG_DONTWAIT : 0 };
+
+	if (!length)
+		return 0;
+	iov_iter_kvec(&message.msg_iter, sends ? ITER_SOURCE : ITER_DEST, &part,
+		      1, length);
+	if (sends)
+		return tolldev_send_message(state, &message);
+	return tolldev_receive_message(state, &message,
+				      nonblock ? MSG_DONTWAIT : MSG_WAITALL);
+}
