@@ -73,6 +73,21 @@ static void test_bounds(void)
 	tap_result(passed, "the buffer can be mapped, and nothing else");
 }
 
+/* mmap() refuses PROT_EXEC; mprotect() must not give it afterwards. */
+static void test_no_code(void)
+{
+	int device = open_with(PAGE);
+	void *mapped = map(device, PAGE);
+	bool passed = TAP_CHECK(mapped != MAP_FAILED, "map");
+
+	passed &= TAP_CHECK(mprotect(mapped, PAGE, PROT_READ | PROT_EXEC) < 0 && errno == EACCES,
+			    "the mapping became executable");
+	passed &= TAP_CHECK(!mprotect(mapped, PAGE, PROT_READ), "it became unreadable");
+	munmap(mapped, PAGE);
+	close(device);
+	tap_result(passed, "a mapping never becomes executable");
+}
+
 static void test_sizes(void)
 {
 	static const uint32_t refused[] = { 0, 1, 511, (16u << 20) + 1, UINT32_MAX };
@@ -271,6 +286,7 @@ static void test_published(uint32_t mode)
 void test_mappings(void)
 {
 	test_bounds();
+	test_no_code();
 	test_sizes();
 	test_fresh();
 	test_kept();

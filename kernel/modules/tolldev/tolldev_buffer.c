@@ -196,6 +196,8 @@ int tolldev_buffer_map(struct tolldev_buffer_holder *holder,
 		err = -EINVAL;
 	} else {
 		vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);
+		/* mprotect() must not add what mmap() refuses. */
+		vm_flags_clear(vma, VM_MAYEXEC);
 		vma->vm_private_data = buffer;
 		vma->vm_ops = &tolldev_buffer_vm_operations;
 		tolldev_buffer_vm_open(vma);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What kernels before 6.5, Debian's 6.1 for one, call by another name. */
+/* Names that older kernels lack, Debian's 6.1 for one. */
 #ifndef TOLLDEV_COMPAT_H
 #define TOLLDEV_COMPAT_H
 
@@ -7,15 +7,22 @@
 #include <linux/mm.h>
 #include <linux/version.h>
 
-#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
-
-#define copy_splice_read generic_file_splice_read
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 3, 0)
 
 static inline void vm_flags_set(struct vm_area_struct *vma, vm_flags_t flags)
 {
 	vma->vm_flags |= flags;
 }
 
+static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
+{
+	vma->vm_flags &= ~flags;
+}
+
+#endif
+
+#if LINUX_VERSION_CODE < KERNEL_VERSION(6, 5, 0)
+#define copy_splice_read generic_file_splice_read
 #endif
 
 #endif /* TOLLDEV_COMPAT_H */

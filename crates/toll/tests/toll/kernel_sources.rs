@@ -1,6 +1,8 @@
 //! What `kernel/` holds twice, since a patch series has to stand alone, must
 //! be the same in both places.
 
+use std::process::Command;
+
 use crate::common::source_tree;
 
 fn text(path: &str) -> String {
@@ -71,4 +73,53 @@ fn the_patched_kernel_counts_with_the_shared_flags() {
         .split_whitespace()
         .collect();
     assert_eq!(patched, expected);
+}
+
+/// Compiles the header of older kernels' names against headers that have what
+/// a kernel of this version has: `vm_flags_set()` and `vm_flags_clear()` since
+/// 6.3, `copy_splice_read()` since 6.5.
+fn compiles_against(minor: u32) {
+    let directory = tempfile::tempdir().unwrap();
+    let linux = directory.path().join("linux");
+    std::fs::create_dir(&linux).unwrap();
+    let flags = "static inline void vm_flags_set(struct vm_area_struct *v, vm_flags_t f) { (void)v; (void)f; }\n\
+                 static inline void vm_flags_clear(struct vm_area_struct *v, vm_flags_t f) { (void)v; (void)f; }\n";
+    let mm = "typedef unsigned long vm_flags_t;\nstruct vm_area_struct { vm_flags_t vm_flags; };\n";
+    let fs = match minor {
+        5.. => "void copy_splice_read(void);\n",
+        _ => "void generic_file_splice_read(void);\n",
+    };
+    let version = format!(
+        "#define KERNEL_VERSION(a, b, c) (((a) << 16) + ((b) << 8) + (c))\n\
+         #define LINUX_VERSION_CODE KERNEL_VERSION(6, {minor}, 0)\n"
+    );
+    let has_flags = if minor >= 3 { flags } else { "" };
+    for (name, text) in [
+        ("fs.h", fs.to_owned()),
+        ("mm.h", format!("{mm}{has_flags}")),
+        ("version.h", version),
+    ] {
+        std::fs::write(linux.join(name), text).unwrap();
+    }
+    let user = "#include \"tolldev_compat.h\"\nvoid use(struct vm_area_struct *vma);\n\
+                void use(struct vm_area_struct *vma) { vm_flags_set(vma, 1); vm_flags_clear(vma, 1); copy_splice_read(); }\n";
+    let file = directory.path().join("user.c");
+    std::fs::write(&file, user).unwrap();
+    let output = Command::new("cc")
+        .args(["-fsyntax-only", "-Wall", "-Werror", "-I"])
+        .arg(directory.path())
+        .arg("-I")
+        .arg(source_tree().join("kernel/modules/tolldev"))
+        .arg(&file)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "6.{minor}: {said}");
+}
+
+#[test]
+fn names_of_older_kernels_are_given_to_those_that_lack_them_alone() {
+    for minor in [1, 2, 3, 4, 5, 12] {
+        compiles_against(minor);
+    }
 }
