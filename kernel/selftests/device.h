@@ -57,6 +57,7 @@ void test_partners(uint32_t mode);
 void test_waits(uint32_t mode);
 void test_refusals(void);
 void test_races(uint64_t seed);
+void test_events(void);
 void test_device_faults(void);
 void test_device_calls(uint64_t seed, unsigned long calls);
 

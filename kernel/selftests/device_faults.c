@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Every allocation and every access to the caller's memory fails once. */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "device.h"
@@ -136,6 +139,31 @@ static void test_shortage(uint32_t mode)
 	result(mode, passed, "bytes arrive while three of a hundred allocations fail");
 }
 
+/* With IOCB_NOWAIT a call must not wait for memory, so it must not need any. */
+static void test_nowait(void)
+{
+	struct pair pair;
+	bool passed = pair_open(&pair, AF_INET, TOLL_DEVICE_ASYNC, 4096);
+	char bytes[8] = "meow!";
+	struct iovec part = { bytes, 5 };
+	ssize_t written, got;
+	int write_error, read_error, file;
+
+	file = faults_of_thread_open();
+	faults_of_thread(file, true);
+	written = pwritev2(pair.master, &part, 1, -1, RWF_NOWAIT);
+	write_error = errno;
+	got = preadv2(pair.slave, &part, 1, -1, RWF_NOWAIT);
+	read_error = errno;
+	faults_of_thread(file, false);
+	passed &= TAP_CHECK(written == 5, "write: %s", strerror(write_error));
+	passed &= TAP_CHECK(got == 5 || (got < 0 && read_error == EAGAIN), "read: %s",
+			    strerror(read_error));
+	close(file);
+	pair_close(&pair);
+	tap_result(passed, "async: calls with RWF_NOWAIT allocate nothing");
+}
+
 void test_device_faults(void)
 {
 	int file = faults_open();
@@ -145,6 +173,7 @@ void test_device_faults(void)
 			 "this kernel injects no faults");
 		return;
 	}
+	test_nowait();
 	test_mode(file, TOLL_DEVICE_SYNC);
 	test_mode(file, TOLL_DEVICE_ASYNC);
 	test_shortage(TOLL_DEVICE_SYNC);

@@ -32,6 +32,7 @@ static void test_devices(uint64_t seed, unsigned long calls)
 	test_queues();
 	test_refusals();
 	test_races(seed);
+	test_events();
 	test_device_faults();
 	test_device_calls(seed, calls);
 }

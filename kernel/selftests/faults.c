@@ -75,3 +75,37 @@ void faults_everywhere(unsigned int percent)
 		write_setting("/sys/kernel/debug/fail_page_alloc/probability", text);
 	}
 }
+
+static void set_both(const char *name, const char *value)
+{
+	static const char *const kinds[] = { "failslab", "fail_page_alloc" };
+	char path[96];
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "/sys/kernel/debug/%s/%s", kinds[i], name);
+		write_setting(path, value);
+	}
+}
+
+int faults_of_thread_open(void)
+{
+	int file = open("/proc/thread-self/make-it-fail", O_RDWR | O_CLOEXEC);
+
+	if (file >= 0) {
+		set_both("task-filter", "Y");
+		set_both("times", "-1");
+		set_both("probability", "100");
+	}
+	return file;
+}
+
+void faults_of_thread(int file, bool fail)
+{
+	if (pwrite(file, fail ? "1" : "0", 1, 0) != 1)
+		perror("cannot write make-it-fail");
+	if (!fail) {
+		set_both("probability", "0");
+		set_both("task-filter", "N");
+	}
+}

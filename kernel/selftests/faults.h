@@ -21,4 +21,9 @@ bool faults_are_over(int file);
 /* Percent of all allocations that fail, of every task and of interrupts. */
 void faults_everywhere(unsigned int percent);
 
+/* Every allocation of the calling thread fails, or none. */
+void faults_of_thread(int file, bool fail);
+/* A descriptor for that, negative where there are no faults. */
+int faults_of_thread_open(void);
+
 #endif /* TOLL_SELFTESTS_FAULTS_H */

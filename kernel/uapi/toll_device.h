@@ -12,7 +12,7 @@
  *
  * poll(2): POLLIN and POLLOUT for read(2) and write(2), POLLPRI for a transfer
  * that can be reaped; of a master that listens POLLIN for ACCEPT. A poll(2) or
- * epoll_ctl(2) that comes before the connection does not see it. O_NONBLOCK:
+ * epoll_ctl(2) that comes before the connection sees it, too. O_NONBLOCK:
  * EAGAIN instead of a wait, and parts instead of the whole; CONNECT waits all
  * the same. A signal ends a wait with what was done so far, else with EINTR
  * unless its handler has calls restarted.

@@ -88,11 +88,17 @@ static void tolldev_error_report(struct sock *sk)
 		original(sk);
 }
 
-static void tolldev_async_hook(struct tolldev_async *async)
+/* Another user of sk_user_data, a BPF sockmap for one, also has callbacks. */
+static int tolldev_async_hook(struct tolldev_async *async)
 {
 	struct sock *sk = async->connection->sk;
+	int err = 0;
 
 	write_lock_bh(&sk->sk_callback_lock);
+	if (sk->sk_user_data) {
+		err = -EBUSY;
+		goto out_unlock;
+	}
 	async->data_ready = sk->sk_data_ready;
 	async->write_space = sk->sk_write_space;
 	async->state_change = sk->sk_state_change;
@@ -102,7 +108,9 @@ static void tolldev_async_hook(struct tolldev_async *async)
 	sk->sk_write_space = tolldev_write_space;
 	sk->sk_state_change = tolldev_state_change;
 	sk->sk_error_report = tolldev_error_report;
+out_unlock:
 	write_unlock_bh(&sk->sk_callback_lock);
+	return err;
 }
 
 /*
@@ -129,16 +137,21 @@ static void tolldev_async_unhook(struct tolldev_async *async)
  * @file: Gets them.
  * @connection: The socket, which nobody else knows yet.
  *
- * Return: 0 or -ENOMEM.
+ * Return: 0, -ENOMEM, or -EBUSY if something else in the kernel uses the socket.
  */
 int tolldev_async_start(struct tolldev_file *file, struct socket *connection)
 {
 	struct tolldev_async *async;
+	int err = -ENOMEM;
 	size_t i;
 
 	async = kvzalloc(sizeof(*async), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!async)
 		return -ENOMEM;
+	/* Here, since calls with IOCB_NOWAIT must not allocate. */
+	if (tolldev_ring_allocate(&async->outgoing) ||
+	    tolldev_ring_allocate(&async->incoming))
+		goto out_free;
 	async->file = file;
 	async->connection = connection;
 	spin_lock_init(&async->lock);
@@ -152,9 +165,17 @@ int tolldev_async_start(struct tolldev_file *file, struct socket *connection)
 	mutex_init(&async->read_lock);
 	init_waitqueue_head(&async->wait);
 	tolldev_worker_init(async);
-	tolldev_async_hook(async);
+	err = tolldev_async_hook(async);
+	if (err)
+		goto out_free;
 	file->async = async;
 	return 0;
+
+out_free:
+	tolldev_ring_free(&async->outgoing);
+	tolldev_ring_free(&async->incoming);
+	kvfree(async);
+	return err;
 }
 
 /**
@@ -178,6 +199,16 @@ void tolldev_async_stop(struct tolldev_async *async)
 	mutex_destroy(&async->write_lock);
 	mutex_destroy(&async->read_lock);
 	kvfree(async);
+}
+
+/**
+ * tolldev_async_wake() - Wake calls that wait, and pollers
+ * @async: Its state has changed.
+ */
+void tolldev_async_wake(struct tolldev_async *async)
+{
+	wake_up_all(&async->wait);
+	wake_up_all(&async->file->events);
 }
 
 static int tolldev_async_lock(struct mutex *lock, bool nonblock)
@@ -239,7 +270,6 @@ ssize_t tolldev_async_write(struct tolldev_async *async, struct iov_iter *from,
 	result = tolldev_async_lock(&async->write_lock, nonblock);
 	if (result)
 		return result;
-	result = tolldev_ring_allocate(&async->outgoing);
 	while (!result && iov_iter_count(from)) {
 		result = tolldev_write_once(async, from);
 		if (result > 0) {
@@ -255,16 +285,13 @@ ssize_t tolldev_async_write(struct tolldev_async *async, struct iov_iter *from,
 	return written ? written : result;
 }
 
-/* Decides that read() receives, once there is memory to receive ahead. */
+/* Decides that read() receives. */
 static int tolldev_read_decide(struct tolldev_async *async)
 {
 	int err = 0;
 
 	if (READ_ONCE(async->receiver) == TOLLDEV_READ)
 		return 0;
-	err = tolldev_ring_allocate(&async->incoming);
-	if (err)
-		return err;
 	spin_lock(&async->lock);
 	if (async->receiver == TOLLDEV_RECEIVE)
 		err = -EBUSY;
@@ -370,7 +397,15 @@ int tolldev_async_finish(struct tolldev_async *async, bool nonblock)
 	spin_lock(&async->lock);
 	async->finished = true;
 	spin_unlock(&async->lock);
-	wake_up_all(&async->wait);
+	tolldev_async_wake(async);
+	/*
+	 * A write that looked before that may still be copying. Once it has
+	 * left the lock, its bytes are in the ring, and later ones see EPIPE.
+	 */
+	err = tolldev_async_lock(&async->write_lock, nonblock);
+	if (err)
+		return err;
+	mutex_unlock(&async->write_lock);
 	tolldev_worker_wake_sender(async);
 	if (nonblock && !tolldev_has_sent_all(async))
 		return -EAGAIN;
@@ -386,20 +421,17 @@ int tolldev_async_finish(struct tolldev_async *async, bool nonblock)
 /**
  * tolldev_async_poll() - What would not wait
  * @async: Of the connection.
- * @file: The device's.
- * @wait: As of poll(2).
+ * @file: The device's, whose poller waits for @async->file->events.
  *
  * Return: EPOLLPRI for a transfer to be reaped, EPOLLIN for read() and EPOLLOUT
  * for write(), and the ends and errors of the connection.
  */
-__poll_t tolldev_async_poll(struct tolldev_async *async, struct file *file,
-			    poll_table *wait)
+__poll_t tolldev_async_poll(struct tolldev_async *async, struct file *file)
 {
 	struct socket *connection = async->connection;
 	__poll_t socket_events, events;
 
-	poll_wait(file, &async->wait, wait);
-	socket_events = connection->ops->poll(file, connection, wait);
+	socket_events = connection->ops->poll(file, connection, NULL);
 	events = socket_events & (EPOLLERR | EPOLLHUP | EPOLLRDHUP);
 	spin_lock(&async->lock);
 	if (!list_empty(&async->ended))

@@ -82,7 +82,7 @@ enum tolldev_receiver {
  * @starved: The worker found @incoming full.
  * @send_work: Sends.
  * @receive_work: Receives.
- * @wait: Woken when anything above has changed for a caller.
+ * @wait: Woken by tolldev_async_wake() for calls that wait.
  * @data_ready: The socket's own callbacks, as they were.
  * @write_space: The same.
  * @state_change: The same.
@@ -127,8 +127,8 @@ ssize_t tolldev_async_write(struct tolldev_async *async, struct iov_iter *from,
 ssize_t tolldev_async_read(struct tolldev_async *async, struct iov_iter *to,
 			   bool nonblock);
 int tolldev_async_finish(struct tolldev_async *async, bool nonblock);
-__poll_t tolldev_async_poll(struct tolldev_async *async, struct file *file,
-			    poll_table *wait);
+__poll_t tolldev_async_poll(struct tolldev_async *async, struct file *file);
+void tolldev_async_wake(struct tolldev_async *async);
 
 /* From tolldev_queue.c */
 ssize_t tolldev_async_queue(struct tolldev_async *async, bool sends,

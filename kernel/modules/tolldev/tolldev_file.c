@@ -8,11 +8,44 @@
 #include <linux/poll.h>
 #include <linux/slab.h>
 #include <linux/uio.h>
+#include <linux/wait.h>
+#include <net/sock.h>
 
 #include "tolldev.h"
 #include "tolldev_async.h"
 #include "tolldev_file.h"
 #include "tolldev_socket.h"
+
+static int tolldev_forward_wake(wait_queue_entry_t *entry, unsigned int mode,
+				int flags, void *key)
+{
+	struct tolldev_forward *forward =
+		container_of(entry, struct tolldev_forward, entry);
+
+	wake_up_poll(forward->to, key_to_poll(key));
+	return 0;
+}
+
+/**
+ * tolldev_forward_start() - Pass wake-ups of a socket on
+ * @forward: Unused so far.
+ * @sock: The socket, which nobody else knows yet.
+ * @to: Woken from now on.
+ */
+void tolldev_forward_start(struct tolldev_forward *forward,
+			   struct socket *sock, wait_queue_head_t *to)
+{
+	forward->to = to;
+	init_waitqueue_func_entry(&forward->entry, tolldev_forward_wake);
+	add_wait_queue(sk_sleep(sock->sk), &forward->entry);
+}
+
+static void tolldev_forward_stop(struct tolldev_forward *forward,
+				 struct socket *sock)
+{
+	if (sock)
+		remove_wait_queue(sk_sleep(sock->sk), &forward->entry);
+}
 
 int tolldev_open(struct inode *inode, struct file *file)
 {
@@ -25,7 +58,7 @@ int tolldev_open(struct inode *inode, struct file *file)
 		return -ENOMEM;
 	state->device = container_of(misc, struct tolldev_device, misc);
 	mutex_init(&state->setup);
-	init_waitqueue_head(&state->connected);
+	init_waitqueue_head(&state->events);
 	tolldev_settings_init(state);
 	file->private_data = state;
 	file->f_mode |= FMODE_NOWAIT;
@@ -40,6 +73,8 @@ int tolldev_release(struct inode *inode, struct file *file)
 	struct tolldev_file *state = file->private_data;
 
 	tolldev_async_stop(state->async);
+	tolldev_forward_stop(&state->connection_wakes, state->connection);
+	tolldev_forward_stop(&state->listener_wakes, state->listener);
 	tolldev_socket_release(state->connection);
 	tolldev_socket_release(state->listener);
 	tolldev_buffer_destroy(&state->buffer);
@@ -93,21 +128,24 @@ EXPORT_SYMBOL_GPL(tolldev_read_iter);
 __poll_t tolldev_poll(struct file *file, poll_table *wait)
 {
 	struct tolldev_file *state = file->private_data;
-	struct socket *connection = tolldev_connection(state);
+	struct socket *connection;
 	struct socket *listener;
 
+	poll_wait(file, &state->events, wait);
+	/* The poller is listed before it looks. Pairs with sock_def_readable(). */
+	smp_mb();
+	connection = tolldev_connection(state);
 	if (connection && state->async)
-		return tolldev_async_poll(state->async, file, wait);
+		return tolldev_async_poll(state->async, file);
 	/* A byte out of band is none that can be read here. */
 	if (connection)
-		return connection->ops->poll(file, connection, wait) & ~EPOLLPRI;
-	poll_wait(file, &state->connected, wait);
+		return connection->ops->poll(file, connection, NULL) & ~EPOLLPRI;
 	/* Pairs with the release in tolldev_ioctl.c. */
 	listener = smp_load_acquire(&state->listener);
 	if (!listener)
 		return EPOLLHUP;
 	/* A connection that can be accepted counts as something to read. */
-	return listener->ops->poll(file, listener, wait) & EPOLLIN;
+	return listener->ops->poll(file, listener, NULL) & EPOLLIN;
 }
 EXPORT_SYMBOL_GPL(tolldev_poll);
 

@@ -30,6 +30,16 @@ struct tolldev_counters {
 };
 
 /**
+ * struct tolldev_forward - Passes wake-ups of a socket on
+ * @entry: In the wait queue of the socket.
+ * @to: Woken with the same events.
+ */
+struct tolldev_forward {
+	wait_queue_entry_t entry;
+	wait_queue_head_t *to;
+};
+
+/**
  * struct tolldev_file - State of an open file
  * @device: Device that was opened.
  * @setup: Held while a connection comes about and while settings change.
@@ -42,7 +52,10 @@ struct tolldev_counters {
  * @async: Set before the connection where the mode asks for it, else NULL.
  * @buffer: Has a lock of its own.
  * @counters: Of this file.
- * @connected: Woken when there is a connection.
+ * @events: All pollers wait here, so that one that came before a socket sees
+ *	what happens on it.
+ * @listener_wakes: Passes wake-ups of the listener on to @events.
+ * @connection_wakes: The same for the connection.
  */
 struct tolldev_file {
 	const struct tolldev_device *device;
@@ -54,8 +67,14 @@ struct tolldev_file {
 	struct tolldev_async *async;
 	struct tolldev_buffer_holder buffer;
 	struct tolldev_counters counters;
-	wait_queue_head_t connected;
+	wait_queue_head_t events;
+	struct tolldev_forward listener_wakes;
+	struct tolldev_forward connection_wakes;
 };
+
+/* From tolldev_file.c */
+void tolldev_forward_start(struct tolldev_forward *forward,
+			   struct socket *sock, wait_queue_head_t *to);
 
 /* From tolldev_settings.c */
 void tolldev_settings_init(struct tolldev_file *state);

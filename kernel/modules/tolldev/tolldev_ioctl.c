@@ -42,9 +42,11 @@ static int tolldev_adopt(struct tolldev_file *state, struct socket *connection)
 		tolldev_socket_release(connection);
 		return err;
 	}
+	tolldev_forward_start(&state->connection_wakes, connection,
+			      &state->events);
 	/* Pairs with tolldev_connection(). */
 	smp_store_release(&state->connection, connection);
-	wake_up_all(&state->connected);
+	wake_up_all(&state->events);
 	return 0;
 }
 
@@ -60,9 +62,10 @@ static int tolldev_listen(struct tolldev_file *state,
 				    &listener);
 	if (err)
 		return err;
+	tolldev_forward_start(&state->listener_wakes, listener, &state->events);
 	/* Pairs with tolldev_poll(). */
 	smp_store_release(&state->listener, listener);
-	wake_up_all(&state->connected);
+	wake_up_all(&state->events);
 	return 0;
 }
 

@@ -36,7 +36,7 @@ void tolldev_async_end(struct tolldev_async *async,
 	}
 	spin_unlock(&async->lock);
 	tolldev_buffer_put(buffer);
-	wake_up_all(&async->wait);
+	tolldev_async_wake(async);
 }
 
 /* Why nothing can be queued, or 0. */
@@ -172,7 +172,7 @@ static void tolldev_queue_free(struct tolldev_async *async,
 	spin_lock(&async->lock);
 	list_add_tail(&transfer->entry, &async->free);
 	spin_unlock(&async->lock);
-	wake_up_all(&async->wait);
+	tolldev_async_wake(async);
 }
 
 /**
@@ -242,7 +242,7 @@ static int tolldev_reap_once(struct tolldev_async *async,
 	}
 	spin_unlock(&async->lock);
 	if (!err)
-		wake_up_all(&async->wait);
+		tolldev_async_wake(async);
 	return err;
 }
 

@@ -12,23 +12,16 @@
 #include "tolldev_ring.h"
 
 /**
- * tolldev_ring_allocate() - Get the memory, unless it is there
- * @ring: Zeroed at first. One at a time may call this.
+ * tolldev_ring_allocate() - Get the memory
+ * @ring: Zeroed.
  *
  * Return: 0 or -ENOMEM.
  */
 int tolldev_ring_allocate(struct tolldev_ring *ring)
 {
-	void *data;
-
-	if (ring->data)
-		return 0;
-	data = kvzalloc(TOLLDEV_RING_BYTES, GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
-	if (!data)
-		return -ENOMEM;
-	/* Pairs with the other side's look for data. */
-	smp_store_release(&ring->data, data);
-	return 0;
+	ring->data = kvzalloc(TOLLDEV_RING_BYTES,
+			      GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
+	return ring->data ? 0 : -ENOMEM;
 }
 
 /**
@@ -56,13 +49,10 @@ u32 tolldev_ring_used(const struct tolldev_ring *ring)
  * tolldev_ring_space() - How many bytes it has room for
  * @ring: Not less for the producer.
  *
- * Return: that number; 0 before there is memory.
+ * Return: that number.
  */
 u32 tolldev_ring_space(const struct tolldev_ring *ring)
 {
-	/* Pairs with tolldev_ring_allocate(). */
-	if (!smp_load_acquire(&ring->data))
-		return 0;
 	return TOLLDEV_RING_BYTES - tolldev_ring_used(ring);
 }
 

@@ -11,7 +11,7 @@
 
 /**
  * struct tolldev_ring - Bytes in order
- * @data: TOLLDEV_RING_BYTES, or NULL: nothing goes in or out.
+ * @data: TOLLDEV_RING_BYTES.
  * @head: How many bytes were put in, modulo 2^32. The producer's.
  * @tail: How many were taken out. The consumer's.
  */

@@ -79,7 +79,7 @@ static void tolldev_fail_sends(struct tolldev_async *async, int error)
 		tolldev_async_end(async, transfer,
 				  transfer->done ? transfer->done : error);
 	}
-	wake_up_all(&async->wait);
+	tolldev_async_wake(async);
 }
 
 /* Whether there may be more to do at once. */
@@ -99,7 +99,7 @@ static bool tolldev_sent(struct tolldev_async *async,
 	}
 	if (!transfer) {
 		tolldev_ring_consumed(&async->outgoing, result);
-		wake_up_all(&async->wait);
+		tolldev_async_wake(async);
 		return true;
 	}
 	transfer->done += result;
@@ -162,12 +162,12 @@ static bool tolldev_received(struct tolldev_async *async,
 		async->receive_error = result;
 		async->at_end = true;
 		spin_unlock(&async->lock);
-		wake_up_all(&async->wait);
+		tolldev_async_wake(async);
 		return true;
 	}
 	if (!transfer) {
 		tolldev_ring_produced(&async->incoming, result);
-		wake_up_all(&async->wait);
+		tolldev_async_wake(async);
 		return true;
 	}
 	transfer->done += result;
