@@ -165,6 +165,11 @@ impl Server {
 
     /// Tells where data or a hole begins.
     pub fn seek(&self, handle: u64, offset: i64, whence: i32, reply: ReplyLseek) {
+        if self.kernel == KernelCache::WriteBack {
+            // The kernel has pages that the source has not; it then takes all
+            // for data, up to the length that it knows.
+            return reply.error(Errno::ENOSYS);
+        }
         let what = match whence {
             libc::SEEK_DATA => Seek::Data,
             libc::SEEK_HOLE => Seek::Hole,
