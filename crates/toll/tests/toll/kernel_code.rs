@@ -93,10 +93,10 @@ fn global_symbols(module: &Path) -> BTreeSet<String> {
     assert!(output.status.success(), "{}", module.display());
     let text = String::from_utf8(output.stdout).unwrap();
     let names = text.lines().filter_map(|line| line.split(' ').nth(2));
-    // Kbuild gives these to every module, and none to what is built in.
-    let of_every_module = ["__this_module", "init_module", "cleanup_module"];
+    // Kbuild and the linker script give these to every module.
+    let of_every_module = ["init_module", "cleanup_module"];
     names
-        .filter(|name| !of_every_module.contains(name) && !name.starts_with("__pfx_"))
+        .filter(|name| !of_every_module.contains(name) && !name.starts_with("__"))
         .map(str::to_owned)
         .collect()
 }
