@@ -8,7 +8,7 @@ use toll_wire::guest::{
     PairSide, SWAP_DISK, SWAP_VARIABLE, WORK_DISK,
 };
 
-use super::disk::{INITRAMFS, SWAP_IMAGE, WORK_IMAGE};
+use super::disk::{INITRAMFS, SWAP_IMAGE};
 use super::spec::{Accelerator, GuestSpec};
 use crate::environment::kernel::Variant;
 
@@ -41,12 +41,14 @@ enum Board {
     Pc,
 }
 
-/// QEMU's arguments. It is to be started in the directory of the guest's disk.
+/// QEMU's arguments, with `work` as work disk. It is to be started in the directory
+/// of the guest's disk.
 pub(super) fn qemu(
     spec: &GuestSpec,
     accelerator: Accelerator,
     tsc_khz: Option<u64>,
     descriptors: Descriptors,
+    work: &str,
 ) -> Vec<OsString> {
     let board = board(spec.kernel.variant);
     let mut list: Vec<OsString> = Vec::new();
@@ -79,7 +81,7 @@ pub(super) fn qemu(
             &format!("virtserialport,chardev={name},name={name}"),
         ]);
     }
-    disk(&mut add, board, WORK_IMAGE, WORK_DISK);
+    disk(&mut add, board, work, WORK_DISK);
     if spec.swap_bytes > 0 {
         disk(&mut add, board, SWAP_IMAGE, SWAP_DISK);
     }
@@ -231,6 +233,7 @@ mod tests {
     use crate::environment::guest::AcceleratorChoice;
     use crate::environment::kernel::Kernel;
 
+    const WORK: &str = "work.img";
     const DESCRIPTORS: Descriptors = Descriptors {
         requests: 10,
         output: 11,
@@ -288,6 +291,7 @@ mod tests {
             Accelerator::Tcg,
             Some(2_100_000),
             DESCRIPTORS,
+            WORK,
         );
         insta::assert_snapshot!(shown(&list));
     }
@@ -297,13 +301,25 @@ mod tests {
         let mut spec = spec(Variant::Stock);
         spec.swap_bytes = 0;
         spec.command_line.clear();
-        insta::assert_snapshot!(shown(&qemu(&spec, Accelerator::Kvm, None, DESCRIPTORS)));
+        insta::assert_snapshot!(shown(&qemu(
+            &spec,
+            Accelerator::Kvm,
+            None,
+            DESCRIPTORS,
+            WORK
+        )));
     }
 
     #[test]
     fn a_clock_of_instructions_comes_with_what_makes_it_repeat() {
         let spec = spec(Variant::Debug);
-        let list = qemu(&spec, Accelerator::Icount, Some(1_000_000), DESCRIPTORS);
+        let list = qemu(
+            &spec,
+            Accelerator::Icount,
+            Some(1_000_000),
+            DESCRIPTORS,
+            WORK,
+        );
         insta::assert_snapshot!(shown(&list));
     }
 
@@ -314,7 +330,7 @@ mod tests {
                 card: Some((side, 13)),
                 ..DESCRIPTORS
             };
-            let list = qemu(&spec(variant), Accelerator::Tcg, None, descriptors);
+            let list = qemu(&spec(variant), Accelerator::Tcg, None, descriptors, WORK);
             let is_of_card = |line: &&str| ["net", "TOLL"].iter().any(|word| line.contains(word));
             let text = shown(&list);
             text.lines()

@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 use crate::environment::process;
 
 /// Name of the work disk's image in the directory of a [`GuestDisk`].
-pub(super) const WORK_IMAGE: &str = "work.img";
+const WORK_IMAGE: &str = "work.img";
+
+/// Name there of the socket of who serves the work disk by NBD in place of an image.
+const WORK_SOCKET: &str = "work.nbd";
 
 /// Name of the swap disk's image there.
 pub(super) const SWAP_IMAGE: &str = "swap.img";
@@ -27,6 +30,8 @@ const SWAP_HEADER_BYTES: usize = 4096;
 #[derive(Debug)]
 pub struct GuestDisk {
     directory: PathBuf,
+    /// QEMU's name of the work disk, seen from `directory`.
+    work: String,
 }
 
 impl GuestDisk {
@@ -81,7 +86,22 @@ impl GuestDisk {
             .map_err(|why| format!("{}; make the guest's disk larger", cannot(&why)))?;
         Ok(Self {
             directory: directory.to_owned(),
+            work: WORK_IMAGE.into(),
         })
+    }
+
+    /// A work disk that the caller serves by NBD, with ext4 on it, on a socket
+    /// `work.nbd` in `directory`.
+    pub fn served(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            work: format!("nbd:unix:{WORK_SOCKET}"),
+        }
+    }
+
+    /// What QEMU is to use as work disk.
+    pub(super) fn work(&self) -> &str {
+        &self.work
     }
 
     /// Where its images are.
@@ -127,6 +147,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let disk = GuestDisk {
             directory: directory.path().to_owned(),
+            work: WORK_IMAGE.into(),
         };
         disk.make_swap(1 << 20).unwrap();
         let image = std::fs::read(directory.path().join(SWAP_IMAGE)).unwrap();

@@ -125,6 +125,7 @@ impl Guest {
             let command = QemuCommand {
                 program: &program,
                 directory: disk.directory(),
+                work: disk.work(),
                 log,
                 card,
             };

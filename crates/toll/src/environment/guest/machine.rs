@@ -79,6 +79,8 @@ pub(super) struct QemuCommand<'a> {
     pub program: &'a Path,
     /// The directory of the guest's disk.
     pub directory: &'a Path,
+    /// What QEMU is to use as work disk.
+    pub work: &'a str,
     /// A file for the guest's console.
     pub log: Option<&'a Path>,
     /// What joins it to another guest.
@@ -121,6 +123,7 @@ impl Machine {
                 accelerator,
                 tsc::khz(accelerator),
                 descriptors,
+                qemu.work,
             ))
             .current_dir(qemu.directory)
             .stdin(Stdio::null())
