@@ -15,6 +15,7 @@ mod later;
 mod posix;
 mod random;
 mod ranges;
+mod recording;
 mod remote;
 mod requests;
 mod server;
