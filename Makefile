@@ -69,6 +69,17 @@ bench-trace: build ## Compare what toll trace predicts with what is saved, about
 	@tools/install-prerequisites bench
 	$(RELEASE)/bench-trace --toll $(RELEASE)/toll --out bench/results
 
+# Cuts of each cache mode, and of ext4 alone.
+POWER_CUTS ?= 500
+
+.PHONY: power-cuts
+power-cuts: ## Cut the power of guests POWER_CUTS (500) times a cache mode of toll mount, about 3 hours
+	@tools/install-prerequisites run
+	$(CARGO) build --workspace
+	$(CARGO) run --quiet --bin toll -- kernel build
+	TOLL_POWER_CUTS=$(POWER_CUTS) TOLL_POWER_CUTS_OUT=$(CURDIR)/bench/results \
+		$(CARGO) test --workspace --test power_cuts -- --nocapture power_cuts::what_was
+
 .PHONY: check
 check: ## Check formatting, lints, documentation and shell scripts
 	$(CARGO) fmt --check

@@ -23,6 +23,7 @@ pub mod machine;
 pub mod own;
 pub mod peers;
 pub mod plan;
+pub mod power_cut;
 pub mod predicted;
 mod process;
 mod program;

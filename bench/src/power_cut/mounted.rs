@@ -1,0 +1,58 @@
+//! File operations through a mount of the program `toll`.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the mount is a program of its own"
+)]
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest wait for the mount, under emulation on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What the mount says goes here.
+const LOG: &str = "/tmpfs/mount.log";
+
+/// Mounts `source` on `at` with a cache mode, then serves operations below `at`.
+///
+/// # Errors
+/// If the mount does not come up, or requests cannot be read.
+pub fn serve(mode: &str, source: &Path, at: &Path, is_without_fsync: bool) -> io::Result<()> {
+    let own = std::env::current_exe()?;
+    let toll = own.with_file_name("toll");
+    let mut command = match is_without_fsync {
+        true => {
+            let mut command = Command::new(&own);
+            command.arg("without-fsync").arg(&toll);
+            command
+        }
+        false => Command::new(&toll),
+    };
+    fs::create_dir_all(at)?;
+    let before = fs::metadata(at)?.dev();
+    let mut daemon = command
+        .args(["mount", "--foreground", "--cache", mode])
+        // On the disk that is cut, as for a user: the journal of temporary files
+        // is there after a restart.
+        .args(["--copies", "/work/copies"])
+        .args([source, at])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(File::create(LOG)?)
+        .spawn()?;
+    let deadline = Instant::now() + PATIENCE;
+    while fs::metadata(at)?.dev() == before {
+        if daemon.try_wait()?.is_some() || Instant::now() > deadline {
+            let said = fs::read_to_string(LOG).unwrap_or_default();
+            return Err(io::Error::other(format!(
+                "the mount did not come up: {said}"
+            )));
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    super::work::serve(at)
+}
