@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::known::{NAMES_MAX, Version};
+use super::metadata_cache::{NAMES_MAX, Version};
 use super::{Found, PathTurn, Volume};
 use crate::source::{
     Attributes, Directory as OpenDirectory, Entry, Error, Kind, Listing, Result, Time,
@@ -95,7 +95,7 @@ impl Volume {
         if offset > 0 {
             return Ok(Arc::clone(&lock()));
         }
-        let (mut listing, asked) = match self.shared.known.listed_ahead(directory.ino) {
+        let (mut listing, asked) = match self.shared.known.entries(directory.ino) {
             Some((entries, asked)) => (only(entries), Some(asked)),
             None => (self.list_now(directory.ino)?, None),
         };
@@ -139,7 +139,7 @@ impl Volume {
         }
         for ((ino, before), entries) in next.iter().zip(ahead) {
             if let Some(entries) = entries {
-                known.take_ahead(*ino, *before, entries);
+                known.take(*ino, *before, Some(entries.iter()));
             }
         }
         Ok(listing)

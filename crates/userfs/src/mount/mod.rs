@@ -4,7 +4,7 @@
 mod attributes;
 mod directories;
 mod files;
-mod known;
+mod metadata_cache;
 mod names;
 mod open;
 mod path_locks;
@@ -23,7 +23,7 @@ use crate::tree::Tree;
 
 pub(crate) use directories::Listed;
 pub(crate) use files::Access;
-use known::Known;
+use metadata_cache::MetadataCache;
 pub(crate) use open::Opened;
 use path_locks::PathLocks;
 pub(crate) use path_locks::{PathGuard, PathTurn};
@@ -39,7 +39,7 @@ pub(crate) struct Shared {
     /// Where local copies and journals lie.
     pub directory: PathBuf,
     locks: PathLocks,
-    pub known: Known,
+    pub known: MetadataCache,
     /// How often a copy and its source have come to agree.
     settled: AtomicU64,
     note: Note,
@@ -215,7 +215,7 @@ impl Volume {
                 journal,
                 directory,
                 locks: PathLocks::default(),
-                known: Known::new(lifetime),
+                known: MetadataCache::new(lifetime),
                 settled: AtomicU64::new(0),
                 note,
             }),

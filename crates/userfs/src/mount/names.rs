@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::Duration;
 
-use super::known::{Answer, NAMES_MAX, Version};
+use super::metadata_cache::{Answer, NAMES_MAX, Version};
 use super::{Found, PathTurn, Volume};
 use crate::source::{Attributes, Creation, Directory, Error, Kind, Owner, RenameFlags, Result};
 
