@@ -8,11 +8,12 @@ use super::{guest, memory, process};
 
 /// File systems that a program serves, each of which needs something that the
 /// others do not.
-const SERVED: [&str; 5] = [
+const SERVED: [&str; 6] = [
     "userfs",
     "userfs-passthrough",
     "userfs-sftp",
     "sshfs",
+    "sshfs-newest",
     "passthrough-hp",
 ];
 

@@ -104,10 +104,14 @@ impl<'a> TrialRequest<'a> {
     pub fn file_system(&self) -> String {
         let level = self.level("fs");
         let name = level.map_or(DEFAULT_FILE_SYSTEM, |level| &level.text);
-        match self.level("mount_cache") {
-            Some(cache) if SERVED_FILE_SYSTEMS.contains(&name) => format!("{name}:{}", cache.text),
-            _ => name.to_owned(),
+        if !SERVED_FILE_SYSTEMS.contains(&name) {
+            return name.to_owned();
         }
+        let cache = self.level("mount_cache").map(|cache| cache.text.clone());
+        let round_trip = self.level("round_trip_ms").filter(|ms| ms.text != "0");
+        let round_trip = round_trip.map(|ms| format!("{}ms", ms.text));
+        let parts = [Some(name.to_owned()), cache, round_trip];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(":")
     }
 
     /// Why this machine has not the memory for the treatment, if it has not. A

@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 
 use toll_sshd::Sshd;
 
-use super::kind::{Cache, KernelCache, Server, passthrough_hp};
-use super::{Served, process};
+use super::Served;
+use super::kind::{Cache, KernelCache, Names, Server, SshfsVersion, passthrough_hp};
 
 /// How long names and attributes are taken for right, where nobody else changes
 /// the files: passthrough_hp's own choice.
 const LONG_SECONDS: &str = "86400";
+
+/// The same in sshfs by default (`dcache_timeout`).
+const SSHFS_SECONDS: &str = "20";
 
 /// A program and its arguments.
 pub(super) struct Line {
@@ -18,20 +21,41 @@ pub(super) struct Line {
     pub arguments: Vec<OsString>,
 }
 
+/// The SSH server, and the port on 127.0.0.1 by which it is reached.
+#[derive(Clone, Copy)]
+pub(super) struct Host<'a> {
+    pub sshd: &'a Sshd,
+    pub port: u16,
+}
+
+impl Host<'_> {
+    /// The `-o` options of ssh.
+    fn ssh_settings(self) -> Vec<String> {
+        let mut settings = self.sshd.ssh_settings();
+        // Its key is known for its own port; a relay has another.
+        let own = self.sshd.port();
+        settings.push(format!("HostKeyAlias=[127.0.0.1]:{own}"));
+        settings
+    }
+}
+
 /// How `served` shows `below` at `point`; `own` is for what it keeps.
 pub(super) fn line(
     served: Served,
-    sshd: Option<&Sshd>,
+    host: Option<Host<'_>>,
     below: &Path,
     point: &Path,
     own: &Path,
 ) -> Result<Line, String> {
-    let sshd = || sshd.ok_or("there is no SSH server");
+    let host = || host.ok_or("there is no SSH server");
     match served.server {
         Server::Local(kernel) => toll(served.cache, kernel, own, &[], below.as_ref(), point),
-        Server::Sftp => {
-            let ssh = ssh_options(sshd()?);
-            let source = sshd()?.location(below);
+        Server::Sftp(names) => {
+            let mut ssh = ssh_options(host()?);
+            if names == Names::AsSshfs {
+                ssh.extend(["--attribute-seconds", SSHFS_SECONDS].map(OsString::from));
+            }
+            let source = host()?.sshd.location(below);
             toll(
                 served.cache,
                 KernelCache::Default,
@@ -41,7 +65,7 @@ pub(super) fn line(
                 point,
             )
         }
-        Server::Sshfs => sshfs(served.cache, sshd()?, below, point),
+        Server::Sshfs(version) => sshfs(version, served.cache, host()?, below, point),
         Server::PassthroughHp { splices } => hp(served.cache, splices, below, point),
     }
 }
@@ -83,34 +107,40 @@ fn toll(
 }
 
 /// What `toll mount` is told of the server.
-fn ssh_options(sshd: &Sshd) -> Vec<OsString> {
+fn ssh_options(host: Host<'_>) -> Vec<OsString> {
     let mut options: Vec<OsString> = vec![
         "--port".into(),
-        sshd.port().to_string().into(),
+        host.port.to_string().into(),
         "--identity".into(),
-        sshd.identity().into(),
+        host.sshd.identity().into(),
         "--ssh-config".into(),
         "/dev/null".into(),
     ];
-    for setting in sshd.ssh_settings() {
+    for setting in host.ssh_settings() {
         options.extend(["--ssh-option".into(), setting.into()]);
     }
     options
 }
 
-fn sshfs(cache: Cache, sshd: &Sshd, below: &Path, point: &Path) -> Result<Line, String> {
-    let program = process::find("sshfs").ok_or("sshfs is missing")?;
+fn sshfs(
+    version: SshfsVersion,
+    cache: Cache,
+    host: Host<'_>,
+    below: &Path,
+    point: &Path,
+) -> Result<Line, String> {
+    let program = version.program().ok_or("sshfs is missing")?;
     let mut arguments: Vec<OsString> = vec![
-        sshd.location(below).into(),
+        host.sshd.location(below).into(),
         point.into(),
         "-f".into(),
         "-p".into(),
-        sshd.port().to_string().into(),
+        host.port.to_string().into(),
         "-F".into(),
         "/dev/null".into(),
     ];
-    let mut options = sshd.ssh_settings();
-    options.push(format!("IdentityFile={}", sshd.identity().display()));
+    let mut options = host.ssh_settings();
+    options.push(format!("IdentityFile={}", host.sshd.identity().display()));
     match cache {
         // Pages outlive the close of their file while its length and time of
         // change stay.

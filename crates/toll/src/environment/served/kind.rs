@@ -1,6 +1,7 @@
 //! Which served file systems there are, and what each needs.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{Access, Mode, OFlags, access, open};
 use rustix::io::Errno;
@@ -18,6 +19,9 @@ pub struct Served {
     pub(super) server: Server,
     /// What it keeps of files.
     pub(super) cache: Cache,
+    /// Round-trip time to the SSH server that is added to the loopback
+    /// interface's. Means nothing for those that need no such server.
+    pub(super) round_trip: Duration,
 }
 
 /// Who serves a file system.
@@ -26,12 +30,38 @@ pub(super) enum Server {
     /// `toll mount` over a local directory.
     Local(KernelCache),
     /// `toll mount` over SFTP.
-    Sftp,
-    Sshfs,
+    Sftp(Names),
+    Sshfs(SshfsVersion),
     /// The example `passthrough_hp` of libfuse.
     PassthroughHp {
         splices: bool,
     },
+}
+
+/// How long `toll mount` takes names and attributes for right over SFTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Names {
+    Default,
+    /// As long as sshfs does by default.
+    AsSshfs,
+}
+
+/// Which sshfs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SshfsVersion {
+    Installed,
+    /// The one that `tools/unpack-newest-sshfs` unpacked.
+    Newest,
+}
+
+impl SshfsVersion {
+    /// Its program, if it is there.
+    pub(super) fn program(self) -> Option<PathBuf> {
+        match self {
+            Self::Installed => process::find("sshfs"),
+            Self::Newest => peer("sshfs-newest"),
+        }
+    }
 }
 
 /// What the kernel keeps for `toll mount`.
@@ -51,19 +81,26 @@ pub(super) enum Cache {
 }
 
 impl Served {
-    /// Reads the name of a file system: a level of `fs`, and behind a colon one
-    /// of `mount_cache` if the experiment has it.
+    /// Reads the name of a file system: a level of `fs`, and behind a colon each
+    /// one of `mount_cache` and a round-trip time (`20ms`), if there are any.
     pub fn parse(name: &str) -> Option<Self> {
-        let (level, cache) = match name.split_once(':') {
-            Some((level, cache)) => (level, Some(cache)),
-            None => (name, None),
-        };
+        let mut parts = name.split(':');
+        let level = parts.next()?;
+        let (mut cache, mut round_trip) = (None, Duration::ZERO);
+        for part in parts {
+            match part.strip_suffix("ms") {
+                Some(ms) => round_trip = Duration::from_millis(ms.parse().ok()?),
+                None => cache = Some(part),
+            }
+        }
         let (server, default) = match level {
             "userfs" => (Server::Local(KernelCache::Default), Cache::Whole),
             "userfs-writeback" => (Server::Local(KernelCache::WriteBack), Cache::None),
             "userfs-passthrough" => (Server::Local(KernelCache::PassThrough), Cache::None),
-            "userfs-sftp" => (Server::Sftp, Cache::Whole),
-            "sshfs" => (Server::Sshfs, Cache::Blocks),
+            "userfs-sftp" => (Server::Sftp(Names::Default), Cache::Whole),
+            "userfs-sftp-20s" => (Server::Sftp(Names::AsSshfs), Cache::Whole),
+            "sshfs" => (Server::Sshfs(SshfsVersion::Installed), Cache::Blocks),
+            "sshfs-newest" => (Server::Sshfs(SshfsVersion::Newest), Cache::Blocks),
             "passthrough-hp" => (Server::PassthroughHp { splices: true }, Cache::Blocks),
             "passthrough-hp-nosplice" => (Server::PassthroughHp { splices: false }, Cache::Blocks),
             _ => return None,
@@ -75,12 +112,16 @@ impl Served {
             Some("none") => Cache::None,
             Some(_) => return None,
         };
-        Some(Self { server, cache })
+        Some(Self {
+            server,
+            cache,
+            round_trip,
+        })
     }
 
     /// Whether it is reached through an SSH server.
     pub(super) fn is_over_ssh(self) -> bool {
-        matches!(self.server, Server::Sftp | Server::Sshfs)
+        matches!(self.server, Server::Sftp(_) | Server::Sshfs(_))
     }
 
     /// Why it cannot be had here, if it cannot.
@@ -104,10 +145,13 @@ impl Served {
         }
         match self.server {
             Server::Local(KernelCache::PassThrough) => self.passthrough_obstacle(is_root),
-            Server::Local(_) | Server::Sftp => None,
-            Server::Sshfs => process::find("sshfs")
-                .is_none()
-                .then(|| "sshfs is missing; install the package sshfs".into()),
+            Server::Local(_) | Server::Sftp(_) => None,
+            Server::Sshfs(version) => version.program().is_none().then(|| match version {
+                SshfsVersion::Installed => "sshfs is missing; install the package sshfs".into(),
+                SshfsVersion::Newest => {
+                    "sshfs-newest is missing; unpack it with tools/unpack-newest-sshfs".into()
+                }
+            }),
             Server::PassthroughHp { .. } if self.cache == Cache::Whole => {
                 Some("passthrough_hp keeps no whole files; choose mount_cache = blocks".into())
             }
@@ -143,11 +187,14 @@ fn kernel_version(release: &str) -> Option<(u32, u32)> {
 
 /// Where libfuse's example is, if it was built. Debian has no package of it.
 pub(super) fn passthrough_hp() -> Option<PathBuf> {
-    let built = paths::peers().join("passthrough_hp");
+    peer("passthrough_hp").or_else(|| process::find("passthrough_hp"))
+}
+
+/// A program that one of this project's tools made for comparison.
+fn peer(name: &str) -> Option<PathBuf> {
+    let made = paths::peers().join(name);
     let is_program = |path: &Path| path.is_file() && access(path, Access::EXEC_OK).is_ok();
-    is_program(&built)
-        .then_some(built)
-        .or_else(|| process::find("passthrough_hp"))
+    is_program(&made).then_some(made)
 }
 
 #[cfg(test)]
@@ -155,25 +202,55 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_say_who_serves_and_what_is_kept() {
+    fn names_say_who_serves_what_is_kept_and_how_far_it_is() {
         let cases = [
-            ("userfs", Server::Local(KernelCache::Default), Cache::Whole),
+            (
+                "userfs",
+                Server::Local(KernelCache::Default),
+                Cache::Whole,
+                0,
+            ),
             (
                 "userfs:none",
                 Server::Local(KernelCache::Default),
                 Cache::None,
+                0,
             ),
-            ("userfs-sftp:blocks", Server::Sftp, Cache::Blocks),
-            ("sshfs", Server::Sshfs, Cache::Blocks),
+            (
+                "userfs-sftp:blocks:20ms",
+                Server::Sftp(Names::Default),
+                Cache::Blocks,
+                20,
+            ),
+            (
+                "sshfs",
+                Server::Sshfs(SshfsVersion::Installed),
+                Cache::Blocks,
+                0,
+            ),
+            (
+                "sshfs-newest:100ms",
+                Server::Sshfs(SshfsVersion::Newest),
+                Cache::Blocks,
+                100,
+            ),
         ];
-        for (name, server, cache) in cases {
-            assert_eq!(
-                Served::parse(name),
-                Some(Served { server, cache }),
-                "{name}"
-            );
+        for (name, server, cache, ms) in cases {
+            let expected = Served {
+                server,
+                cache,
+                round_trip: Duration::from_millis(ms),
+            };
+            assert_eq!(Served::parse(name), Some(expected), "{name}");
         }
-        for name in ["work", "ext4", "userfs:some", "userfs:", "fuse"] {
+        for name in [
+            "work",
+            "ext4",
+            "userfs:some",
+            "userfs:",
+            "fuse",
+            "sshfs:xms",
+        ] {
             assert_eq!(Served::parse(name), None, "{name}");
         }
     }

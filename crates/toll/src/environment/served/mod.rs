@@ -3,7 +3,9 @@
 
 mod command;
 mod kind;
+mod relay;
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Child;
@@ -18,6 +20,9 @@ use super::process;
 
 pub(super) use kind::Served;
 
+use command::Host;
+use relay::Relay;
+
 /// How long a server may take: those over SSH wait for a connection first.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -26,6 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(super) struct Servers {
     /// The SSH server on the loopback interface, once one of them needed it.
     sshd: Option<Sshd>,
+    /// What makes the server distant, by round-trip time.
+    relays: BTreeMap<Duration, Relay>,
 }
 
 impl Servers {
@@ -47,10 +54,11 @@ impl Servers {
             fs::create_dir(path)
                 .map_err(|error| format!("cannot make {}: {error}", path.display()))?;
         }
-        if served.is_over_ssh() && self.sshd.is_none() {
-            self.sshd = Some(start_sshd(root)?);
-        }
-        let line = command::line(served, self.sshd.as_ref(), &below, &point, &own)?;
+        let host = match served.is_over_ssh() {
+            true => Some(self.host(served.round_trip, root)?),
+            false => None,
+        };
+        let line = command::line(served, host, &below, &point, &own)?;
         journal.mount_point(&point)?;
         let log = own.join("messages");
         let arguments: Vec<_> = line.arguments.iter().map(AsRef::as_ref).collect();
@@ -71,6 +79,24 @@ impl Servers {
                 ))
             }
         }
+    }
+}
+
+impl Servers {
+    /// The SSH server at a distance, both made when they are first asked for.
+    fn host(&mut self, round_trip: Duration, root: &Path) -> Result<Host<'_>, String> {
+        if self.sshd.is_none() {
+            self.sshd = Some(start_sshd(root)?);
+        }
+        let sshd = self.sshd.as_ref().expect("it was started");
+        if !round_trip.is_zero() && !self.relays.contains_key(&round_trip) {
+            let relay = Relay::start(sshd.port(), round_trip)
+                .map_err(|error| format!("cannot relay connections: {error}"))?;
+            self.relays.insert(round_trip, relay);
+        }
+        let relay = self.relays.get(&round_trip);
+        let port = relay.map_or(sshd.port(), Relay::port);
+        Ok(Host { sshd, port })
     }
 }
 

@@ -67,6 +67,7 @@ const FILES_PARAMETERS: &[&str] = &[
     "durability",
     "cache",
     "mount_cache",
+    "round_trip_ms",
     "fs",
 ];
 /// Parameters that are sizes.
@@ -251,6 +252,7 @@ pub(super) const COUNT_PARAMETERS: &[(&str, u64, u64)] = &[
     ("count", 1, FILES_MAX),
     ("processes", 1, PROCESSES_MAX as u64),
     ("passes", 1, PASSES_MAX as u64),
+    ("round_trip_ms", 0, 10_000),
 ];
 /// Levels that the factor `fs` may have: the work directory's own, those made
 /// on loop devices, a mounted foreign one, and those that a program serves.
@@ -265,7 +267,9 @@ pub const FILE_SYSTEMS: &[&str] = &[
     "userfs-writeback",
     "userfs-passthrough",
     "userfs-sftp",
+    "userfs-sftp-20s",
     "sshfs",
+    "sshfs-newest",
     "passthrough-hp",
     "passthrough-hp-nosplice",
 ];
