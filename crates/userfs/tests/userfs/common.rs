@@ -1,13 +1,17 @@
 //! Mounts for tests: a source, a mountpoint and a serving process.
 
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use toll_sshd::{Settings, Sshd};
+
+use crate::watched::Control;
 
 /// Read while a process is started, until it executes its program.
 static STARTS: RwLock<()> = RwLock::new(());
@@ -40,6 +44,8 @@ pub struct Setting {
     pub is_read_only: bool,
     /// The source is reached over SFTP, from a server of the test's own.
     pub is_remote: bool,
+    /// The test sees the calls of the source, and can stop them.
+    pub is_watched: bool,
 }
 
 impl Setting {
@@ -50,6 +56,15 @@ impl Setting {
             lifetime_ms: 1000,
             is_read_only: false,
             is_remote: false,
+            is_watched: false,
+        }
+    }
+
+    /// The same with a source that is watched.
+    pub const fn watched(self) -> Self {
+        Self {
+            is_watched: true,
+            ..self
         }
     }
 
@@ -87,6 +102,8 @@ pub struct Mounted {
     pub at: PathBuf,
     pub copies: PathBuf,
     pub setting: Setting,
+    /// What a watched source does.
+    pub control: Control,
     process: Option<Process>,
     /// What a remote source is reached through.
     pub server: Option<Sshd>,
@@ -160,6 +177,7 @@ impl Mounted {
             at: place.join("at"),
             copies: place.join("copies"),
             setting: setting.clone(),
+            control: Control::new(&place.join("control")),
             process: None,
             server,
             _place: None,
@@ -190,6 +208,9 @@ impl Mounted {
                 .env("USERFS_SSH_PORT", server.port().to_string())
                 .env("USERFS_SSH_IDENTITY", server.identity())
                 .env("USERFS_SSH_SETTINGS", server.ssh_settings().join("\n"));
+        }
+        if self.setting.is_watched {
+            command.env("USERFS_CONTROL", self.control.directory());
         }
         if self.setting.is_read_only {
             command.env("USERFS_READ_ONLY", "1");
@@ -262,6 +283,19 @@ impl Mounted {
         }
     }
 
+    /// The serving process.
+    pub fn process(&self) -> u32 {
+        let process = self.process.as_ref().expect("it is mounted");
+        process.child.id()
+    }
+
+    /// What is kept of files that could not be written back.
+    pub fn kept(&self) -> Vec<PathBuf> {
+        let names = std::fs::read_dir(self.copies.join("kept"));
+        let names = names.map(|names| names.map(|entry| entry.unwrap().path()).collect());
+        names.unwrap_or_default()
+    }
+
     /// Waits until the serving process ends by itself. Whether it ended well.
     pub fn await_end(&mut self) -> bool {
         let mut process = self.process.take().expect("it is mounted");
@@ -303,4 +337,40 @@ fn is_stopped(process: u32) -> bool {
         let state = stat.rsplit(')').next().unwrap_or_default().trim_start();
         state.is_empty() || state.starts_with('T')
     })
+}
+
+/// Closes a file and tells what `close` says, which dropping it does not.
+pub fn close(file: File) -> rustix::io::Result<()> {
+    use std::os::fd::IntoRawFd;
+    let descriptor = file.into_raw_fd();
+    // SAFETY: the descriptor was given up by its owner just now.
+    match unsafe { libc::close(descriptor) } {
+        0 => Ok(()),
+        _ => Err(rustix::io::Errno::from_io_error(&std::io::Error::last_os_error()).unwrap()),
+    }
+}
+
+/// Waits for something that must come.
+#[track_caller]
+pub fn await_that(what: &str, is_so: impl Fn() -> bool) {
+    await_within(Duration::from_secs(600), what, is_so);
+}
+
+/// Waits for something that must come within a time.
+#[track_caller]
+pub fn await_within(time: Duration, what: &str, is_so: impl Fn() -> bool) {
+    let deadline = Instant::now() + time;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what} does not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// How many temporary files a directory has.
+pub fn temporaries(directory: &Path) -> usize {
+    let names = fs::read_dir(directory).unwrap();
+    let is_temporary = |name: &std::ffi::OsString| name.to_string_lossy().starts_with(".toll-");
+    names
+        .filter(|entry| is_temporary(&entry.as_ref().unwrap().file_name()))
+        .count()
 }

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use rustix::mount::{MountFlags, UnmountFlags};
 
-use crate::common::{Mounted, SETTINGS, Setting, can_mount, without_new_processes};
+use crate::common::{
+    Mounted, SETTINGS, Setting, await_that, can_mount, close, temporaries, without_new_processes,
+};
 
 const CACHED: [Setting; 2] = [
     Setting::new("whole", "pages"),
@@ -40,34 +42,6 @@ impl Drop for Small {
     fn drop(&mut self) {
         let _ = rustix::mount::unmount(self.source(), UnmountFlags::DETACH);
     }
-}
-
-/// Closes a file and tells what `close` says, which dropping it does not.
-fn close(file: File) -> rustix::io::Result<()> {
-    use std::os::fd::IntoRawFd;
-    let descriptor = file.into_raw_fd();
-    // SAFETY: the descriptor was given up by its owner just now.
-    match unsafe { libc::close(descriptor) } {
-        0 => Ok(()),
-        _ => Err(rustix::io::Errno::from_io_error(&std::io::Error::last_os_error()).unwrap()),
-    }
-}
-
-/// Waits for something that must come.
-fn await_that(what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(600);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "{what} does not come");
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
-fn temporaries(directory: &Path) -> usize {
-    let names = fs::read_dir(directory).unwrap();
-    let is_temporary = |name: &std::ffi::OsString| name.to_string_lossy().starts_with(".toll-");
-    names
-        .filter(|entry| is_temporary(&entry.as_ref().unwrap().file_name()))
-        .count()
 }
 
 #[test]

@@ -13,6 +13,8 @@ use userfs::local::Local;
 use userfs::sftp;
 use userfs::source::Source;
 
+use crate::watched::{Control, Watched};
+
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
@@ -65,7 +67,18 @@ fn serve() {
     };
     let mountpoint = variable("USERFS_MOUNTPOINT").unwrap();
     let source = open(&source);
-    let note = Box::new(|text: &str| eprintln!("note: {text}"));
+    let control = variable("USERFS_CONTROL").map(|at| Control::of(Path::new(&at)));
+    let source: Arc<dyn Source> = match &control {
+        Some(control) => Arc::new(Watched::new(source, control.clone())),
+        None => source,
+    };
+    let note = Box::new(move |text: &str| {
+        if let Some(control) = &control {
+            // A message is no call that could fail.
+            let _ = control.enter("note", Path::new(text));
+        }
+        eprintln!("note: {text}");
+    });
     let (mount, stopper) = Mount::begin(source, Path::new(&mountpoint), &options(), note).unwrap();
     eprintln!("ready");
     std::thread::spawn(move || {

@@ -1,0 +1,358 @@
+//! What `fsync` acknowledges is on the source's device, whoever wrote it and
+//! when: told by a model of a device that loses all that was not synchronised.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::io::{Seek, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::common::{
+    Mounted, Setting, await_within, can_mount, can_mount_remote, without_new_processes,
+};
+use crate::watched::LONG;
+
+const LOCAL: [Setting; 3] = [
+    Setting::new("whole", "pages").watched(),
+    Setting::new("blocks", "pages").watched(),
+    Setting::new("none", "direct").watched(),
+];
+
+const REMOTE: [Setting; 3] = [
+    Setting::remote("whole", "pages").watched(),
+    Setting::remote("blocks", "pages").watched(),
+    Setting::remote("none", "direct").watched(),
+];
+
+/// In place in one request, replaced, and in parts where that can be.
+const SIZES: [usize; 3] = [10 << 10, 100 << 10, 3 << 20];
+
+/// How a name came to be where it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Named {
+    /// With its file, whose `fsync` brings it to the device, too.
+    Created,
+    /// Only an `fsync` of the directory brings it there.
+    Moved,
+}
+
+/// A device according to what the source was asked.
+#[derive(Default)]
+struct Device {
+    files: usize,
+    names: HashMap<PathBuf, usize>,
+    handles: HashMap<String, usize>,
+    /// Files with changes that are not on the device.
+    dirty: HashSet<usize>,
+    /// Files of which a `fsync` failed: what had been written before is not
+    /// written by a second one.
+    lost: HashSet<usize>,
+    /// Names that are not on the device.
+    named: HashMap<PathBuf, Named>,
+}
+
+impl Device {
+    fn of(mounted: &Mounted) -> Self {
+        let mut device = Self::default();
+        for call in mounted.control.calls() {
+            let path = Path::new(&call[1]);
+            device.called(&call[0], path, &call[2]);
+        }
+        device
+    }
+
+    /// The file of a name, from now on if it was not known.
+    fn file(&mut self, path: &Path) -> usize {
+        let next = self.files;
+        let file = *self.names.entry(path.to_path_buf()).or_insert(next);
+        self.files += usize::from(file == next);
+        file
+    }
+
+    fn called(&mut self, call: &str, path: &Path, rest: &str) {
+        match call {
+            "open" | "create" | "cut" => {
+                if call == "create" && !self.names.contains_key(path) {
+                    self.named.insert(path.to_path_buf(), Named::Created);
+                }
+                let file = self.file(path);
+                self.handles.insert(rest.to_owned(), file);
+                if call == "cut" {
+                    self.dirty.insert(file);
+                }
+            }
+            "write" | "truncate" | "allocate" | "set_handle" => {
+                let file = self.handles[rest];
+                self.dirty.insert(file);
+                if call == "write" {
+                    self.lost.remove(&file);
+                }
+            }
+            "set_attributes" => {
+                let file = self.file(path);
+                self.dirty.insert(file);
+            }
+            "sync" => self.synced(self.handles[rest]),
+            "sync_directory" => self.named.retain(|name, _| name.parent() != Some(path)),
+            "failed" if path == Path::new("sync") => {
+                let file = self.file(Path::new(rest));
+                self.lost.insert(file);
+            }
+            "rename" => {
+                let file = self.file(path);
+                self.removed(path);
+                self.moved(file, Path::new(rest));
+            }
+            "hard_link" => {
+                let file = self.file(path);
+                self.moved(file, Path::new(rest));
+            }
+            "unlink" => self.removed(path),
+            _ => {}
+        }
+    }
+
+    fn synced(&mut self, file: usize) {
+        self.dirty.remove(&file);
+        let names = &self.names;
+        self.named
+            .retain(|name, how| *how == Named::Moved || names.get(name) != Some(&file));
+    }
+
+    fn removed(&mut self, path: &Path) {
+        self.names.remove(path);
+        self.named.remove(path);
+    }
+
+    fn moved(&mut self, file: usize, to: &Path) {
+        self.names.insert(to.to_path_buf(), file);
+        self.named.insert(to.to_path_buf(), Named::Moved);
+    }
+
+    /// Why a file would not be there, or not as it was, after a loss of power.
+    fn would_lose(&self, name: &str) -> Option<&'static str> {
+        let Some(file) = self.names.get(Path::new(name)) else {
+            return Some("the source was never told of it");
+        };
+        if self.lost.contains(file) {
+            return Some("what a failed fsync left behind was not written again");
+        }
+        if self.dirty.contains(file) {
+            return Some("its content was not synchronised after it was written");
+        }
+        let named = self.named.get(Path::new(name));
+        named.map(|_| "its name was not synchronised")
+    }
+}
+
+#[track_caller]
+fn assert_durable(mounted: &Mounted, name: &str, case: &str) {
+    let loss = Device::of(mounted).would_lose(name);
+    let (setting, calls) = (&mounted.setting, mounted.control.calls());
+    assert_eq!(loss, None, "{case} of {name} in {setting:?}: {calls:#?}");
+}
+
+fn settings() -> Vec<Setting> {
+    let mut settings = Vec::new();
+    if can_mount() {
+        settings.extend(LOCAL);
+        if can_mount_remote() {
+            settings.extend(REMOTE);
+        }
+    }
+    settings
+}
+
+fn cached() -> impl Iterator<Item = Setting> {
+    settings()
+        .into_iter()
+        .filter(|setting| setting.mode != "none")
+}
+
+#[test]
+fn fsync_after_a_close_brings_what_was_closed_to_the_device() {
+    for setting in settings() {
+        let mounted = Mounted::new(&setting);
+        for size in SIZES {
+            for is_there_before in [false, true] {
+                let name = format!("{size}-{is_there_before}");
+                if is_there_before {
+                    fs::write(mounted.behind(&name), vec![1; size + 100]).unwrap();
+                }
+                fs::write(mounted.path(&name), vec![2; size]).unwrap();
+                let file = File::open(mounted.path(&name)).unwrap();
+                file.sync_all().unwrap();
+                assert_durable(&mounted, &name, "fsync after close");
+            }
+        }
+    }
+}
+
+#[test]
+fn fsync_of_a_part_that_was_closed_before_brings_it_to_the_device() {
+    for setting in settings() {
+        let mounted = Mounted::new(&setting);
+        fs::write(mounted.behind("f"), vec![1; 3 << 20]).unwrap();
+        let file = File::options().write(true).open(mounted.path("f")).unwrap();
+        file.write_all_at(b"part", 1 << 20).unwrap();
+        drop(file);
+        let file = File::options().write(true).open(mounted.path("f")).unwrap();
+        file.sync_all().unwrap();
+        assert_durable(&mounted, "f", "fsync of a part");
+    }
+}
+
+#[test]
+fn fsync_by_another_descriptor_brings_what_this_one_closed_to_the_device() {
+    for setting in settings() {
+        let mounted = Mounted::new(&setting);
+        for size in SIZES {
+            let name = size.to_string();
+            fs::write(mounted.behind(&name), b"before").unwrap();
+            let other = File::open(mounted.path(&name)).unwrap();
+            fs::write(mounted.path(&name), vec![2; size]).unwrap();
+            other.sync_all().unwrap();
+            assert_durable(&mounted, &name, "fsync by another descriptor");
+        }
+    }
+}
+
+#[test]
+fn fsync_of_a_shortened_file_brings_its_length_to_the_device() {
+    for setting in settings() {
+        let mounted = Mounted::new(&setting);
+        fs::write(mounted.behind("f"), vec![1; 100 << 10]).unwrap();
+        let file = File::options().write(true).open(mounted.path("f")).unwrap();
+        file.set_len(50 << 10).unwrap();
+        drop(file);
+        File::open(mounted.path("f")).unwrap().sync_all().unwrap();
+        assert_durable(&mounted, "f", "fsync of a length");
+        assert_eq!(fs::read(mounted.behind("f")).unwrap(), vec![1; 50 << 10]);
+    }
+}
+
+#[test]
+fn fsync_under_a_new_name_brings_what_was_closed_under_the_old_to_the_device() {
+    for setting in settings() {
+        let mounted = Mounted::new(&setting);
+        for size in SIZES {
+            let (old, new) = (format!("{size}-old"), format!("{size}-new"));
+            fs::write(mounted.path(&old), vec![2; size]).unwrap();
+            fs::rename(mounted.path(&old), mounted.path(&new)).unwrap();
+            let file = File::open(mounted.path(&new)).unwrap();
+            file.sync_all().unwrap();
+            File::open(&mounted.at).unwrap().sync_all().unwrap();
+            assert_durable(&mounted, &new, "fsync after rename");
+        }
+    }
+}
+
+#[test]
+fn fsync_of_a_directory_brings_the_names_in_it_to_the_device() {
+    for setting in settings() {
+        let mounted = Mounted::new(&setting);
+        fs::create_dir(mounted.path("d")).unwrap();
+        for size in SIZES {
+            let (old, new) = (format!("d/{size}-old"), format!("d/{size}-new"));
+            fs::write(mounted.path(&old), vec![2; size]).unwrap();
+            fs::rename(mounted.path(&old), mounted.path(&new)).unwrap();
+        }
+        File::open(mounted.path("d")).unwrap().sync_all().unwrap();
+        let device = Device::of(&mounted);
+        let calls = mounted.control.calls();
+        assert_eq!(device.named, HashMap::new(), "{setting:?}: {calls:#?}");
+    }
+}
+
+/// A file that is open and of which one descriptor has been closed: its changes
+/// are at the source, and nothing was synchronised.
+fn closed_in_place(mounted: &Mounted) -> File {
+    let mut file = File::create(mounted.path("f")).unwrap();
+    file.write_all(&vec![3; 10 << 10]).unwrap();
+    drop(file.try_clone().unwrap());
+    assert_eq!(fs::read(mounted.behind("f")).unwrap(), vec![3; 10 << 10]);
+    file
+}
+
+#[test]
+fn after_a_failed_fsync_the_next_one_writes_the_content_again() {
+    for setting in cached() {
+        let mut mounted = Mounted::new(&setting);
+        let alone = without_new_processes();
+        let file = closed_in_place(&mounted);
+        mounted.control.fail_once("sync", "", libc::EIO);
+        let error = file.sync_all().unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EIO), "{setting:?}");
+        file.sync_all().unwrap();
+        assert_durable(&mounted, "f", "fsync after a failed one");
+        drop(file);
+        drop(alone);
+        assert_eq!(fs::read(mounted.behind("f")).unwrap(), vec![3; 10 << 10]);
+        await_within(LONG, "the end of the kept copy", || {
+            mounted.kept().is_empty()
+        });
+        let (said, is_clean) = mounted.stop();
+        assert!(is_clean, "{said:?}");
+    }
+}
+
+#[test]
+fn a_file_whose_fsync_failed_is_written_again_by_the_retry_before_it_says_so() {
+    for setting in cached() {
+        let mounted = Mounted::new(&setting);
+        let alone = without_new_processes();
+        let file = closed_in_place(&mounted);
+        mounted.control.fail_once("sync", "", libc::EIO);
+        file.sync_all().unwrap_err();
+        drop(file);
+        drop(alone);
+        let is_told = || mounted.said().iter().any(|line| line.contains("after all"));
+        await_within(LONG, "a word of the retry", is_told);
+        assert_durable(&mounted, "f", "retry");
+        await_within(LONG, "the end of the kept copy", || {
+            mounted.kept().is_empty()
+        });
+    }
+}
+
+#[test]
+fn after_a_failed_fsync_of_the_directory_the_next_one_reaches_it() {
+    for setting in cached() {
+        let mounted = Mounted::new(&setting);
+        fs::write(mounted.behind("f"), b"before").unwrap();
+        let mut file = File::create(mounted.path("f")).unwrap();
+        file.write_all(&vec![4; 100 << 10]).unwrap();
+        mounted.control.fail_once("sync_directory", "", libc::EIO);
+        let error = file.sync_all().unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EIO), "{setting:?}");
+        file.sync_all().unwrap();
+        assert_durable(&mounted, "f", "fsync after a failed one");
+        await_within(LONG, "the end of the kept copy", || {
+            mounted.kept().is_empty()
+        });
+    }
+}
+
+#[test]
+fn fsync_brings_each_of_many_changes_to_the_device() {
+    for setting in settings() {
+        let mounted = Mounted::new(&setting);
+        let mut file = File::create(mounted.path("f")).unwrap();
+        let other = File::open(mounted.path("f")).unwrap();
+        for round in 0..6_u8 {
+            file.rewind().unwrap();
+            file.write_all(&vec![round; 20 << 10]).unwrap();
+            if round % 2 == 0 {
+                // Another descriptor's close has brought it there already.
+                drop(file.try_clone().unwrap());
+            }
+            let syncing = if round % 3 == 0 { &file } else { &other };
+            syncing.sync_all().unwrap();
+            assert_durable(&mounted, "f", "fsync of each change");
+            assert_eq!(
+                fs::read(mounted.behind("f")).unwrap(),
+                vec![round; 20 << 10]
+            );
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! A source that a test sees through: it tells each change that reaches the
+//! source behind it, stops at one that the test names, or fails there.
+//!
+//! The test and the process that serves its mount share a directory: `calls`
+//! has one line for each change that has been made; `hold-CALL` and
+//! `fail-CALL` are what the test wants of the next ones.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io::Write;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use userfs::source::{
+    Attributes, Creation, Entry, Error, Found, Handle, Kind, Listing, Listings, OpenFlags, Owner,
+    RenameFlags, Result, Seek, SetAttributes, SetExtended, Source, Space,
+};
+
+/// Longer than anything takes that does not hang.
+pub const LONG: Duration = Duration::from_secs(60);
+
+/// The directory, from both sides.
+#[derive(Clone)]
+pub struct Control {
+    directory: PathBuf,
+}
+
+/// The test's side.
+impl Control {
+    pub fn new(directory: &Path) -> Self {
+        fs::create_dir_all(directory).unwrap();
+        Self {
+            directory: directory.to_path_buf(),
+        }
+    }
+
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    fn file(&self, what: &str, call: &str) -> PathBuf {
+        self.directory.join(format!("{what}-{call}"))
+    }
+
+    /// Complete from the beginning, as the other side may read it at once.
+    fn put(&self, what: &str, call: &str, content: &str) {
+        let new = self.directory.join("new");
+        fs::write(&new, content).unwrap();
+        fs::rename(new, self.file(what, call)).unwrap();
+    }
+
+    /// Lets each such call wait before it is made whose path has a part like this.
+    pub fn hold(&self, call: &str, part: &str) {
+        self.put("hold", call, part);
+    }
+
+    /// Waits until such a call waits.
+    pub fn await_held(&self, call: &str) {
+        let is_held = self.is_held_within(call, LONG);
+        assert!(is_held, "no {call} came: {:#?}", self.calls());
+    }
+
+    /// Whether such a call comes.
+    pub fn is_held_within(&self, call: &str, time: Duration) -> bool {
+        let deadline = Instant::now() + time;
+        while !self.file("held", call).exists() {
+            if Instant::now() > deadline {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        true
+    }
+
+    /// Ends [`Control::hold`].
+    pub fn let_go(&self, call: &str) {
+        fs::remove_file(self.file("hold", call)).unwrap();
+    }
+
+    /// Lets such calls fail.
+    pub fn fail(&self, call: &str, part: &str, errno: i32) {
+        self.put("fail", call, &format!("always {errno} {part}"));
+    }
+
+    /// Lets the next such call fail.
+    pub fn fail_once(&self, call: &str, part: &str, errno: i32) {
+        self.put("fail", call, &format!("once {errno} {part}"));
+    }
+
+    /// Ends [`Control::fail`].
+    pub fn succeed(&self, call: &str) {
+        fs::remove_file(self.file("fail", call)).unwrap();
+    }
+
+    /// Whether no failure is waiting to happen.
+    pub fn has_failed(&self, call: &str) -> bool {
+        !self.file("fail", call).exists()
+    }
+
+    /// All changes so far, each with what it concerns.
+    pub fn calls(&self) -> Vec<Vec<String>> {
+        let calls = fs::read_to_string(self.directory.join("calls")).unwrap_or_default();
+        let fields = |line: &str| line.split('\t').map(str::to_owned).collect();
+        calls.lines().map(fields).collect()
+    }
+}
+
+/// The source's side.
+impl Control {
+    pub fn of(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_path_buf(),
+        }
+    }
+
+    /// Before a call: waits and fails as the test wants.
+    pub fn enter(&self, call: &str, path: &Path) -> Result<()> {
+        let path = path.to_string_lossy();
+        let hold = self.file("hold", call);
+        if fs::read_to_string(&hold).is_ok_and(|part| path.contains(&part)) {
+            let held = self.file("held", call);
+            fs::write(&held, path.as_bytes()).unwrap();
+            while hold.exists() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            // Several may have waited.
+            let _ = fs::remove_file(held);
+        }
+        let fail = self.file("fail", call);
+        let Ok(rule) = fs::read_to_string(&fail) else {
+            return Ok(());
+        };
+        let [times, errno, part] = rule.splitn(3, ' ').collect::<Vec<_>>()[..] else {
+            panic!("a rule says {rule}");
+        };
+        if !path.contains(part) || (times == "once" && fs::remove_file(&fail).is_err()) {
+            return Ok(());
+        }
+        self.done(&["failed", call, &path]);
+        Err(Error::Errno(errno.parse().unwrap()))
+    }
+
+    /// After a change.
+    fn done(&self, fields: &[&str]) {
+        let mut options = fs::File::options();
+        options.append(true).create(true);
+        let mut calls = options.open(self.directory.join("calls")).unwrap();
+        let line = format!("{}\n", fields.join("\t"));
+        calls.write_all(line.as_bytes()).unwrap();
+    }
+
+    fn change<T>(
+        &self,
+        call: &str,
+        path: &Path,
+        to: Option<&Path>,
+        make: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        self.enter(call, path)?;
+        let made = make()?;
+        let to = to.map(Path::to_string_lossy).unwrap_or_default();
+        self.done(&[call, &path.to_string_lossy(), &to]);
+        Ok(made)
+    }
+}
+
+/// Another source, seen through.
+pub struct Watched {
+    inner: Arc<dyn Source>,
+    control: Control,
+    opened: AtomicU64,
+}
+
+impl Watched {
+    pub fn new(inner: Arc<dyn Source>, control: Control) -> Self {
+        Self {
+            inner,
+            control,
+            opened: AtomicU64::new(0),
+        }
+    }
+
+    fn watch(&self, path: &Path, flags: OpenFlags, inner: Box<dyn Handle>) -> Box<dyn Handle> {
+        let number = self.opened.fetch_add(1, Ordering::Relaxed).to_string();
+        let how = match (flags.create.is_some(), flags.truncate) {
+            (_, true) => "cut",
+            (true, false) => "create",
+            (false, false) => "open",
+        };
+        let control = self.control.clone();
+        control.done(&[how, &path.to_string_lossy(), &number]);
+        Box::new(WatchedHandle {
+            inner,
+            control,
+            path: path.to_path_buf(),
+            number,
+        })
+    }
+}
+
+impl Source for Watched {
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+
+    fn time_granularity_ns(&self) -> u32 {
+        self.inner.time_granularity_ns()
+    }
+
+    fn is_remote(&self) -> bool {
+        self.inner.is_remote()
+    }
+
+    fn attributes(&self, path: &Path) -> Result<Attributes> {
+        self.control.enter("attributes", path)?;
+        self.inner.attributes(path)
+    }
+
+    fn list(&self, path: &Path) -> Result<Vec<Entry>> {
+        self.inner.list(path)
+    }
+
+    fn list_open(&self, path: &Path) -> Result<Listing> {
+        self.inner.list_open(path)
+    }
+
+    fn list_ahead(&self, path: &Path, next: &[&Path]) -> Result<Listings> {
+        self.inner.list_ahead(path, next)
+    }
+
+    fn peek(&self, path: &Path, names_max: usize) -> Result<Option<Vec<Entry>>> {
+        self.inner.peek(path, names_max)
+    }
+
+    fn read_link(&self, path: &Path) -> Result<OsString> {
+        self.inner.read_link(path)
+    }
+
+    fn open(&self, path: &Path, flags: OpenFlags) -> Result<Box<dyn Handle>> {
+        self.control.enter("open", path)?;
+        let handle = self.inner.open(path, flags)?;
+        Ok(self.watch(path, flags, handle))
+    }
+
+    fn open_found(&self, path: &Path, flags: OpenFlags) -> Result<(Box<dyn Handle>, Attributes)> {
+        self.control.enter("open", path)?;
+        let (handle, attributes) = self.inner.open_found(path, flags)?;
+        Ok((self.watch(path, flags, handle), attributes))
+    }
+
+    fn create(&self, path: &Path, flags: OpenFlags) -> Result<Found> {
+        self.control.enter("open", path)?;
+        let found = self.inner.create(path, flags)?;
+        Ok(Found {
+            handle: self.watch(path, flags, found.handle),
+            ..found
+        })
+    }
+
+    fn make_directory(&self, path: &Path, creation: &Creation) -> Result<()> {
+        let make = || self.inner.make_directory(path, creation);
+        self.control.change("make_directory", path, None, make)
+    }
+
+    fn make_node(&self, path: &Path, kind: Kind, device: u64, creation: &Creation) -> Result<()> {
+        self.inner.make_node(path, kind, device, creation)
+    }
+
+    fn remove_directory(&self, path: &Path) -> Result<()> {
+        let make = || self.inner.remove_directory(path);
+        self.control.change("remove_directory", path, None, make)
+    }
+
+    fn unlink(&self, path: &Path) -> Result<()> {
+        let make = || self.inner.unlink(path);
+        self.control.change("unlink", path, None, make)
+    }
+
+    fn unlink_found(&self, path: &Path) -> Result<Option<Attributes>> {
+        let make = || self.inner.unlink_found(path);
+        self.control.change("unlink", path, None, make)
+    }
+
+    fn keep_content(&self, path: &Path) -> Option<OwnedFd> {
+        self.inner.keep_content(path)
+    }
+
+    fn symlink(&self, target: &OsStr, path: &Path, owner: Option<Owner>) -> Result<()> {
+        self.inner.symlink(target, path, owner)
+    }
+
+    fn hard_link(&self, existing: &Path, new: &Path) -> Result<()> {
+        let make = || self.inner.hard_link(existing, new);
+        self.control.change("hard_link", existing, Some(new), make)
+    }
+
+    fn rename(&self, from: &Path, to: &Path, flags: RenameFlags) -> Result<()> {
+        let make = || self.inner.rename(from, to, flags);
+        self.control.change("rename", from, Some(to), make)
+    }
+
+    fn set_attributes(&self, path: &Path, changes: &SetAttributes) -> Result<()> {
+        let make = || self.inner.set_attributes(path, changes);
+        self.control.change("set_attributes", path, None, make)
+    }
+
+    fn space(&self) -> Result<Space> {
+        self.inner.space()
+    }
+
+    fn sync_directory(&self, path: &Path) -> Result<()> {
+        let make = || self.inner.sync_directory(path);
+        self.control.change("sync_directory", path, None, make)
+    }
+
+    fn has_extended(&self) -> bool {
+        self.inner.has_extended()
+    }
+
+    fn extended(&self, path: &Path, name: &OsStr) -> Result<Vec<u8>> {
+        self.inner.extended(path, name)
+    }
+
+    fn set_extended(&self, path: &Path, name: &OsStr, to: &[u8], how: SetExtended) -> Result<()> {
+        self.inner.set_extended(path, name, to, how)
+    }
+
+    fn list_extended(&self, path: &Path) -> Result<Vec<OsString>> {
+        self.inner.list_extended(path)
+    }
+
+    fn remove_extended(&self, path: &Path, name: &OsStr) -> Result<()> {
+        self.inner.remove_extended(path, name)
+    }
+}
+
+/// An open file of it. Combined calls come as their parts.
+struct WatchedHandle {
+    inner: Box<dyn Handle>,
+    control: Control,
+    /// What it was opened as.
+    path: PathBuf,
+    number: String,
+}
+
+impl WatchedHandle {
+    fn change(&self, call: &str, make: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.control.enter(call, &self.path)?;
+        make()?;
+        self.control
+            .done(&[call, &self.path.to_string_lossy(), &self.number]);
+        Ok(())
+    }
+}
+
+impl Handle for WatchedHandle {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        self.inner.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.change("write", || self.inner.write_at(bytes, offset))
+    }
+
+    fn write_later(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        self.change("write", || self.inner.write_later(bytes, offset))
+    }
+
+    fn sync_later(&self) -> Result<()> {
+        self.inner.sync_later()
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.inner.flush()
+    }
+
+    fn truncate(&self, size_bytes: u64) -> Result<()> {
+        self.change("truncate", || self.inner.truncate(size_bytes))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.change("sync", || self.inner.sync())
+    }
+
+    fn attributes(&self) -> Result<Attributes> {
+        self.inner.attributes()
+    }
+
+    fn set_attributes(&self, changes: &SetAttributes) -> Result<()> {
+        self.change("set_handle", || self.inner.set_attributes(changes))
+    }
+
+    fn allocate(&self, mode: i32, offset: u64, length: u64) -> Result<()> {
+        self.change("allocate", || self.inner.allocate(mode, offset, length))
+    }
+
+    fn seek(&self, offset: u64, what: Seek) -> Result<u64> {
+        self.inner.seek(offset, what)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.descriptor()
+    }
+}
