@@ -95,11 +95,6 @@ impl Control {
         fs::remove_file(self.file("fail", call)).unwrap();
     }
 
-    /// Whether no failure is waiting to happen.
-    pub fn has_failed(&self, call: &str) -> bool {
-        !self.file("fail", call).exists()
-    }
-
     /// All changes so far, each with what it concerns.
     pub fn calls(&self) -> Vec<Vec<String>> {
         let calls = fs::read_to_string(self.directory.join("calls")).unwrap_or_default();
