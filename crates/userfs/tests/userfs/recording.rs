@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
-use userfs::sshd::{Settings, Subsystem};
+use toll_sshd::{Settings, Subsystem};
 
 use crate::common::{Mounted, Setting, can_mount_remote, start, without_new_processes};
 
