@@ -307,9 +307,9 @@ impl CachedFile {
         if let (Some(writer), Some(found)) = (writer, found) {
             let is_there = match found.identity {
                 Some(_) => writer.attributes()?.identity == found.identity,
-                // A source without identities: another file has other times, or
-                // another length.
-                None => version == Some(Version::of(&found)),
+                // A source without identities: another file has another length or
+                // time, unless both are of the same moment.
+                None => version == Some(Version::of(&found)) && self.shared.is_settled(found.mtime),
             };
             if is_there {
                 return Ok(writer);

@@ -210,7 +210,7 @@ impl SftpFile {
     }
 
     /// Writes, changes attributes, synchronises, and returns what the file is
-    /// then, and what has `name`, in one round trip.
+    /// then, and what has `name` before and after, in one round trip.
     fn finish_at(
         &self,
         bytes: &[u8],
@@ -218,7 +218,7 @@ impl SftpFile {
         changes: &SetAttributes,
         is_sync: bool,
         name: Option<&[u8]>,
-    ) -> Result<(Attributes, Option<Attributes>)> {
+    ) -> Result<(Attributes, Option<(Attributes, Attributes)>)> {
         let opened = self.opened()?;
         let mut writes = lock(&self.writes);
         writes.poll();
@@ -231,8 +231,12 @@ impl SftpFile {
         let changes_before = durability.changes;
         drop(durability);
         let syncs = is_sync && opened.session.extensions.fsync;
+        let ask_name = |writes: &mut PipelinedWrites| {
+            name.map(|name| writes.batch(&opened).ask(kind::LSTAT, &[name]))
+        };
+        let before = ask_name(&mut writes);
         let sent = self.send_finish(&mut writes, &opened, (bytes, offset), changes, syncs);
-        let named = name.map(|name| writes.batch(&opened).ask(kind::LSTAT, &[name]));
+        let after = ask_name(&mut writes);
         writes.wait();
         self.outcome(&opened, writes.take_failure())?;
         let batch = writes.batch(&opened);
@@ -242,7 +246,10 @@ impl SftpFile {
         });
         let stat = done.map_err(|failure| self.why(&opened, (failure, 0)))?;
         // A name that cannot be looked up is not this file's.
-        let named = named.and_then(|tag| batch.stat(tag.ok()?).ok()?.attributes());
+        let mut found = |tag: Option<std::result::Result<Tag, Failure>>| {
+            batch.stat(tag?.ok()?).ok()?.attributes()
+        };
+        let named = found(before).zip(found(after));
         drop(writes);
         let mut durability = lock(&self.durability);
         if syncs && durability.changes == changes_before {
@@ -375,10 +382,11 @@ impl Handle for SftpFile {
     ) -> Result<Option<(Attributes, bool)>> {
         let name = self.remote();
         let (now, named) = self.finish_at(bytes, 0, changes, is_sync, Some(&name))?;
-        // The protocol has no inode numbers. Another file would have to have
-        // been given this length, mode, owner and time.
+        // The protocol has no inode numbers. A file that took the name earlier is
+        // not empty before, or has not this content's length afterwards.
         let parts = |of: &Attributes| (of.kind, of.size_bytes, of.mtime, of.mode, of.uid, of.gid);
-        let is_named = named.is_some_and(|named| parts(&named) == parts(&now));
+        let is_named = named
+            .is_some_and(|(before, after)| before.size_bytes == 0 && parts(&after) == parts(&now));
         Ok(Some((now, is_named)))
     }
 

@@ -316,30 +316,6 @@ fn with_copies_on(inner: &Mounted, place: &Path, mode: &'static str) -> Mounted 
 }
 
 #[test]
-fn two_files_grow_at_once_where_files_without_names_cannot_be_made() {
-    for mode in ["whole", "blocks"].iter().filter(|_| can_mount()) {
-        let inner = Mounted::new(&Setting::new("none", "direct").watched());
-        let place = tempfile::tempdir().unwrap();
-        let mounted = with_copies_on(&inner, place.path(), mode);
-        let files = ["one", "two"].map(|name| File::create(mounted.path(name)).unwrap());
-        inner.control.hold("unlink", "");
-        let [one, two] = &files;
-        std::thread::scope(|scope| {
-            let growing = scope.spawn(|| one.set_len(LARGE_BYTES));
-            inner.control.await_held("unlink");
-            meanwhile(&inner, "unlink", || two.set_len(LARGE_BYTES)).unwrap();
-            growing.join().unwrap().unwrap();
-        });
-        for (file, byte) in files.iter().zip(*b"12") {
-            file.write_all_at(&[byte], LARGE_BYTES - 1).unwrap();
-            let mut last = [0];
-            file.read_exact_at(&mut last, LARGE_BYTES - 1).unwrap();
-            assert_eq!(last, [byte]);
-        }
-    }
-}
-
-#[test]
 fn a_file_grows_though_the_name_of_another_copy_is_left_where_names_are_needed() {
     for mode in ["whole", "blocks"].iter().filter(|_| can_mount()) {
         let inner = Mounted::new(&Setting::new("none", "direct"));
