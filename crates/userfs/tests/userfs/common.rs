@@ -25,7 +25,7 @@ pub fn without_new_processes() -> RwLockWriteGuard<'static, ()> {
 }
 
 /// Starts processes.
-fn starting<T>(start: impl FnOnce() -> T) -> T {
+pub fn starting<T>(start: impl FnOnce() -> T) -> T {
     let _others = STARTS.read().unwrap_or_else(PoisonError::into_inner);
     start()
 }

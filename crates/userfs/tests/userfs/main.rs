@@ -23,4 +23,5 @@ mod remote;
 mod requests;
 mod server;
 mod slow;
+mod stress;
 mod watched;
