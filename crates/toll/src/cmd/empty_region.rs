@@ -138,7 +138,7 @@ mod tests {
         ]);
         assert_eq!(
             region.text(),
-            "70 ns, 1.5 µs of CPU time, 0 faults, task-clock-ns 1000; \
+            "70.0\u{a0}ns, 1.50\u{a0}µs of CPU time, 0 faults, task-clock-ns 1000; \
              every trial holds that beside its work"
         );
     }
