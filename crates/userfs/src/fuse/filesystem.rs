@@ -448,18 +448,12 @@ impl Filesystem for Fuse {
         size: u32,
         reply: ReplyXattr,
     ) {
-        if !self.server.has_extended() {
-            return reply.error(Errno::ENOSYS);
-        }
         let name = name.to_owned();
         self.server
             .run(move |server| server.extended(ino.0, &name, size, reply));
     }
 
     fn listxattr(&self, _request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        if !self.server.has_extended() {
-            return reply.error(Errno::ENOSYS);
-        }
         self.server
             .run(move |server| server.list_extended(ino.0, size, reply));
     }

@@ -225,11 +225,17 @@ impl Server {
 
     /// Tells the value of an extended attribute.
     pub fn extended(&self, ino: u64, name: &std::ffi::OsStr, size: u32, reply: ReplyXattr) {
+        if !self.has_extended() {
+            return reply.error(Errno::ENOSYS);
+        }
         reply_value(self.volume.extended(ino, name), size, reply);
     }
 
     /// Tells the names of all extended attributes.
     pub fn list_extended(&self, ino: u64, size: u32, reply: ReplyXattr) {
+        if !self.has_extended() {
+            return reply.error(Errno::ENOSYS);
+        }
         let names = self.volume.list_extended(ino).map(|names| {
             let with_end = |name: &std::ffi::OsString| [name.as_bytes(), &[0]].concat();
             names.iter().flat_map(with_end).collect()

@@ -2,7 +2,7 @@
 //! or lock paths. The modules are those of the library; `loom` puts its locks
 //! and threads in the place of the system's.
 
-#![allow(dead_code, reason = "a model uses a part of each module")]
+#![expect(dead_code, reason = "a model uses a part of each module")]
 
 use loom::sync::Arc;
 use loom::thread;
