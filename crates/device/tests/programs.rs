@@ -91,8 +91,8 @@ fn a_machine_without_the_modules_is_told_what_to_do() {
         assert_eq!(
             errors(&output),
             format!(
-                "{name}: cannot open {device}: no such file or directory; insert the module \
-                 {name} in a guest\n"
+                "{name}: cannot open {device}: no such file or directory; insert the modules \
+                 tolldev and {name} in a guest\n"
             )
         );
     }
