@@ -1,6 +1,6 @@
 //! Power cuts while a program works through `toll mount` in a guest: what was
 //! acknowledged as durable is there after the next start, and every other file has
-//! its old or its new content (docs/MOUNT.md, "Writing back").
+//! its old or its new content (docs/MOUNT.md, "Durability").
 //!
 //! A cut kills QEMU at a random moment and loses the memory of the guest and the
 //! volatile cache of its disk. `TOLL_POWER_CUTS` cuts each mode so many times,

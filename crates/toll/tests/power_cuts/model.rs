@@ -10,7 +10,7 @@ use std::rc::Rc;
 const CHUNK_BYTES: usize = 512;
 
 /// Longest content that a write-back puts into a file that is empty at the source,
-/// and does not replace it (docs/MOUNT.md, "Writing back").
+/// and does not replace it (docs/MOUNT.md, "Durability").
 const IN_PLACE_BYTES_MAX: usize = 32 << 10;
 
 /// Longer files of `blocks` are changed in place.
