@@ -3,11 +3,11 @@
 
 mod attributes;
 pub mod cache;
+mod content;
 mod error;
 pub mod fuse;
 pub mod local;
 pub mod mount;
-mod part;
 pub mod ranges;
 pub mod sftp;
 pub mod source;

@@ -12,8 +12,8 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 
 pub use crate::attributes::{Attributes, Identity, Kind, Time};
+pub use crate::content::Content;
 pub use crate::error::{Error, Result};
-pub use crate::part::Part;
 
 /// A name in a directory, never `.` or `..`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,17 +26,21 @@ pub struct Entry {
     pub attributes: Option<Attributes>,
 }
 
-/// Names of a directory, and the directory where it stays open for them.
+/// Tells of a name in an open directory what `lstat` tells, without the way to
+/// it, which costs more than the name where both are at hand.
+pub type LookUp = Box<dyn Fn(&OsStr) -> Result<Attributes> + Send + Sync>;
+
+/// What a directory has.
+#[derive(Default)]
 pub struct Listing {
     /// All names, in any order.
     pub entries: Vec<Entry>,
-    /// Tells of a name in it without the way to it, which costs more than the
-    /// name where both are at hand.
-    pub directory: Option<Box<dyn Directory>>,
+    /// The directory, which stays open for whoever will ask for attributes.
+    pub directory: Option<LookUp>,
+    /// What the directories have that are likely to be listed next, as far as
+    /// that took no further round trip.
+    pub ahead: Vec<Option<Vec<Entry>>>,
 }
-
-/// All entries of a directory, and those of others as far as they are known.
-pub type Listings = (Vec<Entry>, Vec<Option<Vec<Entry>>>);
 
 /// Who owns a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,53 +208,16 @@ pub trait Source: Send + Sync {
     /// nobody asks who has not been told of a directory there.
     fn attributes(&self, path: &Path) -> Result<Attributes>;
 
-    /// All names in a directory, in any order.
-    fn list(&self, path: &Path) -> Result<Vec<Entry>>;
-
-    /// The same for whoever will ask for attributes of the names, too.
-    fn list_open(&self, path: &Path) -> Result<Listing> {
-        Ok(Listing {
-            entries: self.list(path)?,
-            directory: None,
-        })
-    }
-
-    /// The same, and what the directories in `next`, which are likely to be
-    /// listed soon, have, as far as that takes no further round trip.
-    fn list_ahead(&self, path: &Path, next: &[&Path]) -> Result<Listings> {
-        Ok((self.list(path)?, vec![None; next.len()]))
-    }
-
-    /// All names in a directory with their attributes, if there are not many
-    /// more than `names_max`. `None` also where that takes no fewer round
-    /// trips than to ask for each.
-    fn peek(&self, path: &Path, names_max: usize) -> Result<Option<Vec<Entry>>> {
-        let _ = (path, names_max);
-        Ok(None)
-    }
+    /// All names in a directory, and those in the directories `next`, which are
+    /// likely to be listed soon. `EFBIG` if there are many more than `names_max`
+    /// and each takes its part of a round trip.
+    fn list(&self, path: &Path, next: &[&Path], names_max: usize) -> Result<Listing>;
 
     /// What a symbolic link says.
     fn read_link(&self, path: &Path) -> Result<OsString>;
 
-    /// Opens a regular file.
-    fn open(&self, path: &Path, flags: OpenFlags) -> Result<Box<dyn Handle>>;
-
     /// Opens a regular file, and tells what it is then.
-    fn open_found(&self, path: &Path, flags: OpenFlags) -> Result<(Box<dyn Handle>, Attributes)> {
-        let handle = self.open(path, flags)?;
-        let attributes = handle.attributes()?;
-        Ok((handle, attributes))
-    }
-
-    /// Makes a regular file, or opens the one that is there, likewise.
-    fn create(&self, path: &Path, flags: OpenFlags) -> Result<Found> {
-        let (handle, attributes) = self.open_found(path, flags)?;
-        Ok(Found {
-            handle,
-            attributes,
-            directory: None,
-        })
-    }
+    fn open(&self, path: &Path, flags: OpenFlags) -> Result<Found>;
 
     /// Makes a directory.
     fn make_directory(&self, path: &Path, creation: &Creation) -> Result<()>;
@@ -263,22 +230,14 @@ pub trait Source: Send + Sync {
         kind: Kind,
         device_number: u64,
         creation: &Creation,
-    ) -> Result<()> {
-        let _ = (path, kind, device_number, creation);
-        Err(Error::Errno(libc::EPERM))
-    }
+    ) -> Result<()>;
 
     /// Removes an empty directory.
     fn remove_directory(&self, path: &Path) -> Result<()>;
 
-    /// Removes a name of a file that is no directory.
-    fn unlink(&self, path: &Path) -> Result<()>;
-
-    /// The same; tells what the directory is then, if that takes no further
-    /// round trip.
-    fn unlink_found(&self, path: &Path) -> Result<Option<Attributes>> {
-        self.unlink(path).map(|()| None)
-    }
+    /// Removes a name of a file that is no directory; tells what the directory
+    /// is then, if that takes no further round trip.
+    fn unlink(&self, path: &Path) -> Result<Option<Attributes>>;
 
     /// Keeps the content of a file of which a name is about to be removed,
     /// until what is returned is dropped: where the call that removes the last
@@ -304,55 +263,43 @@ pub trait Source: Send + Sync {
     /// What `statvfs` tells of the root's file system.
     fn space(&self) -> Result<Space>;
 
-    /// Makes the names in a directory durable.
-    fn sync_directory(&self, path: &Path) -> Result<()> {
-        let _ = path;
-        Ok(())
-    }
+    /// Makes the names in a directory durable, as far as the source can.
+    fn sync_directory(&self, path: &Path) -> Result<()>;
 
-    /// Whether the source has extended attributes; without, the kernel does
-    /// not ask for any.
-    fn has_extended(&self) -> bool {
-        false
-    }
-
-    /// An extended attribute's value; `ENODATA` if it is not there, `ENOTSUP`
-    /// if the source has none.
-    fn extended(&self, path: &Path, name: &OsStr) -> Result<Vec<u8>> {
-        let _ = (path, name);
-        Err(Error::Errno(libc::ENOTSUP))
-    }
-
-    /// Sets an extended attribute.
-    fn set_extended(
-        &self,
-        path: &Path,
-        name: &OsStr,
-        value: &[u8],
-        how: SetExtended,
-    ) -> Result<()> {
-        let _ = (path, name, value, how);
-        Err(Error::Errno(libc::ENOTSUP))
-    }
-
-    /// The names of all extended attributes.
-    fn list_extended(&self, path: &Path) -> Result<Vec<OsString>> {
-        let _ = path;
-        Err(Error::Errno(libc::ENOTSUP))
-    }
-
-    /// Removes an extended attribute.
-    fn remove_extended(&self, path: &Path, name: &OsStr) -> Result<()> {
-        let _ = (path, name);
+    /// The extended attributes of its files. Without, the kernel does not ask
+    /// for any.
+    fn extended(&self) -> Result<&dyn Extended> {
         Err(Error::Errno(libc::ENOTSUP))
     }
 }
 
-/// An open directory. It stays what it is when its name is changed. Dropping it
-/// closes it.
-pub trait Directory: Send + Sync {
-    /// What `lstat` tells of a name in it.
-    fn attributes(&self, name: &OsStr) -> Result<Attributes>;
+/// Extended attributes of the files of a source.
+pub trait Extended {
+    /// A value; `ENODATA` if it is not there.
+    fn value(&self, path: &Path, name: &OsStr) -> Result<Vec<u8>>;
+
+    /// Sets one.
+    fn set(&self, path: &Path, name: &OsStr, value: &[u8], how: SetExtended) -> Result<()>;
+
+    /// The names of all.
+    fn names(&self, path: &Path) -> Result<Vec<OsString>>;
+
+    /// Removes one.
+    fn remove(&self, path: &Path, name: &OsStr) -> Result<()>;
+}
+
+/// The end of a write-back.
+pub struct Finish<'a> {
+    /// The last bytes, which may be none, and where they go.
+    pub bytes: &'a [u8],
+    /// Likewise.
+    pub offset: u64,
+    /// Changed after that.
+    pub changes: &'a SetAttributes,
+    /// Whether it is synchronised then.
+    pub is_sync: bool,
+    /// Whether to look if the file has its name before and afterwards.
+    pub looks_at_name: bool,
 }
 
 /// An open regular file. It stays what it is when its name is changed or
@@ -371,13 +318,8 @@ pub trait Handle: Send + Sync {
     /// on its way, in order with what is asked of the file from then on. An
     /// error that is known only later is told by the next call of this or of
     /// [`sync`](Self::sync), and by each [`flush`](Self::flush) before that.
-    fn write_later(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        self.write_at(bytes, offset)
-    }
-
-    /// The same of a part of a local file.
-    fn write_part_later(&self, part: &Part<'_>) -> Result<()> {
-        part.copy(&mut |bytes, at| self.write_at(bytes, at))
+    fn write_later(&self, content: Content<'_>, offset: u64) -> Result<()> {
+        content.copy(offset, &mut |bytes, at| self.write_at(bytes, at))
     }
 
     /// Lets the source begin to bring what was written to its device.
@@ -392,7 +334,12 @@ pub trait Handle: Send + Sync {
     }
 
     /// Sets the length in bytes.
-    fn truncate(&self, size_bytes: u64) -> Result<()>;
+    fn truncate(&self, size_bytes: u64) -> Result<()> {
+        self.set_attributes(&SetAttributes {
+            size_bytes: Some(size_bytes),
+            ..SetAttributes::default()
+        })
+    }
 
     /// Brings content and attributes to the source's device (`fsync`). A
     /// source that cannot answers `Ok`.
@@ -404,40 +351,20 @@ pub trait Handle: Send + Sync {
     /// Changes attributes of the open file.
     fn set_attributes(&self, changes: &SetAttributes) -> Result<()>;
 
-    /// Writes `bytes`, which may be none, changes attributes, synchronises if
-    /// `is_sync`, and tells what the file is then: the end of a write-back, in
-    /// as few round trips as the source can. After an error any of it may have
-    /// been done.
-    fn finish(
-        &self,
-        bytes: &[u8],
-        offset: u64,
-        changes: &SetAttributes,
-        is_sync: bool,
-    ) -> Result<Attributes> {
-        if !bytes.is_empty() {
-            self.write_at(bytes, offset)?;
+    /// Does all of it in as few round trips as the source can, and tells what
+    /// the file is then, and whether it is certain that it has its name. After
+    /// an error any of it may have been done.
+    fn finish(&self, end: &Finish<'_>) -> Result<(Attributes, bool)> {
+        if !end.bytes.is_empty() {
+            self.write_at(end.bytes, end.offset)?;
         }
-        if *changes != SetAttributes::default() {
-            self.set_attributes(changes)?;
+        if *end.changes != SetAttributes::default() {
+            self.set_attributes(end.changes)?;
         }
-        if is_sync {
+        if end.is_sync {
             self.sync()?;
         }
-        self.attributes()
-    }
-
-    /// [`finish`](Self::finish) with a whole new content. Also returns whether the
-    /// file still has its name afterwards. None if that takes a round trip more;
-    /// then nothing was done.
-    fn finish_named(
-        &self,
-        bytes: &[u8],
-        changes: &SetAttributes,
-        is_sync: bool,
-    ) -> Result<Option<(Attributes, bool)>> {
-        let _ = (bytes, changes, is_sync);
-        Ok(None)
+        Ok((self.attributes()?, false))
     }
 
     /// `fallocate` with its mode bits; `EOPNOTSUPP` if the source cannot.

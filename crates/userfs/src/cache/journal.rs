@@ -68,7 +68,7 @@ fn clear(directory: &Path, source: &dyn Source, id: u64) -> io::Result<usize> {
             .filter(|name| is_temporary(name))
         {
             match source.unlink(Path::new(OsStr::from_bytes(name))) {
-                Ok(()) => removed += 1,
+                Ok(_) => removed += 1,
                 Err(error) if error.is(libc::ENOENT) || error.is(libc::ENOTDIR) => {}
                 Err(_) => is_clear = false,
             }

@@ -9,7 +9,9 @@ use super::staged_upload::TemporaryFile;
 use super::write_back::{ONE_REQUEST_BYTES, parent, split_last};
 use super::write_back_state::{Changes, Reached};
 use crate::mount::{PathGuard, PathTurn};
-use crate::source::{Attributes, Error, RenameFlags, Result, SetAttributes, SetExtended, Source};
+use crate::source::{
+    Attributes, Error, Finish, RenameFlags, Result, SetAttributes, SetExtended, Source,
+};
 use crate::tree::Version;
 
 impl CachedFile {
@@ -85,8 +87,14 @@ impl CachedFile {
             None => changes.times(),
         };
         let bytes = self.read_copy(&last)?;
-        handle.finish(&bytes, last.start, &settings, true)?;
-        Ok(())
+        let end = Finish {
+            bytes: &bytes,
+            offset: last.start,
+            changes: &settings,
+            is_sync: true,
+            looks_at_name: false,
+        };
+        handle.finish(&end).map(drop)
     }
 
     /// Locks the paths of the file and of its temporary file.
@@ -150,14 +158,17 @@ fn as_before(before: &Attributes, new: &Attributes, changes: &Changes) -> SetAtt
 }
 
 fn copy_extended(source: &dyn Source, from: &Path, to: &Path) -> Result<()> {
-    let names = match source.list_extended(from) {
+    let Ok(extended) = source.extended() else {
+        return Ok(());
+    };
+    let names = match extended.names(from) {
         Ok(names) => names,
         Err(error) if error.is(libc::ENOTSUP) => return Ok(()),
         Err(error) => return Err(error),
     };
     for name in names {
-        let value = source.extended(from, &name)?;
-        source.set_extended(to, &name, &value, SetExtended::Any)?;
+        let value = extended.value(from, &name)?;
+        extended.set(to, &name, &value, SetExtended::Any)?;
     }
     Ok(())
 }

@@ -178,14 +178,14 @@ impl CachedFile {
             exclusive: true,
             ..OpenFlags::WRITE
         };
-        let opened = self.shared.source.open_found(&path, flags);
+        let opened = self.shared.source.open(&path, flags);
         self.shared.touch(self.ino, true);
         match opened {
-            Ok((handle, new)) => Ok(TemporaryFile {
+            Ok(found) => Ok(TemporaryFile {
                 directory: *directory,
                 name: path.file_name().unwrap_or_default().to_owned(),
-                handle: Arc::from(handle),
-                new,
+                handle: Arc::from(found.handle),
+                new: found.attributes,
                 sent: Ranges::default(),
             }),
             Err(error) => {

@@ -22,11 +22,11 @@ use super::Mode;
 use super::copy::data_ranges;
 use super::file::CachedFile;
 use super::write_back_state::{Changes, Outcome, Reached, WriteBack, WriteBackState, write_back};
+use crate::content::read_full;
 use crate::mount::PathTurn;
-use crate::part::read_full;
 use crate::ranges::Ranges;
 use crate::source::{
-    Attributes, Error, Handle, Kind, OpenFlags, Part, Result, SetAttributes, SetTime,
+    Attributes, Content, Error, Finish, Handle, Kind, OpenFlags, Result, SetAttributes, SetTime,
 };
 use crate::tree::Version;
 
@@ -194,13 +194,19 @@ impl CachedFile {
             size_bytes: Some(size_bytes),
             ..changes.times()
         };
-        let sent = writer.finish_named(&bytes, &rest, is_sync);
+        let sent = writer.finish(&Finish {
+            bytes: &bytes,
+            offset: 0,
+            changes: &rest,
+            is_sync,
+            looks_at_name: true,
+        });
         if sent.is_err() {
             self.state().source_bytes = size_bytes;
             self.shrink(&*writer, 0);
         }
         Ok(match sent? {
-            Some((now, true)) => {
+            (now, true) => {
                 self.state().settle(size_bytes, Version::of(&now));
                 Some(Reached::Source)
             }
@@ -326,10 +332,11 @@ impl CachedFile {
             read: true,
             ..OpenFlags::WRITE
         };
-        match self.shared.source.open(path, both) {
+        let opened = match self.shared.source.open(path, both) {
             Err(error) if error.is(libc::EACCES) => self.shared.source.open(path, OpenFlags::WRITE),
             opened => opened,
-        }
+        };
+        opened.map(|found| found.handle)
     }
 
     fn write_through(
@@ -370,11 +377,17 @@ impl CachedFile {
             size_bytes: Some(changes.size_bytes),
             ..changes.times()
         };
-        let finished = handle.finish(&bytes, last.start, &rest, is_sync);
+        let finished = handle.finish(&Finish {
+            bytes: &bytes,
+            offset: last.start,
+            changes: &rest,
+            is_sync,
+            looks_at_name: false,
+        });
         if finished.is_err() && !bytes.is_empty() {
             self.shrink(handle, before);
         }
-        let version = Version::of(&finished?);
+        let version = Version::of(&finished?.0);
         self.state().settle(changes.size_bytes, version);
         // The directory of a new file is synchronised apart.
         Ok(Reached::Source)
@@ -402,14 +415,15 @@ impl CachedFile {
     /// Brings a range of the copy to a file of the source.
     pub(super) fn write_range(&self, handle: &dyn Handle, range: Range<u64>) -> Result<()> {
         let file = self.state().copy.file();
-        let part = Part { file: &file, range };
-        part.copy(&mut |bytes, at| handle.write_at(bytes, at))
+        let content = Content::File(&file, range.start, (range.end - range.start) as usize);
+        content.copy(range.start, &mut |bytes, at| handle.write_at(bytes, at))
     }
 
     /// The same; it may still be on its way.
     pub(super) fn send_range(&self, handle: &dyn Handle, range: Range<u64>) -> Result<()> {
         let file = self.state().copy.file();
-        handle.write_part_later(&Part { file: &file, range })
+        let content = Content::File(&file, range.start, (range.end - range.start) as usize);
+        handle.write_later(content, range.start)
     }
 
     /// What of the copy is data.

@@ -199,7 +199,7 @@ impl Server {
 
     /// Whether there are extended attributes to be seen.
     pub fn has_extended(&self) -> bool {
-        self.shows_extended && self.volume.shared.source.has_extended()
+        self.shows_extended && self.volume.shared.source.extended().is_ok()
     }
 
     /// Puts an entry with its attributes into a listing. Whether that is full

@@ -1,27 +1,14 @@
-//! Open files and directories of a local directory.
+//! Open files of a local directory.
 
-use std::ffi::OsStr;
 use std::fs::File;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 
-use rustix::fs::{AtFlags, FallocateFlags, SeekFrom};
+use rustix::fs::{FallocateFlags, SeekFrom};
 
 use super::attributes::{attributes_of, change};
-use crate::part::read_full;
-use crate::source::{Attributes, Directory, Handle, Result, Seek, SetAttributes};
-
-pub(super) struct LocalDirectory {
-    pub directory: OwnedFd,
-}
-
-impl Directory for LocalDirectory {
-    fn attributes(&self, name: &OsStr) -> Result<Attributes> {
-        // One component: no link in the way can lead out of the root.
-        let stat = rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
-        Ok(attributes_of(&stat))
-    }
-}
+use crate::content::read_full;
+use crate::source::{Attributes, Handle, Result, Seek, SetAttributes};
 
 pub(super) struct LocalHandle {
     pub file: File,
@@ -36,10 +23,6 @@ impl Handle for LocalHandle {
         Ok(self.file.write_all_at(bytes, offset)?)
     }
 
-    fn truncate(&self, size_bytes: u64) -> Result<()> {
-        Ok(rustix::fs::ftruncate(&self.file, size_bytes)?)
-    }
-
     fn sync(&self) -> Result<()> {
         Ok(rustix::fs::fsync(&self.file)?)
     }
@@ -50,7 +33,7 @@ impl Handle for LocalHandle {
 
     fn set_attributes(&self, changes: &SetAttributes) -> Result<()> {
         if let Some(size_bytes) = changes.size_bytes {
-            self.truncate(size_bytes)?;
+            rustix::fs::ftruncate(&self.file, size_bytes)?;
         }
         Ok(change(&self.file, changes)?)
     }

@@ -20,11 +20,11 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::source::{
-    Attributes, Creation, Entry, Error, Handle, Kind, Listing, OpenFlags, Owner, RenameFlags,
-    Result, SetAttributes, SetExtended, Source, Space,
+    Attributes, Creation, Entry, Error, Extended, Found, Kind, Listing, OpenFlags, Owner,
+    RenameFlags, Result, SetAttributes, SetExtended, Source, Space,
 };
 use attributes::{attributes_of, change};
-use handle::{LocalDirectory, LocalHandle};
+use handle::LocalHandle;
 
 impl From<Errno> for Error {
     fn from(error: Errno) -> Self {
@@ -255,11 +255,7 @@ impl Source for Local {
         Ok(attributes_of(&stat))
     }
 
-    fn list(&self, path: &Path) -> Result<Vec<Entry>> {
-        Ok(self.list_open(path)?.entries)
-    }
-
-    fn list_open(&self, path: &Path) -> Result<Listing> {
+    fn list(&self, path: &Path, _next: &[&Path], _names_max: usize) -> Result<Listing> {
         let directory = self.resolve(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
         let mut buffer = Vec::with_capacity(64 * 1024);
         let mut names = RawDir::new(&directory, buffer.spare_capacity_mut());
@@ -267,9 +263,15 @@ impl Source for Local {
         while let Some(entry) = names.next() {
             entries.extend(Self::entry(&entry?));
         }
+        // One component: no link in the way can lead out of the root.
+        let look_up = move |name: &OsStr| {
+            let stat = rustix::fs::statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            Ok(attributes_of(&stat))
+        };
         Ok(Listing {
             entries,
-            directory: Some(Box::new(LocalDirectory { directory })),
+            directory: Some(Box::new(look_up)),
+            ..Listing::default()
         })
     }
 
@@ -279,18 +281,18 @@ impl Source for Local {
         Ok(OsString::from_vec(target.into_bytes()))
     }
 
-    fn open(&self, path: &Path, flags: OpenFlags) -> Result<Box<dyn Handle>> {
-        Ok(self.open_found(path, flags)?.0)
-    }
-
-    fn open_found(&self, path: &Path, flags: OpenFlags) -> Result<(Box<dyn Handle>, Attributes)> {
+    fn open(&self, path: &Path, flags: OpenFlags) -> Result<Found> {
         let wanted = system_flags(flags);
-        let (file, found) = match &flags.create {
+        let (file, attributes) = match &flags.create {
             None => self.open_existing(path, wanted)?,
             Some(creation) if flags.exclusive => self.open_new(path, wanted, creation)?,
             Some(creation) => self.open_or_make(path, wanted, creation)?,
         };
-        Ok((Box::new(LocalHandle { file: file.into() }), found))
+        Ok(Found {
+            handle: Box::new(LocalHandle { file: file.into() }),
+            attributes,
+            directory: None,
+        })
     }
 
     fn make_directory(&self, path: &Path, creation: &Creation) -> Result<()> {
@@ -325,9 +327,10 @@ impl Source for Local {
         Ok(rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR)?)
     }
 
-    fn unlink(&self, path: &Path) -> Result<()> {
+    fn unlink(&self, path: &Path) -> Result<Option<Attributes>> {
         let (parent, name) = self.parent(path)?;
-        Ok(rustix::fs::unlinkat(&parent, name, AtFlags::empty())?)
+        rustix::fs::unlinkat(&parent, name, AtFlags::empty())?;
+        Ok(None)
     }
 
     fn keep_content(&self, path: &Path) -> Option<OwnedFd> {
@@ -404,22 +407,18 @@ impl Source for Local {
         Ok(rustix::fs::fsync(&directory)?)
     }
 
-    fn has_extended(&self) -> bool {
-        true
+    fn extended(&self) -> Result<&dyn Extended> {
+        Ok(self)
     }
+}
 
-    fn extended(&self, path: &Path, name: &OsStr) -> Result<Vec<u8>> {
+impl Extended for Local {
+    fn value(&self, path: &Path, name: &OsStr) -> Result<Vec<u8>> {
         let (_directory, file) = self.below_descriptor(path)?;
         grown(|buffer| rustix::fs::lgetxattr(&file, name, buffer))
     }
 
-    fn set_extended(
-        &self,
-        path: &Path,
-        name: &OsStr,
-        value: &[u8],
-        how: SetExtended,
-    ) -> Result<()> {
+    fn set(&self, path: &Path, name: &OsStr, value: &[u8], how: SetExtended) -> Result<()> {
         let (_directory, file) = self.below_descriptor(path)?;
         let flags = match how {
             SetExtended::Any => XattrFlags::empty(),
@@ -429,7 +428,7 @@ impl Source for Local {
         Ok(rustix::fs::lsetxattr(&file, name, value, flags)?)
     }
 
-    fn list_extended(&self, path: &Path) -> Result<Vec<OsString>> {
+    fn names(&self, path: &Path) -> Result<Vec<OsString>> {
         let (_directory, file) = self.below_descriptor(path)?;
         let names = grown(|buffer| rustix::fs::llistxattr(&file, buffer))?;
         let names = names
@@ -440,7 +439,7 @@ impl Source for Local {
             .collect())
     }
 
-    fn remove_extended(&self, path: &Path, name: &OsStr) -> Result<()> {
+    fn remove(&self, path: &Path, name: &OsStr) -> Result<()> {
         let (_directory, file) = self.below_descriptor(path)?;
         Ok(rustix::fs::lremovexattr(&file, name)?)
     }

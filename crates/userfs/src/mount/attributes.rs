@@ -143,7 +143,7 @@ impl Volume {
     pub fn extended(&self, ino: u64, name: &OsStr) -> Result<Vec<u8>> {
         let mut turn = PathTurn::begin();
         let guard = self.shared.path(&mut turn, ino)?;
-        self.shared.source.extended(guard.path(), name)
+        self.shared.source.extended()?.value(guard.path(), name)
     }
 
     /// Sets an extended attribute.
@@ -156,22 +156,21 @@ impl Volume {
     ) -> Result<()> {
         let mut turn = PathTurn::begin();
         let guard = self.shared.path(&mut turn, ino)?;
-        self.shared
-            .source
-            .set_extended(guard.path(), name, value, how)
+        let extended = self.shared.source.extended()?;
+        extended.set(guard.path(), name, value, how)
     }
 
     /// The names of all extended attributes.
     pub fn list_extended(&self, ino: u64) -> Result<Vec<OsString>> {
         let mut turn = PathTurn::begin();
         let guard = self.shared.path(&mut turn, ino)?;
-        self.shared.source.list_extended(guard.path())
+        self.shared.source.extended()?.names(guard.path())
     }
 
     /// Removes an extended attribute.
     pub fn remove_extended(&self, ino: u64, name: &OsStr) -> Result<()> {
         let mut turn = PathTurn::begin();
         let guard = self.shared.path(&mut turn, ino)?;
-        self.shared.source.remove_extended(guard.path(), name)
+        self.shared.source.extended()?.remove(guard.path(), name)
     }
 }

@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::metadata_cache::{NAMES_MAX, Version};
 use super::{Found, PathTurn, Volume};
-use crate::source::{
-    Attributes, Directory as OpenDirectory, Entry, Error, Kind, Listing, Result, Time,
-};
+use crate::source::{Attributes, Entry, Error, Kind, Listing, LookUp, Result, Time};
 use crate::tree::ROOT;
 
 pub(super) type Directories = HashMap<u64, Arc<Directory>>;
@@ -40,7 +38,7 @@ pub(crate) struct Listed<'a> {
     /// The number of `.` and `..`.
     pub special: Option<u64>,
     /// The directory, where it is open.
-    open: Option<&'a dyn OpenDirectory>,
+    open: Option<&'a LookUp>,
     /// How old these are.
     pub age: Duration,
 }
@@ -50,7 +48,7 @@ impl Volume {
     pub fn open_directory(&self, ino: u64) -> u64 {
         let handle = self.new_handle();
         let nothing = Told {
-            listing: only(Vec::new()),
+            listing: Listing::default(),
             asked: None,
         };
         let directory = Directory {
@@ -96,7 +94,13 @@ impl Volume {
             return Ok(Arc::clone(&lock()));
         }
         let (mut listing, asked) = match self.shared.known.entries(directory.ino) {
-            Some((entries, asked)) => (only(entries), Some(asked)),
+            Some((entries, asked)) => {
+                let listing = Listing {
+                    entries,
+                    ..Listing::default()
+                };
+                (listing, Some(asked))
+            }
             None => (self.list_now(directory.ino)?, None),
         };
         let is_shown = |entry: &Entry| !self.shared.journal.is_own(&entry.name);
@@ -124,20 +128,16 @@ impl Volume {
         let mut turn = PathTurn::begin();
         let Ok(guard) = self.shared.lock_paths(&mut turn, false, find) else {
             // A removed directory is empty.
-            return Ok(only(Vec::new()));
+            return Ok(Listing::default());
         };
         let paths: Vec<&Path> = guard.paths[1..].iter().map(PathBuf::as_path).collect();
-        let (listing, ahead) = if paths.is_empty() {
-            (self.shared.source.list_open(guard.path())?, Vec::new())
-        } else {
-            let (entries, ahead) = self.shared.source.list_ahead(guard.path(), &paths)?;
-            (only(entries), ahead)
-        };
+        let source = &self.shared.source;
+        let listing = source.list(guard.path(), &paths, usize::MAX)?;
         let entries = &listing.entries;
         if let Some(before) = before.filter(|_| entries.len() <= NAMES_MAX) {
             known.take(ino, before, Some(entries.iter()));
         }
-        for ((ino, before), entries) in next.iter().zip(ahead) {
+        for ((ino, before), entries) in next.iter().zip(&listing.ahead) {
             if let Some(entries) = entries {
                 known.take(*ino, *before, Some(entries.iter()));
             }
@@ -201,7 +201,7 @@ impl Volume {
                 attributes: known,
                 parent: directory.ino,
                 special: None,
-                open: listing.directory.as_deref(),
+                open: listing.directory.as_ref(),
                 age,
             };
             if take(&listed) {
@@ -239,14 +239,6 @@ impl Volume {
             Err(_) if directory.ino != ROOT => Ok(()),
             Err(error) => Err(error),
         }
-    }
-}
-
-/// Names of a directory that is not open.
-fn only(entries: Vec<Entry>) -> Listing {
-    Listing {
-        entries,
-        directory: None,
     }
 }
 

@@ -7,7 +7,9 @@ use std::sync::atomic::Ordering;
 use super::open::{Content, OpenFile};
 use super::{Found, Opened, PathTurn, Volume};
 use crate::cache::Mode;
-use crate::source::{Attributes, Creation, Error, Handle, OpenFlags, Result, Seek, SetAttributes};
+use crate::source::{
+    Attributes, Content as Written, Creation, Error, Handle, OpenFlags, Result, Seek, SetAttributes,
+};
 
 /// Access of an open call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,16 +58,17 @@ impl Volume {
     /// asked for.
     fn open_at_source(&self, path: &Path, access: Access) -> Result<(Box<dyn Handle>, Attributes)> {
         let flags = self.open_flags(access);
-        match self.shared.source.open_found(path, flags) {
+        let opened = match self.shared.source.open(path, flags) {
             Err(error) if error.is(libc::EACCES) && flags.read && !access.read => {
                 let flags = OpenFlags {
                     read: false,
                     ..flags
                 };
-                self.shared.source.open_found(path, flags)
+                self.shared.source.open(path, flags)
             }
             opened => opened,
-        }
+        };
+        opened.map(|found| (found.handle, found.attributes))
     }
 
     /// Opens a file that has a name.
@@ -122,7 +125,7 @@ impl Volume {
                 ..self.open_flags(access)
             };
             let change = self.shared.known.change(parent, name);
-            let made = self.shared.source.create(path, flags)?;
+            let made = self.shared.source.open(path, flags)?;
             change.done(made.directory);
             let attributes = made.attributes;
             let ino = self.shared.tree.looked_up(parent, name, &attributes);
@@ -182,7 +185,7 @@ impl Volume {
         match &file.content {
             Content::Direct(handle) => {
                 let written = match may_end_later {
-                    true => handle.write_later(bytes, offset),
+                    true => handle.write_later(Written::Bytes(bytes), offset),
                     false => handle.write_at(bytes, offset),
                 };
                 self.shared.touch(file.ino, false);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::metadata_cache::{Answer, NAMES_MAX, Version};
 use super::{Found, PathTurn, Volume};
-use crate::source::{Attributes, Creation, Directory, Error, Kind, Owner, RenameFlags, Result};
+use crate::source::{Attributes, Creation, Error, Kind, LookUp, Owner, RenameFlags, Result};
 
 impl Volume {
     /// What a name leads to, and how old what is told of it is; the kernel is
@@ -37,11 +37,10 @@ impl Volume {
     /// Asks for all names of a directory; without an answer, each is asked for.
     fn peek(&self, ino: u64, before: Version) {
         let listed = match self.shared.path(&mut PathTurn::begin(), ino) {
-            Ok(guard) => self.shared.source.peek(guard.path(), NAMES_MAX),
+            Ok(guard) => self.shared.source.list(guard.path(), &[], NAMES_MAX),
             Err(error) => Err(error),
         };
-        let entries = listed.unwrap_or_default();
-        let entries = entries.as_deref().map(<[_]>::iter);
+        let entries = listed.as_ref().ok().map(|listing| listing.entries.iter());
         self.shared.known.take(ino, before, entries);
     }
 
@@ -55,14 +54,14 @@ impl Volume {
         &self,
         parent: u64,
         name: &OsStr,
-        open: Option<&dyn Directory>,
+        open: Option<&LookUp>,
     ) -> Result<Found> {
         let turn = &mut PathTurn::begin();
         let read = || {
             let found = {
                 let guard = self.shared.path_below(turn, parent, name)?;
                 let asked = match open {
-                    Some(directory) => directory.attributes(name),
+                    Some(look_up) => look_up(name),
                     None => self.shared.source.attributes(guard.path()),
                 };
                 self.looked_up(parent, name, asked)?
@@ -216,7 +215,7 @@ impl Volume {
         self.shared.known.touch(&names, false);
         let change = self.shared.known.change(parent, name);
         let rest = self.shared.source.keep_content(guard.path());
-        let directory = self.shared.source.unlink_found(guard.path())?;
+        let directory = self.shared.source.unlink(guard.path())?;
         self.shared.tree.unlinked(parent, name);
         self.shared.known.touch(&names, false);
         change.done(directory);

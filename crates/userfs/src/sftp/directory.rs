@@ -14,7 +14,7 @@ use super::session::Session;
 use super::source::Sftp;
 use super::stat::Stat;
 use crate::source::{
-    Creation, Entry, Error, Kind, Listings, Owner, RenameFlags, Result, SetAttributes,
+    Creation, Entry, Error, Kind, Listing, Owner, RenameFlags, Result, SetAttributes,
 };
 
 /// READDIRs in flight at first, and from the second on that brings names twice
@@ -25,17 +25,16 @@ const READS_MAX: usize = 32;
 type Requested<T> = std::result::Result<T, Failure>;
 
 /// A directory that is open, and the READDIRs in flight for it.
-type Listing = (HandleId, VecDeque<Tag>);
+type Begun = (HandleId, VecDeque<Tag>);
 
 /// All names in a directory with their attributes, and those of the
 /// directories in `next` as far as they come in the same two round trips.
-/// None if there are more than `names_max`, and not all were told.
 pub(super) fn list(
     source: &Sftp,
     path: &Path,
     next: &[&Path],
     names_max: usize,
-) -> Result<Option<Listings>> {
+) -> Result<Listing> {
     let session = source.shared.link.session()?;
     let remote = source.shared.root.join(path);
     let mut batch = session.batch();
@@ -59,16 +58,20 @@ pub(super) fn list(
     let first = names.next().expect("there is one directory at least");
     let ahead: Vec<_> = names.collect();
     let first = first.map_err(|failure| diagnose(&session, Asked::List, &[&remote], failure))?;
-    let Some(first) = first else { return Ok(None) };
+    let first = first.ok_or(Error::Errno(libc::EFBIG))?;
     let entries_of = |(names, path): (Requested<Option<Vec<Name>>>, &&Path)| {
         let names = names.ok().flatten()?;
         entries(source, path, names).ok()
     };
     let ahead = ahead.into_iter().zip(next).map(entries_of).collect();
-    Ok(Some((entries(source, path, first)?, ahead)))
+    Ok(Listing {
+        entries: entries(source, path, first)?,
+        directory: None,
+        ahead,
+    })
 }
 
-fn begin(batch: &mut RequestBatch, handle: HandleId) -> Requested<Listing> {
+fn begin(batch: &mut RequestBatch, handle: HandleId) -> Requested<Begun> {
     let ask = |_| batch.ask(kind::READDIR, &[&handle.0]);
     let in_flight = (0..READS_FIRST).map(ask).collect::<Requested<_>>()?;
     Ok((handle, in_flight))

@@ -9,10 +9,10 @@ use super::names::Place;
 use super::packet::{kind, open};
 use super::pipelined_writes::{PipelinedWrites, Refused};
 use super::requests::{Failure, HandleId, Tag};
-use super::session::{Content, Session};
+use super::session::Session;
 use super::source::Shared;
 use super::stat::Stat;
-use crate::source::{Attributes, Error, Handle, Kind, Part, Result, SetAttributes};
+use crate::source::{Attributes, Content, Error, Finish, Handle, Kind, Result, SetAttributes};
 
 /// A handle that a session of the server knows.
 #[derive(Clone)]
@@ -146,24 +146,6 @@ impl SftpFile {
         refused.map_or(Ok(()), |refused| Err(self.why(opened, refused)))
     }
 
-    /// Sends what `content` gives of each piece's distance from the offset and
-    /// length, as soon as there is room.
-    fn send<'c>(
-        &self,
-        offset: u64,
-        bytes: usize,
-        content: impl Fn(usize, usize) -> Content<'c>,
-    ) -> Result<()> {
-        let opened = self.opened()?;
-        let mut writes = lock(&self.writes);
-        writes.poll();
-        self.outcome(&opened, writes.take_failure())?;
-        lock(&self.durability).written(&opened.session);
-        writes.write(&opened, offset, bytes, content);
-        writes.send();
-        self.outcome(&opened, writes.take_failure())
-    }
-
     /// What the server tells, with what is known of names here.
     fn completed(&self, stat: &Stat) -> Result<Attributes> {
         let mut attributes = stat.attributes().ok_or(Error::Errno(libc::EIO))?;
@@ -179,23 +161,19 @@ impl SftpFile {
         &self,
         writes: &mut PipelinedWrites,
         opened: &Opened,
-        (bytes, offset): (&[u8], u64),
-        changes: &SetAttributes,
-        syncs: bool,
+        end: &Finish<'_>,
     ) -> std::result::Result<(Vec<Tag>, Tag), Failure> {
         let handle = &opened.id.0;
         let now = match self.first {
-            _ if !change::needs_present(changes) => Stat::default(),
+            _ if !change::needs_present(end.changes) => Stat::default(),
             // Nobody has read a file before it had any content.
             first if first.is_made && !self.place.has_given_times() => first.stat,
             _ => writes.batch(opened).look_up(kind::FSTAT, handle)?,
         };
-        writes.write(opened, offset, bytes.len(), |at, length| {
-            Content::Bytes(&bytes[at..at + length])
-        });
+        writes.write(opened, end.offset, Content::Bytes(end.bytes));
         let batch = writes.batch(opened);
         let mut asked = Vec::new();
-        for step in change::steps(changes, &now) {
+        for step in change::steps(end.changes, &now) {
             let tag = step.request(batch, kind::FSETSTAT, &[handle])?;
             match step.owner {
                 // What follows may be set-user-id: see `change`.
@@ -203,66 +181,16 @@ impl SftpFile {
                 None => asked.push(tag),
             }
         }
-        if syncs {
+        if end.is_sync && opened.session.extensions.fsync {
             writes.sync(opened);
         }
         Ok((asked, writes.batch(opened).ask(kind::FSTAT, &[handle])?))
     }
-
-    /// Writes, changes attributes, synchronises, and returns what the file is
-    /// then, and what has `name` before and after, in one round trip.
-    fn finish_at(
-        &self,
-        bytes: &[u8],
-        offset: u64,
-        changes: &SetAttributes,
-        is_sync: bool,
-        name: Option<&[u8]>,
-    ) -> Result<(Attributes, Option<(Attributes, Attributes)>)> {
-        let opened = self.opened()?;
-        let mut writes = lock(&self.writes);
-        writes.poll();
-        self.outcome(&opened, writes.take_failure())?;
-        let mut durability = lock(&self.durability);
-        if is_sync && durability.take_doubt(&opened.session) {
-            return Err(Error::Lost);
-        }
-        durability.written(&opened.session);
-        let changes_before = durability.changes;
-        drop(durability);
-        let syncs = is_sync && opened.session.extensions.fsync;
-        let ask_name = |writes: &mut PipelinedWrites| {
-            name.map(|name| writes.batch(&opened).ask(kind::LSTAT, &[name]))
-        };
-        let before = ask_name(&mut writes);
-        let sent = self.send_finish(&mut writes, &opened, (bytes, offset), changes, syncs);
-        let after = ask_name(&mut writes);
-        writes.wait();
-        self.outcome(&opened, writes.take_failure())?;
-        let batch = writes.batch(&opened);
-        let done = sent.and_then(|(asked, stat)| {
-            asked.into_iter().try_for_each(|tag| batch.status(tag))?;
-            batch.stat(stat)
-        });
-        let stat = done.map_err(|failure| self.why(&opened, (failure, 0)))?;
-        // A name that cannot be looked up is not this file's.
-        let mut found = |tag: Option<std::result::Result<Tag, Failure>>| {
-            batch.stat(tag?.ok()?).ok()?.attributes()
-        };
-        let named = found(before).zip(found(after));
-        drop(writes);
-        let mut durability = lock(&self.durability);
-        if syncs && durability.changes == changes_before {
-            durability.unsynced = None;
-        }
-        drop(durability);
-        Ok((self.completed(&stat)?, named))
-    }
 }
 
 /// What no file can hold.
-fn refuse_too_far(bytes: &[u8], offset: u64) -> Result<()> {
-    let end = offset.checked_add(bytes.len() as u64);
+fn refuse_too_far(bytes: usize, offset: u64) -> Result<()> {
+    let end = offset.checked_add(bytes as u64);
     match end.is_some_and(|end| i64::try_from(end).is_ok()) {
         true => Ok(()),
         false => Err(Error::Errno(libc::EFBIG)),
@@ -285,33 +213,28 @@ impl Handle for SftpFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        refuse_too_far(bytes, offset)?;
+        refuse_too_far(bytes.len(), offset)?;
         let opened = self.opened()?;
         // Writes of its own: other callers do not wait for these.
         let mut writes = PipelinedWrites::default();
         lock(&self.durability).written(&opened.session);
-        writes.write(&opened, offset, bytes.len(), |at, length| {
-            Content::Bytes(&bytes[at..at + length])
-        });
+        writes.write(&opened, offset, Content::Bytes(bytes));
         writes.wait();
         // A synchronisation meanwhile may have come before it.
         lock(&self.durability).written(&opened.session);
         self.outcome(&opened, writes.take_failure())
     }
 
-    fn write_later(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        refuse_too_far(bytes, offset)?;
-        self.send(offset, bytes.len(), |at, length| {
-            Content::Bytes(&bytes[at..at + length])
-        })
-    }
-
-    fn write_part_later(&self, part: &Part<'_>) -> Result<()> {
-        let start = part.range.start;
-        let bytes = usize::try_from(part.range.end - start).unwrap_or(usize::MAX);
-        self.send(start, bytes, |at, length| {
-            Content::File(part.file, start + at as u64, length)
-        })
+    fn write_later(&self, content: Content<'_>, offset: u64) -> Result<()> {
+        refuse_too_far(content.bytes(), offset)?;
+        let opened = self.opened()?;
+        let mut writes = lock(&self.writes);
+        writes.poll();
+        self.outcome(&opened, writes.take_failure())?;
+        lock(&self.durability).written(&opened.session);
+        writes.write(&opened, offset, content);
+        writes.send();
+        self.outcome(&opened, writes.take_failure())
     }
 
     fn sync_later(&self) -> Result<()> {
@@ -331,13 +254,6 @@ impl Handle for SftpFile {
         writes.wait();
         let opened = lock(&self.opened).clone();
         self.outcome(&opened, writes.failure())
-    }
-
-    fn truncate(&self, size_bytes: u64) -> Result<()> {
-        self.set_attributes(&SetAttributes {
-            size_bytes: Some(size_bytes),
-            ..SetAttributes::default()
-        })
     }
 
     fn sync(&self) -> Result<()> {
@@ -363,31 +279,56 @@ impl Handle for SftpFile {
         self.outcome(&opened, refused)
     }
 
-    fn finish(
-        &self,
-        bytes: &[u8],
-        offset: u64,
-        changes: &SetAttributes,
-        is_sync: bool,
-    ) -> Result<Attributes> {
-        let (attributes, _) = self.finish_at(bytes, offset, changes, is_sync, None)?;
-        Ok(attributes)
-    }
-
-    fn finish_named(
-        &self,
-        bytes: &[u8],
-        changes: &SetAttributes,
-        is_sync: bool,
-    ) -> Result<Option<(Attributes, bool)>> {
-        let name = self.remote();
-        let (now, named) = self.finish_at(bytes, 0, changes, is_sync, Some(&name))?;
-        // The protocol has no inode numbers. A file that took the name earlier is
-        // not empty before, or has not this content's length afterwards.
-        let parts = |of: &Attributes| (of.kind, of.size_bytes, of.mtime, of.mode, of.uid, of.gid);
-        let is_named = named
-            .is_some_and(|(before, after)| before.size_bytes == 0 && parts(&after) == parts(&now));
-        Ok(Some((now, is_named)))
+    fn finish(&self, end: &Finish<'_>) -> Result<(Attributes, bool)> {
+        let opened = self.opened()?;
+        let mut writes = lock(&self.writes);
+        writes.poll();
+        self.outcome(&opened, writes.take_failure())?;
+        let mut durability = lock(&self.durability);
+        if end.is_sync && durability.take_doubt(&opened.session) {
+            return Err(Error::Lost);
+        }
+        durability.written(&opened.session);
+        let changes_before = durability.changes;
+        drop(durability);
+        let name = end.looks_at_name.then(|| self.remote());
+        let look = |writes: &mut PipelinedWrites| {
+            let name = name.as_ref()?;
+            writes.batch(&opened).ask(kind::LSTAT, &[name]).ok()
+        };
+        let before = look(&mut writes);
+        let sent = self.send_finish(&mut writes, &opened, end);
+        let after = look(&mut writes);
+        writes.wait();
+        self.outcome(&opened, writes.take_failure())?;
+        let batch = writes.batch(&opened);
+        let done = sent.and_then(|(asked, stat)| {
+            asked.into_iter().try_for_each(|tag| batch.status(tag))?;
+            batch.stat(stat)
+        });
+        let now = done.map_err(|failure| self.why(&opened, (failure, 0)))?;
+        let mut found = |tag: Option<Tag>| batch.stat(tag?).ok();
+        let (before, after) = (found(before), found(after));
+        drop(writes);
+        let mut durability = lock(&self.durability);
+        let syncs = end.is_sync && opened.session.extensions.fsync;
+        if syncs && durability.changes == changes_before {
+            durability.unsynced = None;
+        }
+        drop(durability);
+        // The protocol has no inode numbers. A file that took the name earlier
+        // is not empty before, or has not this content's length afterwards.
+        let parts = |of: Stat| {
+            (
+                of.size_bytes,
+                of.permissions,
+                of.owner,
+                of.times.map(|(_, modified)| modified),
+            )
+        };
+        let was_empty = before.is_some_and(|before| before.size_bytes == Some(0));
+        let is_named = was_empty && after.map(parts) == Some(parts(now));
+        Ok((self.completed(&now)?, is_named))
     }
 
     fn attributes(&self) -> Result<Attributes> {

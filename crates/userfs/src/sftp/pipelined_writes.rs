@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::open_file::Opened;
 use super::packet::kind;
 use super::requests::{Failure, RequestBatch, Tag, WINDOW_BYTES};
-use super::session::Content;
+use crate::source::Content;
 
 /// A request that was not done, and the bytes that it would have written.
 pub(super) type Refused = (Failure, usize);
@@ -38,22 +38,16 @@ impl PipelinedWrites {
             .get_or_insert_with(|| RequestBatch::new(&opened.session))
     }
 
-    /// Writes what `content` gives of each piece's distance from the offset and
-    /// length, as soon as there is room among the writes in flight.
-    pub fn write<'c>(
-        &mut self,
-        opened: &Opened,
-        offset: u64,
-        bytes: usize,
-        content: impl Fn(usize, usize) -> Content<'c>,
-    ) {
+    /// Writes in pieces, as soon as there is room among the writes in flight.
+    pub fn write(&mut self, opened: &Opened, offset: u64, content: Content<'_>) {
+        let bytes = content.bytes();
         let piece_bytes = opened.session.limits.write_bytes;
         for start in (0..bytes).step_by(piece_bytes) {
             while self.in_flight_bytes >= WINDOW_BYTES {
                 self.receive();
             }
             let length = piece_bytes.min(bytes - start);
-            let (at, content) = (offset + start as u64, content(start, length));
+            let (at, content) = (offset + start as u64, content.part(start, length));
             let sent = self.batch(opened).write(&opened.id, at, content);
             self.sent(sent, length);
         }

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use super::mailbox::{Ended, Mailbox, Packet};
 use super::packet::{Decoder, Encoder, HANDLE_BYTES_MAX, Malformed, kind, status};
-use super::session::{Content, Session};
+use super::session::Session;
 use super::stat::Stat;
-use crate::source::Error;
+use crate::source::{Content, Error};
 
 /// Content up to this length is copied to go with what is asked next: what is
 /// sent by itself is also encrypted, passed on and answered by itself.

@@ -1,7 +1,6 @@
 //! One connection to a server: what is sent, the thread that reads what
 //! comes, and the end of both.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -14,6 +13,7 @@ use super::mailbox::{Ended, Mailbox, Packet, Pending};
 use super::packet::{Decoder, Encoder, PACKET_BYTES_MAX, VERSION, escaped, kind};
 use super::pipe::PatientPipe;
 use super::requests::{Failure, HandleId, RequestBatch};
+use crate::source::Content;
 
 /// How long a packet waits for others to go with: a file is closed a moment
 /// after its last use, and what is asked next mostly comes sooner.
@@ -59,23 +59,6 @@ struct Line {
     has_later: Condvar,
 }
 
-/// What the last of some packets ends with.
-#[derive(Clone, Copy)]
-pub(super) enum Content<'a> {
-    Bytes(&'a [u8]),
-    /// So many bytes of a file from an offset on, zeros behind its end.
-    File(&'a File, u64, usize),
-}
-
-impl Content<'_> {
-    pub fn bytes(self) -> usize {
-        match self {
-            Self::Bytes(bytes) => bytes.len(),
-            Self::File(_, _, bytes) => bytes,
-        }
-    }
-}
-
 /// What goes to the server.
 struct Writer {
     /// Gone when the session is being ended.
@@ -102,7 +85,7 @@ impl Line {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends; an error without a reason is that of a session that ends.
+    /// Sends packets, of which the last one ends with `content`; an error without a reason is that of a session that ends.
     fn send(&self, packets: &[u8], content: Content<'_>) -> Result<(), Option<std::io::Error>> {
         let mut writer = self.writer();
         let Writer { output, later } = &mut *writer;

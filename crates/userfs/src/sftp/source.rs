@@ -19,8 +19,8 @@ use super::session::Session;
 use super::ssh;
 use super::stat::Stat;
 use crate::source::{
-    Attributes, Creation, Entry, Error, Found, Handle, Kind, Listings, OpenFlags, Owner,
-    RenameFlags, Result, SetAttributes, Source, Space,
+    Attributes, Creation, Error, Found, Kind, Listing, OpenFlags, Owner, RenameFlags, Result,
+    SetAttributes, Source, Space,
 };
 
 /// A directory of another host.
@@ -195,19 +195,8 @@ impl Source for Sftp {
         true
     }
 
-    fn list(&self, path: &Path) -> Result<Vec<Entry>> {
-        Ok(self.list_ahead(path, &[])?.0)
-    }
-
-    fn list_ahead(&self, path: &Path, next: &[&Path]) -> Result<Listings> {
-        let all = super::directory::list(self, path, next, usize::MAX)?;
-        // A server that ends no listing tells no more than these READDIRs.
-        all.ok_or(Error::Errno(libc::EIO))
-    }
-
-    fn peek(&self, path: &Path, names_max: usize) -> Result<Option<Vec<Entry>>> {
-        let all = super::directory::list(self, path, &[], names_max)?;
-        Ok(all.map(|(entries, _)| entries))
+    fn list(&self, path: &Path, next: &[&Path], names_max: usize) -> Result<Listing> {
+        super::directory::list(self, path, next, names_max)
     }
 
     fn read_link(&self, path: &Path) -> Result<OsString> {
@@ -225,16 +214,7 @@ impl Source for Sftp {
         }
     }
 
-    fn open(&self, path: &Path, flags: OpenFlags) -> Result<Box<dyn Handle>> {
-        Ok(self.create(path, flags)?.handle)
-    }
-
-    fn open_found(&self, path: &Path, flags: OpenFlags) -> Result<(Box<dyn Handle>, Attributes)> {
-        let found = self.create(path, flags)?;
-        Ok((found.handle, found.attributes))
-    }
-
-    fn create(&self, path: &Path, flags: OpenFlags) -> Result<Found> {
+    fn open(&self, path: &Path, flags: OpenFlags) -> Result<Found> {
         super::opening::open(self, path, flags)
     }
 
@@ -265,11 +245,7 @@ impl Source for Sftp {
         self.run(Asked::RemoveDirectory, kind::RMDIR, &remote)
     }
 
-    fn unlink(&self, path: &Path) -> Result<()> {
-        self.unlink_found(path).map(drop)
-    }
-
-    fn unlink_found(&self, path: &Path) -> Result<Option<Attributes>> {
+    fn unlink(&self, path: &Path) -> Result<Option<Attributes>> {
         let remote = self.shared.root.join(path);
         let session = self.shared.link.session()?;
         let mut batch = session.batch();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use toll_sshd::{Settings, Sshd, Subsystem};
 use userfs::sftp::{Address, Options, Sftp};
-use userfs::source::{Creation, Handle, OpenFlags, Result, SetTime, Source, Time};
+use userfs::source::{Creation, Entry, Handle, OpenFlags, Result, SetTime, Source, Time};
 
 /// Says why a test cannot run here.
 #[expect(clippy::print_stderr, reason = "tools/test looks for it")]
@@ -115,7 +115,12 @@ pub const READ_WRITE: OpenFlags = OpenFlags {
 };
 
 pub fn open(source: &dyn Source, path: &str, flags: OpenFlags) -> Result<Box<dyn Handle>> {
-    source.open(Path::new(path), flags)
+    Ok(source.open(Path::new(path), flags)?.handle)
+}
+
+/// All that a directory has.
+pub fn list(source: &dyn Source, path: &str) -> Result<Vec<Entry>> {
+    Ok(source.list(Path::new(path), &[], usize::MAX)?.entries)
 }
 
 /// Bytes that differ from their neighbours at any distance.

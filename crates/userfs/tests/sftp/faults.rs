@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use toll_sshd::{Settings, Subsystem};
 use userfs::sftp::Sftp;
-use userfs::source::{Error, OpenFlags, RenameFlags, Result, SetAttributes, Source};
+use userfs::source::{Error, Finish, OpenFlags, RenameFlags, Result, SetAttributes, Source};
 
 use crate::common::{Bench, READ_WRITE, both_servers, open, pattern};
 use crate::proxy::Proxy;
@@ -108,8 +108,14 @@ fn replace(source: &Sftp, content: &[u8], temporary: &str) -> Result<()> {
         exclusive: true,
         ..READ_WRITE
     };
-    let file = source.open(Path::new(temporary), flags)?;
-    file.finish(content, 0, &SetAttributes::default(), true)?;
+    let file = open(source, temporary, flags)?;
+    file.finish(&Finish {
+        bytes: content,
+        offset: 0,
+        changes: &SetAttributes::default(),
+        is_sync: true,
+        looks_at_name: false,
+    })?;
     source.rename(Path::new(temporary), Path::new("f"), RenameFlags::Replace)
 }
 

@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use userfs::source::{Entry, Error, OpenFlags, Result, Source};
 
+use crate::common::{list, open};
 use crate::scripted::{
     Answer, DIRECTORY, FILE, Request, connect, greeting, kind, options, packet, source, stat,
     status, string, transport, usual,
@@ -151,7 +152,7 @@ fn list_of(name: &[u8], count: u32) -> Result<Vec<Entry>> {
         kind::CLOSE => Answer::Bytes(status(request.id, 0)),
         _ => usual(request).unwrap_or(Answer::Silence),
     });
-    let listed = source.list(Path::new(""));
+    let listed = list(&source, "");
     for line in told.lock().unwrap().iter() {
         assert!(!line.contains(|c: char| c.is_control()), "{line}");
     }
@@ -189,7 +190,7 @@ fn read_of(
         kind::READ => Answer::Bytes(data(request)),
         _ => usual(request).unwrap_or(Answer::Silence),
     });
-    let file = source.open(Path::new("f"), OpenFlags::READ).unwrap();
+    let file = open(&source, "f", OpenFlags::READ).unwrap();
     let mut buffer = [0; 10];
     (file.read_at(&mut buffer, 0), buffer)
 }
@@ -225,7 +226,7 @@ fn a_handle_that_is_too_long_is_refused() {
         kind::OPENDIR => Answer::Bytes(packet(kind::HANDLE, request.id, &string(&[1; 257]))),
         _ => usual(request).unwrap_or(Answer::Silence),
     });
-    assert_eq!(source.list(Path::new("")), Err(Error::Lost));
+    assert_eq!(list(&source, ""), Err(Error::Lost));
 }
 
 /// The answer of a server that means well.
@@ -262,9 +263,9 @@ fn survive(changed_from: usize, change: impl Fn(Vec<u8>) -> Vec<u8> + Send + 'st
     });
     let path = Path::new("f");
     let _ = source.attributes(path);
-    let _ = source.list(path);
+    let _ = list(&source, "f");
     let _ = source.read_link(path);
-    if let Ok(file) = source.open(path, OpenFlags::READ) {
+    if let Ok(file) = open(&source, "f", OpenFlags::READ) {
         let _ = file.read_at(&mut [0; 100], 0);
         let _ = file.attributes();
     }

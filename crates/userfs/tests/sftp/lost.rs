@@ -9,6 +9,7 @@ use std::time::Duration;
 use userfs::sftp::{Sftp, Transport};
 use userfs::source::{Creation, Error, OpenFlags, RenameFlags, Source};
 
+use crate::common::open;
 use crate::scripted::{
     self, Answer, FILE, Request, Told, kind, options, packet, stat, status, string, transport,
     usual,
@@ -115,7 +116,7 @@ fn an_open_file_is_opened_again_without_being_made_or_emptied() {
         }),
         ..OpenFlags::WRITE
     };
-    let file = source.open(Path::new(PATH), flags).unwrap();
+    let file = open(&source, PATH, flags).unwrap();
     end_at(&world, kind::WRITE);
     assert_eq!(file.write_at(b"1", 0), Err(Error::Lost));
     let before = opened(&world);
@@ -132,7 +133,7 @@ fn an_open_file_is_opened_again_without_being_made_or_emptied() {
 #[test]
 fn a_file_is_opened_again_under_the_name_that_it_has_now() {
     let (source, world) = source();
-    let file = source.open(Path::new(PATH), OpenFlags::READ).unwrap();
+    let file = open(&source, PATH, OpenFlags::READ).unwrap();
     source
         .rename(Path::new(PATH), Path::new("h"), RenameFlags::NoReplace)
         .unwrap();
@@ -163,7 +164,7 @@ fn a_file_that_may_be_another_one_stays_lost() {
     ];
     for (number, lose) in lose.into_iter().enumerate() {
         let (source, world) = source();
-        let file = source.open(Path::new(PATH), OpenFlags::READ).unwrap();
+        let file = open(&source, PATH, OpenFlags::READ).unwrap();
         lose(&source, &world);
         end_at(&world, kind::LSTAT);
         let _ = source.attributes(Path::new("g"));
@@ -175,7 +176,7 @@ fn a_file_that_may_be_another_one_stays_lost() {
 #[test]
 fn a_sync_never_says_that_what_an_earlier_session_took_is_safe() {
     let (source, world) = source();
-    let file = source.open(Path::new(PATH), OpenFlags::WRITE).unwrap();
+    let file = open(&source, PATH, OpenFlags::WRITE).unwrap();
     file.write_at(b"1", 0).unwrap();
     end_at(&world, kind::LSTAT);
     assert_eq!(source.attributes(Path::new("g")), Err(Error::Lost));
@@ -248,7 +249,7 @@ fn a_file_is_closed_at_the_server_though_nothing_else_is_asked() {
     let (options, _) = options(Duration::ZERO);
     let again = || Err("it is gone".to_owned());
     let source = scripted::connect(first, again, &options).unwrap();
-    drop(source.open(Path::new("f"), OpenFlags::READ).unwrap());
+    drop(open(&source, "f", OpenFlags::READ).unwrap());
     let is_closed = closed.recv_timeout(Duration::from_secs(60));
     assert!(is_closed.is_ok(), "no CLOSE came");
     drop(source);

@@ -10,7 +10,7 @@ use userfs::source::{
 };
 
 use crate::common::{
-    Bench, CREATION, READ_WRITE, at, both_servers, is_root, open, pattern, set_mode, skip,
+    Bench, CREATION, READ_WRITE, at, both_servers, is_root, list, open, pattern, set_mode, skip,
 };
 
 #[test]
@@ -71,8 +71,7 @@ fn a_directory_of_10_000_files_is_listed_with_attributes() {
         std::fs::write(bench.path(&name), vec![0; number % 7]).unwrap();
         expected.push((name, Kind::File, (number % 7) as u64));
     }
-    let mut found: Vec<_> = source
-        .list(Path::new(""))
+    let mut found: Vec<_> = list(&source, "")
         .unwrap()
         .into_iter()
         .map(|entry| {
@@ -95,7 +94,7 @@ fn names_are_bytes() {
         source.open(name, READ_WRITE).unwrap();
         assert!(bench.directory.path().join(name).exists());
     }
-    let mut found: Vec<_> = source.list(Path::new("")).unwrap();
+    let mut found: Vec<_> = list(&source, "").unwrap();
     found.sort_by(|one, two| one.name.cmp(&two.name));
     let mut expected = names.map(OsStr::from_bytes);
     expected.sort();
@@ -144,7 +143,7 @@ fn directories_links_and_names_come_and_go() {
     assert_eq!(std::fs::read(bench.path("e/h")).unwrap(), b"1");
     source.unlink(path("e/h")).unwrap();
     source.remove_directory(path("e")).unwrap();
-    assert_eq!(source.list(path("")).unwrap(), []);
+    assert_eq!(list(&source, "").unwrap(), []);
 }
 
 #[test]
@@ -426,7 +425,7 @@ fn many_callers_share_one_connection() {
                 for _ in 0..5 {
                     assert_eq!(file.read_at(&mut read, number), Ok(700_000));
                     assert!(read == content);
-                    assert!(source.list(Path::new("")).is_ok());
+                    assert!(list(source, "").is_ok());
                 }
                 let mode = Creation {
                     mode: 0o755,
@@ -438,5 +437,5 @@ fn many_callers_share_one_connection() {
             });
         }
     });
-    assert_eq!(source.list(Path::new("")).unwrap().len(), 32);
+    assert_eq!(list(&source, "").unwrap().len(), 32);
 }

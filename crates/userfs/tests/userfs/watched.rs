@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use userfs::source::{
-    Attributes, Creation, Entry, Error, Found, Handle, Kind, Listing, Listings, OpenFlags, Owner,
-    RenameFlags, Result, Seek, SetAttributes, SetExtended, Source, Space,
+    Attributes, Content, Creation, Error, Extended, Found, Handle, Kind, Listing, OpenFlags, Owner,
+    RenameFlags, Result, Seek, SetAttributes, Source, Space,
 };
 
 /// Longer than anything takes that does not hang.
@@ -214,41 +214,17 @@ impl Source for Watched {
         self.inner.attributes(path)
     }
 
-    fn list(&self, path: &Path) -> Result<Vec<Entry>> {
-        self.inner.list(path)
-    }
-
-    fn list_open(&self, path: &Path) -> Result<Listing> {
-        self.inner.list_open(path)
-    }
-
-    fn list_ahead(&self, path: &Path, next: &[&Path]) -> Result<Listings> {
-        self.inner.list_ahead(path, next)
-    }
-
-    fn peek(&self, path: &Path, names_max: usize) -> Result<Option<Vec<Entry>>> {
-        self.inner.peek(path, names_max)
+    fn list(&self, path: &Path, next: &[&Path], names_max: usize) -> Result<Listing> {
+        self.inner.list(path, next, names_max)
     }
 
     fn read_link(&self, path: &Path) -> Result<OsString> {
         self.inner.read_link(path)
     }
 
-    fn open(&self, path: &Path, flags: OpenFlags) -> Result<Box<dyn Handle>> {
+    fn open(&self, path: &Path, flags: OpenFlags) -> Result<Found> {
         self.control.enter("open", path)?;
-        let handle = self.inner.open(path, flags)?;
-        Ok(self.watch(path, flags, handle))
-    }
-
-    fn open_found(&self, path: &Path, flags: OpenFlags) -> Result<(Box<dyn Handle>, Attributes)> {
-        self.control.enter("open", path)?;
-        let (handle, attributes) = self.inner.open_found(path, flags)?;
-        Ok((self.watch(path, flags, handle), attributes))
-    }
-
-    fn create(&self, path: &Path, flags: OpenFlags) -> Result<Found> {
-        self.control.enter("open", path)?;
-        let found = self.inner.create(path, flags)?;
+        let found = self.inner.open(path, flags)?;
         Ok(Found {
             handle: self.watch(path, flags, found.handle),
             ..found
@@ -269,13 +245,8 @@ impl Source for Watched {
         self.control.change("remove_directory", path, None, make)
     }
 
-    fn unlink(&self, path: &Path) -> Result<()> {
+    fn unlink(&self, path: &Path) -> Result<Option<Attributes>> {
         let make = || self.inner.unlink(path);
-        self.control.change("unlink", path, None, make)
-    }
-
-    fn unlink_found(&self, path: &Path) -> Result<Option<Attributes>> {
-        let make = || self.inner.unlink_found(path);
         self.control.change("unlink", path, None, make)
     }
 
@@ -311,24 +282,8 @@ impl Source for Watched {
         self.control.change("sync_directory", path, None, make)
     }
 
-    fn has_extended(&self) -> bool {
-        self.inner.has_extended()
-    }
-
-    fn extended(&self, path: &Path, name: &OsStr) -> Result<Vec<u8>> {
-        self.inner.extended(path, name)
-    }
-
-    fn set_extended(&self, path: &Path, name: &OsStr, to: &[u8], how: SetExtended) -> Result<()> {
-        self.inner.set_extended(path, name, to, how)
-    }
-
-    fn list_extended(&self, path: &Path) -> Result<Vec<OsString>> {
-        self.inner.list_extended(path)
-    }
-
-    fn remove_extended(&self, path: &Path, name: &OsStr) -> Result<()> {
-        self.inner.remove_extended(path, name)
+    fn extended(&self) -> Result<&dyn Extended> {
+        self.inner.extended()
     }
 }
 
@@ -360,8 +315,8 @@ impl Handle for WatchedHandle {
         self.change("write", || self.inner.write_at(bytes, offset))
     }
 
-    fn write_later(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        self.change("write", || self.inner.write_later(bytes, offset))
+    fn write_later(&self, content: Content<'_>, offset: u64) -> Result<()> {
+        self.change("write", || self.inner.write_later(content, offset))
     }
 
     fn sync_later(&self) -> Result<()> {
