@@ -76,6 +76,9 @@ pub struct OpenFlags {
     pub exclusive: bool,
     /// Set its length to 0.
     pub truncate: bool,
+    /// Bring the beginning of what is there, if that takes no further round
+    /// trip.
+    pub begin: bool,
 }
 
 impl OpenFlags {
@@ -86,6 +89,7 @@ impl OpenFlags {
         create: None,
         exclusive: false,
         truncate: false,
+        begin: false,
     };
     /// For writing only, to what is there.
     pub const WRITE: Self = Self {
@@ -184,6 +188,8 @@ pub struct Found {
     pub attributes: Attributes,
     /// What its directory is, if the file was made and that came with it.
     pub directory: Option<Attributes>,
+    /// What it begins with, as far as that came with it.
+    pub begin: Vec<u8>,
 }
 
 /// A directory tree that files come from. Calls may come from many threads

@@ -158,7 +158,7 @@ impl State {
     /// meanwhile. The source's file may have become shorter: a copy without
     /// changes of its own becomes shorter with it; in another, what is lacking
     /// is zero.
-    fn take(&mut self, piece: &Range<u64>, bytes: &[u8], count: usize) -> Result<()> {
+    pub(super) fn take(&mut self, piece: &Range<u64>, bytes: &[u8], count: usize) -> Result<()> {
         let end = piece.start + count as u64;
         for range in self.present.missing(piece.start..end.min(self.valid_bytes)) {
             let start = (range.start - piece.start) as usize;

@@ -14,7 +14,7 @@ use super::write_back_state::WriteBackState;
 use crate::content::read_full;
 use crate::mount::Shared;
 use crate::ranges::Ranges;
-use crate::source::{Attributes, Error, Handle, Result, Seek, Time};
+use crate::source::{Attributes, Error, Found, Handle, Result, Seek, Time};
 use crate::tree::Version;
 
 /// A file and its copy.
@@ -120,12 +120,17 @@ impl CachedFile {
         &self,
         is_writable: bool,
         truncate: bool,
-        open: impl FnOnce() -> Result<(Box<dyn Handle>, Attributes)>,
+        open: impl FnOnce() -> Result<Found>,
     ) -> Result<Attributes> {
         // What the source says must not be older than what a write-back has
         // brought there meanwhile.
         let writing_back = self.lock_write_back();
-        let (handle, attributes) = open()?;
+        let Found {
+            handle,
+            attributes,
+            begin,
+            ..
+        } = open()?;
         let handle: Arc<dyn Handle> = Arc::from(handle);
         let mut state = self.state();
         let is_same = state.version == Some(Version::of(&attributes))
@@ -133,6 +138,7 @@ impl CachedFile {
         if state.handle.is_none() || (!is_same && !state.progress.is_changed()) {
             state.begin(&attributes)?;
             state.handle = Some(Arc::clone(&handle));
+            state.take(&(0..begin.len() as u64), &begin, begin.len())?;
         }
         if is_writable {
             state.writer = Some(handle);

@@ -292,6 +292,7 @@ impl Source for Local {
             handle: Box::new(LocalHandle { file: file.into() }),
             attributes,
             directory: None,
+            begin: Vec::new(),
         })
     }
 

@@ -8,7 +8,7 @@ use super::open::{Content, OpenFile};
 use super::{Found, Opened, PathTurn, Volume};
 use crate::cache::Mode;
 use crate::source::{
-    Attributes, Content as Written, Creation, Error, Handle, OpenFlags, Result, Seek, SetAttributes,
+    self, Content as Written, Creation, Error, Handle, OpenFlags, Result, Seek, SetAttributes,
 };
 
 /// Access of an open call.
@@ -50,15 +50,17 @@ impl Volume {
         // else a connection that is lost in between would leave it empty.
         OpenFlags {
             truncate: access.truncate && !is_cached,
+            // Of a copy of the beginning nothing is asked until the next open.
+            begin: is_cached && !access.truncate,
             ..flags
         }
     }
 
     /// Opens at the source; write-only where reading is not allowed and not
     /// asked for.
-    fn open_at_source(&self, path: &Path, access: Access) -> Result<(Box<dyn Handle>, Attributes)> {
+    fn open_at_source(&self, path: &Path, access: Access) -> Result<source::Found> {
         let flags = self.open_flags(access);
-        let opened = match self.shared.source.open(path, flags) {
+        match self.shared.source.open(path, flags) {
             Err(error) if error.is(libc::EACCES) && flags.read && !access.read => {
                 let flags = OpenFlags {
                     read: false,
@@ -67,8 +69,7 @@ impl Volume {
                 self.shared.source.open(path, flags)
             }
             opened => opened,
-        };
-        opened.map(|found| (found.handle, found.attributes))
+        }
     }
 
     /// Opens a file that has a name.
@@ -80,17 +81,18 @@ impl Volume {
         let mut open = || {
             let guard = self.shared.path(&mut *turn, ino)?;
             let path = guard.path();
-            let (handle, found) = self.open_at_source(path, access)?;
+            let found = self.open_at_source(path, access)?;
             // After ESTALE the kernel looks the name up again and opens once
             // more. That is needed if another file has the name by now, or if
             // somebody else has made the file longer: the kernel appends where
             // it believes the end to be.
             let tree = &self.shared.tree;
-            let is_stale = !tree.is(ino, &found)
-                || (access.append && tree.must_be_looked_up(ino, access.thread, &found));
+            let now = &found.attributes;
+            let is_stale = !tree.is(ino, now)
+                || (access.append && tree.must_be_looked_up(ino, access.thread, now));
             match is_stale {
                 true => Err(Error::Errno(libc::ESTALE)),
-                false => Ok((handle, found)),
+                false => Ok(found),
             }
         };
         if self.options.mode == Mode::None {
@@ -98,8 +100,7 @@ impl Volume {
             if access.truncate {
                 self.shared.touch(ino, false);
             }
-            let (handle, found) = opened?;
-            return Ok(self.add_direct(ino, handle, access.write, &found));
+            return Ok(self.add_direct(ino, opened?, access.write));
         }
         self.add_cached(ino, access.write, access.truncate, open)
     }
@@ -115,7 +116,7 @@ impl Volume {
         if self.is_closing() {
             return Err(Error::Errno(libc::EROFS));
         }
-        let (handle, found) = {
+        let (made, found) = {
             let mut turn = PathTurn::begin();
             let guard = self.shared.path_below(&mut turn, parent, name)?;
             let path = guard.path();
@@ -129,24 +130,23 @@ impl Volume {
             change.done(made.directory);
             let attributes = made.attributes;
             let ino = self.shared.tree.looked_up(parent, name, &attributes);
-            (made.handle, Found { ino, attributes })
+            (made, Found { ino, attributes })
         };
         let Found { ino, attributes } = found;
         let opened = if self.options.mode == Mode::None {
-            Ok(self.add_direct(ino, handle, access.write, &attributes))
+            Ok(self.add_direct(ino, made, access.write))
         } else if self.cached(ino).is_some() {
             // Somebody has the file open by another name, and may be writing
             // it back just now.
-            drop(handle);
+            drop(made);
             let access = Access {
                 append: false,
                 ..access
             };
             self.open(ino, access)
         } else {
-            let open = || Ok((handle, attributes));
             let truncate = access.truncate && attributes.size_bytes > 0;
-            self.add_cached(ino, access.write, truncate, open)
+            self.add_cached(ino, access.write, truncate, || Ok(made))
         };
         match opened {
             Ok(opened) => Ok((self.with_copy(found), opened)),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use super::{PathTurn, Volume};
 use crate::cache::{CachedFile, Mode};
-use crate::source::{Attributes, Error, Handle, Result};
+use crate::source::{Attributes, Error, Found, Handle, Result};
 use crate::tree::Version;
 
 pub(super) type OpenNodes = HashMap<u64, OpenNode>;
@@ -114,7 +114,7 @@ impl Volume {
         ino: u64,
         is_writable: bool,
         truncate: bool,
-        open: impl FnOnce() -> Result<(Box<dyn Handle>, Attributes)>,
+        open: impl FnOnce() -> Result<Found>,
     ) -> Result<Opened> {
         let cached = self.use_cached(ino)?;
         let found = match cached.open(is_writable, truncate, open) {
@@ -171,19 +171,13 @@ impl Volume {
     }
 
     /// Opens a file whose calls go through.
-    pub(super) fn add_direct(
-        &self,
-        ino: u64,
-        handle: Box<dyn Handle>,
-        is_writable: bool,
-        found: &Attributes,
-    ) -> Opened {
+    pub(super) fn add_direct(&self, ino: u64, found: Found, is_writable: bool) -> Opened {
         debug_assert_eq!(self.options.mode, Mode::None);
-        let keeps_pages = self.keeps_pages(ino, found);
-        let is_news = self.shared.tree.must_be_told(ino, found);
+        let keeps_pages = self.keeps_pages(ino, &found.attributes);
+        let is_news = self.shared.tree.must_be_told(ino, &found.attributes);
         let file = Arc::new(OpenFile {
             ino,
-            content: Content::Direct(handle),
+            content: Content::Direct(found.handle),
             is_writable,
         });
         {

@@ -9,7 +9,7 @@ use super::directory::adjust;
 use super::open_file::{Opened, Seen, SftpFile};
 use super::packet::{kind, open};
 use super::path::parent;
-use super::requests::Failure;
+use super::requests::{Failure, HandleId};
 use super::session::Session;
 use super::source::Sftp;
 use super::stat::Stat;
@@ -19,12 +19,17 @@ use crate::source::{Creation, Error, Found, Kind, OpenFlags, Owner, Result};
 /// ever.
 const ATTEMPTS_MAX: usize = 8;
 
+/// What is brought of a file while it is opened: all of a small one.
+const BEGIN_BYTES: usize = 32 << 10;
+
 /// What an opened path is.
 struct Looked {
     opened: Opened,
     seen: Seen,
     /// What the directory is, if the file was made.
     directory: Option<Stat>,
+    /// What the file begins with.
+    begin: Vec<u8>,
 }
 
 /// Opens a regular file, with what it is then.
@@ -44,6 +49,7 @@ pub(super) fn open(source: &Sftp, path: &Path, flags: OpenFlags) -> Result<Found
         handle: Box::new(file),
         attributes,
         directory: looked.directory.and_then(|stat| stat.attributes()),
+        begin: looked.begin,
     })
 }
 
@@ -76,9 +82,17 @@ fn access(flags: OpenFlags) -> u32 {
 }
 
 /// Opens a path and looks at it in the same round trip, and at its directory
-/// if the path is to be made.
-fn open_and_look(session: &Arc<Session>, remote: &[u8], bits: u32, stat: &Stat) -> Result<Looked> {
+/// if the path is to be made. With `reads` also reads its beginning, from the
+/// handle that it probably gets: what comes by another is of another file.
+fn open_and_look(
+    session: &Arc<Session>,
+    remote: &[u8],
+    bits: u32,
+    stat: &Stat,
+    reads: bool,
+) -> Result<Looked> {
     let is_made = bits & open::EXCLUSIVE != 0;
+    let next = session.take_next_handle().filter(|_| reads);
     let mut batch = session.batch();
     let mut ask = || {
         let opened = batch.request(kind::OPEN, |packet| {
@@ -88,9 +102,18 @@ fn open_and_look(session: &Arc<Session>, remote: &[u8], bits: u32, stat: &Stat) 
         let seen = batch.ask(kind::LSTAT, &[remote])?;
         let mut look_above = || batch.ask(kind::LSTAT, &[parent(remote)]);
         let above = is_made.then(&mut look_above).transpose()?;
+        let ask_begin = |next: &HandleId| batch.ask_data(next, 0, &(0..BEGIN_BYTES));
+        let asked = next.as_ref().map(ask_begin).transpose()?;
         let id = batch.handle(opened)?;
         // Without attributes it was removed or renamed since.
         let stat = batch.stat(seen).inspect_err(|_| session.close(&id))?;
+        let mut begin = vec![0; BEGIN_BYTES];
+        let read = match asked.filter(|_| next.as_ref() == Some(&id)) {
+            // What is refused now is asked for, and refused, again.
+            Some(tag) => batch.data(tag, &mut begin).unwrap_or(0),
+            None => 0,
+        };
+        begin.truncate(read);
         Ok::<_, Failure>(Looked {
             opened: Opened {
                 session: Arc::clone(session),
@@ -98,6 +121,7 @@ fn open_and_look(session: &Arc<Session>, remote: &[u8], bits: u32, stat: &Stat) 
             },
             seen: Seen { stat, is_made },
             directory: above.and_then(|tag| batch.stat(tag).ok()),
+            begin,
         })
     };
     ask().map_err(|failure| {
@@ -111,7 +135,8 @@ fn open_and_look(session: &Arc<Session>, remote: &[u8], bits: u32, stat: &Stat) 
 
 fn open_existing(session: &Arc<Session>, remote: &[u8], flags: OpenFlags) -> Result<Looked> {
     let truncate = if flags.truncate { open::TRUNCATE } else { 0 };
-    let looked = open_and_look(session, remote, access(flags) | truncate, &Stat::default())?;
+    let bits = access(flags) | truncate;
+    let looked = open_and_look(session, remote, bits, &Stat::default(), flags.begin)?;
     let errno = match looked.seen.stat.kind() {
         Some(Kind::File) => return Ok(looked),
         Some(Kind::Directory) => libc::EISDIR,
@@ -140,7 +165,7 @@ fn make(
         access => access,
     };
     let bits = access | open::CREATE | open::EXCLUSIVE;
-    let mut made = open_and_look(session, remote, bits, &wanted)?;
+    let mut made = open_and_look(session, remote, bits, &wanted, false)?;
     let may_give = source.gives_away.load(Ordering::Relaxed);
     let is_owner = |owner: Owner| made.seen.stat.owner == Some((owner.uid, owner.gid));
     let is_given = !may_give || creation.owner.is_none_or(is_owner);

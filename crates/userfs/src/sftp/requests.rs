@@ -293,7 +293,7 @@ impl RequestBatch {
 
     /// What a READ brought, copied into a buffer of the length that was asked
     /// for. Answers how much it was; 0 is the end of the file.
-    fn data(&mut self, tag: Tag, buffer: &mut [u8]) -> Result<usize, Failure> {
+    pub fn data(&mut self, tag: Tag, buffer: &mut [u8]) -> Result<usize, Failure> {
         let read = self.read_answer(tag, kind::DATA, |fields| {
             let bytes = fields.string()?;
             match bytes.len() {
@@ -349,7 +349,7 @@ impl RequestBatch {
         }
     }
 
-    fn ask_data(
+    pub fn ask_data(
         &mut self,
         handle: &HandleId,
         offset: u64,

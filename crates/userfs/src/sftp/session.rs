@@ -137,6 +137,7 @@ pub(super) struct Session {
     pub limits: Limits,
     /// Handles that the server holds open for this session.
     pub handles_open: AtomicUsize,
+    closed_last: Mutex<Option<HandleId>>,
 }
 
 impl Session {
@@ -179,6 +180,7 @@ impl Session {
             extensions: Extensions::default(),
             limits: Limits::default(),
             handles_open: AtomicUsize::new(0),
+            closed_last: Mutex::default(),
         };
         session.greet(&greeting)?;
         let mut session = Arc::new(session);
@@ -280,8 +282,21 @@ impl Session {
         let mut packet = Encoder::begin(&mut writer.later, kind::CLOSE);
         packet.u32(id).string(&handle.0);
         packet.finish(0);
+        *self.closed_last() = Some(handle.clone());
         drop(writer);
         self.line.has_later.notify_one();
+    }
+
+    fn closed_last(&self) -> MutexGuard<'_, Option<HandleId>> {
+        let closed = self.closed_last.lock();
+        closed.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The handle that the next file to be opened probably gets: OpenSSH's server
+    /// gives the one away first that was closed last (`handle_unused` in
+    /// `sftp-server.c`).
+    pub fn take_next_handle(&self) -> Option<HandleId> {
+        self.closed_last().take()
     }
 
     /// The next answer in a mailbox. A server that has sent nothing at all

@@ -112,6 +112,7 @@ pub const READ_WRITE: OpenFlags = OpenFlags {
     create: Some(CREATION),
     exclusive: false,
     truncate: false,
+    begin: false,
 };
 
 pub fn open(source: &dyn Source, path: &str, flags: OpenFlags) -> Result<Box<dyn Handle>> {

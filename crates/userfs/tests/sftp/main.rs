@@ -2,6 +2,7 @@
 //! interface.
 
 mod address;
+mod begin;
 mod common;
 mod errors;
 mod faults;
