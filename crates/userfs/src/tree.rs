@@ -7,7 +7,8 @@
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard};
+
+use parking_lot::Mutex;
 
 use crate::source::{Attributes, Error, Identity, Kind, Result, Time};
 
@@ -95,42 +96,38 @@ impl Default for Tree {
 }
 
 impl Tree {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no holder of the lock panics")
-    }
-
     /// The path of a node by its first name; `ENOENT` if it has none left.
     pub fn path(&self, ino: u64) -> Result<PathBuf> {
-        self.state().path(ino)
+        self.state.lock().path(ino)
     }
 
     /// The path of a name in a directory.
     pub fn path_below(&self, parent: u64, name: &OsStr) -> Result<PathBuf> {
-        let mut path = self.state().path(parent)?;
+        let mut path = self.state.lock().path(parent)?;
         path.push(name);
         Ok(path)
     }
 
     /// The names of a node: the directory's number and the name in it.
     pub fn names(&self, ino: u64) -> Vec<(u64, OsString)> {
-        let state = self.state();
+        let state = self.state.lock();
         let node = state.nodes.get(&ino);
         node.map_or_else(Vec::new, |node| node.links.clone())
     }
 
     /// The node of a name as far as known.
     pub fn child(&self, parent: u64, name: &OsStr) -> Option<u64> {
-        self.state().child(parent, name)
+        self.state.lock().child(parent, name)
     }
 
     /// The kind of a node.
     pub fn kind(&self, ino: u64) -> Option<Kind> {
-        self.state().nodes.get(&ino).map(|node| node.kind)
+        self.state.lock().nodes.get(&ino).map(|node| node.kind)
     }
 
     /// The number of a directory's directory; the root's own for the root.
     pub fn parent(&self, ino: u64) -> u64 {
-        let state = self.state();
+        let state = self.state.lock();
         let link = state.nodes.get(&ino).and_then(|node| node.links.first());
         link.map_or(ROOT, |(parent, _)| *parent)
     }
@@ -139,7 +136,7 @@ impl Tree {
     /// it, made if there is none. The kernel is told the number: it counts as
     /// one lookup.
     pub fn looked_up(&self, parent: u64, name: &OsStr, found: &Attributes) -> u64 {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let ino = state.node_for(parent, name, found);
         let node = state.node_mut(ino);
         node.lookups += 1;
@@ -149,7 +146,7 @@ impl Tree {
 
     /// The kernel has forgotten `count` lookups.
     pub fn forget(&self, ino: u64, count: u64) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some(node) = state.nodes.get_mut(&ino) {
             node.lookups = node.lookups.saturating_sub(count);
             state.collect(ino);
@@ -158,14 +155,14 @@ impl Tree {
 
     /// Keeps a node until [`Tree::unpin`].
     pub fn pin(&self, ino: u64) {
-        if let Some(node) = self.state().nodes.get_mut(&ino) {
+        if let Some(node) = self.state.lock().nodes.get_mut(&ino) {
             node.pins += 1;
         }
     }
 
     /// The end of what [`Tree::pin`] began.
     pub fn unpin(&self, ino: u64) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if let Some(node) = state.nodes.get_mut(&ino) {
             node.pins -= 1;
             state.collect(ino);
@@ -174,12 +171,12 @@ impl Tree {
 
     /// A name is gone, or leads to nothing that is known.
     pub fn unlinked(&self, parent: u64, name: &OsStr) {
-        self.state().unlink(parent, name);
+        self.state.lock().unlink(parent, name);
     }
 
     /// A name has become another, and whatever had that is gone.
     pub fn renamed(&self, from: (u64, &OsStr), to: (u64, &OsStr)) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let moved = state.child(from.0, from.1);
         if moved.is_some() && moved == state.child(to.0, to.1) {
             // Two names of one file: rename(2) leaves both.
@@ -193,7 +190,7 @@ impl Tree {
 
     /// Two names have changed places.
     pub fn exchanged(&self, one: (u64, &OsStr), other: (u64, &OsStr)) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let (first, second) = (state.child(one.0, one.1), state.child(other.0, other.1));
         if first == second {
             return;
@@ -214,7 +211,7 @@ impl Tree {
 
     /// A file's content has been replaced by a file of another identity.
     pub fn set_identity(&self, ino: u64, identity: Option<Identity>) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.nodes.contains_key(&ino) {
             state.set_identity(ino, identity);
         }
@@ -223,7 +220,7 @@ impl Tree {
     /// Whether a node is what attributes at its path say: another file may
     /// have taken the name at the source.
     pub fn is(&self, ino: u64, found: &Attributes) -> bool {
-        let state = self.state();
+        let state = self.state.lock();
         state.nodes.get(&ino).is_some_and(|node| {
             node.kind == found.kind && (ino == ROOT || node.identity == found.identity)
         })
@@ -232,7 +229,7 @@ impl Tree {
     /// Whether the kernel has to look a file up again to know how long it is.
     /// Says so once for each version.
     pub fn must_be_told(&self, ino: u64, found: &Attributes) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let now = Some(Version::of(found));
         let node = state.nodes.get_mut(&ino);
         node.is_some_and(|node| std::mem::replace(&mut node.told, now) != now)
@@ -242,7 +239,7 @@ impl Tree {
     /// append. Never twice in a row for one thread: the kernel repeats an open
     /// once, and the file may have changed again meanwhile.
     pub fn must_be_looked_up(&self, ino: u64, thread: u32, found: &Attributes) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let now = Some(Version::of(found));
         let Some(node) = state.nodes.get_mut(&ino) else {
             return false;
@@ -257,12 +254,12 @@ impl Tree {
 
     /// The version that the kernel's pages of a file stand for.
     pub fn seen(&self, ino: u64) -> Option<Version> {
-        self.state().nodes.get(&ino)?.seen
+        self.state.lock().nodes.get(&ino)?.seen
     }
 
     /// Notes which version the kernel's pages stand for from now on.
     pub fn set_seen(&self, ino: u64, version: Option<Version>) {
-        if let Some(node) = self.state().nodes.get_mut(&ino) {
+        if let Some(node) = self.state.lock().nodes.get_mut(&ino) {
             node.seen = version;
         }
     }
@@ -270,7 +267,7 @@ impl Tree {
     /// Notes a version that the kernel has made itself: its pages and what it
     /// knows of the file are those of it.
     pub fn set_kernels_own(&self, ino: u64, found: &Attributes) {
-        if let Some(node) = self.state().nodes.get_mut(&ino) {
+        if let Some(node) = self.state.lock().nodes.get_mut(&ino) {
             let version = Some(Version::of(found));
             node.seen = version;
             node.told = version;
@@ -279,7 +276,7 @@ impl Tree {
 
     /// How many nodes there are, the root among them.
     pub fn len(&self) -> usize {
-        self.state().nodes.len()
+        self.state.lock().nodes.len()
     }
 
     /// Never: there is always the root.

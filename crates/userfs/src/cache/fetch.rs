@@ -30,7 +30,7 @@ enum Step {
 impl CachedFile {
     /// All of the file, as it is opened.
     pub(super) fn fetch_all(&self) -> Result<()> {
-        let end = self.state().valid_bytes;
+        let end = self.state.lock().valid_bytes;
         self.fetch(0..end)
     }
 
@@ -42,7 +42,7 @@ impl CachedFile {
             // first fetch failed, and is tried again.
             return self.fetch(wanted.clone());
         }
-        let unit = match self.state().is_next(wanted.start) {
+        let unit = match self.state.lock().is_next(wanted.start) {
             true => BLOCK_BYTES,
             false => PART_BYTES,
         };
@@ -57,7 +57,7 @@ impl CachedFile {
         if self.mode != Mode::Blocks {
             return None;
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let is_next = state.is_next(wanted.start);
         state.next_read = wanted.end.max(match is_next {
             true => state.next_read,
@@ -90,13 +90,10 @@ impl CachedFile {
     /// Brings a range into the copy.
     pub fn fetch(&self, range: Range<u64>) -> Result<()> {
         loop {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             match state.step(&range) {
                 Step::Done => return Ok(()),
-                Step::Wait => {
-                    let guard = self.fetched.wait(state);
-                    drop(guard.expect("no holder of the lock panics"));
-                }
+                Step::Wait => self.fetched.wait(&mut state),
                 Step::Fetch(piece, handle, epoch) => {
                     state.in_flight.insert(piece.clone());
                     drop(state);
@@ -109,7 +106,7 @@ impl CachedFile {
     fn fetch_piece(&self, piece: &Range<u64>, handle: &dyn Handle, epoch: u64) -> Result<()> {
         let mut buffer = vec![0; (piece.end - piece.start) as usize];
         let outcome = handle.read_at(&mut buffer, piece.start);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.in_flight.remove(piece.clone());
         let outcome = match outcome {
             Ok(_) if state.epoch != epoch => Ok(()),

@@ -5,7 +5,9 @@
 //! at the same offset; or it lies above, and is zero, as the copy is there.
 
 use std::ops::Range;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
+
+use parking_lot::{Condvar, Mutex};
 
 use super::Mode;
 use super::copy::{Copy, data_ranges};
@@ -27,7 +29,7 @@ pub(crate) struct CachedFile {
     pub(super) fetched: Condvar,
     /// Held during a write-back and a change of length, so that a write-back
     /// sees one length from its begin to its end. Locked before any path.
-    write_back_lock: Mutex<()>,
+    pub(super) write_back_lock: Mutex<()>,
 }
 
 pub(super) struct State {
@@ -104,15 +106,6 @@ impl CachedFile {
         })
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no holder of the lock panics")
-    }
-
-    pub(super) fn lock_write_back(&self) -> MutexGuard<'_, ()> {
-        let lock = self.write_back_lock.lock();
-        lock.expect("no holder of the lock panics")
-    }
-
     /// Opens it at the source, as `open` does: a copy without changes of its
     /// own begins anew if the source has another version by now. Returns what
     /// the source says of it.
@@ -124,7 +117,7 @@ impl CachedFile {
     ) -> Result<Attributes> {
         // What the source says must not be older than what a write-back has
         // brought there meanwhile.
-        let writing_back = self.lock_write_back();
+        let writing_back = self.write_back_lock.lock();
         let Found {
             handle,
             attributes,
@@ -132,7 +125,7 @@ impl CachedFile {
             ..
         } = open()?;
         let handle: Arc<dyn Handle> = Arc::from(handle);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let is_same = state.version == Some(Version::of(&attributes))
             && self.shared.is_settled(attributes.mtime);
         if state.handle.is_none() || (!is_same && !state.progress.is_changed()) {
@@ -158,7 +151,7 @@ impl CachedFile {
     /// The source's attributes as the mount shows them: with what the source
     /// does not know yet.
     pub fn overlay(&self, attributes: &mut Attributes) {
-        let state = self.state();
+        let state = self.state.lock();
         attributes.size_bytes = state.progress.size_bytes();
         let (atime, mtime) = state.progress.times();
         if let Some(mtime) = mtime {
@@ -173,12 +166,12 @@ impl CachedFile {
 
     /// Open at the source, for attributes of a file without a name.
     pub fn handle(&self) -> Option<Arc<dyn Handle>> {
-        self.state().handle.clone()
+        self.state.lock().handle.clone()
     }
 
     /// The version that the copy stands for, if it is the source's.
     pub fn version(&self) -> Option<Version> {
-        let state = self.state();
+        let state = self.state.lock();
         state.version.filter(|_| !state.progress.is_changed())
     }
 
@@ -187,7 +180,7 @@ impl CachedFile {
         let wanted = offset..offset.saturating_add(buffer.len() as u64);
         self.make_present(&wanted)?;
         let (file, size_bytes) = {
-            let state = self.state();
+            let state = self.state.lock();
             (state.copy.file(), state.progress.size_bytes())
         };
         let length = size_bytes.saturating_sub(offset).min(buffer.len() as u64) as usize;
@@ -202,7 +195,7 @@ impl CachedFile {
             .checked_add(bytes.len() as u64)
             .filter(|end| i64::try_from(*end).is_ok())
             .ok_or(Error::Errno(libc::EFBIG))?;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.copy.write_at(bytes, offset)?;
         state.present.insert(offset..end);
         state.progress.written(offset..end, self.shared.now());
@@ -212,8 +205,8 @@ impl CachedFile {
 
     /// Sets the length.
     pub fn truncate(&self, size_bytes: u64) -> Result<()> {
-        let _writing_back = self.lock_write_back();
-        let mut state = self.state();
+        let _writing_back = self.write_back_lock.lock();
+        let mut state = self.state.lock();
         self.resize(&mut state, size_bytes)
     }
 
@@ -232,7 +225,7 @@ impl CachedFile {
 
     /// Sets times, which the source is told when the file is written back.
     pub fn set_times(&self, atime: Option<Time>, mtime: Option<Time>) {
-        self.state().progress.set_times(atime, mtime);
+        self.state.lock().progress.set_times(atime, mtime);
     }
 
     /// `fallocate` on the copy: room at the end, zeros, or holes.
@@ -243,8 +236,8 @@ impl CachedFile {
         if mode & !(zeros | libc::FALLOC_FL_KEEP_SIZE) != 0 {
             return Err(Error::Errno(libc::EOPNOTSUPP));
         }
-        let _writing_back = self.lock_write_back();
-        let mut state = self.state();
+        let _writing_back = self.write_back_lock.lock();
+        let mut state = self.state.lock();
         if end > state.progress.size_bytes() && !keeps_size {
             self.resize(&mut state, end)?;
         }
@@ -270,7 +263,7 @@ impl CachedFile {
 
     /// `lseek` for data and holes, told exactly only of what is present.
     pub fn seek(&self, offset: u64, what: Seek) -> Result<u64> {
-        let state = self.state();
+        let state = self.state.lock();
         if offset >= state.progress.size_bytes() {
             return Err(Error::Errno(libc::ENXIO));
         }
@@ -298,12 +291,12 @@ impl CachedFile {
 
     /// No name is left at the source: nothing has to go there any more.
     pub fn removed(&self) {
-        self.state().progress.removed();
+        self.state.lock().progress.removed();
     }
 
     /// Whether the source lacks changes.
     pub fn is_changed(&self) -> bool {
-        self.state().progress.is_changed()
+        self.state.lock().progress.is_changed()
     }
 
     /// Whether closing a descriptor should leave the source alone: a shell
@@ -311,6 +304,6 @@ impl CachedFile {
     /// before the command writes. The source keeps the old content until there
     /// is a new one, or nobody has the file open.
     pub fn awaits_content(&self) -> bool {
-        self.state().progress.is_emptied()
+        self.state.lock().progress.is_emptied()
     }
 }

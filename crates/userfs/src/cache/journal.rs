@@ -11,8 +11,9 @@ use std::io::{self, Read, Seek, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
 
 use crate::source::Source;
 
@@ -134,7 +135,7 @@ impl Journal {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let name = format!("{PREFIX}{}-{number}", self.token);
         let temporary = path.with_file_name(name);
-        let mut state = self.state.lock().expect("no holder of the lock panics");
+        let mut state = self.state.lock();
         let mut line = temporary.clone().into_os_string().into_vec();
         line.push(0);
         state.file.write_all(&line)?;
@@ -144,7 +145,7 @@ impl Journal {
 
     /// A temporary file is gone, or has its proper name.
     pub fn done(&self) {
-        let mut state = self.state.lock().expect("no holder of the lock panics");
+        let mut state = self.state.lock();
         state.under_way -= 1;
         if state.under_way == 0 {
             // A journal that says too much does no harm.
@@ -156,8 +157,7 @@ impl Journal {
     /// The mount writes nothing any more: the journal goes, unless it names
     /// what is still to be removed.
     pub fn end(&self) {
-        let is_clear = self.state.lock().is_ok_and(|state| state.under_way == 0);
-        if is_clear {
+        if self.state.lock().under_way == 0 {
             let _ = std::fs::remove_file(&self.path);
         }
     }

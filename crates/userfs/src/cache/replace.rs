@@ -25,7 +25,7 @@ impl CachedFile {
         temporary: Option<TemporaryFile>,
         changes: &Changes,
     ) -> Result<Reached> {
-        let valid_bytes = self.state().valid_bytes;
+        let valid_bytes = self.state.lock().valid_bytes;
         let temporary = match (self.fetch(0..valid_bytes), temporary) {
             (Ok(()), Some(temporary)) => temporary,
             (Ok(()), None) => self.make_temporary(turn)?,
@@ -44,7 +44,7 @@ impl CachedFile {
             Err(_) => self.discard(turn, temporary),
         }
         self.shared.touch(self.ino, true);
-        self.state().temporary_in = None;
+        self.state.lock().temporary_in = None;
         outcome.map(|()| match self.shared.source.is_remote() {
             true => Reached::Source,
             false => Reached::Device,
@@ -136,7 +136,7 @@ impl CachedFile {
         let now = handle.attributes()?;
         self.shared.tree.set_identity(self.ino, now.identity);
         {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             state.handle = Some(Arc::clone(handle));
             state.writer = Some(Arc::clone(handle));
             state.present.insert(0..changes.size_bytes);

@@ -3,8 +3,10 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
 
 use super::file::CachedFile;
 use super::journal::hash;
@@ -31,14 +33,10 @@ struct State {
 }
 
 impl RetryQueue {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().expect("no holder of the lock panics")
-    }
-
     /// Keeps a file whose write-back failed, and begins to try again.
     pub fn keep(self: &Arc<Self>, file: &Arc<CachedFile>, error: Error) {
         let shared = &file.shared;
-        let mut state = self.state();
+        let mut state = self.state.lock();
         // With the queue locked, a retry that succeeds cannot remove the file
         // between the two.
         let Some(kept) = file.keep() else {
@@ -68,13 +66,13 @@ impl RetryQueue {
 
     /// Whether a file waits.
     pub fn holds(&self, ino: u64) -> bool {
-        self.state().waiting.contains_key(&ino)
+        self.state.lock().waiting.contains_key(&ino)
     }
 
     /// Tries all that waits once more, for the last time if `is_last`.
     /// Returns how many still wait.
     pub fn try_all(&self, is_last: bool) -> usize {
-        let files: Vec<_> = self.state().waiting.values().cloned().collect();
+        let files: Vec<_> = self.state.lock().waiting.values().cloned().collect();
         for file in files {
             let shown = file.shown();
             match file.write_back(&mut PathTurn::begin(), true) {
@@ -86,7 +84,7 @@ impl RetryQueue {
                 Err(_) => file.still_kept(),
             }
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_over |= is_last;
         self.ended.notify_all();
         state.waiting.len()
@@ -94,7 +92,7 @@ impl RetryQueue {
 
     /// Takes a file out of the queue, unless it was kept again meanwhile.
     fn release(&self, file: &CachedFile) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let is_released = !file.is_kept() && state.waiting.remove(&file.ino).is_some();
         drop(state);
         if is_released {
@@ -106,10 +104,9 @@ impl RetryQueue {
     fn retry(&self) {
         let mut pause = RETRY_MIN;
         loop {
-            let state = self.state();
+            let mut state = self.state.lock();
             let goes_on = |state: &mut State| !state.is_over;
-            let waited = self.ended.wait_timeout_while(state, pause, goes_on);
-            let (mut state, _) = waited.expect("no holder of the lock panics");
+            self.ended.wait_while_for(&mut state, goes_on, pause);
             if state.is_over || state.waiting.is_empty() {
                 state.is_running = false;
                 return;
@@ -129,22 +126,22 @@ impl CachedFile {
     }
 
     fn is_kept(&self) -> bool {
-        self.state().progress.is_kept()
+        self.state.lock().progress.is_kept()
     }
 
     fn is_removed(&self) -> bool {
-        self.state().progress.is_removed()
+        self.state.lock().progress.is_removed()
     }
 
     fn still_kept(&self) {
-        self.state().progress.keep();
+        self.state.lock().progress.keep();
     }
 
     /// Gives the copy a name in the directory of copies that says which file
     /// it is of. None if another write-back has brought all changes meanwhile.
     fn keep(&self) -> Option<Result<PathBuf, Error>> {
         let path = self.shared.tree.path(self.ino).unwrap_or_default();
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if !state.progress.is_changed() {
             return None;
         }

@@ -99,7 +99,7 @@ impl CachedFile {
         if !self.shared.source.is_remote() {
             return false;
         }
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let begins = !state.upload.is_busy && state.next_range().is_some();
         state.upload.is_busy |= begins;
         begins
@@ -109,7 +109,7 @@ impl CachedFile {
     /// file is written back.
     pub fn send_ahead(&self, turn: &mut PathTurn) {
         let outcome = self.send_pieces(turn);
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if outcome.is_err() {
             state.upload.is_over = true;
             state.upload.is_spoiled = true;
@@ -139,7 +139,7 @@ impl CachedFile {
     /// What to send next, and to where.
     fn next_piece(&self, turn: &mut PathTurn) -> Result<Option<Piece>> {
         let (range, handle) = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let Some(range) = state.next_range() else {
                 return Ok(None);
             };
@@ -157,7 +157,7 @@ impl CachedFile {
         }
         let temporary = self.make_temporary(turn)?;
         let handle = Arc::clone(&temporary.handle);
-        self.state().upload.temporary = Some(temporary);
+        self.state.lock().upload.temporary = Some(temporary);
         Ok(Some((range, handle)))
     }
 
@@ -167,7 +167,7 @@ impl CachedFile {
         let names = self.shared.tree.names(self.ino);
         let (directory, _) = names.first().ok_or(Error::Errno(libc::ENOENT))?;
         let path = self.shared.journal.temporary_beside(guard.path())?;
-        self.state().temporary_in = Some(*directory);
+        self.state.lock().temporary_in = Some(*directory);
         self.shared.touch(self.ino, true);
         let flags = OpenFlags {
             read: true,
@@ -189,7 +189,7 @@ impl CachedFile {
                 sent: Ranges::default(),
             }),
             Err(error) => {
-                self.state().temporary_in = None;
+                self.state.lock().temporary_in = None;
                 self.unlink_temporary(&path);
                 Err(error)
             }
@@ -221,19 +221,17 @@ impl CachedFile {
         if let Ok(guard) = self.shared.path_below(turn, directory, &name) {
             self.unlink_temporary(guard.path());
         }
-        self.state().temporary_in = None;
+        self.state.lock().temporary_in = None;
         self.shared.known.touch(&[(directory, name)], true);
     }
 
     /// Ends sending and takes what there is of it, if that can still become
     /// the file.
     pub(super) fn take_temporary(&self, turn: &mut PathTurn) -> Option<TemporaryFile> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.upload.is_over = true;
-        while state.upload.is_busy {
-            let waited = self.fetched.wait(state);
-            state = waited.expect("no holder of the lock panics");
-        }
+        self.fetched
+            .wait_while(&mut state, |state| state.upload.is_busy);
         let mut temporary = state.upload.temporary.take()?;
         temporary.sent = std::mem::take(&mut state.upload.sent);
         let is_spoiled = state.upload.is_spoiled;
@@ -251,7 +249,7 @@ impl CachedFile {
 
     fn discard_spoiled(&self, turn: &mut PathTurn) {
         let spoiled = {
-            let mut state = self.state();
+            let mut state = self.state.lock();
             let is_spoiled = state.upload.is_spoiled && !state.upload.is_busy;
             state.upload.temporary.take_if(|_| is_spoiled)
         };
@@ -270,10 +268,10 @@ impl CachedFile {
     /// Takes the temporary file out of a directory that is to be removed.
     /// Returns whether there was any.
     pub fn leave(&self, turn: &mut PathTurn, directory: u64) -> bool {
-        let is_there = self.state().temporary_in == Some(directory);
+        let is_there = self.state.lock().temporary_in == Some(directory);
         if is_there {
             // A write-back under way gives the file its name.
-            let _writing_back = self.lock_write_back();
+            let _writing_back = self.write_back_lock.lock();
             self.stop_sending(turn);
         }
         is_there

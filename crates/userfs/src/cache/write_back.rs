@@ -72,7 +72,7 @@ impl WriteBack for Attempt<'_> {
     type Error = Error;
 
     fn with<T>(&self, call: impl FnOnce(&mut WriteBackState) -> T) -> T {
-        call(&mut self.file.state().progress)
+        call(&mut self.file.state.lock().progress)
     }
 
     fn send(&mut self, changes: &Changes, is_sync: bool) -> Result<Reached> {
@@ -81,7 +81,7 @@ impl WriteBack for Attempt<'_> {
 
     fn sync(&mut self) -> Result<()> {
         let handle = {
-            let state = self.file.state();
+            let state = self.file.state.lock();
             state.writer.clone().or_else(|| state.handle.clone())
         };
         if let Some(handle) = handle {
@@ -108,18 +108,18 @@ impl CachedFile {
     ///
     /// What the source says.
     pub fn write_back(&self, turn: &mut PathTurn, is_sync: bool) -> Result<Outcome> {
-        let _writing_back = self.lock_write_back();
+        let _writing_back = self.write_back_lock.lock();
         let outcome = write_back(&mut Attempt { file: self, turn }, is_sync);
         match outcome {
             Ok(Outcome::Removed) => {
                 self.stop_sending(turn);
-                self.state().copy.release_name();
+                self.state.lock().copy.release_name();
             }
             Ok(Outcome::Done) => {
                 // Still under the lock: who opens the file next must not take
                 // this version for somebody else's.
                 self.shared.tree.set_seen(self.ino, self.version());
-                let mut state = self.state();
+                let mut state = self.state.lock();
                 if !state.progress.is_changed() {
                     state.copy.release_name();
                 }
@@ -182,7 +182,7 @@ impl CachedFile {
         let size_bytes = changes.size_bytes;
         let is_short = (1..=ONE_REQUEST_BYTES).contains(&size_bytes);
         let writer = {
-            let state = self.state();
+            let state = self.state.lock();
             let is_new = is_short && state.source_bytes == 0 && self.shared.source.is_remote();
             state.writer.clone().filter(|_| is_new)
         };
@@ -202,12 +202,12 @@ impl CachedFile {
             looks_at_name: true,
         });
         if sent.is_err() {
-            self.state().source_bytes = size_bytes;
+            self.state.lock().source_bytes = size_bytes;
             self.shrink(&*writer, 0);
         }
         Ok(match sent? {
             (now, true) => {
-                self.state().settle(size_bytes, Version::of(&now));
+                self.state.lock().settle(size_bytes, Version::of(&now));
                 Some(Reached::Source)
             }
             _ => None,
@@ -228,7 +228,7 @@ impl CachedFile {
                 let source = &self.shared.source;
                 source.set_attributes(guard.path(), &changes.times())?;
                 let now = source.attributes(guard.path())?;
-                self.state().version = Some(Version::of(&now));
+                self.state.lock().version = Some(Version::of(&now));
                 Ok(Reached::Source)
             }
             Way::Gone => {
@@ -264,7 +264,7 @@ impl CachedFile {
 
     /// A source that does not count links may have further names of the file.
     fn way_without_name(&self) -> Way {
-        let writer = self.state().writer.clone();
+        let writer = self.state.lock().writer.clone();
         writer.map_or(Way::Gone, Way::InPlace)
     }
 
@@ -278,7 +278,7 @@ impl CachedFile {
     }
 
     fn is_times_alone(&self, changes: &Changes) -> bool {
-        let state = self.state();
+        let state = self.state.lock();
         changes.dirty.is_empty()
             && changes.size_bytes == state.source_bytes
             && state.valid_bytes >= state.source_bytes
@@ -298,7 +298,7 @@ impl CachedFile {
         }
         match self.mode {
             Mode::Whole => true,
-            _ => self.state().valid_bytes == 0 || size_bytes <= SMALL_BYTES,
+            _ => self.state.lock().valid_bytes == 0 || size_bytes <= SMALL_BYTES,
         }
     }
 
@@ -307,7 +307,7 @@ impl CachedFile {
     /// was opened.
     fn writer_of(&self, path: &Path, found: Option<Attributes>) -> Result<Arc<dyn Handle>> {
         let (writer, version) = {
-            let state = self.state();
+            let state = self.state.lock();
             (state.writer.clone(), state.version)
         };
         if let (Some(writer), Some(found)) = (writer, found) {
@@ -322,7 +322,7 @@ impl CachedFile {
             }
         }
         let opened: Arc<dyn Handle> = Arc::from(self.open_writable(path)?);
-        self.state().writer = Some(Arc::clone(&opened));
+        self.state.lock().writer = Some(Arc::clone(&opened));
         Ok(opened)
     }
 
@@ -346,7 +346,7 @@ impl CachedFile {
         is_sync: bool,
     ) -> Result<Reached> {
         let (valid_bytes, source_bytes) = {
-            let state = self.state();
+            let state = self.state.lock();
             (state.valid_bytes, state.source_bytes)
         };
         // Zeros, or changes, come after what is valid; nothing of the old
@@ -355,7 +355,7 @@ impl CachedFile {
         if valid_bytes < source_bytes {
             handle.truncate(valid_bytes)?;
             length = valid_bytes;
-            self.state().source_bytes = valid_bytes;
+            self.state.lock().source_bytes = valid_bytes;
         }
         let before = length;
         let ranges = tail_first(&changes.dirty, length);
@@ -363,14 +363,14 @@ impl CachedFile {
         for range in ranges {
             length = length.max(range.end);
             // What of it arrives is not valid until all has.
-            self.state().source_bytes = length;
+            self.state.lock().source_bytes = length;
             if let Err(error) = self.write_range(handle, range.clone()) {
                 self.shrink(handle, before);
                 return Err(error);
             }
         }
         let bytes = self.read_copy(&last)?;
-        self.state().source_bytes = length.max(last.end);
+        self.state.lock().source_bytes = length.max(last.end);
         // The length also where it should be right: somebody else may have
         // written more to the same file.
         let rest = SetAttributes {
@@ -388,7 +388,7 @@ impl CachedFile {
             self.shrink(handle, before);
         }
         let version = Version::of(&finished?.0);
-        self.state().settle(changes.size_bytes, version);
+        self.state.lock().settle(changes.size_bytes, version);
         // The directory of a new file is synchronised apart.
         Ok(Reached::Source)
     }
@@ -397,7 +397,7 @@ impl CachedFile {
     pub(super) fn read_copy(&self, range: &Range<u64>) -> Result<Vec<u8>> {
         let mut bytes = vec![0; (range.end - range.start) as usize];
         if !bytes.is_empty() {
-            let file = self.state().copy.file();
+            let file = self.state.lock().copy.file();
             // What the copy lacks at its end is a hole.
             read_full(&file, &mut bytes, range.start)?;
         }
@@ -408,27 +408,27 @@ impl CachedFile {
     /// has filled the disk.
     fn shrink(&self, handle: &dyn Handle, size_bytes: u64) {
         if handle.truncate(size_bytes).is_ok() {
-            self.state().source_bytes = size_bytes;
+            self.state.lock().source_bytes = size_bytes;
         }
     }
 
     /// Brings a range of the copy to a file of the source.
     pub(super) fn write_range(&self, handle: &dyn Handle, range: Range<u64>) -> Result<()> {
-        let file = self.state().copy.file();
+        let file = self.state.lock().copy.file();
         let content = Content::File(&file, range.start, (range.end - range.start) as usize);
         content.copy(range.start, &mut |bytes, at| handle.write_at(bytes, at))
     }
 
     /// The same; it may still be on its way.
     pub(super) fn send_range(&self, handle: &dyn Handle, range: Range<u64>) -> Result<()> {
-        let file = self.state().copy.file();
+        let file = self.state.lock().copy.file();
         let content = Content::File(&file, range.start, (range.end - range.start) as usize);
         handle.write_later(content, range.start)
     }
 
     /// What of the copy is data.
     pub(super) fn data(&self, size_bytes: u64) -> Vec<Range<u64>> {
-        data_ranges(&self.state().copy.file(), 0..size_bytes)
+        data_ranges(&self.state.lock().copy.file(), 0..size_bytes)
     }
 }
 

@@ -4,13 +4,14 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fuser::{
     BackingId, Errno, FileHandle, FopenFlags, Generation, INodeNo, Notifier, ReplyData,
     ReplyDirectoryPlus, ReplyOpen,
 };
+use parking_lot::Mutex;
 
 use super::convert::{errno, file_attributes};
 use super::splice::Device;
@@ -176,7 +177,7 @@ impl Server {
         if self.kernel != KernelCache::PassThrough {
             return None;
         }
-        let mut backings = self.backings.lock().expect("no holder of the lock panics");
+        let mut backings = self.backings.lock();
         if let Some((backing, users)) = backings.get_mut(&ino) {
             *users += 1;
             return Some(Arc::clone(backing));
@@ -188,7 +189,7 @@ impl Server {
 
     /// One user less of a backing file.
     pub fn release_backing(&self, ino: u64) {
-        let mut backings = self.backings.lock().expect("no holder of the lock panics");
+        let mut backings = self.backings.lock();
         if let Some((_, users)) = backings.get_mut(&ino) {
             *users -= 1;
             if *users == 0 {

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::metadata_cache::{NAMES_MAX, Version};
 use super::{Found, PathTurn, Volume};
@@ -56,20 +58,14 @@ impl Volume {
             told: Mutex::new(Arc::new(nothing)),
         };
         self.shared.tree.pin(ino);
-        let mut directories = self
-            .directories
-            .write()
-            .expect("no holder of the lock panics");
+        let mut directories = self.directories.write();
         directories.insert(handle, Arc::new(directory));
         handle
     }
 
     /// Nobody uses the handle any more.
     pub fn close_directory(&self, handle: u64) {
-        let mut directories = self
-            .directories
-            .write()
-            .expect("no holder of the lock panics");
+        let mut directories = self.directories.write();
         let removed = directories.remove(&handle);
         drop(directories);
         if let Some(removed) = removed {
@@ -78,10 +74,7 @@ impl Volume {
     }
 
     fn directory(&self, handle: u64) -> Result<Arc<Directory>> {
-        let directories = self
-            .directories
-            .read()
-            .expect("no holder of the lock panics");
+        let directories = self.directories.read();
         let found = directories.get(&handle).cloned();
         found.ok_or(Error::Errno(libc::EBADF))
     }
@@ -89,7 +82,7 @@ impl Volume {
     /// The entries of an open directory, of which an offset counts `.` and
     /// `..` as the first two.
     fn told(&self, directory: &Directory, offset: u64) -> Result<Arc<Told>> {
-        let lock = || directory.told.lock().expect("no holder of the lock panics");
+        let lock = || directory.told.lock();
         if offset > 0 {
             return Ok(Arc::clone(&lock()));
         }

@@ -10,8 +10,9 @@ mod listing;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+
+use parking_lot::{Mutex, MutexGuard};
 
 use crate::source::{Attributes, Entry};
 use listing::Listing;
@@ -139,8 +140,7 @@ impl MetadataCache {
     }
 
     fn state(&self) -> Option<MutexGuard<'_, State>> {
-        let state = || self.state.lock().expect("no holder of the lock panics");
-        (!self.lifetime.is_zero()).then(state)
+        self.is_used().then(|| self.state.lock())
     }
 
     fn is_fresh(&self, since: Instant) -> bool {

@@ -12,9 +12,11 @@ mod path_locks;
 use std::ffi::OsStr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
+
+use parking_lot::{Mutex, RwLock};
 
 use crate::cache::journal::Journal;
 use crate::cache::{Mode, RetryQueue};

@@ -54,17 +54,13 @@ pub(crate) struct Opened {
 }
 
 impl Volume {
-    fn open_nodes(&self) -> std::sync::MutexGuard<'_, OpenNodes> {
-        self.open.lock().expect("no holder of the lock panics")
-    }
-
     /// The copy of a file, if it has one.
     pub(super) fn cached(&self, ino: u64) -> Option<Arc<CachedFile>> {
-        self.open_nodes().get(&ino)?.cached.clone()
+        self.open.lock().get(&ino)?.cached.clone()
     }
 
     pub(super) fn handle(&self, handle: u64) -> Result<Arc<OpenFile>> {
-        let handles = self.handles.read().expect("no holder of the lock panics");
+        let handles = self.handles.read();
         let found = handles.get(&handle).cloned();
         found.ok_or(Error::Errno(libc::EBADF))
     }
@@ -73,7 +69,7 @@ impl Volume {
     /// open as.
     pub(super) fn attributes_by_handle(&self, ino: u64) -> Result<Attributes> {
         let (cached, direct) = {
-            let nodes = self.open_nodes();
+            let nodes = self.open.lock();
             let node = nodes.get(&ino).ok_or(Error::Errno(libc::ENOENT))?;
             let direct = node.direct.iter().find_map(Weak::upgrade);
             (node.cached.clone(), direct)
@@ -95,7 +91,7 @@ impl Volume {
         call: impl FnOnce(&dyn Handle) -> Result<T>,
     ) -> Result<T> {
         let (cached, direct) = {
-            let nodes = self.open_nodes();
+            let nodes = self.open.lock();
             let node = nodes.get(&ino).ok_or(Error::Errno(libc::ENOENT))?;
             let open: Vec<_> = node.direct.iter().filter_map(Weak::upgrade).collect();
             let writable = open.iter().find(|file| file.is_writable).or(open.first());
@@ -150,7 +146,7 @@ impl Volume {
     }
 
     fn use_cached(&self, ino: u64) -> Result<Arc<CachedFile>> {
-        let mut nodes = self.open_nodes();
+        let mut nodes = self.open.lock();
         let node = nodes.entry(ino).or_default();
         if node.cached.is_none() {
             let made = CachedFile::new(&self.shared, ino, self.options.mode);
@@ -181,7 +177,7 @@ impl Volume {
             is_writable,
         });
         {
-            let mut nodes = self.open_nodes();
+            let mut nodes = self.open.lock();
             let node = nodes.entry(ino).or_default();
             node.users += 1;
             node.direct.retain(|file| file.strong_count() > 0);
@@ -189,7 +185,7 @@ impl Volume {
         }
         self.shared.tree.pin(ino);
         let handle = self.new_handle();
-        let mut handles = self.handles.write().expect("no holder of the lock panics");
+        let mut handles = self.handles.write();
         handles.insert(handle, file);
         Opened {
             handle,
@@ -201,20 +197,20 @@ impl Volume {
 
     fn add_handle(&self, file: OpenFile) -> u64 {
         let handle = self.new_handle();
-        let mut handles = self.handles.write().expect("no holder of the lock panics");
+        let mut handles = self.handles.write();
         handles.insert(handle, Arc::new(file));
         handle
     }
 
     /// The kernel will not use a handle again.
     pub(super) fn remove_handle(&self, handle: u64) -> Option<Arc<OpenFile>> {
-        let mut handles = self.handles.write().expect("no holder of the lock panics");
+        let mut handles = self.handles.write();
         handles.remove(&handle)
     }
 
     /// One user less. A file that waits for its source stays.
     pub(super) fn stop_using(&self, ino: u64) {
-        let mut nodes = self.open_nodes();
+        let mut nodes = self.open.lock();
         let mut ended = None;
         if let Some(node) = nodes.get_mut(&ino) {
             node.users -= 1;
@@ -253,7 +249,7 @@ impl Volume {
             return false;
         };
         let files: Vec<_> = {
-            let nodes = self.open_nodes();
+            let nodes = self.open.lock();
             nodes
                 .values()
                 .filter_map(|node| node.cached.clone())
@@ -265,7 +261,7 @@ impl Volume {
 
     /// Names of all files that somebody has open for writing.
     pub fn open_names(&self) -> Vec<std::path::PathBuf> {
-        let handles = self.handles.read().expect("no holder of the lock panics");
+        let handles = self.handles.read();
         let writable = handles.values().filter(|file| file.is_writable);
         let names = writable.map(|file| self.shared.tree.path(file.ino));
         names.filter_map(Result::ok).collect()
@@ -288,7 +284,7 @@ impl Volume {
     /// Waits for all writes that were answered when they were sent.
     fn await_what_was_sent(&self) {
         let files: Vec<_> = {
-            let handles = self.handles.read().expect("no holder of the lock panics");
+            let handles = self.handles.read();
             handles.values().cloned().collect()
         };
         for file in files {
@@ -315,7 +311,7 @@ impl Volume {
     pub(super) fn write_back_open(&self) {
         self.await_what_was_sent();
         let files: Vec<_> = {
-            let nodes = self.open_nodes();
+            let nodes = self.open.lock();
             nodes
                 .values()
                 .filter_map(|node| node.cached.clone())
