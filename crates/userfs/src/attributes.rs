@@ -9,47 +9,39 @@ pub struct Time {
     pub nanoseconds: u32,
 }
 
-/// What kind of file a path leads to.
+/// What kind of file a path leads to, by its bits of a mode (`S_IFMT`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u32)]
 pub enum Kind {
     /// A regular file.
-    File,
+    File = libc::S_IFREG,
     /// A directory.
-    Directory,
+    Directory = libc::S_IFDIR,
     /// A symbolic link.
-    Symlink,
+    Symlink = libc::S_IFLNK,
     /// A named pipe.
-    Pipe,
+    Pipe = libc::S_IFIFO,
     /// A socket.
-    Socket,
+    Socket = libc::S_IFSOCK,
     /// A character device.
-    CharacterDevice,
+    CharacterDevice = libc::S_IFCHR,
     /// A block device.
-    BlockDevice,
+    BlockDevice = libc::S_IFBLK,
 }
-
-/// Each kind with its bits of a mode (`S_IFMT`).
-const KINDS: [(Kind, u32); 7] = [
-    (Kind::File, libc::S_IFREG),
-    (Kind::Directory, libc::S_IFDIR),
-    (Kind::Symlink, libc::S_IFLNK),
-    (Kind::Pipe, libc::S_IFIFO),
-    (Kind::Socket, libc::S_IFSOCK),
-    (Kind::CharacterDevice, libc::S_IFCHR),
-    (Kind::BlockDevice, libc::S_IFBLK),
-];
 
 impl Kind {
     /// The kind of file that the bits of a mode say, if they do.
     pub fn of_mode(mode: u32) -> Option<Self> {
-        let is_said = |(_, bits): &&(Self, u32)| *bits == mode & libc::S_IFMT;
-        KINDS.iter().find(is_said).map(|(kind, _)| *kind)
-    }
-
-    /// The bits of a mode that say this kind.
-    pub fn mode_bits(self) -> u32 {
-        let kind = KINDS.iter().find(|(kind, _)| *kind == self);
-        kind.map_or(0, |(_, bits)| *bits)
+        Some(match mode & libc::S_IFMT {
+            libc::S_IFREG => Self::File,
+            libc::S_IFDIR => Self::Directory,
+            libc::S_IFLNK => Self::Symlink,
+            libc::S_IFIFO => Self::Pipe,
+            libc::S_IFSOCK => Self::Socket,
+            libc::S_IFCHR => Self::CharacterDevice,
+            libc::S_IFBLK => Self::BlockDevice,
+            _ => return None,
+        })
     }
 }
 

@@ -14,6 +14,7 @@ use std::path::Path;
 pub use crate::attributes::{Attributes, Identity, Kind, Time};
 pub use crate::content::Content;
 pub use crate::error::{Error, Result};
+pub use rustix::fs::{RenameFlags, StatVfs, XattrFlags};
 
 /// A name in a directory, never `.` or `..`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,20 +100,6 @@ impl OpenFlags {
     };
 }
 
-/// What to do about a file that has the new name already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum RenameFlags {
-    /// Replace it, atomically, as `rename(2)` does.
-    #[default]
-    Replace,
-    /// Fail with `EEXIST` (`RENAME_NOREPLACE`); `EINVAL` if the source cannot
-    /// tell atomically.
-    NoReplace,
-    /// Let the two change names (`RENAME_EXCHANGE`); `EINVAL` if the source
-    /// cannot.
-    Exchange,
-}
-
 /// What a time is set to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetTime {
@@ -138,37 +125,6 @@ pub struct SetAttributes {
     pub atime: Option<SetTime>,
     /// Time of the last change of the content. Applied last.
     pub mtime: Option<SetTime>,
-}
-
-/// What `statvfs` tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Space {
-    /// Unit of the block counts in bytes.
-    pub block_bytes: u32,
-    /// All blocks.
-    pub blocks: u64,
-    /// Free blocks.
-    pub blocks_free: u64,
-    /// Free blocks for everybody.
-    pub blocks_available: u64,
-    /// All inodes.
-    pub files: u64,
-    /// Free inodes.
-    pub files_free: u64,
-    /// Longest name in bytes.
-    pub name_bytes_max: u32,
-}
-
-/// How an extended attribute is set.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SetExtended {
-    /// Made or replaced.
-    #[default]
-    Any,
-    /// `EEXIST` if it is there (`XATTR_CREATE`).
-    Create,
-    /// `ENODATA` if it is not there (`XATTR_REPLACE`).
-    Replace,
 }
 
 /// What is looked for from an offset on, as in `lseek(2)`.
@@ -260,14 +216,15 @@ pub trait Source: Send + Sync {
     /// Gives a file another name; `EPERM` if the source cannot.
     fn hard_link(&self, existing: &Path, new: &Path) -> Result<()>;
 
-    /// Changes a name, atomically.
+    /// Changes a name, atomically; `EINVAL` if the source cannot do it so with
+    /// these flags.
     fn rename(&self, from: &Path, to: &Path, flags: RenameFlags) -> Result<()>;
 
     /// Changes attributes. Those of a symbolic link are its own.
     fn set_attributes(&self, path: &Path, changes: &SetAttributes) -> Result<()>;
 
     /// What `statvfs` tells of the root's file system.
-    fn space(&self) -> Result<Space>;
+    fn space(&self) -> Result<StatVfs>;
 
     /// Makes the names in a directory durable, as far as the source can.
     fn sync_directory(&self, path: &Path) -> Result<()>;
@@ -285,7 +242,7 @@ pub trait Extended {
     fn value(&self, path: &Path, name: &OsStr) -> Result<Vec<u8>>;
 
     /// Sets one.
-    fn set(&self, path: &Path, name: &OsStr, value: &[u8], how: SetExtended) -> Result<()>;
+    fn set(&self, path: &Path, name: &OsStr, value: &[u8], flags: XattrFlags) -> Result<()>;
 
     /// The names of all.
     fn names(&self, path: &Path) -> Result<Vec<OsString>>;

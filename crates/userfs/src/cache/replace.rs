@@ -10,7 +10,7 @@ use super::write_back::{ONE_REQUEST_BYTES, parent, split_last};
 use super::write_back_state::{Changes, Reached};
 use crate::mount::{PathGuard, PathTurn};
 use crate::source::{
-    Attributes, Error, Finish, RenameFlags, Result, SetAttributes, SetExtended, Source,
+    Attributes, Error, Finish, RenameFlags, Result, SetAttributes, Source, XattrFlags,
 };
 use crate::tree::Version;
 
@@ -132,7 +132,7 @@ impl CachedFile {
             }
             _ => {}
         }
-        source.rename(temporary_path, path, RenameFlags::Replace)?;
+        source.rename(temporary_path, path, RenameFlags::empty())?;
         let now = handle.attributes()?;
         self.shared.tree.set_identity(self.ino, now.identity);
         {
@@ -168,7 +168,7 @@ fn copy_extended(source: &dyn Source, from: &Path, to: &Path) -> Result<()> {
     };
     for name in names {
         let value = extended.value(from, &name)?;
-        extended.set(to, &name, &value, SetExtended::Any)?;
+        extended.set(to, &name, &value, XattrFlags::empty())?;
     }
     Ok(())
 }

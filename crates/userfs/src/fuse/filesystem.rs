@@ -21,7 +21,7 @@ use super::splice::Device;
 use super::{Options, abilities};
 use crate::mount::{Access, Volume};
 use crate::source::{
-    Creation, Kind, Owner, RenameFlags as SourceRename, SetAttributes, SetExtended,
+    Creation, Kind, Owner, RenameFlags as SourceRename, SetAttributes, XattrFlags,
 };
 
 pub(super) const NEVER_REUSED: Generation = Generation(0);
@@ -213,12 +213,10 @@ impl Filesystem for Fuse {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        let flags = match flags {
-            flags if flags.is_empty() => SourceRename::Replace,
-            RenameFlags::RENAME_NOREPLACE => SourceRename::NoReplace,
-            RenameFlags::RENAME_EXCHANGE => SourceRename::Exchange,
-            _ => return reply.error(Errno::EINVAL),
-        };
+        let flags = SourceRename::from_bits_retain(flags.bits());
+        if flags != flags & SourceRename::NOREPLACE && flags != SourceRename::EXCHANGE {
+            return reply.error(Errno::EINVAL);
+        }
         let (name, new_name) = (name.to_owned(), new_name.to_owned());
         self.server.run(move |server| {
             let (from, to) = ((parent.0, &*name), (new_parent.0, &*new_name));
@@ -429,11 +427,7 @@ impl Filesystem for Fuse {
         if !self.server.has_extended() {
             return reply.error(Errno::ENOSYS);
         }
-        let how = match flags {
-            libc::XATTR_CREATE => SetExtended::Create,
-            libc::XATTR_REPLACE => SetExtended::Replace,
-            _ => SetExtended::Any,
-        };
+        let how = XattrFlags::from_bits_truncate(flags.cast_unsigned());
         let (name, value) = (name.to_owned(), value.to_owned());
         self.server.run(move |server| {
             reply_empty(server.volume.set_extended(ino.0, &name, &value, how), reply);

@@ -208,16 +208,17 @@ impl Server {
 
     /// Tells of free space.
     pub fn space(&self, reply: ReplyStatfs) {
+        let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         match self.volume.space() {
             Ok(space) => reply.statfs(
-                space.blocks,
-                space.blocks_free,
-                space.blocks_available,
-                space.files,
-                space.files_free,
-                space.block_bytes,
-                space.name_bytes_max,
-                space.block_bytes,
+                space.f_blocks,
+                space.f_bfree,
+                space.f_bavail,
+                space.f_files,
+                space.f_ffree,
+                narrow(space.f_frsize),
+                narrow(space.f_namemax),
+                narrow(space.f_frsize),
             ),
             Err(error) => reply.error(errno(error)),
         }

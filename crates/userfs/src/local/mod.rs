@@ -13,15 +13,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, RawDir, RenameFlags as SystemRename, ResolveFlags, Uid,
-    XattrFlags,
-};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RawDir, ResolveFlags, Uid};
 use rustix::io::Errno;
 
 use crate::source::{
     Attributes, Creation, Entry, Error, Extended, Found, Kind, Listing, OpenFlags, Owner,
-    RenameFlags, Result, SetAttributes, SetExtended, Source, Space,
+    RenameFlags, Result, SetAttributes, Source, StatVfs, XattrFlags,
 };
 use attributes::{attributes_of, change};
 use handle::LocalHandle;
@@ -316,7 +313,7 @@ impl Source for Local {
         rustix::fs::mknodat(
             &parent,
             name,
-            FileType::from_raw_mode(kind.mode_bits()),
+            FileType::from_raw_mode(kind as u32),
             mode,
             device_number,
         )?;
@@ -366,11 +363,6 @@ impl Source for Local {
     fn rename(&self, from: &Path, to: &Path, flags: RenameFlags) -> Result<()> {
         let (from_parent, from_name) = self.parent(from)?;
         let (to_parent, to_name) = self.parent(to)?;
-        let flags = match flags {
-            RenameFlags::Replace => SystemRename::empty(),
-            RenameFlags::NoReplace => SystemRename::NOREPLACE,
-            RenameFlags::Exchange => SystemRename::EXCHANGE,
-        };
         Ok(rustix::fs::renameat_with(
             &from_parent,
             from_name,
@@ -389,18 +381,8 @@ impl Source for Local {
         Ok(change(&file, changes)?)
     }
 
-    fn space(&self) -> Result<Space> {
-        let space = rustix::fs::fstatvfs(&self.root)?;
-        let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-        Ok(Space {
-            block_bytes: narrow(space.f_frsize),
-            blocks: space.f_blocks,
-            blocks_free: space.f_bfree,
-            blocks_available: space.f_bavail,
-            files: space.f_files,
-            files_free: space.f_ffree,
-            name_bytes_max: narrow(space.f_namemax),
-        })
+    fn space(&self) -> Result<StatVfs> {
+        Ok(rustix::fs::fstatvfs(&self.root)?)
     }
 
     fn sync_directory(&self, path: &Path) -> Result<()> {
@@ -419,13 +401,8 @@ impl Extended for Local {
         grown(|buffer| rustix::fs::lgetxattr(&file, name, buffer))
     }
 
-    fn set(&self, path: &Path, name: &OsStr, value: &[u8], how: SetExtended) -> Result<()> {
+    fn set(&self, path: &Path, name: &OsStr, value: &[u8], flags: XattrFlags) -> Result<()> {
         let (_directory, file) = self.below_descriptor(path)?;
-        let flags = match how {
-            SetExtended::Any => XattrFlags::empty(),
-            SetExtended::Create => XattrFlags::CREATE,
-            SetExtended::Replace => XattrFlags::REPLACE,
-        };
         Ok(rustix::fs::lsetxattr(&file, name, value, flags)?)
     }
 

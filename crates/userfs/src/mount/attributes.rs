@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
 use super::{Found, PathTurn, Volume};
-use crate::source::{Attributes, Error, Result, SetAttributes, SetExtended, SetTime, Space, Time};
+use crate::source::{Attributes, Error, Result, SetAttributes, SetTime, StatVfs, Time, XattrFlags};
 
 impl Volume {
     /// What is found, with what the source does not know yet.
@@ -135,7 +135,7 @@ impl Volume {
     }
 
     /// `statvfs`.
-    pub fn space(&self) -> Result<Space> {
+    pub fn space(&self) -> Result<StatVfs> {
         self.shared.source.space()
     }
 
@@ -152,7 +152,7 @@ impl Volume {
         ino: u64,
         name: &OsStr,
         value: &[u8],
-        how: SetExtended,
+        how: XattrFlags,
     ) -> Result<()> {
         let mut turn = PathTurn::begin();
         let guard = self.shared.path(&mut turn, ino)?;

@@ -277,7 +277,7 @@ impl Volume {
         }
         let is_same = self.shared.tree.child(from.0, from.1) == self.shared.tree.child(to.0, to.1);
         let turn = &mut PathTurn::begin();
-        if flags == RenameFlags::Replace && !is_same {
+        if flags.is_empty() && !is_same {
             // The rename tells what is wrong with the name.
             let _ = self.before_removal(turn, to.0, to.1);
         }
@@ -295,7 +295,7 @@ impl Volume {
         self.shared.source.rename(old, new, flags)?;
         known.touch(&replaced, false);
         match flags {
-            RenameFlags::Exchange => self.shared.tree.exchanged(from, to),
+            RenameFlags::EXCHANGE => self.shared.tree.exchanged(from, to),
             _ => self.shared.tree.renamed(from, to),
         }
         self.after_removal(doomed);

@@ -12,12 +12,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use rustix::fs::StatVfsMountFlags;
+
 use super::packet::{Decoder, Malformed, kind, status};
 use super::path::{is_too_long, parent};
 use super::requests::{Failure, RequestBatch, Tag};
 use super::session::Session;
 use super::stat::Stat;
-use crate::source::{Error, Kind, Space};
+use crate::source::{Error, Kind, StatVfs};
 
 /// What the server refused to do. Of two paths the new one decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,51 +37,35 @@ pub(super) enum Asked {
     Other,
 }
 
-/// What STATVFS tells (OpenSSH's PROTOCOL, section 3.4).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FileSystem {
-    pub space: Space,
-    id: u64,
-    is_read_only: bool,
+/// Reads what STATVFS tells (OpenSSH's PROTOCOL, section 3.4).
+pub(super) fn decode_space(packet: &mut Decoder<'_>) -> Result<StatVfs, Malformed> {
+    let (block, fragment) = (packet.u64()?, packet.u64()?);
+    Ok(StatVfs {
+        f_bsize: block,
+        f_frsize: if fragment == 0 { block } else { fragment },
+        f_blocks: packet.u64()?,
+        f_bfree: packet.u64()?,
+        f_bavail: packet.u64()?,
+        f_files: packet.u64()?,
+        f_ffree: packet.u64()?,
+        f_favail: packet.u64()?,
+        f_fsid: packet.u64()?,
+        f_flag: StatVfsMountFlags::from_bits_retain(packet.u64()?),
+        f_namemax: packet.u64()?,
+    })
 }
 
-impl FileSystem {
-    pub fn decode(packet: &mut Decoder<'_>) -> Result<Self, Malformed> {
-        const READ_ONLY: u64 = 1;
-        let narrow = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-        let (block, fragment) = (packet.u64()?, packet.u64()?);
-        let mut space = Space {
-            block_bytes: narrow(if fragment == 0 { block } else { fragment }),
-            blocks: packet.u64()?,
-            blocks_free: packet.u64()?,
-            blocks_available: packet.u64()?,
-            files: packet.u64()?,
-            files_free: packet.u64()?,
-            name_bytes_max: 0,
-        };
-        let _files_available = packet.u64()?;
-        let (id, flags) = (packet.u64()?, packet.u64()?);
-        space.name_bytes_max = narrow(packet.u64()?);
-        Ok(Self {
-            space,
-            id,
-            is_read_only: flags & READ_ONLY != 0,
-        })
-    }
-
-    fn is_full(&self, bytes: u64) -> bool {
-        let available = self.space.blocks_available;
-        let has_no_inode = self.space.files > 0 && self.space.files_free == 0;
-        available.saturating_mul(u64::from(self.space.block_bytes)) < bytes.max(1) || has_no_inode
-    }
+fn is_full(space: &StatVfs, bytes: u64) -> bool {
+    let has_no_inode = space.f_files > 0 && space.f_ffree == 0;
+    space.f_bavail.saturating_mul(space.f_frsize) < bytes.max(1) || has_no_inode
 }
 
 /// What was found about a path of the operation.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Default)]
 struct Facts {
     target: Option<Stat>,
     parent: Option<Stat>,
-    file_system: Option<FileSystem>,
+    file_system: Option<StatVfs>,
 }
 
 fn kind_of(stat: Option<Stat>) -> Option<Kind> {
@@ -108,9 +94,9 @@ impl Facts {
             Ok((target, parent, file_system))
         };
         let asked: Vec<_> = paths.iter().map(&mut ask).collect::<Result<_, _>>()?;
-        let mut facts = [Self::default(); 2];
+        let mut facts = <[Self; 2]>::default();
         for (facts, (target, parent, file_system)) in facts.iter_mut().zip(asked) {
-            let mut reply = |tag: Tag| batch.extended_reply(tag, FileSystem::decode).ok();
+            let mut reply = |tag: Tag| batch.extended_reply(tag, decode_space).ok();
             facts.file_system = file_system.and_then(&mut reply);
             facts.target = batch.stat(target).ok();
             facts.parent = batch.stat(parent).ok();
@@ -128,12 +114,13 @@ impl Facts {
     }
 
     fn is_read_only(&self) -> bool {
-        self.file_system.is_some_and(|there| there.is_read_only)
+        let there = self.file_system.as_ref();
+        there.is_some_and(|there| there.f_flag.contains(StatVfsMountFlags::RDONLY))
     }
 
     fn is_full(&self, bytes: usize) -> bool {
-        self.file_system
-            .is_some_and(|there| there.is_full(bytes as u64))
+        let there = self.file_system.as_ref();
+        there.is_some_and(|there| is_full(there, bytes as u64))
     }
 }
 
@@ -207,13 +194,13 @@ fn of_failure(
         asked,
         Asked::Open { writes: false, .. } | Asked::List | Asked::ReadLink | Asked::Other
     );
-    let file_systems = found.file_system.zip(other.file_system);
+    let file_systems = found.file_system.as_ref().zip(other.file_system.as_ref());
     let is_directory_there = is_directory(found.target);
     match asked {
         _ if is_new && found.target.is_some() => libc::EEXIST,
         Asked::Open { writes: true, .. } if is_directory_there => libc::EISDIR,
         _ if changes && found.is_read_only() => libc::EROFS,
-        Asked::Link | Asked::Rename if file_systems.is_some_and(|(a, b)| a.id != b.id) => {
+        Asked::Link | Asked::Rename if file_systems.is_some_and(|(a, b)| a.f_fsid != b.f_fsid) => {
             libc::EXDEV
         }
         Asked::Open { .. } | Asked::List if has_all_handles(session) => libc::EMFILE,

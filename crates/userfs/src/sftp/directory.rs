@@ -206,10 +206,10 @@ pub(super) fn rename(source: &Sftp, from: &Path, to: &Path, flags: RenameFlags) 
     let root = &source.shared.root;
     let (from, to) = (root.join(from), root.join(to));
     let exists = match flags {
-        RenameFlags::Replace if session.extensions.posix_rename => None,
-        RenameFlags::Replace => Some(Error::Errno(libc::EOPNOTSUPP)),
-        RenameFlags::NoReplace => Some(Error::Errno(libc::EEXIST)),
-        RenameFlags::Exchange => return Err(Error::Errno(libc::EINVAL)),
+        flags if flags.is_empty() && session.extensions.posix_rename => None,
+        flags if flags.is_empty() => Some(Error::Errno(libc::EOPNOTSUPP)),
+        RenameFlags::NOREPLACE => Some(Error::Errno(libc::EEXIST)),
+        _ => return Err(Error::Errno(libc::EINVAL)),
     };
     let mut batch = session.batch();
     let Some(exists) = exists else {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::address::Address;
 use super::change;
-use super::diagnosis::{Asked, FileSystem, diagnose};
+use super::diagnosis::{Asked, decode_space, diagnose};
 use super::link::{Connect, Link};
 use super::names::Names;
 use super::options::Options;
@@ -20,7 +20,7 @@ use super::ssh;
 use super::stat::Stat;
 use crate::source::{
     Attributes, Creation, Error, Found, Kind, Listing, OpenFlags, Owner, RenameFlags, Result,
-    SetAttributes, Source, Space,
+    SetAttributes, Source, StatVfs,
 };
 
 /// A directory of another host.
@@ -322,7 +322,7 @@ impl Source for Sftp {
         })
     }
 
-    fn space(&self) -> Result<Space> {
+    fn space(&self) -> Result<StatVfs> {
         let session = self.shared.link.session()?;
         if !session.extensions.statvfs {
             return Err(Error::Errno(libc::ENOSYS));
@@ -330,11 +330,8 @@ impl Source for Sftp {
         let remote = self.shared.root.join(Path::new(""));
         let mut batch = session.batch();
         let asked = batch.ask(kind::EXTENDED, &[b"statvfs@openssh.com", &remote]);
-        let read = asked.and_then(|tag| batch.extended_reply(tag, FileSystem::decode));
-        match read {
-            Ok(read) => Ok(read.space),
-            Err(failure) => Err(diagnose(&session, Asked::Other, &[&remote], failure)),
-        }
+        let read = asked.and_then(|tag| batch.extended_reply(tag, decode_space));
+        read.map_err(|failure| diagnose(&session, Asked::Other, &[&remote], failure))
     }
 
     fn sync_directory(&self, path: &Path) -> Result<()> {

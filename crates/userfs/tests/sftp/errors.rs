@@ -19,7 +19,7 @@ fn path(name: &str) -> &Path {
 }
 
 fn rename(source: &dyn Source, from: &str, to: &str) -> Result<()> {
-    source.rename(path(from), path(to), RenameFlags::Replace)
+    source.rename(path(from), path(to), RenameFlags::empty())
 }
 
 fn cut(source: &dyn Source, name: &str) -> Result<()> {
@@ -102,7 +102,7 @@ const CASES: &[Case] = &[
     ("rename into itself", |s| rename(s, "d", "d/x")),
     ("rename in a file", |s| rename(s, "f", "f/x")),
     ("rename over a file that must not be there", |s| {
-        s.rename(path("f"), path("d/f"), RenameFlags::NoReplace)
+        s.rename(path("f"), path("d/f"), RenameFlags::NOREPLACE)
     }),
     ("truncate of a directory", |s| cut(s, "d")),
     ("truncate of nothing", |s| cut(s, "x")),

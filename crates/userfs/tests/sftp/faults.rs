@@ -116,7 +116,7 @@ fn replace(source: &Sftp, content: &[u8], temporary: &str) -> Result<()> {
         is_sync: true,
         looks_at_name: false,
     })?;
-    source.rename(Path::new(temporary), Path::new("f"), RenameFlags::Replace)
+    source.rename(Path::new(temporary), Path::new("f"), RenameFlags::empty())
 }
 
 #[test]

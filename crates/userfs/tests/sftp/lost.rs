@@ -135,7 +135,7 @@ fn a_file_is_opened_again_under_the_name_that_it_has_now() {
     let (source, world) = source();
     let file = open(&source, PATH, OpenFlags::READ).unwrap();
     source
-        .rename(Path::new(PATH), Path::new("h"), RenameFlags::NoReplace)
+        .rename(Path::new(PATH), Path::new("h"), RenameFlags::NOREPLACE)
         .unwrap();
     end_at(&world, kind::LSTAT);
     assert_eq!(source.attributes(Path::new("g")), Err(Error::Lost));
@@ -158,7 +158,7 @@ fn a_file_that_may_be_another_one_stays_lost() {
         // Given another name by a rename of which it is not known whether it was done.
         |source, world| {
             end_at(world, kind::RENAME);
-            let done = source.rename(Path::new(PATH), Path::new("h"), RenameFlags::NoReplace);
+            let done = source.rename(Path::new(PATH), Path::new("h"), RenameFlags::NOREPLACE);
             assert_eq!(done, Err(Error::Lost));
         },
     ];

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use userfs::source::{
     Attributes, Content, Creation, Error, Extended, Found, Handle, Kind, Listing, OpenFlags, Owner,
-    RenameFlags, Result, Seek, SetAttributes, Source, Space,
+    RenameFlags, Result, Seek, SetAttributes, Source, StatVfs,
 };
 
 /// Longer than anything takes that does not hang.
@@ -273,7 +273,7 @@ impl Source for Watched {
         self.control.change("set_attributes", path, None, make)
     }
 
-    fn space(&self) -> Result<Space> {
+    fn space(&self) -> Result<StatVfs> {
         self.inner.space()
     }
 
