@@ -55,14 +55,14 @@ impl<'a> Content<'a> {
 }
 
 /// Reads until the buffer is full or the file ends.
-pub(crate) fn read_full(file: &File, buffer: &mut [u8], offset: u64) -> Result<usize> {
+pub(crate) fn read_full(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
     let mut done = 0;
     while done < buffer.len() {
         match file.read_at(&mut buffer[done..], offset + done as u64) {
             Ok(0) => break,
             Ok(count) => done += count,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         }
     }
     Ok(done)

@@ -16,7 +16,7 @@ pub(super) struct LocalHandle {
 
 impl Handle for LocalHandle {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        read_full(&self.file, buffer, offset)
+        Ok(read_full(&self.file, buffer, offset)?)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {

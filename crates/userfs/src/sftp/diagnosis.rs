@@ -10,13 +10,12 @@
 //! running.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use rustix::fs::StatVfsMountFlags;
 
-use super::packet::{Decoder, Malformed, kind, status};
+use super::packet::{Decoder, Malformed, extension, kind, status};
 use super::path::{is_too_long, parent};
-use super::requests::{Failure, RequestBatch, Tag};
+use super::requests::{Failure, Reply, RequestBatch};
 use super::session::Session;
 use super::stat::Stat;
 use crate::source::{Error, Kind, StatVfs};
@@ -84,19 +83,19 @@ impl Facts {
     /// Of the path that decides, and of the other one if there are two.
     fn gather(session: &Arc<Session>, paths: &[&[u8]]) -> Result<[Self; 2], Failure> {
         let mut batch = session.batch();
-        let has_statvfs = session.extensions.statvfs;
+        let has_statvfs = session.has(extension::STATVFS);
         let mut ask = |path: &&[u8]| -> Result<_, Failure> {
-            let (above, statvfs) = (parent(path), &b"statvfs@openssh.com"[..]);
+            let above = parent(path);
             let target = batch.ask(kind::LSTAT, &[path])?;
             let parent = batch.ask(kind::LSTAT, &[above])?;
-            let mut ask_statvfs = || batch.ask(kind::EXTENDED, &[statvfs, above]);
+            let mut ask_statvfs = || batch.ask(kind::EXTENDED, &[extension::STATVFS, above]);
             let file_system = has_statvfs.then(&mut ask_statvfs).transpose()?;
             Ok((target, parent, file_system))
         };
         let asked: Vec<_> = paths.iter().map(&mut ask).collect::<Result<_, _>>()?;
         let mut facts = <[Self; 2]>::default();
         for (facts, (target, parent, file_system)) in facts.iter_mut().zip(asked) {
-            let mut reply = |tag: Tag| batch.extended_reply(tag, decode_space).ok();
+            let mut reply = |tag: Reply| batch.extended_reply(tag, decode_space).ok();
             facts.file_system = file_system.and_then(&mut reply);
             facts.target = batch.stat(target).ok();
             facts.parent = batch.stat(parent).ok();
@@ -203,7 +202,6 @@ fn of_failure(
         Asked::Link | Asked::Rename if file_systems.is_some_and(|(a, b)| a.f_fsid != b.f_fsid) => {
             libc::EXDEV
         }
-        Asked::Open { .. } | Asked::List if has_all_handles(session) => libc::EMFILE,
         Asked::Unlink if is_directory_there => libc::EISDIR,
         Asked::RemoveDirectory => match is_empty(session, path) {
             Some(false) => libc::ENOTEMPTY,
@@ -226,11 +224,6 @@ fn of_failure(
         }
         _ => libc::EIO,
     }
-}
-
-fn has_all_handles(session: &Session) -> bool {
-    let open = session.handles_open.load(Ordering::Relaxed);
-    session.limits.handles.is_some_and(|most| open >= most)
 }
 
 /// Whether a directory has no names, if that can be told.

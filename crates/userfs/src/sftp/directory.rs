@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::diagnosis::{Asked, diagnose};
-use super::packet::{escaped, kind, status};
+use super::packet::{escaped, extension, kind, status};
 use super::path::{is_name, parent};
-use super::requests::{Failure, HandleId, Name, RequestBatch, Tag};
+use super::requests::{Failure, HandleId, Name, Reply, RequestBatch};
 use super::session::Session;
 use super::source::Sftp;
 use super::stat::Stat;
@@ -25,7 +25,7 @@ const READS_MAX: usize = 32;
 type Requested<T> = std::result::Result<T, Failure>;
 
 /// A directory that is open, and the READDIRs in flight for it.
-type Begun = (HandleId, VecDeque<Tag>);
+type Begun = (HandleId, VecDeque<Reply>);
 
 /// All names in a directory with their attributes, and those of the
 /// directories in `next` as far as they come in the same two round trips.
@@ -40,7 +40,7 @@ pub(super) fn list(
     let mut batch = session.batch();
     let open = |path: &&Path| batch.ask(kind::OPENDIR, &[&source.shared.root.join(path)]);
     let asked: Vec<_> = std::iter::once(&path).chain(next).map(open).collect();
-    let open = |tag: Requested<Tag>| tag.and_then(|tag| batch.handle(tag));
+    let open = |tag: Requested<Reply>| tag.and_then(|tag| batch.handle(tag));
     let handles: Vec<_> = asked.into_iter().map(open).collect();
     let begin = |handle: Requested<HandleId>| handle.and_then(|handle| begin(&mut batch, handle));
     let listings: Vec<_> = handles.into_iter().map(begin).collect();
@@ -82,7 +82,7 @@ fn begin(batch: &mut RequestBatch, handle: HandleId) -> Requested<Begun> {
 fn read_names(
     batch: &mut RequestBatch,
     handle: &HandleId,
-    mut in_flight: VecDeque<Tag>,
+    mut in_flight: VecDeque<Reply>,
     names_max: usize,
 ) -> Requested<Option<Vec<Name>>> {
     let (mut names, mut reads, mut is_over) = (Vec::new(), READS_FIRST, false);
@@ -206,14 +206,14 @@ pub(super) fn rename(source: &Sftp, from: &Path, to: &Path, flags: RenameFlags) 
     let root = &source.shared.root;
     let (from, to) = (root.join(from), root.join(to));
     let exists = match flags {
-        flags if flags.is_empty() && session.extensions.posix_rename => None,
+        flags if flags.is_empty() && session.has(extension::POSIX_RENAME) => None,
         flags if flags.is_empty() => Some(Error::Errno(libc::EOPNOTSUPP)),
         RenameFlags::NOREPLACE => Some(Error::Errno(libc::EEXIST)),
         _ => return Err(Error::Errno(libc::EINVAL)),
     };
     let mut batch = session.batch();
     let Some(exists) = exists else {
-        let done = batch.run(kind::EXTENDED, &[b"posix-rename@openssh.com", &from, &to]);
+        let done = batch.run(kind::EXTENDED, &[extension::POSIX_RENAME, &from, &to]);
         return done.map_err(|failure| diagnose(&session, Asked::Rename, &[&to, &from], failure));
     };
     // OpenSSH's RENAME keeps a regular file that is there by a hard link; for

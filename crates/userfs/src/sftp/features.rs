@@ -1,58 +1,40 @@
 //! What a server can do beyond the draft, and how much at once (OpenSSH's
 //! PROTOCOL, sections 3.2 to 3.10).
 
-use super::packet::{Decoder, Malformed, VERSION};
+use super::packet::{Decoder, Malformed, VERSION, extension};
 
-/// The extensions that are used, as the server's greeting names them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Extensions {
-    pub posix_rename: bool,
-    pub statvfs: bool,
-    pub hardlink: bool,
-    pub fsync: bool,
-    pub lsetstat: bool,
-    pub limits: bool,
-}
-
-impl Extensions {
-    /// Reads a greeting from its version on.
-    ///
-    /// # Errors
-    /// In words, why it is not accepted.
-    pub fn decode(packet: &mut Decoder<'_>) -> Result<Self, String> {
-        let malformed = |Malformed(what)| format!("the server sent {what}");
-        let version = packet.u32().map_err(malformed)?;
-        if version != VERSION {
-            return Err(format!(
-                "the server speaks SFTP version {version}, not {VERSION}"
-            ));
-        }
-        let mut extensions = Self::default();
-        while !packet.is_empty() {
-            let name = packet.string().map_err(malformed)?;
-            match (name, packet.string().map_err(malformed)?) {
-                (b"posix-rename@openssh.com", b"1") => extensions.posix_rename = true,
-                (b"statvfs@openssh.com", b"2") => extensions.statvfs = true,
-                (b"hardlink@openssh.com", b"1") => extensions.hardlink = true,
-                (b"fsync@openssh.com", b"1") => extensions.fsync = true,
-                (b"lsetstat@openssh.com", b"1") => extensions.lsetstat = true,
-                (b"limits@openssh.com", b"1") => extensions.limits = true,
-                _ => {}
-            }
-        }
-        Ok(extensions)
+/// Reads a greeting from its version on: the names of the extensions, in the
+/// versions that are used here.
+///
+/// # Errors
+/// In words, why it is not accepted.
+pub(super) fn read_greeting(packet: &mut Decoder<'_>) -> Result<Vec<Vec<u8>>, String> {
+    let malformed = |Malformed(what)| format!("the server sent {what}");
+    let version = packet.u32().map_err(malformed)?;
+    if version != VERSION {
+        return Err(format!(
+            "the server speaks SFTP version {version}, not {VERSION}"
+        ));
     }
+    let mut extensions = Vec::new();
+    while !packet.is_empty() {
+        let name = packet.string().map_err(malformed)?;
+        let used = if name == extension::STATVFS {
+            b"2"
+        } else {
+            b"1"
+        };
+        if packet.string().map_err(malformed)? == used {
+            extensions.push(name.to_vec());
+        }
+    }
+    Ok(extensions)
 }
 
-/// How much one request may ask for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How many bytes one request may ask for or carry.
 pub(super) struct Limits {
-    /// Bytes that one READ asks for.
     pub read_bytes: usize,
-    /// Bytes that one WRITE carries.
     pub write_bytes: usize,
-    /// Handles that may be open, if the server tells.
-    pub handles: Option<usize>,
 }
 
 /// What every server takes (the draft, section 3: packets of 34,000 bytes).
@@ -67,7 +49,6 @@ impl Default for Limits {
         Self {
             read_bytes: BYTES_MIN as usize,
             write_bytes: BYTES_MIN as usize,
-            handles: None,
         }
     }
 }
@@ -77,12 +58,9 @@ impl Limits {
     /// ever chooses among sizes that are sound.
     pub fn decode(packet: &mut Decoder<'_>) -> Result<Self, Malformed> {
         let _packet_bytes = packet.u64()?;
-        let (read, write) = (packet.u64()?, packet.u64()?);
-        let handles = packet.u64()?;
         Ok(Self {
-            read_bytes: piece_bytes(read),
-            write_bytes: piece_bytes(write),
-            handles: usize::try_from(handles).ok().filter(|most| *most > 0),
+            read_bytes: piece_bytes(packet.u64()?),
+            write_bytes: piece_bytes(packet.u64()?),
         })
     }
 }
@@ -99,37 +77,25 @@ fn piece_bytes(limit: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::packet::Encoder;
     use super::*;
-
-    fn strings(version: u32, words: &[&str]) -> Vec<u8> {
-        let mut bytes = version.to_be_bytes().to_vec();
-        for word in words {
-            bytes.extend_from_slice(&u32::try_from(word.len()).unwrap().to_be_bytes());
-            bytes.extend_from_slice(word.as_bytes());
-        }
-        bytes
-    }
 
     #[test]
     fn extensions_count_in_the_version_that_is_known() {
-        let words = [
-            "fsync@openssh.com",
-            "1",
-            "statvfs@openssh.com",
-            "2",
-            "hardlink@openssh.com",
-            "7",
-            "unheard-of",
-            "1",
-        ];
-        let bytes = strings(3, &words);
-        let read = Extensions::decode(&mut Decoder::new(&bytes));
-        let expected = Extensions {
-            fsync: true,
-            statvfs: true,
-            ..Extensions::default()
-        };
-        assert_eq!(read, Ok(expected));
+        let mut bytes = Vec::new();
+        let mut packet = Encoder::begin(&mut bytes, 0);
+        packet.u32(3);
+        for (name, version) in [
+            (extension::FSYNC, b"1"),
+            (extension::STATVFS, b"2"),
+            (extension::HARDLINK, b"7"),
+        ] {
+            packet.string(name).string(version);
+        }
+        packet.finish(0);
+        let read = read_greeting(&mut Decoder::new(&bytes[5..]));
+        let expected = [extension::FSYNC, extension::STATVFS];
+        assert_eq!(read, Ok(expected.map(<[u8]>::to_vec).to_vec()));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::options::Options;
-use super::session::{Patience, Session, Transport};
+use super::session::{Session, Transport};
 use crate::source::{Error, Result};
 
 /// The first pause after an attempt that failed; each further one is twice as
@@ -65,13 +65,11 @@ impl Link {
     }
 
     fn establish(&self, is_interactive: bool) -> std::result::Result<Arc<Session>, String> {
-        let patience = Patience {
-            greeting: match is_interactive {
-                true => PASSWORD_PATIENCE,
-                false => self.options.connect_timeout,
-            },
-            answer: self.options.answer_timeout,
+        let greeting = match is_interactive {
+            true => PASSWORD_PATIENCE,
+            false => self.options.connect_timeout,
         };
+        let patience = (greeting, self.options.answer_timeout);
         (self.connect)(is_interactive)
             .and_then(|transport| Session::establish(transport, patience))
             .map_err(|why| format!("cannot connect to {}: {why}", self.host))

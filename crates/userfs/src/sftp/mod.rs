@@ -9,7 +9,7 @@
 //! and hardware keys, and does one request at a time.
 //!
 //! - One thread reads; any number of callers have requests in flight, by
-//!   their ids (`requests.rs`, `mailbox.rs`, `session.rs`).
+//!   their ids (`requests.rs`, `session.rs`).
 //! - A connection that is lost gives [`Error::Lost`](crate::source::Error) to
 //!   every call in flight; the next call connects again (`link.rs`), and open
 //!   files are opened again by path where that is safe (`open_file.rs`).
@@ -35,7 +35,6 @@ mod diagnosis;
 mod directory;
 mod features;
 mod link;
-mod mailbox;
 mod names;
 mod open_file;
 mod opening;

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::change;
 use super::diagnosis::{Asked, diagnose};
 use super::names::Place;
-use super::packet::{kind, open};
+use super::packet::{extension, kind, open};
 use super::pipelined_writes::{PipelinedWrites, Refused};
-use super::requests::{Failure, HandleId, Tag};
+use super::requests::{Failure, HandleId, Reply};
 use super::session::Session;
 use super::source::Shared;
 use super::stat::Stat;
@@ -162,7 +162,7 @@ impl SftpFile {
         writes: &mut PipelinedWrites,
         opened: &Opened,
         end: &Finish<'_>,
-    ) -> std::result::Result<(Vec<Tag>, Tag), Failure> {
+    ) -> std::result::Result<(Vec<Reply>, Reply), Failure> {
         let handle = &opened.id.0;
         let now = match self.first {
             _ if !change::needs_present(end.changes) => Stat::default(),
@@ -181,7 +181,7 @@ impl SftpFile {
                 None => asked.push(tag),
             }
         }
-        if end.is_sync && opened.session.extensions.fsync {
+        if end.is_sync && opened.session.has(extension::FSYNC) {
             writes.sync(opened);
         }
         Ok((asked, writes.batch(opened).ask(kind::FSTAT, &[handle])?))
@@ -242,7 +242,7 @@ impl Handle for SftpFile {
         let mut writes = lock(&self.writes);
         writes.poll();
         self.outcome(&opened, writes.take_failure())?;
-        if opened.session.extensions.fsync {
+        if opened.session.has(extension::FSYNC) {
             writes.sync(&opened);
             writes.send();
         }
@@ -260,7 +260,7 @@ impl Handle for SftpFile {
         let opened = self.opened()?;
         let mut writes = lock(&self.writes);
         let changes = lock(&self.durability).changes;
-        let can = opened.session.extensions.fsync;
+        let can = opened.session.has(extension::FSYNC);
         if can {
             writes.sync(&opened);
         }
@@ -307,11 +307,11 @@ impl Handle for SftpFile {
             batch.stat(stat)
         });
         let now = done.map_err(|failure| self.why(&opened, (failure, 0)))?;
-        let mut found = |tag: Option<Tag>| batch.stat(tag?).ok();
+        let mut found = |tag: Option<Reply>| batch.stat(tag?).ok();
         let (before, after) = (found(before), found(after));
         drop(writes);
         let mut durability = lock(&self.durability);
-        let syncs = end.is_sync && opened.session.extensions.fsync;
+        let syncs = end.is_sync && opened.session.has(extension::FSYNC);
         if syncs && durability.changes == changes_before {
             durability.unsynced = None;
         }

@@ -43,6 +43,17 @@ pub(super) mod kind {
     pub const EXTENDED_REPLY: u8 = 201;
 }
 
+/// Names of the extensions that are used (OpenSSH's PROTOCOL, sections 3.2 to
+/// 3.10).
+pub(super) mod extension {
+    pub const POSIX_RENAME: &[u8] = b"posix-rename@openssh.com";
+    pub const STATVFS: &[u8] = b"statvfs@openssh.com";
+    pub const HARDLINK: &[u8] = b"hardlink@openssh.com";
+    pub const FSYNC: &[u8] = b"fsync@openssh.com";
+    pub const LSETSTAT: &[u8] = b"lsetstat@openssh.com";
+    pub const LIMITS: &[u8] = b"limits@openssh.com";
+}
+
 /// Status codes (the draft, section 7).
 pub(super) mod status {
     pub const OK: u32 = 0;

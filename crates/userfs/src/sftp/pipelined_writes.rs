@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::open_file::Opened;
-use super::packet::kind;
-use super::requests::{Failure, RequestBatch, Tag, WINDOW_BYTES};
+use super::packet::{extension, kind};
+use super::requests::{Failure, Reply, RequestBatch, WINDOW_BYTES};
 use crate::source::Content;
 
 /// A request that was not done, and the bytes that it would have written.
@@ -19,7 +19,7 @@ pub(super) type Refused = (Failure, usize);
 #[derive(Default)]
 pub(super) struct PipelinedWrites {
     batch: Option<RequestBatch>,
-    in_flight: VecDeque<(Tag, usize)>,
+    in_flight: VecDeque<(Reply, usize)>,
     in_flight_bytes: usize,
     /// The first failure that no caller has been told of.
     failed: Option<Refused>,
@@ -55,12 +55,12 @@ impl PipelinedWrites {
 
     /// Lets the server bring to its device what was sent.
     pub fn sync(&mut self, opened: &Opened) {
-        let strings = [b"fsync@openssh.com", &opened.id.0[..]];
+        let strings = [extension::FSYNC, &opened.id.0[..]];
         let sent = self.batch(opened).ask(kind::EXTENDED, &strings);
         self.sent(sent, 0);
     }
 
-    fn sent(&mut self, sent: Result<Tag, Failure>, bytes: usize) {
+    fn sent(&mut self, sent: Result<Reply, Failure>, bytes: usize) {
         match sent {
             Ok(tag) => {
                 self.in_flight.push_back((tag, bytes));
@@ -83,10 +83,11 @@ impl PipelinedWrites {
 
     /// Takes the answers that are here already.
     pub fn poll(&mut self) {
-        while let (Some(batch), Some((tag, _))) = (&mut self.batch, self.in_flight.front())
-            && batch.has_answer(*tag)
+        while let (Some(batch), Some((reply, _))) = (&self.batch, self.in_flight.front())
+            && let Some(done) = batch.poll(reply)
         {
-            self.receive();
+            let bytes = self.in_flight.pop_front().map_or(0, |(_, bytes)| bytes);
+            self.answered(done, bytes);
         }
     }
 
@@ -98,12 +99,17 @@ impl PipelinedWrites {
     }
 
     fn receive(&mut self) {
-        let (Some(batch), Some((tag, bytes))) = (&mut self.batch, self.in_flight.pop_front())
+        let (Some(batch), Some((reply, bytes))) = (&mut self.batch, self.in_flight.pop_front())
         else {
             return;
         };
+        let done = batch.status(reply);
+        self.answered(done, bytes);
+    }
+
+    fn answered(&mut self, done: Result<(), Failure>, bytes: usize) {
         self.in_flight_bytes -= bytes;
-        if let Err(failure) = batch.status(tag) {
+        if let Err(failure) = done {
             self.fail(failure, bytes);
         }
     }

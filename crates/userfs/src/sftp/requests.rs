@@ -4,15 +4,14 @@
 //! order in which it was asked (OpenSSH's does one after the other). So what
 //! need not wait for an answer is sent together with what comes before it.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::sync::mpsc::TryRecvError;
 
-use super::mailbox::{Ended, Mailbox, Packet};
 use super::packet::{Decoder, Encoder, HANDLE_BYTES_MAX, Malformed, kind, status};
-use super::session::Session;
+pub(super) use super::session::Reply;
+use super::session::{Packet, Session};
 use super::stat::Stat;
 use crate::source::{Content, Error};
 
@@ -28,10 +27,6 @@ pub(super) const WINDOW_BYTES: usize = 2 << 20;
 /// A handle of an open file or directory, as the server named it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HandleId(pub Vec<u8>);
-
-/// One request of a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Tag(usize);
 
 /// A name with attributes, as READDIR, READLINK and REALPATH answer. The
 /// `longname`, which is for people to read, is skipped.
@@ -55,12 +50,6 @@ pub(super) enum Failure {
     Lost,
     /// The answer is a status code other than OK.
     Refused(u32),
-}
-
-impl From<Ended> for Failure {
-    fn from(_: Ended) -> Self {
-        Self::Lost
-    }
 }
 
 impl Failure {
@@ -93,21 +82,14 @@ impl Failure {
 /// answer is waited for.
 pub(super) struct RequestBatch {
     session: Arc<Session>,
-    mailbox: Arc<Mailbox>,
     unsent: Vec<u8>,
-    tag_next: usize,
-    /// Answers that nobody has waited for yet; `None` if there will be none.
-    arrived: HashMap<usize, Option<Packet>>,
 }
 
 impl RequestBatch {
     pub fn new(session: &Arc<Session>) -> Self {
         Self {
             session: Arc::clone(session),
-            mailbox: Arc::default(),
             unsent: Vec::new(),
-            tag_next: 0,
-            arrived: HashMap::new(),
         }
     }
 
@@ -115,13 +97,11 @@ impl RequestBatch {
         &self.session
     }
 
-    fn begin(&mut self, kind: u8) -> Result<(Encoder<'_>, Tag), Failure> {
-        let tag = Tag(self.tag_next);
-        let id = self.session.register(&self.mailbox, tag.0)?;
-        self.tag_next += 1;
+    fn begin(&mut self, kind: u8) -> Result<(Encoder<'_>, Reply), Failure> {
+        let (id, reply) = self.session.register()?;
         let mut packet = Encoder::begin(&mut self.unsent, kind);
         packet.u32(id);
-        Ok((packet, tag))
+        Ok((packet, reply))
     }
 
     /// A request; `fields` writes what follows its id.
@@ -129,16 +109,16 @@ impl RequestBatch {
         &mut self,
         kind: u8,
         fields: impl FnOnce(&mut Encoder<'_>),
-    ) -> Result<Tag, Failure> {
-        let (mut packet, tag) = self.begin(kind)?;
+    ) -> Result<Reply, Failure> {
+        let (mut packet, reply) = self.begin(kind)?;
         fields(&mut packet);
         packet.finish(0);
-        Ok(tag)
+        Ok(reply)
     }
 
     /// A request whose fields are all strings: paths, handles, the name of an
     /// extension.
-    pub fn ask(&mut self, kind: u8, strings: &[&[u8]]) -> Result<Tag, Failure> {
+    pub fn ask(&mut self, kind: u8, strings: &[&[u8]]) -> Result<Reply, Failure> {
         self.request(kind, |packet| {
             for string in strings {
                 packet.string(string);
@@ -148,14 +128,14 @@ impl RequestBatch {
 
     /// A request that is done or refused, and its answer.
     pub fn run(&mut self, kind: u8, strings: &[&[u8]]) -> Result<(), Failure> {
-        let tag = self.ask(kind, strings)?;
-        self.status(tag)
+        let reply = self.ask(kind, strings)?;
+        self.status(reply)
     }
 
     /// The attributes of a path (LSTAT, STAT) or a handle (FSTAT).
     pub fn look_up(&mut self, kind: u8, of: &[u8]) -> Result<Stat, Failure> {
-        let tag = self.ask(kind, &[of])?;
-        self.stat(tag)
+        let reply = self.ask(kind, &[of])?;
+        self.stat(reply)
     }
 
     /// A WRITE. A long one is sent at once with all that is gathered, so that
@@ -165,8 +145,8 @@ impl RequestBatch {
         handle: &HandleId,
         offset: u64,
         content: Content<'_>,
-    ) -> Result<Tag, Failure> {
-        let (mut packet, tag) = self.begin(kind::WRITE)?;
+    ) -> Result<Reply, Failure> {
+        let (mut packet, reply) = self.begin(kind::WRITE)?;
         let length = u32::try_from(content.bytes()).expect("a piece is far below 4 GiB");
         packet.string(&handle.0).u64(offset).u32(length);
         packet.finish(content.bytes());
@@ -179,7 +159,7 @@ impl RequestBatch {
                 self.session.send(&unsent, content)?;
             }
         }
-        Ok(tag)
+        Ok(reply)
     }
 
     /// Sends what is gathered.
@@ -191,23 +171,12 @@ impl RequestBatch {
         Ok(())
     }
 
-    /// Whether the answer to a request is here, so that nobody waits for it.
-    pub fn has_answer(&mut self, tag: Tag) -> bool {
-        while let Some((tag, packet)) = self.mailbox.next(Duration::ZERO) {
-            self.arrived.insert(tag, packet);
-        }
-        self.arrived.contains_key(&tag.0)
-    }
-
-    fn answer(&mut self, wanted: Tag) -> Result<Packet, Failure> {
-        self.send()?;
-        loop {
-            if let Some(packet) = self.arrived.remove(&wanted.0) {
-                return packet.ok_or(Failure::Lost);
-            }
-            let answer = self.session.next(&self.mailbox);
-            let (tag, packet) = answer.ok_or(Failure::Lost)?;
-            self.arrived.insert(tag, Some(packet));
+    /// Whether a request was done, if its answer is here already.
+    pub fn poll(&self, reply: &Reply) -> Option<Result<(), Failure>> {
+        match reply.try_recv() {
+            Ok(packet) => Some(self.read_status(&packet)),
+            Err(TryRecvError::Disconnected) => Some(Err(Failure::Lost)),
+            Err(TryRecvError::Empty) => None,
         }
     }
 
@@ -220,11 +189,21 @@ impl RequestBatch {
     /// Waits for an answer that should be of one kind and may be a refusal.
     fn read_answer<T>(
         &mut self,
-        tag: Tag,
+        reply: Reply,
         wanted: u8,
         fields: impl FnOnce(&mut Decoder<'_>) -> Result<T, Malformed>,
     ) -> Result<T, Failure> {
-        let packet = self.answer(tag)?;
+        self.send()?;
+        let packet = self.session.answer(&reply)?;
+        self.read_packet(&packet, wanted, fields)
+    }
+
+    fn read_packet<T>(
+        &self,
+        packet: &Packet,
+        wanted: u8,
+        fields: impl FnOnce(&mut Decoder<'_>) -> Result<T, Malformed>,
+    ) -> Result<T, Failure> {
         let mut decoder = Decoder::new(&packet.body);
         let read = match packet.kind {
             kind if kind == wanted => {
@@ -242,41 +221,44 @@ impl RequestBatch {
 
     /// Whether a request was done. The text that comes with a status is for
     /// people, in the server's words, and is not read.
-    pub fn status(&mut self, tag: Tag) -> Result<(), Failure> {
-        match self.read_answer(tag, kind::STATUS, |fields| fields.u32())? {
+    pub fn status(&mut self, reply: Reply) -> Result<(), Failure> {
+        self.send()?;
+        self.read_status(&self.session.answer(&reply)?)
+    }
+
+    fn read_status(&self, packet: &Packet) -> Result<(), Failure> {
+        match self.read_packet(packet, kind::STATUS, |fields| fields.u32())? {
             status::OK => Ok(()),
             code => Err(Failure::Refused(code)),
         }
     }
 
     /// The handle that OPEN or OPENDIR answers, until [`Session::close`].
-    pub fn handle(&mut self, tag: Tag) -> Result<HandleId, Failure> {
-        let handle = self.read_answer(tag, kind::HANDLE, |fields| {
+    pub fn handle(&mut self, reply: Reply) -> Result<HandleId, Failure> {
+        self.read_answer(reply, kind::HANDLE, |fields| {
             let bytes = fields.string()?;
             match bytes.len() <= HANDLE_BYTES_MAX {
                 true => Ok(HandleId(bytes.to_vec())),
                 false => Err(Malformed("a handle that is too long")),
             }
-        })?;
-        self.session.handles_open.fetch_add(1, Ordering::Relaxed);
-        Ok(handle)
+        })
     }
 
-    pub fn stat(&mut self, tag: Tag) -> Result<Stat, Failure> {
-        self.read_answer(tag, kind::ATTRS, Stat::decode)
+    pub fn stat(&mut self, reply: Reply) -> Result<Stat, Failure> {
+        self.read_answer(reply, kind::ATTRS, Stat::decode)
     }
 
     /// The names of a listing; none at its end.
-    pub fn names(&mut self, tag: Tag) -> Result<Vec<Name>, Failure> {
-        match self.read_answer(tag, kind::NAME, read_names) {
+    pub fn names(&mut self, reply: Reply) -> Result<Vec<Name>, Failure> {
+        match self.read_answer(reply, kind::NAME, read_names) {
             Err(failure) if failure.is(status::EOF) => Ok(Vec::new()),
             names => names,
         }
     }
 
     /// The one name that READLINK and REALPATH answer.
-    pub fn name(&mut self, tag: Tag) -> Result<Vec<u8>, Failure> {
-        let mut names = self.read_answer(tag, kind::NAME, read_names)?;
+    pub fn name(&mut self, reply: Reply) -> Result<Vec<u8>, Failure> {
+        let mut names = self.read_answer(reply, kind::NAME, read_names)?;
         match (names.pop(), names.is_empty()) {
             (Some(name), true) => Ok(name.name),
             _ => Err(self.distrust(Malformed("several names for one"))),
@@ -285,16 +267,16 @@ impl RequestBatch {
 
     pub fn extended_reply<T>(
         &mut self,
-        tag: Tag,
+        reply: Reply,
         fields: impl FnOnce(&mut Decoder<'_>) -> Result<T, Malformed>,
     ) -> Result<T, Failure> {
-        self.read_answer(tag, kind::EXTENDED_REPLY, fields)
+        self.read_answer(reply, kind::EXTENDED_REPLY, fields)
     }
 
     /// What a READ brought, copied into a buffer of the length that was asked
     /// for. Answers how much it was; 0 is the end of the file.
-    pub fn data(&mut self, tag: Tag, buffer: &mut [u8]) -> Result<usize, Failure> {
-        let read = self.read_answer(tag, kind::DATA, |fields| {
+    pub fn data(&mut self, reply: Reply, buffer: &mut [u8]) -> Result<usize, Failure> {
+        let read = self.read_answer(reply, kind::DATA, |fields| {
             let bytes = fields.string()?;
             match bytes.len() {
                 // The end of a file is a status of its own; no progress at all
@@ -331,11 +313,11 @@ impl RequestBatch {
                 in_flight_bytes += piece.len();
                 in_flight.push_back((self.ask_data(handle, offset, &piece)?, piece));
             }
-            let Some((tag, mut piece)) = in_flight.pop_front() else {
+            let Some((reply, mut piece)) = in_flight.pop_front() else {
                 return Ok(end);
             };
             in_flight_bytes -= piece.len();
-            match self.data(tag, &mut buffer[piece.clone()])? {
+            match self.data(reply, &mut buffer[piece.clone()])? {
                 0 => end = end.min(piece.start),
                 length if length < piece.len() => {
                     // A server may answer with less than was asked for; only it
@@ -354,7 +336,7 @@ impl RequestBatch {
         handle: &HandleId,
         offset: u64,
         piece: &Range<usize>,
-    ) -> Result<Tag, Failure> {
+    ) -> Result<Reply, Failure> {
         let length = u32::try_from(piece.len()).expect("a piece is far below 4 GiB");
         self.request(kind::READ, |packet| {
             let at = offset.saturating_add(piece.start as u64);

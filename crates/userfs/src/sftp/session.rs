@@ -1,16 +1,18 @@
 //! One connection to a server: what is sent, the thread that reads what
-//! comes, and the end of both.
+//! comes and hands it to those who asked, and the end of both.
 
+use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::features::{Extensions, Limits};
-use super::mailbox::{Ended, Mailbox, Packet, Pending};
-use super::packet::{Decoder, Encoder, PACKET_BYTES_MAX, VERSION, escaped, kind};
+use parking_lot::Mutex;
+
+use super::features::{self, Limits};
+use super::packet::{Decoder, Encoder, PACKET_BYTES_MAX, VERSION, escaped, extension, kind};
 use super::pipe::PatientPipe;
 use super::requests::{Failure, HandleId, RequestBatch};
 use crate::source::Content;
@@ -18,6 +20,15 @@ use crate::source::Content;
 /// How long a packet waits for others to go with: a file is closed a moment
 /// after its last use, and what is asked next mostly comes sooner.
 const LATER: Duration = Duration::from_millis(20);
+
+/// An answer of the server, without its length and id.
+pub(super) struct Packet {
+    pub kind: u8,
+    pub body: Vec<u8>,
+}
+
+/// Where the answer to a request comes, unless the session ends before.
+pub(super) type Reply = Receiver<Packet>;
 
 /// What holds the other end of a connection, such as the program `ssh`.
 pub trait Peer: Send + Sync {
@@ -39,24 +50,21 @@ pub struct Transport {
     pub peer: Box<dyn Peer>,
 }
 
-/// How long a session waits.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
-    /// For the server's first word.
-    pub greeting: Duration,
-    /// For any word while something is asked.
-    pub answer: Duration,
+/// What callers and the session's threads share.
+struct Line {
+    peer: Box<dyn Peer>,
+    waiting: Mutex<Waiting>,
+    writer: Mutex<Writer>,
 }
 
-/// What callers and the reader thread share.
-struct Line {
-    pending: Pending,
-    peer: Box<dyn Peer>,
-    began: Instant,
-    /// When the server last sent anything, in milliseconds since `began`.
-    heard_ms: AtomicU64,
-    writer: Mutex<Writer>,
-    has_later: Condvar,
+/// The requests that have no answer yet.
+struct Waiting {
+    requests: HashMap<u32, SyncSender<Packet>>,
+    id_next: u32,
+    /// When the server last sent anything.
+    heard: Instant,
+    /// Why there will be no further answers.
+    reason: Option<String>,
 }
 
 /// What goes to the server.
@@ -67,64 +75,137 @@ struct Writer {
     later: Vec<u8>,
 }
 
-impl Line {
-    fn elapsed_ms(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+impl Waiting {
+    fn new() -> Self {
+        Self {
+            requests: HashMap::new(),
+            id_next: 0,
+            heard: Instant::now(),
+            reason: None,
+        }
     }
 
-    fn heard(&self) {
-        self.heard_ms.store(self.elapsed_ms(), Ordering::Relaxed);
+    /// A fresh id for a request, and where its answer comes.
+    fn register(&mut self) -> Result<(u32, Reply), Failure> {
+        if self.reason.is_some() {
+            return Err(Failure::Lost);
+        }
+        // Ids come round after 4 billion requests.
+        while self.requests.contains_key(&self.id_next) {
+            self.id_next = self.id_next.wrapping_add(1);
+        }
+        let id = self.id_next;
+        let (sender, reply) = sync_channel(1);
+        self.requests.insert(id, sender);
+        self.id_next = id.wrapping_add(1);
+        Ok((id, reply))
+    }
+
+    /// Tells all who wait that no answer will come, for the first reason that
+    /// is given.
+    fn end(&mut self, reason: &str) {
+        self.reason.get_or_insert_with(|| reason.to_owned());
+        self.requests.clear();
+    }
+}
+
+impl Line {
+    fn deliver(&self, id: u32, packet: Packet) -> Result<(), String> {
+        let asked = self.waiting.lock().requests.remove(&id);
+        let asked = asked.ok_or("the server answered what was not asked")?;
+        // Nobody waits for the answer to a CLOSE.
+        let _ = asked.try_send(packet);
+        Ok(())
     }
 
     fn end(&self, reason: &str) {
-        self.pending.end(reason);
+        self.waiting.lock().end(reason);
         self.peer.hang_up();
     }
 
-    fn writer(&self) -> MutexGuard<'_, Writer> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Sends packets, of which the last one ends with `content`; an error without a reason is that of a session that ends.
-    fn send(&self, packets: &[u8], content: Content<'_>) -> Result<(), Option<std::io::Error>> {
-        let mut writer = self.writer();
+    /// Sends packets, of which the last one ends with `content`.
+    fn send(&self, packets: &[u8], content: Content<'_>) -> Result<(), Failure> {
+        let mut writer = self.writer.lock();
         let Writer { output, later } = &mut *writer;
-        let output = output.as_ref().ok_or(None)?;
-        let head = match later.is_empty() {
-            true => packets,
-            false => {
-                later.extend_from_slice(packets);
-                &later[..]
-            }
-        };
+        let output = output.as_ref().ok_or(Failure::Lost)?;
+        later.extend_from_slice(packets);
         let sent = match content {
-            Content::Bytes(bytes) => output.write(head, bytes),
+            Content::Bytes(bytes) => output.write(later, bytes),
             Content::File(file, offset, bytes) => output
-                .write(head, &[])
+                .write(later, &[])
                 .and_then(|()| output.write_file(file, offset, bytes)),
         };
         later.clear();
-        sent.map_err(Some)
+        drop(writer);
+        sent.map_err(|error| {
+            self.end(&format!("nothing more can be sent: {error}"));
+            Failure::Lost
+        })
     }
 
-    /// The thread that sends what nothing else has taken along.
-    fn send_what_is_late(&self) {
-        let mut writer = self.writer();
-        loop {
-            if writer.output.is_none() {
-                return;
-            }
-            if writer.later.is_empty() {
-                let waited = self.has_later.wait(writer);
-                writer = waited.unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            drop(writer);
-            std::thread::sleep(LATER);
-            // What cannot be sent any more is noticed by the reader.
-            let _ = self.send(&[], Content::Bytes(&[]));
-            writer = self.writer();
+    /// The reader thread: hands every answer over until there are no more.
+    fn read_until_the_end(&self, reader: Box<dyn Read + Send>, greeting: u32) {
+        let mut reader = BufReader::with_capacity(256 << 10, reader);
+        let mut received = self.receive(&mut reader, Some(greeting));
+        while received.is_ok() {
+            received = self.receive(&mut reader, None);
         }
+        self.end(&received.unwrap_err());
+    }
+
+    /// Receives an answer, or the greeting, which has no id and is the answer
+    /// to one that nothing else has.
+    fn receive(
+        &self,
+        reader: &mut BufReader<impl Read>,
+        greeting: Option<u32>,
+    ) -> Result<(), String> {
+        let length = self.read(reader)?;
+        let bytes = u32::from_be_bytes(length) as usize;
+        let is_length = (5..=PACKET_BYTES_MAX).contains(&bytes);
+        let mut is_greeting = || {
+            let next = reader.fill_buf();
+            next.is_ok_and(|next| next.first() == Some(&kind::VERSION))
+        };
+        if greeting.is_some() && !(is_length && is_greeting()) {
+            let text = escaped(&[&length, reader.buffer()].concat());
+            return Err(format!(
+                "the server sent text before SFTP began (\"{text}\"); make the start-up files \
+                 of the shell there print nothing when it is not interactive"
+            ));
+        }
+        if !is_length {
+            return Err(format!("the server sent a packet of {bytes} bytes"));
+        }
+        let [kind] = self.read(reader)?;
+        let (id, bytes) = match greeting {
+            Some(id) => (id, bytes - 1),
+            None => (u32::from_be_bytes(self.read(reader)?), bytes - 5),
+        };
+        let mut body = Vec::with_capacity(bytes);
+        let read = reader.take(bytes as u64).read_to_end(&mut body);
+        match read {
+            Ok(read) if read == bytes => self.waiting.lock().heard = Instant::now(),
+            Ok(_) => return Err(ending(&std::io::ErrorKind::UnexpectedEof.into())),
+            Err(error) => return Err(ending(&error)),
+        }
+        self.deliver(id, Packet { kind, body })
+    }
+
+    fn read<const N: usize>(&self, reader: &mut impl Read) -> Result<[u8; N], String> {
+        let mut head = [0; N];
+        reader
+            .read_exact(&mut head)
+            .map_err(|error| ending(&error))?;
+        self.waiting.lock().heard = Instant::now();
+        Ok(head)
+    }
+}
+
+fn ending(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::UnexpectedEof => "the connection ended".to_owned(),
+        _ => format!("the connection broke: {error}"),
     }
 }
 
@@ -132,106 +213,109 @@ impl Line {
 pub(super) struct Session {
     line: Arc<Line>,
     reader: JoinHandle<()>,
-    patience: Patience,
-    pub extensions: Extensions,
+    /// Wakes the thread that sends what nothing else has taken along.
+    late: SyncSender<()>,
+    /// How long the server may send nothing while something is asked.
+    patience: Duration,
+    /// The names of the server's extensions.
+    extensions: Vec<Vec<u8>>,
     pub limits: Limits,
-    /// Handles that the server holds open for this session.
-    pub handles_open: AtomicUsize,
     closed_last: Mutex<Option<HandleId>>,
 }
 
 impl Session {
-    /// Greets the server and asks for its limits.
+    /// Greets the server, which has `patience.0` for its first word and
+    /// `patience.1` for any further one, and asks for its limits.
     ///
     /// # Errors
     /// In words, why there is no session.
-    pub fn establish(transport: Transport, patience: Patience) -> Result<Arc<Self>, String> {
-        let output = PatientPipe::new(transport.writer, patience.answer)
+    pub fn establish(
+        transport: Transport,
+        patience: (Duration, Duration),
+    ) -> Result<Arc<Self>, String> {
+        let (greeting_patience, patience) = patience;
+        let output = PatientPipe::new(transport.writer, patience)
             .map_err(|error| format!("cannot set up a pipe: {error}"))?;
         let line = Arc::new(Line {
-            pending: Pending::default(),
             peer: transport.peer,
-            began: Instant::now(),
-            heard_ms: AtomicU64::new(0),
+            waiting: Mutex::new(Waiting::new()),
             writer: Mutex::new(Writer {
                 output: Some(output),
                 later: Vec::new(),
             }),
-            has_later: Condvar::new(),
         });
-        let greeting = Arc::new(Mailbox::default());
-        // The greeting has no id; it is the answer to whatever is asked first.
-        let expected = line.pending.register(Some((&greeting, 0)));
-        let expected = expected.expect("nothing has ended the session yet");
-        let (read_line, reader) = (Arc::clone(&line), transport.reader);
-        let thread = std::thread::Builder::new()
-            .name("sftp reader".to_owned())
-            .spawn(move || read_until_the_end(&read_line, reader, expected))
-            .map_err(|error| format!("cannot start a thread: {error}"))?;
-        let late = Arc::clone(&line);
-        std::thread::Builder::new()
-            .name("sftp late".to_owned())
-            .spawn(move || late.send_what_is_late())
-            .map_err(|error| format!("cannot start a thread: {error}"))?;
+        let registered = line.waiting.lock().register();
+        let (id, greeting) = registered.expect("nothing has ended the session yet");
+        let (read_line, late_line) = (Arc::clone(&line), Arc::clone(&line));
+        let (late, wakes) = sync_channel(1);
+        let reader = spawn("sftp reader", move || {
+            read_line.read_until_the_end(transport.reader, id);
+        })?;
+        spawn("sftp late", move || {
+            while wakes.recv().is_ok() {
+                std::thread::sleep(LATER);
+                // What cannot be sent any more is noticed by the reader.
+                let _ = late_line.send(&[], Content::Bytes(&[]));
+            }
+        })?;
         let mut session = Self {
             line,
-            reader: thread,
+            reader,
+            late,
             patience,
-            extensions: Extensions::default(),
+            extensions: Vec::new(),
             limits: Limits::default(),
-            handles_open: AtomicUsize::new(0),
             closed_last: Mutex::default(),
         };
-        session.greet(&greeting)?;
+        session.greet(&greeting, greeting_patience)?;
         let mut session = Arc::new(session);
-        if session.extensions.limits {
+        if session.has(extension::LIMITS) {
             let limits = session.ask_for_limits()?;
             let session = Arc::get_mut(&mut session).expect("nobody else has it yet");
-            session.limits = limits.unwrap_or_default();
+            session.limits = limits;
         }
         Ok(session)
     }
 
-    fn greet(&mut self, greeting: &Mailbox) -> Result<(), String> {
+    fn greet(&mut self, greeting: &Reply, patience: Duration) -> Result<(), String> {
         let mut hello = Vec::new();
         let mut packet = Encoder::begin(&mut hello, kind::INIT);
         packet.u32(VERSION);
         packet.finish(0);
-        let sent = self.send(&hello, Content::Bytes(&[]));
-        let answer = match sent {
-            Ok(()) => greeting.next(self.patience.greeting),
-            Err(Ended) => None,
+        let answer = match self.line.send(&hello, Content::Bytes(&[])) {
+            Ok(()) => greeting.recv_timeout(patience).ok(),
+            Err(_) => None,
         };
-        match answer {
-            Some((_, Some(Packet { body, .. }))) => {
-                let read = Extensions::decode(&mut Decoder::new(&body));
-                self.extensions = read?;
-                self.line.peer.greeted();
-                Ok(())
-            }
-            _ => {
-                let seconds = self.patience.greeting.as_secs();
-                self.fail(&format!("it did not answer for {seconds} s"));
-                Err(self.why_it_ended())
-            }
+        let Some(answer) = answer else {
+            self.fail_after(patience);
+            return Err(self.why_it_ended());
+        };
+        self.extensions = features::read_greeting(&mut Decoder::new(&answer.body))?;
+        self.line.peer.greeted();
+        Ok(())
+    }
+
+    fn ask_for_limits(self: &Arc<Self>) -> Result<Limits, String> {
+        let mut batch = self.batch();
+        let asked = batch.ask(kind::EXTENDED, &[extension::LIMITS]);
+        match asked.and_then(|tag| batch.extended_reply(tag, Limits::decode)) {
+            Ok(limits) => Ok(limits),
+            Err(Failure::Refused(_)) => Ok(Limits::default()),
+            Err(Failure::Lost) => Err(self.why_it_ended()),
         }
     }
 
-    fn ask_for_limits(self: &Arc<Self>) -> Result<Option<Limits>, String> {
-        let mut batch = self.batch();
-        let asked = batch.ask(kind::EXTENDED, &[b"limits@openssh.com"]);
-        match asked.and_then(|tag| batch.extended_reply(tag, Limits::decode)) {
-            Ok(limits) => Ok(Some(limits)),
-            Err(Failure::Refused(_)) => Ok(None),
-            Err(Failure::Lost) => Err(self.why_it_ended()),
-        }
+    /// Whether the server has an extension, in the version that is used here.
+    pub fn has(&self, extension: &[u8]) -> bool {
+        self.extensions.iter().any(|name| name == extension)
     }
 
     /// Why there are no further answers, with what the other end said.
     pub fn why_it_ended(&self) -> String {
         // What ended the connection is told after its end.
         self.line.peer.hang_up();
-        let reason = self.line.pending.reason().unwrap_or_default();
+        let reason = self.line.waiting.lock().reason.clone();
+        let reason = reason.unwrap_or_default();
         match self.line.peer.last_words() {
             Some(words) => format!("{reason} (ssh said: {words})"),
             None => reason,
@@ -240,7 +324,7 @@ impl Session {
 
     /// Whether requests may be answered.
     pub fn is_alive(&self) -> bool {
-        self.line.pending.is_open()
+        self.line.waiting.lock().reason.is_none()
     }
 
     /// Ends the session: everything in flight is lost.
@@ -248,25 +332,22 @@ impl Session {
         self.line.end(reason);
     }
 
+    fn fail_after(&self, patience: Duration) {
+        self.fail(&format!("it did not answer for {} s", patience.as_secs()));
+    }
+
     /// A batch of requests of one caller.
     pub fn batch(self: &Arc<Self>) -> RequestBatch {
         RequestBatch::new(self)
     }
 
-    /// Registers a request whose answer goes to a mailbox.
-    pub fn register(&self, mailbox: &Arc<Mailbox>, tag: usize) -> Result<u32, Ended> {
-        self.line.pending.register(Some((mailbox, tag)))
+    pub fn register(&self) -> Result<(u32, Reply), Failure> {
+        self.line.waiting.lock().register()
     }
 
     /// Sends packets, of which the last one ends with `content`.
-    pub fn send(&self, packets: &[u8], content: Content<'_>) -> Result<(), Ended> {
-        let sent = self.line.send(packets, content);
-        sent.map_err(|error| {
-            if let Some(error) = error {
-                self.fail(&format!("nothing more can be sent: {error}"));
-            }
-            Ended
-        })
+    pub fn send(&self, packets: &[u8], content: Content<'_>) -> Result<(), Failure> {
+        self.line.send(packets, content)
     }
 
     /// Closes a handle with whatever is sent next, or after a little while.
@@ -274,50 +355,38 @@ impl Session {
     /// everything written was answered for, and a session that ends closes all
     /// its handles.
     pub fn close(&self, handle: &HandleId) {
-        self.handles_open.fetch_sub(1, Ordering::Relaxed);
-        let Ok(id) = self.line.pending.register(None) else {
+        let Ok((id, _)) = self.register() else {
             return;
         };
-        let mut writer = self.line.writer();
+        let mut writer = self.line.writer.lock();
         let mut packet = Encoder::begin(&mut writer.later, kind::CLOSE);
         packet.u32(id).string(&handle.0);
         packet.finish(0);
-        *self.closed_last() = Some(handle.clone());
+        *self.closed_last.lock() = Some(handle.clone());
         drop(writer);
-        self.line.has_later.notify_one();
-    }
-
-    fn closed_last(&self) -> MutexGuard<'_, Option<HandleId>> {
-        let closed = self.closed_last.lock();
-        closed.unwrap_or_else(PoisonError::into_inner)
+        // If it has not taken the last wake yet, it sends this, too.
+        let _ = self.late.try_send(());
     }
 
     /// The handle that the next file to be opened probably gets: OpenSSH's server
     /// gives the one away first that was closed last (`handle_unused` in
     /// `sftp-server.c`).
     pub fn take_next_handle(&self) -> Option<HandleId> {
-        self.closed_last().take()
+        self.closed_last.lock().take()
     }
 
-    /// The next answer in a mailbox. A server that has sent nothing at all
-    /// for too long ends the session.
-    pub fn next(&self, mailbox: &Mailbox) -> Option<(usize, Packet)> {
-        let asked_ms = self.line.elapsed_ms();
-        let patience_ms = u64::try_from(self.patience.answer.as_millis()).unwrap_or(u64::MAX);
-        let mut rest = self.patience.answer;
+    /// Waits for an answer. A server that has sent nothing at all for too long
+    /// ends the session.
+    pub fn answer(&self, reply: &Reply) -> Result<Packet, Failure> {
+        let asked = Instant::now();
         loop {
-            if let Some((tag, packet)) = mailbox.next(rest) {
-                return packet.map(|packet| (tag, packet));
-            }
-            let last_ms = self.line.heard_ms.load(Ordering::Relaxed).max(asked_ms);
-            let silent_ms = self.line.elapsed_ms().saturating_sub(last_ms);
-            if silent_ms >= patience_ms {
-                let seconds = self.patience.answer.as_secs();
-                self.fail(&format!("it did not answer for {seconds} s"));
-                // The end is in the mailbox now.
-                rest = Duration::from_secs(1);
-            } else {
-                rest = Duration::from_millis(patience_ms - silent_ms);
+            let heard = self.line.waiting.lock().heard.max(asked);
+            let rest = self.patience.saturating_sub(heard.elapsed());
+            match reply.recv_timeout(rest) {
+                Ok(packet) => return Ok(packet),
+                Err(RecvTimeoutError::Disconnected) => return Err(Failure::Lost),
+                Err(RecvTimeoutError::Timeout) if rest.is_zero() => self.fail_after(self.patience),
+                Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
@@ -327,13 +396,23 @@ impl Drop for Session {
     fn drop(&mut self) {
         // The server ends when its input does, and has then done all that it
         // was asked for.
-        self.line.writer().output = None;
-        self.line.has_later.notify_one();
+        self.line.writer.lock().output = None;
         if self.is_alive() {
             wait_until(Duration::from_secs(2), || self.reader.is_finished());
         }
         self.line.end("it was closed");
     }
+}
+
+/// Starts a thread.
+pub(super) fn spawn(
+    name: &str,
+    work: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, String> {
+    let thread = std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work);
+    thread.map_err(|error| format!("cannot start a thread: {error}"))
 }
 
 /// Waits for something to become true; says whether it did.
@@ -348,79 +427,32 @@ pub(super) fn wait_until(patience: Duration, mut is_true: impl FnMut() -> bool) 
     }
 }
 
-/// The reader thread: hands every answer over until there are no more.
-fn read_until_the_end(line: &Line, reader: Box<dyn Read + Send>, greeting: u32) {
-    let mut reader = BufReader::with_capacity(256 << 10, reader);
-    let reason = match receive_greeting(line, &mut reader, greeting) {
-        Err(reason) => reason,
-        Ok(()) => loop {
-            if let Err(reason) = receive(line, &mut reader) {
-                break reason;
-            }
-        },
-    };
-    line.end(&reason);
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn receive_greeting(line: &Line, reader: &mut BufReader<impl Read>, id: u32) -> Result<(), String> {
-    let head: [u8; 5] = read_head(line, reader)?;
-    let [length @ .., kind] = head;
-    let bytes = u32::from_be_bytes(length) as usize;
-    if kind != kind::VERSION || !(5..=PACKET_BYTES_MAX).contains(&bytes) {
-        let mut text = head.to_vec();
-        text.extend_from_slice(reader.buffer());
-        return Err(format!(
-            "the server sent text before SFTP began (\"{}\"); make the start-up files of the \
-             shell there print nothing when it is not interactive",
-            escaped(&text)
-        ));
+    #[test]
+    fn the_end_reaches_all_who_wait_and_those_who_come_after() {
+        let mut waiting = Waiting::new();
+        let replies = [waiting.register(), waiting.register()];
+        waiting.end("it is over");
+        waiting.end("for another reason");
+        for reply in replies {
+            assert!(reply.unwrap().1.recv().is_err());
+        }
+        assert!(matches!(waiting.register(), Err(Failure::Lost)));
+        assert_eq!(waiting.reason.as_deref(), Some("it is over"));
     }
-    let body = read_body(line, reader, bytes - 1)?;
-    line.pending.deliver(id, Packet { kind, body });
-    Ok(())
-}
 
-fn receive(line: &Line, reader: &mut impl BufRead) -> Result<(), String> {
-    let bytes = u32::from_be_bytes(read_head(line, reader)?) as usize;
-    if !(5..=PACKET_BYTES_MAX).contains(&bytes) {
-        return Err(format!("the server sent a packet of {bytes} bytes"));
-    }
-    let [kind, id @ ..]: [u8; 5] = read_head(line, reader)?;
-    let body = read_body(line, reader, bytes - 5)?;
-    match line
-        .pending
-        .deliver(u32::from_be_bytes(id), Packet { kind, body })
-    {
-        true => Ok(()),
-        // After the end nothing waits any more.
-        false if !line.pending.is_open() => Err(String::new()),
-        false => Err("the server answered what was not asked".to_owned()),
-    }
-}
-
-fn read_head<const N: usize>(line: &Line, reader: &mut impl BufRead) -> Result<[u8; N], String> {
-    let mut head = [0; N];
-    reader
-        .read_exact(&mut head)
-        .map_err(|error| ending(&error))?;
-    line.heard();
-    Ok(head)
-}
-
-fn read_body(line: &Line, reader: &mut impl BufRead, bytes: usize) -> Result<Vec<u8>, String> {
-    let mut body = Vec::with_capacity(bytes);
-    let read = reader.by_ref().take(bytes as u64).read_to_end(&mut body);
-    match read {
-        Ok(read) if read == bytes => line.heard(),
-        Ok(_) => return Err(ending(&std::io::ErrorKind::UnexpectedEof.into())),
-        Err(error) => return Err(ending(&error)),
-    }
-    Ok(body)
-}
-
-fn ending(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::UnexpectedEof => "the connection ended".to_owned(),
-        _ => format!("the connection broke: {error}"),
+    #[test]
+    fn an_id_is_not_given_twice_while_it_waits() {
+        let mut waiting = Waiting::new();
+        let mut id = || waiting.register().unwrap().0;
+        assert_eq!([id(), id()], [0, 1]);
+        waiting.id_next = 1;
+        assert_eq!(waiting.register().unwrap().0, 2);
+        waiting.id_next = u32::MAX;
+        assert_eq!(waiting.register().unwrap().0, u32::MAX);
+        assert_eq!(waiting.id_next, 0);
     }
 }

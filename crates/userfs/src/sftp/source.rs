@@ -12,7 +12,7 @@ use super::diagnosis::{Asked, decode_space, diagnose};
 use super::link::{Connect, Link};
 use super::names::Names;
 use super::options::Options;
-use super::packet::{kind, open, status};
+use super::packet::{extension, kind, open, status};
 use super::path::{Root, parent};
 use super::requests::Failure;
 use super::session::Session;
@@ -93,7 +93,7 @@ impl Sftp {
         changes: &SetAttributes,
     ) -> std::result::Result<(), Failure> {
         let mut batch = session.batch();
-        let knows_links = session.extensions.lsetstat;
+        let knows_links = session.has(extension::LSETSTAT);
         let resizes = changes.size_bytes.is_some();
         let now = match change::needs_present(changes) || resizes || !knows_links {
             false => Stat::default(),
@@ -107,7 +107,7 @@ impl Sftp {
             // A length is refused by lsetstat.
             let tag = match knows_links && step.size_bytes.is_none() {
                 true => {
-                    let strings = [b"lsetstat@openssh.com", remote];
+                    let strings = [extension::LSETSTAT, remote];
                     step.request(&mut batch, kind::EXTENDED, &strings)?
                 }
                 false => step.request(&mut batch, kind::SETSTAT, &[remote])?,
@@ -277,12 +277,12 @@ impl Source for Sftp {
 
     fn hard_link(&self, existing: &Path, new: &Path) -> Result<()> {
         let session = self.shared.link.session()?;
-        if !session.extensions.hardlink {
+        if !session.has(extension::HARDLINK) {
             return Err(Error::Errno(libc::EPERM));
         }
         let root = &self.shared.root;
         let (from, to) = (root.join(existing), root.join(new));
-        let strings = [b"hardlink@openssh.com", &from[..], &to];
+        let strings = [extension::HARDLINK, &from[..], &to];
         let made = session.batch().run(kind::EXTENDED, &strings);
         made.map_err(|failure| diagnose(&session, Asked::Link, &[&to, &from], failure))?;
         self.shared.names.linked(existing, new);
@@ -324,19 +324,19 @@ impl Source for Sftp {
 
     fn space(&self) -> Result<StatVfs> {
         let session = self.shared.link.session()?;
-        if !session.extensions.statvfs {
+        if !session.has(extension::STATVFS) {
             return Err(Error::Errno(libc::ENOSYS));
         }
         let remote = self.shared.root.join(Path::new(""));
         let mut batch = session.batch();
-        let asked = batch.ask(kind::EXTENDED, &[b"statvfs@openssh.com", &remote]);
+        let asked = batch.ask(kind::EXTENDED, &[extension::STATVFS, &remote]);
         let read = asked.and_then(|tag| batch.extended_reply(tag, decode_space));
         read.map_err(|failure| diagnose(&session, Asked::Other, &[&remote], failure))
     }
 
     fn sync_directory(&self, path: &Path) -> Result<()> {
         let session = self.shared.link.session()?;
-        if !session.extensions.fsync {
+        if !session.has(extension::FSYNC) {
             return Ok(());
         }
         let remote = self.shared.root.join(path);
@@ -352,7 +352,7 @@ impl Source for Sftp {
             Err(Failure::Lost) => return Err(Error::Lost),
             Ok(handle) => handle,
         };
-        let synced = batch.run(kind::EXTENDED, &[b"fsync@openssh.com", &handle.0]);
+        let synced = batch.run(kind::EXTENDED, &[extension::FSYNC, &handle.0]);
         session.close(&handle);
         synced.map_err(Failure::plain)
     }

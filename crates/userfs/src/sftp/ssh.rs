@@ -11,16 +11,16 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::address::Address;
 use super::options::{Notice, Options};
 use super::packet::escaped;
-use super::session::{Peer, Transport, wait_until};
+use super::session::{Peer, Transport, spawn, wait_until};
 use super::terminal::Foreground;
 
 /// A pipe that holds the window of a transfer, if the kernel allows it.
@@ -58,17 +58,13 @@ pub(super) fn start(
         is_told: is_interactive,
     });
     let listener = Arc::clone(&words);
-    let thread = std::thread::Builder::new()
-        .name("ssh messages".to_owned())
-        .spawn(move || listener.listen(errors))
-        .map_err(|error| format!("cannot start a thread: {error}"))?;
+    spawn("ssh messages", move || listener.listen(errors))?;
     Ok(Transport {
         reader: Box::new(reader),
         writer,
         peer: Box::new(Ssh {
             child: Mutex::new(Some((child, foreground))),
             words,
-            thread: Mutex::new(Some(thread)),
         }),
     })
 }
@@ -159,7 +155,7 @@ impl Words {
             if self.is_told {
                 (self.notice)(&line);
             }
-            let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut lines = self.lines.lock();
             if lines.len() == Self::LINES_MAX {
                 lines.pop_front();
             }
@@ -172,19 +168,18 @@ impl Words {
 struct Ssh {
     child: Mutex<Option<(Child, Option<Foreground>)>>,
     words: Arc<Words>,
-    thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Peer for Ssh {
     fn greeted(&self) {
-        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut child = self.child.lock();
         if let Some((_, foreground)) = child.as_mut() {
             *foreground = None;
         }
     }
 
     fn hang_up(&self) {
-        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut child = self.child.lock();
         if let Some((mut child, foreground)) = child.take() {
             end(&mut child);
             drop(foreground);
@@ -192,20 +187,11 @@ impl Peer for Ssh {
     }
 
     fn last_words(&self) -> Option<String> {
-        let thread = self
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        if let Some(thread) = thread {
-            // A process that ssh left running may hold its standard error.
-            wait_until(Duration::from_millis(500), || thread.is_finished());
-        }
-        let lines = self
-            .words
-            .lines
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        // The thread that listens has the other. A process that ssh left running
+        // may hold its standard error.
+        let has_ended = || Arc::strong_count(&self.words) == 1;
+        wait_until(Duration::from_millis(500), has_ended);
+        let lines = self.words.lines.lock();
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
         (!lines.is_empty()).then(|| lines.join("; "))
     }

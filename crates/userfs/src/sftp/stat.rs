@@ -6,7 +6,7 @@
 //! the inode.
 
 use super::packet::{Decoder, Encoder, Malformed};
-use super::requests::{Failure, RequestBatch, Tag};
+use super::requests::{Failure, Reply, RequestBatch};
 use crate::source::{Attributes, Kind, Time};
 
 /// Which fields there are (the draft, section 5).
@@ -63,7 +63,7 @@ impl Stat {
         batch: &mut RequestBatch,
         kind: u8,
         strings: &[&[u8]],
-    ) -> Result<Tag, Failure> {
+    ) -> Result<Reply, Failure> {
         batch.request(kind, |packet| {
             for string in strings {
                 packet.string(string);
