@@ -39,20 +39,12 @@ pub(super) fn attributes_of(stat: &Stat) -> Attributes {
 }
 
 fn timespec(change: Option<SetTime>) -> Timespec {
-    match change {
-        None => Timespec {
-            tv_sec: 0,
-            tv_nsec: UTIME_OMIT,
-        },
-        Some(SetTime::Now) => Timespec {
-            tv_sec: 0,
-            tv_nsec: UTIME_NOW,
-        },
-        Some(SetTime::At(time)) => Timespec {
-            tv_sec: time.seconds,
-            tv_nsec: i64::from(time.nanoseconds),
-        },
-    }
+    let (tv_sec, tv_nsec) = match change {
+        None => (0, UTIME_OMIT),
+        Some(SetTime::Now) => (0, UTIME_NOW),
+        Some(SetTime::At(time)) => (time.seconds, time.nanoseconds.into()),
+    };
+    Timespec { tv_sec, tv_nsec }
 }
 
 /// Changes all of an open file but its length. The descriptor may be of the
@@ -67,7 +59,7 @@ pub(super) fn change(file: impl AsFd, changes: &SetAttributes) -> rustix::io::Re
         rustix::fs::chownat(file, "", uid, gid, AtFlags::EMPTY_PATH)?;
     }
     if let Some(mode) = changes.mode {
-        rustix::fs::chmod(by_descriptor(&file), Mode::from_raw_mode(mode))?;
+        rustix::fs::chmod(by_descriptor(file), Mode::from_raw_mode(mode))?;
     }
     if changes.atime.is_some() || changes.mtime.is_some() {
         let times = Timestamps {

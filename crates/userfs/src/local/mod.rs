@@ -51,25 +51,13 @@ const KEPT_BYTES_MAX: i64 = 1 << 20;
 /// How often a file is made or opened that others make and remove meanwhile.
 const OPENS_MAX: usize = 4;
 
-/// The directory of a name: the root's descriptor, or one opened for it.
-enum Parent<'a> {
-    Root(BorrowedFd<'a>),
-    Below(OwnedFd),
-}
-
-impl AsFd for Parent<'_> {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Root(root) => *root,
-            Self::Below(directory) => directory.as_fd(),
-        }
-    }
-}
+/// An open file with what it is.
+type Opened = (OwnedFd, Attributes);
 
 /// A path to what a descriptor is open on, for calls that take no descriptor
 /// of the kind `O_PATH`.
-fn by_descriptor(descriptor: &impl AsFd) -> String {
-    format!("/proc/self/fd/{}", descriptor.as_fd().as_raw_fd())
+fn by_descriptor(descriptor: impl AsFd) -> PathBuf {
+    format!("/proc/self/fd/{}", descriptor.as_fd().as_raw_fd()).into()
 }
 
 impl Local {
@@ -105,78 +93,59 @@ impl Local {
         self.resolve(path, OFlags::PATH, Mode::empty())
     }
 
-    fn parent<'a>(&'a self, path: &'a Path) -> Result<(Parent<'a>, &'a OsStr)> {
+    /// Lets `work` do something to a name in the directory that it lies in.
+    fn at<T, E: Into<Error>>(
+        &self,
+        path: &Path,
+        work: impl FnOnce(BorrowedFd<'_>, &OsStr) -> std::result::Result<T, E>,
+    ) -> Result<T> {
         let name = path.file_name().ok_or(Error::Errno(libc::EBUSY))?;
         let directory = path.parent().unwrap_or(Path::new(""));
         if directory.as_os_str().is_empty() {
-            return Ok((Parent::Root(self.root.as_fd()), name));
+            return work(self.root.as_fd(), name).map_err(E::into);
         }
         let flags = OFlags::PATH | OFlags::DIRECTORY;
-        let opened = self.resolve(directory, flags, Mode::empty())?;
-        Ok((Parent::Below(opened), name))
+        let directory = self.resolve(directory, flags, Mode::empty())?;
+        work(directory.as_fd(), name).map_err(E::into)
     }
 
-    /// A path for calls that take no descriptor of the kind `O_PATH` and follow
-    /// no link at its end, valid as long as the directory is kept.
-    fn below_descriptor<'a>(&'a self, path: &'a Path) -> Result<(Parent<'a>, PathBuf)> {
-        if path.as_os_str().is_empty() {
-            let root = Parent::Root(self.root.as_fd());
+    /// Lets `work` have a path for a call that takes no descriptor of the kind
+    /// `O_PATH` and follows no link at its end.
+    fn at_path<T>(&self, path: &Path, work: impl FnOnce(&Path) -> Result<T>) -> Result<T> {
+        match path.as_os_str().is_empty() {
             // With the dot it is no link any more.
-            let name = PathBuf::from(by_descriptor(&root)).join(".");
-            return Ok((root, name));
+            true => work(&by_descriptor(&self.root).join(".")),
+            false => self.at(path, |parent, name| work(&by_descriptor(parent).join(name))),
         }
-        let (directory, name) = self.parent(path)?;
-        let name = PathBuf::from(by_descriptor(&directory)).join(name);
-        Ok((directory, name))
     }
 
     /// Gives a new file its owner and, as a change of owner clears
-    /// set-user-id, its permissions again.
-    fn give_away(&self, parent: &Parent<'_>, name: &OsStr, creation: &Creation) -> Result<()> {
+    /// set-user-id, its permissions again. A directory with set-group-id gives
+    /// its group to what is made in it.
+    fn give_away(&self, parent: BorrowedFd<'_>, name: &OsStr, creation: &Creation) -> Result<()> {
         let Some(owner) = creation.owner.filter(|_| self.gives_files_away) else {
             return Ok(());
         };
-        let (uid, gid) = self.owner_below(parent, owner)?;
+        let (uid, gid) = owner_below(parent, owner)?;
         rustix::fs::chownat(parent, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
         if creation.mode & 0o6000 != 0 {
-            rustix::fs::chmodat(
-                parent,
-                name,
-                Mode::from_raw_mode(creation.mode),
-                AtFlags::empty(),
-            )?;
+            let mode = Mode::from_raw_mode(creation.mode);
+            rustix::fs::chmodat(parent, name, mode, AtFlags::empty())?;
         }
         Ok(())
     }
 
-    /// A directory with set-group-id gives its group to what is made in it.
-    fn owner_below(&self, parent: &Parent<'_>, owner: Owner) -> Result<(Option<Uid>, Option<Gid>)> {
-        let directory = rustix::fs::statat(parent, "", AtFlags::EMPTY_PATH)?;
-        let gid = match directory.st_mode & 0o2000 {
-            0 => Some(Gid::from_raw(owner.gid)),
-            _ => None,
-        };
-        Ok((Some(Uid::from_raw(owner.uid)), gid))
-    }
-
     /// Makes a file where there is none, opens it and tells what it is.
-    fn open_new(
-        &self,
-        path: &Path,
-        flags: OFlags,
-        creation: &Creation,
-    ) -> Result<(OwnedFd, Attributes)> {
+    fn open_new(&self, path: &Path, flags: OFlags, creation: &Creation) -> Result<Opened> {
         let mode = Mode::from_raw_mode(creation.mode);
         let file = self.resolve(path, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
         let made = attributes_of(&rustix::fs::fstat(&file)?);
-        let Some(owner) = creation.owner.filter(|_| self.gives_files_away) else {
+        let owner = creation.owner.filter(|_| self.gives_files_away);
+        let is_another = |owner: &Owner| (made.uid, made.gid) != (owner.uid, owner.gid);
+        let Some(owner) = owner.filter(is_another) else {
             return Ok((file, made));
         };
-        if (made.uid, made.gid) == (owner.uid, owner.gid) {
-            return Ok((file, made));
-        }
-        let (parent, _) = self.parent(path)?;
-        let (uid, gid) = self.owner_below(&parent, owner)?;
+        let (uid, gid) = self.at(path, |parent, _| owner_below(parent, owner))?;
         rustix::fs::fchown(&file, uid, gid)?;
         if creation.mode & 0o6000 != 0 {
             rustix::fs::fchmod(&file, mode)?;
@@ -188,12 +157,7 @@ impl Local {
     /// Opens a file, or makes it. Two calls, as a file that was there must
     /// keep its owner; making it first, as the kernel asks for that where it
     /// has just found no file.
-    fn open_or_make(
-        &self,
-        path: &Path,
-        flags: OFlags,
-        creation: &Creation,
-    ) -> Result<(OwnedFd, Attributes)> {
+    fn open_or_make(&self, path: &Path, flags: OFlags, creation: &Creation) -> Result<Opened> {
         for _ in 1..OPENS_MAX {
             match self.open_new(path, flags, creation) {
                 Err(error) if error.is(libc::EEXIST) => {}
@@ -208,21 +172,22 @@ impl Local {
         self.open_new(path, flags, creation)
     }
 
-    fn open_existing(&self, path: &Path, flags: OFlags) -> Result<(OwnedFd, Attributes)> {
+    fn open_existing(&self, path: &Path, flags: OFlags) -> Result<Opened> {
         let file = self.resolve(path, flags, Mode::empty())?;
         let found = attributes_of(&rustix::fs::fstat(&file)?);
         Ok((file, found))
     }
+}
 
-    fn entry(entry: &rustix::fs::RawDirEntry<'_>) -> Option<Entry> {
-        let name = entry.file_name().to_bytes();
-        let is_listed = name != b"." && name != b"..";
-        is_listed.then(|| Entry {
-            name: OsStr::from_bytes(name).to_owned(),
-            kind: Kind::of_mode(entry.file_type().as_raw_mode()),
-            attributes: None,
-        })
-    }
+/// The owner of what is made in a directory.
+fn owner_below(
+    directory: BorrowedFd<'_>,
+    owner: Owner,
+) -> rustix::io::Result<(Option<Uid>, Option<Gid>)> {
+    let directory = rustix::fs::statat(directory, "", AtFlags::EMPTY_PATH)?;
+    let is_own = directory.st_mode & 0o2000 == 0;
+    let gid = is_own.then(|| Gid::from_raw(owner.gid));
+    Ok((Some(Uid::from_raw(owner.uid)), gid))
 }
 
 fn system_flags(flags: OpenFlags) -> OFlags {
@@ -243,11 +208,11 @@ impl Source for Local {
     }
 
     fn attributes(&self, path: &Path) -> Result<Attributes> {
-        let stat = if path.as_os_str().is_empty() {
-            rustix::fs::statat(&self.root, "", AtFlags::EMPTY_PATH)?
-        } else {
-            let (parent, name) = self.parent(path)?;
-            rustix::fs::statat(&parent, name, AtFlags::SYMLINK_NOFOLLOW)?
+        let stat = match path.as_os_str().is_empty() {
+            true => rustix::fs::statat(&self.root, "", AtFlags::EMPTY_PATH)?,
+            false => self.at(path, |parent, name| {
+                rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW)
+            })?,
         };
         Ok(attributes_of(&stat))
     }
@@ -258,7 +223,15 @@ impl Source for Local {
         let mut names = RawDir::new(&directory, buffer.spare_capacity_mut());
         let mut entries = Vec::new();
         while let Some(entry) = names.next() {
-            entries.extend(Self::entry(&entry?));
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                entries.push(Entry {
+                    name: OsStr::from_bytes(name).to_owned(),
+                    kind: Kind::of_mode(entry.file_type().as_raw_mode()),
+                    attributes: None,
+                });
+            }
         }
         // One component: no link in the way can lead out of the root.
         let look_up = move |name: &OsStr| {
@@ -273,8 +246,9 @@ impl Source for Local {
     }
 
     fn read_link(&self, path: &Path) -> Result<OsString> {
-        let (parent, name) = self.parent(path)?;
-        let target = rustix::fs::readlinkat(&parent, name, Vec::new())?;
+        let target = self.at(path, |parent, name| {
+            rustix::fs::readlinkat(parent, name, Vec::new())
+        })?;
         Ok(OsString::from_vec(target.into_bytes()))
     }
 
@@ -294,11 +268,12 @@ impl Source for Local {
     }
 
     fn make_directory(&self, path: &Path, creation: &Creation) -> Result<()> {
-        let (parent, name) = self.parent(path)?;
-        rustix::fs::mkdirat(&parent, name, Mode::from_raw_mode(creation.mode & 0o1777))?;
         // A directory keeps set-group-id, which it may have inherited.
         let mode = creation.mode & 0o1777;
-        self.give_away(&parent, name, &Creation { mode, ..*creation })
+        self.at(path, |parent, name| {
+            rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(mode))?;
+            self.give_away(parent, name, &Creation { mode, ..*creation })
+        })
     }
 
     fn make_node(
@@ -308,26 +283,26 @@ impl Source for Local {
         device_number: u64,
         creation: &Creation,
     ) -> Result<()> {
-        let (parent, name) = self.parent(path)?;
-        let mode = Mode::from_raw_mode(creation.mode);
-        rustix::fs::mknodat(
-            &parent,
-            name,
+        let (mode, kind) = (
+            Mode::from_raw_mode(creation.mode),
             FileType::from_raw_mode(kind as u32),
-            mode,
-            device_number,
-        )?;
-        self.give_away(&parent, name, creation)
+        );
+        self.at(path, |parent, name| {
+            rustix::fs::mknodat(parent, name, kind, mode, device_number)?;
+            self.give_away(parent, name, creation)
+        })
     }
 
     fn remove_directory(&self, path: &Path) -> Result<()> {
-        let (parent, name) = self.parent(path)?;
-        Ok(rustix::fs::unlinkat(&parent, name, AtFlags::REMOVEDIR)?)
+        self.at(path, |parent, name| {
+            rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
+        })
     }
 
     fn unlink(&self, path: &Path) -> Result<Option<Attributes>> {
-        let (parent, name) = self.parent(path)?;
-        rustix::fs::unlinkat(&parent, name, AtFlags::empty())?;
+        self.at(path, |parent, name| {
+            rustix::fs::unlinkat(parent, name, AtFlags::empty())
+        })?;
         Ok(None)
     }
 
@@ -343,33 +318,26 @@ impl Source for Local {
     }
 
     fn symlink(&self, target: &OsStr, path: &Path, owner: Option<Owner>) -> Result<()> {
-        let (parent, name) = self.parent(path)?;
-        rustix::fs::symlinkat(target, &parent, name)?;
-        self.give_away(&parent, name, &Creation { mode: 0o777, owner })
+        self.at(path, |parent, name| {
+            rustix::fs::symlinkat(target, parent, name)?;
+            self.give_away(parent, name, &Creation { mode: 0o777, owner })
+        })
     }
 
     fn hard_link(&self, existing: &Path, new: &Path) -> Result<()> {
-        let (from, old_name) = self.parent(existing)?;
-        let (to, new_name) = self.parent(new)?;
-        Ok(rustix::fs::linkat(
-            &from,
-            old_name,
-            &to,
-            new_name,
-            AtFlags::empty(),
-        )?)
+        self.at(existing, |from, old_name| {
+            self.at(new, |to, new_name| {
+                rustix::fs::linkat(from, old_name, to, new_name, AtFlags::empty())
+            })
+        })
     }
 
     fn rename(&self, from: &Path, to: &Path, flags: RenameFlags) -> Result<()> {
-        let (from_parent, from_name) = self.parent(from)?;
-        let (to_parent, to_name) = self.parent(to)?;
-        Ok(rustix::fs::renameat_with(
-            &from_parent,
-            from_name,
-            &to_parent,
-            to_name,
-            flags,
-        )?)
+        self.at(from, |from, old_name| {
+            self.at(to, |to, new_name| {
+                rustix::fs::renameat_with(from, old_name, to, new_name, flags)
+            })
+        })
     }
 
     fn set_attributes(&self, path: &Path, changes: &SetAttributes) -> Result<()> {
@@ -397,29 +365,30 @@ impl Source for Local {
 
 impl Extended for Local {
     fn value(&self, path: &Path, name: &OsStr) -> Result<Vec<u8>> {
-        let (_directory, file) = self.below_descriptor(path)?;
-        grown(|buffer| rustix::fs::lgetxattr(&file, name, buffer))
+        self.at_path(path, |path| {
+            grown(|buffer| rustix::fs::lgetxattr(path, name, buffer))
+        })
     }
 
     fn set(&self, path: &Path, name: &OsStr, value: &[u8], flags: XattrFlags) -> Result<()> {
-        let (_directory, file) = self.below_descriptor(path)?;
-        Ok(rustix::fs::lsetxattr(&file, name, value, flags)?)
+        self.at_path(path, |path| {
+            Ok(rustix::fs::lsetxattr(path, name, value, flags)?)
+        })
     }
 
     fn names(&self, path: &Path) -> Result<Vec<OsString>> {
-        let (_directory, file) = self.below_descriptor(path)?;
-        let names = grown(|buffer| rustix::fs::llistxattr(&file, buffer))?;
-        let names = names
-            .split(|byte| *byte == 0)
-            .filter(|name| !name.is_empty());
+        let names = self.at_path(path, |path| {
+            grown(|buffer| rustix::fs::llistxattr(path, buffer))
+        })?;
+        let names = names.split(|byte| *byte == 0);
+        let names = names.filter(|name| !name.is_empty());
         Ok(names
-            .map(|name| OsStr::from_bytes(name).to_owned())
+            .map(|name| OsString::from_vec(name.to_vec()))
             .collect())
     }
 
     fn remove(&self, path: &Path, name: &OsStr) -> Result<()> {
-        let (_directory, file) = self.below_descriptor(path)?;
-        Ok(rustix::fs::lremovexattr(&file, name)?)
+        self.at_path(path, |path| Ok(rustix::fs::lremovexattr(path, name)?))
     }
 }
 
