@@ -8,8 +8,76 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use super::diagnosis::Asked;
+use super::packet::{extension, kind, status};
+use super::requests::{Failure, HandleId, Reply, RequestBatch, Requested};
 use super::stat::{Stat, seconds};
-use crate::source::{SetAttributes, SetTime};
+use crate::source::{Kind, SetAttributes, SetTime};
+
+/// What is changed: a path, not following a symbolic link, or an open file.
+#[derive(Clone, Copy)]
+pub(super) enum Target<'a> {
+    Path(&'a [u8]),
+    Handle(&'a HandleId),
+}
+
+/// What a refusal is to be looked into as.
+pub(super) fn asked(changes: &SetAttributes) -> Asked {
+    Asked::SetAttributes {
+        resizes: changes.size_bytes.is_some(),
+    }
+}
+
+/// Makes the changes.
+pub(super) fn make(
+    batch: &mut RequestBatch,
+    target: Target<'_>,
+    changes: &SetAttributes,
+) -> Requested<()> {
+    let resizes = changes.size_bytes.is_some();
+    let may_follow = resizes || !batch.session().has(extension::LSETSTAT);
+    let now = match target {
+        Target::Path(path) if may_follow || needs_present(changes) => {
+            batch.look_up(kind::LSTAT, path)?
+        }
+        Target::Handle(handle) if needs_present(changes) => {
+            batch.look_up(kind::FSTAT, &handle.0)?
+        }
+        _ => Stat::default(),
+    };
+    if may_follow && now.kind() == Some(Kind::Symlink) {
+        // Of the request that there is, the server would follow the link.
+        return Err(Failure::Refused(status::OP_UNSUPPORTED));
+    }
+    let sent = send(batch, target, changes, &now)?;
+    sent.map_or(Ok(()), |reply| batch.status(reply))
+}
+
+/// Sends the requests that make the changes to what `now` is. The last of them
+/// may have no answer yet.
+pub(super) fn send(
+    batch: &mut RequestBatch,
+    target: Target<'_>,
+    changes: &SetAttributes,
+    now: &Stat,
+) -> Requested<Option<Reply>> {
+    let mut last = None;
+    for step in steps(changes, now) {
+        if let Some(owner) = last.take() {
+            batch.status(owner)?;
+        }
+        let knows_links = batch.session().has(extension::LSETSTAT);
+        last = Some(match target {
+            Target::Handle(handle) => step.request(batch, kind::FSETSTAT, &[&handle.0]),
+            // A length is refused by lsetstat.
+            Target::Path(path) if knows_links && step.size_bytes.is_none() => {
+                step.request(batch, kind::EXTENDED, &[extension::LSETSTAT, path])
+            }
+            Target::Path(path) => step.request(batch, kind::SETSTAT, &[path]),
+        }?);
+    }
+    Ok(last)
+}
 
 /// Whether what a file is now must be known: the protocol sets both times or
 /// none.
@@ -18,7 +86,7 @@ pub(super) fn needs_present(changes: &SetAttributes) -> bool {
 }
 
 /// The requests that make the changes, in their order.
-pub(super) fn steps(changes: &SetAttributes, now: &Stat) -> Vec<Stat> {
+fn steps(changes: &SetAttributes, now: &Stat) -> Vec<Stat> {
     let mut steps = Vec::new();
     if changes.uid.is_some() || changes.gid.is_some() {
         steps.push(Stat {
@@ -48,51 +116,8 @@ pub(super) fn steps(changes: &SetAttributes, now: &Stat) -> Vec<Stat> {
         permissions: changes.mode.map(|mode| mode & 0o7777),
         times: has_times.then(|| (time(changes.atime, accessed), time(changes.mtime, modified))),
     };
-    if !rest.is_empty() {
+    if rest != Stat::default() {
         steps.push(rest);
     }
     steps
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::source::Time;
-
-    #[test]
-    fn the_owner_changes_before_the_permissions() {
-        let changes = SetAttributes {
-            mode: Some(0o4755),
-            uid: Some(7),
-            ..SetAttributes::default()
-        };
-        let steps = steps(&changes, &Stat::default());
-        assert_eq!(steps.len(), 2);
-        assert_eq!(steps[0].owner, Some((7, u32::MAX)));
-        assert_eq!(steps[1].permissions, Some(0o4755));
-    }
-
-    #[test]
-    fn a_time_that_is_not_changed_stays_what_it_is() {
-        let changes = SetAttributes {
-            mtime: Some(SetTime::At(Time {
-                seconds: 50,
-                nanoseconds: 0,
-            })),
-            ..SetAttributes::default()
-        };
-        assert!(needs_present(&changes));
-        let now = Stat {
-            times: Some((10, 20)),
-            ..Stat::default()
-        };
-        assert_eq!(steps(&changes, &now)[0].times, Some((10, 50)));
-    }
-
-    #[test]
-    fn no_change_is_no_step() {
-        let changes = SetAttributes::default();
-        assert!(!needs_present(&changes));
-        assert_eq!(steps(&changes, &Stat::default()), []);
-    }
 }

@@ -15,7 +15,7 @@ use rustix::fs::StatVfsMountFlags;
 
 use super::packet::{Decoder, Malformed, extension, kind, status};
 use super::path::{is_too_long, parent};
-use super::requests::{Failure, Reply, RequestBatch};
+use super::requests::{Failure, Name, Reply, Requested};
 use super::session::Session;
 use super::stat::Stat;
 use crate::source::{Error, Kind, StatVfs};
@@ -54,11 +54,6 @@ pub(super) fn decode_space(packet: &mut Decoder<'_>) -> Result<StatVfs, Malforme
     })
 }
 
-fn is_full(space: &StatVfs, bytes: u64) -> bool {
-    let has_no_inode = space.f_files > 0 && space.f_ffree == 0;
-    space.f_bavail.saturating_mul(space.f_frsize) < bytes.max(1) || has_no_inode
-}
-
 /// What was found about a path of the operation.
 #[derive(Default)]
 struct Facts {
@@ -81,10 +76,10 @@ fn is_other_than_directory(stat: Option<Stat>) -> bool {
 
 impl Facts {
     /// Of the path that decides, and of the other one if there are two.
-    fn gather(session: &Arc<Session>, paths: &[&[u8]]) -> Result<[Self; 2], Failure> {
+    fn gather(session: &Arc<Session>, paths: &[&[u8]]) -> Requested<[Self; 2]> {
         let mut batch = session.batch();
         let has_statvfs = session.has(extension::STATVFS);
-        let mut ask = |path: &&[u8]| -> Result<_, Failure> {
+        let mut ask = |path: &&[u8]| -> Requested<_> {
             let above = parent(path);
             let target = batch.ask(kind::LSTAT, &[path])?;
             let parent = batch.ask(kind::LSTAT, &[above])?;
@@ -118,8 +113,11 @@ impl Facts {
     }
 
     fn is_full(&self, bytes: usize) -> bool {
-        let there = self.file_system.as_ref();
-        there.is_some_and(|there| is_full(there, bytes as u64))
+        self.file_system.as_ref().is_some_and(|there| {
+            let has_no_inode = there.f_files > 0 && there.f_ffree == 0;
+            let free_bytes = there.f_bavail.saturating_mul(there.f_frsize);
+            free_bytes < (bytes as u64).max(1) || has_no_inode
+        })
     }
 }
 
@@ -132,7 +130,7 @@ pub(super) fn diagnose(
     failure: Failure,
 ) -> Error {
     let Failure::Refused(code) = failure else {
-        return Error::Lost;
+        return failure.plain();
     };
     let facts = || Facts::gather(session, paths).unwrap_or_default();
     Error::Errno(match code {
@@ -160,15 +158,11 @@ fn of_no_such_file(asked: Asked, [path, other]: [Facts; 2]) -> i32 {
 
 fn of_permission_denied(asked: Asked, facts: impl Fn() -> [Facts; 2]) -> i32 {
     let is_in_sticky = || facts().iter().any(Facts::is_in_sticky);
-    let is_not_permitted = match asked {
-        Asked::SetAttributes { resizes } => !resizes,
-        Asked::Link => is_directory(facts()[1].target),
-        Asked::Unlink | Asked::RemoveDirectory | Asked::Rename => is_in_sticky(),
-        _ => false,
-    };
-    match is_not_permitted {
-        true => libc::EPERM,
-        false => libc::EACCES,
+    match asked {
+        Asked::SetAttributes { resizes: false } => libc::EPERM,
+        Asked::Link if is_directory(facts()[1].target) => libc::EPERM,
+        Asked::Unlink | Asked::RemoveDirectory | Asked::Rename if is_in_sticky() => libc::EPERM,
+        _ => libc::EACCES,
     }
 }
 
@@ -181,47 +175,35 @@ fn of_failure(
     path: &[u8],
     [found, other]: [Facts; 2],
 ) -> i32 {
-    let is_new = matches!(
-        asked,
-        Asked::Open {
-            exclusive: true,
-            ..
-        } | Asked::Make
-            | Asked::Link
-    );
-    let changes = !matches!(
-        asked,
-        Asked::Open { writes: false, .. } | Asked::List | Asked::ReadLink | Asked::Other
-    );
+    use Asked::{Link, List, Make, Open, Other, ReadLink, RemoveDirectory, Rename, SetAttributes};
+    let is_new = match asked {
+        Open { exclusive, .. } => exclusive,
+        _ => matches!(asked, Make | Link),
+    };
+    let changes = match asked {
+        Open { writes, .. } => writes,
+        _ => !matches!(asked, List | ReadLink | Other),
+    };
     let file_systems = found.file_system.as_ref().zip(other.file_system.as_ref());
     let is_directory_there = is_directory(found.target);
+    let takes_room = || {
+        matches!(
+            asked,
+            Open { .. } | Make | Link | Rename | SetAttributes { .. }
+        )
+    };
     match asked {
         _ if is_new && found.target.is_some() => libc::EEXIST,
-        Asked::Open { writes: true, .. } if is_directory_there => libc::EISDIR,
+        Open { writes: true, .. } if is_directory_there => libc::EISDIR,
         _ if changes && found.is_read_only() => libc::EROFS,
-        Asked::Link | Asked::Rename if file_systems.is_some_and(|(a, b)| a.f_fsid != b.f_fsid) => {
-            libc::EXDEV
-        }
-        Asked::Unlink if is_directory_there => libc::EISDIR,
-        Asked::RemoveDirectory => match is_empty(session, path) {
-            Some(false) => libc::ENOTEMPTY,
-            _ => libc::EBUSY,
-        },
-        Asked::Rename if is_directory_there && !is_directory(other.target) => libc::EISDIR,
-        Asked::Rename if is_directory_there && is_empty(session, path) == Some(false) => {
-            libc::ENOTEMPTY
-        }
-        Asked::SetAttributes { resizes: true } if is_directory_there => libc::EISDIR,
+        Link | Rename if file_systems.is_some_and(|(a, b)| a.f_fsid != b.f_fsid) => libc::EXDEV,
+        RemoveDirectory if is_empty(session, path) == Some(false) => libc::ENOTEMPTY,
+        RemoveDirectory => libc::EBUSY,
+        Rename if is_directory_there && !is_directory(other.target) => libc::EISDIR,
+        Rename if is_directory_there && is_empty(session, path) == Some(false) => libc::ENOTEMPTY,
+        Asked::Unlink | SetAttributes { resizes: true } if is_directory_there => libc::EISDIR,
         Asked::Write { bytes } if found.is_full(bytes) => libc::ENOSPC,
-        Asked::Open { .. }
-        | Asked::Make
-        | Asked::Link
-        | Asked::Rename
-        | Asked::SetAttributes { .. }
-            if found.is_full(0) =>
-        {
-            libc::ENOSPC
-        }
+        _ if takes_room() && found.is_full(0) => libc::ENOSPC,
         _ => libc::EIO,
     }
 }
@@ -229,22 +211,19 @@ fn of_failure(
 /// Whether a directory has no names, if that can be told.
 fn is_empty(session: &Arc<Session>, path: &[u8]) -> Option<bool> {
     let mut batch = session.batch();
-    let opened = batch.ask(kind::OPENDIR, &[path]);
-    let handle = opened.and_then(|tag| batch.handle(tag)).ok()?;
-    let is_empty = is_empty_from(&mut batch, &handle.0);
-    session.close(&handle);
-    is_empty.ok()
-}
-
-fn is_empty_from(batch: &mut RequestBatch, handle: &[u8]) -> Result<bool, Failure> {
-    loop {
-        let asked = batch.ask(kind::READDIR, &[handle])?;
-        let names = batch.names(asked)?;
-        if names.is_empty() {
-            return Ok(true);
-        }
-        if names.iter().any(|name| !name.is_special()) {
-            return Ok(false);
-        }
+    let opened = batch.ask(kind::OPENDIR, &[path]).ok()?;
+    let handle = batch.handle(opened).ok()?;
+    let mut read = || {
+        let asked = batch.ask(kind::READDIR, &[&handle.0])?;
+        batch.names(asked)
+    };
+    let mut names = read();
+    while let Ok(more) = &names
+        && !more.is_empty()
+        && more.iter().all(Name::is_special)
+    {
+        names = read();
     }
+    session.close(&handle);
+    names.ok().map(|names| names.is_empty())
 }

@@ -1,8 +1,10 @@
 //! The connection that a source has at the moment, and the next one after it
 //! is lost.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::options::Options;
 use super::session::{Session, Transport};
@@ -56,12 +58,8 @@ impl Link {
             }),
         };
         let first = link.establish(options.is_interactive)?;
-        link.lock().session = Some(first);
+        link.state.lock().session = Some(first);
         Ok(link)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn establish(&self, is_interactive: bool) -> std::result::Result<Arc<Session>, String> {
@@ -87,7 +85,7 @@ impl Link {
     /// `Lost` if there is none within the time that a call may wait.
     pub fn session(&self) -> Result<Arc<Session>> {
         let deadline = Instant::now() + self.options.reconnect_patience;
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(ended) = state.session.take_if(|session| !session.is_alive()) {
             let why = ended.why_it_ended();
             self.tell(&format!("connection lost: {why}; connecting again"));
@@ -118,9 +116,9 @@ impl Link {
                 if state.attempts_failed == 0 {
                     self.tell(&format!("{why}; trying again at the next call"));
                 }
-                let doubled = PAUSE_FIRST.saturating_mul(1 << state.attempts_failed.min(16));
-                state.attempts_failed = state.attempts_failed.saturating_add(1);
-                state.next_attempt = Instant::now() + doubled.min(PAUSE_LAST);
+                let pause = PAUSE_FIRST * (1 << state.attempts_failed.min(16));
+                state.attempts_failed += 1;
+                state.next_attempt = Instant::now() + pause.min(PAUSE_LAST);
             }
         }
     }

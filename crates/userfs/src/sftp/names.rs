@@ -9,176 +9,151 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
 
-use crate::source::{Attributes, Identity};
+use parking_lot::Mutex;
 
-/// Where an open file is, if it still has a name.
-#[derive(Debug)]
-pub(super) struct Place {
-    path: Mutex<Option<PathBuf>>,
-    has_given_times: AtomicBool,
-}
-
-impl Place {
-    /// Whether its times were set by a name since it was opened.
-    pub fn has_given_times(&self) -> bool {
-        self.has_given_times.load(Ordering::Acquire)
-    }
-
-    pub fn give_times(&self) {
-        self.has_given_times.store(true, Ordering::Release);
-    }
-
-    pub fn path(&self) -> Option<PathBuf> {
-        lock(&self.path).clone()
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use super::stat::Stat;
+use crate::source::{Attributes, Error, Identity, Result};
 
 /// All names of which something is known.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Names {
     known: Mutex<Known>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Known {
-    names: BTreeMap<PathBuf, Name>,
-    /// How many names each file with hard links has.
-    links: HashMap<u64, u32>,
-    file_next: u64,
+    /// Open files by their numbers.
+    open: HashMap<u64, OpenFile>,
+    /// The numbers of files with hard links, by name. Each name counts as one.
+    links: BTreeMap<PathBuf, Arc<u64>>,
+    number_next: u64,
 }
 
-#[derive(Debug, Default)]
-struct Name {
-    open: Vec<Weak<Place>>,
-    /// A number for the file, if it has, or had, several names.
-    file: Option<u64>,
-}
-
-impl Name {
-    fn places(&self) -> impl Iterator<Item = Arc<Place>> + '_ {
-        self.open.iter().filter_map(Weak::upgrade)
-    }
+struct OpenFile {
+    /// None once it has lost its name.
+    path: Option<PathBuf>,
+    has_given_times: bool,
 }
 
 impl Known {
-    fn file(&self, path: &Path) -> Option<u64> {
-        self.names.get(path)?.file
+    fn number(&mut self) -> u64 {
+        self.number_next += 1;
+        self.number_next
+    }
+
+    fn open_at(&mut self, path: &Path) -> impl Iterator<Item = &mut OpenFile> {
+        let is_there = move |file: &&mut OpenFile| file.path.as_deref() == Some(path);
+        self.open.values_mut().filter(is_there)
     }
 
     /// The name leads to nothing that is known any more.
     fn remove(&mut self, path: &Path) {
-        let Some(name) = self.names.remove(path) else {
-            return;
-        };
-        for place in name.places() {
-            *lock(&place.path) = None;
-        }
-        if let Some(file) = name.file {
-            let links = self.links.get_mut(&file).expect("each file is counted");
-            *links -= 1;
-            if *links == 0 {
-                self.links.remove(&file);
-            }
-        }
-    }
-
-    fn link(&mut self, path: &Path, file: u64) {
-        self.names.entry(path.to_owned()).or_default().file = Some(file);
-        *self.links.entry(file).or_default() += 1;
+        self.links.remove(path);
+        self.open_at(path).for_each(|file| file.path = None);
     }
 }
 
 impl Names {
-    /// A file was opened.
-    pub fn opened(&self, path: &Path) -> Arc<Place> {
-        let place = Arc::new(Place {
-            path: Mutex::new(Some(path.to_owned())),
-            has_given_times: AtomicBool::new(false),
-        });
-        let mut known = lock(&self.known);
-        let name = known.names.entry(path.to_owned()).or_default();
-        name.open.push(Arc::downgrade(&place));
-        place
+    /// A file was opened; returns its number.
+    pub fn opened(&self, path: &Path) -> u64 {
+        let mut known = self.known.lock();
+        let file = OpenFile {
+            path: Some(path.to_owned()),
+            has_given_times: false,
+        };
+        let number = known.number();
+        known.open.insert(number, file);
+        number
     }
 
     /// A file was closed.
-    pub fn closed(&self, place: &Arc<Place>) {
-        let mut known = lock(&self.known);
-        if let Some(path) = place.path()
-            && let Some(name) = known.names.get_mut(&path)
-        {
-            name.open
-                .retain(|other| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(place)));
-            if name.open.is_empty() && name.file.is_none() {
-                known.names.remove(&path);
-            }
+    pub fn closed(&self, file: u64) {
+        self.known.lock().open.remove(&file);
+    }
+
+    /// Where an open file is, if it still has a name.
+    pub fn path(&self, file: u64) -> Option<PathBuf> {
+        self.known.lock().open.get(&file)?.path.clone()
+    }
+
+    /// Whether the times of an open file were set since it was opened.
+    pub fn has_given_times(&self, file: u64) -> bool {
+        let known = self.known.lock();
+        known
+            .open
+            .get(&file)
+            .is_some_and(|file| file.has_given_times)
+    }
+
+    /// Times of an open file were set.
+    pub fn give_times(&self, file: u64) {
+        if let Some(file) = self.known.lock().open.get_mut(&file) {
+            file.has_given_times = true;
         }
     }
 
     /// Times of a file were set by its name.
-    pub fn given_times(&self, path: &Path) {
-        if let Some(name) = lock(&self.known).names.get(path) {
-            name.places().for_each(|place| place.give_times());
-        }
+    pub fn give_times_at(&self, path: &Path) {
+        let mut known = self.known.lock();
+        known
+            .open_at(path)
+            .for_each(|file| file.has_given_times = true);
     }
 
     /// A file got another name.
     pub fn linked(&self, existing: &Path, new: &Path) {
-        let mut known = lock(&self.known);
-        let file = known.file(existing).unwrap_or_else(|| {
-            known.file_next += 1;
-            let file = known.file_next;
-            known.link(existing, file);
-            file
-        });
+        let mut known = self.known.lock();
+        let number = Arc::new(known.number());
+        let file = known.links.entry(existing.to_owned()).or_insert(number);
+        let file = Arc::clone(file);
         known.remove(new);
-        known.link(new, file);
+        known.links.insert(new.to_owned(), file);
     }
 
     /// A name was removed, or given to another file.
     pub fn unlinked(&self, path: &Path) {
-        lock(&self.known).remove(path);
+        self.known.lock().remove(path);
     }
 
     /// A file or directory was given another name.
     pub fn renamed(&self, from: &Path, to: &Path) {
-        let mut known = lock(&self.known);
-        let file = known.file(from);
-        if from == to || (file.is_some() && file == known.file(to)) {
+        let mut known = self.known.lock();
+        let file = known.links.get(from);
+        if from == to || (file.is_some() && file == known.links.get(to)) {
             // Two names of one file: rename(2) leaves both.
             return;
         }
         known.remove(to);
-        let below = known.names.range(from.to_owned()..).map(|(path, _)| path);
-        let moved: Vec<PathBuf> = below
-            .take_while(|path| path.starts_with(from))
-            .cloned()
-            .collect();
-        for old in moved {
-            let name = known.names.remove(&old).expect("it was found");
-            let inside = old.strip_prefix(from).expect("it lies there");
-            let new: PathBuf = to.components().chain(inside.components()).collect();
-            for place in name.places() {
-                *lock(&place.path) = Some(new.clone());
-            }
-            known.names.insert(new, name);
+        let moved = |path: &Path| -> Option<PathBuf> {
+            let inside = path.strip_prefix(from).ok()?;
+            Some(to.components().chain(inside.components()).collect())
+        };
+        for file in known.open.values_mut() {
+            let new = file.path.as_deref().and_then(moved);
+            file.path = new.or(file.path.take());
+        }
+        let below = known.links.range(from.to_owned()..);
+        let below = below.map_while(|(path, _)| Some((path.clone(), moved(path)?)));
+        for (old, new) in below.collect::<Vec<_>>() {
+            let file = known.links.remove(&old).expect("it was found");
+            known.links.insert(new, file);
         }
     }
 
-    /// Adds what is known to what the server tells of a path.
-    pub fn complete(&self, path: &Path, attributes: &mut Attributes) {
-        let known = lock(&self.known);
-        if let Some(inode) = known.file(path) {
-            attributes.links = known.links[&inode];
-            attributes.identity = Some(Identity { device: 0, inode });
+    /// What the server tells of a path, with what is known of it here.
+    pub fn complete(&self, path: Option<&Path>, stat: &Stat) -> Result<Attributes> {
+        let mut attributes = stat.attributes().ok_or(Error::Errno(libc::EIO))?;
+        let known = self.known.lock();
+        if let Some(file) = path.and_then(|path| known.links.get(path)) {
+            attributes.links = u32::try_from(Arc::strong_count(file)).unwrap_or(u32::MAX);
+            attributes.identity = Some(Identity {
+                device: 0,
+                inode: **file,
+            });
         }
+        Ok(attributes)
     }
 }
 
@@ -191,9 +166,12 @@ mod tests {
     }
 
     fn links(names: &Names, name: &str) -> Option<(u64, u32)> {
-        let known = lock(&names.known);
-        let file = known.file(path(name))?;
-        Some((file, known.links[&file]))
+        let file = Stat {
+            permissions: Some(libc::S_IFREG),
+            ..Stat::default()
+        };
+        let found = names.complete(Some(path(name)), &file).unwrap();
+        Some((found.identity?.inode, found.links))
     }
 
     #[test]
@@ -202,11 +180,11 @@ mod tests {
         let (file, other) = (names.opened(path("d/f")), names.opened(path("d.x")));
         let deep = names.opened(path("d/e/g"));
         names.renamed(path("d"), path("n"));
-        assert_eq!(file.path(), Some("n/f".into()));
-        assert_eq!(deep.path(), Some("n/e/g".into()));
-        assert_eq!(other.path(), Some("d.x".into()));
+        assert_eq!(names.path(file), Some("n/f".into()));
+        assert_eq!(names.path(deep), Some("n/e/g".into()));
+        assert_eq!(names.path(other), Some("d.x".into()));
         names.renamed(path("n/f"), path("h"));
-        assert_eq!(file.path(), Some("h".into()));
+        assert_eq!(names.path(file), Some("h".into()));
     }
 
     #[test]
@@ -216,9 +194,9 @@ mod tests {
         let kept = names.opened(path("c"));
         names.unlinked(path("a"));
         names.renamed(path("c"), path("b"));
-        assert_eq!(removed.path(), None);
-        assert_eq!(replaced.path(), None);
-        assert_eq!(kept.path(), Some("b".into()));
+        assert_eq!(names.path(removed), None);
+        assert_eq!(names.path(replaced), None);
+        assert_eq!(names.path(kept), Some("b".into()));
     }
 
     #[test]
@@ -227,8 +205,8 @@ mod tests {
         let file = names.opened(path("a"));
         names.linked(path("a"), path("b"));
         names.renamed(path("a"), path("b"));
-        assert_eq!(file.path(), Some("a".into()));
-        assert_eq!(links(&names, "b"), Some((1, 2)));
+        assert_eq!(names.path(file), Some("a".into()));
+        assert_eq!(links(&names, "b"), Some((2, 2)));
     }
 
     #[test]
@@ -236,10 +214,10 @@ mod tests {
         let names = Names::default();
         let (one, two) = (names.opened(path("a")), names.opened(path("a")));
         names.renamed(path("a"), path("b"));
-        names.closed(&one);
-        assert_eq!(two.path(), Some("b".into()));
-        names.closed(&two);
-        assert!(lock(&names.known).names.is_empty());
+        names.closed(one);
+        assert_eq!(names.path(two), Some("b".into()));
+        names.closed(two);
+        assert!(names.known.lock().open.is_empty());
     }
 
     #[test]
@@ -256,6 +234,6 @@ mod tests {
         assert_eq!(links(&names, "b"), None);
         assert_eq!(links(&names, "e/a"), Some((1, 1)));
         names.unlinked(path("e/a"));
-        assert!(lock(&names.known).links.is_empty());
+        assert!(names.known.lock().links.is_empty());
     }
 }

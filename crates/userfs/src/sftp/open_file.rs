@@ -1,14 +1,15 @@
 //! An open file of the server.
 
-use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use super::change;
+use parking_lot::{Mutex, MutexGuard};
+
+use super::change::{self, Target};
 use super::diagnosis::{Asked, diagnose};
-use super::names::Place;
 use super::packet::{extension, kind, open};
 use super::pipelined_writes::{PipelinedWrites, Refused};
-use super::requests::{Failure, HandleId, Reply};
+use super::requests::{Failure, HandleId, Reply, Requested};
 use super::session::Session;
 use super::source::Shared;
 use super::stat::Stat;
@@ -28,7 +29,8 @@ pub(super) struct Opened {
 /// handle, then length and time are those of the first opening.
 pub(super) struct SftpFile {
     shared: Arc<Shared>,
-    place: Arc<Place>,
+    /// Its number among the open files of `names`.
+    number: u64,
     /// READ and WRITE alone: a file is neither made nor emptied again.
     flags: u32,
     opened: Mutex<Opened>,
@@ -50,38 +52,32 @@ pub(super) struct Seen {
 struct Durability {
     /// How often something was changed.
     changes: u64,
-    /// The session that took content since the last synchronisation.
+    /// The first session that took content since the last synchronisation. Once
+    /// it has ended, the server may have started again, and then has lost what
+    /// was not on its device.
     unsynced: Option<Arc<Session>>,
-    /// A session that took such content has ended: a server that has started
-    /// again has lost what was not on its device.
-    is_in_doubt: bool,
 }
 
 impl Durability {
     /// Whether there is content of another session than this one, which is
     /// reported once.
     fn take_doubt(&mut self, session: &Arc<Session>) -> bool {
-        let is_other = |before: &mut Arc<Session>| !Arc::ptr_eq(before, session);
-        let is_lost = self.unsynced.take_if(is_other).is_some();
-        std::mem::take(&mut self.is_in_doubt) || is_lost
+        let first = self.unsynced.as_mut();
+        let lost = first.filter(|first| !Arc::ptr_eq(first, session));
+        lost.map(|first| *first = Arc::clone(session)).is_some()
     }
 
     fn written(&mut self, session: &Arc<Session>) {
         self.changes += 1;
-        self.is_in_doubt = self.take_doubt(session);
-        self.unsynced = Some(Arc::clone(session));
+        self.unsynced.get_or_insert_with(|| Arc::clone(session));
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl SftpFile {
     pub fn new(shared: &Arc<Shared>, path: &Path, opened: Opened, flags: u32, first: Seen) -> Self {
         Self {
             shared: Arc::clone(shared),
-            place: shared.names.opened(path),
+            number: shared.names.opened(path),
             flags: flags & (open::READ | open::WRITE),
             opened: Mutex::new(opened),
             first,
@@ -93,7 +89,7 @@ impl SftpFile {
     /// The file in a session that is alive.
     fn opened(&self) -> Result<Opened> {
         // Others wait for the same file, and for no other.
-        let mut opened = lock(&self.opened);
+        let mut opened = self.opened.lock();
         if !opened.session.is_alive() {
             *opened = self.open_again()?;
         }
@@ -101,25 +97,21 @@ impl SftpFile {
     }
 
     fn open_again(&self) -> Result<Opened> {
-        let path = self.place.path().ok_or(Error::Lost)?;
+        let path = self.path().ok_or(Error::Lost)?;
         let session = self.shared.link.session()?;
         let remote = self.shared.root.join(&path);
         let mut batch = session.batch();
         let mut ask = || {
             let stat = batch.ask(kind::LSTAT, &[&remote])?;
-            let opened = batch.request(kind::OPEN, |packet| {
-                packet.string(&remote).u32(self.flags);
-                Stat::default().encode(packet);
-            })?;
+            let opened = batch.open(&remote, self.flags, &Stat::default())?;
             Ok::<_, Failure>((batch.handle(opened)?, batch.stat(stat)?))
         };
         // A file that is gone, or may not be opened any more, is not the
         // file that was open.
         let (id, now) = ask().map_err(|_| Error::Lost)?;
-        let modified = |stat: &Stat| stat.times.map(|(_, modified)| modified);
         let first = self.first.stat;
-        let is_same = now.size_bytes == first.size_bytes && modified(&now) == modified(&first);
-        let is_changed = lock(&self.durability).changes > 0;
+        let is_same = (now.size_bytes, now.modified()) == (first.size_bytes, first.modified());
+        let is_changed = self.durability.lock().changes > 0;
         if now.kind() != Some(Kind::File) || !(is_same || is_changed) {
             session.close(&id);
             return Err(Error::Lost);
@@ -127,32 +119,40 @@ impl SftpFile {
         Ok(Opened { session, id })
     }
 
+    fn path(&self) -> Option<PathBuf> {
+        self.shared.names.path(self.number)
+    }
+
+    fn completed(&self, stat: &Stat) -> Result<Attributes> {
+        self.shared.names.complete(self.path().as_deref(), stat)
+    }
+
     /// The server's path, for asking why something was refused.
     fn remote(&self) -> Vec<u8> {
-        self.shared
-            .root
-            .join(&self.place.path().unwrap_or_default())
+        self.shared.root.join(&self.path().unwrap_or_default())
+    }
+
+    /// The file and its writes, none of which is known to have failed.
+    fn begin(&self) -> Result<(Opened, MutexGuard<'_, PipelinedWrites>)> {
+        let opened = self.opened()?;
+        let mut writes = self.writes.lock();
+        writes.poll();
+        self.outcome(&opened, writes.failed.take())?;
+        Ok((opened, writes))
     }
 
     /// The error that a refused write stands for.
     fn why(&self, opened: &Opened, (failure, bytes): Refused) -> Error {
-        let asked = Asked::Write {
-            bytes: bytes.max(1),
-        };
-        diagnose(&opened.session, asked, &[&self.remote()], failure)
+        diagnose(
+            &opened.session,
+            Asked::Write { bytes },
+            &[&self.remote()],
+            failure,
+        )
     }
 
     fn outcome(&self, opened: &Opened, refused: Option<Refused>) -> Result<()> {
         refused.map_or(Ok(()), |refused| Err(self.why(opened, refused)))
-    }
-
-    /// What the server tells, with what is known of names here.
-    fn completed(&self, stat: &Stat) -> Result<Attributes> {
-        let mut attributes = stat.attributes().ok_or(Error::Errno(libc::EIO))?;
-        if let Some(path) = self.place.path() {
-            self.shared.names.complete(&path, &mut attributes);
-        }
-        Ok(attributes)
     }
 
     /// The requests of [`Handle::finish`], in this order, of which only the
@@ -162,29 +162,21 @@ impl SftpFile {
         writes: &mut PipelinedWrites,
         opened: &Opened,
         end: &Finish<'_>,
-    ) -> std::result::Result<(Vec<Reply>, Reply), Failure> {
-        let handle = &opened.id.0;
+    ) -> Requested<(Option<Reply>, Reply)> {
         let now = match self.first {
             _ if !change::needs_present(end.changes) => Stat::default(),
             // Nobody has read a file before it had any content.
-            first if first.is_made && !self.place.has_given_times() => first.stat,
-            _ => writes.batch(opened).look_up(kind::FSTAT, handle)?,
+            first if first.is_made && !self.shared.names.has_given_times(self.number) => first.stat,
+            _ => writes.batch(opened).look_up(kind::FSTAT, &opened.id.0)?,
         };
         writes.write(opened, end.offset, Content::Bytes(end.bytes));
         let batch = writes.batch(opened);
-        let mut asked = Vec::new();
-        for step in change::steps(end.changes, &now) {
-            let tag = step.request(batch, kind::FSETSTAT, &[handle])?;
-            match step.owner {
-                // What follows may be set-user-id: see `change`.
-                Some(_) => batch.status(tag)?,
-                None => asked.push(tag),
-            }
-        }
+        let changed = change::send(batch, Target::Handle(&opened.id), end.changes, &now)?;
         if end.is_sync && opened.session.has(extension::FSYNC) {
             writes.sync(opened);
         }
-        Ok((asked, writes.batch(opened).ask(kind::FSTAT, &[handle])?))
+        let stat = writes.batch(opened).ask(kind::FSTAT, &[&opened.id.0])?;
+        Ok((changed, stat))
     }
 }
 
@@ -199,8 +191,8 @@ fn refuse_too_far(bytes: usize, offset: u64) -> Result<()> {
 
 impl Drop for SftpFile {
     fn drop(&mut self) {
-        self.shared.names.closed(&self.place);
-        let opened = lock(&self.opened);
+        self.shared.names.closed(self.number);
+        let opened = self.opened.lock();
         opened.session.close(&opened.id);
     }
 }
@@ -217,57 +209,51 @@ impl Handle for SftpFile {
         let opened = self.opened()?;
         // Writes of its own: other callers do not wait for these.
         let mut writes = PipelinedWrites::default();
-        lock(&self.durability).written(&opened.session);
+        self.durability.lock().written(&opened.session);
         writes.write(&opened, offset, Content::Bytes(bytes));
         writes.wait();
         // A synchronisation meanwhile may have come before it.
-        lock(&self.durability).written(&opened.session);
-        self.outcome(&opened, writes.take_failure())
+        self.durability.lock().written(&opened.session);
+        self.outcome(&opened, writes.failed.take())
     }
 
     fn write_later(&self, content: Content<'_>, offset: u64) -> Result<()> {
         refuse_too_far(content.bytes(), offset)?;
-        let opened = self.opened()?;
-        let mut writes = lock(&self.writes);
-        writes.poll();
-        self.outcome(&opened, writes.take_failure())?;
-        lock(&self.durability).written(&opened.session);
+        let (opened, mut writes) = self.begin()?;
+        self.durability.lock().written(&opened.session);
         writes.write(&opened, offset, content);
         writes.send();
-        self.outcome(&opened, writes.take_failure())
+        self.outcome(&opened, writes.failed.take())
     }
 
     fn sync_later(&self) -> Result<()> {
-        let opened = self.opened()?;
-        let mut writes = lock(&self.writes);
-        writes.poll();
-        self.outcome(&opened, writes.take_failure())?;
+        let (opened, mut writes) = self.begin()?;
         if opened.session.has(extension::FSYNC) {
             writes.sync(&opened);
             writes.send();
         }
-        self.outcome(&opened, writes.take_failure())
+        self.outcome(&opened, writes.failed.take())
     }
 
     fn flush(&self) -> Result<()> {
-        let mut writes = lock(&self.writes);
+        let mut writes = self.writes.lock();
         writes.wait();
-        let opened = lock(&self.opened).clone();
-        self.outcome(&opened, writes.failure())
+        let opened = self.opened.lock().clone();
+        self.outcome(&opened, writes.failed)
     }
 
     fn sync(&self) -> Result<()> {
         let opened = self.opened()?;
-        let mut writes = lock(&self.writes);
-        let changes = lock(&self.durability).changes;
+        let mut writes = self.writes.lock();
+        let changes = self.durability.lock().changes;
         let can = opened.session.has(extension::FSYNC);
         if can {
             writes.sync(&opened);
         }
         writes.wait();
-        let refused = writes.take_failure();
+        let refused = writes.failed.take();
         drop(writes);
-        let mut durability = lock(&self.durability);
+        let mut durability = self.durability.lock();
         if durability.take_doubt(&opened.session) {
             return Err(Error::Lost);
         }
@@ -280,11 +266,8 @@ impl Handle for SftpFile {
     }
 
     fn finish(&self, end: &Finish<'_>) -> Result<(Attributes, bool)> {
-        let opened = self.opened()?;
-        let mut writes = lock(&self.writes);
-        writes.poll();
-        self.outcome(&opened, writes.take_failure())?;
-        let mut durability = lock(&self.durability);
+        let (opened, mut writes) = self.begin()?;
+        let mut durability = self.durability.lock();
         if end.is_sync && durability.take_doubt(&opened.session) {
             return Err(Error::Lost);
         }
@@ -300,17 +283,17 @@ impl Handle for SftpFile {
         let sent = self.send_finish(&mut writes, &opened, end);
         let after = look(&mut writes);
         writes.wait();
-        self.outcome(&opened, writes.take_failure())?;
+        self.outcome(&opened, writes.failed.take())?;
         let batch = writes.batch(&opened);
-        let done = sent.and_then(|(asked, stat)| {
-            asked.into_iter().try_for_each(|tag| batch.status(tag))?;
+        let done = sent.and_then(|(changed, stat)| {
+            changed.map_or(Ok(()), |reply| batch.status(reply))?;
             batch.stat(stat)
         });
         let now = done.map_err(|failure| self.why(&opened, (failure, 0)))?;
         let mut found = |tag: Option<Reply>| batch.stat(tag?).ok();
         let (before, after) = (found(before), found(after));
         drop(writes);
-        let mut durability = lock(&self.durability);
+        let mut durability = self.durability.lock();
         let syncs = end.is_sync && opened.session.has(extension::FSYNC);
         if syncs && durability.changes == changes_before {
             durability.unsynced = None;
@@ -318,48 +301,31 @@ impl Handle for SftpFile {
         drop(durability);
         // The protocol has no inode numbers. A file that took the name earlier
         // is not empty before, or has not this content's length afterwards.
-        let parts = |of: Stat| {
-            (
-                of.size_bytes,
-                of.permissions,
-                of.owner,
-                of.times.map(|(_, modified)| modified),
-            )
-        };
         let was_empty = before.is_some_and(|before| before.size_bytes == Some(0));
-        let is_named = was_empty && after.map(parts) == Some(parts(now));
+        let is_named = was_empty && after.is_some_and(|after| after.is_as(&now));
         Ok((self.completed(&now)?, is_named))
     }
 
     fn attributes(&self) -> Result<Attributes> {
         let opened = self.opened()?;
         let found = opened.session.batch().look_up(kind::FSTAT, &opened.id.0);
-        self.completed(&found.map_err(Failure::plain)?)
+        let stat = found.map_err(Failure::plain)?;
+        self.completed(&stat)
     }
 
     fn set_attributes(&self, changes: &SetAttributes) -> Result<()> {
         let opened = self.opened()?;
         match changes.size_bytes {
-            Some(_) => lock(&self.durability).written(&opened.session),
-            None => lock(&self.durability).changes += 1,
+            Some(_) => self.durability.lock().written(&opened.session),
+            None => self.durability.lock().changes += 1,
         }
         if changes.atime.is_some() || changes.mtime.is_some() {
-            self.place.give_times();
+            self.shared.names.give_times(self.number);
         }
         let mut batch = opened.session.batch();
-        let handle = &opened.id.0;
-        let now = match change::needs_present(changes) {
-            false => Stat::default(),
-            true => batch.look_up(kind::FSTAT, handle).map_err(Failure::plain)?,
-        };
-        let mut steps = change::steps(changes, &now).into_iter();
-        let done = steps.try_for_each(|step| {
-            let tag = step.request(&mut batch, kind::FSETSTAT, &[handle])?;
-            batch.status(tag)
-        });
+        let done = change::make(&mut batch, Target::Handle(&opened.id), changes);
         done.map_err(|failure| {
-            let resizes = changes.size_bytes.is_some();
-            let asked = Asked::SetAttributes { resizes };
+            let asked = change::asked(changes);
             diagnose(&opened.session, asked, &[&self.remote()], failure)
         })
     }

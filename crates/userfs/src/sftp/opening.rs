@@ -1,19 +1,18 @@
-//! Opening files, old and new.
+//! Opening files, old and new, and making what is made otherwise.
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::diagnosis::{Asked, diagnose};
-use super::directory::adjust;
+use super::change::{self, Target};
+use super::diagnosis::Asked;
 use super::open_file::{Opened, Seen, SftpFile};
 use super::packet::{kind, open};
 use super::path::parent;
-use super::requests::{Failure, HandleId};
-use super::session::Session;
-use super::source::Sftp;
+use super::requests::{Failure, HandleId, RequestBatch, Requested};
+use super::source::Shared;
 use super::stat::Stat;
-use crate::source::{Creation, Error, Found, Kind, OpenFlags, Owner, Result};
+use crate::source::{Creation, Error, Found, Kind, OpenFlags, Owner, Result, SetAttributes};
 
 /// A file may be made and removed by others between two attempts; not for
 /// ever.
@@ -22,7 +21,7 @@ const ATTEMPTS_MAX: usize = 8;
 /// What is brought of a file while it is opened: all of a small one.
 const BEGIN_BYTES: usize = 32 << 10;
 
-/// What an opened path is.
+/// An opened file.
 struct Looked {
     opened: Opened,
     seen: Seen,
@@ -33,41 +32,38 @@ struct Looked {
 }
 
 /// Opens a regular file, with what it is then.
-pub(super) fn open(source: &Sftp, path: &Path, flags: OpenFlags) -> Result<Found> {
-    let shared = &source.shared;
-    let session = shared.link.session()?;
-    let remote = shared.root.join(path);
-    let looked = match flags.create {
-        None => open_existing(&session, &remote, flags)?,
-        Some(creation) => open_or_make(source, &session, &remote, flags, &creation)?,
+pub(super) fn open(shared: &Arc<Shared>, path: &Path, flags: OpenFlags) -> Result<Found> {
+    let Looked {
+        opened,
+        seen,
+        directory,
+        begin,
+    } = match flags.create {
+        None => open_existing(shared, path, flags)?,
+        Some(creation) => open_or_make(shared, path, flags, &creation)?,
     };
-    let found = looked.seen.stat.attributes();
-    let file = SftpFile::new(shared, path, looked.opened, access(flags), looked.seen);
-    let mut attributes = found.ok_or(Error::Errno(libc::EIO))?;
-    shared.names.complete(path, &mut attributes);
     Ok(Found {
-        handle: Box::new(file),
-        attributes,
-        directory: looked.directory.and_then(|stat| stat.attributes()),
-        begin: looked.begin,
+        handle: Box::new(SftpFile::new(shared, path, opened, access(flags), seen)),
+        attributes: shared.names.complete(Some(path), &seen.stat)?,
+        directory: directory.and_then(|stat| stat.attributes()),
+        begin,
     })
 }
 
 /// A file that is there, or else a new one, so that it is known which of the
 /// two it was: only a new one gets permissions and an owner.
 fn open_or_make(
-    source: &Sftp,
-    session: &Arc<Session>,
-    remote: &[u8],
+    shared: &Shared,
+    path: &Path,
     flags: OpenFlags,
     creation: &Creation,
 ) -> Result<Looked> {
     for _ in 0..ATTEMPTS_MAX {
-        match make(source, session, remote, flags, creation) {
+        match make(shared, path, flags, creation) {
             Err(Error::Errno(libc::EEXIST)) if !flags.exclusive => {}
             made => return made,
         }
-        match open_existing(session, remote, flags) {
+        match open_existing(shared, path, flags) {
             Err(Error::Errno(libc::ENOENT)) => {}
             opened => return opened,
         }
@@ -85,20 +81,21 @@ fn access(flags: OpenFlags) -> u32 {
 /// if the path is to be made. With `reads` also reads its beginning, from the
 /// handle that it probably gets: what comes by another is of another file.
 fn open_and_look(
-    session: &Arc<Session>,
-    remote: &[u8],
+    shared: &Shared,
+    path: &Path,
     bits: u32,
-    stat: &Stat,
+    new: &Stat,
     reads: bool,
 ) -> Result<Looked> {
     let is_made = bits & open::EXCLUSIVE != 0;
-    let next = session.take_next_handle().filter(|_| reads);
-    let mut batch = session.batch();
-    let mut ask = || {
-        let opened = batch.request(kind::OPEN, |packet| {
-            packet.string(remote).u32(bits);
-            stat.encode(packet);
-        })?;
+    let asked = Asked::Open {
+        writes: bits & (open::WRITE | open::TRUNCATE) != 0,
+        exclusive: is_made,
+    };
+    shared.ask(asked, [path], |batch, [remote]| {
+        let session = Arc::clone(batch.session());
+        let next = session.take_next_handle().filter(|_| reads);
+        let opened = batch.open(remote, bits, new)?;
         let seen = batch.ask(kind::LSTAT, &[remote])?;
         let mut look_above = || batch.ask(kind::LSTAT, &[parent(remote)]);
         let above = is_made.then(&mut look_above).transpose()?;
@@ -110,76 +107,144 @@ fn open_and_look(
         let mut begin = vec![0; BEGIN_BYTES];
         let read = match asked.filter(|_| next.as_ref() == Some(&id)) {
             // What is refused now is asked for, and refused, again.
-            Some(tag) => batch.data(tag, &mut begin).unwrap_or(0),
+            Some(reply) => batch.data(reply, &mut begin).unwrap_or(0),
             None => 0,
         };
         begin.truncate(read);
-        Ok::<_, Failure>(Looked {
-            opened: Opened {
-                session: Arc::clone(session),
-                id,
-            },
+        Ok(Looked {
+            opened: Opened { session, id },
             seen: Seen { stat, is_made },
-            directory: above.and_then(|tag| batch.stat(tag).ok()),
+            directory: above.and_then(|reply| batch.stat(reply).ok()),
             begin,
         })
-    };
-    ask().map_err(|failure| {
-        let asked = Asked::Open {
-            writes: bits & (open::WRITE | open::TRUNCATE) != 0,
-            exclusive: is_made,
-        };
-        diagnose(session, asked, &[remote], failure)
     })
 }
 
-fn open_existing(session: &Arc<Session>, remote: &[u8], flags: OpenFlags) -> Result<Looked> {
+fn open_existing(shared: &Shared, path: &Path, flags: OpenFlags) -> Result<Looked> {
     let truncate = if flags.truncate { open::TRUNCATE } else { 0 };
     let bits = access(flags) | truncate;
-    let looked = open_and_look(session, remote, bits, &Stat::default(), flags.begin)?;
+    let looked = open_and_look(shared, path, bits, &Stat::default(), flags.begin)?;
     let errno = match looked.seen.stat.kind() {
         Some(Kind::File) => return Ok(looked),
         Some(Kind::Directory) => libc::EISDIR,
         Some(Kind::Symlink) => libc::ELOOP,
         _ => libc::EINVAL,
     };
-    session.close(&looked.opened.id);
+    looked.opened.session.close(&looked.opened.id);
     Err(Error::Errno(errno))
 }
 
-fn make(
-    source: &Sftp,
-    session: &Arc<Session>,
-    remote: &[u8],
-    flags: OpenFlags,
-    creation: &Creation,
-) -> Result<Looked> {
-    let mode = creation.mode & 0o7777;
-    let wanted = Stat {
-        permissions: Some(mode),
-        ..Stat::default()
-    };
+fn make(shared: &Shared, path: &Path, flags: OpenFlags, creation: &Creation) -> Result<Looked> {
     // A server opens a new file for something, even if nothing is meant.
     let access = match access(flags) {
         0 => open::WRITE,
         access => access,
     };
     let bits = access | open::CREATE | open::EXCLUSIVE;
-    let mut made = open_and_look(session, remote, bits, &wanted, false)?;
-    let may_give = source.gives_away.load(Ordering::Relaxed);
-    let is_owner = |owner: Owner| made.seen.stat.owner == Some((owner.uid, owner.gid));
-    let is_given = !may_give || creation.owner.is_none_or(is_owner);
-    if made.seen.stat.mode() == Some(mode) && is_given {
-        return Ok(made);
-    }
-    let adjusted = adjust(source, session, remote, creation, &made.seen.stat);
-    let look = |()| {
-        session
-            .batch()
-            .look_up(kind::LSTAT, remote)
-            .map_err(Failure::plain)
+    let mut made = open_and_look(shared, path, bits, &Stat::of_mode(creation.mode), false)?;
+    let Looked { opened, seen, .. } = &mut made;
+    let (mut batch, remote) = (opened.session.batch(), shared.root.join(path));
+    let now = match adjust(
+        &mut batch,
+        &remote,
+        creation,
+        &seen.stat,
+        &shared.gives_away,
+    ) {
+        Ok(false) => return Ok(made),
+        Ok(true) => batch.look_up(kind::LSTAT, &remote),
+        Err(failure) => Err(failure),
     };
-    let now = adjusted.and_then(look);
-    made.seen.stat = now.inspect_err(|_| session.close(&made.opened.id))?;
+    let now = now.inspect_err(|_| opened.session.close(&opened.id));
+    seen.stat = now.map_err(Failure::plain)?;
     Ok(made)
+}
+
+/// Makes a directory with just these permissions, whatever the server's
+/// umask.
+pub(super) fn make_directory(
+    batch: &mut RequestBatch,
+    remote: &[u8],
+    creation: &Creation,
+    gives_away: &AtomicBool,
+) -> Requested<()> {
+    let made = Stat::of_mode(creation.mode).request(batch, kind::MKDIR, &[remote])?;
+    let seen = batch.ask(kind::LSTAT, &[remote])?;
+    batch.status(made)?;
+    let seen = batch.stat(seen)?;
+    let adjusted = adjust(batch, remote, creation, &seen, gives_away);
+    adjusted.map(drop).map_err(|failure| failure.plain().into())
+}
+
+/// Makes what was just made what it was to be. Returns whether there was
+/// anything to do.
+fn adjust(
+    batch: &mut RequestBatch,
+    remote: &[u8],
+    creation: &Creation,
+    seen: &Stat,
+    gives_away: &AtomicBool,
+) -> Requested<bool> {
+    const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
+    let is_another = |owner: &Owner| seen.owner != Some((owner.uid, owner.gid));
+    let owner = creation.owner.filter(is_another);
+    let owner = owner.filter(|_| gives_away.load(Ordering::Relaxed));
+    let owner = owner.map(|owner| within(batch, remote, owner, seen));
+    give(batch, remote, owner, gives_away)?;
+    let mode = creation.mode & 0o7777;
+    let inherited = match seen.kind() {
+        Some(Kind::Directory) => seen.mode().unwrap_or(0) & libc::S_ISGID,
+        _ => 0,
+    };
+    // A change of owner clears them.
+    let is_cleared = owner.is_some() && mode & SET_ID != 0;
+    if seen.mode() == Some(mode | inherited) && !is_cleared {
+        return Ok(owner.is_some());
+    }
+    let changes = SetAttributes {
+        mode: Some(mode | inherited),
+        ..SetAttributes::default()
+    };
+    change::make(batch, Target::Path(remote), &changes)?;
+    Ok(true)
+}
+
+/// The owner of a new file, whose group in a directory with set-group-id is
+/// the directory's.
+fn within(batch: &mut RequestBatch, remote: &[u8], owner: Owner, seen: &Stat) -> Owner {
+    let Some((_, group)) = seen.owner.filter(|(_, group)| *group != owner.gid) else {
+        return owner;
+    };
+    let above = batch.look_up(kind::LSTAT, parent(remote));
+    let mode = above.ok().and_then(|above| above.mode()).unwrap_or(0);
+    let gid = if mode & libc::S_ISGID == 0 {
+        owner.gid
+    } else {
+        group
+    };
+    Owner { gid, ..owner }
+}
+
+/// Gives a new file its owner, if the server is somebody who can.
+pub(super) fn give(
+    batch: &mut RequestBatch,
+    remote: &[u8],
+    owner: Option<Owner>,
+    gives_away: &AtomicBool,
+) -> Requested<()> {
+    let Some(owner) = owner.filter(|_| gives_away.load(Ordering::Relaxed)) else {
+        return Ok(());
+    };
+    let changes = SetAttributes {
+        uid: Some(owner.uid),
+        gid: Some(owner.gid),
+        ..SetAttributes::default()
+    };
+    match change::make(batch, Target::Path(remote), &changes) {
+        Err(Failure::Refused(_)) => {
+            gives_away.store(false, Ordering::Relaxed);
+            Ok(())
+        }
+        done => done,
+    }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::open_file::Opened;
 use super::packet::{extension, kind};
-use super::requests::{Failure, Reply, RequestBatch, WINDOW_BYTES};
+use super::requests::{Failure, Reply, RequestBatch, Requested, WINDOW_BYTES};
 use crate::source::Content;
 
 /// A request that was not done, and the bytes that it would have written.
@@ -22,7 +22,7 @@ pub(super) struct PipelinedWrites {
     in_flight: VecDeque<(Reply, usize)>,
     in_flight_bytes: usize,
     /// The first failure that no caller has been told of.
-    failed: Option<Refused>,
+    pub failed: Option<Refused>,
 }
 
 impl PipelinedWrites {
@@ -60,10 +60,10 @@ impl PipelinedWrites {
         self.sent(sent, 0);
     }
 
-    fn sent(&mut self, sent: Result<Reply, Failure>, bytes: usize) {
+    fn sent(&mut self, sent: Requested<Reply>, bytes: usize) {
         match sent {
-            Ok(tag) => {
-                self.in_flight.push_back((tag, bytes));
+            Ok(reply) => {
+                self.in_flight.push_back((reply, bytes));
                 self.in_flight_bytes += bytes;
             }
             Err(failure) => self.fail(failure, bytes),
@@ -99,28 +99,16 @@ impl PipelinedWrites {
     }
 
     fn receive(&mut self) {
-        let (Some(batch), Some((reply, bytes))) = (&mut self.batch, self.in_flight.pop_front())
-        else {
-            return;
-        };
-        let done = batch.status(reply);
-        self.answered(done, bytes);
+        if let (Some(batch), Some((reply, bytes))) = (&mut self.batch, self.in_flight.pop_front()) {
+            let done = batch.status(reply);
+            self.answered(done, bytes);
+        }
     }
 
-    fn answered(&mut self, done: Result<(), Failure>, bytes: usize) {
+    fn answered(&mut self, done: Requested<()>, bytes: usize) {
         self.in_flight_bytes -= bytes;
         if let Err(failure) = done {
             self.fail(failure, bytes);
         }
-    }
-
-    /// The failure that is to be reported, once or again.
-    pub fn failure(&self) -> Option<Refused> {
-        self.failed
-    }
-
-    /// The failure that is to be reported; it is not reported again.
-    pub fn take_failure(&mut self) -> Option<Refused> {
-        self.failed.take()
     }
 }

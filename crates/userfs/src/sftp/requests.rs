@@ -50,6 +50,20 @@ pub(super) enum Failure {
     Lost,
     /// The answer is a status code other than OK.
     Refused(u32),
+    /// This error, which the server need not be asked about.
+    Errno(i32),
+}
+
+/// What came of a request.
+pub(super) type Requested<T> = Result<T, Failure>;
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Lost => Self::Lost,
+            Error::Errno(errno) => Self::Errno(errno),
+        }
+    }
 }
 
 impl Failure {
@@ -58,8 +72,10 @@ impl Failure {
     /// (`errno_to_portable` in `sftp-server.c`); where the code is not enough,
     /// [`super::diagnosis`] asks further.
     pub fn plain(self) -> Error {
-        let Self::Refused(code) = self else {
-            return Error::Lost;
+        let code = match self {
+            Self::Refused(code) => code,
+            Self::Errno(errno) => return Error::Errno(errno),
+            Self::Lost => return Error::Lost,
         };
         Error::Errno(match code {
             status::NO_SUCH_FILE => libc::ENOENT,
@@ -98,18 +114,14 @@ impl RequestBatch {
     }
 
     fn begin(&mut self, kind: u8) -> Result<(Encoder<'_>, Reply), Failure> {
-        let (id, reply) = self.session.register()?;
+        let (id, reply) = self.session.line.register()?;
         let mut packet = Encoder::begin(&mut self.unsent, kind);
         packet.u32(id);
         Ok((packet, reply))
     }
 
     /// A request; `fields` writes what follows its id.
-    pub fn request(
-        &mut self,
-        kind: u8,
-        fields: impl FnOnce(&mut Encoder<'_>),
-    ) -> Result<Reply, Failure> {
+    pub fn request(&mut self, kind: u8, fields: impl FnOnce(&mut Encoder<'_>)) -> Requested<Reply> {
         let (mut packet, reply) = self.begin(kind)?;
         fields(&mut packet);
         packet.finish(0);
@@ -118,7 +130,7 @@ impl RequestBatch {
 
     /// A request whose fields are all strings: paths, handles, the name of an
     /// extension.
-    pub fn ask(&mut self, kind: u8, strings: &[&[u8]]) -> Result<Reply, Failure> {
+    pub fn ask(&mut self, kind: u8, strings: &[&[u8]]) -> Requested<Reply> {
         self.request(kind, |packet| {
             for string in strings {
                 packet.string(string);
@@ -126,14 +138,22 @@ impl RequestBatch {
         })
     }
 
+    /// An OPEN, with attributes for a new file.
+    pub fn open(&mut self, path: &[u8], flags: u32, new: &Stat) -> Requested<Reply> {
+        self.request(kind::OPEN, |packet| {
+            packet.string(path).u32(flags);
+            new.encode(packet);
+        })
+    }
+
     /// A request that is done or refused, and its answer.
-    pub fn run(&mut self, kind: u8, strings: &[&[u8]]) -> Result<(), Failure> {
+    pub fn run(&mut self, kind: u8, strings: &[&[u8]]) -> Requested<()> {
         let reply = self.ask(kind, strings)?;
         self.status(reply)
     }
 
     /// The attributes of a path (LSTAT, STAT) or a handle (FSTAT).
-    pub fn look_up(&mut self, kind: u8, of: &[u8]) -> Result<Stat, Failure> {
+    pub fn look_up(&mut self, kind: u8, of: &[u8]) -> Requested<Stat> {
         let reply = self.ask(kind, &[of])?;
         self.stat(reply)
     }
@@ -145,7 +165,7 @@ impl RequestBatch {
         handle: &HandleId,
         offset: u64,
         content: Content<'_>,
-    ) -> Result<Reply, Failure> {
+    ) -> Requested<Reply> {
         let (mut packet, reply) = self.begin(kind::WRITE)?;
         let length = u32::try_from(content.bytes()).expect("a piece is far below 4 GiB");
         packet.string(&handle.0).u64(offset).u32(length);
@@ -156,23 +176,23 @@ impl RequestBatch {
             }
             content => {
                 let unsent = std::mem::take(&mut self.unsent);
-                self.session.send(&unsent, content)?;
+                self.session.line.send(&unsent, content)?;
             }
         }
         Ok(reply)
     }
 
     /// Sends what is gathered.
-    pub fn send(&mut self) -> Result<(), Failure> {
+    pub fn send(&mut self) -> Requested<()> {
         if !self.unsent.is_empty() {
-            self.session.send(&self.unsent, Content::Bytes(&[]))?;
+            self.session.line.send(&self.unsent, Content::Bytes(&[]))?;
             self.unsent.clear();
         }
         Ok(())
     }
 
     /// Whether a request was done, if its answer is here already.
-    pub fn poll(&self, reply: &Reply) -> Option<Result<(), Failure>> {
+    pub fn poll(&self, reply: &Reply) -> Option<Requested<()>> {
         match reply.try_recv() {
             Ok(packet) => Some(self.read_status(&packet)),
             Err(TryRecvError::Disconnected) => Some(Err(Failure::Lost)),
@@ -182,7 +202,7 @@ impl RequestBatch {
 
     /// Ends the session, as its server cannot be trusted.
     fn distrust(&self, Malformed(what): Malformed) -> Failure {
-        self.session.fail(&format!("the server sent {what}"));
+        self.session.line.end(&format!("the server sent {what}"));
         Failure::Lost
     }
 
@@ -192,7 +212,7 @@ impl RequestBatch {
         reply: Reply,
         wanted: u8,
         fields: impl FnOnce(&mut Decoder<'_>) -> Result<T, Malformed>,
-    ) -> Result<T, Failure> {
+    ) -> Requested<T> {
         self.send()?;
         let packet = self.session.answer(&reply)?;
         self.read_packet(&packet, wanted, fields)
@@ -203,7 +223,7 @@ impl RequestBatch {
         packet: &Packet,
         wanted: u8,
         fields: impl FnOnce(&mut Decoder<'_>) -> Result<T, Malformed>,
-    ) -> Result<T, Failure> {
+    ) -> Requested<T> {
         let mut decoder = Decoder::new(&packet.body);
         let read = match packet.kind {
             kind if kind == wanted => {
@@ -221,12 +241,12 @@ impl RequestBatch {
 
     /// Whether a request was done. The text that comes with a status is for
     /// people, in the server's words, and is not read.
-    pub fn status(&mut self, reply: Reply) -> Result<(), Failure> {
+    pub fn status(&mut self, reply: Reply) -> Requested<()> {
         self.send()?;
         self.read_status(&self.session.answer(&reply)?)
     }
 
-    fn read_status(&self, packet: &Packet) -> Result<(), Failure> {
+    fn read_status(&self, packet: &Packet) -> Requested<()> {
         match self.read_packet(packet, kind::STATUS, |fields| fields.u32())? {
             status::OK => Ok(()),
             code => Err(Failure::Refused(code)),
@@ -234,7 +254,7 @@ impl RequestBatch {
     }
 
     /// The handle that OPEN or OPENDIR answers, until [`Session::close`].
-    pub fn handle(&mut self, reply: Reply) -> Result<HandleId, Failure> {
+    pub fn handle(&mut self, reply: Reply) -> Requested<HandleId> {
         self.read_answer(reply, kind::HANDLE, |fields| {
             let bytes = fields.string()?;
             match bytes.len() <= HANDLE_BYTES_MAX {
@@ -244,12 +264,12 @@ impl RequestBatch {
         })
     }
 
-    pub fn stat(&mut self, reply: Reply) -> Result<Stat, Failure> {
+    pub fn stat(&mut self, reply: Reply) -> Requested<Stat> {
         self.read_answer(reply, kind::ATTRS, Stat::decode)
     }
 
     /// The names of a listing; none at its end.
-    pub fn names(&mut self, reply: Reply) -> Result<Vec<Name>, Failure> {
+    pub fn names(&mut self, reply: Reply) -> Requested<Vec<Name>> {
         match self.read_answer(reply, kind::NAME, read_names) {
             Err(failure) if failure.is(status::EOF) => Ok(Vec::new()),
             names => names,
@@ -257,7 +277,7 @@ impl RequestBatch {
     }
 
     /// The one name that READLINK and REALPATH answer.
-    pub fn name(&mut self, reply: Reply) -> Result<Vec<u8>, Failure> {
+    pub fn name(&mut self, reply: Reply) -> Requested<Vec<u8>> {
         let mut names = self.read_answer(reply, kind::NAME, read_names)?;
         match (names.pop(), names.is_empty()) {
             (Some(name), true) => Ok(name.name),
@@ -269,13 +289,13 @@ impl RequestBatch {
         &mut self,
         reply: Reply,
         fields: impl FnOnce(&mut Decoder<'_>) -> Result<T, Malformed>,
-    ) -> Result<T, Failure> {
+    ) -> Requested<T> {
         self.read_answer(reply, kind::EXTENDED_REPLY, fields)
     }
 
     /// What a READ brought, copied into a buffer of the length that was asked
     /// for. Answers how much it was; 0 is the end of the file.
-    pub fn data(&mut self, reply: Reply, buffer: &mut [u8]) -> Result<usize, Failure> {
+    pub fn data(&mut self, reply: Reply, buffer: &mut [u8]) -> Requested<usize> {
         let read = self.read_answer(reply, kind::DATA, |fields| {
             let bytes = fields.string()?;
             match bytes.len() {
@@ -297,12 +317,7 @@ impl RequestBatch {
 
     /// Reads a part of a file in pieces, many of them in flight. Answers how
     /// many bytes there are until the end of the buffer or of the file.
-    pub fn read(
-        &mut self,
-        handle: &HandleId,
-        buffer: &mut [u8],
-        offset: u64,
-    ) -> Result<usize, Failure> {
+    pub fn read(&mut self, handle: &HandleId, buffer: &mut [u8], offset: u64) -> Requested<usize> {
         let piece_bytes = self.session.limits.read_bytes;
         let mut in_flight = VecDeque::new();
         let (mut asked, mut in_flight_bytes, mut end) = (0, 0, buffer.len());
@@ -336,7 +351,7 @@ impl RequestBatch {
         handle: &HandleId,
         offset: u64,
         piece: &Range<usize>,
-    ) -> Result<Reply, Failure> {
+    ) -> Requested<Reply> {
         let length = u32::try_from(piece.len()).expect("a piece is far below 4 GiB");
         self.request(kind::READ, |packet| {
             let at = offset.saturating_add(piece.start as u64);

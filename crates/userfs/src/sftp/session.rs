@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 use super::features::{self, Limits};
 use super::packet::{Decoder, Encoder, PACKET_BYTES_MAX, VERSION, escaped, extension, kind};
 use super::pipe::PatientPipe;
-use super::requests::{Failure, HandleId, RequestBatch};
+use super::requests::{Failure, HandleId, RequestBatch, Requested};
 use crate::source::Content;
 
 /// How long a packet waits for others to go with: a file is closed a moment
@@ -51,7 +51,7 @@ pub struct Transport {
 }
 
 /// What callers and the session's threads share.
-struct Line {
+pub(super) struct Line {
     peer: Box<dyn Peer>,
     waiting: Mutex<Waiting>,
     writer: Mutex<Writer>,
@@ -86,7 +86,7 @@ impl Waiting {
     }
 
     /// A fresh id for a request, and where its answer comes.
-    fn register(&mut self) -> Result<(u32, Reply), Failure> {
+    fn register(&mut self) -> Requested<(u32, Reply)> {
         if self.reason.is_some() {
             return Err(Failure::Lost);
         }
@@ -110,6 +110,10 @@ impl Waiting {
 }
 
 impl Line {
+    pub fn register(&self) -> Requested<(u32, Reply)> {
+        self.waiting.lock().register()
+    }
+
     fn deliver(&self, id: u32, packet: Packet) -> Result<(), String> {
         let asked = self.waiting.lock().requests.remove(&id);
         let asked = asked.ok_or("the server answered what was not asked")?;
@@ -118,13 +122,14 @@ impl Line {
         Ok(())
     }
 
-    fn end(&self, reason: &str) {
+    /// Ends the session: everything in flight is lost.
+    pub fn end(&self, reason: &str) {
         self.waiting.lock().end(reason);
         self.peer.hang_up();
     }
 
     /// Sends packets, of which the last one ends with `content`.
-    fn send(&self, packets: &[u8], content: Content<'_>) -> Result<(), Failure> {
+    pub fn send(&self, packets: &[u8], content: Content<'_>) -> Requested<()> {
         let mut writer = self.writer.lock();
         let Writer { output, later } = &mut *writer;
         let output = output.as_ref().ok_or(Failure::Lost)?;
@@ -211,7 +216,7 @@ fn ending(error: &std::io::Error) -> String {
 
 /// An established connection. Dropping it ends it.
 pub(super) struct Session {
-    line: Arc<Line>,
+    pub line: Arc<Line>,
     reader: JoinHandle<()>,
     /// Wakes the thread that sends what nothing else has taken along.
     late: SyncSender<()>,
@@ -244,7 +249,7 @@ impl Session {
                 later: Vec::new(),
             }),
         });
-        let registered = line.waiting.lock().register();
+        let registered = line.register();
         let (id, greeting) = registered.expect("nothing has ended the session yet");
         let (read_line, late_line) = (Arc::clone(&line), Arc::clone(&line));
         let (late, wakes) = sync_channel(1);
@@ -299,9 +304,8 @@ impl Session {
         let mut batch = self.batch();
         let asked = batch.ask(kind::EXTENDED, &[extension::LIMITS]);
         match asked.and_then(|tag| batch.extended_reply(tag, Limits::decode)) {
-            Ok(limits) => Ok(limits),
-            Err(Failure::Refused(_)) => Ok(Limits::default()),
             Err(Failure::Lost) => Err(self.why_it_ended()),
+            answer => Ok(answer.unwrap_or_default()),
         }
     }
 
@@ -327,13 +331,9 @@ impl Session {
         self.line.waiting.lock().reason.is_none()
     }
 
-    /// Ends the session: everything in flight is lost.
-    pub fn fail(&self, reason: &str) {
-        self.line.end(reason);
-    }
-
     fn fail_after(&self, patience: Duration) {
-        self.fail(&format!("it did not answer for {} s", patience.as_secs()));
+        self.line
+            .end(&format!("it did not answer for {} s", patience.as_secs()));
     }
 
     /// A batch of requests of one caller.
@@ -341,21 +341,12 @@ impl Session {
         RequestBatch::new(self)
     }
 
-    pub fn register(&self) -> Result<(u32, Reply), Failure> {
-        self.line.waiting.lock().register()
-    }
-
-    /// Sends packets, of which the last one ends with `content`.
-    pub fn send(&self, packets: &[u8], content: Content<'_>) -> Result<(), Failure> {
-        self.line.send(packets, content)
-    }
-
     /// Closes a handle with whatever is sent next, or after a little while.
     /// Nobody waits for the answer: nothing can be done about a failure after
     /// everything written was answered for, and a session that ends closes all
     /// its handles.
     pub fn close(&self, handle: &HandleId) {
-        let Ok((id, _)) = self.register() else {
+        let Ok((id, _)) = self.line.register() else {
             return;
         };
         let mut writer = self.line.writer.lock();
@@ -377,7 +368,7 @@ impl Session {
 
     /// Waits for an answer. A server that has sent nothing at all for too long
     /// ends the session.
-    pub fn answer(&self, reply: &Reply) -> Result<Packet, Failure> {
+    pub fn answer(&self, reply: &Reply) -> Requested<Packet> {
         let asked = Instant::now();
         loop {
             let heard = self.line.waiting.lock().heard.max(asked);

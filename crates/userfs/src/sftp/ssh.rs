@@ -89,10 +89,8 @@ fn command(address: &Address, options: &Options, is_interactive: bool) -> Comman
         command.arg("-i").arg(identity);
     }
     // The first value of an option counts, so the user's go first.
-    for setting in &options.settings {
-        command.arg("-o").arg(setting);
-    }
-    for setting in fixed_settings(options, is_interactive) {
+    let fixed = fixed_settings(options, is_interactive);
+    for setting in options.settings.iter().chain(&fixed) {
         command.arg("-o").arg(setting);
     }
     if let Some(user) = &address.user {
@@ -107,16 +105,17 @@ fn command(address: &Address, options: &Options, is_interactive: bool) -> Comman
 
 /// What sftp(1) sets itself, and what finds a peer that is gone.
 fn fixed_settings(options: &Options, is_interactive: bool) -> Vec<String> {
-    let mut settings: Vec<String> = [
-        "ClearAllForwardings=yes",
-        "PermitLocalCommand=no",
-        "ServerAliveInterval=15",
-        "ServerAliveCountMax=3",
-    ]
-    .map(str::to_owned)
-    .to_vec();
-    let seconds = options.connect_timeout.as_secs().max(1);
-    settings.push(format!("ConnectTimeout={seconds}"));
+    let timeout = format!(
+        "ConnectTimeout={}",
+        options.connect_timeout.as_secs().max(1)
+    );
+    let mut settings = vec![
+        "ClearAllForwardings=yes".to_owned(),
+        "PermitLocalCommand=no".to_owned(),
+        "ServerAliveInterval=15".to_owned(),
+        "ServerAliveCountMax=3".to_owned(),
+        timeout,
+    ];
     if !is_interactive {
         settings.push("BatchMode=yes".to_owned());
     }
@@ -141,11 +140,8 @@ impl Words {
         let mut line = Vec::new();
         loop {
             line.clear();
-            let read = errors
-                .by_ref()
-                .take(Self::LINE_BYTES_MAX)
-                .read_until(b'\n', &mut line);
-            if !matches!(read, Ok(1..)) {
+            let mut limited = errors.by_ref().take(Self::LINE_BYTES_MAX);
+            if !matches!(limited.read_until(b'\n', &mut line), Ok(1..)) {
                 return;
             }
             let line = escaped(&line);
@@ -172,8 +168,7 @@ struct Ssh {
 
 impl Peer for Ssh {
     fn greeted(&self) {
-        let mut child = self.child.lock();
-        if let Some((_, foreground)) = child.as_mut() {
+        if let Some((_, foreground)) = &mut *self.child.lock() {
             *foreground = None;
         }
     }
@@ -217,53 +212,4 @@ fn end(child: &mut Child) {
         }
     }
     let _ = child.wait();
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn arguments(address: &str, options: &Options) -> Vec<String> {
-        let address = Address::parse(address).unwrap();
-        let command = command(&address, options, false);
-        let text = |argument: &std::ffi::OsStr| argument.to_str().unwrap().to_owned();
-        command.get_args().map(text).collect()
-    }
-
-    #[test]
-    fn ssh_is_asked_for_the_subsystem_and_never_for_a_password() {
-        let found = arguments("ann@host:dir", &Options::default());
-        assert!(found.contains(&"BatchMode=yes".to_owned()), "{found:?}");
-        assert_eq!(
-            found[found.len() - 6..],
-            ["-l", "ann", "-s", "--", "host", "sftp"]
-        );
-    }
-
-    #[test]
-    fn settings_of_the_user_go_before_those_of_the_program() {
-        let options = Options {
-            port: Some(2222),
-            settings: vec!["ServerAliveInterval=3".to_owned()],
-            ..Options::default()
-        };
-        let found = arguments("host:", &options);
-        let at = |word: &str| found.iter().position(|found| found == word).unwrap();
-        assert!(at("ServerAliveInterval=3") < at("ServerAliveInterval=15"));
-        assert_eq!(found[at("-p") + 1], "2222");
-    }
-
-    #[test]
-    fn a_program_of_the_server_takes_the_subsystems_place() {
-        let options = Options {
-            server: Some("/usr/lib/sftp-server".to_owned()),
-            ..Options::default()
-        };
-        let found = arguments("host:", &options);
-        assert_eq!(
-            found[found.len() - 3..],
-            ["--", "host", "/usr/lib/sftp-server"]
-        );
-        assert!(!found.contains(&"-s".to_owned()));
-    }
 }

@@ -6,7 +6,7 @@
 //! the inode.
 
 use super::packet::{Decoder, Encoder, Malformed};
-use super::requests::{Failure, Reply, RequestBatch};
+use super::requests::{Reply, RequestBatch, Requested};
 use crate::source::{Attributes, Kind, Time};
 
 /// Which fields there are (the draft, section 5).
@@ -35,14 +35,23 @@ pub(super) struct Stat {
 }
 
 impl Stat {
+    /// Permissions alone.
+    pub fn of_mode(mode: u32) -> Self {
+        Self {
+            permissions: Some(mode & 0o7777),
+            ..Self::default()
+        }
+    }
+
     pub fn encode(&self, packet: &mut Encoder<'_>) {
-        let has = |is_there: bool, bit: u32| if is_there { bit } else { 0 };
-        packet.u32(
-            has(self.size_bytes.is_some(), flag::SIZE)
-                | has(self.owner.is_some(), flag::OWNER)
-                | has(self.permissions.is_some(), flag::PERMISSIONS)
-                | has(self.times.is_some(), flag::TIMES),
-        );
+        let fields = [
+            (self.size_bytes.is_some(), flag::SIZE),
+            (self.owner.is_some(), flag::OWNER),
+            (self.permissions.is_some(), flag::PERMISSIONS),
+            (self.times.is_some(), flag::TIMES),
+        ];
+        let there = fields.iter().filter(|(is_there, _)| *is_there);
+        packet.u32(there.map(|(_, flag)| flag).sum());
         if let Some(size_bytes) = self.size_bytes {
             packet.u64(size_bytes);
         }
@@ -63,7 +72,7 @@ impl Stat {
         batch: &mut RequestBatch,
         kind: u8,
         strings: &[&[u8]],
-    ) -> Result<Reply, Failure> {
+    ) -> Requested<Reply> {
         batch.request(kind, |packet| {
             for string in strings {
                 packet.string(string);
@@ -100,8 +109,19 @@ impl Stat {
         Ok(stat)
     }
 
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+    /// Whether all but the time of the last access is the same.
+    pub fn is_as(&self, other: &Self) -> bool {
+        let times = self
+            .times
+            .map(|(accessed, _)| accessed)
+            .zip(other.modified());
+        let other = Self { times, ..*other };
+        *self == other
+    }
+
+    /// When the content was last changed.
+    pub fn modified(&self) -> Option<u32> {
+        self.times.map(|(_, modified)| modified)
     }
 
     /// The permission bits, if they are there.
@@ -182,45 +202,5 @@ mod tests {
                 stat.attributes();
             }
         }
-    }
-
-    #[test]
-    fn extended_fields_are_passed_over_and_endless_ones_refused() {
-        let bytes = [0x80, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, b'k', 0, 0, 0, 0, 9];
-        let mut packet = Decoder::new(&bytes);
-        assert_eq!(Stat::decode(&mut packet), Ok(Stat::default()));
-        assert_eq!(packet.remaining(), 1);
-        let endless = [0x80, 0, 0, 0, 255, 255, 255, 255];
-        assert!(Stat::decode(&mut Decoder::new(&endless)).is_err());
-    }
-
-    #[test]
-    fn a_file_without_a_kind_or_of_impossible_length_is_none() {
-        let file = Stat {
-            permissions: Some(libc::S_IFREG | 0o644),
-            ..Stat::default()
-        };
-        assert_eq!(file.attributes().map(|file| file.mode), Some(0o644));
-        let unknown = Stat {
-            permissions: Some(0o644),
-            ..file
-        };
-        assert_eq!(unknown.attributes(), None);
-        let endless = Stat {
-            size_bytes: Some(u64::MAX),
-            ..file
-        };
-        assert_eq!(endless.attributes(), None);
-    }
-
-    #[test]
-    fn times_outside_of_the_protocols_are_the_nearest_of_it() {
-        let at = |seconds| Time {
-            seconds,
-            nanoseconds: 5,
-        };
-        assert_eq!(seconds(at(-3)), 0);
-        assert_eq!(seconds(at(1_700_000_000)), 1_700_000_000);
-        assert_eq!(seconds(at(1 << 40)), u32::MAX);
     }
 }
