@@ -10,5 +10,6 @@ mod finish;
 mod hostile;
 mod lost;
 mod methods;
+mod protocol;
 mod proxy;
 mod scripted;

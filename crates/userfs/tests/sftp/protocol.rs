@@ -1,0 +1,337 @@
+//! What is sent to a server, byte for byte, and what is made of its words.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use userfs::sftp::{Address, Options, Sftp};
+use userfs::source::{Error, OpenFlags, SetAttributes, Source};
+
+use crate::common::{at, list, open, set_mode};
+use crate::scripted::{
+    Answer, FILE, Request, connect, kind, options, packet, source, stat, status, string, transport,
+    usual,
+};
+
+const EXTENDED: u8 = 200;
+const EXTENDED_REPLY: u8 = 201;
+
+/// What a server was asked.
+type Asked = Arc<Mutex<Vec<(u8, Vec<u8>)>>>;
+
+/// A server that answers by a function, else as the usual one, else "failure";
+/// and what it is asked after its root is found.
+fn recording(
+    mut answer: impl FnMut(&Request) -> Option<Vec<u8>> + Send + 'static,
+) -> (Result<Sftp, String>, Asked) {
+    let asked = Asked::default();
+    let record = Arc::clone(&asked);
+    let server = transport(move |request| {
+        let answer = answer(request).map(Answer::Bytes);
+        let Some(answer) = answer.or_else(|| usual(request)) else {
+            let fields = (request.kind, request.fields.clone());
+            record.lock().unwrap().push(fields);
+            return Answer::Bytes(status(request.id, 4));
+        };
+        answer
+    });
+    let (options, _) = options(Duration::ZERO);
+    let source = connect(server, || Err(String::new()), &options);
+    (source, asked)
+}
+
+/// A server whose root is somewhere.
+fn rooted(root: &'static [u8]) -> (Result<Sftp, String>, Asked) {
+    recording(move |request| {
+        let name = [
+            &1_u32.to_be_bytes()[..],
+            &string(root),
+            &string(b""),
+            &[0; 4],
+        ];
+        let is_asked = request.kind == kind::REALPATH;
+        is_asked.then(|| packet(kind::NAME, request.id, &name.concat()))
+    })
+}
+
+#[test]
+fn paths_lie_below_the_root() {
+    for (root, path, remote, parent) in [
+        (&b"/srv/data"[..], "", &b"/srv/data"[..], &b"/srv"[..]),
+        (b"/srv/data", "a/b", b"/srv/data/a/b", b"/srv/data/a"),
+        (b"/srv", "", b"/srv", b"/"),
+        (b"/", "a", b"/a", b"/"),
+        (b"/", "", b"/", b"/"),
+    ] {
+        let (source, asked) = rooted(root);
+        // What is refused is looked at, and the directory that it lies in.
+        source.unwrap().attributes(Path::new(path)).unwrap_err();
+        let looked = |path| (kind::LSTAT, string(path));
+        let expected = [looked(remote), looked(remote), looked(parent)];
+        assert_eq!(*asked.lock().unwrap(), expected, "{path}");
+    }
+    for root in [&b"data"[..], b"/a\0b"] {
+        let why = rooted(root).0.err().unwrap();
+        assert!(why.contains("does not tell where it lies"), "{why}");
+    }
+}
+
+#[test]
+fn attributes_are_changed_in_the_order_that_keeps_set_user_id_safe() {
+    const SETSTAT: u8 = 9;
+    let set = |flags: u32, fields: &[u32]| {
+        let fields = fields.iter().flat_map(|field| field.to_be_bytes());
+        let bytes = flags.to_be_bytes().into_iter().chain(fields);
+        (SETSTAT, [string(b"/srv/f"), bytes.collect()].concat())
+    };
+    let owner_and_mode = SetAttributes {
+        mode: Some(0o4755),
+        uid: Some(7),
+        ..SetAttributes::default()
+    };
+    let one_time = SetAttributes {
+        mtime: at(50),
+        ..SetAttributes::default()
+    };
+    for (changes, expected) in [
+        (
+            owner_and_mode,
+            vec![set(2, &[7, u32::MAX]), set(4, &[0o4755])],
+        ),
+        // The times of the file are 3 and 4.
+        (one_time, vec![set(8, &[3, 50])]),
+        (SetAttributes::default(), vec![]),
+    ] {
+        let sets = Asked::default();
+        let record = Arc::clone(&sets);
+        let (source, _) = recording(move |request| match request.kind {
+            kind::LSTAT => Some(packet(kind::ATTRS, request.id, &stat(FILE, 1))),
+            SETSTAT => {
+                let mut record = record.lock().unwrap();
+                record.push((request.kind, request.fields.clone()));
+                Some(status(request.id, 0))
+            }
+            _ => None,
+        });
+        let source = source.unwrap();
+        source.set_attributes(Path::new("f"), &changes).unwrap();
+        assert_eq!(*sets.lock().unwrap(), expected);
+    }
+}
+
+#[test]
+fn times_outside_of_the_protocols_are_the_nearest_of_it() {
+    for (seconds, sent) in [(-3, 0), (1_700_000_000, 1_700_000_000), (1 << 40, u32::MAX)] {
+        let (source, asked) = recording(|_| None);
+        let changes = SetAttributes {
+            atime: at(seconds),
+            mtime: at(seconds),
+            ..SetAttributes::default()
+        };
+        let source = source.unwrap();
+        source.set_attributes(Path::new("f"), &changes).unwrap_err();
+        let asked = asked.lock().unwrap();
+        // An LSTAT first, as this server would follow a link.
+        assert_eq!(asked[0].0, kind::LSTAT);
+        drop(asked);
+        let (source, asked) = recording(|request| {
+            let is_looked_at = request.kind == kind::LSTAT;
+            is_looked_at.then(|| packet(kind::ATTRS, request.id, &stat(FILE, 1)))
+        });
+        let source = source.unwrap();
+        source.set_attributes(Path::new("f"), &changes).unwrap_err();
+        let fields = [8_u32, sent, sent].map(u32::to_be_bytes).concat();
+        assert!(asked.lock().unwrap()[0].1.ends_with(&fields), "{seconds}");
+    }
+}
+
+#[test]
+fn attributes_may_have_further_fields_but_not_endless_ones() {
+    let answered = |fields: Vec<u8>| {
+        let (source, _) = source(move |request| match request.kind {
+            kind::LSTAT => Answer::Bytes(packet(kind::ATTRS, request.id, &fields)),
+            _ => usual(request).unwrap_or(Answer::Silence),
+        });
+        source.attributes(Path::new("f"))
+    };
+    let mut extended = stat(FILE | 0o022, 5);
+    extended[0] = 0x80;
+    let further = [&1_u32.to_be_bytes()[..], &string(b"k"), &string(b"v")].concat();
+    let found = answered([&extended[..], &further].concat()).unwrap();
+    assert_eq!(
+        (found.mode, found.size_bytes, found.mtime.seconds),
+        (0o666, 5, 4)
+    );
+    let endless = [&extended[..], &[255; 4]].concat();
+    assert_eq!(answered(endless), Err(Error::Lost));
+    // Longer than a file can be, and without a kind of file.
+    let eio = Err(Error::Errno(libc::EIO));
+    assert_eq!(answered(stat(FILE, u64::MAX)), eio);
+    assert_eq!(answered(stat(0o644, 5)), eio);
+}
+
+#[test]
+fn names_that_can_be_are_passed_on() {
+    let long = "n".repeat(255);
+    for name in [
+        &b"..."[..],
+        b"a b",
+        b"\n",
+        "\u{e9}".as_bytes(),
+        &[0xff, 0xfe],
+        long.as_bytes(),
+    ] {
+        let (sent, mut reads) = (name.to_vec(), 0);
+        let (source, _) = recording(move |request| {
+            let handle = packet(kind::HANDLE, request.id, &string(b"h"));
+            let name = [
+                &1_u32.to_be_bytes()[..],
+                &string(&sent),
+                &string(b""),
+                &[0; 4],
+            ];
+            match request.kind {
+                kind::OPENDIR => return Some(handle),
+                kind::READDIR => reads += 1,
+                _ => return None,
+            }
+            Some(match reads {
+                1 => packet(kind::NAME, request.id, &name.concat()),
+                _ => status(request.id, 1),
+            })
+        });
+        let entries = list(&source.unwrap(), "").unwrap();
+        assert_eq!(entries[0].name.as_encoded_bytes(), name);
+    }
+}
+
+#[test]
+fn extensions_count_in_the_version_that_is_known() {
+    let (source, asked) = recording(|request| {
+        let words = [
+            "statvfs@openssh.com",
+            "2",
+            "hardlink@openssh.com",
+            "7",
+            "unheard-of",
+            "1",
+        ];
+        let words = words.map(|word| string(word.as_bytes())).concat();
+        let is_asked = request.kind == kind::INIT;
+        is_asked.then(|| packet(kind::VERSION, 3, &words))
+    });
+    let source = source.unwrap();
+    let path = Path::new;
+    let refused = source.hard_link(path("f"), path("g"));
+    assert_eq!(refused, Err(Error::Errno(libc::EPERM)));
+    assert_eq!(*asked.lock().unwrap(), []);
+    source.space().err().unwrap();
+    let (kind, fields) = asked.lock().unwrap()[0].clone();
+    assert!(kind == EXTENDED && fields.starts_with(&string(b"statvfs@openssh.com")));
+}
+
+#[test]
+fn limits_choose_among_sound_sizes() {
+    for (limit, bytes) in [
+        (0, 128 << 10),
+        (1, 32 << 10),
+        (33 << 10, 32 << 10),
+        (65 << 10, 64 << 10),
+        (261_120, 128 << 10),
+        (u64::MAX, 128 << 10),
+    ] {
+        let lengths = Arc::new(Mutex::new(Vec::new()));
+        let record = Arc::clone(&lengths);
+        let (source, _) = recording(move |request| {
+            let limits = [string(b"limits@openssh.com"), string(b"1")].concat();
+            Some(match request.kind {
+                kind::INIT => packet(kind::VERSION, 3, &limits),
+                EXTENDED => {
+                    let limits = [0, limit, limit, 0].map(u64::to_be_bytes).concat();
+                    packet(EXTENDED_REPLY, request.id, &limits)
+                }
+                kind::OPEN => packet(kind::HANDLE, request.id, &string(b"h")),
+                kind::LSTAT => packet(kind::ATTRS, request.id, &stat(FILE, 1)),
+                kind::READ => {
+                    record.lock().unwrap().push(request.fields[13..].to_vec());
+                    status(request.id, 1)
+                }
+                _ => return None,
+            })
+        });
+        let file = open(&source.unwrap(), "f", OpenFlags::READ).unwrap();
+        assert_eq!(file.read_at(&mut vec![0; 256 << 10], 0), Ok(0));
+        let first = lengths.lock().unwrap()[0].clone();
+        assert_eq!(first, u32::to_be_bytes(bytes), "{limit}");
+    }
+}
+
+#[test]
+fn text_of_a_server_cannot_command_a_terminal() {
+    let long = "x".repeat(1000);
+    let cut = format!("{}…", &long[..200]);
+    for (text, shown) in [
+        ("plain \u{e9}\n", "plain é"),
+        ("it's \"quoted\" \\", "it's \"quoted\" \\"),
+        ("\u{1b}]0;title\u{7}", "\\u{1b}]0;title\\u{7}"),
+        ("a\u{202e}b\u{9b}", "a\\u{202e}b\\u{9b}"),
+        (&long, &cut),
+    ] {
+        let (options, _) = options(Duration::ZERO);
+        let sent = text.as_bytes().to_vec();
+        let server = transport(move |_| Answer::End(sent.clone()));
+        let refused = connect(server, || Err(String::new()), &options);
+        let why = refused.err().unwrap();
+        assert!(why.contains(&format!("(\"{shown}\")")), "{why}");
+    }
+}
+
+/// What the program `ssh` is started with.
+fn arguments(address: &str, options: Options) -> Vec<String> {
+    let place = tempfile::tempdir().unwrap();
+    let (program, found) = (place.path().join("ssh"), place.path().join("found"));
+    let script = format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > {}\n", found.display());
+    std::fs::write(&program, script).unwrap();
+    set_mode(&program, 0o755);
+    let options = Options { program, ..options };
+    let refused = Sftp::connect(&Address::parse(address).unwrap(), &options);
+    let why = refused.err().unwrap();
+    assert!(why.contains("the connection ended"), "{why}");
+    let found = std::fs::read_to_string(found).unwrap();
+    found.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn ssh_is_asked_for_the_subsystem_and_never_for_a_password() {
+    let found = arguments("ann@host:dir", Options::default());
+    assert!(found.contains(&"BatchMode=yes".to_owned()), "{found:?}");
+    let last = &found[found.len() - 6..];
+    assert_eq!(last, ["-l", "ann", "-s", "--", "host", "sftp"]);
+}
+
+#[test]
+fn settings_of_the_user_go_before_those_of_the_program() {
+    let options = Options {
+        port: Some(2222),
+        settings: vec!["ServerAliveInterval=3".to_owned()],
+        ..Options::default()
+    };
+    let found = arguments("host:", options);
+    let at = |word: &str| found.iter().position(|found| found == word).unwrap();
+    assert!(at("ServerAliveInterval=3") < at("ServerAliveInterval=15"));
+    assert_eq!(found[at("-p") + 1], "2222");
+}
+
+#[test]
+fn a_program_of_the_server_takes_the_subsystems_place() {
+    let options = Options {
+        server: Some("/usr/lib/sftp-server".to_owned()),
+        ..Options::default()
+    };
+    let found = arguments("host:", options);
+    assert_eq!(
+        found[found.len() - 3..],
+        ["--", "host", "/usr/lib/sftp-server"]
+    );
+    assert!(!found.contains(&"-s".to_owned()));
+}
