@@ -148,6 +148,29 @@ pub struct Found {
     pub begin: Vec<u8>,
 }
 
+/// A file may be made and removed by others between two attempts; not for ever.
+const ATTEMPTS_MAX: usize = 4;
+
+/// Makes a file, or opens the one that is there, in two calls: only a new one
+/// gets permissions and an owner. Making it goes first, as the kernel asks for
+/// that where it has just found no file.
+pub(crate) fn make_or_open<T>(
+    make: impl Fn() -> Result<T>,
+    open: impl Fn() -> Result<T>,
+) -> Result<T> {
+    for _ in 1..ATTEMPTS_MAX {
+        match make() {
+            Err(Error::Errno(libc::EEXIST)) => {}
+            made => return made,
+        }
+        match open() {
+            Err(Error::Errno(libc::ENOENT)) => {}
+            opened => return opened,
+        }
+    }
+    make()
+}
+
 /// A directory tree that files come from. Calls may come from many threads
 /// at once; a slow one must not keep others waiting.
 pub trait Source: Send + Sync {

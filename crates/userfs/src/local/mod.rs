@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use crate::source::{
     Attributes, Creation, Entry, Error, Extended, Found, Kind, Listing, OpenFlags, Owner,
-    RenameFlags, Result, SetAttributes, Source, StatVfs, XattrFlags,
+    RenameFlags, Result, SetAttributes, Source, StatVfs, XattrFlags, make_or_open,
 };
 use attributes::{attributes_of, change};
 use handle::LocalHandle;
@@ -47,9 +47,6 @@ const FREES_IN_UNLINK: [u64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994
 /// The content of a larger file goes before its unlink is answered: whoever makes
 /// room on a full disk wants it then, and what is kept here is freed only after.
 const KEPT_BYTES_MAX: i64 = 1 << 20;
-
-/// How often a file is made or opened that others make and remove meanwhile.
-const OPENS_MAX: usize = 4;
 
 /// An open file with what it is.
 type Opened = (OwnedFd, Attributes);
@@ -154,24 +151,6 @@ impl Local {
         Ok((file, made))
     }
 
-    /// Opens a file, or makes it. Two calls, as a file that was there must
-    /// keep its owner; making it first, as the kernel asks for that where it
-    /// has just found no file.
-    fn open_or_make(&self, path: &Path, flags: OFlags, creation: &Creation) -> Result<Opened> {
-        for _ in 1..OPENS_MAX {
-            match self.open_new(path, flags, creation) {
-                Err(error) if error.is(libc::EEXIST) => {}
-                made => return made,
-            }
-            match self.open_existing(path, flags) {
-                // Somebody has removed it meanwhile.
-                Err(error) if error.is(libc::ENOENT) => {}
-                opened => return opened,
-            }
-        }
-        self.open_new(path, flags, creation)
-    }
-
     fn open_existing(&self, path: &Path, flags: OFlags) -> Result<Opened> {
         let file = self.resolve(path, flags, Mode::empty())?;
         let found = attributes_of(&rustix::fs::fstat(&file)?);
@@ -254,10 +233,11 @@ impl Source for Local {
 
     fn open(&self, path: &Path, flags: OpenFlags) -> Result<Found> {
         let wanted = system_flags(flags);
+        let open = || self.open_existing(path, wanted);
         let (file, attributes) = match &flags.create {
-            None => self.open_existing(path, wanted)?,
+            None => open()?,
             Some(creation) if flags.exclusive => self.open_new(path, wanted, creation)?,
-            Some(creation) => self.open_or_make(path, wanted, creation)?,
+            Some(creation) => make_or_open(|| self.open_new(path, wanted, creation), open)?,
         };
         Ok(Found {
             handle: Box::new(LocalHandle { file: file.into() }),

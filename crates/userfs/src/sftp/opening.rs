@@ -12,11 +12,9 @@ use super::path::parent;
 use super::requests::{Failure, HandleId, RequestBatch, Requested};
 use super::source::Shared;
 use super::stat::Stat;
-use crate::source::{Creation, Error, Found, Kind, OpenFlags, Owner, Result, SetAttributes};
-
-/// A file may be made and removed by others between two attempts; not for
-/// ever.
-const ATTEMPTS_MAX: usize = 8;
+use crate::source::{
+    Creation, Error, Found, Kind, OpenFlags, Owner, Result, SetAttributes, make_or_open,
+};
 
 /// What is brought of a file while it is opened: all of a small one.
 const BEGIN_BYTES: usize = 32 << 10;
@@ -33,14 +31,16 @@ struct Looked {
 
 /// Opens a regular file, with what it is then.
 pub(super) fn open(shared: &Arc<Shared>, path: &Path, flags: OpenFlags) -> Result<Found> {
+    let open = || open_existing(shared, path, flags);
     let Looked {
         opened,
         seen,
         directory,
         begin,
-    } = match flags.create {
-        None => open_existing(shared, path, flags)?,
-        Some(creation) => open_or_make(shared, path, flags, &creation)?,
+    } = match &flags.create {
+        None => open()?,
+        Some(creation) if flags.exclusive => make(shared, path, flags, creation)?,
+        Some(creation) => make_or_open(|| make(shared, path, flags, creation), open)?,
     };
     Ok(Found {
         handle: Box::new(SftpFile::new(shared, path, opened, access(flags), seen)),
@@ -48,27 +48,6 @@ pub(super) fn open(shared: &Arc<Shared>, path: &Path, flags: OpenFlags) -> Resul
         directory: directory.and_then(|stat| stat.attributes()),
         begin,
     })
-}
-
-/// A file that is there, or else a new one, so that it is known which of the
-/// two it was: only a new one gets permissions and an owner.
-fn open_or_make(
-    shared: &Shared,
-    path: &Path,
-    flags: OpenFlags,
-    creation: &Creation,
-) -> Result<Looked> {
-    for _ in 0..ATTEMPTS_MAX {
-        match make(shared, path, flags, creation) {
-            Err(Error::Errno(libc::EEXIST)) if !flags.exclusive => {}
-            made => return made,
-        }
-        match open_existing(shared, path, flags) {
-            Err(Error::Errno(libc::ENOENT)) => {}
-            opened => return opened,
-        }
-    }
-    Err(Error::Errno(libc::ENOENT))
 }
 
 /// READ and WRITE in the protocol's bits.

@@ -87,11 +87,6 @@ impl Failure {
             _ => libc::EIO,
         })
     }
-
-    /// Whether the server gave this code.
-    pub fn is(self, code: u32) -> bool {
-        self == Self::Refused(code)
-    }
 }
 
 /// Requests of one caller and their answers. Requests are gathered until an
@@ -271,7 +266,7 @@ impl RequestBatch {
     /// The names of a listing; none at its end.
     pub fn names(&mut self, reply: Reply) -> Requested<Vec<Name>> {
         match self.read_answer(reply, kind::NAME, read_names) {
-            Err(failure) if failure.is(status::EOF) => Ok(Vec::new()),
+            Err(Failure::Refused(status::EOF)) => Ok(Vec::new()),
             names => names,
         }
     }
@@ -310,7 +305,7 @@ impl RequestBatch {
             }
         });
         match read {
-            Err(failure) if failure.is(status::EOF) => Ok(0),
+            Err(Failure::Refused(status::EOF)) => Ok(0),
             read => read,
         }
     }
