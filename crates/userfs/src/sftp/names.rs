@@ -175,31 +175,6 @@ mod tests {
     }
 
     #[test]
-    fn open_files_follow_their_names() {
-        let names = Names::default();
-        let (file, other) = (names.opened(path("d/f")), names.opened(path("d.x")));
-        let deep = names.opened(path("d/e/g"));
-        names.renamed(path("d"), path("n"));
-        assert_eq!(names.path(file), Some("n/f".into()));
-        assert_eq!(names.path(deep), Some("n/e/g".into()));
-        assert_eq!(names.path(other), Some("d.x".into()));
-        names.renamed(path("n/f"), path("h"));
-        assert_eq!(names.path(file), Some("h".into()));
-    }
-
-    #[test]
-    fn a_file_without_a_name_has_no_path() {
-        let names = Names::default();
-        let (removed, replaced) = (names.opened(path("a")), names.opened(path("b")));
-        let kept = names.opened(path("c"));
-        names.unlinked(path("a"));
-        names.renamed(path("c"), path("b"));
-        assert_eq!(names.path(removed), None);
-        assert_eq!(names.path(replaced), None);
-        assert_eq!(names.path(kept), Some("b".into()));
-    }
-
-    #[test]
     fn a_rename_between_two_names_of_one_file_leaves_both() {
         let names = Names::default();
         let file = names.opened(path("a"));

@@ -423,19 +423,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_reaches_all_who_wait_and_those_who_come_after() {
-        let mut waiting = Waiting::new();
-        let replies = [waiting.register(), waiting.register()];
-        waiting.end("it is over");
-        waiting.end("for another reason");
-        for reply in replies {
-            assert!(reply.unwrap().1.recv().is_err());
-        }
-        assert!(matches!(waiting.register(), Err(Failure::Lost)));
-        assert_eq!(waiting.reason.as_deref(), Some("it is over"));
-    }
-
-    #[test]
     fn an_id_is_not_given_twice_while_it_waits() {
         let mut waiting = Waiting::new();
         let mut id = || waiting.register().unwrap().0;

@@ -27,6 +27,9 @@ struct World {
 
 type Shared = Arc<Mutex<World>>;
 
+const EXTENDED: u8 = 200;
+const POSIX_RENAME: &[u8] = b"posix-rename@openssh.com";
+
 fn answer(world: &Shared, request: &Request) -> Answer {
     let mut world = world.lock().unwrap();
     if world.ends_at == Some(request.kind) {
@@ -34,9 +37,18 @@ fn answer(world: &Shared, request: &Request) -> Answer {
         return Answer::End(Vec::new());
     }
     let id = request.id;
-    let [path, to] = request.strings();
+    let [mut path, mut to] = request.strings();
+    let mut kind = request.kind;
+    if kind == EXTENDED && path == POSIX_RENAME {
+        [_, path, to] = request.strings();
+        kind = kind::RENAME;
+    }
     let done = |is_done: bool| status(id, if is_done { 0 } else { 2 });
-    Answer::Bytes(match request.kind {
+    Answer::Bytes(match kind {
+        kind::INIT => {
+            let words = [POSIX_RENAME, b"1", b"fsync@openssh.com", b"1"].map(string);
+            packet(kind::VERSION, 3, &words.concat())
+        }
         kind::OPEN if world.files.contains_key(&path) => {
             world.opened.push(path);
             packet(kind::HANDLE, id, &string(b"h"))
@@ -48,9 +60,15 @@ fn answer(world: &Shared, request: &Request) -> Answer {
         kind::FSTAT => packet(kind::ATTRS, id, &stat(FILE, 1)),
         kind::REMOVE => done(world.files.remove(&path).is_some()),
         kind::RENAME => {
-            let moved = world.files.remove(&path);
-            let is_done = moved.map(|bytes| world.files.insert(to, bytes)).is_some();
-            done(is_done)
+            let below = [&path[..], b"/"].concat();
+            let is_moved = |name: &&Vec<u8>| **name == path || name.starts_with(&below);
+            let moved: Vec<_> = world.files.keys().filter(is_moved).cloned().collect();
+            for name in &moved {
+                let bytes = world.files.remove(name).unwrap();
+                let new = [&to, &name[path.len()..]].concat();
+                world.files.insert(new, bytes);
+            }
+            done(!moved.is_empty())
         }
         _ => return usual(request).unwrap_or(Answer::Bytes(status(id, 0))),
     })
@@ -141,6 +159,54 @@ fn a_file_is_opened_again_under_the_name_that_it_has_now() {
     assert_eq!(source.attributes(Path::new("g")), Err(Error::Lost));
     file.attributes().unwrap();
     assert_eq!(world.lock().unwrap().opened.last().unwrap(), b"/srv/h");
+}
+
+#[test]
+fn open_files_follow_their_names_and_those_of_their_directories() {
+    let (source, world) = source();
+    for name in [&b"/srv/d/f"[..], b"/srv/d/e/g", b"/srv/d.x"] {
+        world.lock().unwrap().files.insert(name.to_vec(), 1);
+    }
+    let files = ["d/f", "d/e/g", "d.x"].map(|name| open(&source, name, OpenFlags::READ).unwrap());
+    let opened_again = || {
+        end_at(&world, kind::LSTAT);
+        assert_eq!(source.attributes(Path::new("g")), Err(Error::Lost));
+        world.lock().unwrap().opened.clear();
+        for file in &files {
+            file.attributes().unwrap();
+        }
+        world.lock().unwrap().opened.clone()
+    };
+    let rename = |from, to| {
+        let (from, to) = (Path::new(from), Path::new(to));
+        source.rename(from, to, RenameFlags::NOREPLACE).unwrap();
+    };
+    rename("d", "n");
+    assert_eq!(
+        opened_again(),
+        [&b"/srv/n/f"[..], b"/srv/n/e/g", b"/srv/d.x"]
+    );
+    rename("n/f", "h");
+    assert_eq!(opened_again(), [&b"/srv/h"[..], b"/srv/n/e/g", b"/srv/d.x"]);
+}
+
+#[test]
+fn a_file_that_is_removed_or_replaced_has_no_path_any_more() {
+    let (source, world) = source();
+    world.lock().unwrap().files.insert(b"/srv/h".to_vec(), 1);
+    let open = |name| open(&source, name, OpenFlags::READ).unwrap();
+    let (removed, replaced, kept) = (open("f"), open("g"), open("h"));
+    source.unlink(Path::new("f")).unwrap();
+    source
+        .rename(Path::new("h"), Path::new("g"), RenameFlags::empty())
+        .unwrap();
+    world.lock().unwrap().files.insert(b"/srv/f".to_vec(), 1);
+    end_at(&world, kind::LSTAT);
+    assert_eq!(source.attributes(Path::new("f")), Err(Error::Lost));
+    assert_eq!(removed.attributes(), Err(Error::Lost));
+    assert_eq!(replaced.attributes(), Err(Error::Lost));
+    kept.attributes().unwrap();
+    assert_eq!(world.lock().unwrap().opened.last().unwrap(), b"/srv/g");
 }
 
 #[test]

@@ -1,13 +1,15 @@
 //! What is sent to a server, byte for byte, and what is made of its words.
 
+use std::fs::File;
+use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use userfs::sftp::{Address, Options, Sftp};
-use userfs::source::{Error, OpenFlags, SetAttributes, Source};
+use userfs::source::{Content, Error, OpenFlags, SetAttributes, Source};
 
-use crate::common::{at, list, open, set_mode};
+use crate::common::{Bench, READ_WRITE, at, list, open, set_mode};
 use crate::scripted::{
     Answer, FILE, Request, connect, kind, options, packet, source, stat, status, string, transport,
     usual,
@@ -286,6 +288,67 @@ fn text_of_a_server_cannot_command_a_terminal() {
     }
 }
 
+#[test]
+fn the_end_reaches_all_who_wait_and_those_who_come_after() {
+    let mut waiting = 0;
+    let (source, told) = source(move |request| match request.kind {
+        kind::LSTAT if waiting == 2 => Answer::End(Vec::new()),
+        kind::LSTAT => {
+            waiting += 1;
+            Answer::Silence
+        }
+        _ => usual(request).unwrap_or(Answer::Silence),
+    });
+    let look = || assert_eq!(source.attributes(Path::new("f")), Err(Error::Lost));
+    std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(look))));
+    look();
+    let told = told.lock().unwrap();
+    assert!(told[0].contains("the connection ended"), "{told:?}");
+}
+
+#[test]
+fn a_part_of_a_file_arrives_with_zeros_behind_its_end() {
+    let Some(bench) = Bench::start() else { return };
+    let source = bench.connect();
+    let content: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&content).unwrap();
+    // The kernel passes no pages on of what is not stored.
+    let unstored = File::open("/proc/version").unwrap();
+    let version = std::fs::read("/proc/version").unwrap();
+    for (file, content) in [(file, content), (unstored, version)] {
+        let mut expected = content[5..].to_vec();
+        expected.resize(2 << 20, 0);
+        let to = open(&source, "f", READ_WRITE).unwrap();
+        to.write_later(Content::File(&file, 5, 2 << 20), 0).unwrap();
+        to.sync().unwrap();
+        assert!(std::fs::read(bench.path("f")).unwrap() == expected);
+    }
+}
+
+#[test]
+fn a_write_that_nobody_reads_ends() {
+    let (mut options, told) = options(Duration::ZERO);
+    options.answer_timeout = Duration::from_secs(3);
+    let server = transport(|request| match request.kind {
+        kind::OPEN => Answer::Bytes(packet(kind::HANDLE, request.id, &string(b"h"))),
+        kind::LSTAT => Answer::Bytes(packet(kind::ATTRS, request.id, &stat(FILE, 1))),
+        kind::WRITE => loop {
+            std::thread::park();
+        },
+        _ => usual(request).unwrap_or(Answer::Silence),
+    });
+    let source = connect(server, || Err("it is gone".to_owned()), &options).unwrap();
+    let file = open(&source, "f", OpenFlags::WRITE).unwrap();
+    assert_eq!(file.write_at(&vec![0; 1 << 20], 0), Err(Error::Lost));
+    source.attributes(Path::new("f")).unwrap_err();
+    let told = told.lock().unwrap();
+    assert!(
+        told[0].contains("nothing more can be sent: timed out"),
+        "{told:?}"
+    );
+}
+
 /// What the program `ssh` is started with.
 fn arguments(address: &str, options: Options) -> Vec<String> {
     let place = tempfile::tempdir().unwrap();
@@ -296,7 +359,7 @@ fn arguments(address: &str, options: Options) -> Vec<String> {
     let options = Options { program, ..options };
     let refused = Sftp::connect(&Address::parse(address).unwrap(), &options);
     let why = refused.err().unwrap();
-    assert!(why.contains("the connection ended"), "{why}");
+    assert!(why.contains("cannot connect to host"), "{why}");
     let found = std::fs::read_to_string(found).unwrap();
     found.lines().map(str::to_owned).collect()
 }
