@@ -2,15 +2,16 @@
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
+use std::iter::{once, repeat};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
-use super::diagnosis::{Asked, diagnose};
+use super::diagnosis::Asked;
 use super::packet::{escaped, extension, kind, status};
 use super::path::is_name;
 use super::requests::{Failure, HandleId, Name, Reply, RequestBatch, Requested};
 use super::source::Shared;
-use crate::source::{Entry, Error, Listing, RenameFlags, Result};
+use crate::source::{Entry, Listing, RenameFlags, Result};
 
 /// READDIRs in flight at first, and from the second on that brings names twice
 /// as many with each: OpenSSH's server tells at most 100 names in one.
@@ -28,39 +29,32 @@ pub(super) fn list(
     next: &[&Path],
     names_max: usize,
 ) -> Result<Listing> {
-    let session = shared.link.session()?;
-    let remote = shared.root.join(path);
-    let mut batch = session.batch();
-    let open = |path: &&Path| batch.ask(kind::OPENDIR, &[&shared.root.join(path)]);
-    let asked: Vec<_> = std::iter::once(&path).chain(next).map(open).collect();
-    let open = |tag: Requested<Reply>| tag.and_then(|tag| batch.handle(tag));
-    let handles: Vec<_> = asked.into_iter().map(open).collect();
-    let begin = |handle: Requested<HandleId>| handle.and_then(|handle| begin(&mut batch, handle));
-    let listings: Vec<_> = handles.into_iter().map(begin).collect();
-    // Of the directories ahead only what was asked for now is waited for.
-    let limits = std::iter::once(names_max).chain(std::iter::repeat(0));
-    let mut names = listings
-        .into_iter()
-        .zip(limits)
-        .map(|(listing, names_max)| {
-            let (handle, in_flight) = listing?;
-            let names = read_names(&mut batch, &handle, in_flight, names_max);
-            session.close(&handle);
-            names
+    shared.ask(Asked::List, [path], |batch, _| {
+        let paths: Vec<_> = once(path).chain(next.iter().copied()).collect();
+        let open = |path: &&Path| batch.ask(kind::OPENDIR, &[&shared.root.join(path)]);
+        let asked: Vec<_> = paths.iter().map(open).collect();
+        let handles: Vec<_> = asked
+            .into_iter()
+            .map(|reply| batch.handle(reply?))
+            .collect();
+        let begin = |handle: Requested<HandleId>| begin(batch, handle?);
+        let begun: Vec<_> = handles.into_iter().map(begin).collect();
+        // Of the directories ahead only what was asked for now is waited for.
+        let limits = once(names_max).chain(repeat(0));
+        let begun = begun.into_iter().zip(limits).zip(&paths);
+        let mut listed = begun.map(|((begun, names_max), path)| {
+            let (handle, in_flight) = begun?;
+            let names = read_names(batch, &handle, in_flight, names_max);
+            batch.session().close(&handle);
+            entries(shared, path, names?)
         });
-    let first = names.next().expect("there is one directory at least");
-    let ahead: Vec<_> = names.collect();
-    let first = first.map_err(|failure| diagnose(&session, Asked::List, &[&remote], failure))?;
-    let first = first.ok_or(Error::Errno(libc::EFBIG))?;
-    let entries_of = |(names, path): (Requested<Option<Vec<Name>>>, &&Path)| {
-        let names = names.ok().flatten()?;
-        entries(shared, path, names).ok()
-    };
-    let ahead = ahead.into_iter().zip(next).map(entries_of).collect();
-    Ok(Listing {
-        entries: entries(shared, path, first)?,
-        directory: None,
-        ahead,
+        let first = listed.next().expect("there is one directory at least");
+        let ahead = listed.map(Requested::ok).collect();
+        Ok(Listing {
+            entries: first?,
+            directory: None,
+            ahead,
+        })
     })
 }
 
@@ -71,13 +65,13 @@ fn begin(batch: &mut RequestBatch, handle: HandleId) -> Requested<Begun> {
 }
 
 /// Reads names from the first READDIRs on, and asks for more as long as there
-/// are no more than `names_max`. None if these are not all.
+/// are no more than `names_max`. `EFBIG` if these are not all.
 fn read_names(
     batch: &mut RequestBatch,
     handle: &HandleId,
     mut in_flight: VecDeque<Reply>,
     names_max: usize,
-) -> Requested<Option<Vec<Name>>> {
+) -> Requested<Vec<Name>> {
     let (mut names, mut reads, mut is_over) = (Vec::new(), READS_FIRST, false);
     while let Some(tag) = in_flight.pop_front() {
         let more = batch.names(tag)?;
@@ -90,11 +84,14 @@ fn read_names(
             in_flight.push_back(batch.ask(kind::READDIR, &[&handle.0])?);
         }
     }
-    Ok(is_over.then_some(names))
+    match is_over {
+        true => Ok(names),
+        false => Err(Failure::Errno(libc::EFBIG)),
+    }
 }
 
 /// What a server has told of a directory.
-fn entries(shared: &Shared, path: &Path, names: Vec<Name>) -> Result<Vec<Entry>> {
+fn entries(shared: &Shared, path: &Path, names: Vec<Name>) -> Requested<Vec<Entry>> {
     let mut entries = Vec::with_capacity(names.len());
     for name in names.into_iter().filter(|name| !name.is_special()) {
         if !is_name(&name.name) {
@@ -102,7 +99,7 @@ fn entries(shared: &Shared, path: &Path, names: Vec<Name>) -> Result<Vec<Entry>>
             shared.link.tell(&format!(
                 "cannot list {directory}: the server names a file \"{name}\", which cannot be"
             ));
-            return Err(Error::Errno(libc::EIO));
+            return Err(Failure::Errno(libc::EIO));
         }
         let file_name = OsString::from_vec(name.name);
         let known = shared

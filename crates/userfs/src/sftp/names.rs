@@ -161,54 +161,18 @@ impl Names {
 mod tests {
     use super::*;
 
-    fn path(name: &str) -> &Path {
-        Path::new(name)
-    }
-
-    fn links(names: &Names, name: &str) -> Option<(u64, u32)> {
-        let file = Stat {
-            permissions: Some(libc::S_IFREG),
-            ..Stat::default()
-        };
-        let found = names.complete(Some(path(name)), &file).unwrap();
-        Some((found.identity?.inode, found.links))
-    }
-
     #[test]
-    fn a_rename_between_two_names_of_one_file_leaves_both() {
-        let names = Names::default();
-        let file = names.opened(path("a"));
-        names.linked(path("a"), path("b"));
-        names.renamed(path("a"), path("b"));
-        assert_eq!(names.path(file), Some("a".into()));
-        assert_eq!(links(&names, "b"), Some((2, 2)));
-    }
-
-    #[test]
-    fn nothing_is_kept_of_closed_files() {
-        let names = Names::default();
+    fn nothing_is_kept_of_closed_files_and_removed_links() {
+        let (names, path) = (Names::default(), Path::new);
         let (one, two) = (names.opened(path("a")), names.opened(path("a")));
+        names.linked(path("a"), path("l"));
         names.renamed(path("a"), path("b"));
         names.closed(one);
         assert_eq!(names.path(two), Some("b".into()));
         names.closed(two);
-        assert!(names.known.lock().open.is_empty());
-    }
-
-    #[test]
-    fn names_of_one_file_are_counted_wherever_they_go() {
-        let names = Names::default();
-        names.linked(path("d/a"), path("b"));
-        names.linked(path("b"), path("c"));
-        assert_eq!(links(&names, "d/a"), Some((1, 3)));
-        names.renamed(path("d"), path("e"));
-        assert_eq!(links(&names, "e/a"), Some((1, 3)));
-        names.unlinked(path("c"));
-        assert_eq!(links(&names, "b"), Some((1, 2)));
-        names.renamed(path("other"), path("b"));
-        assert_eq!(links(&names, "b"), None);
-        assert_eq!(links(&names, "e/a"), Some((1, 1)));
-        names.unlinked(path("e/a"));
-        assert!(names.known.lock().links.is_empty());
+        names.unlinked(path("b"));
+        names.unlinked(path("l"));
+        let known = names.known.lock();
+        assert!(known.open.is_empty() && known.links.is_empty());
     }
 }

@@ -6,7 +6,6 @@ use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -217,7 +216,6 @@ fn ending(error: &std::io::Error) -> String {
 /// An established connection. Dropping it ends it.
 pub(super) struct Session {
     pub line: Arc<Line>,
-    reader: JoinHandle<()>,
     /// Wakes the thread that sends what nothing else has taken along.
     late: SyncSender<()>,
     /// How long the server may send nothing while something is asked.
@@ -253,7 +251,7 @@ impl Session {
         let (id, greeting) = registered.expect("nothing has ended the session yet");
         let (read_line, late_line) = (Arc::clone(&line), Arc::clone(&line));
         let (late, wakes) = sync_channel(1);
-        let reader = spawn("sftp reader", move || {
+        spawn("sftp reader", move || {
             read_line.read_until_the_end(transport.reader, id);
         })?;
         spawn("sftp late", move || {
@@ -265,7 +263,6 @@ impl Session {
         })?;
         let mut session = Self {
             line,
-            reader,
             late,
             patience,
             extensions: Vec::new(),
@@ -388,22 +385,19 @@ impl Drop for Session {
         // The server ends when its input does, and has then done all that it
         // was asked for.
         self.line.writer.lock().output = None;
-        if self.is_alive() {
-            wait_until(Duration::from_secs(2), || self.reader.is_finished());
-        }
+        wait_until(Duration::from_secs(2), || !self.is_alive());
         self.line.end("it was closed");
     }
 }
 
 /// Starts a thread.
-pub(super) fn spawn(
-    name: &str,
-    work: impl FnOnce() + Send + 'static,
-) -> Result<JoinHandle<()>, String> {
+pub(super) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), String> {
     let thread = std::thread::Builder::new()
         .name(name.to_owned())
         .spawn(work);
-    thread.map_err(|error| format!("cannot start a thread: {error}"))
+    thread
+        .map(drop)
+        .map_err(|error| format!("cannot start a thread: {error}"))
 }
 
 /// Waits for something to become true; says whether it did.

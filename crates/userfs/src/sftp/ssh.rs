@@ -41,10 +41,8 @@ pub(super) fn start(
             let program = options.program.display();
             format!("cannot start {program}: {error}; install openssh-client")
         })?;
-    let foreground = match is_interactive {
-        true => Foreground::lend(child.id()),
-        false => None,
-    };
+    let lend = || Foreground::lend(child.id());
+    let foreground = is_interactive.then(lend).flatten();
     let writer = OwnedFd::from(child.stdin.take().expect("it is a pipe"));
     let reader = child.stdout.take().expect("it is a pipe");
     let errors = child.stderr.take().expect("it is a pipe");

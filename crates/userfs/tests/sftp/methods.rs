@@ -439,3 +439,47 @@ fn many_callers_share_one_connection() {
     });
     assert_eq!(list(&source, "").unwrap().len(), 32);
 }
+
+#[test]
+fn names_of_one_file_are_counted_wherever_they_go() {
+    let Some(bench) = Bench::start() else { return };
+    let source = bench.connect();
+    let path = Path::new;
+    let links = |name| {
+        let found = source.attributes(path(name)).unwrap();
+        found.identity.map(|identity| (identity, found.links))
+    };
+    let rename = |from, to| source.rename(path(from), path(to), RenameFlags::empty());
+    std::fs::create_dir(bench.path("d")).unwrap();
+    std::fs::write(bench.path("d/a"), "").unwrap();
+    std::fs::write(bench.path("other"), "").unwrap();
+    assert_eq!(links("d/a"), None);
+    source.hard_link(path("d/a"), path("b")).unwrap();
+    source.hard_link(path("b"), path("c")).unwrap();
+    let file = links("d/a").unwrap().0;
+    assert_eq!(links("d/a"), Some((file, 3)));
+    rename("d", "e").unwrap();
+    assert_eq!(links("e/a"), Some((file, 3)));
+    source.unlink(path("c")).unwrap();
+    assert_eq!(links("b"), Some((file, 2)));
+    rename("other", "b").unwrap();
+    assert_eq!(links("b"), None);
+    assert_eq!(links("e/a"), Some((file, 1)));
+    source.unlink(path("e/a")).unwrap();
+}
+
+#[test]
+fn a_rename_between_two_names_of_one_file_leaves_both() {
+    let Some(bench) = Bench::start() else { return };
+    let source = bench.connect();
+    let (a, b) = (Path::new("a"), Path::new("b"));
+    let file = open(&source, "a", READ_WRITE).unwrap();
+    source.hard_link(a, b).unwrap();
+    source.rename(a, b, RenameFlags::empty()).unwrap();
+    let found = source.attributes(b).unwrap();
+    assert_eq!(found.links, 2);
+    source.unlink(b).unwrap();
+    // The open file is still known as the first.
+    let left = file.attributes().unwrap();
+    assert_eq!((left.identity, left.links), (found.identity, 1));
+}
