@@ -69,10 +69,11 @@ fn assert_nothing_kept(mounted: &Mounted) {
     assert_eq!(mounted.said(), Vec::<String>::new());
 }
 
-/// Closes a changed file and, while its content is on the way to the source,
+/// Changes and closes a file and, while its content is on the way to the source,
 /// makes a change of names.
-fn change_names_while_closing(mounted: &Mounted, file: File, change: impl FnOnce() + Send) {
+fn change_names_while_closing(mounted: &Mounted, name: &str, change: impl FnOnce() + Send) {
     let alone = without_new_processes();
+    let file = changed(mounted, name);
     mounted.control.hold("write", "");
     std::thread::scope(|scope| {
         let closed = closing(scope, file);
@@ -87,8 +88,7 @@ fn change_names_while_closing(mounted: &Mounted, file: File, change: impl FnOnce
 fn a_file_that_is_renamed_while_it_is_written_back_has_its_content_under_the_new_name() {
     for setting in CACHED.iter().filter(|_| can_mount()) {
         let mounted = Mounted::new(setting);
-        let file = changed(&mounted, "old");
-        change_names_while_closing(&mounted, file, || {
+        change_names_while_closing(&mounted, "old", || {
             fs::rename(mounted.path("old"), mounted.path("new")).unwrap();
         });
         assert!(!mounted.behind("old").exists());
@@ -105,8 +105,7 @@ fn a_file_whose_directory_is_renamed_while_it_is_written_back_has_its_content_th
     for setting in CACHED.iter().filter(|_| can_mount()) {
         let mounted = Mounted::new(setting);
         fs::create_dir(mounted.path("old")).unwrap();
-        let file = changed(&mounted, "old/f");
-        change_names_while_closing(&mounted, file, || {
+        change_names_while_closing(&mounted, "old/f", || {
             fs::rename(mounted.path("old"), mounted.path("new")).unwrap();
         });
         assert!(!mounted.behind("old").exists());
@@ -123,8 +122,7 @@ fn a_file_whose_directory_is_renamed_while_it_is_written_back_has_its_content_th
 fn a_file_that_is_removed_while_it_is_written_back_is_gone_and_its_close_succeeds() {
     for setting in CACHED.iter().filter(|_| can_mount()) {
         let mounted = Mounted::new(setting);
-        let file = changed(&mounted, "f");
-        change_names_while_closing(&mounted, file, || {
+        change_names_while_closing(&mounted, "f", || {
             fs::remove_file(mounted.path("f")).unwrap();
         });
         assert!(!mounted.behind("f").exists());
@@ -137,9 +135,8 @@ fn a_file_that_is_removed_while_it_is_written_back_is_gone_and_its_close_succeed
 fn a_file_that_is_replaced_by_rename_while_it_is_written_back_stays_replaced() {
     for setting in CACHED.iter().filter(|_| can_mount()) {
         let mounted = Mounted::new(setting);
-        let file = changed(&mounted, "f");
         fs::write(mounted.behind("other"), b"other").unwrap();
-        change_names_while_closing(&mounted, file, || {
+        change_names_while_closing(&mounted, "f", || {
             fs::rename(mounted.path("other"), mounted.path("f")).unwrap();
         });
         assert_eq!(
@@ -265,6 +262,7 @@ fn rmdir_and_a_rename_above_it_end_though_a_file_is_still_sent_to_there() {
     }
     let mut mounted = Mounted::new(&Setting::remote("whole", "pages").watched());
     fs::create_dir_all(mounted.path("above/middle/d")).unwrap();
+    let alone = without_new_processes();
     let mut file = File::create(mounted.path("above/middle/d/f")).unwrap();
     file.write_all(&vec![5; 4 << 20]).unwrap();
     let directory = mounted.behind("above/middle/d");
@@ -291,6 +289,7 @@ fn rmdir_and_a_rename_above_it_end_though_a_file_is_still_sent_to_there() {
         outcome.unwrap().unwrap();
     }
     drop(file);
+    drop(alone);
     assert_eq!(
         fs::read(mounted.behind("later/middle/f")).unwrap(),
         vec![5; 4 << 20]
