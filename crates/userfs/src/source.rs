@@ -215,7 +215,10 @@ pub trait Source: Send + Sync {
         kind: Kind,
         device_number: u64,
         creation: &Creation,
-    ) -> Result<()>;
+    ) -> Result<()> {
+        let _ = (path, kind, device_number, creation);
+        Err(Error::Errno(libc::EPERM))
+    }
 
     /// Removes an empty directory.
     fn remove_directory(&self, path: &Path) -> Result<()>;

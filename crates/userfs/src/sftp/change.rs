@@ -10,7 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::diagnosis::Asked;
 use super::packet::{extension, kind, status};
-use super::requests::{Failure, HandleId, Reply, RequestBatch, Requested};
+use super::requests::{Failure, Reply, RequestBatch, Requested};
 use super::stat::{Stat, seconds};
 use crate::source::{Kind, SetAttributes, SetTime};
 
@@ -18,7 +18,7 @@ use crate::source::{Kind, SetAttributes, SetTime};
 #[derive(Clone, Copy)]
 pub(super) enum Target<'a> {
     Path(&'a [u8]),
-    Handle(&'a HandleId),
+    Handle(&'a [u8]),
 }
 
 /// What a refusal is to be looked into as.
@@ -40,9 +40,7 @@ pub(super) fn make(
         Target::Path(path) if may_follow || needs_present(changes) => {
             batch.look_up(kind::LSTAT, path)?
         }
-        Target::Handle(handle) if needs_present(changes) => {
-            batch.look_up(kind::FSTAT, &handle.0)?
-        }
+        Target::Handle(handle) if needs_present(changes) => batch.look_up(kind::FSTAT, handle)?,
         _ => Stat::default(),
     };
     if may_follow && now.kind() == Some(Kind::Symlink) {
@@ -68,7 +66,7 @@ pub(super) fn send(
         }
         let knows_links = batch.session().has(extension::LSETSTAT);
         last = Some(match target {
-            Target::Handle(handle) => step.request(batch, kind::FSETSTAT, &[&handle.0]),
+            Target::Handle(handle) => step.request(batch, kind::FSETSTAT, &[handle]),
             // A length is refused by lsetstat.
             Target::Path(path) if knows_links && step.size_bytes.is_none() => {
                 step.request(batch, kind::EXTENDED, &[extension::LSETSTAT, path])

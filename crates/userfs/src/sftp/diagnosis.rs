@@ -15,7 +15,7 @@ use rustix::fs::StatVfsMountFlags;
 
 use super::packet::{Decoder, Malformed, extension, kind, status};
 use super::path::{is_too_long, parent};
-use super::requests::{Failure, Name, Reply, Requested};
+use super::requests::{Failure, Name};
 use super::session::Session;
 use super::stat::Stat;
 use crate::source::{Error, Kind, StatVfs};
@@ -76,26 +76,25 @@ fn is_other_than_directory(stat: Option<Stat>) -> bool {
 
 impl Facts {
     /// Of the path that decides, and of the other one if there are two.
-    fn gather(session: &Arc<Session>, paths: &[&[u8]]) -> Requested<[Self; 2]> {
+    fn gather(session: &Arc<Session>, paths: &[&[u8]]) -> [Self; 2] {
         let mut batch = session.batch();
         let has_statvfs = session.has(extension::STATVFS);
-        let mut ask = |path: &&[u8]| -> Requested<_> {
+        let mut ask = |kind: u8, strings: &[&[u8]]| batch.ask(kind, strings).ok();
+        let mut ask_about = |path: &&[u8]| {
             let above = parent(path);
-            let target = batch.ask(kind::LSTAT, &[path])?;
-            let parent = batch.ask(kind::LSTAT, &[above])?;
-            let mut ask_statvfs = || batch.ask(kind::EXTENDED, &[extension::STATVFS, above]);
-            let file_system = has_statvfs.then(&mut ask_statvfs).transpose()?;
-            Ok((target, parent, file_system))
+            let (target, parent) = (ask(kind::LSTAT, &[path]), ask(kind::LSTAT, &[above]));
+            let mut statvfs = || ask(kind::EXTENDED, &[extension::STATVFS, above]);
+            (target, parent, has_statvfs.then(&mut statvfs).flatten())
         };
-        let asked: Vec<_> = paths.iter().map(&mut ask).collect::<Result<_, _>>()?;
+        let asked: Vec<_> = paths.iter().map(&mut ask_about).collect();
         let mut facts = <[Self; 2]>::default();
         for (facts, (target, parent, file_system)) in facts.iter_mut().zip(asked) {
-            let mut reply = |tag: Reply| batch.extended_reply(tag, decode_space).ok();
-            facts.file_system = file_system.and_then(&mut reply);
-            facts.target = batch.stat(target).ok();
-            facts.parent = batch.stat(parent).ok();
+            facts.target = target.and_then(|reply| batch.stat(reply).ok());
+            facts.parent = parent.and_then(|reply| batch.stat(reply).ok());
+            let mut read = |reply| batch.extended_reply(reply, decode_space).ok();
+            facts.file_system = file_system.and_then(&mut read);
         }
-        Ok(facts)
+        facts
     }
 
     fn is_in_a_file(&self) -> bool {
@@ -132,7 +131,7 @@ pub(super) fn diagnose(
     let Failure::Refused(code) = failure else {
         return failure.plain();
     };
-    let facts = || Facts::gather(session, paths).unwrap_or_default();
+    let facts = || Facts::gather(session, paths);
     Error::Errno(match code {
         status::BAD_MESSAGE if paths.iter().any(|path| is_too_long(path)) => libc::ENAMETOOLONG,
         status::NO_SUCH_FILE => of_no_such_file(asked, facts()),
@@ -214,7 +213,7 @@ fn is_empty(session: &Arc<Session>, path: &[u8]) -> Option<bool> {
     let opened = batch.ask(kind::OPENDIR, &[path]).ok()?;
     let handle = batch.handle(opened).ok()?;
     let mut read = || {
-        let asked = batch.ask(kind::READDIR, &[&handle.0])?;
+        let asked = batch.ask(kind::READDIR, &[&handle.id])?;
         batch.names(asked)
     };
     let mut names = read();
@@ -224,6 +223,5 @@ fn is_empty(session: &Arc<Session>, path: &[u8]) -> Option<bool> {
     {
         names = read();
     }
-    session.close(&handle);
     names.ok().map(|names| names.is_empty())
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::diagnosis::Asked;
 use super::packet::{escaped, extension, kind, status};
 use super::path::is_name;
-use super::requests::{Failure, HandleId, Name, Reply, RequestBatch, Requested};
+use super::requests::{Failure, Name, OpenHandle, Reply, RequestBatch, Requested};
 use super::source::Shared;
 use crate::source::{Entry, Listing, RenameFlags, Result};
 
@@ -19,7 +19,7 @@ const READS_FIRST: usize = 2;
 const READS_MAX: usize = 32;
 
 /// A directory that is open, and the READDIRs in flight for it.
-type Begun = (HandleId, VecDeque<Reply>);
+type Begun = (OpenHandle, VecDeque<Reply>);
 
 /// All names in a directory with their attributes, and those of the
 /// directories in `next` as far as they come in the same two round trips.
@@ -37,16 +37,15 @@ pub(super) fn list(
             .into_iter()
             .map(|reply| batch.handle(reply?))
             .collect();
-        let begin = |handle: Requested<HandleId>| begin(batch, handle?);
+        let begin = |handle: Requested<OpenHandle>| begin(batch, handle?);
         let begun: Vec<_> = handles.into_iter().map(begin).collect();
         // Of the directories ahead only what was asked for now is waited for.
         let limits = once(names_max).chain(repeat(0));
         let begun = begun.into_iter().zip(limits).zip(&paths);
         let mut listed = begun.map(|((begun, names_max), path)| {
             let (handle, in_flight) = begun?;
-            let names = read_names(batch, &handle, in_flight, names_max);
-            batch.session().close(&handle);
-            entries(shared, path, names?)
+            let names = read_names(batch, &handle, in_flight, names_max)?;
+            entries(shared, path, names)
         });
         let first = listed.next().expect("there is one directory at least");
         let ahead = listed.map(Requested::ok).collect();
@@ -58,8 +57,8 @@ pub(super) fn list(
     })
 }
 
-fn begin(batch: &mut RequestBatch, handle: HandleId) -> Requested<Begun> {
-    let ask = |_| batch.ask(kind::READDIR, &[&handle.0]);
+fn begin(batch: &mut RequestBatch, handle: OpenHandle) -> Requested<Begun> {
+    let ask = |_| batch.ask(kind::READDIR, &[&handle.id]);
     let in_flight = (0..READS_FIRST).map(ask).collect::<Requested<_>>()?;
     Ok((handle, in_flight))
 }
@@ -68,20 +67,20 @@ fn begin(batch: &mut RequestBatch, handle: HandleId) -> Requested<Begun> {
 /// are no more than `names_max`. `EFBIG` if these are not all.
 fn read_names(
     batch: &mut RequestBatch,
-    handle: &HandleId,
+    handle: &OpenHandle,
     mut in_flight: VecDeque<Reply>,
     names_max: usize,
 ) -> Requested<Vec<Name>> {
     let (mut names, mut reads, mut is_over) = (Vec::new(), READS_FIRST, false);
-    while let Some(tag) = in_flight.pop_front() {
-        let more = batch.names(tag)?;
+    while let Some(reply) = in_flight.pop_front() {
+        let more = batch.names(reply)?;
         is_over |= more.is_empty();
         // Of most directories the first brings all, and the second the end.
         let is_first = names.is_empty();
         names.extend(more);
         reads = (reads * 2).min(READS_MAX);
         while !is_over && !is_first && names.len() <= names_max && in_flight.len() < reads {
-            in_flight.push_back(batch.ask(kind::READDIR, &[&handle.0])?);
+            in_flight.push_back(batch.ask(kind::READDIR, &[&handle.id])?);
         }
     }
     match is_over {

@@ -8,19 +8,12 @@ use parking_lot::{Mutex, MutexGuard};
 use super::change::{self, Target};
 use super::diagnosis::{Asked, diagnose};
 use super::packet::{extension, kind, open};
-use super::pipelined_writes::{PipelinedWrites, Refused};
-use super::requests::{Failure, HandleId, Reply, Requested};
+use super::pipelined_writes::PipelinedWrites;
+use super::requests::{Failure, OpenHandle, Reply, Requested};
 use super::session::Session;
 use super::source::Shared;
 use super::stat::Stat;
 use crate::source::{Attributes, Content, Error, Finish, Handle, Kind, Result, SetAttributes};
-
-/// A handle that a session of the server knows.
-#[derive(Clone)]
-pub(super) struct Opened {
-    pub session: Arc<Session>,
-    pub id: HandleId,
-}
 
 /// An open file, opened again by its path after a connection was lost, if it
 /// is certain enough that this leads to the same file: it has not been
@@ -33,7 +26,7 @@ pub(super) struct SftpFile {
     number: u64,
     /// READ and WRITE alone: a file is neither made nor emptied again.
     flags: u32,
-    opened: Mutex<Opened>,
+    opened: Mutex<Arc<OpenHandle>>,
     first: Seen,
     durability: Mutex<Durability>,
     writes: Mutex<PipelinedWrites>,
@@ -59,6 +52,14 @@ struct Durability {
 }
 
 impl Durability {
+    /// What was written before so many changes is on the server's device. What
+    /// others have written meanwhile may have come after it.
+    fn synced(&mut self, changes: u64) {
+        if self.changes == changes {
+            self.unsynced = None;
+        }
+    }
+
     /// Whether there is content of another session than this one, which is
     /// reported once.
     fn take_doubt(&mut self, session: &Arc<Session>) -> bool {
@@ -74,29 +75,36 @@ impl Durability {
 }
 
 impl SftpFile {
-    pub fn new(shared: &Arc<Shared>, path: &Path, opened: Opened, flags: u32, first: Seen) -> Self {
+    pub fn new(
+        shared: &Arc<Shared>,
+        path: &Path,
+        opened: OpenHandle,
+        flags: u32,
+        first: Seen,
+    ) -> Self {
+        let opened = Arc::new(opened);
         Self {
             shared: Arc::clone(shared),
             number: shared.names.opened(path),
             flags: flags & (open::READ | open::WRITE),
-            opened: Mutex::new(opened),
+            opened: Mutex::new(Arc::clone(&opened)),
             first,
             durability: Mutex::default(),
-            writes: Mutex::default(),
+            writes: Mutex::new(PipelinedWrites::new(opened)),
         }
     }
 
     /// The file in a session that is alive.
-    fn opened(&self) -> Result<Opened> {
+    fn opened(&self) -> Result<Arc<OpenHandle>> {
         // Others wait for the same file, and for no other.
         let mut opened = self.opened.lock();
         if !opened.session.is_alive() {
             *opened = self.open_again()?;
         }
-        Ok(opened.clone())
+        Ok(Arc::clone(&opened))
     }
 
-    fn open_again(&self) -> Result<Opened> {
+    fn open_again(&self) -> Result<Arc<OpenHandle>> {
         let path = self.path().ok_or(Error::Lost)?;
         let session = self.shared.link.session()?;
         let remote = self.shared.root.join(&path);
@@ -108,15 +116,14 @@ impl SftpFile {
         };
         // A file that is gone, or may not be opened any more, is not the
         // file that was open.
-        let (id, now) = ask().map_err(|_| Error::Lost)?;
+        let (opened, now) = ask().map_err(|_| Error::Lost)?;
         let first = self.first.stat;
         let is_same = (now.size_bytes, now.modified()) == (first.size_bytes, first.modified());
         let is_changed = self.durability.lock().changes > 0;
-        if now.kind() != Some(Kind::File) || !(is_same || is_changed) {
-            session.close(&id);
-            return Err(Error::Lost);
+        match now.kind() == Some(Kind::File) && (is_same || is_changed) {
+            true => Ok(Arc::new(opened)),
+            false => Err(Error::Lost),
         }
-        Ok(Opened { session, id })
     }
 
     fn path(&self) -> Option<PathBuf> {
@@ -132,27 +139,37 @@ impl SftpFile {
         self.shared.root.join(&self.path().unwrap_or_default())
     }
 
-    /// The file and its writes, none of which is known to have failed.
-    fn begin(&self) -> Result<(Opened, MutexGuard<'_, PipelinedWrites>)> {
+    /// The writes of the file, in a session that is alive.
+    fn writes(&self) -> Result<MutexGuard<'_, PipelinedWrites>> {
         let opened = self.opened()?;
         let mut writes = self.writes.lock();
+        writes.use_handle(opened);
+        Ok(writes)
+    }
+
+    /// The same, if none is known to have failed.
+    fn sound_writes(&self) -> Result<MutexGuard<'_, PipelinedWrites>> {
+        let mut writes = self.writes()?;
         writes.poll();
-        self.outcome(&opened, writes.failed.take())?;
-        Ok((opened, writes))
+        self.take_error(&mut writes)?;
+        Ok(writes)
     }
 
-    /// The error that a refused write stands for.
-    fn why(&self, opened: &Opened, (failure, bytes): Refused) -> Error {
-        diagnose(
-            &opened.session,
-            Asked::Write { bytes },
-            &[&self.remote()],
-            failure,
-        )
+    fn why(&self, opened: &OpenHandle, asked: Asked, failure: Failure) -> Error {
+        diagnose(&opened.session, asked, &[&self.remote()], failure)
     }
 
-    fn outcome(&self, opened: &Opened, refused: Option<Refused>) -> Result<()> {
-        refused.map_or(Ok(()), |refused| Err(self.why(opened, refused)))
+    /// The error that the first refused write stands for, of which nobody has
+    /// been told.
+    fn error(&self, writes: &PipelinedWrites) -> Result<()> {
+        let error = |(failure, bytes)| self.why(&writes.opened, Asked::Write { bytes }, failure);
+        writes.failed.map(error).map_or(Ok(()), Err)
+    }
+
+    fn take_error(&self, writes: &mut PipelinedWrites) -> Result<()> {
+        let told = self.error(writes);
+        writes.failed = None;
+        told
     }
 
     /// The requests of [`Handle::finish`], in this order, of which only the
@@ -160,22 +177,22 @@ impl SftpFile {
     fn send_finish(
         &self,
         writes: &mut PipelinedWrites,
-        opened: &Opened,
         end: &Finish<'_>,
     ) -> Requested<(Option<Reply>, Reply)> {
+        let opened = Arc::clone(&writes.opened);
         let now = match self.first {
             _ if !change::needs_present(end.changes) => Stat::default(),
             // Nobody has read a file before it had any content.
             first if first.is_made && !self.shared.names.has_given_times(self.number) => first.stat,
-            _ => writes.batch(opened).look_up(kind::FSTAT, &opened.id.0)?,
+            _ => writes.batch.look_up(kind::FSTAT, &opened.id)?,
         };
-        writes.write(opened, end.offset, Content::Bytes(end.bytes));
-        let batch = writes.batch(opened);
-        let changed = change::send(batch, Target::Handle(&opened.id), end.changes, &now)?;
-        if end.is_sync && opened.session.has(extension::FSYNC) {
-            writes.sync(opened);
+        writes.write(end.offset, Content::Bytes(end.bytes));
+        let target = Target::Handle(&opened.id);
+        let changed = change::send(&mut writes.batch, target, end.changes, &now)?;
+        if end.is_sync {
+            writes.sync();
         }
-        let stat = writes.batch(opened).ask(kind::FSTAT, &[&opened.id.0])?;
+        let stat = writes.batch.ask(kind::FSTAT, &[&opened.id])?;
         Ok((changed, stat))
     }
 }
@@ -192,8 +209,6 @@ fn refuse_too_far(bytes: usize, offset: u64) -> Result<()> {
 impl Drop for SftpFile {
     fn drop(&mut self) {
         self.shared.names.closed(self.number);
-        let opened = self.opened.lock();
-        opened.session.close(&opened.id);
     }
 }
 
@@ -201,104 +216,94 @@ impl Handle for SftpFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let opened = self.opened()?;
         let read = opened.session.batch().read(&opened.id, buffer, offset);
-        read.map_err(|failure| diagnose(&opened.session, Asked::Other, &[&self.remote()], failure))
+        read.map_err(|failure| self.why(&opened, Asked::Other, failure))
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         refuse_too_far(bytes.len(), offset)?;
         let opened = self.opened()?;
-        // Writes of its own: other callers do not wait for these.
-        let mut writes = PipelinedWrites::default();
         self.durability.lock().written(&opened.session);
-        writes.write(&opened, offset, Content::Bytes(bytes));
+        // Writes of its own: other callers do not wait for these.
+        let mut writes = PipelinedWrites::new(Arc::clone(&opened));
+        writes.write(offset, Content::Bytes(bytes));
         writes.wait();
         // A synchronisation meanwhile may have come before it.
         self.durability.lock().written(&opened.session);
-        self.outcome(&opened, writes.failed.take())
+        self.take_error(&mut writes)
     }
 
     fn write_later(&self, content: Content<'_>, offset: u64) -> Result<()> {
         refuse_too_far(content.bytes(), offset)?;
-        let (opened, mut writes) = self.begin()?;
-        self.durability.lock().written(&opened.session);
-        writes.write(&opened, offset, content);
+        let mut writes = self.sound_writes()?;
+        self.durability.lock().written(&writes.opened.session);
+        writes.write(offset, content);
         writes.send();
-        self.outcome(&opened, writes.failed.take())
+        self.take_error(&mut writes)
     }
 
     fn sync_later(&self) -> Result<()> {
-        let (opened, mut writes) = self.begin()?;
-        if opened.session.has(extension::FSYNC) {
-            writes.sync(&opened);
-            writes.send();
-        }
-        self.outcome(&opened, writes.failed.take())
+        let mut writes = self.sound_writes()?;
+        writes.sync();
+        writes.send();
+        self.take_error(&mut writes)
     }
 
     fn flush(&self) -> Result<()> {
         let mut writes = self.writes.lock();
         writes.wait();
-        let opened = self.opened.lock().clone();
-        self.outcome(&opened, writes.failed)
+        self.error(&writes)
     }
 
     fn sync(&self) -> Result<()> {
-        let opened = self.opened()?;
-        let mut writes = self.writes.lock();
+        let mut writes = self.writes()?;
         let changes = self.durability.lock().changes;
-        let can = opened.session.has(extension::FSYNC);
-        if can {
-            writes.sync(&opened);
-        }
+        let is_asked = writes.sync();
         writes.wait();
-        let refused = writes.failed.take();
-        drop(writes);
         let mut durability = self.durability.lock();
-        if durability.take_doubt(&opened.session) {
+        if durability.take_doubt(&writes.opened.session) {
+            writes.failed = None;
             return Err(Error::Lost);
         }
-        // What others have written meanwhile may have come after it.
-        if can && refused.is_none() && durability.changes == changes {
-            durability.unsynced = None;
+        if is_asked && writes.failed.is_none() {
+            durability.synced(changes);
         }
         drop(durability);
-        self.outcome(&opened, refused)
+        self.take_error(&mut writes)
     }
 
     fn finish(&self, end: &Finish<'_>) -> Result<(Attributes, bool)> {
-        let (opened, mut writes) = self.begin()?;
+        let mut writes = self.sound_writes()?;
+        let opened = Arc::clone(&writes.opened);
         let mut durability = self.durability.lock();
         if end.is_sync && durability.take_doubt(&opened.session) {
             return Err(Error::Lost);
         }
         durability.written(&opened.session);
-        let changes_before = durability.changes;
+        let changes = durability.changes;
         drop(durability);
         let name = end.looks_at_name.then(|| self.remote());
         let look = |writes: &mut PipelinedWrites| {
             let name = name.as_ref()?;
-            writes.batch(&opened).ask(kind::LSTAT, &[name]).ok()
+            writes.batch.ask(kind::LSTAT, &[name]).ok()
         };
         let before = look(&mut writes);
-        let sent = self.send_finish(&mut writes, &opened, end);
+        let sent = self.send_finish(&mut writes, end);
         let after = look(&mut writes);
         writes.wait();
-        self.outcome(&opened, writes.failed.take())?;
-        let batch = writes.batch(&opened);
+        self.take_error(&mut writes)?;
+        let batch = &mut writes.batch;
         let done = sent.and_then(|(changed, stat)| {
             changed.map_or(Ok(()), |reply| batch.status(reply))?;
             batch.stat(stat)
         });
-        let now = done.map_err(|failure| self.why(&opened, (failure, 0)))?;
-        let mut found = |tag: Option<Reply>| batch.stat(tag?).ok();
+        let asked = Asked::Write { bytes: 0 };
+        let now = done.map_err(|failure| self.why(&opened, asked, failure))?;
+        let mut found = |reply: Option<Reply>| batch.stat(reply?).ok();
         let (before, after) = (found(before), found(after));
         drop(writes);
-        let mut durability = self.durability.lock();
-        let syncs = end.is_sync && opened.session.has(extension::FSYNC);
-        if syncs && durability.changes == changes_before {
-            durability.unsynced = None;
+        if end.is_sync && opened.session.has(extension::FSYNC) {
+            self.durability.lock().synced(changes);
         }
-        drop(durability);
         // The protocol has no inode numbers. A file that took the name earlier
         // is not empty before, or has not this content's length afterwards.
         let was_empty = before.is_some_and(|before| before.size_bytes == Some(0));
@@ -308,7 +313,7 @@ impl Handle for SftpFile {
 
     fn attributes(&self) -> Result<Attributes> {
         let opened = self.opened()?;
-        let found = opened.session.batch().look_up(kind::FSTAT, &opened.id.0);
+        let found = opened.session.batch().look_up(kind::FSTAT, &opened.id);
         let stat = found.map_err(Failure::plain)?;
         self.completed(&stat)
     }
@@ -324,9 +329,6 @@ impl Handle for SftpFile {
         }
         let mut batch = opened.session.batch();
         let done = change::make(&mut batch, Target::Handle(&opened.id), changes);
-        done.map_err(|failure| {
-            let asked = change::asked(changes);
-            diagnose(&opened.session, asked, &[&self.remote()], failure)
-        })
+        done.map_err(|failure| self.why(&opened, change::asked(changes), failure))
     }
 }

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::change::{self, Target};
 use super::diagnosis::Asked;
-use super::open_file::{Opened, Seen, SftpFile};
+use super::open_file::{Seen, SftpFile};
 use super::packet::{kind, open};
 use super::path::parent;
-use super::requests::{Failure, HandleId, RequestBatch, Requested};
+use super::requests::{Failure, OpenHandle, RequestBatch, Requested};
 use super::source::Shared;
 use super::stat::Stat;
 use crate::source::{
@@ -21,7 +21,7 @@ const BEGIN_BYTES: usize = 32 << 10;
 
 /// An opened file.
 struct Looked {
-    opened: Opened,
+    opened: OpenHandle,
     seen: Seen,
     /// What the directory is, if the file was made.
     directory: Option<Stat>,
@@ -72,26 +72,25 @@ fn open_and_look(
         exclusive: is_made,
     };
     shared.ask(asked, [path], |batch, [remote]| {
-        let session = Arc::clone(batch.session());
-        let next = session.take_next_handle().filter(|_| reads);
+        let next = batch.session().take_next_handle().filter(|_| reads);
         let opened = batch.open(remote, bits, new)?;
         let seen = batch.ask(kind::LSTAT, &[remote])?;
         let mut look_above = || batch.ask(kind::LSTAT, &[parent(remote)]);
         let above = is_made.then(&mut look_above).transpose()?;
-        let ask_begin = |next: &HandleId| batch.ask_data(next, 0, &(0..BEGIN_BYTES));
+        let ask_begin = |next: &Vec<u8>| batch.ask_data(next, 0, &(0..BEGIN_BYTES));
         let asked = next.as_ref().map(ask_begin).transpose()?;
-        let id = batch.handle(opened)?;
+        let opened = batch.handle(opened)?;
         // Without attributes it was removed or renamed since.
-        let stat = batch.stat(seen).inspect_err(|_| session.close(&id))?;
+        let stat = batch.stat(seen)?;
         let mut begin = vec![0; BEGIN_BYTES];
-        let read = match asked.filter(|_| next.as_ref() == Some(&id)) {
+        let read = match asked.filter(|_| next.as_ref() == Some(&opened.id)) {
             // What is refused now is asked for, and refused, again.
             Some(reply) => batch.data(reply, &mut begin).unwrap_or(0),
             None => 0,
         };
         begin.truncate(read);
         Ok(Looked {
-            opened: Opened { session, id },
+            opened,
             seen: Seen { stat, is_made },
             directory: above.and_then(|reply| batch.stat(reply).ok()),
             begin,
@@ -103,14 +102,12 @@ fn open_existing(shared: &Shared, path: &Path, flags: OpenFlags) -> Result<Looke
     let truncate = if flags.truncate { open::TRUNCATE } else { 0 };
     let bits = access(flags) | truncate;
     let looked = open_and_look(shared, path, bits, &Stat::default(), flags.begin)?;
-    let errno = match looked.seen.stat.kind() {
+    Err(Error::Errno(match looked.seen.stat.kind() {
         Some(Kind::File) => return Ok(looked),
         Some(Kind::Directory) => libc::EISDIR,
         Some(Kind::Symlink) => libc::ELOOP,
         _ => libc::EINVAL,
-    };
-    looked.opened.session.close(&looked.opened.id);
-    Err(Error::Errno(errno))
+    }))
 }
 
 fn make(shared: &Shared, path: &Path, flags: OpenFlags, creation: &Creation) -> Result<Looked> {
@@ -134,7 +131,6 @@ fn make(shared: &Shared, path: &Path, flags: OpenFlags, creation: &Creation) -> 
         Ok(true) => batch.look_up(kind::LSTAT, &remote),
         Err(failure) => Err(failure),
     };
-    let now = now.inspect_err(|_| opened.session.close(&opened.id));
     seen.stat = now.map_err(Failure::plain)?;
     Ok(made)
 }

@@ -24,9 +24,18 @@ const GATHERED_BYTES_MAX: usize = 16 << 10;
 /// would only wait in a pipe.
 pub(super) const WINDOW_BYTES: usize = 2 << 20;
 
-/// A handle of an open file or directory, as the server named it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct HandleId(pub Vec<u8>);
+/// A handle of an open file or directory. Dropping it closes it.
+pub(super) struct OpenHandle {
+    pub session: Arc<Session>,
+    /// As the server named it.
+    pub id: Vec<u8>,
+}
+
+impl Drop for OpenHandle {
+    fn drop(&mut self) {
+        self.session.close(&self.id);
+    }
+}
 
 /// A name with attributes, as READDIR, READLINK and REALPATH answer. The
 /// `longname`, which is for people to read, is skipped.
@@ -155,15 +164,10 @@ impl RequestBatch {
 
     /// A WRITE. A long one is sent at once with all that is gathered, so that
     /// its content need not be copied.
-    pub fn write(
-        &mut self,
-        handle: &HandleId,
-        offset: u64,
-        content: Content<'_>,
-    ) -> Requested<Reply> {
+    pub fn write(&mut self, handle: &[u8], offset: u64, content: Content<'_>) -> Requested<Reply> {
         let (mut packet, reply) = self.begin(kind::WRITE)?;
         let length = u32::try_from(content.bytes()).expect("a piece is far below 4 GiB");
-        packet.string(&handle.0).u64(offset).u32(length);
+        packet.string(handle).u64(offset).u32(length);
         packet.finish(content.bytes());
         match content {
             Content::Bytes(bytes) if bytes.len() <= GATHERED_BYTES_MAX => {
@@ -248,15 +252,17 @@ impl RequestBatch {
         }
     }
 
-    /// The handle that OPEN or OPENDIR answers, until [`Session::close`].
-    pub fn handle(&mut self, reply: Reply) -> Requested<HandleId> {
-        self.read_answer(reply, kind::HANDLE, |fields| {
-            let bytes = fields.string()?;
-            match bytes.len() <= HANDLE_BYTES_MAX {
-                true => Ok(HandleId(bytes.to_vec())),
+    /// The handle that OPEN or OPENDIR answers.
+    pub fn handle(&mut self, reply: Reply) -> Requested<OpenHandle> {
+        let id = self.read_answer(reply, kind::HANDLE, |fields| {
+            let id = fields.string()?;
+            match id.len() <= HANDLE_BYTES_MAX {
+                true => Ok(id.to_vec()),
                 false => Err(Malformed("a handle that is too long")),
             }
-        })
+        })?;
+        let session = Arc::clone(&self.session);
+        Ok(OpenHandle { session, id })
     }
 
     pub fn stat(&mut self, reply: Reply) -> Requested<Stat> {
@@ -312,7 +318,7 @@ impl RequestBatch {
 
     /// Reads a part of a file in pieces, many of them in flight. Answers how
     /// many bytes there are until the end of the buffer or of the file.
-    pub fn read(&mut self, handle: &HandleId, buffer: &mut [u8], offset: u64) -> Requested<usize> {
+    pub fn read(&mut self, handle: &[u8], buffer: &mut [u8], offset: u64) -> Requested<usize> {
         let piece_bytes = self.session.limits.read_bytes;
         let mut in_flight = VecDeque::new();
         let (mut asked, mut in_flight_bytes, mut end) = (0, 0, buffer.len());
@@ -343,14 +349,14 @@ impl RequestBatch {
 
     pub fn ask_data(
         &mut self,
-        handle: &HandleId,
+        handle: &[u8],
         offset: u64,
         piece: &Range<usize>,
     ) -> Requested<Reply> {
         let length = u32::try_from(piece.len()).expect("a piece is far below 4 GiB");
         self.request(kind::READ, |packet| {
             let at = offset.saturating_add(piece.start as u64);
-            packet.string(&handle.0).u64(at).u32(length);
+            packet.string(handle).u64(at).u32(length);
         })
     }
 }

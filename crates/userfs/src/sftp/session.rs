@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use super::features::{self, Limits};
 use super::packet::{Decoder, Encoder, PACKET_BYTES_MAX, VERSION, escaped, extension, kind};
 use super::pipe::PatientPipe;
-use super::requests::{Failure, HandleId, RequestBatch, Requested};
+use super::requests::{Failure, RequestBatch, Requested};
 use crate::source::Content;
 
 /// How long a packet waits for others to go with: a file is closed a moment
@@ -114,7 +114,10 @@ impl Line {
     }
 
     fn deliver(&self, id: u32, packet: Packet) -> Result<(), String> {
-        let asked = self.waiting.lock().requests.remove(&id);
+        let mut waiting = self.waiting.lock();
+        waiting.heard = Instant::now();
+        let asked = waiting.requests.remove(&id);
+        drop(waiting);
         let asked = asked.ok_or("the server answered what was not asked")?;
         // Nobody waits for the answer to a CLOSE.
         let _ = asked.try_send(packet);
@@ -164,7 +167,8 @@ impl Line {
         reader: &mut BufReader<impl Read>,
         greeting: Option<u32>,
     ) -> Result<(), String> {
-        let length = self.read(reader)?;
+        let length = read(reader)?;
+        self.waiting.lock().heard = Instant::now();
         let bytes = u32::from_be_bytes(length) as usize;
         let is_length = (5..=PACKET_BYTES_MAX).contains(&bytes);
         let mut is_greeting = || {
@@ -181,32 +185,24 @@ impl Line {
         if !is_length {
             return Err(format!("the server sent a packet of {bytes} bytes"));
         }
-        let [kind] = self.read(reader)?;
+        let [kind] = read(reader)?;
         let (id, bytes) = match greeting {
             Some(id) => (id, bytes - 1),
-            None => (u32::from_be_bytes(self.read(reader)?), bytes - 5),
+            None => (u32::from_be_bytes(read(reader)?), bytes - 5),
         };
-        let mut body = Vec::with_capacity(bytes);
-        let read = reader.take(bytes as u64).read_to_end(&mut body);
-        match read {
-            Ok(read) if read == bytes => self.waiting.lock().heard = Instant::now(),
-            Ok(_) => return Err(ending(&std::io::ErrorKind::UnexpectedEof.into())),
-            Err(error) => return Err(ending(&error)),
-        }
+        let mut body = vec![0; bytes];
+        reader.read_exact(&mut body).map_err(ending)?;
         self.deliver(id, Packet { kind, body })
-    }
-
-    fn read<const N: usize>(&self, reader: &mut impl Read) -> Result<[u8; N], String> {
-        let mut head = [0; N];
-        reader
-            .read_exact(&mut head)
-            .map_err(|error| ending(&error))?;
-        self.waiting.lock().heard = Instant::now();
-        Ok(head)
     }
 }
 
-fn ending(error: &std::io::Error) -> String {
+fn read<const N: usize>(reader: &mut impl Read) -> Result<[u8; N], String> {
+    let mut head = [0; N];
+    reader.read_exact(&mut head).map_err(ending)?;
+    Ok(head)
+}
+
+fn ending(error: std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::UnexpectedEof => "the connection ended".to_owned(),
         _ => format!("the connection broke: {error}"),
@@ -223,7 +219,7 @@ pub(super) struct Session {
     /// The names of the server's extensions.
     extensions: Vec<Vec<u8>>,
     pub limits: Limits,
-    closed_last: Mutex<Option<HandleId>>,
+    closed_last: Mutex<Option<Vec<u8>>>,
 }
 
 impl Session {
@@ -300,7 +296,7 @@ impl Session {
     fn ask_for_limits(self: &Arc<Self>) -> Result<Limits, String> {
         let mut batch = self.batch();
         let asked = batch.ask(kind::EXTENDED, &[extension::LIMITS]);
-        match asked.and_then(|tag| batch.extended_reply(tag, Limits::decode)) {
+        match asked.and_then(|reply| batch.extended_reply(reply, Limits::decode)) {
             Err(Failure::Lost) => Err(self.why_it_ended()),
             answer => Ok(answer.unwrap_or_default()),
         }
@@ -342,15 +338,15 @@ impl Session {
     /// Nobody waits for the answer: nothing can be done about a failure after
     /// everything written was answered for, and a session that ends closes all
     /// its handles.
-    pub fn close(&self, handle: &HandleId) {
+    pub fn close(&self, handle: &[u8]) {
         let Ok((id, _)) = self.line.register() else {
             return;
         };
         let mut writer = self.line.writer.lock();
         let mut packet = Encoder::begin(&mut writer.later, kind::CLOSE);
-        packet.u32(id).string(&handle.0);
+        packet.u32(id).string(handle);
         packet.finish(0);
-        *self.closed_last.lock() = Some(handle.clone());
+        *self.closed_last.lock() = Some(handle.to_vec());
         drop(writer);
         // If it has not taken the last wake yet, it sends this, too.
         let _ = self.late.try_send(());
@@ -359,7 +355,7 @@ impl Session {
     /// The handle that the next file to be opened probably gets: OpenSSH's server
     /// gives the one away first that was closed last (`handle_unused` in
     /// `sftp-server.c`).
-    pub fn take_next_handle(&self) -> Option<HandleId> {
+    pub fn take_next_handle(&self) -> Option<Vec<u8>> {
         self.closed_last.lock().take()
     }
 

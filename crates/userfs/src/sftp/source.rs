@@ -173,24 +173,6 @@ impl Source for Sftp {
         })
     }
 
-    fn make_node(
-        &self,
-        path: &Path,
-        kind: Kind,
-        _device_number: u64,
-        creation: &Creation,
-    ) -> Result<()> {
-        if kind != Kind::File {
-            return Err(Error::Errno(libc::EPERM));
-        }
-        let flags = OpenFlags {
-            create: Some(*creation),
-            exclusive: true,
-            ..OpenFlags::WRITE
-        };
-        self.open(path, flags).map(drop)
-    }
-
     fn remove_directory(&self, path: &Path) -> Result<()> {
         self.shared
             .ask(Asked::RemoveDirectory, [path], |batch, [remote]| {
@@ -284,8 +266,7 @@ impl Source for Sftp {
                 Err(Failure::Refused(_)) => return Ok(()),
                 handle => handle?,
             };
-            let synced = batch.run(kind::EXTENDED, &[extension::FSYNC, &handle.0]);
-            batch.session().close(&handle);
+            let synced = batch.run(kind::EXTENDED, &[extension::FSYNC, &handle.id]);
             synced.map_err(|failure| failure.plain().into())
         })
     }

@@ -83,20 +83,21 @@ impl Stat {
 
     pub fn decode(packet: &mut Decoder<'_>) -> Result<Self, Malformed> {
         let flags = packet.u32()?;
+        let has = |flag: u32| flags & flag != 0;
         let mut stat = Self::default();
-        if flags & flag::SIZE != 0 {
+        if has(flag::SIZE) {
             stat.size_bytes = Some(packet.u64()?);
         }
-        if flags & flag::OWNER != 0 {
+        if has(flag::OWNER) {
             stat.owner = Some((packet.u32()?, packet.u32()?));
         }
-        if flags & flag::PERMISSIONS != 0 {
+        if has(flag::PERMISSIONS) {
             stat.permissions = Some(packet.u32()?);
         }
-        if flags & flag::TIMES != 0 {
+        if has(flag::TIMES) {
             stat.times = Some((packet.u32()?, packet.u32()?));
         }
-        if flags & flag::EXTENDED != 0 {
+        if has(flag::EXTENDED) {
             let count = packet.u32()?;
             if count > EXTENDED_MAX {
                 return Err(Malformed("attributes with more fields than there can be"));
