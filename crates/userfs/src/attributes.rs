@@ -10,10 +10,11 @@ pub struct Time {
 }
 
 /// What kind of file a path leads to, by its bits of a mode (`S_IFMT`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u32)]
 pub enum Kind {
     /// A regular file.
+    #[default]
     File = libc::S_IFREG,
     /// A directory.
     Directory = libc::S_IFDIR,
@@ -55,7 +56,7 @@ pub struct Identity {
 }
 
 /// What `lstat` tells about a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Attributes {
     /// The kind of file.
     pub kind: Kind,

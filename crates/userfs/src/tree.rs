@@ -35,14 +35,12 @@ impl Version {
     }
 }
 
-/// A name: the directory's number and the name in it.
-type Link = (u64, OsString);
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Node {
     kind: Kind,
-    /// Names, of which the first makes the path. The root has none.
-    links: Vec<Link>,
+    /// Names, each the directory's number and the name in it, of which the first
+    /// makes the path. The root has none.
+    links: Vec<(u64, OsString)>,
     children: HashMap<OsString, u64>,
     /// How often the kernel was told the number and has not forgotten it.
     lookups: u64,
@@ -76,14 +74,8 @@ impl Default for Tree {
     fn default() -> Self {
         let root = Node {
             kind: Kind::Directory,
-            links: Vec::new(),
-            children: HashMap::new(),
-            lookups: 1,
             pins: 1,
-            identity: None,
-            seen: None,
-            told: None,
-            reopening: HashSet::new(),
+            ..Node::default()
         };
         Self {
             state: Mutex::new(State {
@@ -96,6 +88,17 @@ impl Default for Tree {
 }
 
 impl Tree {
+    fn with<T>(&self, ino: u64, call: impl FnOnce(&mut Node) -> T) -> Option<T> {
+        self.state.lock().nodes.get_mut(&ino).map(call)
+    }
+
+    /// The same; the node may go then.
+    fn release(&self, ino: u64, call: impl FnOnce(&mut Node)) {
+        let mut state = self.state.lock();
+        state.nodes.get_mut(&ino).map(call);
+        state.collect(ino);
+    }
+
     /// The path of a node by its first name; `ENOENT` if it has none left.
     pub fn path(&self, ino: u64) -> Result<PathBuf> {
         self.state.lock().path(ino)
@@ -103,16 +106,13 @@ impl Tree {
 
     /// The path of a name in a directory.
     pub fn path_below(&self, parent: u64, name: &OsStr) -> Result<PathBuf> {
-        let mut path = self.state.lock().path(parent)?;
-        path.push(name);
-        Ok(path)
+        Ok(self.path(parent)?.join(name))
     }
 
     /// The names of a node: the directory's number and the name in it.
     pub fn names(&self, ino: u64) -> Vec<(u64, OsString)> {
-        let state = self.state.lock();
-        let node = state.nodes.get(&ino);
-        node.map_or_else(Vec::new, |node| node.links.clone())
+        let names = self.with(ino, |node| node.links.clone());
+        names.unwrap_or_default()
     }
 
     /// The node of a name as far as known.
@@ -120,16 +120,10 @@ impl Tree {
         self.state.lock().child(parent, name)
     }
 
-    /// The kind of a node.
-    pub fn kind(&self, ino: u64) -> Option<Kind> {
-        self.state.lock().nodes.get(&ino).map(|node| node.kind)
-    }
-
     /// The number of a directory's directory; the root's own for the root.
     pub fn parent(&self, ino: u64) -> u64 {
-        let state = self.state.lock();
-        let link = state.nodes.get(&ino).and_then(|node| node.links.first());
-        link.map_or(ROOT, |(parent, _)| *parent)
+        let parent = self.with(ino, |node| Some(node.links.first()?.0));
+        parent.flatten().unwrap_or(ROOT)
     }
 
     /// The node that a name leads to, according to what the source told about
@@ -146,27 +140,19 @@ impl Tree {
 
     /// The kernel has forgotten `count` lookups.
     pub fn forget(&self, ino: u64, count: u64) {
-        let mut state = self.state.lock();
-        if let Some(node) = state.nodes.get_mut(&ino) {
+        self.release(ino, |node| {
             node.lookups = node.lookups.saturating_sub(count);
-            state.collect(ino);
-        }
+        });
     }
 
     /// Keeps a node until [`Tree::unpin`].
     pub fn pin(&self, ino: u64) {
-        if let Some(node) = self.state.lock().nodes.get_mut(&ino) {
-            node.pins += 1;
-        }
+        self.with(ino, |node| node.pins += 1);
     }
 
     /// The end of what [`Tree::pin`] began.
     pub fn unpin(&self, ino: u64) {
-        let mut state = self.state.lock();
-        if let Some(node) = state.nodes.get_mut(&ino) {
-            node.pins -= 1;
-            state.collect(ino);
-        }
+        self.release(ino, |node| node.pins -= 1);
     }
 
     /// A name is gone, or leads to nothing that is known.
@@ -183,30 +169,17 @@ impl Tree {
             return;
         }
         state.unlink(to.0, to.1);
-        if let Some(ino) = moved {
-            state.relink(ino, from, to);
-        }
+        let moved = state.detach(from.0, from.1);
+        state.attach(moved, to.0, to.1);
+        state.collect(from.0);
     }
 
     /// Two names have changed places.
     pub fn exchanged(&self, one: (u64, &OsStr), other: (u64, &OsStr)) {
         let mut state = self.state.lock();
-        let (first, second) = (state.child(one.0, one.1), state.child(other.0, other.1));
-        if first == second {
-            return;
-        }
-        for (ino, from, to) in [(first, one, other), (second, other, one)] {
-            if let Some(ino) = ino {
-                let node = state.node_mut(ino);
-                for link in &mut node.links {
-                    if (link.0, link.1.as_os_str()) == from {
-                        *link = (to.0, to.1.to_owned());
-                    }
-                }
-            }
-        }
-        state.set_child(one, second);
-        state.set_child(other, first);
+        let (first, second) = (state.detach(one.0, one.1), state.detach(other.0, other.1));
+        state.attach(first, other.0, other.1);
+        state.attach(second, one.0, one.1);
     }
 
     /// A file's content has been replaced by a file of another identity.
@@ -220,68 +193,51 @@ impl Tree {
     /// Whether a node is what attributes at its path say: another file may
     /// have taken the name at the source.
     pub fn is(&self, ino: u64, found: &Attributes) -> bool {
-        let state = self.state.lock();
-        state.nodes.get(&ino).is_some_and(|node| {
+        let is_it = |node: &mut Node| {
             node.kind == found.kind && (ino == ROOT || node.identity == found.identity)
-        })
+        };
+        self.with(ino, is_it) == Some(true)
     }
 
-    /// Whether the kernel has to look a file up again to know how long it is.
-    /// Says so once for each version.
-    pub fn must_be_told(&self, ino: u64, found: &Attributes) -> bool {
-        let mut state = self.state.lock();
-        let now = Some(Version::of(found));
-        let node = state.nodes.get_mut(&ino);
-        node.is_some_and(|node| std::mem::replace(&mut node.told, now) != now)
+    /// A file is opened as a version, for which the kernel's pages stand from now
+    /// on. Whether they did before, and whether the kernel has to look the file up
+    /// again to know how long it is, which is said once for each version.
+    pub fn opened(&self, ino: u64, version: Version) -> (bool, bool) {
+        let now = Some(version);
+        let known = self.with(ino, |node| {
+            let is_seen = std::mem::replace(&mut node.seen, now) == now;
+            (is_seen, std::mem::replace(&mut node.told, now) != now)
+        });
+        known.unwrap_or_default()
     }
 
     /// Whether the kernel has to look a file up again before a thread opens it to
     /// append. Never twice in a row for one thread: the kernel repeats an open
     /// once, and the file may have changed again meanwhile.
     pub fn must_be_looked_up(&self, ino: u64, thread: u32, found: &Attributes) -> bool {
-        let mut state = self.state.lock();
         let now = Some(Version::of(found));
-        let Some(node) = state.nodes.get_mut(&ino) else {
-            return false;
-        };
-        let is_second = node.reopening.remove(&thread);
-        let is_news = node.seen != now && node.told != now && !is_second;
-        if is_news {
-            node.reopening.insert(thread);
-        }
-        is_news
-    }
-
-    /// The version that the kernel's pages of a file stand for.
-    pub fn seen(&self, ino: u64) -> Option<Version> {
-        self.state.lock().nodes.get(&ino)?.seen
+        let is_news = self.with(ino, |node| {
+            let is_second = node.reopening.remove(&thread);
+            let is_news = node.seen != now && node.told != now && !is_second;
+            is_news && node.reopening.insert(thread)
+        });
+        is_news == Some(true)
     }
 
     /// Notes which version the kernel's pages stand for from now on.
     pub fn set_seen(&self, ino: u64, version: Option<Version>) {
-        if let Some(node) = self.state.lock().nodes.get_mut(&ino) {
-            node.seen = version;
-        }
+        self.with(ino, |node| node.seen = version);
     }
 
     /// Notes a version that the kernel has made itself: its pages and what it
     /// knows of the file are those of it.
     pub fn set_kernels_own(&self, ino: u64, found: &Attributes) {
-        if let Some(node) = self.state.lock().nodes.get_mut(&ino) {
-            let version = Some(Version::of(found));
-            node.seen = version;
-            node.told = version;
-        }
+        self.opened(ino, Version::of(found));
     }
 
     /// How many nodes there are, the root among them.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.state.lock().nodes.len()
-    }
-
-    /// Never: there is always the root.
-    pub fn is_empty(&self) -> bool {
-        false
     }
 }
 
@@ -315,16 +271,15 @@ impl State {
             // Somebody else has put another file there.
             self.unlink(parent, name);
         }
-        let same = found
-            .identity
-            .and_then(|identity| self.identities.get(&identity));
-        if let Some(&same) = same {
+        if let Some(identity) = found.identity
+            && let Some(&same) = self.identities.get(&identity)
+        {
             let node = &self.nodes[&same];
             // While a file without a known name is open, the source cannot
             // give its identity to another.
             let is_one = found.links > 1 || (node.links.is_empty() && node.pins > 0);
             if is_one && node.kind == found.kind && found.kind != Kind::Directory {
-                self.link(same, parent, name);
+                self.attach(Some(same), parent, name);
                 return same;
             }
             // The source has given the identity of a file that is gone, or has
@@ -333,22 +288,13 @@ impl State {
         }
         let ino = self.next;
         self.next += 1;
-        self.nodes.insert(
-            ino,
-            Node {
-                kind: found.kind,
-                links: Vec::new(),
-                children: HashMap::new(),
-                lookups: 0,
-                pins: 0,
-                identity: None,
-                seen: None,
-                told: None,
-                reopening: HashSet::new(),
-            },
-        );
+        let node = Node {
+            kind: found.kind,
+            ..Node::default()
+        };
+        self.nodes.insert(ino, node);
         self.set_identity(ino, found.identity);
-        self.link(ino, parent, name);
+        self.attach(Some(ino), parent, name);
         ino
     }
 
@@ -364,48 +310,35 @@ impl State {
         }
     }
 
-    fn link(&mut self, ino: u64, parent: u64, name: &OsStr) {
-        let Some(directory) = self.nodes.get_mut(&parent) else {
-            return;
-        };
-        directory.children.insert(name.to_owned(), ino);
-        self.node_mut(ino).links.push((parent, name.to_owned()));
-    }
-
-    fn set_child(&mut self, (parent, name): (u64, &OsStr), ino: Option<u64>) {
-        if let Some(directory) = self.nodes.get_mut(&parent) {
-            match ino {
-                Some(ino) => directory.children.insert(name.to_owned(), ino),
-                None => directory.children.remove(name),
-            };
+    /// Gives a file, if it is known, a name.
+    fn attach(&mut self, ino: Option<u64>, parent: u64, name: &OsStr) {
+        if let Some(ino) = ino
+            && let Some(directory) = self.nodes.get_mut(&parent)
+        {
+            directory.children.insert(name.to_owned(), ino);
+            self.node_mut(ino).links.push((parent, name.to_owned()));
         }
     }
 
+    /// Takes a name away from its file.
+    fn detach(&mut self, parent: u64, name: &OsStr) -> Option<u64> {
+        let ino = self.nodes.get_mut(&parent)?.children.remove(name)?;
+        let is_other = |link: &(u64, OsString)| (link.0, &*link.1) != (parent, name);
+        self.node_mut(ino).links.retain(is_other);
+        Some(ino)
+    }
+
     fn unlink(&mut self, parent: u64, name: &OsStr) {
-        let Some(ino) = self.child(parent, name) else {
+        let Some(ino) = self.detach(parent, name) else {
             return;
         };
-        self.set_child((parent, name), None);
         let node = self.node_mut(ino);
-        node.links
-            .retain(|link| (link.0, link.1.as_os_str()) != (parent, name));
         if node.links.is_empty() && node.pins == 0 {
             // The source may use the identity for another file from now on.
             self.set_identity(ino, None);
         }
         self.collect(ino);
         self.collect(parent);
-    }
-
-    fn relink(&mut self, ino: u64, from: (u64, &OsStr), to: (u64, &OsStr)) {
-        self.set_child(from, None);
-        self.set_child(to, Some(ino));
-        for link in &mut self.node_mut(ino).links {
-            if (link.0, link.1.as_os_str()) == from {
-                *link = (to.0, to.1.to_owned());
-            }
-        }
-        self.collect(from.0);
     }
 
     /// Lets go of a node that nobody needs, and of the directories above that
@@ -422,8 +355,8 @@ impl State {
             self.set_identity(ino, None);
             let links = self.nodes.remove(&ino).map(|node| node.links);
             for (parent, name) in links.unwrap_or_default() {
-                if self.child(parent, &name) == Some(ino) {
-                    self.set_child((parent, &name), None);
+                if let Some(directory) = self.nodes.get_mut(&parent) {
+                    directory.children.remove(&name);
                 }
                 candidates.push(parent);
             }

@@ -78,7 +78,7 @@ fn a_node_goes_when_it_is_forgotten_and_not_pinned() {
     tree.forget(a, 1);
     assert_eq!(tree.path(f).unwrap(), Path::new("a/f"));
     tree.unpin(f);
-    assert_eq!(tree.len(), 1);
+    assert_eq!(tree.count(), 1);
     assert_eq!(tree.child(ROOT, name("a")), None);
 }
 

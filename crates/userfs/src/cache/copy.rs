@@ -25,11 +25,10 @@ static IN_MEMORY_BYTES: AtomicU64 = AtomicU64::new(0);
 /// Unit of copying from one copy to another.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// The local copy of one file.
 pub(super) struct Copy {
     file: Arc<File>,
     directory: PathBuf,
-    is_on_disk: bool,
+    pub is_on_disk: bool,
     /// What of [`IN_MEMORY_BYTES`] is this copy's.
     in_memory_bytes: u64,
     name: Option<PathBuf>,
@@ -92,16 +91,11 @@ impl Copy {
         self.file.set_len(size_bytes)
     }
 
-    /// Where it is kept under a name, if it is.
-    pub fn name(&self) -> Option<&Path> {
-        self.name.as_deref()
-    }
-
-    /// Gives it a name, so that it outlives the program. An owner's copy
-    /// keeps its name if it has one.
-    pub fn keep(&mut self, name: &Path) -> io::Result<()> {
-        if self.name.is_some() {
-            return Ok(());
+    /// Gives it a name, so that it outlives the program, unless it has one.
+    /// Returns its name.
+    pub fn keep(&mut self, name: &Path) -> io::Result<PathBuf> {
+        if let Some(name) = &self.name {
+            return Ok(name.clone());
         }
         if !self.is_on_disk {
             self.move_to_disk()?;
@@ -113,8 +107,7 @@ impl Copy {
             Err(error) => return Err(error.into()),
         }
         self.file.sync_all()?;
-        self.name = Some(name.to_path_buf());
-        Ok(())
+        Ok(self.name.insert(name.to_path_buf()).clone())
     }
 
     /// A file whose name was removed cannot get one again.
@@ -178,30 +171,4 @@ pub(super) fn data_ranges(file: &File, range: Range<u64>) -> Vec<Range<u64>> {
         at = end;
     }
     ranges
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_copy_keeps_its_content_and_holes_when_it_moves_to_disk_and_gets_a_name() {
-        let directory = std::env::temp_dir();
-        let mut copy = Copy::new(&directory).unwrap();
-        copy.write_at(b"begin", 0).unwrap();
-        copy.write_at(b"end", 8 << 20).unwrap();
-        assert!(!copy.is_on_disk);
-        let name = directory.join(format!("toll-copy-{}", std::process::id()));
-        copy.keep(&name).unwrap();
-        let kept = std::fs::read(&name).unwrap();
-        assert_eq!(kept.len(), (8 << 20) + 3);
-        assert!(kept.starts_with(b"begin") && kept.ends_with(b"end"));
-        let data: u64 = data_ranges(&copy.file(), 0..kept.len() as u64)
-            .iter()
-            .map(|range| range.end - range.start)
-            .sum();
-        assert!(data < 1 << 20, "{data} bytes of data");
-        copy.release_name();
-        assert!(!name.exists());
-    }
 }

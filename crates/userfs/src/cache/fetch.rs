@@ -1,11 +1,12 @@
 //! From the source into the copy: what is read now, and what will be.
 
 use std::ops::Range;
-use std::sync::Arc;
+
+use parking_lot::MutexGuard;
 
 use super::Mode;
 use super::file::{CachedFile, State};
-use crate::source::{Error, Handle, Result};
+use crate::source::{Handle, Result};
 
 /// Unit of what is fetched for a sequential reader.
 const BLOCK_BYTES: u64 = 128 << 10;
@@ -19,21 +20,7 @@ const PIECE_BYTES: u64 = 8 << 20;
 const AHEAD_BYTES_MIN: u64 = 512 << 10;
 const AHEAD_BYTES_MAX: u64 = 8 << 20;
 
-/// What to do next for a range.
-enum Step {
-    Done,
-    /// Somebody else is fetching some of it.
-    Wait,
-    Fetch(Range<u64>, Arc<dyn Handle>, u64),
-}
-
 impl CachedFile {
-    /// All of the file, as it is opened.
-    pub(super) fn fetch_all(&self) -> Result<()> {
-        let end = self.state.lock().valid_bytes;
-        self.fetch(0..end)
-    }
-
     /// All of what `wanted` touches, and what a sequential reader would want
     /// next, in the background.
     pub(super) fn make_present(&self, wanted: &Range<u64>) -> Result<()> {
@@ -69,15 +56,9 @@ impl CachedFile {
         }
         let distance = state.ahead_bytes.max(AHEAD_BYTES_MIN);
         let start = state.next_read.div_ceil(BLOCK_BYTES) * BLOCK_BYTES;
-        let end = (start + distance).min(state.valid_bytes);
-        if start >= end {
-            return None;
-        }
-        let first = state
-            .present
-            .missing(start..end)
-            .into_iter()
-            .find(|range| !state.in_flight.overlaps(range))?;
+        let missing = state.missing(start..start + distance).into_iter();
+        let mut free = missing.filter(|range| !state.in_flight.overlaps(range));
+        let first = free.next()?;
         // New pieces are begun when half of what is ahead has been used, so
         // that requests stay large.
         if first.start > start + distance / 2 {
@@ -87,19 +68,29 @@ impl CachedFile {
         Some(first)
     }
 
-    /// Brings a range into the copy.
+    /// Brings a range into the copy, as far as the source has it.
     pub fn fetch(&self, range: Range<u64>) -> Result<()> {
+        let mut state = self.state.lock();
         loop {
-            let mut state = self.state.lock();
-            match state.step(&range) {
-                Step::Done => return Ok(()),
-                Step::Wait => self.fetched.wait(&mut state),
-                Step::Fetch(piece, handle, epoch) => {
-                    state.in_flight.insert(piece.clone());
-                    drop(state);
-                    self.fetch_piece(&piece, &*handle, epoch)?;
-                }
+            let missing = state.missing(range.start..range.end);
+            if missing.is_empty() {
+                return Ok(());
             }
+            let free = missing
+                .into_iter()
+                .flat_map(|range| state.in_flight.missing(range))
+                .next();
+            let Some(free) = free else {
+                // Somebody else is fetching some of it.
+                self.fetched.wait(&mut state);
+                continue;
+            };
+            let piece = free.start..free.end.min(free.start + PIECE_BYTES);
+            // Only a file that is complete has no handle.
+            let handle = state.handle.clone().expect("a file with missing parts");
+            let epoch = state.epoch;
+            state.in_flight.insert(piece.clone());
+            MutexGuard::unlocked(&mut state, || self.fetch_piece(&piece, &*handle, epoch))?;
         }
     }
 
@@ -128,27 +119,10 @@ impl State {
         start <= self.next_read + slack && start + slack >= self.next_read
     }
 
-    fn step(&self, range: &Range<u64>) -> Step {
-        let range = range.start..range.end.min(self.valid_bytes);
-        if range.is_empty() {
-            return Step::Done;
-        }
-        let missing = self.present.missing(range);
-        let Some(first) = missing.first() else {
-            return Step::Done;
-        };
-        let free = missing
-            .iter()
-            .find_map(|range| self.in_flight.missing(range.clone()).into_iter().next());
-        match (free, &self.handle) {
-            (Some(free), Some(handle)) => {
-                let end = free.end.min(free.start + PIECE_BYTES);
-                Step::Fetch(free.start..end, Arc::clone(handle), self.epoch)
-            }
-            (None, Some(_)) => Step::Wait,
-            // Only a file that is complete has no handle.
-            (_, None) => unreachable!("{first:?} is missing of a file that is not open"),
-        }
+    /// What of a range is not in the copy.
+    fn missing(&self, range: Range<u64>) -> Vec<Range<u64>> {
+        self.present
+            .missing(range.start..range.end.min(self.valid_bytes))
     }
 
     /// Puts what was fetched into the copy, except where somebody has written
@@ -157,18 +131,15 @@ impl State {
     /// is zero.
     pub(super) fn take(&mut self, piece: &Range<u64>, bytes: &[u8], count: usize) -> Result<()> {
         let end = piece.start + count as u64;
-        for range in self.present.missing(piece.start..end.min(self.valid_bytes)) {
+        for range in self.missing(piece.start..end) {
             let start = (range.start - piece.start) as usize;
             let stop = (range.end - piece.start) as usize;
-            self.copy
-                .write_at(&bytes[start..stop], range.start)
-                .map_err(Error::from)?;
+            self.copy.write_at(&bytes[start..stop], range.start)?;
             self.present.insert(range);
         }
         if end < piece.end {
-            let is_short = !self.progress.is_changed();
             self.valid_bytes = self.valid_bytes.min(end);
-            if is_short {
+            if !self.progress.is_changed() {
                 self.source_bytes = self.source_bytes.min(end);
                 self.progress.begin_anew(self.source_bytes);
                 self.copy.set_len(self.source_bytes)?;

@@ -4,10 +4,10 @@
 //! the copy; or it is not and lies below `valid_bytes`, and the source has it
 //! at the same offset; or it lies above, and is zero, as the copy is there.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use parking_lot::{Condvar, Mutex};
+use rustix::fs::FallocateFlags;
 
 use super::Mode;
 use super::copy::{Copy, data_ranges};
@@ -19,7 +19,6 @@ use crate::ranges::Ranges;
 use crate::source::{Attributes, Error, Found, Handle, Result, Seek, Time};
 use crate::tree::Version;
 
-/// A file and its copy.
 pub(crate) struct CachedFile {
     pub(super) shared: Arc<Shared>,
     pub(super) ino: u64,
@@ -143,7 +142,7 @@ impl CachedFile {
         drop(state);
         drop(writing_back);
         if self.mode == Mode::Whole {
-            self.fetch_all()?;
+            self.fetch(0..u64::MAX)?;
         }
         Ok(attributes)
     }
@@ -189,7 +188,6 @@ impl CachedFile {
         Ok(done)
     }
 
-    /// Writes into the copy.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         let end = offset
             .checked_add(bytes.len() as u64)
@@ -203,7 +201,6 @@ impl CachedFile {
         Ok(())
     }
 
-    /// Sets the length.
     pub fn truncate(&self, size_bytes: u64) -> Result<()> {
         let _writing_back = self.write_back_lock.lock();
         let mut state = self.state.lock();
@@ -241,23 +238,15 @@ impl CachedFile {
         if end > state.progress.size_bytes() && !keeps_size {
             self.resize(&mut state, end)?;
         }
-        if mode & zeros != 0 {
-            let end = end.min(state.progress.size_bytes());
-            self.zero(&mut state, offset..end.max(offset))?;
+        let range = offset..end.min(state.progress.size_bytes());
+        if mode & zeros != 0 && !range.is_empty() {
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            let length = range.end - range.start;
+            rustix::fs::fallocate(&*state.copy.file(), flags, offset, length)?;
+            state.present.insert(range.clone());
+            state.upload.cut(offset);
+            state.progress.written(range, self.shared.now());
         }
-        Ok(())
-    }
-
-    fn zero(&self, state: &mut State, range: Range<u64>) -> Result<()> {
-        if range.is_empty() {
-            return Ok(());
-        }
-        let flags = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
-        let length = range.end - range.start;
-        rustix::fs::fallocate(&*state.copy.file(), flags, range.start, length)?;
-        state.present.insert(range.clone());
-        state.upload.cut(range.start);
-        state.progress.written(range, self.shared.now());
         Ok(())
     }
 
@@ -267,16 +256,12 @@ impl CachedFile {
         if offset >= state.progress.size_bytes() {
             return Err(Error::Errno(libc::ENXIO));
         }
-        let is_complete = state.present.missing(0..state.valid_bytes).is_empty();
-        if !is_complete {
+        let rest = offset..state.progress.size_bytes();
+        let ranges = match state.present.missing(0..state.valid_bytes).is_empty() {
+            true => data_ranges(&state.copy.file(), rest),
             // What is not here yet counts as data, which is always right.
-            return Ok(match what {
-                Seek::Data => offset,
-                Seek::Hole => state.progress.size_bytes(),
-            });
-        }
-        let file = state.copy.file();
-        let ranges = data_ranges(&file, offset..state.progress.size_bytes());
+            false => Vec::from([rest]),
+        };
         match what {
             Seek::Data => ranges
                 .first()

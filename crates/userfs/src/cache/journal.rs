@@ -7,9 +7,9 @@
 
 use std::ffi::OsStr;
 use std::fs::{File, TryLockError};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,11 +20,10 @@ use crate::source::Source;
 /// How the names of temporary files begin, before the mount's token.
 const PREFIX: &str = ".toll-";
 
-/// The temporary files of one mount.
 pub(crate) struct Journal {
     path: PathBuf,
     /// What distinguishes this mount's files from all others'.
-    token: String,
+    token: u64,
     next: AtomicU64,
     state: Mutex<State>,
 }
@@ -41,33 +40,25 @@ pub(super) fn hash(bytes: &[u8]) -> u64 {
     })
 }
 
-fn is_journal_of(path: &Path, source: u64) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name.starts_with(&format!("{source:016x}-")) && name.ends_with(".journal")
-}
-
 /// Removes at the source what the journals of dead mounts name. Returns how
 /// many files were removed.
 fn clear(directory: &Path, source: &dyn Source, id: u64) -> io::Result<usize> {
     let mut removed = 0;
     for entry in std::fs::read_dir(directory)? {
         let path = entry?.path();
-        if !is_journal_of(&path, id) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if !name.starts_with(&format!("{id:016x}-")) || !name.ends_with(".journal") {
             continue;
         }
-        let Ok(mut file) = File::options().read(true).write(true).open(&path) else {
+        let file = File::options().read(true).write(true).open(&path);
+        let Some(mut file) = file.ok().filter(|file| file.try_lock().is_ok()) else {
             continue;
         };
-        if file.try_lock().is_err() {
-            continue;
-        }
         let mut text = Vec::new();
         file.read_to_end(&mut text)?;
         let mut is_clear = true;
-        for name in text
-            .split(|byte| *byte == 0)
-            .filter(|name| is_temporary(name))
-        {
+        let names = text.split(|byte| *byte == 0);
+        for name in names.filter(|name| is_temporary(name)) {
             match source.unlink(Path::new(OsStr::from_bytes(name))) {
                 Ok(_) => removed += 1,
                 Err(error) if error.is(libc::ENOENT) || error.is(libc::ENOTDIR) => {}
@@ -96,22 +87,11 @@ impl Journal {
     pub fn begin(directory: &Path, source: &dyn Source) -> io::Result<(Self, usize)> {
         let id = hash(source.name().as_bytes());
         let removed = clear(directory, source, id)?;
-        for attempt in 0_u32.. {
-            let clock = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-            let seed = format!(
-                "{}-{}-{}-{attempt}",
-                std::process::id(),
-                clock.tv_sec,
-                clock.tv_nsec
-            );
-            let token = format!("{:016x}", hash(seed.as_bytes()));
-            let path = directory.join(format!("{id:016x}-{token}.journal"));
-            let mut options = File::options();
-            options.write(true).create_new(true).mode(0o600);
-            let file = match options.open(&path) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
-                file => file?,
-            };
+        loop {
+            let prefix = format!("{id:016x}-");
+            let mut named = tempfile::Builder::new();
+            named.prefix(&prefix).rand_bytes(16).suffix(".journal");
+            let (file, path) = named.tempfile_in(directory)?.keep()?;
             match file.try_lock() {
                 Ok(()) => {}
                 // Another mount that begins took it for a dead one's.
@@ -119,21 +99,21 @@ impl Journal {
                 Err(TryLockError::Error(error)) => return Err(error),
             }
             let journal = Self {
+                // Other hosts have mounts of the source, too.
+                token: RandomState::new().hash_one(&path),
                 path,
-                token,
                 next: AtomicU64::new(0),
                 state: Mutex::new(State { file, under_way: 0 }),
             };
             return Ok((journal, removed));
         }
-        Err(io::ErrorKind::AlreadyExists.into())
     }
 
     /// A path for a new temporary file beside another, noted before the
     /// caller makes the file.
     pub fn temporary_beside(&self, path: &Path) -> io::Result<PathBuf> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{PREFIX}{}-{number}", self.token);
+        let name = format!("{PREFIX}{:016x}-{number}", self.token);
         let temporary = path.with_file_name(name);
         let mut state = self.state.lock();
         let mut line = temporary.clone().into_os_string().into_vec();
@@ -166,7 +146,7 @@ impl Journal {
     /// leaves out.
     pub fn is_own(&self, name: &OsStr) -> bool {
         let rest = name.as_bytes().strip_prefix(PREFIX.as_bytes());
-        rest.is_some_and(|rest| rest.starts_with(self.token.as_bytes()))
+        rest.is_some_and(|rest| rest.starts_with(format!("{:016x}", self.token).as_bytes()))
     }
 }
 

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::copy::data_ranges;
 use super::file::CachedFile;
 use super::staged_upload::TemporaryFile;
 use super::write_back::{ONE_REQUEST_BYTES, parent, split_last};
@@ -25,16 +26,9 @@ impl CachedFile {
         temporary: Option<TemporaryFile>,
         changes: &Changes,
     ) -> Result<Reached> {
-        let valid_bytes = self.state.lock().valid_bytes;
-        let temporary = match (self.fetch(0..valid_bytes), temporary) {
-            (Ok(()), Some(temporary)) => temporary,
-            (Ok(()), None) => self.make_temporary(turn)?,
-            (Err(error), temporary) => {
-                if let Some(temporary) = temporary {
-                    self.discard(turn, temporary);
-                }
-                return Err(error);
-            }
+        let temporary = match temporary {
+            Some(temporary) => temporary,
+            None => self.make_temporary(turn)?,
         };
         let outcome = self
             .fill(turn, &temporary, found, changes)
@@ -59,8 +53,9 @@ impl CachedFile {
         found: Option<Attributes>,
         changes: &Changes,
     ) -> Result<()> {
+        self.fetch(0..u64::MAX)?;
         let handle = &*temporary.handle;
-        let data = self.data(changes.size_bytes);
+        let data = data_ranges(&self.state.lock().copy.file(), 0..changes.size_bytes);
         let length = data.last().map_or(0, |range| range.end);
         let left: Vec<_> = data
             .into_iter()

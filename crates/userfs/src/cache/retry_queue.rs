@@ -2,6 +2,7 @@
 //! long as the mount lives.
 
 use std::collections::HashMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use parking_lot::{Condvar, Mutex};
 use super::file::CachedFile;
 use super::journal::hash;
 use super::write_back_state::Outcome;
-use crate::mount::{PathTurn, Shared};
+use crate::mount::PathTurn;
 use crate::source::Error;
 
 /// How long to wait between two attempts, at first and at most.
@@ -39,9 +40,9 @@ impl RetryQueue {
         let mut state = self.state.lock();
         // With the queue locked, a retry that succeeds cannot remove the file
         // between the two.
-        let Some(kept) = file.keep() else {
+        if !file.mark_kept() {
             return;
-        };
+        }
         if state.waiting.insert(file.ino, Arc::clone(file)).is_none() {
             shared.tree.pin(file.ino);
         }
@@ -51,37 +52,43 @@ impl RetryQueue {
             std::thread::spawn(move || queue.retry());
         }
         drop(state);
-        let shown = file.shown();
-        match kept {
-            Ok(name) => shared.note(&format!(
-                "cannot write back {shown}: {error}; its content is kept in {} and tried again",
-                name.display()
-            )),
-            Err(kept) => shared.note(&format!(
-                "cannot write back {shown}: {error}; its content is kept in memory, as {kept}, \
-                 and tried again"
-            )),
-        }
+        let Some(kept) = file.name_copy() else {
+            return;
+        };
+        let place = match kept {
+            Ok(name) => format!("in {}", name.display()),
+            Err(error) => format!("in memory, as {error},"),
+        };
+        let shown = file.shared.full_name(file.ino);
+        shared.note(&format!(
+            "cannot write back {shown}: {error}; its content is kept {place} and tried again"
+        ));
     }
 
-    /// Whether a file waits.
-    pub fn holds(&self, ino: u64) -> bool {
-        self.state.lock().waiting.contains_key(&ino)
+    /// The file of a number, if it waits.
+    pub fn get(&self, ino: u64) -> Option<Arc<CachedFile>> {
+        self.state.lock().waiting.get(&ino).cloned()
+    }
+
+    /// All files that wait.
+    pub fn all(&self) -> Vec<Arc<CachedFile>> {
+        self.state.lock().waiting.values().cloned().collect()
     }
 
     /// Tries all that waits once more, for the last time if `is_last`.
     /// Returns how many still wait.
     pub fn try_all(&self, is_last: bool) -> usize {
-        let files: Vec<_> = self.state.lock().waiting.values().cloned().collect();
-        for file in files {
-            let shown = file.shown();
+        for file in self.all() {
+            let shown = file.shared.full_name(file.ino);
             match file.write_back(&mut PathTurn::begin(), true) {
-                Ok(Outcome::Done) if self.release(&file) && !file.is_removed() => {
+                Ok(Outcome::Done)
+                    if self.release(&file) && !file.state.lock().progress.is_removed() =>
+                {
                     file.shared.note(&format!("wrote back {shown} after all"));
                 }
                 Ok(Outcome::Removed) => drop(self.release(&file)),
                 Ok(Outcome::Done) => {}
-                Err(_) => file.still_kept(),
+                Err(_) => drop(file.mark_kept()),
             }
         }
         let mut state = self.state.lock();
@@ -93,7 +100,8 @@ impl RetryQueue {
     /// Takes a file out of the queue, unless it was kept again meanwhile.
     fn release(&self, file: &CachedFile) -> bool {
         let mut state = self.state.lock();
-        let is_released = !file.is_kept() && state.waiting.remove(&file.ino).is_some();
+        let is_kept = file.state.lock().progress.is_kept();
+        let is_released = !is_kept && state.waiting.remove(&file.ino).is_some();
         drop(state);
         if is_released {
             file.shared.tree.unpin(file.ino);
@@ -119,46 +127,30 @@ impl RetryQueue {
 }
 
 impl CachedFile {
-    /// The name for people.
-    fn shown(&self) -> String {
-        let path = self.shared.tree.path(self.ino).unwrap_or_default();
-        self.shared.full_name(&path)
-    }
-
-    fn is_kept(&self) -> bool {
-        self.state.lock().progress.is_kept()
-    }
-
-    fn is_removed(&self) -> bool {
-        self.state.lock().progress.is_removed()
-    }
-
-    fn still_kept(&self) {
-        self.state.lock().progress.keep();
+    /// Whether there still is something to be kept.
+    fn mark_kept(&self) -> bool {
+        let mut state = self.state.lock();
+        state.progress.keep();
+        state.progress.is_kept()
     }
 
     /// Gives the copy a name in the directory of copies that says which file
     /// it is of. None if another write-back has brought all changes meanwhile.
-    fn keep(&self) -> Option<Result<PathBuf, Error>> {
+    fn name_copy(&self) -> Option<io::Result<PathBuf>> {
         let path = self.shared.tree.path(self.ino).unwrap_or_default();
         let mut state = self.state.lock();
         if !state.progress.is_changed() {
             return None;
         }
-        state.progress.keep();
         let source = hash(self.shared.source.name().as_bytes());
         let base = path.file_name().unwrap_or_default().to_string_lossy();
         let base: String = base.chars().take(60).collect();
         let process = std::process::id();
         let name = format!("{source:016x}-{process}-{}-{base}", self.ino);
-        let directory = Shared::kept(&self.shared.directory);
+        let directory = self.shared.directory.join("kept");
         // What of a file by block was never fetched is not in the copy: it is
         // at the source, where it is not touched.
-        let kept = std::fs::create_dir_all(&directory)
-            .and_then(|()| state.copy.keep(&directory.join(name)));
-        Some(match kept {
-            Ok(()) => Ok(state.copy.name().unwrap_or(&directory).to_path_buf()),
-            Err(error) => Err(error.into()),
-        })
+        let made = std::fs::create_dir_all(&directory);
+        Some(made.and_then(|()| state.copy.keep(&directory.join(name))))
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::file::{CachedFile, State};
 use crate::mount::PathTurn;
 use crate::ranges::Ranges;
-use crate::source::{Attributes, Creation, Error, Handle, OpenFlags, Result};
+use crate::source::{Attributes, Creation, Handle, OpenFlags, Result};
 
 /// Permissions of a file that has vanished from the source, and of one that
 /// has not got its own yet.
@@ -25,7 +25,6 @@ const SEND_BYTES_MAX: u64 = 2 << 20;
 /// takes the longer when the file is closed.
 const SYNC_BYTES: u64 = 4 << 20;
 
-/// A temporary file.
 pub(super) struct TemporaryFile {
     directory: u64,
     name: OsString,
@@ -51,9 +50,6 @@ pub(super) struct StagedUpload {
     /// The temporary file has something that the copy has not.
     is_spoiled: bool,
 }
-
-/// What to send, and to where.
-type Piece = (Range<u64>, Arc<dyn Handle>);
 
 impl StagedUpload {
     /// The copy changes.
@@ -109,22 +105,43 @@ impl CachedFile {
     /// file is written back.
     pub fn send_ahead(&self, turn: &mut PathTurn) {
         let outcome = self.send_pieces(turn);
-        let mut state = self.state.lock();
-        if outcome.is_err() {
-            state.upload.is_over = true;
-            state.upload.is_spoiled = true;
-        }
-        state.upload.is_busy = false;
-        drop(state);
+        let spoiled = {
+            let mut state = self.state.lock();
+            let upload = &mut state.upload;
+            upload.is_busy = false;
+            upload.is_over |= outcome.is_err();
+            upload.is_spoiled |= outcome.is_err();
+            upload.temporary.take_if(|_| outcome.is_err())
+        };
         self.fetched.notify_all();
-        if outcome.is_err() {
-            self.discard_spoiled(turn);
+        if let Some(temporary) = spoiled {
+            self.discard(turn, temporary);
         }
     }
 
     fn send_pieces(&self, turn: &mut PathTurn) -> Result<()> {
         let mut unsynced_bytes = 0;
-        while let Some((range, handle)) = self.next_piece(turn)? {
+        loop {
+            let (range, handle) = {
+                let mut state = self.state.lock();
+                let Some(range) = state.next_range() else {
+                    return Ok(());
+                };
+                // What is written from here on is sent again.
+                state.upload.sent.insert(range.clone());
+                state.upload.end = range.end;
+                let temporary = state.upload.temporary.as_ref();
+                (range, temporary.map(|file| Arc::clone(&file.handle)))
+            };
+            let handle = match handle {
+                Some(handle) => handle,
+                None => {
+                    let temporary = self.make_temporary(turn)?;
+                    let handle = Arc::clone(&temporary.handle);
+                    self.state.lock().upload.temporary = Some(temporary);
+                    handle
+                }
+            };
             unsynced_bytes += range.end - range.start;
             self.send_range(&*handle, range)?;
             if unsynced_bytes >= SYNC_BYTES {
@@ -133,41 +150,14 @@ impl CachedFile {
                 handle.sync_later()?;
             }
         }
-        Ok(())
-    }
-
-    /// What to send next, and to where.
-    fn next_piece(&self, turn: &mut PathTurn) -> Result<Option<Piece>> {
-        let (range, handle) = {
-            let mut state = self.state.lock();
-            let Some(range) = state.next_range() else {
-                return Ok(None);
-            };
-            // What is written from here on is sent again.
-            state.upload.sent.insert(range.clone());
-            state.upload.end = range.end;
-            let temporary = state.upload.temporary.as_ref();
-            (
-                range,
-                temporary.map(|temporary| Arc::clone(&temporary.handle)),
-            )
-        };
-        if let Some(handle) = handle {
-            return Ok(Some((range, handle)));
-        }
-        let temporary = self.make_temporary(turn)?;
-        let handle = Arc::clone(&temporary.handle);
-        self.state.lock().upload.temporary = Some(temporary);
-        Ok(Some((range, handle)))
     }
 
     /// A new temporary file beside the file.
     pub(super) fn make_temporary(&self, turn: &mut PathTurn) -> Result<TemporaryFile> {
         let guard = self.shared.path(turn, self.ino)?;
-        let names = self.shared.tree.names(self.ino);
-        let (directory, _) = names.first().ok_or(Error::Errno(libc::ENOENT))?;
+        let directory = self.shared.tree.parent(self.ino);
         let path = self.shared.journal.temporary_beside(guard.path())?;
-        self.state.lock().temporary_in = Some(*directory);
+        self.state.lock().temporary_in = Some(directory);
         self.shared.touch(self.ino, true);
         let flags = OpenFlags {
             read: true,
@@ -182,7 +172,7 @@ impl CachedFile {
         self.shared.touch(self.ino, true);
         match opened {
             Ok(found) => Ok(TemporaryFile {
-                directory: *directory,
+                directory,
                 name: path.file_name().unwrap_or_default().to_owned(),
                 handle: Arc::from(found.handle),
                 new: found.attributes,
@@ -212,12 +202,9 @@ impl CachedFile {
         tree.path_below(temporary.directory, &temporary.name)
     }
 
-    /// Removes a temporary file.
     pub(super) fn discard(&self, turn: &mut PathTurn, temporary: TemporaryFile) {
-        let TemporaryFile {
-            directory, name, ..
-        } = temporary;
         drop(temporary.handle);
+        let (directory, name) = (temporary.directory, temporary.name);
         if let Ok(guard) = self.shared.path_below(turn, directory, &name) {
             self.unlink_temporary(guard.path());
         }
@@ -236,26 +223,11 @@ impl CachedFile {
         temporary.sent = std::mem::take(&mut state.upload.sent);
         let is_spoiled = state.upload.is_spoiled;
         drop(state);
-        let names = self.shared.tree.names(self.ino);
-        let is_beside = names
-            .first()
-            .is_some_and(|(directory, _)| *directory == temporary.directory);
-        if is_spoiled || !is_beside {
+        if is_spoiled || self.shared.tree.parent(self.ino) != temporary.directory {
             self.discard(turn, temporary);
             return None;
         }
         Some(temporary)
-    }
-
-    fn discard_spoiled(&self, turn: &mut PathTurn) {
-        let spoiled = {
-            let mut state = self.state.lock();
-            let is_spoiled = state.upload.is_spoiled && !state.upload.is_busy;
-            state.upload.temporary.take_if(|_| is_spoiled)
-        };
-        if let Some(temporary) = spoiled {
-            self.discard(turn, temporary);
-        }
     }
 
     /// Nothing that was sent ahead is needed any more.

@@ -19,12 +19,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Mode;
-use super::copy::data_ranges;
 use super::file::CachedFile;
 use super::write_back_state::{Changes, Outcome, Reached, WriteBack, WriteBackState, write_back};
 use crate::content::read_full;
 use crate::mount::PathTurn;
-use crate::ranges::Ranges;
 use crate::source::{
     Attributes, Content, Error, Finish, Handle, Kind, OpenFlags, Result, SetAttributes, SetTime,
 };
@@ -37,6 +35,11 @@ pub(super) const ONE_REQUEST_BYTES: u64 = 32 << 10;
 const SMALL_BYTES: u64 = 1 << 20;
 /// The last range is written with the end of a write-back if it is no longer.
 const LAST_BYTES_MAX: u64 = 8 << 20;
+/// Errors that can come from a name that changed meanwhile.
+const NAME_ERRORS: [i32; 3] = [libc::ENOENT, libc::ESTALE, libc::ENOTDIR];
+/// Errors of a source that does not let a file be replaced, which may let it be
+/// written.
+const REFUSALS: [i32; 4] = [libc::EACCES, libc::EPERM, libc::ENOTSUP, libc::ENAMETOOLONG];
 /// How often a write-back begins again because a name changed under it.
 const ATTEMPTS_MAX: usize = 8;
 
@@ -84,9 +87,7 @@ impl WriteBack for Attempt<'_> {
             let state = self.file.state.lock();
             state.writer.clone().or_else(|| state.handle.clone())
         };
-        if let Some(handle) = handle {
-            handle.sync()?;
-        }
+        handle.map_or(Ok(()), |handle| handle.sync())?;
         let shared = &self.file.shared;
         match shared.path(self.turn, self.file.ino) {
             Ok(guard) => shared.source.sync_directory(parent(guard.path())),
@@ -131,13 +132,14 @@ impl CachedFile {
 
     fn send(&self, turn: &mut PathTurn, changes: &Changes, is_sync: bool) -> Result<Reached> {
         self.shared.touch(self.ino, false);
-        let mut attempts = 0;
+        let mut further_attempts = 1..ATTEMPTS_MAX;
         let outcome = loop {
-            attempts += 1;
             match self.send_once(turn, changes, is_sync) {
                 // A name changed between two steps: the next attempt sees the
                 // new one, or that there is none.
-                Err(error) if attempts < ATTEMPTS_MAX && is_of_names(error) => {}
+                Err(error)
+                    if NAME_ERRORS.contains(&error.errno())
+                        && further_attempts.next().is_some() => {}
                 outcome => break outcome,
             }
         };
@@ -150,23 +152,34 @@ impl CachedFile {
         if let Some(reached) = self.send_new(turn, changes, is_sync)? {
             return Ok(reached);
         }
-        let temporary = self.take_temporary(turn);
-        let way = self.way(turn, changes);
-        if !matches!(way, Ok(Way::Replace(_)))
-            && let Some(temporary) = temporary
-        {
+        let mut temporary = self.take_temporary(turn);
+        let mut way = self.way(turn, changes, true);
+        if let Ok(Way::Replace(found)) = way {
+            match self.replace(turn, found, temporary.take(), changes) {
+                Err(error) if REFUSALS.contains(&error.errno()) => {
+                    way = self.way(turn, changes, false)
+                }
+                outcome => return outcome,
+            }
+        }
+        if let Some(temporary) = temporary {
             self.discard(turn, temporary);
-            return self.send_by(turn, way?, changes, is_sync);
         }
         match way? {
-            Way::Replace(found) => match self.replace(turn, found, temporary, changes) {
-                Err(error) if is_refusal(error) => {
-                    let way = self.way_in_place(turn)?;
-                    self.send_by(turn, way, changes, is_sync)
-                }
-                outcome => outcome,
-            },
-            way => self.send_by(turn, way, changes, is_sync),
+            Way::InPlace(handle) => self.write_through(&*handle, changes, is_sync),
+            Way::Times => {
+                let guard = self.shared.path(turn, self.ino)?;
+                let source = &self.shared.source;
+                source.set_attributes(guard.path(), &changes.times())?;
+                let now = source.attributes(guard.path())?;
+                self.state.lock().version = Some(Version::of(&now));
+                Ok(Reached::Source)
+            }
+            Way::Gone => {
+                self.removed();
+                Ok(Reached::Source)
+            }
+            Way::Replace(_) => unreachable!("a file that may not be replaced"),
         }
     }
 
@@ -214,66 +227,24 @@ impl CachedFile {
         })
     }
 
-    fn send_by(
-        &self,
-        turn: &mut PathTurn,
-        way: Way,
-        changes: &Changes,
-        is_sync: bool,
-    ) -> Result<Reached> {
-        match way {
-            Way::InPlace(handle) => self.write_through(&*handle, changes, is_sync),
-            Way::Times => {
-                let guard = self.shared.path(turn, self.ino)?;
-                let source = &self.shared.source;
-                source.set_attributes(guard.path(), &changes.times())?;
-                let now = source.attributes(guard.path())?;
-                self.state.lock().version = Some(Version::of(&now));
-                Ok(Reached::Source)
-            }
-            Way::Gone => {
-                self.removed();
-                Ok(Reached::Source)
-            }
-            Way::Replace(_) => unreachable!("a file is replaced by its own function"),
-        }
-    }
-
     /// How to send changes, by what is at the name now.
-    fn way(&self, turn: &mut PathTurn, changes: &Changes) -> Result<Way> {
+    fn way(&self, turn: &mut PathTurn, changes: &Changes, may_replace: bool) -> Result<Way> {
         let Ok(guard) = self.shared.path(turn, self.ino) else {
-            return Ok(self.way_without_name());
+            // A source that does not count links may have further names of it.
+            let writer = self.state.lock().writer.clone();
+            return Ok(writer.map_or(Way::Gone, Way::InPlace));
         };
-        let found = self.found(guard.path())?;
+        let found = match self.shared.source.attributes(guard.path()) {
+            Ok(found) => Some(found),
+            Err(error) if error.is(libc::ENOENT) => None,
+            Err(error) => return Err(error),
+        };
         if self.is_times_alone(changes) {
             return Ok(Way::Times);
         }
-        match self.wants_replacement(found.as_ref(), changes.size_bytes) {
+        match may_replace && self.wants_replacement(found.as_ref(), changes.size_bytes) {
             true => Ok(Way::Replace(found)),
             false => self.writer_of(guard.path(), found).map(Way::InPlace),
-        }
-    }
-
-    fn way_in_place(&self, turn: &mut PathTurn) -> Result<Way> {
-        let Ok(guard) = self.shared.path(turn, self.ino) else {
-            return Ok(self.way_without_name());
-        };
-        let found = self.found(guard.path())?;
-        self.writer_of(guard.path(), found).map(Way::InPlace)
-    }
-
-    /// A source that does not count links may have further names of the file.
-    fn way_without_name(&self) -> Way {
-        let writer = self.state.lock().writer.clone();
-        writer.map_or(Way::Gone, Way::InPlace)
-    }
-
-    /// What is at a path, if anything.
-    fn found(&self, path: &Path) -> Result<Option<Attributes>> {
-        match self.shared.source.attributes(path) {
-            Ok(found) => Ok(Some(found)),
-            Err(error) if error.is(libc::ENOENT) => Ok(None),
-            Err(error) => Err(error),
         }
     }
 
@@ -321,22 +292,13 @@ impl CachedFile {
                 return Ok(writer);
             }
         }
-        let opened: Arc<dyn Handle> = Arc::from(self.open_writable(path)?);
-        self.state.lock().writer = Some(Arc::clone(&opened));
-        Ok(opened)
-    }
-
-    /// For reading, too, where the source allows that.
-    fn open_writable(&self, path: &Path) -> Result<Box<dyn Handle>> {
         let both = OpenFlags {
             read: true,
             ..OpenFlags::WRITE
         };
-        let opened = match self.shared.source.open(path, both) {
-            Err(error) if error.is(libc::EACCES) => self.shared.source.open(path, OpenFlags::WRITE),
-            opened => opened,
-        };
-        opened.map(|found| found.handle)
+        let opened: Arc<dyn Handle> = Arc::from(self.shared.open(path, both, false)?.handle);
+        self.state.lock().writer = Some(Arc::clone(&opened));
+        Ok(opened)
     }
 
     fn write_through(
@@ -358,13 +320,17 @@ impl CachedFile {
             self.state.lock().source_bytes = valid_bytes;
         }
         let before = length;
-        let ranges = tail_first(&changes.dirty, length);
+        let ranges = changes.dirty.tail_first(length);
         let (ranges, last) = split_last(&ranges, LAST_BYTES_MAX);
-        for range in ranges {
+        let file = self.state.lock().copy.file();
+        for range in ranges.iter().cloned() {
             length = length.max(range.end);
             // What of it arrives is not valid until all has.
             self.state.lock().source_bytes = length;
-            if let Err(error) = self.write_range(handle, range.clone()) {
+            let content = Content::File(&file, range.start, (range.end - range.start) as usize);
+            if let Err(error) =
+                content.copy(range.start, &mut |bytes, at| handle.write_at(bytes, at))
+            {
                 self.shrink(handle, before);
                 return Err(error);
             }
@@ -412,23 +378,12 @@ impl CachedFile {
         }
     }
 
-    /// Brings a range of the copy to a file of the source.
-    pub(super) fn write_range(&self, handle: &dyn Handle, range: Range<u64>) -> Result<()> {
-        let file = self.state.lock().copy.file();
-        let content = Content::File(&file, range.start, (range.end - range.start) as usize);
-        content.copy(range.start, &mut |bytes, at| handle.write_at(bytes, at))
-    }
-
-    /// The same; it may still be on its way.
+    /// Brings a range of the copy to a file of the source; it may still be on its
+    /// way.
     pub(super) fn send_range(&self, handle: &dyn Handle, range: Range<u64>) -> Result<()> {
         let file = self.state.lock().copy.file();
         let content = Content::File(&file, range.start, (range.end - range.start) as usize);
         handle.write_later(content, range.start)
-    }
-
-    /// What of the copy is data.
-    pub(super) fn data(&self, size_bytes: u64) -> Vec<Range<u64>> {
-        data_ranges(&self.state.lock().copy.file(), 0..size_bytes)
     }
 }
 
@@ -442,59 +397,11 @@ impl super::file::State {
     }
 }
 
-/// Whether an error can come from a name that changed meanwhile.
-fn is_of_names(error: Error) -> bool {
-    matches!(
-        error,
-        Error::Errno(libc::ENOENT | libc::ESTALE | libc::ENOTDIR)
-    )
-}
-
-/// Whether a source refuses to let a file be replaced, which may be allowed
-/// to be written.
-fn is_refusal(error: Error) -> bool {
-    matches!(
-        error,
-        Error::Errno(libc::EACCES | libc::EPERM | libc::ENOTSUP | libc::ENAMETOOLONG)
-    )
-}
-
 /// Ranges but for the last, and that, if it can be written with the end of a
 /// write-back, as it is when it is no longer than `bytes_max`; else an empty one.
 pub(super) fn split_last(ranges: &[Range<u64>], bytes_max: u64) -> (&[Range<u64>], Range<u64>) {
     match ranges.split_last() {
         Some((last, rest)) if last.end - last.start <= bytes_max => (rest, last.clone()),
         _ => (ranges, 0..0),
-    }
-}
-
-/// The parts of ranges at and after `length`, then those before.
-fn tail_first(ranges: &Ranges, length: u64) -> Vec<Range<u64>> {
-    let (mut tail, mut rest) = (Vec::new(), Vec::new());
-    for range in ranges.iter() {
-        let cut = length.clamp(range.start, range.end);
-        if cut < range.end {
-            tail.push(cut..range.end);
-        }
-        if range.start < cut {
-            rest.push(range.start..cut);
-        }
-    }
-    tail.append(&mut rest);
-    tail
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_makes_a_file_longer_is_written_first() {
-        let mut ranges = Ranges::default();
-        ranges.insert(0..4);
-        ranges.insert(8..16);
-        assert_eq!(tail_first(&ranges, 10), [10..16, 0..4, 8..10]);
-        assert_eq!(tail_first(&ranges, 0), [0..4, 8..16]);
-        assert_eq!(tail_first(&ranges, 99), [0..4, 8..16]);
     }
 }

@@ -36,7 +36,9 @@ enum Stage {
     /// The source lacks changes.
     Dirty,
     /// A write-back is sending the changes.
-    Sending { has_changed_again: bool },
+    Sending,
+    /// The same of a file that has changed again meanwhile.
+    SendingOld,
     /// The source has all changes; its device may lack some.
     Sent,
     /// The source's device has all changes.
@@ -142,9 +144,7 @@ impl WriteBackState {
             Stage::Clean | Stage::Emptied | Stage::Dirty | Stage::Sent | Stage::Durable => {
                 Stage::Dirty
             }
-            Stage::Sending { .. } => Stage::Sending {
-                has_changed_again: true,
-            },
+            Stage::Sending | Stage::SendingOld => Stage::SendingOld,
             Stage::Kept => Stage::Kept,
             Stage::Removed => Stage::Removed,
         };
@@ -204,10 +204,8 @@ impl WriteBackState {
         match self.stage {
             Stage::Removed => Begun::Removed,
             Stage::Clean | Stage::Sent | Stage::Durable => Begun::Nothing,
-            Stage::Emptied | Stage::Dirty | Stage::Kept | Stage::Sending { .. } => {
-                self.stage = Stage::Sending {
-                    has_changed_again: false,
-                };
+            Stage::Emptied | Stage::Dirty | Stage::Kept | Stage::Sending | Stage::SendingOld => {
+                self.stage = Stage::Sending;
                 Begun::Changes(Changes {
                     dirty: std::mem::take(&mut self.dirty),
                     size_bytes: self.size_bytes,
@@ -226,31 +224,22 @@ impl WriteBackState {
             self.atime = None;
         }
         match reached {
-            Reached::Source => changes
-                .dirty
-                .iter()
-                .for_each(|range| self.unsynced.insert(range)),
+            Reached::Source => self.unsynced.extend(&changes.dirty),
             Reached::Device => self.unsynced = Ranges::default(),
         }
         self.stage = match (self.stage, reached) {
-            (
-                Stage::Sending {
-                    has_changed_again: true,
-                },
-                _,
-            ) => Stage::Dirty,
-            (Stage::Sending { .. }, Reached::Source) => Stage::Sent,
-            (Stage::Sending { .. }, Reached::Device) => Stage::Durable,
+            (Stage::SendingOld, _) => Stage::Dirty,
+            (Stage::Sending, Reached::Source) => Stage::Sent,
+            (Stage::Sending, Reached::Device) => Stage::Durable,
             (other, _) => other,
         };
     }
 
     /// The source may have any part of the changes.
     fn failed(&mut self, changes: &Changes) {
-        if let Stage::Sending { .. } = self.stage {
+        if matches!(self.stage, Stage::Sending | Stage::SendingOld) {
             self.stage = Stage::Dirty;
-            let dirty = changes.dirty.iter();
-            dirty.for_each(|range| self.dirty.insert(range));
+            self.dirty.extend(&changes.dirty);
         }
     }
 
@@ -263,7 +252,7 @@ impl WriteBackState {
 
     fn sync_failed(&mut self) {
         let unsynced = std::mem::take(&mut self.unsynced);
-        unsynced.iter().for_each(|range| self.dirty.insert(range));
+        self.dirty.extend(&unsynced);
         // A length or times alone have no range, and have to be sent again, too.
         if self.stage == Stage::Sent {
             self.stage = Stage::Dirty;

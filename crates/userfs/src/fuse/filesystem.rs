@@ -1,50 +1,62 @@
 //! The kernel's requests, each a few lines that turn it into a call of the
-//! volume and the outcome into a reply.
+//! volume.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use fuser::{
-    BsdFileFlags, Errno, FileHandle, Filesystem, FopenFlags, Generation, INodeNo, KernelConfig,
-    LockOwner, Notifier, OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory,
-    ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
-    ReplyXattr, Request, TimeOrNow, WriteFlags,
+    BsdFileFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo, KernelConfig, LockOwner,
+    OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
+    TimeOrNow, WriteFlags,
 };
 
-use super::convert::{errno, set_time};
-use super::requests::{WriteTo, reply_empty, reply_entry};
+use super::abilities;
+use super::convert::set_time;
+use super::reply::Reply;
 use super::serve::Server;
-use super::splice::Device;
-use super::{Options, abilities};
 use crate::mount::{Access, Volume};
 use crate::source::{
-    Creation, Kind, Owner, RenameFlags as SourceRename, SetAttributes, XattrFlags,
+    Creation, Error, Kind, Owner, RenameFlags as SourceRename, Result, SetAttributes, XattrFlags,
 };
 
-pub(super) const NEVER_REUSED: Generation = Generation(0);
-
-pub(super) struct Fuse {
-    server: Arc<Server>,
-}
+pub(super) struct Fuse(pub Arc<Server>);
 
 impl Fuse {
-    pub fn new(volume: Arc<Volume>, options: &Options) -> Self {
-        Self {
-            server: Arc::new(Server::new(volume, options)),
+    /// Calls here, or in a thread of its own, and replies with the outcome.
+    fn answer<R: Reply>(
+        &self,
+        reply: R,
+        call: impl FnOnce(&Server) -> Result<R::Value> + Send + 'static,
+    ) {
+        self.0.run(move |server| reply.send(server, call(server)));
+    }
+
+    /// The same of a call that needs nothing but the volume.
+    fn call<R: Reply>(
+        &self,
+        reply: R,
+        call: impl FnOnce(&Volume) -> Result<R::Value> + Send + 'static,
+    ) {
+        self.answer(reply, |server| call(&server.volume));
+    }
+
+    /// The same of a call for extended attributes, if there are any to be seen.
+    fn extended<R: Reply>(
+        &self,
+        reply: R,
+        call: impl FnOnce(&Volume) -> Result<R::Value> + Send + 'static,
+    ) {
+        let Volume {
+            shared, options, ..
+        } = &*self.0.volume;
+        match options.shows_extended && shared.source.extended().is_ok() {
+            true => self.call(reply, call),
+            false => reply.fail(Errno::ENOSYS),
         }
-    }
-
-    /// Where the session's notifier is put once there is one.
-    pub fn notifier_slot(&self) -> Arc<OnceLock<Notifier>> {
-        Arc::clone(&self.server.notifier)
-    }
-
-    /// Where the session's device is put, if answers are spliced to it.
-    pub fn device_slot(&self) -> Arc<OnceLock<Device>> {
-        Arc::clone(&self.server.device)
     }
 }
 
@@ -63,29 +75,22 @@ fn creation(request: &Request, mode: u32) -> Creation {
 }
 
 impl Filesystem for Fuse {
-    fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
-        abilities::choose(self.server.mode, self.server.kernel, config)
+    fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
+        let options = &self.0.volume.options;
+        abilities::choose(options.mode, options.kernel, config)
     }
 
-    fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+    fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         let name = name.to_owned();
-        self.server
-            .run(move |server| server.look_up(parent.0, &name, reply));
+        self.call(reply, move |volume| volume.look_up(parent.0, &name));
     }
 
-    fn forget(&self, _request: &Request, ino: INodeNo, count: u64) {
-        self.server.volume.shared.tree.forget(ino.0, count);
+    fn forget(&self, _: &Request, ino: INodeNo, count: u64) {
+        self.0.volume.shared.tree.forget(ino.0, count);
     }
 
-    fn getattr(
-        &self,
-        _request: &Request,
-        ino: INodeNo,
-        _handle: Option<FileHandle>,
-        reply: ReplyAttr,
-    ) {
-        self.server
-            .run(move |server| server.attributes(ino.0, reply));
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        self.call(reply, move |volume| volume.attributes(ino.0));
     }
 
     fn setattr(
@@ -119,17 +124,21 @@ impl Filesystem for Fuse {
         // a request without any change.
         let drops_privileges =
             (size.is_some() && request.uid() != 0) || changes == SetAttributes::default();
-        self.server.run(move |server| {
-            server.change(ino.0, &changes, handle.is_some(), drops_privileges, reply);
+        self.call(reply, move |volume| {
+            let found = volume.set_attributes(ino.0, &changes, handle.is_some())?;
+            if drops_privileges && found.attributes.mode & 0o6000 != 0 {
+                volume.drop_privileges(ino.0)?;
+                return volume.attributes(ino.0);
+            }
+            Ok(found)
         });
     }
 
-    fn readlink(&self, _request: &Request, ino: INodeNo, reply: ReplyData) {
-        self.server
-            .run(move |server| match server.volume.read_link(ino.0) {
-                Ok(target) => reply.data(target.as_bytes()),
-                Err(error) => reply.error(errno(error)),
-            });
+    fn readlink(&self, _: &Request, ino: INodeNo, reply: ReplyData) {
+        self.call(reply, move |volume| {
+            let target = volume.by_path(ino.0, |source, path| source.read_link(path));
+            target.map(OsString::into_vec)
+        });
     }
 
     fn mknod(
@@ -147,15 +156,13 @@ impl Filesystem for Fuse {
             bits => Kind::of_mode(bits),
         };
         let special = |kind: &Kind| !matches!(kind, Kind::Directory | Kind::Symlink);
-        let Some(kind) = kind.filter(special) else {
-            return reply.error(Errno::EINVAL);
-        };
+        let kind = kind.filter(special);
         let (name, creation) = (name.to_owned(), creation(request, mode));
-        self.server.run(move |server| {
-            let volume = &server.volume;
-            let device_number = u64::from(device_number);
-            let made = volume.make_node(parent.0, &name, kind, device_number, &creation);
-            reply_entry(server, made, reply);
+        self.call(reply, move |volume| {
+            let kind = kind.ok_or(Error::Errno(libc::EINVAL))?;
+            volume.make(parent.0, &name, |source, path| {
+                source.make_node(path, kind, u64::from(device_number), &creation)
+            })
         });
     }
 
@@ -169,22 +176,31 @@ impl Filesystem for Fuse {
         reply: ReplyEntry,
     ) {
         let (name, creation) = (name.to_owned(), creation(request, mode));
-        self.server.run(move |server| {
-            let made = server.volume.make_directory(parent.0, &name, &creation);
-            reply_entry(server, made, reply);
+        self.call(reply, move |volume| {
+            volume.make(parent.0, &name, |source, path| {
+                source.make_directory(path, &creation)
+            })
         });
     }
 
-    fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+    fn unlink(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = name.to_owned();
-        self.server
-            .run(move |server| server.unlink(parent.0, &name, reply));
+        self.0.run(move |server| {
+            let unlinked = server.volume.unlink(parent.0, &name);
+            reply.send(
+                server,
+                unlinked.as_ref().map(|_| ()).map_err(|error| *error),
+            );
+            // Its content takes long to drop, and nobody waits for that any more.
+            drop(unlinked);
+        });
     }
 
-    fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+    fn rmdir(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = name.to_owned();
-        self.server
-            .run(move |server| reply_empty(server.volume.remove_directory(parent.0, &name), reply));
+        self.call(reply, move |volume| {
+            volume.remove_directory(parent.0, &name)
+        });
     }
 
     fn symlink(
@@ -196,16 +212,16 @@ impl Filesystem for Fuse {
         reply: ReplyEntry,
     ) {
         let (name, target, owner) = (name.to_owned(), target.to_owned(), owner(request));
-        self.server.run(move |server| {
-            let volume = &server.volume;
-            let made = volume.make_symlink(parent.0, &name, target.as_os_str(), owner);
-            reply_entry(server, made, reply);
+        self.call(reply, move |volume| {
+            volume.make(parent.0, &name, |source, path| {
+                source.symlink(target.as_os_str(), path, Some(owner))
+            })
         });
     }
 
     fn rename(
         &self,
-        _request: &Request,
+        _: &Request,
         parent: INodeNo,
         name: &OsStr,
         new_parent: INodeNo,
@@ -213,39 +229,28 @@ impl Filesystem for Fuse {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        let flags = SourceRename::from_bits_retain(flags.bits());
-        if flags != flags & SourceRename::NOREPLACE && flags != SourceRename::EXCHANGE {
-            return reply.error(Errno::EINVAL);
-        }
         let (name, new_name) = (name.to_owned(), new_name.to_owned());
-        self.server.run(move |server| {
-            let (from, to) = ((parent.0, &*name), (new_parent.0, &*new_name));
-            reply_empty(server.volume.rename(from, to, flags), reply);
+        self.call(reply, move |volume| {
+            let flags = SourceRename::from_bits_retain(flags.bits());
+            if flags != flags & SourceRename::NOREPLACE && flags != SourceRename::EXCHANGE {
+                return Err(Error::Errno(libc::EINVAL));
+            }
+            volume.rename((parent.0, &name), (new_parent.0, &new_name), flags)
         });
     }
 
-    fn link(
-        &self,
-        _request: &Request,
-        ino: INodeNo,
-        new_parent: INodeNo,
-        new_name: &OsStr,
-        reply: ReplyEntry,
-    ) {
-        let name = new_name.to_owned();
-        self.server.run(move |server| {
-            let made = server.volume.hard_link(ino.0, new_parent.0, &name);
-            reply_entry(server, made, reply);
+    fn link(&self, _: &Request, ino: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        let name = name.to_owned();
+        self.call(reply, move |volume| {
+            volume.hard_link(ino.0, parent.0, &name)
         });
     }
 
     fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
         let access = Access::of(flags.0, request.pid());
-        self.server
-            .run(move |server| match server.volume.open(ino.0, access) {
-                Ok(opened) => server.reply_open(ino.0, opened, reply),
-                Err(error) => reply.error(errno(error)),
-            });
+        self.call(reply, move |volume| {
+            volume.open(ino.0, access).map(|opened| (ino.0, opened))
+        });
     }
 
     fn create(
@@ -260,13 +265,8 @@ impl Filesystem for Fuse {
     ) {
         let (name, creation) = (name.to_owned(), creation(request, mode));
         let access = Access::of(flags, request.pid());
-        self.server.run(move |server| {
-            let volume = &server.volume;
-            let created = volume.create(parent.0, &name, creation, access);
-            match created {
-                Ok(created) => server.reply_created(created, reply),
-                Err(error) => reply.error(errno(error)),
-            }
+        self.call(reply, move |volume| {
+            volume.create(parent.0, &name, creation, access)
         });
     }
 
@@ -282,55 +282,43 @@ impl Filesystem for Fuse {
         reply: ReplyData,
     ) {
         let number = request.unique().0;
-        self.server
+        self.0
             .run(move |server| server.read(number, handle.0, offset, size, reply));
     }
 
     fn write(
         &self,
-        _request: &Request,
+        _: &Request,
         ino: INodeNo,
         handle: FileHandle,
         offset: u64,
         data: &[u8],
-        write_flags: WriteFlags,
-        flags: OpenFlags,
+        flags: WriteFlags,
+        open_flags: OpenFlags,
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        let to = WriteTo {
-            ino: ino.0,
-            handle: handle.0,
-            offset,
-            drops_privileges: write_flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID),
-            is_of_pages: write_flags.contains(WriteFlags::FUSE_WRITE_CACHE),
-            // Half of O_SYNC's bits.
-            is_durable: flags.0 & libc::O_DSYNC != 0,
+        let file = (ino.0, handle.0);
+        let write = move |server: &Server, data: &[u8]| {
+            server.write(file, offset, data, flags, open_flags.0)
         };
         // Only a thread of its own needs the data for longer than this call.
-        match self.server.turn() {
-            Some(_turn) => self.server.write(&to, data, reply),
+        match self.0.turn() {
+            Some(_turn) => reply.send(&self.0, write(&self.0, data)),
             None => {
-                let (server, data) = (Arc::clone(&self.server), data.to_owned());
-                std::thread::spawn(move || server.write(&to, &data, reply));
+                let (server, data) = (Arc::clone(&self.0), data.to_owned());
+                std::thread::spawn(move || reply.send(&server, write(&server, &data)));
             }
         }
     }
 
-    fn flush(
-        &self,
-        _request: &Request,
-        _ino: INodeNo,
-        handle: FileHandle,
-        _owner: LockOwner,
-        reply: ReplyEmpty,
-    ) {
-        self.server.run(move |server| server.flush(handle.0, reply));
+    fn flush(&self, _: &Request, _: INodeNo, handle: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        self.answer(reply, move |server| server.flush(handle.0));
     }
 
     fn release(
         &self,
-        _request: &Request,
+        _: &Request,
         ino: INodeNo,
         handle: FileHandle,
         _flags: OpenFlags,
@@ -338,85 +326,73 @@ impl Filesystem for Fuse {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
-        self.server.run(move |server| {
+        self.answer(reply, move |server| {
             server.volume.release(handle.0);
             server.release_backing(ino.0);
-            reply.ok();
+            Ok(())
         });
     }
 
-    fn fsync(
-        &self,
-        _request: &Request,
-        _ino: INodeNo,
-        handle: FileHandle,
-        _is_data_alone: bool,
-        reply: ReplyEmpty,
-    ) {
-        self.server
-            .run(move |server| reply_empty(server.volume.sync(handle.0), reply));
+    fn fsync(&self, _: &Request, _: INodeNo, handle: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.call(reply, move |volume| volume.sync(handle.0));
     }
 
-    fn opendir(&self, _request: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        let handle = self.server.volume.open_directory(ino.0);
+    fn opendir(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        let handle = self.0.volume.open_directory(ino.0);
         reply.opened(FileHandle(handle), FopenFlags::empty());
     }
 
     fn readdir(
         &self,
-        _request: &Request,
+        _: &Request,
         _ino: INodeNo,
         handle: FileHandle,
         offset: u64,
-        reply: ReplyDirectory,
+        mut reply: ReplyDirectory,
     ) {
-        self.server
-            .run(move |server| server.list(handle.0, offset, reply));
+        self.0.run(move |server| {
+            let listed = server.list(handle.0, offset, &mut reply);
+            reply.send(server, listed);
+        });
     }
 
     fn readdirplus(
         &self,
-        _request: &Request,
+        _: &Request,
         _ino: INodeNo,
         handle: FileHandle,
         offset: u64,
-        reply: ReplyDirectoryPlus,
+        mut reply: ReplyDirectoryPlus,
     ) {
-        self.server
-            .run(move |server| server.list_plus(handle.0, offset, reply));
+        self.0.run(move |server| {
+            let listed = server.list_plus(handle.0, offset, &mut reply);
+            reply.send(server, listed);
+        });
     }
 
     fn releasedir(
         &self,
-        _request: &Request,
-        _ino: INodeNo,
+        _: &Request,
+        _: INodeNo,
         handle: FileHandle,
-        _flags: OpenFlags,
+        _: OpenFlags,
         reply: ReplyEmpty,
     ) {
-        self.server.volume.close_directory(handle.0);
+        self.0.volume.close_directory(handle.0);
         reply.ok();
     }
 
-    fn fsyncdir(
-        &self,
-        _request: &Request,
-        _ino: INodeNo,
-        handle: FileHandle,
-        _is_data_alone: bool,
-        reply: ReplyEmpty,
-    ) {
-        self.server
-            .run(move |server| reply_empty(server.volume.sync_directory(handle.0), reply));
+    fn fsyncdir(&self, _: &Request, _: INodeNo, handle: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.call(reply, move |volume| volume.sync_directory(handle.0));
     }
 
-    fn statfs(&self, _request: &Request, _ino: INodeNo, reply: ReplyStatfs) {
-        self.server.run(move |server| server.space(reply));
+    fn statfs(&self, _: &Request, _: INodeNo, reply: ReplyStatfs) {
+        self.call(reply, |volume| volume.shared.source.space());
     }
 
     fn setxattr(
         &self,
-        _request: &Request,
+        _: &Request,
         ino: INodeNo,
         name: &OsStr,
         value: &[u8],
@@ -424,46 +400,41 @@ impl Filesystem for Fuse {
         _position: u32,
         reply: ReplyEmpty,
     ) {
-        if !self.server.has_extended() {
-            return reply.error(Errno::ENOSYS);
-        }
         let how = XattrFlags::from_bits_truncate(flags.cast_unsigned());
         let (name, value) = (name.to_owned(), value.to_owned());
-        self.server.run(move |server| {
-            reply_empty(server.volume.set_extended(ino.0, &name, &value, how), reply);
+        self.extended(reply, move |volume| {
+            volume.by_path(ino.0, |source, path| {
+                source.extended()?.set(path, &name, &value, how)
+            })
         });
     }
 
-    fn getxattr(
-        &self,
-        _request: &Request,
-        ino: INodeNo,
-        name: &OsStr,
-        size: u32,
-        reply: ReplyXattr,
-    ) {
+    fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         let name = name.to_owned();
-        self.server
-            .run(move |server| server.extended(ino.0, &name, size, reply));
+        self.extended(reply, move |volume| {
+            let value = volume.by_path(ino.0, |source, path| source.extended()?.value(path, &name));
+            Ok((value?, size))
+        });
     }
 
-    fn listxattr(&self, _request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        self.server
-            .run(move |server| server.list_extended(ino.0, size, reply));
+    fn listxattr(&self, _: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        self.extended(reply, move |volume| {
+            let names = volume.by_path(ino.0, |source, path| source.extended()?.names(path))?;
+            let with_end = |name: &OsString| [name.as_bytes(), &[0]].concat();
+            Ok((names.iter().flat_map(with_end).collect(), size))
+        });
     }
 
-    fn removexattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
-        if !self.server.has_extended() {
-            return reply.error(Errno::ENOSYS);
-        }
+    fn removexattr(&self, _: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = name.to_owned();
-        self.server
-            .run(move |server| reply_empty(server.volume.remove_extended(ino.0, &name), reply));
+        self.extended(reply, move |volume| {
+            volume.by_path(ino.0, |source, path| source.extended()?.remove(path, &name))
+        });
     }
 
     fn fallocate(
         &self,
-        _request: &Request,
+        _: &Request,
         _ino: INodeNo,
         handle: FileHandle,
         offset: u64,
@@ -471,22 +442,20 @@ impl Filesystem for Fuse {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        self.server.run(move |server| {
-            let outcome = server.volume.allocate(handle.0, mode, offset, length);
-            reply_empty(outcome, reply);
+        self.call(reply, move |volume| {
+            volume.allocate(handle.0, mode, offset, length)
         });
     }
 
     fn lseek(
         &self,
-        _request: &Request,
+        _: &Request,
         _ino: INodeNo,
         handle: FileHandle,
         offset: i64,
         whence: i32,
         reply: ReplyLseek,
     ) {
-        self.server
-            .run(move |server| server.seek(handle.0, offset, whence, reply));
+        self.answer(reply, move |server| server.seek(handle.0, offset, whence));
     }
 }

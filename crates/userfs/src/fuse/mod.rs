@@ -3,7 +3,7 @@
 mod abilities;
 mod convert;
 mod filesystem;
-mod requests;
+mod reply;
 mod serve;
 mod splice;
 
@@ -12,58 +12,22 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
 use rustix::mount::UnmountFlags;
 use rustix::thread::CapabilitySet;
 
 use crate::cache::Mode;
-use crate::mount::{Note, Volume, VolumeOptions};
+pub use crate::mount::{KernelCache, Options};
+use crate::mount::{Note, Volume};
 use crate::source::Source;
 use filesystem::Fuse;
+use serve::Server;
 use splice::Device;
 
 /// Threads that wait for requests. When all but one are busy with a slow
 /// source, a request gets a thread of its own.
 const THREADS: usize = 8;
-
-/// What the kernel keeps of files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum KernelCache {
-    /// Pages for reading; a write goes on to this program at once.
-    #[default]
-    Pages,
-    /// Pages for reading and writing, and their length and time of change:
-    /// for mode `none`, and sources that nobody else changes.
-    WriteBack,
-    /// Nothing: each call of a program reaches this one.
-    Direct,
-    /// Reads and writes go to the source's file without this program: for
-    /// local directories, mode `none`, and with `CAP_SYS_ADMIN`.
-    PassThrough,
-}
-
-/// How a source is mounted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Options {
-    /// What is cached here.
-    pub mode: Mode,
-    /// What the kernel caches.
-    pub kernel: KernelCache,
-    /// Refuse all changes.
-    pub is_read_only: bool,
-    /// Other users than the mounting one may use it, as permissions allow.
-    pub allows_others: bool,
-    /// Show extended attributes, where the source has them. Without, the kernel
-    /// does not ask for `security.capability` before it first writes to a file.
-    pub shows_extended: bool,
-    /// How long the kernel may use names and attributes without asking again.
-    pub attribute_lifetime: Duration,
-    /// A directory for local copies, which may become as large as the files
-    /// that are open, and for journals.
-    pub directory: PathBuf,
-}
 
 /// A mounted source, until it is unmounted.
 pub struct Mount {
@@ -98,33 +62,21 @@ impl Mount {
         options: &Options,
         note: Note,
     ) -> io::Result<(Self, Stopper)> {
-        refuse_contradictions(options)?;
-        refuse_what_needs_root(options.kernel)?;
+        check(options)?;
         // Absolute, as the process may leave its directory before it ends.
         let mountpoint = mountpoint.canonicalize()?;
         rustix::process::umask(rustix::fs::Mode::empty());
         let name = source.name();
-        let volume = Volume::new(
-            source,
-            VolumeOptions {
-                mode: options.mode,
-                is_kernel_writing_back: options.kernel == KernelCache::WriteBack,
-                attribute_lifetime: options.attribute_lifetime,
-                directory: options.directory.clone(),
-            },
-            note,
-        )?;
-        let volume = Arc::new(volume);
-        let fuse = Fuse::new(Arc::clone(&volume), options);
-        let (notifier, device) = (fuse.notifier_slot(), fuse.device_slot());
+        let volume = Arc::new(Volume::new(source, options, note)?);
+        let server = Arc::new(Server::new(Arc::clone(&volume)));
         let splices = volume.can_splice() && options.kernel != KernelCache::PassThrough;
-        let mut session = Session::new(fuse, &mountpoint, &config(options, name, !splices))?;
+        let config = config(options, name, !splices);
+        let mut session = Session::new(Fuse(Arc::clone(&server)), &mountpoint, &config)?;
         // The handshake is over and no request has been read yet.
-        notifier.set(session.notifier()).ok();
+        server.notifier.set(session.notifier()).ok();
         if splices {
-            device
-                .set(Device::new(session.as_fd().try_clone_to_owned()?))
-                .ok();
+            let device = Device::new(session.as_fd().try_clone_to_owned()?);
+            server.device.set(device).ok();
         }
         let unmounter = session.unmount_callable();
         let thread = std::thread::Builder::new().name("session".to_owned());
@@ -181,32 +133,29 @@ impl Stopper {
     }
 }
 
-fn refuse_contradictions(options: &Options) -> io::Result<()> {
-    let refused = |why: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, why));
-    match (options.kernel, options.mode) {
-        (KernelCache::PassThrough, Mode::Whole | Mode::Blocks) => {
-            refused("reads and writes can only pass through where nothing is cached")
-        }
+/// Refuses what contradicts itself or may not be done.
+fn check(options: &Options) -> io::Result<()> {
+    let can = rustix::thread::capabilities(None)?.effective;
+    let (kind, why) = match (options.kernel, options.mode) {
+        (KernelCache::PassThrough, Mode::Whole | Mode::Blocks) => (
+            io::ErrorKind::InvalidInput,
+            "reads and writes can only pass through where nothing is cached",
+        ),
         // What fsync promises is not shown to hold with one write-back behind
         // the other.
-        (KernelCache::WriteBack, Mode::Whole | Mode::Blocks) => {
-            refused("the kernel can only write back where nothing is cached here")
-        }
-        _ => Ok(()),
-    }
-}
-
-/// The kernel would refuse each single file later, of which it could only be
-/// told by how slow it is.
-fn refuse_what_needs_root(kernel: KernelCache) -> io::Result<()> {
-    let can = rustix::thread::capabilities(None)?.effective;
-    match kernel {
-        KernelCache::PassThrough if !can.contains(CapabilitySet::SYS_ADMIN) => Err(io::Error::new(
+        (KernelCache::WriteBack, Mode::Whole | Mode::Blocks) => (
+            io::ErrorKind::InvalidInput,
+            "the kernel can only write back where nothing is cached here",
+        ),
+        // The kernel would refuse each single file later, of which it could only
+        // be told by how slow it is.
+        (KernelCache::PassThrough, _) if !can.contains(CapabilitySet::SYS_ADMIN) => (
             io::ErrorKind::PermissionDenied,
             "only root can let reads and writes pass through; choose another cache of the kernel's",
-        )),
-        _ => Ok(()),
-    }
+        ),
+        _ => return Ok(()),
+    };
+    Err(io::Error::new(kind, why))
 }
 
 fn config(options: &Options, name: String, clones_device: bool) -> Config {

@@ -3,32 +3,36 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::io;
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fuser::{
-    BackingId, Errno, FileHandle, FopenFlags, Generation, INodeNo, Notifier, ReplyData,
-    ReplyDirectoryPlus, ReplyOpen,
+    BackingId, Errno, FopenFlags, INodeNo, Notifier, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    WriteFlags,
 };
 use parking_lot::Mutex;
 
-use super::convert::{errno, file_attributes};
+use super::convert::file_type;
+use super::reply::{NEVER_REUSED, Reply, attributes};
 use super::splice::Device;
-use super::{KernelCache, Options, THREADS};
+use super::{KernelCache, THREADS};
 use crate::cache::Mode;
-use crate::mount::{Found, Listed, Opened, Volume};
+use crate::mount::{Found, Opened, Volume, is_dots};
+use crate::source::{Error, Result, Seek};
+
+/// What a listing says of a number that is not known yet: programs that need
+/// it ask.
+const INO_UNKNOWN: u64 = 0xffff_ffff;
 
 /// What all threads share.
 pub(super) struct Server {
     pub volume: Arc<Volume>,
-    pub mode: Mode,
-    pub kernel: KernelCache,
-    pub lifetime: Duration,
-    shows_extended: bool,
-    pub notifier: Arc<OnceLock<Notifier>>,
+    pub notifier: OnceLock<Notifier>,
     /// Where answers can be spliced to.
-    pub device: Arc<OnceLock<Device>>,
+    pub device: OnceLock<Device>,
     /// Waiting threads that are busy.
     busy: AtomicUsize,
     /// Files whose reads and writes do not come here, and how often they are
@@ -51,18 +55,20 @@ impl Drop for Turn<'_> {
 }
 
 impl Server {
-    pub fn new(volume: Arc<Volume>, options: &Options) -> Self {
+    pub fn new(volume: Arc<Volume>) -> Self {
         Self {
             volume,
-            mode: options.mode,
-            kernel: options.kernel,
-            lifetime: options.attribute_lifetime,
-            shows_extended: options.shows_extended,
-            notifier: Arc::default(),
-            device: Arc::default(),
+            notifier: OnceLock::new(),
+            device: OnceLock::new(),
             busy: AtomicUsize::new(0),
             backings: Mutex::default(),
         }
+    }
+
+    /// For how long the kernel may believe what is found.
+    pub fn rest(&self, found: &Found) -> Duration {
+        let lifetime = self.volume.options.attribute_lifetime;
+        lifetime.saturating_sub(found.age)
     }
 
     /// A turn on this thread, if another thread is left to wait for requests.
@@ -84,33 +90,53 @@ impl Server {
         }
     }
 
-    /// Reads and replies.
     pub fn read(&self, request: u64, handle: u64, offset: u64, size: u32, reply: ReplyData) {
-        if self.splice(request, handle, offset, size) {
+        let size = size as usize;
+        let spliced = self.device.get().and_then(|device| {
+            let answer = |file: BorrowedFd<'_>| device.answer(request, file, offset, size);
+            self.volume.with_descriptor(handle, answer)
+        });
+        if spliced == Some(true) {
             // `fuser` must answer, too: the kernel finds no such request any
             // more, and its numbers are never used again.
             return reply.error(Errno::EIO);
         }
         BUFFER.with_borrow_mut(|buffer| {
-            let size = size as usize;
             if buffer.len() < size {
                 buffer.resize(size, 0);
             }
             match self.volume.read(handle, &mut buffer[..size], offset) {
                 Ok(count) => reply.data(&buffer[..count]),
-                Err(error) => reply.error(errno(error)),
+                Err(error) => reply.send(self, Err(error)),
             }
         });
     }
 
-    /// Answers a read without copying. False if the request is not answered.
-    fn splice(&self, request: u64, handle: u64, offset: u64, size: u32) -> bool {
-        let answered = self.device.get().and_then(|device| {
-            self.volume.with_descriptor(handle, |file| {
-                device.answer(request, file, offset, size as usize)
-            })
-        });
-        answered.unwrap_or(false)
+    /// `open_flags` are those of the file's `open(2)`.
+    pub fn write(
+        &self,
+        (ino, handle): (u64, u64),
+        offset: u64,
+        data: &[u8],
+        flags: WriteFlags,
+        open_flags: i32,
+    ) -> Result<u32> {
+        let volume = &self.volume;
+        if flags.contains(WriteFlags::FUSE_WRITE_KILL_SUIDGID) {
+            volume.drop_privileges(ino)?;
+        }
+        // Half of O_SYNC's bits.
+        let is_durable = open_flags & libc::O_DSYNC != 0;
+        // The kernel writes pages that somebody changed in memory.
+        let is_of_pages = flags.contains(WriteFlags::FUSE_WRITE_CACHE);
+        let may_end_later = self.writes_later() && !is_of_pages && !is_durable;
+        volume.write(handle, data, offset, may_end_later)?;
+        // The kernel sees to it itself where it keeps pages.
+        if is_durable && volume.options.kernel == KernelCache::Direct {
+            volume.sync(handle)?;
+        }
+        // One request is at most some MiB.
+        Ok(data.len() as u32)
     }
 
     /// How the kernel is to treat an opened file.
@@ -119,23 +145,56 @@ impl Server {
         if opened.keeps_pages {
             flags |= FopenFlags::FOPEN_KEEP_CACHE;
         }
-        if self.kernel == KernelCache::Direct {
+        if self.volume.options.kernel == KernelCache::Direct {
             flags |= FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
         }
+        let is_kernel_writing_back = self.volume.options.kernel == KernelCache::WriteBack;
         let is_awaited = opened.is_writable && self.writes_later();
-        if self.mode == Mode::None && self.kernel != KernelCache::WriteBack && !is_awaited {
+        if self.is_direct() && !is_kernel_writing_back && !is_awaited {
             // Closing such a file brings nothing to the source.
             flags |= FopenFlags::FOPEN_NOFLUSH;
         }
         flags
     }
 
+    /// Whether nothing is kept here.
+    fn is_direct(&self) -> bool {
+        self.volume.options.mode == Mode::None
+    }
+
     /// Whether a write may be answered before the source has answered it: the
     /// kernel keeps nothing that would be wrong if it fails, and a round trip for
     /// each takes long.
-    pub fn writes_later(&self) -> bool {
-        let is_plain = self.mode == Mode::None && self.kernel == KernelCache::Direct;
-        is_plain && self.volume.shared.source.is_remote()
+    fn writes_later(&self) -> bool {
+        let is_uncached = self.volume.options.kernel == KernelCache::Direct;
+        self.is_direct() && is_uncached && self.volume.shared.source.is_remote()
+    }
+
+    /// A descriptor of a file is closed.
+    pub fn flush(&self, handle: u64) -> Result<()> {
+        if self.is_direct() && !self.writes_later() {
+            // What was written is with the source already. The kernel still
+            // writes its own pages before a close returns, and sends no such
+            // request again after this answer (`fuse_flush`).
+            return Err(Error::Errno(libc::ENOSYS));
+        }
+        self.volume.flush(handle)
+    }
+
+    /// Where data or a hole begins.
+    pub fn seek(&self, handle: u64, offset: i64, whence: i32) -> Result<u64> {
+        if self.volume.options.kernel == KernelCache::WriteBack {
+            // The kernel has pages that the source has not; it then takes all
+            // for data, up to the length that it knows.
+            return Err(Error::Errno(libc::ENOSYS));
+        }
+        let what = match whence {
+            libc::SEEK_DATA => Seek::Data,
+            libc::SEEK_HOLE => Seek::Hole,
+            _ => return Err(Error::Errno(libc::EINVAL)),
+        };
+        let offset = u64::try_from(offset).map_err(|_| Error::Errno(libc::ENXIO))?;
+        self.volume.seek(handle, offset, what)
     }
 
     /// Tells the kernel to ask for attributes again, as they are not what
@@ -148,33 +207,15 @@ impl Server {
         }
     }
 
-    /// Answers an open call.
-    pub fn reply_open(&self, ino: u64, opened: Opened, reply: ReplyOpen) {
-        let flags = self.open_flags(opened);
-        if opened.is_news {
-            self.invalidate_attributes(ino);
-        }
-        let backing = self.backing(ino, |server| {
-            server
-                .volume
-                .with_descriptor(opened.handle, |descriptor| reply.open_backing(descriptor))
-        });
-        match backing {
-            Some(backing) => {
-                reply.opened_passthrough(FileHandle(opened.handle), without_flush(flags), &backing);
-            }
-            None => reply.opened(FileHandle(opened.handle), flags),
-        }
-    }
-
     /// The backing file of a file that passes through, made by `make` for the
     /// first who opens it. None where nothing passes through.
     pub fn backing(
         &self,
         ino: u64,
-        make: impl FnOnce(&Self) -> Option<std::io::Result<BackingId>>,
+        opened: Opened,
+        make: impl FnOnce(BorrowedFd<'_>) -> io::Result<BackingId>,
     ) -> Option<Arc<BackingId>> {
-        if self.kernel != KernelCache::PassThrough {
+        if self.volume.options.kernel != KernelCache::PassThrough {
             return None;
         }
         let mut backings = self.backings.lock();
@@ -182,7 +223,8 @@ impl Server {
             *users += 1;
             return Some(Arc::clone(backing));
         }
-        let backing = Arc::new(make(self)?.ok()?);
+        let made = self.volume.with_descriptor(opened.handle, make);
+        let backing = Arc::new(made?.ok()?);
         backings.insert(ino, (Arc::clone(&backing), 1));
         Some(backing)
     }
@@ -198,47 +240,40 @@ impl Server {
         }
     }
 
-    /// Whether there are extended attributes to be seen.
-    pub fn has_extended(&self) -> bool {
-        self.shows_extended && self.volume.shared.source.extended().is_ok()
-    }
-
-    /// Puts an entry with its attributes into a listing. Whether that is full
-    /// now.
-    pub fn add_plus(&self, entry: &Listed<'_>, reply: &mut ReplyDirectoryPlus) -> bool {
-        // The kernel counts no lookup of `.` and `..`, and needs no more than
-        // their numbers.
-        let found = match entry.special {
-            Some(ino) => entry.attributes.map(|attributes| Found { ino, attributes }),
-            None => self.volume.look_up_listed(entry),
-        };
-        let Some(found) = found else {
-            return false;
-        };
-        let attr = self.attr(&found);
-        let ino = INodeNo(found.ino);
-        let generation = Generation(0);
-        let is_full = reply.add(
-            ino,
-            entry.offset,
-            entry.name,
-            &self.lifetime.saturating_sub(entry.age),
-            &attr,
-            generation,
-        );
-        if is_full && entry.special.is_none() {
-            // It was looked up, and is not told.
-            self.volume.shared.tree.forget(found.ino, 1);
+    pub fn list(&self, handle: u64, offset: u64, reply: &mut ReplyDirectory) -> Result<()> {
+        let listed = self.volume.list(handle, offset)?;
+        for (next, entry) in listed.entries(offset) {
+            let known = entry.attributes.map(|known| known.kind);
+            let kind = entry.kind.or(known).unwrap_or_default();
+            let ino = self.volume.number(&listed, entry).unwrap_or(INO_UNKNOWN);
+            if reply.add(INodeNo(ino), next, file_type(kind), &entry.name) {
+                break;
+            }
         }
-        is_full
+        Ok(())
     }
 
-    pub fn attr(&self, found: &Found) -> fuser::FileAttr {
-        file_attributes(found.ino, &found.attributes)
+    pub fn list_plus(
+        &self,
+        handle: u64,
+        offset: u64,
+        reply: &mut ReplyDirectoryPlus,
+    ) -> Result<()> {
+        let listed = self.volume.list(handle, offset)?;
+        for (next, entry) in listed.entries(offset) {
+            let Some(found) = self.volume.look_up_listed(&listed, entry) else {
+                continue;
+            };
+            let (ino, name) = (INodeNo(found.ino), &entry.name);
+            let (ttl, attr) = (self.rest(&found), attributes(&found));
+            if reply.add(ino, next, name, &ttl, &attr, NEVER_REUSED) {
+                if !is_dots(name) {
+                    // It was looked up, and is not told.
+                    self.volume.shared.tree.forget(found.ino, 1);
+                }
+                break;
+            }
+        }
+        Ok(())
     }
-}
-
-/// The kernel takes no other flags for files that pass through.
-pub(super) fn without_flush(flags: FopenFlags) -> FopenFlags {
-    flags & FopenFlags::FOPEN_NOFLUSH
 }

@@ -14,17 +14,17 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, SpliceFlags};
 
 /// Shorter answers are copied: that is less than the further calls take.
-const BYTES_MIN: usize = 32 << 10;
+pub(super) const BYTES_MIN: usize = 32 << 10;
 /// What a pipe is asked to hold: what anybody may have
 /// (`/proc/sys/fs/pipe-max-size`), and the largest read.
-const PIPE_BYTES: usize = 1 << 20;
+pub(super) const PIPE_BYTES: usize = 1 << 20;
 /// Pages of a pipe that the bytes cannot have: the header's, and one more if
 /// they do not begin with a page.
 const PAGES_BESIDE: usize = 2;
 const PAGE_BYTES: usize = 4096;
 
 /// `struct fuse_out_header`: length with header, error, number of the request.
-const HEADER_BYTES: usize = 16;
+pub(super) const HEADER_BYTES: usize = 16;
 
 /// The session's device, for answers that `fuser` cannot give. All requests
 /// must be read from it, and not from clones: an answer is only taken where
@@ -32,10 +32,10 @@ const HEADER_BYTES: usize = 16;
 pub(super) struct Device {
     device: OwnedFd,
     /// The source's files can be spliced, as far as known.
-    can_splice: AtomicBool,
+    pub can_splice: AtomicBool,
 }
 
-struct Pipe {
+pub(super) struct Pipe {
     from: OwnedFd,
     to: OwnedFd,
     bytes_max: usize,
@@ -47,7 +47,7 @@ thread_local! {
 }
 
 impl Pipe {
-    fn new() -> rustix::io::Result<Self> {
+    pub fn new() -> rustix::io::Result<Self> {
         let (from, to) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         // Or as much as there is.
         let _ = rustix::pipe::fcntl_setpipe_size(&to, PIPE_BYTES);
@@ -61,7 +61,7 @@ impl Pipe {
 
     /// Fills the pipe with a header and `length` bytes of a file. Whether there
     /// were as many.
-    fn fill(
+    pub fn fill(
         &self,
         header: &[u8; HEADER_BYTES],
         file: BorrowedFd<'_>,
@@ -87,7 +87,7 @@ impl Pipe {
     }
 }
 
-fn header(request: u64, length: usize) -> Option<[u8; HEADER_BYTES]> {
+pub(super) fn header(request: u64, length: usize) -> Option<[u8; HEADER_BYTES]> {
     let all = u32::try_from(HEADER_BYTES + length).ok()?;
     let mut header = [0; HEADER_BYTES];
     header[..4].copy_from_slice(&all.to_ne_bytes());
@@ -149,92 +149,5 @@ impl Device {
             self.can_splice.store(false, Ordering::Relaxed);
         }
         answered.unwrap_or(false)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs::File;
-    use std::io::{Read, Write};
-    use std::os::fd::AsFd;
-
-    use super::*;
-
-    fn file_of(content: &[u8]) -> File {
-        let mut file = tempfile::tempfile().unwrap();
-        file.write_all(content).unwrap();
-        file
-    }
-
-    fn content(length: usize) -> Vec<u8> {
-        (0..length).map(|at| (at / 4 % 251) as u8).collect()
-    }
-
-    /// A pipe in the device's place, with room for every answer here.
-    fn device() -> (OwnedFd, Device) {
-        let (from, to) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).unwrap();
-        rustix::pipe::fcntl_setpipe_size(&to, PIPE_BYTES).unwrap();
-        (from, Device::new(to))
-    }
-
-    fn taken(from: &OwnedFd, length: usize) -> Vec<u8> {
-        let mut bytes = vec![0; length];
-        let mut from = File::from(from.try_clone().unwrap());
-        from.read_exact(&mut bytes).unwrap();
-        bytes
-    }
-
-    #[test]
-    fn an_answer_says_its_length_and_its_request_and_ends_with_the_file() {
-        let content = content(100_001);
-        let file = file_of(&content);
-        let (from, device) = device();
-        for (offset, size, length) in [
-            (0, 65_536, 65_536),
-            (4_096, 65_536, 65_536),
-            (65_535, 131_072, 34_466),
-            (1, 131_072, 100_000),
-        ] {
-            assert!(device.answer(7, file.as_fd(), offset as u64, size));
-            let answer = taken(&from, HEADER_BYTES + length);
-            let said = u32::from_ne_bytes(answer[..4].try_into().unwrap());
-            assert_eq!(said as usize, HEADER_BYTES + length);
-            assert_eq!(answer[4..8], [0; 4]);
-            assert_eq!(answer[8..16], 7_u64.to_ne_bytes());
-            assert!(answer[16..] == content[offset..offset + length]);
-        }
-    }
-
-    #[test]
-    fn short_answers_and_those_longer_than_the_pipe_are_left_to_be_copied() {
-        let (_from, device) = device();
-        let file = file_of(&content(100_000));
-        assert!(!device.answer(1, file.as_fd(), 0, BYTES_MIN - 1));
-        assert!(!device.answer(1, file.as_fd(), 99_000, 131_072));
-        assert!(!device.answer(1, file.as_fd(), 200_000, 131_072));
-        let long = file_of(&content(PIPE_BYTES));
-        assert!(!device.answer(1, long.as_fd(), 0, PIPE_BYTES));
-        assert!(device.can_splice.load(Ordering::Relaxed));
-    }
-
-    #[test]
-    fn what_could_not_be_sent_is_in_no_later_answer() {
-        let content = content(70_000);
-        let file = file_of(&content);
-        let refusing = Device::new(File::open("/dev/null").unwrap().into());
-        assert!(!refusing.answer(1, file.as_fd(), 0, 65_536));
-        let (from, device) = device();
-        assert!(device.answer(2, file.as_fd(), 4_096, 65_536));
-        let answer = taken(&from, HEADER_BYTES + 65_536);
-        assert_eq!(answer[8..16], 2_u64.to_ne_bytes());
-        assert!(answer[16..] == content[4_096..4_096 + 65_536]);
-    }
-
-    #[test]
-    fn a_file_that_is_shorter_than_it_was_fills_no_pipe() {
-        let pipe = Pipe::new().unwrap();
-        let file = file_of(&content(50_000));
-        let header = header(1, 50_001).unwrap();
-        assert_eq!(pipe.fill(&header, file.as_fd(), 0, 50_001), Ok(false));
     }
 }

@@ -1,7 +1,7 @@
 //! Listing directories.
 
-use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,83 +10,66 @@ use parking_lot::Mutex;
 
 use super::metadata_cache::{NAMES_MAX, Version};
 use super::{Found, PathTurn, Volume};
-use crate::source::{Attributes, Entry, Error, Kind, Listing, LookUp, Result, Time};
-use crate::tree::ROOT;
-
-pub(super) type Directories = HashMap<u64, Arc<Directory>>;
+use crate::source::{Attributes, Entry, Kind, Listing, Result};
 
 /// An open directory: one listing, made when reading begins, so that offsets
 /// mean the same name until it begins anew.
 pub(super) struct Directory {
     ino: u64,
-    told: Mutex<Arc<Told>>,
+    listed: Mutex<Arc<Listed>>,
 }
 
-/// What a directory was found to have.
-struct Told {
+/// What a directory was found to have, `.` and `..` first.
+pub(crate) struct Listed {
+    /// The number of the directory.
+    ino: u64,
     listing: Listing,
     /// When that was asked for, if that was before it was wanted.
     asked: Option<Instant>,
 }
 
-/// An entry as the kernel is told: its offset is where the next one begins.
-pub(crate) struct Listed<'a> {
-    pub offset: u64,
-    pub name: &'a OsStr,
-    pub kind: Option<Kind>,
-    pub attributes: Option<Attributes>,
-    /// The number of the directory.
-    pub parent: u64,
-    /// The number of `.` and `..`.
-    pub special: Option<u64>,
-    /// The directory, where it is open.
-    open: Option<&'a LookUp>,
-    /// How old these are.
-    pub age: Duration,
+impl Listed {
+    /// The entries from an offset on, each with the offset of the next.
+    pub fn entries(&self, offset: u64) -> impl Iterator<Item = (u64, &Entry)> {
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+        (1..).zip(&self.listing.entries).skip(offset)
+    }
+}
+
+/// Whether a name is `.` or `..`, which the kernel counts no lookup of.
+pub(crate) fn is_dots(name: &OsStr) -> bool {
+    name == "." || name == ".."
 }
 
 impl Volume {
-    /// Opens a directory.
     pub fn open_directory(&self, ino: u64) -> u64 {
-        let handle = self.new_handle();
-        let nothing = Told {
+        let nothing = Listed {
+            ino,
             listing: Listing::default(),
             asked: None,
         };
-        let directory = Directory {
-            ino,
-            told: Mutex::new(Arc::new(nothing)),
-        };
         self.shared.tree.pin(ino);
-        let mut directories = self.directories.write();
-        directories.insert(handle, Arc::new(directory));
-        handle
+        self.directories.add(Directory {
+            ino,
+            listed: Mutex::new(Arc::new(nothing)),
+        })
     }
 
     /// Nobody uses the handle any more.
     pub fn close_directory(&self, handle: u64) {
-        let mut directories = self.directories.write();
-        let removed = directories.remove(&handle);
-        drop(directories);
-        if let Some(removed) = removed {
+        if let Some(removed) = self.directories.remove(handle) {
             self.shared.tree.unpin(removed.ino);
         }
     }
 
-    fn directory(&self, handle: u64) -> Result<Arc<Directory>> {
-        let directories = self.directories.read();
-        let found = directories.get(&handle).cloned();
-        found.ok_or(Error::Errno(libc::EBADF))
-    }
-
-    /// The entries of an open directory, of which an offset counts `.` and
-    /// `..` as the first two.
-    fn told(&self, directory: &Directory, offset: u64) -> Result<Arc<Told>> {
-        let lock = || directory.told.lock();
+    /// What an open directory has, read anew for offset 0.
+    pub fn list(&self, handle: u64, offset: u64) -> Result<Arc<Listed>> {
+        let directory = self.directories.get(handle)?;
         if offset > 0 {
-            return Ok(Arc::clone(&lock()));
+            return Ok(Arc::clone(&directory.listed.lock()));
         }
-        let (mut listing, asked) = match self.shared.known.entries(directory.ino) {
+        let ino = directory.ino;
+        let (mut listing, asked) = match self.shared.known.entries(ino) {
             Some((entries, asked)) => {
                 let listing = Listing {
                     entries,
@@ -94,13 +77,28 @@ impl Volume {
                 };
                 (listing, Some(asked))
             }
-            None => (self.list_now(directory.ino)?, None),
+            None => (self.list_now(ino)?, None),
         };
         let is_shown = |entry: &Entry| !self.shared.journal.is_own(&entry.name);
         listing.entries.retain(is_shown);
-        let told = Arc::new(Told { listing, asked });
-        *lock() = Arc::clone(&told);
-        Ok(told)
+        let dots = [".", ".."].map(|name| Entry {
+            name: name.into(),
+            kind: Some(Kind::Directory),
+            // More than the kind the kernel does not look at.
+            attributes: Some(Attributes {
+                kind: Kind::Directory,
+                links: 1,
+                ..Attributes::default()
+            }),
+        });
+        listing.entries.splice(0..0, dots);
+        let listed = Arc::new(Listed {
+            ino,
+            listing,
+            asked,
+        });
+        *directory.listed.lock() = Arc::clone(&listed);
+        Ok(listed)
     }
 
     /// What a directory has now. Who goes through a tree gets the directories
@@ -128,11 +126,11 @@ impl Volume {
         let listing = source.list(guard.path(), &paths, usize::MAX)?;
         let entries = &listing.entries;
         if let Some(before) = before.filter(|_| entries.len() <= NAMES_MAX) {
-            known.take(ino, before, Some(entries.iter()));
+            known.take(ino, before, Some(entries));
         }
         for ((ino, before), entries) in next.iter().zip(&listing.ahead) {
-            if let Some(entries) = entries {
-                known.take(*ino, *before, Some(entries.iter()));
+            if entries.is_some() {
+                known.take(*ino, *before, entries.as_deref());
             }
         }
         Ok(listing)
@@ -148,107 +146,43 @@ impl Volume {
         };
         let (next, count) = known.next_directories(*parent, name);
         let next = next.iter().filter_map(|name| tree.child(*parent, name));
-        let next = next.filter(|ino| !known.is_listed(*ino));
-        let before = |ino| known.version(ino).map(|before| (ino, before));
+        let before = |ino| known.unlisted_version(ino).map(|before| (ino, before));
         next.filter_map(before).take(count).collect()
     }
 
-    /// Tells entries from an offset on, one after the other, until `take` has
-    /// enough.
-    pub fn list(
-        &self,
-        handle: u64,
-        offset: u64,
-        mut take: impl FnMut(&Listed<'_>) -> bool,
-    ) -> Result<()> {
-        let directory = self.directory(handle)?;
-        let told = self.told(&directory, offset)?;
-        let listing = &told.listing;
-        let age = told.asked.map_or(Duration::ZERO, |asked| asked.elapsed());
-        for (at, ino) in [
-            (0, directory.ino),
-            (1, self.shared.tree.parent(directory.ino)),
-        ] {
-            let listed = Listed {
-                offset: at + 1,
-                name: OsStr::new(if at == 0 { "." } else { ".." }),
-                kind: Some(Kind::Directory),
-                parent: directory.ino,
-                special: Some(ino),
-                open: None,
-                // More than the kind the kernel does not look at.
-                attributes: Some(bare_directory()),
-                age: Duration::ZERO,
-            };
-            if at >= offset && take(&listed) {
-                return Ok(());
-            }
-        }
-        let skip = usize::try_from(offset.saturating_sub(2)).unwrap_or(usize::MAX);
-        for (at, entry) in listing.entries.iter().enumerate().skip(skip) {
-            let known = entry.attributes;
-            let listed = Listed {
-                offset: at as u64 + 3,
-                name: &entry.name,
-                kind: entry.kind.or(known.map(|known| known.kind)),
-                attributes: known,
-                parent: directory.ino,
-                special: None,
-                open: listing.directory.as_ref(),
-                age,
-            };
-            if take(&listed) {
-                break;
-            }
-        }
-        Ok(())
-    }
-
     /// The number of an entry as far as known.
-    pub fn number(&self, listed: &Listed<'_>) -> Option<u64> {
-        let known = || self.shared.tree.child(listed.parent, listed.name);
-        listed.special.or_else(known)
+    pub fn number(&self, listed: &Listed, entry: &Entry) -> Option<u64> {
+        let tree = &self.shared.tree;
+        match entry.name.as_bytes() {
+            b"." => Some(listed.ino),
+            b".." => Some(tree.parent(listed.ino)),
+            _ => tree.child(listed.ino, &entry.name),
+        }
     }
 
     /// The entry's file, as a lookup would tell it. None if it has gone since
     /// it was listed.
-    pub fn look_up_listed(&self, listed: &Listed<'_>) -> Option<Found> {
-        let Some(attributes) = listed.attributes else {
-            let found = self.look_up_in(listed.parent, listed.name, listed.open);
-            return found.ok();
+    pub fn look_up_listed(&self, listed: &Listed, entry: &Entry) -> Option<Found> {
+        let Entry { name, .. } = entry;
+        let open = listed.listing.directory.as_ref();
+        let Some(attributes) = entry.attributes else {
+            return self.look_up_in(listed.ino, name, open).ok();
         };
-        let ino = {
-            let tree = &self.shared.tree;
-            tree.looked_up(listed.parent, listed.name, &attributes)
-        };
-        Some(self.with_copy(Found { ino, attributes }))
+        if is_dots(name) {
+            return Some(Found::now(self.number(listed, entry)?, attributes));
+        }
+        let age = listed.asked.map_or(Duration::ZERO, |at| at.elapsed());
+        Some(self.look_up_as(listed.ino, name, attributes, age))
     }
 
     /// Makes the names in a directory durable.
     pub fn sync_directory(&self, handle: u64) -> Result<()> {
-        let directory = self.directory(handle)?;
-        match self.shared.path(&mut PathTurn::begin(), directory.ino) {
-            Ok(guard) => self.shared.source.sync_directory(guard.path()),
-            Err(_) if directory.ino != ROOT => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
-}
-
-/// A directory of which nothing is known.
-pub(super) fn bare_directory() -> Attributes {
-    Attributes {
-        kind: Kind::Directory,
-        mode: 0,
-        uid: 0,
-        gid: 0,
-        size_bytes: 0,
-        blocks: 0,
-        links: 1,
-        device_number: 0,
-        atime: Time::default(),
-        mtime: Time::default(),
-        ctime: Time::default(),
-        identity: None,
+        let directory = self.directories.get(handle)?;
+        let synced = self.by_path(
+            directory.ino,
+            |source, path| Ok(source.sync_directory(path)),
+        );
+        // Nobody can find a removed one after a crash.
+        synced.unwrap_or(Ok(()))
     }
 }

@@ -1,17 +1,12 @@
 //! Opening, reading and writing files.
 
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use super::open::{Content, OpenFile};
+use super::open::Content;
 use super::{Found, Opened, PathTurn, Volume};
 use crate::cache::Mode;
-use crate::source::{
-    self, Content as Written, Creation, Error, Handle, OpenFlags, Result, Seek, SetAttributes,
-};
+use crate::source::{Content as Written, Creation, Error, OpenFlags, Result, Seek, SetAttributes};
 
-/// Access of an open call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Access {
     pub read: bool,
@@ -41,47 +36,28 @@ impl Access {
 impl Volume {
     fn open_flags(&self, access: Access) -> OpenFlags {
         let is_cached = self.options.mode != Mode::None;
-        let flags = OpenFlags {
-            read: access.read || is_cached || self.options.is_kernel_writing_back,
-            write: access.write,
-            ..OpenFlags::default()
-        };
-        // A copy is cut here, and the source's file when it is written back:
-        // else a connection that is lost in between would leave it empty.
         OpenFlags {
+            read: access.read || is_cached || self.is_kernel_writing_back(),
+            write: access.write,
+            // A copy is cut here, and the source's file when it is written back:
+            // else a connection that is lost in between would leave it empty.
             truncate: access.truncate && !is_cached,
             // Of a copy of the beginning nothing is asked until the next open.
             begin: is_cached && !access.truncate,
-            ..flags
+            ..OpenFlags::default()
         }
     }
 
-    /// Opens at the source; write-only where reading is not allowed and not
-    /// asked for.
-    fn open_at_source(&self, path: &Path, access: Access) -> Result<source::Found> {
-        let flags = self.open_flags(access);
-        match self.shared.source.open(path, flags) {
-            Err(error) if error.is(libc::EACCES) && flags.read && !access.read => {
-                let flags = OpenFlags {
-                    read: false,
-                    ..flags
-                };
-                self.shared.source.open(path, flags)
-            }
-            opened => opened,
-        }
-    }
-
-    /// Opens a file that has a name.
     pub fn open(&self, ino: u64, access: Access) -> Result<Opened> {
         let turn = &mut PathTurn::begin();
-        if access.write && self.is_closing() {
-            return Err(Error::Errno(libc::EROFS));
+        if access.write {
+            self.refuse_while_closing()?;
         }
         let mut open = || {
             let guard = self.shared.path(&mut *turn, ino)?;
             let path = guard.path();
-            let found = self.open_at_source(path, access)?;
+            let flags = self.open_flags(access);
+            let found = self.shared.open(path, flags, access.read)?;
             // After ESTALE the kernel looks the name up again and opens once
             // more. That is needed if another file has the name by now, or if
             // somebody else has made the file longer: the kernel appends where
@@ -113,9 +89,7 @@ impl Volume {
         creation: Creation,
         access: Access,
     ) -> Result<(Found, Opened)> {
-        if self.is_closing() {
-            return Err(Error::Errno(libc::EROFS));
-        }
+        self.refuse_while_closing()?;
         let (made, found) = {
             let mut turn = PathTurn::begin();
             let guard = self.shared.path_below(&mut turn, parent, name)?;
@@ -130,9 +104,11 @@ impl Volume {
             change.done(made.directory);
             let attributes = made.attributes;
             let ino = self.shared.tree.looked_up(parent, name, &attributes);
-            (made, Found { ino, attributes })
+            (made, Found::now(ino, attributes))
         };
-        let Found { ino, attributes } = found;
+        let Found {
+            ino, attributes, ..
+        } = found;
         let opened = if self.options.mode == Mode::None {
             Ok(self.add_direct(ino, made, access.write))
         } else if self.cached(ino).is_some() {
@@ -159,7 +135,7 @@ impl Volume {
 
     /// Reads; less than the buffer at the end only.
     pub fn read(&self, handle: u64, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        let file = self.handle(handle)?;
+        let file = self.files.get(handle)?;
         match &file.content {
             Content::Direct(handle) => handle.read_at(buffer, offset),
             Content::Cached(cached) => {
@@ -181,7 +157,7 @@ impl Volume {
         if self.is_closing() {
             return Err(Error::Errno(libc::EIO));
         }
-        let file = self.handle(handle)?;
+        let file = self.files.get(handle)?;
         match &file.content {
             Content::Direct(handle) => {
                 let written = match may_end_later {
@@ -206,7 +182,7 @@ impl Volume {
     /// set-user-id away, and set-group-id from programs.
     pub fn drop_privileges(&self, ino: u64) -> Result<()> {
         let turn = &mut PathTurn::begin();
-        let mode = self.attributes_with(turn, ino)?.mode;
+        let mode = self.attributes_now(turn, ino)?.attributes.mode;
         let group = match mode & 0o010 {
             0 => 0,
             _ => 0o2000,
@@ -224,7 +200,7 @@ impl Volume {
 
     /// A descriptor of the file is closed: its changes go to the source.
     pub fn flush(&self, handle: u64) -> Result<()> {
-        let file = self.handle(handle)?;
+        let file = self.files.get(handle)?;
         match &file.content {
             Content::Cached(cached) if cached.awaits_content() => Ok(()),
             Content::Cached(cached) => self.write_back(&mut PathTurn::begin(), cached, false),
@@ -234,7 +210,7 @@ impl Volume {
 
     /// Changes go to the source's device.
     pub fn sync(&self, handle: u64) -> Result<()> {
-        let file = self.handle(handle)?;
+        let file = self.files.get(handle)?;
         match &file.content {
             Content::Cached(cached) => self.write_back(&mut PathTurn::begin(), cached, true),
             Content::Direct(handle) => handle.sync(),
@@ -243,7 +219,7 @@ impl Volume {
 
     /// Nobody uses the handle any more.
     pub fn release(&self, handle: u64) {
-        let Some(file) = self.remove_handle(handle) else {
+        let Some(file) = self.files.remove(handle) else {
             return;
         };
         if let Content::Cached(cached) = &file.content
@@ -254,28 +230,24 @@ impl Volume {
             let _ = self.write_back(&mut PathTurn::begin(), cached, false);
         }
         self.await_sent(&file);
-        if self.options.is_kernel_writing_back && file.is_writable {
-            self.note_kernels_own(&file);
+        if let Some(handle) = file.direct()
+            && self.is_kernel_writing_back()
+            && file.is_writable
+            && let Ok(found) = handle.attributes()
+        {
+            // Nobody else changes the file: what it is after the kernel's writes,
+            // which are all here now, is what the kernel has in its pages. What is
+            // not known is read again.
+            self.shared.tree.set_kernels_own(file.ino, &found);
         }
         self.stop_using(file.ino);
     }
 
-    /// With the kernel's write-back cache nobody else changes a file: what it
-    /// is after the kernel's writes is what the kernel has in its pages. They
-    /// are all here when a handle is released.
-    fn note_kernels_own(&self, file: &OpenFile) {
-        // What is not known is read again.
-        if let Some(Ok(found)) = file.direct().map(Handle::attributes) {
-            self.shared.tree.set_kernels_own(file.ino, &found);
-        }
-    }
-
-    /// `fallocate`.
     pub fn allocate(&self, handle: u64, mode: i32, offset: u64, length: u64) -> Result<()> {
-        if self.is_closing.load(Ordering::SeqCst) {
+        if self.is_closing() {
             return Err(Error::Errno(libc::EIO));
         }
-        let file = self.handle(handle)?;
+        let file = self.files.get(handle)?;
         match &file.content {
             Content::Cached(cached) => cached.allocate(mode, offset, length),
             Content::Direct(handle) => {
@@ -286,14 +258,19 @@ impl Volume {
         }
     }
 
-    /// `lseek` for data and holes.
     pub fn seek(&self, handle: u64, offset: u64, what: Seek) -> Result<u64> {
-        let file = self.handle(handle)?;
+        let file = self.files.get(handle)?;
         match &file.content {
             Content::Cached(cached) => cached.seek(offset, what),
             Content::Direct(handle) => match handle.seek(offset, what) {
+                // What lseek(2) allows where holes cannot be told: all is data.
                 Err(error) if error.is(libc::EOPNOTSUPP) => {
-                    seek_as_if_all_were_data(&file, offset, what)
+                    let size_bytes = handle.attributes()?.size_bytes;
+                    match what {
+                        _ if offset >= size_bytes => Err(Error::Errno(libc::ENXIO)),
+                        Seek::Data => Ok(offset),
+                        Seek::Hole => Ok(size_bytes),
+                    }
                 }
                 found => found,
             },
@@ -311,21 +288,8 @@ impl Volume {
         handle: u64,
         call: impl FnOnce(std::os::fd::BorrowedFd<'_>) -> T,
     ) -> Option<T> {
-        let file = self.handle(handle).ok()?;
+        let file = self.files.get(handle).ok()?;
         let descriptor = file.direct()?.descriptor()?;
         Some(call(descriptor))
     }
-}
-
-/// What `lseek(2)` allows where holes cannot be told.
-fn seek_as_if_all_were_data(file: &OpenFile, offset: u64, what: Seek) -> Result<u64> {
-    let handle = file.direct().ok_or(Error::Errno(libc::EBADF))?;
-    let size_bytes = handle.attributes()?.size_bytes;
-    if offset >= size_bytes {
-        return Err(Error::Errno(libc::ENXIO));
-    }
-    Ok(match what {
-        Seek::Data => offset,
-        Seek::Hole => size_bytes,
-    })
 }

@@ -6,61 +6,54 @@
 //! this mount invalidates the entry when it begins and when it ends, so only
 //! changes by others are seen late.
 
-mod listing;
-
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
-use crate::source::{Attributes, Entry};
-use listing::Listing;
+use crate::source::{Attributes, Entry, Kind};
 
 /// After this many successful lookups in one directory within the timeout, the
 /// whole directory is read.
-const ASKED_MAX: u32 = 2;
+pub(super) const ASKED_MAX: u32 = 2;
 /// A directory with more names is neither read for a lookup nor kept.
 pub(super) const NAMES_MAX: usize = 1000;
 /// Directories that are prefetched together with one, at first and at most; the
 /// number doubles each time.
-const AHEAD_MIN: usize = 4;
+pub(super) const AHEAD_MIN: usize = 4;
 const AHEAD_MAX: usize = 16;
 /// How long a directory that could not be read for a lookup is not read for one
 /// again.
 const PAUSE: Duration = Duration::from_secs(30);
-/// With more directories, expired ones are dropped.
+/// With more directories, the cache begins anew.
 const DIRECTORIES_MAX: usize = 1024;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Directory {
     /// Changes at the begin and at the end of each change by this mount.
     version: u64,
-    /// Last use, for the eviction.
-    used: Instant,
     /// The directory's own attributes.
     own: Option<(Instant, Attributes)>,
     /// Successful lookups since `asked_from`.
     asked: u32,
-    asked_from: Instant,
+    asked_from: Option<Instant>,
     listing: Option<Listing>,
     paused: Option<Instant>,
     /// How many of its directories were prefetched last.
     ahead: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
+    lifetime: Duration,
     directories: HashMap<u64, Directory>,
     next: u64,
 }
 
-/// The cache, by inode number of the directory.
+/// The cache, by inode number of the directory; none without a lifetime.
 #[derive(Debug)]
-pub(crate) struct MetadataCache {
-    lifetime: Duration,
-    state: Mutex<State>,
-}
+pub(crate) struct MetadataCache(Option<Mutex<State>>);
 
 /// The reply to a lookup.
 #[derive(Debug, PartialEq)]
@@ -83,42 +76,48 @@ pub(crate) struct Change<'a> {
     directory: u64,
     name: &'a OsStr,
     version: u64,
-    is_over: bool,
+    /// The directory's attributes after it, if the reply had them.
+    own: Option<Attributes>,
+}
+
+impl Directory {
+    fn version(&self) -> Version {
+        Version(self.version, Instant::now())
+    }
+
+    /// Whether the lookups that are counted are of this lifetime.
+    fn counts(&self, lifetime: Duration) -> bool {
+        self.asked_from
+            .is_some_and(|from| from.elapsed() < lifetime)
+    }
+
+    fn fresh(&self, lifetime: Duration) -> Option<&Listing> {
+        let listing = self.listing.as_ref();
+        listing.filter(|listing| listing.begun.elapsed() < lifetime)
+    }
 }
 
 impl State {
-    fn directory(&mut self, ino: u64, lifetime: Duration) -> &mut Directory {
-        let now = Instant::now();
-        if self.directories.len() >= DIRECTORIES_MAX {
-            self.directories
-                .retain(|_, directory| now.duration_since(directory.used) < lifetime.max(PAUSE));
-        }
-        if self.directories.len() >= DIRECTORIES_MAX {
+    fn directory(&mut self, ino: u64) -> &mut Directory {
+        let is_new = !self.directories.contains_key(&ino);
+        if is_new && self.directories.len() >= DIRECTORIES_MAX {
             self.directories.clear();
         }
         let next = &mut self.next;
-        let found = self.directories.entry(ino).or_insert_with(|| {
+        self.directories.entry(ino).or_insert_with(|| {
             *next += 1;
             Directory {
                 version: *next,
-                used: now,
-                own: None,
-                asked_from: now,
-                asked: 0,
-                listing: None,
-                paused: None,
-                ahead: 0,
+                ..Directory::default()
             }
-        });
-        found.used = now;
-        found
+        })
     }
 
     /// A change in a directory begins or ends.
-    fn change(&mut self, ino: u64, name: Option<&OsStr>, is_own: bool, lifetime: Duration) -> u64 {
+    fn change(&mut self, ino: u64, name: Option<&OsStr>, is_own: bool) -> &mut Directory {
         self.next += 1;
         let version = self.next;
-        let directory = self.directory(ino, lifetime);
+        let directory = self.directory(ino);
         directory.version = version;
         if is_own {
             directory.own = None;
@@ -126,357 +125,222 @@ impl State {
         if let (Some(listing), Some(name)) = (&mut directory.listing, name) {
             listing.forget(name);
         }
-        version
+        directory
     }
 }
 
 impl MetadataCache {
     /// `lifetime` is the maximum age of a reply; zero disables the cache.
     pub fn new(lifetime: Duration) -> Self {
-        Self {
-            lifetime,
-            state: Mutex::default(),
-        }
+        Self((!lifetime.is_zero()).then(|| {
+            Mutex::new(State {
+                lifetime,
+                directories: HashMap::new(),
+                next: 0,
+            })
+        }))
     }
 
-    fn state(&self) -> Option<MutexGuard<'_, State>> {
-        self.is_used().then(|| self.state.lock())
+    /// Whether anything is cached at all.
+    pub fn is_used(&self) -> bool {
+        self.0.is_some()
     }
 
-    fn is_fresh(&self, since: Instant) -> bool {
-        since.elapsed() < self.lifetime
+    fn with<T>(&self, call: impl FnOnce(&mut State) -> T) -> Option<T> {
+        let state = self.0.as_ref()?;
+        Some(call(&mut state.lock()))
     }
 
-    /// Looks a name up, and decides how to ask for it if it is not cached.
+    fn with_directory<T>(
+        &self,
+        ino: u64,
+        call: impl FnOnce(&mut Directory, Duration) -> T,
+    ) -> Option<T> {
+        self.with(|state| {
+            let lifetime = state.lifetime;
+            call(state.directory(ino), lifetime)
+        })
+    }
+
+    /// Looks a name up, and decides how to ask for it if it is not cached. A name
+    /// that is missing in the listing is asked for: who opens a file must find it
+    /// if somebody else has just made it.
     pub(super) fn child(&self, parent: u64, name: &OsStr) -> Answer {
-        let Some(mut state) = self.state() else {
-            return Answer::Ask;
-        };
-        let directory = state.directory(parent, self.lifetime);
-        let answer = self.cached(directory, name);
-        if answer != Answer::Ask {
-            return answer;
-        }
-        let is_walk = directory.asked >= ASKED_MAX && self.is_fresh(directory.asked_from);
-        let is_paused = directory.paused.is_some_and(|from| from.elapsed() < PAUSE);
-        let is_listed = self.fresh(directory).is_some();
-        match is_walk && !is_paused && !is_listed {
-            true => Answer::List(Version(directory.version, Instant::now())),
-            false => Answer::Ask,
-        }
+        let answer = self.with_directory(parent, |directory, lifetime| {
+            if let Some(listing) = directory.fresh(lifetime) {
+                let cached = listing.attributes(name);
+                let age = listing.begun.elapsed();
+                return cached.map_or(Answer::Ask, |attributes| Answer::Is(attributes, age));
+            }
+            let is_walk = directory.asked >= ASKED_MAX && directory.counts(lifetime);
+            let is_paused = directory.paused.is_some_and(|from| from.elapsed() < PAUSE);
+            match is_walk && !is_paused {
+                true => Answer::List(directory.version()),
+                false => Answer::Ask,
+            }
+        });
+        answer.unwrap_or(Answer::Ask)
     }
 
     /// Counts a lookup that found its name. Missing names do not count: they are
     /// asked for in any case.
     pub(super) fn found(&self, parent: u64) {
-        if let Some(mut state) = self.state() {
-            let directory = state.directory(parent, self.lifetime);
-            if !self.is_fresh(directory.asked_from) {
-                directory.asked_from = Instant::now();
+        self.with_directory(parent, |directory, lifetime| {
+            if !directory.counts(lifetime) {
+                directory.asked_from = Some(Instant::now());
                 directory.asked = 0;
             }
             directory.asked += 1;
-        }
-    }
-
-    fn fresh<'a>(&self, directory: &'a Directory) -> Option<&'a Listing> {
-        let listing = directory.listing.as_ref();
-        listing.filter(|listing| self.is_fresh(listing.begun))
-    }
-
-    /// Looks a name up in the listing. A name that is missing there is asked for:
-    /// who opens a file must find it if somebody else has just made it.
-    fn cached(&self, directory: &Directory, name: &OsStr) -> Answer {
-        let found = self.fresh(directory).and_then(|listing| {
-            let attributes = listing.attributes(name)?;
-            Some(Answer::Is(attributes, listing.begun.elapsed()))
         });
-        found.unwrap_or(Answer::Ask)
-    }
-
-    /// Looks a name up in the listing, without counting the lookup.
-    pub(super) fn listed(&self, parent: u64, name: &OsStr) -> Answer {
-        let Some(mut state) = self.state() else {
-            return Answer::Ask;
-        };
-        let directory = state.directory(parent, self.lifetime);
-        self.cached(directory, name)
     }
 
     /// The version of a directory that is about to be read.
     pub(super) fn version(&self, ino: u64) -> Option<Version> {
-        let mut state = self.state()?;
-        let directory = state.directory(ino, self.lifetime);
-        Some(Version(directory.version, Instant::now()))
+        self.with_directory(ino, |directory, _| directory.version())
+    }
+
+    /// The same unless a listing is cached.
+    pub(super) fn unlisted_version(&self, ino: u64) -> Option<Version> {
+        let version = self.with_directory(ino, |directory, lifetime| {
+            let is_listed = directory.fresh(lifetime).is_some();
+            (!is_listed).then(|| directory.version())
+        });
+        version.flatten()
     }
 
     /// Keeps the entries of a directory, unless this mount has changed something
     /// in it meanwhile. Without entries, notes that it could not be read.
-    pub(super) fn take<'a>(
-        &self,
-        ino: u64,
-        before: Version,
-        entries: Option<impl Iterator<Item = &'a Entry>>,
-    ) {
-        let Some(mut state) = self.state() else {
-            return;
-        };
-        let directory = state.directory(ino, self.lifetime);
-        let Some(entries) = entries else {
-            directory.paused = Some(Instant::now());
-            return;
-        };
-        if directory.version == before.0 {
-            directory.listing = Some(Listing::new(before.0, before.1, entries.cloned().collect()));
-            directory.ahead = 0;
-        }
+    pub(super) fn take(&self, ino: u64, before: Version, entries: Option<&[Entry]>) {
+        self.with_directory(ino, |directory, _| match entries {
+            None => directory.paused = Some(Instant::now()),
+            Some(entries) if directory.version == before.0 => {
+                directory.listing = Some(Listing::new(before.0, before.1, entries.to_vec()));
+                directory.ahead = 0;
+            }
+            Some(_) => {}
+        });
     }
 
     /// All entries of a directory that nothing has changed since it was read,
     /// and when that was.
     pub(super) fn entries(&self, ino: u64) -> Option<(Vec<Entry>, Instant)> {
-        let mut state = self.state()?;
-        let directory = state.directory(ino, self.lifetime);
-        let listing = self.fresh(directory)?;
-        (listing.version == directory.version).then(|| (listing.entries.clone(), listing.begun))
+        let entries = self.with_directory(ino, |directory, lifetime| {
+            let listing = directory.fresh(lifetime)?;
+            (listing.version == directory.version).then(|| (listing.entries.clone(), listing.begun))
+        });
+        entries.flatten()
     }
 
     /// The directories to prefetch when one of a directory that was just read
     /// is read: those behind it, then those before it. And how many of them.
     pub(super) fn next_directories(&self, parent: u64, name: &OsStr) -> (Vec<OsString>, usize) {
-        let Some(mut state) = self.state() else {
-            return Default::default();
-        };
-        let directory = state.directory(parent, self.lifetime);
-        let listing = self.fresh(directory);
-        let Some((before, mut next)) = listing.and_then(|now| now.directories_around(name)) else {
-            return Default::default();
-        };
-        let count = (directory.ahead * 2).clamp(AHEAD_MIN, AHEAD_MAX);
-        next.extend(before);
-        directory.ahead = count;
-        (next, count)
-    }
-
-    /// Whether a listing is cached.
-    pub(super) fn is_listed(&self, ino: u64) -> bool {
-        self.state().is_some_and(|state| {
-            let directory = state.directories.get(&ino);
-            directory.is_some_and(|directory| self.fresh(directory).is_some())
-        })
+        let next = self.with_directory(parent, |directory, lifetime| {
+            let next = directory.fresh(lifetime)?.directories_from(name)?;
+            directory.ahead = (directory.ahead * 2).clamp(AHEAD_MIN, AHEAD_MAX);
+            Some((next, directory.ahead))
+        });
+        next.flatten().unwrap_or_default()
     }
 
     /// A directory's own attributes and their age.
     pub(super) fn directory(&self, ino: u64) -> Option<(Attributes, Duration)> {
-        let state = self.state()?;
-        let (since, attributes) = state.directories.get(&ino)?.own?;
-        self.is_fresh(since).then(|| (attributes, since.elapsed()))
+        let own = self.with(|state| {
+            let (since, attributes) = state.directories.get(&ino)?.own?;
+            let age = since.elapsed();
+            (age < state.lifetime).then_some((attributes, age))
+        });
+        own.flatten()
     }
 
     /// Begins a change of a name.
-    pub(crate) fn change<'a>(&'a self, directory: u64, name: &'a OsStr) -> Change<'a> {
-        let version = self.state().map_or(0, |mut state| {
-            state.change(directory, Some(name), true, self.lifetime)
-        });
+    pub fn change<'a>(&'a self, directory: u64, name: &'a OsStr) -> Change<'a> {
+        let version = self.with(|state| state.change(directory, Some(name), true).version);
         Change {
             cache: self,
             directory,
             name,
-            version,
-            is_over: false,
+            version: version.unwrap_or(0),
+            own: None,
         }
     }
 
     /// Invalidates the attributes of a file at all its names, and if `is_own`,
     /// those of the directories of the names.
-    pub(crate) fn touch(&self, names: &[(u64, OsString)], is_own: bool) {
-        if let Some(mut state) = self.state() {
+    pub fn touch(&self, names: &[(u64, OsString)], is_own: bool) {
+        self.with(|state| {
             for (directory, name) in names {
-                state.change(*directory, Some(name), is_own, self.lifetime);
+                state.change(*directory, Some(name), is_own);
             }
-        }
+        });
     }
 
     /// Invalidates a directory's own attributes.
-    pub(crate) fn touch_directory(&self, ino: u64) {
-        if let Some(mut state) = self.state() {
-            state.change(ino, None, true, self.lifetime);
-        }
-    }
-
-    /// Whether anything is cached at all.
-    pub(crate) fn is_used(&self) -> bool {
-        !self.lifetime.is_zero()
+    pub fn touch_directory(&self, ino: u64) {
+        self.with(|state| state.change(ino, None, true).version);
     }
 }
 
 impl Change<'_> {
-    /// Ends the change. `own` are the directory's attributes after it, if the
-    /// reply had them.
+    /// Ends the change, after which the directory has the attributes `own`.
     pub fn done(mut self, own: Option<Attributes>) {
-        self.end(own);
-    }
-
-    fn end(&mut self, own: Option<Attributes>) {
-        let (cache, ino) = (self.cache, self.directory);
-        let Some(mut state) = cache.state().filter(|_| !self.is_over) else {
-            return;
-        };
-        self.is_over = true;
-        let before = state.directory(ino, cache.lifetime).version;
-        state.change(ino, Some(self.name), true, cache.lifetime);
-        let directory = state.directory(ino, cache.lifetime);
-        // Another change may have come before or after this reply.
-        if before == self.version {
-            directory.own = own.map(|own| (Instant::now(), own));
-        }
+        self.own = own;
     }
 }
 
 impl Drop for Change<'_> {
     fn drop(&mut self) {
-        self.end(None);
+        self.cache.with(|state| {
+            // Another change may have come before or after this reply.
+            let is_only = state.directory(self.directory).version == self.version;
+            let directory = state.change(self.directory, Some(self.name), true);
+            let own = self.own.filter(|_| is_only);
+            directory.own = own.map(|own| (Instant::now(), own));
+        });
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::super::directories::bare_directory;
-    use super::*;
-    use crate::source::Kind;
+/// The entries of a directory at one moment.
+#[derive(Debug)]
+struct Listing {
+    /// When it was asked for.
+    begun: Instant,
+    /// In the order of the reply. An entry loses its attributes when something
+    /// begins to change them.
+    entries: Vec<Entry>,
+    /// Positions in `entries`.
+    by_name: HashMap<OsString, usize>,
+    /// The directory's version when it was read.
+    version: u64,
+}
 
-    const LONG: Duration = Duration::from_secs(3600);
-
-    fn entry(name: &str) -> Entry {
-        Entry {
-            name: name.into(),
-            kind: None,
-            attributes: Some(bare_directory()),
+impl Listing {
+    fn new(version: u64, begun: Instant, entries: Vec<Entry>) -> Self {
+        let names = entries.iter().map(|entry| entry.name.clone());
+        let by_name = names.zip(0..).collect();
+        Self {
+            begun,
+            entries,
+            by_name,
+            version,
         }
     }
 
-    /// A cache with one directory that has one file.
-    fn listed() -> MetadataCache {
-        let cache = MetadataCache::new(LONG);
-        let name = OsStr::new("a");
-        for _ in 0..ASKED_MAX {
-            assert_eq!(cache.child(1, name), Answer::Ask);
-            cache.found(1);
+    fn attributes(&self, name: &OsStr) -> Option<Attributes> {
+        self.entries[*self.by_name.get(name)?].attributes
+    }
+
+    fn forget(&mut self, name: &OsStr) {
+        if let Some(at) = self.by_name.get(name) {
+            self.entries[*at].attributes = None;
         }
-        let Answer::List(before) = cache.child(1, name) else {
-            panic!("it does not ask for all names");
-        };
-        cache.take(1, before, Some([entry("a")].iter()));
-        assert!(matches!(cache.child(1, name), Answer::Is(..)));
-        cache
     }
 
-    #[test]
-    fn a_missing_name_and_one_that_changes_are_asked_for() {
-        let cache = listed();
-        assert_eq!(cache.child(1, OsStr::new("b")), Answer::Ask);
-        let change = cache.change(1, OsStr::new("a"));
-        assert_eq!(cache.child(1, OsStr::new("a")), Answer::Ask);
-        drop(change);
-        assert_eq!(cache.child(1, OsStr::new("a")), Answer::Ask);
-    }
-
-    #[test]
-    fn a_listing_during_which_something_changed_is_not_taken() {
-        let cache = MetadataCache::new(LONG);
-        let before = cache.version(1).unwrap();
-        cache.touch(&[(1, "a".into())], false);
-        cache.take(1, before, Some([entry("a")].iter()));
-        assert_eq!(cache.listed(1, OsStr::new("a")), Answer::Ask);
-    }
-
-    #[test]
-    fn a_directory_is_what_the_last_of_its_changes_told() {
-        let cache = MetadataCache::new(LONG);
-        let own = bare_directory();
-        let (first, second) = (
-            cache.change(1, OsStr::new("a")),
-            cache.change(1, OsStr::new("b")),
-        );
-        second.done(Some(own));
-        assert!(cache.directory(1).is_some());
-        // It may have come after what the other was told.
-        first.done(Some(own));
-        assert!(cache.directory(1).is_none());
-        cache.change(1, OsStr::new("a")).done(Some(own));
-        assert!(cache.directory(1).is_some());
-        cache.touch_directory(1);
-        assert!(cache.directory(1).is_none());
-    }
-
-    #[test]
-    fn a_directory_that_cannot_be_listed_is_not_asked_for_all_names_again() {
-        let cache = MetadataCache::new(LONG);
-        cache.found(1);
-        cache.found(1);
-        let Answer::List(before) = cache.child(1, OsStr::new("a")) else {
-            panic!("it does not ask for all names");
-        };
-        cache.take(1, before, None::<std::slice::Iter<'_, Entry>>);
-        assert_eq!(cache.child(1, OsStr::new("a")), Answer::Ask);
-    }
-
-    #[test]
-    fn a_directory_is_read_once_within_the_timeout_and_again_after_a_change() {
-        let cache = MetadataCache::new(LONG);
-        let take = || {
-            let before = cache.version(1).unwrap();
-            cache.take(1, before, Some([entry("b"), entry("a")].iter()));
-        };
-        take();
-        for _ in 0..2 {
-            assert_eq!(cache.entries(1).unwrap().0, [entry("b"), entry("a")]);
-        }
-        drop(cache.change(1, OsStr::new("c")));
-        assert!(cache.entries(1).is_none());
-        take();
-        cache.touch(&[(1, "a".into())], false);
-        assert!(cache.entries(1).is_none());
-    }
-
-    #[test]
-    fn a_listing_expires() {
-        let cache = MetadataCache::new(Duration::from_millis(20));
-        let before = cache.version(1).unwrap();
-        cache.take(1, before, Some([entry("a")].iter()));
-        std::thread::sleep(Duration::from_millis(25));
-        assert!(cache.entries(1).is_none());
-    }
-
-    #[test]
-    fn directories_behind_one_are_prefetched_before_those_that_precede_it() {
-        let cache = MetadataCache::new(LONG);
-        let directory = |name| Entry {
-            kind: Some(Kind::Directory),
-            ..entry(name)
-        };
-        let all = [
-            directory("c"),
-            entry("file"),
-            directory("a"),
-            directory("b"),
-        ];
-        cache.take(1, cache.version(1).unwrap(), Some(all.iter()));
-        let (next, count) = cache.next_directories(1, OsStr::new("a"));
-        assert_eq!((next, count), (vec!["b".into(), "c".into()], AHEAD_MIN));
-        assert_eq!(cache.next_directories(1, OsStr::new("a")).1, 2 * AHEAD_MIN);
-        assert_eq!(cache.next_directories(1, OsStr::new("none")).1, 0);
-    }
-
-    #[test]
-    fn nothing_is_cached_without_a_lifetime() {
-        let cache = MetadataCache::new(Duration::ZERO);
-        cache.found(1);
-        cache.found(1);
-        cache
-            .change(1, OsStr::new("a"))
-            .done(Some(bare_directory()));
-        assert!(cache.directory(1).is_none() && cache.version(1).is_none());
-        assert_eq!(cache.child(1, OsStr::new("a")), Answer::Ask);
+    /// The directories behind a name, then those before it.
+    fn directories_from(&self, name: &OsStr) -> Option<Vec<OsString>> {
+        let at = *self.by_name.get(name)?;
+        let (before, behind) = (&self.entries[..at], &self.entries[at + 1..]);
+        let others = behind.iter().chain(before);
+        let directories = others.filter(|entry| entry.kind == Some(Kind::Directory));
+        Some(directories.map(|entry| entry.name.clone()).collect())
     }
 }

@@ -4,27 +4,30 @@
 mod attributes;
 mod directories;
 mod files;
+mod handles;
 mod metadata_cache;
 mod names;
 mod open;
 mod path_locks;
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 
 use crate::cache::journal::Journal;
 use crate::cache::{Mode, RetryQueue};
-use crate::source::{Attributes, Result, Source, Time};
+use crate::source::{self, Attributes, Error, OpenFlags, Result, Source, Time};
 use crate::tree::Tree;
 
-pub(crate) use directories::Listed;
+pub(crate) use directories::is_dots;
 pub(crate) use files::Access;
+use handles::Handles;
 use metadata_cache::MetadataCache;
 pub(crate) use open::Opened;
 use path_locks::PathLocks;
@@ -52,11 +55,6 @@ pub(crate) struct Shared {
 const READS_MAX: usize = 4;
 
 impl Shared {
-    /// Where copies are kept that could not be written back.
-    pub fn kept(directory: &Path) -> PathBuf {
-        directory.join("kept")
-    }
-
     /// Locks the path of a file, which names that file while the guard lives.
     pub fn path<'a>(&'a self, turn: &'a mut PathTurn, ino: u64) -> Result<PathGuard<'a>> {
         self.lock_paths(turn, false, || Ok(vec![self.tree.path(ino)?]))
@@ -82,6 +80,18 @@ impl Shared {
         find: impl Fn() -> Result<Vec<PathBuf>>,
     ) -> Result<PathGuard<'a>> {
         self.locks.lock(turn, is_exclusive, find)
+    }
+
+    /// Opens a file at the source; for writing alone where reading is not allowed
+    /// and need not be.
+    pub fn open(&self, path: &Path, flags: OpenFlags, must_read: bool) -> Result<source::Found> {
+        match self.source.open(path, flags) {
+            Err(error) if error.is(libc::EACCES) && flags.read && !must_read => {
+                let read = false;
+                self.source.open(path, OpenFlags { read, ..flags })
+            }
+            opened => opened,
+        }
     }
 
     /// The present, as exactly as the source can tell it.
@@ -129,14 +139,13 @@ impl Shared {
         read()
     }
 
-    /// Tells people.
     pub fn note(&self, text: &str) {
         (self.note)(text);
     }
 
-    /// How people write a path of the source.
-    pub fn full_name(&self, path: &Path) -> String {
-        let name = self.source.name();
+    /// How people write where a file is.
+    pub fn full_name(&self, ino: u64) -> String {
+        let (name, path) = (self.source.name(), self.tree.path(ino).unwrap_or_default());
         match path.as_os_str().is_empty() {
             true => name,
             false => format!("{}/{}", name.trim_end_matches('/'), path.display()),
@@ -144,15 +153,37 @@ impl Shared {
     }
 }
 
-/// How a volume works.
+/// What the kernel keeps of files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KernelCache {
+    /// Pages for reading; a write goes on to this program at once.
+    #[default]
+    Pages,
+    /// Pages for reading and writing, and their length and time of change:
+    /// for mode `none`, and sources that nobody else changes.
+    WriteBack,
+    /// Nothing: each call of a program reaches this one.
+    Direct,
+    /// Reads and writes go to the source's file without this program: for
+    /// local directories, mode `none`, and with `CAP_SYS_ADMIN`.
+    PassThrough,
+}
+
+/// How a source is mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VolumeOptions {
-    /// What is cached.
+pub struct Options {
+    /// What is cached here.
     pub mode: Mode,
-    /// The kernel collects writes in its pages, and reads pages before it
-    /// writes parts of them, through any handle.
-    pub is_kernel_writing_back: bool,
-    /// How old what is told of names and attributes may be.
+    /// What the kernel caches.
+    pub kernel: KernelCache,
+    /// Refuse all changes.
+    pub is_read_only: bool,
+    /// Other users than the mounting one may use it, as permissions allow.
+    pub allows_others: bool,
+    /// Show extended attributes, where the source has them. Without, the kernel
+    /// does not ask for `security.capability` before it first writes to a file.
+    pub shows_extended: bool,
+    /// How long the kernel may use names and attributes without asking again.
     pub attribute_lifetime: Duration,
     /// A directory for local copies, which may become as large as the files
     /// that are open, and for journals.
@@ -162,14 +193,12 @@ pub struct VolumeOptions {
 /// A mounted source.
 pub(crate) struct Volume {
     pub shared: Arc<Shared>,
-    pub options: VolumeOptions,
+    pub options: Options,
     retries: Arc<RetryQueue>,
-    open: Mutex<open::OpenNodes>,
-    handles: RwLock<open::Handles>,
-    directories: RwLock<directories::Directories>,
-    next_handle: AtomicU64,
-    /// Files that nobody has open and that waited for the source.
-    idle: AtomicUsize,
+    /// The copies of open files, by inode number.
+    copies: Mutex<HashMap<u64, open::Copied>>,
+    files: Handles<open::OpenFile>,
+    directories: Handles<directories::Directory>,
     is_closing: AtomicBool,
 }
 
@@ -178,6 +207,19 @@ pub(crate) struct Volume {
 pub(crate) struct Found {
     pub ino: u64,
     pub attributes: Attributes,
+    /// How long ago the source told them.
+    pub age: Duration,
+}
+
+impl Found {
+    /// What the source has just told.
+    fn now(ino: u64, attributes: Attributes) -> Self {
+        Self {
+            ino,
+            attributes,
+            age: Duration::ZERO,
+        }
+    }
 }
 
 impl Volume {
@@ -186,11 +228,7 @@ impl Volume {
     /// # Errors
     ///
     /// If the directory for copies cannot be made or used.
-    pub fn new(
-        source: Arc<dyn Source>,
-        options: VolumeOptions,
-        note: Note,
-    ) -> std::io::Result<Self> {
+    pub fn new(source: Arc<dyn Source>, options: &Options, note: Note) -> std::io::Result<Self> {
         // Copies are of files that others may not read; the umask is 0.
         let mut builder = std::fs::DirBuilder::new();
         builder
@@ -221,13 +259,11 @@ impl Volume {
                 settled: AtomicU64::new(0),
                 note,
             }),
-            options,
+            options: options.clone(),
             retries: Arc::default(),
-            open: Mutex::default(),
-            handles: RwLock::default(),
-            directories: RwLock::default(),
-            next_handle: AtomicU64::new(1),
-            idle: AtomicUsize::new(0),
+            copies: Mutex::default(),
+            files: Handles::default(),
+            directories: Handles::default(),
             is_closing: AtomicBool::new(false),
         })
     }
@@ -246,7 +282,26 @@ impl Volume {
         self.is_closing.load(Ordering::SeqCst)
     }
 
-    fn new_handle(&self) -> u64 {
-        self.next_handle.fetch_add(1, Ordering::Relaxed)
+    fn is_kernel_writing_back(&self) -> bool {
+        self.options.kernel == KernelCache::WriteBack
+    }
+
+    /// Changes are refused once the mount ends.
+    fn refuse_while_closing(&self) -> Result<()> {
+        match self.is_closing() {
+            true => Err(Error::Errno(libc::EROFS)),
+            false => Ok(()),
+        }
+    }
+
+    /// Calls the source with the path of a file, which names that file meanwhile.
+    pub fn by_path<T>(
+        &self,
+        ino: u64,
+        call: impl FnOnce(&dyn Source, &Path) -> Result<T>,
+    ) -> Result<T> {
+        let mut turn = PathTurn::begin();
+        let guard = self.shared.path(&mut turn, ino)?;
+        call(&*self.shared.source, guard.path())
     }
 }

@@ -7,49 +7,51 @@ use std::time::Duration;
 
 use super::metadata_cache::{Answer, NAMES_MAX, Version};
 use super::{Found, PathTurn, Volume};
-use crate::source::{Attributes, Creation, Error, Kind, LookUp, Owner, RenameFlags, Result};
+use crate::source::{Attributes, Error, LookUp, RenameFlags, Result, Source};
 
 impl Volume {
-    /// What a name leads to, and how old what is told of it is; the kernel is
-    /// told, so it counts as a lookup.
-    pub fn look_up_known(&self, parent: u64, name: &OsStr) -> Result<(Found, Duration)> {
+    /// What a name leads to; the kernel is told, so it counts as a lookup.
+    pub fn look_up(&self, parent: u64, name: &OsStr) -> Result<Found> {
         let known = &self.shared.known;
         let answer = match known.child(parent, name) {
             Answer::List(before) => {
                 self.peek(parent, before);
-                known.listed(parent, name)
+                known.child(parent, name)
             }
             answer => answer,
         };
-        match answer {
-            Answer::Is(attributes, age) => {
-                let ino = self.shared.tree.looked_up(parent, name, &attributes);
-                Ok((self.with_copy(Found { ino, attributes }), age))
-            }
-            _ => {
-                let found = self.look_up(parent, name)?;
-                known.found(parent);
-                Ok((found, Duration::ZERO))
-            }
+        if let Answer::Is(attributes, age) = answer {
+            return Ok(self.look_up_as(parent, name, attributes, age));
         }
+        let found = self.look_up_in(parent, name, None)?;
+        known.found(parent);
+        Ok(found)
+    }
+
+    /// What a name leads to according to what the source told some time ago.
+    pub(super) fn look_up_as(
+        &self,
+        parent: u64,
+        name: &OsStr,
+        attributes: Attributes,
+        age: Duration,
+    ) -> Found {
+        let ino = self.shared.tree.looked_up(parent, name, &attributes);
+        self.with_copy(Found {
+            ino,
+            attributes,
+            age,
+        })
     }
 
     /// Asks for all names of a directory; without an answer, each is asked for.
     fn peek(&self, ino: u64, before: Version) {
-        let listed = match self.shared.path(&mut PathTurn::begin(), ino) {
-            Ok(guard) => self.shared.source.list(guard.path(), &[], NAMES_MAX),
-            Err(error) => Err(error),
-        };
-        let entries = listed.as_ref().ok().map(|listing| listing.entries.iter());
+        let listed = self.by_path(ino, |source, path| source.list(path, &[], NAMES_MAX));
+        let entries = listed.as_ref().ok().map(|listing| &*listing.entries);
         self.shared.known.take(ino, before, entries);
     }
 
-    /// What a name leads to; the kernel is told, so it counts as a lookup.
-    pub fn look_up(&self, parent: u64, name: &OsStr) -> Result<Found> {
-        self.look_up_in(parent, name, None)
-    }
-
-    /// The same for whoever has the directory open.
+    /// What a name leads to now, for whoever may have the directory open.
     pub(super) fn look_up_in(
         &self,
         parent: u64,
@@ -58,15 +60,12 @@ impl Volume {
     ) -> Result<Found> {
         let turn = &mut PathTurn::begin();
         let read = || {
-            let found = {
-                let guard = self.shared.path_below(turn, parent, name)?;
-                let asked = match open {
-                    Some(look_up) => look_up(name),
-                    None => self.shared.source.attributes(guard.path()),
-                };
-                self.looked_up(parent, name, asked)?
+            let guard = self.shared.path_below(turn, parent, name)?;
+            let asked = match open {
+                Some(look_up) => look_up(name),
+                None => self.shared.source.attributes(guard.path()),
             };
-            Ok(self.with_copy(found))
+            Ok(self.with_copy(self.looked_up(parent, name, asked)?))
         };
         let forget = |found: Result<Found>| {
             if let Ok(found) = found {
@@ -79,112 +78,55 @@ impl Volume {
     /// What a name leads to according to the source; whoever asked it holds the
     /// path.
     fn looked_up(&self, parent: u64, name: &OsStr, asked: Result<Attributes>) -> Result<Found> {
+        let tree = &self.shared.tree;
         match asked {
-            Ok(attributes) => Ok(Found {
-                ino: self.shared.tree.looked_up(parent, name, &attributes),
-                attributes,
-            }),
+            Ok(found) => Ok(Found::now(tree.looked_up(parent, name, &found), found)),
             Err(error) => {
                 if error.is(libc::ENOENT) {
-                    self.shared.tree.unlinked(parent, name);
+                    tree.unlinked(parent, name);
                 }
                 Err(error)
             }
         }
     }
 
-    fn look_up_held(&self, parent: u64, name: &OsStr, path: &Path) -> Result<Found> {
-        self.looked_up(parent, name, self.shared.source.attributes(path))
-    }
-
-    /// Makes something at a name and tells what it is.
-    fn made(
+    /// Makes something at a name by a call of the source, and tells what it is.
+    pub fn make(
         &self,
         parent: u64,
         name: &OsStr,
-        make: impl FnOnce(&Path) -> Result<()>,
+        make: impl FnOnce(&dyn Source, &Path) -> Result<()>,
     ) -> Result<Found> {
-        if self.is_closing() {
-            return Err(Error::Errno(libc::EROFS));
-        }
+        self.refuse_while_closing()?;
+        let source = &*self.shared.source;
         let mut turn = PathTurn::begin();
         let guard = self.shared.path_below(&mut turn, parent, name)?;
         let change = self.shared.known.change(parent, name);
-        make(guard.path())?;
+        make(source, guard.path())?;
         change.done(None);
-        self.look_up_held(parent, name, guard.path())
+        self.looked_up(parent, name, source.attributes(guard.path()))
     }
 
-    /// `mkdir`.
-    pub fn make_directory(&self, parent: u64, name: &OsStr, creation: &Creation) -> Result<Found> {
-        self.made(parent, name, |path| {
-            self.shared.source.make_directory(path, creation)
-        })
-    }
-
-    /// `mknod`.
-    pub fn make_node(
-        &self,
-        parent: u64,
-        name: &OsStr,
-        kind: Kind,
-        device_number: u64,
-        creation: &Creation,
-    ) -> Result<Found> {
-        self.made(parent, name, |path| {
-            let source = &self.shared.source;
-            source.make_node(path, kind, device_number, creation)
-        })
-    }
-
-    /// `symlink`.
-    pub fn make_symlink(
-        &self,
-        parent: u64,
-        name: &OsStr,
-        target: &OsStr,
-        owner: Owner,
-    ) -> Result<Found> {
-        self.made(parent, name, |path| {
-            self.shared.source.symlink(target, path, Some(owner))
-        })
-    }
-
-    /// `link`.
     pub fn hard_link(&self, ino: u64, parent: u64, name: &OsStr) -> Result<Found> {
-        if self.is_closing() {
-            return Err(Error::Errno(libc::EROFS));
-        }
-        let found = {
-            let tree = &self.shared.tree;
-            let find = || Ok(vec![tree.path_below(parent, name)?, tree.path(ino)?]);
-            let mut turn = PathTurn::begin();
-            let guard = self.shared.lock_paths(&mut turn, false, find)?;
-            let (new, existing) = (&guard.paths[0], &guard.paths[1]);
-            let _change = self.shared.known.change(parent, name);
-            self.shared.touch(ino, false);
-            self.shared.source.hard_link(existing, new)?;
-            self.shared.touch(ino, false);
-            // A source may tell files apart only from their second name on.
-            let now = self.shared.source.attributes(existing)?;
-            tree.set_identity(ino, now.identity);
-            self.look_up_held(parent, name, guard.path())?
-        };
+        self.refuse_while_closing()?;
+        let (tree, source) = (&self.shared.tree, &self.shared.source);
+        let find = || Ok(vec![tree.path_below(parent, name)?, tree.path(ino)?]);
+        let mut turn = PathTurn::begin();
+        let guard = self.shared.lock_paths(&mut turn, false, find)?;
+        let (new, existing) = (&guard.paths[0], &guard.paths[1]);
+        let _change = self.shared.known.change(parent, name);
+        self.shared.touch(ino, false);
+        source.hard_link(existing, new)?;
+        self.shared.touch(ino, false);
+        // A source may tell files apart only from their second name on.
+        let now = source.attributes(existing)?;
+        tree.set_identity(ino, now.identity);
+        let found = self.looked_up(parent, name, source.attributes(new))?;
         Ok(self.with_copy(found))
     }
 
-    /// What a symbolic link says.
-    pub fn read_link(&self, ino: u64) -> Result<OsString> {
-        let mut turn = PathTurn::begin();
-        let guard = self.shared.path(&mut turn, ino)?;
-        self.shared.source.read_link(guard.path())
-    }
-
-    /// `rmdir`.
     pub fn remove_directory(&self, parent: u64, name: &OsStr) -> Result<()> {
-        if self.is_closing() {
-            return Err(Error::Errno(libc::EROFS));
-        }
+        self.refuse_while_closing()?;
         let turn = &mut PathTurn::begin();
         let remove = |turn: &mut PathTurn| {
             let guard = self.shared.path_below(turn, parent, name)?;
@@ -203,9 +145,7 @@ impl Volume {
     /// `unlink`. A file that is open stays readable. What is returned may take
     /// long to drop, which need not be waited for.
     pub fn unlink(&self, parent: u64, name: &OsStr) -> Result<Option<OwnedFd>> {
-        if self.is_closing() {
-            return Err(Error::Errno(libc::EROFS));
-        }
+        self.refuse_while_closing()?;
         let turn = &mut PathTurn::begin();
         self.before_removal(turn, parent, name)?;
         let find = || Ok(vec![self.shared.tree.path_below(parent, name)?]);
@@ -236,12 +176,10 @@ impl Volume {
     /// goes, if the file may have other names: this mount may not know them.
     fn before_removal(&self, turn: &mut PathTurn, parent: u64, name: &OsStr) -> Result<()> {
         let ino = self.shared.tree.child(parent, name);
-        let Some(cached) = ino.and_then(|ino| self.cached(ino)) else {
+        let cached = ino.and_then(|ino| self.cached(ino));
+        let Some(cached) = cached.filter(|cached| cached.is_changed()) else {
             return Ok(());
         };
-        if !cached.is_changed() {
-            return Ok(());
-        }
         let found = {
             let guard = self.shared.path_below(turn, parent, name)?;
             self.shared.source.attributes(guard.path())?
@@ -255,10 +193,8 @@ impl Volume {
     /// A name of a file has gone. If it was the last, nothing has to go to the
     /// source any more; a source without identities does not tell.
     fn after_removal(&self, ino: Option<u64>) {
-        let Some(ino) = ino.filter(|ino| self.shared.tree.path(*ino).is_err()) else {
-            return;
-        };
-        let Some(cached) = self.cached(ino) else {
+        let nameless = ino.filter(|ino| self.shared.tree.path(*ino).is_err());
+        let Some(cached) = nameless.and_then(|ino| self.cached(ino)) else {
             return;
         };
         let now = cached.handle().map(|handle| handle.attributes());
@@ -270,11 +206,8 @@ impl Volume {
         }
     }
 
-    /// `rename`.
     pub fn rename(&self, from: (u64, &OsStr), to: (u64, &OsStr), flags: RenameFlags) -> Result<()> {
-        if self.is_closing() {
-            return Err(Error::Errno(libc::EROFS));
-        }
+        self.refuse_while_closing()?;
         let is_same = self.shared.tree.child(from.0, from.1) == self.shared.tree.child(to.0, to.1);
         let turn = &mut PathTurn::begin();
         if flags.is_empty() && !is_same {

@@ -1,23 +1,19 @@
-//! Which files are open: by the kernel's handle, and by inode number.
+//! Which files are open: by the kernel's handle, and the copies by inode number.
 
-use std::collections::HashMap;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Weak};
+use std::collections::hash_map::Entry;
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::{PathTurn, Volume};
-use crate::cache::{CachedFile, Mode};
+use crate::cache::CachedFile;
 use crate::source::{Attributes, Error, Found, Handle, Result};
 use crate::tree::Version;
 
-pub(super) type OpenNodes = HashMap<u64, OpenNode>;
-pub(super) type Handles = HashMap<u64, Arc<OpenFile>>;
-
-/// A file that somebody has open, or that waits to be written back.
-#[derive(Default)]
-pub(super) struct OpenNode {
+/// The copy of a file that somebody has open.
+pub(super) struct Copied {
+    file: Arc<CachedFile>,
     users: usize,
-    cached: Option<Arc<CachedFile>>,
-    direct: Vec<Weak<OpenFile>>,
 }
 
 /// What a handle of the kernel's stands for.
@@ -29,14 +25,14 @@ pub(super) struct OpenFile {
 
 pub(super) enum Content {
     Cached(Arc<CachedFile>),
-    Direct(Box<dyn Handle>),
+    Direct(Arc<dyn Handle>),
 }
 
 impl OpenFile {
-    pub fn direct(&self) -> Option<&dyn Handle> {
+    pub fn direct(&self) -> Option<&Arc<dyn Handle>> {
         match &self.content {
             Content::Cached(_) => None,
-            Content::Direct(handle) => Some(&**handle),
+            Content::Direct(handle) => Some(handle),
         }
     }
 }
@@ -54,54 +50,29 @@ pub(crate) struct Opened {
 }
 
 impl Volume {
-    /// The copy of a file, if it has one.
+    /// The copy of a file that is open, or that waits to be written back.
     pub(super) fn cached(&self, ino: u64) -> Option<Arc<CachedFile>> {
-        self.open.lock().get(&ino)?.cached.clone()
+        let file = |copied: &Copied| Arc::clone(&copied.file);
+        let open = self.copies.lock().get(&ino).map(file);
+        open.or_else(|| self.retries.get(ino))
     }
 
-    pub(super) fn handle(&self, handle: u64) -> Result<Arc<OpenFile>> {
-        let handles = self.handles.read();
-        let found = handles.get(&handle).cloned();
-        found.ok_or(Error::Errno(libc::EBADF))
+    /// The copies of all files that are open.
+    fn all_cached(&self) -> Vec<Arc<CachedFile>> {
+        let copies = self.copies.lock();
+        copies.values().map(|copied| copied.file.clone()).collect()
     }
 
-    /// Attributes of a file that may have no name any more, by what it is
-    /// open as.
-    pub(super) fn attributes_by_handle(&self, ino: u64) -> Result<Attributes> {
-        let (cached, direct) = {
-            let nodes = self.open.lock();
-            let node = nodes.get(&ino).ok_or(Error::Errno(libc::ENOENT))?;
-            let direct = node.direct.iter().find_map(Weak::upgrade);
-            (node.cached.clone(), direct)
-        };
-        if let Some(handle) = cached.and_then(|cached| cached.handle()) {
-            return handle.attributes();
+    /// What a file, which may have no name any more, is open as; rather for
+    /// writing.
+    pub(super) fn any_handle(&self, ino: u64) -> Result<Arc<dyn Handle>> {
+        if let Some(handle) = self.cached(ino).and_then(|cached| cached.handle()) {
+            return Ok(handle);
         }
-        let direct = direct.ok_or(Error::Errno(libc::ENOENT))?;
-        direct
-            .direct()
-            .ok_or(Error::Errno(libc::ENOENT))?
-            .attributes()
-    }
-
-    /// Does something with what a file is open as.
-    pub(super) fn by_any_handle<T>(
-        &self,
-        ino: u64,
-        call: impl FnOnce(&dyn Handle) -> Result<T>,
-    ) -> Result<T> {
-        let (cached, direct) = {
-            let nodes = self.open.lock();
-            let node = nodes.get(&ino).ok_or(Error::Errno(libc::ENOENT))?;
-            let open: Vec<_> = node.direct.iter().filter_map(Weak::upgrade).collect();
-            let writable = open.iter().find(|file| file.is_writable).or(open.first());
-            (node.cached.clone(), writable.cloned())
-        };
-        if let Some(handle) = cached.and_then(|cached| cached.handle()) {
-            return call(&*handle);
-        }
-        let direct = direct.ok_or(Error::Errno(libc::ENOENT))?;
-        call(direct.direct().ok_or(Error::Errno(libc::ENOENT))?)
+        let writable = self.files.find(|file| file.ino == ino && file.is_writable);
+        let any = writable.or_else(|| self.files.find(|file| file.ino == ino));
+        let handle = any.and_then(|file| file.direct().cloned());
+        handle.ok_or(Error::Errno(libc::ENOENT))
     }
 
     /// Opens a file with a copy, by what `open` opens at the source.
@@ -113,130 +84,68 @@ impl Volume {
         open: impl FnOnce() -> Result<Found>,
     ) -> Result<Opened> {
         let cached = self.use_cached(ino)?;
-        let found = match cached.open(is_writable, truncate, open) {
-            Ok(found) => found,
+        match cached.open(is_writable, truncate, open) {
+            Ok(found) => Ok(self.add(ino, Content::Cached(cached), is_writable, &found)),
             Err(error) => {
                 self.stop_using(ino);
-                return Err(error);
+                Err(error)
             }
-        };
-        let keeps_pages = self.keeps_pages(ino, &found);
-        let is_news = self.shared.tree.must_be_told(ino, &found);
-        let content = Content::Cached(cached);
-        let handle = self.add_handle(OpenFile {
-            ino,
-            content,
-            is_writable,
-        });
-        Ok(Opened {
-            handle,
-            is_writable,
-            keeps_pages,
-            is_news,
-        })
-    }
-
-    /// Whether the kernel's pages are those of what is found at the source,
-    /// for which they stand from now on.
-    fn keeps_pages(&self, ino: u64, found: &Attributes) -> bool {
-        let version = Version::of(found);
-        let is_seen = self.shared.tree.seen(ino) == Some(version);
-        self.shared.tree.set_seen(ino, Some(version));
-        is_seen && self.shared.is_settled(version.mtime)
-    }
-
-    fn use_cached(&self, ino: u64) -> Result<Arc<CachedFile>> {
-        let mut nodes = self.open.lock();
-        let node = nodes.entry(ino).or_default();
-        if node.cached.is_none() {
-            let made = CachedFile::new(&self.shared, ino, self.options.mode);
-            match made {
-                Ok(made) => node.cached = Some(Arc::new(made)),
-                Err(error) => {
-                    nodes.remove(&ino);
-                    return Err(error);
-                }
-            }
-        } else if node.users == 0 {
-            self.idle.fetch_sub(1, Ordering::Relaxed);
         }
-        node.users += 1;
-        self.shared.tree.pin(ino);
-        let cached = node.cached.clone();
-        Ok(cached.expect("it was just made"))
     }
 
     /// Opens a file whose calls go through.
     pub(super) fn add_direct(&self, ino: u64, found: Found, is_writable: bool) -> Opened {
-        debug_assert_eq!(self.options.mode, Mode::None);
-        let keeps_pages = self.keeps_pages(ino, &found.attributes);
-        let is_news = self.shared.tree.must_be_told(ino, &found.attributes);
-        let file = Arc::new(OpenFile {
-            ino,
-            content: Content::Direct(found.handle),
-            is_writable,
-        });
-        {
-            let mut nodes = self.open.lock();
-            let node = nodes.entry(ino).or_default();
-            node.users += 1;
-            node.direct.retain(|file| file.strong_count() > 0);
-            node.direct.push(Arc::downgrade(&file));
-        }
         self.shared.tree.pin(ino);
-        let handle = self.new_handle();
-        let mut handles = self.handles.write();
-        handles.insert(handle, file);
+        let content = Content::Direct(found.handle.into());
+        self.add(ino, content, is_writable, &found.attributes)
+    }
+
+    fn add(&self, ino: u64, content: Content, is_writable: bool, found: &Attributes) -> Opened {
+        let (is_seen, is_news) = self.shared.tree.opened(ino, Version::of(found));
         Opened {
-            handle,
-            is_writable,
-            keeps_pages,
+            keeps_pages: is_seen && self.shared.is_settled(found.mtime),
             is_news,
+            is_writable,
+            handle: self.files.add(OpenFile {
+                ino,
+                content,
+                is_writable,
+            }),
         }
     }
 
-    fn add_handle(&self, file: OpenFile) -> u64 {
-        let handle = self.new_handle();
-        let mut handles = self.handles.write();
-        handles.insert(handle, Arc::new(file));
-        handle
-    }
-
-    /// The kernel will not use a handle again.
-    pub(super) fn remove_handle(&self, handle: u64) -> Option<Arc<OpenFile>> {
-        let mut handles = self.handles.write();
-        handles.remove(&handle)
-    }
-
-    /// One user less. A file that waits for its source stays.
-    pub(super) fn stop_using(&self, ino: u64) {
-        let mut nodes = self.open.lock();
-        let mut ended = None;
-        if let Some(node) = nodes.get_mut(&ino) {
-            node.users -= 1;
-            if node.users == 0 {
-                match self.retries.holds(ino) {
-                    true => {
-                        self.idle.fetch_add(1, Ordering::Relaxed);
-                    }
-                    false => {
-                        ended = nodes.remove(&ino).and_then(|node| node.cached);
-                    }
-                }
+    fn use_cached(&self, ino: u64) -> Result<Arc<CachedFile>> {
+        let mut copies = self.copies.lock();
+        let copied = match copies.entry(ino) {
+            Entry::Occupied(entry) => entry.into_mut(),
+            Entry::Vacant(entry) => {
+                let file = match self.retries.get(ino) {
+                    Some(waiting) => waiting,
+                    None => Arc::new(CachedFile::new(&self.shared, ino, self.options.mode)?),
+                };
+                entry.insert(Copied { file, users: 0 })
             }
-        }
-        if self.idle.load(Ordering::Relaxed) > 0 {
-            nodes.retain(|ino, node| {
-                let stays = node.users > 0 || self.retries.holds(*ino);
-                if !stays {
-                    self.idle.fetch_sub(1, Ordering::Relaxed);
-                }
-                stays
+        };
+        copied.users += 1;
+        self.shared.tree.pin(ino);
+        Ok(Arc::clone(&copied.file))
+    }
+
+    /// One user less.
+    pub(super) fn stop_using(&self, ino: u64) {
+        let unused = {
+            let mut copies = self.copies.lock();
+            let is_unused = copies.get_mut(&ino).is_some_and(|copied| {
+                copied.users -= 1;
+                copied.users == 0
             });
-        }
-        drop(nodes);
-        if let Some(ended) = ended {
-            ended.stop_sending(&mut PathTurn::begin());
+            is_unused.then(|| copies.remove(&ino))
+        };
+        // A file that waits for its source stays there.
+        if let Some(Some(unused)) = unused
+            && self.retries.get(ino).is_none()
+        {
+            unused.file.stop_sending(&mut PathTurn::begin());
         }
         self.shared.settle();
         self.shared.tree.unpin(ino);
@@ -244,26 +153,21 @@ impl Volume {
 
     /// Takes what was sent ahead of files out of a directory. Whether there was
     /// anything.
-    pub(super) fn leave(&self, turn: &mut PathTurn, parent: u64, name: &std::ffi::OsStr) -> bool {
+    pub(super) fn leave(&self, turn: &mut PathTurn, parent: u64, name: &OsStr) -> bool {
         let Some(directory) = self.shared.tree.child(parent, name) else {
             return false;
         };
-        let files: Vec<_> = {
-            let nodes = self.open.lock();
-            nodes
-                .values()
-                .filter_map(|node| node.cached.clone())
-                .collect()
-        };
+        let mut files = self.all_cached();
+        files.extend(self.retries.all());
         let left = files.iter().filter(|file| file.leave(turn, directory));
         left.count() > 0
     }
 
     /// Names of all files that somebody has open for writing.
-    pub fn open_names(&self) -> Vec<std::path::PathBuf> {
-        let handles = self.handles.read();
-        let writable = handles.values().filter(|file| file.is_writable);
-        let names = writable.map(|file| self.shared.tree.path(file.ino));
+    pub fn open_names(&self) -> Vec<PathBuf> {
+        let mut files = self.files.all();
+        files.retain(|file| file.is_writable);
+        let names = files.iter().map(|file| self.shared.tree.path(file.ino));
         names.filter_map(Result::ok).collect()
     }
 
@@ -281,25 +185,14 @@ impl Volume {
         outcome.map(|_| ())
     }
 
-    /// Waits for all writes that were answered when they were sent.
-    fn await_what_was_sent(&self) {
-        let files: Vec<_> = {
-            let handles = self.handles.read();
-            handles.values().cloned().collect()
-        };
-        for file in files {
-            self.await_sent(&file);
-        }
-    }
-
-    /// The same of one file, of which nobody is left to be told of an error.
+    /// Waits for all writes that were answered when they were sent. Nobody is left
+    /// to be told of an error.
     pub(super) fn await_sent(&self, file: &OpenFile) {
         let Some(handle) = file.direct().filter(|_| file.is_writable) else {
             return;
         };
         if let Err(error) = handle.flush() {
-            let path = self.shared.tree.path(file.ino).unwrap_or_default();
-            let name = self.shared.full_name(&path);
+            let name = self.shared.full_name(file.ino);
             let why = std::io::Error::from_raw_os_error(error.errno());
             self.shared.note(&format!(
                 "cannot write {name}: {why}; some of what was written there last is lost"
@@ -307,17 +200,11 @@ impl Volume {
         }
     }
 
-    /// Writes back all that is open.
     pub(super) fn write_back_open(&self) {
-        self.await_what_was_sent();
-        let files: Vec<_> = {
-            let nodes = self.open.lock();
-            nodes
-                .values()
-                .filter_map(|node| node.cached.clone())
-                .collect()
-        };
-        for file in files {
+        for file in self.files.all() {
+            self.await_sent(&file);
+        }
+        for file in self.all_cached() {
             // An error keeps the copy, which says enough.
             let _ = self.write_back(&mut PathTurn::begin(), &file, true);
         }

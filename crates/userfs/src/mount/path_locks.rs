@@ -63,8 +63,7 @@ struct State {
     waiting: usize,
 }
 
-/// All locked paths.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct PathLocks {
     state: Mutex<State>,
     released: Condvar,
@@ -82,15 +81,6 @@ impl PathGuard<'_> {
     /// The first path, which often is the only one.
     pub fn path(&self) -> &Path {
         &self.paths[0]
-    }
-}
-
-impl Default for PathLocks {
-    fn default() -> Self {
-        Self {
-            state: Mutex::new(State::default()),
-            released: Condvar::new(),
-        }
     }
 }
 

@@ -54,3 +54,13 @@ fn ranges_that_touch_become_one() {
     assert_eq!(ranges.iter().count(), 1);
     assert!(ranges.missing(0..12).is_empty() && ranges.bytes() == 12);
 }
+
+#[test]
+fn what_makes_a_file_longer_is_written_first() {
+    let mut ranges = Ranges::default();
+    ranges.insert(0..4);
+    ranges.insert(8..16);
+    assert_eq!(ranges.tail_first(10), [10..16, 0..4, 8..10]);
+    assert_eq!(ranges.tail_first(0), [0..4, 8..16]);
+    assert_eq!(ranges.tail_first(99), [0..4, 8..16]);
+}

@@ -72,6 +72,7 @@ fn assert_nothing_kept(mounted: &Mounted) {
 /// Changes and closes a file and, while its content is on the way to the source,
 /// makes a change of names.
 fn change_names_while_closing(mounted: &Mounted, name: &str, change: impl FnOnce() + Send) {
+    // A new process closes its copy of the descriptor.
     let alone = without_new_processes();
     let file = changed(mounted, name);
     mounted.control.hold("write", "");

@@ -1,0 +1,148 @@
+//! What each kind of reply tells.
+
+use std::time::UNIX_EPOCH;
+
+use fuser::{
+    Errno, FileAttr, FileHandle, FopenFlags, Generation, INodeNo, ReplyAttr, ReplyCreate,
+    ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen,
+    ReplyStatfs, ReplyWrite, ReplyXattr,
+};
+
+use super::convert::{file_type, system_time};
+use super::serve::Server;
+use crate::mount::{Found, Opened};
+use crate::source::{Result, StatVfs};
+
+/// What `stat` tells as the best size of a transfer: one request's.
+const BLOCK_BYTES: u32 = 128 << 10;
+/// Inode numbers are never used twice.
+pub(super) const NEVER_REUSED: Generation = Generation(0);
+
+/// The kernel takes no other flags for files that pass through.
+const PASSES: FopenFlags = FopenFlags::FOPEN_NOFLUSH;
+
+/// A reply of `fuser`'s.
+pub(super) trait Reply: Send + Sized + 'static {
+    /// What a call returns for it.
+    type Value;
+
+    fn tell(self, server: &Server, value: Self::Value);
+
+    fn fail(self, errno: Errno);
+
+    /// Replies with the outcome of a call.
+    fn send(self, server: &Server, outcome: Result<Self::Value>) {
+        match outcome {
+            Ok(value) => self.tell(server, value),
+            Err(error) => self.fail(Errno::from_i32(error.errno())),
+        }
+    }
+}
+
+/// `reply: value, how the reply tells the value;` for each kind.
+macro_rules! replies {
+    ($($reply:ty: $value:ty, $tell:expr;)*) => {$(
+        impl Reply for $reply {
+            type Value = $value;
+
+            fn tell(self, server: &Server, value: $value) {
+                let tell: fn($reply, &Server, $value) = $tell;
+                tell(self, server, value);
+            }
+
+            fn fail(self, errno: Errno) {
+                self.error(errno);
+            }
+        }
+    )*};
+}
+
+replies! {
+    ReplyEmpty: (), |reply, _, ()| reply.ok();
+    ReplyDirectory: (), |reply, _, ()| reply.ok();
+    ReplyDirectoryPlus: (), |reply, _, ()| reply.ok();
+    ReplyEntry: Found, tell_entry;
+    ReplyAttr: Found, |reply, server, found| reply.attr(&server.rest(&found), &attributes(&found));
+    ReplyData: Vec<u8>, |reply, _, bytes| reply.data(&bytes);
+    ReplyWrite: u32, |reply, _, count| reply.written(count);
+    ReplyLseek: u64, |reply, _, offset| reply.offset(offset.cast_signed());
+    ReplyXattr: (Vec<u8>, u32), tell_extended;
+    ReplyStatfs: StatVfs, tell_space;
+    ReplyOpen: (u64, Opened), tell_opened;
+    ReplyCreate: (Found, Opened), tell_created;
+}
+
+fn tell_entry(reply: ReplyEntry, server: &Server, found: Found) {
+    reply.entry(&server.rest(&found), &attributes(&found), NEVER_REUSED);
+}
+
+fn tell_extended(reply: ReplyXattr, _: &Server, (value, size): (Vec<u8>, u32)) {
+    match size {
+        0 => reply.size(u32::try_from(value.len()).unwrap_or(u32::MAX)),
+        size if value.len() > size as usize => reply.error(Errno::ERANGE),
+        _ => reply.data(&value),
+    }
+}
+
+fn tell_space(reply: ReplyStatfs, _: &Server, space: StatVfs) {
+    let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
+    reply.statfs(
+        space.f_blocks,
+        space.f_bfree,
+        space.f_bavail,
+        space.f_files,
+        space.f_ffree,
+        narrow(space.f_frsize),
+        narrow(space.f_namemax),
+        narrow(space.f_frsize),
+    );
+}
+
+fn tell_opened(reply: ReplyOpen, server: &Server, (ino, opened): (u64, Opened)) {
+    let (handle, flags) = (FileHandle(opened.handle), server.open_flags(opened));
+    if opened.is_news {
+        server.invalidate_attributes(ino);
+    }
+    match server.backing(ino, opened, |descriptor| reply.open_backing(descriptor)) {
+        Some(backing) => reply.opened_passthrough(handle, flags & PASSES, &backing),
+        None => reply.opened(handle, flags),
+    }
+}
+
+fn tell_created(reply: ReplyCreate, server: &Server, (found, opened): (Found, Opened)) {
+    let (attr, handle) = (attributes(&found), FileHandle(opened.handle));
+    let (ttl, flags) = (server.rest(&found), server.open_flags(opened));
+    match server.backing(found.ino, opened, |descriptor| {
+        reply.open_backing(descriptor)
+    }) {
+        Some(backing) => {
+            let flags = flags & PASSES;
+            reply.created_passthrough(&ttl, &attr, NEVER_REUSED, handle, flags, &backing);
+        }
+        None => reply.created(&ttl, &attr, NEVER_REUSED, handle, flags),
+    }
+}
+
+pub(super) fn attributes(found: &Found) -> FileAttr {
+    let Found {
+        ino, attributes, ..
+    } = found;
+    FileAttr {
+        ino: INodeNo(*ino),
+        size: attributes.size_bytes,
+        blocks: attributes.blocks,
+        atime: system_time(attributes.atime),
+        mtime: system_time(attributes.mtime),
+        ctime: system_time(attributes.ctime),
+        crtime: UNIX_EPOCH,
+        kind: file_type(attributes.kind),
+        perm: (attributes.mode & 0o7777) as u16,
+        nlink: attributes.links,
+        uid: attributes.uid,
+        gid: attributes.gid,
+        // FUSE has 32 bits for it, as the kernel has.
+        rdev: attributes.device_number as u32,
+        blksize: BLOCK_BYTES,
+        flags: 0,
+    }
+}

@@ -1,0 +1,160 @@
+//! Names and attributes that are kept for the attribute timeout.
+
+use std::ffi::OsStr;
+use std::time::Duration;
+
+use userfs::source::{Attributes, Entry, Kind, Time};
+
+use crate::metadata_cache::{AHEAD_MIN, ASKED_MAX, Answer, MetadataCache};
+
+const LONG: Duration = Duration::from_secs(3600);
+
+fn bare_directory() -> Attributes {
+    Attributes {
+        kind: Kind::Directory,
+        mode: 0,
+        uid: 0,
+        gid: 0,
+        size_bytes: 0,
+        blocks: 0,
+        links: 1,
+        device_number: 0,
+        atime: Time::default(),
+        mtime: Time::default(),
+        ctime: Time::default(),
+        identity: None,
+    }
+}
+
+fn entry(name: &str) -> Entry {
+    Entry {
+        name: name.into(),
+        kind: None,
+        attributes: Some(bare_directory()),
+    }
+}
+
+/// A cache with one directory that has one file.
+fn listed() -> MetadataCache {
+    let cache = MetadataCache::new(LONG);
+    let name = OsStr::new("a");
+    for _ in 0..ASKED_MAX {
+        assert_eq!(cache.child(1, name), Answer::Ask);
+        cache.found(1);
+    }
+    let Answer::List(before) = cache.child(1, name) else {
+        panic!("it does not ask for all names");
+    };
+    cache.take(1, before, Some(&[entry("a")]));
+    assert!(matches!(cache.child(1, name), Answer::Is(..)));
+    cache
+}
+
+#[test]
+fn a_missing_name_and_one_that_changes_are_asked_for() {
+    let cache = listed();
+    assert_eq!(cache.child(1, OsStr::new("b")), Answer::Ask);
+    let change = cache.change(1, OsStr::new("a"));
+    assert_eq!(cache.child(1, OsStr::new("a")), Answer::Ask);
+    drop(change);
+    assert_eq!(cache.child(1, OsStr::new("a")), Answer::Ask);
+}
+
+#[test]
+fn a_listing_during_which_something_changed_is_not_taken() {
+    let cache = MetadataCache::new(LONG);
+    let before = cache.version(1).unwrap();
+    cache.touch(&[(1, "a".into())], false);
+    cache.take(1, before, Some(&[entry("a")]));
+    assert_eq!(cache.child(1, OsStr::new("a")), Answer::Ask);
+}
+
+#[test]
+fn a_directory_is_what_the_last_of_its_changes_told() {
+    let cache = MetadataCache::new(LONG);
+    let own = bare_directory();
+    let (first, second) = (
+        cache.change(1, OsStr::new("a")),
+        cache.change(1, OsStr::new("b")),
+    );
+    second.done(Some(own));
+    assert!(cache.directory(1).is_some());
+    // It may have come after what the other was told.
+    first.done(Some(own));
+    assert!(cache.directory(1).is_none());
+    cache.change(1, OsStr::new("a")).done(Some(own));
+    assert!(cache.directory(1).is_some());
+    cache.touch_directory(1);
+    assert!(cache.directory(1).is_none());
+}
+
+#[test]
+fn a_directory_that_cannot_be_listed_is_not_asked_for_all_names_again() {
+    let cache = MetadataCache::new(LONG);
+    cache.found(1);
+    cache.found(1);
+    let Answer::List(before) = cache.child(1, OsStr::new("a")) else {
+        panic!("it does not ask for all names");
+    };
+    cache.take(1, before, None);
+    assert_eq!(cache.child(1, OsStr::new("a")), Answer::Ask);
+}
+
+#[test]
+fn a_directory_is_read_once_within_the_timeout_and_again_after_a_change() {
+    let cache = MetadataCache::new(LONG);
+    let take = || {
+        let before = cache.version(1).unwrap();
+        cache.take(1, before, Some(&[entry("b"), entry("a")]));
+    };
+    take();
+    for _ in 0..2 {
+        assert_eq!(cache.entries(1).unwrap().0, [entry("b"), entry("a")]);
+    }
+    drop(cache.change(1, OsStr::new("c")));
+    assert!(cache.entries(1).is_none());
+    take();
+    cache.touch(&[(1, "a".into())], false);
+    assert!(cache.entries(1).is_none());
+}
+
+#[test]
+fn a_listing_expires() {
+    let cache = MetadataCache::new(Duration::from_millis(20));
+    let before = cache.version(1).unwrap();
+    cache.take(1, before, Some(&[entry("a")]));
+    std::thread::sleep(Duration::from_millis(25));
+    assert!(cache.entries(1).is_none());
+}
+
+#[test]
+fn directories_behind_one_are_prefetched_before_those_that_precede_it() {
+    let cache = MetadataCache::new(LONG);
+    let directory = |name| Entry {
+        kind: Some(Kind::Directory),
+        ..entry(name)
+    };
+    let all = [
+        directory("c"),
+        entry("file"),
+        directory("a"),
+        directory("b"),
+    ];
+    cache.take(1, cache.version(1).unwrap(), Some(&all));
+    let (next, count) = cache.next_directories(1, OsStr::new("a"));
+    assert_eq!((next, count), (vec!["b".into(), "c".into()], AHEAD_MIN));
+    assert_eq!(cache.next_directories(1, OsStr::new("a")).1, 2 * AHEAD_MIN);
+    assert_eq!(cache.next_directories(1, OsStr::new("none")).1, 0);
+}
+
+#[test]
+fn nothing_is_cached_without_a_lifetime() {
+    let cache = MetadataCache::new(Duration::ZERO);
+    cache.found(1);
+    cache.found(1);
+    cache
+        .change(1, OsStr::new("a"))
+        .done(Some(bare_directory()));
+    assert!(cache.directory(1).is_none() && cache.version(1).is_none());
+    assert_eq!(cache.child(1, OsStr::new("a")), Answer::Ask);
+}
