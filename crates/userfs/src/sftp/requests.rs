@@ -7,7 +7,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::mpsc::TryRecvError;
+
+use oneshot::TryRecvError;
 
 use super::packet::{Decoder, Encoder, HANDLE_BYTES_MAX, Malformed, kind, status};
 pub(super) use super::session::Reply;

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
+use oneshot::{Receiver, RecvTimeoutError, Sender};
 use parking_lot::Mutex;
 
 use super::features::{self, Limits};
@@ -58,7 +59,7 @@ pub(super) struct Line {
 
 /// The requests that have no answer yet.
 struct Waiting {
-    requests: HashMap<u32, SyncSender<Packet>>,
+    requests: HashMap<u32, Sender<Packet>>,
     id_next: u32,
     /// When the server last sent anything.
     heard: Instant,
@@ -94,7 +95,7 @@ impl Waiting {
             self.id_next = self.id_next.wrapping_add(1);
         }
         let id = self.id_next;
-        let (sender, reply) = sync_channel(1);
+        let (sender, reply) = oneshot::channel();
         self.requests.insert(id, sender);
         self.id_next = id.wrapping_add(1);
         Ok((id, reply))
@@ -120,7 +121,7 @@ impl Line {
         drop(waiting);
         let asked = asked.ok_or("the server answered what was not asked")?;
         // Nobody waits for the answer to a CLOSE.
-        let _ = asked.try_send(packet);
+        let _ = asked.send(packet);
         Ok(())
     }
 
