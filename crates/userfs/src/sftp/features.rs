@@ -31,46 +31,28 @@ pub(super) fn read_greeting(packet: &mut Decoder<'_>) -> Result<Vec<Vec<u8>>, St
     Ok(extensions)
 }
 
-/// How many bytes one request may ask for or carry.
-pub(super) struct Limits {
-    pub read_bytes: usize,
-    pub write_bytes: usize,
-}
-
-/// What every server takes (the draft, section 3: packets of 34,000 bytes).
-const BYTES_MIN: u64 = 32 << 10;
+/// What one READ asks for and one WRITE carries of every server (the draft,
+/// section 3: packets of 34,000 bytes).
+pub(super) const PIECE_BYTES_MIN: usize = 32 << 10;
 
 /// More does not make a transfer faster: the cost of a request is spread over
 /// enough bytes, and some of them should be in flight.
-const BYTES_MAX: u64 = 128 << 10;
+const PIECE_BYTES_MAX: usize = 128 << 10;
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            read_bytes: BYTES_MIN as usize,
-            write_bytes: BYTES_MIN as usize,
-        }
-    }
+/// Reads the reply to `limits@openssh.com`: the piece of a file that fits the
+/// limits of READ and WRITE. What a server says there only ever chooses among
+/// sizes that are sound.
+pub(super) fn read_limits(packet: &mut Decoder<'_>) -> Result<usize, Malformed> {
+    let _packet_bytes = packet.u64()?;
+    Ok(piece_bytes(packet.u64()?).min(piece_bytes(packet.u64()?)))
 }
 
-impl Limits {
-    /// Reads the reply to `limits@openssh.com`. What a server says there only
-    /// ever chooses among sizes that are sound.
-    pub fn decode(packet: &mut Decoder<'_>) -> Result<Self, Malformed> {
-        let _packet_bytes = packet.u64()?;
-        Ok(Self {
-            read_bytes: piece_bytes(packet.u64()?),
-            write_bytes: piece_bytes(packet.u64()?),
-        })
-    }
-}
-
-/// The piece of a file that fits a limit, of which 0 means that there is
-/// none: a power of two, so that pieces are whole pages.
+/// The piece that fits a limit, of which 0 means that there is none: a power of
+/// two, so that pieces are whole pages.
 fn piece_bytes(limit: u64) -> usize {
     let within = match limit {
-        0 => BYTES_MAX,
-        limit => limit.clamp(BYTES_MIN, BYTES_MAX),
+        0 => PIECE_BYTES_MAX,
+        limit => usize::try_from(limit).unwrap_or(usize::MAX),
     };
-    1 << within.ilog2()
+    1 << within.clamp(PIECE_BYTES_MIN, PIECE_BYTES_MAX).ilog2()
 }

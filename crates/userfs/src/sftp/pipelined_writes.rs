@@ -46,7 +46,7 @@ impl PipelinedWrites {
     /// Writes in pieces, as soon as there is room among the writes in flight.
     pub fn write(&mut self, offset: u64, content: Content<'_>) {
         let bytes = content.bytes();
-        let piece_bytes = self.opened.session.limits.write_bytes;
+        let piece_bytes = self.opened.session.piece_bytes;
         for start in (0..bytes).step_by(piece_bytes) {
             while self.in_flight_bytes >= WINDOW_BYTES {
                 self.receive();

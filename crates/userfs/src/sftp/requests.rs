@@ -320,7 +320,7 @@ impl RequestBatch {
     /// Reads a part of a file in pieces, many of them in flight. Answers how
     /// many bytes there are until the end of the buffer or of the file.
     pub fn read(&mut self, handle: &[u8], buffer: &mut [u8], offset: u64) -> Requested<usize> {
-        let piece_bytes = self.session.limits.read_bytes;
+        let piece_bytes = self.session.piece_bytes;
         let mut in_flight = VecDeque::new();
         let (mut asked, mut in_flight_bytes, mut end) = (0, 0, buffer.len());
         loop {

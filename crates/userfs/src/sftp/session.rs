@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use oneshot::{Receiver, RecvTimeoutError, Sender};
 use parking_lot::Mutex;
 
-use super::features::{self, Limits};
+use super::features::{self, PIECE_BYTES_MIN};
 use super::packet::{Decoder, Encoder, PACKET_BYTES_MAX, VERSION, escaped, extension, kind};
 use super::pipe::PatientPipe;
 use super::requests::{Failure, RequestBatch, Requested};
@@ -219,8 +219,9 @@ pub(super) struct Session {
     patience: Duration,
     /// The names of the server's extensions.
     extensions: Vec<Vec<u8>>,
-    pub limits: Limits,
     closed_last: Mutex<Option<Vec<u8>>>,
+    /// What one READ asks for and one WRITE carries.
+    pub piece_bytes: usize,
 }
 
 impl Session {
@@ -263,15 +264,15 @@ impl Session {
             late,
             patience,
             extensions: Vec::new(),
-            limits: Limits::default(),
             closed_last: Mutex::default(),
+            piece_bytes: PIECE_BYTES_MIN,
         };
         session.greet(&greeting, greeting_patience)?;
         let mut session = Arc::new(session);
         if session.has(extension::LIMITS) {
-            let limits = session.ask_for_limits()?;
+            let piece_bytes = session.ask_for_limits()?;
             let session = Arc::get_mut(&mut session).expect("nobody else has it yet");
-            session.limits = limits;
+            session.piece_bytes = piece_bytes;
         }
         Ok(session)
     }
@@ -294,12 +295,12 @@ impl Session {
         Ok(())
     }
 
-    fn ask_for_limits(self: &Arc<Self>) -> Result<Limits, String> {
+    fn ask_for_limits(self: &Arc<Self>) -> Result<usize, String> {
         let mut batch = self.batch();
         let asked = batch.ask(kind::EXTENDED, &[extension::LIMITS]);
-        match asked.and_then(|reply| batch.extended_reply(reply, Limits::decode)) {
+        match asked.and_then(|reply| batch.extended_reply(reply, features::read_limits)) {
             Err(Failure::Lost) => Err(self.why_it_ended()),
-            answer => Ok(answer.unwrap_or_default()),
+            answer => Ok(answer.unwrap_or(PIECE_BYTES_MIN)),
         }
     }
 
