@@ -178,17 +178,26 @@ fn releases(report: &Report) -> String {
     }
 }
 
+/// Whether an ACK or NAK came when the client's last message was a RELEASE. A
+/// client may use one transaction id again: then an ACK behind a RELEASE answers
+/// the REQUEST between them.
+fn is_release_answered(messages: &[Event]) -> bool {
+    let mut last_of_client = "";
+    messages.iter().any(|event| match event.kind.as_str() {
+        "ACK" | "NAK" => last_of_client == "RELEASE",
+        "OFFER" => false,
+        kind => {
+            last_of_client = kind;
+            false
+        }
+    })
+}
+
 fn acknowledgement(report: &Report) -> String {
-    let answered = report.exchanges.iter().any(|exchange| {
-        let release = exchange
-            .messages
-            .iter()
-            .position(|event| event.kind == "RELEASE");
-        let behind = release.map_or(&[][..], |at| &exchange.messages[at..]);
-        behind
-            .iter()
-            .any(|event| matches!(event.kind.as_str(), "ACK" | "NAK"))
-    });
+    let answered = report
+        .exchanges
+        .iter()
+        .any(|exchange| is_release_answered(&exchange.messages));
     match (released(report).is_empty(), answered) {
         (true, _) => "no: the protocol has no answer to it (RFC 2131, 4.3.4)".into(),
         (false, false) => "no: the protocol has no answer to it (RFC 2131, 4.3.4), and none is in this capture".into(),

@@ -334,3 +334,24 @@ fn what_is_malformed_is_told_with_its_packet() {
         assert!(told, "{needle}: {:?}", report.problems);
     }
 }
+
+#[test]
+fn an_ack_answers_the_request_before_it_and_no_release() {
+    let server = address(54, SERVER);
+    let release = frame(
+        (OWN, 68),
+        (SERVER, 67),
+        &message(1, 7, OWN, NOWHERE, &[&[53, 1, 7], &server]),
+    );
+    let acknowledged = |frames: &[Vec<u8>]| observed(frames).answers[5].answer.clone();
+    // A client that uses one transaction id for all.
+    let again = [vec![release.clone()], lease()[..4].to_vec()].concat();
+    let said = acknowledged(&again);
+    assert!(said.ends_with("and none is in this capture"), "{said}");
+    let ack = to_client(&message(2, 7, NOWHERE, OWN, &[&[53, 1, 5], &server]));
+    let said = acknowledged(&[release, ack]);
+    assert!(
+        said.ends_with("yet a server sent one in this capture"),
+        "{said}"
+    );
+}
