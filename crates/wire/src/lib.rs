@@ -25,8 +25,8 @@ pub use crossing::{
 };
 pub use files::{FILE_CALLS_MAX, FILES_MAX, FilesOperation, FilesRequest};
 pub use memory::{
-    AccessOrder, Addressing, ChaseRequest, HugePages, Initialisation, LINE_BYTES, MEMORY_BYTES_MAX,
-    Mapping, MemoryAdvice, MemoryRequest, WORKING_SET_LINES,
+    AccessOrder, Addressing, ChaseRequest, Competitor, CompetitorUses, HugePages, Initialisation,
+    LINE_BYTES, MEMORY_BYTES_MAX, Mapping, MemoryAdvice, MemoryRequest, WORKING_SET_LINES,
 };
 pub use primes::{
     PRIMES_N_MAX, PrimesAllocation, PrimesClock, PrimesPlacement, PrimesRequest, Printing,

@@ -30,9 +30,8 @@ pub struct MemoryRequest {
     pub buffer_bytes: u64,
     /// Working sets visited.
     pub steps: u64,
-    /// Bytes of memory that another process writes to meanwhile, again and
-    /// again; 0 for no such process.
-    pub competitor_bytes: u64,
+    /// A process that uses memory meanwhile.
+    pub competitor: Option<Competitor>,
     /// Seed of the random bases, which are drawn in both orders.
     pub seed: u64,
 }
@@ -105,6 +104,32 @@ pub enum Initialisation {
     Populate,
     /// `memset` to 0, then `msync(MS_SYNC)`.
     MemsetMsync,
+    /// Random bytes in all of it, which no swap leaves out or compresses: the
+    /// kernel writes no pages of zeros to a swap file and reads none back
+    /// (swap_writepage in mm/page_io.c). Only without a file.
+    Fill,
+}
+
+/// A process that competes with the accesses for memory, until they end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Competitor {
+    /// Bytes of anonymous memory that it uses.
+    pub bytes: u64,
+    /// How it uses them.
+    pub uses: CompetitorUses,
+}
+
+/// Which pages a competitor uses. The accesses begin when it has written to
+/// pages as often as it has pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CompetitorUses {
+    /// Reads a byte of a random page again and again and writes it every eighth
+    /// time, as published.
+    Random,
+    /// Writes to every page, from the first to the last and again.
+    Sweep,
 }
 
 /// What the buffer's pages are.

@@ -37,7 +37,7 @@ fn a_work_on_memory_survives_the_wire() {
         cache: CacheState::Warm,
         buffer_bytes: MEMORY_BYTES_MAX,
         steps: 1 << 20,
-        competitor_bytes: 0,
+        competitor: None,
         seed: u64::MAX,
     };
     let chase = ChaseRequest {

@@ -8,7 +8,7 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use toll_wire::guest::{TMPFS_DIRECTORY, WORK_DIRECTORY};
 
 /// Mounts what every guest has: process information, devices, the kernel's
-/// objects, a tmpfs.
+/// objects, a tmpfs for trials and one for programs.
 ///
 /// # Errors
 /// If one cannot be mounted that is needed.
@@ -17,6 +17,8 @@ pub fn mount_all() -> Result<(), String> {
     attach("sysfs", "/sys")?;
     attach("devtmpfs", "/dev")?;
     attach("tmpfs", TMPFS_DIRECTORY)?;
+    // Programs fail that find no directory for temporary files.
+    attach("tmpfs", "/tmp")?;
     // For terminals, debugging and shared memory; kernels without them do.
     for (kind, point) in [
         ("devpts", "/dev/pts"),

@@ -97,8 +97,8 @@ fn measure(trial: &GuestTrial) -> Outcome {
         End::Deadline => {
             end_tree(&mut child);
             let message = format!(
-                "cannot finish the trial: it was stopped after {} s; raise trial_timeout or make \
-                 its work smaller",
+                "cannot finish the trial: it was stopped after {} s; give a longer \
+                 --trial-timeout or make its work smaller",
                 timeout.as_secs_f64()
             );
             return failed(FailureKind::TimedOut, message);

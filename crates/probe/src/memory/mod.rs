@@ -28,11 +28,11 @@ use toll_wire::{
     MemoryAdvice, MemoryRequest, Request, Sample, TrialData, WORKING_SET_LINES,
 };
 
-pub use pattern::split_mix;
+pub use pattern::{Filling, split_mix};
 pub use region::{Backing, HUGE_PAGE_BYTES, Region, restrict_huge_pages};
 pub use residency::{Residency, reset_peak};
 
-use self::competitor::Competitor;
+use self::competitor::RunningCompetitor;
 use self::pattern::{Pattern, Places, access, predict};
 use crate::counters::{Counters, Inherit};
 use crate::meter::Meter;
@@ -83,25 +83,24 @@ struct Toucher<'a> {
     length: usize,
     file: Option<File>,
     notes: Vec<String>,
-    /// Competes for memory from the first iteration to the last.
-    _competitor: Option<Competitor>,
 }
 
 impl<'a> Toucher<'a> {
     fn new(request: &'a MemoryRequest) -> Result<Self, Failure> {
         let length = checked_length(request.buffer_bytes)?;
         let file = open_backing(request)?;
-        let competitor_bytes = request.competitor_bytes;
+        if file.is_some() && request.initialisation == Initialisation::Fill {
+            return Err(failure::unsupported(
+                "cannot fill a mapped file: it holds bytes of 0 and 1; use mapping = anonymous"
+                    .to_owned(),
+            ));
+        }
         Ok(Self {
             request,
             pattern: Pattern::new(request),
             length,
             file,
             notes: Vec::new(),
-            _competitor: match competitor_bytes {
-                0 => None,
-                bytes => Some(Competitor::start(bytes)?),
-            },
         })
     }
 
@@ -114,6 +113,7 @@ impl<'a> Toucher<'a> {
         let made = self.initialise();
         let init = meters.initialisation.stop(&started)?;
         let region = made?;
+        let competitor = self.compete(&region)?;
         let resident_before = Residency::around(region.address())?;
 
         flush_caches()?;
@@ -124,6 +124,7 @@ impl<'a> Toucher<'a> {
         let accessed = meters.access.stop(&started)?;
         let system_after = self.has_competitor().then(VmStat::now);
         let resident = Residency::around(region.address())?;
+        drop(competitor);
 
         let expected = predict(&self.pattern, &mut places);
         check(&region, &self.pattern, &places, sum, expected)?;
@@ -170,7 +171,7 @@ impl<'a> Toucher<'a> {
     }
 
     fn has_competitor(&self) -> bool {
-        self.request.competitor_bytes > 0
+        self.request.competitor.is_some()
     }
 
     fn note(&mut self, note: Option<String>) {
@@ -184,7 +185,9 @@ impl<'a> Toucher<'a> {
     /// What the buffer will hold when the accesses begin. It is read from the
     /// file, not from the mapping, whose pages would be there then.
     fn places_before(&self) -> Result<Places, Failure> {
-        let mut places = Places::new(self.pattern.places());
+        let filling = self.request.initialisation == Initialisation::Fill;
+        let filling = filling.then(|| self.filling());
+        let mut places = Places::new(&self.pattern, filling);
         let Some(file) = &self.file else {
             return Ok(places);
         };
@@ -217,7 +220,24 @@ impl<'a> Toucher<'a> {
             region.clear();
             region.sync()?;
         }
+        if self.request.initialisation == Initialisation::Fill {
+            self.filling().write(&region);
+        }
         Ok(region)
+    }
+
+    fn filling(&self) -> Filling {
+        Filling::new(self.request.seed)
+    }
+
+    /// Starts the competitor, when all of the buffer is there.
+    fn compete(&self, region: &Region) -> Result<Option<RunningCompetitor>, Failure> {
+        let Some(competitor) = &self.request.competitor else {
+            return Ok(None);
+        };
+        // Pages that the child had, too, would be copied when they are written.
+        region.advise(Advice::LinuxDontFork, "MADV_DONTFORK")?;
+        RunningCompetitor::start(competitor, self.request.seed).map(Some)
     }
 
     /// The next trial must not pay for this one's dirty pages.
@@ -343,7 +363,7 @@ fn check(
     }
     let part = region.part(0, region.length());
     let differs = (0..pattern.places())
-        .find(|place| part.read(place * pattern.place_bytes()) != u8::from(places.get(*place)));
+        .find(|place| part.read(place * pattern.place_bytes()) != places.byte(*place));
     match differs {
         None => Ok(()),
         Some(place) => Err(distrust(&format!(

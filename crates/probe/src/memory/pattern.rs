@@ -144,24 +144,70 @@ pub fn access(region: &Region, pattern: &Pattern) -> u64 {
     sum
 }
 
-/// One bit a place.
+/// The bytes that a buffer is filled with: word `n` is the same wherever it is
+/// asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Filling {
+    seed: u64,
+}
+
+impl Filling {
+    pub fn new(seed: u64) -> Self {
+        Self { seed }
+    }
+
+    /// The word at a multiple of 8 bytes.
+    pub fn word(self, offset: usize) -> u64 {
+        let mut state = self.seed ^ (offset as u64 / 8).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        split_mix(&mut state)
+    }
+
+    fn byte(self, offset: usize) -> u8 {
+        self.word(offset).to_ne_bytes()[offset % 8]
+    }
+
+    /// Writes all words of a region.
+    pub fn write(self, region: &Region) {
+        let part = region.part(0, region.length());
+        for offset in (0..part.length()).step_by(8) {
+            part.write_word(offset, self.word(offset));
+        }
+    }
+}
+
+/// What each place holds: 1 once it was written, else what it held before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Places(Vec<u64>);
+pub struct Places {
+    /// One bit a place.
+    written: Vec<u64>,
+    /// What was there before; zeros without.
+    filling: Option<Filling>,
+    place_bytes: usize,
+}
 
 impl Places {
-    /// All of them 0.
-    pub fn new(count: usize) -> Self {
-        Self(vec![0; count.div_ceil(64)])
+    /// None of them written.
+    pub fn new(pattern: &Pattern, filling: Option<Filling>) -> Self {
+        Self {
+            written: vec![0; pattern.places().div_ceil(64)],
+            filling,
+            place_bytes: pattern.place_bytes(),
+        }
     }
 
-    /// The bit of a place.
-    pub fn get(&self, place: usize) -> bool {
-        self.0[place / 64] >> (place % 64) & 1 == 1
+    /// The byte of a place.
+    pub fn byte(&self, place: usize) -> u8 {
+        match self.written[place / 64] >> (place % 64) & 1 {
+            0 => self
+                .filling
+                .map_or(0, |filling| filling.byte(place * self.place_bytes)),
+            _ => 1,
+        }
     }
 
-    /// Sets the bit of a place.
+    /// A place is written.
     pub fn set(&mut self, place: usize) {
-        self.0[place / 64] |= 1 << (place % 64);
+        self.written[place / 64] |= 1 << (place % 64);
     }
 }
 
@@ -173,16 +219,16 @@ pub fn predict(pattern: &Pattern, places: &mut Places) -> u64 {
     let mut sum = 0;
     for _ in 0..pattern.steps {
         let base = bases.draw();
-        let mut ones = 0;
+        let mut read = 0;
         for line in 0..LINES {
             let place = base + line * pattern.places_per_line();
             if line.is_multiple_of(LINES_PER_WRITE) {
                 places.set(place);
             } else {
-                ones += u64::from(places.get(place));
+                read += u64::from(places.byte(place));
             }
         }
-        sum += ones * PASSES as u64;
+        sum += read * PASSES as u64;
     }
     sum
 }
@@ -205,7 +251,7 @@ mod tests {
             cache: CacheState::Warm,
             buffer_bytes: 1 << 20,
             steps,
-            competitor_bytes: 0,
+            competitor: None,
             seed: 42,
         })
     }
@@ -233,7 +279,7 @@ mod tests {
                 let pattern = pattern(addressing, order, 100);
                 let region =
                     Region::map(Backing::Anonymous, 1 << 20, HugePages::None, false).unwrap();
-                let mut places = Places::new(pattern.places());
+                let mut places = Places::new(&pattern, None);
                 let expected = predict(&pattern, &mut places);
                 assert_eq!(access(&region, &pattern), expected);
                 let written = offsets_written(&pattern);
@@ -244,9 +290,26 @@ mod tests {
                         && offset / pattern.place_bytes() < pattern.places()
                     {
                         let place = offset / pattern.place_bytes();
-                        assert_eq!(places.get(place), is_written, "{pattern:?} {offset}");
+                        assert_eq!(places.byte(place) == 1, is_written, "{pattern:?} {offset}");
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn the_prediction_knows_what_the_buffer_was_filled_with() {
+        for addressing in [Addressing::Published, Addressing::Corrected] {
+            let pattern = pattern(addressing, AccessOrder::Random, 100);
+            let region = Region::map(Backing::Anonymous, 1 << 20, HugePages::None, false).unwrap();
+            let filling = Filling::new(7);
+            filling.write(&region);
+            let mut places = Places::new(&pattern, Some(filling));
+            let expected = predict(&pattern, &mut places);
+            assert_eq!(access(&region, &pattern), expected);
+            for place in 0..pattern.places() {
+                let byte = region.byte(place * pattern.place_bytes());
+                assert_eq!(byte, places.byte(place), "{pattern:?} {place}");
             }
         }
     }

@@ -17,7 +17,7 @@ fn request() -> MemoryRequest {
         cache: CacheState::Warm,
         buffer_bytes: BUFFER_BYTES,
         steps: 20,
-        competitor_bytes: 0,
+        competitor: None,
         seed: 1,
     }
 }
@@ -55,7 +55,7 @@ fn what_a_file_holds_before_is_known() {
     let toucher = Toucher::new(&request).unwrap();
     let places = toucher.places_before().unwrap();
     let set: Vec<usize> = (0..toucher.pattern.places())
-        .filter(|place| places.get(*place))
+        .filter(|place| places.byte(*place) == 1)
         .collect();
     assert_eq!(set, [3]);
     file.as_file().write_all_at(&[7], 64 * 5).unwrap();

@@ -11,7 +11,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use toll_wire::{CacheState, Failure, HotMapping, HugePages};
 
 use crate::buffer::page_bytes;
-use crate::memory::{Backing, Region, split_mix};
+use crate::memory::{Backing, Filling, Region, split_mix};
 use crate::{failure, page_cache};
 
 /// The order in which pages are used and what they hold, from a seed.
@@ -104,7 +104,8 @@ impl Hot {
         })
     }
 
-    /// Writes what the pages hold.
+    /// Writes what the pages hold, and random words behind it: what swap does not
+    /// compress.
     ///
     /// # Panics
     /// If they are code.
@@ -112,6 +113,7 @@ impl Hot {
         let Pages::Data(region) = &self.pages else {
             panic!("code comes from its file");
         };
+        Filling::new(self.order.seed).write(region);
         let part = region.part(0, region.length());
         for page in self.order.indices() {
             part.write_word(page * page_bytes(), u64::from(self.order.value(page)));

@@ -5,7 +5,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use toll_wire::{
-    FailureKind, MemoryRequest, Outcome, Request, Response, Workload, decode_response, encode,
+    Competitor, CompetitorUses, FailureKind, MemoryRequest, Outcome, Request, Response, Workload,
+    decode_response, encode,
 };
 
 use crate::common::{PROBE, ask, completed, failed};
@@ -30,9 +31,12 @@ pub fn children(pid: u32) -> Vec<u32> {
 }
 
 /// A probe with a competitor beside it, and the competitor.
-fn start(steps: u64) -> (Child, u32) {
+fn start(uses: CompetitorUses, steps: u64) -> (Child, u32) {
     let request = Request::new(Workload::Memory(MemoryRequest {
-        competitor_bytes: COMPETITOR_BYTES,
+        competitor: Some(Competitor {
+            bytes: COMPETITOR_BYTES,
+            uses,
+        }),
         steps,
         ..memory()
     }));
@@ -45,7 +49,12 @@ fn start(steps: u64) -> (Child, u32) {
     writeln!(stdin, "{}", encode(&request)).expect("the probe reads");
     let mut competitor = None;
     wait_until("a competitor has its memory", || {
-        let has_memory = |child: &u32| resident_bytes(*child) >= Some(COMPETITOR_BYTES);
+        let wanted_bytes = match uses {
+            // Of so many random pages, one written for each, 1 - 1/e are there.
+            CompetitorUses::Random => COMPETITOR_BYTES / 2,
+            CompetitorUses::Sweep => COMPETITOR_BYTES,
+        };
+        let has_memory = |child: &u32| resident_bytes(*child) >= Some(wanted_bytes);
         competitor = children(probe.id()).into_iter().find(has_memory);
         competitor.is_some()
     });
@@ -63,19 +72,21 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
 
 #[test]
 fn a_competitor_takes_its_memory_and_ends_with_the_trial() {
-    // Long enough to look at the competitor beside it.
-    let (probe, competitor) = start(20_000);
-    let output = probe.wait_with_output().expect("the probe ends");
-    let text = String::from_utf8(output.stdout).expect("the response is UTF-8");
-    let response: Response = decode_response(text.trim_end()).expect("a response");
-    let data = completed(response.outcome, "a trial beside a competitor");
-    assert_eq!(data.samples.len(), 1);
-    assert_eq!(resident_bytes(competitor), None, "the competitor lives on");
+    for uses in [CompetitorUses::Random, CompetitorUses::Sweep] {
+        // Long enough to look at the competitor beside it.
+        let (probe, competitor) = start(uses, 20_000);
+        let output = probe.wait_with_output().expect("the probe ends");
+        let text = String::from_utf8(output.stdout).expect("the response is UTF-8");
+        let response: Response = decode_response(text.trim_end()).expect("a response");
+        let data = completed(response.outcome, "a trial beside a competitor");
+        assert_eq!(data.samples.len(), 1);
+        assert_eq!(resident_bytes(competitor), None, "{uses:?} lives on");
+    }
 }
 
 #[test]
 fn a_competitor_ends_with_a_killed_probe() {
-    let (mut probe, competitor) = start(1 << 30);
+    let (mut probe, competitor) = start(CompetitorUses::Sweep, 1 << 30);
     probe.kill().expect("the probe can be killed");
     probe.wait().expect("the probe ends");
     wait_until("the competitor has ended", || {
@@ -86,7 +97,10 @@ fn a_competitor_ends_with_a_killed_probe() {
 #[test]
 fn a_competitor_for_more_than_a_process_can_have_is_an_error() {
     let outcome: Outcome = ask(&Workload::Memory(MemoryRequest {
-        competitor_bytes: 1 << 62,
+        competitor: Some(Competitor {
+            bytes: 1 << 62,
+            uses: CompetitorUses::Random,
+        }),
         ..memory()
     }));
     let message = failed(

@@ -23,7 +23,7 @@ pub fn memory() -> MemoryRequest {
         cache: CacheState::Warm,
         buffer_bytes: BUFFER_BYTES,
         steps: 4096,
-        competitor_bytes: 0,
+        competitor: None,
         seed: 3,
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::empty_region::{self, EmptyRegion};
 use super::output::Analysed;
-use super::run::{Launch, Purpose, launch};
+use super::run::{Launch, Purpose, WorkDirectories, launch};
 use super::{Failure, output, store_health};
 use crate::environment::guest::{self, BootFailure};
 use crate::environment::kernel::{self, Variant};
@@ -215,7 +215,7 @@ fn noise(arguments: &DoctorArguments) -> Result<Result<f64, i32>, Failure> {
         Launch {
             experiment,
             seed: super::run::random_seed()?,
-            work_dir: arguments.work_dir.clone(),
+            directories: WorkDirectories::at(arguments.work_dir.clone()),
             command_line: "toll doctor".into(),
             purpose: Purpose::Aside,
         },

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::output::Analysed;
 use super::progress::Steps;
-use super::run::{Launch, Purpose, exit_code_of, launch, random_seed};
+use super::run::{Launch, Purpose, WorkDirectories, exit_code_of, launch, random_seed};
 use super::{Failure, output};
 use crate::claim::model::SelftestReport;
 use crate::claim::selftest::{self, Compared};
@@ -108,7 +108,7 @@ fn compare(
         Launch {
             experiment: selftest::experiment(delay_percent)?,
             seed,
-            work_dir: arguments.work_dir.clone(),
+            directories: WorkDirectories::at(arguments.work_dir.clone()),
             command_line: "toll selftest".into(),
             purpose: Purpose::Aside,
         },

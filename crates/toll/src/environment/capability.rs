@@ -1,6 +1,6 @@
 //! What can run on this machine, and what not and why.
 
-use super::filesystem::{self, Foreign};
+use super::filesystem;
 use super::memory_limit::memory_limit_obstacle;
 use super::served::Served;
 use super::strace::Strace;
@@ -48,14 +48,9 @@ pub fn capabilities() -> Vec<Capability> {
     list.push(capability("file system tmpfs", || {
         filesystem::tmpfs_obstacle().map_or_else(|| Ok("yes".into()), Err)
     }));
-    list.push(capability(
-        "foreign file system",
-        || match filesystem::foreign() {
-            Foreign::Mounted { point, kind } => Ok(format!("{kind} at {}", point.display())),
-            Foreign::Bindfs(_) => Ok("the work directory through bindfs (FUSE)".into()),
-            Foreign::None(reason) => Err(reason),
-        },
-    ));
+    list.push(capability("foreign file system", || {
+        filesystem::bindfs().map(|_| "the work directory through bindfs (FUSE)".into())
+    }));
     for name in SERVED {
         list.push(capability(&format!("file system {name}"), || {
             file_system_obstacle(name).map_or_else(|| Ok("yes".into()), Err)
@@ -136,10 +131,7 @@ pub fn file_system_obstacle(name: &str) -> Option<String> {
     match name {
         "work" => None,
         "tmpfs" => filesystem::tmpfs_obstacle(),
-        "foreign" => match filesystem::foreign() {
-            Foreign::None(reason) => Some(reason),
-            _ => None,
-        },
+        "foreign" => filesystem::bindfs().err(),
         name => match Served::parse(name) {
             Some(served) => served.obstacle(),
             None => filesystem::loop_obstacle(name),

@@ -16,14 +16,6 @@ const IMAGE_BYTES_MIN: u64 = 512 << 20;
 
 /// Types that count as foreign: files live with another program or machine.
 const FOREIGN_KINDS: &[&str] = &["9p", "virtiofs", "nfs", "nfs4", "cifs", "smb3", "vboxsf"];
-/// FUSE mounts that are no place for files.
-const NOT_FOR_FILES: &[&str] = &[
-    "fuse.portal",
-    "fuse.gvfsd-fuse",
-    "fuse.lxcfs",
-    "fuse.snapfuse",
-];
-
 /// A mounted file system under test.
 #[derive(Debug)]
 pub(super) struct Mounted {
@@ -166,55 +158,57 @@ pub(super) fn mount_tmpfs(
     })
 }
 
-/// What a foreign file system would be here.
-pub(super) enum Foreign {
-    /// One that is mounted, and writable.
-    Mounted {
-        /// Mount point.
-        point: PathBuf,
-        /// Type.
-        kind: String,
-    },
-    /// The work directory seen through `bindfs`, a pass-through on FUSE.
-    Bindfs(PathBuf),
-    /// None, for this reason.
-    None(String),
+/// Whether files of this kind of file system live with another program or
+/// machine.
+fn is_foreign(kind: &str) -> bool {
+    FOREIGN_KINDS.contains(&kind) || kind == "fuse" || kind.starts_with("fuse.")
 }
 
-/// Finds a foreign file system.
-pub(super) fn foreign() -> Foreign {
-    let mounted = mounts().into_iter().find(|(point, file_system)| {
-        let kind = file_system.kind.as_str();
-        let is_foreign = FOREIGN_KINDS.contains(&kind)
-            || (kind.starts_with("fuse") && !NOT_FOR_FILES.contains(&kind) && kind != "fusectl");
-        is_foreign && Path::new(point).is_dir() && is_writable(Path::new(point))
-    });
-    if let Some((point, file_system)) = mounted {
-        return Foreign::Mounted {
-            point: point.into(),
-            kind: file_system.kind,
-        };
-    }
-    if rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, 0.into()).is_err() {
-        return Foreign::None(
-            "no 9p or FUSE file system is mounted, and no right to mount one".into(),
-        );
-    }
-    match process::find("bindfs") {
-        Some(path) => Foreign::Bindfs(path),
-        None => Foreign::None(
-            "no 9p or FUSE file system is mounted; mount one or install the package bindfs".into(),
-        ),
-    }
-}
-
-/// Gives a directory on a foreign file system.
-pub(super) fn mount_foreign(directory: &Path, journal: &mut Journal) -> Result<Mounted, String> {
-    let program = match foreign() {
-        Foreign::None(reason) => return Err(reason),
-        Foreign::Mounted { point, .. } => return subdirectory(&point, journal),
-        Foreign::Bindfs(program) => program,
+/// Checks the directory that the user named for files on a foreign file system.
+///
+/// # Errors
+/// If it lies on none, or takes no files.
+pub fn check_foreign(directory: &Path) -> Result<(), String> {
+    let kind = super::inspect::file_system_of(directory).kind;
+    let why = match (directory.is_dir(), is_foreign(&kind)) {
+        (false, _) => "it is no directory".to_owned(),
+        (true, false) => {
+            format!("it lies on {kind}, not on 9p, virtiofs, NFS, SMB, vboxsf or FUSE")
+        }
+        (true, true) if !is_writable(directory) => "it takes no files".to_owned(),
+        (true, true) => return Ok(()),
     };
+    Err(format!(
+        "cannot use {} as a foreign file system: {why}; name another --foreign-dir",
+        directory.display()
+    ))
+}
+
+/// The program by which a run makes a foreign file system of its own.
+///
+/// # Errors
+/// Why it cannot.
+pub(super) fn bindfs() -> Result<PathBuf, String> {
+    if rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, 0.into()).is_err() {
+        return Err("there is no right to mount by FUSE; name a --foreign-dir".into());
+    }
+    process::find("bindfs").ok_or_else(|| {
+        "bindfs is missing; install the package bindfs or name a --foreign-dir".into()
+    })
+}
+
+/// Gives a directory on a foreign file system: in the one that the user named,
+/// or the work directory seen through `bindfs`, a pass-through on FUSE. Others
+/// that are mounted belong to somebody else.
+pub(super) fn mount_foreign(
+    named: Option<&Path>,
+    directory: &Path,
+    journal: &mut Journal,
+) -> Result<Mounted, String> {
+    if let Some(named) = named {
+        return subdirectory(named, journal);
+    }
+    let program = bindfs()?;
     let (below, point) = (directory.join("foreign-source"), directory.join("foreign"));
     for path in [&below, &point] {
         fs::create_dir(path).map_err(|error| format!("cannot make {}: {error}", path.display()))?;

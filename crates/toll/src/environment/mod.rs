@@ -27,6 +27,7 @@ mod work_fault;
 mod workspace;
 
 pub use capability::{Capability, capabilities, file_system_obstacle};
+pub use filesystem::check_foreign;
 pub use inspect::inspect;
 pub use leftovers::{Leftover, restore};
 pub use memory::memory_obstacle;

@@ -35,6 +35,9 @@ pub struct WorkspaceRequest {
     pub has_guest_pairs: bool,
     /// Where to make the work directory; the default place if absent.
     pub base: Option<PathBuf>,
+    /// A directory of the user's on a foreign file system; the run makes one of
+    /// its own if absent.
+    pub foreign: Option<PathBuf>,
 }
 
 impl WorkspaceRequest {
@@ -194,7 +197,10 @@ impl Workspace {
                 Some(reason) => Err(reason),
                 None => filesystem::mount_tmpfs(&self.root, bytes, self.journal.get_mut()),
             },
-            "foreign" => filesystem::mount_foreign(&self.root, self.journal.get_mut()),
+            "foreign" => {
+                let named = request.foreign.as_deref();
+                filesystem::mount_foreign(named, &self.root, self.journal.get_mut())
+            }
             name if let Some(served) = Served::parse(name) => {
                 let (root, journal) = (&self.root, self.journal.get_mut());
                 self.servers.mount(served, name, root, journal)

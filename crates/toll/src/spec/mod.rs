@@ -17,6 +17,7 @@ mod resolve;
 mod validate;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -184,8 +185,20 @@ pub struct RunSettings {
     pub time_budget_s: f64,
     /// Half-width, relative, at which an interval is narrow enough.
     pub target_ci: f64,
-    /// Seconds after which a trial is stopped and counted as failed.
-    pub trial_timeout_s: f64,
+    /// Seconds after which a trial is stopped and counted as failed, where that
+    /// was given.
+    pub trial_timeout_s: Option<f64>,
+}
+
+impl RunSettings {
+    /// How long a trial may take. A guest may be emulated, which takes some ten
+    /// times as long.
+    pub fn trial_timeout(&self, is_in_guest: bool) -> Duration {
+        const MACHINE_S: f64 = 60.0;
+        const GUEST_S: f64 = 600.0;
+        let usual_s = if is_in_guest { GUEST_S } else { MACHINE_S };
+        Duration::from_secs_f64(self.trial_timeout_s.unwrap_or(usual_s))
+    }
 }
 
 /// Something to be judged.

@@ -2,7 +2,7 @@
 //! time.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use toll_wire::guest::{GuestTrial, Knob};
 use toll_wire::{Failure, FailureKind, Outcome, Request};
@@ -86,7 +86,7 @@ impl<'a> Guests<'a> {
             Ok(guest) => guest,
             Err(failure) => return Some(Outcome::Failed(failure.clone())),
         };
-        let timeout = Duration::from_secs_f64(self.experiment.run.trial_timeout_s);
+        let timeout = self.experiment.run.trial_timeout(true);
         let request = GuestTrial {
             request: trial.request,
             padding_bytes: u32::try_from(trial.padding_bytes).unwrap_or(u32::MAX),

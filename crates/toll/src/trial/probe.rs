@@ -185,8 +185,8 @@ impl Probe {
             End::Deadline => {
                 end_tree(child);
                 let message = format!(
-                    "cannot finish the trial: it was stopped after {} s; raise trial_timeout or \
-                     make its work smaller",
+                    "cannot finish the trial: it was stopped after {} s; give a longer \
+                     --trial-timeout or make its work smaller",
                     turn.timeout.as_secs_f64()
                 );
                 return failed(FailureKind::TimedOut, message);

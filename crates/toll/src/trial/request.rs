@@ -264,7 +264,7 @@ impl<'a> TrialRequest<'a> {
             },
             buffer_bytes,
             steps: self.count("steps", DEFAULT_STEPS)?,
-            competitor_bytes: self.competitor_bytes(),
+            competitor: self.competitor(),
             seed,
         }))
     }

@@ -346,7 +346,7 @@ impl Session<'_> {
                     limit: limit_bytes.and_then(|bytes| self.workspace.memory_limit(bytes).ok()),
                     padding_bytes,
                     next_padding_bytes,
-                    timeout: Duration::from_secs_f64(self.experiment.run.trial_timeout_s),
+                    timeout: self.experiment.run.trial_timeout(false),
                 };
                 self.probe
                     .run(&request, &turn, &mut self.ahead, self.interrupt)?

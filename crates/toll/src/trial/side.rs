@@ -1,7 +1,6 @@
 //! Commands around the trials: set-up and clean-up.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use toll_wire::{Outcome, Request};
 
@@ -113,7 +112,7 @@ impl Session<'_> {
             limit: None,
             padding_bytes: 0,
             next_padding_bytes: None,
-            timeout: Duration::from_secs_f64(self.experiment.run.trial_timeout_s),
+            timeout: self.experiment.run.trial_timeout(false),
         };
         let outcome = self.probe.run(&request, &turn, &mut None, self.interrupt)?;
         Some(match outcome {

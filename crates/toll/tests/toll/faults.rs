@@ -124,7 +124,7 @@ fn a_trial_that_takes_too_long_is_ended_with_all_that_it_started() {
         "sh -c 'sleep 300 & setsid sleep 301 & (sleep 302 &) ; sh -c \"sleep 303; true\"'";
     let file = impatient(&bench, "500ms", "", command);
     let errors = bench.fails(1, &["run", "-q", "--no-html", "-r", "3", &file]);
-    assert!(errors.contains("trial_timeout"), "{errors}");
+    assert!(errors.contains("--trial-timeout"), "{errors}");
     let run = bench.document("last");
     assert_eq!(states(&run), ["timed-out"; 6]);
     let marker = format!("HOME={}", bench.path("home").display());

@@ -1,5 +1,6 @@
 //! File systems that toll makes for itself, on loop devices and elsewhere.
 
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -111,19 +112,15 @@ fn a_run_killed_over_served_file_systems_leaves_no_server_and_no_mount() {
         "fs=userfs-sftp,sshfs",
     ];
     let mut running = Running(bench.spawnable(&arguments).spawn().unwrap());
+    // Others mount by FUSE, too.
+    let own = bench.path("").display().to_string();
     let mounts_of_run = || {
         let path = format!("/proc/{}/mountinfo", running.0.id());
         let mounts = std::fs::read_to_string(path).unwrap_or_default();
-        mounts
-            .lines()
-            .filter(|line| line.contains(" - fuse"))
-            .count()
+        let is_served = |line: &&str| line.contains(" - fuse") && line.contains(&own);
+        mounts.lines().filter(is_served).count()
     };
-    let before = mounts()
-        .lines()
-        .filter(|line| line.contains(" - fuse"))
-        .count();
-    wait_until("all are mounted", || mounts_of_run() >= before + 4);
+    wait_until("all are mounted", || mounts_of_run() >= 4);
     running.0.kill().unwrap();
     running.0.wait().unwrap();
     wait_until("the servers have ended", || servers(&bench).is_empty());
@@ -215,6 +212,78 @@ fn writes_run_on_tmpfs() {
 #[test]
 fn writes_run_on_a_foreign_file_system() {
     runs_on("foreign", "foreign file system");
+}
+
+/// Somebody's mount by FUSE, taken away in the end.
+struct Theirs {
+    point: std::path::PathBuf,
+    _server: Running,
+}
+
+impl Theirs {
+    /// Over an existing directory.
+    fn mount(source: &Path, point: &Path) -> Self {
+        let server = Command::new("bindfs")
+            .arg("-f")
+            .args([source, point])
+            .spawn();
+        let theirs = Self {
+            point: point.to_owned(),
+            _server: Running(server.unwrap()),
+        };
+        let mounted = format!(" {} ", point.display());
+        wait_until("it is mounted", || mounts().contains(&mounted));
+        theirs
+    }
+}
+
+impl Drop for Theirs {
+    fn drop(&mut self) {
+        let _ = Command::new("fusermount3")
+            .args(["-u", "-z"])
+            .arg(&self.point)
+            .status();
+    }
+}
+
+#[test]
+fn a_foreign_file_system_is_used_only_if_it_is_named() {
+    let bench = Bench::new();
+    if let Err(reason) = capability(&bench, "foreign file system") {
+        skip(&format!("foreign: {reason}"));
+        return;
+    }
+    let (source, point) = (bench.path("source"), bench.path("theirs"));
+    for path in [&source, &point] {
+        std::fs::create_dir(path).unwrap();
+    }
+    let theirs = Theirs::mount(&source, &point);
+    let changed = || std::fs::metadata(&source).unwrap().modified().unwrap();
+    let before = changed();
+    write_on(&bench, "foreign", &[]);
+    assert_eq!(changed(), before, "somebody's mount was written to");
+    let run = write_on(&bench, "foreign", &["--foreign-dir", "theirs"]);
+    let trials = list(&run["trials"]);
+    assert!(!trials.is_empty() && trials.iter().all(|trial| trial["state"] == "completed"));
+    assert!(changed() > before, "the named mount was not used");
+    assert_eq!(std::fs::read_dir(&source).unwrap().count(), 0);
+    drop(theirs);
+    is_clean(&bench);
+    let told = bench.fails(
+        2,
+        &[
+            "run",
+            "write",
+            "-L",
+            "fs=foreign",
+            "--foreign-dir",
+            "source",
+        ],
+    );
+    assert!(
+        told.contains("cannot use ") && told.contains("--foreign-dir"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn memory_hog() -> GuestTrial {
         cache: CacheState::Warm,
         buffer_bytes: 512 << 20,
         steps: 1,
-        competitor_bytes: 0,
+        competitor: None,
         seed: 1,
     }));
     // It is promised what there is not.

@@ -38,11 +38,11 @@ fn a_command_in_a_guest_has_its_output_and_its_status() {
         &[
             "sh",
             "-c",
-            "cat /host/note; echo aside >&2; ls /work; exit 7",
+            "cat /host/note; echo aside >&2; ls /work; file=$(mktemp) && rm $file; stat -c %a /tmp; exit 7",
         ],
     );
     assert_eq!(ran.code, Some(7), "{ran:#?}");
-    assert_eq!(ran.stdout, "from the hostlost+found\n");
+    assert_eq!(ran.stdout, "from the hostlost+found\n1777\n");
     assert_eq!(ran.stderr, "aside\n");
     assert!(bench.read("kernel.log").contains("Linux version"));
     assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());

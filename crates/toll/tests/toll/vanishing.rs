@@ -171,5 +171,5 @@ fn a_command_that_wants_the_terminal_fails_at_once_and_leaves_it_as_it_was() {
         assert!(errors.contains(&given_up), "{errors}");
     }
     assert!(errors.contains("No such device"), "{errors}");
-    assert!(!errors.contains("trial_timeout"), "{errors}");
+    assert!(!errors.contains("--trial-timeout"), "{errors}");
 }

@@ -35,6 +35,29 @@ impl Profile {
     }
 }
 
+/// Where a run makes files.
+#[derive(Debug, Clone, Default, Args)]
+pub(in crate::cmd) struct WorkDirectories {
+    /// Where to make work files [default: $TOLL_WORK_DIR, else
+    /// $XDG_CACHE_HOME/toll/work]
+    #[arg(long, value_name = "DIR")]
+    pub work_dir: Option<PathBuf>,
+    /// Where to make files for fs=foreign, on a 9p, virtiofs, NFS, SMB, vboxsf or
+    /// FUSE file system [default: the work directory through bindfs]
+    #[arg(long, value_name = "DIR")]
+    pub foreign_dir: Option<PathBuf>,
+}
+
+impl WorkDirectories {
+    /// A place for work files, and none on a foreign file system.
+    pub fn at(work_dir: Option<PathBuf>) -> Self {
+        Self {
+            work_dir,
+            foreign_dir: None,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(in crate::cmd) struct RunArguments {
     /// Built-in experiments by name, experiment files (*.toml), or commands to
@@ -48,6 +71,10 @@ pub(in crate::cmd) struct RunArguments {
     /// (90s, 5min, 2h)
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     pub time_budget: Option<Duration>,
+    /// Time after which a single trial is stopped and counted as failed, instead
+    /// of the experiment's own limit (60s; 10min in a guest)
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    pub trial_timeout: Option<Duration>,
     /// Relative half-width at which an interval is narrow enough (2%)
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     pub target_ci: Option<f64>,
@@ -135,10 +162,8 @@ pub(in crate::cmd) struct RunArguments {
     /// Write each plot as SVG and PNG into this directory
     #[arg(long, value_name = "DIR")]
     pub plots: Option<PathBuf>,
-    /// Where to make work files [default: $TOLL_WORK_DIR, else
-    /// $XDG_CACHE_HOME/toll/work]
-    #[arg(long, value_name = "DIR")]
-    pub work_dir: Option<PathBuf>,
+    #[command(flatten)]
+    pub directories: WorkDirectories,
     #[command(flatten)]
     pub against: BaselineArguments,
     /// When the runs are complete and --fail-on lets them pass, let this name
@@ -249,7 +274,10 @@ impl RunArguments {
     /// Whether any option sets how long a run goes on.
     pub fn sets_limits(&self) -> bool {
         let blocks = [self.runs, self.min_runs, self.max_runs];
-        blocks.iter().any(Option::is_some) || self.time_budget.is_some() || self.target_ci.is_some()
+        let times = [self.time_budget, self.trial_timeout];
+        blocks.iter().any(Option::is_some)
+            || times.iter().any(Option::is_some)
+            || self.target_ci.is_some()
     }
 
     /// Puts the options that set how long a run goes on into an experiment.
@@ -271,6 +299,9 @@ impl RunArguments {
         }
         if let Some(budget) = self.time_budget {
             run.time_budget_s = budget.as_secs_f64();
+        }
+        if let Some(limit) = self.trial_timeout {
+            run.trial_timeout_s = Some(limit.as_secs_f64());
         }
     }
 

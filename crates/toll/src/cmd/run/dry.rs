@@ -1,7 +1,8 @@
 //! `toll run --dry-run`
 
+use super::arguments::WorkDirectories;
 use crate::cmd::Failure;
-use crate::environment::file_system_obstacle;
+use crate::environment::{check_foreign, file_system_obstacle};
 use crate::plan::Plan;
 use crate::report::sanitize::sanitize;
 use crate::spec::Experiment;
@@ -11,7 +12,11 @@ use crate::trial::{Guests, TrialRequest};
 ///
 /// # Errors
 /// If the experiment cannot be planned.
-pub(super) fn describe(experiment: &Experiment, seed: u64) -> Result<String, Failure> {
+pub(super) fn describe(
+    experiment: &Experiment,
+    seed: u64,
+    directories: &WorkDirectories,
+) -> Result<String, Failure> {
     let plan = Plan::new(experiment, seed).map_err(Failure::Usage)?;
     let run = &experiment.run;
     let mut lines = vec![
@@ -36,7 +41,9 @@ pub(super) fn describe(experiment: &Experiment, seed: u64) -> Result<String, Fai
         let trial = TrialRequest::new(experiment, treatment);
         let obstacle = match treatment.boot() {
             Some(boot) => Guests::obstacle(&boot),
-            None => file_system_obstacle(&trial.file_system()).or_else(|| trial.memory_obstacle()),
+            None => {
+                obstacle_of(&trial.file_system(), directories).or_else(|| trial.memory_obstacle())
+            }
         };
         let obstacle = obstacle.or_else(|| trial.transfer_obstacle());
         let skipped = obstacle.map_or_else(String::new, |why| format!("  (skipped: {why})"));
@@ -46,4 +53,12 @@ pub(super) fn describe(experiment: &Experiment, seed: u64) -> Result<String, Fai
         lines.push(format!("  claim {}: {}", claim.id, claim.text));
     }
     Ok(lines.iter().map(|line| sanitize(line) + "\n").collect())
+}
+
+/// Why a file system cannot be had, if it cannot.
+fn obstacle_of(file_system: &str, directories: &WorkDirectories) -> Option<String> {
+    match &directories.foreign_dir {
+        Some(named) if file_system == "foreign" => check_foreign(named).err(),
+        _ => file_system_obstacle(file_system),
+    }
 }

@@ -5,9 +5,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::arguments::WorkDirectories;
 use crate::cmd::progress::Progress;
 use crate::cmd::{Failure, output};
-use crate::environment::{Workspace, inspect, paths, restore};
+use crate::environment::{Workspace, check_foreign, inspect, paths, restore};
 use crate::plan::{Plan, Treatment};
 use crate::spec::Experiment;
 use crate::store::{BootRecord, RunRecord, RunStatus, Store, StoredRun, TrialRecord};
@@ -19,8 +20,8 @@ pub(in crate::cmd) struct Launch {
     pub experiment: Experiment,
     /// Seed of its plan.
     pub seed: u64,
-    /// Where to make work files.
-    pub work_dir: Option<PathBuf>,
+    /// Where to make files.
+    pub directories: WorkDirectories,
     /// For the record.
     pub command_line: String,
     /// Who looks at it.
@@ -54,7 +55,7 @@ pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> Result<Launch
     let Launch {
         experiment,
         seed,
-        work_dir,
+        directories,
         command_line,
         purpose,
     } = launch;
@@ -62,7 +63,7 @@ pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> Result<Launch
     let plan = Plan::new(&experiment, seed).map_err(Failure::Usage)?;
     require_some_guest(&plan)?;
     let interrupt = listen()?;
-    let laid = lay_out(&experiment, &plan, work_dir.as_deref(), &interrupt);
+    let laid = lay_out(&experiment, &plan, &directories, &interrupt);
     let (workspace, disk_bytes) = laid?;
     let now = jiff::Timestamp::now();
     let record = RunRecord {
@@ -107,7 +108,7 @@ pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> Result<Launch
 pub(super) fn resume(
     store: &mut Store,
     stored: StoredRun,
-    work_dir: Option<&Path>,
+    directories: &WorkDirectories,
     purpose: Purpose,
 ) -> Result<Launched, Failure> {
     let probe = Probe::find().map_err(Failure::Prerequisite)?;
@@ -128,7 +129,7 @@ pub(super) fn resume(
     }
     plan.treatments = stored.treatments;
     let interrupt = listen()?;
-    let (workspace, disk_bytes) = lay_out(&stored.experiment, &plan, work_dir, &interrupt)?;
+    let (workspace, disk_bytes) = lay_out(&stored.experiment, &plan, directories, &interrupt)?;
     let sitting = Sitting {
         run_id: stored.run.id,
         experiment: stored.experiment,
@@ -165,13 +166,23 @@ fn require_some_guest(plan: &Plan) -> Result<(), Failure> {
 fn lay_out(
     experiment: &Experiment,
     plan: &Plan,
-    work_dir: Option<&Path>,
+    directories: &WorkDirectories,
     interrupt: &Interrupt,
 ) -> Result<(Workspace, u64), Failure> {
     let mut request = workspace_request(experiment, plan).map_err(Failure::Usage)?;
-    let base = work_dir.map_or_else(paths::work, Path::to_owned);
-    let base = std::path::absolute(&base)
-        .map_err(|error| Failure::Runtime(format!("cannot use {}: {error}", base.display())))?;
+    let WorkDirectories {
+        work_dir,
+        foreign_dir,
+    } = directories.clone();
+    let absolute = |path: PathBuf| {
+        std::path::absolute(&path)
+            .map_err(|error| Failure::Runtime(format!("cannot use {}: {error}", path.display())))
+    };
+    let base = absolute(work_dir.unwrap_or_else(paths::work))?;
+    request.foreign = foreign_dir.map(absolute).transpose()?;
+    if let Some(named) = &request.foreign {
+        check_foreign(named).map_err(Failure::Usage)?;
+    }
     if experiment.workload.uses_work_directory() && !is_plain(&base) {
         return Err(Failure::Usage(format!(
             "cannot put {} into a command for {{workdir}}: it has characters that a shell takes \

@@ -18,7 +18,7 @@ use crate::store::{RunStatus, Store};
 use crate::trial::RunLock;
 use conclude::{Ending, conclude};
 
-pub(super) use arguments::RunArguments;
+pub(super) use arguments::{RunArguments, WorkDirectories};
 pub(super) use launch::{Launch, Purpose, launch, random_seed, same_device};
 
 /// Runs what the command line names, and shows what came out.
@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> Result<ExitCod
     };
     if arguments.dry_run {
         for experiment in &experiments {
-            output::listing(&dry::describe(experiment, seed)?)?;
+            output::listing(&dry::describe(experiment, seed, &arguments.directories)?)?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> Result<ExitCod
     let _lock = RunLock::take(&paths::run_lock()).map_err(Failure::Runtime)?;
     let mut store = Store::open(store_path)?;
     launch::clear_leftovers();
-    launch::warn_of_shared_device(store_path, arguments.work_dir.as_deref());
+    launch::warn_of_shared_device(store_path, arguments.directories.work_dir.as_deref());
     let mut finished = Vec::new();
     let mut obstacles = Vec::new();
     let mut ending = Ending::Complete;
@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> Result<ExitCod
             Launch {
                 experiment,
                 seed,
-                work_dir: arguments.work_dir.clone(),
+                directories: arguments.directories.clone(),
                 command_line: command_line(),
                 purpose: arguments.purpose(),
             },
@@ -155,7 +155,7 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> Result<ExitCode, Failu
     }
     launch::clear_leftovers();
     let purpose = arguments.purpose();
-    let launched = launch::resume(&mut store, stored, arguments.work_dir.as_deref(), purpose)?;
+    let launched = launch::resume(&mut store, stored, &arguments.directories, purpose)?;
     let finished = vec![Analysed::load(&store, &id.to_string())?];
     let ending = Ending::of(launched.end);
     conclude(arguments, store_path, &against, &finished, ending)

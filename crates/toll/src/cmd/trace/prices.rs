@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cmd::Failure;
 use crate::cmd::output::Analysed;
-use crate::cmd::run::{Launch, Purpose, launch, random_seed};
+use crate::cmd::run::{Launch, Purpose, WorkDirectories, launch, random_seed};
 use crate::environment::machine::Machine;
 use crate::environment::{inspect, paths};
 use crate::store::{RunStatus, Store};
@@ -96,7 +96,7 @@ pub(super) fn measure(store: &Path, work_dir: Option<&Path>) -> Result<Costs, Fa
         Launch {
             experiment,
             seed: random_seed()?,
-            work_dir: work_dir.map(Path::to_owned),
+            directories: WorkDirectories::at(work_dir.map(Path::to_owned)),
             command_line: "toll trace".into(),
             purpose: Purpose::Aside,
         },

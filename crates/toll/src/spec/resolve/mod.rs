@@ -214,7 +214,7 @@ impl Resolver<'_> {
             }
             if let Some(text) = &layer.trial_timeout {
                 run.trial_timeout_s =
-                    self.at(text, |text| Ok(parse_duration(text)?.as_secs_f64()))?;
+                    Some(self.at(text, |text| Ok(parse_duration(text)?.as_secs_f64()))?);
             }
             if let Some(text) = &layer.target_ci {
                 run.target_ci = self.at(text, |text| parse_share(text))?;
@@ -240,7 +240,7 @@ pub(super) fn default_settings(profile: &str) -> RunSettings {
         warmup_blocks: 0,
         time_budget_s,
         target_ci,
-        trial_timeout_s: 60.0,
+        trial_timeout_s: None,
     }
 }
 

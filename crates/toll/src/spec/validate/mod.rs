@@ -157,7 +157,7 @@ fn check_run(experiment: &Experiment) -> Result<(), Problem> {
     if run.look_every == 0 {
         return wrong("look_every", "look_every is at least 1");
     }
-    if run.time_budget_s <= 0.0 || run.trial_timeout_s <= 0.0 {
+    if run.time_budget_s <= 0.0 || run.trial_timeout_s.is_some_and(|limit| limit <= 0.0) {
         return wrong("time", "time_budget and trial_timeout are above 0");
     }
     Ok(())

@@ -128,7 +128,10 @@ const MEMORY_WORDS: &[(&str, &[&str])] = &[
     ("addressing", &["published", "corrected"]),
     ("order", &["sequential", "random"]),
     ("mapping", &["anonymous", "file-private", "file-shared"]),
-    ("initialisation", &["none", "populate", "memset-msync"]),
+    (
+        "initialisation",
+        &["none", "populate", "memset-msync", "fill"],
+    ),
     HUGE_PAGES_WORDS,
     (
         "advice",
@@ -142,7 +145,7 @@ const MEMORY_WORDS: &[(&str, &[&str])] = &[
         ],
     ),
     ("cache", &["cold", "warm"]),
-    ("pressure", &["none", "competing"]),
+    ("pressure", &["none", "competing", "sweeping"]),
     ("fs", FILE_SYSTEMS),
 ];
 const CHASE_WORDS: &[(&str, &[&str])] = &[HUGE_PAGES_WORDS];
@@ -160,8 +163,11 @@ const RECLAIM_WORDS: &[(&str, &[&str])] = &[
     ("addressing", &["published", "corrected"]),
     ("order", &["sequential", "random"]),
     ("mapping", &["anonymous", "file-private", "file-shared"]),
-    ("initialisation", &["none", "populate", "memset-msync"]),
-    ("pressure", &["none", "competing"]),
+    (
+        "initialisation",
+        &["none", "populate", "memset-msync", "fill"],
+    ),
+    ("pressure", &["none", "competing", "sweeping"]),
     ("fs", FILE_SYSTEMS),
 ];
 const PRIMES_WORDS: &[(&str, &[&str])] = &[

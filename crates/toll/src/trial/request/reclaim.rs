@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use toll_wire::{HotMapping, ReclaimRequest, WorkingSet, Workload};
+use toll_wire::{Competitor, CompetitorUses, HotMapping, ReclaimRequest, WorkingSet, Workload};
 
 use super::TrialRequest;
 use crate::environment::{WorkspaceRequest, memory_limit_obstacle, memory_obstacle};
@@ -37,20 +37,27 @@ impl TrialRequest<'_> {
         self.treatment.boot().is_some()
     }
 
-    /// Bytes that the competitor of a treatment under pressure wants: as
-    /// published, as much memory as there is.
-    pub(super) fn competitor_bytes(&self) -> u64 {
-        let guest_bytes = || {
-            let boot = self.treatment.boot().filter(|_| self.is_competing())?;
-            parse_size(boot.get("memory")?).ok()
-        };
-        self.memory_limit().or_else(guest_bytes).unwrap_or(0)
+    /// The competitor of a treatment under pressure. It wants as much memory as
+    /// there is, as published.
+    pub(super) fn competitor(&self) -> Option<Competitor> {
+        let uses = self.competitor_uses()?;
+        let guest_bytes = || parse_size(self.treatment.boot()?.get("memory")?).ok();
+        let bytes = self.memory_limit().or_else(guest_bytes)?;
+        Some(Competitor { bytes, uses })
+    }
+
+    /// How a process competes with the accesses for memory, if one does.
+    fn competitor_uses(&self) -> Option<CompetitorUses> {
+        match self.level("pressure")?.text.as_str() {
+            "competing" => Some(CompetitorUses::Random),
+            "sweeping" => Some(CompetitorUses::Sweep),
+            _ => None,
+        }
     }
 
     /// Whether a process competes with the accesses for memory.
     pub(super) fn is_competing(&self) -> bool {
-        self.level("pressure")
-            .is_some_and(|level| level.text == "competing")
+        self.competitor_uses().is_some()
     }
 
     /// Whether the pages of a set are its own, which are written to swap and
