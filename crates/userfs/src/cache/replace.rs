@@ -101,7 +101,7 @@ impl CachedFile {
     ) -> Result<PathGuard<'a>> {
         let tree = &self.shared.tree;
         let find = || Ok(vec![tree.path(self.ino)?, self.temporary_path(temporary)?]);
-        self.shared.lock_paths(turn, is_exclusive, find)
+        self.shared.locks.lock(turn, is_exclusive, find)
     }
 
     /// Lets the temporary file take the name, wherever that is by now.

@@ -117,7 +117,7 @@ impl Volume {
         };
         let before = known.version(ino);
         let mut turn = PathTurn::begin();
-        let Ok(guard) = self.shared.lock_paths(&mut turn, false, find) else {
+        let Ok(guard) = self.shared.locks.lock(&mut turn, false, find) else {
             // A removed directory is empty.
             return Ok(Listing::default());
         };

@@ -43,7 +43,7 @@ pub(crate) struct Shared {
     pub journal: Journal,
     /// Where local copies and journals lie.
     pub directory: PathBuf,
-    locks: PathLocks,
+    pub locks: PathLocks,
     pub known: MetadataCache,
     /// How often a copy and its source have come to agree.
     settled: AtomicU64,
@@ -57,7 +57,8 @@ const READS_MAX: usize = 4;
 impl Shared {
     /// Locks the path of a file, which names that file while the guard lives.
     pub fn path<'a>(&'a self, turn: &'a mut PathTurn, ino: u64) -> Result<PathGuard<'a>> {
-        self.lock_paths(turn, false, || Ok(vec![self.tree.path(ino)?]))
+        let find = || Ok(vec![self.tree.path(ino)?]);
+        self.locks.lock(turn, false, find)
     }
 
     /// Locks the path of a name in a directory.
@@ -68,18 +69,7 @@ impl Shared {
         name: &OsStr,
     ) -> Result<PathGuard<'a>> {
         let find = || Ok(vec![self.tree.path_below(parent, name)?]);
-        self.lock_paths(turn, false, find)
-    }
-
-    /// Locks several paths as one. With `is_exclusive` nobody else has a guard of
-    /// them or of what lies below, as the holder changes what they name.
-    pub fn lock_paths<'a>(
-        &'a self,
-        turn: &'a mut PathTurn,
-        is_exclusive: bool,
-        find: impl Fn() -> Result<Vec<PathBuf>>,
-    ) -> Result<PathGuard<'a>> {
-        self.locks.lock(turn, is_exclusive, find)
+        self.locks.lock(turn, false, find)
     }
 
     /// Opens a file at the source; for writing alone where reading is not allowed
@@ -224,10 +214,6 @@ impl Found {
 
 impl Volume {
     /// Begins to serve a source. Clears what killed mounts of it left there.
-    ///
-    /// # Errors
-    ///
-    /// If the directory for copies cannot be made or used.
     pub fn new(source: Arc<dyn Source>, options: &Options, note: Note) -> std::io::Result<Self> {
         // Copies are of files that others may not read; the umask is 0.
         let mut builder = std::fs::DirBuilder::new();

@@ -112,7 +112,7 @@ impl Volume {
         let (tree, source) = (&self.shared.tree, &self.shared.source);
         let find = || Ok(vec![tree.path_below(parent, name)?, tree.path(ino)?]);
         let mut turn = PathTurn::begin();
-        let guard = self.shared.lock_paths(&mut turn, false, find)?;
+        let guard = self.shared.locks.lock(&mut turn, false, find)?;
         let (new, existing) = (&guard.paths[0], &guard.paths[1]);
         let _change = self.shared.known.change(parent, name);
         self.shared.touch(ino, false);
@@ -149,7 +149,7 @@ impl Volume {
         let turn = &mut PathTurn::begin();
         self.before_removal(turn, parent, name)?;
         let find = || Ok(vec![self.shared.tree.path_below(parent, name)?]);
-        let guard = self.shared.lock_paths(turn, true, find)?;
+        let guard = self.shared.locks.lock(turn, true, find)?;
         let ino = self.shared.tree.child(parent, name);
         let names = self.other_names(parent, name);
         self.shared.known.touch(&names, false);
@@ -215,7 +215,7 @@ impl Volume {
             let _ = self.before_removal(turn, to.0, to.1);
         }
         let tree = &self.shared.tree;
-        let guard = self.shared.lock_paths(turn, true, || {
+        let guard = self.shared.locks.lock(turn, true, || {
             let old = tree.path_below(from.0, from.1)?;
             Ok(vec![old, tree.path_below(to.0, to.1)?])
         })?;

@@ -12,6 +12,7 @@
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
+use crate::source::Result;
 use crate::sync::{Condvar, Mutex, MutexGuard, ThreadId, current_thread};
 
 /// The right of one thread to lock paths, one guard at a time. It is made
@@ -89,18 +90,16 @@ impl PathLocks {
         self.state.lock().expect("no holder of the lock panics")
     }
 
-    /// Locks the paths that `find` returns; `find` runs again after a wait, as
-    /// a change may have renamed them, and must not wait itself.
-    ///
-    /// # Errors
-    ///
-    /// That of `find`.
-    pub fn lock<'a, E>(
+    /// Locks the paths that `find` returns as one; `find` runs again after a wait,
+    /// as a change may have renamed them, and must not wait itself. With
+    /// `is_exclusive` nobody else has a guard of them or of what lies below, as the
+    /// holder changes what they name.
+    pub fn lock<'a>(
         &'a self,
         turn: &'a mut PathTurn,
         is_exclusive: bool,
-        find: impl Fn() -> Result<Vec<PathBuf>, E>,
-    ) -> Result<PathGuard<'a>, E> {
+        find: impl Fn() -> Result<Vec<PathBuf>>,
+    ) -> Result<PathGuard<'a>> {
         let thread = current_thread().id();
         let mut state = self.state();
         if state.locks.iter().any(|lock| lock.thread == thread) {

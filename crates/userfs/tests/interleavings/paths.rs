@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::path_locks::{PathLocks, PathTurn};
+use crate::source::{Error, Result};
 use crate::{check, share, start};
 
-fn paths(names: &[&str]) -> Result<Vec<PathBuf>, ()> {
+fn paths(names: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(names.iter().map(PathBuf::from).collect())
 }
 
@@ -89,7 +90,7 @@ fn a_path_that_is_not_found_leaves_no_lock_behind() {
     check(|| {
         let locks = share(PathLocks::default());
         let mut turn = PathTurn::begin();
-        assert!(locks.lock(&mut turn, true, || Err(())).is_err());
+        assert!(locks.lock(&mut turn, true, || Err(Error::Lost)).is_err());
         drop(locks.lock(&mut turn, true, || paths(&["a"])));
     });
 }
