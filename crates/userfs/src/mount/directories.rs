@@ -14,12 +14,10 @@ use crate::source::{Attributes, Entry, Kind, Listing, Result};
 
 /// An open directory: one listing, made when reading begins, so that offsets
 /// mean the same name until it begins anew.
-pub(super) struct Directory {
-    ino: u64,
-    listed: Mutex<Arc<Listed>>,
-}
+pub(super) type Directory = Mutex<Arc<Listed>>;
 
 /// What a directory was found to have, `.` and `..` first.
+#[derive(Default)]
 pub(crate) struct Listed {
     /// The number of the directory.
     ino: u64,
@@ -45,30 +43,27 @@ impl Volume {
     pub fn open_directory(&self, ino: u64) -> u64 {
         let nothing = Listed {
             ino,
-            listing: Listing::default(),
-            asked: None,
+            ..Listed::default()
         };
         self.shared.tree.pin(ino);
-        self.directories.add(Directory {
-            ino,
-            listed: Mutex::new(Arc::new(nothing)),
-        })
+        self.directories.add(Mutex::new(Arc::new(nothing)))
     }
 
     /// Nobody uses the handle any more.
     pub fn close_directory(&self, handle: u64) {
         if let Some(removed) = self.directories.remove(handle) {
-            self.shared.tree.unpin(removed.ino);
+            self.shared.tree.unpin(removed.lock().ino);
         }
     }
 
     /// What an open directory has, read anew for offset 0.
     pub fn list(&self, handle: u64, offset: u64) -> Result<Arc<Listed>> {
         let directory = self.directories.get(handle)?;
+        let before = Arc::clone(&directory.lock());
         if offset > 0 {
-            return Ok(Arc::clone(&directory.listed.lock()));
+            return Ok(before);
         }
-        let ino = directory.ino;
+        let ino = before.ino;
         let (mut listing, asked) = match self.shared.known.entries(ino) {
             Some((entries, asked)) => {
                 let listing = Listing {
@@ -97,7 +92,7 @@ impl Volume {
             listing,
             asked,
         });
-        *directory.listed.lock() = Arc::clone(&listed);
+        *directory.lock() = Arc::clone(&listed);
         Ok(listed)
     }
 
@@ -177,11 +172,8 @@ impl Volume {
 
     /// Makes the names in a directory durable.
     pub fn sync_directory(&self, handle: u64) -> Result<()> {
-        let directory = self.directories.get(handle)?;
-        let synced = self.by_path(
-            directory.ino,
-            |source, path| Ok(source.sync_directory(path)),
-        );
+        let ino = self.directories.get(handle)?.lock().ino;
+        let synced = self.by_path(ino, |source, path| Ok(source.sync_directory(path)));
         // Nobody can find a removed one after a crash.
         synced.unwrap_or(Ok(()))
     }
