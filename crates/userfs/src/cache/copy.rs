@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{AtFlags, CWD, MemfdFlags, SeekFrom};
 
+use crate::source::{Content, Result};
+
 /// Up to this length a copy stays in memory; making a file on disk takes many
 /// times as long as the copying of a small file.
 const IN_MEMORY_BYTES_MAX: u64 = 1 << 20;
@@ -22,8 +24,6 @@ const ALL_IN_MEMORY_BYTES_MAX: u64 = 64 << 20;
 
 /// How long the longer copies in memory are, of all mounts of this process.
 static IN_MEMORY_BYTES: AtomicU64 = AtomicU64::new(0);
-/// Unit of copying from one copy to another.
-const CHUNK_BYTES: usize = 1 << 20;
 
 pub(super) struct Copy {
     file: Arc<File>,
@@ -52,7 +52,7 @@ impl Copy {
         Arc::clone(&self.file)
     }
 
-    fn move_to_disk(&mut self) -> io::Result<()> {
+    fn move_to_disk(&mut self) -> Result<()> {
         let disk = tempfile::tempfile_in(&self.directory)?;
         disk.set_permissions(Permissions::from_mode(0o600))?;
         copy_data(&self.file, &disk)?;
@@ -74,26 +74,26 @@ impl Copy {
         taken.is_ok()
     }
 
-    fn make_room(&mut self, end: u64) -> io::Result<()> {
+    fn make_room(&mut self, end: u64) -> Result<()> {
         if end <= IN_MEMORY_BYTES_MAX || self.is_on_disk || self.take_memory(end) {
             return Ok(());
         }
         self.move_to_disk()
     }
 
-    pub fn write_at(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
+    pub fn write_at(&mut self, bytes: &[u8], offset: u64) -> Result<()> {
         self.make_room(offset + bytes.len() as u64)?;
-        self.file.write_all_at(bytes, offset)
+        Ok(self.file.write_all_at(bytes, offset)?)
     }
 
-    pub fn set_len(&mut self, size_bytes: u64) -> io::Result<()> {
+    pub fn set_len(&mut self, size_bytes: u64) -> Result<()> {
         self.make_room(size_bytes)?;
-        self.file.set_len(size_bytes)
+        Ok(self.file.set_len(size_bytes)?)
     }
 
     /// Gives it a name, so that it outlives the program, unless it has one.
     /// Returns its name.
-    pub fn keep(&mut self, name: &Path) -> io::Result<PathBuf> {
+    pub fn keep(&mut self, name: &Path) -> Result<PathBuf> {
         if let Some(name) = &self.name {
             return Ok(name.clone());
         }
@@ -111,7 +111,7 @@ impl Copy {
     }
 
     /// A file whose name was removed cannot get one again.
-    fn move_to_name(&mut self, name: &Path) -> io::Result<()> {
+    fn move_to_name(&mut self, name: &Path) -> Result<()> {
         let mut options = File::options();
         options.read(true).write(true).create_new(true).mode(0o600);
         let named = options.open(name)?;
@@ -135,18 +135,15 @@ impl Drop for Copy {
     }
 }
 
-fn copy_data(from: &File, to: &File) -> io::Result<()> {
+fn copy_data(from: &File, to: &File) -> Result<()> {
     let size_bytes = from.metadata()?.len();
     to.set_len(size_bytes)?;
-    let mut buffer = vec![0; CHUNK_BYTES];
     for range in data_ranges(from, 0..size_bytes) {
-        let mut at = range.start;
-        while at < range.end {
-            let length = (range.end - at).min(CHUNK_BYTES as u64) as usize;
-            from.read_exact_at(&mut buffer[..length], at)?;
-            to.write_all_at(&buffer[..length], at)?;
-            at += length as u64;
-        }
+        let content = Content::File(from, range.start, (range.end - range.start) as usize);
+        content.copy(
+            range.start,
+            &mut |bytes, at| Ok(to.write_all_at(bytes, at)?),
+        )?;
     }
     Ok(())
 }

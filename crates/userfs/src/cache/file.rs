@@ -63,7 +63,7 @@ pub(super) struct State {
 
 impl State {
     /// Begins anew with what the source has.
-    fn begin(&mut self, attributes: &Attributes) -> std::io::Result<()> {
+    fn begin(&mut self, attributes: &Attributes) -> Result<()> {
         self.copy.set_len(0)?;
         self.copy.set_len(attributes.size_bytes)?;
         self.present = Ranges::default();

@@ -2,7 +2,6 @@
 //! long as the mount lives.
 
 use std::collections::HashMap;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +12,7 @@ use super::file::CachedFile;
 use super::journal::hash;
 use super::write_back_state::Outcome;
 use crate::mount::PathTurn;
-use crate::source::Error;
+use crate::source::{Error, Result};
 
 /// How long to wait between two attempts, at first and at most.
 const RETRY_MIN: Duration = Duration::from_secs(1);
@@ -136,7 +135,7 @@ impl CachedFile {
 
     /// Gives the copy a name in the directory of copies that says which file
     /// it is of. None if another write-back has brought all changes meanwhile.
-    fn name_copy(&self) -> Option<io::Result<PathBuf>> {
+    fn name_copy(&self) -> Option<Result<PathBuf>> {
         let path = self.shared.tree.path(self.ino).unwrap_or_default();
         let mut state = self.state.lock();
         if !state.progress.is_changed() {
@@ -150,7 +149,7 @@ impl CachedFile {
         let directory = self.shared.directory.join("kept");
         // What of a file by block was never fetched is not in the copy: it is
         // at the source, where it is not touched.
-        let made = std::fs::create_dir_all(&directory);
+        let made = std::fs::create_dir_all(&directory).map_err(Error::from);
         Some(made.and_then(|()| state.copy.keep(&directory.join(name))))
     }
 }
