@@ -59,8 +59,6 @@ enum Way {
     Replace(Option<Attributes>),
     /// Through an open file.
     InPlace(Arc<dyn Handle>),
-    /// Only times have changed, and are set by name.
-    Times,
     /// No name and no open file leads to it any more.
     Gone,
 }
@@ -104,10 +102,6 @@ pub(super) fn parent(path: &Path) -> &Path {
 impl CachedFile {
     /// Brings all changes to the source, and with `is_sync` the file and its
     /// name to the device. After an error all are still here.
-    ///
-    /// # Errors
-    ///
-    /// What the source says.
     pub fn write_back(&self, turn: &mut PathTurn, is_sync: bool) -> Result<Outcome> {
         let _writing_back = self.write_back_lock.lock();
         let outcome = write_back(&mut Attempt { file: self, turn }, is_sync);
@@ -167,14 +161,6 @@ impl CachedFile {
         }
         match way? {
             Way::InPlace(handle) => self.write_through(&*handle, changes, is_sync),
-            Way::Times => {
-                let guard = self.shared.path(turn, self.ino)?;
-                let source = &self.shared.source;
-                source.set_attributes(guard.path(), &changes.times())?;
-                let now = source.attributes(guard.path())?;
-                self.state.lock().version = Some(Version::of(&now));
-                Ok(Reached::Source)
-            }
             Way::Gone => {
                 self.removed();
                 Ok(Reached::Source)
@@ -239,15 +225,13 @@ impl CachedFile {
             Err(error) if error.is(libc::ENOENT) => None,
             Err(error) => return Err(error),
         };
-        if self.is_times_alone(changes) {
-            return Ok(Way::Times);
-        }
-        match may_replace && self.wants_replacement(found.as_ref(), changes.size_bytes) {
+        match may_replace && self.wants_replacement(found.as_ref(), changes) {
             true => Ok(Way::Replace(found)),
             false => self.writer_of(guard.path(), found).map(Way::InPlace),
         }
     }
 
+    /// Whether the source has the content already.
     fn is_times_alone(&self, changes: &Changes) -> bool {
         let state = self.state.lock();
         changes.dirty.is_empty()
@@ -255,15 +239,16 @@ impl CachedFile {
             && state.valid_bytes >= state.source_bytes
     }
 
-    fn wants_replacement(&self, found: Option<&Attributes>, size_bytes: u64) -> bool {
+    fn wants_replacement(&self, found: Option<&Attributes>, changes: &Changes) -> bool {
         // Somebody removed the name at the source; only a new file can have it
         // again.
         let Some(found) = found else {
             return true;
         };
-        if found.links > 1 || found.kind != Kind::File {
+        if found.links > 1 || found.kind != Kind::File || self.is_times_alone(changes) {
             return false;
         }
+        let size_bytes = changes.size_bytes;
         if found.size_bytes == 0 && size_bytes <= ONE_REQUEST_BYTES {
             return false;
         }
@@ -340,7 +325,7 @@ impl CachedFile {
         // The length also where it should be right: somebody else may have
         // written more to the same file.
         let rest = SetAttributes {
-            size_bytes: Some(changes.size_bytes),
+            size_bytes: (!self.is_times_alone(changes)).then_some(changes.size_bytes),
             ..changes.times()
         };
         let finished = handle.finish(&Finish {
