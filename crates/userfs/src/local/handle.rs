@@ -10,37 +10,33 @@ use super::attributes::{attributes_of, change};
 use crate::content::read_full;
 use crate::source::{Attributes, Handle, Result, Seek, SetAttributes};
 
-pub(super) struct LocalHandle {
-    pub file: File,
-}
-
-impl Handle for LocalHandle {
+impl Handle for File {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        Ok(read_full(&self.file, buffer, offset)?)
+        Ok(read_full(self, buffer, offset)?)
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
-        Ok(self.file.write_all_at(bytes, offset)?)
+        Ok(self.write_all_at(bytes, offset)?)
     }
 
     fn sync(&self) -> Result<()> {
-        Ok(rustix::fs::fsync(&self.file)?)
+        Ok(rustix::fs::fsync(self)?)
     }
 
     fn attributes(&self) -> Result<Attributes> {
-        Ok(attributes_of(&rustix::fs::fstat(&self.file)?))
+        Ok(attributes_of(&rustix::fs::fstat(self)?))
     }
 
     fn set_attributes(&self, changes: &SetAttributes) -> Result<()> {
         if let Some(size_bytes) = changes.size_bytes {
-            rustix::fs::ftruncate(&self.file, size_bytes)?;
+            rustix::fs::ftruncate(self, size_bytes)?;
         }
-        Ok(change(&self.file, changes)?)
+        Ok(change(self, changes)?)
     }
 
     fn allocate(&self, mode: i32, offset: u64, length: u64) -> Result<()> {
         let flags = FallocateFlags::from_bits_retain(mode.cast_unsigned());
-        Ok(rustix::fs::fallocate(&self.file, flags, offset, length)?)
+        Ok(rustix::fs::fallocate(self, flags, offset, length)?)
     }
 
     fn seek(&self, offset: u64, what: Seek) -> Result<u64> {
@@ -48,10 +44,10 @@ impl Handle for LocalHandle {
             Seek::Data => SeekFrom::Data(offset),
             Seek::Hole => SeekFrom::Hole(offset),
         };
-        Ok(rustix::fs::seek(&self.file, from)?)
+        Ok(rustix::fs::seek(self, from)?)
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.file.as_fd())
+        Some(self.as_fd())
     }
 }

@@ -9,6 +9,7 @@ mod attributes;
 mod handle;
 
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
@@ -21,7 +22,6 @@ use crate::source::{
     RenameFlags, Result, SetAttributes, Source, StatVfs, XattrFlags, make_or_open,
 };
 use attributes::{attributes_of, change};
-use handle::LocalHandle;
 
 impl From<Errno> for Error {
     fn from(error: Errno) -> Self {
@@ -47,9 +47,6 @@ const FREES_IN_UNLINK: [u64; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994
 /// The content of a larger file goes before its unlink is answered: whoever makes
 /// room on a full disk wants it then, and what is kept here is freed only after.
 const KEPT_BYTES_MAX: i64 = 1 << 20;
-
-/// An open file with what it is.
-type Opened = (OwnedFd, Attributes);
 
 /// A path to what a descriptor is open on, for calls that take no descriptor
 /// of the kind `O_PATH`.
@@ -133,7 +130,12 @@ impl Local {
     }
 
     /// Makes a file where there is none, opens it and tells what it is.
-    fn open_new(&self, path: &Path, flags: OFlags, creation: &Creation) -> Result<Opened> {
+    fn open_new(
+        &self,
+        path: &Path,
+        flags: OFlags,
+        creation: &Creation,
+    ) -> Result<(OwnedFd, Attributes)> {
         let mode = Mode::from_raw_mode(creation.mode);
         let file = self.resolve(path, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
         let made = attributes_of(&rustix::fs::fstat(&file)?);
@@ -149,12 +151,6 @@ impl Local {
         }
         let made = attributes_of(&rustix::fs::fstat(&file)?);
         Ok((file, made))
-    }
-
-    fn open_existing(&self, path: &Path, flags: OFlags) -> Result<Opened> {
-        let file = self.resolve(path, flags, Mode::empty())?;
-        let found = attributes_of(&rustix::fs::fstat(&file)?);
-        Ok((file, found))
     }
 }
 
@@ -233,14 +229,18 @@ impl Source for Local {
 
     fn open(&self, path: &Path, flags: OpenFlags) -> Result<Found> {
         let wanted = system_flags(flags);
-        let open = || self.open_existing(path, wanted);
+        let open = || {
+            let file = self.resolve(path, wanted, Mode::empty())?;
+            let found = attributes_of(&rustix::fs::fstat(&file)?);
+            Ok((file, found))
+        };
         let (file, attributes) = match &flags.create {
             None => open()?,
             Some(creation) if flags.exclusive => self.open_new(path, wanted, creation)?,
             Some(creation) => make_or_open(|| self.open_new(path, wanted, creation), open)?,
         };
         Ok(Found {
-            handle: Box::new(LocalHandle { file: file.into() }),
+            handle: Box::new(File::from(file)),
             attributes,
             directory: None,
             begin: Vec::new(),
