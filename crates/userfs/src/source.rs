@@ -136,6 +136,17 @@ pub enum Seek {
     Hole,
 }
 
+impl Seek {
+    /// What `lseek(2)` allows where holes cannot be told: all is data.
+    pub(crate) fn in_data(self, offset: u64, size_bytes: u64) -> Result<u64> {
+        match self {
+            _ if offset >= size_bytes => Err(Error::Errno(libc::ENXIO)),
+            Self::Data => Ok(offset),
+            Self::Hole => Ok(size_bytes),
+        }
+    }
+}
+
 /// A file that was opened.
 pub struct Found {
     /// The open file.
@@ -211,12 +222,11 @@ pub trait Source: Send + Sync {
     /// (`mknod`).
     fn make_node(
         &self,
-        path: &Path,
-        kind: Kind,
-        device_number: u64,
-        creation: &Creation,
+        _path: &Path,
+        _kind: Kind,
+        _device_number: u64,
+        _creation: &Creation,
     ) -> Result<()> {
-        let _ = (path, kind, device_number, creation);
         Err(Error::Errno(libc::EPERM))
     }
 
@@ -231,8 +241,7 @@ pub trait Source: Send + Sync {
     /// until what is returned is dropped: where the call that removes the last
     /// name frees the storage, too, that takes most of its time. None where
     /// there is nothing to gain.
-    fn keep_content(&self, path: &Path) -> Option<OwnedFd> {
-        let _ = path;
+    fn keep_content(&self, _path: &Path) -> Option<OwnedFd> {
         None
     }
 
@@ -357,15 +366,13 @@ pub trait Handle: Send + Sync {
     }
 
     /// `fallocate` with its mode bits; `EOPNOTSUPP` if the source cannot.
-    fn allocate(&self, mode: i32, offset: u64, length: u64) -> Result<()> {
-        let _ = (mode, offset, length);
+    fn allocate(&self, _mode: i32, _offset: u64, _length: u64) -> Result<()> {
         Err(Error::Errno(libc::EOPNOTSUPP))
     }
 
     /// Where data or a hole begins at or after an offset; `ENXIO` past the
     /// last, `EOPNOTSUPP` if the source cannot tell.
-    fn seek(&self, offset: u64, what: Seek) -> Result<u64> {
-        let _ = (offset, what);
+    fn seek(&self, _offset: u64, _what: Seek) -> Result<u64> {
         Err(Error::Errno(libc::EOPNOTSUPP))
     }
 

@@ -10,7 +10,7 @@ use parking_lot::{Condvar, Mutex};
 use rustix::fs::FallocateFlags;
 
 use super::Mode;
-use super::copy::{Copy, data_ranges};
+use super::copy::Copy;
 use super::staged_upload::StagedUpload;
 use super::write_back_state::WriteBackState;
 use crate::content::read_full;
@@ -253,24 +253,10 @@ impl CachedFile {
     /// `lseek` for data and holes, told exactly only of what is present.
     pub fn seek(&self, offset: u64, what: Seek) -> Result<u64> {
         let state = self.state.lock();
-        if offset >= state.progress.size_bytes() {
-            return Err(Error::Errno(libc::ENXIO));
-        }
-        let rest = offset..state.progress.size_bytes();
-        let ranges = match state.present.missing(0..state.valid_bytes).is_empty() {
-            true => data_ranges(&state.copy.file(), rest),
+        match state.present.missing(0..state.valid_bytes).is_empty() {
+            true => state.copy.file().seek(offset, what),
             // What is not here yet counts as data, which is always right.
-            false => Vec::from([rest]),
-        };
-        match what {
-            Seek::Data => ranges
-                .first()
-                .map(|range| range.start)
-                .ok_or(Error::Errno(libc::ENXIO)),
-            Seek::Hole => Ok(match ranges.first() {
-                Some(first) if first.start == offset => first.end,
-                _ => offset,
-            }),
+            false => what.in_data(offset, state.progress.size_bytes()),
         }
     }
 

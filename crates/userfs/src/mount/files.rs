@@ -263,14 +263,8 @@ impl Volume {
         match &file.content {
             Content::Cached(cached) => cached.seek(offset, what),
             Content::Direct(handle) => match handle.seek(offset, what) {
-                // What lseek(2) allows where holes cannot be told: all is data.
                 Err(error) if error.is(libc::EOPNOTSUPP) => {
-                    let size_bytes = handle.attributes()?.size_bytes;
-                    match what {
-                        _ if offset >= size_bytes => Err(Error::Errno(libc::ENXIO)),
-                        Seek::Data => Ok(offset),
-                        Seek::Hole => Ok(size_bytes),
-                    }
+                    what.in_data(offset, handle.attributes()?.size_bytes)
                 }
                 found => found,
             },
