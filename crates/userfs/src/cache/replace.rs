@@ -100,7 +100,11 @@ impl CachedFile {
         is_exclusive: bool,
     ) -> Result<PathGuard<'a>> {
         let tree = &self.shared.tree;
-        let find = || Ok(vec![tree.path(self.ino)?, self.temporary_path(temporary)?]);
+        let find = || {
+            // Wherever the directory of each is by now.
+            let temporary = tree.path_below(temporary.directory, &temporary.name)?;
+            Ok(vec![tree.path(self.ino)?, temporary])
+        };
         self.shared.locks.lock(turn, is_exclusive, find)
     }
 

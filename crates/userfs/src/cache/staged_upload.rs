@@ -6,7 +6,7 @@
 
 use std::ffi::OsString;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::file::{CachedFile, State};
@@ -26,8 +26,8 @@ const SEND_BYTES_MAX: u64 = 2 << 20;
 const SYNC_BYTES: u64 = 4 << 20;
 
 pub(super) struct TemporaryFile {
-    directory: u64,
-    name: OsString,
+    pub directory: u64,
+    pub name: OsString,
     pub handle: Arc<dyn Handle>,
     /// What it was when it was made.
     pub new: Attributes,
@@ -194,12 +194,6 @@ impl CachedFile {
             Err(error) if !error.is(libc::ENOENT) => {}
             _ => self.shared.journal.done(),
         }
-    }
-
-    /// The path of a temporary file, wherever its directory is by now.
-    pub(super) fn temporary_path(&self, temporary: &TemporaryFile) -> Result<PathBuf> {
-        let tree = &self.shared.tree;
-        tree.path_below(temporary.directory, &temporary.name)
     }
 
     pub(super) fn discard(&self, turn: &mut PathTurn, temporary: TemporaryFile) {

@@ -298,13 +298,12 @@ impl CachedFile {
         };
         // Zeros, or changes, come after what is valid; nothing of the old
         // content may show there.
-        let mut length = source_bytes;
-        if valid_bytes < source_bytes {
-            handle.truncate(valid_bytes)?;
-            length = valid_bytes;
-            self.state.lock().source_bytes = valid_bytes;
+        let before = source_bytes.min(valid_bytes);
+        if before < source_bytes {
+            handle.truncate(before)?;
+            self.state.lock().source_bytes = before;
         }
-        let before = length;
+        let mut length = before;
         let ranges = changes.dirty.tail_first(length);
         let (ranges, last) = split_last(&ranges, LAST_BYTES_MAX);
         let file = self.state.lock().copy.file();
