@@ -148,9 +148,8 @@ impl Server {
         if self.volume.options.kernel == KernelCache::Direct {
             flags |= FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
         }
-        let is_kernel_writing_back = self.volume.options.kernel == KernelCache::WriteBack;
         let is_awaited = opened.is_writable && self.writes_later();
-        if self.is_direct() && !is_kernel_writing_back && !is_awaited {
+        if self.is_direct() && !self.volume.is_kernel_writing_back() && !is_awaited {
             // Closing such a file brings nothing to the source.
             flags |= FopenFlags::FOPEN_NOFLUSH;
         }
@@ -183,7 +182,7 @@ impl Server {
 
     /// Where data or a hole begins.
     pub fn seek(&self, handle: u64, offset: i64, whence: i32) -> Result<u64> {
-        if self.volume.options.kernel == KernelCache::WriteBack {
+        if self.volume.is_kernel_writing_back() {
             // The kernel has pages that the source has not; it then takes all
             // for data, up to the length that it knows.
             return Err(Error::Errno(libc::ENOSYS));

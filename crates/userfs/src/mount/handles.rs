@@ -35,10 +35,6 @@ impl<T> Handles<T> {
         found.ok_or(Error::Errno(libc::EBADF))
     }
 
-    pub fn find(&self, is_it: impl Fn(&T) -> bool) -> Option<Arc<T>> {
-        self.open.read().values().find(|open| is_it(open)).cloned()
-    }
-
     pub fn remove(&self, handle: u64) -> Option<Arc<T>> {
         self.open.write().remove(&handle)
     }

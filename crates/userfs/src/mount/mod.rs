@@ -268,7 +268,7 @@ impl Volume {
         self.is_closing.load(Ordering::SeqCst)
     }
 
-    fn is_kernel_writing_back(&self) -> bool {
+    pub fn is_kernel_writing_back(&self) -> bool {
         self.options.kernel == KernelCache::WriteBack
     }
 

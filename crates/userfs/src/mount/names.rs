@@ -79,15 +79,11 @@ impl Volume {
     /// path.
     fn looked_up(&self, parent: u64, name: &OsStr, asked: Result<Attributes>) -> Result<Found> {
         let tree = &self.shared.tree;
-        match asked {
-            Ok(found) => Ok(Found::now(tree.looked_up(parent, name, &found), found)),
-            Err(error) => {
-                if error.is(libc::ENOENT) {
-                    tree.unlinked(parent, name);
-                }
-                Err(error)
-            }
+        if asked == Err(Error::Errno(libc::ENOENT)) {
+            tree.unlinked(parent, name);
         }
+        let found = asked?;
+        Ok(Found::now(tree.looked_up(parent, name, &found), found))
     }
 
     /// Makes something at a name by a call of the source, and tells what it is.

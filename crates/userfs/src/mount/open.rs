@@ -69,9 +69,9 @@ impl Volume {
         if let Some(handle) = self.cached(ino).and_then(|cached| cached.handle()) {
             return Ok(handle);
         }
-        let writable = self.files.find(|file| file.ino == ino && file.is_writable);
-        let any = writable.or_else(|| self.files.find(|file| file.ino == ino));
-        let handle = any.and_then(|file| file.direct().cloned());
+        let files = self.files.all().into_iter().filter(|file| file.ino == ino);
+        let file = files.max_by_key(|file| file.is_writable);
+        let handle = file.and_then(|file| file.direct().cloned());
         handle.ok_or(Error::Errno(libc::ENOENT))
     }
 
