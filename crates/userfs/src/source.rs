@@ -166,12 +166,16 @@ const ATTEMPTS_MAX: usize = 4;
 /// gets permissions and an owner. Making it goes first, as the kernel asks for
 /// that where it has just found no file.
 pub(crate) fn make_or_open<T>(
-    make: impl Fn() -> Result<T>,
+    flags: OpenFlags,
+    make: impl Fn(&Creation) -> Result<T>,
     open: impl Fn() -> Result<T>,
 ) -> Result<T> {
+    let Some(creation) = &flags.create else {
+        return open();
+    };
     for _ in 1..ATTEMPTS_MAX {
-        match make() {
-            Err(Error::Errno(libc::EEXIST)) => {}
+        match make(creation) {
+            Err(Error::Errno(libc::EEXIST)) if !flags.exclusive => {}
             made => return made,
         }
         match open() {
@@ -179,7 +183,7 @@ pub(crate) fn make_or_open<T>(
             opened => return opened,
         }
     }
-    make()
+    make(creation)
 }
 
 /// A directory tree that files come from. Calls may come from many threads

@@ -234,11 +234,8 @@ impl Source for Local {
             let found = attributes_of(&rustix::fs::fstat(&file)?);
             Ok((file, found))
         };
-        let (file, attributes) = match &flags.create {
-            None => open()?,
-            Some(creation) if flags.exclusive => self.open_new(path, wanted, creation)?,
-            Some(creation) => make_or_open(|| self.open_new(path, wanted, creation), open)?,
-        };
+        let make = |creation: &Creation| self.open_new(path, wanted, creation);
+        let (file, attributes) = make_or_open(flags, make, open)?;
         Ok(Found {
             handle: Box::new(File::from(file)),
             attributes,
@@ -360,8 +357,9 @@ impl Extended for Local {
         let names = self.at_path(path, |path| {
             grown(|buffer| rustix::fs::llistxattr(path, buffer))
         })?;
-        let names = names.split(|byte| *byte == 0);
-        let names = names.filter(|name| !name.is_empty());
+        let names = names
+            .split(|byte| *byte == 0)
+            .filter(|name| !name.is_empty());
         Ok(names
             .map(|name| OsString::from_vec(name.to_vec()))
             .collect())

@@ -37,11 +37,7 @@ pub(super) fn open(shared: &Arc<Shared>, path: &Path, flags: OpenFlags) -> Resul
         seen,
         directory,
         begin,
-    } = match &flags.create {
-        None => open()?,
-        Some(creation) if flags.exclusive => make(shared, path, flags, creation)?,
-        Some(creation) => make_or_open(|| make(shared, path, flags, creation), open)?,
-    };
+    } = make_or_open(flags, |new| make(shared, path, flags, new), open)?;
     Ok(Found {
         handle: Box::new(SftpFile::new(shared, path, opened, access(flags), seen)),
         attributes: shared.names.complete(Some(path), &seen.stat)?,
