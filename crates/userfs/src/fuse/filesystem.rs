@@ -20,7 +20,8 @@ use super::reply::Reply;
 use super::serve::Server;
 use crate::mount::{Access, Volume};
 use crate::source::{
-    Creation, Error, Kind, Owner, RenameFlags as SourceRename, Result, SetAttributes, XattrFlags,
+    Creation, Error, Extended, Kind, Owner, RenameFlags as SourceRename, Result, SetAttributes,
+    XattrFlags,
 };
 
 pub(super) struct Fuse(pub Arc<Server>);
@@ -44,19 +45,21 @@ impl Fuse {
         self.answer(reply, |server| call(&server.volume));
     }
 
-    /// The same of a call for extended attributes, if there are any to be seen.
+    /// The same of a call for a file's extended attributes, if there are any to
+    /// be seen.
     fn extended<R: Reply>(
         &self,
         reply: R,
-        call: impl FnOnce(&Volume) -> Result<R::Value> + Send + 'static,
+        ino: INodeNo,
+        call: impl FnOnce(&dyn Extended, &Path) -> Result<R::Value> + Send + 'static,
     ) {
-        let Volume {
-            shared, options, ..
-        } = &*self.0.volume;
-        match options.shows_extended && shared.source.extended().is_ok() {
-            true => self.call(reply, call),
-            false => reply.fail(Errno::ENOSYS),
+        let volume = &self.0.volume;
+        if !volume.options.shows_extended || volume.shared.source.extended().is_err() {
+            return reply.fail(Errno::ENOSYS);
         }
+        self.call(reply, move |volume| {
+            volume.by_path(ino.0, |source, path| call(source.extended()?, path))
+        });
     }
 }
 
@@ -402,33 +405,30 @@ impl Filesystem for Fuse {
     ) {
         let how = XattrFlags::from_bits_truncate(flags.cast_unsigned());
         let (name, value) = (name.to_owned(), value.to_owned());
-        self.extended(reply, move |volume| {
-            volume.by_path(ino.0, |source, path| {
-                source.extended()?.set(path, &name, &value, how)
-            })
+        self.extended(reply, ino, move |extended, path| {
+            extended.set(path, &name, &value, how)
         });
     }
 
     fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         let name = name.to_owned();
-        self.extended(reply, move |volume| {
-            let value = volume.by_path(ino.0, |source, path| source.extended()?.value(path, &name));
-            Ok((value?, size))
+        self.extended(reply, ino, move |extended, path| {
+            Ok((extended.value(path, &name)?, size))
         });
     }
 
     fn listxattr(&self, _: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
-        self.extended(reply, move |volume| {
-            let names = volume.by_path(ino.0, |source, path| source.extended()?.names(path))?;
+        self.extended(reply, ino, move |extended, path| {
             let with_end = |name: &OsString| [name.as_bytes(), &[0]].concat();
+            let names = extended.names(path)?;
             Ok((names.iter().flat_map(with_end).collect(), size))
         });
     }
 
     fn removexattr(&self, _: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let name = name.to_owned();
-        self.extended(reply, move |volume| {
-            volume.by_path(ino.0, |source, path| source.extended()?.remove(path, &name))
+        self.extended(reply, ino, move |extended, path| {
+            extended.remove(path, &name)
         });
     }
 

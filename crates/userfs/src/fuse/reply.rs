@@ -124,11 +124,9 @@ fn tell_created(reply: ReplyCreate, server: &Server, (found, opened): (Found, Op
 }
 
 pub(super) fn attributes(found: &Found) -> FileAttr {
-    let Found {
-        ino, attributes, ..
-    } = found;
+    let attributes = &found.attributes;
     FileAttr {
-        ino: INodeNo(*ino),
+        ino: INodeNo(found.ino),
         size: attributes.size_bytes,
         blocks: attributes.blocks,
         atime: system_time(attributes.atime),
