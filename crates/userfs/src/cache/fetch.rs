@@ -72,7 +72,7 @@ impl CachedFile {
     pub fn fetch(&self, range: Range<u64>) -> Result<()> {
         let mut state = self.state.lock();
         loop {
-            let missing = state.missing(range.start..range.end);
+            let missing = state.missing(range.clone());
             if missing.is_empty() {
                 return Ok(());
             }
@@ -99,11 +99,10 @@ impl CachedFile {
         let outcome = handle.read_at(&mut buffer, piece.start);
         let mut state = self.state.lock();
         state.in_flight.remove(piece.clone());
-        let outcome = match outcome {
-            Ok(_) if state.epoch != epoch => Ok(()),
-            Ok(count) => state.take(piece, &buffer, count),
-            Err(error) => Err(error),
-        };
+        let outcome = outcome.and_then(|count| match state.epoch == epoch {
+            true => state.take(piece, &buffer, count),
+            false => Ok(()),
+        });
         drop(state);
         self.fetched.notify_all();
         outcome

@@ -117,13 +117,9 @@ impl CachedFile {
         // What the source says must not be older than what a write-back has
         // brought there meanwhile.
         let writing_back = self.write_back_lock.lock();
-        let Found {
-            handle,
-            attributes,
-            begin,
-            ..
-        } = open()?;
-        let handle: Arc<dyn Handle> = Arc::from(handle);
+        let found = open()?;
+        let (attributes, begin) = (found.attributes, found.begin);
+        let handle: Arc<dyn Handle> = Arc::from(found.handle);
         let mut state = self.state.lock();
         let is_same = state.version == Some(Version::of(&attributes))
             && self.shared.is_settled(attributes.mtime);

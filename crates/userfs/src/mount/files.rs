@@ -7,15 +7,12 @@ use super::{Found, Opened, PathTurn, Volume};
 use crate::cache::Mode;
 use crate::source::{Content as Written, Creation, Error, OpenFlags, Result, Seek, SetAttributes};
 
+/// How a program opens a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Access {
-    pub read: bool,
-    pub write: bool,
-    pub append: bool,
-    pub truncate: bool,
-    pub exclusive: bool,
-    /// The thread that opens.
-    pub thread: u32,
+    flags: OpenFlags,
+    /// The thread, if it opens to append.
+    appender: Option<u32>,
 }
 
 impl Access {
@@ -23,62 +20,65 @@ impl Access {
     pub fn of(flags: i32, thread: u32) -> Self {
         let access = flags & libc::O_ACCMODE;
         Self {
-            read: access != libc::O_WRONLY,
-            write: access != libc::O_RDONLY,
-            append: flags & libc::O_APPEND != 0,
-            truncate: flags & libc::O_TRUNC != 0,
-            exclusive: flags & libc::O_EXCL != 0,
-            thread,
+            flags: OpenFlags {
+                read: access != libc::O_WRONLY,
+                write: access != libc::O_RDONLY,
+                truncate: flags & libc::O_TRUNC != 0,
+                exclusive: flags & libc::O_EXCL != 0,
+                ..OpenFlags::default()
+            },
+            appender: (flags & libc::O_APPEND != 0).then_some(thread),
         }
     }
 }
 
 impl Volume {
-    fn open_flags(&self, access: Access) -> OpenFlags {
+    /// How a file is opened at the source.
+    fn open_flags(&self, wanted: OpenFlags) -> OpenFlags {
         let is_cached = self.options.mode != Mode::None;
         OpenFlags {
-            read: access.read || is_cached || self.is_kernel_writing_back(),
-            write: access.write,
+            read: wanted.read || is_cached || self.is_kernel_writing_back(),
             // A copy is cut here, and the source's file when it is written back:
             // else a connection that is lost in between would leave it empty.
-            truncate: access.truncate && !is_cached,
+            truncate: wanted.truncate && !is_cached,
             // Of a copy of the beginning nothing is asked until the next open.
-            begin: is_cached && !access.truncate,
-            ..OpenFlags::default()
+            begin: is_cached && !wanted.truncate,
+            ..wanted
         }
     }
 
     pub fn open(&self, ino: u64, access: Access) -> Result<Opened> {
         let turn = &mut PathTurn::begin();
-        if access.write {
+        let wanted = access.flags;
+        if wanted.write {
             self.refuse_while_closing()?;
         }
         let mut open = || {
             let guard = self.shared.path(&mut *turn, ino)?;
             let path = guard.path();
-            let flags = self.open_flags(access);
-            let found = self.shared.open(path, flags, access.read)?;
+            let found = self
+                .shared
+                .open(path, self.open_flags(wanted), wanted.read)?;
             // After ESTALE the kernel looks the name up again and opens once
             // more. That is needed if another file has the name by now, or if
             // somebody else has made the file longer: the kernel appends where
             // it believes the end to be.
             let tree = &self.shared.tree;
             let now = &found.attributes;
-            let is_stale = !tree.is(ino, now)
-                || (access.append && tree.must_be_looked_up(ino, access.thread, now));
-            match is_stale {
+            let is_longer = |thread| tree.must_be_looked_up(ino, thread, now);
+            match !tree.is(ino, now) || access.appender.is_some_and(is_longer) {
                 true => Err(Error::Errno(libc::ESTALE)),
                 false => Ok(found),
             }
         };
         if self.options.mode == Mode::None {
             let opened = open();
-            if access.truncate {
+            if wanted.truncate {
                 self.shared.touch(ino, false);
             }
-            return Ok(self.add_direct(ino, opened?, access.write));
+            return Ok(self.add_direct(ino, opened?, wanted.write));
         }
-        self.add_cached(ino, access.write, access.truncate, open)
+        self.add_cached(ino, wanted.write, wanted.truncate, open)
     }
 
     /// Makes a file, if there is none, and opens it.
@@ -90,39 +90,33 @@ impl Volume {
         access: Access,
     ) -> Result<(Found, Opened)> {
         self.refuse_while_closing()?;
-        let (made, found) = {
+        let wanted = access.flags;
+        let (made, ino) = {
             let mut turn = PathTurn::begin();
             let guard = self.shared.path_below(&mut turn, parent, name)?;
             let path = guard.path();
             let flags = OpenFlags {
                 create: Some(creation),
-                exclusive: access.exclusive,
-                ..self.open_flags(access)
+                ..self.open_flags(wanted)
             };
             let change = self.shared.known.change(parent, name);
             let made = self.shared.source.open(path, flags)?;
             change.done(made.directory);
-            let attributes = made.attributes;
-            let ino = self.shared.tree.looked_up(parent, name, &attributes);
-            (made, Found::now(ino, attributes))
+            let ino = self.shared.tree.looked_up(parent, name, &made.attributes);
+            (made, ino)
         };
-        let Found {
-            ino, attributes, ..
-        } = found;
+        let found = Found::now(ino, made.attributes);
         let opened = if self.options.mode == Mode::None {
-            Ok(self.add_direct(ino, made, access.write))
+            Ok(self.add_direct(ino, made, wanted.write))
         } else if self.cached(ino).is_some() {
             // Somebody has the file open by another name, and may be writing
             // it back just now.
             drop(made);
-            let access = Access {
-                append: false,
-                ..access
-            };
-            self.open(ino, access)
+            let appender = None;
+            self.open(ino, Access { appender, ..access })
         } else {
-            let truncate = access.truncate && attributes.size_bytes > 0;
-            self.add_cached(ino, access.write, truncate, || Ok(made))
+            let truncate = wanted.truncate && found.attributes.size_bytes > 0;
+            self.add_cached(ino, wanted.write, truncate, || Ok(made))
         };
         match opened {
             Ok(opened) => Ok((self.with_copy(found), opened)),
