@@ -43,4 +43,4 @@ impl std::fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// What a source answers.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -91,7 +91,7 @@ impl Local {
     fn at<T, E: Into<Error>>(
         &self,
         path: &Path,
-        work: impl FnOnce(BorrowedFd<'_>, &OsStr) -> std::result::Result<T, E>,
+        work: impl FnOnce(BorrowedFd<'_>, &OsStr) -> Result<T, E>,
     ) -> Result<T> {
         let name = path.file_name().ok_or(Error::Errno(libc::EBUSY))?;
         let directory = path.parent().unwrap_or(Path::new(""));
@@ -357,9 +357,8 @@ impl Extended for Local {
         let names = self.at_path(path, |path| {
             grown(|buffer| rustix::fs::llistxattr(path, buffer))
         })?;
-        let names = names
-            .split(|byte| *byte == 0)
-            .filter(|name| !name.is_empty());
+        let names = names.split(|byte| *byte == 0);
+        let names = names.filter(|name| !name.is_empty());
         Ok(names
             .map(|name| OsString::from_vec(name.to_vec()))
             .collect())

@@ -20,7 +20,7 @@ const PASSWORD_PATIENCE: Duration = Duration::from_secs(600);
 
 /// Begins a connection, which may ask for a password if it is told so. An error
 /// is in words.
-pub type Connect = Box<dyn Fn(bool) -> std::result::Result<Transport, String> + Send + Sync>;
+pub type Connect = Box<dyn Fn(bool) -> Result<Transport, String> + Send + Sync>;
 
 /// One session at a time.
 pub(super) struct Link {
@@ -42,11 +42,7 @@ impl Link {
     ///
     /// # Errors
     /// In words, why that cannot be.
-    pub fn new(
-        connect: Connect,
-        host: &str,
-        options: &Options,
-    ) -> std::result::Result<Self, String> {
+    pub fn new(connect: Connect, host: &str, options: &Options) -> Result<Self, String> {
         let link = Self {
             connect,
             host: host.to_owned(),
@@ -62,7 +58,7 @@ impl Link {
         Ok(link)
     }
 
-    fn establish(&self, is_interactive: bool) -> std::result::Result<Arc<Session>, String> {
+    fn establish(&self, is_interactive: bool) -> Result<Arc<Session>, String> {
         let greeting = match is_interactive {
             true => PASSWORD_PATIENCE,
             false => self.options.connect_timeout,

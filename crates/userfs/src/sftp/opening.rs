@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::change::{self, Target};
 use super::diagnosis::Asked;
@@ -32,17 +32,13 @@ struct Looked {
 /// Opens a regular file, with what it is then.
 pub(super) fn open(shared: &Arc<Shared>, path: &Path, flags: OpenFlags) -> Result<Found> {
     let open = || open_existing(shared, path, flags);
-    let Looked {
-        opened,
-        seen,
-        directory,
-        begin,
-    } = make_or_open(flags, |new| make(shared, path, flags, new), open)?;
+    let looked = make_or_open(flags, |new| make(shared, path, flags, new), open)?;
+    let file = SftpFile::new(shared, path, looked.opened, access(flags), looked.seen);
     Ok(Found {
-        handle: Box::new(SftpFile::new(shared, path, opened, access(flags), seen)),
-        attributes: shared.names.complete(Some(path), &seen.stat)?,
-        directory: directory.and_then(|stat| stat.attributes()),
-        begin,
+        attributes: shared.names.complete(Some(path), &looked.seen.stat)?,
+        directory: looked.directory.and_then(|stat| stat.attributes()),
+        begin: looked.begin,
+        handle: Box::new(file),
     })
 }
 
@@ -116,13 +112,7 @@ fn make(shared: &Shared, path: &Path, flags: OpenFlags, creation: &Creation) -> 
     let mut made = open_and_look(shared, path, bits, &Stat::of_mode(creation.mode), false)?;
     let Looked { opened, seen, .. } = &mut made;
     let (mut batch, remote) = (opened.session.batch(), shared.root.join(path));
-    let now = match adjust(
-        &mut batch,
-        &remote,
-        creation,
-        &seen.stat,
-        &shared.gives_away,
-    ) {
+    let now = match adjust(shared, &mut batch, &remote, creation, &seen.stat) {
         Ok(false) => return Ok(made),
         Ok(true) => batch.look_up(kind::LSTAT, &remote),
         Err(failure) => Err(failure),
@@ -134,34 +124,34 @@ fn make(shared: &Shared, path: &Path, flags: OpenFlags, creation: &Creation) -> 
 /// Makes a directory with just these permissions, whatever the server's
 /// umask.
 pub(super) fn make_directory(
+    shared: &Shared,
     batch: &mut RequestBatch,
     remote: &[u8],
     creation: &Creation,
-    gives_away: &AtomicBool,
 ) -> Requested<()> {
     let made = Stat::of_mode(creation.mode).request(batch, kind::MKDIR, &[remote])?;
     let seen = batch.ask(kind::LSTAT, &[remote])?;
     batch.status(made)?;
     let seen = batch.stat(seen)?;
-    let adjusted = adjust(batch, remote, creation, &seen, gives_away);
+    let adjusted = adjust(shared, batch, remote, creation, &seen);
     adjusted.map(drop).map_err(|failure| failure.plain().into())
 }
 
 /// Makes what was just made what it was to be. Returns whether there was
 /// anything to do.
 fn adjust(
+    shared: &Shared,
     batch: &mut RequestBatch,
     remote: &[u8],
     creation: &Creation,
     seen: &Stat,
-    gives_away: &AtomicBool,
 ) -> Requested<bool> {
     const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
     let is_another = |owner: &Owner| seen.owner != Some((owner.uid, owner.gid));
     let owner = creation.owner.filter(is_another);
-    let owner = owner.filter(|_| gives_away.load(Ordering::Relaxed));
+    let owner = owner.filter(|_| shared.gives_away.load(Ordering::Relaxed));
     let owner = owner.map(|owner| within(batch, remote, owner, seen));
-    give(batch, remote, owner, gives_away)?;
+    give(shared, batch, remote, owner)?;
     let mode = creation.mode & 0o7777;
     let inherited = match seen.kind() {
         Some(Kind::Directory) => seen.mode().unwrap_or(0) & libc::S_ISGID,
@@ -198,12 +188,12 @@ fn within(batch: &mut RequestBatch, remote: &[u8], owner: Owner, seen: &Stat) ->
 
 /// Gives a new file its owner, if the server is somebody who can.
 pub(super) fn give(
+    shared: &Shared,
     batch: &mut RequestBatch,
     remote: &[u8],
     owner: Option<Owner>,
-    gives_away: &AtomicBool,
 ) -> Requested<()> {
-    let Some(owner) = owner.filter(|_| gives_away.load(Ordering::Relaxed)) else {
+    let Some(owner) = owner.filter(|_| shared.gives_away.load(Ordering::Relaxed)) else {
         return Ok(());
     };
     let changes = SetAttributes {
@@ -213,7 +203,7 @@ pub(super) fn give(
     };
     match change::make(batch, Target::Path(remote), &changes) {
         Err(Failure::Refused(_)) => {
-            gives_away.store(false, Ordering::Relaxed);
+            shared.gives_away.store(false, Ordering::Relaxed);
             Ok(())
         }
         done => done,

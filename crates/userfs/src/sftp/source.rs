@@ -62,7 +62,7 @@ impl Sftp {
     ///
     /// # Errors
     /// In words, why that cannot be.
-    pub fn connect(address: &Address, options: &Options) -> std::result::Result<Self, String> {
+    pub fn connect(address: &Address, options: &Options) -> Result<Self, String> {
         let again = (address.clone(), options.clone());
         let connect = move |is_interactive| ssh::start(&again.0, &again.1, is_interactive);
         Self::over(Box::new(connect), address, options)
@@ -72,11 +72,7 @@ impl Sftp {
     ///
     /// # Errors
     /// Likewise.
-    pub fn over(
-        connect: Connect,
-        address: &Address,
-        options: &Options,
-    ) -> std::result::Result<Self, String> {
+    pub fn over(connect: Connect, address: &Address, options: &Options) -> Result<Self, String> {
         let link = Link::new(connect, &address.host, options)?;
         let name = address.to_string();
         let root = find_root(&link, &address.directory)
@@ -95,7 +91,7 @@ impl Sftp {
 }
 
 /// Where a directory lies, without symbolic links.
-fn find_root(link: &Link, directory: &str) -> std::result::Result<Root, String> {
+fn find_root(link: &Link, directory: &str) -> Result<Root, String> {
     let given = match directory {
         "" => ".",
         directory => directory,
@@ -169,7 +165,7 @@ impl Source for Sftp {
 
     fn make_directory(&self, path: &Path, creation: &Creation) -> Result<()> {
         self.shared.ask(Asked::Make, [path], |batch, [remote]| {
-            opening::make_directory(batch, remote, creation, &self.shared.gives_away)
+            opening::make_directory(&self.shared, batch, remote, creation)
         })
     }
 
@@ -199,7 +195,7 @@ impl Source for Sftp {
             // OpenSSH has the two the other way round than the draft (PROTOCOL,
             // section 3.1), and other servers follow it.
             batch.run(kind::SYMLINK, &[target.as_bytes(), remote])?;
-            opening::give(batch, remote, owner, &self.shared.gives_away)
+            opening::give(&self.shared, batch, remote, owner)
         })
     }
 
