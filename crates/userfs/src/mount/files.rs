@@ -56,9 +56,8 @@ impl Volume {
         let mut open = || {
             let guard = self.shared.path(&mut *turn, ino)?;
             let path = guard.path();
-            let found = self
-                .shared
-                .open(path, self.open_flags(wanted), wanted.read)?;
+            let flags = self.open_flags(wanted);
+            let found = self.shared.open(path, flags, wanted.read)?;
             // After ESTALE the kernel looks the name up again and opens once
             // more. That is needed if another file has the name by now, or if
             // somebody else has made the file longer: the kernel appends where

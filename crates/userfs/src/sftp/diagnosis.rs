@@ -185,12 +185,6 @@ fn of_failure(
     };
     let file_systems = found.file_system.as_ref().zip(other.file_system.as_ref());
     let is_directory_there = is_directory(found.target);
-    let takes_room = || {
-        matches!(
-            asked,
-            Open { .. } | Make | Link | Rename | SetAttributes { .. }
-        )
-    };
     match asked {
         _ if is_new && found.target.is_some() => libc::EEXIST,
         Open { writes: true, .. } if is_directory_there => libc::EISDIR,
@@ -202,7 +196,9 @@ fn of_failure(
         Rename if is_directory_there && is_empty(session, path) == Some(false) => libc::ENOTEMPTY,
         Asked::Unlink | SetAttributes { resizes: true } if is_directory_there => libc::EISDIR,
         Asked::Write { bytes } if found.is_full(bytes) => libc::ENOSPC,
-        _ if takes_room() && found.is_full(0) => libc::ENOSPC,
+        Open { .. } | Make | Link | Rename | SetAttributes { .. } if found.is_full(0) => {
+            libc::ENOSPC
+        }
         _ => libc::EIO,
     }
 }

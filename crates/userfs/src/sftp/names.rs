@@ -81,10 +81,8 @@ impl Names {
     /// Whether the times of an open file were set since it was opened.
     pub fn has_given_times(&self, file: u64) -> bool {
         let known = self.known.lock();
-        known
-            .open
-            .get(&file)
-            .is_some_and(|file| file.has_given_times)
+        let file = known.open.get(&file);
+        file.is_some_and(|file| file.has_given_times)
     }
 
     /// Times of an open file were set.

@@ -390,12 +390,11 @@ impl Drop for Session {
 
 /// Starts a thread.
 pub(super) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), String> {
-    let thread = std::thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(work);
-    thread
-        .map(drop)
-        .map_err(|error| format!("cannot start a thread: {error}"))
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    match thread.spawn(work) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("cannot start a thread: {error}")),
+    }
 }
 
 /// Waits for something to become true; says whether it did.

@@ -103,16 +103,13 @@ fn command(address: &Address, options: &Options, is_interactive: bool) -> Comman
 
 /// What sftp(1) sets itself, and what finds a peer that is gone.
 fn fixed_settings(options: &Options, is_interactive: bool) -> Vec<String> {
-    let timeout = format!(
-        "ConnectTimeout={}",
-        options.connect_timeout.as_secs().max(1)
-    );
+    let timeout_s = options.connect_timeout.as_secs().max(1);
     let mut settings = vec![
         "ClearAllForwardings=yes".to_owned(),
         "PermitLocalCommand=no".to_owned(),
         "ServerAliveInterval=15".to_owned(),
         "ServerAliveCountMax=3".to_owned(),
-        timeout,
+        format!("ConnectTimeout={timeout_s}"),
     ];
     if !is_interactive {
         settings.push("BatchMode=yes".to_owned());
