@@ -296,6 +296,7 @@ impl CachedFile {
             let state = self.state.lock();
             (state.valid_bytes, state.source_bytes)
         };
+        let has_content = !self.is_times_alone(changes);
         // Zeros, or changes, come after what is valid; nothing of the old
         // content may show there.
         let before = source_bytes.min(valid_bytes);
@@ -322,9 +323,9 @@ impl CachedFile {
         let bytes = self.read_copy(&last)?;
         self.state.lock().source_bytes = length.max(last.end);
         // The length also where it should be right: somebody else may have
-        // written more to the same file.
+        // written more to the same file, which stays if only times are set.
         let rest = SetAttributes {
-            size_bytes: (!self.is_times_alone(changes)).then_some(changes.size_bytes),
+            size_bytes: has_content.then_some(changes.size_bytes),
             ..changes.times()
         };
         let finished = handle.finish(&Finish {
