@@ -45,15 +45,11 @@ impl CachedFile {
             return None;
         }
         let mut state = self.state.lock();
-        let is_next = state.is_next(wanted.start);
-        state.next_read = wanted.end.max(match is_next {
-            true => state.next_read,
-            false => 0,
-        });
-        if !is_next {
-            state.ahead_bytes = 0;
+        if !state.is_next(wanted.start) {
+            (state.next_read, state.ahead_bytes) = (wanted.end, 0);
             return None;
         }
+        state.next_read = state.next_read.max(wanted.end);
         let distance = state.ahead_bytes.max(AHEAD_BYTES_MIN);
         let start = state.next_read.div_ceil(BLOCK_BYTES) * BLOCK_BYTES;
         let missing = state.missing(start..start + distance).into_iter();

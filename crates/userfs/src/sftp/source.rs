@@ -200,23 +200,22 @@ impl Source for Sftp {
     }
 
     fn hard_link(&self, existing: &Path, new: &Path) -> Result<()> {
-        let link = |batch: &mut RequestBatch, [to, from]: [&[u8]; 2]| match batch
-            .session()
-            .has(extension::HARDLINK)
-        {
-            true => batch.run(kind::EXTENDED, &[extension::HARDLINK, from, to]),
-            false => Err(Failure::Errno(libc::EPERM)),
-        };
-        self.shared.ask(Asked::Link, [new, existing], link)?;
+        let paths = [new, existing];
+        self.shared.ask(Asked::Link, paths, |batch, [to, from]| {
+            if !batch.session().has(extension::HARDLINK) {
+                return Err(Failure::Errno(libc::EPERM));
+            }
+            batch.run(kind::EXTENDED, &[extension::HARDLINK, from, to])
+        })?;
         self.shared.names.linked(existing, new);
         Ok(())
     }
 
     fn rename(&self, from: &Path, to: &Path, flags: RenameFlags) -> Result<()> {
-        let rename = |batch: &mut RequestBatch, [to, from]: [&[u8]; 2]| {
+        let paths = [to, from];
+        let done = self.shared.ask(Asked::Rename, paths, |batch, [to, from]| {
             directory::rename(batch, from, to, flags)
-        };
-        let done = self.shared.ask(Asked::Rename, [to, from], rename);
+        });
         match done {
             Ok(()) => self.shared.names.renamed(from, to),
             // Either name may lead to either file.
