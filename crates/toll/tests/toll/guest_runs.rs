@@ -236,8 +236,10 @@ fn a_file_goes_to_another_guest_as_it_goes_to_another_process() {
             "{trial}"
         );
         let time = |name: &str| samples[name][0].as_f64().unwrap();
-        assert!(time("duration_ns") >= time("sender_duration_ns"), "{trial}");
-        assert!(time("receiver_duration_ns") > 0.0, "{trial}");
+        // The receiver may have all before the sender's last call returns.
+        for part in ["duration_ns", "sender_duration_ns", "receiver_duration_ns"] {
+            assert!(time(part) > 0.0, "{part}: {trial}");
+        }
     }
     for boot in list(&document["boots"]) {
         let has_partner = boot["levels"]["partner"] == "guest";
