@@ -107,6 +107,7 @@ install: build ## Install below PREFIX (/usr/local): programs, manual page, comp
 install-files:
 	install -D -m 755 $(RELEASE)/toll $(BIN)/toll
 	install -D -m 755 $(RELEASE)/toll-probe $(LIBEXEC)/toll-probe
+	for number in 1 2 3 4 5 6; do ln -sf meow $(BIN)/mycat$$number; done
 	install -m 755 $(RELEASE)/meow $(RELEASE)/timewrite $(RELEASE)/master $(RELEASE)/slave $(BIN)
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
 		$(DESTDIR)$(ZSH_COMPLETIONS) $(SHARE)/fish/vendor_completions.d
@@ -119,7 +120,7 @@ install-files:
 
 .PHONY: uninstall
 uninstall: ## Remove what install installed; runs and reports stay
-	rm -f $(BIN)/toll $(BIN)/meow $(BIN)/timewrite $(BIN)/master $(BIN)/slave $(LIBEXEC)/toll-probe \
+	rm -f $(BIN)/toll $(BIN)/meow $(BIN)/mycat[1-6] $(BIN)/timewrite $(BIN)/master $(BIN)/slave $(LIBEXEC)/toll-probe \
 		$(SHARE)/man/man1/toll.1 $(SHARE)/man/man1/meow.1 $(SHARE)/man/man1/timewrite.1 \
 		$(SHARE)/man/man1/master.1 $(SHARE)/man/man1/slave.1 \
 		$(SHARE)/bash-completion/completions/toll $(DESTDIR)$(ZSH_COMPLETIONS)/_toll \

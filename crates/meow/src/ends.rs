@@ -110,6 +110,13 @@ impl<'a> End<'a> {
         is_regular(&self.status).then(|| u64::try_from(self.status.st_size).unwrap_or(0))
     }
 
+    /// Where a regular file stands, and how many bytes are left from there on.
+    pub fn left(&self) -> Option<(u64, u64)> {
+        let size_bytes = self.size_bytes()?;
+        let position = seek(self.fd, SeekFrom::Current(0)).ok()?;
+        Some((position, size_bytes.saturating_sub(position)))
+    }
+
     /// Whether copying `source` to this sink would feed on what it writes
     /// until the device is full.
     pub fn would_be_fed_by(&self, source: &End<'_>) -> bool {

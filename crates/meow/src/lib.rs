@@ -4,6 +4,7 @@
 //! measures. This crate adds what `cat` is beyond copying: options, several
 //! files, formatted output, messages and exit codes; and the choice.
 
+mod by_method;
 mod carry;
 mod decorate;
 mod ends;

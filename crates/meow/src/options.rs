@@ -1,8 +1,10 @@
 //! What the command line asks for.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 use lexopt::Arg;
+use toll_wire::CopyMethod;
 
 use crate::decorate::{Decoration, Numbering};
 
@@ -24,9 +26,14 @@ With no FILE, or when FILE is -, read standard input.
   -u                       (ignored)
   -v, --show-nonprinting   use ^ and M- notation, except for LFD and TAB
       --copy               never hand over pages of a file, only copies of them
+      --method METHOD      copy by this method alone, and fail where it is refused
       --explain            say on standard error how each FILE was copied and why
       --help               display this help and exit
       --version            output version information and exit
+
+METHOD is one that toll measures: byte, page, page-aligned, fs-block, swept,
+advised, fcntl-dupfd, readv, mmap, sendfile, splice, vmsplice, copy-file-range or
+io-uring. Called as mycat1 to mycat6, meow copies by the first six.
 
 Without --copy, what is sent to a pipe or a socket may be the file's own pages
 in memory: should the file change before the reader takes them, the reader gets
@@ -42,6 +49,7 @@ const LONG: &[&str] = &[
     "copy",
     "explain",
     "help",
+    "method",
     "number",
     "number-nonblank",
     "show-all",
@@ -61,6 +69,8 @@ pub struct Options {
     pub must_copy: bool,
     /// Whether to say how each file is copied.
     pub explains: bool,
+    /// The only way to copy that is tried.
+    pub method: Option<CopyMethod>,
     /// Operands in their order; never empty.
     pub files: Vec<OsString>,
 }
@@ -74,7 +84,7 @@ pub enum Request {
     Print(String),
 }
 
-/// Understands the arguments after the program's name. With `is_posix` the
+/// Understands the arguments, the program's name first. With `is_posix` the
 /// first operand ends the options, as the environment variable
 /// `POSIXLY_CORRECT` asks.
 ///
@@ -84,8 +94,13 @@ pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     is_posix: bool,
 ) -> Result<Request, String> {
+    let mut arguments = arguments.into_iter();
+    let program = arguments.next().unwrap_or_default();
     let mut parser = lexopt::Parser::from_args(arguments);
-    let mut options = Options::default();
+    let mut options = Options {
+        method: method_of_program(&program),
+        ..Options::default()
+    };
     loop {
         let argument = match parser.next() {
             Ok(Some(argument)) => argument,
@@ -98,9 +113,15 @@ pub fn parse(
             Arg::Short(letter) => apply_short(&mut options, letter)?,
             Arg::Long(name) => {
                 let name = name.to_owned();
-                match long_option(&name, parser.optional_value())? {
+                let attached = parser.optional_value();
+                match long_option(&name, attached.as_deref())? {
                     "help" => return Ok(Request::Print(HELP.to_owned())),
                     "version" => return Ok(Request::Print(version())),
+                    "method" => {
+                        let value = attached.map_or_else(|| parser.value(), Ok);
+                        let value = value.map_err(|_| "option '--method' requires an argument")?;
+                        options.method = Some(method(&value)?);
+                    }
                     name => apply_long(&mut options, name),
                 }
             }
@@ -115,6 +136,11 @@ pub fn parse(
     if options.files.is_empty() {
         options.files.push("-".into());
     }
+    if options.method.is_some() && !options.decoration.is_plain() {
+        return Err(
+            "a method copies bytes as they are; leave out --method or what changes them".into(),
+        );
+    }
     Ok(Request::Copy(options))
 }
 
@@ -122,18 +148,57 @@ fn version() -> String {
     format!("meow (toll) {}\n", env!("CARGO_PKG_VERSION"))
 }
 
-/// The long option that `name` is, or that it alone is the beginning of; none
-/// of them takes a value.
-fn long_option(name: &str, value: Option<OsString>) -> Result<&'static str, String> {
-    let given = match &value {
+/// The long option that `name` is, or that it alone is the beginning of; only
+/// `method` takes a value.
+fn long_option(name: &str, value: Option<&OsStr>) -> Result<&'static str, String> {
+    let given = match value {
         Some(value) => format!("{name}={}", value.display()),
         None => name.to_owned(),
     };
     let full = full_name(name, &given)?;
     match value {
-        Some(_) => Err(format!("option '--{full}' doesn't allow an argument")),
-        None => Ok(full),
+        Some(_) if full != "method" => Err(format!("option '--{full}' doesn't allow an argument")),
+        _ => Ok(full),
     }
+}
+
+/// The methods by the names that experiments have for them.
+const METHODS: [(&str, CopyMethod); 14] = [
+    ("byte", CopyMethod::Byte),
+    ("page", CopyMethod::Page),
+    ("page-aligned", CopyMethod::PageAligned),
+    ("fs-block", CopyMethod::FsBlock),
+    ("swept", CopyMethod::Swept),
+    ("advised", CopyMethod::Advised),
+    ("fcntl-dupfd", CopyMethod::FcntlDupfd),
+    ("readv", CopyMethod::Readv),
+    ("mmap", CopyMethod::Mmap),
+    ("sendfile", CopyMethod::Sendfile),
+    ("splice", CopyMethod::Splice),
+    ("vmsplice", CopyMethod::Vmsplice),
+    ("copy-file-range", CopyMethod::CopyFileRange),
+    ("io-uring", CopyMethod::IoUring),
+];
+
+fn method(name: &OsStr) -> Result<CopyMethod, String> {
+    let found = METHODS.iter().find(|(known, _)| name == *known);
+    let names = || METHODS.map(|(known, _)| known).join(", ");
+    found.map(|(_, method)| *method).ok_or_else(|| {
+        format!(
+            "there is no method '{}'; there are {}",
+            name.display(),
+            names()
+        )
+    })
+}
+
+/// The method of a program that MeowLab names, if the program is called so:
+/// `mycat1` to `mycat6` are the first methods, in this order.
+fn method_of_program(program: &OsStr) -> Option<CopyMethod> {
+    let name = Path::new(program).file_name()?.to_str()?;
+    let number: usize = name.strip_prefix("mycat")?.parse().ok()?;
+    let (_, method) = METHODS[..6].get(number.checked_sub(1)?)?;
+    Some(*method)
 }
 
 fn full_name(name: &str, given: &str) -> Result<&'static str, String> {
@@ -218,14 +283,15 @@ mod tests {
     use super::*;
 
     fn options(arguments: &[&str]) -> Options {
-        match parse(arguments.iter().map(OsString::from), false).unwrap() {
+        let arguments = ["meow"].iter().chain(arguments);
+        match parse(arguments.map(OsString::from), false).unwrap() {
             Request::Copy(options) => options,
             Request::Print(text) => panic!("{text}"),
         }
     }
 
     fn complaint(argument: &str) -> String {
-        parse([OsString::from(argument)], false).unwrap_err()
+        parse(["meow", argument].map(OsString::from), false).unwrap_err()
     }
 
     #[test]
@@ -253,7 +319,7 @@ mod tests {
 
     #[test]
     fn options_stand_anywhere_unless_posix_is_asked_for() {
-        let arguments = || ["a", "-n", "--", "-b"].map(OsString::from);
+        let arguments = || ["meow", "a", "-n", "--", "-b"].map(OsString::from);
         let Ok(Request::Copy(free)) = parse(arguments(), false) else {
             panic!("not a copy")
         };
@@ -280,6 +346,28 @@ mod tests {
             complaint("--number=3"),
             "option '--number' doesn't allow an argument"
         );
+    }
+
+    #[test]
+    fn a_method_is_given_by_an_option_or_by_the_programs_name() {
+        assert_eq!(
+            options(&["--method", "mmap"]).method,
+            Some(CopyMethod::Mmap)
+        );
+        assert_eq!(options(&["--meth=byte"]).method, Some(CopyMethod::Byte));
+        assert!(complaint("--method=fast").contains("there are byte, page, "));
+        assert_eq!(
+            complaint("--method"),
+            "option '--method' requires an argument"
+        );
+        let of = |program: &str| method_of_program(OsStr::new(program));
+        assert_eq!(of("./mycat1"), Some(CopyMethod::Byte));
+        assert_eq!(of("/usr/bin/mycat6"), Some(CopyMethod::Advised));
+        for other in ["meow", "mycat", "mycat0", "mycat7", "cat2"] {
+            assert_eq!(of(other), None, "{other}");
+        }
+        let both = ["mycat2", "-n"].map(OsString::from);
+        assert!(parse(both, false).unwrap_err().contains("leave out"));
     }
 
     #[test]

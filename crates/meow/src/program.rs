@@ -9,7 +9,9 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, FdFlags, fcntl_getfd};
 use rustix::stdio::{dup2_stderr, stderr, stdin, stdout};
 use toll_probe::copy::mover::{CallError, wait_for, write_all};
+use toll_wire::CopyMethod;
 
+use crate::by_method;
 use crate::carry::{Carrier, Leg};
 use crate::decorate::Decorator;
 use crate::ends::End;
@@ -26,7 +28,7 @@ const FAILURE: i32 = 1;
 pub fn run() -> i32 {
     guard_standard_error();
     let is_posix = std::env::var_os("POSIXLY_CORRECT").is_some();
-    let status = match options::parse(std::env::args_os().skip(1), is_posix) {
+    let status = match options::parse(std::env::args_os(), is_posix) {
         Ok(Request::Print(text)) => match write_all(stdout(), text.as_bytes(), &mut 0) {
             Ok(()) => SUCCESS,
             Err(error) => cannot_write(&error),
@@ -156,7 +158,25 @@ impl Cat<'_> {
         }
     }
 
+    /// Copies one operand by one method. What goes wrong is said, and the next
+    /// operand follows.
+    fn copy_by(&mut self, method: CopyMethod, name: &OsStr, source: &End<'_>) {
+        let quoted = name.maybe_quote().to_string();
+        match by_method::copy(method, &quoted, source, &self.sink) {
+            Ok(how) if self.options.explains => self.explain(name, source, &how),
+            Ok(_) => {}
+            Err(why) => {
+                self.status = FAILURE;
+                complain(&why);
+            }
+        }
+    }
+
     fn copy_plain(&mut self, name: &OsStr, source: &End<'_>) -> Result<(), CallError> {
+        if let Some(method) = self.options.method {
+            self.copy_by(method, name, source);
+            return Ok(());
+        }
         let size_bytes = source.size_bytes();
         let route = route::choose(
             source.kind,

@@ -13,6 +13,7 @@ mod explain;
 mod formatting;
 mod itself;
 mod kernel;
+mod methods;
 mod moving;
 mod nonblocking;
 mod odd_files;

@@ -16,6 +16,8 @@ mod transit_pipe;
 mod verification;
 mod vmsplice;
 
+use std::os::fd::{AsFd, BorrowedFd};
+
 use toll_wire::{CopyMethod, CopyRequest, Failure, Request, Sample, Sink, Source, TrialData};
 
 pub(crate) use self::io_uring::Uring;
@@ -158,27 +160,42 @@ impl Copier<'_> {
 }
 
 fn mover_for(copy: &CopyRequest, source: &OpenSource) -> Result<Box<dyn Mover>, Failure> {
-    let buffer_bytes = copy.buffer_bytes;
     check_ends(copy)?;
-    Ok(match copy.method {
+    let source = source.file().as_fd();
+    mover(copy.method, copy.buffer_bytes, source, copy.sink)
+}
+
+/// A way to copy from a source to a kind of sink. Without `buffer_bytes` the
+/// method has the buffer that it has by default.
+///
+/// # Errors
+/// Why there is none, such as that the buffer cannot be of this size.
+///
+/// # Panics
+/// For [`CopyMethod::SystemCat`], which is a program.
+pub fn mover(
+    method: CopyMethod,
+    buffer_bytes: Option<u64>,
+    source: BorrowedFd<'_>,
+    sink: Sink,
+) -> Result<Box<dyn Mover>, Failure> {
+    Ok(match method {
         CopyMethod::Byte
         | CopyMethod::Page
         | CopyMethod::PageAligned
         | CopyMethod::FsBlock
         | CopyMethod::Swept
         | CopyMethod::Advised
-        | CopyMethod::FcntlDupfd => Box::new(read_write::ReadWrite::new(
-            copy.method,
-            buffer_bytes,
-            source.file(),
-        )?),
+        | CopyMethod::FcntlDupfd => {
+            Box::new(read_write::ReadWrite::new(method, buffer_bytes, source)?)
+        }
         CopyMethod::Readv => Box::new(readv::Vectored::new(buffer_bytes)?),
         CopyMethod::Mmap => Box::new(mmap::Mapped::new(buffer_bytes)?),
         CopyMethod::Sendfile => Box::new(sendfile::Sendfile::new(buffer_bytes)?),
-        CopyMethod::Splice => Box::new(splice::Splice::new(buffer_bytes, copy.sink)?),
-        CopyMethod::Vmsplice => Box::new(vmsplice::Vmsplice::new(buffer_bytes, copy.sink)?),
+        CopyMethod::Splice => Box::new(splice::Splice::new(buffer_bytes, sink)?),
+        CopyMethod::Vmsplice => Box::new(vmsplice::Vmsplice::new(buffer_bytes, sink)?),
         CopyMethod::CopyFileRange => Box::new(copy_file_range::CopyFileRange::new(buffer_bytes)?),
-        CopyMethod::IoUring => Box::new(io_uring::Uring::new(buffer_bytes, copy.sink)?),
+        CopyMethod::IoUring => Box::new(io_uring::Uring::new(buffer_bytes, sink)?),
         CopyMethod::SystemCat => unreachable!("a program is not a mover"),
     })
 }

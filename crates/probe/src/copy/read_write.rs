@@ -1,12 +1,10 @@
 //! `read` and `write` through one buffer: the six ways of the MeowLab report,
 //! which differ in the buffer's size and place and in what is said beforehand.
 
-use std::fs::File;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 
 use rustix::event::PollFlags;
-use rustix::fs::{Advice, fadvise};
+use rustix::fs::{Advice, fadvise, fstat};
 use rustix::io::Errno;
 use toll_wire::{CopyMethod, Failure};
 
@@ -41,7 +39,7 @@ impl ReadWrite {
     pub fn new(
         method: CopyMethod,
         buffer_bytes: Option<u64>,
-        source: &File,
+        source: BorrowedFd<'_>,
     ) -> Result<Self, Failure> {
         let page = page_bytes();
         let buffer = match method {
@@ -49,7 +47,8 @@ impl ReadWrite {
             CopyMethod::Page => Buffer::unaligned(page),
             CopyMethod::PageAligned => Buffer::aligned(page),
             CopyMethod::FsBlock => {
-                let block = source.metadata().map_or(0, |metadata| metadata.blksize());
+                let block = fstat(source).map_or(0, |status| status.st_blksize);
+                let block = u64::try_from(block).unwrap_or(0);
                 Buffer::aligned(checked_length(least_common_multiple(page as u64, block))?)
             }
             _ => Buffer::aligned(checked_length(

@@ -1,0 +1,66 @@
+//! Copying by one of the probe's methods alone, so that it can be watched and
+//! timed as a program.
+
+use rustix::io::pread;
+use toll_probe::copy::mover;
+use toll_probe::copy::mover::Job;
+use toll_wire::{CopyMethod, Sink};
+
+use crate::ends::{End, Kind};
+
+/// Copies what is left of a source and tells how, for people.
+///
+/// # Errors
+/// Why it is not copied, or not wholly.
+pub fn copy(
+    method: CopyMethod,
+    name: &str,
+    source: &End<'_>,
+    sink: &End<'_>,
+) -> Result<String, String> {
+    let size_bytes = size_for(method, name, source)?;
+    let sink_kind = match (method, sink.kind.into()) {
+        // Several writes in flight each need a place of their own, which a file has
+        // only for the first operand. In order, they go where the file stands.
+        (CopyMethod::IoUring, Sink::File) => Sink::Pipe,
+        (_, kind) => kind,
+    };
+    let mut mover = mover(method, None, source.fd, sink_kind).map_err(|failure| failure.message)?;
+    let job = Job {
+        source: source.fd,
+        sink: sink.fd,
+        sink_kind,
+        size_bytes,
+    };
+    mover.prepare(&job).map_err(|failure| failure.message)?;
+    let moved = mover.run(&job);
+    let moved = moved.map_err(|error| error.into_failure(name, "standard output").message)?;
+    let notes = mover.notes().join(", ");
+    Ok(format!(
+        "{} bytes in {} calls, {notes}",
+        moved.bytes, moved.calls
+    ))
+}
+
+/// How much to copy: what is left of a file, or whatever comes.
+fn size_for(method: CopyMethod, name: &str, source: &End<'_>) -> Result<u64, String> {
+    let is_from_start = matches!(method, CopyMethod::Mmap | CopyMethod::IoUring);
+    let is_of_known_length = is_from_start || method == CopyMethod::Vmsplice;
+    let left = source.left();
+    let why = match left {
+        // A file that the kernel makes up claims to be empty.
+        _ if is_of_known_length && source.kind == Kind::EmptyFile => {
+            match pread(source.fd, &mut [0; 1], 0) {
+                Ok(0) => return Ok(0),
+                _ => "its length is not known",
+            }
+        }
+        None if is_of_known_length => "its length is not known",
+        Some((position, _)) if is_from_start && position > 0 => "it was read before",
+        Some((_, bytes)) if source.kind != Kind::EmptyFile => return Ok(bytes),
+        _ => return Ok(u64::MAX),
+    };
+    Err(format!(
+        "cannot copy {name} by this method: {why}; choose another method"
+    ))
+}

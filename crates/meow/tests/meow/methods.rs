@@ -1,0 +1,182 @@
+//! Copying by one method alone.
+
+use std::io::{Seek, SeekFrom};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use crate::common::{Ended, Files, MEOW, assert_same, content, run, run_with_pipes, skip};
+
+/// Into a pipe or a file; `copy-file-range` needs a file.
+const METHODS: [&str; 13] = [
+    "byte",
+    "page",
+    "page-aligned",
+    "fs-block",
+    "swept",
+    "advised",
+    "fcntl-dupfd",
+    "readv",
+    "mmap",
+    "sendfile",
+    "splice",
+    "vmsplice",
+    "io-uring",
+];
+
+/// Whether this machine lets programs use io_uring.
+fn has_io_uring() -> bool {
+    let disabled = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
+    let is_there = disabled.is_ok_and(|text| text.trim() == "0");
+    if !is_there {
+        skip("io_uring is switched off or not there");
+    }
+    is_there
+}
+
+fn methods() -> impl Iterator<Item = &'static str> {
+    let has_io_uring = has_io_uring();
+    METHODS
+        .into_iter()
+        .filter(move |method| *method != "io-uring" || has_io_uring)
+}
+
+/// One byte a call takes long.
+fn length_for(method: &str) -> usize {
+    if method == "byte" { 10_000 } else { 3_000_001 }
+}
+
+#[test]
+fn every_method_copies_files_into_a_pipe() {
+    let files = Files::new();
+    files.file("empty", b"");
+    for method in methods() {
+        let all = content(length_for(method));
+        files.file("in", &all);
+        let arguments = ["--method", method, "in", "empty", "in"];
+        let output = files.run(&arguments).succeeded();
+        assert_same(&output, &[&all[..], &all].concat(), method);
+    }
+}
+
+#[test]
+fn every_method_writes_files_where_the_sink_stands() {
+    let files = Files::new();
+    for method in methods().chain(["copy-file-range"]) {
+        let all = content(length_for(method));
+        files.file("in", &all);
+        files.file("out", b"old, and kept");
+        let mut sink = std::fs::File::options()
+            .write(true)
+            .open(files.path("out"))
+            .unwrap();
+        sink.seek(SeekFrom::Start(5)).unwrap();
+        let mut command = files.meow();
+        command.args(["--method", method, "in", "in"]);
+        command.stdin(Stdio::null()).stdout(sink);
+        run(command).succeeded();
+        let expected = [&b"old, "[..], &all, &all].concat();
+        assert_same(&files.content("out"), &expected, method);
+    }
+}
+
+/// Runs by a method with a pipe as its input.
+fn of_pipe(method: &str, input: &[u8]) -> Ended {
+    let mut command = Command::new(MEOW);
+    command.args(["--method", method]);
+    run_with_pipes(command, input)
+}
+
+#[test]
+fn what_needs_a_known_length_refuses_a_pipe_and_the_others_read_it() {
+    for method in methods() {
+        let all = content(length_for(method));
+        let ended = of_pipe(method, &all);
+        if ["mmap", "vmsplice", "io-uring"].contains(&method) {
+            let message = "meow: cannot copy - by this method: its length is not known; \
+                           choose another method";
+            assert_eq!(ended.failed(&[message]), b"", "{method}");
+        } else if ["advised", "sendfile"].contains(&method) {
+            // A pipe takes no advice and has no pages of its own.
+            let is_told = ended.errors.starts_with("meow: cannot ");
+            assert!(is_told && ended.status.code() == Some(1), "{method}");
+        } else {
+            assert_same(&ended.succeeded(), &all, method);
+        }
+    }
+}
+
+#[test]
+fn a_file_of_the_kernels_own_is_copied_or_refused_but_never_taken_for_empty() {
+    let expected = std::fs::read("/proc/version").unwrap();
+    let files = Files::new();
+    for method in methods() {
+        let ended = files.run(&["--method", method, "/proc/version"]);
+        match ended.status.success() {
+            true => assert_eq!(ended.output, expected, "{method}"),
+            false => assert!(ended.errors.starts_with("meow: cannot "), "{method}"),
+        }
+    }
+}
+
+#[test]
+fn the_rest_of_a_file_is_copied_or_refused() {
+    let files = Files::new();
+    let all = content(100_000);
+    files.file("in", &all);
+    for method in methods() {
+        let mut source = std::fs::File::open(files.path("in")).unwrap();
+        source.seek(SeekFrom::Start(4_097)).unwrap();
+        let mut command = files.meow();
+        command.args(["--method", method]);
+        command.stdin(source).stdout(Stdio::piped());
+        let ended = run(command);
+        if ["mmap", "io-uring"].contains(&method) {
+            let message = "meow: cannot copy - by this method: it was read before; \
+                           choose another method";
+            ended.failed(&[message]);
+        } else {
+            assert_same(&ended.succeeded(), &all[4_097..], method);
+        }
+    }
+}
+
+#[test]
+fn what_the_kernel_refuses_is_told_and_not_done_another_way() {
+    let files = Files::new();
+    files.file("in", b"content");
+    let ended = files.run(&["--method", "copy-file-range", "in"]);
+    let told = ended.errors.clone();
+    assert!(told.starts_with("meow: cannot copy_file_range from in to standard output: "));
+    assert_eq!(
+        (ended.status.code(), &ended.output[..]),
+        (Some(1), &b""[..])
+    );
+}
+
+#[test]
+fn the_names_of_the_reports_programs_stand_for_their_methods() {
+    let files = Files::new();
+    let all = content(10_000);
+    files.file("in", &all);
+    let ways = [
+        "buffer of 1 bytes",
+        "buffer of 4096 bytes",
+        "buffer of 4096 bytes, 0 bytes past",
+        "0 bytes past a page boundary",
+        "buffer of 524288 bytes",
+        "buffer of 524288 bytes",
+    ];
+    for (number, way) in (1..).zip(ways) {
+        let mut command = Command::new(MEOW);
+        command.arg0(format!("./mycat{number}"));
+        command.arg("--explain").arg(files.path("in"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let ended = run(command);
+        assert!(
+            ended.errors.contains(way),
+            "mycat{number}: {}",
+            ended.errors
+        );
+        assert_same(&ended.output, &all, way);
+    }
+}
