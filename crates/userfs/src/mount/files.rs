@@ -41,7 +41,7 @@ impl Volume {
             // A copy is cut here, and the source's file when it is written back:
             // else a connection that is lost in between would leave it empty.
             truncate: wanted.truncate && !is_cached,
-            // Of a copy of the beginning nothing is asked until the next open.
+            // Close-to-open consistency lets a copy keep what this open has read.
             begin: is_cached && !wanted.truncate,
             ..wanted
         }

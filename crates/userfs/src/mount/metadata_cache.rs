@@ -163,8 +163,8 @@ impl MetadataCache {
     }
 
     /// Looks a name up, and decides how to ask for it if it is not cached. A name
-    /// that is missing in the listing is asked for: who opens a file must find it
-    /// if somebody else has just made it.
+    /// that the listing lacks is looked up at the source: another client may have
+    /// created the file since.
     pub(super) fn child(&self, parent: u64, name: &OsStr) -> Answer {
         let answer = self.with_directory(parent, |directory, lifetime| {
             if let Some(listing) = directory.fresh(lifetime) {

@@ -10,7 +10,7 @@ use super::{Found, PathTurn, Volume};
 use crate::source::{Attributes, Error, LookUp, RenameFlags, Result, Source};
 
 impl Volume {
-    /// What a name leads to; the kernel is told, so it counts as a lookup.
+    /// Looks a name up for the kernel, and counts the lookup (`FUSE_FORGET`).
     pub fn look_up(&self, parent: u64, name: &OsStr) -> Result<Found> {
         let known = &self.shared.known;
         let answer = match known.child(parent, name) {

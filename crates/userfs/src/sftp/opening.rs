@@ -74,13 +74,13 @@ fn open_and_look(
         let opened = batch.handle(opened)?;
         // Without attributes it was removed or renamed since.
         let stat = batch.stat(seen)?;
-        let mut begin = vec![0; BEGIN_BYTES];
-        let read = match asked.filter(|_| next.as_ref() == Some(&opened.id)) {
-            // What is refused now is asked for, and refused, again.
-            Some(reply) => batch.data(reply, &mut begin).unwrap_or(0),
-            None => 0,
-        };
-        begin.truncate(read);
+        let mut begin = Vec::new();
+        if let Some(reply) = asked.filter(|_| next.as_ref() == Some(&opened.id)) {
+            begin.resize(BEGIN_BYTES, 0);
+            // A caller that reads gets the error of its own READ.
+            let read = batch.data(reply, &mut begin).unwrap_or(0);
+            begin.truncate(read);
+        }
         Ok(Looked {
             opened,
             seen: Seen { stat, is_made },

@@ -58,7 +58,8 @@ impl PipelinedWrites {
         }
     }
 
-    /// Whether the server can bring to its device what was sent; it is asked to.
+    /// Sends an `fsync` for all earlier writes. Returns whether the server has the
+    /// extension.
     pub fn sync(&mut self) -> bool {
         let can = self.opened.session.has(extension::FSYNC);
         if can {

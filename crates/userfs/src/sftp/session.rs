@@ -215,7 +215,7 @@ pub(super) struct Session {
     pub line: Arc<Line>,
     /// Wakes the thread that sends what nothing else has taken along.
     late: SyncSender<()>,
-    /// How long the server may send nothing while something is asked.
+    /// Longest silence of the server while a request waits for its reply.
     patience: Duration,
     /// The names of the server's extensions.
     extensions: Vec<Vec<u8>>,
