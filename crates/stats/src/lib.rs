@@ -51,8 +51,7 @@ pub use normal::{normal_cdf, normal_quantile};
 pub use order::median_interval;
 pub use proportion::clopper_pearson;
 pub use quantile::{
-    FencedMean, TukeyFences, fenced_mean, mean, median, outliers, quantile, standard_deviation,
-    tukey_fences,
+    TukeyFences, mean, median, outliers, quantile, standard_deviation, tukey_fences,
 };
 pub use rng::Rng;
 pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};

@@ -91,43 +91,6 @@ pub fn outliers(values: &[f64]) -> Vec<usize> {
         .collect()
 }
 
-/// Mean and spread of the values within the fences.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct FencedMean {
-    /// Their arithmetic mean.
-    pub mean: f64,
-    /// Their sample standard deviation; NaN for a single value.
-    pub standard_deviation: f64,
-    /// How many values lie within the fences.
-    pub kept: usize,
-    /// How many lie outside.
-    pub dropped: usize,
-}
-
-/// Mean and standard deviation after the values outside the fences at 1.5
-/// interquartile ranges are dropped: what publications call a mean without
-/// extremes. Dropping makes the spread look smaller than it is, so this stands
-/// beside an estimate and never in place of one.
-///
-/// # Panics
-/// If `values` is empty or has a NaN.
-#[must_use]
-pub fn fenced_mean(values: &[f64]) -> FencedMean {
-    let fences = tukey_fences(values, 1.5);
-    // Between the quartiles there is always a value, or both are the same one.
-    let kept: Vec<f64> = values
-        .iter()
-        .copied()
-        .filter(|x| (fences.low..=fences.high).contains(x))
-        .collect();
-    FencedMean {
-        mean: mean(&kept),
-        standard_deviation: standard_deviation(&kept),
-        kept: kept.len(),
-        dropped: values.len() - kept.len(),
-    }
-}
-
 /// The values in ascending order.
 pub(crate) fn sorted(values: &[f64]) -> Vec<f64> {
     assert_usable(values);
@@ -213,14 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn a_mean_within_the_fences_has_lost_the_extremes() {
-        let fenced = fenced_mean(&[2.0, 99.0, 1.0, 3.0, 2.5, -99.0]);
-        assert_eq!(fenced.mean, 2.125);
-        // Squares about the mean: 1/64 + 81/64 + 49/64 + 9/64, over 3.
-        assert!((fenced.standard_deviation - (140.0_f64 / 64.0 / 3.0).sqrt()).abs() < 1e-15);
-        assert_eq!((fenced.kept, fenced.dropped), (4, 2));
-        assert_eq!(fenced_mean(&[7.0]).mean, 7.0);
-        assert_eq!(fenced_mean(&[7.0, 7.0, 7.0, 8.0]).dropped, 1);
+    fn outliers_lie_beyond_the_fences() {
+        assert_eq!(outliers(&[2.0, 99.0, 1.0, 3.0, 2.5, -99.0]), [1, 5]);
+        assert_eq!(outliers(&[7.0]), [0usize; 0]);
+        assert_eq!(outliers(&[7.0, 7.0, 7.0, 8.0]), [3]);
+        // Squares about the mean of 2.125: 1/64 + 81/64 + 49/64 + 9/64, over 3.
+        let deviation = standard_deviation(&[2.0, 1.0, 3.0, 2.5]);
+        assert!((deviation - (140.0_f64 / 64.0 / 3.0).sqrt()).abs() < 1e-15);
     }
 
     #[test]

@@ -160,6 +160,9 @@ impl<'a> Toucher<'a> {
         ] {
             metrics.insert(name.to_owned(), value);
         }
+        if let Some(competitor) = &self.request.competitor {
+            metrics.insert("competitor_bytes".to_owned(), competitor.bytes as f64);
+        }
         if accesses > 0.0 {
             metrics.insert("duration_per_access_ns".to_owned(), duration / accesses);
         }

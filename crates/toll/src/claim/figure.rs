@@ -1,15 +1,15 @@
-//! Curves and distributions.
+//! Curves, distributions, boxes and bars.
 
 use super::contrast::pick;
 use super::data::Data;
 use super::model::{
-    BoxGroup, BoxPlot, Curve, CurveMark, CurvePoint, CurveSeries, DerivedEstimate, Distribution,
-    DistributionGroup, Estimate, Figure, MeasuredBox, Quartiles, Staircase,
+    Bar, BarChart, BoxGroup, BoxPlot, Curve, CurveMark, CurvePoint, CurveSeries, DerivedEstimate,
+    Distribution, DistributionGroup, Estimate, Figure, FiveNumbers, MeasuredBox, Staircase,
 };
-use super::summary::estimate;
+use super::summary::{estimate, without_extremes};
 use super::{CONFIDENCE, metric};
 use crate::plan::Treatment;
-use crate::spec::{Experiment, Factor, FigureKind, FigureSpec, Selector};
+use crate::spec::{Experiment, Factor, FigureKind, FigureSpec, GroupSpec, LineSpec, Selector};
 
 /// Most groups of a distribution drawn unasked; more cannot be told apart.
 const GROUPS_MAX: usize = 40;
@@ -48,6 +48,7 @@ pub(super) fn draw_all(
             FigureKind::Curve => canvas.curve(spec).map(Figure::Curve),
             FigureKind::Distribution => canvas.distribution(spec).map(Figure::Distribution),
             FigureKind::Box => canvas.boxes(spec).map(Figure::Box),
+            FigureKind::Bar => canvas.bars(spec).map(Figure::Bar),
         })
         .collect()
 }
@@ -55,48 +56,31 @@ pub(super) fn draw_all(
 impl Canvas<'_> {
     fn curve(&self, spec: &FigureSpec) -> Option<Curve> {
         let factor = self.experiment.factor(&spec.factor)?;
-        let lines: Vec<(String, Selector)> = match spec.series.as_deref() {
-            None => vec![("measured here".into(), spec.at.clone())],
-            Some(name) => self
-                .experiment
-                .factor(name)?
-                .levels
-                .iter()
-                .map(|level| {
-                    let mut at = spec.at.clone();
-                    at.insert(name.to_owned(), level.clone());
-                    (
-                        self.experiment
-                            .factor(name)
-                            .map_or_else(String::new, |f| format!("{name}={}", f.label(level))),
-                        at,
-                    )
-                })
-                .collect(),
-        };
-        let (mut series, selectors): (Vec<CurveSeries>, Vec<Selector>) = lines
+        let (mut series, selectors): (Vec<CurveSeries>, Vec<Selector>) = self
+            .lines(spec)
             .into_iter()
-            .map(|(label, at)| {
-                let line = CurveSeries {
-                    label,
-                    published: false,
-                    points: self.points(spec, factor, &at),
-                    treads: Vec::new(),
-                };
-                (line, at)
+            .flat_map(|line| {
+                let points = self.points(spec, factor, &line.at);
+                let published = line.published.iter().map(published_point).collect();
+                [(points, false), (published, true)].map(|(points, published)| {
+                    let series = CurveSeries {
+                        label: line.label.clone(),
+                        published,
+                        points,
+                        treads: Vec::new(),
+                    };
+                    (series, line.at.clone())
+                })
             })
-            .filter(|(line, _)| !line.points.is_empty())
+            .filter(|(series, _)| !series.points.is_empty())
             .unzip();
-        if series.is_empty() {
+        if series.iter().all(|series| series.published) {
             return None;
         }
         for (line, id) in self.marked_lines(spec, &selectors) {
             if let Some(staircase) = self.staircase(id) {
                 series[line].treads.clone_from(&staircase.treads);
             }
-        }
-        if !spec.published.is_empty() {
-            series.push(published_series(spec, self.experiment.report.as_deref()));
         }
         let unit = match &spec.acceleration {
             Some(_) => String::new(),
@@ -119,6 +103,31 @@ impl Canvas<'_> {
             series,
             marks: self.marks(spec, &selectors),
         })
+    }
+
+    /// The lines of a curve: those that are named, else one for each level of
+    /// the series, else a single one.
+    fn lines(&self, spec: &FigureSpec) -> Vec<LineSpec> {
+        if !spec.lines.is_empty() {
+            return spec.lines.clone();
+        }
+        let line = |label: String, at: Selector| LineSpec {
+            label,
+            at,
+            published: Vec::new(),
+        };
+        let Some(name) = spec.series.as_deref() else {
+            return vec![line("measured here".into(), spec.at.clone())];
+        };
+        let factor = self.experiment.factor(name).into_iter();
+        let levels = factor.flat_map(|factor| {
+            factor.levels.iter().map(|level| {
+                let mut at = spec.at.clone();
+                at.insert(name.to_owned(), level.clone());
+                line(format!("{name}={}", factor.label(level)), at)
+            })
+        });
+        levels.collect()
     }
 
     /// What the figure marks, each with the line that it was computed from.
@@ -218,19 +227,14 @@ impl Canvas<'_> {
     }
 
     fn boxes(&self, spec: &FigureSpec) -> Option<BoxPlot> {
-        let groups = spec.groups.iter().map(|group| {
-            let treatment = pick(&group.at, &self.experiment.factors, self.treatments).ok();
-            let quartiles = |[median, lower, upper]: [f64; 3]| Quartiles {
-                median,
-                lower,
-                upper,
-            };
-            BoxGroup {
-                label: group.label.clone(),
-                measured: treatment
-                    .and_then(|index| box_of(&self.data.values(&spec.metric, index))),
-                published: group.published.map(quartiles),
-            }
+        let groups = spec.groups.iter().map(|group| BoxGroup {
+            label: group.label.clone(),
+            measured: self
+                .treatment(group)
+                .and_then(|index| box_of(&self.data.values(&spec.metric, index))),
+            published: <[f64; 5]>::try_from(group.published.as_slice())
+                .ok()
+                .map(five_numbers),
         });
         let groups: Vec<BoxGroup> = groups.collect();
         let is_measured = groups.iter().any(|group| group.measured.is_some());
@@ -241,6 +245,46 @@ impl Canvas<'_> {
             unit: metric::describe(self.experiment, &spec.metric).unit,
             groups,
         })
+    }
+
+    fn bars(&self, spec: &FigureSpec) -> Option<BarChart> {
+        let mut groups = spec.groups.iter();
+        let reference = groups.find(|group| Some(&group.label) == spec.relative_to.as_ref());
+        let bars = spec.groups.iter().map(|group| {
+            let treatment = self.treatment(group);
+            let median = treatment.and_then(|index| self.median(&spec.metric, index));
+            let ratio = |reference: &GroupSpec| {
+                let logs =
+                    self.data
+                        .log_ratios(&spec.metric, treatment?, self.treatment(reference)?);
+                let ratio = toll_stats::stopped_interval(&logs.ok()?, CONFIDENCE);
+                Some(estimate(&ratio.map(f64::exp)))
+            };
+            let published = group.published.first().copied();
+            Bar {
+                label: group.label.clone(),
+                median,
+                length: reference.map_or(median, ratio),
+                published: match reference {
+                    None => published,
+                    Some(to) => published.and_then(|value| Some(value / to.published.first()?)),
+                },
+            }
+        });
+        let bars: Vec<Bar> = bars.collect();
+        let is_measured = bars.iter().any(|bar| bar.length.is_some());
+        is_measured.then(|| BarChart {
+            title: spec.title.clone(),
+            report: self.experiment.report.clone().unwrap_or_default(),
+            metric: spec.metric.clone(),
+            unit: metric::describe(self.experiment, &spec.metric).unit,
+            relative_to: spec.relative_to.clone(),
+            bars,
+        })
+    }
+
+    fn treatment(&self, group: &GroupSpec) -> Option<usize> {
+        pick(&group.at, &self.experiment.factors, self.treatments).ok()
     }
 
     fn group(&self, label: String, metric: &str, treatment: usize) -> Option<DistributionGroup> {
@@ -291,8 +335,9 @@ impl Canvas<'_> {
                 acceleration: None,
                 log_y: false,
                 marks: Vec::new(),
-                published: Vec::new(),
+                lines: Vec::new(),
                 groups: Vec::new(),
+                relative_to: None,
             };
             figures.extend(self.curve(&spec).map(Figure::Curve));
         }
@@ -316,43 +361,41 @@ fn box_of(values: &[f64]) -> Option<MeasuredBox> {
     if values.is_empty() {
         return None;
     }
+    let within = without_extremes(values);
+    let quantile = |share| toll_stats::quantile(values, share);
     let outliers = toll_stats::outliers(values);
-    let within = values
-        .iter()
-        .enumerate()
-        .filter(|(index, _)| !outliers.contains(index))
-        .map(|(_, value)| *value);
     Some(MeasuredBox {
-        quartiles: Quartiles {
-            median: toll_stats::median(values),
-            lower: toll_stats::quantile(values, 0.25),
-            upper: toll_stats::quantile(values, 0.75),
-        },
-        low: within.clone().fold(f64::INFINITY, f64::min),
-        high: within.fold(f64::NEG_INFINITY, f64::max),
+        numbers: five_numbers([
+            within.iter().copied().fold(f64::INFINITY, f64::min),
+            quantile(0.25),
+            quantile(0.5),
+            quantile(0.75),
+            within.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        ]),
         outliers: outliers.iter().map(|index| values[*index]).collect(),
         trials: values.len(),
     })
 }
 
-fn published_series(spec: &FigureSpec, report: Option<&str>) -> CurveSeries {
-    CurveSeries {
-        label: report.unwrap_or("report").to_owned(),
-        published: true,
-        treads: Vec::new(),
-        points: spec
-            .published
-            .iter()
-            .map(|(x, y)| CurvePoint {
-                x: *x,
-                y: Estimate {
-                    value: *y,
-                    low: *y,
-                    high: *y,
-                    confidence: 0.0,
-                },
-            })
-            .collect(),
+fn five_numbers([low, lower, median, upper, high]: [f64; 5]) -> FiveNumbers {
+    FiveNumbers {
+        low,
+        lower,
+        median,
+        upper,
+        high,
+    }
+}
+
+fn published_point((x, y): &(f64, f64)) -> CurvePoint {
+    CurvePoint {
+        x: *x,
+        y: Estimate {
+            value: *y,
+            low: *y,
+            high: *y,
+            confidence: 0.0,
+        },
     }
 }
 

@@ -19,8 +19,9 @@ pub use between::{RunComparison, RunRatio};
 pub use guest::GuestSummary;
 pub use selftest::{Rate, SelftestArm, SelftestReport};
 pub use shown::{
-    BoxGroup, BoxPlot, Curve, CurveMark, CurvePoint, CurveSeries, Distribution, DistributionGroup,
-    FencedMean, Figure, MeasuredBox, PublishedRow, PublishedTable, Quartiles,
+    Bar, BarChart, BoxGroup, BoxPlot, Curve, CurveMark, CurvePoint, CurveSeries, Distribution,
+    DistributionGroup, Figure, FiveNumbers, MeasuredBox, MeasuredMean, PublishedGroup,
+    PublishedRow, PublishedTable,
 };
 pub use staircase::{NearestCache, Staircase, Step, Tread};
 

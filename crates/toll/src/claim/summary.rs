@@ -20,6 +20,13 @@ pub(super) fn estimate(interval: &Interval) -> Estimate {
     }
 }
 
+/// The values within 1.5 interquartile ranges of the quartiles.
+pub(super) fn without_extremes(values: &[f64]) -> Vec<f64> {
+    let extremes = toll_stats::outliers(values);
+    let kept = (0..values.len()).filter(|index| !extremes.contains(index));
+    kept.map(|index| values[index]).collect()
+}
+
 /// Summaries of all treatments, in plan order.
 pub(super) fn summarise(
     treatments: &[Treatment],

@@ -1,14 +1,16 @@
 //! Published tables with the measured values beside them.
 
+use std::collections::BTreeMap;
+
 use toll_stats::stopped_interval;
 
-use super::CONFIDENCE;
 use super::contrast::pick;
-use super::data::Data;
-use super::model::{Estimate, FencedMean, PublishedRow, PublishedTable};
-use super::summary::estimate;
+use super::data::{Data, log_ratio};
+use super::model::{Estimate, MeasuredMean, PublishedGroup, PublishedRow, PublishedTable};
+use super::summary::{estimate, without_extremes};
+use super::{CONFIDENCE, metric};
 use crate::plan::Treatment;
-use crate::spec::{Experiment, Table, TableRow};
+use crate::spec::{Experiment, Table, TableGroup, TableMean, TableRow};
 
 /// Fills all published tables of an experiment.
 pub(super) fn fill_all(
@@ -16,84 +18,141 @@ pub(super) fn fill_all(
     treatments: &[Treatment],
     data: &Data,
 ) -> Vec<PublishedTable> {
-    let tables = experiment.tables.iter();
-    tables
-        .map(|table| fill(table, experiment, treatments, data))
-        .collect()
+    let fill = |table: &Table| {
+        let groups = table.groups.iter().map(|group| {
+            let source = Source {
+                experiment,
+                treatments,
+                data,
+                group,
+            };
+            source.fill(table)
+        });
+        PublishedTable {
+            title: table.title.clone(),
+            report: table.report.clone(),
+            relative_to: table.relative_to.clone(),
+            groups: groups.collect(),
+            note: table.note.clone(),
+        }
+    };
+    experiment.tables.iter().map(fill).collect()
 }
 
-fn fill(
-    table: &Table,
-    experiment: &Experiment,
-    treatments: &[Treatment],
-    data: &Data,
-) -> PublishedTable {
-    let reference = table
-        .rows
-        .iter()
-        .find(|row| Some(&row.label) == table.relative_to.as_ref());
-    let treatment_of = |row: &TableRow| match row.at.is_empty() {
-        true => Err("nothing here stands for it".to_owned()),
-        false => pick(&row.at, &experiment.factors, treatments),
-    };
-    let rows = table.rows.iter().map(|row| {
-        let treatment = treatment_of(row);
-        let measured = treatment.as_ref().ok().and_then(|index| {
-            let values = data.values(&table.metric, *index);
-            (!values.is_empty())
-                .then(|| estimate(&toll_stats::median_interval(&values, CONFIDENCE)))
-        });
-        let measured_ratio = reference.and_then(|reference| {
-            let (of, to) = (*treatment.as_ref().ok()?, treatment_of(reference).ok()?);
-            ratio(table, data, of, to)
-        });
+/// Where the measured values of a group come from.
+struct Source<'a> {
+    experiment: &'a Experiment,
+    treatments: &'a [Treatment],
+    data: &'a Data,
+    group: &'a TableGroup,
+}
+
+impl Source<'_> {
+    fn fill(&self, table: &Table) -> PublishedGroup {
+        let group = self.group;
+        let rows = group.rows.iter();
+        let mut is_reference = rows.filter(|row| Some(&row.label) == table.relative_to.as_ref());
+        let reference = is_reference.next();
+        let (metric, unit) = match &group.per {
+            Some(per) => (format!("{} / {per}", group.metric), String::new()),
+            None => {
+                let unit = metric::describe(self.experiment, &group.metric).unit;
+                (group.metric.clone(), unit)
+            }
+        };
+        PublishedGroup {
+            label: group.label.clone(),
+            metric,
+            unit,
+            published_unit: group.published_unit.clone(),
+            rows: group
+                .rows
+                .iter()
+                .map(|row| self.row(row, reference, table.mean))
+                .collect(),
+        }
+    }
+
+    fn row(
+        &self,
+        row: &TableRow,
+        reference: Option<&TableRow>,
+        mean: Option<TableMean>,
+    ) -> PublishedRow {
+        let column = self.column(row);
+        let values: Vec<f64> = column
+            .iter()
+            .flat_map(|column| column.values().copied())
+            .collect();
+        let is_measured = !values.is_empty();
+        let ratio = |to: &TableRow| ratio(column.as_ref().ok()?, self.column(to).as_ref().ok()?);
         PublishedRow {
             label: row.label.clone(),
             published: row.published,
-            published_converted: row.published.and_then(|value| Some(value * table.scale?)),
+            published_converted: row
+                .published
+                .and_then(|value| Some(value * self.group.scale?)),
             published_text: row.published_text.clone(),
             published_deviation: row.published_deviation,
-            measured_mean: treatment
-                .as_ref()
-                .ok()
-                .filter(|_| row.published_deviation.is_some())
-                .and_then(|index| fenced_mean(&data.values(&table.metric, *index))),
             published_ratio: reference
                 .and_then(|reference| Some(row.published? / reference.published?)),
-            missing: match (&measured, treatment) {
-                (Some(_), _) => None,
-                (None, Err(reason)) => Some(reason),
-                (None, Ok(_)) => Some(
-                    data.why_absent(&table.metric)
+            measured: is_measured
+                .then(|| estimate(&toll_stats::median_interval(&values, CONFIDENCE))),
+            measured_mean: mean
+                .filter(|_| is_measured)
+                .map(|mean| mean_of(&values, mean)),
+            measured_ratio: reference.and_then(ratio),
+            missing: match &column {
+                Ok(_) if is_measured => None,
+                Ok(_) => Some(
+                    self.data
+                        .why_absent(&self.group.metric)
                         .unwrap_or_else(|| "no trial completed".into()),
                 ),
+                Err(reason) => Some(reason.clone()),
             },
-            measured,
-            measured_ratio,
         }
-    });
-    PublishedTable {
-        title: table.title.clone(),
-        report: table.report.clone(),
-        metric: table.metric.clone(),
-        published_unit: table.published_unit.clone(),
-        relative_to: table.relative_to.clone(),
-        rows: rows.collect(),
-        note: table.note.clone(),
+    }
+
+    /// Values of a row by block, or why no treatment stands for it.
+    fn column(&self, row: &TableRow) -> Result<BTreeMap<u32, f64>, String> {
+        if row.at.is_empty() {
+            return Err("nothing here stands for it".to_owned());
+        }
+        let treatment = pick(&row.at, &self.experiment.factors, self.treatments)?;
+        let column = self.data.column(&self.group.metric, treatment);
+        let Some(per) = &self.group.per else {
+            return Ok(column.clone());
+        };
+        let per = self.data.column(per, treatment);
+        let quotients = column.iter().filter_map(|(block, value)| {
+            let quotient = value / per.get(block)?;
+            quotient.is_finite().then_some((*block, quotient))
+        });
+        Ok(quotients.collect())
     }
 }
 
-fn fenced_mean(values: &[f64]) -> Option<FencedMean> {
-    let mean = (!values.is_empty()).then(|| toll_stats::fenced_mean(values))?;
-    Some(FencedMean {
-        mean: mean.mean,
-        standard_deviation: (mean.kept > 1).then_some(mean.standard_deviation),
-        kept: mean.kept,
-        dropped: mean.dropped,
-    })
+fn ratio(of: &BTreeMap<u32, f64>, to: &BTreeMap<u32, f64>) -> Option<Estimate> {
+    let logs = of
+        .iter()
+        .filter_map(|(block, of)| Some(log_ratio(*of, *to.get(block)?)));
+    let logs = logs.collect::<Result<Vec<f64>, _>>().ok()?;
+    (!logs.is_empty()).then(|| estimate(&stopped_interval(&logs, CONFIDENCE).map(f64::exp)))
 }
 
-fn ratio(table: &Table, data: &Data, of: usize, to: usize) -> Option<Estimate> {
-    let logs = data.log_ratios(&table.metric, of, to).ok()?;
-    Some(estimate(&stopped_interval(&logs, CONFIDENCE).map(f64::exp)))
+fn mean_of(values: &[f64], mean: TableMean) -> MeasuredMean {
+    let kept = match mean {
+        TableMean::All => values.to_vec(),
+        TableMean::WithoutExtremes => without_extremes(values),
+    };
+    let dropped = values.len() - kept.len();
+    MeasuredMean {
+        mean: toll_stats::mean(&kept),
+        standard_deviation: (kept.len() > 1).then(|| toll_stats::standard_deviation(&kept)),
+        low: kept.iter().copied().fold(f64::INFINITY, f64::min),
+        high: kept.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        kept: kept.len(),
+        dropped: (mean == TableMean::WithoutExtremes).then_some(dropped),
+    }
 }

@@ -228,23 +228,12 @@ fn a_claim_on_time_unfolds_into_what_went_with_it() {
 }
 
 #[test]
-fn tables_of_which_nothing_was_measured_share_their_reason() {
-    let mut sample = sample::copying();
-    for counter in ["l1d-read-misses", "dtlb-read-misses"] {
-        let mut table = sample.analysis.tables[0].clone();
-        table.title = format!("Table of {counter}");
-        table.metric = format!("counter.{counter}");
-        for row in &mut table.rows {
-            (row.measured, row.measured_ratio) = (None, None);
-            row.missing = Some(format!("cannot open perf counter {counter}: no such event"));
-        }
-        sample.analysis.tables.push(table);
-    }
+fn rows_of_which_none_was_measured_share_their_reason() {
+    let sample = sample::copying();
     let page = html::page(&[sample.reported()]).unwrap();
-    let reason = "cannot open perf counter: no such event";
+    let reason = "not measured: cannot open perf counter l1d-read-misses: no such event";
     assert_eq!(page.matches(reason).count(), 1);
-    assert!(page.contains("Table of l1d-read-misses, Table of dtlb-read-misses"));
-    // One row of the first table has a reason of its own, as before.
+    // One row of another group has a reason of its own.
     assert_eq!(page.matches("not measured: no 9p mount").count(), 1);
 }
 
@@ -254,7 +243,7 @@ fn a_published_value_is_shown_in_the_measured_unit_where_that_is_another() {
     let detail = "<span class=\"detail\">775\u{a0}ms</span>";
     let page = html::page(&[sample.reported()]).unwrap();
     assert!(!page.contains(detail), "milliseconds are what is measured");
-    sample.analysis.tables[0].published_unit = "ticks".into();
+    sample.analysis.tables[0].groups[0].published_unit = "ticks".into();
     let page = html::page(&[sample.reported()]).unwrap();
     assert!(page.contains(&format!("775\u{a0}ticks{detail}")));
 }

@@ -1,8 +1,8 @@
 //! The words that every kind of report uses.
 
 use crate::claim::model::{
-    Accompaniment, Analysis, FencedMean, GuestSummary, NearestCache, Outcome, PublishedTable,
-    Relation, SideBySide, Staircase, TreatmentSummary,
+    Accompaniment, Analysis, GuestSummary, NearestCache, Outcome, Relation, SideBySide, Staircase,
+    TreatmentSummary,
 };
 use crate::environment::machine::Machine;
 use crate::format;
@@ -145,33 +145,6 @@ const BRIEF_METRICS: usize = 3;
 pub fn same(accompaniment: &Accompaniment) -> String {
     let names: Vec<&str> = accompaniment.same.iter().map(|name| metric(name)).collect();
     names.join(", ")
-}
-
-/// `6.2 ms ± 0.4 ms, 2 of 24 dropped`
-pub fn fenced_mean(mean: &FencedMean, unit: &str) -> String {
-    let value = format::value(mean.mean, unit);
-    let spread = match mean.standard_deviation {
-        Some(deviation) => format!("{value} ± {}", format::value(deviation, unit)),
-        None => value,
-    };
-    let trials = mean.kept + mean.dropped;
-    match mean.dropped {
-        0 => format!("{spread}, none of {trials} dropped"),
-        dropped => format!("{spread}, {dropped} of {trials} dropped"),
-    }
-}
-
-/// Why a table has no measured value at all, without the name of its counter,
-/// if one reason holds for every row.
-pub fn why_unmeasured(table: &PublishedTable) -> Option<String> {
-    let mut reasons = table.rows.iter().map(|row| match row.measured {
-        Some(_) => None,
-        None => row.missing.as_deref(),
-    });
-    let first = reasons.next()??;
-    reasons
-        .all(|reason| reason == Some(first))
-        .then(|| format::unnamed(first, metric(&table.metric)))
 }
 
 /// What goes up along what: `latency_ns by size, huge_pages=none`.

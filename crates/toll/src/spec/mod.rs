@@ -14,6 +14,7 @@ mod overrides;
 pub mod quantity;
 mod raw;
 mod resolve;
+mod shown;
 mod validate;
 
 use std::collections::BTreeMap;
@@ -27,6 +28,10 @@ pub use guest::{GuestSettings, Knob};
 pub use level::{Factor, Level};
 pub use overrides::{LevelOverride, apply_levels, parse_override};
 pub use resolve::{parse, shell};
+pub use shown::{
+    AdviceKind, AdviceSpec, FigureKind, FigureSpec, GroupSpec, LineSpec, Table, TableGroup,
+    TableMean, TableRow,
+};
 pub use validate::{BLOCKS_MAX, FILE_SYSTEMS, SERVED_FILE_SYSTEMS};
 
 /// Levels by factor name; picks treatments.
@@ -322,132 +327,6 @@ pub enum DerivedKind {
         number: usize,
         /// Least relative rise of a step.
         rise: f64,
-    },
-}
-
-/// A published table.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Table {
-    /// Heading.
-    pub title: String,
-    /// Short name of the publication.
-    pub report: String,
-    /// Metric of the measured column.
-    pub metric: String,
-    /// Unit of the published column.
-    pub published_unit: String,
-    /// Base units of the metric in one published unit, such as 512 bytes in a
-    /// block; `None` where the two cannot be converted, or need not be.
-    #[serde(default)]
-    pub scale: Option<f64>,
-    /// Label of the row to which ratios are taken.
-    pub relative_to: Option<String>,
-    /// What a reader must know.
-    pub note: Option<String>,
-    /// Rows.
-    pub rows: Vec<TableRow>,
-}
-
-/// A row of a published table.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TableRow {
-    /// Heading of the row.
-    pub label: String,
-    /// The treatment that stands for it here; empty if none does.
-    pub at: Selector,
-    /// Published value.
-    pub published: Option<f64>,
-    /// Its published standard deviation.
-    #[serde(default)]
-    pub published_deviation: Option<f64>,
-    /// Words in place of a value, or beside it.
-    pub published_text: Option<String>,
-}
-
-/// Something to draw.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct FigureSpec {
-    /// Heading.
-    pub title: String,
-    /// Curve, distribution or boxes.
-    pub kind: FigureKind,
-    /// Horizontal axis, or what makes the groups; empty for boxes.
-    pub factor: String,
-    /// Metric.
-    pub metric: String,
-    /// Factor whose levels make the lines of a curve.
-    pub series: Option<String>,
-    /// Levels of the other factors.
-    pub at: Selector,
-    /// Levels of a distribution's factor that are left out.
-    pub except: Vec<Level>,
-    /// Draw `1 - of/to` of the metric instead of the metric.
-    pub acceleration: Option<(Selector, Selector)>,
-    /// Logarithmic vertical axis.
-    pub log_y: bool,
-    /// Derived quantities to mark.
-    pub marks: Vec<String>,
-    /// Published points.
-    pub published: Vec<(f64, f64)>,
-    /// Groups of a box plot.
-    #[serde(default)]
-    pub groups: Vec<BoxGroupSpec>,
-}
-
-/// One group of a box plot.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BoxGroupSpec {
-    /// Its label.
-    pub label: String,
-    /// The treatment that it shows.
-    pub at: Selector,
-    /// Published median, lower and upper quartile, in the metric's base unit.
-    pub published: Option<[f64; 3]>,
-}
-
-/// Kinds of figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FigureKind {
-    /// A metric against a numeric factor.
-    Curve,
-    /// Trials by level.
-    Distribution,
-    /// Quartiles of treatments beside published ones.
-    Box,
-}
-
-/// Something to advise on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct AdviceSpec {
-    /// What it is about.
-    pub topic: String,
-    /// What is looked for.
-    pub kind: AdviceKind,
-    /// Factor among whose levels to choose.
-    pub factor: String,
-    /// Metric.
-    pub metric: String,
-    /// Factors for each of whose combinations the advice is given anew.
-    pub each: Vec<String>,
-    /// Levels of the other factors.
-    pub at: Selector,
-    /// Levels that are measured but never advised.
-    pub except: Vec<Level>,
-}
-
-/// Kinds of advice.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum AdviceKind {
-    /// The best level, and those not distinguishable from it.
-    Best,
-    /// The smallest level from which more gains nothing.
-    Saturation,
-    /// Cost per call and per byte of each level, over another factor.
-    Cost {
-        /// The factor that varies the number of calls.
-        over: String,
     },
 }
 

@@ -223,13 +223,19 @@ pub struct RawTable {
     pub title: String,
     pub report: Option<String>,
     pub metric: Option<String>,
-    pub unit: String,
+    pub unit: Option<String>,
     pub scale: Option<f64>,
     pub relative_to: Option<String>,
+    pub mean: Option<super::TableMean>,
     pub note: Option<String>,
     #[serde(default)]
     pub at: RawSelector,
+    #[serde(default)]
     pub rows: Vec<RawTableRow>,
+    #[serde(default)]
+    pub conditions: Vec<RawTableCondition>,
+    #[serde(default)]
+    pub quantities: Vec<RawTableQuantity>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -240,6 +246,29 @@ pub struct RawTableRow {
     pub published: Option<f64>,
     pub deviation: Option<f64>,
     pub text: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawTableCondition {
+    pub label: String,
+    pub at: RawSelector,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawTableQuantity {
+    pub label: String,
+    pub metric: String,
+    pub per: Option<String>,
+    #[serde(default)]
+    pub unit: String,
+    pub scale: Option<f64>,
+    pub published: Vec<f64>,
+    #[serde(default)]
+    pub deviation: Vec<f64>,
+    #[serde(default)]
+    pub text: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -261,19 +290,39 @@ pub struct RawFigure {
     pub log_y: bool,
     #[serde(default)]
     pub marks: Vec<String>,
-    #[serde(default)]
-    pub published: Vec<(Scalar, f64)>,
     pub scale: Option<f64>,
     #[serde(default)]
-    pub groups: Vec<RawBoxGroup>,
+    pub lines: Vec<RawLine>,
+    #[serde(default)]
+    pub groups: Vec<RawGroup>,
+    pub relative_to: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RawBoxGroup {
+pub struct RawLine {
+    pub label: String,
+    #[serde(default)]
+    pub at: RawSelector,
+    #[serde(default)]
+    pub published: Vec<(Scalar, f64)>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawGroup {
     pub label: String,
     pub at: RawSelector,
-    pub published: Option<[f64; 3]>,
+    pub published: Option<PublishedNumbers>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(untagged)]
+pub enum PublishedNumbers {
+    /// Of a bar.
+    One(f64),
+    /// Of a box.
+    Five([f64; 5]),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

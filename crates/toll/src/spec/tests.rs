@@ -340,12 +340,12 @@ fn a_box_plot_says_what_it_is_of() {
     let group = |rest: &str| format!("groups = [{{ label = 'a', at = {{ n = 1 }}{rest} }}]");
     let good = format!(
         "kind = 'box'\nscale = 1e6\n{}",
-        group(", published = [2, 1, 3]")
+        group(", published = [1, 2, 3, 4, 5]")
     );
     let groups = &figure(&good).unwrap().figures[0].groups;
-    assert_eq!(groups[0].published, Some([2e6, 1e6, 3e6]));
+    assert_eq!(groups[0].published, [1e6, 2e6, 3e6, 4e6, 5e6]);
     for (wrong, why) in [
-        ("kind = 'box'".to_owned(), "boxes have groups"),
+        ("kind = 'box'".to_owned(), "boxes and bars have groups"),
         (
             format!("kind = 'box'\nfactor = 'n'\n{}", group("")),
             "no factor",
@@ -355,12 +355,28 @@ fn a_box_plot_says_what_it_is_of() {
             "scale is a number",
         ),
         (
-            format!("kind = 'box'\n{}", group(", published = [3, 1, 2]")),
-            "lower and upper",
+            format!("kind = 'box'\n{}", group(", published = [3, 1, 2, 4, 5]")),
+            "those of a box ascend",
+        ),
+        (
+            format!("kind = 'bar'\n{}", group(", published = [1, 2, 3, 4, 5]")),
+            "one number of a bar",
+        ),
+        (
+            format!("kind = 'bar'\nrelative_to = 'b'\n{}", group("")),
+            "there is no bar \"b\"",
+        ),
+        (
+            "kind = 'curve'\nfactor = 'n'\nseries = 'n'\nlines = [{ label = 'a' }]".to_owned(),
+            "take the place of series",
+        ),
+        (
+            format!("kind = 'box'\nrelative_to = 'a'\n{}", group("")),
+            "goes with kind bar",
         ),
         (
             format!("kind = 'distribution'\nfactor = 'n'\n{}", group("")),
-            "go with kind box",
+            "go with kinds box and bar",
         ),
         ("kind = 'distribution'".to_owned(), "needs a factor"),
         (
@@ -374,18 +390,60 @@ fn a_box_plot_says_what_it_is_of() {
 }
 
 #[test]
-fn a_tables_scale_is_above_nothing() {
-    let table = |scale: &str| {
+fn a_table_says_what_its_numbers_are() {
+    let table = |keys: &str| {
         let toml = format!(
             "format = 1\nname = 't'\n[workload]\nkind = 'command'\ncommand = 'true'\n\
-             [[table]]\ntitle = 'x'\nunit = 'KB'\nscale = {scale}\nrows = []\n"
+             [[table]]\ntitle = 'x'\n{keys}\n"
         );
         parse(&toml, "t.toml", "standard")
     };
-    assert_eq!(table("1024").unwrap().tables[0].scale, Some(1024.0));
-    for wrong in ["0", "-1", "nan", "inf"] {
-        let message = table(wrong).unwrap_err().to_string();
-        assert!(message.contains("scale is a number above 0"), "{message}");
+    let rows = "rows = [{ label = 'a', published = 1 }]";
+    let scaled = |scale: &str| format!("unit = 'KB'\nscale = {scale}\n{rows}");
+    let good = table(&scaled("1024")).unwrap();
+    assert_eq!(good.tables[0].groups[0].scale, Some(1024.0));
+    let number = "scale is a number above 0";
+    let matrix = |quantity: &str| {
+        format!(
+            "conditions = [{{ label = 'a', at = {{}} }}]\n\
+             quantities = [{{ label = 'q', metric = 'duration_ns', {quantity} }}]"
+        )
+    };
+    assert!(table(&matrix("published = [1]")).is_ok());
+    for (wrong, why) in [
+        (scaled("0"), number),
+        (scaled("-1"), number),
+        (scaled("nan"), number),
+        (scaled("inf"), number),
+        (rows.to_owned(), "needs the unit"),
+        (
+            "unit = ''".to_owned(),
+            "either rows, or conditions and quantities",
+        ),
+        (
+            format!("{rows}\n{}", matrix("published = [1]")),
+            "either rows",
+        ),
+        (
+            format!("unit = 's'\n{}", matrix("published = [1]")),
+            "has its metric, unit",
+        ),
+        (matrix("published = [1, 2]"), "for each of the 1 conditions"),
+        (
+            matrix("published = [1], deviation = [-1]"),
+            "a number of 0 or more",
+        ),
+        (
+            matrix("published = [nan], deviation = [1]"),
+            "goes with published",
+        ),
+        (
+            format!("relative_to = 'b'\n{}", matrix("published = [1]")),
+            "no such row",
+        ),
+    ] {
+        let message = table(&wrong).unwrap_err().to_string();
+        assert!(message.contains(why), "{wrong}: {message}");
     }
 }
 

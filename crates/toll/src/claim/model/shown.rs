@@ -12,16 +12,27 @@ pub struct PublishedTable {
     pub title: String,
     /// Short name of the publication.
     pub report: String,
-    /// Metric of the measured column.
-    pub metric: String,
-    /// Unit as published, which may differ from the metric's.
-    pub published_unit: String,
-    /// Label of the row to which ratios are taken, if any.
+    /// Label of the row to which ratios are taken, in each group, if any.
     pub relative_to: Option<String>,
-    /// Rows in published order.
-    pub rows: Vec<PublishedRow>,
+    /// One quantity each, in published order.
+    pub groups: Vec<PublishedGroup>,
     /// What a reader must know to compare the columns.
     pub note: Option<String>,
+}
+
+/// The rows of a published table that are of one quantity.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PublishedGroup {
+    /// What the quantity is called; absent if the table has no other.
+    pub label: Option<String>,
+    /// Metric of the measured column; of a quotient `metric / metric`.
+    pub metric: String,
+    /// Unit of the measured column.
+    pub unit: String,
+    /// Unit as published.
+    pub published_unit: String,
+    /// Rows in published order.
+    pub rows: Vec<PublishedRow>,
 }
 
 /// One row of a published table.
@@ -29,42 +40,43 @@ pub struct PublishedTable {
 pub struct PublishedRow {
     /// Row heading.
     pub label: String,
-    /// Published value in the table's unit, or the words printed instead.
+    /// Published value in the group's published unit.
     pub published: Option<f64>,
-    /// Published value in the metric's unit, where the two can be converted.
-    #[serde(default)]
+    /// Published value in the measured unit, where the two can be converted.
     pub published_converted: Option<f64>,
     /// Words that stand in place of a published number, or qualify it.
     pub published_text: Option<String>,
     /// Published ratio to the reference row.
     pub published_ratio: Option<f64>,
-    /// Published standard deviation of the value, in the table's unit.
-    #[serde(default)]
+    /// Published standard deviation of the value, in the published unit.
     pub published_deviation: Option<f64>,
-    /// Measured median in the metric's unit.
+    /// Measured median in the group's unit.
     pub measured: Option<Estimate>,
-    /// Measured as the publication did, where it gives a standard deviation.
-    #[serde(default)]
-    pub measured_mean: Option<FencedMean>,
+    /// Measured as the publication did, where the table asks for it.
+    pub measured_mean: Option<MeasuredMean>,
     /// Measured ratio to the reference row.
     pub measured_ratio: Option<Estimate>,
     /// Why nothing was measured.
     pub missing: Option<String>,
 }
 
-/// Mean and standard deviation of the trials after dropping extremes, as
-/// publications give them: those farther than 1.5 interquartile ranges outside
-/// the quartiles. For comparison only; no verdict rests on it.
+/// Mean, standard deviation and range of the trials, as publications give them.
+/// For comparison only; no verdict rests on it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FencedMean {
-    /// Mean in the metric's unit.
+pub struct MeasuredMean {
+    /// Mean in the group's unit.
     pub mean: f64,
     /// Sample standard deviation; absent for a single trial.
     pub standard_deviation: Option<f64>,
+    /// Smallest of the trials that it is of.
+    pub low: f64,
+    /// Largest of them.
+    pub high: f64,
     /// Trials that it is of.
     pub kept: usize,
-    /// Trials that were dropped.
-    pub dropped: usize,
+    /// Trials that were dropped as extremes: farther than 1.5 interquartile
+    /// ranges outside the quartiles. Absent where none is ever dropped.
+    pub dropped: Option<usize>,
 }
 
 /// Something to draw.
@@ -75,8 +87,10 @@ pub enum Figure {
     Curve(Curve),
     /// The distribution of a metric over trials, a group a level.
     Distribution(Distribution),
-    /// Quartiles of trials beside published ones.
+    /// Quartiles and whiskers of trials beside published ones.
     Box(BoxPlot),
+    /// Medians of treatments beside published values.
+    Bar(BarChart),
 }
 
 /// A metric against a numeric factor, with bands.
@@ -180,31 +194,62 @@ pub struct BoxGroup {
     /// What was measured, if anything was.
     pub measured: Option<MeasuredBox>,
     /// What was published, if anything was.
-    pub published: Option<Quartiles>,
+    pub published: Option<FiveNumbers>,
 }
 
 /// The box of the trials of a treatment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MeasuredBox {
-    /// Its median and quartiles.
-    pub quartiles: Quartiles,
-    /// Smallest value within 1.5 interquartile ranges below the lower quartile.
-    pub low: f64,
-    /// Largest value within 1.5 interquartile ranges above the upper quartile.
-    pub high: f64,
-    /// Values beyond these.
+    /// What the box shows. Whiskers end at the last values within 1.5
+    /// interquartile ranges of the quartiles.
+    pub numbers: FiveNumbers,
+    /// Values beyond the whiskers.
     pub outliers: Vec<f64>,
     /// Trials.
     pub trials: usize,
 }
 
-/// Median and quartiles, in the metric's unit.
+/// What a box shows, in the metric's unit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Quartiles {
-    /// Median.
-    pub median: f64,
+pub struct FiveNumbers {
+    /// Lower whisker.
+    pub low: f64,
     /// Lower quartile.
     pub lower: f64,
+    /// Median.
+    pub median: f64,
     /// Upper quartile.
     pub upper: f64,
+    /// Upper whisker.
+    pub high: f64,
+}
+
+/// Medians of treatments, published values beside them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BarChart {
+    /// Heading.
+    pub title: String,
+    /// Short name of the publication.
+    pub report: String,
+    /// Metric.
+    pub metric: String,
+    /// Its unit.
+    pub unit: String,
+    /// Label of the bar to which all are drawn as ratios, if any.
+    pub relative_to: Option<String>,
+    /// Bars in their order; at least one was measured.
+    pub bars: Vec<Bar>,
+}
+
+/// One treatment of a bar chart.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Bar {
+    /// Its label.
+    pub label: String,
+    /// Measured median in the metric's unit, if anything was measured.
+    pub median: Option<Estimate>,
+    /// Its length: the median, or its ratio to the reference bar.
+    pub length: Option<Estimate>,
+    /// Published length, in the metric's unit or as a ratio likewise.
+    pub published: Option<f64>,
 }

@@ -52,7 +52,7 @@ fn a_counter_that_is_missing_makes_a_claim_untestable_with_its_reason() {
         trial.counters_missing = BTreeMap::from([("cycles".into(), reason.into())]);
     }
     let analysis = analyse(&stored);
-    let missing = analysis.tables[0].rows[0].missing.as_deref();
+    let missing = analysis.tables[0].groups[0].rows[0].missing.as_deref();
     assert!(
         missing.unwrap().contains("perf counter cycles"),
         "{missing:?}"

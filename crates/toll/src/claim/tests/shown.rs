@@ -77,7 +77,7 @@ rows = [
     { label = 'other', text = 'not finished' },
 ]
 ";
-    let table = &analyse(&run(toml, 10, cost)).tables[0];
+    let table = &analyse(&run(toml, 10, cost)).tables[0].groups[0];
     assert_eq!(table.rows[1].published_ratio, Some(4.0));
     assert_eq!(table.rows[1].published_converted, Some(8e6));
     let ratio = table.rows[1].measured_ratio.unwrap();
@@ -86,31 +86,150 @@ rows = [
 }
 
 #[test]
-fn a_published_deviation_brings_the_mean_without_extremes() {
+fn a_table_has_the_mean_that_it_asks_for() {
     let toml = "
 [[table]]
 title = 'x'
 unit = 'ms'
+mean = 'without-extremes'
 at = { buffer = '4KiB' }
 rows = [
     { label = 'plain', published = 2.0, deviation = 0.1, at = { durability = 'none' } },
-    { label = 'sync', published = 8.0, at = { durability = 'o-sync' } },
 ]
 ";
-    let stored = run(toml, 10, |durability, buffer, block| {
+    let slowed = |durability: &str, buffer, block| {
         let slow = if block == 7 { 100.0 } else { 1.0 };
         Some(cost(durability, buffer, block)? * slow)
-    });
-    let rows = &analyse(&stored).tables[0].rows;
-    let mean = rows[0].measured_mean.unwrap();
-    assert_eq!((mean.kept, mean.dropped), (9, 1));
-    let median = rows[0].measured.unwrap().value;
+    };
+    let row = |toml: &str| analyse(&run(toml, 10, slowed)).tables[0].groups[0].rows[0].clone();
+    let mean = row(toml).measured_mean.unwrap();
+    assert_eq!((mean.kept, mean.dropped), (9, Some(1)));
+    let median = row(toml).measured.unwrap().value;
     assert!(
         (mean.mean / median - 1.0).abs() < 0.1,
         "{mean:?}, median {median}"
     );
     assert!(mean.standard_deviation.unwrap() < median * 0.1);
-    assert_eq!(rows[1].measured_mean, None);
+    assert!(mean.high < median * 1.5, "{mean:?}");
+
+    let mean = row(&toml.replace("without-extremes", "all"))
+        .measured_mean
+        .unwrap();
+    assert_eq!((mean.kept, mean.dropped), (10, None));
+    assert!(
+        mean.high > median * 50.0 && mean.mean > median * 5.0,
+        "{mean:?}"
+    );
+    let none = toml.replace("mean = 'without-extremes'", "");
+    assert_eq!(row(&none).measured_mean, None);
+}
+
+#[test]
+fn a_table_of_several_quantities_has_a_group_for_each() {
+    let toml = "
+[[table]]
+title = 'x'
+relative_to = 'plain'
+at = { buffer = '4KiB' }
+conditions = [
+    { label = 'plain', at = { durability = 'none' } },
+    { label = 'sync', at = { durability = 'o-sync' } },
+]
+quantities = [
+    { label = 'time', metric = 'duration_ns', unit = 'ms', scale = 1e6, published = [2.0, 8.0], deviation = [0.1, nan] },
+    { label = 'pace', metric = 'bytes_written', per = 'duration_ns', published = [4.0, nan], text = ['', 'not legible'] },
+]
+";
+    let table = &analyse(&run(toml, 10, cost)).tables[0];
+    let [time, pace] = &table.groups[..] else {
+        panic!("{table:?}");
+    };
+    assert_eq!(time.rows[0].published_deviation, Some(0.1));
+    assert_eq!(time.rows[1].published_deviation, None);
+    assert_eq!(time.rows[1].published_ratio, Some(4.0));
+    assert_eq!(pace.metric, "bytes_written / duration_ns");
+    assert_eq!(pace.rows[1].published, None);
+    assert_eq!(pace.rows[1].published_text.as_deref(), Some("not legible"));
+    let duration = time.rows[0].measured.unwrap().value;
+    let quotient = pace.rows[0].measured.unwrap().value;
+    assert!(
+        (quotient * duration / f64::from(1 << 20) - 1.0).abs() < 0.05,
+        "{quotient}"
+    );
+    let (slower, paced) = (
+        time.rows[1].measured_ratio.unwrap(),
+        pace.rows[1].measured_ratio.unwrap(),
+    );
+    assert!(
+        (slower.value * paced.value - 1.0).abs() < 1e-9,
+        "{slower:?}, {paced:?}"
+    );
+}
+
+#[test]
+fn bars_are_ratios_to_the_one_that_is_named() {
+    let toml = "
+[[figure]]
+title = 'x'
+kind = 'bar'
+scale = 1e6
+relative_to = 'plain'
+at = { buffer = '4KiB' }
+groups = [
+    { label = 'plain', at = { durability = 'none' }, published = 2 },
+    { label = 'sync', at = { durability = 'o-sync' }, published = 8 },
+    { label = 'absent', at = { durability = 'none', buffer = '8KiB' } },
+]
+";
+    let bars = |toml: &str| match &analyse(&run(toml, 10, cost)).figures[..] {
+        [model::Figure::Bar(chart)] => chart.bars.clone(),
+        other => panic!("{other:?}"),
+    };
+    let relative = bars(toml);
+    assert_eq!(relative[1].published, Some(4.0));
+    assert!((relative[1].length.unwrap().value - 7.38).abs() < 0.1);
+    assert!(relative[1].median.unwrap().value > 1e6);
+    assert_eq!((relative[2].length, relative[2].published), (None, None));
+    let plain = bars(&toml.replace("relative_to = 'plain'", ""));
+    assert_eq!(plain[1].length, plain[1].median);
+    assert_eq!(plain[1].published, Some(8e6));
+}
+
+#[test]
+fn a_named_line_has_its_published_points_behind_it() {
+    let toml = "
+[[figure]]
+title = 'x'
+kind = 'curve'
+factor = 'buffer'
+lines = [
+    { label = 'plain', at = { durability = 'none' }, published = [['4KiB', 5e6], ['16KiB', 2e6]] },
+    { label = 'sync', at = { durability = 'o-sync' } },
+    { label = 'published alone', at = { durability = 'absent' }, published = [['4KiB', 7e6]] },
+]
+";
+    let toml = toml.replace("'absent'", "'fsync'");
+    let only_two = |durability: &str, buffer, block| match durability {
+        "fsync" => None,
+        other => cost(other, buffer, block),
+    };
+    let figures = analyse(&run(&toml, 10, only_two)).figures;
+    let [model::Figure::Curve(curve)] = &figures[..] else {
+        panic!("{figures:?}");
+    };
+    let series = curve
+        .series
+        .iter()
+        .map(|one| (one.label.as_str(), one.published));
+    let expected = [
+        ("plain", false),
+        ("plain", true),
+        ("sync", false),
+        ("published alone", true),
+    ];
+    assert_eq!(series.collect::<Vec<_>>(), expected);
+    assert_eq!(curve.series[1].points[0].x, 4096.0);
+    assert_eq!(curve.series[1].points[0].y.value, 5e6);
 }
 
 #[test]
@@ -122,7 +241,7 @@ kind = 'box'
 scale = 1e6
 at = { buffer = '4KiB' }
 groups = [
-    { label = 'plain', at = { durability = 'none' }, published = [2.0, 1.0, 4.0] },
+    { label = 'plain', at = { durability = 'none' }, published = [0.5, 1.0, 2.0, 4.0, 5.0] },
     { label = 'absent', at = { durability = 'none', buffer = '8KiB' } },
 ]
 ";
@@ -137,16 +256,16 @@ groups = [
     };
     let published = plot.groups[0].published.unwrap();
     assert_eq!(
-        [published.lower, published.median, published.upper],
-        [1e6, 2e6, 4e6]
+        [published.low, published.median, published.high],
+        [5e5, 2e6, 5e6]
     );
     let measured = plot.groups[0].measured.as_ref().unwrap();
-    assert_eq!(measured.quartiles.median, 4.5);
+    assert_eq!(measured.numbers.median, 4.5);
     assert_eq!(
-        [measured.quartiles.lower, measured.quartiles.upper],
+        [measured.numbers.lower, measured.numbers.upper],
         [2.25, 6.75]
     );
-    assert_eq!([measured.low, measured.high], [0.0, 8.0]);
+    assert_eq!([measured.numbers.low, measured.numbers.high], [0.0, 8.0]);
     assert_eq!(
         (measured.outliers.as_slice(), measured.trials),
         (&[1e9][..], 10)

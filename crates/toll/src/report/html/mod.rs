@@ -6,6 +6,7 @@ use super::plots::palette::dark_rules;
 use super::sanitize::sanitize;
 use super::{ReportError, ReportedRun};
 
+mod table;
 mod view;
 
 const PAGE: &str = include_str!("../assets/page.html");

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use minijinja::{Value, context};
 
+use super::table;
 use crate::claim::model::{
     Accompaniment, Advice, Analysis, Comparison, DerivedEstimate, DisturbanceSummary, Estimate,
-    GuestSummary, PublishedTable, Staircase, TreatmentSummary, Verdict,
+    GuestSummary, Staircase, TreatmentSummary, Verdict,
 };
 use crate::format;
 use crate::report::plots::{self, NamedPlot, Theme};
@@ -42,13 +43,8 @@ pub fn run(reported: &ReportedRun) -> Value {
             .into_iter()
             .map(plot)
             .collect::<Vec<_>>(),
-        tables => analysis
-            .tables
-            .iter()
-            .filter(|table| words::why_unmeasured(table).is_none())
-            .map(|table| published_table(table, analysis))
-            .collect::<Vec<_>>(),
-        unmeasured => unmeasured(analysis),
+        tables => analysis.tables.iter().map(table::published).collect::<Vec<_>>(),
+        box_tables => table::boxes(analysis),
         primary_metric => analysis.primary_metric.clone(),
         other_metrics => analysis.treatments.iter().any(|one| {
             one.estimates.keys().any(|metric| *metric != analysis.primary_metric)
@@ -172,66 +168,8 @@ fn advice(advice: &Advice) -> Value {
     }
 }
 
-fn or_nothing<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+pub(super) fn or_nothing<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| format::NOTHING.to_owned(), text)
-}
-
-fn published_table(table: &PublishedTable, analysis: &Analysis) -> Value {
-    let unit = words::unit(analysis, &table.metric);
-    let rows = table.rows.iter().map(|row| {
-        let published_value = |value| format::value(value, &table.published_unit);
-        let number = row.published.map(published_value);
-        let converted = row
-            .published_converted
-            .map(|value| format::value(value, unit))
-            .filter(|converted| number.as_ref() != Some(converted));
-        let deviation = row.published_deviation.map(published_value);
-        let with_deviation = number.map(|number| match deviation {
-            Some(deviation) => format!("{number} ± {deviation}"),
-            None => number,
-        });
-        let published: Vec<String> = with_deviation
-            .into_iter()
-            .chain(row.published_text.clone())
-            .collect();
-        context! {
-            label => row.label.clone(),
-            published => or_nothing((!published.is_empty()).then_some(published), |parts| {
-                parts.join(", ")
-            }),
-            converted,
-            published_ratio => or_nothing(row.published_ratio, format::ratio),
-            measured => or_nothing(row.measured, |one| format::interval(&one, unit)),
-            measured_mean => or_nothing(row.measured_mean, |one| words::fenced_mean(&one, unit)),
-            measured_ratio => or_nothing(row.measured_ratio, |one| format::ratio_interval(&one)),
-            missing => row.missing.clone(),
-        }
-    });
-    context! {
-        rows => rows.collect::<Vec<_>>(),
-        title => table.title.clone(),
-        report => table.report.clone(),
-        metric => table.metric.clone(),
-        relative_to => table.relative_to.clone(),
-        has_mean => table.rows.iter().any(|row| row.measured_mean.is_some()),
-        note => table.note.clone(),
-    }
-}
-
-/// Tables of which nothing could be measured, by the reason, which is then told
-/// once.
-fn unmeasured(analysis: &Analysis) -> Vec<Value> {
-    let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
-    for table in &analysis.tables {
-        if let Some(reason) = words::why_unmeasured(table) {
-            let tables = groups.entry(reason).or_default();
-            tables.push(published_table(table, analysis));
-        }
-    }
-    groups
-        .into_iter()
-        .map(|(reason, tables)| context! { reason, tables })
-        .collect()
 }
 
 fn treatment(treatment: &TreatmentSummary, analysis: &Analysis) -> Value {

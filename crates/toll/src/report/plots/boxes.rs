@@ -1,4 +1,5 @@
-//! Quartiles of treatments, published ones beside those measured here.
+//! Quartiles and whiskers of treatments, published ones beside those measured
+//! here.
 
 use kuva::render::color::Color;
 use kuva::render::render::Primitive;
@@ -7,7 +8,7 @@ use super::axis::Axis;
 use super::frame::{self, Frame, LegendEntry, Swatch};
 use super::ink::{self, LABEL_SIZE, Text, shorten, text_width};
 use super::{NamedPlot, Theme};
-use crate::claim::model::{BoxGroup, BoxPlot, MeasuredBox, Quartiles};
+use crate::claim::model::{BoxGroup, BoxPlot, FiveNumbers, MeasuredBox};
 use crate::format;
 
 const WIDTH: f64 = 960.0;
@@ -56,7 +57,11 @@ pub fn draw(plot: &BoxPlot, name: String, theme: Theme) -> Option<NamedPlot> {
         let text = Text::new(&label(group), frame.left - 14.0, y + 4.5).end();
         over.push(text.size(LABEL_SIZE).draw());
         if let Some(published) = &group.published {
-            over.extend(published_box(published, &frame, y + LANE));
+            let color = palette.published;
+            over.extend(five(published, color, None, &frame, y + LANE));
+            if let Some([median]) = pixels(&frame, [published.median]) {
+                over.push(ink::diamond(median, y + LANE, palette.published, palette));
+            }
         }
         if let Some(measured) = &group.measured {
             over.extend(measured_box(measured, &frame, y - LANE));
@@ -79,7 +84,7 @@ fn legend(plot: &BoxPlot, palette: &'static super::palette::Palette) -> Vec<Lege
     }];
     if plot.groups.iter().any(|group| group.published.is_some()) {
         legend.push(LegendEntry {
-            label: format!("{}: quartiles", plot.report),
+            label: format!("{}: quartiles and whiskers", plot.report),
             color: palette.published,
             swatch: Swatch::Diamond,
         });
@@ -90,10 +95,10 @@ fn legend(plot: &BoxPlot, palette: &'static super::palette::Palette) -> Vec<Lege
 fn values_of(group: &BoxGroup) -> Vec<f64> {
     let mut values = Vec::new();
     if let Some(published) = &group.published {
-        values.extend([published.lower, published.upper]);
+        values.extend([published.low, published.high]);
     }
     if let Some(measured) = &group.measured {
-        values.extend([measured.low, measured.high]);
+        values.extend([measured.numbers.low, measured.numbers.high]);
         values.extend(&measured.outliers);
     }
     values
@@ -113,29 +118,47 @@ fn corners(from: f64, to: f64, y: f64) -> [(f64, f64); 4] {
     [(from, top), (to, top), (to, bottom), (from, bottom)]
 }
 
-fn measured_box(measured: &MeasuredBox, frame: &Frame, y: f64) -> Vec<Primitive> {
-    let color = frame.palette.series[0];
-    let Quartiles {
-        median,
-        lower,
-        upper,
-    } = measured.quartiles;
-    let five = [measured.low, lower, median, upper, measured.high];
+/// A box with its whiskers; filled if there is an opacity.
+fn five(
+    numbers: &FiveNumbers,
+    color: &'static str,
+    opacity: Option<f64>,
+    frame: &Frame,
+    y: f64,
+) -> Vec<Primitive> {
+    let five = [
+        numbers.low,
+        numbers.lower,
+        numbers.median,
+        numbers.upper,
+        numbers.high,
+    ];
     let Some([low, lower, median, upper, high]) = pixels(frame, five) else {
         return Vec::new();
     };
-    let upright = |x: f64, half: f64| ((x, y - half), (x, y + half));
-    let (low_end, high_end) = (upright(low, 4.0), upright(high, 4.0));
-    let middle = upright(median, HALF_BOX);
+    let upright =
+        |x: f64, half: f64, color, width| ink::line((x, y - half), (x, y + half), color, width);
     let mut drawn = vec![
         ink::line((low, y), (lower, y), color, 1.4),
         ink::line((upper, y), (high, y), color, 1.4),
-        ink::line(low_end.0, low_end.1, color, 1.4),
-        ink::line(high_end.0, high_end.1, color, 1.4),
-        ink::area((lower, y - HALF_BOX), (upper, y + HALF_BOX), color, 0.25),
-        ink::shape(&corners(lower, upper, y), None, color),
-        ink::line(middle.0, middle.1, frame.palette.ink, 2.4),
+        upright(low, 4.0, color, 1.4),
+        upright(high, 4.0, color, 1.4),
     ];
+    drawn
+        .extend(opacity.map(|opacity| {
+            ink::area((lower, y - HALF_BOX), (upper, y + HALF_BOX), color, opacity)
+        }));
+    drawn.push(ink::shape(&corners(lower, upper, y), None, color));
+    drawn.push(upright(median, HALF_BOX, frame.palette.ink, 2.4));
+    drawn
+}
+
+fn measured_box(measured: &MeasuredBox, frame: &Frame, y: f64) -> Vec<Primitive> {
+    let color = frame.palette.series[0];
+    let mut drawn = five(&measured.numbers, color, Some(0.25), frame, y);
+    if drawn.is_empty() {
+        return drawn;
+    }
     for outlier in &measured.outliers {
         let Some([x]) = pixels(frame, [*outlier]) else {
             continue;
@@ -153,30 +176,19 @@ fn measured_box(measured: &MeasuredBox, frame: &Frame, y: f64) -> Vec<Primitive>
     drawn
 }
 
-fn published_box(published: &Quartiles, frame: &Frame, y: f64) -> Vec<Primitive> {
-    let three = [published.lower, published.median, published.upper];
-    let Some([lower, median, upper]) = pixels(frame, three) else {
-        return Vec::new();
-    };
-    vec![
-        ink::shape(&corners(lower, upper, y), None, frame.palette.published),
-        ink::diamond(median, y, frame.palette),
-    ]
-}
-
 fn alt_text(plot: &BoxPlot) -> String {
     let groups = plot.groups.iter().map(|group| {
-        let words = |quartiles: &Quartiles| {
+        let words = |numbers: &FiveNumbers| {
             format!(
                 "{} ({} to {})",
-                format::value(quartiles.median, &plot.unit),
-                format::value(quartiles.lower, &plot.unit),
-                format::value(quartiles.upper, &plot.unit)
+                format::value(numbers.median, &plot.unit),
+                format::value(numbers.lower, &plot.unit),
+                format::value(numbers.upper, &plot.unit)
             )
         };
         let measured = group.measured.as_ref().map(|measured| {
             let trials = measured.trials;
-            format!("{} over {trials} trials", words(&measured.quartiles))
+            format!("{} over {trials} trials", words(&measured.numbers))
         });
         let published = group.published.as_ref().map(words);
         format!(

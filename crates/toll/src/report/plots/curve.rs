@@ -97,19 +97,20 @@ fn axis_title(name: &str, unit: &str, scale: Scale) -> String {
     format!("{name}{unit}{scale}")
 }
 
-/// Colours of the series, measured ones in turn.
+/// Colours of the series, in turn. A published line has the colour of the
+/// measured one before it if both are of the same.
 pub(super) fn series_colors<'c>(
     curve: &'c Curve,
     palette: &'c Palette,
 ) -> impl Iterator<Item = (&'c CurveSeries, &'static str)> {
-    let mut measured = 0;
+    let mut lines = 0;
+    let mut before: Option<&str> = None;
     curve.series.iter().map(move |series| {
-        if series.published {
-            return (series, palette.published);
+        if !(series.published && before == Some(&series.label)) {
+            lines += 1;
         }
-        let color = palette.series[measured % palette.series.len()];
-        measured += 1;
-        (series, color)
+        before = Some(&series.label);
+        (series, palette.series[(lines - 1) % palette.series.len()])
     })
 }
 
@@ -171,11 +172,15 @@ fn coordinates(x: f64, y: &Estimate, axis: &Axis) -> Option<(f64, [f64; 3])> {
 }
 
 fn published_points(curve: &Curve, frame: &Frame) -> Vec<Primitive> {
-    let published = curve.series.iter().filter(|series| series.published);
-    published
-        .flat_map(|series| &series.points)
-        .filter_map(|point| coordinates(point.x, &point.y, &frame.y))
-        .map(|(x, ends)| diamond(frame.at_x(x), frame.at_y(ends[1]), frame.palette))
+    let published = series_colors(curve, frame.palette).filter(|(series, _)| series.published);
+    let points =
+        published.flat_map(|(series, color)| series.points.iter().map(move |point| (point, color)));
+    points
+        .filter_map(|(point, color)| {
+            let (x, ends) = coordinates(point.x, &point.y, &frame.y)?;
+            let (x, y) = (frame.at_x(x), frame.at_y(ends[1]));
+            Some(diamond(x, y, color, frame.palette))
+        })
         .collect()
 }
 

@@ -252,7 +252,12 @@ fn published_mark(value: f64, y: f64, frame: &Frame) -> Option<Primitive> {
     if coordinate < frame.x.low || coordinate > frame.x.high {
         return arrow(value, y, ARROW, frame, frame.palette.published);
     }
-    Some(diamond(frame.at_x(coordinate), y, frame.palette))
+    Some(diamond(
+        frame.at_x(coordinate),
+        y,
+        frame.palette.published,
+        frame.palette,
+    ))
 }
 
 /// Length of an arrow head.

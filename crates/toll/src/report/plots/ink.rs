@@ -75,7 +75,7 @@ pub fn shape(points: &[(f64, f64)], fill: Option<&str>, stroke: &str) -> Primiti
 
 /// A hollow diamond, the mark of a published value.
 #[must_use]
-pub fn diamond(x: f64, y: f64, palette: &Palette) -> Primitive {
+pub fn diamond(x: f64, y: f64, color: &str, palette: &Palette) -> Primitive {
     const RADIUS: f64 = 5.5;
     let points = [
         (x, y - RADIUS),
@@ -83,7 +83,7 @@ pub fn diamond(x: f64, y: f64, palette: &Palette) -> Primitive {
         (x, y + RADIUS),
         (x - RADIUS, y),
     ];
-    shape(&points, Some(palette.surface), palette.published)
+    shape(&points, Some(palette.surface), color)
 }
 
 /// A translucent rectangle between two corners.

@@ -8,6 +8,7 @@ use crate::claim::model::Figure;
 use palette::Palette;
 
 pub mod axis;
+mod bars;
 mod boxes;
 mod curve;
 mod distribution;
@@ -83,6 +84,7 @@ pub fn figures(run: &ReportedRun, theme: Theme) -> Vec<NamedPlot> {
                 distribution::draw(groups, name, theme)
             }),
             Figure::Box(plot) => (&plot.title, &|name| boxes::draw(plot, name, theme)),
+            Figure::Bar(chart) => (&chart.title, &|name| bars::draw(chart, name, theme)),
         };
         plots.extend(draw(format!("{number:02}-{}", file_safe(title))));
     }
@@ -217,8 +219,12 @@ mod tests {
                 }
                 Figure::Box(plot) => {
                     let measured = plot.groups[0].measured.as_mut().unwrap();
-                    (measured.low, measured.quartiles.lower) = (f64::NAN, 0.0);
+                    (measured.numbers.low, measured.numbers.lower) = (f64::NAN, 0.0);
                     measured.outliers.push(f64::INFINITY);
+                }
+                Figure::Bar(chart) => {
+                    chart.bars[0].length.as_mut().unwrap().high = f64::INFINITY;
+                    chart.bars[1].published = Some(f64::NAN);
                 }
                 Figure::Curve(curve) => {
                     curve.series[0].points[1].y.value = f64::NAN;
@@ -233,7 +239,7 @@ mod tests {
             (measured.low, measured.high) = (0.0, f64::INFINITY);
         }
         let plots = all(&sample.reported(), Theme::Light);
-        assert_eq!(plots.len(), 7);
+        assert_eq!(plots.len(), 8);
         for plot in plots {
             for broken in ["NaN", "inf"] {
                 let drawing = plot.svg.replace(&plot.alt_text, "");

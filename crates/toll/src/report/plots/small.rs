@@ -31,7 +31,7 @@ pub fn draw(analysis: &Analysis, columns: usize, color: bool) -> Option<String> 
     let columns = columns.min(COLUMNS_MAX);
     let first_curve = analysis.figures.iter().find_map(|figure| match figure {
         Figure::Curve(curve) => Some(curve),
-        Figure::Distribution(_) | Figure::Box(_) => None,
+        Figure::Distribution(_) | Figure::Box(_) | Figure::Bar(_) => None,
     });
     let text = match first_curve {
         Some(curve) => draw_curve(curve, columns)?,

@@ -118,21 +118,21 @@ pub fn distribution(title: &str, groups: &[(&str, f64)]) -> Figure {
 
 /// Boxes of which one was published alone and one measured alone.
 pub fn boxes() -> Figure {
-    let quartiles = |median: f64| Quartiles {
-        median,
+    let numbers = |median: f64| FiveNumbers {
+        low: median * 0.9,
         lower: median * 0.96,
+        median,
         upper: median * 1.08,
+        high: median * 1.2,
     };
     let group = |label: &str, measured: Option<f64>, published: Option<f64>| BoxGroup {
         label: label.into(),
         measured: measured.map(|median| MeasuredBox {
-            quartiles: quartiles(median),
-            low: median * 0.9,
-            high: median * 1.2,
+            numbers: numbers(median),
             outliers: vec![median * 1.35, median * 0.8],
             trials: 24,
         }),
-        published: published.map(quartiles),
+        published: published.map(numbers),
     };
     Figure::Box(BoxPlot {
         title: "Transmission time of 1,502,860 bytes".into(),
@@ -143,6 +143,29 @@ pub fn boxes() -> Figure {
             group("fcntl → fcntl", Some(4.1e6), Some(6.29e6)),
             group("mmap → fcntl", None, Some(5.99e6)),
             group("mmap → mmap", Some(3.4e6), None),
+        ],
+    })
+}
+
+/// Bars of which one was published alone and one measured alone.
+pub fn bars() -> Figure {
+    let bar = |label: &str, median: Option<f64>, published: Option<f64>| Bar {
+        label: label.into(),
+        median: median.map(|median| estimate(median, 0.01)),
+        length: median.map(|median| estimate(median / 5.52e6, 0.02)),
+        published,
+    };
+    Figure::Bar(BarChart {
+        title: "The report's programs".into(),
+        report: "MeowLab".into(),
+        metric: "duration".into(),
+        unit: "ns".into(),
+        relative_to: Some("cat3".into()),
+        bars: vec![
+            bar("cat2", Some(5.75e6), Some(1.096)),
+            bar("cat3", Some(5.52e6), Some(1.0)),
+            bar("cat5", None, Some(0.496)),
+            bar("cat6 as it was meant", Some(3.02e6), None),
         ],
     })
 }

@@ -13,7 +13,7 @@ mod table;
 
 use claims::verdicts;
 pub use figures::staircase;
-use figures::{boxes, distribution, sweep, sync_curve};
+use figures::{bars, boxes, distribution, sweep, sync_curve};
 use machine::run;
 use table::table;
 
@@ -277,6 +277,7 @@ pub fn copying() -> Sample {
                 distribution("Time to copy 16 MiB, by method", &methods),
                 distribution("Time to copy 16 MiB, buffered methods", &methods[1..8]),
                 boxes(),
+                bars(),
             ],
             advice: advice(),
             disturbances: disturbances(),
@@ -384,7 +385,8 @@ pub fn hostile() -> Sample {
     sample.analysis.treatments[2].skipped = Some(text());
     sample.analysis.twins[0].label = text();
     sample.analysis.tables[0].title = text();
-    sample.analysis.tables[0].rows[0].label = text();
+    sample.analysis.tables[0].groups[0].rows[0].label = text();
+    sample.analysis.tables[0].groups[1].label = Some(text());
     sample.analysis.disturbances[0].text = text();
     sample
         .analysis

@@ -3,13 +3,15 @@
 mod claims;
 mod guest;
 mod shown;
+mod table;
 
 use std::collections::BTreeMap;
 
 use toml::Spanned;
 
 use claims::{claim_of, derived_of};
-use shown::{advice_of, figure_of, table_of};
+use shown::{advice_of, figure_of};
+use table::table_of;
 
 use super::error::SourceText;
 use super::level::Scalar;

@@ -1,81 +1,22 @@
-//! Tables, figures and advice.
+//! Figures and advice.
 
+use super::table::is_scale;
 use super::{joined, number, selector};
 use crate::spec::level::Scalar;
-use crate::spec::raw::{RawAdvice, RawAdviceKind, RawFigure, RawTable};
-use crate::spec::{
-    AdviceKind, AdviceSpec, BoxGroupSpec, FigureKind, FigureSpec, Selector, Table, TableRow,
-};
+use crate::spec::raw::{PublishedNumbers, RawAdvice, RawAdviceKind, RawFigure};
+use crate::spec::{AdviceKind, AdviceSpec, FigureKind, FigureSpec, GroupSpec, LineSpec};
 
-pub(super) fn table_of(
-    raw: &RawTable,
-    metric: &str,
-    report: Option<&str>,
-) -> Result<Table, String> {
-    let rows = raw.rows.iter().map(|row| TableRow {
-        label: row.label.clone(),
-        at: row
-            .at
-            .as_ref()
-            .map_or_else(Selector::new, |at| joined(at, &raw.at)),
-        published: row.published,
-        published_deviation: row.deviation,
-        published_text: row.text.clone(),
-    });
-    if let Some(label) = &raw.relative_to
-        && !raw.rows.iter().any(|row| row.label == *label)
-    {
-        return Err(format!(
-            "cannot relate table to row {label:?}: there is no such row"
-        ));
-    }
-    if raw.scale.is_some_and(|scale| !is_scale(scale)) {
-        return Err(format!(
-            "cannot convert table {:?}: scale is a number above 0",
-            raw.title
-        ));
-    }
-    let is_spread = |deviation: f64| deviation.is_finite() && deviation >= 0.0;
-    if let Some(row) = raw.rows.iter().find(|row| {
-        row.deviation
-            .is_some_and(|deviation| row.published.is_none() || !is_spread(deviation))
-    }) {
-        return Err(format!(
-            "cannot use the deviation of row {:?}: it is a number of 0 or more and goes with published",
-            row.label
-        ));
-    }
-    Ok(Table {
-        title: raw.title.clone(),
-        report: raw
-            .report
-            .as_deref()
-            .or(report)
-            .unwrap_or_default()
-            .to_owned(),
-        metric: raw.metric.clone().unwrap_or_else(|| metric.to_owned()),
-        published_unit: raw.unit.clone(),
-        scale: raw.scale,
-        relative_to: raw.relative_to.clone(),
-        note: raw.note.clone(),
-        rows: rows.collect(),
-    })
-}
-
-fn is_scale(scale: f64) -> bool {
-    scale.is_finite() && scale > 0.0
-}
-
-/// The groups of a box plot, published values in base units.
-fn groups_of(raw: &RawFigure) -> Result<Vec<BoxGroupSpec>, String> {
+/// The groups of a box plot, or bars, with published values in base units.
+fn groups_of(raw: &RawFigure) -> Result<Vec<GroupSpec>, String> {
     let cannot = |why: &str| format!("cannot draw {:?}: {why}", raw.title);
-    match (raw.kind, raw.groups.is_empty(), raw.factor.is_empty()) {
-        (FigureKind::Box, false, true) => {}
-        (FigureKind::Box, ..) => return Err(cannot("boxes have groups, and no factor")),
-        (_, true, false) if raw.scale.is_none() => return Ok(Vec::new()),
-        _ => {
+    let has_groups = matches!(raw.kind, FigureKind::Box | FigureKind::Bar);
+    match (has_groups, raw.groups.is_empty(), raw.factor.is_empty()) {
+        (true, false, true) => {}
+        (true, ..) => return Err(cannot("boxes and bars have groups, and no factor")),
+        (false, true, false) if raw.scale.is_none() => return Ok(Vec::new()),
+        (false, ..) => {
             return Err(cannot(
-                "it needs a factor; groups and scale go with kind box",
+                "it needs a factor; groups and scale go with kinds box and bar",
             ));
         }
     }
@@ -84,23 +25,48 @@ fn groups_of(raw: &RawFigure) -> Result<Vec<BoxGroupSpec>, String> {
         return Err(cannot("scale is a number above 0"));
     }
     let groups = raw.groups.iter().map(|group| {
-        if let Some([median, lower, upper]) = group.published
-            && !(lower.is_finite() && lower <= median && median <= upper && upper.is_finite())
-        {
-            return Err(cannot("published is median, lower and upper quartile"));
+        let published: &[f64] = match (&group.published, raw.kind) {
+            (None, _) => &[],
+            (Some(PublishedNumbers::One(value)), FigureKind::Bar) => std::slice::from_ref(value),
+            (Some(PublishedNumbers::Five(five)), FigureKind::Box) => five,
+            (Some(_), _) => {
+                return Err(cannot(
+                    "published is one number of a bar, and of a box lower whisker, lower \
+                     quartile, median, upper quartile and upper whisker",
+                ));
+            }
+        };
+        if !(published.iter().all(|value| value.is_finite()) && published.is_sorted()) {
+            return Err(cannot(
+                "published numbers are finite, and those of a box ascend",
+            ));
         }
-        Ok(BoxGroupSpec {
+        Ok(GroupSpec {
             label: group.label.clone(),
             at: joined(&group.at, &raw.at),
-            published: group
-                .published
-                .map(|three| three.map(|value| value * scale)),
+            published: published.iter().map(|value| value * scale).collect(),
         })
     });
     groups.collect()
 }
 
+/// Checks what only one kind of figure has.
+fn check_figure(raw: &RawFigure) -> Result<(), String> {
+    let cannot = |why: &str| Err(format!("cannot draw {:?}: {why}", raw.title));
+    if !raw.lines.is_empty() && (raw.kind != FigureKind::Curve || raw.series.is_some()) {
+        return cannot("lines go with kind curve and take the place of series");
+    }
+    match &raw.relative_to {
+        Some(_) if raw.kind != FigureKind::Bar => cannot("relative_to goes with kind bar"),
+        Some(label) if !raw.groups.iter().any(|group| group.label == *label) => {
+            cannot(&format!("there is no bar {label:?} to relate to"))
+        }
+        _ => Ok(()),
+    }
+}
+
 pub(super) fn figure_of(raw: &RawFigure, metric: &str) -> Result<FigureSpec, String> {
+    check_figure(raw)?;
     let acceleration = match (&raw.acceleration_of, &raw.acceleration_to) {
         (None, None) => None,
         (Some(of), Some(to)) => Some((joined(of, &raw.at), joined(to, &raw.at))),
@@ -112,6 +78,13 @@ pub(super) fn figure_of(raw: &RawFigure, metric: &str) -> Result<FigureSpec, Str
         }
     };
     let point = |(x, y): &(Scalar, f64)| Ok::<_, String>((number(x)?, *y));
+    let lines = raw.lines.iter().map(|line| {
+        Ok::<_, String>(LineSpec {
+            label: line.label.clone(),
+            at: joined(&line.at, &raw.at),
+            published: line.published.iter().map(point).collect::<Result<_, _>>()?,
+        })
+    });
     Ok(FigureSpec {
         title: raw.title.clone(),
         kind: raw.kind,
@@ -123,8 +96,9 @@ pub(super) fn figure_of(raw: &RawFigure, metric: &str) -> Result<FigureSpec, Str
         acceleration,
         log_y: raw.log_y,
         marks: raw.marks.clone(),
-        published: raw.published.iter().map(point).collect::<Result<_, _>>()?,
+        lines: lines.collect::<Result<_, _>>()?,
         groups: groups_of(raw)?,
+        relative_to: raw.relative_to.clone(),
     })
 }
 

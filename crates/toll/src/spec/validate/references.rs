@@ -171,7 +171,10 @@ fn check_shown(experiment: &Experiment) -> Result<(), Problem> {
         match figure.kind {
             FigureKind::Curve => numeric_factor(experiment, &figure.factor, &what)?,
             FigureKind::Distribution => any_factor(experiment, &figure.factor, &what)?,
-            FigureKind::Box => {}
+            FigureKind::Box | FigureKind::Bar => {}
+        }
+        for line in &figure.lines {
+            check_selector(experiment, &line.at, &what)?;
         }
         for group in &figure.groups {
             check_selector(experiment, &group.at, &what)?;
@@ -207,7 +210,7 @@ fn check_shown(experiment: &Experiment) -> Result<(), Problem> {
         check_selector(experiment, &advice.at, &what)?;
     }
     for table in &experiment.tables {
-        for row in &table.rows {
+        for row in table.groups.iter().flat_map(|group| &group.rows) {
             check_selector(experiment, &row.at, &format!("table {:?}", table.title))?;
         }
     }
