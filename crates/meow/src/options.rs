@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use lexopt::Arg;
-use toll_wire::CopyMethod;
+use toll_wire::{CopyMethod, from_word, words};
 
 use crate::decorate::{Decoration, Numbering};
 
@@ -162,32 +162,22 @@ fn long_option(name: &str, value: Option<&OsStr>) -> Result<&'static str, String
     }
 }
 
-/// The methods by the names that experiments have for them.
-const METHODS: [(&str, CopyMethod); 14] = [
-    ("byte", CopyMethod::Byte),
-    ("page", CopyMethod::Page),
-    ("page-aligned", CopyMethod::PageAligned),
-    ("fs-block", CopyMethod::FsBlock),
-    ("swept", CopyMethod::Swept),
-    ("advised", CopyMethod::Advised),
-    ("fcntl-dupfd", CopyMethod::FcntlDupfd),
-    ("readv", CopyMethod::Readv),
-    ("mmap", CopyMethod::Mmap),
-    ("sendfile", CopyMethod::Sendfile),
-    ("splice", CopyMethod::Splice),
-    ("vmsplice", CopyMethod::Vmsplice),
-    ("copy-file-range", CopyMethod::CopyFileRange),
-    ("io-uring", CopyMethod::IoUring),
-];
+/// The methods by the names that experiments have for them, but for the one
+/// that is another program.
+fn methods() -> impl Iterator<Item = &'static str> {
+    words::<CopyMethod>()
+        .iter()
+        .copied()
+        .filter(|name| *name != "system-cat")
+}
 
 fn method(name: &OsStr) -> Result<CopyMethod, String> {
-    let found = METHODS.iter().find(|(known, _)| name == *known);
-    let names = || METHODS.map(|(known, _)| known).join(", ");
-    found.map(|(_, method)| *method).ok_or_else(|| {
+    let found = methods().find(|known| name == *known);
+    found.and_then(from_word).ok_or_else(|| {
         format!(
             "there is no method '{}'; there are {}",
             name.display(),
-            names()
+            methods().collect::<Vec<_>>().join(", ")
         )
     })
 }
@@ -197,8 +187,7 @@ fn method(name: &OsStr) -> Result<CopyMethod, String> {
 fn method_of_program(program: &OsStr) -> Option<CopyMethod> {
     let name = Path::new(program).file_name()?.to_str()?;
     let number: usize = name.strip_prefix("mycat")?.parse().ok()?;
-    let (_, method) = METHODS[..6].get(number.checked_sub(1)?)?;
-    Some(*method)
+    from_word(methods().take(6).nth(number.checked_sub(1)?)?)
 }
 
 fn full_name(name: &str, given: &str) -> Result<&'static str, String> {
@@ -371,9 +360,14 @@ mod tests {
     }
 
     #[test]
-    fn every_long_option_is_in_the_help() {
+    fn every_long_option_and_method_is_in_the_help() {
         for long in LONG {
             assert!(HELP.contains(&format!("--{long} ")), "{long}");
+        }
+        let (_, told) = HELP.split_once("METHOD is one").unwrap();
+        let told: Vec<&str> = told.split([' ', ',', '.', '\n']).collect();
+        for method in methods() {
+            assert!(told.contains(&method), "{method}");
         }
     }
 }

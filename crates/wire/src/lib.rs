@@ -18,6 +18,7 @@ mod request;
 mod response;
 mod transfer;
 mod transfer_message;
+mod words;
 mod workload;
 
 pub use crossing::{
@@ -46,6 +47,7 @@ pub use transfer_message::{
     ReceiverReport, TransferMessage, TransferTerms, decode_transfer_message,
     encode_transfer_message,
 };
+pub use words::{from_word, words};
 pub use workload::{
     CacheState, CommandRequest, CopyMethod, CopyRequest, Durability, OutputPolicy, Placement,
     ShellChoice, Sink, Source, Workload, WriteRequest,

@@ -4,24 +4,9 @@ use std::io::{Seek, SeekFrom};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-use crate::common::{Ended, Files, MEOW, assert_same, content, run, run_with_pipes, skip};
+use toll_wire::{CopyMethod, words};
 
-/// Into a pipe or a file; `copy-file-range` needs a file.
-const METHODS: [&str; 13] = [
-    "byte",
-    "page",
-    "page-aligned",
-    "fs-block",
-    "swept",
-    "advised",
-    "fcntl-dupfd",
-    "readv",
-    "mmap",
-    "sendfile",
-    "splice",
-    "vmsplice",
-    "io-uring",
-];
+use crate::common::{Ended, Files, MEOW, assert_same, content, run, run_with_pipes, skip};
 
 /// Whether this machine lets programs use io_uring.
 fn has_io_uring() -> bool {
@@ -33,11 +18,15 @@ fn has_io_uring() -> bool {
     is_there
 }
 
+/// What copies into a pipe or a file: `copy-file-range` needs a file.
 fn methods() -> impl Iterator<Item = &'static str> {
     let has_io_uring = has_io_uring();
-    METHODS
-        .into_iter()
-        .filter(move |method| *method != "io-uring" || has_io_uring)
+    let is_tried = move |method: &&str| match *method {
+        "system-cat" | "copy-file-range" => false,
+        "io-uring" => has_io_uring,
+        _ => true,
+    };
+    words::<CopyMethod>().iter().copied().filter(is_tried)
 }
 
 /// One byte a call takes long.

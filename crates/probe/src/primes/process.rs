@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 
-use toll_wire::{Failure, PrimesRequest, RandomSource};
+use toll_wire::{Failure, PrimesRequest, RandomSource, from_word, words};
 
 use super::Counted;
 use super::print::Printer;
@@ -56,11 +56,6 @@ impl Process {
     pub fn run(&self, request: &PrimesRequest) -> Result<ProcessRun, Failure> {
         use std::os::fd::AsRawFd;
         let (mut reader, writer) = io::pipe().map_err(|error| cannot(&error))?;
-        let random = match request.random {
-            RandomSource::Seeded => "seeded",
-            RandomSource::Bulk => "bulk",
-            RandomSource::Each => "each",
-        };
         // Of the descriptor, since the file may have been replaced meanwhile.
         let program = format!("/proc/self/fd/{}", self.program.as_raw_fd());
         let mut command = Command::new(program);
@@ -68,7 +63,7 @@ impl Process {
             .args([
                 FLAG,
                 &request.n.to_string(),
-                random,
+                words::<RandomSource>()[request.random as usize],
                 &request.seed.to_string(),
             ])
             .stdin(Stdio::null())
@@ -125,7 +120,7 @@ fn parse(text: &str) -> Option<Counted> {
 pub fn main(arguments: &[OsString]) -> Result<(), Failure> {
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
     let (n, random, seed) = match words[..] {
-        [n, random, seed] => (n.parse().ok(), source(random), seed.parse().ok()),
+        [n, random, seed] => (n.parse().ok(), from_word(random), seed.parse().ok()),
         _ => (None, None, None),
     };
     let (Some(n @ 2..=toll_wire::PRIMES_N_MAX), Some(random), Some(seed)) = (n, random, seed)
@@ -148,15 +143,6 @@ pub fn main(arguments: &[OsString]) -> Result<(), Failure> {
             part(counted.count_ns),
         ],
     )
-}
-
-fn source(word: &str) -> Option<RandomSource> {
-    match word {
-        "seeded" => Some(RandomSource::Seeded),
-        "bulk" => Some(RandomSource::Bulk),
-        "each" => Some(RandomSource::Each),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

@@ -9,28 +9,16 @@ use crate::common::{
 };
 use toll_wire::{
     CacheState, CopyMethod, CopyRequest, FailureKind, Outcome, Request, Sink, Source, Workload,
-    encode,
+    encode, from_word, words,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
-const METHODS: [CopyMethod; 15] = [
-    CopyMethod::Byte,
-    CopyMethod::Page,
-    CopyMethod::PageAligned,
-    CopyMethod::FsBlock,
-    CopyMethod::Swept,
-    CopyMethod::Advised,
-    CopyMethod::FcntlDupfd,
-    CopyMethod::Readv,
-    CopyMethod::Mmap,
-    CopyMethod::Sendfile,
-    CopyMethod::Splice,
-    CopyMethod::Vmsplice,
-    CopyMethod::CopyFileRange,
-    CopyMethod::IoUring,
-    CopyMethod::SystemCat,
-];
 const SINKS: [Sink; 4] = [Sink::Null, Sink::Pipe, Sink::File, Sink::Socket];
+
+fn methods() -> impl Iterator<Item = CopyMethod> {
+    let method = |word: &&'static str| from_word(word).unwrap();
+    words::<CopyMethod>().iter().map(method)
+}
 
 /// A copy of a new file of `length` bytes in `directory`.
 fn copy_of(directory: &Path, length: usize) -> CopyRequest {
@@ -95,7 +83,7 @@ fn check_pair(copy: &CopyRequest) {
 fn check_all(length: usize, buffer_bytes: Option<u64>) {
     let directory = directory();
     let copy = copy_of(directory.path(), length);
-    for method in METHODS {
+    for method in methods() {
         for sink in SINKS {
             check_pair(&CopyRequest {
                 method,
@@ -168,7 +156,7 @@ fn only_the_asked_part_of_a_longer_file_is_copied() {
     };
     *xxh3 = xxh3_64(&content(70_001));
     copy.size_bytes = 70_001;
-    for method in METHODS {
+    for method in methods() {
         copy.method = method;
         copy.sink = Sink::File;
         if method == CopyMethod::SystemCat {
@@ -190,7 +178,7 @@ fn zeros_are_copied_by_the_methods_that_read() {
         source: Source::Zero,
         ..copy_of(directory.path(), 300_001)
     };
-    for method in METHODS {
+    for method in methods() {
         let copy = CopyRequest {
             method,
             sink: Sink::Pipe,
@@ -378,7 +366,7 @@ fn a_full_file_system_fails_the_copy_and_leaves_no_file() {
     // The listing after the probe shows what it left behind.
     let script = "mount -t tmpfs -o size=1m none \"$1\" || exit 77; \"$2\"; \
                   test -z \"$(ls -A \"$1\")\" || exit 78";
-    for method in METHODS {
+    for method in methods() {
         copy.method = method;
         let line = format!("{}\n", encode(&Request::new(Workload::Copy(copy.clone()))));
         let mut command = Command::new("unshare");

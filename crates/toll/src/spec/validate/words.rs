@@ -1,6 +1,12 @@
 //! The parameters of each workload, and the words that they take.
 
-use toll_wire::{CROSSING_CALLS_MAX, FILES_MAX, PASSES_MAX, PRIMES_N_MAX, PROCESSES_MAX};
+use toll_wire::{
+    AccessOrder, Addressing, CROSSING_CALLS_MAX, CacheState, Channel, CopyMethod, CrossingCpus,
+    CrossingOperation, Durability, FILES_MAX, FilesOperation, HugePages, Initialisation, Mapping,
+    MemoryAdvice, PASSES_MAX, PRIMES_N_MAX, PROCESSES_MAX, Placement, PrimesAllocation,
+    PrimesClock, PrimesPlacement, Printing, RandomSource, ReceiveMethod, SendMethod, Sink,
+    SocketMode, Source, WorkingSet, words as of,
+};
 
 use crate::spec::WorkloadKind;
 
@@ -82,170 +88,6 @@ pub(super) const SIZE_PARAMETERS: &[&str] = &[
     "small_size",
 ];
 
-const COPY_WORDS: &[(&str, &[&str])] = &[
-    (
-        "method",
-        &[
-            "byte",
-            "page",
-            "page-aligned",
-            "fs-block",
-            "swept",
-            "advised",
-            "fcntl-dupfd",
-            "readv",
-            "mmap",
-            "sendfile",
-            "splice",
-            "vmsplice",
-            "copy-file-range",
-            "io-uring",
-            "system-cat",
-        ],
-    ),
-    ("source", &["zero", "file"]),
-    ("sink", &["null", "pipe", "file", "socket"]),
-    ("cache", &["cold", "warm"]),
-    ("fs", FILE_SYSTEMS),
-];
-const WRITE_WORDS: &[(&str, &[&str])] = &[
-    (
-        "durability",
-        &[
-            "none",
-            "o-sync",
-            "o-dsync",
-            "o-direct",
-            "fsync",
-            "fdatasync",
-        ],
-    ),
-    ("placement", &["overwrite", "append"]),
-    ("fs", FILE_SYSTEMS),
-];
-const HUGE_PAGES_WORDS: (&str, &[&str]) = ("huge_pages", &["none", "system", "madvise", "hugetlb"]);
-const MEMORY_WORDS: &[(&str, &[&str])] = &[
-    ("addressing", &["published", "corrected"]),
-    ("order", &["sequential", "random"]),
-    ("mapping", &["anonymous", "file-private", "file-shared"]),
-    (
-        "initialisation",
-        &["none", "populate", "memset-msync", "fill"],
-    ),
-    HUGE_PAGES_WORDS,
-    (
-        "advice",
-        &[
-            "none",
-            "sequential",
-            "random",
-            "willneed",
-            "populate-read",
-            "populate-write",
-        ],
-    ),
-    ("cache", &["cold", "warm"]),
-    ("pressure", &["none", "competing", "sweeping"]),
-    ("fs", FILE_SYSTEMS),
-];
-const CHASE_WORDS: &[(&str, &[&str])] = &[HUGE_PAGES_WORDS];
-const RECLAIM_WORDS: &[(&str, &[&str])] = &[
-    (
-        "set",
-        &[
-            "published",
-            "private-hot",
-            "shared-hot",
-            "executable",
-            "file-hot",
-        ],
-    ),
-    ("addressing", &["published", "corrected"]),
-    ("order", &["sequential", "random"]),
-    ("mapping", &["anonymous", "file-private", "file-shared"]),
-    (
-        "initialisation",
-        &["none", "populate", "memset-msync", "fill"],
-    ),
-    ("pressure", &["none", "competing", "sweeping"]),
-    ("fs", FILE_SYSTEMS),
-];
-const PRIMES_WORDS: &[(&str, &[&str])] = &[
-    (
-        "placement",
-        &[
-            "user",
-            "user-process",
-            "syscall-published",
-            "syscall",
-            "module",
-            "module-load",
-            "bpf",
-        ],
-    ),
-    ("random", &["seeded", "bulk", "each"]),
-    ("printing", &["none", "inside"]),
-    ("allocation", &["usual", "kmalloc", "vmalloc", "kvmalloc"]),
-    ("clock", &["monotonic", "gettimeofday", "inside"]),
-];
-const CROSSING_WORDS: &[(&str, &[&str])] = &[
-    (
-        "operation",
-        &[
-            "user-call",
-            "vdso",
-            "clock-syscall",
-            "empty-syscall",
-            "unknown-syscall",
-            "ioctl-pipe",
-            "ioctl-module",
-            "write-memfd",
-            "copy-from-user",
-            "page-fault",
-            "signal",
-            "pipe-ping-pong",
-            "io-uring-nop",
-        ],
-    ),
-    ("cpus", &["one", "two"]),
-];
-const TRANSFER_WORDS: &[(&str, &[&str])] = &[
-    ("channel", &["device", "tcp", "unix", "pipe"]),
-    (
-        "sender",
-        &[
-            "read-write",
-            "mmap",
-            "sendfile",
-            "splice",
-            "zerocopy",
-            "io-uring",
-        ],
-    ),
-    ("receiver", &["read-write", "mmap", "splice"]),
-    ("mode", &["sync", "fasync", "async"]),
-    ("content", &["random", "lines"]),
-    ("fs", FILE_SYSTEMS),
-];
-const FILES_WORDS: &[(&str, &[&str])] = &[
-    (
-        "operation",
-        &[
-            "read-sequential",
-            "write-sequential",
-            "read-random",
-            "write-random",
-            "create",
-            "stat",
-            "unlink",
-            "open-tree",
-        ],
-    ),
-    ("durability", &["none", "fsync"]),
-    ("cache", &["cold", "warm"]),
-    ("mount_cache", &["whole", "blocks", "none"]),
-    ("fs", FILE_SYSTEMS),
-];
 /// The receiver's buffer where it is as large as the sender's.
 pub(super) const SAME: &str = "same";
 /// Parameters that count something, with the least and the most of it. Steps
@@ -298,18 +140,41 @@ pub(super) fn parameters(kind: WorkloadKind) -> Option<&'static [&'static str]> 
     }
 }
 
-/// The words of a workload's parameters that take words.
-pub(super) fn words(kind: WorkloadKind) -> &'static [(&'static str, &'static [&'static str])] {
-    match kind {
-        WorkloadKind::Copy => COPY_WORDS,
-        WorkloadKind::Write => WRITE_WORDS,
-        WorkloadKind::Memory => MEMORY_WORDS,
-        WorkloadKind::Chase => CHASE_WORDS,
-        WorkloadKind::Reclaim => RECLAIM_WORDS,
-        WorkloadKind::Primes => PRIMES_WORDS,
-        WorkloadKind::Crossing => CROSSING_WORDS,
-        WorkloadKind::Transfer => TRANSFER_WORDS,
-        WorkloadKind::Files => FILES_WORDS,
-        WorkloadKind::Command => &[("fs", FILE_SYSTEMS)],
-    }
+/// The words that a parameter takes; `None` if it takes numbers or any text.
+pub(super) fn words(kind: WorkloadKind, name: &str) -> Option<Vec<&'static str>> {
+    let words = match (kind, name) {
+        (_, "fs") => FILE_SYSTEMS,
+        (WorkloadKind::Command, _) => return None,
+        (WorkloadKind::Copy, "method") => of::<CopyMethod>(),
+        (WorkloadKind::Copy, "source") => of::<Source>(),
+        (WorkloadKind::Copy, "sink") => of::<Sink>(),
+        (WorkloadKind::Write, "placement") => of::<Placement>(),
+        (WorkloadKind::Files, "durability") => &["none", "fsync"],
+        (_, "durability") => of::<Durability>(),
+        (_, "cache") => of::<CacheState>(),
+        (_, "addressing") => of::<Addressing>(),
+        (_, "order") => of::<AccessOrder>(),
+        (_, "mapping") => of::<Mapping>(),
+        (_, "initialisation") => of::<Initialisation>(),
+        (_, "huge_pages") => of::<HugePages>(),
+        (_, "advice") => of::<MemoryAdvice>(),
+        (_, "pressure") => &["none", "competing", "sweeping"],
+        (_, "set") => return Some([&["published"], of::<WorkingSet>()].concat()),
+        (WorkloadKind::Primes, "placement") => of::<PrimesPlacement>(),
+        (_, "random") => of::<RandomSource>(),
+        (_, "printing") => of::<Printing>(),
+        (_, "allocation") => of::<PrimesAllocation>(),
+        (_, "clock") => of::<PrimesClock>(),
+        (WorkloadKind::Crossing, "operation") => of::<CrossingOperation>(),
+        (_, "cpus") => of::<CrossingCpus>(),
+        (_, "channel") => of::<Channel>(),
+        (_, "sender") => of::<SendMethod>(),
+        (_, "receiver") => of::<ReceiveMethod>(),
+        (_, "mode") => of::<SocketMode>(),
+        (_, "content") => &["random", "lines"],
+        (WorkloadKind::Files, "operation") => of::<FilesOperation>(),
+        (_, "mount_cache") => &["whole", "blocks", "none"],
+        _ => return None,
+    };
+    Some(words.to_vec())
 }

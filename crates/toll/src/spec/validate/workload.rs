@@ -98,11 +98,10 @@ fn check_no_commands(experiment: &Experiment) -> Result<(), Problem> {
 }
 
 fn check_value(kind: WorkloadKind, name: &str, level: &Level) -> Result<(), Problem> {
-    let words = words(kind);
     if kind == WorkloadKind::Command && name != "fs" {
         return Ok(());
     }
-    if let Some((_, allowed)) = words.iter().find(|(word, _)| *word == name)
+    if let Some(allowed) = words(kind, name)
         && !allowed.contains(&level.text.as_str())
     {
         return Err(problem(
