@@ -108,11 +108,12 @@ install-files:
 	install -D -m 755 $(RELEASE)/toll $(BIN)/toll
 	install -D -m 755 $(RELEASE)/toll-probe $(LIBEXEC)/toll-probe
 	for number in 1 2 3 4 5 6; do ln -sf meow $(BIN)/mycat$$number; done
-	install -m 755 $(RELEASE)/meow $(RELEASE)/timewrite $(RELEASE)/master $(RELEASE)/slave $(BIN)
+	install -m 755 $(RELEASE)/meow $(RELEASE)/timewrite $(RELEASE)/master $(RELEASE)/slave \
+		$(RELEASE)/prime_user $(RELEASE)/prime_sys_test $(BIN)
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
 		$(DESTDIR)$(ZSH_COMPLETIONS) $(SHARE)/fish/vendor_completions.d
 	install -m 644 docs/man/meow.1 docs/man/timewrite.1 docs/man/master.1 docs/man/slave.1 \
-		$(SHARE)/man/man1
+		docs/man/prime_user.1 docs/man/prime_sys_test.1 $(SHARE)/man/man1
 	$(RELEASE)/toll man >$(SHARE)/man/man1/toll.1
 	$(RELEASE)/toll completions bash >$(SHARE)/bash-completion/completions/toll
 	$(RELEASE)/toll completions zsh >$(DESTDIR)$(ZSH_COMPLETIONS)/_toll
@@ -120,9 +121,11 @@ install-files:
 
 .PHONY: uninstall
 uninstall: ## Remove what install installed; runs and reports stay
-	rm -f $(BIN)/toll $(BIN)/meow $(BIN)/mycat[1-6] $(BIN)/timewrite $(BIN)/master $(BIN)/slave $(LIBEXEC)/toll-probe \
+	rm -f $(BIN)/toll $(BIN)/meow $(BIN)/mycat[1-6] $(BIN)/timewrite $(BIN)/master $(BIN)/slave \
+		$(BIN)/prime_user $(BIN)/prime_sys_test $(LIBEXEC)/toll-probe \
 		$(SHARE)/man/man1/toll.1 $(SHARE)/man/man1/meow.1 $(SHARE)/man/man1/timewrite.1 \
 		$(SHARE)/man/man1/master.1 $(SHARE)/man/man1/slave.1 \
+		$(SHARE)/man/man1/prime_user.1 $(SHARE)/man/man1/prime_sys_test.1 \
 		$(SHARE)/bash-completion/completions/toll $(DESTDIR)$(ZSH_COMPLETIONS)/_toll \
 		$(SHARE)/fish/vendor_completions.d/toll.fish
 	-rmdir $(LIBEXEC) 2>/dev/null

@@ -1,11 +1,10 @@
 //! What both programs do around their work: arguments, output, exit statuses.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
 use std::process::ExitCode;
 
 use toll_probe::device::{End, Page};
-use toll_probe::failure::reason;
+use toll_probe::program::{complain, print};
 
 use crate::clock::Transmission;
 use crate::options::{self, Request};
@@ -31,12 +30,9 @@ impl Teller {
         self.remark(&format!("{:X}", page.entry));
     }
 
-    /// Says something on standard error, in one `write`: both programs at one
-    /// terminal do not tear each other's lines.
+    /// Says something on standard error.
     pub fn remark(&mut self, text: &str) {
-        let line = format!("{}: {text}\n", self.end.module_name());
-        // Nothing is left to tell if even standard error is gone.
-        let _ = io::stderr().write_all(line.as_bytes());
+        complain(self.end.module_name(), text);
     }
 }
 
@@ -79,17 +75,4 @@ fn run<T>(
             ExitCode::FAILURE
         }
     }
-}
-
-fn print(text: &str) -> Result<(), String> {
-    let mut stdout = io::stdout().lock();
-    stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-        .map_err(|error| {
-            format!(
-                "cannot print the result: {}; check standard output",
-                reason(&error)
-            )
-        })
 }

@@ -1,8 +1,8 @@
 //! The measured work of toll and what measures it: the workloads of one trial,
 //! the clock, the counters and what the kernel charges.
 //!
-//! `toll-probe` runs one trial of them; `meow` and `timewrite` are programs made
-//! of the same workloads.
+//! `toll-probe` runs one trial of them; `meow`, `timewrite`, `prime_user` and other
+//! programs are made of the same workloads.
 //!
 //! Architecture invariant: the probe knows no experiment, no specification
 //! file and no database, and it computes no statistics. It times, counts,
@@ -30,6 +30,7 @@ mod meter;
 mod network_backlog;
 pub mod page_cache;
 pub mod primes;
+pub mod program;
 mod reclaim;
 mod scratch;
 mod storage_bytes;

@@ -9,12 +9,13 @@ mod input;
 mod pass;
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::ExitCode;
 
 use rustix::fs::OFlags;
 use toll_probe::failure::{advice, reason};
+use toll_probe::program::{complain, print};
 
 use self::arguments::{Request, Target};
 
@@ -30,14 +31,14 @@ fn main() -> ExitCode {
         Ok(Request::Print(text)) => print(&text),
         Ok(Request::Measure(target)) => measure(&target),
         Err(complaint) => {
-            complain(&complaint);
+            complain("timewrite", &complaint);
             return ExitCode::from(USAGE_ERROR);
         }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(complaint) => {
-            complain(&complaint);
+            complain("timewrite", &complaint);
             ExitCode::FAILURE
         }
     }
@@ -84,24 +85,4 @@ fn cannot(action: &str, target: &Target, error: &io::Error) -> String {
         target.path.display(),
         reason(error)
     )
-}
-
-fn print(text: &str) -> Result<(), String> {
-    let mut stdout = io::stdout().lock();
-    stdout
-        .write_all(text.as_bytes())
-        .and_then(|()| stdout.flush())
-        .map_err(|error| {
-            format!(
-                "cannot print the result: {}; check standard output",
-                reason(&error)
-            )
-        })
-}
-
-/// One `write`, which another program at the same terminal does not tear.
-fn complain(complaint: &str) {
-    let line = format!("timewrite: {complaint}\n");
-    // Nothing is left to tell if even standard error is gone.
-    let _ = io::stderr().write_all(line.as_bytes());
 }

@@ -18,7 +18,7 @@ const COUNT_PRIMES_WITH: libc::c_long = 550;
 const PRINT: u32 = 1;
 
 /// Most numbers of a `kmalloc`: 4 MiB with pages of 4 KiB.
-const KMALLOC_N_MAX: u32 = 1 << 20;
+pub const KMALLOC_N_MAX: u32 = 1 << 20;
 
 /// What asks the kernel with a `struct toll_primes`.
 pub enum Way {

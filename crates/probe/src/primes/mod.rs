@@ -25,6 +25,7 @@ use toll_wire::{
 
 use self::bpf::BpfCounter;
 use self::expected::Expected;
+pub use self::kernel::KMALLOC_N_MAX;
 use self::kernel::{AtLoad, Way, count_as_published};
 use self::print::Printer;
 use self::process::Process;

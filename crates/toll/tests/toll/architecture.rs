@@ -193,6 +193,7 @@ fn only_environment_trials_and_the_probe_start_processes() {
                 "crates/probe/tests/",
                 "crates/timewrite/tests/",
                 "crates/device/tests/",
+                "crates/primes/tests/",
             ],
         );
     }
@@ -212,15 +213,15 @@ fn only_the_commands_print() {
         "crates/probe/tests/",
         "crates/timewrite/tests/",
         "crates/device/tests/",
+        "crates/primes/tests/",
         "crates/userfs/tests/",
     ];
     for word in ["println!", "print!(", "dbg!", "clippy::print_std"] {
         only_in(word, "crates", &places);
     }
     let other_programs = [
-        "crates/device/src/program.rs",
         "crates/probe/src/main.rs",
-        "crates/timewrite/src/main.rs",
+        "crates/probe/src/program.rs",
         "crates/meow/src/program.rs",
     ];
     let programs = [&places[..], &other_programs].concat();
@@ -360,6 +361,7 @@ fn every_crate_is_held_to_the_lints_of_the_workspace() {
         "crates/meow",
         "crates/timewrite",
         "crates/device",
+        "crates/primes",
         "crates/userfs",
         "crates/toll",
         "crates/userfs",

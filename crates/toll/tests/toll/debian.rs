@@ -135,11 +135,19 @@ fn a_package_installs_and_works_in_a_clean_root_and_its_removal_leaves_nothing()
     assert_eq!(document["trials"][0]["state"], "completed");
     let moved = inside(
         &root,
-        "echo moved | meow; head -c 4096 /dev/zero | timewrite /tmp/out",
+        "echo moved | meow; head -c 4096 /dev/zero | timewrite /tmp/out; prime_user 10",
     );
     assert!(moved.starts_with("moved\n"), "{moved}");
 
-    for page in ["toll", "meow", "timewrite", "master", "slave"] {
+    for page in [
+        "toll",
+        "meow",
+        "timewrite",
+        "master",
+        "slave",
+        "prime_user",
+        "prime_sys_test",
+    ] {
         let text = inside(&root, &format!("zcat /usr/share/man/man1/{page}.1.gz"));
         assert!(text.contains(".TH "), "{page}: {text}");
     }

@@ -1,13 +1,13 @@
 //! `toll guest run` and `toll guest shell`, as their users meet them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use toll::environment::kernel::Variant;
 use toll::environment::paths;
 
 use crate::common::{
-    Bench, Ran, Running, has_program, is_root, processes_marked, skip, wait_until,
+    Bench, Ran, Running, TOLL, has_program, is_root, processes_marked, skip, wait_until,
 };
 use crate::guest::kernel;
 
@@ -59,6 +59,33 @@ fn a_command_in_a_guest_has_its_output_and_its_status() {
         ran.stderr.contains("cannot run /no/such/program"),
         "{ran:#?}"
     );
+}
+
+#[test]
+fn a_guest_has_the_system_call_that_counts_primes() {
+    if kernel(Variant::Toll).is_none() {
+        return;
+    }
+    let program = Path::new(TOLL).with_file_name("prime_sys_test");
+    let bench = bench();
+    let ran = bench.shell(&format!(
+        "toll guest run --accelerator tcg --add {} -- /host/prime_sys_test --runs 3 2 1000 1048576",
+        program.display()
+    ));
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    let lines = ran.stdout.lines().map(str::split_whitespace);
+    let words: Vec<Vec<&str>> = lines.map(Iterator::collect).collect();
+    let [head, two, thousand, most] = &words[..] else {
+        panic!("{ran:#?}");
+    };
+    assert_eq!(head[..], ["n", "count", "us"]);
+    // Both numbers are 2.
+    assert_eq!(two[..2], ["2", "2"]);
+    assert_eq!((thousand[0], most[0]), ("1000", "1048576"));
+    // 82,025 primes are below 2^20; a deviation of the count is 275.
+    let count: u64 = most[1].parse().unwrap();
+    assert!((80_000..84_000).contains(&count), "{ran:#?}");
+    assert!(most[2].parse::<u64>().unwrap() > 0, "{ran:#?}");
 }
 
 #[test]

@@ -171,6 +171,8 @@ fn a_message_is_one_write_which_no_program_beside_it_tears() {
         ("timewrite", &[]),
         ("master", &["/nonexistent", "mmap"]),
         ("slave", &["f", "nonsense"]),
+        ("prime_user", &["nonsense"]),
+        ("prime_sys_test", &["nonsense"]),
     ] {
         let program = Path::new(TOLL).with_file_name(name);
         assert!(

@@ -1,0 +1,5 @@
+//! `prime_sys_test [OPTION]... [N]...`
+
+fn main() -> std::process::ExitCode {
+    primes::run(primes::Program::SystemCall)
+}

@@ -1,0 +1,5 @@
+//! `prime_user [OPTION]... [N]...`
+
+fn main() -> std::process::ExitCode {
+    primes::run(primes::Program::User)
+}

@@ -1,0 +1,95 @@
+//! The programs `prime_user` and `prime_sys_test` of the Lab 8/9 report: the
+//! primes among n random numbers, counted in user space or by system call 549.
+//!
+//! They are thin: each count is a trial of the probe's `primes` workload, timed
+//! by `gettimeofday` and checked as there.
+
+mod options;
+
+use std::process::ExitCode;
+
+use os_display::Quotable;
+use toll_probe::program::{complain, print};
+use toll_probe::trial;
+use toll_wire::{
+    Failure, FailureKind, PrimesAllocation, PrimesClock, PrimesRequest, Printing, Sample, Workload,
+};
+
+pub use self::options::Program;
+use self::options::{Options, Request};
+
+const USAGE_ERROR: u8 = 2;
+/// What `toll` ends with, too, where a prerequisite is missing.
+const NO_SYSTEM_CALL: u8 = 5;
+
+/// Runs a program on the process's arguments.
+pub fn run(program: Program) -> ExitCode {
+    let (status, complaint) = match options::parse(program, std::env::args_os().skip(1)) {
+        Ok(request) => match answer(program, &request) {
+            Ok(()) => return ExitCode::SUCCESS,
+            Err(stopped) => stopped,
+        },
+        Err(complaint) => (
+            USAGE_ERROR,
+            format!("{complaint}; see {} --help", program.name()),
+        ),
+    };
+    complain(program.name(), &complaint);
+    ExitCode::from(status)
+}
+
+/// Does what is asked for; the error is an exit status and its reason.
+fn answer(program: Program, request: &Request) -> Result<(), (u8, String)> {
+    let cannot_print = |why| (1, why);
+    let options = match request {
+        Request::Print(text) => return print(text).map_err(cannot_print),
+        Request::Count(options) => options,
+    };
+    let mut lines = line("n", "count", "us");
+    for &n in &options.numbers {
+        let sample = median(program, options, n).map_err(|failure| match failure.kind {
+            FailureKind::Unsupported => (NO_SYSTEM_CALL, without_system_call()),
+            _ => (1, failure.message),
+        })?;
+        let primes = sample.metrics["primes"].to_string();
+        let duration_us = (sample.metrics["duration_ns"] / 1000.0).to_string();
+        lines.push_str(&line(&n.to_string(), &primes, &duration_us));
+        print(&lines).map_err(cannot_print)?;
+        lines.clear();
+    }
+    Ok(())
+}
+
+fn line(n: &str, count: &str, duration_us: &str) -> String {
+    format!("{n:>8} {count:>8} {duration_us:>9}\n")
+}
+
+/// Counts among `n` numbers as often as is asked for, and returns the run of
+/// median duration; of an even number, the shorter of the two in the middle.
+fn median(program: Program, options: &Options, n: u32) -> Result<Sample, Failure> {
+    let counting = PrimesRequest {
+        placement: program.placement(),
+        n,
+        random: options.random,
+        printing: Printing::None,
+        allocation: PrimesAllocation::Usual,
+        clock: PrimesClock::Gettimeofday,
+        seed: options.seed.into(),
+    };
+    let mut request = toll_wire::Request::new(Workload::Primes(counting));
+    request.iterations = options.runs;
+    let mut samples = trial::run(&request)?.samples;
+    samples.sort_by(|a, b| a.metrics["duration_ns"].total_cmp(&b.metrics["duration_ns"]));
+    Ok(samples.swap_remove((samples.len() - 1) / 2))
+}
+
+/// What to do on a kernel without the call, with this program's path.
+fn without_system_call() -> String {
+    let name = Program::SystemCall.name();
+    let path = std::env::current_exe().unwrap_or_else(|_| name.into());
+    format!(
+        "cannot count: this kernel has no system call 549; run it in a guest: toll guest run \
+         --kernel toll --add {} -- /host/{name}",
+        path.maybe_quote()
+    )
+}

@@ -1,0 +1,210 @@
+//! What the command lines ask for.
+
+use std::ffi::OsString;
+
+use lexopt::{Arg, Parser, ValueExt};
+use toll_probe::primes::KMALLOC_N_MAX;
+use toll_wire::{ITERATIONS_MAX, PRIMES_N_MAX, PrimesPlacement, RandomSource, from_word, words};
+
+/// The numbers of the report's table.
+const PUBLISHED_N: [u32; 8] = [10, 100, 500, 1_000, 5_000, 10_000, 50_000, 100_000];
+
+const USER_HELP: &str = "\
+Usage: prime_user [OPTION]... [N]...
+Count the primes among N random numbers from 2 to N in user space, by trial
+division, and print for each N a line: N, the count, and the microseconds that
+drawing and counting took by gettimeofday.
+
+N is 2 to 16777216; without any, those of the report are taken: 10, 100, 500,
+1000, 5000, 10000, 50000 and 100000.
+
+      --random SOURCE  where numbers come from: each, a call of rand() for each;
+                       bulk, one getrandom() for all; or seeded, the generator
+                       that toll has in the kernel, too [default: each]
+      --seed SEED      where each and seeded start, 0 to 4294967295 [default: 1,
+                       where rand() starts by itself]
+      --runs RUNS      count so often and print the run of median time, 1 to
+                       20000; the report took 11 [default: 1]
+      --help           display this help and exit
+      --version        output version information and exit
+
+Example:
+  prime_user --runs 11
+";
+
+const SYSTEM_CALL_HELP: &str = "\
+Usage: prime_sys_test [OPTION]... [N]...
+Have the kernel count the primes among N random numbers from 2 to N, by system
+call 549, and print for each N a line: N, the count, and the microseconds that
+the call took by gettimeofday.
+
+N is 2 to 1048576; without any, those of the report are taken: 10, 100, 500,
+1000, 5000, 10000, 50000 and 100000.
+
+      --runs RUNS      count so often and print the run of median time, 1 to
+                       20000; the report took 11 [default: 1]
+      --help           display this help and exit
+      --version        output version information and exit
+
+The kernel toll has the call, in a guest (see toll kernel --help):
+  toll guest run --add \"$(command -v prime_sys_test)\" -- /host/prime_sys_test
+";
+
+/// A program of this crate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// `prime_user`.
+    User,
+    /// `prime_sys_test`.
+    SystemCall,
+}
+
+impl Program {
+    /// What the report calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::User => "prime_user",
+            Self::SystemCall => "prime_sys_test",
+        }
+    }
+
+    /// Where it counts.
+    pub fn placement(self) -> PrimesPlacement {
+        match self {
+            Self::User => PrimesPlacement::User,
+            Self::SystemCall => PrimesPlacement::SyscallPublished,
+        }
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            Self::User => USER_HELP,
+            Self::SystemCall => SYSTEM_CALL_HELP,
+        }
+    }
+
+    fn n_max(self) -> u32 {
+        match self {
+            Self::User => PRIMES_N_MAX,
+            Self::SystemCall => KMALLOC_N_MAX,
+        }
+    }
+}
+
+/// A command line, understood.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Each is a count among so many numbers; never empty.
+    pub numbers: Vec<u32>,
+    /// Where the numbers come from.
+    pub random: RandomSource,
+    /// Where their sequence starts.
+    pub seed: u32,
+    /// Counts of which the median is printed.
+    pub runs: u32,
+}
+
+/// What to do.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Count primes.
+    Count(Options),
+    /// Print this text to standard output.
+    Print(String),
+}
+
+/// Understands the arguments after the program's name.
+///
+/// # Errors
+/// What is wrong with the first argument that is.
+pub fn parse(
+    program: Program,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Result<Request, String> {
+    let is_user = program == Program::User;
+    let mut parser = Parser::from_args(arguments);
+    let mut options = Options {
+        numbers: Vec::new(),
+        random: match program {
+            Program::User => RandomSource::Each,
+            // The kernel's own; the call takes no other.
+            Program::SystemCall => RandomSource::Bulk,
+        },
+        seed: 1,
+        runs: 1,
+    };
+    while let Some(argument) = parser.next().map_err(unreadable)? {
+        match argument {
+            Arg::Value(n) => {
+                let numbers = number("N", &n, 2, program.n_max())?;
+                options.numbers.push(numbers);
+            }
+            Arg::Long("runs") => {
+                let value = parser.value().map_err(unreadable)?;
+                options.runs = number("--runs", &value, 1, ITERATIONS_MAX)?;
+            }
+            Arg::Long("seed") if is_user => {
+                let value = parser.value().map_err(unreadable)?;
+                options.seed = number("--seed", &value, 0, u32::MAX)?;
+            }
+            Arg::Long("random") if is_user => {
+                let value = parser.value().and_then(ValueExt::string);
+                options.random = source(&value.map_err(unreadable)?)?;
+            }
+            Arg::Long("help") | Arg::Short('h') => {
+                return Ok(Request::Print(program.help().to_owned()));
+            }
+            Arg::Long("version") | Arg::Short('V') => {
+                let (name, version) = (program.name(), env!("CARGO_PKG_VERSION"));
+                return Ok(Request::Print(format!("{name} (toll) {version}\n")));
+            }
+            other => return Err(unreadable(other.unexpected())),
+        }
+    }
+    if options.numbers.is_empty() {
+        options.numbers = PUBLISHED_N.to_vec();
+    }
+    Ok(Request::Count(options))
+}
+
+fn unreadable(error: lexopt::Error) -> String {
+    format!("cannot read the command line: {error}")
+}
+
+fn number(name: &str, text: &OsString, least: u32, most: u32) -> Result<u32, String> {
+    let number = text.to_str().and_then(|text| text.parse().ok());
+    number
+        .filter(|number| (least..=most).contains(number))
+        .ok_or_else(|| {
+            format!("cannot take {text:?} as {name}: it is a whole number from {least} to {most}")
+        })
+}
+
+fn source(word: &str) -> Result<RandomSource, String> {
+    from_word(word).ok_or_else(|| {
+        format!(
+            "cannot draw numbers from {word:?}: --random is one of {}",
+            words::<RandomSource>().join(", ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_in_the_help_are_those_that_are_taken() {
+        for program in [Program::User, Program::SystemCall] {
+            let help = program.help();
+            let Some((_, rest)) = help.split_once("N is 2 to ") else {
+                panic!("{help}");
+            };
+            let numbers = rest.split(|c: char| !c.is_ascii_digit());
+            let told: Vec<u32> = numbers.filter_map(|n| n.parse().ok()).take(9).collect();
+            assert_eq!(told, [&[program.n_max()][..], &PUBLISHED_N].concat());
+            assert!(help.contains(&format!("1 to\n                       {ITERATIONS_MAX};")));
+        }
+        assert_eq!(words::<RandomSource>(), ["seeded", "bulk", "each"]);
+    }
+}
