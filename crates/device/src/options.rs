@@ -9,7 +9,7 @@ use lexopt::{Arg, ValueExt};
 use toll_probe::device::{
     BUFFER_BYTES_DEFAULT, BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, End, Setup, Way,
 };
-use toll_wire::SocketMode;
+use toll_wire::{SocketMode, from_word};
 
 use crate::address;
 
@@ -274,15 +274,10 @@ fn one_port(option: Option<u16>, of_address: Option<u16>) -> Result<u16, String>
 }
 
 fn common(line: Line, is_mapped: bool) -> Result<Common, String> {
-    let mode = match line.mode.as_deref() {
-        None | Some("sync") => SocketMode::Sync,
-        Some("fasync") => SocketMode::Fasync,
-        Some("async") => SocketMode::Async,
-        Some(other) => {
-            return Err(format!(
-                "cannot use {other:?} as a mode: it is sync, fasync or async"
-            ));
-        }
+    let mode = match &line.mode {
+        None => SocketMode::Sync,
+        Some(word) => from_word(word)
+            .ok_or_else(|| format!("cannot use {word:?} as a mode: it is sync, fasync or async"))?,
     };
     let buffer_bytes = match &line.buffer {
         Some(text) => buffer(text)?,
