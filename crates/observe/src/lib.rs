@@ -1,5 +1,5 @@
 //! What can be read out of a recorded terminal session, a table of open
-//! descriptors, and a capture of a network.
+//! descriptors, a capture of a network, and the kernel's routing tables.
 //!
 //! Architecture invariant: every function depends on its arguments alone. This
 //! crate opens no file, asks no kernel, and prints nothing, so that whatever it
@@ -7,4 +7,5 @@
 
 pub mod devices;
 pub mod dhcp;
+pub mod interfaces;
 pub mod session;

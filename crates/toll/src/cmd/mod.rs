@@ -74,7 +74,7 @@ enum Verb {
     Baseline(baseline::BaselineVerb),
     /// Count what a program's system calls move, and price it
     Trace(Box<trace::TraceArguments>),
-    /// Tell what devices are held, what a terminal session said, how leases went
+    /// Tell of devices held, terminal sessions, leases and network interfaces
     Observe(Box<observe::ObserveArguments>),
     /// Boot a virtual machine and run a command or a shell in it
     Guest(Box<guest::GuestArguments>),

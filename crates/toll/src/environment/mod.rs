@@ -11,6 +11,7 @@ pub mod devices;
 mod filesystem;
 pub mod guest;
 mod inspect;
+pub mod interfaces;
 pub mod kernel;
 pub mod leftovers;
 pub mod machine;

@@ -39,6 +39,7 @@ mod mount;
 mod mount_by_users;
 mod observe_devices;
 mod observe_dhcp;
+mod observe_interface;
 mod observe_session;
 mod outputs;
 mod page;

@@ -2,6 +2,7 @@
 
 mod devices;
 mod dhcp;
+mod interface;
 mod session;
 
 use std::fs::File;
@@ -48,6 +49,12 @@ enum What {
     /// to the questions that are usually asked of such a capture. Packets that are not
     /// what they say are told by number and reason.
     Dhcp(dhcp::DhcpArguments),
+    /// Tell addresses, netmasks and gateways of network interfaces
+    ///
+    /// For each interface of this network namespace: whether it can carry packets,
+    /// its link-layer address and MTU, its IPv4 and IPv6 addresses with their
+    /// netmasks, and the gateways of default routes through it.
+    Interface(interface::InterfaceArguments),
 }
 
 pub(super) fn run(arguments: &ObserveArguments) -> Result<ExitCode, Failure> {
@@ -55,6 +62,7 @@ pub(super) fn run(arguments: &ObserveArguments) -> Result<ExitCode, Failure> {
         What::Devices(arguments) => devices::run(arguments),
         What::Session(arguments) => session::run(arguments),
         What::Dhcp(arguments) => dhcp::run(arguments),
+        What::Interface(arguments) => interface::run(arguments),
     }
 }
 

@@ -12,6 +12,7 @@ pub use text::{fit, fold};
 mod devices;
 mod dhcp;
 mod guest;
+mod interfaces;
 mod selftest;
 mod summary;
 pub(super) mod text;
@@ -71,6 +72,12 @@ pub fn devices(report: &toll_observe::devices::Report, style: Style) -> String {
 #[must_use]
 pub fn dhcp(report: &toll_observe::dhcp::Report, of: &str, style: Style) -> String {
     fit(dhcp::of_report(report, of, layout(style)), style)
+}
+
+/// Addresses, netmasks and gateways of network interfaces.
+#[must_use]
+pub fn interfaces(report: &toll_observe::interfaces::Report, style: Style) -> String {
+    fit(interfaces::of_report(report, layout(style)), style)
 }
 
 /// What a self-test on a machine found.

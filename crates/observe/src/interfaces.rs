@@ -1,0 +1,214 @@
+//! Network interfaces: their addresses and netmasks, and the gateways of the
+//! kernel's routing tables.
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use serde::Serialize;
+
+/// The route can be used (`RTF_UP`, linux/route.h).
+const ROUTE_UP: u32 = 0x1;
+/// Packets that take this route are refused (`RTF_REJECT`).
+const ROUTE_REJECTS: u32 = 0x200;
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Version of the JSON document.
+    pub version: u32,
+    /// Interfaces in the order of their numbers.
+    pub interfaces: Vec<Interface>,
+    /// What should be known about it.
+    pub notes: Vec<String>,
+}
+
+/// One network interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Interface {
+    /// Its name; bytes that are not UTF-8 are replaced.
+    pub name: String,
+    /// Its number in the kernel.
+    pub index: u32,
+    /// Whether it can carry packets.
+    pub state: State,
+    /// Link-layer address (`02:00:00:00:00:01`); `None` for one without, as the
+    /// loopback.
+    pub link_address: Option<String>,
+    /// Longest packet in bytes; `None` if the kernel did not say.
+    pub mtu_bytes: Option<u32>,
+    /// IPv4 and IPv6 addresses, in the kernel's order.
+    pub addresses: Vec<Address>,
+    /// Default routes through it, the preferred first.
+    pub default_routes: Vec<DefaultRoute>,
+}
+
+/// Whether an interface can carry packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// Switched off.
+    Down,
+    /// Switched on, but its link is not ready: no cable, no peer.
+    NoCarrier,
+    /// Switched on and ready.
+    Up,
+}
+
+/// One address of an interface.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Address {
+    /// The address.
+    pub address: IpAddr,
+    /// Leading bits that all hosts of its network share; `None` for a netmask
+    /// with gaps.
+    pub prefix_length: Option<u32>,
+    /// The same as a mask.
+    pub netmask: Option<IpAddr>,
+    /// Address of all hosts of an IPv4 network.
+    pub broadcast: Option<IpAddr>,
+    /// The other end of a point-to-point link.
+    pub peer: Option<IpAddr>,
+}
+
+/// A route for packets to which no other route applies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DefaultRoute {
+    /// `IPv4` or `IPv6`.
+    pub family: &'static str,
+    /// The router; `None` if the destination itself is asked for on the link.
+    pub gateway: Option<IpAddr>,
+    /// The route with the lowest metric is taken.
+    pub metric: u32,
+}
+
+/// Leading ones of a netmask; `None` if a zero stands before a one.
+#[must_use]
+pub fn prefix_length(netmask: IpAddr) -> Option<u32> {
+    let bits = match netmask {
+        IpAddr::V4(mask) => u128::from(mask.to_bits()) << 96,
+        IpAddr::V6(mask) => mask.to_bits(),
+    };
+    let ones = bits.leading_ones();
+    (bits.count_ones() == ones).then_some(ones)
+}
+
+/// Default routes by the name of their interface, from `/proc/net/route`
+/// (IPv4, the main table) and `/proc/net/ipv6_route` (all tables). Lines of
+/// another form are left out.
+#[must_use]
+pub fn default_routes(route: &str, ipv6_route: &str) -> Vec<(String, DefaultRoute)> {
+    let mut routes: Vec<_> = route.lines().filter_map(ipv4_default).collect();
+    routes.extend(ipv6_route.lines().filter_map(ipv6_default));
+    routes.sort_by_key(|(_, route)| (route.family, route.metric));
+    routes
+}
+
+/// `eth0 00000000 010200C0 0003 0 0 100 00000000 0 0 0`: interface, destination,
+/// gateway, flags, two counts, metric, mask, then three fields of no use here.
+fn ipv4_default(line: &str) -> Option<(String, DefaultRoute)> {
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let [name, destination, gateway, flags, _, _, metric, mask, ..] = fields[..] else {
+        return None;
+    };
+    let number = |digits: &str| u32::from_str_radix(digits, 16).ok();
+    let is_default = number(destination)? == 0 && number(mask)? == 0;
+    // The kernel prints the address's four bytes as one number of this CPU.
+    let gateway = Ipv4Addr::from(number(gateway)?.to_ne_bytes());
+    let route = DefaultRoute {
+        family: "IPv4",
+        gateway: (!gateway.is_unspecified()).then_some(gateway.into()),
+        metric: metric.parse().ok()?,
+    };
+    (is_default && is_usable(number(flags)?)).then(|| (name.to_owned(), route))
+}
+
+/// Destination and its prefix length, source and its prefix length, gateway,
+/// metric, two counts, flags (all in hexadecimal digits), interface.
+fn ipv6_default(line: &str) -> Option<(String, DefaultRoute)> {
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let [
+        _,
+        length,
+        _,
+        source_length,
+        gateway,
+        metric,
+        _,
+        _,
+        flags,
+        name,
+    ] = fields[..]
+    else {
+        return None;
+    };
+    let number = |digits: &str| u32::from_str_radix(digits, 16).ok();
+    let is_default = number(length)? == 0 && number(source_length)? == 0;
+    let gateway = Ipv6Addr::from_bits(u128::from_str_radix(gateway, 16).ok()?);
+    let route = DefaultRoute {
+        family: "IPv6",
+        gateway: (!gateway.is_unspecified()).then_some(gateway.into()),
+        metric: number(metric)?,
+    };
+    (is_default && is_usable(number(flags)?)).then(|| (name.to_owned(), route))
+}
+
+fn is_usable(flags: u32) -> bool {
+    flags & ROUTE_UP != 0 && flags & ROUTE_REJECTS == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// From a machine with a default route of each family.
+    const ROUTE: &str = "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n\
+         eth0\t00000000\t010200C0\t0003\t0\t0\t100\t00000000\t0\t0\t0\n\
+         tun0\t00000000\t00000000\t0001\t0\t0\t50\t00000000\t0\t0\t0\n\
+         *\t00000000\t00000000\t0201\t0\t0\t9\t00000000\t0\t0\t0\n\
+         eth0\t000200C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n";
+    const IPV6_ROUTE: &str = "\
+fd000000000000000000000000000000 40 00000000000000000000000000000000 00 00000000000000000000000000000000 00000100 00000001 00000000 00000001     eth0
+00000000000000000000000000000000 00 00000000000000000000000000000000 00 fd000000000000000000000000000001 00000400 00000002 00000000 00000003     eth0
+00000000000000000000000000000000 00 00000000000000000000000000000000 00 00000000000000000000000000000000 ffffffff 00000001 00000000 00200200       lo
+";
+
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn default_routes_are_found_the_preferred_first() {
+        let routes = default_routes(ROUTE, IPV6_ROUTE);
+        let shown: Vec<_> = routes
+            .iter()
+            .map(|(name, route)| {
+                let gateway = route.gateway.map(|gateway| gateway.to_string());
+                (name.as_str(), gateway, route.metric)
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("tun0", None, 50),
+                ("eth0", Some("192.0.2.1".into()), 100),
+                ("eth0", Some("fd00::1".into()), 1024),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_netmask_is_a_prefix_unless_it_has_gaps() {
+        let length = |mask: &str| prefix_length(mask.parse().expect("an address"));
+        assert_eq!(length("255.255.240.0"), Some(20));
+        assert_eq!(length("255.255.255.255"), Some(32));
+        assert_eq!(length("0.0.0.0"), Some(0));
+        assert_eq!(length("255.0.255.0"), None);
+        assert_eq!(length("ffff:ffff:ffff:ffff::"), Some(64));
+        assert_eq!(length("ffff:0:1::"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic(text in "[0-9a-fz \t\n]{0,200}") {
+            let _ = default_routes(&text, &text);
+        }
+    }
+}
