@@ -1,5 +1,6 @@
 //! Printing, and what the terminal can show.
 
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -77,12 +78,16 @@ pub(super) fn result(text: &str) -> Result<(), Failure> {
 /// As [`result`].
 pub(super) fn listing(text: &str) -> Result<(), Failure> {
     let style = style();
-    let is_bounded = io::stdout().is_terminal() || columns_set().is_some();
-    let folded = match is_bounded {
+    let folded = match is_bounded(&io::stdout()) {
         true => fold(text, style),
         false => text.to_owned(),
     };
     result(&fit(folded, style))
+}
+
+/// Whether a terminal, or COLUMNS, says how wide lines may be.
+pub(super) fn is_bounded(stream: &impl IsTerminal) -> bool {
+    stream.is_terminal() || columns_set().is_some()
 }
 
 /// What COLUMNS says.
@@ -183,18 +188,29 @@ fn style_of(stream: &(impl IsTerminal + AsFd)) -> Style {
 /// # Errors
 /// If it cannot be written.
 pub(super) fn write_file(path: &Path, content: &[u8]) -> Result<(), Failure> {
-    let wrong =
-        |error: io::Error| Failure::Runtime(format!("cannot write {}: {error}", path.display()));
     if path.as_os_str() == "-" {
         return standard_output(content);
     }
+    let written = create_file(path)?.write_all(content);
+    written.map_err(|error| cannot_write(path, &error))
+}
+
+/// Makes a file, and the directories above it.
+///
+/// # Errors
+/// If it cannot be made; the error names it.
+pub(super) fn create_file(path: &Path) -> Result<File, Failure> {
     if let Some(directory) = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())
     {
-        std::fs::create_dir_all(directory).map_err(wrong)?;
+        std::fs::create_dir_all(directory).map_err(|error| cannot_write(path, &error))?;
     }
-    std::fs::write(path, content).map_err(wrong)
+    File::create(path).map_err(|error| cannot_write(path, &error))
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::Runtime(format!("cannot write {}: {error}", path.display()))
 }
 
 /// Opens a store to read it; `None` if there is none yet. That a file is there

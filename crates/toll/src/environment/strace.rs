@@ -27,8 +27,8 @@ const NAP: Duration = Duration::from_millis(100);
 /// It is the most that everyone may have (`/proc/sys/fs/pipe-max-size`).
 const PIPE_BYTES: usize = 1 << 20;
 
-/// A line of strace longer than this is cut: with `-s 0` only paths, of at most
-/// 4096 bytes each, are long.
+/// A line of strace longer than this is cut: strings are short, and only paths,
+/// of at most 4096 bytes each, are long.
 const LINE_BYTES_MAX: usize = 1 << 20;
 
 /// How a traced command ended.
@@ -52,6 +52,8 @@ pub struct Strace {
     /// What stands behind a descriptor's number, in the words of
     /// `--decode-fds`.
     decodes: &'static str,
+    /// Times of calls, and the beginnings of strings and lists.
+    has_details: bool,
 }
 
 /// Why a command cannot be started.
@@ -76,6 +78,7 @@ impl Strace {
             path,
             filters: true,
             decodes: "path",
+            has_details: false,
         };
         match strace.try_out() {
             // It warns, and goes on without, where the kernel has no seccomp.
@@ -94,6 +97,16 @@ impl Strace {
     pub fn with_devices(self) -> Self {
         Self {
             decodes: "path,dev",
+            ..self
+        }
+    }
+
+    /// The same, with the time that passed before each line, and the first 32
+    /// bytes of strings.
+    #[must_use]
+    pub fn with_details(self) -> Self {
+        Self {
+            has_details: true,
             ..self
         }
     }
@@ -119,13 +132,17 @@ impl Strace {
             "-f",
             // Not who was attached to; the ends of threads are wanted.
             "--quiet=attach,personality",
-            // None of the bytes that are moved.
-            "-s",
-            "0",
             "--syscall-times=ns",
         ]
         .map(OsString::from)
         .into();
+        options.extend(match self.has_details {
+            true => ["-s", "32", "--relative-timestamps=ns"]
+                .map(OsString::from)
+                .to_vec(),
+            // None of the bytes that are moved.
+            false => ["-s", "0"].map(OsString::from).to_vec(),
+        });
         options.push(format!("--decode-fds={}", self.decodes).into());
         if !calls.is_empty() {
             if self.filters {

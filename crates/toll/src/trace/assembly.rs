@@ -11,14 +11,30 @@ pub enum Event {
     Call {
         /// Number of the thread.
         thread: u32,
+        /// When it began, in nanoseconds since the first line; 0 unless strace
+        /// was asked for times.
+        begin_ns: u64,
         /// The call.
         call: Call,
     },
-    /// A thread ended; a call that it was in never returned.
+    /// A thread ended.
     Ended {
         /// Number of the thread.
         thread: u32,
+        /// The call that it was in, which never returned.
+        inside: Option<Begun>,
     },
+}
+
+/// A call that has begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Begun {
+    /// Its name.
+    pub name: String,
+    /// What strace wrote of its arguments.
+    pub arguments: String,
+    /// When it began, as in [`Event::Call`].
+    pub begin_ns: u64,
 }
 
 /// Puts lines together, one after the other.
@@ -27,49 +43,63 @@ pub enum Event {
 /// nothing else, so the output may be of any length.
 #[derive(Debug, Default)]
 pub struct Assembly {
-    begun: HashMap<u32, (String, String)>,
+    begun: HashMap<u32, Begun>,
+    now_ns: u64,
     not_understood: u64,
 }
 
 impl Assembly {
     /// Takes the next line.
     pub fn feed(&mut self, text: &str) -> Option<Event> {
-        let Some((thread, line)) = line::parse(text) else {
+        let stamped = line::stamped(text);
+        let passed_ns = stamped.and_then(|stamped| stamped.since_last_ns);
+        self.now_ns = self.now_ns.saturating_add(passed_ns.unwrap_or(0));
+        let Some((thread, line)) = stamped.as_ref().and_then(line::parse) else {
             self.not_understood += 1;
             return None;
         };
+        let begin_ns = self.now_ns;
         match line {
-            Line::Call(call) => Some(Event::Call { thread, call }),
+            Line::Call(call) => Some(Event::Call {
+                thread,
+                begin_ns,
+                call,
+            }),
             Line::Unfinished { name, arguments } => {
-                self.begun
-                    .insert(thread, (name.to_owned(), arguments.to_owned()));
+                let begun = Begun {
+                    name: name.to_owned(),
+                    arguments: arguments.to_owned(),
+                    begin_ns,
+                };
+                self.begun.insert(thread, begun);
                 None
             }
             Line::Resumed { name, rest } => self.resume(thread, name, rest),
             Line::Event => None,
-            Line::Ended => {
-                self.begun.remove(&thread);
-                Some(Event::Ended { thread })
-            }
+            Line::Ended => Some(Event::Ended {
+                thread,
+                inside: self.begun.remove(&thread),
+            }),
         }
     }
 
     fn resume(&mut self, thread: u32, name: &str, rest: &str) -> Option<Event> {
-        let begun = self.begun.remove(&thread);
         // Killed inside the call: `<... read resumed> <unfinished ...>) = ?`.
         if rest.trim_start().starts_with("<unfinished ...>") {
             return None;
         }
-        let call = match begun {
-            Some((begun, arguments)) if begun == name => {
-                line::finish(name, &format!("{arguments}{rest}"))
-            }
-            _ => None,
-        };
-        if call.is_none() {
+        let begun = self.begun.remove(&thread);
+        let event = begun.filter(|begun| begun.name == name).and_then(|begun| {
+            Some(Event::Call {
+                thread,
+                begin_ns: begun.begin_ns,
+                call: line::finish(name, &format!("{}{rest}", begun.arguments))?,
+            })
+        });
+        if event.is_none() {
             self.not_understood += 1;
         }
-        call.map(|call| Event::Call { thread, call })
+        event
     }
 
     /// Lines that were not understood.
@@ -104,7 +134,7 @@ mod tests {
             .lines()
             .filter_map(|line| assembly.feed(line))
             .filter_map(|event| match event {
-                Event::Call { thread, call } => Some((thread, call)),
+                Event::Call { thread, call, .. } => Some((thread, call)),
                 Event::Ended { .. } => None,
             })
             .collect();
@@ -135,6 +165,40 @@ mod tests {
             panic!("{calls:?}")
         };
         assert_eq!((*thread, call.name.as_str()), (21946, "execve"));
+    }
+
+    #[test]
+    fn a_call_has_the_time_of_its_begin_and_one_that_never_returned_is_told() {
+        let lines = "7  0.000000000 read(3</a>,  <unfinished ...>\n\
+                     8  0.000000010 close(4</b>) = 0 <0.1>\n\
+                     8  0.000000005 pause( <unfinished ...>\n\
+                     7  0.000000001 <... read resumed>\"\", 1) = 0 <0.1>\n\
+                     8  0.000000001 <... pause resumed> <unfinished ...>) = ?\n\
+                     8  0.000000002 +++ killed by SIGKILL +++\n";
+        let mut assembly = Assembly::default();
+        let events = lines.lines().filter_map(|line| assembly.feed(line));
+        let told: Vec<(u32, String, u64)> = events
+            .map(|event| match event {
+                Event::Call {
+                    thread,
+                    begin_ns,
+                    call,
+                } => (thread, call.name, begin_ns),
+                Event::Ended { thread, inside } => {
+                    let begun = inside.expect("it was in a call");
+                    (thread, begun.name, begun.begin_ns)
+                }
+            })
+            .collect();
+        let call = |thread, name: &str, begin_ns| (thread, name.to_owned(), begin_ns);
+        assert_eq!(
+            told,
+            [
+                call(8, "close", 10),
+                call(7, "read", 0),
+                call(8, "pause", 15)
+            ]
+        );
     }
 
     #[test]

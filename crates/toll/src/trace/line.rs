@@ -1,11 +1,21 @@
-//! One line of strace's output, as `strace -f -s 0 -y --syscall-times=ns -o`
-//! writes it.
+//! One line of strace's output, as `strace -f -y --syscall-times=ns -o` writes
+//! it, with or without `--relative-timestamps=ns`.
 //!
 //! The form is read strictly: what does not have it is no call, and the caller
-//! counts such lines. With `-s 0` no byte that the program moved is in the
-//! output, and in names of files strace writes `<`, `>`, quotes, controls and
-//! all that is not ASCII as escapes (strace(1), option `-y`), so that brackets
-//! and quotes delimit.
+//! counts such lines. In names of files strace writes `<`, `>`, quotes, controls
+//! and all that is not ASCII as escapes (strace(1), option `-y`), as it does in
+//! strings, so that brackets and quotes delimit.
+
+/// A line with what stands in front of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamped<'a> {
+    /// Number of the thread.
+    pub thread: u32,
+    /// Time since the line before it in nanoseconds, where strace was asked.
+    pub since_last_ns: Option<u64>,
+    /// What the line says.
+    pub rest: &'a str,
+}
 
 /// What a line says.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +52,9 @@ pub struct Call {
     pub arguments: Vec<String>,
     /// What it returned.
     pub result: CallResult,
+    /// The same as strace writes it, such as `3</etc/passwd>` or
+    /// `-1 ENOENT (No such file or directory)`.
+    pub returned: String,
     /// Wall time in the call under trace in nanoseconds, where strace tells.
     pub duration_ns: Option<u64>,
 }
@@ -60,14 +73,32 @@ pub enum CallResult {
     Unknown,
 }
 
-/// Reads a line: the number of its thread, and what it says. `None` for what
-/// has not the form.
+/// Reads what stands in front of a line. `None` for what has not the form.
 #[must_use]
-pub fn parse(line: &str) -> Option<(u32, Line<'_>)> {
+pub fn stamped(line: &str) -> Option<Stamped<'_>> {
     let line = line.trim_end_matches(['\n', '\r']);
     let digits = line.find(|c: char| !c.is_ascii_digit())?;
     let thread = line[..digits].parse().ok()?;
     let rest = line[digits..].strip_prefix(' ')?.trim_start_matches(' ');
+    // No name of a call begins with a digit.
+    let (since_last_ns, rest) = match rest.split_once(' ') {
+        Some((time, rest)) if time.starts_with(|c: char| c.is_ascii_digit()) => {
+            (Some(nanoseconds(time)?), rest.trim_start_matches(' '))
+        }
+        _ => (None, rest),
+    };
+    Some(Stamped {
+        thread,
+        since_last_ns,
+        rest,
+    })
+}
+
+/// Reads a line: the number of its thread, and what it says. `None` for what
+/// has not the form.
+#[must_use]
+pub fn parse<'a>(stamped: &Stamped<'a>) -> Option<(u32, Line<'a>)> {
+    let Stamped { thread, rest, .. } = *stamped;
     if let Some(told) = rest.strip_prefix("+++ ") {
         let line = match told.starts_with("superseded by ") {
             true => Line::Event,
@@ -101,11 +132,12 @@ pub fn parse(line: &str) -> Option<(u32, Line<'_>)> {
 #[must_use]
 pub fn finish(name: &str, text: &str) -> Option<Call> {
     let (arguments, rest) = split_arguments(text)?;
-    let (result, duration_ns) = result(rest)?;
+    let (returned, duration_ns) = returned(rest)?;
     Some(Call {
         name: name.to_owned(),
         arguments,
-        result,
+        result: result(returned)?,
+        returned: returned.to_owned(),
         duration_ns,
     })
 }
@@ -171,27 +203,30 @@ fn behind_quote(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// The result in `  = -1 ENOENT (No such file or directory) <0.000012>`.
-fn result(text: &str) -> Option<(CallResult, Option<u64>)> {
+/// Result and duration in `  = -1 ENOENT (No such file or directory) <0.000012>`.
+fn returned(text: &str) -> Option<(&str, Option<u64>)> {
     let text = text.trim_start_matches(' ').strip_prefix("= ")?;
-    let (text, duration_ns) = match text.rsplit_once(" <") {
+    Some(match text.rsplit_once(" <") {
         // strace was sent away before it could look.
         Some((before, "unavailable>")) => (before, None),
         Some((before, time)) if time.ends_with('>') => {
             (before, Some(nanoseconds(time.strip_suffix('>')?)?))
         }
         _ => (text, None),
-    };
+    })
+}
+
+/// What `-1 ENOENT (No such file or directory)` means.
+fn result(text: &str) -> Option<CallResult> {
     let (value, rest) = text.split_once(' ').unwrap_or((text, ""));
     let error = rest.split(' ').next().unwrap_or_default();
     let is_error = error.starts_with('E') && error.chars().all(|c| c.is_ascii_alphanumeric());
-    let result = match value {
+    Some(match value {
         _ if is_error && error.starts_with("ERESTART") => CallResult::Restarted,
         "-1" if is_error => CallResult::Error(error.to_owned()),
         "?" => CallResult::Unknown,
         _ => CallResult::Value(integer(value)?),
-    };
-    Some((result, duration_ns))
+    })
 }
 
 /// A returned number: `5`, `0x7f…`, or a descriptor with its file, `3</path>`.
@@ -222,6 +257,10 @@ mod tests {
 
     use super::*;
 
+    fn parse(line: &str) -> Option<(u32, Line<'_>)> {
+        super::parse(&stamped(line)?)
+    }
+
     #[track_caller]
     fn call(line: &str) -> Call {
         match parse(line) {
@@ -237,6 +276,18 @@ mod tests {
         assert_eq!(call.arguments, ["3</etc/locale.alias>", r#"""..."#, "4096"]);
         assert_eq!(call.result, CallResult::Value(2996));
         assert_eq!(call.duration_ns, Some(17_012_036));
+    }
+
+    #[test]
+    fn a_time_in_front_is_no_part_of_the_call() {
+        let line = r#"5323       0.000119237 access("/x", R_OK) = -1 ENOENT (No such file or directory) <0.000052963>"#;
+        assert_eq!(stamped(line).unwrap().since_last_ns, Some(119_237));
+        let call = call(line);
+        assert_eq!(call.name, "access");
+        assert_eq!(call.returned, "-1 ENOENT (No such file or directory)");
+        let line = "5324       0.100000000 +++ exited with 0 +++";
+        assert_eq!(parse(line), Some((5324, Line::Ended)));
+        assert_eq!(parse("5324       0.1.0 close(3) = 0"), None);
     }
 
     #[test]

@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::assembly::Event;
 use super::costs::Costs;
 use super::descriptor::Kind;
+use super::line::CallResult;
 use super::sizes::Sizes;
 
 /// Version of the JSON document; a reader refuses another.
@@ -98,6 +100,65 @@ pub struct FlowSummary {
     pub traced_ns: u64,
     /// What they cost without trace, in nanoseconds; `None` without a price.
     pub priced_ns: Option<f64>,
+}
+
+/// One call, as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ListedCall<'a> {
+    /// When it began, in nanoseconds since the first call began, under trace.
+    pub begin_ns: u64,
+    /// Number of the thread.
+    pub thread: u32,
+    /// Name of the call.
+    pub name: &'a str,
+    /// Its arguments as strace writes them; one text for all of them where it
+    /// never returned.
+    pub arguments: &'a [String],
+    /// What it returned as strace writes it, such as `3</etc/passwd>`; `None` if
+    /// it never did.
+    pub returned: Option<&'a str>,
+    /// Name of the error, if it is one.
+    pub error: Option<&'a str>,
+    /// Wall time in it under trace in nanoseconds, where strace tells.
+    pub duration_ns: Option<u64>,
+}
+
+impl<'a> ListedCall<'a> {
+    /// The call of an event; `None` for a thread's end outside of calls.
+    #[must_use]
+    pub fn of(event: &'a Event) -> Option<Self> {
+        Some(match event {
+            Event::Call {
+                thread,
+                begin_ns,
+                call,
+            } => Self {
+                begin_ns: *begin_ns,
+                thread: *thread,
+                name: &call.name,
+                arguments: &call.arguments,
+                returned: Some(&call.returned),
+                error: match &call.result {
+                    CallResult::Error(name) => Some(name),
+                    _ => None,
+                },
+                duration_ns: call.duration_ns,
+            },
+            Event::Ended {
+                thread,
+                inside: Some(begun),
+            } => Self {
+                begin_ns: begun.begin_ns,
+                thread: *thread,
+                name: &begun.name,
+                arguments: std::slice::from_ref(&begun.arguments),
+                returned: None,
+                error: None,
+                duration_ns: None,
+            },
+            Event::Ended { inside: None, .. } => return None,
+        })
+    }
 }
 
 /// A change that would save time.

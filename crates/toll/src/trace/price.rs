@@ -309,7 +309,9 @@ mod tests {
 
     fn priced(lines: &str) -> TraceReport {
         let mut tally = Tally::default();
-        lines.lines().for_each(|line| tally.feed(line));
+        for line in lines.lines() {
+            tally.feed(line);
+        }
         tally.finish();
         let traced = Traced {
             command: vec!["x".into()],

@@ -111,14 +111,16 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Takes the next line of strace.
-    pub fn feed(&mut self, line: &str) {
+    /// Takes the next line of strace; gives what it completed.
+    pub fn feed(&mut self, line: &str) -> Option<Event> {
         self.lines += 1;
-        match self.assembly.feed(line) {
-            Some(Event::Call { thread, call }) => self.count(thread, &call),
-            Some(Event::Ended { thread }) => self.end_thread(thread),
+        let event = self.assembly.feed(line);
+        match &event {
+            Some(Event::Call { thread, call, .. }) => self.count(*thread, call),
+            Some(Event::Ended { thread, .. }) => self.end_thread(*thread),
             None => {}
         }
+        event
     }
 
     /// Sees to what threads left that were still there at the end.
@@ -349,7 +351,9 @@ mod tests {
 
     fn tally(lines: &str) -> Tally {
         let mut tally = Tally::default();
-        lines.lines().for_each(|line| tally.feed(line));
+        for line in lines.lines() {
+            tally.feed(line);
+        }
         tally.finish();
         tally
     }

@@ -262,6 +262,161 @@ fn all_calls_are_counted_if_wanted() {
     assert_eq!(list(&all["notes"]), [] as [Value; 0], "{all:#}");
 }
 
+/// Traces a command with a list of its calls, and gives the list.
+#[track_caller]
+fn listed(bench: &Bench, command: &[&str]) -> (Value, Vec<Value>) {
+    let (_, report) = traced(bench, &["--calls"], command);
+    assert_eq!(list(&report["notes"]), [] as [Value; 0], "{report:#}");
+    let calls = list(&report["call_list"]).to_vec();
+    (report, calls)
+}
+
+/// Whether a call is the one of this name whose arguments hold a text.
+fn is_call(call: &Value, name: &str, text: &str) -> bool {
+    let holds = |argument: &Value| argument.as_str().is_some_and(|own| own.contains(text));
+    call["name"] == name && list(&call["arguments"]).iter().any(holds)
+}
+
+#[test]
+fn listed_calls_show_what_the_dynamic_linker_does() {
+    let bench = Bench::new();
+    if !can_trace(&bench) {
+        return;
+    }
+    bench.write("in", "hello");
+    let (report, calls) = listed(&bench, &["/bin/cat", "in"]);
+    let position = |name, text| {
+        let is_it = |call: &Value| {
+            // Directories that hold no libc may be tried first.
+            is_call(call, name, text) && (name != "openat" || call["error"].is_null())
+        };
+        calls.iter().position(is_it)
+    };
+    let Some(libc) = position("openat", "/libc.so.6\"") else {
+        return skip("/bin/cat is not linked to glibc here");
+    };
+    let preload = position("access", "\"/etc/ld.so.preload\"").expect("it is looked up");
+    let storage = position("arch_prctl", "ARCH_SET_FS").expect("threads have storage");
+    assert!(preload < libc && libc < storage, "{calls:#?}");
+    assert!(is_call(&calls[0], "execve", "[\"/bin/cat\", \"in\"]"));
+    assert_eq!(calls[0]["begin_ns"], 0);
+    let returned = calls[libc]["returned"].as_str().expect("it returned");
+    assert!(returned.starts_with("3</"), "{returned}");
+    assert!(calls[libc]["duration_ns"].as_u64() > Some(0));
+    let begins: Vec<u64> = calls
+        .iter()
+        .filter_map(|one| one["begin_ns"].as_u64())
+        .collect();
+    assert!(begins.is_sorted(), "one thread's calls follow each other");
+    let read = calls.iter().find(|call| is_call(call, "read", "hello"));
+    assert_eq!(read.expect("what was read")["returned"], "5");
+    // The list and the summary are of the same calls.
+    let counted = list(&report["calls"]).iter();
+    let counted: u64 = counted.filter_map(|call| call["calls"].as_u64()).sum();
+    assert_eq!(counted, calls.len() as u64);
+}
+
+#[test]
+fn listed_errors_threads_and_calls_that_never_return_are_told() {
+    let bench = Bench::new();
+    if !can_trace(&bench) {
+        return;
+    }
+    // Under trace a process that sleeps is in a call, and not stopped before one.
+    let line = "cat /nowhere 2>/dev/null; sleep 1000 & until \
+                grep -q sleep /proc/$!/comm && grep -q '^State:.S' /proc/$!/status; do :; done; \
+                kill -KILL $!; wait";
+    let (report, calls) = listed(&bench, &["bash", "-c", line]);
+    let missing = calls
+        .iter()
+        .find(|call| is_call(call, "openat", "\"/nowhere\""));
+    let missing = missing.expect("cat opens it");
+    assert_eq!(missing["error"], "ENOENT");
+    assert_eq!(missing["returned"], "-1 ENOENT (No such file or directory)");
+    let mut threads: Vec<_> = calls.iter().map(|call| call["thread"].as_u64()).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    assert_eq!(report["threads"], threads.len());
+    let waits = |call: &&Value| call["returned"].is_null();
+    let never: Vec<&Value> = calls.iter().filter(waits).collect();
+    assert_eq!(never.len(), 1, "{never:#?}");
+    assert_eq!(never[0]["name"], "clock_nanosleep");
+}
+
+#[test]
+fn the_list_goes_before_the_summary_and_folds_only_where_a_width_is_told() {
+    let bench = Bench::new();
+    if !can_trace(&bench) {
+        return;
+    }
+    let name = "a>b) = 5 <0.1\n\u{1b}[31mä  x\\";
+    std::fs::write(bench.path(name), "1\u{1b}[31m2").expect("Linux takes any name");
+    let options = ["trace", "--no-prices", "--calls", "cat", name];
+    let ran = bench.ok(&options);
+    assert!(!ran.stderr.contains('\u{1b}'), "{ran:#?}");
+    let escaped = r#""a>b) = 5 <0.1\n\33[31m\303\244  x\\""#;
+    let (calls, summary) = ran.stderr.split_once("\n\n").expect("a list, a summary");
+    let opened = calls
+        .lines()
+        .find(|line| line.contains(&format!("{escaped}, O_RDONLY")));
+    let opened = opened.unwrap_or_else(|| panic!("{calls}"));
+    assert!(
+        opened.starts_with("+0.") && opened.ends_with("s>"),
+        "{opened}"
+    );
+    assert!(calls.contains(r#""1\33[31m2""#), "{calls}");
+    assert!(calls.lines().all(|line| line.starts_with('+')), "{calls}");
+    assert!(summary.starts_with("trace: cat"), "{summary}");
+
+    let folded = bench.shell("COLUMNS=40 toll trace --no-prices --calls true");
+    assert_eq!(folded.code, Some(0), "{folded:#?}");
+    for line in folded.stderr.lines() {
+        assert!(line.chars().count() <= 40, "{line}");
+    }
+    // In a file a call is one line, whatever the terminal's width.
+    bench.shell("COLUMNS=40 toll trace --no-prices --calls -o calls true");
+    let text = bench.read("calls");
+    let preload =
+        r#" access("/etc/ld.so.preload", R_OK) = -1 ENOENT (No such file or directory) <"#;
+    assert!(
+        text.contains("ld.so.preload") && text.contains(preload),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_list_that_cannot_be_written_is_told_and_one_nobody_reads_is_not() {
+    let bench = Bench::new();
+    if !can_trace(&bench) {
+        return;
+    }
+    let line = [
+        "trace",
+        "--no-prices",
+        "--calls",
+        "-o",
+        "/dev/full",
+        "echo",
+        "x",
+    ];
+    let ran = bench.run(&line);
+    assert_eq!(
+        (ran.code, ran.stdout.as_str()),
+        (Some(1), "x\n"),
+        "{ran:#?}"
+    );
+    assert!(
+        ran.stderr.contains("cannot write the list of calls"),
+        "{ran:#?}"
+    );
+    let ran = bench.shell(
+        "set -o pipefail; toll trace --no-prices --calls -o - dd if=/dev/zero of=/dev/null bs=1 \
+         count=5000 status=none | head -1",
+    );
+    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    assert!(ran.stdout.contains("execve("), "{ran:#?}");
+}
+
 #[test]
 fn the_summary_fits_a_narrow_terminal_and_names_as_many_files_as_asked_for() {
     let bench = Bench::new();

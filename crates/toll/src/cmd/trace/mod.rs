@@ -1,5 +1,6 @@
 //! `toll trace`
 
+mod calls;
 mod prices;
 
 use std::ffi::{OsStr, OsString};
@@ -18,6 +19,7 @@ use crate::trace::price::{self, Traced};
 use crate::trace::tally::Tally;
 use crate::trace::{ALL_CALLS, TRACED_CALLS};
 use crate::trial::Interrupt;
+use calls::CallList;
 use prices::Prices;
 
 const NOTES: &str = "\
@@ -26,11 +28,18 @@ Examples:
   toll trace -o summary.txt grep -r needle src
   toll trace --json -o trace.json -- sh -c 'sort words | uniq -c'
   toll trace --all --no-prices cargo --version
+  toll trace --calls --no-prices -o calls.txt cat /etc/hostname
 
 The command runs under strace, with its threads and child processes, and has this terminal, its
 input and its output to itself; the summary goes to standard error, or to a file with -o. Tracing
 makes a program that makes many small calls slower by a factor of ten to a hundred. The prices do
 not suffer from that: they are of calls measured by themselves, once, and kept.
+
+--calls lists calls as strace does, in the order in which they return, and the summary follows. A
+line says when the call began (since the first one), its arguments, what it returned and how long
+it took under trace; from the second thread on, lines have the thread's number. In a file or a
+pipe each call is one line; on a terminal long ones are folded. Calls are written as they come, so
+that their number does not matter; where the command writes to this terminal too, use -o.
 
 Exit status: that of the command, 128 + n if signal n ended it, 126 if it is no program that may be
 executed, 127 if it is not there; 5 if strace is missing or may not trace, 1 or 2 if toll fails.";
@@ -41,13 +50,17 @@ pub(super) struct TraceArguments {
     /// Command to trace, and its arguments
     #[arg(value_name = "COMMAND", required = true, trailing_var_arg = true)]
     command: Vec<OsString>,
-    /// Write the summary to this file (`-`: standard output) instead of
-    /// standard error
+    /// Write the summary, and the list of --calls, to this file (`-`: standard
+    /// output) instead of standard error
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Write the summary as one JSON document
     #[arg(long)]
     json: bool,
+    /// List every call with its arguments and what it returned, before the
+    /// summary; strings are cut at 32 bytes. Counts all calls, as --all does
+    #[arg(long)]
+    calls: bool,
     /// Show the sizes of calls on at most so many files
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
@@ -83,7 +96,15 @@ pub(super) fn run(arguments: &TraceArguments, store: &Path) -> Result<ExitCode, 
         (false, true) => Prices::Missing,
         (false, false) => prices::stored(arguments.cost_model.as_deref(), store, &work_dir)?,
     };
-    let (tally, end, was_interrupted) = trace(arguments, &strace)?;
+    let mut list = match arguments.calls {
+        true => Some(CallList::begin(
+            arguments.output.as_deref(),
+            arguments.json,
+            style(arguments),
+        )?),
+        false => None,
+    };
+    let (tally, end, was_interrupted) = trace(arguments, strace, list.as_mut())?;
     let mut notes = Vec::new();
     let costs = match stored {
         Prices::NotWanted => None,
@@ -113,7 +134,7 @@ pub(super) fn run(arguments: &TraceArguments, store: &Path) -> Result<ExitCode, 
         wall_ns: u64::try_from(end.wall.as_nanos()).unwrap_or(u64::MAX),
         notes,
     };
-    show(arguments, &price::report(traced, &tally, costs))?;
+    show(arguments, &price::report(traced, &tally, costs), list)?;
     Ok(exit_code(&end))
 }
 
@@ -138,7 +159,11 @@ fn measure(arguments: &TraceArguments, store: &Path) -> Result<Costs, Failure> {
 }
 
 /// Runs the command; tells too whether a signal came for this program.
-fn trace(arguments: &TraceArguments, strace: &Strace) -> Result<(Tally, TraceEnd, bool), Failure> {
+fn trace(
+    arguments: &TraceArguments,
+    strace: Strace,
+    mut list: Option<&mut CallList>,
+) -> Result<(Tally, TraceEnd, bool), Failure> {
     let cannot = |error| Failure::Runtime(format!("cannot listen for signals: {error}"));
     let interrupt = Interrupt::listen().map_err(cannot)?;
     // ^\ is for the command too; its core, not this program's, is wanted.
@@ -150,15 +175,22 @@ fn trace(arguments: &TraceArguments, strace: &Strace) -> Result<(Tally, TraceEnd
         was_interrupted = true;
         Some(signal)
     };
-    let calls = if arguments.all {
+    let calls = if arguments.all || arguments.calls {
         ALL_CALLS
     } else {
         TRACED_CALLS
     };
+    let strace = match list {
+        Some(_) => strace.with_details(),
+        None => strace,
+    };
     let mut tally = Tally::default();
     let end = strace
         .run(&arguments.command, calls, &mut signal, &mut |line| {
-            tally.feed(line)
+            let event = tally.feed(line);
+            if let (Some(list), Some(event)) = (&mut list, event) {
+                list.add(&event);
+            }
         })
         .map_err(Failure::Runtime)?;
     tally.finish();
@@ -179,8 +211,8 @@ fn exit_code(end: &TraceEnd) -> ExitCode {
     }
 }
 
-fn show(arguments: &TraceArguments, report: &TraceReport) -> Result<(), Failure> {
-    let style = match arguments.output.as_deref() {
+fn style(arguments: &TraceArguments) -> Style {
+    match arguments.output.as_deref() {
         None => output::error_style(),
         Some(path) if path.as_os_str() == "-" => output::style(),
         // Made to be read later, wherever that is.
@@ -188,11 +220,21 @@ fn show(arguments: &TraceArguments, report: &TraceReport) -> Result<(), Failure>
             color: false,
             ..output::error_style()
         },
-    };
+    }
+}
+
+fn show(
+    arguments: &TraceArguments,
+    report: &TraceReport,
+    list: Option<CallList>,
+) -> Result<(), Failure> {
     let text = match arguments.json {
         true => output::json_text(report)? + "\n",
-        false => terminal::traced(report, arguments.top, style),
+        false => terminal::traced(report, arguments.top, style(arguments)),
     };
+    if let Some(list) = list {
+        return list.finish(&text);
+    }
     match &arguments.output {
         Some(path) => output::write_file(path, text.as_bytes()),
         // Behind what the command wrote last.

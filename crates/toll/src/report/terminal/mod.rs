@@ -5,10 +5,11 @@ pub use super::sanitize::sanitize;
 use super::{ReportedRun, words};
 use crate::claim::model::SelftestReport;
 use crate::environment::machine::Machine;
-use crate::trace::model::TraceReport;
+use crate::trace::model::{ListedCall, TraceReport};
 use text::{Paint, heading, layout, paragraph};
 pub use text::{fit, fold};
 
+mod calls;
 mod devices;
 mod dhcp;
 mod guest;
@@ -60,6 +61,13 @@ pub fn brief(run: &ReportedRun, style: Style) -> String {
 #[must_use]
 pub fn traced(report: &TraceReport, files_max: usize, style: Style) -> String {
     fit(trace::of_report(report, files_max, layout(style)), style)
+}
+
+/// One call of a list, with its thread's number and folded to the width if that
+/// is wanted.
+#[must_use]
+pub fn listed_call(call: &ListedCall, has_thread: bool, folds: bool, style: Style) -> String {
+    fit(calls::of_call(call, has_thread, folds, style), style)
 }
 
 /// Which processes hold which devices.

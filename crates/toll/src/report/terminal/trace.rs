@@ -299,7 +299,9 @@ mod tests {
             lines,
             "1 write(1<pipe:[5]>, 0x1, 5) = -1 EPIPE (Broken pipe) <0.000001000>"
         );
-        lines.lines().for_each(|line| tally.feed(line));
+        for line in lines.lines() {
+            tally.feed(line);
+        }
         tally.finish();
         let traced = Traced {
             command: vec!["cp".into(), "a\nb".into()],

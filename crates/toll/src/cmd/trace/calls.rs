@@ -1,0 +1,106 @@
+//! The list of calls, written while the command runs, so that its length does
+//! not matter.
+
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use super::{Failure, output};
+use crate::report::sanitize::plain_json;
+use crate::report::terminal::{self, Style};
+use crate::trace::assembly::Event;
+use crate::trace::model::ListedCall;
+
+/// Where calls go, one after the other, and the summary behind them.
+pub(super) struct CallList {
+    to: Box<dyn Write>,
+    /// Calls are members of a list in the JSON document of the summary.
+    is_json: bool,
+    folds: bool,
+    style: Style,
+    is_empty: bool,
+    /// The thread of the first call.
+    first_thread: Option<u32>,
+    /// Threads are told apart from the second on.
+    has_threads: bool,
+    /// Why nothing can be written any longer.
+    broken: Option<io::Error>,
+}
+
+impl CallList {
+    /// Begins a list in a file (`-`: standard output), or on standard error.
+    ///
+    /// # Errors
+    /// If the file cannot be made.
+    pub fn begin(to: Option<&Path>, is_json: bool, style: Style) -> Result<Self, Failure> {
+        let (to, folds): (Box<dyn Write>, bool) = match to {
+            None => (Box::new(io::stderr()), output::is_bounded(&io::stderr())),
+            Some(path) if path.as_os_str() == "-" => {
+                (Box::new(io::stdout()), output::is_bounded(&io::stdout()))
+            }
+            Some(path) => (Box::new(BufWriter::new(output::create_file(path)?)), false),
+        };
+        let mut list = Self {
+            to,
+            is_json,
+            folds,
+            style,
+            is_empty: true,
+            first_thread: None,
+            has_threads: false,
+            broken: None,
+        };
+        if is_json {
+            list.write("{\n  \"call_list\": [");
+        }
+        Ok(list)
+    }
+
+    /// Adds the call of an event, if it has one.
+    pub fn add(&mut self, event: &Event) {
+        let Some(call) = ListedCall::of(event) else {
+            return;
+        };
+        let first = *self.first_thread.get_or_insert(call.thread);
+        self.has_threads |= call.thread != first;
+        if !self.is_json {
+            let (has_threads, folds) = (self.has_threads, self.folds);
+            return self.write(&terminal::listed_call(
+                &call,
+                has_threads,
+                folds,
+                self.style,
+            ));
+        }
+        let comma = if self.is_empty { "" } else { "," };
+        self.is_empty = false;
+        match serde_json::to_string(&call) {
+            Ok(line) => self.write(&format!("{comma}\n    {}", plain_json(line))),
+            Err(error) => self.broken = Some(error.into()),
+        }
+    }
+
+    /// Ends the list with the text of the summary.
+    ///
+    /// # Errors
+    /// If something could not be written, unless its reader went away.
+    pub fn finish(mut self, summary: &str) -> Result<(), Failure> {
+        match summary.strip_prefix('{') {
+            Some(members) if self.is_json => self.write(&format!("\n  ],{members}")),
+            _ => self.write(&format!("\n{summary}")),
+        }
+        let flushed = self.to.flush().err();
+        match self.broken.or(flushed) {
+            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::Runtime(
+                format!("cannot write the list of calls: {error}"),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// What fails ends the list and not the command.
+    fn write(&mut self, text: &str) {
+        if self.broken.is_none() {
+            self.broken = self.to.write_all(text.as_bytes()).err();
+        }
+    }
+}

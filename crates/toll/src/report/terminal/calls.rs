@@ -1,0 +1,83 @@
+//! A list of system calls, a line or a few each.
+
+use super::Style;
+use crate::format;
+use crate::report::sanitize::sanitize;
+use crate::trace::model::ListedCall;
+
+/// Lines of a call behind its first begin this deep.
+const INDENT: usize = 4;
+
+/// One call: when it began, what it was asked, what it returned, how long it
+/// took under trace. Without `folds` it stays one line.
+pub fn of_call(call: &ListedCall, has_thread: bool, folds: bool, style: Style) -> String {
+    let mut line = String::new();
+    if has_thread {
+        line.push_str(&format!("[{}] ", call.thread));
+    }
+    let (seconds, rest_ns) = (call.begin_ns / 1_000_000_000, call.begin_ns % 1_000_000_000);
+    let arguments = call.arguments.join(", ");
+    line.push_str(&format!(
+        "+{seconds}.{:06} s {}(",
+        rest_ns / 1_000,
+        call.name
+    ));
+    match call.returned {
+        Some(returned) => line.push_str(&format!("{arguments}) = {returned}")),
+        None => line.push_str(&format!("{} never returned", arguments.trim_end())),
+    }
+    if let Some(duration_ns) = call.duration_ns {
+        line.push_str(&format!(" <{}>", format::duration_ns(duration_ns as f64)));
+    }
+    match folds {
+        true => fold(&sanitize(&line), style.width),
+        false => sanitize(&line) + "\n",
+    }
+}
+
+/// Breaks a line behind spaces where it can. All spaces stay, since they may be
+/// in a name or in what was read. Each character takes a column: strace writes
+/// what is not ASCII as escapes.
+fn fold(line: &str, width: usize) -> String {
+    let mut text = String::new();
+    let mut rest = line;
+    let mut room = width;
+    while let Some((end, _)) = rest.char_indices().nth(room) {
+        // `=` stays with what was returned.
+        let mut spaces = rest[..end].rmatch_indices(' ');
+        let space = spaces.find(|(at, _)| !rest[..*at].ends_with(" ="));
+        let end = match space {
+            Some((space, _)) if space >= end / 4 => space + 1,
+            _ => end,
+        };
+        text.push_str(&rest[..end]);
+        text.push_str(&format!("\n{}", " ".repeat(INDENT)));
+        rest = &rest[end..];
+        room = width.saturating_sub(INDENT).max(1);
+    }
+    text + rest + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folding_keeps_every_character() {
+        let line = "+0.000001 s read(0, \"a  b   c    d\", 32) = 14";
+        let folded = fold(line, 24);
+        let lines: Vec<&str> = folded.lines().collect();
+        assert!(lines.len() > 2, "{folded}");
+        assert!(
+            lines.iter().all(|line| line.chars().count() <= 24),
+            "{folded}"
+        );
+        let together: Vec<&str> = lines
+            .iter()
+            .enumerate()
+            .map(|(number, line)| if number == 0 { line } else { &line[INDENT..] })
+            .collect();
+        assert_eq!(together.concat(), line);
+        assert_eq!(fold("short", 24), "short\n");
+    }
+}
