@@ -7,6 +7,8 @@ use serde::Serialize;
 
 /// The route can be used (`RTF_UP`, linux/route.h).
 const ROUTE_UP: u32 = 0x1;
+/// It goes to a router (`RTF_GATEWAY`).
+const ROUTE_GATEWAY: u32 = 0x2;
 /// Packets that take this route are refused (`RTF_REJECT`).
 const ROUTE_REJECTS: u32 = 0x200;
 
@@ -74,7 +76,10 @@ pub struct Address {
 pub struct DefaultRoute {
     /// `IPv4` or `IPv6`.
     pub family: &'static str,
-    /// The router; `None` if the destination itself is asked for on the link.
+    /// Every destination is on the link; there is no router.
+    pub is_on_link: bool,
+    /// The router; `None` too where it is an IPv6 router of an IPv4 route, whose
+    /// address `/proc/net/route` does not have.
     pub gateway: Option<IpAddr>,
     /// The route with the lowest metric is taken.
     pub metric: u32,
@@ -113,12 +118,14 @@ fn ipv4_default(line: &str) -> Option<(String, DefaultRoute)> {
     let is_default = number(destination)? == 0 && number(mask)? == 0;
     // The kernel prints the address's four bytes as one number of this CPU.
     let gateway = Ipv4Addr::from(number(gateway)?.to_ne_bytes());
+    let flags = number(flags)?;
     let route = DefaultRoute {
         family: "IPv4",
+        is_on_link: flags & ROUTE_GATEWAY == 0,
         gateway: (!gateway.is_unspecified()).then_some(gateway.into()),
         metric: metric.parse().ok()?,
     };
-    (is_default && is_usable(number(flags)?)).then(|| (name.to_owned(), route))
+    (is_default && is_usable(flags)).then(|| (name.to_owned(), route))
 }
 
 /// Destination and its prefix length, source and its prefix length, gateway,
@@ -143,12 +150,14 @@ fn ipv6_default(line: &str) -> Option<(String, DefaultRoute)> {
     let number = |digits: &str| u32::from_str_radix(digits, 16).ok();
     let is_default = number(length)? == 0 && number(source_length)? == 0;
     let gateway = Ipv6Addr::from_bits(u128::from_str_radix(gateway, 16).ok()?);
+    let flags = number(flags)?;
     let route = DefaultRoute {
         family: "IPv6",
+        is_on_link: flags & ROUTE_GATEWAY == 0,
         gateway: (!gateway.is_unspecified()).then_some(gateway.into()),
         metric: number(metric)?,
     };
-    (is_default && is_usable(number(flags)?)).then(|| (name.to_owned(), route))
+    (is_default && is_usable(flags)).then(|| (name.to_owned(), route))
 }
 
 fn is_usable(flags: u32) -> bool {

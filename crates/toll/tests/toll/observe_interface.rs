@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::common::{Bench, has_program, is_root, list, skip};
 
 /// A pair of interfaces. Near: two subnets, one of them under a label; a point-
-/// to-point link; a gateway of each family and a worse one. Far: switched off.
+/// to-point link; gateways of each family and a route without. Far: switched off.
 const LAB: &str = r#"
 set -eu
 ip link add near address 02:00:00:00:00:01 mtu 1400 type veth peer name far
@@ -19,6 +19,8 @@ sysctl -qw net.ipv6.conf.near.disable_ipv6=0 2>sysctl.err || true
 ip -6 addr add fd00:9::2/64 dev near nodad
 ip route add default via 10.9.16.3 dev near metric 200
 ip route add default via 10.9.16.1 dev near metric 100
+ip route add default dev near metric 300
+ip -4 route add default via inet6 fd00:9::1 dev near metric 400
 ip -6 route add default via fd00:9::1 dev near
 toll observe interface --json near >near.json
 toll observe interface near >near.txt
@@ -100,9 +102,11 @@ fn addresses_netmasks_and_gateways_are_those_that_were_set() {
     assert_eq!(
         near["default_routes"],
         json!([
-            {"family": "IPv4", "gateway": "10.9.16.1", "metric": 100},
-            {"family": "IPv4", "gateway": "10.9.16.3", "metric": 200},
-            {"family": "IPv6", "gateway": "fd00:9::1", "metric": 1024},
+            {"family": "IPv4", "is_on_link": false, "gateway": "10.9.16.1", "metric": 100},
+            {"family": "IPv4", "is_on_link": false, "gateway": "10.9.16.3", "metric": 200},
+            {"family": "IPv4", "is_on_link": true, "gateway": null, "metric": 300},
+            {"family": "IPv4", "is_on_link": false, "gateway": null, "metric": 400},
+            {"family": "IPv6", "is_on_link": false, "gateway": "fd00:9::1", "metric": 1024},
         ])
     );
     let text = bench.read("near.txt");

@@ -74,7 +74,8 @@ fn address(address: &Address) -> String {
 fn route(route: &DefaultRoute) -> String {
     let gateway = match route.gateway {
         Some(gateway) => gateway.to_string(),
-        None => "none, destinations are on the link".to_owned(),
+        None if route.is_on_link => "none, destinations are on the link".to_owned(),
+        None => "an IPv6 router, whose address /proc/net/route does not have".to_owned(),
     };
     format!(
         "{} default gateway: {gateway} (metric {})",
