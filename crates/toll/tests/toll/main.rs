@@ -44,6 +44,7 @@ mod observe_session;
 mod outputs;
 mod page;
 mod pressure;
+mod report_parts;
 mod resume;
 mod selftest;
 mod settings;
