@@ -39,7 +39,9 @@ pub(super) fn block_logs(
     let all = [of, to, pick(per_of)?, pick(per_to)?];
     let blocks = data.common_blocks(&contrast.metric, &all);
     if blocks.is_empty() {
-        return Err("no block has a trial of all sides".into());
+        return Err(data
+            .why_absent(&contrast.metric, &all)
+            .unwrap_or_else(|| "no block has a trial of all sides".into()));
     }
     blocks
         .iter()

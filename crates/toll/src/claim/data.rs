@@ -15,6 +15,8 @@ pub(super) struct Data {
     outcomes: BTreeSet<(u32, usize)>,
     /// Why a counter could not be opened, by name.
     counters_missing: BTreeMap<String, String>,
+    /// Why the first trial failed of each treatment that has no completed one.
+    failures: BTreeMap<usize, String>,
     /// Treatments whose times are those of an emulation.
     emulated: BTreeSet<usize>,
 }
@@ -45,6 +47,7 @@ impl Data {
                 .iter()
                 .flat_map(|trial| trial.counters_missing.clone())
                 .collect(),
+            failures: failures(trials),
             blocks: trials.iter().map(|trial| trial.block).collect(),
             outcomes: trials
                 .iter()
@@ -110,8 +113,13 @@ impl Data {
         self.blocks.iter().filter(complete).count()
     }
 
-    /// Why no trial has a metric, if none has.
-    pub fn why_absent(&self, metric: &str) -> Option<String> {
+    /// Why one of some treatments has no value of a metric: its trials failed, or
+    /// no trial of the run has it.
+    pub fn why_absent(&self, metric: &str, treatments: &[usize]) -> Option<String> {
+        let mut failures = treatments.iter().filter_map(|one| self.failures.get(one));
+        if let Some(failure) = failures.next() {
+            return Some(failure.clone());
+        }
         if self.by_metric.contains_key(metric) {
             return None;
         }
@@ -123,7 +131,7 @@ impl Data {
     /// Natural logarithms of the ratio of two treatments in each block that has
     /// both; `Err` with the reason if there are none.
     pub fn log_ratios(&self, metric: &str, of: usize, to: usize) -> Result<Vec<f64>, String> {
-        if let Some(reason) = self.why_absent(metric) {
+        if let Some(reason) = self.why_absent(metric, &[of, to]) {
             return Err(reason);
         }
         let (of, to) = (self.column(metric, of), self.column(metric, to));
@@ -137,6 +145,26 @@ impl Data {
             false => Ok(logs),
         }
     }
+}
+
+fn failures(trials: &[TrialRecord]) -> BTreeMap<usize, String> {
+    let is_completed = |trial: &&TrialRecord| trial.state == TrialState::Completed;
+    let completed: BTreeSet<usize> = trials
+        .iter()
+        .filter(is_completed)
+        .map(|trial| trial.treatment)
+        .collect();
+    let mut failures = BTreeMap::new();
+    for trial in trials {
+        if let Some(message) = &trial.message
+            && !completed.contains(&trial.treatment)
+        {
+            failures
+                .entry(trial.treatment)
+                .or_insert_with(|| message.clone());
+        }
+    }
+    failures
 }
 
 /// The logarithm of a ratio. Two zeros are the same, as counts often are; one

@@ -104,14 +104,17 @@ impl Source<'_> {
             measured_ratio: reference.and_then(ratio),
             missing: match &column {
                 Ok(_) if is_measured => None,
-                Ok(_) => Some(
-                    self.data
-                        .why_absent(&self.group.metric)
-                        .unwrap_or_else(|| "no trial completed".into()),
-                ),
+                Ok(_) => Some(self.why_absent(row)),
                 Err(reason) => Some(reason.clone()),
             },
         }
+    }
+
+    fn why_absent(&self, row: &TableRow) -> String {
+        let treatment = pick(&row.at, &self.experiment.factors, self.treatments).ok();
+        self.data
+            .why_absent(&self.group.metric, treatment.as_slice())
+            .unwrap_or_else(|| "no trial completed".into())
     }
 
     /// Values of a row by block, or why no treatment stands for it.

@@ -69,6 +69,19 @@ pub struct Source<'a> {
 }
 
 impl Source<'_> {
+    /// Treatments that a quantity may be computed from.
+    pub fn involved(&self, spec: &Derived) -> Vec<usize> {
+        let is_involved = |treatment: &&Treatment| {
+            let mut at = spec.at.iter();
+            at.all(|(name, level)| {
+                let own = treatment.levels.get(name);
+                own.is_none_or(|own| own.same(level))
+            })
+        };
+        let involved = self.treatments.iter().filter(is_involved);
+        involved.map(|treatment| treatment.index).collect()
+    }
+
     /// Treatments along a quantity's factor: numbers of the levels, ascending,
     /// and indices.
     pub fn over(&self, spec: &Derived, at: &Selector) -> Result<(Vec<f64>, Vec<usize>), String> {

@@ -205,7 +205,7 @@ impl Bootstrap {
         let index = contrast::pick(&selector, factors, source.treatments)?;
         let absent = [&spec.metric, per].into_iter();
         if let Some(reason) = absent
-            .filter_map(|name| source.data.why_absent(name))
+            .filter_map(|name| source.data.why_absent(name, &[index]))
             .next()
         {
             return Err(reason);

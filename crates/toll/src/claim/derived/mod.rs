@@ -77,7 +77,7 @@ impl Bootstrap {
         };
         match bootstrap.blocks {
             0 => Err(data
-                .why_absent(&spec.metric)
+                .why_absent(&spec.metric, &source.involved(spec))
                 .unwrap_or_else(|| "no block has a trial of every level".into())),
             _ => Ok(bootstrap),
         }

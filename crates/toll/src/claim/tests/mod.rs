@@ -145,6 +145,22 @@ fn only(toml: &str, blocks: u32, f: impl Fn(&str, f64, u32) -> Option<f64>) -> V
 }
 
 #[test]
+fn a_claim_whose_trials_all_failed_tells_why_they_did() {
+    let toml = claim("c", "o-sync", "none", "direction = 'greater'");
+    let table = "[[table]]\ntitle = 'x'\nunit = ''\nrows = [{ label = 'a', at = { durability = 'o-sync', buffer = '4KiB' } }]";
+    let without_sync = |durability: &str, buffer, block| match durability {
+        "o-sync" => None,
+        other => cost(other, buffer, block),
+    };
+    let stored = run(&format!("{toml}{table}"), 10, without_sync);
+    let analysis = analyse(&stored);
+    assert_eq!(analysis.verdicts[0].outcome, Outcome::NotTestable);
+    assert_eq!(analysis.verdicts[0].reason, "cannot write: broken");
+    let row = &analysis.tables[0].groups[0].rows[0];
+    assert_eq!(row.missing.as_deref(), Some("cannot write: broken"));
+}
+
+#[test]
 fn a_large_effect_on_the_claimed_side_is_supported() {
     let verdict = only(
         &claim("c", "o-sync", "none", "direction = 'greater'"),
