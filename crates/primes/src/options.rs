@@ -123,6 +123,7 @@ pub fn parse(
 ) -> Result<Request, String> {
     let is_user = program == Program::User;
     let mut parser = Parser::from_args(arguments);
+    let mut has_seed = false;
     let mut options = Options {
         numbers: Vec::new(),
         random: match program {
@@ -145,6 +146,7 @@ pub fn parse(
             }
             Arg::Long("seed") if is_user => {
                 let value = parser.value().map_err(unreadable)?;
+                has_seed = true;
                 options.seed = number("--seed", &value, 0, u32::MAX)?;
             }
             Arg::Long("random") if is_user => {
@@ -160,6 +162,9 @@ pub fn parse(
             }
             other => return Err(unreadable(other.unexpected())),
         }
+    }
+    if has_seed && options.random == RandomSource::Bulk {
+        return Err("cannot use --seed with --random bulk: getrandom() takes no seed".into());
     }
     if options.numbers.is_empty() {
         options.numbers = PUBLISHED_N.to_vec();

@@ -90,6 +90,11 @@ fn wrong_arguments_are_told_on_standard_error() {
         (USER, &["--runs", "0"], "cannot take \"0\" as --runs"),
         (USER, &["--seed"], "missing argument for option '--seed'"),
         (USER, &["--random", "dice"], "one of seeded, bulk, each"),
+        (
+            USER,
+            &["--random=bulk", "--seed=1"],
+            "getrandom() takes no seed",
+        ),
         (SYSTEM_CALL, &["1048577"], "from 2 to 1048576"),
         (SYSTEM_CALL, &["--random=bulk"], "invalid option '--random'"),
     ] {
