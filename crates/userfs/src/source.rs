@@ -64,6 +64,18 @@ pub struct Creation {
     pub owner: Option<Owner>,
 }
 
+/// What is made at a name, if it is not a file that is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum New<'a> {
+    /// A directory.
+    Directory,
+    /// A symbolic link that says this.
+    Symlink(&'a OsStr),
+    /// A named pipe, a socket, an empty regular file, or a device file with its
+    /// number (`mknod`).
+    Node(Kind, u64),
+}
+
 /// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpenFlags {
@@ -219,27 +231,13 @@ pub trait Source: Send + Sync {
     /// Opens a regular file, and tells what it is then.
     fn open(&self, path: &Path, flags: OpenFlags) -> Result<Found>;
 
-    /// Makes a directory.
-    fn make_directory(&self, path: &Path, creation: &Creation) -> Result<()>;
+    /// Makes something new; `EPERM` if the source cannot. The mode of a symbolic
+    /// link is not used.
+    fn make(&self, path: &Path, new: New<'_>, creation: &Creation) -> Result<()>;
 
-    /// Makes a named pipe, a socket, a device file or an empty regular file
-    /// (`mknod`).
-    fn make_node(
-        &self,
-        _path: &Path,
-        _kind: Kind,
-        _device_number: u64,
-        _creation: &Creation,
-    ) -> Result<()> {
-        Err(Error::Errno(libc::EPERM))
-    }
-
-    /// Removes an empty directory.
-    fn remove_directory(&self, path: &Path) -> Result<()>;
-
-    /// Removes a name of a file that is no directory; tells what the directory
-    /// is then, if that takes no further round trip.
-    fn unlink(&self, path: &Path) -> Result<Option<Attributes>>;
+    /// Removes an empty directory, or else a name of a file that is none. Tells
+    /// what the directory above is then, if that takes no further round trip.
+    fn remove(&self, path: &Path, is_directory: bool) -> Result<Option<Attributes>>;
 
     /// Keeps the content of a file of which a name is about to be removed,
     /// until what is returned is dropped: where the call that removes the last
@@ -248,9 +246,6 @@ pub trait Source: Send + Sync {
     fn keep_content(&self, _path: &Path) -> Option<OwnedFd> {
         None
     }
-
-    /// Makes a symbolic link at `path` that says `target`.
-    fn symlink(&self, target: &OsStr, path: &Path, owner: Option<Owner>) -> Result<()>;
 
     /// Gives a file another name; `EPERM` if the source cannot.
     fn hard_link(&self, existing: &Path, new: &Path) -> Result<()>;

@@ -59,7 +59,7 @@ fn clear(directory: &Path, source: &dyn Source, id: u64) -> io::Result<usize> {
         let mut is_clear = true;
         let names = text.split(|byte| *byte == 0);
         for name in names.filter(|name| is_temporary(name)) {
-            match source.unlink(Path::new(OsStr::from_bytes(name))) {
+            match source.remove(Path::new(OsStr::from_bytes(name)), false) {
                 Ok(_) => removed += 1,
                 Err(error) if error.is(libc::ENOENT) || error.is(libc::ENOTDIR) => {}
                 Err(_) => is_clear = false,

@@ -189,7 +189,7 @@ impl CachedFile {
     /// Removes a file that may have been made though the source refused, or
     /// did not answer.
     fn unlink_temporary(&self, path: &Path) {
-        match self.shared.source.unlink(path) {
+        match self.shared.source.remove(path, false) {
             // Else the journal still says that it is there.
             Err(error) if !error.is(libc::ENOENT) => {}
             _ => self.shared.journal.done(),

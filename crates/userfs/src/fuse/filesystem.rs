@@ -20,8 +20,8 @@ use super::reply::Reply;
 use super::serve::Server;
 use crate::mount::{Access, Volume};
 use crate::source::{
-    Creation, Error, Extended, Kind, Owner, RenameFlags as SourceRename, Result, SetAttributes,
-    XattrFlags,
+    Creation, Error, Extended, Kind, New, Owner, RenameFlags as SourceRename, Result,
+    SetAttributes, XattrFlags,
 };
 
 pub(super) struct Fuse(pub Arc<Server>);
@@ -63,17 +63,11 @@ impl Fuse {
     }
 }
 
-fn owner(request: &Request) -> Owner {
-    Owner {
-        uid: request.uid(),
-        gid: request.gid(),
-    }
-}
-
 fn creation(request: &Request, mode: u32) -> Creation {
+    let (uid, gid) = (request.uid(), request.gid());
     Creation {
         mode: mode & 0o7777,
-        owner: Some(owner(request)),
+        owner: Some(Owner { uid, gid }),
     }
 }
 
@@ -154,18 +148,12 @@ impl Filesystem for Fuse {
         device_number: u32,
         reply: ReplyEntry,
     ) {
-        let kind = match mode & libc::S_IFMT {
-            0 => Some(Kind::File),
-            bits => Kind::of_mode(bits),
-        };
-        let special = |kind: &Kind| !matches!(kind, Kind::Directory | Kind::Symlink);
-        let kind = kind.filter(special);
+        // The kernel sends no other kinds, and none for a regular file as well.
+        let kind = Kind::of_mode(mode).unwrap_or(Kind::File);
+        let new = New::Node(kind, u64::from(device_number));
         let (name, creation) = (name.to_owned(), creation(request, mode));
         self.call(reply, move |volume| {
-            let kind = kind.ok_or(Error::Errno(libc::EINVAL))?;
-            volume.make(parent.0, &name, |source, path| {
-                source.make_node(path, kind, u64::from(device_number), &creation)
-            })
+            volume.make(parent.0, &name, new, &creation)
         });
     }
 
@@ -180,9 +168,7 @@ impl Filesystem for Fuse {
     ) {
         let (name, creation) = (name.to_owned(), creation(request, mode));
         self.call(reply, move |volume| {
-            volume.make(parent.0, &name, |source, path| {
-                source.make_directory(path, &creation)
-            })
+            volume.make(parent.0, &name, New::Directory, &creation)
         });
     }
 
@@ -214,11 +200,11 @@ impl Filesystem for Fuse {
         target: &Path,
         reply: ReplyEntry,
     ) {
-        let (name, target, owner) = (name.to_owned(), target.to_owned(), owner(request));
+        let (name, target) = (name.to_owned(), target.to_owned());
+        let creation = creation(request, 0o777);
         self.call(reply, move |volume| {
-            volume.make(parent.0, &name, |source, path| {
-                source.symlink(target.as_os_str(), path, Some(owner))
-            })
+            let new = New::Symlink(target.as_os_str());
+            volume.make(parent.0, &name, new, &creation)
         });
     }
 

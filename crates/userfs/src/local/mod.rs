@@ -14,11 +14,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RawDir, ResolveFlags, Uid};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::source::{
-    Attributes, Creation, Entry, Error, Extended, Found, Kind, Listing, OpenFlags, Owner,
+    Attributes, Creation, Entry, Error, Extended, Found, Kind, Listing, New, OpenFlags, Owner,
     RenameFlags, Result, SetAttributes, Source, StatVfs, XattrFlags, make_or_open,
 };
 use attributes::{attributes_of, change};
@@ -113,22 +113,6 @@ impl Local {
         }
     }
 
-    /// Gives a new file its owner and, as a change of owner clears
-    /// set-user-id, its permissions again. A directory with set-group-id gives
-    /// its group to what is made in it.
-    fn give_away(&self, parent: BorrowedFd<'_>, name: &OsStr, creation: &Creation) -> Result<()> {
-        let Some(owner) = creation.owner.filter(|_| self.gives_files_away) else {
-            return Ok(());
-        };
-        let (uid, gid) = owner_below(parent, owner)?;
-        rustix::fs::chownat(parent, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
-        if creation.mode & 0o6000 != 0 {
-            let mode = Mode::from_raw_mode(creation.mode);
-            rustix::fs::chmodat(parent, name, mode, AtFlags::empty())?;
-        }
-        Ok(())
-    }
-
     /// Makes a file where there is none, opens it and tells what it is.
     fn open_new(
         &self,
@@ -139,30 +123,31 @@ impl Local {
         let mode = Mode::from_raw_mode(creation.mode);
         let file = self.resolve(path, flags | OFlags::CREATE | OFlags::EXCL, mode)?;
         let made = attributes_of(&rustix::fs::fstat(&file)?);
-        let owner = creation.owner.filter(|_| self.gives_files_away);
-        let is_another = |owner: &Owner| (made.uid, made.gid) != (owner.uid, owner.gid);
-        let Some(owner) = owner.filter(is_another) else {
+        let is_another = |owner: Owner| (made.uid, made.gid) != (owner.uid, owner.gid);
+        if !self.gives_files_away || !creation.owner.is_some_and(is_another) {
             return Ok((file, made));
-        };
-        let (uid, gid) = self.at(path, |parent, _| owner_below(parent, owner))?;
-        rustix::fs::fchown(&file, uid, gid)?;
-        if creation.mode & 0o6000 != 0 {
-            rustix::fs::fchmod(&file, mode)?;
         }
+        self.at(path, |parent, _| give_away(&file, parent, creation))?;
         let made = attributes_of(&rustix::fs::fstat(&file)?);
         Ok((file, made))
     }
 }
 
-/// The owner of what is made in a directory.
-fn owner_below(
-    directory: BorrowedFd<'_>,
-    owner: Owner,
-) -> rustix::io::Result<(Option<Uid>, Option<Gid>)> {
+/// Gives a new file its owner and, as a change of owner clears set-user-id, its
+/// permissions again. A directory with set-group-id gives its group to what is
+/// made in it.
+fn give_away(file: impl AsFd, directory: BorrowedFd<'_>, creation: &Creation) -> Result<()> {
+    let Some(owner) = creation.owner else {
+        return Ok(());
+    };
     let directory = rustix::fs::statat(directory, "", AtFlags::EMPTY_PATH)?;
-    let is_own = directory.st_mode & 0o2000 == 0;
-    let gid = is_own.then(|| Gid::from_raw(owner.gid));
-    Ok((Some(Uid::from_raw(owner.uid)), gid))
+    let changes = SetAttributes {
+        uid: Some(owner.uid),
+        gid: (directory.st_mode & 0o2000 == 0).then_some(owner.gid),
+        mode: (creation.mode & 0o6000 != 0).then_some(creation.mode),
+        ..SetAttributes::default()
+    };
+    Ok(change(file, &changes)?)
 }
 
 fn system_flags(flags: OpenFlags) -> OFlags {
@@ -244,41 +229,31 @@ impl Source for Local {
         })
     }
 
-    fn make_directory(&self, path: &Path, creation: &Creation) -> Result<()> {
-        // A directory keeps set-group-id, which it may have inherited.
-        let mode = creation.mode & 0o1777;
+    fn make(&self, path: &Path, new: New<'_>, creation: &Creation) -> Result<()> {
+        let mode = Mode::from_raw_mode(creation.mode);
         self.at(path, |parent, name| {
-            rustix::fs::mkdirat(parent, name, Mode::from_raw_mode(mode))?;
-            self.give_away(parent, name, &Creation { mode, ..*creation })
+            match new {
+                New::Directory => rustix::fs::mkdirat(parent, name, mode)?,
+                New::Symlink(target) => rustix::fs::symlinkat(target, parent, name)?,
+                New::Node(kind, device) => {
+                    let kind = FileType::from_raw_mode(kind as u32);
+                    rustix::fs::mknodat(parent, name, kind, mode, device)?;
+                }
+            }
+            match self.gives_files_away {
+                true => give_away(self.by_path(path)?, parent, creation),
+                false => Ok(()),
+            }
         })
     }
 
-    fn make_node(
-        &self,
-        path: &Path,
-        kind: Kind,
-        device_number: u64,
-        creation: &Creation,
-    ) -> Result<()> {
-        let (mode, kind) = (
-            Mode::from_raw_mode(creation.mode),
-            FileType::from_raw_mode(kind as u32),
-        );
+    fn remove(&self, path: &Path, is_directory: bool) -> Result<Option<Attributes>> {
+        let flags = match is_directory {
+            true => AtFlags::REMOVEDIR,
+            false => AtFlags::empty(),
+        };
         self.at(path, |parent, name| {
-            rustix::fs::mknodat(parent, name, kind, mode, device_number)?;
-            self.give_away(parent, name, creation)
-        })
-    }
-
-    fn remove_directory(&self, path: &Path) -> Result<()> {
-        self.at(path, |parent, name| {
-            rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
-        })
-    }
-
-    fn unlink(&self, path: &Path) -> Result<Option<Attributes>> {
-        self.at(path, |parent, name| {
-            rustix::fs::unlinkat(parent, name, AtFlags::empty())
+            rustix::fs::unlinkat(parent, name, flags)
         })?;
         Ok(None)
     }
@@ -292,13 +267,6 @@ impl Source for Local {
         let kind = rustix::fs::fstatfs(&file).ok()?.f_type;
         // The fields' types differ between architectures.
         FREES_IN_UNLINK.contains(&(kind as u64)).then_some(file)
-    }
-
-    fn symlink(&self, target: &OsStr, path: &Path, owner: Option<Owner>) -> Result<()> {
-        self.at(path, |parent, name| {
-            rustix::fs::symlinkat(target, parent, name)?;
-            self.give_away(parent, name, &Creation { mode: 0o777, owner })
-        })
     }
 
     fn hard_link(&self, existing: &Path, new: &Path) -> Result<()> {

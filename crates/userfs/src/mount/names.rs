@@ -2,12 +2,11 @@
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::time::Duration;
 
 use super::metadata_cache::{Answer, NAMES_MAX, Version};
 use super::{Found, PathTurn, Volume};
-use crate::source::{Attributes, Error, LookUp, RenameFlags, Result, Source};
+use crate::source::{Attributes, Creation, Error, LookUp, New, RenameFlags, Result};
 
 impl Volume {
     /// Looks a name up for the kernel, and counts the lookup (`FUSE_FORGET`).
@@ -86,19 +85,14 @@ impl Volume {
         Ok(Found::now(tree.looked_up(parent, name, &found), found))
     }
 
-    /// Makes something at a name by a call of the source, and tells what it is.
-    pub fn make(
-        &self,
-        parent: u64,
-        name: &OsStr,
-        make: impl FnOnce(&dyn Source, &Path) -> Result<()>,
-    ) -> Result<Found> {
+    /// Makes something at a name, and tells what it is.
+    pub fn make(&self, parent: u64, name: &OsStr, new: New, owned: &Creation) -> Result<Found> {
         self.refuse_while_closing()?;
         let source = &*self.shared.source;
         let mut turn = PathTurn::begin();
         let guard = self.shared.path_below(&mut turn, parent, name)?;
         let change = self.shared.known.change(parent, name);
-        make(source, guard.path())?;
+        source.make(guard.path(), new, owned)?;
         change.done(None);
         self.looked_up(parent, name, source.attributes(guard.path()))
     }
@@ -126,8 +120,8 @@ impl Volume {
         let turn = &mut PathTurn::begin();
         let remove = |turn: &mut PathTurn| {
             let guard = self.shared.path_below(turn, parent, name)?;
-            let _change = self.shared.known.change(parent, name);
-            self.shared.source.remove_directory(guard.path())?;
+            let change = self.shared.known.change(parent, name);
+            change.done(self.shared.source.remove(guard.path(), true)?);
             self.shared.tree.unlinked(parent, name);
             Ok(())
         };
@@ -151,7 +145,7 @@ impl Volume {
         self.shared.known.touch(&names, false);
         let change = self.shared.known.change(parent, name);
         let rest = self.shared.source.keep_content(guard.path());
-        let directory = self.shared.source.unlink(guard.path())?;
+        let directory = self.shared.source.remove(guard.path(), false)?;
         self.shared.tree.unlinked(parent, name);
         self.shared.known.touch(&names, false);
         change.done(directory);

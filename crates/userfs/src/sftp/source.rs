@@ -1,6 +1,6 @@
 //! What a [`Source`] is asked, in the protocol's requests.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::requests::{Failure, RequestBatch, Requested};
 use super::ssh;
 use super::stat::Stat;
 use crate::source::{
-    Attributes, Creation, Error, Found, Kind, Listing, OpenFlags, Owner, RenameFlags, Result,
+    Attributes, Creation, Error, Found, Kind, Listing, New, OpenFlags, RenameFlags, Result,
     SetAttributes, Source, StatVfs,
 };
 
@@ -163,22 +163,28 @@ impl Source for Sftp {
         opening::open(&self.shared, path, flags)
     }
 
-    fn make_directory(&self, path: &Path, creation: &Creation) -> Result<()> {
-        self.shared.ask(Asked::Make, [path], |batch, [remote]| {
-            opening::make_directory(&self.shared, batch, remote, creation)
+    fn make(&self, path: &Path, new: New<'_>, creation: &Creation) -> Result<()> {
+        let shared = &self.shared;
+        let asked = Asked::Make;
+        shared.ask(asked, [path], |batch, [remote]| match new {
+            New::Directory => opening::make_directory(shared, batch, remote, creation),
+            New::Symlink(target) => {
+                // OpenSSH has the two the other way round than the draft (PROTOCOL,
+                // section 3.1), and other servers follow it.
+                batch.run(kind::SYMLINK, &[target.as_bytes(), remote])?;
+                opening::give(shared, batch, remote, creation.owner)
+            }
+            New::Node(..) => Err(Failure::Errno(libc::EPERM)),
         })
     }
 
-    fn remove_directory(&self, path: &Path) -> Result<()> {
-        self.shared
-            .ask(Asked::RemoveDirectory, [path], |batch, [remote]| {
-                batch.run(kind::RMDIR, &[remote])
-            })
-    }
-
-    fn unlink(&self, path: &Path) -> Result<Option<Attributes>> {
-        let done = self.shared.ask(Asked::Unlink, [path], |batch, [remote]| {
-            let removed = batch.ask(kind::REMOVE, &[remote])?;
+    fn remove(&self, path: &Path, is_directory: bool) -> Result<Option<Attributes>> {
+        let (asked, kind) = match is_directory {
+            true => (Asked::RemoveDirectory, kind::RMDIR),
+            false => (Asked::Unlink, kind::REMOVE),
+        };
+        let done = self.shared.ask(asked, [path], |batch, [remote]| {
+            let removed = batch.ask(kind, &[remote])?;
             let seen = batch.ask(kind::LSTAT, &[parent(remote)])?;
             batch.status(removed)?;
             Ok(batch.stat(seen).ok())
@@ -188,15 +194,6 @@ impl Source for Sftp {
             self.shared.names.unlinked(path);
         }
         done.map(|seen| seen.and_then(|stat| stat.attributes()))
-    }
-
-    fn symlink(&self, target: &OsStr, path: &Path, owner: Option<Owner>) -> Result<()> {
-        self.shared.ask(Asked::Make, [path], |batch, [remote]| {
-            // OpenSSH has the two the other way round than the draft (PROTOCOL,
-            // section 3.1), and other servers follow it.
-            batch.run(kind::SYMLINK, &[target.as_bytes(), remote])?;
-            opening::give(&self.shared, batch, remote, owner)
-        })
     }
 
     fn hard_link(&self, existing: &Path, new: &Path) -> Result<()> {

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use userfs::local::Local;
-use userfs::source::{Creation, Error, OpenFlags, RenameFlags, Result, SetAttributes, Source};
+use userfs::source::{Creation, Error, New, OpenFlags, RenameFlags, Result, SetAttributes, Source};
 
 use crate::common::{
     Bench, CREATION, READ_WRITE, both_servers, is_root, list, open, pattern, set_mode, skip,
@@ -66,30 +66,34 @@ const CASES: &[Case] = &[
         open(s, "d", READ_WRITE).map(drop)
     }),
     ("mkdir of a directory", |s| {
-        s.make_directory(path("d"), &CREATION)
+        s.make(path("d"), New::Directory, &CREATION)
     }),
     ("mkdir of a file", |s| {
-        s.make_directory(path("f"), &CREATION)
+        s.make(path("f"), New::Directory, &CREATION)
     }),
     ("mkdir in nothing", |s| {
-        s.make_directory(path("x/y"), &CREATION)
+        s.make(path("x/y"), New::Directory, &CREATION)
     }),
     ("mkdir in a file", |s| {
-        s.make_directory(path("f/y"), &CREATION)
+        s.make(path("f/y"), New::Directory, &CREATION)
     }),
     ("rmdir of a full directory", |s| {
-        s.remove_directory(path("d"))
+        s.remove(path("d"), true).map(drop)
     }),
-    ("rmdir of a file", |s| s.remove_directory(path("f"))),
-    ("rmdir of a link", |s| s.remove_directory(path("s"))),
-    ("rmdir of nothing", |s| s.remove_directory(path("x"))),
-    ("unlink of a directory", |s| s.unlink(path("d")).map(drop)),
-    ("unlink of nothing", |s| s.unlink(path("x")).map(drop)),
+    ("rmdir of a file", |s| s.remove(path("f"), true).map(drop)),
+    ("rmdir of a link", |s| s.remove(path("s"), true).map(drop)),
+    ("rmdir of nothing", |s| s.remove(path("x"), true).map(drop)),
+    ("unlink of a directory", |s| {
+        s.remove(path("d"), false).map(drop)
+    }),
+    ("unlink of nothing", |s| {
+        s.remove(path("x"), false).map(drop)
+    }),
     ("symlink over a file", |s| {
-        s.symlink(OsStr::new("t"), path("f"), None)
+        s.make(path("f"), New::Symlink(OsStr::new("t")), &CREATION)
     }),
     ("symlink in nothing", |s| {
-        s.symlink(OsStr::new("t"), path("x/s"), None)
+        s.make(path("x/s"), New::Symlink(OsStr::new("t")), &CREATION)
     }),
     ("link over a file", |s| s.hard_link(path("f"), path("d/f"))),
     ("link of a directory", |s| s.hard_link(path("d"), path("l"))),
@@ -107,7 +111,7 @@ const CASES: &[Case] = &[
     ("truncate of a directory", |s| cut(s, "d")),
     ("truncate of nothing", |s| cut(s, "x")),
     ("a name that is too long", |s| {
-        s.make_directory(path(&"n".repeat(256)), &CREATION)
+        s.make(path(&"n".repeat(256)), New::Directory, &CREATION)
     }),
     ("a path that is too long", |s| {
         s.attributes(path(&"n/".repeat(2200))).map(drop)
@@ -186,7 +190,7 @@ fn a_full_disk_of_the_server_is_told_and_ruins_nothing() {
             file.write_at(&vec![1; 8 << 20], 0),
             Err(Error::Errno(libc::ENOSPC))
         );
-        source.unlink(path("g")).unwrap();
+        source.remove(path("g"), false).unwrap();
         drop(file);
         let file = open(&source, "g", READ_WRITE).unwrap();
         file.write_at(&content, 0).unwrap();
@@ -203,7 +207,7 @@ fn a_disk_without_inodes_is_full() {
             last = last.and_then(|()| open(&source, &number.to_string(), READ_WRITE).map(drop));
         }
         assert_eq!(last, Err(Error::Errno(libc::ENOSPC)));
-        let made = source.make_directory(path("d"), &CREATION);
+        let made = source.make(path("d"), New::Directory, &CREATION);
         assert_eq!(made, Err(Error::Errno(libc::ENOSPC)));
     });
 }
@@ -219,11 +223,11 @@ fn a_disk_that_is_read_only_is_told() {
         let error = Err(Error::Errno(libc::EROFS));
         assert_eq!(open(&source, "f", OpenFlags::WRITE).map(drop), error);
         assert_eq!(open(&source, "x", READ_WRITE).map(drop), error);
-        assert_eq!(source.unlink(path("f")).map(drop), error);
-        assert_eq!(source.remove_directory(path("d")), error);
+        assert_eq!(source.remove(path("f"), false).map(drop), error);
+        assert_eq!(source.remove(path("d"), true).map(drop), error);
         assert_eq!(rename(&source, "f", "x"), error);
         assert_eq!(cut(&source, "f"), error);
-        let made = source.make_directory(path("d"), &CREATION);
+        let made = source.make(path("d"), New::Directory, &CREATION);
         assert_eq!(made, Err(Error::Errno(libc::EEXIST)));
         open(&source, "f", OpenFlags::READ).unwrap();
     });
@@ -248,7 +252,7 @@ fn another_file_system_is_told() {
     let source = bench.connect();
     let renamed = rename(&source, "f", "e/f");
     let linked = source.hard_link(path("f"), path("e/f"));
-    let removed = source.remove_directory(path("e"));
+    let removed = source.remove(path("e"), true);
     rustix::mount::unmount(&inner, rustix::mount::UnmountFlags::DETACH).unwrap();
     assert_eq!(renamed, Err(Error::Errno(libc::EXDEV)));
     assert_eq!(linked, Err(Error::Errno(libc::EXDEV)));
@@ -282,10 +286,10 @@ fn a_server_without_rights_refuses_and_says_so() {
     );
     assert_eq!(open(&source, "d/f", OpenFlags::READ).map(drop), denied);
     assert_eq!(open(&source, "x", READ_WRITE).map(drop), denied);
-    assert_eq!(source.unlink(path("f")).map(drop), denied);
-    assert_eq!(source.unlink(path("t/f")).map(drop), forbidden);
+    assert_eq!(source.remove(path("f"), false).map(drop), denied);
+    assert_eq!(source.remove(path("t/f"), false).map(drop), forbidden);
     assert_eq!(rename(&source, "t/f", "t/g"), forbidden);
-    assert_eq!(source.make_directory(path("x"), &CREATION), denied);
+    assert_eq!(source.make(path("x"), New::Directory, &CREATION), denied);
     assert_eq!(cut(&source, "d/f"), denied);
     let mode = SetAttributes {
         mode: Some(0o777),
@@ -321,7 +325,7 @@ fn a_server_that_only_reads_refuses() {
         Err(Error::Errno(libc::EACCES))
     );
     assert_eq!(
-        source.unlink(path("f")).map(drop),
+        source.remove(path("f"), false).map(drop),
         Err(Error::Errno(libc::EACCES))
     );
     assert!(open(&source, "f", OpenFlags::READ).is_ok());

@@ -32,6 +32,6 @@ fn a_write_back_is_finished_with_content_attributes_and_length() {
         assert!(bytes == 0 || before == 7, "{before}");
         assert_eq!((found.mode, found.mtime.seconds), (0o4711, 1_400_000_000));
         assert!(std::fs::read(bench.path("f")).unwrap()[before as usize..] == content);
-        source.unlink(Path::new("f")).unwrap();
+        source.remove(Path::new("f"), false).unwrap();
     }
 }

@@ -196,7 +196,7 @@ fn a_file_that_is_removed_or_replaced_has_no_path_any_more() {
     world.lock().unwrap().files.insert(b"/srv/h".to_vec(), 1);
     let open = |name| open(&source, name, OpenFlags::READ).unwrap();
     let (removed, replaced, kept) = (open("f"), open("g"), open("h"));
-    source.unlink(Path::new("f")).unwrap();
+    source.remove(Path::new("f"), false).unwrap();
     source
         .rename(Path::new("h"), Path::new("g"), RenameFlags::empty())
         .unwrap();
@@ -214,7 +214,7 @@ fn a_file_that_may_be_another_one_stays_lost() {
     let lose: [fn(&Sftp, &Shared); 3] = [
         // Removed, and another one made under the name.
         |source, world| {
-            source.unlink(Path::new(PATH)).unwrap();
+            source.remove(Path::new(PATH), false).unwrap();
             world.lock().unwrap().files.insert(b"/srv/f".to_vec(), 1);
         },
         // Changed by somebody else.

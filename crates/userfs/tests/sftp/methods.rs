@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use userfs::source::{
-    Creation, Error, Kind, OpenFlags, Owner, RenameFlags, SetAttributes, SetTime, Source,
+    Creation, Error, Kind, New, OpenFlags, Owner, RenameFlags, SetAttributes, SetTime, Source,
 };
 
 use crate::common::{
@@ -108,8 +108,9 @@ fn directories_links_and_names_come_and_go() {
     let source = bench.connect();
     let path = Path::new;
     source
-        .make_directory(
+        .make(
             path("d"),
+            New::Directory,
             &Creation {
                 mode: 0o1777,
                 owner: None,
@@ -125,7 +126,11 @@ fn directories_links_and_names_come_and_go() {
         .write_at(b"1", 0)
         .unwrap();
     source
-        .symlink(OsStr::new("../x \u{e9}"), path("d/s"), None)
+        .make(
+            path("d/s"),
+            New::Symlink(OsStr::new("../x \u{e9}")),
+            &CREATION,
+        )
         .unwrap();
     assert_eq!(
         std::fs::read_link(bench.path("d/s")).unwrap(),
@@ -138,11 +143,11 @@ fn directories_links_and_names_come_and_go() {
     source
         .rename(path("d"), path("e"), RenameFlags::empty())
         .unwrap();
-    source.unlink(path("e/f")).unwrap();
-    source.unlink(path("e/s")).unwrap();
+    source.remove(path("e/f"), false).unwrap();
+    source.remove(path("e/s"), false).unwrap();
     assert_eq!(std::fs::read(bench.path("e/h")).unwrap(), b"1");
-    source.unlink(path("e/h")).unwrap();
-    source.remove_directory(path("e")).unwrap();
+    source.remove(path("e/h"), false).unwrap();
+    source.remove(path("e"), true).unwrap();
     assert_eq!(list(&source, "").unwrap(), []);
 }
 
@@ -238,7 +243,7 @@ fn an_open_file_is_changed_whatever_its_name_is() {
         (found.mode() & 0o7777, found.len(), found.atime()),
         (0o600, 3, 7)
     );
-    source.unlink(Path::new("g")).unwrap();
+    source.remove(Path::new("g"), false).unwrap();
     file.write_at(b"4", 3).unwrap();
     assert_eq!(file.attributes().unwrap().size_bytes, 4);
 }
@@ -266,7 +271,7 @@ fn what_is_made_has_just_the_permissions_that_were_asked_for() {
             mode
         );
         source
-            .make_directory(Path::new(&directory), &creation)
+            .make(Path::new(&directory), New::Directory, &creation)
             .unwrap();
         assert_eq!(
             std::fs::metadata(bench.path(&directory)).unwrap().mode() & 0o7777,
@@ -305,10 +310,21 @@ fn root_gives_new_files_their_owner() {
     };
     open(&source, "f", flags).unwrap();
     source
-        .make_directory(Path::new("d"), &Creation { mode: 0o700, owner })
+        .make(
+            Path::new("d"),
+            New::Directory,
+            &Creation { mode: 0o700, owner },
+        )
         .unwrap();
     source
-        .symlink(OsStr::new("x"), Path::new("s"), owner)
+        .make(
+            Path::new("s"),
+            New::Symlink(OsStr::new("x")),
+            &Creation {
+                mode: 0o777,
+                owner: owner,
+            },
+        )
         .unwrap();
     for (name, mode) in [("f", 0o4755), ("d", 0o700), ("s", 0o777)] {
         let found = std::fs::symlink_metadata(bench.path(name)).unwrap();
@@ -321,8 +337,9 @@ fn root_gives_new_files_their_owner() {
     set_mode(&bench.path("d"), 0o2755);
     open(&source, "d/f", flags).unwrap();
     source
-        .make_directory(
+        .make(
             Path::new("d/d"),
+            New::Directory,
             &Creation {
                 mode: 0o700,
                 owner: Some(Owner { uid: 5, gid: 6 }),
@@ -370,7 +387,7 @@ fn a_server_without_extensions_does_what_it_can() {
         .unwrap();
     assert_eq!(std::fs::read(bench.path("b")).unwrap(), b"b");
     assert_eq!(std::fs::read(bench.path("c")).unwrap(), b"a");
-    source.unlink(path("c")).unwrap();
+    source.remove(path("c"), false).unwrap();
     assert_eq!(
         source.hard_link(path("b"), path("c")),
         Err(Error::Errno(libc::EPERM))
@@ -432,7 +449,7 @@ fn many_callers_share_one_connection() {
                     ..CREATION
                 };
                 source
-                    .make_directory(Path::new(&format!("d{number}")), &mode)
+                    .make(Path::new(&format!("d{number}")), New::Directory, &mode)
                     .unwrap();
             });
         }
@@ -460,12 +477,12 @@ fn names_of_one_file_are_counted_wherever_they_go() {
     assert_eq!(links("d/a"), Some((file, 3)));
     rename("d", "e").unwrap();
     assert_eq!(links("e/a"), Some((file, 3)));
-    source.unlink(path("c")).unwrap();
+    source.remove(path("c"), false).unwrap();
     assert_eq!(links("b"), Some((file, 2)));
     rename("other", "b").unwrap();
     assert_eq!(links("b"), None);
     assert_eq!(links("e/a"), Some((file, 1)));
-    source.unlink(path("e/a")).unwrap();
+    source.remove(path("e/a"), false).unwrap();
 }
 
 #[test]
@@ -478,7 +495,7 @@ fn a_rename_between_two_names_of_one_file_leaves_both() {
     source.rename(a, b, RenameFlags::empty()).unwrap();
     let found = source.attributes(b).unwrap();
     assert_eq!(found.links, 2);
-    source.unlink(b).unwrap();
+    source.remove(b, false).unwrap();
     // The open file is still known as the first.
     let left = file.attributes().unwrap();
     assert_eq!((left.identity, left.links), (found.identity, 1));

@@ -5,7 +5,7 @@
 //! has one line for each change that has been made; `hold-CALL` and
 //! `fail-CALL` are what the test wants of the next ones.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use userfs::source::{
-    Attributes, Content, Creation, Error, Extended, Found, Handle, Kind, Listing, OpenFlags, Owner,
+    Attributes, Content, Creation, Error, Extended, Found, Handle, Listing, New, OpenFlags,
     RenameFlags, Result, Seek, SetAttributes, Source, StatVfs,
 };
 
@@ -231,31 +231,23 @@ impl Source for Watched {
         })
     }
 
-    fn make_directory(&self, path: &Path, creation: &Creation) -> Result<()> {
-        let make = || self.inner.make_directory(path, creation);
-        self.control.change("make_directory", path, None, make)
+    fn make(&self, path: &Path, new: New<'_>, creation: &Creation) -> Result<()> {
+        let make = || self.inner.make(path, new, creation);
+        self.control.change("make", path, None, make)
     }
 
-    fn make_node(&self, path: &Path, kind: Kind, device: u64, creation: &Creation) -> Result<()> {
-        self.inner.make_node(path, kind, device, creation)
-    }
-
-    fn remove_directory(&self, path: &Path) -> Result<()> {
-        let make = || self.inner.remove_directory(path);
-        self.control.change("remove_directory", path, None, make)
-    }
-
-    fn unlink(&self, path: &Path) -> Result<Option<Attributes>> {
-        let make = || self.inner.unlink(path);
-        self.control.change("unlink", path, None, make)
+    fn remove(&self, path: &Path, is_directory: bool) -> Result<Option<Attributes>> {
+        let call = if is_directory {
+            "remove_directory"
+        } else {
+            "unlink"
+        };
+        let make = || self.inner.remove(path, is_directory);
+        self.control.change(call, path, None, make)
     }
 
     fn keep_content(&self, path: &Path) -> Option<OwnedFd> {
         self.inner.keep_content(path)
-    }
-
-    fn symlink(&self, target: &OsStr, path: &Path, owner: Option<Owner>) -> Result<()> {
-        self.inner.symlink(target, path, owner)
     }
 
     fn hard_link(&self, existing: &Path, new: &Path) -> Result<()> {
