@@ -59,8 +59,8 @@ pub struct Creation {
     /// Permissions; the umask has been applied already and the source's is
     /// not applied.
     pub mode: u32,
-    /// Who is to own it. `None`, or a source that cannot give files away:
-    /// whoever the source works as.
+    /// Who is to own it. `None`, or a source that gives no files away: whoever
+    /// the source works as.
     pub owner: Option<Owner>,
 }
 

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::change::{self, Target};
 use super::diagnosis::Asked;
@@ -12,9 +11,7 @@ use super::path::parent;
 use super::requests::{Failure, OpenHandle, RequestBatch, Requested};
 use super::source::Shared;
 use super::stat::Stat;
-use crate::source::{
-    Creation, Error, Found, Kind, OpenFlags, Owner, Result, SetAttributes, make_or_open,
-};
+use crate::source::{Error, Found, Kind, OpenFlags, Result, SetAttributes, make_or_open};
 
 /// What is brought of a file while it is opened: all of a small one.
 const BEGIN_BYTES: usize = 32 << 10;
@@ -32,7 +29,7 @@ struct Looked {
 /// Opens a regular file, with what it is then.
 pub(super) fn open(shared: &Arc<Shared>, path: &Path, flags: OpenFlags) -> Result<Found> {
     let open = || open_existing(shared, path, flags);
-    let looked = make_or_open(flags, |new| make(shared, path, flags, new), open)?;
+    let looked = make_or_open(flags, |new| make(shared, path, flags, new.mode), open)?;
     let file = SftpFile::new(shared, path, looked.opened, access(flags), looked.seen);
     Ok(Found {
         attributes: shared.names.complete(Some(path), &looked.seen.stat)?,
@@ -102,17 +99,17 @@ fn open_existing(shared: &Shared, path: &Path, flags: OpenFlags) -> Result<Looke
     }))
 }
 
-fn make(shared: &Shared, path: &Path, flags: OpenFlags, creation: &Creation) -> Result<Looked> {
+fn make(shared: &Shared, path: &Path, flags: OpenFlags, mode: u32) -> Result<Looked> {
     // A server opens a new file for something, even if nothing is meant.
     let access = match access(flags) {
         0 => open::WRITE,
         access => access,
     };
     let bits = access | open::CREATE | open::EXCLUSIVE;
-    let mut made = open_and_look(shared, path, bits, &Stat::of_mode(creation.mode), false)?;
+    let mut made = open_and_look(shared, path, bits, &Stat::of_mode(mode), false)?;
     let Looked { opened, seen, .. } = &mut made;
     let (mut batch, remote) = (opened.session.batch(), shared.root.join(path));
-    let now = match adjust(shared, &mut batch, &remote, creation, &seen.stat) {
+    let now = match adjust(&mut batch, &remote, mode, &seen.stat) {
         Ok(false) => return Ok(made),
         Ok(true) => batch.look_up(kind::LSTAT, &remote),
         Err(failure) => Err(failure),
@@ -123,89 +120,31 @@ fn make(shared: &Shared, path: &Path, flags: OpenFlags, creation: &Creation) -> 
 
 /// Makes a directory with just these permissions, whatever the server's
 /// umask.
-pub(super) fn make_directory(
-    shared: &Shared,
-    batch: &mut RequestBatch,
-    remote: &[u8],
-    creation: &Creation,
-) -> Requested<()> {
-    let made = Stat::of_mode(creation.mode).request(batch, kind::MKDIR, &[remote])?;
+pub(super) fn make_directory(batch: &mut RequestBatch, remote: &[u8], mode: u32) -> Requested<()> {
+    let made = Stat::of_mode(mode).request(batch, kind::MKDIR, &[remote])?;
     let seen = batch.ask(kind::LSTAT, &[remote])?;
     batch.status(made)?;
     let seen = batch.stat(seen)?;
-    let adjusted = adjust(shared, batch, remote, creation, &seen);
+    let adjusted = adjust(batch, remote, mode, &seen);
     adjusted.map(drop).map_err(|failure| failure.plain().into())
 }
 
-/// Makes what was just made what it was to be. Returns whether there was
-/// anything to do.
-fn adjust(
-    shared: &Shared,
-    batch: &mut RequestBatch,
-    remote: &[u8],
-    creation: &Creation,
-    seen: &Stat,
-) -> Requested<bool> {
-    const SET_ID: u32 = libc::S_ISUID | libc::S_ISGID;
-    let is_another = |owner: &Owner| seen.owner != Some((owner.uid, owner.gid));
-    let owner = creation.owner.filter(is_another);
-    let owner = owner.filter(|_| shared.gives_away.load(Ordering::Relaxed));
-    let owner = owner.map(|owner| within(batch, remote, owner, seen));
-    give(shared, batch, remote, owner)?;
-    let mode = creation.mode & 0o7777;
+/// Gives what was just made its permissions, which the server's umask may have
+/// cut. A directory keeps the set-group-id that it inherited. Returns whether
+/// there was anything to do.
+fn adjust(batch: &mut RequestBatch, remote: &[u8], mode: u32, seen: &Stat) -> Requested<bool> {
     let inherited = match seen.kind() {
         Some(Kind::Directory) => seen.mode().unwrap_or(0) & libc::S_ISGID,
         _ => 0,
     };
-    // A change of owner clears them.
-    let is_cleared = owner.is_some() && mode & SET_ID != 0;
-    if seen.mode() == Some(mode | inherited) && !is_cleared {
-        return Ok(owner.is_some());
+    let mode = mode & 0o7777 | inherited;
+    if seen.mode() == Some(mode) {
+        return Ok(false);
     }
     let changes = SetAttributes {
-        mode: Some(mode | inherited),
+        mode: Some(mode),
         ..SetAttributes::default()
     };
     change::make(batch, Target::Path(remote), &changes)?;
     Ok(true)
-}
-
-/// The owner of a new file, whose group in a directory with set-group-id is
-/// the directory's.
-fn within(batch: &mut RequestBatch, remote: &[u8], owner: Owner, seen: &Stat) -> Owner {
-    let Some((_, group)) = seen.owner.filter(|(_, group)| *group != owner.gid) else {
-        return owner;
-    };
-    let above = batch.look_up(kind::LSTAT, parent(remote));
-    let mode = above.ok().and_then(|above| above.mode()).unwrap_or(0);
-    let gid = if mode & libc::S_ISGID == 0 {
-        owner.gid
-    } else {
-        group
-    };
-    Owner { gid, ..owner }
-}
-
-/// Gives a new file its owner, if the server is somebody who can.
-pub(super) fn give(
-    shared: &Shared,
-    batch: &mut RequestBatch,
-    remote: &[u8],
-    owner: Option<Owner>,
-) -> Requested<()> {
-    let Some(owner) = owner.filter(|_| shared.gives_away.load(Ordering::Relaxed)) else {
-        return Ok(());
-    };
-    let changes = SetAttributes {
-        uid: Some(owner.uid),
-        gid: Some(owner.gid),
-        ..SetAttributes::default()
-    };
-    match change::make(batch, Target::Path(remote), &changes) {
-        Err(Failure::Refused(_)) => {
-            shared.gives_away.store(false, Ordering::Relaxed);
-            Ok(())
-        }
-        done => done,
-    }
 }

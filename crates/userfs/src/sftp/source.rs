@@ -4,7 +4,6 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use super::address::Address;
 use super::change::{self, Target};
@@ -35,9 +34,6 @@ pub(super) struct Shared {
     pub link: Link,
     pub root: Root,
     pub names: Names,
-    /// Whether the server may still be asked to give files away: it is not
-    /// asked again once it has refused.
-    pub gives_away: AtomicBool,
 }
 
 impl Shared {
@@ -81,7 +77,6 @@ impl Sftp {
             link,
             root,
             names: Names::default(),
-            gives_away: AtomicBool::new(true),
         };
         Ok(Self {
             shared: Arc::new(shared),
@@ -164,18 +159,14 @@ impl Source for Sftp {
     }
 
     fn make(&self, path: &Path, new: New<'_>, creation: &Creation) -> Result<()> {
-        let shared = &self.shared;
-        let asked = Asked::Make;
-        shared.ask(asked, [path], |batch, [remote]| match new {
-            New::Directory => opening::make_directory(shared, batch, remote, creation),
-            New::Symlink(target) => {
-                // OpenSSH has the two the other way round than the draft (PROTOCOL,
-                // section 3.1), and other servers follow it.
-                batch.run(kind::SYMLINK, &[target.as_bytes(), remote])?;
-                opening::give(shared, batch, remote, creation.owner)
-            }
+        let make = |batch: &mut RequestBatch, [remote]: [&[u8]; 1]| match new {
+            New::Directory => opening::make_directory(batch, remote, creation.mode),
+            // OpenSSH has the two the other way round than the draft (PROTOCOL,
+            // section 3.1), and other servers follow it.
+            New::Symlink(target) => batch.run(kind::SYMLINK, &[target.as_bytes(), remote]),
             New::Node(..) => Err(Failure::Errno(libc::EPERM)),
-        })
+        };
+        self.shared.ask(Asked::Make, [path], make)
     }
 
     fn remove(&self, path: &Path, is_directory: bool) -> Result<Option<Attributes>> {
