@@ -14,6 +14,7 @@
 //! disk refuses, and nothing has been overwritten then. Nothing is ever cut
 //! off before the copy has what comes after it.
 
+use std::iter::once;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -143,8 +144,12 @@ impl CachedFile {
     }
 
     fn send_once(&self, turn: &mut PathTurn, changes: &Changes, is_sync: bool) -> Result<Reached> {
-        if let Some(reached) = self.send_new(turn, changes, is_sync)? {
-            return Ok(reached);
+        let is_short = (1..=ONE_REQUEST_BYTES).contains(&changes.size_bytes);
+        if let Some(writer) = self.writer_of_new().filter(|_| is_short)
+            && let Ok(_guard) = self.shared.path(turn, self.ino)
+            && self.write_through(&*writer, changes, is_sync, true)?
+        {
+            return Ok(Reached::Source);
         }
         let mut temporary = self.take_temporary(turn);
         let mut way = self.way(turn, changes, true);
@@ -160,7 +165,9 @@ impl CachedFile {
             self.discard(turn, temporary);
         }
         match way? {
-            Way::InPlace(handle) => self.write_through(&*handle, changes, is_sync),
+            Way::InPlace(handle) => self
+                .write_through(&*handle, changes, is_sync, false)
+                .map(|_| Reached::Source),
             Way::Gone => {
                 self.removed();
                 Ok(Reached::Source)
@@ -169,48 +176,13 @@ impl CachedFile {
         }
     }
 
-    /// Sends a short content to a file that was empty when it was opened, in one
-    /// round trip. None if the file has lost its name: what arrived is in a file
-    /// that had no content before, and the name gets the content another way.
-    fn send_new(
-        &self,
-        turn: &mut PathTurn,
-        changes: &Changes,
-        is_sync: bool,
-    ) -> Result<Option<Reached>> {
-        let size_bytes = changes.size_bytes;
-        let is_short = (1..=ONE_REQUEST_BYTES).contains(&size_bytes);
-        let writer = {
-            let state = self.state.lock();
-            let is_new = is_short && state.source_bytes == 0 && self.shared.source.is_remote();
-            state.writer.clone().filter(|_| is_new)
-        };
-        let (Some(writer), Ok(_guard)) = (writer, self.shared.path(turn, self.ino)) else {
-            return Ok(None);
-        };
-        let bytes = self.read_copy(&(0..size_bytes))?;
-        let rest = SetAttributes {
-            size_bytes: Some(size_bytes),
-            ..changes.times()
-        };
-        let sent = writer.finish(&Finish {
-            bytes: &bytes,
-            offset: 0,
-            changes: &rest,
-            is_sync,
-            looks_at_name: true,
-        });
-        if sent.is_err() {
-            self.state.lock().source_bytes = size_bytes;
-            self.shrink(&*writer, 0);
-        }
-        Ok(match sent? {
-            (now, true) => {
-                self.state.lock().settle(size_bytes, Version::of(&now));
-                Some(Reached::Source)
-            }
-            _ => None,
-        })
+    /// A handle of a file that was empty when it was opened. A short content goes
+    /// there in one round trip, whether or not the file still has its name: what
+    /// arrived is in a file that had no content before.
+    fn writer_of_new(&self) -> Option<Arc<dyn Handle>> {
+        let state = self.state.lock();
+        let is_new = state.source_bytes == 0 && self.shared.source.is_remote();
+        state.writer.clone().filter(|_| is_new)
     }
 
     /// How to send changes, by what is at the name now.
@@ -286,12 +258,15 @@ impl CachedFile {
         Ok(opened)
     }
 
+    /// Writes to an open file. With `looks_at_name` it may have lost its name, and
+    /// the answer is whether it certainly has it.
     fn write_through(
         &self,
         handle: &dyn Handle,
         changes: &Changes,
         is_sync: bool,
-    ) -> Result<Reached> {
+        looks_at_name: bool,
+    ) -> Result<bool> {
         let (valid_bytes, source_bytes) = {
             let state = self.state.lock();
             (state.valid_bytes, state.source_bytes)
@@ -305,7 +280,11 @@ impl CachedFile {
             self.state.lock().source_bytes = before;
         }
         let mut length = before;
-        let ranges = changes.dirty.tail_first(length);
+        let ranges = match looks_at_name {
+            // With the end of the write-back, where the name is looked at.
+            true => once(0..changes.size_bytes).collect(),
+            false => changes.dirty.tail_first(length),
+        };
         let (ranges, last) = split_last(&ranges, LAST_BYTES_MAX);
         let file = self.state.lock().copy.file();
         for range in ranges.iter().cloned() {
@@ -333,15 +312,19 @@ impl CachedFile {
             offset: last.start,
             changes: &rest,
             is_sync,
-            looks_at_name: false,
+            looks_at_name,
         });
         if finished.is_err() && !bytes.is_empty() {
             self.shrink(handle, before);
         }
-        let version = Version::of(&finished?.0);
-        self.state.lock().settle(changes.size_bytes, version);
-        // The directory of a new file is synchronised apart.
-        Ok(Reached::Source)
+        let (now, is_named) = finished?;
+        let mut state = self.state.lock();
+        match is_named || !looks_at_name {
+            true => state.settle(changes.size_bytes, Version::of(&now)),
+            // What is at the name lacks all of it.
+            false => state.source_bytes = before,
+        }
+        Ok(is_named)
     }
 
     /// A range of the copy in memory.
