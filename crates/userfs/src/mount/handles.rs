@@ -1,45 +1,37 @@
 //! What the kernel's handles stand for.
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
+use slab::Slab;
 
 use crate::source::{Error, Result};
 
 /// Open files, or open directories, by the kernel's handle.
-pub(super) struct Handles<T> {
-    open: RwLock<HashMap<u64, Arc<T>>>,
-    next: AtomicU64,
-}
+pub(super) struct Handles<T>(RwLock<Slab<Arc<T>>>);
 
 impl<T> Default for Handles<T> {
     fn default() -> Self {
-        Self {
-            open: RwLock::default(),
-            next: AtomicU64::new(1),
-        }
+        Self(RwLock::default())
     }
 }
 
 impl<T> Handles<T> {
     pub fn add(&self, open: T) -> u64 {
-        let handle = self.next.fetch_add(1, Ordering::Relaxed);
-        self.open.write().insert(handle, Arc::new(open));
-        handle
+        self.0.write().insert(Arc::new(open)) as u64
     }
 
     pub fn get(&self, handle: u64) -> Result<Arc<T>> {
-        let found = self.open.read().get(&handle).cloned();
+        let found = self.0.read().get(handle as usize).cloned();
         found.ok_or(Error::Errno(libc::EBADF))
     }
 
     pub fn remove(&self, handle: u64) -> Option<Arc<T>> {
-        self.open.write().remove(&handle)
+        self.0.write().try_remove(handle as usize)
     }
 
     pub fn all(&self) -> Vec<Arc<T>> {
-        self.open.read().values().cloned().collect()
+        let open = self.0.read();
+        open.iter().map(|(_, open)| Arc::clone(open)).collect()
     }
 }

