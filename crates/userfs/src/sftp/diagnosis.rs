@@ -15,7 +15,7 @@ use rustix::fs::StatVfsMountFlags;
 
 use super::packet::{Decoder, Malformed, extension, kind, status};
 use super::path::{is_too_long, parent};
-use super::requests::{Failure, Name};
+use super::requests::Failure;
 use super::session::Session;
 use super::stat::Stat;
 use crate::source::{Error, Kind, StatVfs};
@@ -136,7 +136,7 @@ pub(super) fn diagnose(
         status::BAD_MESSAGE if paths.iter().any(|path| is_too_long(path)) => libc::ENAMETOOLONG,
         status::NO_SUCH_FILE => of_no_such_file(asked, facts()),
         status::PERMISSION_DENIED => of_permission_denied(asked, facts),
-        status::FAILURE => of_failure(session, asked, paths[0], facts()),
+        status::FAILURE => of_failure(asked, facts()),
         _ => return failure.plain(),
     })
 }
@@ -168,12 +168,7 @@ fn of_permission_denied(asked: Asked, facts: impl Fn() -> [Facts; 2]) -> i32 {
 /// In the order in which Linux checks: a name that is there before a file
 /// system that is read-only (`filename_create` in `fs/namei.c`), which goes
 /// before all else.
-fn of_failure(
-    session: &Arc<Session>,
-    asked: Asked,
-    path: &[u8],
-    [found, other]: [Facts; 2],
-) -> i32 {
+fn of_failure(asked: Asked, [found, other]: [Facts; 2]) -> i32 {
     use Asked::{Link, List, Make, Open, Other, ReadLink, RemoveDirectory, Rename, SetAttributes};
     let is_new = match asked {
         Open { exclusive, .. } => exclusive,
@@ -190,10 +185,10 @@ fn of_failure(
         Open { writes: true, .. } if is_directory_there => libc::EISDIR,
         _ if changes && found.is_read_only() => libc::EROFS,
         Link | Rename if file_systems.is_some_and(|(a, b)| a.f_fsid != b.f_fsid) => libc::EXDEV,
-        RemoveDirectory if is_empty(session, path) == Some(false) => libc::ENOTEMPTY,
-        RemoveDirectory => libc::EBUSY,
+        // What is mounted on is refused likewise, which is rare.
+        RemoveDirectory => libc::ENOTEMPTY,
         Rename if is_directory_there && !is_directory(other.target) => libc::EISDIR,
-        Rename if is_directory_there && is_empty(session, path) == Some(false) => libc::ENOTEMPTY,
+        Rename if is_directory_there => libc::ENOTEMPTY,
         Asked::Unlink | SetAttributes { resizes: true } if is_directory_there => libc::EISDIR,
         Asked::Write { bytes } if found.is_full(bytes) => libc::ENOSPC,
         Open { .. } | Make | Link | Rename | SetAttributes { .. } if found.is_full(0) => {
@@ -201,23 +196,4 @@ fn of_failure(
         }
         _ => libc::EIO,
     }
-}
-
-/// Whether a directory has no names, if that can be told.
-fn is_empty(session: &Arc<Session>, path: &[u8]) -> Option<bool> {
-    let mut batch = session.batch();
-    let opened = batch.ask(kind::OPENDIR, &[path]).ok()?;
-    let handle = batch.handle(opened).ok()?;
-    let mut read = || {
-        let asked = batch.ask(kind::READDIR, &[&handle.id])?;
-        batch.names(asked)
-    };
-    let mut names = read();
-    while let Ok(more) = &names
-        && !more.is_empty()
-        && more.iter().all(Name::is_special)
-    {
-        names = read();
-    }
-    names.ok().map(|names| names.is_empty())
 }
