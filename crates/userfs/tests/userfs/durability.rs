@@ -319,6 +319,7 @@ fn a_file_whose_fsync_failed_is_written_again_by_the_retry_before_it_says_so() {
 fn after_a_failed_fsync_of_the_directory_the_next_one_reaches_it() {
     for setting in cached() {
         let mounted = Mounted::new(&setting);
+        let _alone = without_new_processes();
         fs::write(mounted.behind("f"), b"before").unwrap();
         let mut file = File::create(mounted.path("f")).unwrap();
         file.write_all(&vec![4; 100 << 10]).unwrap();
