@@ -52,6 +52,8 @@ pub(super) struct State {
     pub writer: Option<Arc<dyn Handle>>,
     /// What the copy was made from, or was written back as.
     pub version: Option<Version>,
+    /// When the source's file was last accessed, as far as told.
+    pub source_atime: Option<Time>,
     /// Where a sequential reader would go on, and how far ahead is fetched.
     pub next_read: u64,
     pub ahead_bytes: u64,
@@ -73,6 +75,7 @@ impl State {
         self.source_bytes = attributes.size_bytes;
         self.valid_bytes = attributes.size_bytes;
         self.version = Some(Version::of(attributes));
+        self.source_atime = Some(attributes.atime);
         Ok(())
     }
 }
@@ -95,6 +98,7 @@ impl CachedFile {
                 handle: None,
                 writer: None,
                 version: None,
+                source_atime: None,
                 next_read: 0,
                 ahead_bytes: 0,
                 upload: StagedUpload::default(),
@@ -146,7 +150,8 @@ impl CachedFile {
     /// The source's attributes as the mount shows them: with what the source
     /// does not know yet.
     pub fn overlay(&self, attributes: &mut Attributes) {
-        let state = self.state.lock();
+        let mut state = self.state.lock();
+        state.source_atime = Some(attributes.atime);
         attributes.size_bytes = state.progress.size_bytes();
         let (atime, mtime) = state.progress.times();
         if let Some(mtime) = mtime {

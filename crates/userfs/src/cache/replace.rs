@@ -13,7 +13,6 @@ use crate::mount::{PathGuard, PathTurn};
 use crate::source::{
     Attributes, Error, Finish, RenameFlags, Result, SetAttributes, Source, XattrFlags,
 };
-use crate::tree::Version;
 
 impl CachedFile {
     /// `found` is what has the name now; `temporary` has what was sent before.
@@ -77,9 +76,9 @@ impl CachedFile {
             Some(found) => {
                 let guard = self.lock_both(turn, temporary, false)?;
                 copy_extended(&*self.shared.source, &guard.paths[0], &guard.paths[1])?;
-                as_before(&found, &temporary.new, changes)
+                as_before(&found, &temporary.new, self.times(changes))
             }
-            None => changes.times(),
+            None => self.times(changes),
         };
         let bytes = self.read_copy(&last)?;
         let end = Finish {
@@ -127,7 +126,8 @@ impl CachedFile {
             (Ok(now), Some(before)) if now.ctime != before.ctime || now.mode != before.mode => {
                 // Somebody changed attributes while the content was written.
                 copy_extended(source, path, temporary_path)?;
-                handle.set_attributes(&as_before(&now, &handle.attributes()?, changes))?;
+                let times = self.times(changes);
+                handle.set_attributes(&as_before(&now, &handle.attributes()?, times))?;
             }
             _ => {}
         }
@@ -139,20 +139,20 @@ impl CachedFile {
             state.handle = Some(Arc::clone(handle));
             state.writer = Some(Arc::clone(handle));
             state.present.insert(0..changes.size_bytes);
-            state.settle(changes.size_bytes, Version::of(&now));
+            state.settle(changes.size_bytes, &now);
         }
         source.sync_directory(parent(path))
     }
 }
 
-/// What a new file needs to have permissions, owner and times of the one that
-/// it replaces, but for the changes.
-fn as_before(before: &Attributes, new: &Attributes, changes: &Changes) -> SetAttributes {
+/// What a new file needs to have permissions and owner of the one that it
+/// replaces, and these times.
+fn as_before(before: &Attributes, new: &Attributes, times: SetAttributes) -> SetAttributes {
     SetAttributes {
         mode: (before.mode != new.mode).then_some(before.mode),
         uid: (before.uid != new.uid).then_some(before.uid),
         gid: (before.gid != new.gid).then_some(before.gid),
-        ..changes.times()
+        ..times
     }
 }
 

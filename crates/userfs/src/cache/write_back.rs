@@ -44,16 +44,6 @@ const REFUSALS: [i32; 4] = [libc::EACCES, libc::EPERM, libc::ENOTSUP, libc::ENAM
 /// How often a write-back begins again because a name changed under it.
 const ATTEMPTS_MAX: usize = 8;
 
-impl Changes {
-    pub(super) fn times(&self) -> SetAttributes {
-        SetAttributes {
-            atime: self.atime.map(SetTime::At),
-            mtime: self.mtime.map(SetTime::At),
-            ..SetAttributes::default()
-        }
-    }
-}
-
 /// How changes go to the source.
 enum Way {
     /// By a temporary file that takes the name; of the file there, if any.
@@ -305,7 +295,7 @@ impl CachedFile {
         // written more to the same file, which stays if only times are set.
         let rest = SetAttributes {
             size_bytes: has_content.then_some(changes.size_bytes),
-            ..changes.times()
+            ..self.times(changes)
         };
         let finished = handle.finish(&Finish {
             bytes: &bytes,
@@ -320,11 +310,24 @@ impl CachedFile {
         let (now, is_named) = finished?;
         let mut state = self.state.lock();
         match is_named || !looks_at_name {
-            true => state.settle(changes.size_bytes, Version::of(&now)),
+            true => state.settle(changes.size_bytes, &now),
             // What is at the name lacks all of it.
             false => state.source_bytes = before,
         }
         Ok(is_named)
+    }
+
+    /// The times of changes. SFTP sets both or none: with the time of change
+    /// alone it would take another round trip to ask for the other.
+    pub(super) fn times(&self, changes: &Changes) -> SetAttributes {
+        let is_remote = self.shared.source.is_remote();
+        let told = self.state.lock().source_atime;
+        let told = told.filter(|_| is_remote && changes.mtime.is_some());
+        SetAttributes {
+            atime: changes.atime.or(told).map(SetTime::At),
+            mtime: changes.mtime.map(SetTime::At),
+            ..SetAttributes::default()
+        }
     }
 
     /// A range of the copy in memory.
@@ -357,11 +360,12 @@ impl CachedFile {
 
 impl super::file::State {
     /// The source has everything up to a length.
-    pub(super) fn settle(&mut self, size_bytes: u64, version: Version) {
+    pub(super) fn settle(&mut self, size_bytes: u64, now: &Attributes) {
         self.source_bytes = size_bytes;
         self.upload.begin();
         self.valid_bytes = size_bytes.min(self.progress.size_bytes());
-        self.version = Some(version);
+        self.version = Some(Version::of(now));
+        self.source_atime = Some(now.atime);
     }
 }
 

@@ -7,11 +7,12 @@
 //! source, a mount would have two files where there is one, and a file that is
 //! replaced would lose its other names. Links that others made stay unknown.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use slab::Slab;
 
 use super::stat::Stat;
 use crate::source::{Attributes, Error, Identity, Result};
@@ -24,86 +25,45 @@ pub(super) struct Names {
 
 #[derive(Default)]
 struct Known {
-    /// Open files by their numbers.
-    open: HashMap<u64, OpenFile>,
+    /// Where open files are, by their numbers. None has lost its name.
+    open: Slab<Option<PathBuf>>,
     /// The numbers of files with hard links, by name. Each name counts as one.
     links: BTreeMap<PathBuf, Arc<u64>>,
-    number_next: u64,
-}
-
-struct OpenFile {
-    /// None once it has lost its name.
-    path: Option<PathBuf>,
-    has_given_times: bool,
+    /// The last of these numbers.
+    number: u64,
 }
 
 impl Known {
-    fn number(&mut self) -> u64 {
-        self.number_next += 1;
-        self.number_next
-    }
-
-    fn open_at(&mut self, path: &Path) -> impl Iterator<Item = &mut OpenFile> {
-        let is_there = move |file: &&mut OpenFile| file.path.as_deref() == Some(path);
-        self.open.values_mut().filter(is_there)
-    }
-
     /// The name leads to nothing that is known any more.
     fn remove(&mut self, path: &Path) {
         self.links.remove(path);
-        self.open_at(path).for_each(|file| file.path = None);
+        for (_, open) in &mut self.open {
+            open.take_if(|open| open == path);
+        }
     }
 }
 
 impl Names {
     /// A file was opened; returns its number.
-    pub fn opened(&self, path: &Path) -> u64 {
-        let mut known = self.known.lock();
-        let file = OpenFile {
-            path: Some(path.to_owned()),
-            has_given_times: false,
-        };
-        let number = known.number();
-        known.open.insert(number, file);
-        number
+    pub fn opened(&self, path: &Path) -> usize {
+        self.known.lock().open.insert(Some(path.to_owned()))
     }
 
     /// A file was closed.
-    pub fn closed(&self, file: u64) {
-        self.known.lock().open.remove(&file);
+    pub fn closed(&self, file: usize) {
+        self.known.lock().open.remove(file);
     }
 
     /// Where an open file is, if it still has a name.
-    pub fn path(&self, file: u64) -> Option<PathBuf> {
-        self.known.lock().open.get(&file)?.path.clone()
-    }
-
-    /// Whether the times of an open file were set since it was opened.
-    pub fn has_given_times(&self, file: u64) -> bool {
-        let known = self.known.lock();
-        let file = known.open.get(&file);
-        file.is_some_and(|file| file.has_given_times)
-    }
-
-    /// Times of an open file were set.
-    pub fn give_times(&self, file: u64) {
-        if let Some(file) = self.known.lock().open.get_mut(&file) {
-            file.has_given_times = true;
-        }
-    }
-
-    /// Times of a file were set by its name.
-    pub fn give_times_at(&self, path: &Path) {
-        let mut known = self.known.lock();
-        known
-            .open_at(path)
-            .for_each(|file| file.has_given_times = true);
+    pub fn path(&self, file: usize) -> Option<PathBuf> {
+        self.known.lock().open[file].clone()
     }
 
     /// A file got another name.
     pub fn linked(&self, existing: &Path, new: &Path) {
         let mut known = self.known.lock();
-        let number = Arc::new(known.number());
+        known.number += 1;
+        let number = Arc::new(known.number);
         let file = known.links.entry(existing.to_owned()).or_insert(number);
         let file = Arc::clone(file);
         known.remove(new);
@@ -128,9 +88,9 @@ impl Names {
             let inside = path.strip_prefix(from).ok()?;
             Some(to.components().chain(inside.components()).collect())
         };
-        for file in known.open.values_mut() {
-            let new = file.path.as_deref().and_then(moved);
-            file.path = new.or(file.path.take());
+        for (_, open) in &mut known.open {
+            let new = open.as_deref().and_then(moved);
+            *open = new.or(open.take());
         }
         let below = known.links.range(from.to_owned()..);
         let below = below.map_while(|(path, _)| Some((path.clone(), moved(path)?)));

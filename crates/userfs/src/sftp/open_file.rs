@@ -23,21 +23,14 @@ use crate::source::{Attributes, Content, Error, Finish, Handle, Kind, Result, Se
 pub(super) struct SftpFile {
     shared: Arc<Shared>,
     /// Its number among the open files of `names`.
-    number: u64,
+    number: usize,
     /// READ and WRITE alone: a file is neither made nor emptied again.
     flags: u32,
     opened: Mutex<Arc<OpenHandle>>,
-    first: Seen,
+    /// What it was when it was opened.
+    first: Stat,
     durability: Mutex<Durability>,
     writes: Mutex<PipelinedWrites>,
-}
-
-/// What a file was when it was opened.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
-    pub stat: Stat,
-    /// It was made by being opened.
-    pub is_made: bool,
 }
 
 /// Whether what was written is on the server's device.
@@ -80,7 +73,7 @@ impl SftpFile {
         path: &Path,
         opened: OpenHandle,
         flags: u32,
-        first: Seen,
+        first: Stat,
     ) -> Self {
         let opened = Arc::new(opened);
         Self {
@@ -117,7 +110,7 @@ impl SftpFile {
         // A file that is gone, or may not be opened any more, is not the
         // file that was open.
         let (opened, now) = ask().map_err(|_| Error::Lost)?;
-        let first = self.first.stat;
+        let first = self.first;
         let is_same = (now.size_bytes, now.modified()) == (first.size_bytes, first.modified());
         let is_changed = self.durability.lock().changes > 0;
         match now.kind() == Some(Kind::File) && (is_same || is_changed) {
@@ -180,11 +173,9 @@ impl SftpFile {
         end: &Finish<'_>,
     ) -> Requested<(Option<Reply>, Reply)> {
         let opened = Arc::clone(&writes.opened);
-        let now = match self.first {
-            _ if !change::needs_present(end.changes) => Stat::default(),
-            // Nobody has read a file before it had any content.
-            first if first.is_made && !self.shared.names.has_given_times(self.number) => first.stat,
-            _ => writes.batch.look_up(kind::FSTAT, &opened.id)?,
+        let now = match change::needs_present(end.changes) {
+            true => writes.batch.look_up(kind::FSTAT, &opened.id)?,
+            false => Stat::default(),
         };
         writes.write(end.offset, Content::Bytes(end.bytes));
         let target = Target::Handle(&opened.id);
@@ -323,9 +314,6 @@ impl Handle for SftpFile {
         match changes.size_bytes {
             Some(_) => self.durability.lock().written(&opened.session),
             None => self.durability.lock().changes += 1,
-        }
-        if changes.atime.is_some() || changes.mtime.is_some() {
-            self.shared.names.give_times(self.number);
         }
         let mut batch = opened.session.batch();
         let done = change::make(&mut batch, Target::Handle(&opened.id), changes);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::change::{self, Target};
 use super::diagnosis::Asked;
-use super::open_file::{Seen, SftpFile};
+use super::open_file::SftpFile;
 use super::packet::{kind, open};
 use super::path::parent;
 use super::requests::{Failure, OpenHandle, RequestBatch, Requested};
@@ -19,7 +19,7 @@ const BEGIN_BYTES: usize = 32 << 10;
 /// An opened file.
 struct Looked {
     opened: OpenHandle,
-    seen: Seen,
+    stat: Stat,
     /// What the directory is, if the file was made.
     directory: Option<Stat>,
     /// What the file begins with.
@@ -30,9 +30,9 @@ struct Looked {
 pub(super) fn open(shared: &Arc<Shared>, path: &Path, flags: OpenFlags) -> Result<Found> {
     let open = || open_existing(shared, path, flags);
     let looked = make_or_open(flags, |new| make(shared, path, flags, new.mode), open)?;
-    let file = SftpFile::new(shared, path, looked.opened, access(flags), looked.seen);
+    let file = SftpFile::new(shared, path, looked.opened, access(flags), looked.stat);
     Ok(Found {
-        attributes: shared.names.complete(Some(path), &looked.seen.stat)?,
+        attributes: shared.names.complete(Some(path), &looked.stat)?,
         directory: looked.directory.and_then(|stat| stat.attributes()),
         begin: looked.begin,
         handle: Box::new(file),
@@ -80,7 +80,7 @@ fn open_and_look(
         }
         Ok(Looked {
             opened,
-            seen: Seen { stat, is_made },
+            stat,
             directory: above.and_then(|reply| batch.stat(reply).ok()),
             begin,
         })
@@ -91,7 +91,7 @@ fn open_existing(shared: &Shared, path: &Path, flags: OpenFlags) -> Result<Looke
     let truncate = if flags.truncate { open::TRUNCATE } else { 0 };
     let bits = access(flags) | truncate;
     let looked = open_and_look(shared, path, bits, &Stat::default(), flags.begin)?;
-    Err(Error::Errno(match looked.seen.stat.kind() {
+    Err(Error::Errno(match looked.stat.kind() {
         Some(Kind::File) => return Ok(looked),
         Some(Kind::Directory) => libc::EISDIR,
         Some(Kind::Symlink) => libc::ELOOP,
@@ -107,14 +107,14 @@ fn make(shared: &Shared, path: &Path, flags: OpenFlags, mode: u32) -> Result<Loo
     };
     let bits = access | open::CREATE | open::EXCLUSIVE;
     let mut made = open_and_look(shared, path, bits, &Stat::of_mode(mode), false)?;
-    let Looked { opened, seen, .. } = &mut made;
+    let Looked { opened, stat, .. } = &mut made;
     let (mut batch, remote) = (opened.session.batch(), shared.root.join(path));
-    let now = match adjust(&mut batch, &remote, mode, &seen.stat) {
+    let now = match adjust(&mut batch, &remote, mode, stat) {
         Ok(false) => return Ok(made),
         Ok(true) => batch.look_up(kind::LSTAT, &remote),
         Err(failure) => Err(failure),
     };
-    seen.stat = now.map_err(Failure::plain)?;
+    *stat = now.map_err(Failure::plain)?;
     Ok(made)
 }
 

@@ -217,9 +217,6 @@ impl Source for Sftp {
     }
 
     fn set_attributes(&self, path: &Path, changes: &SetAttributes) -> Result<()> {
-        if changes.atime.is_some() || changes.mtime.is_some() {
-            self.shared.names.give_times_at(path);
-        }
         self.shared
             .ask(change::asked(changes), [path], |batch, [remote]| {
                 change::make(batch, Target::Path(remote), changes)
