@@ -1,13 +1,13 @@
 //! Calls that meet in the middle of one another: each was once answered wrong,
 //! or never.
 
-use std::fs::{self, File};
+use std::fs::{self, File, FileTimes};
 use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::mpsc::channel;
 use std::thread::{Scope, ScopedJoinHandle};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::common::{
     Mounted, Setting, await_within, can_mount, can_mount_remote, close, temporaries,
@@ -146,6 +146,63 @@ fn a_file_that_is_replaced_by_rename_while_it_is_written_back_stays_replaced() {
             "{setting:?}"
         );
         assert_eq!(fs::read(mounted.path("f")).unwrap(), b"other");
+        assert_nothing_kept(&mounted);
+    }
+}
+
+/// A file that is open and of which the source lacks the times alone: they were
+/// set while the content was on the way.
+fn with_new_times(mounted: &Mounted) -> File {
+    let file = changed(mounted, "f");
+    let content = file.try_clone().unwrap();
+    mounted.control.hold("write", "");
+    std::thread::scope(|scope| {
+        let closed = closing(scope, content);
+        mounted.control.await_held("write");
+        set_times(&file).unwrap();
+        mounted.control.let_go("write");
+        assert_eq!(closed.join().unwrap(), Ok(()), "{:?}", mounted.setting);
+    });
+    file
+}
+
+fn set_times(file: &File) -> std::io::Result<()> {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    file.set_times(FileTimes::new().set_accessed(time).set_modified(time))
+}
+
+#[test]
+fn times_alone_of_a_file_that_is_removed_fail_nothing_and_keep_no_copy() {
+    let remote = ["whole", "blocks"].map(|mode| Setting::remote(mode, "pages").watched());
+    let remote = remote.iter().filter(|_| can_mount_remote());
+    for setting in CACHED.iter().filter(|_| can_mount()).chain(remote) {
+        let mounted = Mounted::new(setting);
+        let remove = || fs::remove_file(mounted.path("f")).unwrap();
+        let alone = without_new_processes();
+
+        // Before the times are sent.
+        let file = with_new_times(&mounted);
+        remove();
+        assert_eq!(close(file), Ok(()), "{setting:?}");
+
+        // While they are sent.
+        let file = with_new_times(&mounted);
+        mounted.control.hold("set_handle", "");
+        std::thread::scope(|scope| {
+            let closed = closing(scope, file);
+            mounted.control.await_held("set_handle");
+            meanwhile(&mounted, "set_handle", remove);
+            assert_eq!(closed.join().unwrap(), Ok(()), "{setting:?}");
+        });
+
+        // Before they are set.
+        let file = changed(&mounted, "f");
+        file.sync_all().unwrap();
+        remove();
+        set_times(&file).unwrap();
+        assert_eq!(close(file), Ok(()), "{setting:?}");
+        drop(alone);
+        assert!(!mounted.behind("f").exists());
         assert_nothing_kept(&mounted);
     }
 }
