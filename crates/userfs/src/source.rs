@@ -14,7 +14,7 @@ use std::path::Path;
 pub use crate::attributes::{Attributes, Identity, Kind, Time};
 pub use crate::content::Content;
 pub use crate::error::{Error, Result};
-pub use rustix::fs::{RenameFlags, StatVfs, XattrFlags};
+pub use rustix::fs::{RenameFlags, SeekFrom, StatVfs, XattrFlags};
 
 /// A name in a directory, never `.` or `..`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,23 +139,12 @@ pub struct SetAttributes {
     pub mtime: Option<SetTime>,
 }
 
-/// What is looked for from an offset on, as in `lseek(2)`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seek {
-    /// `SEEK_DATA`.
-    Data,
-    /// `SEEK_HOLE`.
-    Hole,
-}
-
-impl Seek {
-    /// What `lseek(2)` allows where holes cannot be told: all is data.
-    pub(crate) fn in_data(self, offset: u64, size_bytes: u64) -> Result<u64> {
-        match self {
-            _ if offset >= size_bytes => Err(Error::Errno(libc::ENXIO)),
-            Self::Data => Ok(offset),
-            Self::Hole => Ok(size_bytes),
-        }
+/// What `lseek(2)` allows where holes cannot be told: all is data.
+pub(crate) fn seek_in_data(from: SeekFrom, size_bytes: u64) -> Result<u64> {
+    match from {
+        SeekFrom::Data(offset) if offset < size_bytes => Ok(offset),
+        SeekFrom::Hole(offset) if offset < size_bytes => Ok(size_bytes),
+        _ => Err(Error::Errno(libc::ENXIO)),
     }
 }
 
@@ -205,13 +194,8 @@ pub trait Source: Send + Sync {
     /// always means one source.
     fn name(&self) -> String;
 
-    /// The unit in which the source keeps times, in nanoseconds: 1, or
-    /// 1,000,000,000 where they are whole seconds.
-    fn time_granularity_ns(&self) -> u32 {
-        1
-    }
-
-    /// Whether each call waits for another host.
+    /// Whether each call waits for another host, which keeps times in whole
+    /// seconds.
     fn is_remote(&self) -> bool {
         false
     }
@@ -371,7 +355,7 @@ pub trait Handle: Send + Sync {
 
     /// Where data or a hole begins at or after an offset; `ENXIO` past the
     /// last, `EOPNOTSUPP` if the source cannot tell.
-    fn seek(&self, _offset: u64, _what: Seek) -> Result<u64> {
+    fn seek(&self, _from: SeekFrom) -> Result<u64> {
         Err(Error::Errno(libc::EOPNOTSUPP))
     }
 

@@ -16,7 +16,7 @@ use super::write_back_state::WriteBackState;
 use crate::content::read_full;
 use crate::mount::Shared;
 use crate::ranges::Ranges;
-use crate::source::{Attributes, Error, Found, Handle, Result, Seek, Time};
+use crate::source::{Attributes, Error, Found, Handle, Result, SeekFrom, Time, seek_in_data};
 use crate::tree::Version;
 
 pub(crate) struct CachedFile {
@@ -252,12 +252,12 @@ impl CachedFile {
     }
 
     /// `lseek` for data and holes, told exactly only of what is present.
-    pub fn seek(&self, offset: u64, what: Seek) -> Result<u64> {
+    pub fn seek(&self, from: SeekFrom) -> Result<u64> {
         let state = self.state.lock();
         match state.present.missing(0..state.valid_bytes).is_empty() {
-            true => state.copy.file().seek(offset, what),
+            true => state.copy.file().seek(from),
             // What is not here yet counts as data, which is always right.
-            false => what.in_data(offset, state.progress.size_bytes()),
+            false => seek_in_data(from, state.progress.size_bytes()),
         }
     }
 

@@ -19,7 +19,7 @@ use super::splice::Device;
 use super::{KernelCache, THREADS};
 use crate::cache::Mode;
 use crate::mount::{Found, Opened, Volume, is_dots};
-use crate::source::{Error, Result, Seek};
+use crate::source::{Error, Result, SeekFrom};
 
 /// What all threads share.
 pub(super) struct Server {
@@ -181,13 +181,13 @@ impl Server {
             // for data, up to the length that it knows.
             return Err(Error::Errno(libc::ENOSYS));
         }
-        let what = match whence {
-            libc::SEEK_DATA => Seek::Data,
-            libc::SEEK_HOLE => Seek::Hole,
+        let offset = u64::try_from(offset).map_err(|_| Error::Errno(libc::ENXIO))?;
+        let from = match whence {
+            libc::SEEK_DATA => SeekFrom::Data(offset),
+            libc::SEEK_HOLE => SeekFrom::Hole(offset),
             _ => return Err(Error::Errno(libc::EINVAL)),
         };
-        let offset = u64::try_from(offset).map_err(|_| Error::Errno(libc::ENXIO))?;
-        self.volume.seek(handle, offset, what)
+        self.volume.seek(handle, from)
     }
 
     /// Tells the kernel to ask for attributes again, as they are not what

@@ -4,11 +4,11 @@ use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 
-use rustix::fs::{FallocateFlags, SeekFrom};
+use rustix::fs::FallocateFlags;
 
 use super::attributes::{attributes_of, change};
 use crate::content::read_full;
-use crate::source::{Attributes, Handle, Result, Seek, SetAttributes};
+use crate::source::{Attributes, Handle, Result, SeekFrom, SetAttributes};
 
 impl Handle for File {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
@@ -39,11 +39,7 @@ impl Handle for File {
         Ok(rustix::fs::fallocate(self, flags, offset, length)?)
     }
 
-    fn seek(&self, offset: u64, what: Seek) -> Result<u64> {
-        let from = match what {
-            Seek::Data => SeekFrom::Data(offset),
-            Seek::Hole => SeekFrom::Hole(offset),
-        };
+    fn seek(&self, from: SeekFrom) -> Result<u64> {
         Ok(rustix::fs::seek(self, from)?)
     }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::open::Content;
 use super::{Found, Opened, PathTurn, Volume};
 use crate::cache::Mode;
-use crate::source::{Content as Written, Creation, Error, OpenFlags, Result, Seek, SetAttributes};
+use crate::source::{
+    Content as Written, Creation, Error, OpenFlags, Result, SeekFrom, SetAttributes, seek_in_data,
+};
 
 /// How a program opens a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -147,9 +149,7 @@ impl Volume {
     /// Writes all of `bytes`; where nothing is kept and `may_end_later`, an error may be
     /// told by the next write, by `flush` or by `sync`.
     pub fn write(&self, handle: u64, bytes: &[u8], offset: u64, may_end_later: bool) -> Result<()> {
-        if self.is_closing() {
-            return Err(Error::Errno(libc::EIO));
-        }
+        self.refuse_while_closing()?;
         let file = self.files.get(handle)?;
         match &file.content {
             Content::Direct(handle) => {
@@ -237,9 +237,7 @@ impl Volume {
     }
 
     pub fn allocate(&self, handle: u64, mode: i32, offset: u64, length: u64) -> Result<()> {
-        if self.is_closing() {
-            return Err(Error::Errno(libc::EIO));
-        }
+        self.refuse_while_closing()?;
         let file = self.files.get(handle)?;
         match &file.content {
             Content::Cached(cached) => cached.allocate(mode, offset, length),
@@ -251,13 +249,13 @@ impl Volume {
         }
     }
 
-    pub fn seek(&self, handle: u64, offset: u64, what: Seek) -> Result<u64> {
+    pub fn seek(&self, handle: u64, from: SeekFrom) -> Result<u64> {
         let file = self.files.get(handle)?;
         match &file.content {
-            Content::Cached(cached) => cached.seek(offset, what),
-            Content::Direct(handle) => match handle.seek(offset, what) {
+            Content::Cached(cached) => cached.seek(from),
+            Content::Direct(handle) => match handle.seek(from) {
                 Err(error) if error.is(libc::EOPNOTSUPP) => {
-                    what.in_data(offset, handle.attributes()?.size_bytes)
+                    seek_in_data(from, handle.attributes()?.size_bytes)
                 }
                 found => found,
             },

@@ -44,16 +44,18 @@ struct Directory {
     ahead: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct State {
-    lifetime: Duration,
     directories: HashMap<u64, Directory>,
     next: u64,
 }
 
 /// The cache, by inode number of the directory; none without a lifetime.
 #[derive(Debug)]
-pub(crate) struct MetadataCache(Option<Mutex<State>>);
+pub(crate) struct MetadataCache {
+    lifetime: Duration,
+    state: Mutex<State>,
+}
 
 /// The reply to a lookup.
 #[derive(Debug, PartialEq)]
@@ -132,47 +134,36 @@ impl State {
 impl MetadataCache {
     /// `lifetime` is the maximum age of a reply; zero disables the cache.
     pub fn new(lifetime: Duration) -> Self {
-        Self((!lifetime.is_zero()).then(|| {
-            Mutex::new(State {
-                lifetime,
-                directories: HashMap::new(),
-                next: 0,
-            })
-        }))
+        Self {
+            lifetime,
+            state: Mutex::default(),
+        }
     }
 
     /// Whether anything is cached at all.
     pub fn is_used(&self) -> bool {
-        self.0.is_some()
+        !self.lifetime.is_zero()
     }
 
     fn with<T>(&self, call: impl FnOnce(&mut State) -> T) -> Option<T> {
-        let state = self.0.as_ref()?;
-        Some(call(&mut state.lock()))
+        self.is_used().then(|| call(&mut self.state.lock()))
     }
 
-    fn with_directory<T>(
-        &self,
-        ino: u64,
-        call: impl FnOnce(&mut Directory, Duration) -> T,
-    ) -> Option<T> {
-        self.with(|state| {
-            let lifetime = state.lifetime;
-            call(state.directory(ino), lifetime)
-        })
+    fn with_directory<T>(&self, ino: u64, call: impl FnOnce(&mut Directory) -> T) -> Option<T> {
+        self.with(|state| call(state.directory(ino)))
     }
 
     /// Looks a name up, and decides how to ask for it if it is not cached. A name
     /// that the listing lacks is looked up at the source: another client may have
     /// created the file since.
     pub(super) fn child(&self, parent: u64, name: &OsStr) -> Answer {
-        let answer = self.with_directory(parent, |directory, lifetime| {
-            if let Some(listing) = directory.fresh(lifetime) {
+        let answer = self.with_directory(parent, |directory| {
+            if let Some(listing) = directory.fresh(self.lifetime) {
                 let cached = listing.attributes(name);
                 let age = listing.begun.elapsed();
                 return cached.map_or(Answer::Ask, |attributes| Answer::Is(attributes, age));
             }
-            let is_walk = directory.asked >= ASKED_MAX && directory.counts(lifetime);
+            let is_walk = directory.asked >= ASKED_MAX && directory.counts(self.lifetime);
             let is_paused = directory.paused.is_some_and(|from| from.elapsed() < PAUSE);
             match is_walk && !is_paused {
                 true => Answer::List(directory.version()),
@@ -185,8 +176,8 @@ impl MetadataCache {
     /// Counts a lookup that found its name. Missing names do not count: they are
     /// asked for in any case.
     pub(super) fn found(&self, parent: u64) {
-        self.with_directory(parent, |directory, lifetime| {
-            if !directory.counts(lifetime) {
+        self.with_directory(parent, |directory| {
+            if !directory.counts(self.lifetime) {
                 directory.asked_from = Some(Instant::now());
                 directory.asked = 0;
             }
@@ -196,13 +187,13 @@ impl MetadataCache {
 
     /// The version of a directory that is about to be read.
     pub(super) fn version(&self, ino: u64) -> Option<Version> {
-        self.with_directory(ino, |directory, _| directory.version())
+        self.with_directory(ino, |directory| directory.version())
     }
 
     /// The same unless a listing is cached.
     pub(super) fn unlisted_version(&self, ino: u64) -> Option<Version> {
-        let version = self.with_directory(ino, |directory, lifetime| {
-            let is_listed = directory.fresh(lifetime).is_some();
+        let version = self.with_directory(ino, |directory| {
+            let is_listed = directory.fresh(self.lifetime).is_some();
             (!is_listed).then(|| directory.version())
         });
         version.flatten()
@@ -211,7 +202,7 @@ impl MetadataCache {
     /// Keeps the entries of a directory, unless this mount has changed something
     /// in it meanwhile. Without entries, notes that it could not be read.
     pub(super) fn take(&self, ino: u64, before: Version, entries: Option<&[Entry]>) {
-        self.with_directory(ino, |directory, _| match entries {
+        self.with_directory(ino, |directory| match entries {
             None => directory.paused = Some(Instant::now()),
             Some(entries) if directory.version == before.0 => {
                 directory.listing = Some(Listing::new(before.0, before.1, entries.to_vec()));
@@ -224,8 +215,8 @@ impl MetadataCache {
     /// All entries of a directory that nothing has changed since it was read,
     /// and when that was.
     pub(super) fn entries(&self, ino: u64) -> Option<(Vec<Entry>, Instant)> {
-        let entries = self.with_directory(ino, |directory, lifetime| {
-            let listing = directory.fresh(lifetime)?;
+        let entries = self.with_directory(ino, |directory| {
+            let listing = directory.fresh(self.lifetime)?;
             (listing.version == directory.version).then(|| (listing.entries.clone(), listing.begun))
         });
         entries.flatten()
@@ -234,8 +225,8 @@ impl MetadataCache {
     /// The directories to prefetch when one of a directory that was just read
     /// is read: those behind it, then those before it. And how many of them.
     pub(super) fn next_directories(&self, parent: u64, name: &OsStr) -> (Vec<OsString>, usize) {
-        let next = self.with_directory(parent, |directory, lifetime| {
-            let next = directory.fresh(lifetime)?.directories_from(name)?;
+        let next = self.with_directory(parent, |directory| {
+            let next = directory.fresh(self.lifetime)?.directories_from(name)?;
             directory.ahead = (directory.ahead * 2).clamp(AHEAD_MIN, AHEAD_MAX);
             Some((next, directory.ahead))
         });
@@ -247,7 +238,7 @@ impl MetadataCache {
         let own = self.with(|state| {
             let (since, attributes) = state.directories.get(&ino)?.own?;
             let age = since.elapsed();
-            (age < state.lifetime).then_some((attributes, age))
+            (age < self.lifetime).then_some((attributes, age))
         });
         own.flatten()
     }

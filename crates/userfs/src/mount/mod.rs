@@ -87,11 +87,14 @@ impl Shared {
     /// The present, as exactly as the source can tell it.
     pub fn now(&self) -> Time {
         let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-        let granularity_ns = self.source.time_granularity_ns().max(1);
         let nanoseconds = u32::try_from(now.tv_nsec).unwrap_or(0);
         Time {
             seconds: now.tv_sec,
-            nanoseconds: nanoseconds / granularity_ns * granularity_ns,
+            nanoseconds: if self.source.is_remote() {
+                0
+            } else {
+                nanoseconds
+            },
         }
     }
 
@@ -106,7 +109,7 @@ impl Shared {
     /// Whether a later change must have a later time. Where times are whole
     /// seconds, a file can change again within the second of its last change.
     pub fn is_settled(&self, mtime: Time) -> bool {
-        self.source.time_granularity_ns() < 1_000_000 || self.now().seconds > mtime.seconds + 2
+        !self.source.is_remote() || self.now().seconds > mtime.seconds + 2
     }
 
     /// A copy and its source agree, or the copy is gone.
@@ -264,17 +267,13 @@ impl Volume {
         files_kept
     }
 
-    fn is_closing(&self) -> bool {
-        self.is_closing.load(Ordering::SeqCst)
-    }
-
     pub fn is_kernel_writing_back(&self) -> bool {
         self.options.kernel == KernelCache::WriteBack
     }
 
     /// Changes are refused once the mount ends.
     fn refuse_while_closing(&self) -> Result<()> {
-        match self.is_closing() {
+        match self.is_closing.load(Ordering::SeqCst) {
             true => Err(Error::Errno(libc::EROFS)),
             false => Ok(()),
         }

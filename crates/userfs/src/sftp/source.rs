@@ -115,10 +115,6 @@ impl Source for Sftp {
         self.name.clone()
     }
 
-    fn time_granularity_ns(&self) -> u32 {
-        1_000_000_000
-    }
-
     fn attributes(&self, path: &Path) -> Result<Attributes> {
         let look = |batch: &mut RequestBatch, [remote]: [&[u8]; 1]| {
             let found = batch.look_up(kind::LSTAT, remote);

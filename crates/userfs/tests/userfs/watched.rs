@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use userfs::source::{
     Attributes, Content, Creation, Error, Extended, Found, Handle, Listing, New, OpenFlags,
-    RenameFlags, Result, Seek, SetAttributes, Source, StatVfs,
+    RenameFlags, Result, SeekFrom, SetAttributes, Source, StatVfs,
 };
 
 /// Longer than anything takes that does not hang.
@@ -201,10 +201,6 @@ impl Source for Watched {
         self.inner.name()
     }
 
-    fn time_granularity_ns(&self) -> u32 {
-        self.inner.time_granularity_ns()
-    }
-
     fn is_remote(&self) -> bool {
         self.inner.is_remote()
     }
@@ -339,8 +335,8 @@ impl Handle for WatchedHandle {
         self.change("allocate", || self.inner.allocate(mode, offset, length))
     }
 
-    fn seek(&self, offset: u64, what: Seek) -> Result<u64> {
-        self.inner.seek(offset, what)
+    fn seek(&self, from: SeekFrom) -> Result<u64> {
+        self.inner.seek(from)
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
