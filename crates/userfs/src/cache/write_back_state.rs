@@ -75,13 +75,6 @@ pub(crate) struct Changes {
     pub atime: Option<Time>,
 }
 
-/// What a write-back has to do.
-enum Begun {
-    Changes(Changes),
-    Nothing,
-    Removed,
-}
-
 /// State of one file, under the lock of its owner.
 #[derive(Debug, Default)]
 pub(crate) struct WriteBackState {
@@ -200,13 +193,13 @@ impl WriteBackState {
         }
     }
 
-    fn begin(&mut self) -> Begun {
+    /// Takes the changes that are to be sent, if there are any.
+    fn begin(&mut self) -> Option<Changes> {
         match self.stage {
-            Stage::Removed => Begun::Removed,
-            Stage::Clean | Stage::Sent | Stage::Durable => Begun::Nothing,
+            Stage::Clean | Stage::Sent | Stage::Durable | Stage::Removed => None,
             Stage::Emptied | Stage::Dirty | Stage::Kept | Stage::Sending | Stage::SendingOld => {
                 self.stage = Stage::Sending;
-                Begun::Changes(Changes {
+                Some(Changes {
                     dirty: std::mem::take(&mut self.dirty),
                     size_bytes: self.size_bytes,
                     mtime: self.mtime,
@@ -285,12 +278,16 @@ pub(crate) trait WriteBack {
 ///
 /// What the source says. All changes that may not have arrived are dirty again.
 pub(crate) fn write_back<F: WriteBack>(file: &mut F, is_sync: bool) -> Result<Outcome, F::Error> {
-    let (is_sync, begun) = file.with(|state| (is_sync || state.is_kept(), state.begin()));
+    let begun = file.with(|state| {
+        let is_sync = is_sync || state.is_kept();
+        (!state.is_removed()).then(|| (is_sync, state.begin()))
+    });
+    let Some((is_sync, changes)) = begun else {
+        return Ok(Outcome::Removed);
+    };
     let mut reached = Reached::Source;
-    match begun {
-        Begun::Removed => return Ok(Outcome::Removed),
-        Begun::Nothing => {}
-        Begun::Changes(changes) => match file.send(&changes, is_sync) {
+    if let Some(changes) = changes {
+        match file.send(&changes, is_sync) {
             Ok(arrived) => {
                 reached = arrived;
                 file.with(|state| state.sent(&changes, reached));
@@ -299,7 +296,7 @@ pub(crate) fn write_back<F: WriteBack>(file: &mut F, is_sync: bool) -> Result<Ou
                 file.with(|state| state.failed(&changes));
                 return Err(error);
             }
-        },
+        }
     }
     if is_sync && reached == Reached::Source {
         match file.sync() {

@@ -31,7 +31,7 @@ pub(super) fn list(
 ) -> Result<Listing> {
     shared.ask(Asked::List, [path], |batch, _| {
         let paths: Vec<_> = once(path).chain(next.iter().copied()).collect();
-        let open = |path: &&Path| batch.ask(kind::OPENDIR, &[&shared.root.join(path)]);
+        let open = |path: &&Path| batch.ask(kind::OPENDIR, &[&shared.remote(path)]);
         let asked: Vec<_> = paths.iter().map(open).collect();
         let handles: Vec<_> = asked
             .into_iter()
@@ -92,21 +92,20 @@ fn read_names(
 /// What a server has told of a directory.
 fn entries(shared: &Shared, path: &Path, names: Vec<Name>) -> Requested<Vec<Entry>> {
     let mut entries = Vec::with_capacity(names.len());
-    for name in names.into_iter().filter(|name| !name.is_special()) {
-        if !is_name(&name.name) {
-            let (name, directory) = (escaped(&name.name), escaped(&shared.root.join(path)));
+    let is_dots = |name: &[u8]| name == b"." || name == b"..";
+    for (name, stat) in names.into_iter().filter(|(name, _)| !is_dots(name)) {
+        if !is_name(&name) {
+            let (name, directory) = (escaped(&name), escaped(&shared.remote(path)));
             shared.link.tell(&format!(
                 "cannot list {directory}: the server names a file \"{name}\", which cannot be"
             ));
             return Err(Failure::Errno(libc::EIO));
         }
-        let file_name = OsString::from_vec(name.name);
-        let known = shared
-            .names
-            .complete(Some(&path.join(&file_name)), &name.stat);
+        let name = OsString::from_vec(name);
+        let known = shared.names.complete(Some(&path.join(&name)), &stat);
         entries.push(Entry {
-            name: file_name,
-            kind: name.stat.kind(),
+            name,
+            kind: stat.kind(),
             attributes: known.ok(),
         });
     }

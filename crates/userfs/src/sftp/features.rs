@@ -9,7 +9,7 @@ use super::packet::{Decoder, Malformed, VERSION, extension};
 /// # Errors
 /// In words, why it is not accepted.
 pub(super) fn read_greeting(packet: &mut Decoder<'_>) -> Result<Vec<Vec<u8>>, String> {
-    let malformed = |Malformed(what)| format!("the server sent {what}");
+    let malformed = |what: Malformed| format!("the server sent {what}");
     let version = packet.u32().map_err(malformed)?;
     if version != VERSION {
         return Err(format!(

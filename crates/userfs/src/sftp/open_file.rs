@@ -100,7 +100,7 @@ impl SftpFile {
     fn open_again(&self) -> Result<Arc<OpenHandle>> {
         let path = self.path().ok_or(Error::Lost)?;
         let session = self.shared.link.session()?;
-        let remote = self.shared.root.join(&path);
+        let remote = self.shared.remote(&path);
         let mut batch = session.batch();
         let mut ask = || {
             let stat = batch.ask(kind::LSTAT, &[&remote])?;
@@ -129,7 +129,7 @@ impl SftpFile {
 
     /// The server's path, for asking why something was refused.
     fn remote(&self) -> Vec<u8> {
-        self.shared.root.join(&self.path().unwrap_or_default())
+        self.shared.remote(&self.path().unwrap_or_default())
     }
 
     /// The writes of the file, in a session that is alive.

@@ -108,7 +108,7 @@ fn make(shared: &Shared, path: &Path, flags: OpenFlags, mode: u32) -> Result<Loo
     let bits = access | open::CREATE | open::EXCLUSIVE;
     let mut made = open_and_look(shared, path, bits, &Stat::of_mode(mode), false)?;
     let Looked { opened, stat, .. } = &mut made;
-    let (mut batch, remote) = (opened.session.batch(), shared.root.join(path));
+    let (mut batch, remote) = (opened.session.batch(), shared.remote(path));
     let now = match adjust(&mut batch, &remote, mode, stat) {
         Ok(false) => return Ok(made),
         Ok(true) => batch.look_up(kind::LSTAT, &remote),

@@ -121,8 +121,7 @@ fn length(bytes: usize) -> u32 {
 
 /// What is wrong with a packet of the server, as the end of a sentence that
 /// begins "the server sent".
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Malformed(pub &'static str);
+pub(super) type Malformed = &'static str;
 
 /// Reads the fields of one packet.
 #[derive(Debug)]
@@ -139,7 +138,7 @@ impl<'a> Decoder<'a> {
         let (taken, rest) = self
             .rest
             .split_at_checked(bytes)
-            .ok_or(Malformed("a packet that ends within a field"))?;
+            .ok_or("a packet that ends within a field")?;
         self.rest = rest;
         Ok(taken)
     }

@@ -40,18 +40,7 @@ impl Drop for OpenHandle {
 
 /// A name with attributes, as READDIR, READLINK and REALPATH answer. The
 /// `longname`, which is for people to read, is skipped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Name {
-    pub name: Vec<u8>,
-    pub stat: Stat,
-}
-
-impl Name {
-    /// Whether it is `.` or `..`.
-    pub fn is_special(&self) -> bool {
-        self.name == b"." || self.name == b".."
-    }
-}
+pub(super) type Name = (Vec<u8>, Stat);
 
 /// Why a request was not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,7 +190,7 @@ impl RequestBatch {
     }
 
     /// Ends the session, as its server cannot be trusted.
-    fn distrust(&self, Malformed(what): Malformed) -> Failure {
+    fn distrust(&self, what: Malformed) -> Failure {
         self.session.line.end(&format!("the server sent {what}"));
         Failure::Lost
     }
@@ -230,10 +219,10 @@ impl RequestBatch {
                 return fields(&mut decoder).map_err(|why| self.distrust(why));
             }
             kind::STATUS => decoder.u32(),
-            _ => Err(Malformed("an answer of the wrong kind")),
+            _ => Err("an answer of the wrong kind"),
         };
         match read {
-            Ok(status::OK) => Err(self.distrust(Malformed("a success without its result"))),
+            Ok(status::OK) => Err(self.distrust("a success without its result")),
             Ok(code) => Err(Failure::Refused(code)),
             Err(why) => Err(self.distrust(why)),
         }
@@ -259,7 +248,7 @@ impl RequestBatch {
             let id = fields.string()?;
             match id.len() <= HANDLE_BYTES_MAX {
                 true => Ok(id.to_vec()),
-                false => Err(Malformed("a handle that is too long")),
+                false => Err("a handle that is too long"),
             }
         })?;
         let session = Arc::clone(&self.session);
@@ -282,8 +271,8 @@ impl RequestBatch {
     pub fn name(&mut self, reply: Reply) -> Requested<Vec<u8>> {
         let mut names = self.read_answer(reply, kind::NAME, read_names)?;
         match (names.pop(), names.is_empty()) {
-            (Some(name), true) => Ok(name.name),
-            _ => Err(self.distrust(Malformed("several names for one"))),
+            (Some((name, _)), true) => Ok(name),
+            _ => Err(self.distrust("several names for one")),
         }
     }
 
@@ -303,8 +292,8 @@ impl RequestBatch {
             match bytes.len() {
                 // The end of a file is a status of its own; no progress at all
                 // would be asked for again for ever.
-                0 => Err(Malformed("nothing where bytes were asked for")),
-                length if length > buffer.len() => Err(Malformed("more bytes than were asked for")),
+                0 => Err("nothing where bytes were asked for"),
+                length if length > buffer.len() => Err("more bytes than were asked for"),
                 length => {
                     buffer[..length].copy_from_slice(bytes);
                     Ok(length)
@@ -367,14 +356,13 @@ fn read_names(fields: &mut Decoder<'_>) -> Result<Vec<Name>, Malformed> {
     const NAME_BYTES_MIN: usize = 12;
     let count = fields.u32()? as usize;
     if count > fields.remaining() / NAME_BYTES_MIN {
-        return Err(Malformed("a listing of more names than it holds"));
+        return Err("a listing of more names than it holds");
     }
     let mut names = Vec::with_capacity(count);
     for _ in 0..count {
         let name = fields.string()?.to_vec();
         fields.string()?;
-        let stat = Stat::decode(fields)?;
-        names.push(Name { name, stat });
+        names.push((name, Stat::decode(fields)?));
     }
     Ok(names)
 }

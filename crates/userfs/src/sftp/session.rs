@@ -75,15 +75,6 @@ struct Writer {
     later: Vec<u8>,
 }
 
-impl Waiting {
-    /// Tells all who wait that no answer will come, for the first reason that
-    /// is given.
-    fn end(&mut self, reason: &str) {
-        self.reason.get_or_insert_with(|| reason.to_owned());
-        self.requests.clear();
-    }
-}
-
 impl Line {
     /// A fresh id for a request, and where its answer comes. Ids come round after
     /// 4 billion requests; one that has waited for so long is lost.
@@ -110,9 +101,13 @@ impl Line {
         Ok(())
     }
 
-    /// Ends the session: everything in flight is lost.
+    /// Ends the session, for the first reason that is given: everything in flight
+    /// is lost.
     pub fn end(&self, reason: &str) {
-        self.waiting.lock().end(reason);
+        let mut waiting = self.waiting.lock();
+        waiting.reason.get_or_insert_with(|| reason.to_owned());
+        waiting.requests.clear();
+        drop(waiting);
         self.peer.hang_up();
     }
 

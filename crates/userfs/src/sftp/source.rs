@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::address::Address;
@@ -14,7 +14,7 @@ use super::names::Names;
 use super::opening;
 use super::options::Options;
 use super::packet::{extension, kind, open, status};
-use super::path::{Root, parent};
+use super::path::parent;
 use super::requests::{Failure, RequestBatch, Requested};
 use super::ssh;
 use super::stat::Stat;
@@ -32,11 +32,20 @@ pub struct Sftp {
 /// What a source and its open files need.
 pub(super) struct Shared {
     pub link: Link,
-    pub root: Root,
+    /// The directory on the server: absolute, and without symbolic links, so that
+    /// it means the same in every session.
+    root: PathBuf,
     pub names: Names,
 }
 
 impl Shared {
+    /// Where a path of the source lies on the server.
+    pub fn remote(&self, path: &Path) -> Vec<u8> {
+        // Without a slash at the end, if the path is empty.
+        let remote: PathBuf = self.root.components().chain(path.components()).collect();
+        remote.into_os_string().into_vec()
+    }
+
     /// Lets `work` ask for something about paths, of which it gets the
     /// server's, and finds out what a refusal means.
     pub fn ask<T, const N: usize>(
@@ -46,7 +55,7 @@ impl Shared {
         work: impl FnOnce(&mut RequestBatch, [&[u8]; N]) -> Requested<T>,
     ) -> Result<T> {
         let session = self.link.session()?;
-        let remote = paths.map(|path| self.root.join(path));
+        let remote = paths.map(|path| self.remote(path));
         let remote = remote.each_ref().map(Vec::as_slice);
         let done = work(&mut session.batch(), remote);
         done.map_err(|failure| diagnose(&session, asked, &remote, failure))
@@ -86,7 +95,7 @@ impl Sftp {
 }
 
 /// Where a directory lies, without symbolic links.
-fn find_root(link: &Link, directory: &str) -> Result<Root, String> {
+fn find_root(link: &Link, directory: &str) -> Result<PathBuf, String> {
     let given = match directory {
         "" => ".",
         directory => directory,
@@ -107,7 +116,10 @@ fn find_root(link: &Link, directory: &str) -> Result<Root, String> {
     if stat.kind() != Some(Kind::Directory) {
         return Err("it is no directory".to_owned());
     }
-    Root::new(&path).ok_or_else(|| "the server does not tell where it lies".to_owned())
+    match path.starts_with(b"/") && !path.contains(&0) {
+        true => Ok(OsString::from_vec(path).into()),
+        false => Err("the server does not tell where it lies".to_owned()),
+    }
 }
 
 impl Source for Sftp {

@@ -100,7 +100,7 @@ impl Stat {
         if has(flag::EXTENDED) {
             let count = packet.u32()?;
             if count > EXTENDED_MAX {
-                return Err(Malformed("attributes with more fields than there can be"));
+                return Err("attributes with more fields than there can be");
             }
             for _ in 0..count {
                 packet.string()?;
