@@ -124,8 +124,10 @@ impl State {
         if is_own {
             directory.own = None;
         }
-        if let (Some(listing), Some(name)) = (&mut directory.listing, name) {
-            listing.forget(name);
+        if let (Some(listing), Some(name)) = (&mut directory.listing, name)
+            && let Some(at) = listing.position(name)
+        {
+            listing.entries[at].attributes = None;
         }
         directory
     }
@@ -159,7 +161,8 @@ impl MetadataCache {
     pub(super) fn child(&self, parent: u64, name: &OsStr) -> Answer {
         let answer = self.with_directory(parent, |directory| {
             if let Some(listing) = directory.fresh(self.lifetime) {
-                let cached = listing.attributes(name);
+                let at = listing.position(name);
+                let cached = at.and_then(|at| listing.entries[at].attributes);
                 let age = listing.begun.elapsed();
                 return cached.map_or(Answer::Ask, |attributes| Answer::Is(attributes, age));
             }
@@ -205,7 +208,11 @@ impl MetadataCache {
         self.with_directory(ino, |directory| match entries {
             None => directory.paused = Some(Instant::now()),
             Some(entries) if directory.version == before.0 => {
-                directory.listing = Some(Listing::new(before.0, before.1, entries.to_vec()));
+                directory.listing = Some(Listing {
+                    begun: before.1,
+                    entries: entries.to_vec(),
+                    version: before.0,
+                });
                 directory.ahead = 0;
             }
             Some(_) => {}
@@ -298,39 +305,21 @@ struct Listing {
     /// In the order of the reply. An entry loses its attributes when something
     /// begins to change them.
     entries: Vec<Entry>,
-    /// Positions in `entries`.
-    by_name: HashMap<OsString, usize>,
     /// The directory's version when it was read.
     version: u64,
 }
 
 impl Listing {
-    fn new(version: u64, begun: Instant, entries: Vec<Entry>) -> Self {
-        let names = entries.iter().map(|entry| entry.name.clone());
-        let by_name = names.zip(0..).collect();
-        Self {
-            begun,
-            entries,
-            by_name,
-            version,
-        }
-    }
-
-    fn attributes(&self, name: &OsStr) -> Option<Attributes> {
-        self.entries[*self.by_name.get(name)?].attributes
-    }
-
-    fn forget(&mut self, name: &OsStr) {
-        if let Some(at) = self.by_name.get(name) {
-            self.entries[*at].attributes = None;
-        }
+    /// Where a name is among so few that a search costs less than a request.
+    fn position(&self, name: &OsStr) -> Option<usize> {
+        self.entries.iter().position(|entry| entry.name == name)
     }
 
     /// The directories behind a name, then those before it.
     fn directories_from(&self, name: &OsStr) -> Option<Vec<OsString>> {
-        let at = *self.by_name.get(name)?;
-        let (before, behind) = (&self.entries[..at], &self.entries[at + 1..]);
-        let others = behind.iter().chain(before);
+        let at = self.position(name)?;
+        let others = self.entries.iter().cycle().skip(at + 1);
+        let others = others.take(self.entries.len() - 1);
         let directories = others.filter(|entry| entry.kind == Some(Kind::Directory));
         Some(directories.map(|entry| entry.name.clone()).collect())
     }
