@@ -229,12 +229,6 @@ impl Tree {
         self.with(ino, |node| node.seen = version);
     }
 
-    /// Notes a version that the kernel has made itself: its pages and what it
-    /// knows of the file are those of it.
-    pub fn set_kernels_own(&self, ino: u64, found: &Attributes) {
-        self.opened(ino, Version::of(found));
-    }
-
     /// How many nodes there are, the root among them.
     pub fn count(&self) -> usize {
         self.state.lock().nodes.len()

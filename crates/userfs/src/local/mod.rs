@@ -6,20 +6,21 @@
 //! kernel has applied the caller's already.
 
 mod attributes;
-mod handle;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, ResolveFlags};
+use rustix::fs::{AtFlags, FallocateFlags, FileType, Mode, OFlags, RawDir, ResolveFlags};
 use rustix::io::Errno;
 
+use crate::content::read_full;
 use crate::source::{
-    Attributes, Creation, Entry, Error, Extended, Found, Kind, Listing, New, OpenFlags, Owner,
-    RenameFlags, Result, SetAttributes, Source, StatVfs, XattrFlags, make_or_open,
+    Attributes, Creation, Entry, Error, Extended, Found, Handle, Kind, Listing, New, OpenFlags,
+    Owner, RenameFlags, Result, SeekFrom, SetAttributes, Source, StatVfs, XattrFlags, make_or_open,
 };
 use attributes::{attributes_of, change};
 
@@ -334,6 +335,44 @@ impl Extended for Local {
 
     fn remove(&self, path: &Path, name: &OsStr) -> Result<()> {
         self.at_path(path, |path| Ok(rustix::fs::lremovexattr(path, name)?))
+    }
+}
+
+impl Handle for File {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        Ok(read_full(self, buffer, offset)?)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
+        Ok(self.write_all_at(bytes, offset)?)
+    }
+
+    fn sync(&self) -> Result<()> {
+        Ok(rustix::fs::fsync(self)?)
+    }
+
+    fn attributes(&self) -> Result<Attributes> {
+        Ok(attributes_of(&rustix::fs::fstat(self)?))
+    }
+
+    fn set_attributes(&self, changes: &SetAttributes) -> Result<()> {
+        if let Some(size_bytes) = changes.size_bytes {
+            rustix::fs::ftruncate(self, size_bytes)?;
+        }
+        Ok(change(self, changes)?)
+    }
+
+    fn allocate(&self, mode: i32, offset: u64, length: u64) -> Result<()> {
+        let flags = FallocateFlags::from_bits_retain(mode.cast_unsigned());
+        Ok(rustix::fs::fallocate(self, flags, offset, length)?)
+    }
+
+    fn seek(&self, from: SeekFrom) -> Result<u64> {
+        Ok(rustix::fs::seek(self, from)?)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Found, PathTurn, Volume};
 use crate::source::{Attributes, Error, Result, SetAttributes, SetTime};
+use crate::tree::Version;
 
 impl Volume {
     /// What is found, with what the source does not know yet.
@@ -87,8 +88,8 @@ impl Volume {
         }
         let found = self.attributes_now(turn, ino)?;
         if changes.mtime.is_some() && self.is_kernel_writing_back() {
-            // The kernel tells when it has written.
-            self.shared.tree.set_kernels_own(ino, &found.attributes);
+            // The kernel tells when it has written, and has pages of that version.
+            self.shared.tree.opened(ino, Version::of(&found.attributes));
         } else if changes.mtime.is_some() && self.cached(ino).is_none() {
             // The content is what it was.
             self.shared.tree.set_seen(ino, None);

@@ -8,6 +8,7 @@ use crate::cache::Mode;
 use crate::source::{
     Content as Written, Creation, Error, OpenFlags, Result, SeekFrom, SetAttributes, seek_in_data,
 };
+use crate::tree::Version;
 
 /// How a program opens a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -231,7 +232,7 @@ impl Volume {
             // Nobody else changes the file: what it is after the kernel's writes,
             // which are all here now, is what the kernel has in its pages. What is
             // not known is read again.
-            self.shared.tree.set_kernels_own(file.ino, &found);
+            self.shared.tree.opened(file.ino, Version::of(&found));
         }
         self.stop_using(file.ino);
     }

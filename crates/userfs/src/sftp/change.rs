@@ -35,7 +35,7 @@ pub(super) fn make(
     changes: &SetAttributes,
 ) -> Requested<()> {
     let resizes = changes.size_bytes.is_some();
-    let may_follow = resizes || !batch.session().has(extension::LSETSTAT);
+    let may_follow = resizes || !batch.session.has(extension::LSETSTAT);
     let now = match target {
         Target::Path(path) if may_follow || needs_present(changes) => {
             batch.look_up(kind::LSTAT, path)?
@@ -64,7 +64,7 @@ pub(super) fn send(
         if let Some(owner) = last.take() {
             batch.status(owner)?;
         }
-        let knows_links = batch.session().has(extension::LSETSTAT);
+        let knows_links = batch.session.has(extension::LSETSTAT);
         last = Some(match target {
             Target::Handle(handle) => step.request(batch, kind::FSETSTAT, &[handle]),
             // A length is refused by lsetstat.

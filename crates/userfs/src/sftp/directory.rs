@@ -122,7 +122,7 @@ pub(super) fn rename(
     flags: RenameFlags,
 ) -> Requested<()> {
     let exists = match flags {
-        flags if flags.is_empty() && batch.session().has(extension::POSIX_RENAME) => {
+        flags if flags.is_empty() && batch.session.has(extension::POSIX_RENAME) => {
             return batch.run(kind::EXTENDED, &[extension::POSIX_RENAME, from, to]);
         }
         flags if flags.is_empty() => Failure::Errno(libc::EOPNOTSUPP),

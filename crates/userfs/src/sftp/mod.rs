@@ -34,7 +34,6 @@ mod address;
 mod change;
 mod diagnosis;
 mod directory;
-mod features;
 mod link;
 mod names;
 mod open_file;

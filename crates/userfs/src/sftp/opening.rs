@@ -61,7 +61,7 @@ fn open_and_look(
         exclusive: is_made,
     };
     shared.ask(asked, [path], |batch, [remote]| {
-        let next = batch.session().take_next_handle().filter(|_| reads);
+        let next = batch.session.take_next_handle().filter(|_| reads);
         let opened = batch.open(remote, bits, new)?;
         let seen = batch.ask(kind::LSTAT, &[remote])?;
         let mut look_above = || batch.ask(kind::LSTAT, &[parent(remote)]);

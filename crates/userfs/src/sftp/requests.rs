@@ -91,22 +91,21 @@ impl Failure {
 /// Requests of one caller and their answers. Requests are gathered until an
 /// answer is waited for.
 pub(super) struct RequestBatch {
-    session: Arc<Session>,
+    pub session: Arc<Session>,
     unsent: Vec<u8>,
 }
 
-impl RequestBatch {
-    pub fn new(session: &Arc<Session>) -> Self {
-        Self {
-            session: Arc::clone(session),
+impl Session {
+    /// A batch of requests of one caller.
+    pub fn batch(self: &Arc<Self>) -> RequestBatch {
+        RequestBatch {
+            session: Arc::clone(self),
             unsent: Vec::new(),
         }
     }
+}
 
-    pub fn session(&self) -> &Arc<Session> {
-        &self.session
-    }
-
+impl RequestBatch {
     fn begin(&mut self, kind: u8) -> Result<(Encoder<'_>, Reply), Failure> {
         let (id, reply) = self.session.line.register()?;
         let mut packet = Encoder::begin(&mut self.unsent, kind);

@@ -11,10 +11,12 @@ use std::time::{Duration, Instant};
 use oneshot::{Receiver, RecvTimeoutError, Sender};
 use parking_lot::Mutex;
 
-use super::features::{self, PIECE_BYTES_MIN};
-use super::packet::{Decoder, Encoder, PACKET_BYTES_MAX, VERSION, escaped, extension, kind};
+use super::packet::{
+    Decoder, Encoder, PACKET_BYTES_MAX, PIECE_BYTES_MIN, VERSION, escaped, extension, kind,
+    read_greeting, read_limits,
+};
 use super::pipe::PatientPipe;
-use super::requests::{Failure, RequestBatch, Requested};
+use super::requests::{Failure, Requested};
 use crate::source::Content;
 
 /// How long a packet waits for others to go with: a file is closed a moment
@@ -275,7 +277,7 @@ impl Session {
             self.fail_after(patience);
             return Err(self.why_it_ended());
         };
-        self.extensions = features::read_greeting(&mut Decoder::new(&answer.body))?;
+        self.extensions = read_greeting(&mut Decoder::new(&answer.body))?;
         self.line.peer.greeted();
         Ok(())
     }
@@ -283,7 +285,7 @@ impl Session {
     fn ask_for_limits(self: &Arc<Self>) -> Result<usize, String> {
         let mut batch = self.batch();
         let asked = batch.ask(kind::EXTENDED, &[extension::LIMITS]);
-        match asked.and_then(|reply| batch.extended_reply(reply, features::read_limits)) {
+        match asked.and_then(|reply| batch.extended_reply(reply, read_limits)) {
             Err(Failure::Lost) => Err(self.why_it_ended()),
             answer => Ok(answer.unwrap_or(PIECE_BYTES_MIN)),
         }
@@ -314,11 +316,6 @@ impl Session {
     fn fail_after(&self, patience: Duration) {
         self.line
             .end(&format!("it did not answer for {} s", patience.as_secs()));
-    }
-
-    /// A batch of requests of one caller.
-    pub fn batch(self: &Arc<Self>) -> RequestBatch {
-        RequestBatch::new(self)
     }
 
     /// Closes a handle with whatever is sent next, or after a little while.

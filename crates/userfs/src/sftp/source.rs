@@ -198,7 +198,7 @@ impl Source for Sftp {
     fn hard_link(&self, existing: &Path, new: &Path) -> Result<()> {
         let paths = [new, existing];
         self.shared.ask(Asked::Link, paths, |batch, [to, from]| {
-            if !batch.session().has(extension::HARDLINK) {
+            if !batch.session.has(extension::HARDLINK) {
                 return Err(Failure::Errno(libc::EPERM));
             }
             batch.run(kind::EXTENDED, &[extension::HARDLINK, from, to])
@@ -234,7 +234,7 @@ impl Source for Sftp {
     fn space(&self) -> Result<StatVfs> {
         let root = Path::new("");
         self.shared.ask(Asked::Other, [root], |batch, [remote]| {
-            if !batch.session().has(extension::STATVFS) {
+            if !batch.session.has(extension::STATVFS) {
                 return Err(Failure::Errno(libc::ENOSYS));
             }
             let asked = batch.ask(kind::EXTENDED, &[extension::STATVFS, remote])?;
@@ -244,7 +244,7 @@ impl Source for Sftp {
 
     fn sync_directory(&self, path: &Path) -> Result<()> {
         self.shared.ask(Asked::Other, [path], |batch, [remote]| {
-            if !batch.session().has(extension::FSYNC) {
+            if !batch.session.has(extension::FSYNC) {
                 return Ok(());
             }
             // OpenSSH's server opens a directory like a file for reading, and
