@@ -228,11 +228,6 @@ impl Tree {
     pub fn set_seen(&self, ino: u64, version: Option<Version>) {
         self.with(ino, |node| node.seen = version);
     }
-
-    /// How many nodes there are, the root among them.
-    pub fn count(&self) -> usize {
-        self.state.lock().nodes.len()
-    }
 }
 
 impl State {

@@ -184,9 +184,8 @@ impl CachedFile {
             (state.copy.file(), state.progress.size_bytes())
         };
         let length = size_bytes.saturating_sub(offset).min(buffer.len() as u64) as usize;
-        let done = read_full(&file, &mut buffer[..length], offset)?;
         // The copy is as long as the file, unless somebody cuts it just now.
-        Ok(done)
+        Ok(read_full(&file, &mut buffer[..length], offset)?)
     }
 
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {

@@ -42,13 +42,6 @@ pub struct Stopper {
     unmounter: SessionUnmounter,
 }
 
-/// What was left to be said at the end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Ended {
-    /// Files that could not be written back; their copies are kept.
-    pub files_kept: usize,
-}
-
 impl Mount {
     /// Mounts a source on a directory and begins to serve it. From here on
     /// the process must live, and has a umask of 0.
@@ -69,7 +62,9 @@ impl Mount {
         let name = source.name();
         let volume = Arc::new(Volume::new(source, options, note)?);
         let server = Arc::new(Server::new(Arc::clone(&volume)));
-        let splices = volume.can_splice() && options.kernel != KernelCache::PassThrough;
+        // Only files of this machine have descriptors here.
+        let is_local = options.mode == Mode::None && !volume.shared.source.is_remote();
+        let splices = is_local && options.kernel != KernelCache::PassThrough;
         let config = config(options, name, !splices);
         let mut session = Session::new(Fuse(Arc::clone(&server)), &mountpoint, &config)?;
         // The handshake is over and no request has been read yet.
@@ -90,19 +85,19 @@ impl Mount {
     }
 
     /// Waits until it is unmounted, by whomever, and brings what is left to
-    /// the source.
+    /// the source. Returns how many files could not be written back and are kept.
     ///
     /// # Errors
     ///
     /// If the kernel's requests could not be served any more.
-    pub fn wait(self) -> io::Result<Ended> {
+    pub fn wait(self) -> io::Result<usize> {
         let served = self.session.join();
         let files_kept = self.volume.close();
         match served {
             Ok(outcome) => outcome?,
             Err(panic) => std::panic::resume_unwind(panic),
         }
-        Ok(Ended { files_kept })
+        Ok(files_kept)
     }
 }
 
@@ -110,11 +105,12 @@ impl Stopper {
     /// Unmounts even if files are open: lets the kernel write its pages, lets
     /// nobody in any more, and brings all changes to the source. What is
     /// still open then can be read until the process ends, and not written.
+    /// Returns how many files could not be written back and are kept.
     ///
     /// # Errors
     ///
     /// If it cannot be unmounted; all changes are at the source then, too.
-    pub fn stop(mut self) -> io::Result<Ended> {
+    pub fn stop(mut self) -> io::Result<usize> {
         for name in self.volume.open_names() {
             // The kernel's pages of it come here before the call returns;
             // `syncfs` does not wait for those of a FUSE file system. What
@@ -129,7 +125,7 @@ impl Stopper {
             Err(error) => Err(error.into()),
         };
         let files_kept = self.volume.close();
-        unmounted.map(|()| Ended { files_kept })
+        unmounted.map(|()| files_kept)
     }
 }
 

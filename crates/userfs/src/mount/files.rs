@@ -177,10 +177,7 @@ impl Volume {
     pub fn drop_privileges(&self, ino: u64) -> Result<()> {
         let turn = &mut PathTurn::begin();
         let mode = self.attributes_now(turn, ino)?.attributes.mode;
-        let group = match mode & 0o010 {
-            0 => 0,
-            _ => 0o2000,
-        };
+        let group = if mode & 0o010 == 0 { 0 } else { 0o2000 };
         let kept = mode & !(0o4000 | group);
         if kept == mode {
             return Ok(());
@@ -261,11 +258,6 @@ impl Volume {
                 found => found,
             },
         }
-    }
-
-    /// Whether open files may have descriptors of this process.
-    pub fn can_splice(&self) -> bool {
-        self.options.mode == Mode::None && !self.shared.source.is_remote()
     }
 
     /// Calls with the descriptor of a file that is open in this process.

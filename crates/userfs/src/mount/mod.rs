@@ -4,7 +4,6 @@
 mod attributes;
 mod directories;
 mod files;
-mod handles;
 mod metadata_cache;
 mod names;
 mod open;
@@ -27,7 +26,6 @@ use crate::tree::Tree;
 
 pub(crate) use directories::is_dots;
 pub(crate) use files::Access;
-use handles::Handles;
 use metadata_cache::MetadataCache;
 pub(crate) use open::Opened;
 use path_locks::PathLocks;
@@ -190,8 +188,8 @@ pub(crate) struct Volume {
     retries: Arc<RetryQueue>,
     /// The copies of open files, by inode number.
     copies: Mutex<HashMap<u64, open::Copied>>,
-    files: Handles<open::OpenFile>,
-    directories: Handles<directories::Directory>,
+    files: open::Handles<open::OpenFile>,
+    directories: open::Handles<directories::Directory>,
     is_closing: AtomicBool,
 }
 
@@ -251,8 +249,8 @@ impl Volume {
             options: options.clone(),
             retries: Arc::default(),
             copies: Mutex::default(),
-            files: Handles::default(),
-            directories: Handles::default(),
+            files: open::Handles::default(),
+            directories: open::Handles::default(),
             is_closing: AtomicBool::new(false),
         })
     }

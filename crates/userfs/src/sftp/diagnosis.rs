@@ -13,8 +13,7 @@ use std::sync::Arc;
 
 use rustix::fs::StatVfsMountFlags;
 
-use super::packet::{Decoder, Malformed, extension, kind, status};
-use super::path::{is_too_long, parent};
+use super::packet::{Decoder, Malformed, extension, is_too_long, kind, parent, status};
 use super::requests::Failure;
 use super::session::Session;
 use super::stat::Stat;
@@ -91,7 +90,11 @@ impl Facts {
         for (facts, (target, parent, file_system)) in facts.iter_mut().zip(asked) {
             facts.target = target.and_then(|reply| batch.stat(reply).ok());
             facts.parent = parent.and_then(|reply| batch.stat(reply).ok());
-            let mut read = |reply| batch.extended_reply(reply, decode_space).ok();
+            let mut read = |reply| {
+                batch
+                    .read_answer(reply, kind::EXTENDED_REPLY, decode_space)
+                    .ok()
+            };
             facts.file_system = file_system.and_then(&mut read);
         }
         facts

@@ -7,8 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 use super::diagnosis::Asked;
-use super::packet::{escaped, extension, kind, status};
-use super::path::is_name;
+use super::packet::{escaped, extension, is_name, kind, status};
 use super::requests::{Failure, Name, OpenHandle, Reply, RequestBatch, Requested};
 use super::source::Shared;
 use crate::source::{Entry, Listing, RenameFlags, Result};

@@ -40,7 +40,6 @@ mod open_file;
 mod opening;
 mod options;
 mod packet;
-mod path;
 mod pipe;
 mod pipelined_writes;
 mod requests;

@@ -195,7 +195,7 @@ impl RequestBatch {
     }
 
     /// Waits for an answer that should be of one kind and may be a refusal.
-    fn read_answer<T>(
+    pub fn read_answer<T>(
         &mut self,
         reply: Reply,
         wanted: u8,
@@ -273,14 +273,6 @@ impl RequestBatch {
             (Some((name, _)), true) => Ok(name),
             _ => Err(self.distrust("several names for one")),
         }
-    }
-
-    pub fn extended_reply<T>(
-        &mut self,
-        reply: Reply,
-        fields: impl FnOnce(&mut Decoder<'_>) -> Result<T, Malformed>,
-    ) -> Requested<T> {
-        self.read_answer(reply, kind::EXTENDED_REPLY, fields)
     }
 
     /// What a READ brought, copied into a buffer of the length that was asked

@@ -285,7 +285,7 @@ impl Session {
     fn ask_for_limits(self: &Arc<Self>) -> Result<usize, String> {
         let mut batch = self.batch();
         let asked = batch.ask(kind::EXTENDED, &[extension::LIMITS]);
-        match asked.and_then(|reply| batch.extended_reply(reply, read_limits)) {
+        match asked.and_then(|reply| batch.read_answer(reply, kind::EXTENDED_REPLY, read_limits)) {
             Err(Failure::Lost) => Err(self.why_it_ended()),
             answer => Ok(answer.unwrap_or(PIECE_BYTES_MIN)),
         }

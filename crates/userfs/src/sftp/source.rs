@@ -13,8 +13,7 @@ use super::link::{Connect, Link};
 use super::names::Names;
 use super::opening;
 use super::options::Options;
-use super::packet::{extension, kind, open, status};
-use super::path::parent;
+use super::packet::{extension, kind, open, parent, status};
 use super::requests::{Failure, RequestBatch, Requested};
 use super::ssh;
 use super::stat::Stat;
@@ -238,7 +237,7 @@ impl Source for Sftp {
                 return Err(Failure::Errno(libc::ENOSYS));
             }
             let asked = batch.ask(kind::EXTENDED, &[extension::STATVFS, remote])?;
-            batch.extended_reply(asked, decode_space)
+            batch.read_answer(asked, kind::EXTENDED_REPLY, decode_space)
         })
     }
 

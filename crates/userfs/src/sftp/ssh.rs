@@ -86,9 +86,22 @@ fn command(address: &Address, options: &Options, is_interactive: bool) -> Comman
     if let Some(identity) = &options.identity {
         command.arg("-i").arg(identity);
     }
+    // What sftp(1) sets itself, and what finds a peer that is gone.
+    let timeout_s = options.connect_timeout.as_secs().max(1);
+    let timeout = format!("ConnectTimeout={timeout_s}");
+    let mut fixed = vec![
+        "ClearAllForwardings=yes",
+        "PermitLocalCommand=no",
+        "ServerAliveInterval=15",
+        "ServerAliveCountMax=3",
+        &timeout,
+    ];
+    if !is_interactive {
+        fixed.push("BatchMode=yes");
+    }
     // The first value of an option counts, so the user's go first.
-    let fixed = fixed_settings(options, is_interactive);
-    for setting in options.settings.iter().chain(&fixed) {
+    let given = options.settings.iter().map(String::as_str);
+    for setting in given.chain(fixed) {
         command.arg("-o").arg(setting);
     }
     if let Some(user) = &address.user {
@@ -99,22 +112,6 @@ fn command(address: &Address, options: &Options, is_interactive: bool) -> Comman
         None => command.args(["-s", "--", &address.host, "sftp"]),
     };
     command
-}
-
-/// What sftp(1) sets itself, and what finds a peer that is gone.
-fn fixed_settings(options: &Options, is_interactive: bool) -> Vec<String> {
-    let timeout_s = options.connect_timeout.as_secs().max(1);
-    let mut settings = vec![
-        "ClearAllForwardings=yes".to_owned(),
-        "PermitLocalCommand=no".to_owned(),
-        "ServerAliveInterval=15".to_owned(),
-        "ServerAliveCountMax=3".to_owned(),
-        format!("ConnectTimeout={timeout_s}"),
-    ];
-    if !is_interactive {
-        settings.push("BatchMode=yes".to_owned());
-    }
-    settings
 }
 
 /// What ssh says on its standard error: its own messages, and those of the

@@ -85,10 +85,10 @@ fn serve() {
         // The end of the input is the order to stop.
         std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
         let ended = stopper.stop().unwrap();
-        eprintln!("stopped: {} kept", ended.files_kept);
-        std::process::exit(i32::from(ended.files_kept > 0));
+        eprintln!("stopped: {} kept", ended);
+        std::process::exit(i32::from(ended > 0));
     });
     let ended = mount.wait().unwrap();
-    eprintln!("ended: {} kept", ended.files_kept);
-    std::process::exit(i32::from(ended.files_kept > 0));
+    eprintln!("ended: {} kept", ended);
+    std::process::exit(i32::from(ended > 0));
 }

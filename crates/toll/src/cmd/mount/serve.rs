@@ -8,7 +8,7 @@ use std::thread;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use userfs::fuse::{Ended, Mount, Stopper};
+use userfs::fuse::{Mount, Stopper};
 use userfs::local::Local;
 use userfs::sftp::Sftp;
 use userfs::source::Source;
@@ -22,7 +22,7 @@ use crate::environment::file_system_obstacle;
 /// What ends a mount.
 enum End {
     /// The kernel says that it is unmounted.
-    Unmounted(std::io::Result<Ended>),
+    Unmounted(std::io::Result<usize>),
     Signal,
 }
 
@@ -103,14 +103,16 @@ fn wait(mount: Mount, stopper: Stopper, signals: Signals) -> Result<ExitCode, Fa
     let (sender, ends) = channel();
     hear(signals, sender.clone());
     thread::spawn(move || sender.send(End::Unmounted(mount.wait())));
-    let ended = match ends.recv() {
-        Ok(End::Unmounted(ended)) => ended.map_err(|error| runtime("serve the kernel", &error))?,
+    let files_kept = match ends.recv() {
+        Ok(End::Unmounted(files_kept)) => {
+            files_kept.map_err(|error| runtime("serve the kernel", &error))?
+        }
         Ok(End::Signal) => stopper
             .stop()
             .map_err(|error| runtime("unmount; all changes are written back", &error))?,
         Err(_) => unreachable!("the thread that hears signals holds the other end"),
     };
-    match ended.files_kept {
+    match files_kept {
         0 => Ok(ExitCode::SUCCESS),
         kept => Err(Failure::Runtime(format!(
             "cannot write back {kept} files: their contents are kept where the messages before say"
