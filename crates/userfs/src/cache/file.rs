@@ -169,12 +169,6 @@ impl CachedFile {
         self.state.lock().handle.clone()
     }
 
-    /// The version that the copy stands for, if it is the source's.
-    pub fn version(&self) -> Option<Version> {
-        let state = self.state.lock();
-        state.version.filter(|_| !state.progress.is_changed())
-    }
-
     /// Reads; less than the buffer at the end of the file only.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let wanted = offset..offset.saturating_add(buffer.len() as u64);

@@ -149,9 +149,3 @@ impl Journal {
         rest.is_some_and(|rest| rest.starts_with(format!("{:016x}", self.token).as_bytes()))
     }
 }
-
-impl Drop for Journal {
-    fn drop(&mut self) {
-        self.end();
-    }
-}

@@ -104,8 +104,9 @@ impl CachedFile {
             Ok(Outcome::Done) => {
                 // Still under the lock: who opens the file next must not take
                 // this version for somebody else's.
-                self.shared.tree.set_seen(self.ino, self.version());
                 let mut state = self.state.lock();
+                let version = state.version.filter(|_| !state.progress.is_changed());
+                self.shared.tree.set_seen(self.ino, version);
                 if !state.progress.is_changed() {
                     state.copy.release_name();
                 }

@@ -111,9 +111,8 @@ fn tell_opened(reply: ReplyOpen, server: &Server, (ino, opened): (u64, Opened)) 
 fn tell_created(reply: ReplyCreate, server: &Server, (found, opened): (Found, Opened)) {
     let (attr, handle) = (attributes(&found), FileHandle(opened.handle));
     let (ttl, flags) = (server.rest(&found), server.open_flags(opened));
-    match server.backing(found.ino, opened, |descriptor| {
-        reply.open_backing(descriptor)
-    }) {
+    let ino = found.ino;
+    match server.backing(ino, opened, |descriptor| reply.open_backing(descriptor)) {
         Some(backing) => {
             let flags = flags & PASSES;
             reply.created_passthrough(&ttl, &attr, NEVER_REUSED, handle, flags, &backing);

@@ -23,8 +23,7 @@
 //! - The number of links and the inode number are known only of hard links
 //!   made through the same source (`names.rs`); the time of the last change
 //!   of the inode is not, nor are device numbers.
-//! - Users and groups are the server's numbers. What is made belongs to whom
-//!   the server works as.
+//! - Users and groups are the server's numbers.
 //! - No extended attributes, no named pipes, sockets and device files made,
 //!   no exchange of two names, no allocation, no holes looked for.
 //! - Most errors of the server come as one code; which it was is found out by
@@ -47,7 +46,6 @@ mod session;
 mod source;
 mod ssh;
 mod stat;
-mod terminal;
 
 pub use address::Address;
 pub use link::Connect;

@@ -10,7 +10,7 @@ use super::packet::{kind, open, parent};
 use super::requests::{Failure, OpenHandle, RequestBatch, Requested};
 use super::source::Shared;
 use super::stat::Stat;
-use crate::source::{Error, Found, Kind, OpenFlags, Result, SetAttributes, make_or_open};
+use crate::source::{Creation, Error, Found, Kind, OpenFlags, Result, SetAttributes, make_or_open};
 
 /// What is brought of a file while it is opened: all of a small one.
 const BEGIN_BYTES: usize = 32 << 10;
@@ -28,7 +28,7 @@ struct Looked {
 /// Opens a regular file, with what it is then.
 pub(super) fn open(shared: &Arc<Shared>, path: &Path, flags: OpenFlags) -> Result<Found> {
     let open = || open_existing(shared, path, flags);
-    let looked = make_or_open(flags, |new| make(shared, path, flags, new.mode), open)?;
+    let looked = make_or_open(flags, |new| make(shared, path, flags, new), open)?;
     let file = SftpFile::new(shared, path, looked.opened, access(flags), looked.stat);
     Ok(Found {
         attributes: shared.names.complete(Some(path), &looked.stat)?,
@@ -98,17 +98,17 @@ fn open_existing(shared: &Shared, path: &Path, flags: OpenFlags) -> Result<Looke
     }))
 }
 
-fn make(shared: &Shared, path: &Path, flags: OpenFlags, mode: u32) -> Result<Looked> {
+fn make(shared: &Shared, path: &Path, flags: OpenFlags, creation: &Creation) -> Result<Looked> {
     // A server opens a new file for something, even if nothing is meant.
     let access = match access(flags) {
         0 => open::WRITE,
         access => access,
     };
     let bits = access | open::CREATE | open::EXCLUSIVE;
-    let mut made = open_and_look(shared, path, bits, &Stat::of_mode(mode), false)?;
+    let mut made = open_and_look(shared, path, bits, &Stat::of_mode(creation.mode), false)?;
     let Looked { opened, stat, .. } = &mut made;
     let (mut batch, remote) = (opened.session.batch(), shared.remote(path));
-    let now = match adjust(&mut batch, &remote, mode, stat) {
+    let now = match adjust(&mut batch, &remote, *creation, stat) {
         Ok(false) => return Ok(made),
         Ok(true) => batch.look_up(kind::LSTAT, &remote),
         Err(failure) => Err(failure),
@@ -119,31 +119,53 @@ fn make(shared: &Shared, path: &Path, flags: OpenFlags, mode: u32) -> Result<Loo
 
 /// Makes a directory with just these permissions, whatever the server's
 /// umask.
-pub(super) fn make_directory(batch: &mut RequestBatch, remote: &[u8], mode: u32) -> Requested<()> {
-    let made = Stat::of_mode(mode).request(batch, kind::MKDIR, &[remote])?;
+pub(super) fn make_directory(
+    batch: &mut RequestBatch,
+    remote: &[u8],
+    creation: &Creation,
+) -> Requested<()> {
+    let made = Stat::of_mode(creation.mode).request(batch, kind::MKDIR, &[remote])?;
     let seen = batch.ask(kind::LSTAT, &[remote])?;
     batch.status(made)?;
     let seen = batch.stat(seen)?;
-    let adjusted = adjust(batch, remote, mode, &seen);
+    let adjusted = adjust(batch, remote, *creation, &seen);
     adjusted.map(drop).map_err(|failure| failure.plain().into())
 }
 
 /// Gives what was just made its permissions, which the server's umask may have
-/// cut. A directory keeps the set-group-id that it inherited. Returns whether
-/// there was anything to do.
-fn adjust(batch: &mut RequestBatch, remote: &[u8], mode: u32, seen: &Stat) -> Requested<bool> {
+/// cut, and its owner. A directory keeps the set-group-id that it inherited.
+/// Returns whether there was anything to do.
+fn adjust(
+    batch: &mut RequestBatch,
+    remote: &[u8],
+    creation: Creation,
+    seen: &Stat,
+) -> Requested<bool> {
     let inherited = match seen.kind() {
         Some(Kind::Directory) => seen.mode().unwrap_or(0) & libc::S_ISGID,
         _ => 0,
     };
-    let mode = mode & 0o7777 | inherited;
-    if seen.mode() == Some(mode) {
-        return Ok(false);
-    }
+    let mode = creation.mode & 0o7777 | inherited;
+    // Only root gives files away: what it makes is its own, but for the group of
+    // a directory with set-group-id.
+    let (uid, gid) = seen.owner.unwrap_or((u32::MAX, u32::MAX));
+    let owner = creation.owner.filter(|owner| uid == 0 && owner.uid != 0);
+    let is_other = seen.mode() != Some(mode) || (owner.is_some() && mode & 0o6000 != 0);
     let changes = SetAttributes {
-        mode: Some(mode),
+        mode: is_other.then_some(mode),
+        uid: owner.map(|owner| owner.uid),
+        gid: owner.filter(|_| gid == 0).map(|owner| owner.gid),
         ..SetAttributes::default()
     };
-    change::make(batch, Target::Path(remote), &changes)?;
-    Ok(true)
+    if changes == SetAttributes::default() {
+        return Ok(false);
+    }
+    match change::make(batch, Target::Path(remote), &changes) {
+        // Some file systems have no owners.
+        Err(Failure::Refused(_)) if owner.is_some() => {
+            let owner = None;
+            adjust(batch, remote, Creation { owner, ..creation }, seen)
+        }
+        done => done.map(|()| true),
+    }
 }

@@ -167,7 +167,7 @@ impl Source for Sftp {
 
     fn make(&self, path: &Path, new: New<'_>, creation: &Creation) -> Result<()> {
         let make = |batch: &mut RequestBatch, [remote]: [&[u8]; 1]| match new {
-            New::Directory => opening::make_directory(batch, remote, creation.mode),
+            New::Directory => opening::make_directory(batch, remote, creation),
             // OpenSSH has the two the other way round than the draft (PROTOCOL,
             // section 3.1), and other servers follow it.
             New::Symlink(target) => batch.run(kind::SYMLINK, &[target.as_bytes(), remote]),

@@ -4,9 +4,10 @@
 //! It has a process group of its own, so that Ctrl-C at the terminal reaches
 //! the mount alone, which can then write back what it holds. A background
 //! group may not read from the terminal, so while ssh may ask for a password
-//! its group is the terminal's foreground one (`terminal.rs`).
+//! its group is the terminal's foreground one.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
@@ -15,13 +16,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, getpgrp, kill_process_group};
+use rustix::termios::{tcgetpgrp, tcsetpgrp};
 
 use super::address::Address;
 use super::options::{Notice, Options};
 use super::packet::escaped;
 use super::session::{Peer, Transport, spawn, wait_until};
-use super::terminal::Foreground;
 
 /// A pipe that holds the window of a transfer, if the kernel allows it.
 const PIPE_BYTES: usize = 1 << 20;
@@ -204,4 +205,48 @@ fn end(child: &mut Child) {
         }
     }
     let _ = child.wait();
+}
+
+/// A terminal whose foreground process group is another's. Dropping it takes
+/// the terminal back.
+struct Foreground {
+    terminal: File,
+    own: Pid,
+}
+
+impl Foreground {
+    /// Lends the terminal to a process group, if this one has it.
+    pub fn lend(group: u32) -> Option<Self> {
+        let terminal = File::options()
+            .read(true)
+            .write(true)
+            .open("/dev/tty")
+            .ok()?;
+        let own = getpgrp();
+        if tcgetpgrp(&terminal).ok()? != own {
+            return None;
+        }
+        let group = Pid::from_raw(i32::try_from(group).ok()?)?;
+        tcsetpgrp(&terminal, group).ok()?;
+        // It may have asked already, and been stopped for it.
+        let _ = kill_process_group(group, Signal::CONT);
+        Some(Self { terminal, own })
+    }
+}
+
+impl Drop for Foreground {
+    fn drop(&mut self) {
+        // Only the foreground group may give the terminal away; any other is
+        // stopped by SIGTTOU unless it ignores that (tcsetpgrp(3)).
+        let before = set_sigttou(libc::SIG_IGN);
+        // A terminal that has gone needs no foreground.
+        let _ = tcsetpgrp(&self.terminal, self.own);
+        set_sigttou(before);
+    }
+}
+
+/// Says what SIGTTOU does; answers what it did.
+fn set_sigttou(action: libc::sighandler_t) -> libc::sighandler_t {
+    // SAFETY: `action` is `SIG_IGN`, or what this call answered before.
+    unsafe { libc::signal(libc::SIGTTOU, action) }
 }

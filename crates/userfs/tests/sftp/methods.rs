@@ -293,7 +293,7 @@ fn what_is_made_has_just_the_permissions_that_were_asked_for() {
 }
 
 #[test]
-fn what_is_made_belongs_to_whom_the_server_works_as() {
+fn a_server_that_works_as_root_gives_new_files_their_owner() {
     if !is_root() {
         skip("only root gives a directory another group");
         return;
@@ -312,29 +312,29 @@ fn what_is_made_belongs_to_whom_the_server_works_as() {
     open(&source, "f", flags).unwrap();
     make("d", New::Directory);
     make("s", New::Symlink(OsStr::new("x")));
-    std::os::unix::fs::chown(bench.path("d"), None, Some(34)).unwrap();
+    std::os::unix::fs::chown(bench.path("d"), None, Some(56)).unwrap();
     set_mode(&bench.path("d"), 0o2755);
     open(&source, "d/f", flags).unwrap();
     make("d/d", New::Directory);
     let expected = [
-        ("f", 0, 0o4755),
-        ("s", 0, 0o777),
-        ("d/f", 34, 0o4755),
-        ("d/d", 34, 0o2700),
+        ("f", 12, 34, 0o4755),
+        ("d", 12, 56, 0o2755),
+        ("s", 0, 0, 0o777),
+        ("d/f", 12, 56, 0o4755),
+        ("d/d", 12, 56, 0o2700),
     ];
-    for (name, gid, mode) in expected {
+    for (name, uid, gid, mode) in expected {
         let found = std::fs::symlink_metadata(bench.path(name)).unwrap();
         let found = (found.uid(), found.gid(), found.mode() & 0o7777);
-        assert_eq!(found, (0, gid, mode), "{name}");
+        assert_eq!(found, (uid, gid, mode), "{name}");
     }
     let changes = SetAttributes {
-        uid: Some(12),
-        gid: Some(56),
+        gid: Some(78),
         ..SetAttributes::default()
     };
     source.set_attributes(Path::new("d/d"), &changes).unwrap();
     let found = std::fs::metadata(bench.path("d/d")).unwrap();
-    assert_eq!((found.uid(), found.gid()), (12, 56));
+    assert_eq!((found.uid(), found.gid()), (12, 78));
 }
 
 #[test]
