@@ -17,6 +17,7 @@ const WRITE_BYTES_MAX: u32 = 1 << 20;
 fn wanted_flags(mode: Mode, kernel: KernelCache) -> InitFlags {
     let always = InitFlags::FUSE_ATOMIC_O_TRUNC
         | InitFlags::FUSE_DO_READDIRPLUS
+        | InitFlags::FUSE_READDIRPLUS_AUTO
         | InitFlags::FUSE_ASYNC_DIO
         | InitFlags::FUSE_PARALLEL_DIROPS
         // Else the kernel asks for an extended attribute before each write.

@@ -9,9 +9,9 @@ use std::time::SystemTime;
 
 use fuser::{
     BsdFileFlags, Errno, FileHandle, Filesystem, FopenFlags, INodeNo, KernelConfig, LockOwner,
-    OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectoryPlus, ReplyEmpty,
-    ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request, TimeOrNow,
-    WriteFlags,
+    OpenFlags, RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite, ReplyXattr, Request,
+    TimeOrNow, WriteFlags,
 };
 
 use super::abilities;
@@ -331,6 +331,20 @@ impl Filesystem for Fuse {
         reply.opened(FileHandle(handle), FopenFlags::empty());
     }
 
+    fn readdir(
+        &self,
+        _: &Request,
+        _ino: INodeNo,
+        handle: FileHandle,
+        offset: u64,
+        mut reply: ReplyDirectory,
+    ) {
+        self.0.run(move |server| {
+            let listed = server.list(handle.0, offset, &mut reply);
+            reply.send(server, listed);
+        });
+    }
+
     fn readdirplus(
         &self,
         _: &Request,
@@ -340,7 +354,7 @@ impl Filesystem for Fuse {
         mut reply: ReplyDirectoryPlus,
     ) {
         self.0.run(move |server| {
-            let listed = server.list(handle.0, offset, &mut reply);
+            let listed = server.list_plus(handle.0, offset, &mut reply);
             reply.send(server, listed);
         });
     }

@@ -4,8 +4,8 @@ use std::time::UNIX_EPOCH;
 
 use fuser::{
     Errno, FileAttr, FileHandle, FopenFlags, Generation, INodeNo, ReplyAttr, ReplyCreate,
-    ReplyData, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs,
-    ReplyWrite, ReplyXattr,
+    ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen,
+    ReplyStatfs, ReplyWrite, ReplyXattr,
 };
 
 use super::convert::{file_type, system_time};
@@ -59,6 +59,7 @@ macro_rules! replies {
 
 replies! {
     ReplyEmpty: (), |reply, _, ()| reply.ok();
+    ReplyDirectory: (), |reply, _, ()| reply.ok();
     ReplyDirectoryPlus: (), |reply, _, ()| reply.ok();
     ReplyEntry: Found, tell_entry;
     ReplyAttr: Found, |reply, server, found| reply.attr(&server.rest(&found), &attributes(&found));

@@ -10,16 +10,22 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use fuser::{
-    BackingId, Errno, FopenFlags, INodeNo, Notifier, ReplyData, ReplyDirectoryPlus, WriteFlags,
+    BackingId, Errno, FopenFlags, INodeNo, Notifier, ReplyData, ReplyDirectory, ReplyDirectoryPlus,
+    WriteFlags,
 };
 use parking_lot::Mutex;
 
+use super::convert::file_type;
 use super::reply::{NEVER_REUSED, Reply, attributes};
 use super::splice::Device;
 use super::{KernelCache, THREADS};
 use crate::cache::Mode;
 use crate::mount::{Found, Opened, Volume, is_dots};
 use crate::source::{Error, Result, SeekFrom};
+
+/// What a listing says of a number that is not known yet: programs that need
+/// it ask.
+const INO_UNKNOWN: u64 = 0xffff_ffff;
 
 /// What all threads share.
 pub(super) struct Server {
@@ -233,7 +239,25 @@ impl Server {
         }
     }
 
-    pub fn list(&self, handle: u64, offset: u64, reply: &mut ReplyDirectoryPlus) -> Result<()> {
+    pub fn list(&self, handle: u64, offset: u64, reply: &mut ReplyDirectory) -> Result<()> {
+        let listed = self.volume.list(handle, offset)?;
+        for (next, entry) in listed.entries(offset) {
+            let known = entry.attributes.map(|known| known.kind);
+            let kind = entry.kind.or(known).unwrap_or_default();
+            let ino = self.volume.number(&listed, entry).unwrap_or(INO_UNKNOWN);
+            if reply.add(INodeNo(ino), next, file_type(kind), &entry.name) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub fn list_plus(
+        &self,
+        handle: u64,
+        offset: u64,
+        reply: &mut ReplyDirectoryPlus,
+    ) -> Result<()> {
         let listed = self.volume.list(handle, offset)?;
         for (next, entry) in listed.entries(offset) {
             let Some(found) = self.volume.look_up_listed(&listed, entry) else {

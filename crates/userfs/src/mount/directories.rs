@@ -1,6 +1,7 @@
 //! Listing directories.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -144,6 +145,16 @@ impl Volume {
         next.filter_map(before).take(count).collect()
     }
 
+    /// The number of an entry as far as known.
+    pub fn number(&self, listed: &Listed, entry: &Entry) -> Option<u64> {
+        let tree = &self.shared.tree;
+        match entry.name.as_bytes() {
+            b"." => Some(listed.ino),
+            b".." => Some(tree.parent(listed.ino)),
+            _ => tree.child(listed.ino, &entry.name),
+        }
+    }
+
     /// The entry's file, as a lookup would tell it. None if it has gone since
     /// it was listed.
     pub fn look_up_listed(&self, listed: &Listed, entry: &Entry) -> Option<Found> {
@@ -153,11 +164,7 @@ impl Volume {
             return self.look_up_in(listed.ino, name, open).ok();
         };
         if is_dots(name) {
-            let ino = match name == "." {
-                true => listed.ino,
-                false => self.shared.tree.parent(listed.ino),
-            };
-            return Some(Found::now(ino, attributes));
+            return Some(Found::now(self.number(listed, entry)?, attributes));
         }
         let age = listed.asked.map_or(Duration::ZERO, |at| at.elapsed());
         Some(self.look_up_as(listed.ino, name, attributes, age))
