@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "log.h"
 #include "module.h"
 #include "primes.h"
 #include "tap.h"
@@ -69,6 +71,30 @@ static void test_parameters(const char *path)
 		 TAP_CHECK(parameter("count_ns") >= 0, "count_ns does not read");
 	module_unload(MODULE);
 	tap_result(passed, "a load with n=3 counts three primes, for 2 and 3 are all it draws");
+}
+
+/* The published module printed the count and the time. */
+static void test_printed(const char *path)
+{
+	const char *name = "a load prints the count and the microseconds";
+	int log = log_open();
+	char expected[64];
+	long long ns;
+	bool passed;
+	char *text;
+
+	if (log < 0)
+		return tap_skip(name, "there is no /dev/kmsg");
+	passed = TAP_CHECK(!module_load(path, "n=3"), "n=3: %s", strerror(errno));
+	ns = parameter("count_ns");
+	snprintf(expected, sizeof(expected), ";toll_primes: 3 numbers took %lld.%03lld us\n",
+		 ns / 1000, ns % 1000);
+	module_unload(MODULE);
+	text = log_close(log);
+	passed &= TAP_CHECK(log_count(text, ";toll_primes: 3 primes among 3 numbers\n") == 1 &&
+			    log_count(text, expected) == 1, "%s", text);
+	free(text);
+	tap_result(passed, name);
 }
 
 static void test_refused_parameters(const char *path)
@@ -159,6 +185,7 @@ void test_module(const char *path)
 
 	test_loads(path);
 	test_parameters(path);
+	test_printed(path);
 	test_refused_parameters(path);
 
 	error = module_load(path, "");
