@@ -46,12 +46,17 @@ int poll_events(int file, short events, int timeout_ms);
 /* The status of a child, which is 0 where it passed. */
 bool child_passed(pid_t child);
 
+/* From device_modules.c: of a module in /sys/module; false where a check failed. */
+bool parameter_reads(const char *module, const char *name, const char *expected);
+bool parameter_set(const char *module, const char *name, const char *value, bool taken);
+
 /* From the other files, in their order */
 void test_modules(const char *directory);
 void test_connections(void);
 void test_streams(uint32_t mode);
 void test_mappings(void);
 void test_pages(void);
+void test_log(void);
 void test_queues(void);
 void test_partners(uint32_t mode);
 void test_waits(uint32_t mode);

@@ -18,7 +18,7 @@ static char paths[2][256];
 static const char *const names[2] = { "master", "slave" };
 static const char *const nodes[2] = { MASTER, SLAVE };
 
-static bool parameter_reads(const char *module, const char *name, const char *expected)
+bool parameter_reads(const char *module, const char *name, const char *expected)
 {
 	char path[128], value[32] = "";
 	FILE *file;
@@ -33,7 +33,7 @@ static bool parameter_reads(const char *module, const char *name, const char *ex
 	return TAP_CHECK(!strcmp(value, expected), "%s is %s, not %s", path, value, expected);
 }
 
-static bool parameter_set(const char *module, const char *name, const char *value, bool taken)
+bool parameter_set(const char *module, const char *name, const char *value, bool taken)
 {
 	char path[128];
 	int file;
@@ -90,6 +90,7 @@ static void test_parameters(void)
 		passed &= parameter_reads(names[i], "buffer_bytes", "4097");
 		passed &= parameter_reads(names[i], "mode", "async");
 		passed &= parameter_reads(names[i], "no_delay", "Y");
+		passed &= parameter_reads(names[i], "log", "Y");
 		device = open(nodes[i], O_RDWR | O_CLOEXEC);
 		memset(&settings, 0xff, sizeof(settings));
 		passed &= TAP_CHECK(!command(device, TOLL_DEVICE_GET_SETTINGS, &settings) &&
@@ -120,6 +121,7 @@ static void test_refused_parameters(void)
 	static const char *const refused[] = {
 		"buffer_bytes=0", "buffer_bytes=511", "buffer_bytes=16777217", "buffer_bytes=-1",
 		"buffer_bytes=x", "mode=3",	      "mode=meow",	       "no_delay=2",
+		"log=2",
 	};
 	bool passed = true;
 	size_t i;

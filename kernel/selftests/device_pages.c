@@ -146,30 +146,6 @@ static void test_masked(int device)
 	tap_result(passed, "frame numbers are for CAP_SYS_ADMIN");
 }
 
-/* What 0x12345676 printed last, read from the log. */
-static void test_printed(int device)
-{
-	struct toll_device_page page = look_up(device, &page);
-	char expected[64], line[1024];
-	int log = open("/dev/kmsg", O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	bool found = false;
-	ssize_t got;
-
-	if (log < 0)
-		return tap_skip("0x12345676 prints the entry", "there is no /dev/kmsg");
-	lseek(log, 0, SEEK_END);
-	snprintf(expected, sizeof(expected), "tolldev: %016llX\n", (unsigned long long)page.entry);
-	/* The kernel prints so many in five seconds; others have used them up. */
-	sleep(6);
-	ioctl(device, TOLL_DEVICE_PUBLISHED_PAGE, &page);
-	while ((got = read(log, line, sizeof(line) - 1)) > 0) {
-		line[got] = '\0';
-		found |= !!strstr(line, expected);
-	}
-	close(log);
-	tap_result(TAP_CHECK(found, "no line %s", expected), "0x12345676 prints the entry");
-}
-
 void test_pages(void)
 {
 	int device = open(MASTER, O_RDWR | O_CLOEXEC);
@@ -178,6 +154,5 @@ void test_pages(void)
 	test_huge(device);
 	test_kernel_addresses(device);
 	test_masked(device);
-	test_printed(device);
 	close(device);
 }

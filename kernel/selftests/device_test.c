@@ -29,6 +29,7 @@ static void test_devices(uint64_t seed, unsigned long calls)
 	}
 	test_mappings();
 	test_pages();
+	test_log();
 	test_queues();
 	test_refusals();
 	test_races(seed);

@@ -182,7 +182,8 @@ struct toll_device_statistics {
 
 /*
  * The published numbers. The first prints the entry that _PAGE gives for the
- * address in its argument to the kernel log. The second sends (master) or
+ * address in its argument to the kernel log, unless the module's parameter log
+ * is off. The second sends (master) or
  * receives (slave) as many bytes as its argument says, from the buffer's
  * beginning, and returns how many it did; in asynchronous mode, too, it waits
  * until they are, and a file opened with O_NONBLOCK gets EOPNOTSUPP.

@@ -19,7 +19,13 @@ static struct tolldev_device master_device = {
 		.fops = &master_operations,
 		.mode = 0600,
 	},
+	.name = "master",
 	.listens = true,
+	.log = {
+		.enabled = true,
+		.ioctls = TOLLDEV_LIMIT_INIT(master_device.log.ioctls),
+		.events = TOLLDEV_LIMIT_INIT(master_device.log.events),
+	},
 	.defaults = {
 		.buffer_bytes = TOLL_DEVICE_BUFFER_DEFAULT,
 		.mode = TOLL_DEVICE_SYNC,
@@ -35,6 +41,9 @@ MODULE_PARM_DESC(mode, "Mode of files opened from now on: sync, fasync, async");
 
 module_param_named(no_delay, master_device.defaults.no_delay, bool, 0644);
 MODULE_PARM_DESC(no_delay, "Whether files opened from now on set TCP_NODELAY");
+
+module_param_named(log, master_device.log.enabled, bool, 0644);
+MODULE_PARM_DESC(log, "Whether connections and ioctls go to the kernel log");
 
 static int __init master_init(void)
 {

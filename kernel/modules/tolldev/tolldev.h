@@ -7,6 +7,7 @@
 #include <linux/miscdevice.h>
 #include <linux/moduleparam.h>
 #include <linux/poll.h>
+#include <linux/ratelimit_types.h>
 #include <linux/types.h>
 
 #include "toll_device.h"
@@ -26,15 +27,41 @@ struct tolldev_defaults {
 	bool no_delay;
 };
 
+/*
+ * Most lines of one kind that a device logs in five seconds. That shows each
+ * ioctl of a small file's transfer. A large file's would otherwise flush other
+ * messages out of the log, and make each ioctl wait for a slow console.
+ */
+#define TOLLDEV_LOG_BURST 50
+
+/**
+ * struct tolldev_log - What a device writes to the kernel log
+ * @enabled: Whether it writes at all. A parameter, which may change at any time.
+ * @ioctls: Limits lines about ioctls.
+ * @events: Limits all other lines, so that ioctls cannot use up their share.
+ */
+struct tolldev_log {
+	bool enabled;
+	struct ratelimit_state ioctls;
+	struct ratelimit_state events;
+};
+
+#define TOLLDEV_LIMIT_INIT(limit) \
+	RATELIMIT_STATE_INIT(limit, DEFAULT_RATELIMIT_INTERVAL, TOLLDEV_LOG_BURST)
+
 /**
  * struct tolldev_device - A device node, one per module
  * @misc: Its operations are TOLLDEV_OPERATIONS.
+ * @name: Begins the device's lines in the kernel log.
  * @listens: The device listens and accepts; otherwise it connects.
+ * @log: See struct tolldev_log.
  * @defaults: Settings of new files.
  */
 struct tolldev_device {
 	struct miscdevice misc;
+	const char *name;
 	bool listens;
+	struct tolldev_log log;
 	struct tolldev_defaults defaults;
 };
 

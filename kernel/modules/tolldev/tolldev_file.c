@@ -14,6 +14,7 @@
 #include "tolldev.h"
 #include "tolldev_async.h"
 #include "tolldev_file.h"
+#include "tolldev_log.h"
 #include "tolldev_socket.h"
 
 static int tolldev_forward_wake(wait_queue_entry_t *entry, unsigned int mode,
@@ -71,6 +72,7 @@ EXPORT_SYMBOL_GPL(tolldev_open);
 int tolldev_release(struct inode *inode, struct file *file)
 {
 	struct tolldev_file *state = file->private_data;
+	bool had_buffer = state->buffer.buffer;
 
 	tolldev_async_stop(state->async);
 	tolldev_forward_stop(&state->connection_wakes, state->connection);
@@ -78,6 +80,8 @@ int tolldev_release(struct inode *inode, struct file *file)
 	tolldev_socket_release(state->connection);
 	tolldev_socket_release(state->listener);
 	tolldev_buffer_destroy(&state->buffer);
+	if (had_buffer)
+		tolldev_log_event(state->device, "buffer freed");
 	mutex_destroy(&state->setup);
 	kfree(state);
 	return 0;

@@ -58,7 +58,7 @@ struct tolldev_forward {
  * @connection_wakes: The same for the connection.
  */
 struct tolldev_file {
-	const struct tolldev_device *device;
+	struct tolldev_device *device;
 	struct mutex setup; /* see above */
 	u32 mode;
 	u32 no_delay;

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The commands of a device's file. */
-#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
-
 #include <linux/errno.h>
 #include <linux/export.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/net.h>
 #include <linux/poll.h>
-#include <linux/printk.h>
 #include <linux/sched.h>
 #include <linux/uaccess.h>
 
 #include "tolldev.h"
 #include "tolldev_async.h"
 #include "tolldev_file.h"
+#include "tolldev_log.h"
 #include "tolldev_page.h"
 #include "tolldev_socket.h"
 
@@ -48,6 +46,17 @@ static int tolldev_adopt(struct tolldev_file *state, struct socket *connection)
 	smp_store_release(&state->connection, connection);
 	wake_up_all(&state->events);
 	return 0;
+}
+
+static void tolldev_log_connected(struct tolldev_file *state,
+				  const struct toll_device_endpoint *peer)
+{
+	if (peer->family == AF_INET6)
+		tolldev_log_event(state->device, "connected to : %pI6c %u",
+				  peer->address, peer->port);
+	else
+		tolldev_log_event(state->device, "connected to : %pI4 %u",
+				  peer->address, peer->port);
 }
 
 static int tolldev_listen(struct tolldev_file *state,
@@ -85,9 +94,11 @@ static int tolldev_accept(struct tolldev_file *state,
 	if (state->mode == TOLL_DEVICE_FASYNC)
 		tolldev_socket_set_fasync(connection);
 	err = tolldev_adopt(state, connection);
-	if (!err)
-		tolldev_socket_stop_listening(state->listener);
-	return err;
+	if (err)
+		return err;
+	tolldev_socket_stop_listening(state->listener);
+	tolldev_log_connected(state, endpoint);
+	return 0;
 }
 
 static int tolldev_connect(struct tolldev_file *state,
@@ -102,7 +113,10 @@ static int tolldev_connect(struct tolldev_file *state,
 				     &connection);
 	if (err)
 		return err;
-	return tolldev_adopt(state, connection);
+	err = tolldev_adopt(state, connection);
+	if (!err)
+		tolldev_log_connected(state, endpoint);
+	return err;
 }
 
 static long tolldev_ioctl_endpoint(struct file *file, unsigned int command,
@@ -229,17 +243,25 @@ static long tolldev_ioctl_published_transfer(struct file *file,
 	return err ? err : transfer.done;
 }
 
-static long tolldev_ioctl_published_page(unsigned long address)
+static void tolldev_log_page(struct tolldev_file *state,
+			     const struct toll_device_page *page)
+{
+	tolldev_log_event(state->device, "%016llX", page->entry);
+}
+
+static long tolldev_ioctl_published_page(struct tolldev_file *state,
+					 unsigned long address)
 {
 	struct toll_device_page page = { .address = address };
 	int err = tolldev_page_look_up(&page);
 
 	if (!err)
-		pr_info_ratelimited("%016lX\n", (unsigned long)page.entry);
+		tolldev_log_page(state, &page);
 	return err;
 }
 
-static long tolldev_ioctl_page(struct toll_device_page __user *argument)
+static long tolldev_ioctl_page(struct tolldev_file *state,
+			       struct toll_device_page __user *argument)
 {
 	struct toll_device_page page;
 	int err;
@@ -249,6 +271,7 @@ static long tolldev_ioctl_page(struct toll_device_page __user *argument)
 	err = tolldev_page_look_up(&page);
 	if (err)
 		return err;
+	tolldev_log_page(state, &page);
 	return copy_to_user(argument, &page, sizeof(page)) ? -EFAULT : 0;
 }
 
@@ -328,6 +351,7 @@ long tolldev_ioctl(struct file *file, unsigned int command,
 	struct tolldev_file *state = file->private_data;
 	void __user *pointer = (void __user *)argument;
 
+	tolldev_log_ioctl(state->device, command);
 	switch (command) {
 	case TOLL_DEVICE_GET_SETTINGS:
 		return tolldev_ioctl_get_settings(state, pointer);
@@ -346,11 +370,11 @@ long tolldev_ioctl(struct file *file, unsigned int command,
 	case TOLL_DEVICE_FINISH:
 		return tolldev_ioctl_finish(file);
 	case TOLL_DEVICE_PAGE:
-		return tolldev_ioctl_page(pointer);
+		return tolldev_ioctl_page(state, pointer);
 	case TOLL_DEVICE_STATISTICS:
 		return tolldev_ioctl_statistics(state, pointer);
 	case TOLL_DEVICE_PUBLISHED_PAGE:
-		return tolldev_ioctl_published_page(argument);
+		return tolldev_ioctl_published_page(state, argument);
 	case TOLL_DEVICE_PUBLISHED_TRANSFER:
 		return tolldev_ioctl_published_transfer(file, argument);
 	default:

@@ -5,6 +5,7 @@
 //! The report's two ways are the device's own. What works with any descriptor
 //! (sendfile, splice, io_uring) works with the device's, too.
 
+use std::ffi::CStr;
 use std::fs::File;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -34,6 +35,9 @@ use crate::failure;
 /// Intel SDM volume 3, 4.5): what of an entry is compared with the report's.
 const PAGE_STATE: u64 = 0x67;
 
+/// No ioctl that is timed pays for a line in the kernel log.
+const SILENT: &CStr = c"log=0";
+
 /// The master's end.
 ///
 /// # Errors
@@ -56,7 +60,7 @@ pub fn sending_end(transfer: &TransferRequest) -> Result<Box<dyn Outgoing>, Fail
             _ => (Ipv4Addr::LOCALHOST, 0).into(),
         },
         size_bytes: transfer.size_bytes,
-        _module: Module::insert(End::Master.module(), c"")?,
+        _module: Module::insert(End::Master.module(), SILENT)?,
     }))
 }
 
@@ -78,7 +82,7 @@ pub fn receiving_end(transfer: &TransferRequest) -> Result<Box<dyn Incoming>, Fa
         way,
         setup: setup_of(transfer, transfer.receiver_buffer_bytes),
         size_bytes: transfer.size_bytes,
-        _module: Module::insert(End::Slave.module(), c"")?,
+        _module: Module::insert(End::Slave.module(), SILENT)?,
     }))
 }
 
