@@ -55,6 +55,7 @@ void test_modules(const char *directory);
 void test_connections(void);
 void test_streams(uint32_t mode);
 void test_mappings(void);
+void test_published(void);
 void test_pages(void);
 void test_log(void);
 void test_queues(void);

@@ -65,6 +65,8 @@ static char *talk(bool *passed, struct toll_device_page *page)
 	*passed &= TAP_CHECK(ioctl(pair.slave, TOLL_DEVICE_PUBLISHED_PAGE, mapped) == 0, "page");
 	*passed &= TAP_CHECK(ioctl(pair.master, TOLL_DEVICE_PUBLISHED_TRANSFER, 9) == 9, "send");
 	*passed &= TAP_CHECK(ioctl(pair.slave, TOLL_DEVICE_PUBLISHED_TRANSFER, 9) == 9, "receive");
+	*passed &= TAP_CHECK(ioctl(pair.slave, TOLL_DEVICE_PUBLISHED_TRANSFER, 1u << 20) < 0,
+			     "too much");
 	munmap(mapped, 4096);
 	pair_close(&pair);
 	return log_close(log);
@@ -86,6 +88,7 @@ static void test_lines(void)
 	passed &= log_has(log, entry);
 	snprintf(entry, sizeof(entry), ";slave: %016llX\n", (unsigned long long)page.entry);
 	passed &= log_has(log, entry);
+	passed &= log_has(log, ";slave: cannot transfer 1048576 bytes by a buffer of 65536 ");
 	passed &= log_has(log, ";master: buffer freed\n");
 	passed &= log_has(log, ";slave: buffer freed\n");
 	free(log);

@@ -28,6 +28,7 @@ static void test_devices(uint64_t seed, unsigned long calls)
 		test_waits(modes[i]);
 	}
 	test_mappings();
+	test_published();
 	test_pages();
 	test_log();
 	test_queues();

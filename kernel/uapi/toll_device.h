@@ -8,7 +8,9 @@
  *
  *  - write(2), read(2), splice(2): bytes from and to the caller's memory;
  *  - mmap(2) of the driver's buffer, shared, then TOLL_DEVICE_SEND or _RECEIVE
- *    of a part of it.
+ *    of a part of it. At offsets behind the buffer's last page it is mapped
+ *    again, and again: page p of the device is page p modulo the buffer's
+ *    number of pages. A mapping across the end of the buffer is EINVAL.
  *
  * poll(2): POLLIN and POLLOUT for read(2) and write(2), POLLPRI for a transfer
  * that can be reaped; of a master that listens POLLIN for ACCEPT. A poll(2) or
@@ -183,10 +185,16 @@ struct toll_device_statistics {
 /*
  * The published numbers. The first prints the entry that _PAGE gives for the
  * address in its argument to the kernel log, unless the module's parameter log
- * is off. The second sends (master) or
- * receives (slave) as many bytes as its argument says, from the buffer's
- * beginning, and returns how many it did; in asynchronous mode, too, it waits
- * until they are, and a file opened with O_NONBLOCK gets EOPNOTSUPP.
+ * is off.
+ *
+ * The second sends (master) or receives (slave) as many bytes as its argument
+ * says, and returns how many it did. The first call begins at the buffer's
+ * beginning, each other one where the call before it ended. So a program that
+ * has transferred X bytes of a file maps the next ones at offset X, as the
+ * published programs do. Behind the buffer's last page bytes go on at its
+ * beginning. More than the buffer holds are EINVAL, and so are any on a last
+ * page that is not whole. In asynchronous mode, too, it waits until the bytes
+ * are transferred, and a file opened with O_NONBLOCK gets EOPNOTSUPP.
  */
 #define TOLL_DEVICE_PUBLISHED_PAGE 0x12345676
 #define TOLL_DEVICE_PUBLISHED_TRANSFER 0x12345678

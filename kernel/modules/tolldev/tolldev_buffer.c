@@ -155,10 +155,9 @@ static void tolldev_buffer_vm_close(struct vm_area_struct *vma)
 static vm_fault_t tolldev_buffer_vm_fault(struct vm_fault *fault)
 {
 	struct tolldev_buffer *buffer = fault->vma->vm_private_data;
+	unsigned long page = fault->pgoff % buffer->page_count;
 
-	if (fault->pgoff >= buffer->page_count)
-		return VM_FAULT_SIGBUS;
-	fault->page = vmalloc_to_page(buffer->data + fault->pgoff * PAGE_SIZE);
+	fault->page = vmalloc_to_page(buffer->data + page * PAGE_SIZE);
 	get_page(fault->page);
 	return 0;
 }
@@ -172,8 +171,9 @@ static const struct vm_operations_struct tolldev_buffer_vm_operations = {
 /**
  * tolldev_buffer_map() - Map a part of the buffer
  * @holder: Of a file.
- * @vma: Shared, not executable, and within the buffer. It holds the file, and
- *	so the module, until it is unmapped.
+ * @vma: Shared and not executable. Behind its last page the buffer begins
+ *	again; the mapping must not reach across that place. It holds the file,
+ *	and so the module, until it is unmapped.
  *
  * Return: 0, -EINVAL or -ENOMEM.
  */
@@ -191,8 +191,8 @@ int tolldev_buffer_map(struct tolldev_buffer_holder *holder,
 	buffer = tolldev_buffer_ensure(holder);
 	if (!buffer) {
 		err = -ENOMEM;
-	} else if (vma->vm_pgoff >= buffer->page_count ||
-		   vma_pages(vma) > buffer->page_count - vma->vm_pgoff) {
+	} else if (vma_pages(vma) > buffer->page_count -
+					    vma->vm_pgoff % buffer->page_count) {
 		err = -EINVAL;
 	} else {
 		vm_flags_set(vma, VM_DONTEXPAND | VM_DONTDUMP);

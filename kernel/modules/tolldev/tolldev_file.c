@@ -156,7 +156,13 @@ EXPORT_SYMBOL_GPL(tolldev_poll);
 int tolldev_mmap(struct file *file, struct vm_area_struct *vma)
 {
 	struct tolldev_file *state = file->private_data;
+	int err = tolldev_buffer_map(&state->buffer, vma);
 
-	return tolldev_buffer_map(&state->buffer, vma);
+	if (err == -EINVAL)
+		tolldev_log_event(state->device,
+				  "cannot map %lu pages at page %lu: map them MAP_SHARED, without PROT_EXEC, and not across the end of a buffer of %u bytes",
+				  vma_pages(vma), vma->vm_pgoff,
+				  READ_ONCE(state->buffer.bytes));
+	return err;
 }
 EXPORT_SYMBOL_GPL(tolldev_mmap);

@@ -52,6 +52,7 @@ struct tolldev_forward {
  * @async: Set before the connection where the mode asks for it, else NULL.
  * @buffer: Has a lock of its own.
  * @counters: Of this file.
+ * @published_bytes: Bytes that TOLL_DEVICE_PUBLISHED_TRANSFER has moved.
  * @events: All pollers wait here, so that one that came before a socket sees
  *	what happens on it.
  * @listener_wakes: Passes wake-ups of the listener on to @events.
@@ -67,6 +68,7 @@ struct tolldev_file {
 	struct tolldev_async *async;
 	struct tolldev_buffer_holder buffer;
 	struct tolldev_counters counters;
+	atomic64_t published_bytes;
 	wait_queue_head_t events;
 	struct tolldev_forward listener_wakes;
 	struct tolldev_forward connection_wakes;

@@ -3,6 +3,8 @@
 #include <linux/errno.h>
 #include <linux/export.h>
 #include <linux/fs.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/net.h>
 #include <linux/poll.h>
@@ -233,14 +235,43 @@ tolldev_ioctl_transfer(struct file *file, bool sends,
 								     0;
 }
 
+/*
+ * The published programs map the device at the offset that their file has. So
+ * bytes lie where a mapping at that offset shows them, and go on at the
+ * beginning of the buffer behind its last page.
+ */
 static long tolldev_ioctl_published_transfer(struct file *file,
 					     unsigned long length)
 {
-	struct toll_device_transfer transfer = { .length = length };
 	struct tolldev_file *state = file->private_data;
-	int err = tolldev_transfer(file, state->device->listens, &transfer, true);
+	u32 buffer_bytes = READ_ONCE(state->buffer.bytes);
+	u64 position = atomic64_read(&state->published_bytes);
+	struct toll_device_transfer transfer;
+	unsigned long done = 0;
+	int err = -EINVAL;
 
-	return err ? err : transfer.done;
+	if (length > PAGE_ALIGN(buffer_bytes))
+		goto out_log;
+	do {
+		div64_u64_rem(position + done, PAGE_ALIGN(buffer_bytes),
+			      &transfer.offset);
+		transfer.length = min_t(u64, length - done,
+					PAGE_ALIGN(buffer_bytes) - transfer.offset);
+		err = tolldev_transfer(file, state->device->listens, &transfer,
+				       true);
+		if (err)
+			break;
+		done += transfer.done;
+	} while (done < length && transfer.done == transfer.length);
+	atomic64_add(done, &state->published_bytes);
+	if (done)
+		return done;
+out_log:
+	if (err == -EINVAL)
+		tolldev_log_event(state->device,
+				  "cannot transfer %lu bytes by a buffer of %u bytes: load the module with a larger buffer_bytes, of whole pages",
+				  length, buffer_bytes);
+	return err;
 }
 
 static void tolldev_log_page(struct tolldev_file *state,
