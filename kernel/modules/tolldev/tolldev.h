@@ -80,8 +80,8 @@ int tolldev_mmap(struct file *file, struct vm_area_struct *vma);
 
 /*
  * File operations of a struct tolldev_device. The module adds .owner, so that
- * open files keep it loaded. The socket's own splice_read would expect a file
- * of the socket.
+ * open files keep it loaded. splice_read is the generic one, since that of
+ * sockets expects the socket's own file.
  */
 #define TOLLDEV_OPERATIONS \
 	.open = tolldev_open, \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Asynchronous mode: calls queue and take what is there, a worker sends and
- * receives.
+ * Asynchronous mode: system calls add to queues and take from them, and a
+ * worker sends and receives.
  */
 #include <linux/errno.h>
 #include <linux/gfp.h>
@@ -24,7 +24,7 @@ static void tolldev_data_ready(struct sock *sk)
 	async = sk->sk_user_data;
 	if (async) {
 		original = async->data_ready;
-		/* Who decides wakes the worker, too. */
+		/* Until then nothing is received. Deciding wakes the worker. */
 		if (READ_ONCE(async->receiver) != TOLLDEV_UNDECIDED)
 			tolldev_worker_wake_receiver(async);
 	}
@@ -88,7 +88,10 @@ static void tolldev_error_report(struct sock *sk)
 		original(sk);
 }
 
-/* Another user of sk_user_data, a BPF sockmap for one, also has callbacks. */
+/*
+ * Replaces the socket's callbacks. Something else in the kernel, such as a BPF
+ * sockmap, has done so already if sk_user_data is set.
+ */
 static int tolldev_async_hook(struct tolldev_async *async)
 {
 	struct sock *sk = async->connection->sk;
@@ -114,8 +117,9 @@ out_unlock:
 }
 
 /*
- * TCP calls the callbacks with the socket locked, so that none of ours runs any
- * more, and the module may go, when the socket was locked here.
+ * Puts the socket's callbacks back. TCP calls them with the socket locked, and
+ * so does this. When it returns, none of ours is running or will be called, and
+ * the module may be unloaded.
  */
 static void tolldev_async_unhook(struct tolldev_async *async)
 {
@@ -134,8 +138,8 @@ static void tolldev_async_unhook(struct tolldev_async *async)
 
 /**
  * tolldev_async_start() - Make the queues of a new connection
- * @file: Gets them.
- * @connection: The socket, which nobody else knows yet.
+ * @file: Its field async is set.
+ * @connection: The socket, which no other thread can reach yet.
  *
  * Return: 0, -ENOMEM, or -EBUSY if something else in the kernel uses the socket.
  */
@@ -148,7 +152,7 @@ int tolldev_async_start(struct tolldev_file *file, struct socket *connection)
 	async = kvzalloc(sizeof(*async), GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!async)
 		return -ENOMEM;
-	/* Here, since calls with IOCB_NOWAIT must not allocate. */
+	/* Allocated now, since later calls with IOCB_NOWAIT must not. */
 	if (tolldev_ring_allocate(&async->outgoing) ||
 	    tolldev_ring_allocate(&async->incoming))
 		goto out_free;
@@ -179,8 +183,8 @@ out_free:
 }
 
 /**
- * tolldev_async_stop() - Give up what is queued, and free the queues
- * @async: Of a connection that is still open, or NULL. Nobody calls any more.
+ * tolldev_async_stop() - Drop what is queued, and free the queues
+ * @async: Of a connection that is still open, or NULL. No call is in progress.
  */
 void tolldev_async_stop(struct tolldev_async *async)
 {
@@ -218,7 +222,7 @@ static int tolldev_async_lock(struct mutex *lock, bool nonblock)
 	return mutex_lock_interruptible(lock) ? -ERESTARTSYS : 0;
 }
 
-/* Why nothing more can be sent, or 0. */
+/* The error of a call that would send now, or 0 if it may. */
 static int tolldev_send_obstacle(struct tolldev_async *async)
 {
 	int err;
@@ -231,7 +235,7 @@ static int tolldev_send_obstacle(struct tolldev_async *async)
 	return err;
 }
 
-/* Copies what there is room for now: bytes, -EAGAIN where there is none. */
+/* Copies as many bytes as there is room for. -EAGAIN: there is no room. */
 static ssize_t tolldev_write_once(struct tolldev_async *async,
 				  struct iov_iter *from)
 {
@@ -251,13 +255,13 @@ static ssize_t tolldev_write_once(struct tolldev_async *async,
 }
 
 /**
- * tolldev_async_write() - Leave a copy of the caller's bytes to the worker
+ * tolldev_async_write() - Queue a copy of the caller's bytes for the worker
  * @async: Of the connection.
  * @from: Advanced by what was copied.
  * @nonblock: Do not wait for room.
  *
- * Return: bytes copied, or a negative errno, which may be that of earlier
- * bytes.
+ * Return: bytes copied, or a negative errno. The errno may be of bytes that an
+ * earlier call queued.
  */
 ssize_t tolldev_async_write(struct tolldev_async *async, struct iov_iter *from,
 			    bool nonblock)
@@ -285,7 +289,7 @@ ssize_t tolldev_async_write(struct tolldev_async *async, struct iov_iter *from,
 	return written ? written : result;
 }
 
-/* Decides that read() receives. */
+/* Reserves received bytes for read(). -EBUSY: RECEIVE has reserved them. */
 static int tolldev_read_decide(struct tolldev_async *async)
 {
 	int err = 0;
@@ -313,7 +317,10 @@ static bool tolldev_is_at_end(struct tolldev_async *async)
 	return at_end;
 }
 
-/* Half of the ring makes a full one worth filling again. */
+/*
+ * Wakes a worker that stopped because the ring was full. It waits until half of
+ * the ring is free, so that not each small read() wakes the worker.
+ */
 static void tolldev_wake_starved(struct tolldev_async *async)
 {
 	if (tolldev_ring_space(&async->incoming) < TOLLDEV_RING_BYTES / 2)
@@ -324,10 +331,13 @@ static void tolldev_wake_starved(struct tolldev_async *async)
 		tolldev_worker_wake_receiver(async);
 }
 
-/* Copies what is there: bytes, 0 at the end, -EAGAIN where there is none. */
+/* Copies bytes that have been received: 0 at the end, -EAGAIN without any. */
 static ssize_t tolldev_read_once(struct tolldev_async *async, struct iov_iter *to)
 {
-	/* What came before the end is there when the end is seen. */
+	/*
+	 * Before the ring is looked at: once the end is set, all bytes before
+	 * it are in the ring.
+	 */
 	bool at_end = tolldev_is_at_end(async);
 	size_t bytes;
 
@@ -342,12 +352,12 @@ static ssize_t tolldev_read_once(struct tolldev_async *async, struct iov_iter *t
 }
 
 /**
- * tolldev_async_read() - Take what the worker received ahead
+ * tolldev_async_read() - Copy bytes that the worker has received
  * @async: Of the connection.
  * @to: Advanced by what was copied.
  * @nonblock: Do not wait.
  *
- * Return: bytes copied, 0 at the end, -EBUSY where TOLL_DEVICE_RECEIVE was used
+ * Return: bytes copied, 0 at the end, -EBUSY if TOLL_DEVICE_RECEIVE was called
  * before, or another negative errno.
  */
 ssize_t tolldev_async_read(struct tolldev_async *async, struct iov_iter *to,
@@ -384,7 +394,7 @@ static bool tolldev_has_sent_all(struct tolldev_async *async)
 }
 
 /**
- * tolldev_async_finish() - Take nothing more, wait until all is with the socket
+ * tolldev_async_finish() - End sending, and wait until the socket has all bytes
  * @async: Of the connection.
  * @nonblock: Do not wait: -EAGAIN.
  *
@@ -399,8 +409,8 @@ int tolldev_async_finish(struct tolldev_async *async, bool nonblock)
 	spin_unlock(&async->lock);
 	tolldev_async_wake(async);
 	/*
-	 * A write that looked before that may still be copying. Once it has
-	 * left the lock, its bytes are in the ring, and later ones see EPIPE.
+	 * A write() that found finished unset may still be copying. It keeps
+	 * this lock until its bytes are in the ring. Later ones get EPIPE.
 	 */
 	err = tolldev_async_lock(&async->write_lock, nonblock);
 	if (err)
@@ -411,7 +421,7 @@ int tolldev_async_finish(struct tolldev_async *async, bool nonblock)
 		return -EAGAIN;
 	if (wait_event_interruptible(async->wait, tolldev_has_sent_all(async)))
 		return -ERESTARTSYS;
-	/* The error is set before what it concerns is thrown away. */
+	/* An error is set before the bytes that cannot be sent are dropped. */
 	spin_lock(&async->lock);
 	err = async->send_error;
 	spin_unlock(&async->lock);
@@ -419,12 +429,12 @@ int tolldev_async_finish(struct tolldev_async *async, bool nonblock)
 }
 
 /**
- * tolldev_async_poll() - What would not wait
+ * tolldev_async_poll() - Which calls would not wait
  * @async: Of the connection.
- * @file: The device's, whose poller waits for @async->file->events.
+ * @file: The device's file. Its pollers wait on @async->file->events.
  *
- * Return: EPOLLPRI for a transfer to be reaped, EPOLLIN for read() and EPOLLOUT
- * for write(), and the ends and errors of the connection.
+ * Return: EPOLLPRI if a transfer can be reaped, EPOLLIN for read(), EPOLLOUT for
+ * write(); and EPOLLRDHUP, EPOLLHUP and EPOLLERR as for a socket.
  */
 __poll_t tolldev_async_poll(struct tolldev_async *async, struct file *file)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Asynchronous mode: calls queue, a worker sends and receives. */
+/* Asynchronous mode: calls use queues, and a worker uses the socket. */
 #ifndef TOLLDEV_ASYNC_H
 #define TOLLDEV_ASYNC_H
 
@@ -19,25 +19,26 @@ struct tolldev_file;
 struct sock;
 struct socket;
 
-/* Who wants to know that a transfer has ended. */
+/* Who takes the result of a transfer that has ended. */
 enum tolldev_transfer_end {
 	TOLLDEV_REAPED, /* TOLL_DEVICE_REAP */
-	TOLLDEV_AWAITED, /* the call that queued it, which is waiting */
-	TOLLDEV_ABANDONED, /* nobody any more */
+	TOLLDEV_AWAITED, /* the call that queued it and waits for its end */
+	TOLLDEV_ABANDONED, /* nobody: a signal ended the call that waited */
 };
 
 /**
- * struct tolldev_transfer - A part of a buffer on its way
- * @entry: In one of the lists of struct tolldev_async.
+ * struct tolldev_transfer - A part of a buffer to be sent or filled
+ * @entry: Links it into one of the lists of struct tolldev_async.
  * @sequence: Its number, from 1.
- * @buffer: A reference, until it has ended.
+ * @buffer: The buffer, with a reference until the transfer has ended.
  * @offset: Where the part begins.
  * @length: Its bytes.
- * @done: Bytes transferred so far. The worker's.
+ * @done: Bytes transferred so far. Only the worker uses it.
  * @result: Once it has ended: bytes or a negative errno.
- * @stream_before: How many bytes of write() go before it, modulo 2^32.
- * @end: Who wants to know of its end.
- * @has_ended: Set for TOLLDEV_AWAITED.
+ * @stream_before: Bytes of write() that must be sent before it: all that the
+ *	connection had got when it was queued, modulo 2^32.
+ * @end: Who takes its result.
+ * @has_ended: Set at the end of a transfer that is TOLLDEV_AWAITED.
  */
 struct tolldev_transfer {
 	struct list_head entry;
@@ -52,7 +53,7 @@ struct tolldev_transfer {
 	bool has_ended;
 };
 
-/* What is received goes to read() or to TOLL_DEVICE_RECEIVE, never to both. */
+/* Which call gets received bytes: read() or TOLL_DEVICE_RECEIVE, never both. */
 enum tolldev_receiver {
 	TOLLDEV_UNDECIDED,
 	TOLLDEV_READ,
@@ -61,33 +62,35 @@ enum tolldev_receiver {
 
 /**
  * struct tolldev_async - Queues and worker of a connection
- * @file: Whose.
+ * @file: The file that the connection belongs to.
  * @connection: The socket.
  * @lock: Guards lists, numbers, errors and @receiver.
- * @free: Transfers that may be queued.
- * @sends: Queued; the worker ends the first, and alone takes out.
- * @receives: The same.
- * @ended: To be reaped, in the order in which they ended.
- * @under_way: How many are queued.
- * @last_sequence: Number of the last that was queued.
+ * @free: Transfers that are not in use.
+ * @sends: Transfers that wait to be sent. The worker sends the first one, and
+ *	only the worker removes one.
+ * @receives: Transfers that wait to be filled, with the same rules.
+ * @ended: Transfers to be reaped, in the order in which they ended.
+ * @under_way: Number of transfers in @sends and @receives.
+ * @last_sequence: Number of the transfer that was queued last.
  * @send_error: Negative errno that ended sending, or 0.
  * @receive_error: The same for receiving.
  * @at_end: The partner sends nothing more.
- * @finished: Nothing more may be queued to be sent.
+ * @finished: TOLL_DEVICE_FINISH was called: nothing more may be sent.
  * @receiver: Decided by the first call that receives.
- * @write_lock: Makes one caller the producer of @outgoing.
- * @read_lock: Makes one caller the consumer of @incoming.
- * @outgoing: What write() left for the worker.
- * @incoming: What the worker received ahead of read().
- * @starved: The worker found @incoming full.
- * @send_work: Sends.
- * @receive_work: Receives.
+ * @write_lock: Held by the one caller that may add to @outgoing.
+ * @read_lock: Held by the one caller that may take from @incoming.
+ * @outgoing: Bytes of write() that the worker has not sent yet.
+ * @incoming: Bytes that the worker received before read() asked for them.
+ * @starved: The worker stopped receiving, since @incoming was full.
+ * @send_work: The part of the worker that sends.
+ * @receive_work: The part of the worker that receives.
  * @wait: Woken by tolldev_async_wake() for calls that wait.
- * @data_ready: The socket's own callbacks, as they were.
+ * @data_ready: The socket's own callback, which ours calls, and which is put
+ *	back when the file is released.
  * @write_space: The same.
  * @state_change: The same.
  * @error_report: The same.
- * @transfers: All that there are.
+ * @transfers: Memory of all transfers.
  */
 struct tolldev_async {
 	struct tolldev_file *file;

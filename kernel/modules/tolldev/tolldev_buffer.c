@@ -43,7 +43,7 @@ static struct tolldev_buffer *tolldev_buffer_new(size_t bytes)
 	kref_init(&buffer->references);
 	buffer->bytes = bytes;
 	buffer->page_count = DIV_ROUND_UP(bytes, PAGE_SIZE);
-	/* Charged to the caller, which vmalloc_user() would not. */
+	/* vmalloc_user() would not charge it to the caller's cgroup. */
 	buffer->data = __vmalloc(buffer->page_count * PAGE_SIZE,
 				 GFP_KERNEL_ACCOUNT | __GFP_ZERO | __GFP_NOWARN);
 	if (!buffer->data) {
@@ -53,7 +53,7 @@ static struct tolldev_buffer *tolldev_buffer_new(size_t bytes)
 	return buffer;
 }
 
-/* Called with the lock held; the reference stays the holder's. */
+/* The holder's buffer, made if need be; no reference is taken. */
 static struct tolldev_buffer *
 tolldev_buffer_ensure(struct tolldev_buffer_holder *holder)
 {
@@ -66,7 +66,7 @@ tolldev_buffer_ensure(struct tolldev_buffer_holder *holder)
 /**
  * tolldev_buffer_init() - Begin without a buffer
  * @holder: Of a new file.
- * @bytes: Size of the buffer that will be got.
+ * @bytes: Size of the buffer, once it is allocated.
  */
 void tolldev_buffer_init(struct tolldev_buffer_holder *holder, u32 bytes)
 {
@@ -76,7 +76,7 @@ void tolldev_buffer_init(struct tolldev_buffer_holder *holder, u32 bytes)
 }
 
 /**
- * tolldev_buffer_destroy() - Let go of the buffer
+ * tolldev_buffer_destroy() - Give back the file's reference to the buffer
  * @holder: Of a file that nobody uses any more.
  */
 void tolldev_buffer_destroy(struct tolldev_buffer_holder *holder)

@@ -11,12 +11,13 @@
 struct vm_area_struct;
 
 /**
- * struct tolldev_buffer - Memory that lives as long as somebody uses it
- * @references: Of the file, of each mapping and of each transfer.
- * @mappings: How many there are; none comes but under the holder's lock.
- * @bytes: What may be transferred.
- * @page_count: What may be mapped.
- * @data: Whole pages, zeroed when they were got.
+ * struct tolldev_buffer - Memory that is freed with its last reference
+ * @references: One of the file, one of each mapping and each transfer.
+ * @mappings: Number of mappings. It becomes more than 0 only under the holder's
+ *	lock; then fork may add more without it.
+ * @bytes: Bytes that can be transferred.
+ * @page_count: Pages that can be mapped.
+ * @data: Whole pages, zeroed at first.
  */
 struct tolldev_buffer {
 	struct kref references;
@@ -27,9 +28,10 @@ struct tolldev_buffer {
 };
 
 /**
- * struct tolldev_buffer_holder - A file's buffer, got when first needed
- * @lock: Guards the other fields. Taken within mmap_lock, so nothing is copied
- *	from or to a caller while it is held.
+ * struct tolldev_buffer_holder - A file's buffer, allocated when first needed
+ * @lock: Guards the other fields. mmap() takes it while it holds mmap_lock. So
+ *	its holder must not copy from or to a caller, which may fault and then
+ *	take mmap_lock.
  * @bytes: Size of the next buffer.
  * @buffer: NULL until it is needed.
  */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What system calls on a device's file do. */
+/* The file operations of a device. */
 #include <linux/errno.h>
 #include <linux/export.h>
 #include <linux/fs.h>
@@ -29,9 +29,9 @@ static int tolldev_forward_wake(wait_queue_entry_t *entry, unsigned int mode,
 
 /**
  * tolldev_forward_start() - Pass wake-ups of a socket on
- * @forward: Unused so far.
- * @sock: The socket, which nobody else knows yet.
- * @to: Woken from now on.
+ * @forward: Not in use yet.
+ * @sock: The socket, which no other thread can reach yet.
+ * @to: Wait queue that is woken from now on.
  */
 void tolldev_forward_start(struct tolldev_forward *forward,
 			   struct socket *sock, wait_queue_head_t *to)
@@ -50,7 +50,7 @@ static void tolldev_forward_stop(struct tolldev_forward *forward,
 
 int tolldev_open(struct inode *inode, struct file *file)
 {
-	/* misc_open() leaves its device there. */
+	/* misc_open() has set private_data to its device. */
 	struct miscdevice *misc = file->private_data;
 	struct tolldev_file *state;
 
@@ -63,12 +63,12 @@ int tolldev_open(struct inode *inode, struct file *file)
 	tolldev_settings_init(state);
 	file->private_data = state;
 	file->f_mode |= FMODE_NOWAIT;
-	/* A connection has no position that reads and writes would share. */
+	/* Without a file position, reads and writes need no common lock. */
 	return stream_open(inode, file);
 }
 EXPORT_SYMBOL_GPL(tolldev_open);
 
-/* Nobody maps the buffer, polls or waits any more: those hold the file. */
+/* No mapping, poller or waiting call is left: each of them holds the file. */
 int tolldev_release(struct inode *inode, struct file *file)
 {
 	struct tolldev_file *state = file->private_data;
@@ -106,9 +106,8 @@ ssize_t tolldev_write_iter(struct kiocb *iocb, struct iov_iter *from)
 		return tolldev_async_write(state->async, from, nonblock);
 	/*
 	 * splice(2) and sendfile(2) hand over pages that the socket may keep.
-	 * Those of io_uring's registered buffers look the same, but belong to
-	 * a program that may write to them later; its calls are never
-	 * synchronous to the kernel.
+	 * io_uring's registered buffers come as a bvec, too, but the program
+	 * may write to them later. Its kiocbs are never synchronous.
 	 */
 	if (iov_iter_is_bvec(from) && is_sync_kiocb(iocb))
 		flags |= MSG_SPLICE_PAGES;
@@ -136,12 +135,15 @@ __poll_t tolldev_poll(struct file *file, poll_table *wait)
 	struct socket *listener;
 
 	poll_wait(file, &state->events, wait);
-	/* The poller is listed before it looks. Pairs with sock_def_readable(). */
+	/*
+	 * The poller must be in the wait queue before it looks for events.
+	 * Pairs with the barrier in sock_def_readable().
+	 */
 	smp_mb();
 	connection = tolldev_connection(state);
 	if (connection && state->async)
 		return tolldev_async_poll(state->async, file);
-	/* A byte out of band is none that can be read here. */
+	/* No EPOLLPRI for TCP's urgent data: no call here reads it. */
 	if (connection)
 		return connection->ops->poll(file, connection, NULL) & ~EPOLLPRI;
 	/* Pairs with the release in tolldev_ioctl.c. */

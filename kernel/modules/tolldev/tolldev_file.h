@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What an open file of a device is made of. */
+/* The state of an open file of a device. */
 #ifndef TOLLDEV_FILE_H
 #define TOLLDEV_FILE_H
 
@@ -31,7 +31,7 @@ struct tolldev_counters {
 
 /**
  * struct tolldev_forward - Passes wake-ups of a socket on
- * @entry: In the wait queue of the socket.
+ * @entry: An entry in the wait queue of the socket.
  * @to: Woken with the same events.
  */
 struct tolldev_forward {
@@ -42,19 +42,19 @@ struct tolldev_forward {
 /**
  * struct tolldev_file - State of an open file
  * @device: Device that was opened.
- * @setup: Held while a connection comes about and while settings change.
+ * @setup: Held while a connection is made and while settings change.
  * @mode: See struct toll_device_settings. Written under @setup.
  * @no_delay: The same.
  * @listener: Set once, under @setup.
- * @connection: Set once, under @setup, by a release that what was set before
- *	is seen with; NULL before. Both sockets stay until the file is
- *	released, since somebody may wait on them.
- * @async: Set before the connection where the mode asks for it, else NULL.
+ * @connection: NULL, then set once, under @setup. It is stored by a release, so
+ *	that whoever sees it also sees @async. Both sockets stay until the
+ *	file is released, since another thread may wait on them.
+ * @async: Queues of asynchronous mode, set before @connection; else NULL.
  * @buffer: Has a lock of its own.
- * @counters: Of this file.
+ * @counters: What this file has done.
  * @published_bytes: Bytes that TOLL_DEVICE_PUBLISHED_TRANSFER has moved.
- * @events: All pollers wait here, so that one that came before a socket sees
- *	what happens on it.
+ * @events: All pollers wait here. One that came before there was a socket is
+ *	woken all the same when something happens on the socket.
  * @listener_wakes: Passes wake-ups of the listener on to @events.
  * @connection_wakes: The same for the connection.
  */
@@ -101,7 +101,8 @@ ssize_t tolldev_stream_transfer(struct tolldev_file *state, bool sends,
  * tolldev_connection() - The connection of a file
  * @state: Its state.
  *
- * Return: it, or NULL. Where there is one, @state->async is final.
+ * Return: the connection, or NULL. Once there is one, @state->async no longer
+ * changes.
  */
 static inline struct socket *tolldev_connection(struct tolldev_file *state)
 {
@@ -113,7 +114,7 @@ static inline struct socket *tolldev_connection(struct tolldev_file *state)
  * tolldev_is_nonblock() - Whether calls of a file must not wait
  * @file: The file.
  *
- * Return: whether it was opened with O_NONBLOCK, or was made so.
+ * Return: whether O_NONBLOCK is set, by open(2) or fcntl(2).
  */
 static inline bool tolldev_is_nonblock(const struct file *file)
 {

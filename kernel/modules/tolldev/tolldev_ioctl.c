@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The commands of a device's file. */
+/* The ioctls of a device. */
 #include <linux/errno.h>
 #include <linux/export.h>
 #include <linux/fs.h>
@@ -18,7 +18,7 @@
 #include "tolldev_page.h"
 #include "tolldev_socket.h"
 
-/* Waits of setup last as long as a partner keeps another thread waiting. */
+/* Interruptible: the lock's holder may be waiting for a partner to connect. */
 static int tolldev_setup_lock(struct file *file)
 {
 	struct tolldev_file *state = file->private_data;
@@ -28,7 +28,7 @@ static int tolldev_setup_lock(struct file *file)
 	return mutex_lock_interruptible(&state->setup) ? -ERESTARTSYS : 0;
 }
 
-/* Takes over a new connection and lets others see it. */
+/* Makes a new connection the file's, or releases it on an error. */
 static int tolldev_adopt(struct tolldev_file *state, struct socket *connection)
 {
 	int err = 0;
@@ -369,10 +369,10 @@ tolldev_ioctl_statistics(struct tolldev_file *state,
 }
 
 /**
- * tolldev_ioctl() - A command of toll_device.h
- * @file: The device's.
- * @command: Its number.
- * @argument: What the header says.
+ * tolldev_ioctl() - Run a command of toll_device.h
+ * @file: An open file of a device.
+ * @command: Number of the command.
+ * @argument: As the header says for the command.
  *
  * Return: 0, bytes of the published transfer, or a negative errno.
  */

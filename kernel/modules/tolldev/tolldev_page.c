@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* What the page table says of an address of the caller's. */
+/* Looks up the page-table entry of an address of the caller. */
 #include <linux/capability.h>
 #include <linux/irqflags.h>
 #include <linux/mm.h>
@@ -9,7 +9,7 @@
 
 #include "tolldev_page.h"
 
-/* An entry as it was read, and which of its bits are the frame number's. */
+/* An entry as it was read, the bits of its frame number, and what it maps. */
 struct tolldev_entry {
 	u64 value;
 	u64 frame_mask;
@@ -48,7 +48,10 @@ static struct tolldev_entry tolldev_page_walk(struct mm_struct *mm,
 		return (struct tolldev_entry){ pmd_val(pmd), pmd_pfn_mask(pmd),
 					      PMD_SIZE };
 	pte = READ_ONCE(*pte_offset_kernel(&pmd, address));
-	/* Without this bit it is a place in swap, or the frame's complement. */
+	/*
+	 * An entry that is not present has the place of the page in swap, or
+	 * for PROT_NONE the inverted frame number.
+	 */
 	if (!(pte_flags(pte) & _PAGE_PRESENT))
 		return nothing;
 	return (struct tolldev_entry){ pte_val(pte), PTE_PFN_MASK, PAGE_SIZE };
@@ -72,8 +75,9 @@ int tolldev_page_look_up(struct toll_device_page *page)
 	if (mmap_read_lock_killable(mm))
 		return -EINTR;
 	/*
-	 * Page tables outside of mappings may be freed under this lock; those
-	 * that huge pages replace are freed when all CPUs had interrupts on.
+	 * munmap() may free page tables while others hold mmap_lock for
+	 * reading, but not those below a mapping. A table that a huge page
+	 * replaces is freed only after all CPUs have had interrupts on.
 	 */
 	if (page->address < TASK_SIZE_MAX && vma_lookup(mm, page->address)) {
 		local_irq_save(flags);
@@ -82,7 +86,7 @@ int tolldev_page_look_up(struct toll_device_page *page)
 	}
 	mmap_read_unlock(mm);
 
-	/* Where a page lies helps those who attack memory itself. */
+	/* Physical addresses help attacks such as row hammer. */
 	if (!capable(CAP_SYS_ADMIN))
 		entry.value &= ~entry.frame_mask;
 	page->entry = entry.value;

@@ -8,8 +8,8 @@
 #include "tolldev_async.h"
 
 /**
- * tolldev_async_end() - A transfer has ended
- * @async: Its queues. The worker calls this, and nobody else.
+ * tolldev_async_end() - End a transfer
+ * @async: Its queues. Only the worker calls this.
  * @transfer: The first of its list.
  * @result: Bytes or a negative errno.
  */
@@ -39,7 +39,7 @@ void tolldev_async_end(struct tolldev_async *async,
 	tolldev_async_wake(async);
 }
 
-/* Why nothing can be queued, or 0. */
+/* The error of a transfer that would be queued now, or 0 if it may. */
 static int tolldev_queue_obstacle(struct tolldev_async *async, bool sends)
 {
 	lockdep_assert_held(&async->lock);
@@ -51,7 +51,7 @@ static int tolldev_queue_obstacle(struct tolldev_async *async, bool sends)
 		return -EBUSY;
 	if (!list_empty(&async->free))
 		return 0;
-	/* Nothing but reaping helps where all have ended. */
+	/* If all have ended, waiting frees none: the caller has to reap. */
 	return async->under_way ? -EAGAIN : -EBUSY;
 }
 
@@ -65,7 +65,7 @@ static int tolldev_queue_obstacle_now(struct tolldev_async *async, bool sends)
 	return err;
 }
 
-/* Queues a copy of @request, whose buffer gets a reference. */
+/* Queues a copy of @request, and takes a reference to its buffer. */
 static int tolldev_queue_once(struct tolldev_async *async, bool sends,
 			      const struct tolldev_transfer *request,
 			     struct tolldev_transfer **queued, u64 *sequence)
@@ -99,7 +99,10 @@ out_unlock:
 	return err;
 }
 
-/* Queues as soon as there is room. The transfer may have ended on return. */
+/*
+ * Queues a transfer, and waits for room if it may. The worker can have ended the
+ * transfer before this returns.
+ */
 static int tolldev_queue(struct tolldev_async *async, bool sends,
 			 const struct tolldev_transfer *request,
 			struct tolldev_transfer **queued, u64 *sequence,
@@ -108,7 +111,7 @@ static int tolldev_queue(struct tolldev_async *async, bool sends,
 	int err;
 
 	for (;;) {
-		/* Not in the midst of what another thread writes. */
+		/* A send must not come between the parts of a write(). */
 		if (!sends)
 			err = 0;
 		else if (nonblock)
@@ -146,8 +149,9 @@ static int tolldev_queue(struct tolldev_async *async, bool sends,
  * @transfer: The part, within the buffer; sequence is set.
  * @nonblock: Do not wait for room in the queue.
  *
- * Return: 0; -EAGAIN; -EBUSY if all transfers there can be wait to be reaped,
- * or if read() receives; the error that ended sending; -ERESTARTSYS.
+ * Return: 0; -EAGAIN without room; -EBUSY if all places have transfers that
+ * wait to be reaped, or if read() gets the received bytes; the error that ended
+ * sending; -ERESTARTSYS.
  */
 ssize_t tolldev_async_queue(struct tolldev_async *async, bool sends,
 			    struct tolldev_buffer *buffer,
@@ -176,16 +180,16 @@ static void tolldev_queue_free(struct tolldev_async *async,
 }
 
 /**
- * tolldev_async_transfer() - The same, and wait until it has ended
+ * tolldev_async_transfer() - Queue a transfer, and wait until it has ended
  * @async: Of the connection.
  * @sends: Else it is filled.
  * @buffer: The caller holds a reference.
  * @offset: Where the part begins.
  * @length: Its bytes.
- * @nonblock: Refused, since this waits.
+ * @nonblock: The caller must not wait: -EOPNOTSUPP.
  *
- * Return: bytes or a negative errno; -EINTR for a signal, after which the
- * transfer goes on unseen.
+ * Return: bytes or a negative errno; -EINTR for a signal. The transfer then
+ * continues, and its result is dropped.
  */
 ssize_t tolldev_async_transfer(struct tolldev_async *async, bool sends,
 			       struct tolldev_buffer *buffer, size_t offset,
@@ -216,14 +220,14 @@ ssize_t tolldev_async_transfer(struct tolldev_async *async, bool sends,
 		transfer->end = TOLLDEV_ABANDONED;
 	result = transfer->result;
 	spin_unlock(&async->lock);
-	/* Not to be restarted: it would be done twice. */
+	/* Not -ERESTARTSYS: a restarted call would transfer a second time. */
 	if (!ended)
 		return -EINTR;
 	tolldev_queue_free(async, transfer);
 	return result;
 }
 
-/* -EAGAIN where the caller may wait. */
+/* Takes a transfer that has ended. -EAGAIN: none has, but one will. */
 static int tolldev_reap_once(struct tolldev_async *async,
 			     struct toll_device_completion *completion)
 {
@@ -259,11 +263,11 @@ static bool tolldev_may_reap(struct tolldev_async *async)
 /**
  * tolldev_async_reap() - Take the transfer that ended first
  * @async: Of the connection.
- * @completion: timeout_ms is the longest wait; the others are set.
+ * @completion: timeout_ms is the longest wait; the other fields are set.
  * @nonblock: Do not wait.
  *
- * Return: 0, -ENOENT, -EAGAIN, -ETIMEDOUT or -ERESTARTSYS; -EINTR where the
- * wait had a limit, which would begin anew.
+ * Return: 0, -ENOENT, -EAGAIN, -ETIMEDOUT or -ERESTARTSYS. For a wait with a
+ * limit -EINTR, since a restarted call would wait for the whole time again.
  */
 int tolldev_async_reap(struct tolldev_async *async,
 		       struct toll_device_completion *completion, bool nonblock)

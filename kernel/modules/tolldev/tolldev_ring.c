@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Bytes in order from one producer to one consumer, without a lock. Both are
- * one at a time: a worker on one side, and whoever holds a mutex on the other.
+ * A ring of bytes for one producer and one consumer, without a lock. The worker
+ * is one of them. The other is the caller that holds write_lock or read_lock of
+ * struct tolldev_async.
  */
 #include <linux/errno.h>
 #include <linux/gfp.h>
@@ -34,10 +35,11 @@ void tolldev_ring_free(struct tolldev_ring *ring)
 }
 
 /**
- * tolldev_ring_used() - How many bytes lie in it
- * @ring: Not more for the producer, not less for the consumer.
+ * tolldev_ring_used() - How many bytes are in the ring
+ * @ring: The ring.
  *
- * Return: that number.
+ * Return: the bytes. The other side may change them at once: for the producer
+ * there can be fewer then, for the consumer more.
  */
 u32 tolldev_ring_used(const struct tolldev_ring *ring)
 {
@@ -46,17 +48,17 @@ u32 tolldev_ring_used(const struct tolldev_ring *ring)
 }
 
 /**
- * tolldev_ring_space() - How many bytes it has room for
- * @ring: Not less for the producer.
+ * tolldev_ring_space() - How many bytes the ring has room for
+ * @ring: The ring.
  *
- * Return: that number.
+ * Return: the bytes. For the producer there can only be more later.
  */
 u32 tolldev_ring_space(const struct tolldev_ring *ring)
 {
 	return TOLLDEV_RING_BYTES - tolldev_ring_used(ring);
 }
 
-/* The bytes from position on, in one part or in two around the end. */
+/* Where bytes from a position on are: two parts if they go round the end. */
 static unsigned int tolldev_ring_parts(const struct tolldev_ring *ring,
 				       struct kvec parts[2], u32 position,
 				      u32 bytes)
@@ -102,24 +104,24 @@ unsigned int tolldev_ring_used_parts(const struct tolldev_ring *ring,
 }
 
 /**
- * tolldev_ring_produced() - The producer has written
- * @ring: Its ring.
+ * tolldev_ring_produced() - Hand bytes to the consumer
+ * @ring: The ring. The producer has written the bytes.
  * @bytes: Not more than there was room for.
  */
 void tolldev_ring_produced(struct tolldev_ring *ring, u32 bytes)
 {
-	/* What was written is there before it is counted. */
+	/* A consumer that sees the new head also sees the bytes. */
 	smp_store_release(&ring->head, ring->head + bytes);
 }
 
 /**
- * tolldev_ring_consumed() - The consumer has read
- * @ring: Its ring.
+ * tolldev_ring_consumed() - Give room back to the producer
+ * @ring: The ring. The consumer has read the bytes.
  * @bytes: Not more than there were.
  */
 void tolldev_ring_consumed(struct tolldev_ring *ring, u32 bytes)
 {
-	/* What was read is read before it can be written over. */
+	/* The bytes are read before the producer can overwrite them. */
 	smp_store_release(&ring->tail, ring->tail + bytes);
 }
 
@@ -128,7 +130,8 @@ void tolldev_ring_consumed(struct tolldev_ring *ring, u32 bytes)
  * @ring: With memory; the caller is its producer.
  * @from: Advanced by what was copied.
  *
- * Return: bytes copied, fewer than possible where memory cannot be read.
+ * Return: bytes copied; fewer than there is room for if the caller's memory
+ * cannot be read.
  */
 size_t tolldev_ring_put(struct tolldev_ring *ring, struct iov_iter *from)
 {
@@ -150,7 +153,8 @@ size_t tolldev_ring_put(struct tolldev_ring *ring, struct iov_iter *from)
  * @ring: With memory; the caller is its consumer.
  * @to: Advanced by what was copied.
  *
- * Return: bytes copied, fewer than possible where memory cannot be written.
+ * Return: bytes copied; fewer than there are if the caller's memory cannot be
+ * written.
  */
 size_t tolldev_ring_take(struct tolldev_ring *ring, struct iov_iter *to)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Bytes in order from one producer to one consumer, without a lock. */
+/* A ring of bytes for one producer and one consumer, without a lock. */
 #ifndef TOLLDEV_RING_H
 #define TOLLDEV_RING_H
 
 #include <linux/types.h>
 #include <linux/uio.h>
 
-/* Four of the default buffers, and little enough to stay in a cache. */
+/* Room for four default buffers, and small enough to stay in a CPU's cache. */
 #define TOLLDEV_RING_BYTES (256u << 10)
 
 /**
- * struct tolldev_ring - Bytes in order
+ * struct tolldev_ring - A ring of bytes
  * @data: TOLLDEV_RING_BYTES.
- * @head: How many bytes were put in, modulo 2^32. The producer's.
- * @tail: How many were taken out. The consumer's.
+ * @head: Bytes ever put in, modulo 2^32. Only the producer changes it.
+ * @tail: Bytes ever taken out, the same. Only the consumer changes it.
  */
 struct tolldev_ring {
 	void *data;

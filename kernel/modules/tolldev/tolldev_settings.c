@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Settings: of a module for files to come, and of an open file. */
+/* Settings of open files, and the parameters that new files begin with. */
 #include <linux/errno.h>
 #include <linux/export.h>
 #include <linux/kernel.h>
@@ -30,7 +30,7 @@ const struct kernel_param_ops tolldev_buffer_bytes_ops = {
 };
 EXPORT_SYMBOL_GPL(tolldev_buffer_bytes_ops);
 
-/* By its word or its number. */
+/* Takes the name of a mode or its number. */
 static int tolldev_mode_set(const char *val, const struct kernel_param *kp)
 {
 	int chosen = sysfs_match_string(tolldev_modes, val);
@@ -87,9 +87,9 @@ void tolldev_settings_get(struct tolldev_file *state,
  * @state: Of the file; its lock setup is held.
  * @settings: The new ones.
  *
- * Return: 0; -EINVAL for what the header does not allow; -EBUSY for a mode once
- * there is a connection, or a size while the buffer is mapped: then nothing has
- * changed.
+ * Return: 0; -EINVAL for values that the header does not allow; -EBUSY for
+ * another mode once there is a connection, or another size while the buffer is
+ * mapped. Nothing changes then.
  */
 int tolldev_settings_set(struct tolldev_file *state,
 			 const struct toll_device_settings *settings)

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * TCP sockets that the kernel opens for a file. They are made as a program's
- * are, by sock_create(): one of sock_create_kern() would hold no reference to
- * the network namespace, which may go while the last segments are on their way.
- * So its capabilities count, too: bind() wants CAP_NET_BIND_SERVICE for ports
- * below 1024.
+ * TCP sockets that the kernel opens for a file. They are made by sock_create(),
+ * as a program's are. A socket of sock_create_kern() holds no reference to its
+ * network namespace, which could be freed while TCP still sends the last
+ * segments. It follows that bind() checks the caller's capabilities: ports
+ * below 1024 need CAP_NET_BIND_SERVICE.
  *
- * Sizes of socket buffers stay the kernel's: it adapts those that nobody set
- * to delay and rate of the connection (tcp_rmem, tcp_wmem), as it does for the
+ * The sizes of socket buffers are not set here. So the kernel adapts them to
+ * the delay and rate of the connection (tcp_rmem, tcp_wmem), as it does for the
  * programs that the devices are compared with.
  */
 #include <linux/errno.h>
@@ -24,7 +24,7 @@
 
 #include "tolldev_socket.h"
 
-/* One connection a file: who comes second finds nobody. */
+/* A file accepts one connection, so no second one need wait. */
 #define TOLLDEV_SOCKET_BACKLOG 1
 
 /* In jiffies; 0 ms is no limit. */
@@ -81,10 +81,10 @@ static void tolldev_socket_endpoint(const struct sockaddr_storage *address,
 }
 
 /**
- * tolldev_socket_set_fasync() - Ask for asynchronous use as was published
- * @sock: Nobody else uses it yet.
+ * tolldev_socket_set_fasync() - Set the flag that the published modules set
+ * @sock: No other thread can reach it yet.
  *
- * The flag is a file's; no code reads it in a socket.
+ * FASYNC is a flag of files. No code reads it in a socket's flags.
  */
 void tolldev_socket_set_fasync(struct socket *sock)
 {
@@ -124,7 +124,7 @@ int tolldev_socket_listen(struct toll_device_endpoint *here, bool fasync,
 	err = tolldev_socket_create(here->family, fasync, &sock);
 	if (err)
 		return err;
-	/* The next run need not wait until the port of the last has cooled. */
+	/* Allow a port that an earlier connection still holds in TIME_WAIT. */
 	sock_set_reuseaddr(sock->sk);
 	err = kernel_bind(sock, (struct sockaddr *)&address, length);
 	if (err)
@@ -167,11 +167,11 @@ int tolldev_socket_accept(struct socket *listener, struct toll_device_endpoint *
 		return -ETIMEDOUT;
 	if (err)
 		return err;
-	/* It has the listener's limit; waits for data have none. */
+	/* It inherited the listener's timeout. Waits for data have none. */
 	WRITE_ONCE(sock->sk->sk_rcvtimeo, MAX_SCHEDULE_TIMEOUT);
 	err = kernel_getpeername(sock, (struct sockaddr *)&address);
 	if (err < 0) {
-		/* Gone already. */
+		/* The partner has already reset the connection. */
 		sock_release(sock);
 		return -ECONNABORTED;
 	}
@@ -182,7 +182,8 @@ int tolldev_socket_accept(struct socket *listener, struct toll_device_endpoint *
 
 /**
  * tolldev_socket_stop_listening() - Free the port
- * @listener: Of tolldev_socket_listen(). It stays, since somebody may poll it.
+ * @listener: Of tolldev_socket_listen(). It is not released, since another
+ *	thread may poll it.
  */
 void tolldev_socket_stop_listening(struct socket *listener)
 {
@@ -217,7 +218,7 @@ int tolldev_socket_connect(const struct toll_device_endpoint *peer, bool fasync,
 	err = kernel_connect(sock, (struct sockaddr *)&address, length, 0);
 	if (err) {
 		sock_release(sock);
-		/* What is in progress when the time has passed comes too late. */
+		/* The timeout has passed before the connection was made. */
 		return err == -EINPROGRESS ? -ETIMEDOUT : err;
 	}
 	WRITE_ONCE(sock->sk->sk_sndtimeo, MAX_SCHEDULE_TIMEOUT);
@@ -226,9 +227,9 @@ int tolldev_socket_connect(const struct toll_device_endpoint *peer, bool fasync,
 }
 
 /**
- * tolldev_socket_set_no_delay() - Choose whether small segments wait for others
+ * tolldev_socket_set_no_delay() - Choose whether small segments may be held back
  * @sock: A TCP socket.
- * @no_delay: They do not (TCP_NODELAY).
+ * @no_delay: They are sent at once (TCP_NODELAY).
  *
  * Return: 0 or a negative errno.
  */
@@ -241,7 +242,7 @@ int tolldev_socket_set_no_delay(struct socket *sock, bool no_delay)
 }
 
 /**
- * tolldev_socket_finish() - Let the partner read to the end; receiving goes on
+ * tolldev_socket_finish() - End sending, so that the partner reads the end
  * @sock: A connection.
  *
  * Return: 0, or the error that ended the connection before.

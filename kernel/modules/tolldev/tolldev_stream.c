@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Bytes to and from the socket in the call that asks for it. */
+/* Modes sync and fasync: each call itself sends or receives its bytes. */
 #include <linux/errno.h>
 #include <linux/sched.h>
 #include <linux/uio.h>
@@ -7,8 +7,8 @@
 #include "tolldev_file.h"
 
 /*
- * A call that waited gave up the processor of its own accord. That costs
- * nothing to find out, and needs no second call of the socket's.
+ * Counts a call that waited. Waiting raises the thread's number of voluntary
+ * context switches, so no second, non-blocking call is needed to find out.
  */
 static void tolldev_count_wait(struct tolldev_file *state,
 			       unsigned long switches_before, int result)
@@ -61,7 +61,7 @@ int tolldev_receive_message(struct tolldev_file *state, struct msghdr *message,
 }
 
 /**
- * tolldev_stream_write() - Send from the caller's memory, without a copy of ours
+ * tolldev_stream_write() - Send directly from the caller's memory
  * @state: Of a file with a connection.
  * @from: Advanced by what was sent.
  * @flags: Of sendmsg(2).
@@ -92,7 +92,7 @@ ssize_t tolldev_stream_read(struct tolldev_file *state, struct iov_iter *to,
 	struct msghdr message = { .msg_iter = *to };
 	int result;
 
-	/* As read(2) of a socket: nothing asked for, nothing waited for. */
+	/* As with read(2) of a socket, 0 bytes are not waited for. */
 	if (!iov_iter_count(to))
 		return 0;
 	result = tolldev_receive_message(state, &message, flags);
@@ -109,12 +109,13 @@ ssize_t tolldev_stream_read(struct tolldev_file *state, struct iov_iter *to,
  * @length: Its bytes.
  * @nonblock: Do not wait.
  *
- * Sending copies. Pages lent to the socket (MSG_SPLICE_PAGES) would show the
- * receiver what the caller writes to them later, and waiting until they are
- * back would hold both ends in step.
+ * Sending copies the bytes. If the socket borrowed the pages instead
+ * (MSG_SPLICE_PAGES), the receiver could get what the caller writes to them
+ * later. Waiting until the socket is done with them would make each call wait
+ * for the receiver.
  *
- * Return: bytes transferred, which are fewer where a signal came, where waiting
- * was not allowed, and at the end; or a negative errno.
+ * Return: bytes transferred, or a negative errno. They are fewer than @length
+ * after a signal, where waiting was not allowed, and at the end.
  */
 ssize_t tolldev_stream_transfer(struct tolldev_file *state, bool sends,
 				struct tolldev_buffer *buffer, size_t offset,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The worker of asynchronous mode. It never waits: it sends and receives what
- * the socket takes and has at once, and is woken by the socket's callbacks.
+ * The worker of asynchronous mode. It never waits for the socket: it sends what
+ * the socket has room for, receives what has arrived, and ends. The socket's
+ * callbacks queue it again.
  */
 #include <linux/errno.h>
 #include <linux/minmax.h>
@@ -15,25 +16,31 @@
 #include "tolldev_file.h"
 #include "tolldev_async.h"
 
-/* Rounds before others have their turn, and before a file can be released. */
+/*
+ * Steps of one run of the worker. Then it is queued again behind other work. The
+ * release of a file waits for no more than one run.
+ */
 #define TOLLDEV_WORKER_ROUNDS 64
 
 static struct workqueue_struct *tolldev_workqueue;
 
 /**
- * tolldev_worker_create() - Get ready at load
+ * tolldev_worker_create() - Make the workqueue, when the module is loaded
  *
  * Return: 0 or -ENOMEM.
  */
 int tolldev_worker_create(void)
 {
-	/* Copying is much work for the CPU that an interrupt happened to hit. */
+	/*
+	 * Unbound: else the CPU that took the network card's interrupt would
+	 * also do all the copying.
+	 */
 	tolldev_workqueue = alloc_workqueue(KBUILD_MODNAME, WQ_UNBOUND, 0);
 	return tolldev_workqueue ? 0 : -ENOMEM;
 }
 
 /**
- * tolldev_worker_destroy() - At unload
+ * tolldev_worker_destroy() - Free the workqueue, when the module is unloaded
  */
 void tolldev_worker_destroy(void)
 {
@@ -58,7 +65,7 @@ static int tolldev_receive_part(struct tolldev_async *async, struct kvec *parts,
 	return tolldev_receive_message(async->file, &message, MSG_DONTWAIT);
 }
 
-/* The connection is broken: what is queued will not be sent. */
+/* The connection is broken: drops what is queued to be sent. */
 static void tolldev_fail_sends(struct tolldev_async *async, int error)
 {
 	struct tolldev_transfer *transfer;
@@ -82,12 +89,15 @@ static void tolldev_fail_sends(struct tolldev_async *async, int error)
 	tolldev_async_wake(async);
 }
 
-/* Whether there may be more to do at once. */
+/* Deals with the result of a send. True: the next step may follow at once. */
 static bool tolldev_sent(struct tolldev_async *async,
 			 struct tolldev_transfer *transfer, int result)
 {
 	if (result == -EAGAIN) {
-		/* Memory was missing: no partner's answer will wake us. */
+		/*
+		 * The socket has room, so memory was short. Then write_space is
+		 * not called: try again in a tick.
+		 */
 		if (sk_stream_is_writeable(async->connection->sk))
 			queue_delayed_work(tolldev_workqueue, &async->send_work,
 					   1);
@@ -108,7 +118,7 @@ static bool tolldev_sent(struct tolldev_async *async,
 	return true;
 }
 
-/* Sends what is first in the order of the calls. */
+/* Sends bytes of the oldest call, be it write() or a transfer. */
 static bool tolldev_send_step(struct tolldev_async *async)
 {
 	struct tolldev_transfer *transfer;
@@ -117,7 +127,11 @@ static bool tolldev_send_step(struct tolldev_async *async)
 	u32 stream_bytes;
 	int error;
 
-	/* What write() leaves behind a transfer comes after it is listed. */
+	/*
+	 * Transfers are listed under this lock, and bytes that write() adds
+	 * behind one come later. So while the list is empty, all bytes that
+	 * are seen here go before the next transfer.
+	 */
 	spin_lock(&async->lock);
 	error = async->send_error;
 	transfer = list_first_entry_or_null(&async->sends,
@@ -152,6 +166,7 @@ static bool tolldev_send_step(struct tolldev_async *async)
 			   tolldev_send_part(async, parts, 1, parts[0].iov_len));
 }
 
+/* Deals with the result of a receive. True: the next step may follow at once. */
 static bool tolldev_received(struct tolldev_async *async,
 			     struct tolldev_transfer *transfer, int result)
 {
@@ -176,7 +191,7 @@ static bool tolldev_received(struct tolldev_async *async,
 	return true;
 }
 
-/* Receives ahead of read(). */
+/* Receives into the ring, before read() asks for the bytes. */
 static bool tolldev_receive_ahead(struct tolldev_async *async)
 {
 	u32 space = tolldev_ring_space(&async->incoming);
@@ -261,7 +276,7 @@ static void tolldev_receive_work(struct work_struct *work)
 }
 
 /**
- * tolldev_worker_init() - Get ready for a connection
+ * tolldev_worker_init() - Prepare the work of a connection
  * @async: Its queues.
  */
 void tolldev_worker_init(struct tolldev_async *async)
@@ -271,7 +286,7 @@ void tolldev_worker_init(struct tolldev_async *async)
 }
 
 /**
- * tolldev_worker_wake_sender() - There is something to send, or room for it
+ * tolldev_worker_wake_sender() - Have the worker send what it can
  * @async: Of the connection. Any context.
  */
 void tolldev_worker_wake_sender(struct tolldev_async *async)
@@ -280,7 +295,7 @@ void tolldev_worker_wake_sender(struct tolldev_async *async)
 }
 
 /**
- * tolldev_worker_wake_receiver() - There is something to receive, or room for it
+ * tolldev_worker_wake_receiver() - Have the worker receive what it can
  * @async: Of the connection. Any context.
  */
 void tolldev_worker_wake_receiver(struct tolldev_async *async)
@@ -289,8 +304,8 @@ void tolldev_worker_wake_receiver(struct tolldev_async *async)
 }
 
 /**
- * tolldev_worker_cancel() - Wait until the worker has left, for good
- * @async: Of a connection whose callbacks wake it no more.
+ * tolldev_worker_cancel() - End the worker, and wait until its run is over
+ * @async: Of a connection whose callbacks no longer wake the worker.
  */
 void tolldev_worker_cancel(struct tolldev_async *async)
 {
