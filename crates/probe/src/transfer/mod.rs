@@ -9,6 +9,7 @@
 
 mod control;
 mod device;
+mod disk;
 mod end;
 mod link;
 mod mapped;

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use toll_wire::{Failure, ReceiverReport, TransferMessage, TransferRequest, TransferTerms};
 
 use super::control::Control;
+use super::disk::Disk;
 use super::end::{Arrival, Incoming};
 use super::link::channel_name;
 use super::sender::named;
@@ -76,6 +77,8 @@ impl<'a> Receiver<'a> {
         connect: Option<SocketAddr>,
     ) -> Result<ReceiverReport, Failure> {
         let from = incoming.connect(connect)?;
+        let disk = Disk::of(scratch.file());
+        let written_before = disk.as_ref().and_then(Disk::written);
         self.control.say(&TransferMessage::Ready { from })?;
         let mut arrival = Arrival::default();
         let before = Usage::now(Scope::Process);
@@ -86,7 +89,13 @@ impl<'a> Receiver<'a> {
             .map_err(|error| self.why_broken(error, incoming))?;
         self.control.signal()?;
         let used = Usage::now(Scope::Process).since(&before);
-        let metrics = incoming.metrics()?;
+        let written = disk.as_ref().and_then(Disk::written);
+        let mut metrics = incoming.metrics()?;
+        if let (Some(before), Some(after)) = (written_before, written) {
+            let written = after.since(before);
+            metrics.push(("receiver_disk_writes", written.requests));
+            metrics.push(("receiver_disk_write_bytes", written.bytes));
+        }
         incoming.close();
         let arrived = hash_file(scratch.file()).map_err(|error| {
             failure::failed(format!(

@@ -100,6 +100,28 @@ name = 'cluster'
 levels = [0]
 ";
 
+/// A file received on a disk and in memory, larger than the share of memory that
+/// may be dirty: the kernel has writers wait for the disk at 20 % of it.
+const ONTO_DISK: &str = "
+format = 1
+name = 'onto-disk'
+metric = 'receiver_disk_write_bytes'
+[workload]
+kind = 'transfer'
+size = '64MiB'
+[run]
+iterations = 1
+[guest]
+memory = '256MiB'
+accelerator = 'tcg'
+[[factor]]
+name = 'fs'
+levels = ['ext4', 'tmpfs']
+[[factor]]
+name = 'receiver'
+levels = ['read-write', 'mmap']
+";
+
 /// A place for runs in guests, if guests can be had here.
 fn place() -> Option<Bench> {
     kernel(Variant::Toll).map(|_| bench())
@@ -142,6 +164,34 @@ fn every_block_boots_each_guest_once_and_counts_are_judged() {
     assert!(summary.contains("TCG: emulated"), "{summary}");
     let logs = bench.ok(&["show", "last", "--kernel-log"]).stdout;
     assert_eq!(logs.matches("==> block").count(), 6, "{logs}");
+}
+
+#[test]
+fn what_the_disk_writes_while_a_file_arrives_is_told() {
+    let Some(bench) = place() else {
+        return;
+    };
+    let file = bench.write("onto-disk.toml", ONTO_DISK);
+    bench.ok(&["run", file.to_str().unwrap(), "-q", "--no-html", "-r", "1"]);
+    let shown = bench.json(&["show", "last", "--json"]);
+    let treatments = list(&shown["treatments"]);
+    let trials = list(&shown["trials"]);
+    // One of the four treatments has a twin.
+    assert_eq!(trials.len(), 5, "{trials:#?}");
+    for trial in trials {
+        assert_eq!(trial["state"], "completed", "{trial}");
+        let index = trial["treatment"].as_u64().unwrap() as usize;
+        let fs = text(&treatments[index]["levels"]["fs"]["text"]);
+        let value = |name: &str| trial["samples"][name][0].as_f64();
+        let written = value("receiver_disk_write_bytes");
+        match fs {
+            "ext4" => {
+                assert!(written > Some(f64::from(8 << 20)), "{trial}");
+                assert!(value("receiver_disk_writes") > Some(1.0), "{trial}");
+            }
+            _ => assert_eq!(written, None, "{trial}"),
+        }
+    }
 }
 
 #[test]
