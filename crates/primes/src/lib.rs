@@ -38,7 +38,7 @@ pub fn run(program: Program) -> ExitCode {
     ExitCode::from(status)
 }
 
-/// Does what is asked for; the error is an exit status and its reason.
+/// Counts primes, or prints a text. An error has the exit status and the reason.
 fn answer(program: Program, request: &Request) -> Result<(), (u8, String)> {
     let cannot_print = |why| (1, why);
     let options = match request {
@@ -64,8 +64,8 @@ fn line(n: &str, count: &str, duration_us: &str) -> String {
     format!("{n:>8} {count:>8} {duration_us:>9}\n")
 }
 
-/// Counts among `n` numbers as often as is asked for, and returns the run of
-/// median duration; of an even number, the shorter of the two in the middle.
+/// Counts among `n` numbers `options.runs` times, and returns the run of median
+/// duration. Of an even number of runs it is the shorter of the two in the middle.
 fn median(program: Program, options: &Options, n: u32) -> Result<Sample, Failure> {
     let counting = PrimesRequest {
         placement: program.placement(),

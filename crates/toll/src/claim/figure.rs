@@ -234,7 +234,7 @@ impl Canvas<'_> {
                 .and_then(|index| box_of(&self.data.values(&spec.metric, index))),
             published: <[f64; 5]>::try_from(group.published.as_slice())
                 .ok()
-                .map(five_numbers),
+                .map(FiveNumbers::from),
         });
         let groups: Vec<BoxGroup> = groups.collect();
         let is_measured = groups.iter().any(|group| group.measured.is_some());
@@ -365,7 +365,7 @@ fn box_of(values: &[f64]) -> Option<MeasuredBox> {
     let quantile = |share| toll_stats::quantile(values, share);
     let outliers = toll_stats::outliers(values);
     Some(MeasuredBox {
-        numbers: five_numbers([
+        numbers: FiveNumbers::from([
             within.iter().copied().fold(f64::INFINITY, f64::min),
             quantile(0.25),
             quantile(0.5),
@@ -375,16 +375,6 @@ fn box_of(values: &[f64]) -> Option<MeasuredBox> {
         outliers: outliers.iter().map(|index| values[*index]).collect(),
         trials: values.len(),
     })
-}
-
-fn five_numbers([low, lower, median, upper, high]: [f64; 5]) -> FiveNumbers {
-    FiveNumbers {
-        low,
-        lower,
-        median,
-        upper,
-        high,
-    }
 }
 
 fn published_point((x, y): &(f64, f64)) -> CurvePoint {

@@ -63,27 +63,21 @@ fn what_a_page_says_of_its_report_is_in_the_experiment() {
         let (list, page) = list_of(builtin.name);
         let name = builtin.name;
 
-        let tables = named(&list, "table", '"');
-        for table in &tables {
-            let mut all = experiment.tables.iter();
+        let tables = experiment.tables.iter().map(|one| one.title.as_str());
+        let figures = experiment.figures.iter().map(|one| one.title.as_str());
+        for (kind, all, published) in [
+            ("table", tables.collect(), published_tables(&experiment)),
+            ("figure", figures.collect(), published_figures(&experiment)),
+        ] {
+            let all: BTreeSet<&str> = all;
+            let listed = named(&list, kind, '"');
+            let unknown: Vec<_> = listed.difference(&all).collect();
+            assert!(unknown.is_empty(), "{name}: no {kind} {unknown:?}");
+            let missing: Vec<_> = published.difference(&listed).collect();
             assert!(
-                all.any(|one| one.title == *table),
-                "{name}: no table {table:?}"
+                missing.is_empty(),
+                "{name}: {kind} {missing:?} is not listed"
             );
-        }
-        for table in published_tables(&experiment) {
-            assert!(tables.contains(table), "{name}: {table:?} is not listed");
-        }
-        let figures = named(&list, "figure", '"');
-        for figure in &figures {
-            let mut all = experiment.figures.iter();
-            assert!(
-                all.any(|one| one.title == *figure),
-                "{name}: no figure {figure:?}"
-            );
-        }
-        for figure in published_figures(&experiment) {
-            assert!(figures.contains(figure), "{name}: {figure:?} is not listed");
         }
         for claim in named(&list, "claim", '`') {
             let mut all = experiment.claims.iter();

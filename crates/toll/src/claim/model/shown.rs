@@ -224,6 +224,31 @@ pub struct FiveNumbers {
     pub high: f64,
 }
 
+impl From<[f64; 5]> for FiveNumbers {
+    fn from([low, lower, median, upper, high]: [f64; 5]) -> Self {
+        Self {
+            low,
+            lower,
+            median,
+            upper,
+            high,
+        }
+    }
+}
+
+impl From<FiveNumbers> for [f64; 5] {
+    fn from(numbers: FiveNumbers) -> Self {
+        let FiveNumbers {
+            low,
+            lower,
+            median,
+            upper,
+            high,
+        } = numbers;
+        [low, lower, median, upper, high]
+    }
+}
+
 /// Medians of treatments, published values beside them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BarChart {

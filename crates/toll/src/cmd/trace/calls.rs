@@ -20,7 +20,7 @@ pub(super) struct CallList {
     is_empty: bool,
     /// The thread of the first call.
     first_thread: Option<u32>,
-    /// Threads are told apart from the second on.
+    /// Whether a second thread made a call: from then on, lines have its number.
     has_threads: bool,
     /// Why nothing can be written any longer.
     broken: Option<io::Error>,

@@ -114,14 +114,9 @@ pub fn boxes(analysis: &Analysis) -> Vec<Value> {
     let table = |plot: &crate::claim::model::BoxPlot| {
         let groups = plot.groups.iter().map(|group| {
             let cells = |numbers: &FiveNumbers| {
-                let five = [
-                    numbers.low,
-                    numbers.lower,
-                    numbers.median,
-                    numbers.upper,
-                    numbers.high,
-                ];
-                five.map(|value| format::value(value, &plot.unit)).to_vec()
+                <[f64; 5]>::from(*numbers)
+                    .map(|value| format::value(value, &plot.unit))
+                    .to_vec()
             };
             context! {
                 label => group.label.clone(),

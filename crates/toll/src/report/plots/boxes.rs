@@ -126,14 +126,7 @@ fn five(
     frame: &Frame,
     y: f64,
 ) -> Vec<Primitive> {
-    let five = [
-        numbers.low,
-        numbers.lower,
-        numbers.median,
-        numbers.upper,
-        numbers.high,
-    ];
-    let Some([low, lower, median, upper, high]) = pixels(frame, five) else {
+    let Some([low, lower, median, upper, high]) = pixels(frame, (*numbers).into()) else {
         return Vec::new();
     };
     let upright =
