@@ -254,6 +254,9 @@ pub fn significant(value: f64) -> String {
     if !value.is_finite() {
         return not_finite(value);
     }
+    if value == 0.0 {
+        return "0".to_owned();
+    }
     grouped(value, significant_decimals(value))
 }
 

@@ -95,7 +95,8 @@ impl Source<'_> {
             published_text: row.published_text.clone(),
             published_deviation: row.published_deviation,
             published_ratio: reference
-                .and_then(|reference| Some(row.published? / reference.published?)),
+                .and_then(|reference| Some(row.published? / reference.published?))
+                .filter(|ratio| ratio.is_finite()),
             measured: is_measured
                 .then(|| estimate(&toll_stats::median_interval(&values, CONFIDENCE))),
             measured_mean: mean
