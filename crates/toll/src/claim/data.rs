@@ -134,16 +134,24 @@ impl Data {
         if let Some(reason) = self.why_absent(metric, &[of, to]) {
             return Err(reason);
         }
-        let (of, to) = (self.column(metric, of), self.column(metric, to));
-        let logs: Vec<f64> = of
-            .iter()
-            .filter_map(|(block, of)| Some((*of, *to.get(block)?)))
-            .map(|(of, to)| log_ratio(of, to))
-            .collect::<Result<_, _>>()?;
-        match logs.is_empty() {
-            true => Err("no block has a trial of both sides".into()),
-            false => Ok(logs),
-        }
+        column_log_ratios(self.column(metric, of), self.column(metric, to))
+    }
+}
+
+/// Natural logarithms of the ratio of two columns in each block that both have;
+/// `Err` with the reason if there are none.
+pub(super) fn column_log_ratios(
+    of: &BTreeMap<u32, f64>,
+    to: &BTreeMap<u32, f64>,
+) -> Result<Vec<f64>, String> {
+    let logs: Vec<f64> = of
+        .iter()
+        .filter_map(|(block, of)| Some((*of, *to.get(block)?)))
+        .map(|(of, to)| log_ratio(of, to))
+        .collect::<Result<_, _>>()?;
+    match logs.is_empty() {
+        true => Err("no block has a trial of both sides".into()),
+        false => Ok(logs),
     }
 }
 

@@ -1,11 +1,12 @@
 //! Published tables with the measured values beside them.
 
 use std::collections::BTreeMap;
+use std::iter::once;
 
 use toll_stats::stopped_interval;
 
 use super::contrast::pick;
-use super::data::{Data, log_ratio};
+use super::data::{Data, column_log_ratios};
 use super::model::{Estimate, MeasuredMean, PublishedGroup, PublishedRow, PublishedTable};
 use super::summary::{estimate, without_extremes};
 use super::{CONFIDENCE, metric};
@@ -113,8 +114,9 @@ impl Source<'_> {
 
     fn why_absent(&self, row: &TableRow) -> String {
         let treatment = pick(&row.at, &self.experiment.factors, self.treatments).ok();
-        self.data
-            .why_absent(&self.group.metric, treatment.as_slice())
+        let mut metrics = once(&self.group.metric).chain(&self.group.per);
+        metrics
+            .find_map(|metric| self.data.why_absent(metric, treatment.as_slice()))
             .unwrap_or_else(|| "no trial completed".into())
     }
 
@@ -138,11 +140,8 @@ impl Source<'_> {
 }
 
 fn ratio(of: &BTreeMap<u32, f64>, to: &BTreeMap<u32, f64>) -> Option<Estimate> {
-    let logs = of
-        .iter()
-        .filter_map(|(block, of)| Some(log_ratio(*of, *to.get(block)?)));
-    let logs = logs.collect::<Result<Vec<f64>, _>>().ok()?;
-    (!logs.is_empty()).then(|| estimate(&stopped_interval(&logs, CONFIDENCE).map(f64::exp)))
+    let logs = column_log_ratios(of, to).ok()?;
+    Some(estimate(&stopped_interval(&logs, CONFIDENCE).map(f64::exp)))
 }
 
 fn mean_of(values: &[f64], mean: TableMean) -> MeasuredMean {
