@@ -13,9 +13,9 @@ use super::run::{Launch, Purpose, WorkDirectories, exit_code_of, launch, random_
 use super::{Failure, output};
 use crate::claim::model::SelftestReport;
 use crate::claim::selftest::{self, Compared};
-use crate::environment::machine::Machine;
 use crate::environment::{inspect, paths};
 use crate::report::terminal;
+use crate::run::Machine;
 use crate::store::Store;
 use crate::trial::{RunLock, SessionEnd};
 

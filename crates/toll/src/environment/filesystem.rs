@@ -258,7 +258,7 @@ fn is_writable(path: &Path) -> bool {
 /// mount namespace of its own. Other mounts stay.
 pub(super) fn unmount_left(point: &Path) {
     let is_served = |(mounted, file_system): &(String, _)| {
-        let kind: &super::machine::FileSystem = file_system;
+        let kind: &crate::run::FileSystem = file_system;
         Path::new(mounted) == point && kind.kind.starts_with("fuse")
     };
     if !mounts().iter().any(is_served) {

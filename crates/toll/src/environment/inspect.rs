@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use super::machine::{FileSystem, Machine};
+use crate::run::{FileSystem, Machine};
 
 /// Clock reads timed to find the cost of one.
 const CLOCK_READS: usize = 20_001;

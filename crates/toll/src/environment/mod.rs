@@ -14,7 +14,6 @@ mod inspect;
 pub mod interfaces;
 pub mod kernel;
 pub mod leftovers;
-pub mod machine;
 mod memory;
 mod memory_limit;
 mod mount_space;

@@ -8,7 +8,7 @@
 use std::fmt;
 
 use crate::claim::model::Analysis;
-use crate::store::record::RunRecord;
+use crate::store::RunRecord;
 
 pub mod benchstat;
 pub mod compare;

@@ -4,8 +4,8 @@ use crate::claim::model::{
     Accompaniment, Analysis, GuestSummary, NearestCache, Outcome, Relation, SideBySide, Staircase,
     TreatmentSummary,
 };
-use crate::environment::machine::Machine;
 use crate::format;
+use crate::run::Machine;
 use crate::spec::guest::{PARTNER, PARTNER_GUEST};
 
 /// Outcomes in the order in which they are counted.

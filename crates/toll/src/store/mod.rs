@@ -14,12 +14,10 @@ mod find;
 mod image;
 mod log;
 mod open;
-pub mod record;
 mod rows;
 mod salvage;
 mod schema;
 mod seal;
-mod trial;
 
 use std::path::PathBuf;
 
@@ -29,12 +27,12 @@ use crate::plan::Treatment;
 use crate::spec::Experiment;
 
 pub use baseline::Baseline;
-pub use boot::{BootRecord, PartnerRecord};
 pub use error::StoreError;
-pub use record::{RunRecord, RunStatus};
 pub use salvage::{Survey, SurveyedRun};
 pub use schema::SCHEMA_VERSION;
-pub use trial::{TrialRecord, TrialState};
+pub use toll_core::run::{
+    BootRecord, PartnerRecord, RunRecord, RunStatus, StoredRun, TrialRecord, TrialState,
+};
 
 /// An open store.
 #[derive(Debug)]
@@ -42,21 +40,6 @@ pub struct Store {
     connection: Connection,
     /// The file; `None` in memory.
     path: Option<PathBuf>,
-}
-
-/// All that is kept of one run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct StoredRun {
-    /// The run itself.
-    pub run: RunRecord,
-    /// Its experiment, with profile and command-line levels applied.
-    pub experiment: Experiment,
-    /// Its treatments, in plan order.
-    pub treatments: Vec<Treatment>,
-    /// Its trials, in the order in which they ran.
-    pub trials: Vec<TrialRecord>,
-    /// The boots of its guests, in order.
-    pub boots: Vec<BootRecord>,
 }
 
 impl Store {

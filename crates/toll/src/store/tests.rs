@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::environment::machine::Machine;
 use crate::plan::Plan;
+use crate::run::Machine;
 use crate::spec;
 
 fn experiment() -> Experiment {

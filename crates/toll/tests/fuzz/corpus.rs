@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::OnceLock;
 
-use toll::environment::machine::Machine;
 use toll::plan::Plan;
+use toll::run::Machine;
 use toll::spec::builtin::BUILTINS;
 use toll::spec::{self, Experiment};
 use toll::store::exchange::RunDocument;

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use toll::claim::analyse;
 use toll::claim::model::{Analysis, Outcome};
-use toll::environment::machine::Machine;
 use toll::plan::Plan;
+use toll::run::Machine;
 use toll::spec::builtin::BUILTINS;
 use toll::spec::{DerivedKind, Experiment, Test, parse};
 use toll::store::{RunRecord, RunStatus, StoredRun, TrialRecord, TrialState};

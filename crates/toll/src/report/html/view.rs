@@ -12,7 +12,7 @@ use crate::claim::model::{
 use crate::format;
 use crate::report::plots::{self, NamedPlot, Theme};
 use crate::report::{ReportedRun, words};
-use crate::store::record::RunStatus;
+use crate::store::RunStatus;
 
 /// Gathers what the page shows of a run.
 pub fn run(reported: &ReportedRun) -> Value {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::claim::model::GuestSummary;
-use crate::environment::machine::{FileSystem, Machine};
-use crate::store::record::{RunRecord, RunStatus};
+use crate::run::{FileSystem, Machine};
+use crate::store::{RunRecord, RunStatus};
 
 pub fn machine() -> Machine {
     Machine {

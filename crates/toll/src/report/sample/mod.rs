@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::claim::model::*;
-use crate::store::record::{RunRecord, RunStatus};
+use crate::store::{RunRecord, RunStatus};
 
 mod claims;
 mod figures;

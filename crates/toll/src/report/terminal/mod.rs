@@ -4,7 +4,7 @@ use super::plots::small;
 pub use super::sanitize::sanitize;
 use super::{ReportedRun, words};
 use crate::claim::model::SelftestReport;
-use crate::environment::machine::Machine;
+use crate::run::Machine;
 use crate::trace::model::{ListedCall, TraceReport};
 use text::{Paint, heading, layout, paragraph};
 pub use text::{fit, fold};

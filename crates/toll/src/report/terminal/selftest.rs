@@ -3,9 +3,9 @@
 use super::Style;
 use super::text::{Column, Paint, Row, heading, paragraph, table};
 use crate::claim::model::{Rate, SelftestArm, SelftestReport};
-use crate::environment::machine::Machine;
 use crate::format;
 use crate::report::words;
+use crate::run::Machine;
 
 pub fn of_report(report: &SelftestReport, machine: &Machine, style: Style) -> String {
     let mut text = heading("Self-test: comparisons whose answer is known", style);

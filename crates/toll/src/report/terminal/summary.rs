@@ -5,7 +5,7 @@ use super::{Style, advice_lines, verdicts};
 use crate::claim::model::{Analysis, Relation, Step, TreatmentSummary};
 use crate::format;
 use crate::report::{ReportedRun, words};
-use crate::store::record::RunStatus;
+use crate::store::RunStatus;
 
 pub fn of_run(reported: &ReportedRun, style: Style) -> String {
     let analysis = reported.analysis;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::model::TwinSummary;
 use crate::format;
-use crate::store::{RunStatus, StoredRun, TrialState};
+use crate::run::{RunStatus, StoredRun, TrialState};
 
 /// How far apart twins may lie before the machine is called noisy: beyond it a
 /// difference of 5 % can hardly be told.

@@ -27,8 +27,8 @@ mod warning;
 use std::collections::BTreeSet;
 
 use crate::plan::Treatment;
+use crate::run::{BootRecord, StoredRun, TrialRecord};
 use crate::spec::Experiment;
-use crate::store::{BootRecord, StoredRun, TrialRecord};
 
 use data::Data;
 use model::{Analysis, Better, Factor};

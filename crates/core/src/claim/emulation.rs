@@ -11,8 +11,8 @@ use super::data::Data;
 use super::metric::describe;
 use super::model::TreatmentSummary;
 use crate::plan::Treatment;
+use crate::run::BootRecord;
 use crate::spec::{Contrast, Derived, DerivedKind, Experiment, Selector, Test};
-use crate::store::BootRecord;
 
 /// What a reader is told of emulated times.
 pub(super) const NOTE: &str =

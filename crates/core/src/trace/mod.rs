@@ -5,7 +5,7 @@
 //! ([`tally`]), and the sums are priced ([`price`]) by what a stored run
 //! measured ([`costs`]).
 //!
-//! Architecture invariant: no I/O here. [`crate::environment`] runs strace and
+//! Architecture invariant: no I/O here. The crate `toll` runs strace and
 //! hands in its lines; `cmd` prints.
 
 pub mod assembly;

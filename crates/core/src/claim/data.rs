@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::plan::Treatment;
-use crate::store::{TrialRecord, TrialState};
+use crate::run::{TrialRecord, TrialState};
 
 /// One value a completed trial and metric: the median of the trial's samples.
 /// Iterations of one process share its memory layout and its luck, so they are

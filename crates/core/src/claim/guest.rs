@@ -1,7 +1,7 @@
 //! What the guests of a run were.
 
 use super::model::GuestSummary;
-use crate::store::BootRecord;
+use crate::run::BootRecord;
 
 /// Boots by what they were booted with, in the order of the first of each.
 pub(super) fn summarise(boots: &[BootRecord]) -> Vec<GuestSummary> {

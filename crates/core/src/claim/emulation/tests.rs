@@ -1,7 +1,7 @@
 use crate::claim::model::{Analysis, Outcome, Relation};
 use crate::claim::tests::in_guest;
 use crate::claim::{analyse, widths};
-use crate::store::StoredRun;
+use crate::run::StoredRun;
 
 const GUEST: &str = "
 [guest]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::model::DisturbanceSummary;
-use crate::store::TrialRecord;
+use crate::run::TrialRecord;
 
 /// What is recorded, in words, with why it matters.
 const MEANINGS: &[(&str, &str)] = &[

@@ -13,7 +13,7 @@ use super::comparison::relation;
 use super::model::{Analysis, Better, Relation, RunComparison, RunRatio, TreatmentSummary};
 use super::summary::estimate;
 use super::{ALPHA, MARGIN_MIN, emulation, metric};
-use crate::store::StoredRun;
+use crate::run::StoredRun;
 
 /// A run with what was concluded from it.
 #[derive(Debug, Clone, Copy)]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::environment::machine::Machine;
+use crate::run::Machine;
 
 /// A run, without its trials.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

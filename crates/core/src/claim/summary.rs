@@ -8,7 +8,7 @@ use super::CONFIDENCE;
 use super::data::Data;
 use super::model::{Estimate, TreatmentEstimate, TreatmentSummary};
 use crate::plan::Treatment;
-use crate::store::{TrialRecord, TrialState};
+use crate::run::{TrialRecord, TrialState};
 
 /// An interval as the model has it.
 pub(super) fn estimate(interval: &Interval) -> Estimate {

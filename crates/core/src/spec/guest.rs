@@ -27,7 +27,7 @@ pub const PARTNER_NONE: &str = "none";
 pub const PARTNER_GUEST: &str = "guest";
 
 /// Why a workload cannot have a guest with a partner.
-pub(crate) const NOT_TWO_ENDS: &str = "cannot use partner = \"guest\" with this workload: only transfer has two ends; leave partner \
+pub const NOT_TWO_ENDS: &str = "cannot use partner = \"guest\" with this workload: only transfer has two ends; leave partner \
      at none";
 
 /// Why a guest that counts instructions cannot have a partner.

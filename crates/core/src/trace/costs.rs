@@ -15,7 +15,7 @@ use toll_stats::{fit_cost_model, median};
 use super::descriptor::Kind;
 use super::sizes::Sizes;
 use crate::plan::Treatment;
-use crate::store::{StoredRun, TrialState};
+use crate::run::{StoredRun, TrialState};
 
 /// A larger buffer must save more than this share of the time to be worth its
 /// memory.

@@ -11,10 +11,10 @@ mod worlds;
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::environment::machine::Machine;
 use crate::plan::Plan;
+use crate::run::Machine;
+use crate::run::{BootRecord, RunRecord, RunStatus, TrialState};
 use crate::spec;
-use crate::store::{BootRecord, RunRecord, RunStatus, TrialState};
 use model::{Outcome, Relation, Verdict};
 
 const HEAD: &str = "

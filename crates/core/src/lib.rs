@@ -1,0 +1,10 @@
+//! What `toll` concludes, without input or output: experiment files ([`spec`]),
+//! their [`plan`], the records of a [`run`], estimates and verdicts ([`claim`]),
+//! and the prices of a traced program ([`trace`]).
+
+pub mod claim;
+pub mod format;
+pub mod plan;
+pub mod run;
+pub mod spec;
+pub mod trace;

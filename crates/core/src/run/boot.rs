@@ -1,0 +1,90 @@
+//! One boot of a guest as it is kept.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Most of a kernel's log that is kept of one boot, in bytes. The last part is
+/// kept, since that is where a crash is told.
+pub const LOG_BYTES_MAX: usize = 64 << 10;
+
+/// One boot of a guest: what it was booted with, what it was, what it told.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BootRecord {
+    /// Block for which it was booted, from 0.
+    pub block: u32,
+    /// When it was started, RFC 3339 in UTC.
+    pub started_at: String,
+    /// Time until it could be asked, in nanoseconds.
+    pub boot_ns: u64,
+    /// What it was booted with: level by name.
+    pub levels: BTreeMap<String, String>,
+    /// What executed its instructions: `kvm`, `tcg` or `icount`; `None` if it
+    /// did not come up.
+    pub accelerator: Option<String>,
+    /// What it was, in words, as seen from inside; empty if it did not come up.
+    pub facts: BTreeMap<String, String>,
+    /// Why it did not come up, or how it ended before its time.
+    pub error: Option<String>,
+    /// The kernel's log; of a long one the last part.
+    pub log: String,
+    /// The other guest of a pair, if it came up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partner: Option<PartnerRecord>,
+}
+
+/// The partner of a guest: what it was, what it told. It is booted with what its
+/// guest is booted with.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PartnerRecord {
+    /// What it was, in words, as seen from inside.
+    pub facts: BTreeMap<String, String>,
+    /// The kernel's log; of a long one the last part.
+    pub log: String,
+}
+
+impl PartnerRecord {
+    /// Keeps of a log what there is room for, whole lines of it.
+    pub fn set_log(&mut self, log: &str) {
+        self.log = last_part(log).to_owned();
+    }
+}
+
+impl BootRecord {
+    /// Keeps of a log what there is room for, whole lines of it.
+    pub fn set_log(&mut self, log: &str) {
+        self.log = last_part(log).to_owned();
+    }
+}
+
+fn last_part(log: &str) -> &str {
+    let mut start = log.len().saturating_sub(LOG_BYTES_MAX);
+    while !log.is_char_boundary(start) {
+        start += 1;
+    }
+    let kept = &log[start..];
+    match start {
+        0 => kept,
+        _ => kept.find('\n').map_or(kept, |end| &kept[end + 1..]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_whole_lines_of_a_long_log_are_kept() {
+        let mut boot = BootRecord::default();
+        boot.set_log("short");
+        assert_eq!(boot.log, "short");
+        let long = "ä line of a log\n".repeat(LOG_BYTES_MAX / 8);
+        boot.set_log(&long);
+        assert!(boot.log.len() <= LOG_BYTES_MAX);
+        assert!(boot.log.len() > LOG_BYTES_MAX - 32);
+        assert!(boot.log.starts_with("ä line"));
+    }
+}

@@ -1,0 +1,29 @@
+//! What a run consists of: its plan, its trials, and the machine they ran on.
+
+mod boot;
+mod machine;
+mod record;
+mod trial;
+
+use crate::plan::Treatment;
+use crate::spec::Experiment;
+
+pub use boot::{BootRecord, LOG_BYTES_MAX, PartnerRecord};
+pub use machine::{FileSystem, Machine};
+pub use record::{RunRecord, RunStatus};
+pub use trial::{TrialRecord, TrialState};
+
+/// All that is kept of one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredRun {
+    /// The run itself.
+    pub run: RunRecord,
+    /// Its experiment, with profile and command-line levels applied.
+    pub experiment: Experiment,
+    /// Its treatments, in plan order.
+    pub treatments: Vec<Treatment>,
+    /// Its trials, in the order in which they ran.
+    pub trials: Vec<TrialRecord>,
+    /// The boots of its guests, in order.
+    pub boots: Vec<BootRecord>,
+}
