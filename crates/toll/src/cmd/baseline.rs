@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
@@ -91,7 +92,7 @@ struct RemoveArguments {
     experiment: Option<String>,
 }
 
-pub(super) fn run(arguments: &BaselineVerb, store: &Path) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &BaselineVerb, store: &Path) -> anyhow::Result<ExitCode> {
     match &arguments.action {
         Action::List(arguments) => list(arguments, store)?,
         Action::Save(arguments) => {
@@ -104,7 +105,7 @@ pub(super) fn run(arguments: &BaselineVerb, store: &Path) -> Result<ExitCode, Fa
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(arguments: &ListArguments, store: &Path) -> Result<(), Failure> {
+fn list(arguments: &ListArguments, store: &Path) -> anyhow::Result<()> {
     #[derive(Serialize)]
     struct Listing {
         baselines: Vec<Baseline>,
@@ -144,12 +145,12 @@ pub(super) fn text(baselines: &[Baseline]) -> String {
 ///
 /// # Errors
 /// If the run has nothing to compare with, or the store cannot be written.
-pub(super) fn save(store: &mut Store, name: &str, run_id: i64) -> Result<String, Failure> {
+pub(super) fn save(store: &mut Store, name: &str, run_id: i64) -> anyhow::Result<String> {
     let runs = store.runs()?;
     let found = runs.iter().find(|(run, _)| run.id == run_id);
     let (run, trials) = found.expect("the run was found before");
     if run.status == RunStatus::Unfinished || *trials == 0 {
-        return Err(Failure::Usage(format!(
+        bail!(Failure::Usage(format!(
             "cannot save run {run_id} as a baseline: it is unfinished; go on with it by `toll run \
              --resume {run_id}`"
         )));
@@ -171,7 +172,7 @@ pub(super) fn save(store: &mut Store, name: &str, run_id: i64) -> Result<String,
     ))
 }
 
-fn remove(arguments: &RemoveArguments, store: &Path) -> Result<(), Failure> {
+fn remove(arguments: &RemoveArguments, store: &Path) -> anyhow::Result<()> {
     let mut store = Store::open_existing(store)?;
     let experiment = arguments.experiment.as_deref();
     if store.remove_baseline(&arguments.name, experiment)? == 0 {
@@ -180,7 +181,7 @@ fn remove(arguments: &RemoveArguments, store: &Path) -> Result<(), Failure> {
     output::result(&format!("baseline {} is forgotten", arguments.name))
 }
 
-fn missing(store: &Store, name: &str, experiment: Option<&str>) -> Result<Failure, Failure> {
+fn missing(store: &Store, name: &str, experiment: Option<&str>) -> anyhow::Result<anyhow::Error> {
     let all = store.baselines()?;
     let of = experiment.map_or_else(String::new, |experiment| format!(" of {experiment}"));
     let mut names: Vec<String> = match all.iter().any(|one| one.name == name) {
@@ -196,16 +197,14 @@ fn missing(store: &Store, name: &str, experiment: Option<&str>) -> Result<Failur
         true => "there is none; `toll run --save-baseline NAME` makes one".into(),
         false => format!("there is {}", names.join(", ")),
     };
-    Ok(Failure::Usage(format!(
-        "cannot find baseline {name}{of}: {known}"
-    )))
+    Ok(Failure::Usage(format!("cannot find baseline {name}{of}: {known}")).into())
 }
 
 /// The run that a baseline stands for in an experiment.
 ///
 /// # Errors
 /// If there is none.
-pub(super) fn require(store: &Store, name: &str, experiment: &str) -> Result<i64, Failure> {
+pub(super) fn require(store: &Store, name: &str, experiment: &str) -> anyhow::Result<i64> {
     let all = store.baselines()?;
     let mut fitting = all
         .iter()
@@ -235,7 +234,7 @@ impl Against {
         name: Option<&String>,
         store: &Path,
         experiments: &[&Experiment],
-    ) -> Result<Self, Failure> {
+    ) -> anyhow::Result<Self> {
         let Some(name) = name else {
             return Ok(Self::default());
         };
@@ -275,7 +274,7 @@ impl Against {
     ///
     /// # Errors
     /// If a run of the baseline cannot be read.
-    pub fn compare(&self, store: &Path, runs: &[Analysed]) -> Result<Compared, Failure> {
+    pub fn compare(&self, store: &Path, runs: &[Analysed]) -> anyhow::Result<Compared> {
         let mut compared = Compared::default();
         let Some(name) = &self.name else {
             let analyses = runs.iter().map(|run| &run.analysis);
@@ -315,7 +314,7 @@ fn check_shared(
     name: &str,
     run_id: i64,
     experiment: &Experiment,
-) -> Result<i64, Failure> {
+) -> anyhow::Result<i64> {
     let planned = Plan::new(experiment, 0).map_err(Failure::Usage)?.treatments;
     let mut there = store.treatments(run_id)?;
     there.retain(|one| one.twin_of.is_none());
@@ -329,7 +328,8 @@ fn check_shared(
                  treatments, but {}",
                 experiment.name,
                 labels.join(", ")
-            )))
+            ))
+            .into())
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::bail;
 use clap::Args;
 use serde::Serialize;
 
@@ -46,9 +47,9 @@ struct ComparedRun<'a> {
     analysis: &'a Analysis,
 }
 
-pub(super) fn run(arguments: &CompareArguments, store: &Path) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &CompareArguments, store: &Path) -> anyhow::Result<ExitCode> {
     if arguments.runs.len() < 2 && arguments.against.baseline.is_none() {
-        return Err(Failure::Usage(
+        bail!(Failure::Usage(
             "cannot compare a single RUN: name another one, or a baseline with --baseline".into(),
         ));
     }
@@ -88,7 +89,7 @@ pub(super) fn run(arguments: &CompareArguments, store: &Path) -> Result<ExitCode
 }
 
 /// The runs to compare, the one that the others are compared with first.
-fn load(arguments: &CompareArguments, store: &Store) -> Result<Vec<Analysed>, Failure> {
+fn load(arguments: &CompareArguments, store: &Store) -> anyhow::Result<Vec<Analysed>> {
     let last = ["last".to_owned()];
     let names = match arguments.runs.as_slice() {
         [] => &last[..],

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use super::{Cli, Failure, output};
+use super::{Cli, output};
 
 #[derive(Debug, Args)]
 pub(super) struct CompletionsArguments {
@@ -13,7 +13,7 @@ pub(super) struct CompletionsArguments {
     shell: Shell,
 }
 
-pub(super) fn run(arguments: &CompletionsArguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &CompletionsArguments) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "toll", &mut script);
     output::result(&String::from_utf8_lossy(&script))?;

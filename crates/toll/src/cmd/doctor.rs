@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use serde::Serialize;
 
@@ -69,7 +70,7 @@ const NOISE_COMMAND: &str = "dd if=/dev/zero of=/dev/null bs=64k count=4096";
 /// Blocks of the noise measurement.
 const NOISE_BLOCKS: u32 = 30;
 
-pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> anyhow::Result<ExitCode> {
     if let Some(new) = &arguments.salvage {
         return store_health::salvage(store, new, arguments.json);
     }
@@ -129,29 +130,28 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> Result<ExitCode,
 }
 
 /// Has a guest try KVM; gives the signal that interrupted it.
-fn retry_kvm() -> Result<Option<i32>, Failure> {
+fn retry_kvm() -> anyhow::Result<Option<i32>> {
     let kernel = [Variant::Toll, Variant::Stock]
         .into_iter()
         .find_map(|variant| kernel::find(variant).ok());
     let Some(kernel) = kernel else {
-        return Err(Failure::Prerequisite(
+        bail!(Failure::Prerequisite(
             "cannot try KVM: no kernel is built; run toll kernel build".into(),
         ));
     };
     let probe = Probe::find().map_err(Failure::Prerequisite)?;
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Failure::Runtime(format!("cannot listen for signals: {error}")))?;
+    let interrupt = Interrupt::listen().context("cannot listen for signals")?;
     output::note("booting a guest to try KVM …");
     let interrupted = || interrupt.signal().is_some();
     match guest::retry_kvm(kernel, probe.path().to_owned(), &interrupted) {
         Ok(_) => Ok(None),
         Err(BootFailure::Interrupted) => Ok(interrupt.signal()),
-        Err(BootFailure::Missing(message)) => Err(Failure::Prerequisite(message)),
-        Err(BootFailure::Failed(message)) => Err(Failure::Runtime(message)),
+        Err(BootFailure::Missing(message)) => Err(Failure::Prerequisite(message).into()),
+        Err(BootFailure::Failed(message)) => Err(anyhow::Error::msg(message)),
     }
 }
 
-fn tell_restored(arguments: &DoctorArguments, restored: &[Finding]) -> Result<ExitCode, Failure> {
+fn tell_restored(arguments: &DoctorArguments, restored: &[Finding]) -> anyhow::Result<ExitCode> {
     if arguments.json {
         output::json(&restored)?;
     } else if restored.is_empty() {
@@ -188,7 +188,7 @@ pub(super) fn nearest(path: &Path) -> PathBuf {
 fn measure(
     arguments: &DoctorArguments,
     probe: &Probe,
-) -> Result<Result<(f64, EmptyRegion), i32>, Failure> {
+) -> anyhow::Result<Result<(f64, EmptyRegion), i32>> {
     let band = match noise(arguments)? {
         Ok(band) => band,
         Err(signal) => return Ok(Err(signal)),
@@ -199,7 +199,7 @@ fn measure(
 
 /// Runs one command against its twin, in a store that is dropped; the inner
 /// error is the signal that interrupted it.
-fn noise(arguments: &DoctorArguments) -> Result<Result<f64, i32>, Failure> {
+fn noise(arguments: &DoctorArguments) -> anyhow::Result<Result<f64, i32>> {
     output::note("measuring how noisy this machine is …");
     let request = AdhocCommands {
         commands: vec![NOISE_COMMAND.into()],
@@ -208,7 +208,7 @@ fn noise(arguments: &DoctorArguments) -> Result<Result<f64, i32>, Failure> {
     let mut experiment = adhoc::experiment(&request, "quick")?;
     experiment.run.min_blocks = NOISE_BLOCKS;
     experiment.run.max_blocks = NOISE_BLOCKS;
-    let _lock = RunLock::take(&paths::run_lock()).map_err(Failure::Runtime)?;
+    let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
     let mut store = Store::in_memory()?;
     let outcome = launch(
         &mut store,
@@ -225,7 +225,7 @@ fn noise(arguments: &DoctorArguments) -> Result<Result<f64, i32>, Failure> {
     }
     let analysed = Analysed::load(&store, &outcome.run_id.to_string())?;
     let twin = analysed.analysis.twins.first();
-    let missing = || Failure::Runtime("cannot measure noise: no trial completed".into());
+    let missing = || anyhow!("cannot measure noise: no trial completed");
     twin.map(|twin| Ok(twin.reach())).ok_or_else(missing)
 }
 

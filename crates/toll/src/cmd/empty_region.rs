@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::Context;
 use serde::Serialize;
 use toll_stats::median;
 use toll_wire::{
     CrossingCpus, CrossingOperation, CrossingRequest, Outcome, Request, TrialData, Workload,
 };
 
-use super::Failure;
 use crate::format;
 use crate::trial::{Interrupt, Probe};
 
@@ -38,7 +38,7 @@ pub(super) struct EmptyRegion {
 }
 
 /// Measures it; the inner error is the signal that interrupted.
-pub(super) fn measure(probe: &Probe) -> Result<Result<EmptyRegion, i32>, Failure> {
+pub(super) fn measure(probe: &Probe) -> anyhow::Result<Result<EmptyRegion, i32>> {
     let mut request = Request::new(Workload::Crossing(CrossingRequest {
         operation: CrossingOperation::UserCall,
         size_bytes: 1,
@@ -46,13 +46,14 @@ pub(super) fn measure(probe: &Probe) -> Result<Result<EmptyRegion, i32>, Failure
         calls: 1,
     }));
     request.counters = COUNTERS.map(str::to_owned).to_vec();
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Failure::Runtime(format!("cannot listen for signals: {error}")))?;
+    let interrupt = Interrupt::listen().context("cannot listen for signals")?;
     let mut trials = Vec::new();
     for _ in 0..TRIALS {
         match probe.run_alone(&request, &interrupt) {
             Some(Outcome::Completed(data)) => trials.push(*data),
-            Some(Outcome::Failed(failure)) => return Err(Failure::Runtime(failure.message)),
+            Some(Outcome::Failed(failure)) => {
+                return Err(anyhow::Error::msg(failure.message));
+            }
             None => return Ok(Err(interrupt.signal().unwrap_or(libc::SIGINT))),
         }
     }

@@ -44,7 +44,7 @@ pub(super) struct ExportFiles {
     pub junit: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &ExportArguments, store: &Path) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &ExportArguments, store: &Path) -> anyhow::Result<ExitCode> {
     let store = Store::read(store)?;
     let analysed = Analysed::load(&store, &arguments.run)?;
     write(&analysed, &arguments.files)?;
@@ -71,14 +71,14 @@ impl ExportFiles {
 }
 
 /// Makes one format of a run.
-type Writer = fn(&Analysed) -> Result<String, Failure>;
+type Writer = fn(&Analysed) -> anyhow::Result<String>;
 
 /// Writes a run to the files that are named. A format that does not apply to
 /// it keeps none of the others from being written.
 ///
 /// # Errors
 /// If one cannot be written, or does not apply.
-pub(super) fn write(analysed: &Analysed, files: &ExportFiles) -> Result<(), Failure> {
+pub(super) fn write(analysed: &Analysed, files: &ExportFiles) -> anyhow::Result<()> {
     let writers: [Writer; 6] = [
         |run| {
             let document = RunDocument::new(run.stored.clone(), run.analysis.clone());
@@ -108,9 +108,9 @@ pub(super) fn write(analysed: &Analysed, files: &ExportFiles) -> Result<(), Fail
 }
 
 /// A format that does not apply was asked for by mistake.
-fn refused(error: ReportError) -> Failure {
+fn refused(error: ReportError) -> anyhow::Error {
     match error {
-        ReportError::DoesNotApply { .. } => Failure::Usage(error.to_string()),
+        ReportError::DoesNotApply { .. } => Failure::Usage(error.to_string()).into(),
         _ => error.into(),
     }
 }

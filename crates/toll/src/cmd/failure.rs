@@ -1,18 +1,14 @@
-//! Why a command failed, with the exit status that says so.
+//! Exit statuses of failed commands.
 
 use std::process::ExitCode;
 
 use crate::environment::kernel::BuildError;
-use crate::report::ReportError;
 use crate::spec::SpecError;
-use crate::store::StoreError;
 use crate::trial::SessionError;
 
-/// Why a command failed.
+/// An error with an exit status of its own. All others end with 1.
 #[derive(Debug)]
 pub enum Failure {
-    /// Something went wrong at run time.
-    Runtime(String),
     /// The command line or an experiment file is wrong.
     Usage(String),
     /// What came out meets a condition of `--fail-on`.
@@ -23,63 +19,43 @@ pub enum Failure {
     Interrupted(i32),
 }
 
-impl Failure {
-    /// The exit status.
-    pub fn exit_code(&self) -> ExitCode {
-        ExitCode::from(match self {
-            Self::Runtime(_) => 1,
-            Self::Usage(_) => 2,
-            Self::Judged(_) => 3,
-            Self::Prerequisite(_) => 5,
-            Self::Interrupted(signal) => u8::try_from(128 + signal).unwrap_or(1),
-        })
-    }
-}
-
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Runtime(message)
-            | Self::Usage(message)
-            | Self::Judged(message)
-            | Self::Prerequisite(message) => f.write_str(message),
+            Self::Usage(message) | Self::Judged(message) | Self::Prerequisite(message) => {
+                f.write_str(message)
+            }
             Self::Interrupted(_) => f.write_str("interrupted before anything was measured"),
         }
     }
 }
 
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self::Runtime(error.to_string())
+impl std::error::Error for Failure {}
+
+/// The exit status of an error.
+pub(super) fn exit_code(error: &anyhow::Error) -> ExitCode {
+    ExitCode::from(match error.downcast_ref() {
+        Some(Failure::Usage(_)) => 2,
+        Some(Failure::Judged(_)) => 3,
+        Some(Failure::Prerequisite(_)) => 5,
+        Some(Failure::Interrupted(signal)) => u8::try_from(128 + signal).unwrap_or(1),
+        None if error.is::<SpecError>() => 2,
+        None if is_prerequisite(error) => 5,
+        None => 1,
+    })
+}
+
+/// The signal that came before anything was measured.
+pub(super) fn signal(error: &anyhow::Error) -> Option<i32> {
+    match error.downcast_ref() {
+        Some(Failure::Interrupted(signal)) => Some(*signal),
+        _ => None,
     }
 }
 
-impl From<ReportError> for Failure {
-    fn from(error: ReportError) -> Self {
-        Self::Runtime(error.to_string())
-    }
-}
-
-impl From<SpecError> for Failure {
-    fn from(error: SpecError) -> Self {
-        Self::Usage(error.to_string())
-    }
-}
-
-impl From<SessionError> for Failure {
-    fn from(error: SessionError) -> Self {
-        match error {
-            SessionError::NothingRuns(_) => Self::Prerequisite(error.to_string()),
-            _ => Self::Runtime(error.to_string()),
-        }
-    }
-}
-
-impl From<BuildError> for Failure {
-    fn from(error: BuildError) -> Self {
-        match error {
-            BuildError::Prerequisite(message) => Self::Prerequisite(message),
-            BuildError::Failed(_) | BuildError::Interrupted => Self::Runtime(error.to_string()),
-        }
-    }
+/// Whether something that is needed is not there.
+pub(super) fn is_prerequisite(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(Failure::Prerequisite(_)))
+        || matches!(error.downcast_ref(), Some(SessionError::NothingRuns(_)))
+        || matches!(error.downcast_ref(), Some(BuildError::Prerequisite(_)))
 }

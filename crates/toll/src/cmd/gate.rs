@@ -1,5 +1,6 @@
 //! `--fail-on`: the exit status 3, for scripts that act on what came out.
 
+use anyhow::bail;
 use clap::Args;
 
 use super::{Failure, output};
@@ -71,10 +72,10 @@ impl GateArguments {
         &self,
         experiments: &[&Experiment],
         why_no_ratio: &[Option<String>],
-    ) -> Result<(), Failure> {
+    ) -> anyhow::Result<()> {
         let has_claims = experiments.iter().any(|one| !one.claims.is_empty());
         if self.fail_on.contains(&Condition::Refuted) && !has_claims {
-            return Err(Failure::Usage(
+            bail!(Failure::Usage(
                 "cannot fail on refuted claims: there are none; take an experiment with claims, or \
                  --fail-on regression=5%"
                     .into(),
@@ -85,7 +86,7 @@ impl GateArguments {
             && self.watches_ratios()
             && reasons.len() == experiments.len()
         {
-            return Err(Failure::Usage(format!(
+            bail!(Failure::Usage(format!(
                 "cannot fail on a regression of {}: {reason}; compare two commands, or with a \
                  saved run by --baseline",
                 experiments[0].name
@@ -98,7 +99,7 @@ impl GateArguments {
     ///
     /// # Errors
     /// [`Failure::Judged`] if a condition is met.
-    pub fn judge(&self, analyses: &[&Analysis], ratios: &[JudgedRatio]) -> Result<(), Failure> {
+    pub fn judge(&self, analyses: &[&Analysis], ratios: &[JudgedRatio]) -> anyhow::Result<()> {
         let mut met = Vec::new();
         for condition in &self.fail_on {
             match condition {
@@ -108,10 +109,9 @@ impl GateArguments {
         }
         match met.is_empty() {
             true => Ok(()),
-            false => Err(Failure::Judged(format!(
-                "failed by --fail-on: {}",
-                met.join("; ")
-            ))),
+            false => {
+                Err(Failure::Judged(format!("failed by --fail-on: {}", met.join("; "))).into())
+            }
         }
     }
 }

@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::anyhow;
 use clap::Args;
 
 use super::{Failure, output};
@@ -18,7 +19,7 @@ pub(super) struct ImportArguments {
     files: Vec<PathBuf>,
 }
 
-pub(super) fn run(arguments: &ImportArguments, store: &Path) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &ImportArguments, store: &Path) -> anyhow::Result<ExitCode> {
     let mut store = Store::open(store)?;
     for path in &arguments.files {
         let text = read(path)?;
@@ -35,10 +36,8 @@ pub(super) fn run(arguments: &ImportArguments, store: &Path) -> Result<ExitCode,
     Ok(ExitCode::SUCCESS)
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
-    let wrong = |error: std::io::Error| {
-        Failure::Runtime(format!("cannot read {}: {error}", path.display()))
-    };
+fn read(path: &Path) -> anyhow::Result<String> {
+    let wrong = |error: std::io::Error| anyhow!("cannot read {}: {error}", path.display());
     let mut text = String::new();
     let count = if path.as_os_str() == "-" {
         std::io::stdin()
@@ -55,7 +54,8 @@ fn read(path: &Path) -> Result<String, Failure> {
             "cannot read {}: it is over the limit of {} MiB",
             path.display(),
             DOCUMENT_BYTES_MAX >> 20
-        ))),
+        ))
+        .into()),
         _ => Ok(text),
     }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 
-use super::{Failure, baseline, output};
+use super::{baseline, output};
 use crate::report::sanitize::sanitize;
 use crate::spec::builtin::BUILTINS;
 use crate::store::{Baseline, RunRecord, RunStatus};
@@ -38,7 +38,7 @@ struct ListedRun {
     trials: usize,
 }
 
-pub(super) fn run(arguments: &ListArguments, store: &Path) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &ListArguments, store: &Path) -> anyhow::Result<ExitCode> {
     let experiments = BUILTINS
         .iter()
         .map(|builtin| ListedExperiment {

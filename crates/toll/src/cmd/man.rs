@@ -2,22 +2,22 @@
 
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::{Args, Command, CommandFactory};
 use clap_mangen::Man;
 
-use super::{Cli, Failure, output};
+use super::{Cli, output};
 
 #[derive(Debug, Args)]
 pub(super) struct ManArguments {}
 
 /// Prints one page (roff) with a section for each verb, so that `toll man |
 /// man -l -` has everything.
-pub(super) fn run(_: &ManArguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(_: &ManArguments) -> anyhow::Result<ExitCode> {
     let mut command = Cli::command();
     command.build();
     let mut page = Vec::new();
-    render(&command, &mut page)
-        .map_err(|error| Failure::Runtime(format!("cannot write the manual page: {error}")))?;
+    render(&command, &mut page).context("cannot write the manual page")?;
     output::result(&String::from_utf8_lossy(&page))?;
     Ok(ExitCode::SUCCESS)
 }

@@ -135,9 +135,9 @@ pub fn main() -> ExitCode {
     };
     match result {
         Ok(code) => code,
-        Err(failure) => {
-            output::error(&failure.to_string());
-            failure.exit_code()
+        Err(error) => {
+            output::error(&format!("{error:#}"));
+            failure::exit_code(&error)
         }
     }
 }

@@ -6,9 +6,10 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::{Context, anyhow};
 use serde::Serialize;
 
-use super::Failure;
+use super::failure;
 use crate::claim::between::Judged;
 use crate::claim::model::Analysis;
 use crate::environment::guest::Stream;
@@ -45,13 +46,13 @@ pub(super) fn instead_of_work(told: &clap::Error) -> ExitCode {
     };
     if told.use_stderr() {
         remark(&text(error_style()));
-        return Failure::Usage(String::new()).exit_code();
+        return ExitCode::from(2);
     }
     match standard_output(text(style()).as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             error(&failure.to_string());
-            failure.exit_code()
+            failure::exit_code(&failure)
         }
     }
 }
@@ -65,7 +66,7 @@ fn shown(message: &str) -> String {
 ///
 /// # Errors
 /// If standard output cannot be written for another reason.
-pub(super) fn result(text: &str) -> Result<(), Failure> {
+pub(super) fn result(text: &str) -> anyhow::Result<()> {
     let ending = if text.ends_with('\n') { "" } else { "\n" };
     standard_output(format!("{text}{ending}").as_bytes())
 }
@@ -76,7 +77,7 @@ pub(super) fn result(text: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 /// As [`result`].
-pub(super) fn listing(text: &str) -> Result<(), Failure> {
+pub(super) fn listing(text: &str) -> anyhow::Result<()> {
     let style = style();
     let folded = match is_bounded(&io::stdout()) {
         true => fold(text, style),
@@ -95,16 +96,14 @@ fn columns_set() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.parse().ok()
 }
 
-fn standard_output(content: &[u8]) -> Result<(), Failure> {
+fn standard_output(content: &[u8]) -> anyhow::Result<()> {
     write_to(io::stdout().lock(), content)
 }
 
-fn write_to(mut stream: impl Write, content: &[u8]) -> Result<(), Failure> {
+fn write_to(mut stream: impl Write, content: &[u8]) -> anyhow::Result<()> {
     match stream.write_all(content).and_then(|()| stream.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        Err(error) => Err(Failure::Runtime(format!(
-            "cannot write the result: {error}"
-        ))),
+        Err(error) => Err(anyhow!("cannot write the result: {error}")),
         Ok(()) => Ok(()),
     }
 }
@@ -126,7 +125,7 @@ pub(super) fn pass_on(stream: Stream, bytes: &[u8]) {
 ///
 /// # Errors
 /// As [`result`].
-pub(super) fn aside(text: &str) -> Result<(), Failure> {
+pub(super) fn aside(text: &str) -> anyhow::Result<()> {
     write_to(io::stderr().lock(), text.as_bytes())
 }
 
@@ -134,7 +133,7 @@ pub(super) fn aside(text: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 /// As [`result`].
-pub(super) fn json<T: Serialize>(document: &T) -> Result<(), Failure> {
+pub(super) fn json<T: Serialize>(document: &T) -> anyhow::Result<()> {
     result(&json_text(document)?)
 }
 
@@ -142,9 +141,8 @@ pub(super) fn json<T: Serialize>(document: &T) -> Result<(), Failure> {
 ///
 /// # Errors
 /// If it cannot be written as JSON.
-pub(super) fn json_text<T: Serialize>(document: &T) -> Result<String, Failure> {
-    let text = serde_json::to_string_pretty(document)
-        .map_err(|error| Failure::Runtime(format!("cannot write JSON: {error}")))?;
+pub(super) fn json_text<T: Serialize>(document: &T) -> anyhow::Result<String> {
+    let text = serde_json::to_string_pretty(document).context("cannot write JSON")?;
     Ok(plain_json(text))
 }
 
@@ -187,30 +185,30 @@ fn style_of(stream: &(impl IsTerminal + AsFd)) -> Style {
 ///
 /// # Errors
 /// If it cannot be written.
-pub(super) fn write_file(path: &Path, content: &[u8]) -> Result<(), Failure> {
+pub(super) fn write_file(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     if path.as_os_str() == "-" {
         return standard_output(content);
     }
     let written = create_file(path)?.write_all(content);
-    written.map_err(|error| cannot_write(path, &error))
+    written.with_context(|| cannot_write(path))
 }
 
 /// Makes a file, and the directories above it.
 ///
 /// # Errors
 /// If it cannot be made; the error names it.
-pub(super) fn create_file(path: &Path) -> Result<File, Failure> {
+pub(super) fn create_file(path: &Path) -> anyhow::Result<File> {
     if let Some(directory) = path
         .parent()
         .filter(|parent| !parent.as_os_str().is_empty())
     {
-        std::fs::create_dir_all(directory).map_err(|error| cannot_write(path, &error))?;
+        std::fs::create_dir_all(directory).with_context(|| cannot_write(path))?;
     }
-    File::create(path).map_err(|error| cannot_write(path, &error))
+    File::create(path).with_context(|| cannot_write(path))
 }
 
-fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::Runtime(format!("cannot write {}: {error}", path.display()))
+fn cannot_write(path: &Path) -> String {
+    format!("cannot write {}", path.display())
 }
 
 /// Opens a store to read it; `None` if there is none yet. That a file is there
@@ -218,7 +216,7 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
 ///
 /// # Errors
 /// If it cannot be read.
-pub(super) fn read_if_any(path: &Path) -> Result<Option<Store>, Failure> {
+pub(super) fn read_if_any(path: &Path) -> anyhow::Result<Option<Store>> {
     match Store::read(path) {
         Ok(store) => Ok(Some(store)),
         Err(error) => match error.kind() {
@@ -245,7 +243,7 @@ impl Analysed {
     ///
     /// # Errors
     /// If there is no such run or it cannot be read.
-    pub fn load(store: &Store, name: &str) -> Result<Self, Failure> {
+    pub fn load(store: &Store, name: &str) -> anyhow::Result<Self> {
         let stored = store.load(store.find_run(name)?)?;
         let analysis = crate::claim::analyse(&stored);
         Ok(Self { stored, analysis })
@@ -255,7 +253,7 @@ impl Analysed {
     ///
     /// # Errors
     /// As [`Self::load`].
-    pub fn load_all(store: &Store, names: &[String]) -> Result<Vec<Self>, Failure> {
+    pub fn load_all(store: &Store, names: &[String]) -> anyhow::Result<Vec<Self>> {
         names.iter().map(|name| Self::load(store, name)).collect()
     }
 

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 
+use super::output;
 use super::output::Analysed;
-use super::{Failure, output};
 use crate::environment::paths;
 use crate::report::{ReportedRun, html, plots};
 use crate::store::Store;
@@ -25,7 +25,7 @@ pub(super) struct ReportArguments {
     plots: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &ReportArguments, store: &Path) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &ReportArguments, store: &Path) -> anyhow::Result<ExitCode> {
     let store = Store::read(store)?;
     let runs = Analysed::load_all(&store, &arguments.runs)?;
     let reported: Vec<ReportedRun<'_>> = runs.iter().map(Analysed::reported).collect();
@@ -45,10 +45,7 @@ pub(super) fn run(arguments: &ReportArguments, store: &Path) -> Result<ExitCode,
 ///
 /// # Errors
 /// If it cannot be made or written.
-pub(super) fn write_page(
-    runs: &[ReportedRun<'_>],
-    path: Option<&Path>,
-) -> Result<PathBuf, Failure> {
+pub(super) fn write_page(runs: &[ReportedRun<'_>], path: Option<&Path>) -> anyhow::Result<PathBuf> {
     let path = path.map_or_else(
         || {
             let ids: Vec<String> = runs.iter().map(|run| run.run.id.to_string()).collect();
@@ -65,7 +62,7 @@ pub(super) fn write_page(
 ///
 /// # Errors
 /// If one cannot be drawn or written.
-pub(super) fn write_plots(runs: &[ReportedRun<'_>], directory: &Path) -> Result<String, Failure> {
+pub(super) fn write_plots(runs: &[ReportedRun<'_>], directory: &Path) -> anyhow::Result<String> {
     let mut paths = Vec::new();
     for run in runs {
         for (name, content) in plots::files(run)? {

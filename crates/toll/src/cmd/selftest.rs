@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::output::Analysed;
 use super::progress::Steps;
 use super::run::{Launch, Purpose, WorkDirectories, exit_code_of, launch, random_seed};
-use super::{Failure, output};
+use super::{failure, output};
 use crate::claim::model::SelftestReport;
 use crate::claim::selftest::{self, Compared};
 use crate::environment::{inspect, paths};
@@ -53,7 +53,7 @@ struct Document<'a> {
     report: &'a SelftestReport,
 }
 
-pub(super) fn run(arguments: &SelftestArguments, store: &Path) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &SelftestArguments, store: &Path) -> anyhow::Result<ExitCode> {
     let begin = Instant::now();
     let seed = match arguments.seed {
         Some(seed) => seed,
@@ -61,7 +61,7 @@ pub(super) fn run(arguments: &SelftestArguments, store: &Path) -> Result<ExitCod
     };
     let (identical, each_delay) = if arguments.full { FULL } else { QUICK };
     let schedule = selftest::schedule(identical, each_delay, seed);
-    let _lock = RunLock::take(&paths::run_lock()).map_err(Failure::Runtime)?;
+    let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
     let mut store = match arguments.keep {
         true => Store::open(store)?,
         false => Store::in_memory()?,
@@ -102,7 +102,7 @@ fn compare(
     arguments: &SelftestArguments,
     delay_percent: u32,
     seed: u64,
-) -> Result<Result<(Compared, usize), i32>, Failure> {
+) -> anyhow::Result<Result<(Compared, usize), i32>> {
     let launched = launch(
         store,
         Launch {
@@ -113,20 +113,20 @@ fn compare(
             purpose: Purpose::Aside,
         },
     );
-    let launched = match launched {
-        Err(Failure::Interrupted(signal)) => return Ok(Err(signal)),
-        launched => launched?,
-    };
+    if let Some(signal) = launched.as_ref().err().and_then(failure::signal) {
+        return Ok(Err(signal));
+    }
+    let launched = launched?;
     if let SessionEnd::Interrupted(signal) = launched.end? {
         return Ok(Err(signal));
     }
     let analysed = Analysed::load(store, &launched.run_id.to_string())?;
     let compared = selftest::compared(delay_percent, &analysed.analysis);
     let trials = analysed.stored.trials.len();
-    Ok(Ok((compared.map_err(Failure::Runtime)?, trials)))
+    Ok(Ok((compared.map_err(anyhow::Error::msg)?, trials)))
 }
 
-fn print(arguments: &SelftestArguments, report: &SelftestReport) -> Result<(), Failure> {
+fn print(arguments: &SelftestArguments, report: &SelftestReport) -> anyhow::Result<()> {
     let work = arguments.work_dir.clone().unwrap_or_else(paths::work);
     let machine = inspect(&work);
     match arguments.json {

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::bail;
 use clap::Args;
 
 use super::baseline::{Against, BaselineArguments};
@@ -30,7 +31,7 @@ pub(super) struct ShowArguments {
     gate: GateArguments,
 }
 
-pub(super) fn run(arguments: &ShowArguments, store: &Path) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &ShowArguments, store: &Path) -> anyhow::Result<ExitCode> {
     let path = store;
     let store = Store::read(path)?;
     let analysed = Analysed::load(&store, &arguments.run)?;
@@ -53,10 +54,10 @@ pub(super) fn run(arguments: &ShowArguments, store: &Path) -> Result<ExitCode, F
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(arguments: &ShowArguments, analysed: &Analysed) -> Result<(), Failure> {
+fn show(arguments: &ShowArguments, analysed: &Analysed) -> anyhow::Result<()> {
     if arguments.kernel_log {
         if analysed.stored.boots.is_empty() {
-            return Err(Failure::Usage(format!(
+            bail!(Failure::Usage(format!(
                 "cannot show a kernel's log: run {} booted no guest",
                 analysed.stored.run.id
             )));

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::doctor::{Finding, nearest};
-use super::{Failure, output};
+use super::output;
 use crate::report::sanitize::sanitize;
 use crate::store::{Store, StoreError, Survey, SurveyedRun};
 
@@ -75,7 +75,7 @@ fn readable(survey: &Survey) -> String {
 }
 
 /// Saves what can be read in a new store, and tells what that was.
-pub(super) fn salvage(store: &Path, new: &Path, json: bool) -> Result<ExitCode, Failure> {
+pub(super) fn salvage(store: &Path, new: &Path, json: bool) -> anyhow::Result<ExitCode> {
     let survey = Store::salvage(store, new)?;
     if json {
         output::json(&survey)?;

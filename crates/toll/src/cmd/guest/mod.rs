@@ -25,7 +25,7 @@ enum GuestVerb {
     Shell(shell::ShellArguments),
 }
 
-pub(super) fn run(arguments: &GuestArguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &GuestArguments) -> anyhow::Result<ExitCode> {
     match &arguments.verb {
         GuestVerb::Run(arguments) => run::run(arguments),
         GuestVerb::Shell(arguments) => shell::run(arguments),

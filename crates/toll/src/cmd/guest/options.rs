@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use anyhow::bail;
 use clap::Args;
 use toll_wire::guest::{GuestCommand, GuestEnd, HOST_FILES_DIRECTORY};
 
@@ -75,7 +76,7 @@ impl GuestOptions {
     /// exit status.
     pub fn boot(&self, interrupt: &Interrupt) -> Result<Booted, Stopped> {
         let spec = self.spec()?;
-        let place = GuestPlace::make().map_err(Failure::Runtime)?;
+        let place = GuestPlace::make().map_err(anyhow::Error::msg)?;
         let disk = GuestDisk::create(&place.directory().join("disk"), self.disk, None)
             .map_err(Failure::Prerequisite)?;
         let interrupted = || interrupt.signal().is_some();
@@ -87,11 +88,11 @@ impl GuestOptions {
             }),
             Err(BootFailure::Interrupted) => Err(Stopped::interrupted(interrupt)),
             Err(BootFailure::Missing(message)) => Err(Failure::Prerequisite(message).into()),
-            Err(BootFailure::Failed(message)) => Err(Failure::Runtime(message).into()),
+            Err(BootFailure::Failed(message)) => Err(anyhow::Error::msg(message).into()),
         }
     }
 
-    fn spec(&self) -> Result<GuestSpec, Failure> {
+    fn spec(&self) -> anyhow::Result<GuestSpec> {
         let mut names = BTreeSet::new();
         let mut extra_files = Vec::new();
         for file in &self.add {
@@ -101,7 +102,7 @@ impl GuestOptions {
                     true => "another file of that name is added, too; rename one",
                     false => "it is no regular file; name files one by one",
                 };
-                return Err(Failure::Usage(format!(
+                bail!(Failure::Usage(format!(
                     "cannot add {}: {why}",
                     file.display()
                 )));
@@ -129,7 +130,7 @@ impl GuestOptions {
 
 /// Why there is no end of a command to tell of.
 pub(super) enum Stopped {
-    Failed(Failure),
+    Failed(anyhow::Error),
     /// A signal came; its number.
     Signal(i32),
 }
@@ -140,9 +141,9 @@ impl Stopped {
     }
 }
 
-impl From<Failure> for Stopped {
-    fn from(failure: Failure) -> Self {
-        Self::Failed(failure)
+impl<E: Into<anyhow::Error>> From<E> for Stopped {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
     }
 }
 
@@ -166,14 +167,14 @@ impl Booted {
             }
             Err(RunFailure::Interrupted) => Err(Stopped::interrupted(interrupt)),
             Err(RunFailure::Refused(why) | RunFailure::Dead(why)) => {
-                Err(Failure::Runtime(why).into())
+                Err(anyhow::Error::msg(why).into())
             }
         }
     }
 }
 
 /// The exit status of this program for a command's end in a guest.
-pub(super) fn exit_code(end: Result<GuestEnd, Stopped>) -> Result<std::process::ExitCode, Failure> {
+pub(super) fn exit_code(end: Result<GuestEnd, Stopped>) -> anyhow::Result<std::process::ExitCode> {
     use crate::cmd::run::exit_code_of;
     match end {
         Ok(GuestEnd {

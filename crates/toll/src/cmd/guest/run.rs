@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Args;
 use toll_wire::guest::GuestCommand;
 
@@ -34,10 +35,9 @@ pub(super) struct RunArguments {
     command: Vec<OsString>,
 }
 
-pub(super) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<ExitCode> {
     let words = words(&arguments.command)?;
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Failure::Runtime(format!("cannot listen for signals: {error}")))?;
+    let interrupt = Interrupt::listen().context("cannot listen for signals")?;
     let booted = match arguments.options.boot(&interrupt) {
         Ok(booted) => booted,
         Err(stopped) => return exit_code(Err(stopped)),
@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
 }
 
 /// The command as text, which is what a message holds.
-fn words(command: &[OsString]) -> Result<Vec<String>, Failure> {
+fn words(command: &[OsString]) -> anyhow::Result<Vec<String>> {
     let word = |word: &OsString| {
         word.to_str().map(str::to_owned).ok_or_else(|| {
             Failure::Usage(format!(
@@ -62,5 +62,5 @@ fn words(command: &[OsString]) -> Result<Vec<String>, Failure> {
             ))
         })
     };
-    command.iter().map(word).collect()
+    Ok(command.iter().map(word).collect::<Result<_, _>>()?)
 }

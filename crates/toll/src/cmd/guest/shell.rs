@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
+use anyhow::{Context, bail};
 use clap::Args;
 use toll_wire::guest::{GuestCommand, GuestEnd, TerminalSize};
 
@@ -42,14 +43,13 @@ pub(super) struct ShellArguments {
     options: GuestOptions,
 }
 
-pub(super) fn run(arguments: &ShellArguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &ShellArguments) -> anyhow::Result<ExitCode> {
     if let Some(reason) = shell_obstacle() {
-        return Err(Failure::Prerequisite(format!(
+        bail!(Failure::Prerequisite(format!(
             "cannot open a shell in a guest: {reason}"
         )));
     }
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Failure::Runtime(format!("cannot listen for signals: {error}")))?;
+    let interrupt = Interrupt::listen().context("cannot listen for signals")?;
     let script = match io::stdin().is_terminal() {
         true => None,
         false => Some(script()?),
@@ -100,7 +100,7 @@ fn run_on_terminal(booted: Booted, interrupt: &Interrupt) -> Result<GuestEnd, St
 }
 
 /// What a shell is to do that is no person's: all of this program's input.
-fn script() -> Result<String, Failure> {
+fn script() -> anyhow::Result<String> {
     let mut script = String::new();
     let limit = SCRIPT_BYTES_MAX + 1;
     io::stdin()
@@ -113,6 +113,7 @@ fn script() -> Result<String, Failure> {
         _ => Err(Failure::Usage(format!(
             "cannot read the input: it is over {SCRIPT_BYTES_MAX} bytes; put it into a file, and \
              that into the guest with --add"
-        ))),
+        ))
+        .into()),
     }
 }

@@ -5,10 +5,11 @@ use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{Failure, output};
+use super::output;
 use crate::cmd::run::exit_code_of;
 use crate::environment::kernel::{
     BuildError, BuildObserver, Built, Kernel, Variant, build, check_requirements,
@@ -64,13 +65,12 @@ impl BuildArguments {
     }
 }
 
-pub(super) fn run(arguments: &BuildArguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &BuildArguments) -> anyhow::Result<ExitCode> {
     let variants = arguments.asked();
     check_requirements(&variants)?;
     let cpus = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = arguments.jobs.map_or(cpus, NonZeroUsize::get);
-    let interrupt = Interrupt::listen()
-        .map_err(|error| Failure::Runtime(format!("cannot listen for signals: {error}")))?;
+    let interrupt = Interrupt::listen().context("cannot listen for signals")?;
     for variant in variants {
         let mut progress = Progress::new(variant, &interrupt);
         let built = build(variant, threads, &mut progress);
@@ -88,7 +88,7 @@ pub(super) fn run(arguments: &BuildArguments) -> Result<ExitCode, Failure> {
 }
 
 /// The lines of a log that an error brings stand before it, each by itself.
-fn explain(error: BuildError) -> Failure {
+fn explain(error: BuildError) -> anyhow::Error {
     let BuildError::Failed(message) = &error else {
         return error.into();
     };
@@ -96,10 +96,10 @@ fn explain(error: BuildError) -> Failure {
     for line in log.lines() {
         output::note(&format!("  | {line}"));
     }
-    Failure::Runtime(first.to_owned())
+    anyhow::Error::msg(first.to_owned())
 }
 
-fn tell(built: &Built, took: Duration) -> Result<(), Failure> {
+fn tell(built: &Built, took: Duration) -> anyhow::Result<()> {
     let line = |kernel: &Kernel, how: &str| {
         let directory = kernel.directory.display();
         let word = kernel.variant.word();

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::{Failure, output};
+use super::output;
 use crate::environment::kernel::clean;
 use crate::format;
 
@@ -23,7 +23,7 @@ pub(super) struct CleanArguments {
     all: bool,
 }
 
-pub(super) fn run(arguments: &CleanArguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &CleanArguments) -> anyhow::Result<ExitCode> {
     let removed = clean(arguments.all)?;
     let mut text = String::new();
     for removed in &removed {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde::Serialize;
 
-use super::{Failure, output};
+use super::output;
 use crate::environment::kernel::{Kernel, KernelState, ListedKernel, Variant, list};
 use crate::format;
 use crate::report::sanitize::sanitize;
@@ -45,7 +45,7 @@ struct Row {
     kernel: Option<Kernel>,
 }
 
-pub(super) fn run(arguments: &ListArguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &ListArguments) -> anyhow::Result<ExitCode> {
     let listing = listing(list());
     match arguments.json {
         true => output::json(&listing)?,

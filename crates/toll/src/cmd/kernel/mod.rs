@@ -29,7 +29,7 @@ enum KernelVerb {
     Clean(clean::CleanArguments),
 }
 
-pub(super) fn run(arguments: &KernelArguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &KernelArguments) -> anyhow::Result<ExitCode> {
     match &arguments.verb {
         KernelVerb::Build(arguments) => build::run(arguments),
         KernelVerb::List(arguments) => list::run(arguments),

@@ -52,7 +52,7 @@ struct Comparison {
     differences: Vec<ConfigDifference>,
 }
 
-pub(super) fn run(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
     let kernel = find(arguments.variant).map_err(Failure::Prerequisite)?;
     let other = match arguments.against {
         Some(variant) => Some(find(variant).map_err(Failure::Prerequisite)?),
@@ -63,15 +63,15 @@ pub(super) fn run(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
     };
     let comparison = other
         .map(|other| {
-            Ok::<_, Failure>(Comparison {
+            Ok::<_, anyhow::Error>(Comparison {
                 against: other.variant,
-                differences: config_differences(&kernel, &other).map_err(Failure::Runtime)?,
+                differences: config_differences(&kernel, &other).map_err(anyhow::Error::msg)?,
                 against_config: other.config,
             })
         })
         .transpose()?;
     let shown = Shown {
-        options_set: options_set(&kernel).map_err(Failure::Runtime)?,
+        options_set: options_set(&kernel).map_err(anyhow::Error::msg)?,
         kernel,
         comparison,
     };

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 use userfs::cache::Mode;
 use userfs::fuse::{KernelCache, Options};
@@ -120,7 +121,7 @@ impl MountArguments {
         self.in_background
     }
 
-    pub(super) fn settings(&self) -> Result<Settings, Failure> {
+    pub(super) fn settings(&self) -> anyhow::Result<Settings> {
         let mountpoint = directory(&self.mountpoint)?;
         let place = self.place()?;
         if let Place::Local(source) = &place
@@ -128,7 +129,7 @@ impl MountArguments {
             && mountpoint != *source
         {
             // The program would wait for itself.
-            return Err(Failure::Usage(format!(
+            bail!(Failure::Usage(format!(
                 "cannot mount {} on {}: the mountpoint lies in the source; choose one outside of it",
                 source.display(),
                 mountpoint.display()
@@ -141,7 +142,7 @@ impl MountArguments {
         })
     }
 
-    fn place(&self) -> Result<Place, Failure> {
+    fn place(&self) -> anyhow::Result<Place> {
         if !Address::is_remote(&self.source) {
             return Ok(Place::Local(directory(Path::new(&self.source))?));
         }
@@ -160,7 +161,7 @@ impl MountArguments {
         Ok(Place::Remote(Box::new((address, options))))
     }
 
-    fn options(&self) -> Result<Options, Failure> {
+    fn options(&self) -> anyhow::Result<Options> {
         let mode = match self.cache {
             Cache::Whole => Mode::Whole,
             Cache::Blocks => Mode::Blocks,
@@ -174,13 +175,13 @@ impl MountArguments {
             Some(Kernel::Passthrough) => KernelCache::PassThrough,
         };
         if kernel == KernelCache::PassThrough && mode != Mode::None {
-            return Err(Failure::Usage(
+            bail!(Failure::Usage(
                 "cannot let reads and writes pass through what is cached here; add --cache none"
                     .to_owned(),
             ));
         }
         if kernel == KernelCache::WriteBack && mode != Mode::None {
-            return Err(Failure::Usage(
+            bail!(Failure::Usage(
                 "cannot have the kernel write back what is written back here; add --cache none"
                     .to_owned(),
             ));
@@ -207,19 +208,19 @@ impl MountArguments {
 }
 
 /// A path that means the same when the program has left its directory.
-fn whole(path: &Path) -> Result<PathBuf, Failure> {
+fn whole(path: &Path) -> anyhow::Result<PathBuf> {
     std::path::absolute(path)
-        .map_err(|error| Failure::Usage(format!("cannot use {}: {error}", path.display())))
+        .map_err(|error| Failure::Usage(format!("cannot use {}: {error}", path.display())).into())
 }
 
 /// An existing directory by its whole name.
-fn directory(path: &Path) -> Result<PathBuf, Failure> {
+fn directory(path: &Path) -> anyhow::Result<PathBuf> {
     let cannot = |why: &dyn std::fmt::Display| {
         Failure::Usage(format!("cannot use {}: {why}", path.display()))
     };
     let whole = path.canonicalize().map_err(|error| cannot(&error))?;
     match whole.is_dir() {
         true => Ok(whole),
-        false => Err(cannot(&"it is no directory")),
+        false => Err(cannot(&"it is no directory").into()),
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
 
+use anyhow::anyhow;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use userfs::fuse::{Mount, Stopper};
@@ -13,8 +14,8 @@ use userfs::local::Local;
 use userfs::sftp::Sftp;
 use userfs::source::Source;
 
+use super::note;
 use super::options::{Place, Settings};
-use super::{Failure, note};
 use crate::cmd::output;
 use crate::environment::background::{Departure, READY};
 use crate::environment::file_system_obstacle;
@@ -26,11 +27,11 @@ enum End {
     Signal,
 }
 
-fn runtime(what: &str, why: &dyn std::fmt::Display) -> Failure {
-    Failure::Runtime(format!("cannot {what}: {why}"))
+fn runtime(what: &str, why: &dyn std::fmt::Display) -> anyhow::Error {
+    anyhow!("cannot {what}: {why}")
 }
 
-pub(super) fn serve(settings: &Settings, is_in_background: bool) -> Result<ExitCode, Failure> {
+pub(super) fn serve(settings: &Settings, is_in_background: bool) -> anyhow::Result<ExitCode> {
     // Before there is anything to put back, so that no signal comes too early.
     let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
         .map_err(|error| runtime("wait for signals", &error))?;
@@ -53,7 +54,7 @@ pub(super) fn serve(settings: &Settings, is_in_background: bool) -> Result<ExitC
 }
 
 /// Goes on in the background.
-fn leave(directory: &Path) -> Result<(), Failure> {
+fn leave(directory: &Path) -> anyhow::Result<()> {
     let cannot = |error: std::io::Error| runtime("go to the background", &error);
     let departure = Departure::prepare(&directory.join("messages")).map_err(cannot)?;
     output::result(READY)?;
@@ -61,7 +62,7 @@ fn leave(directory: &Path) -> Result<(), Failure> {
 }
 
 /// A local directory, or a connection to another host.
-fn open(place: &Place) -> Result<Arc<dyn Source>, Failure> {
+fn open(place: &Place) -> anyhow::Result<Arc<dyn Source>> {
     match place {
         Place::Local(path) => match Local::new(path) {
             Ok(local) => Ok(Arc::new(local)),
@@ -69,7 +70,7 @@ fn open(place: &Place) -> Result<Arc<dyn Source>, Failure> {
         },
         Place::Remote(remote) => {
             let (address, options) = &**remote;
-            let connected = Sftp::connect(address, options).map_err(Failure::Runtime)?;
+            let connected = Sftp::connect(address, options).map_err(anyhow::Error::msg)?;
             Ok(Arc::new(connected))
         }
     }
@@ -99,7 +100,7 @@ fn remedy(error: &std::io::Error, told: &str) -> Option<String> {
     file_system_obstacle("userfs")
 }
 
-fn wait(mount: Mount, stopper: Stopper, signals: Signals) -> Result<ExitCode, Failure> {
+fn wait(mount: Mount, stopper: Stopper, signals: Signals) -> anyhow::Result<ExitCode> {
     let (sender, ends) = channel();
     hear(signals, sender.clone());
     thread::spawn(move || sender.send(End::Unmounted(mount.wait())));
@@ -114,9 +115,9 @@ fn wait(mount: Mount, stopper: Stopper, signals: Signals) -> Result<ExitCode, Fa
     };
     match files_kept {
         0 => Ok(ExitCode::SUCCESS),
-        kept => Err(Failure::Runtime(format!(
+        kept => Err(anyhow!(
             "cannot write back {kept} files: their contents are kept where the messages before say"
-        ))),
+        )),
     }
 }
 

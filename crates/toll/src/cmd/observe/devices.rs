@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use anyhow::{Context, bail};
 use clap::Args;
 use toll_observe::devices::{Ended, Report, TRACED_CALLS, Watch};
 
@@ -44,7 +45,7 @@ pub(super) struct DevicesArguments {
     json: bool,
 }
 
-pub(super) fn run(arguments: &DevicesArguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &DevicesArguments) -> anyhow::Result<ExitCode> {
     match pids(&arguments.of)? {
         Some(pids) => look(arguments, &pids),
         None => watch(arguments),
@@ -52,7 +53,7 @@ pub(super) fn run(arguments: &DevicesArguments) -> Result<ExitCode, Failure> {
 }
 
 /// Numbers of processes, if these are; none for all of them.
-fn pids(words: &[OsString]) -> Result<Option<Vec<u32>>, Failure> {
+fn pids(words: &[OsString]) -> anyhow::Result<Option<Vec<u32>>> {
     let is_number = |word: &OsString| {
         let text = word.to_str().unwrap_or_default();
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
@@ -71,14 +72,13 @@ fn pids(words: &[OsString]) -> Result<Option<Vec<u32>>, Failure> {
         let parsed = word.to_str().and_then(|text| text.parse().ok());
         parsed.ok_or_else(|| wrong(word))
     };
-    words.iter().map(number).collect::<Result<_, _>>().map(Some)
+    Ok(Some(words.iter().map(number).collect::<Result<_, _>>()?))
 }
 
-fn look(arguments: &DevicesArguments, pids: &[u32]) -> Result<ExitCode, Failure> {
+fn look(arguments: &DevicesArguments, pids: &[u32]) -> anyhow::Result<ExitCode> {
     let tables = devices::tables();
     let seen = match pids {
-        [] => devices::all(&tables)
-            .map_err(|error| Failure::Runtime(format!("cannot read /proc: {error}")))?,
+        [] => devices::all(&tables).context("cannot read /proc")?,
         pids => devices::some(pids, &tables),
     };
     if !pids.is_empty() && seen.count == 0 {
@@ -87,10 +87,7 @@ fn look(arguments: &DevicesArguments, pids: &[u32]) -> Result<ExitCode, Failure>
             None => "there is none of this number".into(),
         };
         let named: Vec<String> = pids.iter().map(u32::to_string).collect();
-        return Err(Failure::Runtime(format!(
-            "cannot look at process {}: {reason}",
-            named.join(", ")
-        )));
+        bail!("cannot look at process {}: {reason}", named.join(", "));
     }
     let mut notes = Vec::new();
     if devices::hides_processes() {
@@ -118,16 +115,16 @@ fn look(arguments: &DevicesArguments, pids: &[u32]) -> Result<ExitCode, Failure>
     Ok(ExitCode::SUCCESS)
 }
 
-fn watch(arguments: &DevicesArguments) -> Result<ExitCode, Failure> {
+fn watch(arguments: &DevicesArguments) -> anyhow::Result<ExitCode> {
     if let Some(code) = super::super::trace::unstartable(&arguments.of[0]) {
         return Ok(code);
     }
     let strace = Strace::find()
         .map_err(Failure::Prerequisite)?
         .with_devices();
-    let cannot = |error| Failure::Runtime(format!("cannot listen for signals: {error}"));
-    let interrupt = Interrupt::listen().map_err(cannot)?;
-    signal_hook::flag::register(signal_hook::consts::SIGQUIT, Arc::default()).map_err(cannot)?;
+    let cannot = "cannot listen for signals";
+    let interrupt = Interrupt::listen().context(cannot)?;
+    signal_hook::flag::register(signal_hook::consts::SIGQUIT, Arc::default()).context(cannot)?;
     let mut signal = || {
         let signal = interrupt.signal()?;
         interrupt.forget();
@@ -139,7 +136,7 @@ fn watch(arguments: &DevicesArguments) -> Result<ExitCode, Failure> {
         .run(&arguments.of, TRACED_CALLS, &mut signal, &mut |line| {
             watch.feed(line)
         })
-        .map_err(Failure::Runtime)?;
+        .map_err(anyhow::Error::msg)?;
     let (processes, processes_seen) = watch.finish(inherited, &devices::tables());
     let words = arguments
         .of
@@ -168,7 +165,7 @@ fn ended(end: &TraceEnd) -> Ended {
     }
 }
 
-fn show(arguments: &DevicesArguments, report: &Report) -> Result<(), Failure> {
+fn show(arguments: &DevicesArguments, report: &Report) -> anyhow::Result<()> {
     let is_aside = report.command.is_some() && arguments.output.is_none();
     let style = match &arguments.output {
         None if is_aside => output::error_style(),

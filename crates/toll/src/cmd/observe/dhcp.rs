@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::{Context, anyhow, bail};
 use clap::Args;
 use toll_observe::dhcp::{Observer, Report, observe};
 
@@ -41,24 +42,24 @@ pub(super) struct DhcpArguments {
     json: bool,
 }
 
-pub(super) fn run(arguments: &DhcpArguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &DhcpArguments) -> anyhow::Result<ExitCode> {
     let shown = arguments.of.to_string_lossy();
     let path = Path::new(&arguments.of);
     let has_limits = arguments.seconds.is_some() || arguments.packets.is_some();
     let report = if arguments.of == "-" || path.exists() {
         if has_limits {
-            return Err(Failure::Usage(format!(
+            bail!(Failure::Usage(format!(
                 "cannot listen to {shown}: it is a file; --seconds and --packets are for interfaces"
             )));
         }
-        let wrong = |error| Failure::Runtime(format!("cannot read {shown}: {error}"));
+        let wrong = |error| anyhow!("cannot read {shown}: {error}");
         observe(&super::read(path)?).map_err(wrong)?
     } else if is_interface(&shown) {
         listen(arguments, &shown)?
     } else {
-        return Err(Failure::Runtime(format!(
+        bail!(
             "cannot observe {shown}: there is neither a file nor a network interface of this name"
-        )));
+        );
     };
     match arguments.json {
         true => output::json(&report)?,
@@ -67,14 +68,14 @@ pub(super) fn run(arguments: &DhcpArguments) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn listen(arguments: &DhcpArguments, name: &str) -> Result<Report, Failure> {
+fn listen(arguments: &DhcpArguments, name: &str) -> anyhow::Result<Report> {
     let deaf = |deaf| match deaf {
-        Deaf::NotPermitted(message) => Failure::Prerequisite(message),
-        Deaf::Failed(message) => Failure::Runtime(message),
+        Deaf::NotPermitted(message) => Failure::Prerequisite(message).into(),
+        Deaf::Failed(message) => anyhow::Error::msg(message),
     };
     let mut capture = Capture::open(name).map_err(deaf)?;
-    let cannot = |error| Failure::Runtime(format!("cannot listen for signals: {error}"));
-    let interrupt = Interrupt::listen().map_err(cannot)?;
+    let cannot = "cannot listen for signals";
+    let interrupt = Interrupt::listen().context(cannot)?;
     output::note(&format!("listening to {name}; ^C ends it"));
     let limits = Limits {
         time: arguments

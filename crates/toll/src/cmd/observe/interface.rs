@@ -2,9 +2,10 @@
 
 use std::process::ExitCode;
 
+use anyhow::{Context, bail};
 use clap::Args;
 
-use super::{Failure, output};
+use super::output;
 use crate::environment::interfaces::interfaces;
 use crate::report::terminal;
 
@@ -28,9 +29,8 @@ pub(super) struct InterfaceArguments {
     json: bool,
 }
 
-pub(super) fn run(arguments: &InterfaceArguments) -> Result<ExitCode, Failure> {
-    let mut report = interfaces()
-        .map_err(|error| Failure::Runtime(format!("cannot list network interfaces: {error}")))?;
+pub(super) fn run(arguments: &InterfaceArguments) -> anyhow::Result<ExitCode> {
+    let mut report = interfaces().context("cannot list network interfaces")?;
     if let Some(name) = &arguments.name {
         let all: Vec<String> = report
             .interfaces
@@ -39,10 +39,10 @@ pub(super) fn run(arguments: &InterfaceArguments) -> Result<ExitCode, Failure> {
             .collect();
         report.interfaces.retain(|one| one.name == *name);
         if report.interfaces.is_empty() {
-            return Err(Failure::Runtime(format!(
+            bail!(
                 "cannot observe {name}: there is no such network interface; there are: {}",
                 all.join(", ")
-            )));
+            );
         }
     }
     match arguments.json {

@@ -10,6 +10,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::process::ExitCode;
 
+use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
 
 use super::{Failure, output};
@@ -57,7 +58,7 @@ enum What {
     Interface(interface::InterfaceArguments),
 }
 
-pub(super) fn run(arguments: &ObserveArguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &ObserveArguments) -> anyhow::Result<ExitCode> {
     match &arguments.what {
         What::Devices(arguments) => devices::run(arguments),
         What::Session(arguments) => session::run(arguments),
@@ -67,9 +68,8 @@ pub(super) fn run(arguments: &ObserveArguments) -> Result<ExitCode, Failure> {
 }
 
 /// A file, or standard input.
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
-    let wrong =
-        |error: io::Error| Failure::Runtime(format!("cannot read {}: {error}", path.display()));
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let wrong = |error: io::Error| anyhow!("cannot read {}: {error}", path.display());
     let mut bytes = Vec::new();
     let mut bounded: Box<dyn Read> = match path.as_os_str() == "-" {
         true => Box::new(io::stdin().lock().take(FILE_BYTES_MAX + 1)),
@@ -77,10 +77,10 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     };
     bounded.read_to_end(&mut bytes).map_err(wrong)?;
     if bytes.len() as u64 > FILE_BYTES_MAX {
-        return Err(Failure::Runtime(format!(
+        bail!(
             "cannot read {}: it is larger than 1 GiB; cut it into parts",
             path.display()
-        )));
+        );
     }
     Ok(bytes)
 }

@@ -46,7 +46,7 @@ pub(super) struct SessionArguments {
     json: bool,
 }
 
-pub(super) fn run(arguments: &SessionArguments) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &SessionArguments) -> anyhow::Result<ExitCode> {
     let timing = match &arguments.timing {
         Some(path) => {
             let parsed = Timing::parse(&read(path)?);

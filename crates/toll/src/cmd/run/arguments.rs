@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 
 use super::Purpose;
@@ -223,13 +224,13 @@ impl RunArguments {
     ///
     /// # Errors
     /// If options contradict each other.
-    pub fn check(&self) -> Result<(), Failure> {
+    pub fn check(&self) -> anyhow::Result<()> {
         let (min, max) = (
             self.min_runs.unwrap_or(1),
             self.max_runs.unwrap_or(u32::MAX),
         );
         if self.runs == Some(0) || min == 0 || max < min {
-            return Err(Failure::Usage(
+            bail!(Failure::Usage(
                 "cannot run: blocks are at least 1, and --max-runs is at least --min-runs".into(),
             ));
         }
@@ -241,15 +242,15 @@ impl RunArguments {
     ///
     /// # Errors
     /// If they are.
-    pub fn check_files(&self, runs: usize, experiment: &Experiment) -> Result<(), Failure> {
+    pub fn check_files(&self, runs: usize, experiment: &Experiment) -> anyhow::Result<()> {
         if self.exports.export_junit.is_some() && experiment.claims.is_empty() {
-            return Err(Failure::Usage(format!(
+            bail!(Failure::Usage(format!(
                 "cannot write JUnit's XML of {}: it has no claim",
                 experiment.name
             )));
         }
         if runs > 1 && self.exports.files().any() {
-            return Err(Failure::Usage(
+            bail!(Failure::Usage(
                 "cannot export several experiments to one file: name one experiment, or use `toll \
                  export` afterwards"
                     .into(),

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use super::{RunArguments, exit_code_of, launch};
 use crate::cmd::baseline::{self, Against, Compared};
 use crate::cmd::output::{Analysed, style};
-use crate::cmd::{Failure, export, output, report};
+use crate::cmd::{export, output, report};
 use crate::report::{ReportedRun, terminal};
 use crate::store::Store;
 use crate::store::exchange::RunDocument;
@@ -16,11 +16,11 @@ use crate::trial::SessionEnd;
 pub(super) enum Ending {
     Complete,
     Interrupted(i32),
-    Failed(Failure),
+    Failed(anyhow::Error),
 }
 
 impl Ending {
-    pub fn of(end: Result<SessionEnd, Failure>) -> Self {
+    pub fn of(end: anyhow::Result<SessionEnd>) -> Self {
         match end {
             Ok(SessionEnd::Complete(_)) => Self::Complete,
             Ok(SessionEnd::Interrupted(signal)) => Self::Interrupted(signal),
@@ -36,7 +36,7 @@ pub(super) fn conclude(
     against: &Against,
     runs: &[Analysed],
     ending: Ending,
-) -> Result<ExitCode, Failure> {
+) -> anyhow::Result<ExitCode> {
     // All is kept and put back; who asks again wants the end at once.
     launch::listen()?.let_signals_end();
     let has_trials = |run: &&Analysed| !run.stored.trials.is_empty();
@@ -79,7 +79,7 @@ fn show(
     reported: &[ReportedRun<'_>],
     runs: &[Analysed],
     compared: &Compared,
-) -> Result<(), Failure> {
+) -> anyhow::Result<()> {
     if let Some(directory) = &arguments.plots {
         let paths = report::write_plots(reported, directory)?;
         match arguments.json {
@@ -107,7 +107,7 @@ fn show(
 }
 
 /// Applies `--fail-on`.
-fn judge(arguments: &RunArguments, runs: &[Analysed], compared: &Compared) -> Result<(), Failure> {
+fn judge(arguments: &RunArguments, runs: &[Analysed], compared: &Compared) -> anyhow::Result<()> {
     let analyses: Vec<_> = runs.iter().map(|run| &run.analysis).collect();
     let judged = arguments.gate.judge(&analyses, &compared.ratios);
     if judged.is_err() && arguments.save_baseline.is_some() {
@@ -117,7 +117,7 @@ fn judge(arguments: &RunArguments, runs: &[Analysed], compared: &Compared) -> Re
     judged
 }
 
-fn save(arguments: &RunArguments, store: &Path, runs: &[Analysed]) -> Result<(), Failure> {
+fn save(arguments: &RunArguments, store: &Path, runs: &[Analysed]) -> anyhow::Result<()> {
     let Some(name) = &arguments.save_baseline else {
         return Ok(());
     };
@@ -128,7 +128,7 @@ fn save(arguments: &RunArguments, store: &Path, runs: &[Analysed]) -> Result<(),
     Ok(())
 }
 
-fn ended(ending: Ending) -> Result<ExitCode, Failure> {
+fn ended(ending: Ending) -> anyhow::Result<ExitCode> {
     match ending {
         Ending::Complete => Ok(ExitCode::SUCCESS),
         Ending::Failed(failure) => Err(failure),

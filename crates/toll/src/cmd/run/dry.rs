@@ -16,7 +16,7 @@ pub(super) fn describe(
     experiment: &Experiment,
     seed: u64,
     directories: &WorkDirectories,
-) -> Result<String, Failure> {
+) -> anyhow::Result<String> {
     let plan = Plan::new(experiment, seed).map_err(Failure::Usage)?;
     let run = &experiment.run;
     let mut lines = vec![

@@ -13,6 +13,7 @@ use crate::plan::{Plan, Treatment};
 use crate::spec::Experiment;
 use crate::store::{BootRecord, RunRecord, RunStatus, Store, StoredRun, TrialRecord};
 use crate::trial::{Guests, Interrupt, Probe, Session, SessionEnd, workspace_request};
+use anyhow::{Context, anyhow, bail};
 
 /// What to run.
 pub(in crate::cmd) struct Launch {
@@ -44,14 +45,14 @@ pub(in crate::cmd) struct Launched {
     /// The run.
     pub run_id: i64,
     /// How its session ended; what was measured before an error is kept.
-    pub end: Result<SessionEnd, Failure>,
+    pub end: anyhow::Result<SessionEnd>,
 }
 
 /// Starts a run and sees it to its end.
 ///
 /// # Errors
 /// If it cannot be planned, laid out, measured or recorded.
-pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> Result<Launched, Failure> {
+pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> anyhow::Result<Launched> {
     let Launch {
         experiment,
         seed,
@@ -110,7 +111,7 @@ pub(super) fn resume(
     stored: StoredRun,
     directories: &WorkDirectories,
     purpose: Purpose,
-) -> Result<Launched, Failure> {
+) -> anyhow::Result<Launched> {
     let probe = Probe::find().map_err(Failure::Prerequisite)?;
     let mut plan = Plan::new(&stored.experiment, stored.run.seed).map_err(Failure::Usage)?;
     let bare = |treatments: &[Treatment]| -> Vec<Treatment> {
@@ -121,11 +122,11 @@ pub(super) fn resume(
         treatments.iter().map(clear).collect()
     };
     if bare(&plan.treatments) != bare(&stored.treatments) {
-        return Err(Failure::Runtime(format!(
+        bail!(
             "cannot resume run {}: this toll would plan it differently from the one that began it; \
              start a new run",
             stored.run.id
-        )));
+        );
     }
     plan.treatments = stored.treatments;
     let interrupt = listen()?;
@@ -147,7 +148,7 @@ pub(super) fn resume(
 
 /// Refuses an experiment of which nothing runs without guests, where none can be
 /// had: a run without a trial would be the last one in the store, and unfinished.
-fn require_some_guest(plan: &Plan) -> Result<(), Failure> {
+fn require_some_guest(plan: &Plan) -> anyhow::Result<()> {
     let obstacles = plan
         .treatments
         .iter()
@@ -156,7 +157,8 @@ fn require_some_guest(plan: &Plan) -> Result<(), Failure> {
         Some(reasons) if !reasons.is_empty() => Err(Failure::Prerequisite(format!(
             "cannot measure anything: no treatment can run here: {}",
             reasons[0]
-        ))),
+        ))
+        .into()),
         _ => Ok(()),
     }
 }
@@ -168,7 +170,7 @@ fn lay_out(
     plan: &Plan,
     directories: &WorkDirectories,
     interrupt: &Interrupt,
-) -> Result<(Workspace, u64), Failure> {
+) -> anyhow::Result<(Workspace, u64)> {
     let mut request = workspace_request(experiment, plan).map_err(Failure::Usage)?;
     let WorkDirectories {
         work_dir,
@@ -176,7 +178,7 @@ fn lay_out(
     } = directories.clone();
     let absolute = |path: PathBuf| {
         std::path::absolute(&path)
-            .map_err(|error| Failure::Runtime(format!("cannot use {}: {error}", path.display())))
+            .map_err(|error| anyhow!("cannot use {}: {error}", path.display()))
     };
     let base = absolute(work_dir.unwrap_or_else(paths::work))?;
     request.foreign = foreign_dir.map(absolute).transpose()?;
@@ -184,7 +186,7 @@ fn lay_out(
         check_foreign(named).map_err(Failure::Usage)?;
     }
     if experiment.workload.uses_work_directory() && !is_plain(&base) {
-        return Err(Failure::Usage(format!(
+        bail!(Failure::Usage(format!(
             "cannot put {} into a command for {{workdir}}: it has characters that a shell takes \
              for its own; choose another place with --work-dir",
             base.display()
@@ -195,7 +197,7 @@ fn lay_out(
     // A ^C ends the programs that make file systems, too; what they failed to make
     // for that reason is nothing that this machine lacks.
     if let Some(signal) = interrupt.signal() {
-        return Err(Failure::Interrupted(signal));
+        bail!(Failure::Interrupted(signal));
     }
     Ok((
         laid.map_err(Failure::Prerequisite)?,
@@ -204,9 +206,8 @@ fn lay_out(
 }
 
 /// Listens for signals, from before anything is made that is to be put back.
-pub(super) fn listen() -> Result<Interrupt, Failure> {
-    Interrupt::listen()
-        .map_err(|error| Failure::Runtime(format!("cannot listen for signals: {error}")))
+pub(super) fn listen() -> anyhow::Result<Interrupt> {
+    Interrupt::listen().context("cannot listen for signals")
 }
 
 /// Whether a shell takes a path as it is, in quotes of any kind or in none.
@@ -229,7 +230,7 @@ struct Sitting {
     boots: Vec<BootRecord>,
 }
 
-fn sit(store: &mut Store, sitting: Sitting) -> Result<Launched, Failure> {
+fn sit(store: &mut Store, sitting: Sitting) -> anyhow::Result<Launched> {
     let Sitting {
         run_id,
         experiment,
@@ -262,7 +263,7 @@ fn sit(store: &mut Store, sitting: Sitting) -> Result<Launched, Failure> {
     progress.finish();
     Ok(Launched {
         run_id,
-        end: end.map_err(Failure::from),
+        end: end.map_err(anyhow::Error::from),
     })
 }
 
@@ -270,14 +271,12 @@ fn sit(store: &mut Store, sitting: Sitting) -> Result<Launched, Failure> {
 ///
 /// # Errors
 /// If the kernel gives none.
-pub(in crate::cmd) fn random_seed() -> Result<u64, Failure> {
+pub(in crate::cmd) fn random_seed() -> anyhow::Result<u64> {
     let mut bytes = [0_u8; 8];
     match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
         Ok(8) => Ok(u64::from_le_bytes(bytes)),
-        Ok(_) => Err(Failure::Runtime(
-            "cannot draw a seed: too few random bytes".into(),
-        )),
-        Err(error) => Err(Failure::Runtime(format!("cannot draw a seed: {error}"))),
+        Ok(_) => Err(anyhow!("cannot draw a seed: too few random bytes")),
+        Err(error) => Err(anyhow!("cannot draw a seed: {error}")),
     }
 }
 

@@ -11,18 +11,19 @@ use std::process::ExitCode;
 
 use super::baseline::Against;
 use super::output::Analysed;
-use super::{Failure, output};
+use super::{Failure, failure, output};
 use crate::environment::paths;
 use crate::spec::Experiment;
 use crate::store::{RunStatus, Store};
 use crate::trial::RunLock;
+use anyhow::bail;
 use conclude::{Ending, conclude};
 
 pub(super) use arguments::{RunArguments, WorkDirectories};
 pub(super) use launch::{Launch, Purpose, launch, random_seed, same_device};
 
 /// Runs what the command line names, and shows what came out.
-pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCode> {
     arguments.check()?;
     if arguments.resume.is_some() {
         return resume(arguments, store_path);
@@ -33,10 +34,7 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> Result<ExitCod
         store_path,
         &experiments.iter().collect::<Vec<_>>(),
     )?;
-    let seed = match arguments.seed {
-        Some(seed) => seed,
-        None => random_seed()?,
-    };
+    let seed = arguments.seed.map_or_else(random_seed, Ok)?;
     if arguments.dry_run {
         for experiment in &experiments {
             output::listing(&dry::describe(experiment, seed, &arguments.directories)?)?;
@@ -44,7 +42,7 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> Result<ExitCod
         return Ok(ExitCode::SUCCESS);
     }
     arguments.check_files(experiments.len(), &experiments[0])?;
-    let _lock = RunLock::take(&paths::run_lock()).map_err(Failure::Runtime)?;
+    let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
     let mut store = Store::open(store_path)?;
     launch::clear_leftovers();
     launch::warn_of_shared_device(store_path, arguments.directories.work_dir.as_deref());
@@ -73,13 +71,18 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> Result<ExitCod
                 finished.push(Analysed::load(&store, &launched.run_id.to_string())?);
                 ending = Ending::of(launched.end);
             }
-            Err(Failure::Interrupted(signal)) if !finished.is_empty() => {
-                ending = Ending::Interrupted(signal);
+            Err(error) => {
+                ending = match failure::signal(&error) {
+                    Some(signal) if !finished.is_empty() => Ending::Interrupted(signal),
+                    _ => Ending::Failed(error),
+                }
             }
-            Err(failure) => ending = Ending::Failed(failure),
         }
         // Of several, one that cannot run here is told and passed over.
-        if let (Ending::Failed(Failure::Prerequisite(why)), true) = (&ending, count > 1) {
+        if let Ending::Failed(why) = &ending
+            && failure::is_prerequisite(why)
+            && count > 1
+        {
             output::note(&format!("skipped: {name}: {why}"));
             obstacles.push(std::mem::replace(&mut ending, Ending::Complete));
         }
@@ -113,7 +116,7 @@ fn against(
     arguments: &RunArguments,
     store: &Path,
     experiments: &[&Experiment],
-) -> Result<Against, Failure> {
+) -> anyhow::Result<Against> {
     let baseline = arguments.against.baseline.as_ref();
     let against = Against::find(baseline, store, experiments)?;
     let reasons = experiments.iter().map(|one| against.why_no_ratio(one));
@@ -123,8 +126,8 @@ fn against(
     Ok(against)
 }
 
-fn resume(arguments: &RunArguments, store_path: &Path) -> Result<ExitCode, Failure> {
-    let _lock = RunLock::take(&paths::run_lock()).map_err(Failure::Runtime)?;
+fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCode> {
+    let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
     let mut store = Store::open(store_path)?;
     let id = match arguments.resume.as_deref() {
         Some(name) if !name.is_empty() => store.find_run(name)?,
@@ -134,12 +137,12 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> Result<ExitCode, Failu
     };
     let mut stored = store.load(id)?;
     if stored.run.imported {
-        return Err(Failure::Usage(format!(
+        bail!(Failure::Usage(format!(
             "cannot resume run {id}: it was made on another machine"
         )));
     }
     if stored.run.status == RunStatus::Complete && !arguments.sets_limits() {
-        return Err(Failure::Usage(format!(
+        bail!(Failure::Usage(format!(
             "cannot resume run {id}: it is complete ({}); give it more with --time-budget, \
              --max-runs or --target-ci, or start a new one",
             stored.run.stop_reason.unwrap_or_default()

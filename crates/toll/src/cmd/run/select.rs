@@ -1,5 +1,6 @@
 //! Which experiments a command line means.
 
+use std::fmt::Display;
 use std::path::Path;
 
 use super::RunArguments;
@@ -7,6 +8,7 @@ use crate::cmd::Failure;
 use crate::spec::adhoc::{self, AdhocCommands};
 use crate::spec::builtin::{self, BUILTINS};
 use crate::spec::{Experiment, WorkloadKind, apply_levels};
+use anyhow::bail;
 
 /// Experiment files over this size are refused, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -16,7 +18,7 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 ///
 /// # Errors
 /// If a file cannot be read, or an option does not fit.
-pub(super) fn experiments(arguments: &RunArguments) -> Result<Vec<Experiment>, Failure> {
+pub(super) fn experiments(arguments: &RunArguments) -> anyhow::Result<Vec<Experiment>> {
     let profile = arguments.profile.name();
     let mut experiments = Vec::new();
     let mut commands = Vec::new();
@@ -65,18 +67,16 @@ fn is_file(item: &str) -> bool {
     is_toml && (!item.contains(' ') || path.is_file())
 }
 
-fn read(item: &str) -> Result<String, Failure> {
-    let wrong = |why: String| Failure::Usage(format!("cannot read {item}: {why}"));
+fn read(item: &str) -> anyhow::Result<String> {
+    let wrong = |why: &dyn Display| Failure::Usage(format!("cannot read {item}: {why}"));
     let length = std::fs::metadata(item)
-        .map_err(|error| wrong(error.to_string()))?
+        .map_err(|error| wrong(&error))?
         .len();
     if length > FILE_BYTES_MAX {
-        return Err(wrong(format!(
-            "it is over the limit of {} MiB",
-            FILE_BYTES_MAX >> 20
-        )));
+        let limit = format!("it is over the limit of {} MiB", FILE_BYTES_MAX >> 20);
+        bail!(wrong(&limit));
     }
-    std::fs::read_to_string(item).map_err(|error| wrong(error.to_string()))
+    Ok(std::fs::read_to_string(item).map_err(|error| wrong(&error))?)
 }
 
 /// Sets levels where an experiment has the factor; each must fit at least one.
@@ -84,7 +84,7 @@ fn set_levels(
     arguments: &RunArguments,
     experiments: &mut [Experiment],
     has_commands: bool,
-) -> Result<(), Failure> {
+) -> anyhow::Result<()> {
     for chosen in arguments.overrides() {
         let mut first_error = None;
         let mut fitted = has_commands;
@@ -110,7 +110,7 @@ fn set_commands(
     arguments: &RunArguments,
     experiments: &mut [Experiment],
     has_commands: bool,
-) -> Result<(), Failure> {
+) -> anyhow::Result<()> {
     let given = [
         ("--setup", arguments.setup.is_some()),
         ("--prepare", arguments.prepare.is_some()),
@@ -126,12 +126,12 @@ fn set_commands(
         && !runs_commands
         && !has_commands
     {
-        return Err(Failure::Usage(format!(
+        bail!(Failure::Usage(format!(
             "cannot use {option} here: the experiment runs no commands"
         )));
     }
     if !arguments.names.is_empty() && !has_commands {
-        return Err(Failure::Usage(
+        bail!(Failure::Usage(
             "cannot use --command-name here: there is no command to name".into(),
         ));
     }

@@ -4,11 +4,12 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use super::{Failure, output};
+use super::output;
 use crate::report::sanitize::plain_json;
 use crate::report::terminal::{self, Style};
 use crate::trace::assembly::Event;
 use crate::trace::model::ListedCall;
+use anyhow::anyhow;
 
 /// Where calls go, one after the other, and the summary behind them.
 pub(super) struct CallList {
@@ -31,7 +32,7 @@ impl CallList {
     ///
     /// # Errors
     /// If the file cannot be made.
-    pub fn begin(to: Option<&Path>, is_json: bool, style: Style) -> Result<Self, Failure> {
+    pub fn begin(to: Option<&Path>, is_json: bool, style: Style) -> anyhow::Result<Self> {
         let (to, folds): (Box<dyn Write>, bool) = match to {
             None => (Box::new(io::stderr()), output::is_bounded(&io::stderr())),
             Some(path) if path.as_os_str() == "-" => {
@@ -83,16 +84,16 @@ impl CallList {
     ///
     /// # Errors
     /// If something could not be written, unless its reader went away.
-    pub fn finish(mut self, summary: &str) -> Result<(), Failure> {
+    pub fn finish(mut self, summary: &str) -> anyhow::Result<()> {
         match summary.strip_prefix('{') {
             Some(members) if self.is_json => self.write(&format!("\n  ],{members}")),
             _ => self.write(&format!("\n{summary}")),
         }
         let flushed = self.to.flush().err();
         match self.broken.or(flushed) {
-            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::Runtime(
-                format!("cannot write the list of calls: {error}"),
-            )),
+            Some(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(anyhow!("cannot write the list of calls: {error}"))
+            }
             _ => Ok(()),
         }
     }

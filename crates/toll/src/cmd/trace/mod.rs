@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use anyhow::Context;
 use clap::Args;
 
 use super::{Failure, output};
@@ -84,7 +85,7 @@ pub(super) struct TraceArguments {
     work_dir: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &TraceArguments, store: &Path) -> Result<ExitCode, Failure> {
+pub(super) fn run(arguments: &TraceArguments, store: &Path) -> anyhow::Result<ExitCode> {
     if let Some(code) = unstartable(&arguments.command[0]) {
         return Ok(code);
     }
@@ -150,7 +151,7 @@ pub(super) fn unstartable(command: &OsStr) -> Option<ExitCode> {
     Some(ExitCode::from(status))
 }
 
-fn measure(arguments: &TraceArguments, store: &Path) -> Result<Costs, Failure> {
+fn measure(arguments: &TraceArguments, store: &Path) -> anyhow::Result<Costs> {
     // Standard error may be one JSON document.
     if arguments.output.is_some() || !arguments.json {
         output::note("measuring what calls cost here; the next trace finds it in the store …");
@@ -163,11 +164,11 @@ fn trace(
     arguments: &TraceArguments,
     strace: Strace,
     mut list: Option<&mut CallList>,
-) -> Result<(Tally, TraceEnd, bool), Failure> {
-    let cannot = |error| Failure::Runtime(format!("cannot listen for signals: {error}"));
-    let interrupt = Interrupt::listen().map_err(cannot)?;
+) -> anyhow::Result<(Tally, TraceEnd, bool)> {
+    let cannot = "cannot listen for signals";
+    let interrupt = Interrupt::listen().context(cannot)?;
     // ^\ is for the command too; its core, not this program's, is wanted.
-    signal_hook::flag::register(signal_hook::consts::SIGQUIT, Arc::default()).map_err(cannot)?;
+    signal_hook::flag::register(signal_hook::consts::SIGQUIT, Arc::default()).context(cannot)?;
     let mut was_interrupted = false;
     let mut signal = || {
         let signal = interrupt.signal()?;
@@ -192,7 +193,7 @@ fn trace(
                 list.add(&event);
             }
         })
-        .map_err(Failure::Runtime)?;
+        .map_err(anyhow::Error::msg)?;
     tally.finish();
     Ok((tally, end, was_interrupted))
 }
@@ -227,7 +228,7 @@ fn show(
     arguments: &TraceArguments,
     report: &TraceReport,
     list: Option<CallList>,
-) -> Result<(), Failure> {
+) -> anyhow::Result<()> {
     let text = match arguments.json {
         true => output::json_text(report)? + "\n",
         false => terminal::traced(report, arguments.top, style(arguments)),

@@ -11,6 +11,7 @@ use crate::store::{RunStatus, Store};
 use crate::trace::costs::Costs;
 use crate::trace::{COSTS_NAME, COSTS_TOML};
 use crate::trial::{RunLock, SessionEnd};
+use anyhow::anyhow;
 
 /// What is known of prices before the command has run.
 pub(super) enum Prices {
@@ -28,7 +29,7 @@ pub(super) enum Prices {
 ///
 /// # Errors
 /// If the run that is named is not there or prices nothing.
-pub(super) fn stored(name: Option<&str>, store: &Path, work_dir: &Path) -> Result<Prices, Failure> {
+pub(super) fn stored(name: Option<&str>, store: &Path, work_dir: &Path) -> anyhow::Result<Prices> {
     if let Some(name) = name {
         let store = Store::read(store)?;
         let costs = costs_of(&store, name)?;
@@ -40,7 +41,7 @@ pub(super) fn stored(name: Option<&str>, store: &Path, work_dir: &Path) -> Resul
     Ok(newest.map_or(Prices::Missing, |costs| Prices::Found(Box::new(costs))))
 }
 
-fn newest(store: &Path, work_dir: &Path) -> Result<Option<Costs>, Failure> {
+fn newest(store: &Path, work_dir: &Path) -> anyhow::Result<Option<Costs>> {
     let store = Store::read(store)?;
     let here = inspect(&nearest(work_dir));
     let mut noisy = None;
@@ -59,7 +60,7 @@ fn newest(store: &Path, work_dir: &Path) -> Result<Option<Costs>, Failure> {
     Ok(noisy)
 }
 
-fn costs_of(store: &Store, name: &str) -> Result<Costs, Failure> {
+fn costs_of(store: &Store, name: &str) -> anyhow::Result<Costs> {
     let analysed = Analysed::load(store, name)?;
     let mut costs = Costs::from_run(&analysed.stored).map_err(Failure::Usage)?;
     costs.noise_band = analysed.analysis.twins.first().map(|twin| twin.reach());
@@ -87,9 +88,9 @@ fn nearest(path: &Path) -> PathBuf {
 ///
 /// # Errors
 /// If it cannot be measured.
-pub(super) fn measure(store: &Path, work_dir: Option<&Path>) -> Result<Costs, Failure> {
+pub(super) fn measure(store: &Path, work_dir: Option<&Path>) -> anyhow::Result<Costs> {
     let experiment = crate::spec::parse(COSTS_TOML, COSTS_NAME, "standard")?;
-    let _lock = RunLock::take(&paths::run_lock()).map_err(Failure::Runtime)?;
+    let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
     let mut store = Store::open(store)?;
     let launched = launch(
         &mut store,
@@ -103,8 +104,6 @@ pub(super) fn measure(store: &Path, work_dir: Option<&Path>) -> Result<Costs, Fa
     )?;
     match launched.end? {
         SessionEnd::Complete(_) => costs_of(&store, &launched.run_id.to_string()),
-        SessionEnd::Interrupted(_) => Err(Failure::Runtime(
-            "measuring what calls cost was interrupted".into(),
-        )),
+        SessionEnd::Interrupted(_) => Err(anyhow!("measuring what calls cost was interrupted")),
     }
 }

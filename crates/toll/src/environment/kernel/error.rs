@@ -20,6 +20,8 @@ impl BuildError {
     }
 }
 
+impl std::error::Error for BuildError {}
+
 impl std::fmt::Display for BuildError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
