@@ -81,7 +81,7 @@ fn nothing_that_got_away_from_a_command_outlives_a_kill_of_toll() {
     wait_until("all are gone", || {
         processes_marked(&bench.marker()).is_empty()
     });
-    bench.ok(&["doctor", "--restore"]);
+    bench.ok("doctor --restore");
     settings.are_back();
 }
 
@@ -139,13 +139,13 @@ fn a_server_of_a_killed_run_is_ended_by_the_next_start() {
     let mut running = Running(bench.spawnable(&run).spawn().unwrap());
     wait_until("a trial is kept", || {
         assert_eq!(running.0.try_wait().unwrap(), None, "toll ended");
-        let shown = bench.run(&["show", "--json"]);
+        let shown = bench.run("show --json");
         let document: Value = serde_json::from_str(&shown.stdout).unwrap_or_default();
         !list(&document["trials"]).is_empty()
     });
     running.0.kill().unwrap();
     running.0.wait().unwrap();
-    bench.ok(&["doctor", "--restore"]);
+    bench.ok("doctor --restore");
     settings.are_back();
 }
 

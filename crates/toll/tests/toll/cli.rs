@@ -23,7 +23,7 @@ const ESCAPE: char = '\u{1b}';
 
 #[test]
 fn help_names_every_verb_and_the_exit_codes() {
-    let help = Bench::new().ok(&["--help"]).stdout;
+    let help = Bench::new().ok("--help").stdout;
     insta::assert_snapshot!(help);
 }
 
@@ -36,7 +36,7 @@ fn every_verb_explains_itself() {
         assert!(!help.contains(ESCAPE), "{help}");
     }
     assert_eq!(
-        bench.ok(&["--version"]).stdout,
+        bench.ok("--version").stdout,
         concat!("toll ", env!("CARGO_PKG_VERSION"), "\n")
     );
 }
@@ -93,9 +93,9 @@ fn wrong_usage_ends_with_status_2_and_says_what_is_wrong() {
 #[test]
 fn a_run_that_is_not_there_is_named_and_list_is_pointed_to() {
     let bench = Bench::new();
-    assert!(bench.fails(1, &["show"]).contains("toll run"));
+    assert!(bench.fails(1, "show").contains("toll run"));
     assert!(!bench.path("data").exists(), "looking makes no store");
-    bench.ok(&["run", "-q", "--no-html", "-r", "1", "true"]);
+    bench.ok("run -q --no-html -r 1 true");
     for verb in ["show", "report"] {
         let errors = bench.fails(1, &[verb, "77"]);
         assert!(
@@ -122,35 +122,11 @@ fn hyperfines_parameter_list_and_scan_are_understood() {
             "{plan}"
         );
     }
-    let plan = bench
-        .ok(&[
-            "run",
-            "--dry-run",
-            "-P",
-            "n",
-            "1",
-            "4",
-            "-D",
-            "1",
-            "echo {n}",
-        ])
-        .stdout;
+    let plan = bench.ok("run --dry-run -P n 1 4 -D 1 'echo {n}'").stdout;
     for n in 1..=4 {
         assert!(plan.contains(&format!("    {n}\n")), "{plan}");
     }
-    let plan = bench
-        .ok(&[
-            "run",
-            "--dry-run",
-            "-D",
-            "3",
-            "-P",
-            "n",
-            "1",
-            "4",
-            "echo {n}",
-        ])
-        .stdout;
+    let plan = bench.ok("run --dry-run -D 3 -P n 1 4 'echo {n}'").stdout;
     assert!(
         plan.contains("3 treatments") && !plan.contains("    2\n"),
         "{plan}"
@@ -160,39 +136,7 @@ fn hyperfines_parameter_list_and_scan_are_understood() {
 #[test]
 fn hyperfines_other_options_are_understood() {
     let bench = Bench::new();
-    let json = bench.json(&[
-        "run",
-        "--json",
-        "--no-html",
-        "-q",
-        "-w",
-        "1",
-        "-r",
-        "2",
-        "-p",
-        "true",
-        "-s",
-        "true",
-        "-c",
-        "true",
-        "-n",
-        "first",
-        "-n",
-        "second",
-        "-i",
-        "-S",
-        "bash",
-        "--reference",
-        "true b",
-        "--export-json",
-        "o.json",
-        "--export-csv",
-        "o.csv",
-        "--export-markdown",
-        "o.md",
-        "true a",
-        "true b",
-    ]);
+    let json = bench.json("run --json --no-html -q -w 1 -r 2 -p true -s true -c true -n first -n second -i -S bash --reference 'true b' --export-json o.json --export-csv o.csv --export-markdown o.md 'true a' 'true b'");
     let run = &json["runs"][0];
     assert_eq!(list(&run["trials"]).len(), 2 * 3);
     let labels: Vec<_> = list(&run["treatments"])
@@ -218,28 +162,9 @@ fn hyperfines_other_options_are_understood() {
 #[test]
 fn no_shell_means_that_nothing_is_expanded() {
     let bench = Bench::new();
-    bench.ok(&[
-        "run",
-        "-N",
-        "-r",
-        "1",
-        "-q",
-        "--no-html",
-        "--output",
-        "out",
-        "echo $HOME",
-    ]);
+    bench.ok("run -N -r 1 -q --no-html --output out 'echo $HOME'");
     assert_eq!(bench.read("out"), "$HOME\n");
-    bench.ok(&[
-        "run",
-        "-r",
-        "1",
-        "-q",
-        "--no-html",
-        "--output",
-        "out",
-        "echo $HOME",
-    ]);
+    bench.ok("run -r 1 -q --no-html --output out 'echo $HOME'");
     assert_eq!(
         bench.read("out"),
         format!("{}\n", bench.path("home").display())
@@ -249,7 +174,7 @@ fn no_shell_means_that_nothing_is_expanded() {
 #[test]
 fn json_is_one_document_on_stdout_and_remarks_go_to_stderr() {
     let bench = Bench::new();
-    let ran = bench.ok(&["run", "--json", "-r", "2", "true"]);
+    let ran = bench.ok("run --json -r 2 true");
     assert_eq!(ran.json()["runs"][0]["format"], "toll-run");
     assert!(ran.stderr.contains("report:"), "{ran:#?}");
     for arguments in [
@@ -304,7 +229,7 @@ fn fish_accepts_its_completions() {
 #[test]
 fn the_manual_page_renders_without_warnings() {
     let bench = Bench::new();
-    let page = bench.ok(&["man"]).stdout;
+    let page = bench.ok("man").stdout;
     for verb in VERBS {
         assert!(
             page.contains(&format!(".SH TOLL {}", verb.to_uppercase())),
@@ -327,32 +252,28 @@ fn the_manual_page_renders_without_warnings() {
 #[test]
 fn a_dry_run_runs_nothing_and_keeps_nothing() {
     let bench = Bench::new();
-    let plan = bench
-        .ok(&["run", "--dry-run", "--seed", "7", "touch ran", "true"])
-        .stdout;
+    let plan = bench.ok("run --dry-run --seed 7 'touch ran' true").stdout;
     assert!(
         plan.contains("seed 7") && plan.contains("touch ran (A/A twin)"),
         "{plan}"
     );
     assert!(!bench.path("ran").exists() && !bench.store().exists());
-    let again = bench
-        .ok(&["run", "--dry-run", "--seed", "7", "touch ran", "true"])
-        .stdout;
+    let again = bench.ok("run --dry-run --seed 7 'touch ran' true").stdout;
     assert_eq!(plan, again, "a seed has one plan");
 }
 
 #[test]
 fn runs_are_listed_and_shown_by_number_identity_and_last() {
     let bench = Bench::new();
-    bench.ok(&["run", "-r", "2", "-q", "--no-html", "true"]);
-    let listing = bench.json(&["list", "--json"]);
+    bench.ok("run -r 2 -q --no-html true");
+    let listing = bench.json("list --json");
     let run = &list(&listing["runs"])[0];
     assert_eq!((&run["id"], &run["trials"]), (&1.into(), &4.into()));
     let uid = run["uid"].as_str().unwrap();
-    let shown = bench.ok(&["show", "1"]).stdout;
-    assert_eq!(bench.ok(&["show", "last"]).stdout, shown);
+    let shown = bench.ok("show 1").stdout;
+    assert_eq!(bench.ok("show last").stdout, shown);
     assert_eq!(bench.ok(&["show", &uid[..6]]).stdout, shown);
-    let text = bench.ok(&["list"]).stdout;
+    let text = bench.ok("list").stdout;
     assert!(
         text.contains("complete") && text.contains("commands"),
         "{text}"
@@ -375,14 +296,14 @@ fn the_store_can_be_named_by_option_and_environment() {
         "true",
     ]);
     assert!(elsewhere.exists() && !bench.store().exists());
-    let mut command = bench.toll(&["show", "--json"]);
+    let mut command = bench.toll("show --json");
     command.env("TOLL_STORE", &elsewhere).assert().success();
 }
 
 #[test]
 fn the_doctor_examines_without_a_store_and_makes_none() {
     let bench = Bench::new();
-    let text = bench.ok(&["doctor", "--no-noise"]).stdout;
+    let text = bench.ok("doctor --no-noise").stdout;
     for word in ["CPU", "kernel", "perf counters", "io_uring", "probe"] {
         assert!(text.contains(word), "{word}: {text}");
     }
@@ -392,7 +313,7 @@ fn the_doctor_examines_without_a_store_and_makes_none() {
 #[test]
 fn the_doctor_measures_noise_and_keeps_no_run() {
     let bench = Bench::new();
-    let examination = bench.json(&["doctor", "--json"]);
+    let examination = bench.json("doctor --json");
     assert!(
         examination["noise_band"].as_f64().unwrap() > 0.0,
         "{examination:#}"
@@ -412,16 +333,7 @@ fn the_doctor_measures_noise_and_keeps_no_run() {
 #[test]
 fn counters_that_cannot_be_had_are_named_with_the_reason() {
     let bench = Bench::new();
-    bench.ok(&[
-        "run",
-        "-r",
-        "1",
-        "-q",
-        "--no-html",
-        "--counter",
-        "page-faults,raw:0xfffffff",
-        "true",
-    ]);
+    bench.ok("run -r 1 -q --no-html --counter page-faults,raw:0xfffffff true");
     let run = bench.document("last");
     let trial = &list(&run["trials"])[0];
     let counted = values(&run, "true", "counter.page-faults");

@@ -116,7 +116,7 @@ fn failures_are_rows_and_a_hopeless_command_is_given_up() {
         6,
         "the other goes on"
     );
-    let shown = bench.ok(&["show"]).stdout;
+    let shown = bench.ok("show").stdout;
     assert!(shown.contains("given up"), "{shown}");
 }
 
@@ -210,7 +210,7 @@ fn levels_of_a_parameter_are_compared() {
     assert_eq!(factor["levels"], serde_json::json!(["4KiB", "64KiB"]));
     assert_eq!(factor["numbers"], serde_json::json!([4096.0, 65536.0]));
     assert_eq!(list(&run["analysis"]["twins"]).len(), 1);
-    let shown = bench.ok(&["show"]).stdout;
+    let shown = bench.ok("show").stdout;
     assert!(shown.contains("64KiB"), "{shown}");
 }
 
@@ -369,7 +369,7 @@ fn claims_of_a_users_own_file_get_verdicts() {
             ("sleep.never", "not-testable"),
         ]
     );
-    let shown = bench.ok(&["show"]).stdout;
+    let shown = bench.ok("show").stdout;
     for word in [
         "sleep.longer",
         "supported",
@@ -397,9 +397,9 @@ fn a_mistake_in_a_file_is_told_with_its_line() {
         "deep.toml",
         &format!("a = {}1{}", "[".repeat(50_000), "]".repeat(50_000)),
     );
-    bench.fails(2, &["run", "deep.toml"]);
+    bench.fails(2, "run deep.toml");
     bench.write("binary.toml", "\u{0}\u{1b}[31m\u{7f}");
-    let errors = bench.fails(2, &["run", "binary.toml"]);
+    let errors = bench.fails(2, "run binary.toml");
     assert!(
         !errors.contains('\u{1b}') && !errors.contains('\u{0}'),
         "{errors:?}"

@@ -1,7 +1,7 @@
 //! A `toll` of one's own: whatever it reads or writes lies in a temporary
 //! directory, so that tests disturb neither each other nor the user.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -68,6 +68,36 @@ pub fn has_program(name: &str) -> bool {
 /// Whether the tests run as root.
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
+}
+
+/// Arguments of a program: a list, or a line with the quotes of a shell.
+pub trait Arguments {
+    fn words(&self) -> Vec<OsString>;
+}
+
+impl Arguments for str {
+    fn words(&self) -> Vec<OsString> {
+        let words = shlex::split(self).unwrap_or_else(|| panic!("the quotes fit: {self}"));
+        words.into_iter().map(OsString::from).collect()
+    }
+}
+
+impl<S: AsRef<OsStr>> Arguments for [S] {
+    fn words(&self) -> Vec<OsString> {
+        self.iter().map(OsString::from).collect()
+    }
+}
+
+impl<S: AsRef<OsStr>, const N: usize> Arguments for [S; N] {
+    fn words(&self) -> Vec<OsString> {
+        self.as_slice().words()
+    }
+}
+
+impl<S: AsRef<OsStr>> Arguments for Vec<S> {
+    fn words(&self) -> Vec<OsString> {
+        self.as_slice().words()
+    }
 }
 
 /// Directories for one test, with a store in them.
@@ -164,10 +194,10 @@ impl Bench {
     ];
 
     /// A command line of `toll`, not started yet.
-    pub fn toll<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
+    pub fn toll<A: Arguments + ?Sized>(&self, arguments: &A) -> Command {
         let mut command = Command::new(TOLL);
         command
-            .args(arguments)
+            .args(arguments.words())
             .envs(self.environment())
             .current_dir(self.directory.path());
         for name in Self::REMOVED {
@@ -178,19 +208,19 @@ impl Bench {
     }
 
     /// The same, to be started and left alone.
-    pub fn spawnable<S: AsRef<OsStr>>(&self, arguments: &[S]) -> std::process::Command {
+    pub fn spawnable<A: Arguments + ?Sized>(&self, arguments: &A) -> std::process::Command {
         self.spawnable_program(TOLL, arguments)
     }
 
     /// Another program in the same environment, to be started and left alone.
-    pub fn spawnable_program<S: AsRef<OsStr>>(
+    pub fn spawnable_program<A: Arguments + ?Sized>(
         &self,
         program: &str,
-        arguments: &[S],
+        arguments: &A,
     ) -> std::process::Command {
         let mut command = std::process::Command::new(program);
         command
-            .args(arguments)
+            .args(arguments.words())
             .envs(self.environment())
             .current_dir(self.directory.path());
         for name in Self::REMOVED {
@@ -220,13 +250,13 @@ impl Bench {
         ran(&mut command)
     }
 
-    pub fn run<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Ran {
+    pub fn run<A: Arguments + ?Sized>(&self, arguments: &A) -> Ran {
         ran(&mut self.toll(arguments))
     }
 
     /// Runs what must succeed.
     #[track_caller]
-    pub fn ok<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Ran {
+    pub fn ok<A: Arguments + ?Sized>(&self, arguments: &A) -> Ran {
         let ran = self.run(arguments);
         assert_eq!(ran.code, Some(0), "{ran:#?}");
         ran
@@ -234,7 +264,7 @@ impl Bench {
 
     /// Runs what must fail with a status, and gives its errors.
     #[track_caller]
-    pub fn fails<S: AsRef<OsStr>>(&self, code: i32, arguments: &[S]) -> String {
+    pub fn fails<A: Arguments + ?Sized>(&self, code: i32, arguments: &A) -> String {
         let ran = self.run(arguments);
         assert_eq!(ran.code, Some(code), "{ran:#?}");
         ran.stderr
@@ -242,7 +272,7 @@ impl Bench {
 
     /// Runs what must succeed and print one JSON document.
     #[track_caller]
-    pub fn json<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Value {
+    pub fn json<A: Arguments + ?Sized>(&self, arguments: &A) -> Value {
         self.ok(arguments).json()
     }
 

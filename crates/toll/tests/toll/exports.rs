@@ -182,16 +182,7 @@ fn judged(bench: &Bench) -> Ran {
         ));
     }
     bench.write("told.toml", &text);
-    bench.run(&[
-        "run",
-        "-q",
-        "--no-html",
-        "-r",
-        "8",
-        "told.toml",
-        "--export-junit",
-        "j.xml",
-    ])
+    bench.run("run -q --no-html -r 8 told.toml --export-junit j.xml")
 }
 
 #[test]
@@ -205,7 +196,7 @@ fn junit_has_a_case_a_claim_and_survives_a_parser() {
         "{text}"
     );
     assert!(text.contains("measured 1.10"), "{text}");
-    assert_eq!(bench.ok(&["export", "last", "--junit", "-"]).stdout, text);
+    assert_eq!(bench.ok("export last --junit -").stdout, text);
     if !has_program("python3") {
         skip("python3 is missing; install the package python3");
         return;
@@ -225,10 +216,10 @@ fn junit_has_a_case_a_claim_and_survives_a_parser() {
 #[test]
 fn a_format_that_does_not_apply_says_so_and_keeps_no_other_from_being_written() {
     let bench = Bench::new();
-    let errors = bench.fails(2, &["run", "true", "--export-junit", "j.xml"]);
+    let errors = bench.fails(2, "run true --export-junit j.xml");
     assert!(errors.contains("no claim"), "{errors}");
     assert!(!bench.store().exists(), "nothing ran");
-    bench.ok(&["run", "-q", "--no-html", "-r", "2", "true"]);
+    bench.ok("run -q --no-html -r 2 true");
     let files = [
         "--junit",
         "j.xml",

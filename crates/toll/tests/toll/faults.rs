@@ -78,7 +78,7 @@ fn each_misbehaviour_of_a_probe_is_one_failed_trial_and_the_run_goes_on() {
     ]) {
         assert!(message.contains(needle), "{needle}: {message}");
     }
-    let shown = bench.ok(&["show"]).stdout;
+    let shown = bench.ok("show").stdout;
     assert!(
         shown.contains("killed by signal 11") || shown.contains("failed"),
         "{shown}"
@@ -88,7 +88,7 @@ fn each_misbehaviour_of_a_probe_is_one_failed_trial_and_the_run_goes_on() {
 #[test]
 fn a_probe_that_never_works_is_given_up_with_its_last_words() {
     let bench = Bench::with_probe("#!/bin/sh\necho 'no CPU today' >&2\nexit 4\n");
-    let errors = bench.fails(1, &["run", "-q", "--no-html", "true"]);
+    let errors = bench.fails(1, "run -q --no-html true");
     assert!(errors.contains("no CPU today"), "{errors}");
     assert_eq!(states(&bench.document("last")), ["crashed"; 6]);
 }
@@ -96,7 +96,7 @@ fn a_probe_that_never_works_is_given_up_with_its_last_words() {
 #[test]
 fn a_probe_whose_answer_has_no_end_is_stopped() {
     let bench = Bench::with_probe("#!/bin/sh\nexec yes\n");
-    bench.fails(1, &["run", "-q", "--no-html", "true"]);
+    bench.fails(1, "run -q --no-html true");
     let run = bench.document("last");
     assert!(
         messages(&run)
@@ -165,7 +165,7 @@ fn last_words_of_a_command_cannot_command_the_terminal() {
     let bench = Bench::new();
     let command = r"sh -c 'printf \\033]0;pwned\\007\\033[31mred\\n >&2; exit 1'";
     let ran = bench.run(&["run", "-r", "3", "--html", "page.html", "true", command]);
-    let shown = bench.ok(&["show"]).stdout;
+    let shown = bench.ok("show").stdout;
     for text in [&ran.stdout, &ran.stderr, &shown, &bench.read("page.html")] {
         assert!(
             !text.contains('\u{1b}') && !text.contains('\u{7}'),
@@ -236,7 +236,7 @@ fn a_store_that_cannot_be_written_is_named() {
 #[test]
 fn a_newer_store_is_refused_unharmed() {
     let bench = Bench::new();
-    bench.ok(&["run", "-q", "--no-html", "-r", "1", "true"]);
+    bench.ok("run -q --no-html -r 1 true");
     set_pragma(&bench, "user_version = 99");
     bench.write("run.json", "{}");
     let before = std::fs::read(bench.store()).unwrap();
@@ -262,13 +262,13 @@ fn a_newer_store_is_refused_unharmed() {
             "{errors}"
         );
     }
-    let doctor = bench.ok(&["doctor", "--no-noise"]).stdout;
+    let doctor = bench.ok("doctor --no-noise").stdout;
     assert!(doctor.contains("version 99"), "{doctor}");
     assert_eq!(std::fs::read(bench.store()).unwrap(), before);
     assert!(!bench.path("new.sqlite").exists());
     let own = toll::store::SCHEMA_VERSION;
     set_pragma(&bench, &format!("user_version = {own}"));
-    bench.ok(&["show"]);
+    bench.ok("show");
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn another_programs_database_and_a_text_are_refused_unharmed() {
 #[test]
 fn a_damaged_store_is_told_of_and_never_a_crash() {
     let whole = Bench::new();
-    whole.ok(&["run", "-q", "--no-html", "-r", "4", "true"]);
+    whole.ok("run -q --no-html -r 4 true");
     let connection = rusqlite::Connection::open(whole.store()).unwrap();
     connection
         .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
@@ -343,7 +343,7 @@ fn rows_that_make_no_sense_are_told_of() {
         "UPDATE samples SET iterations = x'01'",
     ] {
         let bench = Bench::new();
-        bench.ok(&["run", "-q", "--no-html", "-r", "2", "true"]);
+        bench.ok("run -q --no-html -r 2 true");
         let connection = rusqlite::Connection::open(bench.store()).unwrap();
         // Else the damage itself would be refused.
         connection

@@ -25,7 +25,7 @@ name = "operation"
 levels = ["read-sequential", "write-sequential", "read-random", "write-random", "create", "stat", "unlink", "open-tree"]
 "#;
     bench.write("files.toml", &format!("{HEAD}{rest}"));
-    let document = bench.json(&["run", "files.toml", "-q", "--json", "-r", "1"]);
+    let document = bench.json("run files.toml -q --json -r 1");
     let treatments = list(&document["runs"][0]["analysis"]["treatments"]);
     assert_eq!(treatments.len(), 9, "a twin is among them");
     for treatment in treatments {
@@ -54,7 +54,7 @@ fn what_files_cannot_be_is_refused() {
         ("input = 1", "no such parameter"),
     ] {
         bench.write("files.toml", &format!("{HEAD}{line}\n"));
-        let error = bench.fails(2, &["run", "files.toml", "--dry-run"]);
+        let error = bench.fails(2, "run files.toml --dry-run");
         assert!(error.contains(word), "{line}: {error}");
     }
 }

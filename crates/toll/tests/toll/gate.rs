@@ -43,10 +43,10 @@ fn a_refuted_claim_ends_with_status_3_after_everything_was_written() {
     assert!(errors.contains("--fail-on: 1 claim is refuted"), "{errors}");
     assert!(!errors.contains("told.longer"), "{errors}");
     // A stored run is judged the same, and its output is whole.
-    let shown = bench.run(&["show", "--json", "--fail-on", "refuted"]);
+    let shown = bench.run("show --json --fail-on refuted");
     assert_eq!(shown.code, Some(3), "{shown:#?}");
     assert_eq!(shown.json()["run"]["id"], 1);
-    bench.ok(&["show"]);
+    bench.ok("show");
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn document(bench: &Bench) -> Value {
          [[figure]]\ntitle = 'a curve'\nkind = 'curve'\nfactor = 's'\n",
     );
     bench.ok(&["run", "-q", "--no-html", "-r", "6", file.to_str().unwrap()]);
-    let mut document = bench.json(&["export", "last", "--json", "-"]);
+    let mut document = bench.json("export last --json -");
     document["run"]["stop_reason"] = json!("enough");
     document["boots"] = json!([{
         "block": 0, "started_at": "then", "boot_ns": 5, "levels": {"kernel": "toll"},
@@ -308,7 +308,7 @@ fn written(bench: &Bench, run: &str) -> Written {
 /// What every verb prints of the poisoned run of an index.
 fn check_verbs(bench: &Bench, index: usize, nasty: &str) {
     let run = (index + 3).to_string();
-    let mut ran = vec![bench.ok(&["import", "hostile.json"])];
+    let mut ran = vec![bench.ok("import hostile.json")];
     for arguments in [
         &["list"][..],
         &["list", "--json"],
@@ -338,7 +338,7 @@ fn texts_of_others_stay_texts_in_everything_that_is_shown_or_written() {
     let bench = Bench::new();
     let good = document(&bench);
     bench.write("good.json", &good.to_string());
-    bench.ok(&["import", "good.json"]);
+    bench.ok("import good.json");
     let benign = written(&bench, "2");
     let known = |texts: &[String]| texts.iter().flat_map(|text| markup(text)).collect();
     let (page, junit) = (markup(&benign.page), markup(&benign.junit));
@@ -381,10 +381,10 @@ fn texts_of_others_stay_texts_in_everything_that_is_shown_or_written() {
         }
         assert!(!bench.path("pwned").exists());
     }
-    let salvaged = bench.ok(&["doctor", "--salvage", "new.sqlite"]);
+    let salvaged = bench.ok("doctor --salvage new.sqlite");
     check_plain(&salvaged.stdout, "salvage");
     assert!(Store::survey(&bench.store()).unwrap().is_whole);
-    let listed = bench.json(&["list", "--json"]);
+    let listed = bench.json("list --json");
     assert_eq!(list(&listed["runs"]).len(), NASTY.len() + 2);
 }
 

@@ -100,7 +100,7 @@ fn last_words_that_are_no_text_are_shown_as_text() {
         "out.md",
     ];
     bench.ok(&exported);
-    let shown = bench.ok(&["show"]).stdout;
+    let shown = bench.ok("show").stdout;
     assert!(shown.contains("after all"), "{shown}");
     for text in [shown, bench.read("page.html"), bench.read("out.md")] {
         let control = text

@@ -24,7 +24,7 @@ echo
 #[test]
 fn a_machine_on_which_identical_work_takes_longer_is_off() {
     let bench = Bench::with_probe(&probe("d=1000000; [ $size != 13107199 ] || d=1100000"));
-    let ran = bench.run(&["selftest", "--seed", "1", "--json"]);
+    let ran = bench.run("selftest --seed 1 --json");
     assert_eq!(ran.code, Some(6), "{}", ran.stderr);
     let document = ran.json();
     assert_eq!(document["ok"], false);
@@ -39,7 +39,7 @@ fn a_machine_on_which_identical_work_takes_longer_is_off() {
 fn an_interrupted_self_test_tells_what_it_found_until_then() {
     let bench = Bench::with_probe(&probe("touch began; d=$((size / 10))"));
     let child = bench
-        .spawnable(&["selftest", "--full", "--json"])
+        .spawnable("selftest --full --json")
         .stdout(std::process::Stdio::piped())
         .spawn()
         .expect("toll starts");

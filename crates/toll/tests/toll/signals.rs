@@ -20,7 +20,7 @@ fn send(child: &Child, signal: Signal) {
 }
 
 fn trials(bench: &Bench) -> Vec<Value> {
-    let shown = bench.run(&["show", "--json"]);
+    let shown = bench.run("show --json");
     let document: Value = serde_json::from_str(&shown.stdout).unwrap_or_default();
     list(&document["trials"]).to_vec()
 }
@@ -53,9 +53,9 @@ fn each_signal_that_ends_a_run_has_its_status_and_everything_is_kept_and_put_bac
             "sh -c 'setsid sleep 300 & sleep 0.05'",
         ];
         let mut running = start(&bench, &arguments);
-        let before = bench.run(&["list", "--json"]).stdout;
+        let before = bench.run("list --json").stdout;
         wait_until("a trial is kept", || {
-            bench.run(&["list", "--json"]).stdout != before && !trials(&bench).is_empty()
+            bench.run("list --json").stdout != before && !trials(&bench).is_empty()
         });
         send(&running.0, signal);
         assert_eq!(running.0.wait().unwrap().code(), Some(status));
@@ -65,8 +65,8 @@ fn each_signal_that_ends_a_run_has_its_status_and_everything_is_kept_and_put_bac
         assert_eq!(shown["run"]["status"], "unfinished");
         assert!(!list(&shown["trials"]).is_empty());
     }
-    let help = bench.ok(&["--help"]).stdout;
-    let manual = bench.ok(&["man"]).stdout;
+    let help = bench.ok("--help").stdout;
+    let manual = bench.ok("man").stdout;
     for text in [help, manual] {
         for status in ["129", "130", "143"] {
             assert!(text.contains(status), "{text}");
@@ -124,7 +124,7 @@ fn a_signal_during_the_set_up_leaves_neither_a_run_nor_anything_else() {
         let status = running.0.wait().unwrap();
         assert_eq!(status.code(), Some(130), "{kind}: {status:?}");
         settings.are_back_at_once();
-        let errors = bench.fails(2, &["run", "--resume"]);
+        let errors = bench.fails(2, "run --resume");
         assert!(errors.contains("no run is unfinished"), "{errors}");
         for file in [program, bench.path("home/made")] {
             std::fs::remove_file(file).unwrap();
@@ -252,7 +252,7 @@ fn a_trial_whose_processes_were_stopped_is_excluded_and_says_why() {
 fn a_second_signal_while_the_results_are_shown_ends_toll_at_once() {
     let bench = Bench::new();
     // Nobody reads the page, which is more than a pipe holds.
-    let mut command = bench.spawnable(&["run", "-r", "200", "--html", "-", "sleep 0.01"]);
+    let mut command = bench.spawnable("run -r 200 --html - 'sleep 0.01'");
     command.stdout(Stdio::piped());
     let mut running = Running(command.spawn().unwrap());
     wait_until("a trial is kept", || !trials(&bench).is_empty());

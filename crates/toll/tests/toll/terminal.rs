@@ -8,7 +8,7 @@ const ESCAPE: char = '\u{1b}';
 #[test]
 fn text_that_is_not_for_a_terminal_has_no_escape_codes() {
     let bench = Bench::new();
-    let ran = bench.ok(&["run", "-r", "6", "true"]);
+    let ran = bench.ok("run -r 6 true");
     assert!(
         !ran.stdout.contains(ESCAPE) && !ran.stderr.contains(ESCAPE),
         "{ran:#?}"
@@ -23,7 +23,7 @@ fn text_that_is_not_for_a_terminal_has_no_escape_codes() {
         assert!(!ran.stdout.contains(ESCAPE), "{ran:#?}");
         assert!(!ran.stdout.is_empty());
     }
-    assert!(bench.ok(&["show"]).stdout.contains('±') || bench.ok(&["show"]).stdout.contains('['));
+    assert!(bench.ok("show").stdout.contains('±') || bench.ok("show").stdout.contains('['));
 }
 
 /// A bench with two runs, a claim and a baseline.
@@ -62,7 +62,7 @@ fn narrow_and_ascii_terminals_get_lines_that_fit() {
     for arguments in LAID_OUT {
         for width in [20, 30, 40, 60, 120] {
             for term in ["xterm", "dumb"] {
-                let mut command = bench.toll(arguments);
+                let mut command = bench.toll(*arguments);
                 command.env("COLUMNS", width.to_string()).env("TERM", term);
                 let output = command.output().unwrap();
                 assert!(output.status.success(), "{arguments:?}: {output:?}");
@@ -84,9 +84,9 @@ fn narrow_and_ascii_terminals_get_lines_that_fit() {
 #[test]
 fn listings_in_a_pipe_keep_one_line_for_each_entry() {
     let bench = bench_with_runs();
-    let text = bench.ok(&["doctor", "--no-noise"]).stdout;
+    let text = bench.ok("doctor --no-noise").stdout;
     assert!(!text.lines().any(|line| line.starts_with(' ')), "{text}");
-    let text = bench.ok(&["list"]).stdout;
+    let text = bench.ok("list").stdout;
     let runs = text.lines().filter(|line| line.contains("complete"));
     assert_eq!(runs.count(), 2, "{text}");
 }
@@ -173,7 +173,7 @@ fn a_terminal_without_colour_or_movement_gets_none() {
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
     let bench = Bench::new();
-    bench.ok(&["run", "-r", "2", "-q", "--no-html", "true"]);
+    bench.ok("run -r 2 -q --no-html true");
     for line in [
         "toll list",
         "toll show --json",

@@ -10,7 +10,7 @@ use crate::common::{Bench, Ran, Running, has_program, list, make_executable, ski
 
 /// Whether tracing works here; tells why not.
 pub fn can_trace(bench: &Bench) -> bool {
-    let ran = bench.run(&["trace", "--no-prices", "true"]);
+    let ran = bench.run("trace --no-prices true");
     match ran.code {
         Some(5) => {
             skip(ran.stderr.trim());
@@ -141,13 +141,13 @@ fn the_command_has_the_standard_streams_to_itself() {
     assert!(ran.stderr.contains("trace: cat"), "{ran:#?}");
     assert!(ran.stderr.contains("ended with status 0"), "{ran:#?}");
     // Its own words to standard error stay whole, in front of the summary.
-    let ran = bench.run(&["trace", "--no-prices", "sh", "-c", "echo words >&2"]);
+    let ran = bench.run("trace --no-prices sh -c 'echo words >&2'");
     assert!(
         ran.stderr.starts_with("words\n\ntrace: sh -c echo words"),
         "{ran:#?}"
     );
     assert_eq!(ran.stdout, "");
-    let ran = bench.run(&["trace", "--no-prices", "-o", "-", "true"]);
+    let ran = bench.run("trace --no-prices -o - true");
     assert!(
         ran.stdout.contains("trace: true") && ran.stderr.is_empty(),
         "{ran:#?}"
@@ -206,12 +206,12 @@ fn a_signal_to_toll_reaches_the_command_and_the_summary_comes_all_the_same() {
 fn what_cannot_be_started_has_the_status_that_shells_give_it() {
     let bench = Bench::new();
     bench.write("plain", "no program");
-    let errors = bench.fails(127, &["trace", "toll-no-such-program"]);
+    let errors = bench.fails(127, "trace toll-no-such-program");
     assert!(errors.contains("there is no such program"), "{errors}");
-    let errors = bench.fails(126, &["trace", "./plain"]);
+    let errors = bench.fails(126, "trace ./plain");
     assert!(errors.contains("may be executed"), "{errors}");
-    bench.fails(2, &["trace"]);
-    bench.fails(2, &["trace", "--measure", "--no-prices", "true"]);
+    bench.fails(2, "trace");
+    bench.fails(2, "trace --measure --no-prices true");
 }
 
 #[test]

@@ -61,7 +61,7 @@ fn what_small_reads_waste_is_predicted_by_prices_measured_here() {
     let report: Value = serde_json::from_str(&bench.read("trace.json")).expect("JSON");
     let costs = &report["costs"];
     let stored: Value =
-        serde_json::from_str(&bench.ok(&["export", "last", "--json", "-"]).stdout).expect("JSON");
+        serde_json::from_str(&bench.ok("export last --json -").stdout).expect("JSON");
     assert_eq!(costs["uid"], stored["run"]["uid"], "the run that was made");
     let is_source = |file: &&Value| {
         let name = file["name"].as_str().unwrap_or_default();

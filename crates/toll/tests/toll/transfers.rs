@@ -80,7 +80,7 @@ levels = ["read-write", "zerocopy"]
             "{skipped:?}"
         );
     }
-    let told = bench.ok(&["run", "transfers.toml", "--dry-run"]).stdout;
+    let told = bench.ok("run transfers.toml --dry-run").stdout;
     assert_eq!(told.matches("(skipped: ").count(), 3, "{told}");
 }
 
