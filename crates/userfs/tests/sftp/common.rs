@@ -6,12 +6,21 @@ use std::time::Duration;
 
 use toll_sshd::{Settings, Sshd, Subsystem};
 use userfs::sftp::{Address, Options, Sftp};
-use userfs::source::{Creation, Entry, Handle, OpenFlags, Result, SetTime, Source, Time};
+use userfs::source::{
+    Attributes, Creation, Entry, Error, Handle, New, OpenFlags, RenameFlags, Result, SetAttributes,
+    SetTime, Source, Time,
+};
 
 /// Says why a test cannot run here.
 #[expect(clippy::print_stderr, reason = "tools/test looks for it")]
 pub fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
+}
+
+/// Fails with an error number.
+#[track_caller]
+pub fn assert_errno<T: std::fmt::Debug>(found: Result<T>, errno: i32) {
+    assert_eq!(found.err(), Some(Error::Errno(errno)));
 }
 
 /// A server with a directory of its own.
@@ -66,11 +75,27 @@ impl Bench {
     }
 
     pub fn connect(&self) -> Sftp {
-        self.connect_to(self.directory.path())
+        self.connect_with(|_| {}).unwrap()
     }
 
-    pub fn connect_to(&self, directory: &Path) -> Sftp {
-        Sftp::connect(&self.address(directory), &self.options()).unwrap()
+    /// A source that is reached otherwise than by default.
+    pub fn connect_with(
+        &self,
+        change: impl FnOnce(&mut Options),
+    ) -> std::result::Result<Sftp, String> {
+        let mut options = self.options();
+        change(&mut options);
+        Sftp::connect(&self.address(self.directory.path()), &options)
+    }
+
+    /// What a file really has.
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap()
+    }
+
+    /// What `lstat` really tells.
+    pub fn stat(&self, name: &str) -> std::fs::Metadata {
+        std::fs::symlink_metadata(self.path(name)).unwrap()
     }
 
     /// Where a file of the source really lies.
@@ -84,16 +109,23 @@ pub fn set_mode(path: &Path, mode: u32) {
     std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
 }
 
-/// Both of OpenSSH's servers: the one in sshd, and the program.
-pub fn both_servers() -> [Settings; 2] {
-    [
-        Subsystem::Internal(Vec::new()),
-        Subsystem::Program(Vec::new()),
-    ]
-    .map(|subsystem| Settings {
-        subsystem,
+/// OpenSSH's server in sshd, with options.
+pub fn internal(options: &[&str]) -> Settings {
+    Settings {
+        subsystem: Subsystem::Internal(options.iter().map(|option| (*option).to_owned()).collect()),
         ..Settings::default()
-    })
+    }
+}
+
+/// Both of OpenSSH's servers: the one in sshd, and the program.
+pub fn both_servers() -> impl Iterator<Item = Bench> {
+    let program = Settings {
+        subsystem: Subsystem::Program(Vec::new()),
+        ..Settings::default()
+    };
+    [internal(&[]), program]
+        .into_iter()
+        .filter_map(|settings| Bench::with(&settings))
 }
 
 pub fn is_root() -> bool {
@@ -118,6 +150,54 @@ pub const READ_WRITE: OpenFlags = OpenFlags {
 pub fn open(source: &dyn Source, path: &str, flags: OpenFlags) -> Result<Box<dyn Handle>> {
     Ok(source.open(Path::new(path), flags)?.handle)
 }
+
+pub fn attributes(source: &dyn Source, path: &str) -> Result<Attributes> {
+    source.attributes(Path::new(path))
+}
+
+pub fn make(source: &dyn Source, path: &str, new: New<'_>, mode: u32) -> Result<()> {
+    let owner = None;
+    source.make(Path::new(path), new, &Creation { mode, owner })
+}
+
+pub fn remove(source: &dyn Source, path: &str) -> Result<()> {
+    source.remove(Path::new(path), false).map(drop)
+}
+
+pub fn remove_directory(source: &dyn Source, path: &str) -> Result<()> {
+    source.remove(Path::new(path), true).map(drop)
+}
+
+pub fn link(source: &dyn Source, existing: &str, new: &str) -> Result<()> {
+    source.hard_link(Path::new(existing), Path::new(new))
+}
+
+pub fn rename(source: &dyn Source, from: &str, to: &str) -> Result<()> {
+    source.rename(Path::new(from), Path::new(to), RenameFlags::empty())
+}
+
+/// The same, unless something has the new name.
+pub fn rename_new(source: &dyn Source, from: &str, to: &str) -> Result<()> {
+    source.rename(Path::new(from), Path::new(to), RenameFlags::NOREPLACE)
+}
+
+pub fn set(source: &dyn Source, path: &str, changes: SetAttributes) -> Result<()> {
+    source.set_attributes(Path::new(path), &changes)
+}
+
+pub const NO_CHANGES: SetAttributes = SetAttributes {
+    mode: None,
+    uid: None,
+    gid: None,
+    size_bytes: None,
+    atime: None,
+    mtime: None,
+};
+
+pub const CUT: SetAttributes = SetAttributes {
+    size_bytes: Some(0),
+    ..NO_CHANGES
+};
 
 /// All that a directory has.
 pub fn list(source: &dyn Source, path: &str) -> Result<Vec<Entry>> {

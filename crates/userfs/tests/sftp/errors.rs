@@ -5,99 +5,67 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use userfs::local::Local;
-use userfs::source::{Creation, Error, New, OpenFlags, RenameFlags, Result, SetAttributes, Source};
+use userfs::source::{Creation, New, OpenFlags, Owner, Result, SetAttributes, Source};
 
 use crate::common::{
-    Bench, CREATION, READ_WRITE, both_servers, is_root, list, open, pattern, set_mode, skip,
+    Bench, CUT, NO_CHANGES, READ_WRITE, assert_errno, attributes, both_servers, internal, is_root,
+    link, list, make, open, pattern, remove, remove_directory, rename, rename_new, set, set_mode,
+    skip,
 };
 
 /// What is done, by name.
 type Case = (&'static str, fn(&dyn Source) -> Result<()>);
-
-fn path(name: &str) -> &Path {
-    Path::new(name)
-}
-
-fn rename(source: &dyn Source, from: &str, to: &str) -> Result<()> {
-    source.rename(path(from), path(to), RenameFlags::empty())
-}
-
-fn cut(source: &dyn Source, name: &str) -> Result<()> {
-    let changes = SetAttributes {
-        size_bytes: Some(0),
-        ..SetAttributes::default()
-    };
-    source.set_attributes(path(name), &changes)
-}
 
 const EXCLUSIVE: OpenFlags = OpenFlags {
     exclusive: true,
     ..READ_WRITE
 };
 
+const DIRECTORY: New<'_> = New::Directory;
+
+fn symlink() -> New<'static> {
+    New::Symlink(OsStr::new("t"))
+}
+
+fn opened(source: &dyn Source, path: &str, flags: OpenFlags) -> Result<()> {
+    open(source, path, flags).map(drop)
+}
+
+fn read_link(source: &dyn Source, path: &str) -> Result<()> {
+    source.read_link(Path::new(path)).map(drop)
+}
+
 /// In a directory with a file `f`, a directory `d` with a file `d/f`, an
 /// empty directory `e`, and a symbolic link `s` to `f`.
 const CASES: &[Case] = &[
-    ("lstat of nothing", |s| s.attributes(path("x")).map(drop)),
+    ("lstat of nothing", |s| attributes(s, "x").map(drop)),
     ("list of nothing", |s| list(s, "x").map(drop)),
     ("list of a file", |s| list(s, "f").map(drop)),
-    ("readlink of a file", |s| s.read_link(path("f")).map(drop)),
-    ("readlink of nothing", |s| s.read_link(path("x")).map(drop)),
-    ("open of nothing", |s| {
-        open(s, "x", OpenFlags::READ).map(drop)
-    }),
-    ("open of a directory to write", |s| {
-        open(s, "d", OpenFlags::WRITE).map(drop)
-    }),
-    ("open of a link", |s| {
-        open(s, "s", OpenFlags::READ).map(drop)
-    }),
-    ("open in a file", |s| open(s, "f/x", READ_WRITE).map(drop)),
-    ("exclusive open of a file", |s| {
-        open(s, "f", EXCLUSIVE).map(drop)
-    }),
-    ("exclusive open of a link", |s| {
-        open(s, "s", EXCLUSIVE).map(drop)
-    }),
-    ("exclusive open of a directory", |s| {
-        open(s, "d", EXCLUSIVE).map(drop)
-    }),
-    ("open to make a directory", |s| {
-        open(s, "d", READ_WRITE).map(drop)
-    }),
-    ("mkdir of a directory", |s| {
-        s.make(path("d"), New::Directory, &CREATION)
-    }),
-    ("mkdir of a file", |s| {
-        s.make(path("f"), New::Directory, &CREATION)
-    }),
-    ("mkdir in nothing", |s| {
-        s.make(path("x/y"), New::Directory, &CREATION)
-    }),
-    ("mkdir in a file", |s| {
-        s.make(path("f/y"), New::Directory, &CREATION)
-    }),
-    ("rmdir of a full directory", |s| {
-        s.remove(path("d"), true).map(drop)
-    }),
-    ("rmdir of a file", |s| s.remove(path("f"), true).map(drop)),
-    ("rmdir of a link", |s| s.remove(path("s"), true).map(drop)),
-    ("rmdir of nothing", |s| s.remove(path("x"), true).map(drop)),
-    ("unlink of a directory", |s| {
-        s.remove(path("d"), false).map(drop)
-    }),
-    ("unlink of nothing", |s| {
-        s.remove(path("x"), false).map(drop)
-    }),
-    ("symlink over a file", |s| {
-        s.make(path("f"), New::Symlink(OsStr::new("t")), &CREATION)
-    }),
-    ("symlink in nothing", |s| {
-        s.make(path("x/s"), New::Symlink(OsStr::new("t")), &CREATION)
-    }),
-    ("link over a file", |s| s.hard_link(path("f"), path("d/f"))),
-    ("link of a directory", |s| s.hard_link(path("d"), path("l"))),
-    ("link of nothing", |s| s.hard_link(path("x"), path("l"))),
+    ("readlink of a file", |s| read_link(s, "f")),
+    ("readlink of nothing", |s| read_link(s, "x")),
+    ("open of nothing", |s| opened(s, "x", OpenFlags::READ)),
+    ("write to a directory", |s| opened(s, "d", OpenFlags::WRITE)),
+    ("open of a link", |s| opened(s, "s", OpenFlags::READ)),
+    ("open in a file", |s| opened(s, "f/x", READ_WRITE)),
+    ("new file over a file", |s| opened(s, "f", EXCLUSIVE)),
+    ("new file over a link", |s| opened(s, "s", EXCLUSIVE)),
+    ("new file over a directory", |s| opened(s, "d", EXCLUSIVE)),
+    ("open to make a directory", |s| opened(s, "d", READ_WRITE)),
+    ("mkdir of a directory", |s| make(s, "d", DIRECTORY, 0o755)),
+    ("mkdir of a file", |s| make(s, "f", DIRECTORY, 0o755)),
+    ("mkdir in nothing", |s| make(s, "x/y", DIRECTORY, 0o755)),
+    ("mkdir in a file", |s| make(s, "f/y", DIRECTORY, 0o755)),
+    ("rmdir of a full directory", |s| remove_directory(s, "d")),
+    ("rmdir of a file", |s| remove_directory(s, "f")),
+    ("rmdir of a link", |s| remove_directory(s, "s")),
+    ("rmdir of nothing", |s| remove_directory(s, "x")),
+    ("unlink of a directory", |s| remove(s, "d")),
+    ("unlink of nothing", |s| remove(s, "x")),
+    ("symlink over a file", |s| make(s, "f", symlink(), 0o644)),
+    ("symlink in nothing", |s| make(s, "x/s", symlink(), 0o644)),
+    ("link over a file", |s| link(s, "f", "d/f")),
+    ("link of a directory", |s| link(s, "d", "l")),
+    ("link of nothing", |s| link(s, "x", "l")),
     ("rename of nothing", |s| rename(s, "x", "y")),
     ("rename to nothing", |s| rename(s, "f", "x/y")),
     ("rename of a file over a directory", |s| rename(s, "f", "e")),
@@ -105,16 +73,14 @@ const CASES: &[Case] = &[
     ("rename over a full directory", |s| rename(s, "e", "d")),
     ("rename into itself", |s| rename(s, "d", "d/x")),
     ("rename in a file", |s| rename(s, "f", "f/x")),
-    ("rename over a file that must not be there", |s| {
-        s.rename(path("f"), path("d/f"), RenameFlags::NOREPLACE)
+    ("rename that must be new", |s| rename_new(s, "f", "d/f")),
+    ("truncate of a directory", |s| set(s, "d", CUT)),
+    ("truncate of nothing", |s| set(s, "x", CUT)),
+    ("a long name", |s| {
+        make(s, &"n".repeat(256), DIRECTORY, 0o755)
     }),
-    ("truncate of a directory", |s| cut(s, "d")),
-    ("truncate of nothing", |s| cut(s, "x")),
-    ("a name that is too long", |s| {
-        s.make(path(&"n".repeat(256)), New::Directory, &CREATION)
-    }),
-    ("a path that is too long", |s| {
-        s.attributes(path(&"n/".repeat(2200))).map(drop)
+    ("a long path", |s| {
+        attributes(s, &"n/".repeat(2200)).map(drop)
     }),
 ];
 
@@ -128,10 +94,7 @@ fn fill(directory: &Path) {
 
 #[test]
 fn errors_are_those_of_the_directory_itself_on_either_server() {
-    for settings in both_servers() {
-        let Some(bench) = Bench::with(&settings) else {
-            return;
-        };
+    for bench in both_servers() {
         fill(bench.directory.path());
         let remote = bench.connect();
         let local = Local::new(bench.directory.path()).unwrap();
@@ -147,89 +110,77 @@ fn errors_are_those_of_the_directory_itself_on_either_server() {
     }
 }
 
-/// Runs a test in a mount namespace of its own with a small file system at
-/// the served directory, if this is root.
-fn with_mount(bench: &Bench, options: &str, test: impl FnOnce()) {
-    let directory = bench.directory.path();
-    let data = std::ffi::CString::new(options).unwrap();
-    let mounted = rustix::mount::mount(
-        "none",
-        directory,
-        "tmpfs",
-        rustix::mount::MountFlags::empty(),
-        data.as_c_str(),
-    );
-    if let Err(error) = mounted {
-        skip(&format!("no tmpfs can be mounted: {error}"));
-        return;
-    }
-    struct Mounted<'a>(&'a Path);
-    impl Drop for Mounted<'_> {
+/// Mounts a small file system at a served directory until it is dropped; None
+/// where nothing can be mounted.
+fn small(directory: &Path, options: &str) -> Option<impl Drop + use<>> {
+    use rustix::mount::{MountFlags, UnmountFlags};
+    struct Mounted(std::path::PathBuf);
+    impl Drop for Mounted {
         fn drop(&mut self) {
-            let flags = rustix::mount::UnmountFlags::DETACH;
-            rustix::mount::unmount(self.0, flags).unwrap();
+            rustix::mount::unmount(&self.0, UnmountFlags::DETACH).unwrap();
         }
     }
-    let mounted = Mounted(directory);
-    test();
-    drop(mounted);
+    let data = std::ffi::CString::new(options).unwrap();
+    match rustix::mount::mount("none", directory, "tmpfs", MountFlags::empty(), &*data) {
+        Ok(()) => Some(Mounted(directory.to_path_buf())),
+        Err(error) => {
+            skip(&format!("no tmpfs can be mounted: {error}"));
+            None
+        }
+    }
+}
+
+/// Runs a test with a source on a small file system.
+fn with_small(options: &str, test: impl FnOnce(&Bench, &dyn Source)) {
+    if let Some(bench) = Bench::start()
+        && let Some(_mounted) = small(bench.directory.path(), options)
+    {
+        test(&bench, &bench.connect());
+    }
 }
 
 #[test]
 fn a_full_disk_of_the_server_is_told_and_ruins_nothing() {
-    let Some(bench) = Bench::start() else { return };
-    with_mount(&bench, "size=4m", || {
-        let source = bench.connect();
+    with_small("size=4m", |_, source| {
         let content = pattern(1 << 20, 1);
-        open(&source, "f", READ_WRITE)
-            .unwrap()
-            .write_at(&content, 0)
-            .unwrap();
-        let file = open(&source, "g", READ_WRITE).unwrap();
-        assert_eq!(
-            file.write_at(&vec![1; 8 << 20], 0),
-            Err(Error::Errno(libc::ENOSPC))
-        );
-        source.remove(path("g"), false).unwrap();
+        let write = |name, bytes: &[u8]| open(source, name, READ_WRITE)?.write_at(bytes, 0);
+        write("f", &content).unwrap();
+        let file = open(source, "g", READ_WRITE).unwrap();
+        assert_errno(file.write_at(&vec![1; 8 << 20], 0), libc::ENOSPC);
+        remove(source, "g").unwrap();
         drop(file);
-        let file = open(&source, "g", READ_WRITE).unwrap();
-        file.write_at(&content, 0).unwrap();
+        write("g", &content).unwrap();
     });
 }
 
 #[test]
 fn a_disk_without_inodes_is_full() {
-    let Some(bench) = Bench::start() else { return };
-    with_mount(&bench, "nr_inodes=5", || {
-        let source = bench.connect();
-        let mut last = Ok(());
-        for number in 0..10 {
-            last = last.and_then(|()| open(&source, &number.to_string(), READ_WRITE).map(drop));
-        }
-        assert_eq!(last, Err(Error::Errno(libc::ENOSPC)));
-        let made = source.make(path("d"), New::Directory, &CREATION);
-        assert_eq!(made, Err(Error::Errno(libc::ENOSPC)));
+    with_small("nr_inodes=5", |_, source| {
+        let mut numbers = 0..10;
+        let made = numbers.try_for_each(|number| opened(source, &number.to_string(), READ_WRITE));
+        assert_errno(made, libc::ENOSPC);
+        assert_errno(make(source, "d", DIRECTORY, 0o755), libc::ENOSPC);
     });
 }
 
 #[test]
 fn a_disk_that_is_read_only_is_told() {
-    let Some(bench) = Bench::start() else { return };
-    with_mount(&bench, "size=1m", || {
+    with_small("size=1m", |bench, source| {
         fill(bench.directory.path());
-        let source = bench.connect();
         let flags = rustix::mount::MountFlags::RDONLY;
         rustix::mount::mount_remount(bench.directory.path(), flags, c"").unwrap();
-        let error = Err(Error::Errno(libc::EROFS));
-        assert_eq!(open(&source, "f", OpenFlags::WRITE).map(drop), error);
-        assert_eq!(open(&source, "x", READ_WRITE).map(drop), error);
-        assert_eq!(source.remove(path("f"), false).map(drop), error);
-        assert_eq!(source.remove(path("d"), true).map(drop), error);
-        assert_eq!(rename(&source, "f", "x"), error);
-        assert_eq!(cut(&source, "f"), error);
-        let made = source.make(path("d"), New::Directory, &CREATION);
-        assert_eq!(made, Err(Error::Errno(libc::EEXIST)));
-        open(&source, "f", OpenFlags::READ).unwrap();
+        for refused in [
+            opened(source, "f", OpenFlags::WRITE),
+            opened(source, "x", READ_WRITE),
+            remove(source, "f"),
+            remove_directory(source, "d"),
+            rename(source, "f", "x"),
+            set(source, "f", CUT),
+        ] {
+            assert_errno(refused, libc::EROFS);
+        }
+        assert_errno(make(source, "d", DIRECTORY, 0o755), libc::EEXIST);
+        opened(source, "f", OpenFlags::READ).unwrap();
     });
 }
 
@@ -237,33 +188,19 @@ fn a_disk_that_is_read_only_is_told() {
 fn another_file_system_is_told() {
     let Some(bench) = Bench::start() else { return };
     fill(bench.directory.path());
-    let inner = bench.path("e");
-    let mounted = rustix::mount::mount(
-        "none",
-        &inner,
-        "tmpfs",
-        rustix::mount::MountFlags::empty(),
-        None,
-    );
-    if let Err(error) = mounted {
-        skip(&format!("no tmpfs can be mounted: {error}"));
+    let Some(_mounted) = small(&bench.path("e"), "") else {
         return;
-    }
+    };
     let source = bench.connect();
-    let renamed = rename(&source, "f", "e/f");
-    let linked = source.hard_link(path("f"), path("e/f"));
-    let removed = source.remove(path("e"), true);
-    rustix::mount::unmount(&inner, rustix::mount::UnmountFlags::DETACH).unwrap();
-    assert_eq!(renamed, Err(Error::Errno(libc::EXDEV)));
-    assert_eq!(linked, Err(Error::Errno(libc::EXDEV)));
-    assert_eq!(removed.map(drop), Err(Error::Errno(libc::ENOTEMPTY)));
+    assert_errno(rename(&source, "f", "e/f"), libc::EXDEV);
+    assert_errno(link(&source, "f", "e/f"), libc::EXDEV);
+    assert_errno(remove_directory(&source, "e"), libc::ENOTEMPTY);
 }
 
 #[test]
 fn a_server_without_rights_refuses_and_says_so() {
     if !is_root() {
-        skip("only root can serve another user");
-        return;
+        return skip("only root can serve another user");
     }
     let settings = toll_sshd::Settings {
         user: Some("nobody".to_owned()),
@@ -279,54 +216,44 @@ fn a_server_without_rights_refuses_and_says_so() {
     std::fs::create_dir(bench.path("t")).unwrap();
     set_mode(&bench.path("t"), 0o1777);
     std::fs::write(bench.path("t/f"), "f").unwrap();
-    let source = bench.connect();
-    let (denied, forbidden) = (
-        Err(Error::Errno(libc::EACCES)),
-        Err(Error::Errno(libc::EPERM)),
-    );
-    assert_eq!(open(&source, "d/f", OpenFlags::READ).map(drop), denied);
-    assert_eq!(open(&source, "x", READ_WRITE).map(drop), denied);
-    assert_eq!(source.remove(path("f"), false).map(drop), denied);
-    assert_eq!(source.remove(path("t/f"), false).map(drop), forbidden);
-    assert_eq!(rename(&source, "t/f", "t/g"), forbidden);
-    assert_eq!(source.make(path("x"), New::Directory, &CREATION), denied);
-    assert_eq!(cut(&source, "d/f"), denied);
+    let source = &bench.connect();
     let mode = SetAttributes {
         mode: Some(0o777),
-        ..SetAttributes::default()
+        ..NO_CHANGES
     };
-    assert_eq!(source.set_attributes(path("f"), &mode), forbidden);
+    for (refused, errno) in [
+        (opened(source, "d/f", OpenFlags::READ), libc::EACCES),
+        (opened(source, "x", READ_WRITE), libc::EACCES),
+        (remove(source, "f"), libc::EACCES),
+        (remove(source, "t/f"), libc::EPERM),
+        (rename(source, "t/f", "t/g"), libc::EPERM),
+        (make(source, "x", DIRECTORY, 0o755), libc::EACCES),
+        (set(source, "d/f", CUT), libc::EACCES),
+        (set(source, "f", mode), libc::EPERM),
+    ] {
+        assert_errno(refused, errno);
+    }
     // What it makes is its own, whoever asks for it.
-    let owner = Some(userfs::source::Owner { uid: 0, gid: 0 });
+    let owner = Some(Owner { uid: 0, gid: 0 });
     let flags = OpenFlags {
         create: Some(Creation { mode: 0o640, owner }),
         ..READ_WRITE
     };
     for name in ["own/a", "own/b"] {
-        open(&source, name, flags).unwrap();
-        let made = source.attributes(path(name)).unwrap();
+        opened(source, name, flags).unwrap();
+        let made = attributes(source, name).unwrap();
         assert_eq!((made.uid, made.mode), (65534, 0o640));
     }
 }
 
 #[test]
 fn a_server_that_only_reads_refuses() {
-    let settings = toll_sshd::Settings {
-        subsystem: toll_sshd::Subsystem::Internal(vec!["-R".to_owned()]),
-        ..Default::default()
-    };
-    let Some(bench) = Bench::with(&settings) else {
+    let Some(bench) = Bench::with(&internal(&["-R"])) else {
         return;
     };
     fill(bench.directory.path());
-    let source = bench.connect();
-    assert_eq!(
-        open(&source, "x", READ_WRITE).map(drop),
-        Err(Error::Errno(libc::EACCES))
-    );
-    assert_eq!(
-        source.remove(path("f"), false).map(drop),
-        Err(Error::Errno(libc::EACCES))
-    );
-    assert!(open(&source, "f", OpenFlags::READ).is_ok());
+    let source = &bench.connect();
+    assert_errno(opened(source, "x", READ_WRITE), libc::EACCES);
+    assert_errno(remove(source, "f"), libc::EACCES);
+    opened(source, "f", OpenFlags::READ).unwrap();
 }

@@ -2,29 +2,44 @@
 //! call ends, nothing wrong is read, and nothing that was acknowledged is
 //! gone.
 
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use toll_sshd::{Settings, Subsystem};
-use userfs::sftp::Sftp;
-use userfs::source::{Error, Finish, OpenFlags, RenameFlags, Result, SetAttributes, Source};
+use userfs::sftp::{Options, Sftp};
+use userfs::source::{Error, Finish, OpenFlags, Result};
 
-use crate::common::{Bench, READ_WRITE, both_servers, open, pattern};
-use crate::proxy::Proxy;
+use crate::common::{
+    Bench, NO_CHANGES, READ_WRITE, attributes, both_servers, open, pattern, rename,
+};
 
 const PIECE: usize = 1 << 20;
 
-/// Kills the server's sessions again and again while something runs, until
-/// that has seen some lost calls.
-fn while_killed(bench: &Bench, run: impl FnOnce(&AtomicUsize, &AtomicBool) + Send) {
+/// Does something again and again, each time with a number, while the server's
+/// sessions are killed, until some attempts were lost. Each goes on until it is
+/// done, and may do more after a loss.
+fn while_killed(
+    bench: &Bench,
+    mut work: impl FnMut(usize) -> Result<()> + Send,
+    mut lose: impl FnMut(usize) + Send,
+) {
     let (lost, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        let runner = scope.spawn(|| {
-            run(&lost, &is_over);
+        let worker = scope.spawn(|| {
+            for number in 1.. {
+                while let Err(error) = work(number) {
+                    assert_eq!(error, Error::Lost);
+                    lost.fetch_add(1, Ordering::Relaxed);
+                    lose(number);
+                }
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+            }
         });
         for _ in 0..1000 {
-            if lost.load(Ordering::Relaxed) >= 5 || runner.is_finished() {
+            if lost.load(Ordering::Relaxed) >= 5 || worker.is_finished() {
                 break;
             }
             // Long enough for a connection to be made.
@@ -33,72 +48,47 @@ fn while_killed(bench: &Bench, run: impl FnOnce(&AtomicUsize, &AtomicBool) + Sen
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    assert!(
-        lost.load(Ordering::Relaxed) >= 5,
-        "no session was killed in mid-call"
-    );
+    let lost = lost.load(Ordering::Relaxed);
+    assert!(lost >= 5, "no session was killed in mid-call");
+    let told = bench.told.lock().unwrap();
+    for part in ["connection lost", "connected again"] {
+        assert!(told.iter().any(|line| line.contains(part)), "{told:?}");
+    }
 }
 
 #[test]
 fn what_is_read_from_a_server_that_is_killed_in_between_is_right_or_an_error() {
-    for settings in both_servers() {
-        let Some(bench) = Bench::with(&settings) else {
-            return;
-        };
+    for bench in both_servers() {
         let content = pattern(24 * PIECE, 1);
         std::fs::write(bench.path("f"), &content).unwrap();
         let source = bench.connect();
         let file = open(&source, "f", OpenFlags::READ).unwrap();
-        while_killed(&bench, |lost, is_over| {
-            let mut buffer = vec![0; PIECE];
-            for number in (0..24).cycle() {
-                let offset = number * PIECE;
-                match file.read_at(&mut buffer, offset as u64) {
-                    Ok(read) => {
-                        assert_eq!(read, PIECE);
-                        assert!(buffer == content[offset..offset + PIECE]);
-                        if is_over.load(Ordering::Relaxed) {
-                            return;
-                        }
-                    }
-                    Err(Error::Lost) => {
-                        lost.fetch_add(1, Ordering::Relaxed);
-                    }
-                    Err(error) => panic!("{error}"),
-                }
-            }
-        });
+        let mut buffer = vec![0; PIECE];
+        let read = |number| {
+            let offset = number % 24 * PIECE;
+            assert_eq!(file.read_at(&mut buffer, offset as u64)?, PIECE);
+            assert!(buffer == content[offset..offset + PIECE]);
+            Ok(())
+        };
+        while_killed(&bench, read, |_| {});
     }
 }
 
 #[test]
 fn what_a_sync_acknowledged_is_on_the_server_however_often_it_is_killed() {
-    for settings in both_servers() {
-        let Some(bench) = Bench::with(&settings) else {
-            return;
-        };
+    for bench in both_servers() {
         let source = bench.connect();
         let file = open(&source, "f", READ_WRITE).unwrap();
-        let path = bench.path("f");
-        while_killed(&bench, |lost, is_over| {
-            for round in 0.. {
-                let content = pattern(8 * PIECE, round);
-                let write = || -> Result<()> {
-                    for (number, piece) in content.chunks(PIECE).enumerate() {
-                        file.write_at(piece, (number * PIECE) as u64)?;
-                    }
-                    file.sync()
-                };
-                while let Err(error) = write() {
-                    assert_eq!(error, Error::Lost);
-                    lost.fetch_add(1, Ordering::Relaxed);
-                }
-                assert!(std::fs::read(&path).unwrap() == content);
-                if is_over.load(Ordering::Relaxed) {
-                    return;
-                }
+        let write = |round| {
+            let content = pattern(8 * PIECE, round as u64);
+            for (number, piece) in content.chunks(PIECE).enumerate() {
+                file.write_at(piece, (number * PIECE) as u64)?;
             }
-        });
+            file.sync()?;
+            assert!(bench.read("f") == content);
+            Ok(())
+        };
+        while_killed(&bench, write, |_| {});
     }
 }
 
@@ -112,111 +102,60 @@ fn replace(source: &Sftp, content: &[u8], temporary: &str) -> Result<()> {
     file.finish(&Finish {
         bytes: content,
         offset: 0,
-        changes: &SetAttributes::default(),
+        changes: &NO_CHANGES,
         is_sync: true,
         looks_at_name: false,
     })?;
-    source.rename(Path::new(temporary), Path::new("f"), RenameFlags::empty())
+    rename(source, temporary, "f")
 }
 
 #[test]
 fn a_file_that_is_replaced_is_the_old_or_the_new_one_whenever_the_server_is_killed() {
     let Some(bench) = Bench::start() else { return };
     let source = bench.connect();
-    let path = bench.path("f");
-    let mut before = pattern(6 * PIECE, 0);
-    replace(&source, &before, ".t").unwrap();
-    while_killed(&bench, |lost, is_over| {
-        for round in 1.. {
-            let content = pattern(6 * PIECE + usize::try_from(round).unwrap(), round);
-            let mut attempt = 0;
-            while let Err(error) = replace(&source, &content, &format!(".t{round}.{attempt}")) {
-                assert_eq!(error, Error::Lost);
-                lost.fetch_add(1, Ordering::Relaxed);
-                attempt += 1;
-                let found = std::fs::read(&path).unwrap();
-                assert!(found == before || found == content);
-            }
-            assert!(std::fs::read(&path).unwrap() == content);
-            before = content;
-            if is_over.load(Ordering::Relaxed) {
-                return;
-            }
-        }
+    let content = |round: usize| pattern(6 * PIECE + round, round as u64);
+    replace(&source, &content(0), ".t").unwrap();
+    let mut attempt = 0;
+    let work = |round| {
+        attempt += 1;
+        replace(&source, &content(round), &format!(".t{attempt}"))?;
+        assert!(bench.read("f") == content(round));
+        Ok(())
+    };
+    while_killed(&bench, work, |round| {
+        let found = bench.read("f");
+        assert!(found == content(round - 1) || found == content(round));
     });
 }
 
 #[test]
-fn a_connection_that_is_cut_is_made_again() {
-    let Some(bench) = Bench::start() else { return };
-    let proxy = Proxy::to(bench.server.port());
-    let source = connect_by(&bench, &proxy, &[]);
-    for _ in 0..3 {
-        source.attributes(Path::new("")).unwrap();
-        proxy.cut();
-        // The end may be seen before the next call, or by it.
-        let seen = source.attributes(Path::new(""));
-        assert!(seen.is_ok() || seen == Err(Error::Lost));
-        source.attributes(Path::new("")).unwrap();
+fn a_server_that_stops_answering_is_given_up_and_used_again_when_it_goes_on() {
+    // By this client, after the time that was set; or by ssh, which asks.
+    for (answer_s, alive) in [(6, None), (60, Some("ServerAliveInterval=4"))] {
+        let Some(bench) = Bench::start() else { return };
+        let source = bench.connect_with(|options| {
+            options.answer_timeout = Duration::from_secs(answer_s);
+            let alive = alive.into_iter().chain(["ServerAliveCountMax=1"]);
+            options.settings.extend(alive.map(str::to_owned));
+        });
+        let source = source.unwrap();
+        let file = open(&source, "f", READ_WRITE).unwrap();
+        let signal = |signal| {
+            for session in bench.server.sessions() {
+                let process = Pid::from_raw(session.cast_signed()).unwrap();
+                // One of them may have ended.
+                let _ = kill_process(process, signal);
+            }
+        };
+        signal(Signal::STOP);
+        // More than all buffers on the way hold.
+        let written = file.write_at(&vec![1; 64 * PIECE], 0);
+        let read = attributes(&source, "");
+        signal(Signal::CONT);
+        assert_eq!(written, Err(Error::Lost));
+        assert!(read.is_ok() || read == Err(Error::Lost));
+        file.write_at(&vec![2; PIECE], 0).unwrap();
     }
-    let told = bench.told.lock().unwrap();
-    assert!(
-        told.iter().any(|line| line.contains("connection lost")),
-        "{told:?}"
-    );
-    assert!(
-        told.iter().any(|line| line.contains("connected again")),
-        "{told:?}"
-    );
-}
-
-/// A source through a proxy, which has the server's host key.
-fn connect_by(bench: &Bench, proxy: &Proxy, settings: &[&str]) -> Sftp {
-    let mut options = bench.options();
-    options.port = Some(proxy.port());
-    let alias = format!("HostKeyAlias=[127.0.0.1]:{}", bench.server.port());
-    options.settings.push(alias);
-    options
-        .settings
-        .extend(settings.iter().map(|setting| (*setting).to_owned()));
-    Sftp::connect(&bench.address(bench.directory.path()), &options).unwrap()
-}
-
-#[test]
-fn a_connection_on_which_nothing_comes_any_more_is_found_by_ssh() {
-    let Some(bench) = Bench::start() else { return };
-    let proxy = Proxy::to(bench.server.port());
-    let alive = ["ServerAliveInterval=4", "ServerAliveCountMax=1"];
-    let source = connect_by(&bench, &proxy, &alive);
-    proxy.stall(true);
-    assert_eq!(source.attributes(Path::new("")), Err(Error::Lost));
-    proxy.stall(false);
-    source.attributes(Path::new("")).unwrap();
-}
-
-#[test]
-fn a_server_that_stops_answering_is_given_up_after_the_time_that_was_set() {
-    let Some(bench) = Bench::start() else { return };
-    let mut options = bench.options();
-    options.answer_timeout = Duration::from_secs(6);
-    let address = bench.address(bench.directory.path());
-    let source = Sftp::connect(&address, &options).unwrap();
-    let file = open(&source, "f", READ_WRITE).unwrap();
-    let stop = |signal| {
-        for session in bench.server.sessions() {
-            let process = rustix::process::Pid::from_raw(i32::try_from(session).unwrap());
-            // One of them may have ended.
-            let _ = rustix::process::kill_process(process.unwrap(), signal);
-        }
-    };
-    stop(rustix::process::Signal::STOP);
-    // More than all buffers on the way hold.
-    let written = file.write_at(&vec![1; 64 * PIECE], 0);
-    let read = source.attributes(Path::new(""));
-    stop(rustix::process::Signal::CONT);
-    assert_eq!(written, Err(Error::Lost));
-    assert!(read.is_ok() || read == Err(Error::Lost));
-    file.write_at(&vec![2; PIECE], 0).unwrap();
 }
 
 #[test]
@@ -225,14 +164,13 @@ fn a_server_that_is_away_gives_errors_and_is_used_again_when_it_is_back() {
         return;
     };
     std::fs::write(bench.path("f"), "content").unwrap();
-    let mut options = bench.options();
-    options.reconnect_patience = Duration::from_millis(300);
-    let address = bench.address(bench.directory.path());
-    let source = Sftp::connect(&address, &options).unwrap();
+    let patience = Duration::from_millis(300);
+    let source = bench.connect_with(|options| options.reconnect_patience = patience);
+    let source = source.unwrap();
     let file = open(&source, "f", OpenFlags::READ).unwrap();
     bench.server.kill();
     for _ in 0..3 {
-        assert_eq!(source.attributes(Path::new("f")), Err(Error::Lost));
+        assert_eq!(attributes(&source, "f"), Err(Error::Lost));
         assert_eq!(file.read_at(&mut [0; 7], 0), Err(Error::Lost));
     }
     bench.server.start_again().unwrap();
@@ -249,40 +187,34 @@ fn a_server_that_is_away_gives_errors_and_is_used_again_when_it_is_back() {
     assert_eq!(&buffer, b"content");
 }
 
-/// Why there is no source.
-fn refused(bench: &Bench, change: impl FnOnce(&mut userfs::sftp::Options)) -> String {
-    let mut options = bench.options();
-    change(&mut options);
-    let address = bench.address(bench.directory.path());
-    match Sftp::connect(&address, &options) {
-        Ok(_) => panic!("it connected"),
-        Err(why) => why,
+/// Fails unless there is no source, for a reason that is told with these parts.
+#[track_caller]
+fn check_refused(bench: &Bench, change: impl FnOnce(&mut Options), parts: &[&str]) {
+    let why = bench
+        .connect_with(change)
+        .err()
+        .expect("it does not connect");
+    for part in parts {
+        assert!(why.contains(part), "{part}: {why}");
     }
+    assert!(!why.contains('\x1b'), "{why}");
 }
 
 #[test]
 fn why_there_is_no_connection_is_told_in_words() {
     let Some(bench) = Bench::start() else { return };
-    let why = refused(&bench, |options| options.identity = None);
-    assert!(why.contains("cannot connect to 127.0.0.1"), "{why}");
-    assert!(why.contains("Permission denied"), "{why}");
-    let why = refused(&bench, |options| {
-        let other = "UserKnownHostsFile=/dev/null".to_owned();
-        options.settings.insert(0, other);
-    });
-    assert!(why.contains("Host key verification failed"), "{why}");
-    let why = refused(&bench, |options| options.port = Some(1));
-    assert!(why.contains("refused"), "{why}");
-    let why = refused(&bench, |options| {
-        options.program = "/nonexistent/ssh".into()
-    });
-    assert!(why.contains("install openssh-client"), "{why}");
+    let denied = ["cannot connect to 127.0.0.1", "Permission denied"];
+    check_refused(&bench, |options| options.identity = None, &denied);
+    let unknown = "UserKnownHostsFile=/dev/null".to_owned();
+    let forget = |options: &mut Options| options.settings.insert(0, unknown);
+    check_refused(&bench, forget, &["Host key verification failed"]);
+    check_refused(&bench, |options| options.port = Some(1), &["refused"]);
+    let away = |options: &mut Options| options.program = "/nonexistent/ssh".into();
+    check_refused(&bench, away, &["install openssh-client"]);
     let address = bench.address(&bench.path("nothing"));
     let why = Sftp::connect(&address, &bench.options()).err().unwrap();
-    assert!(
-        why.contains("No such file") && why.contains("name a directory"),
-        "{why}"
-    );
+    let is_told = why.contains("No such file") && why.contains("name a directory");
+    assert!(is_told, "{why}");
 }
 
 fn with_command(command: &str) -> Option<Bench> {
@@ -298,9 +230,7 @@ fn a_shell_that_prints_is_told_in_words() {
     let Some(bench) = with_command(shell) else {
         return;
     };
-    let why = refused(&bench, |_| {});
-    assert!(why.contains("text before SFTP began"), "{why}");
-    assert!(why.contains("Welcome") && !why.contains('\x1b'), "{why}");
+    check_refused(&bench, |_| {}, &["text before SFTP began", "Welcome"]);
 }
 
 #[test]
@@ -308,15 +238,12 @@ fn a_server_without_sftp_or_without_a_word_is_told() {
     let Some(bench) = with_command("/bin/false") else {
         return;
     };
-    let why = refused(&bench, |_| {});
-    assert!(why.contains("the connection ended"), "{why}");
+    check_refused(&bench, |_| {}, &["the connection ended"]);
     let Some(bench) = with_command("sleep 1000") else {
         return;
     };
-    let why = refused(&bench, |options| {
-        options.connect_timeout = Duration::from_secs(2)
-    });
-    assert!(why.contains("did not answer for 2 s"), "{why}");
+    let hurry = |options: &mut Options| options.connect_timeout = Duration::from_secs(2);
+    check_refused(&bench, hurry, &["did not answer for 2 s"]);
 }
 
 /// The numbers of processes with a word in their command line.
@@ -339,14 +266,8 @@ fn ssh_has_a_process_group_of_its_own_and_ends_with_the_source() {
     let found = processes_with(&word);
     assert_eq!(found.len(), 1, "{found:?}");
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", found[0])).unwrap();
-    let group = stat
-        .rsplit(')')
-        .next()
-        .unwrap()
-        .split_whitespace()
-        .nth(2)
-        .unwrap();
-    assert_eq!(group, found[0]);
+    let (_, after_name) = stat.rsplit_once(')').unwrap();
+    assert_eq!(after_name.split_whitespace().nth(2), Some(&*found[0]));
     let file = open(&source, "f", READ_WRITE).unwrap();
     drop(source);
     file.write_at(b"1", 0).unwrap();

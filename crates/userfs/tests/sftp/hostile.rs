@@ -2,17 +2,32 @@
 //! hangs, nothing panics.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use proptest::prelude::*;
 
-use userfs::source::{Entry, Error, OpenFlags, Result, Source};
+use userfs::sftp::Sftp;
+use userfs::source::{Attributes, Entry, Error, OpenFlags, Result, Source};
 
-use crate::common::{list, open};
+use crate::common::{assert_errno, attributes, list, open};
 use crate::scripted::{
-    Answer, DIRECTORY, FILE, Request, connect, greeting, kind, options, packet, source, stat,
+    Answer, DIRECTORY, FILE, Request, connect, greeting, kind, name, options, packet, source, stat,
     status, string, transport, usual,
 };
+
+/// A source of a server that is silent about what `answer` does not answer.
+fn silent_but(mut answer: impl FnMut(&Request) -> Option<Answer> + Send + 'static) -> Sftp {
+    source(move |request| {
+        let answer = answer(request).or_else(|| usual(request));
+        answer.unwrap_or(Answer::Silence)
+    })
+    .0
+}
+
+fn look(source: &Sftp) -> Result<Attributes> {
+    attributes(source, "x")
+}
 
 fn refused(answer: impl FnMut(&Request) -> Answer + Send + 'static) -> String {
     let (options, _) = options(Duration::ZERO);
@@ -30,19 +45,15 @@ fn a_greeting_that_is_none_is_told_in_words() {
         !text.contains('\x1b') && text.contains("start-up files"),
         "{text}"
     );
+    let half = packet(kind::VERSION, 3, &string(b"half"));
+    let endless = vec![0xff, 0xff, 0xff, 0xff, kind::VERSION];
     for (greeting, part) in [
         (packet(kind::VERSION, 6, &[]), "version 6"),
-        (
-            packet(kind::VERSION, 3, &string(b"half")),
-            "ends within a field",
-        ),
+        (half, "ends within a field"),
         (status(0, 0), "before SFTP began"),
         (Vec::new(), "the connection ended"),
-        (greeting()[..6].to_vec(), "the connection ended"),
-        (
-            vec![0xff, 0xff, 0xff, 0xff, kind::VERSION],
-            "before SFTP began",
-        ),
+        (greeting(&[])[..6].to_vec(), "the connection ended"),
+        (endless, "before SFTP began"),
     ] {
         let why = refused(move |_| Answer::End(greeting.clone()));
         assert!(why.contains(part), "{why}: {part}");
@@ -61,40 +72,29 @@ fn a_server_that_never_greets_or_never_answers_is_given_up() {
     options.answer_timeout = Duration::from_secs(3);
     let answer = |request: &Request| usual(request).unwrap_or(Answer::Silence);
     let source = connect(transport(answer), again, &options).unwrap();
-    assert_eq!(source.attributes(Path::new("x")), Err(Error::Lost));
-    assert_eq!(source.attributes(Path::new("x")), Err(Error::Lost));
+    assert_eq!(look(&source), Err(Error::Lost));
+    assert_eq!(look(&source), Err(Error::Lost));
     let told = told.lock().unwrap().join("\n");
     assert!(told.contains("did not answer"), "{told}");
 }
 
 /// What a server answers to an LSTAT that ends the connection.
 fn wrong_answers(id: u32) -> Vec<(&'static str, Vec<u8>)> {
-    let good = packet(kind::ATTRS, id, &stat(FILE, 5));
-    let mut endless = good.clone();
-    endless[..4].copy_from_slice(&u32::MAX.to_be_bytes());
-    let mut too_long = good.clone();
-    too_long[..4].copy_from_slice(&(2_u32 << 20).to_be_bytes());
+    let attrs = |id| packet(kind::ATTRS, id, &stat(FILE, 5));
+    let with_length = |bytes: u32| [&bytes.to_be_bytes(), &attrs(id)[4..]].concat();
+    let half = packet(kind::ATTRS, id, &stat(FILE, 5)[..9]);
     vec![
-        ("another id", packet(kind::ATTRS, id + 1, &stat(FILE, 5))),
-        (
-            "an answer to the greeting",
-            packet(kind::ATTRS, 0, &stat(FILE, 5)),
-        ),
-        (
-            "two answers",
-            [good.clone(), good.clone(), good.clone()].concat(),
-        ),
+        ("another id", attrs(id + 1)),
+        ("an answer to the greeting", attrs(0)),
+        ("two answers", attrs(id).repeat(3)),
         ("another kind", packet(kind::HANDLE, id, &string(b"h"))),
         ("an unheard-of kind", packet(99, id, &stat(FILE, 5))),
         ("a success", status(id, 0)),
-        (
-            "half of the attributes",
-            packet(kind::ATTRS, id, &stat(FILE, 5)[..9]),
-        ),
+        ("half of the attributes", half),
         ("no fields", packet(kind::ATTRS, id, &[])),
         ("a status without a code", packet(kind::STATUS, id, &[0])),
-        ("an endless packet", endless),
-        ("a packet that is too long", too_long),
+        ("an endless packet", with_length(u32::MAX)),
+        ("a packet that is too long", with_length(2 << 20)),
         ("an empty packet", vec![0; 4]),
         (
             "a packet without an id",
@@ -107,49 +107,33 @@ fn wrong_answers(id: u32) -> Vec<(&'static str, Vec<u8>)> {
 fn an_answer_that_breaks_the_protocol_ends_the_connection() {
     for number in 0..wrong_answers(0).len() {
         let (name, _) = wrong_answers(0)[number];
-        let (source, _) = source(move |request| match request.kind {
-            kind::LSTAT => Answer::Bytes(wrong_answers(request.id)[number].1.clone()),
-            _ => usual(request).unwrap_or(Answer::Silence),
+        let source = silent_but(move |request| {
+            let wrong = || Answer::Bytes(wrong_answers(request.id)[number].1.clone());
+            (request.kind == kind::LSTAT).then(wrong)
         });
         // Of two answers the first is right.
-        let first = source.attributes(Path::new("x"));
+        let first = look(&source);
         assert!(
             name == "two answers" || first == Err(Error::Lost),
             "{name}: {first:?}"
         );
-        assert_eq!(
-            source.attributes(Path::new("x")),
-            Err(Error::Lost),
-            "{name}"
-        );
+        assert_eq!(look(&source), Err(Error::Lost), "{name}");
     }
 }
 
-#[test]
-fn attributes_without_a_kind_of_file_are_an_error_and_no_file() {
-    let (source, _) = source(|request| match request.kind {
-        kind::LSTAT => Answer::Bytes(packet(kind::ATTRS, request.id, &[0; 4])),
-        _ => usual(request).unwrap_or(Answer::Silence),
-    });
-    assert_eq!(
-        source.attributes(Path::new("x")),
-        Err(Error::Errno(libc::EIO))
-    );
-}
-
-/// A listing with one name, told twice if `is_endless`.
-fn list_of(name: &[u8], count: u32) -> Result<Vec<Entry>> {
-    let name = [string(name), string(b"-rw-r--r-- junk"), stat(FILE, 1)].concat();
+/// A listing with one name, which is said to have `count`.
+fn list_of(listed: &[u8], count: u32) -> Result<Vec<Entry>> {
+    let mut names = name(listed, &stat(FILE, 1));
+    names[..4].copy_from_slice(&count.to_be_bytes());
     let mut reads = 0;
     let (source, told) = source(move |request| match request.kind {
-        kind::OPENDIR => Answer::Bytes(packet(kind::HANDLE, request.id, &string(b"h"))),
+        kind::OPENDIR => request.answer(kind::HANDLE, &string(b"h")),
         kind::READDIR if reads == 0 => {
             reads += 1;
-            let fields = [&count.to_be_bytes()[..], &name].concat();
-            Answer::Bytes(packet(kind::NAME, request.id, &fields))
+            request.answer(kind::NAME, &names)
         }
-        kind::READDIR => Answer::Bytes(status(request.id, 1)),
-        kind::CLOSE => Answer::Bytes(status(request.id, 0)),
+        kind::READDIR => request.status(1),
+        kind::CLOSE => request.status(0),
         _ => usual(request).unwrap_or(Answer::Silence),
     });
     let listed = list(&source, "");
@@ -165,7 +149,7 @@ fn a_name_that_cannot_be_is_never_passed_on() {
     assert_eq!(list_of(b"..", 1), Ok(Vec::new()));
     assert_eq!(list_of(b"none", 0), Ok(Vec::new()));
     let too_long = [b'n'; 256];
-    for name in [
+    let bad = [
         &b"a/b"[..],
         b"../../etc/passwd",
         b"/",
@@ -173,22 +157,23 @@ fn a_name_that_cannot_be_is_never_passed_on() {
         b"a\0b",
         b"\x1b/",
         &too_long,
-    ] {
-        assert_eq!(list_of(name, 1), Err(Error::Errno(libc::EIO)), "{name:?}");
+    ];
+    for name in bad {
+        assert_errno(list_of(name, 1), libc::EIO);
     }
     assert_eq!(list_of(b"good", 2), Err(Error::Lost));
     assert_eq!(list_of(b"good", u32::MAX), Err(Error::Lost));
 }
 
 /// What a read of 10 bytes of a file gives.
-fn read_of(
-    mut data: impl FnMut(&Request) -> Vec<u8> + Send + 'static,
-) -> (Result<usize>, [u8; 10]) {
-    let (source, _) = source(move |request| match request.kind {
-        kind::OPEN => Answer::Bytes(packet(kind::HANDLE, request.id, &string(b"h"))),
-        kind::LSTAT => Answer::Bytes(packet(kind::ATTRS, request.id, &stat(FILE, 10))),
-        kind::READ => Answer::Bytes(data(request)),
-        _ => usual(request).unwrap_or(Answer::Silence),
+fn read_of(mut data: impl FnMut(&Request) -> Answer + Send + 'static) -> (Result<usize>, [u8; 10]) {
+    let source = silent_but(move |request| {
+        Some(match request.kind {
+            kind::OPEN => request.answer(kind::HANDLE, &string(b"h")),
+            kind::LSTAT => request.answer(kind::ATTRS, &stat(FILE, 10)),
+            kind::READ => data(request),
+            _ => return None,
+        })
     });
     let file = open(&source, "f", OpenFlags::READ).unwrap();
     let mut buffer = [0; 10];
@@ -197,14 +182,13 @@ fn read_of(
 
 #[test]
 fn data_is_neither_more_than_was_asked_for_nor_nothing() {
-    let with = |bytes: &'static [u8]| {
-        read_of(move |request| packet(kind::DATA, request.id, &string(bytes))).0
-    };
+    let with =
+        |bytes: &'static [u8]| read_of(move |request| request.answer(kind::DATA, &string(bytes))).0;
     assert_eq!(with(b"0123456789"), Ok(10));
     assert_eq!(with(b"0123456789+"), Err(Error::Lost));
     assert_eq!(with(b""), Err(Error::Lost));
-    assert_eq!(read_of(|request| status(request.id, 1)).0, Ok(0));
-    assert_eq!(read_of(|request| status(request.id, 0)).0, Err(Error::Lost));
+    assert_eq!(read_of(|request| request.status(1)).0, Ok(0));
+    assert_eq!(read_of(|request| request.status(0)).0, Err(Error::Lost));
 }
 
 #[test]
@@ -213,8 +197,8 @@ fn a_short_answer_is_asked_on_for() {
     let (read, buffer) = read_of(move |request| {
         at += 3;
         match at {
-            ..=9 => packet(kind::DATA, request.id, &string(b"abc")),
-            _ => status(request.id, 1),
+            ..=9 => request.answer(kind::DATA, &string(b"abc")),
+            _ => request.status(1),
         }
     });
     assert_eq!((read, &buffer), (Ok(9), b"abcabcabc\0"));
@@ -222,30 +206,61 @@ fn a_short_answer_is_asked_on_for() {
 
 #[test]
 fn a_handle_that_is_too_long_is_refused() {
-    let (source, _) = source(|request| match request.kind {
-        kind::OPENDIR => Answer::Bytes(packet(kind::HANDLE, request.id, &string(&[1; 257]))),
-        _ => usual(request).unwrap_or(Answer::Silence),
+    let source = silent_but(|request| {
+        let long = || request.answer(kind::HANDLE, &string(&[1; 257]));
+        (request.kind == kind::OPENDIR).then(long)
     });
     assert_eq!(list(&source, ""), Err(Error::Lost));
 }
 
+#[test]
+fn the_beginning_of_a_file_that_comes_by_another_handle_is_not_taken() {
+    let mut files = 0_u8;
+    let guesses = Arc::new(Mutex::new(Vec::new()));
+    let asked = Arc::clone(&guesses);
+    let source = silent_but(move |request| {
+        Some(match request.kind {
+            kind::OPEN => {
+                // No handle is used twice.
+                files += 1;
+                request.answer(kind::HANDLE, &string(&[files]))
+            }
+            kind::LSTAT => request.answer(kind::ATTRS, &stat(FILE, 10)),
+            kind::READ => {
+                let [handle] = request.strings();
+                let answer = request.answer(kind::DATA, &string(&handle));
+                asked.lock().unwrap().push(handle);
+                answer
+            }
+            _ => return None,
+        })
+    });
+    let begin = true;
+    for _ in 0..3 {
+        let found = source.open(
+            Path::new("f"),
+            OpenFlags {
+                begin,
+                ..OpenFlags::READ
+            },
+        );
+        assert_eq!(found.unwrap().begin, [] as [u8; 0]);
+    }
+    drop(source);
+    let guesses = guesses.lock().unwrap();
+    assert!(guesses.contains(&vec![1]), "{guesses:?}");
+}
+
 /// The answer of a server that means well.
 fn sound(request: &Request) -> Answer {
-    let id = request.id;
-    let listing = [
-        &1_u32.to_be_bytes()[..],
-        &string(b"name"),
-        &string(b"long"),
-        &stat(FILE, 9),
-    ];
-    Answer::Bytes(match request.kind {
-        kind::OPEN | kind::OPENDIR => packet(kind::HANDLE, id, &string(b"h")),
-        kind::LSTAT | kind::FSTAT => packet(kind::ATTRS, id, &stat(FILE, 9)),
-        kind::READ => packet(kind::DATA, id, &string(b"123456789")),
-        kind::READLINK => packet(kind::NAME, id, &listing.concat()),
-        kind::READDIR => status(id, 1),
-        _ => return usual(request).unwrap_or(Answer::Bytes(status(id, 0))),
-    })
+    match request.kind {
+        kind::OPEN | kind::OPENDIR => request.answer(kind::HANDLE, &string(b"h")),
+        kind::LSTAT | kind::FSTAT => request.answer(kind::ATTRS, &stat(FILE, 9)),
+        kind::READ => request.answer(kind::DATA, &string(b"123456789")),
+        kind::READLINK => request.answer(kind::NAME, &name(b"name", &stat(FILE, 9))),
+        kind::READDIR => request.status(1),
+        _ => usual(request).unwrap_or(request.status(0)),
+    }
 }
 
 /// Runs what a mount would against a server whose answers are changed from
@@ -261,10 +276,9 @@ fn survive(changed_from: usize, change: impl Fn(Vec<u8>) -> Vec<u8> + Send + 'st
             answer => answer,
         }
     });
-    let path = Path::new("f");
-    let _ = source.attributes(path);
+    let _ = attributes(&source, "f");
     let _ = list(&source, "f");
-    let _ = source.read_link(path);
+    let _ = source.read_link(Path::new("f"));
     if let Ok(file) = open(&source, "f", OpenFlags::READ) {
         let _ = file.read_at(&mut [0; 100], 0);
         let _ = file.attributes();
@@ -298,21 +312,15 @@ proptest! {
 }
 
 #[test]
-fn a_root_that_is_no_directory_is_refused() {
-    for (permissions, path, part) in [
+fn a_root_that_is_no_directory_or_nowhere_is_refused() {
+    for (permissions, root, part) in [
         (FILE, &b"/srv"[..], "no directory"),
-        (DIRECTORY, b"srv", "where it lies"),
+        (DIRECTORY, b"srv", "does not tell where it lies"),
+        (DIRECTORY, b"/a\0b", "does not tell where it lies"),
     ] {
-        let name = [
-            &1_u32.to_be_bytes()[..],
-            &string(path),
-            &string(b""),
-            &[0; 4],
-        ]
-        .concat();
         let why = refused(move |request| match request.kind {
-            kind::REALPATH => Answer::Bytes(packet(kind::NAME, request.id, &name)),
-            kind::STAT => Answer::Bytes(packet(kind::ATTRS, request.id, &stat(permissions, 0))),
+            kind::REALPATH => request.answer(kind::NAME, &name(root, &[0; 4])),
+            kind::STAT => request.answer(kind::ATTRS, &stat(permissions, 0)),
             _ => usual(request).unwrap_or(Answer::Silence),
         });
         assert!(why.contains(part), "{why}");

@@ -1,18 +1,16 @@
 //! Connections that end at a chosen moment, and those that follow.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use userfs::sftp::{Sftp, Transport};
-use userfs::source::{Creation, Error, OpenFlags, RenameFlags, Source};
+use userfs::source::{Error, OpenFlags};
 
-use crate::common::open;
+use crate::common::{READ_WRITE, attributes, open, remove, rename, rename_new};
 use crate::scripted::{
-    self, Answer, FILE, Request, Told, kind, options, packet, stat, status, string, transport,
-    usual,
+    self, Answer, FILE, Request, Told, greeting, kind, options, stat, string, transport, usual,
 };
 
 /// A server with files of a length, all sessions of which see the same.
@@ -25,10 +23,15 @@ struct World {
     opened: Vec<Vec<u8>>,
 }
 
+impl World {
+    fn add(&mut self, name: &str, bytes: u64) {
+        self.files.insert(name.into(), bytes);
+    }
+}
+
 type Shared = Arc<Mutex<World>>;
 
-const EXTENDED: u8 = 200;
-const POSIX_RENAME: &[u8] = b"posix-rename@openssh.com";
+const POSIX_RENAME: &str = "posix-rename@openssh.com";
 
 fn answer(world: &Shared, request: &Request) -> Answer {
     let mut world = world.lock().unwrap();
@@ -36,28 +39,24 @@ fn answer(world: &Shared, request: &Request) -> Answer {
         world.ends_at = None;
         return Answer::End(Vec::new());
     }
-    let id = request.id;
     let [mut path, mut to] = request.strings();
     let mut kind = request.kind;
-    if kind == EXTENDED && path == POSIX_RENAME {
+    if kind == kind::EXTENDED && path == POSIX_RENAME.as_bytes() {
         [_, path, to] = request.strings();
         kind = kind::RENAME;
     }
-    let done = |is_done: bool| status(id, if is_done { 0 } else { 2 });
-    Answer::Bytes(match kind {
-        kind::INIT => {
-            let words = [POSIX_RENAME, b"1", b"fsync@openssh.com", b"1"].map(string);
-            packet(kind::VERSION, 3, &words.concat())
-        }
+    let done = |is_done: bool| request.status(if is_done { 0 } else { 2 });
+    match kind {
+        kind::INIT => Answer::Bytes(greeting(&[POSIX_RENAME, "1", "fsync@openssh.com", "1"])),
         kind::OPEN if world.files.contains_key(&path) => {
             world.opened.push(path);
-            packet(kind::HANDLE, id, &string(b"h"))
+            request.answer(kind::HANDLE, &string(b"h"))
         }
         kind::LSTAT if world.files.contains_key(&path) => {
-            packet(kind::ATTRS, id, &stat(FILE, world.files[&path]))
+            request.answer(kind::ATTRS, &stat(FILE, world.files[&path]))
         }
-        kind::OPEN | kind::LSTAT => status(id, 2),
-        kind::FSTAT => packet(kind::ATTRS, id, &stat(FILE, 1)),
+        kind::OPEN | kind::LSTAT => done(false),
+        kind::FSTAT => request.answer(kind::ATTRS, &stat(FILE, 1)),
         kind::REMOVE => done(world.files.remove(&path).is_some()),
         kind::RENAME => {
             let below = [&path[..], b"/"].concat();
@@ -70,8 +69,8 @@ fn answer(world: &Shared, request: &Request) -> Answer {
             }
             done(!moved.is_empty())
         }
-        _ => return usual(request).unwrap_or(Answer::Bytes(status(id, 0))),
-    })
+        _ => usual(request).unwrap_or(done(true)),
+    }
 }
 
 fn connect(world: &Shared) -> Transport {
@@ -93,9 +92,8 @@ fn source_with(
 /// reached again.
 fn source() -> (Sftp, Shared) {
     let world = Shared::default();
-    for name in [&b"/srv/f"[..], b"/srv/g"] {
-        world.lock().unwrap().files.insert(name.to_vec(), 1);
-    }
+    world.lock().unwrap().add("/srv/f", 1);
+    world.lock().unwrap().add("/srv/g", 1);
     let again = Arc::clone(&world);
     let (source, _) = source_with(&world, move || Ok(connect(&again)));
     (source, world)
@@ -105,11 +103,11 @@ fn end_at(world: &Shared, kind: u8) {
     world.lock().unwrap().ends_at = Some(kind);
 }
 
-fn opened(world: &Shared) -> usize {
-    world.lock().unwrap().opened.len()
+/// Loses the connection, by looking at a file that is none of a test's.
+fn lose(source: &Sftp, world: &Shared) {
+    end_at(world, kind::LSTAT);
+    assert_eq!(attributes(source, "g"), Err(Error::Lost));
 }
-
-const PATH: &str = "f";
 
 /// How long a call waits for a connection.
 const PATIENCE_CALL: Duration = Duration::from_secs(2);
@@ -118,28 +116,25 @@ const PATIENCE_CALL: Duration = Duration::from_secs(2);
 fn a_call_in_flight_is_lost_and_the_next_one_connects_again() {
     let (source, world) = source();
     end_at(&world, kind::LSTAT);
-    assert_eq!(source.attributes(Path::new(PATH)), Err(Error::Lost));
-    assert_eq!(source.attributes(Path::new(PATH)).unwrap().size_bytes, 1);
+    assert_eq!(attributes(&source, "f"), Err(Error::Lost));
+    assert_eq!(attributes(&source, "f").unwrap().size_bytes, 1);
 }
 
 #[test]
 fn an_open_file_is_opened_again_without_being_made_or_emptied() {
     let (source, world) = source();
+    let truncate = true;
     let flags = OpenFlags {
-        read: true,
-        truncate: true,
-        create: Some(Creation {
-            mode: 0o644,
-            owner: None,
-        }),
-        ..OpenFlags::WRITE
+        truncate,
+        ..READ_WRITE
     };
-    let file = open(&source, PATH, flags).unwrap();
+    let file = open(&source, "f", flags).unwrap();
     end_at(&world, kind::WRITE);
     assert_eq!(file.write_at(b"1", 0), Err(Error::Lost));
-    let before = opened(&world);
+    let opened = || world.lock().unwrap().opened.len();
+    let before = opened();
     assert_eq!(file.write_at(b"1", 0), Ok(()));
-    assert_eq!(opened(&world), before + 1);
+    assert_eq!(opened(), before + 1);
     world.lock().unwrap().files.remove(&b"/srv/f"[..]);
     end_at(&world, kind::WRITE);
     assert_eq!(file.write_at(b"1", 0), Err(Error::Lost));
@@ -151,12 +146,9 @@ fn an_open_file_is_opened_again_without_being_made_or_emptied() {
 #[test]
 fn a_file_is_opened_again_under_the_name_that_it_has_now() {
     let (source, world) = source();
-    let file = open(&source, PATH, OpenFlags::READ).unwrap();
-    source
-        .rename(Path::new(PATH), Path::new("h"), RenameFlags::NOREPLACE)
-        .unwrap();
-    end_at(&world, kind::LSTAT);
-    assert_eq!(source.attributes(Path::new("g")), Err(Error::Lost));
+    let file = open(&source, "f", OpenFlags::READ).unwrap();
+    rename_new(&source, "f", "h").unwrap();
+    lose(&source, &world);
     file.attributes().unwrap();
     assert_eq!(world.lock().unwrap().opened.last().unwrap(), b"/srv/h");
 }
@@ -164,45 +156,39 @@ fn a_file_is_opened_again_under_the_name_that_it_has_now() {
 #[test]
 fn open_files_follow_their_names_and_those_of_their_directories() {
     let (source, world) = source();
-    for name in [&b"/srv/d/f"[..], b"/srv/d/e/g", b"/srv/d.x"] {
-        world.lock().unwrap().files.insert(name.to_vec(), 1);
+    for name in ["/srv/d/f", "/srv/d/e/g", "/srv/d.x"] {
+        world.lock().unwrap().add(name, 1);
     }
     let files = ["d/f", "d/e/g", "d.x"].map(|name| open(&source, name, OpenFlags::READ).unwrap());
     let opened_again = || {
-        end_at(&world, kind::LSTAT);
-        assert_eq!(source.attributes(Path::new("g")), Err(Error::Lost));
+        lose(&source, &world);
         world.lock().unwrap().opened.clear();
         for file in &files {
             file.attributes().unwrap();
         }
-        world.lock().unwrap().opened.clone()
+        let opened = world.lock().unwrap().opened.clone();
+        opened
+            .into_iter()
+            .map(|name| String::from_utf8(name).unwrap())
+            .collect::<Vec<_>>()
     };
-    let rename = |from, to| {
-        let (from, to) = (Path::new(from), Path::new(to));
-        source.rename(from, to, RenameFlags::NOREPLACE).unwrap();
-    };
-    rename("d", "n");
-    assert_eq!(
-        opened_again(),
-        [&b"/srv/n/f"[..], b"/srv/n/e/g", b"/srv/d.x"]
-    );
-    rename("n/f", "h");
-    assert_eq!(opened_again(), [&b"/srv/h"[..], b"/srv/n/e/g", b"/srv/d.x"]);
+    rename_new(&source, "d", "n").unwrap();
+    assert_eq!(opened_again(), ["/srv/n/f", "/srv/n/e/g", "/srv/d.x"]);
+    rename_new(&source, "n/f", "h").unwrap();
+    assert_eq!(opened_again(), ["/srv/h", "/srv/n/e/g", "/srv/d.x"]);
 }
 
 #[test]
 fn a_file_that_is_removed_or_replaced_has_no_path_any_more() {
     let (source, world) = source();
-    world.lock().unwrap().files.insert(b"/srv/h".to_vec(), 1);
+    world.lock().unwrap().add("/srv/h", 1);
     let open = |name| open(&source, name, OpenFlags::READ).unwrap();
     let (removed, replaced, kept) = (open("f"), open("g"), open("h"));
-    source.remove(Path::new("f"), false).unwrap();
-    source
-        .rename(Path::new("h"), Path::new("g"), RenameFlags::empty())
-        .unwrap();
-    world.lock().unwrap().files.insert(b"/srv/f".to_vec(), 1);
+    remove(&source, "f").unwrap();
+    rename(&source, "h", "g").unwrap();
+    world.lock().unwrap().add("/srv/f", 1);
     end_at(&world, kind::LSTAT);
-    assert_eq!(source.attributes(Path::new("f")), Err(Error::Lost));
+    assert_eq!(attributes(&source, "f"), Err(Error::Lost));
     assert_eq!(removed.attributes(), Err(Error::Lost));
     assert_eq!(replaced.attributes(), Err(Error::Lost));
     kept.attributes().unwrap();
@@ -211,29 +197,28 @@ fn a_file_that_is_removed_or_replaced_has_no_path_any_more() {
 
 #[test]
 fn a_file_that_may_be_another_one_stays_lost() {
-    let lose: [fn(&Sftp, &Shared); 3] = [
+    let change: [fn(&Sftp, &Shared); 3] = [
         // Removed, and another one made under the name.
         |source, world| {
-            source.remove(Path::new(PATH), false).unwrap();
-            world.lock().unwrap().files.insert(b"/srv/f".to_vec(), 1);
+            remove(source, "f").unwrap();
+            world.lock().unwrap().add("/srv/f", 1);
         },
         // Changed by somebody else.
         |_, world| {
-            world.lock().unwrap().files.insert(b"/srv/f".to_vec(), 2);
+            world.lock().unwrap().add("/srv/f", 2);
         },
         // Given another name by a rename of which it is not known whether it was done.
         |source, world| {
             end_at(world, kind::RENAME);
-            let done = source.rename(Path::new(PATH), Path::new("h"), RenameFlags::NOREPLACE);
-            assert_eq!(done, Err(Error::Lost));
+            assert_eq!(rename_new(source, "f", "h"), Err(Error::Lost));
         },
     ];
-    for (number, lose) in lose.into_iter().enumerate() {
+    for (number, change) in change.into_iter().enumerate() {
         let (source, world) = source();
-        let file = open(&source, PATH, OpenFlags::READ).unwrap();
-        lose(&source, &world);
+        let file = open(&source, "f", OpenFlags::READ).unwrap();
+        change(&source, &world);
         end_at(&world, kind::LSTAT);
-        let _ = source.attributes(Path::new("g"));
+        let _ = attributes(&source, "g");
         assert_eq!(file.attributes(), Err(Error::Lost), "{number}");
         assert_eq!(file.attributes(), Err(Error::Lost), "{number}");
     }
@@ -242,24 +227,22 @@ fn a_file_that_may_be_another_one_stays_lost() {
 #[test]
 fn a_sync_never_says_that_what_an_earlier_session_took_is_safe() {
     let (source, world) = source();
-    let file = open(&source, PATH, OpenFlags::WRITE).unwrap();
+    let file = open(&source, "f", OpenFlags::WRITE).unwrap();
     file.write_at(b"1", 0).unwrap();
-    end_at(&world, kind::LSTAT);
-    assert_eq!(source.attributes(Path::new("g")), Err(Error::Lost));
+    lose(&source, &world);
     // The server may have lost it with the session.
     assert_eq!(file.sync(), Err(Error::Lost));
     assert_eq!(file.sync(), Ok(()));
     file.write_at(b"1", 0).unwrap();
     assert_eq!(file.sync(), Ok(()));
-    end_at(&world, kind::LSTAT);
-    assert_eq!(source.attributes(Path::new("g")), Err(Error::Lost));
+    lose(&source, &world);
     assert_eq!(file.sync(), Ok(()));
 }
 
 #[test]
 fn many_callers_connect_once() {
     let world = Shared::default();
-    world.lock().unwrap().files.insert(b"/srv/f".to_vec(), 1);
+    world.lock().unwrap().add("/srv/f", 1);
     let connected = Arc::new(AtomicUsize::new(0));
     let (again, count) = (Arc::clone(&world), Arc::clone(&connected));
     let (source, _) = source_with(&world, move || {
@@ -267,10 +250,10 @@ fn many_callers_connect_once() {
         Ok(connect(&again))
     });
     end_at(&world, kind::LSTAT);
-    assert_eq!(source.attributes(Path::new(PATH)), Err(Error::Lost));
+    assert_eq!(attributes(&source, "f"), Err(Error::Lost));
     std::thread::scope(|scope| {
         for _ in 0..16 {
-            scope.spawn(|| source.attributes(Path::new(PATH)).unwrap());
+            scope.spawn(|| attributes(&source, "f").unwrap());
         }
     });
     assert_eq!(connected.load(Ordering::Relaxed), 1);
@@ -287,23 +270,20 @@ fn a_server_that_cannot_be_reached_is_tried_with_pauses_and_each_call_ends() {
     });
     end_at(&world, kind::LSTAT);
     for _ in 0..3 {
-        assert_eq!(source.attributes(Path::new(PATH)), Err(Error::Lost));
+        assert_eq!(attributes(&source, "f"), Err(Error::Lost));
     }
     // Pauses of 0.1, 0.2, 0.4, 0.8 s fit the 2 s of a call; the next do not.
     let tries = tries.load(Ordering::Relaxed);
     assert!((1..=8).contains(&tries), "{tries}");
     let told = told.lock().unwrap();
-    let failures = told
-        .iter()
-        .filter(|line| line.contains("it is away"))
-        .count();
-    assert_eq!(failures, 1, "{told:?}");
+    let failures = told.iter().filter(|line| line.contains("it is away"));
+    assert_eq!(failures.count(), 1, "{told:?}");
 }
 
 #[test]
 fn a_file_is_closed_at_the_server_though_nothing_else_is_asked() {
     let world = Shared::default();
-    world.lock().unwrap().files.insert(b"/srv/f".to_vec(), 1);
+    world.lock().unwrap().add("/srv/f", 1);
     let (sender, closed) = std::sync::mpsc::channel();
     let seen = Arc::clone(&world);
     let first = transport(move |request| {

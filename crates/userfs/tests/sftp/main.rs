@@ -2,14 +2,11 @@
 //! interface.
 
 mod address;
-mod begin;
 mod common;
 mod errors;
 mod faults;
-mod finish;
 mod hostile;
 mod lost;
 mod methods;
 mod protocol;
-mod proxy;
 mod scripted;

@@ -2,121 +2,103 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use userfs::sftp::{Address, Options, Sftp};
 use userfs::source::{Content, Error, OpenFlags, SetAttributes, Source};
 
-use crate::common::{Bench, READ_WRITE, at, list, open, set_mode};
+use crate::common::{
+    Bench, NO_CHANGES, READ_WRITE, assert_errno, at, attributes, link, open, set, set_mode,
+};
 use crate::scripted::{
-    Answer, FILE, Request, connect, kind, options, packet, source, stat, status, string, transport,
+    Answer, FILE, Request, connect, greeting, kind, name, options, source, stat, string, transport,
     usual,
 };
-
-const EXTENDED: u8 = 200;
-const EXTENDED_REPLY: u8 = 201;
 
 /// What a server was asked.
 type Asked = Arc<Mutex<Vec<(u8, Vec<u8>)>>>;
 
 /// A server that answers by a function, else as the usual one, else "failure";
 /// and what it is asked after its root is found.
-fn recording(
-    mut answer: impl FnMut(&Request) -> Option<Vec<u8>> + Send + 'static,
-) -> (Result<Sftp, String>, Asked) {
+fn recording(mut answer: impl FnMut(&Request) -> Option<Answer> + Send + 'static) -> (Sftp, Asked) {
     let asked = Asked::default();
     let record = Arc::clone(&asked);
-    let server = transport(move |request| {
-        let answer = answer(request).map(Answer::Bytes);
-        let Some(answer) = answer.or_else(|| usual(request)) else {
+    let (source, _) = source(move |request| {
+        let answer = answer(request).or_else(|| usual(request));
+        answer.unwrap_or_else(|| {
             let fields = (request.kind, request.fields.clone());
             record.lock().unwrap().push(fields);
-            return Answer::Bytes(status(request.id, 4));
-        };
-        answer
+            request.status(4)
+        })
     });
-    let (options, _) = options(Duration::ZERO);
-    let source = connect(server, || Err(String::new()), &options);
     (source, asked)
-}
-
-/// A server whose root is somewhere.
-fn rooted(root: &'static [u8]) -> (Result<Sftp, String>, Asked) {
-    recording(move |request| {
-        let name = [
-            &1_u32.to_be_bytes()[..],
-            &string(root),
-            &string(b""),
-            &[0; 4],
-        ];
-        let is_asked = request.kind == kind::REALPATH;
-        is_asked.then(|| packet(kind::NAME, request.id, &name.concat()))
-    })
 }
 
 #[test]
 fn paths_lie_below_the_root() {
     for (root, path, remote, parent) in [
-        (&b"/srv/data"[..], "", &b"/srv/data"[..], &b"/srv"[..]),
-        (b"/srv/data", "a/b", b"/srv/data/a/b", b"/srv/data/a"),
-        (b"/srv", "", b"/srv", b"/"),
-        (b"/", "a", b"/a", b"/"),
-        (b"/", "", b"/", b"/"),
+        ("/srv/data", "", "/srv/data", "/srv"),
+        ("/srv/data", "a/b", "/srv/data/a/b", "/srv/data/a"),
+        ("/srv", "", "/srv", "/"),
+        ("/", "a", "/a", "/"),
+        ("/", "", "/", "/"),
     ] {
-        let (source, asked) = rooted(root);
+        let (source, asked) = recording(move |request| {
+            let answer = || request.answer(kind::NAME, &name(root.as_bytes(), &[0; 4]));
+            (request.kind == kind::REALPATH).then(answer)
+        });
         // What is refused is looked at, and the directory that it lies in.
-        source.unwrap().attributes(Path::new(path)).unwrap_err();
-        let looked = |path| (kind::LSTAT, string(path));
+        attributes(&source, path).unwrap_err();
+        let looked = |path: &str| (kind::LSTAT, string(path.as_bytes()));
         let expected = [looked(remote), looked(remote), looked(parent)];
         assert_eq!(*asked.lock().unwrap(), expected, "{path}");
     }
-    for root in [&b"data"[..], b"/a\0b"] {
-        let why = rooted(root).0.err().unwrap();
-        assert!(why.contains("does not tell where it lies"), "{why}");
+}
+
+/// Answers of a server that has one file.
+fn one_file(request: &Request) -> Option<Answer> {
+    match request.kind {
+        kind::OPEN => Some(request.answer(kind::HANDLE, &string(b"h"))),
+        kind::LSTAT => Some(request.answer(kind::ATTRS, &stat(FILE, 1))),
+        _ => None,
     }
 }
 
 #[test]
 fn attributes_are_changed_in_the_order_that_keeps_set_user_id_safe() {
-    const SETSTAT: u8 = 9;
-    let set = |flags: u32, fields: &[u32]| {
+    let asked = |flags: u32, fields: &[u32]| {
         let fields = fields.iter().flat_map(|field| field.to_be_bytes());
         let bytes = flags.to_be_bytes().into_iter().chain(fields);
-        (SETSTAT, [string(b"/srv/f"), bytes.collect()].concat())
+        (kind::SETSTAT, [string(b"/srv/f"), bytes.collect()].concat())
     };
     let owner_and_mode = SetAttributes {
         mode: Some(0o4755),
         uid: Some(7),
-        ..SetAttributes::default()
+        ..NO_CHANGES
     };
     let one_time = SetAttributes {
         mtime: at(50),
-        ..SetAttributes::default()
+        ..NO_CHANGES
     };
+    let both_steps = vec![asked(2, &[7, u32::MAX]), asked(4, &[0o4755])];
     for (changes, expected) in [
-        (
-            owner_and_mode,
-            vec![set(2, &[7, u32::MAX]), set(4, &[0o4755])],
-        ),
+        (owner_and_mode, both_steps),
         // The times of the file are 3 and 4.
-        (one_time, vec![set(8, &[3, 50])]),
-        (SetAttributes::default(), vec![]),
+        (one_time, vec![asked(8, &[3, 50])]),
+        (NO_CHANGES, vec![]),
     ] {
         let sets = Asked::default();
         let record = Arc::clone(&sets);
-        let (source, _) = recording(move |request| match request.kind {
-            kind::LSTAT => Some(packet(kind::ATTRS, request.id, &stat(FILE, 1))),
-            SETSTAT => {
-                let mut record = record.lock().unwrap();
-                record.push((request.kind, request.fields.clone()));
-                Some(status(request.id, 0))
+        let (source, _) = recording(move |request| {
+            if request.kind != kind::SETSTAT {
+                return one_file(request);
             }
-            _ => None,
+            let mut record = record.lock().unwrap();
+            record.push((request.kind, request.fields.clone()));
+            Some(request.status(0))
         });
-        let source = source.unwrap();
-        source.set_attributes(Path::new("f"), &changes).unwrap();
+        set(&source, "f", changes).unwrap();
         assert_eq!(*sets.lock().unwrap(), expected);
     }
 }
@@ -124,24 +106,17 @@ fn attributes_are_changed_in_the_order_that_keeps_set_user_id_safe() {
 #[test]
 fn times_outside_of_the_protocols_are_the_nearest_of_it() {
     for (seconds, sent) in [(-3, 0), (1_700_000_000, 1_700_000_000), (1 << 40, u32::MAX)] {
-        let (source, asked) = recording(|_| None);
         let changes = SetAttributes {
             atime: at(seconds),
             mtime: at(seconds),
-            ..SetAttributes::default()
+            ..NO_CHANGES
         };
-        let source = source.unwrap();
-        source.set_attributes(Path::new("f"), &changes).unwrap_err();
-        let asked = asked.lock().unwrap();
         // An LSTAT first, as this server would follow a link.
-        assert_eq!(asked[0].0, kind::LSTAT);
-        drop(asked);
-        let (source, asked) = recording(|request| {
-            let is_looked_at = request.kind == kind::LSTAT;
-            is_looked_at.then(|| packet(kind::ATTRS, request.id, &stat(FILE, 1)))
-        });
-        let source = source.unwrap();
-        source.set_attributes(Path::new("f"), &changes).unwrap_err();
+        let (source, asked) = recording(|_| None);
+        set(&source, "f", changes).unwrap_err();
+        assert_eq!(asked.lock().unwrap()[0].0, kind::LSTAT);
+        let (source, asked) = recording(one_file);
+        set(&source, "f", changes).unwrap_err();
         let fields = [8_u32, sent, sent].map(u32::to_be_bytes).concat();
         assert!(asked.lock().unwrap()[0].1.ends_with(&fields), "{seconds}");
     }
@@ -151,85 +126,38 @@ fn times_outside_of_the_protocols_are_the_nearest_of_it() {
 fn attributes_may_have_further_fields_but_not_endless_ones() {
     let answered = |fields: Vec<u8>| {
         let (source, _) = source(move |request| match request.kind {
-            kind::LSTAT => Answer::Bytes(packet(kind::ATTRS, request.id, &fields)),
+            kind::LSTAT => request.answer(kind::ATTRS, &fields),
             _ => usual(request).unwrap_or(Answer::Silence),
         });
-        source.attributes(Path::new("f"))
+        attributes(&source, "f")
     };
     let mut extended = stat(FILE | 0o022, 5);
     extended[0] = 0x80;
     let further = [&1_u32.to_be_bytes()[..], &string(b"k"), &string(b"v")].concat();
     let found = answered([&extended[..], &further].concat()).unwrap();
-    assert_eq!(
-        (found.mode, found.size_bytes, found.mtime.seconds),
-        (0o666, 5, 4)
-    );
+    let found = (found.mode, found.size_bytes, found.mtime.seconds);
+    assert_eq!(found, (0o666, 5, 4));
     let endless = [&extended[..], &[255; 4]].concat();
     assert_eq!(answered(endless), Err(Error::Lost));
     // Longer than a file can be, and without a kind of file.
-    let eio = Err(Error::Errno(libc::EIO));
-    assert_eq!(answered(stat(FILE, u64::MAX)), eio);
-    assert_eq!(answered(stat(0o644, 5)), eio);
-}
-
-#[test]
-fn names_that_can_be_are_passed_on() {
-    let long = "n".repeat(255);
-    for name in [
-        &b"..."[..],
-        b"a b",
-        b"\n",
-        "\u{e9}".as_bytes(),
-        &[0xff, 0xfe],
-        long.as_bytes(),
-    ] {
-        let (sent, mut reads) = (name.to_vec(), 0);
-        let (source, _) = recording(move |request| {
-            let handle = packet(kind::HANDLE, request.id, &string(b"h"));
-            let name = [
-                &1_u32.to_be_bytes()[..],
-                &string(&sent),
-                &string(b""),
-                &[0; 4],
-            ];
-            match request.kind {
-                kind::OPENDIR => return Some(handle),
-                kind::READDIR => reads += 1,
-                _ => return None,
-            }
-            Some(match reads {
-                1 => packet(kind::NAME, request.id, &name.concat()),
-                _ => status(request.id, 1),
-            })
-        });
-        let entries = list(&source.unwrap(), "").unwrap();
-        assert_eq!(entries[0].name.as_encoded_bytes(), name);
-    }
+    assert_errno(answered(stat(FILE, u64::MAX)), libc::EIO);
+    assert_errno(answered(stat(0o644, 5)), libc::EIO);
+    assert_errno(answered(vec![0; 4]), libc::EIO);
 }
 
 #[test]
 fn extensions_count_in_the_version_that_is_known() {
     let (source, asked) = recording(|request| {
-        let words = [
-            "statvfs@openssh.com",
-            "2",
-            "hardlink@openssh.com",
-            "7",
-            "unheard-of",
-            "1",
-        ];
-        let words = words.map(|word| string(word.as_bytes())).concat();
-        let is_asked = request.kind == kind::INIT;
-        is_asked.then(|| packet(kind::VERSION, 3, &words))
+        let known = ["statvfs@openssh.com", "2"];
+        let unknown = ["hardlink@openssh.com", "7", "unheard-of", "1"];
+        let greet = || Answer::Bytes(greeting(&[&known[..], &unknown].concat()));
+        (request.kind == kind::INIT).then(greet)
     });
-    let source = source.unwrap();
-    let path = Path::new;
-    let refused = source.hard_link(path("f"), path("g"));
-    assert_eq!(refused, Err(Error::Errno(libc::EPERM)));
+    assert_errno(link(&source, "f", "g"), libc::EPERM);
     assert_eq!(*asked.lock().unwrap(), []);
     source.space().err().unwrap();
     let (kind, fields) = asked.lock().unwrap()[0].clone();
-    assert!(kind == EXTENDED && fields.starts_with(&string(b"statvfs@openssh.com")));
+    assert!(kind == kind::EXTENDED && fields.starts_with(&string(b"statvfs@openssh.com")));
 }
 
 #[test]
@@ -244,24 +172,19 @@ fn limits_choose_among_sound_sizes() {
     ] {
         let lengths = Arc::new(Mutex::new(Vec::new()));
         let record = Arc::clone(&lengths);
-        let (source, _) = recording(move |request| {
-            let limits = [string(b"limits@openssh.com"), string(b"1")].concat();
-            Some(match request.kind {
-                kind::INIT => packet(kind::VERSION, 3, &limits),
-                EXTENDED => {
-                    let limits = [0, limit, limit, 0].map(u64::to_be_bytes).concat();
-                    packet(EXTENDED_REPLY, request.id, &limits)
-                }
-                kind::OPEN => packet(kind::HANDLE, request.id, &string(b"h")),
-                kind::LSTAT => packet(kind::ATTRS, request.id, &stat(FILE, 1)),
-                kind::READ => {
-                    record.lock().unwrap().push(request.fields[13..].to_vec());
-                    status(request.id, 1)
-                }
-                _ => return None,
-            })
+        let (source, _) = recording(move |request| match request.kind {
+            kind::INIT => Some(Answer::Bytes(greeting(&["limits@openssh.com", "1"]))),
+            kind::EXTENDED => {
+                let limits = [0, limit, limit, 0].map(u64::to_be_bytes).concat();
+                Some(request.answer(kind::EXTENDED_REPLY, &limits))
+            }
+            kind::READ => {
+                record.lock().unwrap().push(request.fields[13..].to_vec());
+                Some(request.status(1))
+            }
+            _ => one_file(request),
         });
-        let file = open(&source.unwrap(), "f", OpenFlags::READ).unwrap();
+        let file = open(&source, "f", OpenFlags::READ).unwrap();
         assert_eq!(file.read_at(&mut vec![0; 256 << 10], 0), Ok(0));
         let first = lengths.lock().unwrap()[0].clone();
         assert_eq!(first, u32::to_be_bytes(bytes), "{limit}");
@@ -299,7 +222,7 @@ fn the_end_reaches_all_who_wait_and_those_who_come_after() {
         }
         _ => usual(request).unwrap_or(Answer::Silence),
     });
-    let look = || assert_eq!(source.attributes(Path::new("f")), Err(Error::Lost));
+    let look = || assert_eq!(attributes(&source, "f"), Err(Error::Lost));
     std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(look))));
     look();
     let told = told.lock().unwrap();
@@ -322,7 +245,7 @@ fn a_part_of_a_file_arrives_with_zeros_behind_its_end() {
         let to = open(&source, "f", READ_WRITE).unwrap();
         to.write_later(Content::File(&file, 5, 2 << 20), 0).unwrap();
         to.sync().unwrap();
-        assert!(std::fs::read(bench.path("f")).unwrap() == expected);
+        assert!(bench.read("f") == expected);
     }
 }
 
@@ -331,22 +254,20 @@ fn a_write_that_nobody_reads_ends() {
     let (mut options, told) = options(Duration::ZERO);
     options.answer_timeout = Duration::from_secs(3);
     let server = transport(|request| match request.kind {
-        kind::OPEN => Answer::Bytes(packet(kind::HANDLE, request.id, &string(b"h"))),
-        kind::LSTAT => Answer::Bytes(packet(kind::ATTRS, request.id, &stat(FILE, 1))),
         kind::WRITE => loop {
             std::thread::park();
         },
-        _ => usual(request).unwrap_or(Answer::Silence),
+        _ => one_file(request)
+            .or_else(|| usual(request))
+            .unwrap_or(Answer::Silence),
     });
     let source = connect(server, || Err("it is gone".to_owned()), &options).unwrap();
     let file = open(&source, "f", OpenFlags::WRITE).unwrap();
     assert_eq!(file.write_at(&vec![0; 1 << 20], 0), Err(Error::Lost));
-    source.attributes(Path::new("f")).unwrap_err();
+    attributes(&source, "f").unwrap_err();
     let told = told.lock().unwrap();
-    assert!(
-        told[0].contains("nothing more can be sent: timed out"),
-        "{told:?}"
-    );
+    let why = "nothing more can be sent: timed out";
+    assert!(told[0].contains(why), "{told:?}");
 }
 
 /// What the program `ssh` is started with.
@@ -368,8 +289,7 @@ fn arguments(address: &str, options: Options) -> Vec<String> {
 fn ssh_is_asked_for_the_subsystem_and_never_for_a_password() {
     let found = arguments("ann@host:dir", Options::default());
     assert!(found.contains(&"BatchMode=yes".to_owned()), "{found:?}");
-    let last = &found[found.len() - 6..];
-    assert_eq!(last, ["-l", "ann", "-s", "--", "host", "sftp"]);
+    assert!(found.ends_with(&["-l", "ann", "-s", "--", "host", "sftp"].map(str::to_owned)));
 }
 
 #[test]
@@ -377,24 +297,14 @@ fn settings_of_the_user_go_before_those_of_the_program() {
     let options = Options {
         port: Some(2222),
         settings: vec!["ServerAliveInterval=3".to_owned()],
-        ..Options::default()
-    };
-    let found = arguments("host:", options);
-    let at = |word: &str| found.iter().position(|found| found == word).unwrap();
-    assert!(at("ServerAliveInterval=3") < at("ServerAliveInterval=15"));
-    assert_eq!(found[at("-p") + 1], "2222");
-}
-
-#[test]
-fn a_program_of_the_server_takes_the_subsystems_place() {
-    let options = Options {
         server: Some("/usr/lib/sftp-server".to_owned()),
         ..Options::default()
     };
     let found = arguments("host:", options);
-    assert_eq!(
-        found[found.len() - 3..],
-        ["--", "host", "/usr/lib/sftp-server"]
-    );
-    assert!(!found.contains(&"-s".to_owned()));
+    let at = |word: &str| found.iter().position(|found| found == word);
+    assert!(at("ServerAliveInterval=3") < at("ServerAliveInterval=15"));
+    assert_eq!(found[at("-p").unwrap() + 1], "2222");
+    // A program of the server takes the subsystem's place.
+    assert!(found.ends_with(&["--", "host", "/usr/lib/sftp-server"].map(str::to_owned)));
+    assert_eq!(at("-s"), None);
 }

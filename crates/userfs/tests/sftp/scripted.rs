@@ -9,26 +9,15 @@ use userfs::sftp::{Address, Options, Peer, Sftp, Transport};
 
 /// Types of packets (draft-ietf-secsh-filexfer-02, section 3).
 pub mod kind {
-    pub const INIT: u8 = 1;
-    pub const VERSION: u8 = 2;
-    pub const OPEN: u8 = 3;
-    pub const CLOSE: u8 = 4;
-    pub const READ: u8 = 5;
-    pub const WRITE: u8 = 6;
-    pub const LSTAT: u8 = 7;
-    pub const FSTAT: u8 = 8;
-    pub const OPENDIR: u8 = 11;
-    pub const READDIR: u8 = 12;
-    pub const REMOVE: u8 = 13;
-    pub const REALPATH: u8 = 16;
-    pub const STAT: u8 = 17;
-    pub const RENAME: u8 = 18;
-    pub const READLINK: u8 = 19;
-    pub const STATUS: u8 = 101;
-    pub const HANDLE: u8 = 102;
-    pub const DATA: u8 = 103;
-    pub const NAME: u8 = 104;
-    pub const ATTRS: u8 = 105;
+    macro_rules! kinds {
+        ($($name:ident = $number:literal),*) => { $(pub const $name: u8 = $number;)* };
+    }
+    kinds! {
+        INIT = 1, VERSION = 2, OPEN = 3, CLOSE = 4, READ = 5, WRITE = 6, LSTAT = 7, FSTAT = 8,
+        SETSTAT = 9, OPENDIR = 11, READDIR = 12, REMOVE = 13, REALPATH = 16, STAT = 17,
+        RENAME = 18, READLINK = 19, STATUS = 101, HANDLE = 102, DATA = 103, NAME = 104,
+        ATTRS = 105, EXTENDED = 200, EXTENDED_REPLY = 201
+    }
 }
 
 /// A request: its kind, its id, and what follows that.
@@ -39,6 +28,16 @@ pub struct Request {
 }
 
 impl Request {
+    /// A packet that answers it.
+    pub fn answer(&self, kind: u8, fields: &[u8]) -> Answer {
+        Answer::Bytes(packet(kind, self.id, fields))
+    }
+
+    /// A status that answers it.
+    pub fn status(&self, code: u32) -> Answer {
+        Answer::Bytes(status(self.id, code))
+    }
+
     /// The strings that its fields begin with: paths or handles.
     pub fn strings<const N: usize>(&self) -> [Vec<u8>; N] {
         let mut rest = &self.fields[..];
@@ -97,27 +96,31 @@ pub fn stat(permissions: u32, size_bytes: u64) -> Vec<u8> {
 pub const DIRECTORY: u32 = libc::S_IFDIR | 0o755;
 pub const FILE: u32 = libc::S_IFREG | 0o644;
 
-/// The greeting of version 3 with one extension.
-pub fn greeting() -> Vec<u8> {
-    let fsync = [string(b"fsync@openssh.com"), string(b"1")].concat();
-    packet(kind::VERSION, 3, &fsync)
+/// The greeting of version 3 with extensions, each with its version.
+pub fn greeting(extensions: &[&str]) -> Vec<u8> {
+    let words = extensions.iter().map(|word| string(word.as_bytes()));
+    packet(kind::VERSION, 3, &words.collect::<Vec<_>>().concat())
+}
+
+/// One name with attributes, as a NAME says it.
+pub fn name(name: &[u8], stat: &[u8]) -> Vec<u8> {
+    [
+        &1_u32.to_be_bytes()[..],
+        &string(name),
+        &string(b"long"),
+        stat,
+    ]
+    .concat()
 }
 
 /// Answers what finds the root; what follows is a test's.
 pub fn usual(request: &Request) -> Option<Answer> {
-    let name = [
-        &1_u32.to_be_bytes()[..],
-        &string(b"/srv"),
-        &string(b""),
-        &[0; 4],
-    ]
-    .concat();
-    Some(Answer::Bytes(match request.kind {
-        kind::INIT => greeting(),
-        kind::REALPATH => packet(kind::NAME, request.id, &name),
-        kind::STAT => packet(kind::ATTRS, request.id, &stat(DIRECTORY, 0)),
+    Some(match request.kind {
+        kind::INIT => Answer::Bytes(greeting(&["fsync@openssh.com", "1"])),
+        kind::REALPATH => request.answer(kind::NAME, &name(b"/srv", &[0; 4])),
+        kind::STAT => request.answer(kind::ATTRS, &stat(DIRECTORY, 0)),
         _ => return None,
-    }))
+    })
 }
 
 /// The server sees the end of its input by itself.

@@ -4,29 +4,22 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 
-use crate::common::{Mounted, SETTINGS, can_mount};
+use crate::common::{Mounted, SETTINGS, content, each};
 
 fn everywhere(test: impl Fn(&Mounted)) {
-    if !can_mount() {
-        return;
-    }
-    for setting in &SETTINGS {
-        eprintln!("in {setting:?}");
-        test(&Mounted::new(setting));
-    }
+    each(&SETTINGS, |mounted| test(mounted));
 }
 
 #[test]
 fn what_is_written_is_at_the_source_after_close_and_is_read_again() {
     everywhere(|mounted| {
-        let content: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
+        let content = content(1, 1_200_000);
         fs::write(mounted.path("f"), &content).unwrap();
-        assert!(fs::read(mounted.behind("f")).unwrap() == content);
-        assert!(fs::read(mounted.path("f")).unwrap() == content);
+        mounted.assert_behind("f", &content);
+        mounted.assert_read("f", &content);
         fs::write(mounted.path("f"), b"short").unwrap();
-        assert_eq!(fs::read(mounted.behind("f")).unwrap(), b"short");
-        let names: Vec<_> = fs::read_dir(&mounted.source).unwrap().collect();
-        assert_eq!(names.len(), 1, "{names:?}");
+        mounted.assert_behind("f", b"short");
+        assert_eq!(fs::read_dir(&mounted.source).unwrap().count(), 1);
     });
 }
 
@@ -35,18 +28,14 @@ fn a_part_is_changed_and_the_rest_stays() {
     everywhere(|mounted| {
         let mut content = vec![7; 3 << 20];
         fs::write(mounted.behind("f"), &content).unwrap();
-        let file = File::options()
-            .read(true)
-            .write(true)
-            .open(mounted.path("f"))
-            .unwrap();
+        let file = mounted.open("f");
         file.write_all_at(b"changed", 1_500_000).unwrap();
         let mut read = [0; 9];
         file.read_exact_at(&mut read, 1_499_999).unwrap();
         assert_eq!(&read, b"\x07changed\x07");
         file.sync_all().unwrap();
         content[1_500_000..1_500_007].copy_from_slice(b"changed");
-        assert!(fs::read(mounted.behind("f")).unwrap() == content);
+        mounted.assert_behind("f", &content);
     });
 }
 
@@ -54,11 +43,7 @@ fn a_part_is_changed_and_the_rest_stays() {
 fn an_unlinked_file_stays_readable_and_writable_until_it_is_closed() {
     everywhere(|mounted| {
         fs::write(mounted.behind("f"), vec![1; 400_000]).unwrap();
-        let mut file = File::options()
-            .read(true)
-            .write(true)
-            .open(mounted.path("f"))
-            .unwrap();
+        let mut file = mounted.open("f");
         fs::remove_file(mounted.path("f")).unwrap();
         assert!(!mounted.behind("f").exists());
         file.write_all(b"more").unwrap();
@@ -83,7 +68,7 @@ fn a_file_that_is_renamed_while_it_is_open_is_written_under_its_new_name() {
         fs::rename(mounted.path("f"), mounted.path("other")).unwrap();
         file.write_all(b"two").unwrap();
         drop(file);
-        assert_eq!(fs::read(mounted.behind("other")).unwrap(), b"one two");
+        mounted.assert_behind("other", b"one two");
         assert!(!mounted.behind("f").exists());
     });
 }
@@ -97,18 +82,12 @@ fn replacing_a_file_keeps_its_mode_owner_and_extended_attributes() {
         std::os::unix::fs::chown(&behind, Some(1234), Some(4321)).unwrap();
         let flags = rustix::fs::XattrFlags::empty();
         rustix::fs::setxattr(&behind, "user.note", b"kept", flags).unwrap();
-        let mut file = File::options()
-            .append(true)
-            .open(mounted.path("f"))
-            .unwrap();
-        file.write_all(b" and new").unwrap();
-        drop(file);
+        let file = File::options().append(true).open(mounted.path("f"));
+        file.unwrap().write_all(b" and new").unwrap();
         let found = fs::metadata(&behind).unwrap();
-        assert_eq!(fs::read(&behind).unwrap(), b"old content and new");
-        assert_eq!(
-            (found.mode() & 0o7777, found.uid(), found.gid()),
-            (0o640, 1234, 4321)
-        );
+        mounted.assert_behind("f", b"old content and new");
+        let found = (found.mode() & 0o7777, found.uid(), found.gid());
+        assert_eq!(found, (0o640, 1234, 4321));
         let mut value = [0; 16];
         let length = rustix::fs::getxattr(&behind, "user.note", &mut value).unwrap();
         assert_eq!(&value[..length], b"kept");
@@ -121,16 +100,12 @@ fn a_hard_link_stays_one_file_with_what_is_written_through_either_name() {
         fs::write(mounted.path("f"), b"before").unwrap();
         fs::hard_link(mounted.path("f"), mounted.path("g")).unwrap();
         fs::write(mounted.path("g"), b"after").unwrap();
-        assert_eq!(fs::read(mounted.path("f")).unwrap(), b"after");
-        assert_eq!(fs::read(mounted.behind("f")).unwrap(), b"after");
-        let (f, g) = (mounted.behind("f"), mounted.behind("g"));
-        assert_eq!(
-            fs::metadata(f).unwrap().ino(),
-            fs::metadata(g).unwrap().ino()
-        );
-        let (f, g) = (mounted.path("f"), mounted.path("g"));
-        let (f, g) = (fs::metadata(f).unwrap(), fs::metadata(g).unwrap());
-        assert_eq!((f.ino(), f.nlink()), (g.ino(), 2));
+        mounted.assert_read("f", b"after");
+        mounted.assert_behind("f", b"after");
+        for directory in [&mounted.source, &mounted.at] {
+            let [f, g] = ["f", "g"].map(|name| fs::metadata(directory.join(name)).unwrap());
+            assert_eq!((f.ino(), f.nlink()), (g.ino(), 2));
+        }
     });
 }
 
@@ -144,11 +119,8 @@ fn a_file_over_4_gib_with_holes_keeps_its_length_its_data_and_its_holes() {
         drop(file);
         let behind = fs::metadata(mounted.behind("f")).unwrap();
         assert_eq!(behind.len(), FAR + 3);
-        assert!(
-            behind.blocks() * 512 < 16 << 20,
-            "{} blocks",
-            behind.blocks()
-        );
+        let blocks = behind.blocks();
+        assert!(blocks * 512 < 16 << 20, "{blocks} blocks");
         let mut read = [0; 8];
         let file = File::open(mounted.path("f")).unwrap();
         file.read_exact_at(&mut read, FAR - 5).unwrap();
@@ -165,20 +137,13 @@ fn a_directory_of_10_000_names_is_listed_whole_and_goes_again() {
         for number in 0..10_000 {
             File::create(mounted.behind(&format!("d/{number:05}"))).unwrap();
         }
-        let listed = |directory: &std::path::Path| {
-            let names = fs::read_dir(directory).unwrap();
-            let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
-            names.sort();
-            names
-        };
-        let names = listed(&mounted.path("d"));
-        assert_eq!(names.len(), 10_000);
-        assert!(
-            names
-                .iter()
-                .enumerate()
-                .all(|(number, name)| *name == *format!("{number:05}"))
-        );
+        let names = fs::read_dir(mounted.path("d")).unwrap();
+        let mut names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        let expected: Vec<std::ffi::OsString> = (0..10_000)
+            .map(|number| format!("{number:05}").into())
+            .collect();
+        assert!(names == expected, "{} names", names.len());
         fs::remove_dir_all(mounted.path("d")).unwrap();
         assert!(!mounted.behind("d").exists());
     });
@@ -216,13 +181,11 @@ fn extended_attributes_come_through() {
 #[test]
 fn free_space_is_the_sources_and_a_file_without_a_name_is_refused() {
     everywhere(|mounted| {
-        let (through, behind) = (
-            rustix::fs::statvfs(&mounted.at).unwrap(),
-            rustix::fs::statvfs(&mounted.source).unwrap(),
-        );
-        assert_eq!(through.f_blocks, behind.f_blocks);
-        assert_eq!(through.f_files, behind.f_files);
-        assert_eq!(through.f_namemax, behind.f_namemax);
+        let [through, behind] = [&mounted.at, &mounted.source].map(|at| {
+            let space = rustix::fs::statvfs(at).unwrap();
+            (space.f_blocks, space.f_files, space.f_namemax)
+        });
+        assert_eq!(through, behind);
         let flags = rustix::fs::OFlags::TMPFILE | rustix::fs::OFlags::WRONLY;
         let refused = rustix::fs::open(&mounted.at, flags, rustix::fs::Mode::RWXU);
         assert_eq!(refused.unwrap_err(), rustix::io::Errno::OPNOTSUPP);
@@ -236,29 +199,21 @@ fn many_threads_work_on_files_of_their_own_and_on_one() {
         std::thread::scope(|scope| {
             for thread in 0..24_u8 {
                 scope.spawn(move || {
-                    let shared = File::options()
-                        .write(true)
-                        .open(mounted.path("shared"))
-                        .unwrap();
+                    let shared = mounted.open("shared");
                     for round in 0..10 {
                         let name = format!("{thread}-{round}");
                         fs::write(mounted.path(&name), [thread; 5000]).unwrap();
                         let at = u64::from(thread) * 4096;
                         shared.write_all_at(&[thread + 1; 4096], at).unwrap();
-                        assert_eq!(fs::read(mounted.path(&name)).unwrap(), [thread; 5000]);
+                        mounted.assert_read(&name, [thread; 5000]);
                         fs::remove_file(mounted.path(&name)).unwrap();
                     }
                 });
             }
         });
-        let content = fs::read(mounted.behind("shared")).unwrap();
-        for thread in 0..24_usize {
-            let part = &content[thread * 4096..(thread + 1) * 4096];
-            assert!(
-                part.iter().all(|byte| usize::from(*byte) == thread + 1),
-                "part {thread}"
-            );
-        }
+        let parts = (0..24).flat_map(|thread| [thread + 1; 4096]);
+        let expected: Vec<u8> = parts.chain([0; 40 * 4096]).collect();
+        mounted.assert_behind("shared", expected);
         assert_eq!(fs::read_dir(&mounted.source).unwrap().count(), 1);
     });
 }

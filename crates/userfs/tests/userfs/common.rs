@@ -4,10 +4,13 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, UnmountFlags};
+use rustix::process::Signal;
 use tempfile::TempDir;
 use toll_sshd::{Settings, Sshd};
 
@@ -87,7 +90,13 @@ pub const SETTINGS: [Setting; 6] = [
     Setting::new("none", "passthrough"),
 ];
 
-/// The same over SFTP, where nothing can pass through.
+/// Those with a local copy.
+pub const CACHED: [Setting; 2] = [
+    Setting::new("whole", "pages"),
+    Setting::new("blocks", "pages"),
+];
+
+/// All over SFTP, where nothing can pass through.
 pub const REMOTE_SETTINGS: [Setting; 5] = [
     Setting::remote("whole", "pages"),
     Setting::remote("blocks", "pages"),
@@ -95,6 +104,61 @@ pub const REMOTE_SETTINGS: [Setting; 5] = [
     Setting::remote("none", "direct"),
     Setting::remote("none", "writeback"),
 ];
+
+/// Those over SFTP with a local copy.
+pub const REMOTE_CACHED: [Setting; 2] = [
+    Setting::remote("whole", "pages"),
+    Setting::remote("blocks", "pages"),
+];
+
+/// The ways to cache over SFTP that are the default for each mode.
+pub const REMOTE_MODES: [Setting; 3] = [
+    Setting::remote("whole", "pages"),
+    Setting::remote("blocks", "pages"),
+    DIRECT,
+];
+
+/// Over SFTP without a copy.
+pub const DIRECT: Setting = Setting::remote("none", "direct");
+
+/// Settings with a source that is watched.
+pub fn watched<'a>(settings: impl IntoIterator<Item = &'a Setting>) -> Vec<Setting> {
+    let settings = settings.into_iter();
+    settings.map(|setting| setting.clone().watched()).collect()
+}
+
+/// Why nothing can be mounted here, if so; and why not over SFTP.
+static REFUSAL: LazyLock<Option<&'static str>> = LazyLock::new(|| {
+    if !rustix::process::geteuid().is_root() {
+        return Some("only root may mount without a helper program");
+    }
+    let device = File::open("/dev/fuse");
+    device.is_err().then_some("there is no /dev/fuse")
+});
+static REMOTE_REFUSAL: LazyLock<Option<String>> =
+    LazyLock::new(|| start(&Settings::default()).err());
+
+impl Setting {
+    /// Whether this machine can mount so; says why not.
+    pub fn is_possible(&self) -> bool {
+        let remote = REMOTE_REFUSAL.as_deref().filter(|_| self.is_remote);
+        let refusal = REFUSAL.or(remote);
+        if let Some(why) = refusal {
+            eprintln!("skipped: {why}");
+        }
+        refusal.is_none()
+    }
+}
+
+/// Runs a test in each setting that this machine can mount.
+pub fn each<'a>(settings: impl IntoIterator<Item = &'a Setting>, test: impl Fn(&mut Mounted)) {
+    for setting in settings {
+        if setting.is_possible() {
+            eprintln!("in {setting:?}");
+            test(&mut Mounted::new(setting));
+        }
+    }
+}
 
 /// A mount with a source of its own.
 pub struct Mounted {
@@ -118,60 +182,37 @@ struct Process {
     reader: JoinHandle<()>,
 }
 
-/// Why nothing can be mounted here, if so.
-pub fn refusal() -> Option<&'static str> {
-    if !rustix::process::geteuid().is_root() {
-        return Some("only root may mount without a helper program");
-    }
-    std::fs::File::open("/dev/fuse")
-        .is_err()
-        .then_some("there is no /dev/fuse")
-}
-
-/// Likewise for a remote source.
-pub fn can_mount_remote() -> bool {
-    if let Err(why) = start(&Settings::default()) {
-        eprintln!("skipped: {why}");
-        return false;
-    }
-    can_mount()
-}
-
-/// Says why a test cannot run here, and whether it can.
-pub fn can_mount() -> bool {
-    match refusal() {
-        Some(why) => {
-            eprintln!("skipped: {why}");
-            false
-        }
-        None => true,
-    }
-}
-
 impl Mounted {
     pub fn new(setting: &Setting) -> Self {
+        Self::with(setting, |_| Settings::default())
+    }
+
+    /// The same over a server of certain settings, which are told the directory
+    /// that the mount's lies in.
+    pub fn with(setting: &Setting, settings: impl FnOnce(&Path) -> Settings) -> Self {
         let place = tempfile::Builder::new()
             .prefix("userfs-")
             .tempdir()
             .unwrap();
         let source = place.path().join("source");
-        std::fs::create_dir(&source).unwrap();
-        let mut mounted = Self::of(&source, place.path(), setting);
+        fs::create_dir(&source).unwrap();
+        let start = || start(&settings(place.path())).expect("a server starts");
+        let server = setting.is_remote.then(start);
+        let mut mounted = Self::over(&source, place.path(), setting, server);
         mounted._place = Some(place);
         mounted
     }
 
     /// Mounts an existing source at `place/at`.
     pub fn of(source: &Path, place: &Path, setting: &Setting) -> Self {
-        let start = || start(&Settings::default()).expect("a server starts");
-        Self::over(source, place, setting, setting.is_remote.then(start))
+        assert!(!setting.is_remote);
+        Self::over(source, place, setting, None)
     }
 
-    /// The same over a server.
-    pub fn over(source: &Path, place: &Path, setting: &Setting, server: Option<Sshd>) -> Self {
+    fn over(source: &Path, place: &Path, setting: &Setting, server: Option<Sshd>) -> Self {
         // Other users come to it, too.
         let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        std::fs::set_permissions(place, open).unwrap();
+        fs::set_permissions(place, open).unwrap();
         let mut mounted = Self {
             source: source.to_path_buf(),
             at: place.join("at"),
@@ -182,7 +223,7 @@ impl Mounted {
             server,
             _place: None,
         };
-        std::fs::create_dir_all(&mounted.at).unwrap();
+        fs::create_dir_all(&mounted.at).unwrap();
         mounted.mount();
         mounted
     }
@@ -253,10 +294,51 @@ impl Mounted {
         self.source.join(name)
     }
 
+    /// What a file has in the mount.
+    #[track_caller]
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap()
+    }
+
+    /// What it has at the source.
+    #[track_caller]
+    pub fn read_behind(&self, name: &str) -> Vec<u8> {
+        fs::read(self.behind(name)).unwrap()
+    }
+
+    /// Fails unless the source has a content.
+    #[track_caller]
+    pub fn assert_behind(&self, name: &str, expected: impl AsRef<[u8]>) {
+        assert_same(
+            &self.read_behind(name),
+            expected.as_ref(),
+            &format!("{name} behind {:?}", self.setting),
+        );
+    }
+
+    /// Fails unless the mount has a content.
+    #[track_caller]
+    pub fn assert_read(&self, name: &str, expected: impl AsRef<[u8]>) {
+        assert_same(
+            &self.read(name),
+            expected.as_ref(),
+            &format!("{name} in {:?}", self.setting),
+        );
+    }
+
+    /// Opens a file of the mount to read and write.
+    #[track_caller]
+    pub fn open(&self, name: &str) -> File {
+        open(&self.path(name))
+    }
+
+    fn running(&self) -> &Process {
+        self.process.as_ref().expect("it is mounted")
+    }
+
     /// What the serving process has said so far.
     pub fn said(&self) -> Vec<String> {
-        let process = self.process.as_ref().expect("it is mounted");
-        process.said.lock().unwrap().clone()
+        self.running().said.lock().unwrap().clone()
     }
 
     /// Stops it as a signal would. Returns what it said, and whether all was
@@ -272,28 +354,34 @@ impl Mounted {
         (said, status.success())
     }
 
+    /// The same; all must have been written back.
+    #[track_caller]
+    pub fn stop_clean(&mut self) {
+        let (said, is_clean) = self.stop();
+        assert!(is_clean, "{:?}: {said:?}", self.setting);
+    }
+
     /// Sends the serving process a signal.
-    pub fn signal(&self, signal: rustix::process::Signal) {
-        let process = self.process.as_ref().expect("it is mounted");
-        let pid = rustix::process::Pid::from_child(&process.child);
+    pub fn signal(&self, signal: Signal) {
+        let child = &self.running().child;
+        let pid = rustix::process::Pid::from_child(child);
         rustix::process::kill_process(pid, signal).unwrap();
         // Until then a thread may still answer a request.
-        while signal == rustix::process::Signal::STOP && !is_stopped(process.child.id()) {
+        while signal == Signal::STOP && !is_stopped(child.id()) {
             std::thread::yield_now();
         }
     }
 
     /// The serving process.
     pub fn process(&self) -> u32 {
-        let process = self.process.as_ref().expect("it is mounted");
-        process.child.id()
+        self.running().child.id()
     }
 
     /// What is kept of files that could not be written back.
     pub fn kept(&self) -> Vec<PathBuf> {
-        let names = std::fs::read_dir(self.copies.join("kept"));
-        let names = names.map(|names| names.map(|entry| entry.unwrap().path()).collect());
-        names.unwrap_or_default()
+        let entries = fs::read_dir(self.copies.join("kept"));
+        let entries = entries.into_iter().flatten();
+        entries.map(|entry| entry.unwrap().path()).collect()
     }
 
     /// Waits until the serving process ends by itself. Whether it ended well.
@@ -303,8 +391,13 @@ impl Mounted {
     }
 
     pub fn unmount_and_mount(&mut self) {
-        let (said, is_clean) = self.stop();
-        assert!(is_clean, "{said:?}");
+        self.stop_clean();
+        self.mount();
+    }
+
+    /// Takes the mount of a killed process away, and mounts again.
+    pub fn mount_anew(&mut self) {
+        self.detach();
         self.mount();
     }
 
@@ -317,7 +410,7 @@ impl Mounted {
 
     /// Takes a dead mount away.
     pub fn detach(&self) {
-        let _ = rustix::mount::unmount(&self.at, rustix::mount::UnmountFlags::DETACH);
+        let _ = rustix::mount::unmount(&self.at, UnmountFlags::DETACH);
     }
 }
 
@@ -339,6 +432,12 @@ fn is_stopped(process: u32) -> bool {
     })
 }
 
+/// Opens a file to read and write.
+#[track_caller]
+pub fn open(path: &Path) -> File {
+    File::options().read(true).write(true).open(path).unwrap()
+}
+
 /// Closes a file and tells what `close` says, which dropping it does not.
 pub fn close(file: File) -> rustix::io::Result<()> {
     use std::os::fd::IntoRawFd;
@@ -346,31 +445,90 @@ pub fn close(file: File) -> rustix::io::Result<()> {
     // SAFETY: the descriptor was given up by its owner just now.
     match unsafe { libc::close(descriptor) } {
         0 => Ok(()),
-        _ => Err(rustix::io::Errno::from_io_error(&std::io::Error::last_os_error()).unwrap()),
+        _ => Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap()),
     }
 }
+
+/// Fails unless a call has failed so.
+#[track_caller]
+pub fn assert_errno<T: std::fmt::Debug>(outcome: std::io::Result<T>, errno: i32) {
+    let found = outcome
+        .as_ref()
+        .err()
+        .and_then(|error| error.raw_os_error());
+    assert_eq!(found, Some(errno), "{outcome:?}");
+}
+
+/// Compares long contents without printing them.
+#[track_caller]
+pub fn assert_same(found: &[u8], expected: &[u8], what: &str) {
+    if found != expected {
+        let at = found
+            .iter()
+            .zip(expected)
+            .position(|(one, other)| one != other);
+        let (is, should) = (found.len(), expected.len());
+        panic!("{what}: {is} bytes instead of {should}, the first difference at {at:?}");
+    }
+}
+
+/// So many bytes of which any eight tell the seed and where they are.
+pub fn content(seed: usize, bytes: usize) -> Vec<u8> {
+    let words = (0..bytes as u64 / 8 + 1).map(|number| number << 24 | seed as u64);
+    let mut content: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+    content.truncate(bytes);
+    content
+}
+
+/// A small file system of its own.
+pub struct Small(PathBuf);
+
+impl Small {
+    pub fn new(at: &Path, bytes: u64) -> Self {
+        fs::create_dir_all(at).unwrap();
+        let options = std::ffi::CString::new(format!("size={bytes}")).unwrap();
+        rustix::mount::mount("none", at, "tmpfs", MountFlags::empty(), Some(&*options)).unwrap();
+        Self(at.to_path_buf())
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = rustix::mount::unmount(&self.0, UnmountFlags::DETACH);
+    }
+}
+
+/// Longer than anything takes that does not hang.
+pub const LONG: Duration = Duration::from_secs(600);
 
 /// Waits for something that must come.
 #[track_caller]
 pub fn await_that(what: &str, is_so: impl Fn() -> bool) {
-    await_within(Duration::from_secs(600), what, is_so);
-}
-
-/// Waits for something that must come within a time.
-#[track_caller]
-pub fn await_within(time: Duration, what: &str, is_so: impl Fn() -> bool) {
-    let deadline = Instant::now() + time;
+    let deadline = Instant::now() + LONG;
     while !is_so() {
         assert!(Instant::now() < deadline, "{what} does not come");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
 
-/// How many temporary files a directory has.
-pub fn temporaries(directory: &Path) -> usize {
-    let names = fs::read_dir(directory).unwrap();
-    let is_temporary = |name: &std::ffi::OsString| name.to_string_lossy().starts_with(".toll-");
-    names
-        .filter(|entry| is_temporary(&entry.as_ref().unwrap().file_name()))
-        .count()
+/// The temporary files that a directory has.
+pub fn temporaries(directory: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(directory)
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path());
+    let is_temporary = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default();
+        name.to_string_lossy().starts_with(".toll-")
+    };
+    paths.filter(is_temporary).collect()
+}
+
+/// A write-back that failed may be tried again just now, or the kernel may have
+/// told of the last close after that returned.
+#[track_caller]
+pub fn await_no_temporaries(directory: &Path) {
+    await_that("an end of temporary files", || {
+        temporaries(directory).is_empty()
+    });
 }

@@ -8,21 +8,9 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::common::{
-    Mounted, Setting, await_within, can_mount, can_mount_remote, without_new_processes,
+    CACHED, Mounted, REMOTE_CACHED, REMOTE_MODES, Setting, assert_errno, await_that, each, watched,
+    without_new_processes,
 };
-use crate::watched::LONG;
-
-const LOCAL: [Setting; 3] = [
-    Setting::new("whole", "pages").watched(),
-    Setting::new("blocks", "pages").watched(),
-    Setting::new("none", "direct").watched(),
-];
-
-const REMOTE: [Setting; 3] = [
-    Setting::remote("whole", "pages").watched(),
-    Setting::remote("blocks", "pages").watched(),
-    Setting::remote("none", "direct").watched(),
-];
 
 /// In place in one request, replaced, and in parts where that can be.
 const SIZES: [usize; 3] = [10 << 10, 100 << 10, 3 << 20];
@@ -152,27 +140,24 @@ fn assert_durable(mounted: &Mounted, name: &str, case: &str) {
     assert_eq!(loss, None, "{case} of {name} in {setting:?}: {calls:#?}");
 }
 
-fn settings() -> Vec<Setting> {
-    let mut settings = Vec::new();
-    if can_mount() {
-        settings.extend(LOCAL);
-        if can_mount_remote() {
-            settings.extend(REMOTE);
-        }
-    }
-    settings
+fn each_mode(test: impl Fn(&Mounted)) {
+    let direct = Setting::new("none", "direct");
+    let settings = CACHED.iter().chain(&REMOTE_MODES).chain([&direct]);
+    each(&watched(settings), |mounted| test(mounted));
 }
 
-fn cached() -> impl Iterator<Item = Setting> {
-    settings()
-        .into_iter()
-        .filter(|setting| setting.mode != "none")
+fn each_cached(test: impl Fn(&mut Mounted)) {
+    each(&watched(CACHED.iter().chain(&REMOTE_CACHED)), test);
+}
+
+/// Synchronises a file by a new descriptor.
+fn sync(mounted: &Mounted, name: &str) {
+    File::open(mounted.path(name)).unwrap().sync_all().unwrap();
 }
 
 #[test]
 fn fsync_after_a_close_brings_what_was_closed_to_the_device() {
-    for setting in settings() {
-        let mounted = Mounted::new(&setting);
+    each_mode(|mounted| {
         for size in SIZES {
             for is_there_before in [false, true] {
                 let name = format!("{size}-{is_there_before}");
@@ -180,180 +165,160 @@ fn fsync_after_a_close_brings_what_was_closed_to_the_device() {
                     fs::write(mounted.behind(&name), vec![1; size + 100]).unwrap();
                 }
                 fs::write(mounted.path(&name), vec![2; size]).unwrap();
-                let file = File::open(mounted.path(&name)).unwrap();
-                file.sync_all().unwrap();
-                assert_durable(&mounted, &name, "fsync after close");
+                sync(mounted, &name);
+                assert_durable(mounted, &name, "fsync after close");
             }
         }
-    }
+    });
 }
 
 #[test]
 fn fsync_of_a_part_that_was_closed_before_brings_it_to_the_device() {
-    for setting in settings() {
-        let mounted = Mounted::new(&setting);
+    each_mode(|mounted| {
         fs::write(mounted.behind("f"), vec![1; 3 << 20]).unwrap();
-        let file = File::options().write(true).open(mounted.path("f")).unwrap();
-        file.write_all_at(b"part", 1 << 20).unwrap();
-        drop(file);
-        let file = File::options().write(true).open(mounted.path("f")).unwrap();
-        file.sync_all().unwrap();
-        assert_durable(&mounted, "f", "fsync of a part");
-    }
+        mounted.open("f").write_all_at(b"part", 1 << 20).unwrap();
+        mounted.open("f").sync_all().unwrap();
+        assert_durable(mounted, "f", "fsync of a part");
+    });
 }
 
 #[test]
 fn fsync_by_another_descriptor_brings_what_this_one_closed_to_the_device() {
-    for setting in settings() {
-        let mounted = Mounted::new(&setting);
+    each_mode(|mounted| {
         for size in SIZES {
             let name = size.to_string();
             fs::write(mounted.behind(&name), b"before").unwrap();
             let other = File::open(mounted.path(&name)).unwrap();
             fs::write(mounted.path(&name), vec![2; size]).unwrap();
             other.sync_all().unwrap();
-            assert_durable(&mounted, &name, "fsync by another descriptor");
+            assert_durable(mounted, &name, "fsync by another descriptor");
         }
-    }
+    });
 }
 
 #[test]
 fn fsync_of_a_shortened_file_brings_its_length_to_the_device() {
-    for setting in settings() {
-        let mounted = Mounted::new(&setting);
+    each_mode(|mounted| {
         fs::write(mounted.behind("f"), vec![1; 100 << 10]).unwrap();
-        let file = File::options().write(true).open(mounted.path("f")).unwrap();
-        file.set_len(50 << 10).unwrap();
-        drop(file);
-        File::open(mounted.path("f")).unwrap().sync_all().unwrap();
-        assert_durable(&mounted, "f", "fsync of a length");
-        assert_eq!(fs::read(mounted.behind("f")).unwrap(), vec![1; 50 << 10]);
-    }
+        mounted.open("f").set_len(50 << 10).unwrap();
+        sync(mounted, "f");
+        assert_durable(mounted, "f", "fsync of a length");
+        mounted.assert_behind("f", [1; 50 << 10]);
+    });
 }
 
 #[test]
 fn fsync_under_a_new_name_brings_what_was_closed_under_the_old_to_the_device() {
-    for setting in settings() {
-        let mounted = Mounted::new(&setting);
+    each_mode(|mounted| {
         for size in SIZES {
             let (old, new) = (format!("{size}-old"), format!("{size}-new"));
             fs::write(mounted.path(&old), vec![2; size]).unwrap();
             fs::rename(mounted.path(&old), mounted.path(&new)).unwrap();
-            let file = File::open(mounted.path(&new)).unwrap();
-            file.sync_all().unwrap();
-            File::open(&mounted.at).unwrap().sync_all().unwrap();
-            assert_durable(&mounted, &new, "fsync after rename");
+            sync(mounted, &new);
+            sync(mounted, "");
+            assert_durable(mounted, &new, "fsync after rename");
         }
-    }
+    });
 }
 
 #[test]
 fn fsync_of_a_directory_brings_the_names_in_it_to_the_device() {
-    for setting in settings() {
-        let mounted = Mounted::new(&setting);
+    each_mode(|mounted| {
         fs::create_dir(mounted.path("d")).unwrap();
         for size in SIZES {
             let (old, new) = (format!("d/{size}-old"), format!("d/{size}-new"));
             fs::write(mounted.path(&old), vec![2; size]).unwrap();
             fs::rename(mounted.path(&old), mounted.path(&new)).unwrap();
         }
-        File::open(mounted.path("d")).unwrap().sync_all().unwrap();
-        let device = Device::of(&mounted);
-        let calls = mounted.control.calls();
-        assert_eq!(device.named, HashMap::new(), "{setting:?}: {calls:#?}");
-    }
+        sync(mounted, "d");
+        let (device, calls) = (Device::of(mounted), mounted.control.calls());
+        assert_eq!(
+            device.named,
+            HashMap::new(),
+            "{:?}: {calls:#?}",
+            mounted.setting
+        );
+    });
 }
 
 /// A file that is open and of which one descriptor has been closed: its changes
 /// are at the source, and nothing was synchronised.
 fn closed_in_place(mounted: &Mounted) -> File {
     let mut file = File::create(mounted.path("f")).unwrap();
-    file.write_all(&vec![3; 10 << 10]).unwrap();
+    file.write_all(&[3; 10 << 10]).unwrap();
     drop(file.try_clone().unwrap());
-    assert_eq!(fs::read(mounted.behind("f")).unwrap(), vec![3; 10 << 10]);
+    mounted.assert_behind("f", [3; 10 << 10]);
     file
+}
+
+fn await_nothing_kept(mounted: &Mounted) {
+    await_that("the end of the kept copy", || mounted.kept().is_empty());
 }
 
 #[test]
 fn after_a_failed_fsync_the_next_one_writes_the_content_again() {
-    for setting in cached() {
-        let mut mounted = Mounted::new(&setting);
+    each_cached(|mounted| {
         let alone = without_new_processes();
-        let file = closed_in_place(&mounted);
+        let file = closed_in_place(mounted);
         mounted.control.fail_once("sync", "", libc::EIO);
-        let error = file.sync_all().unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(libc::EIO), "{setting:?}");
+        assert_errno(file.sync_all(), libc::EIO);
         file.sync_all().unwrap();
-        assert_durable(&mounted, "f", "fsync after a failed one");
+        assert_durable(mounted, "f", "fsync after a failed one");
         drop(file);
         drop(alone);
-        assert_eq!(fs::read(mounted.behind("f")).unwrap(), vec![3; 10 << 10]);
-        await_within(LONG, "the end of the kept copy", || {
-            mounted.kept().is_empty()
-        });
-        let (said, is_clean) = mounted.stop();
-        assert!(is_clean, "{said:?}");
-    }
+        mounted.assert_behind("f", [3; 10 << 10]);
+        await_nothing_kept(mounted);
+        mounted.stop_clean();
+    });
 }
 
 #[test]
 fn a_file_whose_fsync_failed_is_written_again_by_the_retry_before_it_says_so() {
-    for setting in cached() {
-        let mounted = Mounted::new(&setting);
+    each_cached(|mounted| {
         let alone = without_new_processes();
-        let file = closed_in_place(&mounted);
+        let file = closed_in_place(mounted);
         mounted.control.fail_once("sync", "", libc::EIO);
         file.sync_all().unwrap_err();
         drop(file);
         drop(alone);
         let is_told = || mounted.said().iter().any(|line| line.contains("after all"));
-        await_within(LONG, "a word of the retry", is_told);
-        assert_durable(&mounted, "f", "retry");
-        await_within(LONG, "the end of the kept copy", || {
-            mounted.kept().is_empty()
-        });
-    }
+        await_that("a word of the retry", is_told);
+        assert_durable(mounted, "f", "retry");
+        await_nothing_kept(mounted);
+    });
 }
 
 #[test]
 fn after_a_failed_fsync_of_the_directory_the_next_one_reaches_it() {
-    for setting in cached() {
-        let mounted = Mounted::new(&setting);
+    each_cached(|mounted| {
         let _alone = without_new_processes();
         fs::write(mounted.behind("f"), b"before").unwrap();
         let mut file = File::create(mounted.path("f")).unwrap();
         file.write_all(&vec![4; 100 << 10]).unwrap();
         mounted.control.fail_once("sync_directory", "", libc::EIO);
-        let error = file.sync_all().unwrap_err();
-        assert_eq!(error.raw_os_error(), Some(libc::EIO), "{setting:?}");
+        assert_errno(file.sync_all(), libc::EIO);
         file.sync_all().unwrap();
-        assert_durable(&mounted, "f", "fsync after a failed one");
-        await_within(LONG, "the end of the kept copy", || {
-            mounted.kept().is_empty()
-        });
-    }
+        assert_durable(mounted, "f", "fsync after a failed one");
+        await_nothing_kept(mounted);
+    });
 }
 
 #[test]
 fn fsync_brings_each_of_many_changes_to_the_device() {
-    for setting in settings() {
-        let mounted = Mounted::new(&setting);
+    each_mode(|mounted| {
         let mut file = File::create(mounted.path("f")).unwrap();
         let other = File::open(mounted.path("f")).unwrap();
         for round in 0..6_u8 {
             file.rewind().unwrap();
-            file.write_all(&vec![round; 20 << 10]).unwrap();
+            file.write_all(&[round; 20 << 10]).unwrap();
             if round % 2 == 0 {
                 // Another descriptor's close has brought it there already.
                 drop(file.try_clone().unwrap());
             }
             let syncing = if round % 3 == 0 { &file } else { &other };
             syncing.sync_all().unwrap();
-            assert_durable(&mounted, "f", "fsync of each change");
-            assert_eq!(
-                fs::read(mounted.behind("f")).unwrap(),
-                vec![round; 20 << 10]
-            );
+            assert_durable(mounted, "f", "fsync of each change");
+            mounted.assert_behind("f", [round; 20 << 10]);
         }
-    }
+    });
 }

@@ -4,21 +4,12 @@ use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::common::{Mounted, SETTINGS, can_mount};
-
-fn content(length: usize) -> Vec<u8> {
-    (0..length).map(|at| (at / 4 % 251) as u8).collect()
-}
+use crate::common::{SETTINGS, assert_same, content, each, open};
 
 #[test]
 fn reads_of_every_length_give_what_is_there_up_to_the_end() {
-    if !can_mount() {
-        return;
-    }
-    let content = content(1_300_001);
-    for setting in &SETTINGS {
-        eprintln!("in {setting:?}");
-        let mounted = Mounted::new(setting);
+    let content = content(1, 1_300_001);
+    each(&SETTINGS, |mounted| {
         fs::write(mounted.behind("f"), &content).unwrap();
         let file = File::open(mounted.path("f")).unwrap();
         for length in [1, 4_096, 32_767, 32_768, 131_072, 262_145, 1 << 20, 2 << 20] {
@@ -33,25 +24,18 @@ fn reads_of_every_length_give_what_is_there_up_to_the_end() {
                     }
                 }
                 let expected = &content[offset..content.len().min(offset + length)];
-                assert!(buffer[..done] == *expected, "{length} at {offset}");
+                assert_same(&buffer[..done], expected, &format!("{length} at {offset}"));
             }
         }
-    }
+    });
 }
 
 #[test]
 fn a_file_that_others_cut_while_it_is_read_answers_every_read() {
-    if !can_mount() {
-        return;
-    }
-    for setting in SETTINGS.iter().filter(|setting| setting.mode == "none") {
-        eprintln!("in {setting:?}");
-        let mounted = Mounted::new(setting);
+    let direct = SETTINGS.iter().filter(|setting| setting.mode == "none");
+    each(direct, |mounted| {
         fs::write(mounted.behind("f"), vec![7; 1 << 20]).unwrap();
-        let behind = File::options()
-            .write(true)
-            .open(mounted.behind("f"))
-            .unwrap();
+        let behind = open(&mounted.behind("f"));
         let is_read = AtomicBool::new(false);
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -70,5 +54,5 @@ fn a_file_that_others_cut_while_it_is_read_answers_every_read() {
             }
             is_read.store(true, Ordering::Relaxed);
         });
-    }
+    });
 }

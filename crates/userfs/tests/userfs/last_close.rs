@@ -4,142 +4,121 @@
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-use rustix::fs::{AtFlags, CWD};
+use crate::common::{
+    CACHED, Mounted, REMOTE_CACHED, assert_same, close, each, without_new_processes,
+};
 
-use crate::common::{Mounted, Setting, can_mount, can_mount_remote, close, without_new_processes};
-
-fn cached() -> Vec<Setting> {
-    let mut settings = Vec::new();
-    if can_mount() {
-        settings.extend(["whole", "blocks"].map(|mode| Setting::new(mode, "pages")));
-        if can_mount_remote() {
-            settings.extend(["whole", "blocks"].map(|mode| Setting::remote(mode, "pages")));
-        }
-    }
-    settings
+/// Opens a file of this content, writes to it, lets others do something, and closes.
+fn each_changed(
+    content: &[u8],
+    (written, at): (&[u8], u64),
+    others: impl Fn(&Mounted),
+    check: impl Fn(&Mounted),
+) {
+    each(CACHED.iter().chain(&REMOTE_CACHED), |mounted| {
+        fs::write(mounted.behind("f"), content).unwrap();
+        let alone = without_new_processes();
+        let file = mounted.open("f");
+        file.write_all_at(written, at).unwrap();
+        others(mounted);
+        close(file).unwrap();
+        drop(alone);
+        check(mounted);
+    });
 }
 
-fn open(mounted: &Mounted, name: &str) -> File {
-    let mut options = File::options();
-    let options = options.read(true).write(true);
-    options.open(mounted.path(name)).unwrap()
-}
-
-/// Gives a name at the source to a new file.
-fn replace_behind(mounted: &Mounted, name: &str, content: &[u8]) {
+/// Gives the file's name at the source to a new file.
+fn replace(mounted: &Mounted, content: &[u8]) {
     fs::write(mounted.behind("new"), content).unwrap();
-    fs::rename(mounted.behind("new"), mounted.behind(name)).unwrap();
+    fs::rename(mounted.behind("new"), mounted.behind("f")).unwrap();
+}
+
+fn begins_with_ten_bytes(mounted: &Mounted) {
+    let behind = mounted.read_behind("f");
+    assert_eq!(
+        behind.get(..10),
+        Some(&b"ten bytes!"[..]),
+        "{:?}",
+        mounted.setting
+    );
+    mounted.assert_read("f", behind);
 }
 
 #[test]
 fn what_is_closed_last_is_there_though_the_source_replaced_the_empty_file_before() {
-    for setting in cached() {
-        let mounted = Mounted::new(&setting);
-        fs::write(mounted.behind("f"), b"").unwrap();
-        let alone = without_new_processes();
-        let file = open(&mounted, "f");
-        file.write_all_at(b"ten bytes!", 0).unwrap();
-        replace_behind(&mounted, "f", &[1; 40 << 10]);
-        close(file).unwrap();
-        drop(alone);
-        let behind = fs::read(mounted.behind("f")).unwrap();
-        assert_eq!(behind.get(..10), Some(&b"ten bytes!"[..]), "{setting:?}");
-        if setting.mode == "whole" {
-            assert_eq!(behind.len(), 10, "{setting:?}");
+    let replace = |mounted: &Mounted| replace(mounted, &[1; 40 << 10]);
+    each_changed(b"", (b"ten bytes!", 0), replace, |mounted| {
+        begins_with_ten_bytes(mounted);
+        if mounted.setting.mode == "whole" {
+            assert_eq!(mounted.read_behind("f").len(), 10);
         }
-        assert_eq!(fs::read(mounted.path("f")).unwrap(), behind, "{setting:?}");
-    }
+    });
 }
 
 #[test]
 fn what_is_closed_last_is_there_though_another_mount_replaced_the_empty_file_before() {
-    for setting in cached() {
-        let mounted = Mounted::new(&setting);
+    each(CACHED.iter().chain(&REMOTE_CACHED), |mounted| {
         let place = tempfile::tempdir().unwrap();
-        let other = Mounted::of(
-            &mounted.source,
-            place.path(),
-            &Setting::new("whole", "pages"),
-        );
-        fs::write(mounted.behind("f"), b"").unwrap();
+        let other = Mounted::of(&mounted.source, place.path(), &CACHED[0]);
+        File::create(mounted.behind("f")).unwrap();
         let alone = without_new_processes();
-        let first = open(&mounted, "f");
+        let first = mounted.open("f");
         first.write_all_at(b"ten bytes!", 0).unwrap();
-        let second = open(&other, "f");
+        let second = other.open("f");
         second.write_all_at(&[1; 40 << 10], 0).unwrap();
         close(second).unwrap();
-        assert_eq!(fs::read(mounted.behind("f")).unwrap(), [1; 40 << 10]);
+        mounted.assert_behind("f", [1; 40 << 10]);
         close(first).unwrap();
         drop(alone);
-        let behind = fs::read(mounted.behind("f")).unwrap();
-        assert_eq!(behind.get(..10), Some(&b"ten bytes!"[..]), "{setting:?}");
-        assert_eq!(fs::read(other.path("f")).unwrap(), behind, "{setting:?}");
-    }
+        begins_with_ten_bytes(mounted);
+        begins_with_ten_bytes(&other);
+    });
 }
 
 #[test]
 fn a_part_that_is_closed_last_is_there_though_the_source_replaced_the_large_file_before() {
-    for setting in cached() {
-        let mounted = Mounted::new(&setting);
-        fs::write(mounted.behind("f"), vec![1; 2 << 20]).unwrap();
-        let alone = without_new_processes();
-        let file = open(&mounted, "f");
-        file.write_all_at(b"ten bytes!", 1 << 20).unwrap();
-        replace_behind(&mounted, "f", &vec![2; 2 << 20]);
-        close(file).unwrap();
-        drop(alone);
-        let behind = fs::read(mounted.behind("f")).unwrap();
-        assert_eq!(behind.len(), 2 << 20, "{setting:?}");
-        let mut rest = behind;
-        let part: Vec<u8> = rest.drain(1 << 20..(1 << 20) + 10).collect();
-        assert_eq!(part, b"ten bytes!", "{setting:?}");
-        // In whole all is this one's; in blocks what it has not written is the other's.
-        let expected = if setting.mode == "whole" { 1 } else { 2 };
-        let is_one = rest.iter().all(|byte| *byte == expected);
-        assert!(
-            is_one,
-            "{setting:?}: {} and {}",
-            rest[0],
-            rest[rest.len() - 1]
-        );
-    }
+    let replace = |mounted: &Mounted| replace(mounted, &vec![2; 2 << 20]);
+    each_changed(
+        &vec![1; 2 << 20],
+        (b"ten bytes!", 1 << 20),
+        replace,
+        |mounted| {
+            // In whole all is this one's; in blocks what it has not written is the other's.
+            let rest = if mounted.setting.mode == "whole" {
+                1
+            } else {
+                2
+            };
+            let mut expected = vec![rest; 2 << 20];
+            expected[1 << 20..][..10].copy_from_slice(b"ten bytes!");
+            mounted.assert_behind("f", expected);
+        },
+    );
 }
 
 #[test]
 fn a_file_with_two_names_is_not_written_through_what_had_its_name_before() {
-    for setting in cached() {
-        let mounted = Mounted::new(&setting);
-        fs::write(mounted.behind("f"), vec![1; 100]).unwrap();
-        let alone = without_new_processes();
-        let file = open(&mounted, "f");
-        file.write_all_at(b"ten bytes!", 0).unwrap();
-        // What has the name by now can only be written in place.
-        fs::write(mounted.behind("g"), vec![2; 100]).unwrap();
+    // What has the name by now can only be written in place.
+    let replace = |mounted: &Mounted| {
+        fs::write(mounted.behind("g"), [2; 100]).unwrap();
         fs::remove_file(mounted.behind("f")).unwrap();
-        let (new, name) = (mounted.behind("g"), mounted.behind("f"));
-        rustix::fs::linkat(CWD, new, CWD, name, AtFlags::empty()).unwrap();
-        close(file).unwrap();
-        drop(alone);
-        let behind = fs::read(mounted.behind("f")).unwrap();
-        assert_eq!(behind.get(..10), Some(&b"ten bytes!"[..]), "{setting:?}");
-        assert_eq!(fs::read(mounted.path("f")).unwrap(), behind, "{setting:?}");
-    }
+        fs::hard_link(mounted.behind("g"), mounted.behind("f")).unwrap();
+    };
+    each_changed(
+        &[1; 100],
+        (b"ten bytes!", 0),
+        replace,
+        begins_with_ten_bytes,
+    );
 }
 
 #[test]
 fn a_name_that_the_source_removed_is_there_again_after_the_last_close() {
-    for setting in cached() {
-        for size in [10, 40 << 10] {
-            let mounted = Mounted::new(&setting);
-            fs::write(mounted.behind("f"), b"").unwrap();
-            let alone = without_new_processes();
-            let file = open(&mounted, "f");
-            file.write_all_at(&vec![3; size], 0).unwrap();
-            fs::remove_file(mounted.behind("f")).unwrap();
-            close(file).unwrap();
-            drop(alone);
-            let behind = fs::read(mounted.behind("f"));
-            assert_eq!(behind.ok(), Some(vec![3; size]), "{setting:?}");
-        }
+    for size in [10, 40 << 10] {
+        let remove = |mounted: &Mounted| fs::remove_file(mounted.behind("f")).unwrap();
+        let written = vec![3; size];
+        each_changed(b"", (&written, 0), remove, |mounted| {
+            assert_same(&mounted.read_behind("f"), &written, &size.to_string());
+        });
     }
 }

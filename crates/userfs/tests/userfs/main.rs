@@ -17,6 +17,7 @@ mod later;
 mod posix;
 mod random;
 mod ranges;
+mod recorder;
 mod recording;
 mod regressions;
 mod remote;

@@ -4,21 +4,21 @@
 use std::fs::{self, File, FileTimes};
 use std::io::Write;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Duration, SystemTime};
 
-use crate::common::{
-    Mounted, Setting, await_within, can_mount, can_mount_remote, close, temporaries,
-    without_new_processes,
-};
-use crate::watched::LONG;
+use rustix::io::Errno;
 
-const CACHED: [Setting; 2] = [
-    Setting::new("whole", "pages").watched(),
-    Setting::new("blocks", "pages").watched(),
-];
+use crate::common::{
+    CACHED, LONG, Mounted, REMOTE_CACHED, Setting, await_no_temporaries, await_that, close, each,
+    temporaries, watched, without_new_processes,
+};
+
+fn each_cached(test: impl Fn(&mut Mounted)) {
+    each(&watched(&CACHED), test);
+}
 
 /// What another call gets while one is held. If it has to wait for that one, it
 /// gets it afterwards.
@@ -51,103 +51,84 @@ fn closing<'scope>(
 /// A file that is open, of another content than at the source.
 fn changed(mounted: &Mounted, name: &str) -> File {
     fs::write(mounted.behind(name), vec![1; 100_000]).unwrap();
-    let mut options = File::options();
-    let file = options
-        .read(true)
-        .write(true)
-        .open(mounted.path(name))
-        .unwrap();
+    let file = mounted.open(name);
     file.write_all_at(&[2; 100_000], 0).unwrap();
     file
 }
 
 fn assert_nothing_kept(mounted: &Mounted) {
-    await_within(LONG, "an end of temporary files", || {
-        temporaries(&mounted.source) == 0
-    });
-    assert_eq!(mounted.kept(), Vec::<std::path::PathBuf>::new());
+    for directory in [&mounted.source, &mounted.behind("new")] {
+        if directory.is_dir() {
+            await_no_temporaries(directory);
+        }
+    }
+    assert_eq!(mounted.kept(), Vec::<PathBuf>::new());
     assert_eq!(mounted.said(), Vec::<String>::new());
 }
 
-/// Changes and closes a file and, while its content is on the way to the source,
-/// makes a change of names.
-fn change_names_while_closing(mounted: &Mounted, name: &str, change: impl FnOnce() + Send) {
-    // A new process closes its copy of the descriptor.
-    let alone = without_new_processes();
-    let file = changed(mounted, name);
-    mounted.control.hold("write", "");
-    std::thread::scope(|scope| {
-        let closed = closing(scope, file);
-        mounted.control.await_held("write");
-        meanwhile(mounted, "write", change);
-        assert_eq!(closed.join().unwrap(), Ok(()), "{:?}", mounted.setting);
+const NEW: Option<&[u8]> = Some(&[2; 100_000]);
+
+/// Changes and closes a file, makes a change of names while its content is on
+/// the way to the source, and checks what is there in the end.
+fn check_change_while_closing(
+    name: &str,
+    change: impl Fn(&Mounted) + Sync,
+    expected: &[(&str, Option<&[u8]>)],
+) {
+    each_cached(|mounted| {
+        if let Some((directory, _)) = name.split_once('/') {
+            fs::create_dir(mounted.path(directory)).unwrap();
+        }
+        // A new process closes its copy of the descriptor.
+        let alone = without_new_processes();
+        let file = changed(mounted, name);
+        mounted.control.hold("write", "");
+        std::thread::scope(|scope| {
+            let closed = closing(scope, file);
+            mounted.control.await_held("write");
+            meanwhile(mounted, "write", || change(mounted));
+            assert_eq!(closed.join().unwrap(), Ok(()), "{:?}", mounted.setting);
+        });
+        drop(alone);
+        for (name, content) in expected {
+            match content {
+                Some(content) => mounted.assert_behind(name, content),
+                None => assert!(!mounted.behind(name).exists() && !mounted.path(name).exists()),
+            }
+        }
+        assert_nothing_kept(mounted);
     });
-    drop(alone);
+}
+
+fn rename(mounted: &Mounted, from: &str, to: &str) {
+    fs::rename(mounted.path(from), mounted.path(to)).unwrap();
 }
 
 #[test]
 fn a_file_that_is_renamed_while_it_is_written_back_has_its_content_under_the_new_name() {
-    for setting in CACHED.iter().filter(|_| can_mount()) {
-        let mounted = Mounted::new(setting);
-        change_names_while_closing(&mounted, "old", || {
-            fs::rename(mounted.path("old"), mounted.path("new")).unwrap();
-        });
-        assert!(!mounted.behind("old").exists());
-        assert!(
-            fs::read(mounted.behind("new")).unwrap() == [2; 100_000],
-            "{setting:?}"
-        );
-        assert_nothing_kept(&mounted);
-    }
+    let rename = |mounted: &Mounted| rename(mounted, "old", "new");
+    check_change_while_closing("old", rename, &[("old", None), ("new", NEW)]);
 }
 
 #[test]
 fn a_file_whose_directory_is_renamed_while_it_is_written_back_has_its_content_there() {
-    for setting in CACHED.iter().filter(|_| can_mount()) {
-        let mounted = Mounted::new(setting);
-        fs::create_dir(mounted.path("old")).unwrap();
-        change_names_while_closing(&mounted, "old/f", || {
-            fs::rename(mounted.path("old"), mounted.path("new")).unwrap();
-        });
-        assert!(!mounted.behind("old").exists());
-        assert!(
-            fs::read(mounted.behind("new/f")).unwrap() == [2; 100_000],
-            "{setting:?}"
-        );
-        assert_eq!(temporaries(&mounted.behind("new")), 0);
-        assert_nothing_kept(&mounted);
-    }
+    let rename = |mounted: &Mounted| rename(mounted, "old", "new");
+    check_change_while_closing("old/f", rename, &[("old", None), ("new/f", NEW)]);
 }
 
 #[test]
 fn a_file_that_is_removed_while_it_is_written_back_is_gone_and_its_close_succeeds() {
-    for setting in CACHED.iter().filter(|_| can_mount()) {
-        let mounted = Mounted::new(setting);
-        change_names_while_closing(&mounted, "f", || {
-            fs::remove_file(mounted.path("f")).unwrap();
-        });
-        assert!(!mounted.behind("f").exists());
-        assert!(!mounted.path("f").exists());
-        assert_nothing_kept(&mounted);
-    }
+    let remove = |mounted: &Mounted| fs::remove_file(mounted.path("f")).unwrap();
+    check_change_while_closing("f", remove, &[("f", None)]);
 }
 
 #[test]
 fn a_file_that_is_replaced_by_rename_while_it_is_written_back_stays_replaced() {
-    for setting in CACHED.iter().filter(|_| can_mount()) {
-        let mounted = Mounted::new(setting);
+    let replace = |mounted: &Mounted| {
         fs::write(mounted.behind("other"), b"other").unwrap();
-        change_names_while_closing(&mounted, "f", || {
-            fs::rename(mounted.path("other"), mounted.path("f")).unwrap();
-        });
-        assert_eq!(
-            fs::read(mounted.behind("f")).unwrap(),
-            b"other",
-            "{setting:?}"
-        );
-        assert_eq!(fs::read(mounted.path("f")).unwrap(), b"other");
-        assert_nothing_kept(&mounted);
-    }
+        rename(mounted, "other", "f");
+    };
+    check_change_while_closing("f", replace, &[("f", Some(b"other"))]);
 }
 
 /// A file that is open and of which the source lacks the times alone: they were
@@ -173,99 +154,87 @@ fn set_times(file: &File) -> std::io::Result<()> {
 
 #[test]
 fn times_alone_of_a_file_that_is_removed_fail_nothing_and_keep_no_copy() {
-    let remote = ["whole", "blocks"].map(|mode| Setting::remote(mode, "pages").watched());
-    let remote = remote.iter().filter(|_| can_mount_remote());
-    for setting in CACHED.iter().filter(|_| can_mount()).chain(remote) {
-        let mounted = Mounted::new(setting);
+    each(&watched(CACHED.iter().chain(&REMOTE_CACHED)), |mounted| {
         let remove = || fs::remove_file(mounted.path("f")).unwrap();
         let alone = without_new_processes();
 
         // Before the times are sent.
-        let file = with_new_times(&mounted);
+        let file = with_new_times(mounted);
         remove();
-        assert_eq!(close(file), Ok(()), "{setting:?}");
+        assert_eq!(close(file), Ok(()), "{:?}", mounted.setting);
 
         // While they are sent.
-        let file = with_new_times(&mounted);
+        let file = with_new_times(mounted);
         mounted.control.hold("set_handle", "");
         std::thread::scope(|scope| {
             let closed = closing(scope, file);
             mounted.control.await_held("set_handle");
-            meanwhile(&mounted, "set_handle", remove);
-            assert_eq!(closed.join().unwrap(), Ok(()), "{setting:?}");
+            meanwhile(mounted, "set_handle", remove);
+            assert_eq!(closed.join().unwrap(), Ok(()), "{:?}", mounted.setting);
         });
 
         // Before they are set.
-        let file = changed(&mounted, "f");
+        let file = changed(mounted, "f");
         file.sync_all().unwrap();
         remove();
         set_times(&file).unwrap();
-        assert_eq!(close(file), Ok(()), "{setting:?}");
+        assert_eq!(close(file), Ok(()), "{:?}", mounted.setting);
         drop(alone);
         assert!(!mounted.behind("f").exists());
-        assert_nothing_kept(&mounted);
-    }
+        assert_nothing_kept(mounted);
+    });
 }
 
 #[test]
 fn nothing_is_kept_of_a_file_that_is_removed_after_its_write_back_failed() {
-    for setting in CACHED.iter().filter(|_| can_mount()) {
-        let mounted = Mounted::new(setting);
+    each_cached(|mounted| {
         let alone = without_new_processes();
-        let file = changed(&mounted, "f");
+        let file = changed(mounted, "f");
         mounted.control.fail("write", "", libc::ENOSPC);
-        assert_eq!(close(file), Err(rustix::io::Errno::NOSPC));
+        assert_eq!(close(file), Err(Errno::NOSPC));
         drop(alone);
-        await_within(LONG, "a kept copy", || mounted.kept().len() == 1);
+        await_that("a kept copy", || mounted.kept().len() == 1);
         fs::remove_file(mounted.path("f")).unwrap();
-        await_within(LONG, "the end of the kept copy", || {
-            mounted.kept().is_empty()
-        });
+        await_that("the end of the kept copy", || mounted.kept().is_empty());
         mounted.control.succeed("write");
         // Longer than until the next attempt.
         std::thread::sleep(Duration::from_secs(3));
         let said = mounted.said();
-        assert!(
-            !said.iter().any(|line| line.contains("wrote back")),
-            "{said:?}"
-        );
+        let is_told = said.iter().any(|line| line.contains("wrote back"));
+        assert!(!is_told, "{said:?}");
         assert!(!mounted.behind("f").exists());
-    }
+    });
 }
 
 #[test]
 fn a_file_whose_write_back_fails_again_while_the_retry_succeeds_is_tried_again() {
-    for setting in CACHED.iter().filter(|_| can_mount()) {
-        let mounted = Mounted::new(setting);
+    each_cached(|mounted| {
         let alone = without_new_processes();
-        let file = changed(&mounted, "f");
+        let file = changed(mounted, "f");
         mounted.control.fail("write", "", libc::ENOSPC);
         mounted.control.hold("note", "after all");
-        assert_eq!(close(file), Err(rustix::io::Errno::NOSPC));
+        assert_eq!(close(file), Err(Errno::NOSPC));
         mounted.control.succeed("write");
         mounted.control.await_held("note");
         mounted.control.fail("write", "", libc::ENOSPC);
-        let file = File::options().write(true).open(mounted.path("f")).unwrap();
+        let file = mounted.open("f");
         file.write_all_at(&[3; 100_000], 0).unwrap();
-        let closed = meanwhile(&mounted, "note", || close(file));
-        assert_eq!(closed, Err(rustix::io::Errno::NOSPC));
+        let closed = meanwhile(mounted, "note", || close(file));
+        assert_eq!(closed, Err(Errno::NOSPC));
         drop(alone);
         mounted.control.succeed("write");
-        await_within(LONG, "the second content", || {
-            fs::read(mounted.behind("f")).unwrap() == [3; 100_000]
+        await_that("the second content", || {
+            mounted.read_behind("f") == [3; 100_000]
         });
-        await_within(LONG, "the end of the kept copy", || {
-            mounted.kept().is_empty()
-        });
-    }
+        await_that("the end of the kept copy", || mounted.kept().is_empty());
+    });
 }
 
 #[test]
 fn a_file_that_gets_another_name_while_one_is_removed_does_not_lose_what_is_closed_then() {
-    for setting in CACHED.iter().filter(|_| can_mount()) {
-        let mounted = Mounted::new(setting);
+    each_cached(|mounted| {
         let alone = without_new_processes();
-        let file = changed(&mounted, "f");
+        let file = changed(mounted, "f");
         mounted.control.hold("unlink", "f");
         std::thread::scope(|scope| {
             let removed = scope.spawn(|| fs::remove_file(mounted.path("f")));
@@ -276,108 +245,82 @@ fn a_file_that_gets_another_name_while_one_is_removed_does_not_lose_what_is_clos
         });
         assert_eq!(close(file), Ok(()));
         drop(alone);
-        assert!(
-            fs::read(mounted.behind("g")).unwrap() == [2; 100_000],
-            "{setting:?}"
-        );
-    }
+        mounted.assert_behind("g", [2; 100_000]);
+    });
 }
 
 #[test]
 fn a_reader_does_not_take_a_writers_way_to_a_file_that_loses_the_name_it_had() {
-    for setting in CACHED.iter().filter(|_| can_mount()) {
-        let mounted = Mounted::new(setting);
+    each_cached(|mounted| {
         fs::write(mounted.behind("f"), b"begin").unwrap();
         fs::hard_link(mounted.behind("f"), mounted.behind("g")).unwrap();
         let alone = without_new_processes();
-        let file = File::options().append(true).open(mounted.path("f"));
-        let mut file = file.unwrap();
+        let appended = |path: PathBuf| File::options().append(true).open(path).unwrap();
+        let mut file = appended(mounted.path("f"));
         // A version that the mount does not know.
-        let mut behind = File::options()
-            .append(true)
-            .open(mounted.behind("f"))
-            .unwrap();
-        behind.write_all(b", more").unwrap();
-        assert_eq!(fs::read(mounted.path("f")).unwrap(), b"begin, more");
+        appended(mounted.behind("f")).write_all(b", more").unwrap();
+        mounted.assert_read("f", b"begin, more");
         fs::remove_file(mounted.path("f")).unwrap();
         file.write_all(b", end").unwrap();
         assert_eq!(close(file), Ok(()));
         drop(alone);
-        let content = fs::read(mounted.behind("g")).unwrap();
-        let is_whole = content.starts_with(b"begin") && content.ends_with(b", end");
-        assert!(
-            is_whole,
-            "{setting:?}: {:?}",
-            String::from_utf8_lossy(&content)
-        );
-    }
+        let content = String::from_utf8(mounted.read_behind("g")).unwrap();
+        let is_whole = content.starts_with("begin") && content.ends_with(", end");
+        assert!(is_whole, "{:?}: {content}", mounted.setting);
+    });
 }
 
 #[test]
 fn rmdir_and_a_rename_above_it_end_though_a_file_is_still_sent_to_there() {
-    if !can_mount_remote() {
-        return;
-    }
-    let mut mounted = Mounted::new(&Setting::remote("whole", "pages").watched());
-    fs::create_dir_all(mounted.path("above/middle/d")).unwrap();
-    let alone = without_new_processes();
-    let mut file = File::create(mounted.path("above/middle/d/f")).unwrap();
-    file.write_all(&vec![5; 4 << 20]).unwrap();
-    let directory = mounted.behind("above/middle/d");
-    await_within(LONG, "what is sent ahead", || temporaries(&directory) == 1);
-    let to = mounted.path("above/middle/f");
-    fs::rename(mounted.path("above/middle/d/f"), to).unwrap();
-    mounted.control.hold("remove_directory", "d");
-    let (sender, receiver) = channel();
-    let (from, to) = (mounted.path("above"), mounted.path("later"));
-    let doomed = mounted.path("above/middle/d");
-    let ended = sender.clone();
-    std::thread::spawn(move || sender.send(fs::remove_dir(doomed)));
-    mounted.control.await_held("remove_directory");
-    std::thread::spawn(move || ended.send(fs::rename(from, to)));
-    // Until the rename waits for the rmdir; if it comes later, less is tried.
-    std::thread::sleep(Duration::from_millis(500));
-    mounted.control.let_go("remove_directory");
-    let outcomes = [(); 2].map(|()| receiver.recv_timeout(LONG / 4));
-    if outcomes.iter().any(Result::is_err) {
-        mounted.kill();
-        panic!("rmdir and rename wait for each other: {outcomes:?}");
-    }
-    for outcome in outcomes {
-        outcome.unwrap().unwrap();
-    }
-    drop(file);
-    drop(alone);
-    assert_eq!(
-        fs::read(mounted.behind("later/middle/f")).unwrap(),
-        vec![5; 4 << 20]
-    );
-    assert_eq!(
-        fs::read_dir(mounted.behind("later/middle"))
-            .unwrap()
-            .count(),
-        1
-    );
+    each(&watched(&REMOTE_CACHED[..1]), |mounted| {
+        fs::create_dir_all(mounted.path("above/middle/d")).unwrap();
+        let alone = without_new_processes();
+        let mut file = File::create(mounted.path("above/middle/d/f")).unwrap();
+        file.write_all(&vec![5; 4 << 20]).unwrap();
+        let directory = mounted.behind("above/middle/d");
+        await_that("what is sent ahead", || temporaries(&directory).len() == 1);
+        let to = mounted.path("above/middle/f");
+        fs::rename(mounted.path("above/middle/d/f"), to).unwrap();
+        mounted.control.hold("remove_directory", "d");
+        let (sender, receiver) = channel();
+        let (from, to) = (mounted.path("above"), mounted.path("later"));
+        let doomed = mounted.path("above/middle/d");
+        let ended = sender.clone();
+        std::thread::spawn(move || sender.send(fs::remove_dir(doomed)));
+        mounted.control.await_held("remove_directory");
+        std::thread::spawn(move || ended.send(fs::rename(from, to)));
+        // Until the rename waits for the rmdir; if it comes later, less is tried.
+        std::thread::sleep(Duration::from_millis(500));
+        mounted.control.let_go("remove_directory");
+        let outcomes = [(); 2].map(|()| receiver.recv_timeout(LONG / 4));
+        if outcomes.iter().any(Result::is_err) {
+            mounted.kill();
+            panic!("rmdir and rename wait for each other: {outcomes:?}");
+        }
+        for outcome in outcomes {
+            outcome.unwrap().unwrap();
+        }
+        drop(file);
+        drop(alone);
+        mounted.assert_behind("later/middle/f", vec![5; 4 << 20]);
+        let left = fs::read_dir(mounted.behind("later/middle")).unwrap();
+        assert_eq!(left.count(), 1);
+    });
 }
 
 /// More than all copies in memory may have together.
 const LARGE_BYTES: u64 = 65 << 20;
 
-/// A mount whose copies lie on a file system without `O_TMPFILE`, which another
-/// mount is.
-fn with_copies_on(inner: &Mounted, place: &Path, mode: &'static str) -> Mounted {
-    std::os::unix::fs::symlink(&inner.at, place.join("copies")).unwrap();
-    let source = place.join("source");
-    fs::create_dir(&source).unwrap();
-    Mounted::of(&source, place, &Setting::new(mode, "pages"))
-}
-
 #[test]
 fn a_file_grows_though_the_name_of_another_copy_is_left_where_names_are_needed() {
-    for mode in ["whole", "blocks"].iter().filter(|_| can_mount()) {
+    for setting in CACHED.iter().filter(|setting| setting.is_possible()) {
+        // Copies lie on a file system without `O_TMPFILE`, which a mount is.
         let inner = Mounted::new(&Setting::new("none", "direct"));
         let place = tempfile::tempdir().unwrap();
-        let mounted = with_copies_on(&inner, place.path(), mode);
+        std::os::unix::fs::symlink(&inner.at, place.path().join("copies")).unwrap();
+        let source = place.path().join("source");
+        fs::create_dir(&source).unwrap();
+        let mounted = Mounted::of(&source, place.path(), setting);
         // What a killed mount of the same process number has left.
         let stale = format!(".copy-{}", mounted.process());
         fs::write(inner.behind(&stale), b"stale").unwrap();

@@ -5,6 +5,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use userfs::cache::Mode;
@@ -19,26 +20,29 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
+fn needed(name: &str) -> String {
+    variable(name).unwrap_or_else(|| panic!("{name} is set"))
+}
+
 fn options() -> Options {
+    let lifetime_ms = needed("USERFS_LIFETIME_MS").parse().unwrap();
     Options {
-        mode: match variable("USERFS_MODE").as_deref() {
-            Some("blocks") => Mode::Blocks,
-            Some("none") => Mode::None,
+        mode: match &*needed("USERFS_MODE") {
+            "blocks" => Mode::Blocks,
+            "none" => Mode::None,
             _ => Mode::Whole,
         },
-        kernel: match variable("USERFS_KERNEL").as_deref() {
-            Some("writeback") => KernelCache::WriteBack,
-            Some("direct") => KernelCache::Direct,
-            Some("passthrough") => KernelCache::PassThrough,
+        kernel: match &*needed("USERFS_KERNEL") {
+            "writeback" => KernelCache::WriteBack,
+            "direct" => KernelCache::Direct,
+            "passthrough" => KernelCache::PassThrough,
             _ => KernelCache::Pages,
         },
         is_read_only: variable("USERFS_READ_ONLY").is_some(),
         allows_others: true,
         shows_extended: true,
-        attribute_lifetime: Duration::from_millis(
-            variable("USERFS_LIFETIME_MS").map_or(1000, |text| text.parse().unwrap()),
-        ),
-        directory: PathBuf::from(variable("USERFS_DIRECTORY").unwrap()),
+        attribute_lifetime: Duration::from_millis(lifetime_ms),
+        directory: needed("USERFS_DIRECTORY").into(),
     }
 }
 
@@ -46,7 +50,7 @@ fn open(source: &str) -> Arc<dyn Source> {
     let Some(port) = variable("USERFS_SSH_PORT") else {
         return Arc::new(Local::new(Path::new(source)).unwrap());
     };
-    let settings = variable("USERFS_SSH_SETTINGS").unwrap();
+    let settings = needed("USERFS_SSH_SETTINGS");
     let options = sftp::Options {
         port: Some(port.parse().unwrap()),
         identity: variable("USERFS_SSH_IDENTITY").map(PathBuf::from),
@@ -65,11 +69,15 @@ fn serve() {
     let Some(source) = variable("USERFS_SOURCE") else {
         return;
     };
-    let mountpoint = variable("USERFS_MOUNTPOINT").unwrap();
+    let mountpoint = needed("USERFS_MOUNTPOINT");
     let source = open(&source);
-    let control = variable("USERFS_CONTROL").map(|at| Control::of(Path::new(&at)));
+    let control = variable("USERFS_CONTROL").map(|at| Control::new(Path::new(&at)));
     let source: Arc<dyn Source> = match &control {
-        Some(control) => Arc::new(Watched::new(source, control.clone())),
+        Some(control) => Arc::new(Watched {
+            inner: source,
+            control: control.clone(),
+            opened: AtomicU64::new(0),
+        }),
         None => source,
     };
     let note = Box::new(move |text: &str| {

@@ -1,7 +1,7 @@
 //! Several threads and processes on one mount: every call returns what it
 //! returns on ext4, and the content in the end is the same.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,31 +10,17 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, linkat};
 use rustix::io::Errno;
 
-use crate::common::{
-    Mounted, SETTINGS, Setting, can_mount, close, starting, without_new_processes,
-};
+use crate::common::{Mounted, SETTINGS, close, each, starting, without_new_processes};
+use crate::random::Random;
 
 const THREADS: u64 = 4;
 const EXT4_MAGIC: i64 = 0xef53;
 
 /// Names that a thread uses in its own directory and in the common one.
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-
-/// xorshift64*, after Vigna (2016), "An experimental exploration of Marsaglia's
-/// xorshift generators, scrambled".
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % bound
-    }
-}
 
 /// Contents that differ differ in this, too.
 fn summary(content: &[u8]) -> String {
@@ -71,7 +57,7 @@ impl Script {
         let moved = File::create_new(base.join(format!("moved{number}"))).unwrap();
         Self {
             number,
-            random: Random(0x9e37_79b9 + number),
+            random: Random(number),
             directories: [open(&own), open(&base.join("common"))],
             open: Vec::new(),
             moved,
@@ -80,14 +66,14 @@ impl Script {
     }
 
     fn name(&mut self) -> String {
-        let name = NAMES[self.random.below(NAMES.len() as u64) as usize];
+        let name = NAMES[self.random.below(NAMES.len())];
         format!("{name}{}", self.number)
     }
 
     /// A directory, and a name that is this thread's alone in it or in a
     /// directory that the thread may have made there.
     fn place(&mut self) -> (usize, String) {
-        let at = self.random.below(2) as usize;
+        let at = self.random.below(2);
         let name = self.name();
         match self.random.below(3) {
             0 => (at, format!("{name}/{}", self.name())),
@@ -110,23 +96,17 @@ impl Script {
         let (at, name) = self.place();
         let flags = flags | OFlags::RDWR | OFlags::CLOEXEC;
         let opened = rustix::fs::openat(self.directory(at), name, flags, Mode::from(0o644));
-        match opened {
-            Ok(file) => {
-                self.open.push(file.into());
-                "ok".to_owned()
-            }
-            Err(error) => format!("{error:?}"),
-        }
+        errno(opened.map(|file| self.open.push(file.into())))
     }
 
-    fn on_open(&mut self, operation: u64) -> String {
+    fn on_open(&mut self, operation: usize) -> String {
         if self.open.is_empty() {
             return "nothing is open".to_owned();
         }
-        let at = self.random.below(self.open.len() as u64) as usize;
-        let offset = self.random.below(1 << 16);
+        let at = self.random.below(self.open.len());
+        let offset = self.random.below(1 << 16) as u64;
         let byte = self.random.below(255) as u8;
-        let length = 1 + self.random.below(3 << 14) as usize;
+        let length = 1 + self.random.below(3 << 14);
         let file = &self.open[at];
         match operation {
             0 => errno(rustix::io::pwrite(file, &vec![byte; length], offset)),
@@ -143,18 +123,12 @@ impl Script {
         }
     }
 
-    fn on_names(&mut self, operation: u64) -> String {
+    fn on_names(&mut self, operation: usize) -> String {
         let (from, to) = (self.place(), self.place());
         let (old, new) = (self.directory(from.0), self.directory(to.0));
         match operation {
             0 => errno(rustix::fs::renameat(old, &from.1, new, &to.1)),
-            1 => errno(rustix::fs::linkat(
-                old,
-                &from.1,
-                new,
-                &to.1,
-                AtFlags::empty(),
-            )),
+            1 => errno(linkat(old, &from.1, new, &to.1, AtFlags::empty())),
             2 => errno(rustix::fs::unlinkat(old, &from.1, AtFlags::empty())),
             3 => errno(rustix::fs::mkdirat(old, &from.1, Mode::from(0o755))),
             4 => errno(rustix::fs::unlinkat(old, &from.1, AtFlags::REMOVEDIR)),
@@ -169,8 +143,8 @@ impl Script {
     /// Writes to the file that is being renamed, and closes a descriptor of it.
     fn on_moved(&mut self) -> String {
         let byte = self.random.below(255) as u8;
-        let length = 1 + self.random.below(3 << 14) as usize;
-        let offset = self.random.below(1 << 16);
+        let length = 1 + self.random.below(3 << 14);
+        let offset = self.random.below(1 << 16) as u64;
         let written = errno(rustix::io::pwrite(&self.moved, &vec![byte; length], offset));
         let copy = self.moved.try_clone().unwrap();
         format!("{written} {}", errno(close(copy)))
@@ -191,13 +165,11 @@ impl Script {
                 self.results.push(format!("{step}: close {closed}"));
             }
         }
-        while let Some(file) = self.open.pop() {
-            self.results
-                .push(format!("end: close {}", errno(close(file))));
+        self.open.push(self.moved);
+        for file in self.open.into_iter().rev() {
+            let closed = errno(close(file));
+            self.results.push(format!("end: close {closed}"));
         }
-        let moved = self.moved;
-        self.results
-            .push(format!("end: close {}", errno(close(moved))));
         self.results
     }
 }
@@ -258,18 +230,17 @@ fn tree(at: &Path) -> BTreeMap<String, String> {
     found
 }
 
-fn settings() -> impl Iterator<Item = &'static Setting> {
-    SETTINGS
-        .iter()
-        .filter(|setting| matches!(setting.kernel, "pages" | "direct"))
+fn each_without_write_back(test: impl Fn(&mut Mounted)) {
+    let is_tested = |kernel| matches!(kernel, "pages" | "direct");
+    each(
+        SETTINGS.iter().filter(|setting| is_tested(setting.kernel)),
+        test,
+    );
 }
 
 #[test]
 fn threads_get_from_every_call_what_ext4_returns_and_leave_the_same_files() {
     let plain = tempfile::tempdir().unwrap();
-    if !can_mount() {
-        return;
-    }
     if rustix::fs::statfs(plain.path()).unwrap().f_type != EXT4_MAGIC {
         eprintln!("skipped: temporary files are not on ext4");
         return;
@@ -278,52 +249,49 @@ fn threads_get_from_every_call_what_ext4_returns_and_leave_the_same_files() {
     let operations = operations.map_or(400, |count| count.parse().expect("it is a number"));
     let expected = run(plain.path(), operations);
     let expected_tree = tree(plain.path());
-    for setting in settings() {
-        let mut mounted = Mounted::new(setting);
+    each_without_write_back(|mounted| {
         let alone = without_new_processes();
         let results = run(&mounted.at, operations);
         drop(alone);
         for (number, (results, expected)) in results.iter().zip(&expected).enumerate() {
-            let different = results
-                .iter()
-                .zip(expected)
-                .find(|(one, other)| one != other);
-            assert_eq!(different, None, "thread {number} in {setting:?}");
+            let mut pairs = results.iter().zip(expected);
+            let different = pairs.find(|(one, other)| one != other);
+            assert_eq!(different, None, "thread {number} in {:?}", mounted.setting);
         }
-        assert_eq!(tree(&mounted.at), expected_tree, "{setting:?}");
-        let (said, is_clean) = mounted.stop();
-        assert!(is_clean, "{setting:?}: {said:?}");
-        assert_eq!(tree(&mounted.source), expected_tree, "{setting:?}");
-        assert_eq!(mounted.kept(), [] as [&Path; 0], "{setting:?}");
-    }
+        assert_eq!(tree(&mounted.at), expected_tree, "{:?}", mounted.setting);
+        mounted.stop_clean();
+        assert_eq!(
+            tree(&mounted.source),
+            expected_tree,
+            "{:?}",
+            mounted.setting
+        );
+        assert_eq!(mounted.kept(), [] as [&Path; 0], "{:?}", mounted.setting);
+    });
 }
 
 #[test]
 fn appends_of_four_shells_lose_no_line() {
-    if !can_mount() {
-        return;
-    }
     let of_shell = |number| (1..=300).map(move |line| format!("{number} {line}"));
-    let expected: BTreeSet<_> = (0..4).flat_map(of_shell).collect();
-    for setting in settings() {
-        let mounted = Mounted::new(setting);
+    let mut expected: Vec<_> = (0..4).flat_map(of_shell).collect();
+    expected.sort();
+    each_without_write_back(|mounted| {
         let log = mounted.path("log");
-        let shell = |number: usize| {
+        let shells = [0, 1, 2, 3].map(|number| {
             let script = format!("for i in $(seq 300); do echo {number} $i >>\"$1\" || exit; done");
             let mut command = Command::new("sh");
             command.args(["-ec", &script, "sh"]).arg(&log);
             starting(|| command.stderr(Stdio::piped()).spawn().unwrap())
-        };
-        let shells: Vec<_> = (0..4).map(shell).collect();
+        });
         for shell in shells {
             let ended = shell.wait_with_output().unwrap();
-            assert!(ended.status.success(), "{setting:?}: {ended:?}");
+            assert!(ended.status.success(), "{:?}: {ended:?}", mounted.setting);
         }
-        for path in [log.clone(), mounted.behind("log")] {
-            let text = fs::read_to_string(path).unwrap();
-            assert_eq!(text.lines().count(), expected.len(), "{setting:?}");
-            let lines: BTreeSet<_> = text.lines().map(str::to_owned).collect();
-            assert_eq!(lines, expected, "{setting:?}");
+        for text in [mounted.read("log"), mounted.read_behind("log")] {
+            let text = String::from_utf8(text).unwrap();
+            let mut lines: Vec<_> = text.lines().collect();
+            lines.sort_unstable();
+            assert_eq!(lines, expected, "{:?}", mounted.setting);
         }
-    }
+    });
 }

@@ -12,15 +12,14 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use userfs::source::{
     Attributes, Content, Creation, Error, Extended, Found, Handle, Listing, New, OpenFlags,
     RenameFlags, Result, SeekFrom, SetAttributes, Source, StatVfs,
 };
 
-/// Longer than anything takes that does not hang.
-pub const LONG: Duration = Duration::from_secs(60);
+use crate::common::await_that;
 
 /// The directory, from both sides.
 #[derive(Clone)]
@@ -30,11 +29,11 @@ pub struct Control {
 
 /// The test's side.
 impl Control {
+    /// The directory may be there, as it is for the source's side.
     pub fn new(directory: &Path) -> Self {
         fs::create_dir_all(directory).unwrap();
-        Self {
-            directory: directory.to_path_buf(),
-        }
+        let directory = directory.to_path_buf();
+        Self { directory }
     }
 
     pub fn directory(&self) -> &Path {
@@ -59,20 +58,10 @@ impl Control {
 
     /// Waits until such a call waits.
     pub fn await_held(&self, call: &str) {
-        let is_held = self.is_held_within(call, LONG);
-        assert!(is_held, "no {call} came: {:#?}", self.calls());
-    }
-
-    /// Whether such a call comes.
-    pub fn is_held_within(&self, call: &str, time: Duration) -> bool {
-        let deadline = Instant::now() + time;
-        while !self.file("held", call).exists() {
-            if Instant::now() > deadline {
-                return false;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        true
+        let held = self.file("held", call);
+        await_that(&format!("{call} after {:#?}", self.calls()), || {
+            held.exists()
+        });
     }
 
     /// Ends [`Control::hold`].
@@ -105,12 +94,6 @@ impl Control {
 
 /// The source's side.
 impl Control {
-    pub fn of(directory: &Path) -> Self {
-        Self {
-            directory: directory.to_path_buf(),
-        }
-    }
-
     /// Before a call: waits and fails as the test wants.
     pub fn enter(&self, call: &str, path: &Path) -> Result<()> {
         let path = path.to_string_lossy();
@@ -164,20 +147,12 @@ impl Control {
 
 /// Another source, seen through.
 pub struct Watched {
-    inner: Arc<dyn Source>,
-    control: Control,
-    opened: AtomicU64,
+    pub inner: Arc<dyn Source>,
+    pub control: Control,
+    pub opened: AtomicU64,
 }
 
 impl Watched {
-    pub fn new(inner: Arc<dyn Source>, control: Control) -> Self {
-        Self {
-            inner,
-            control,
-            opened: AtomicU64::new(0),
-        }
-    }
-
     fn watch(&self, path: &Path, flags: OpenFlags, inner: Box<dyn Handle>) -> Box<dyn Handle> {
         let number = self.opened.fetch_add(1, Ordering::Relaxed).to_string();
         let how = match (flags.create.is_some(), flags.truncate) {
@@ -233,10 +208,9 @@ impl Source for Watched {
     }
 
     fn remove(&self, path: &Path, is_directory: bool) -> Result<Option<Attributes>> {
-        let call = if is_directory {
-            "remove_directory"
-        } else {
-            "unlink"
+        let call = match is_directory {
+            true => "remove_directory",
+            false => "unlink",
         };
         let make = || self.inner.remove(path, is_directory);
         self.control.change(call, path, None, make)

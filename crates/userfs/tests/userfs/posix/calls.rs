@@ -5,41 +5,30 @@
 //! relative to the test's directory; `{N}` in it is a name of N bytes.
 
 use std::ffi::{CString, OsStr};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{AtFlags, CWD, Gid, Mode, RenameFlags, Timespec, Timestamps, Uid};
-use rustix::io::Errno;
+use rustix::fs::{
+    AtFlags, CWD, FileType, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, Uid,
+    renameat_with,
+};
+
+use crate::common::close;
+
+macro_rules! errors {
+    ($($name:ident)*) => {
+        &[$((stringify!($name), libc::$name)),*]
+    };
+}
 
 /// Every error that a table names.
-const ERRORS: [(&str, i32); 22] = [
-    ("EPERM", libc::EPERM),
-    ("ENOENT", libc::ENOENT),
-    ("EACCES", libc::EACCES),
-    ("EEXIST", libc::EEXIST),
-    ("EXDEV", libc::EXDEV),
-    ("ENOTDIR", libc::ENOTDIR),
-    ("EISDIR", libc::EISDIR),
-    ("EINVAL", libc::EINVAL),
-    ("ETXTBSY", libc::ETXTBSY),
-    ("EFBIG", libc::EFBIG),
-    ("ENOSPC", libc::ENOSPC),
-    ("EROFS", libc::EROFS),
-    ("EMLINK", libc::EMLINK),
-    ("ENAMETOOLONG", libc::ENAMETOOLONG),
-    ("ENOTEMPTY", libc::ENOTEMPTY),
-    ("ELOOP", libc::ELOOP),
-    ("ENODATA", libc::ENODATA),
-    ("ENXIO", libc::ENXIO),
-    ("EBUSY", libc::EBUSY),
-    ("ERANGE", libc::ERANGE),
-    ("EOPNOTSUPP", libc::EOPNOTSUPP),
-    ("EIO", libc::EIO),
-];
+const ERRORS: &[(&str, i32)] = errors! {
+    EPERM ENOENT EACCES EEXIST ENOTDIR EISDIR EINVAL ENAMETOOLONG ENOTEMPTY ELOOP ENXIO EBUSY
+};
 
 /// Who makes a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -114,7 +103,7 @@ pub fn perform(line: &Line<'_>, directory: &Path) -> String {
     match outcome {
         Ok(found) => found,
         Err(error) => {
-            let number = error.raw_os_error();
+            let number = error.raw_os_error().unwrap_or(0);
             let name = ERRORS.iter().find(|(_, errno)| *errno == number);
             name.map_or_else(|| format!("errno={number}"), |(name, _)| (*name).to_owned())
         }
@@ -142,10 +131,6 @@ fn octal(text: &str) -> u32 {
     u32::from_str_radix(text, 8).expect("an octal number")
 }
 
-fn errno(error: &std::io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
-}
-
 /// A number of a user or group; `-` leaves it as it is.
 fn id(text: &str) -> Option<u32> {
     (text != "-").then(|| text.parse().unwrap())
@@ -164,63 +149,58 @@ fn time(text: &str) -> Timespec {
     Timespec { tv_sec, tv_nsec }
 }
 
-type Outcome = rustix::io::Result<String>;
+/// `ok`, or fields; or an error of the system.
+type Outcome = std::io::Result<String>;
 
 fn ok(outcome: rustix::io::Result<()>) -> Outcome {
-    outcome.map(|()| "ok".to_owned())
+    outcome?;
+    Ok("ok".to_owned())
 }
 
 fn call(words: &[&str], directory: &Path) -> Outcome {
     let at = |index: usize| path(directory, words[index]);
-    let symlink_nofollow = AtFlags::SYMLINK_NOFOLLOW;
+    let mode = |index: usize| Mode::from_raw_mode(octal(words[index]));
+    let rename = |flags| ok(renameat_with(CWD, at(1), CWD, at(2), flags));
     match words[0] {
-        "mkdir" => ok(rustix::fs::mkdir(
-            at(1),
-            Mode::from_raw_mode(octal(words[2])),
-        )),
+        "mkdir" => ok(rustix::fs::mkdir(at(1), mode(2))),
         "rmdir" => ok(rustix::fs::rmdir(at(1))),
         "unlink" => ok(rustix::fs::unlink(at(1))),
         "link" => ok(rustix::fs::linkat(CWD, at(1), CWD, at(2), AtFlags::empty())),
-        "symlink" => ok(rustix::fs::symlink(
-            words[1].replace("@", &directory.display().to_string()),
-            at(2),
-        )),
-        "rename" => ok(rustix::fs::rename(at(1), at(2))),
-        "rename-noreplace" => rename_with(&at(1), &at(2), RenameFlags::NOREPLACE),
-        "rename-exchange" => rename_with(&at(1), &at(2), RenameFlags::EXCHANGE),
-        "rename-both" => rename_with(
-            &at(1),
-            &at(2),
-            RenameFlags::NOREPLACE | RenameFlags::EXCHANGE,
-        ),
-        "create" => open(
-            &at(1),
-            libc::O_CREAT | libc::O_EXCL | libc::O_WRONLY,
-            octal(words[2]),
-        ),
-        "open" => open(
-            &at(1),
-            open_flags(words[2]),
-            words.get(3).map_or(0, |mode| octal(mode)),
-        ),
-        "mknod" => mknod(&at(1), words[2], octal(words[3])),
-        "chmod" => ok(rustix::fs::chmod(
-            at(1),
-            Mode::from_raw_mode(octal(words[2])),
-        )),
-        "chown" => chown(&at(1), &words[2..], AtFlags::empty()),
-        "lchown" => chown(&at(1), &words[2..], symlink_nofollow),
+        "symlink" => {
+            let target = words[1].replace("@", &directory.display().to_string());
+            ok(rustix::fs::symlink(target, at(2)))
+        }
+        "rename" => rename(RenameFlags::empty()),
+        "rename-noreplace" => rename(RenameFlags::NOREPLACE),
+        "rename-exchange" => rename(RenameFlags::EXCHANGE),
+        "rename-both" => rename(RenameFlags::NOREPLACE | RenameFlags::EXCHANGE),
+        "create" => {
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY;
+            open(&at(1), flags, mode(2))
+        }
+        "open" => {
+            let mode = words.get(3).map_or(0, |mode| octal(mode));
+            open(&at(1), open_flags(words[2]), Mode::from_raw_mode(mode))
+        }
+        "mknod" => {
+            let (kind, device) = kind_and_device(words[2]);
+            ok(rustix::fs::mknodat(CWD, at(1), kind, mode(3), device))
+        }
+        "chmod" => ok(rustix::fs::chmod(at(1), mode(2))),
+        "chown" | "lchown" => {
+            let (uid, gid) = (
+                id(words[2]).map(Uid::from_raw),
+                id(words[3]).map(Gid::from_raw),
+            );
+            ok(rustix::fs::chownat(CWD, at(1), uid, gid, follow(words[0])))
+        }
         "truncate" => truncate(&at(1), words[2].parse().unwrap()),
         "utimens" | "lutimens" => {
             let times = Timestamps {
                 last_access: time(words[2]),
                 last_modification: time(words[3]),
             };
-            let flags = match words[0] {
-                "utimens" => AtFlags::empty(),
-                _ => symlink_nofollow,
-            };
-            ok(rustix::fs::utimensat(CWD, at(1), &times, flags))
+            ok(rustix::fs::utimensat(CWD, at(1), &times, follow(words[0])))
         }
         _ => look(words, directory),
     }
@@ -230,30 +210,24 @@ fn call(words: &[&str], directory: &Path) -> Outcome {
 fn look(words: &[&str], directory: &Path) -> Outcome {
     let at = |index: usize| path(directory, words[index]);
     match words[0] {
-        "stat" => std::fs::metadata(at(1))
-            .map(|found| told(&found))
-            .map_err(|error| errno(&error)),
-        "lstat" => {
-            let found = std::fs::symlink_metadata(at(1));
-            found
-                .map(|found| told(&found))
-                .map_err(|error| errno(&error))
-        }
+        "stat" => Ok(told(&std::fs::metadata(at(1))?)),
+        "lstat" => Ok(told(&std::fs::symlink_metadata(at(1))?)),
         "readlink" => {
             let target = rustix::fs::readlink(at(1), Vec::new())?;
             Ok(format!("target={}", target.to_string_lossy()))
         }
-        "list" => {
-            let listed = std::fs::read_dir(at(1)).map_err(|error| errno(&error))?;
-            Ok(format!("entries={}", listed.count()))
-        }
+        "list" => Ok(format!("entries={}", std::fs::read_dir(at(1))?.count())),
         "access" => {
             let access = rustix::fs::Access::from_bits_retain(words[2].parse().unwrap());
             ok(rustix::fs::accessat(CWD, at(1), access, AtFlags::EACCESS))
         }
-        "append" => append(&at(1), words[2]),
+        "append" => {
+            let mut file = File::options().append(true).open(at(1))?;
+            file.write_all(words[2].as_bytes())?;
+            Ok("ok".to_owned())
+        }
         "read" => {
-            let content = std::fs::read(at(1)).map_err(|error| errno(&error))?;
+            let content = std::fs::read(at(1))?;
             Ok(format!("content={}", String::from_utf8_lossy(&content)))
         }
         "changes" => changes(&at(1), &words[2..], directory),
@@ -261,65 +235,39 @@ fn look(words: &[&str], directory: &Path) -> Outcome {
     }
 }
 
-fn rename_with(from: &Path, to: &Path, flags: RenameFlags) -> Outcome {
-    ok(rustix::fs::renameat_with(CWD, from, CWD, to, flags))
-}
-
-fn open_flags(text: &str) -> i32 {
-    let known = [
-        ("RDONLY", libc::O_RDONLY),
-        ("WRONLY", libc::O_WRONLY),
-        ("RDWR", libc::O_RDWR),
-        ("CREAT", libc::O_CREAT),
-        ("EXCL", libc::O_EXCL),
-        ("TRUNC", libc::O_TRUNC),
-        ("APPEND", libc::O_APPEND),
-        ("DIRECTORY", libc::O_DIRECTORY),
-        ("NOFOLLOW", libc::O_NOFOLLOW),
-        ("NONBLOCK", libc::O_NONBLOCK),
-        ("TMPFILE", libc::O_TMPFILE),
-    ];
-    let flag = |name: &str| known.iter().find(|(known, _)| *known == name).unwrap().1;
-    text.split(',')
-        .map(flag)
-        .fold(0, |flags, flag| flags | flag)
-}
-
-fn open(path: &Path, flags: i32, mode: u32) -> Outcome {
-    let path = CString::new(path.as_os_str().as_bytes()).unwrap();
-    // SAFETY: the path ends with a zero byte and outlives the call.
-    let descriptor = unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC, mode) };
-    if descriptor < 0 {
-        return Err(errno(&std::io::Error::last_os_error()));
+/// Calls with an `l` do not follow a symbolic link.
+fn follow(call: &str) -> AtFlags {
+    match call.starts_with('l') {
+        true => AtFlags::SYMLINK_NOFOLLOW,
+        false => AtFlags::empty(),
     }
-    // SAFETY: the descriptor was just opened and is used by nobody else.
-    let closed = unsafe { libc::close(descriptor) };
-    assert_eq!(closed, 0);
+}
+
+fn open(path: &Path, flags: OFlags, mode: Mode) -> Outcome {
+    let file = rustix::fs::open(path, flags | OFlags::CLOEXEC, mode)?;
+    assert_eq!(close(file.into()), Ok(()));
     Ok("ok".to_owned())
 }
 
-fn mknod(path: &Path, kind: &str, mode: u32) -> Outcome {
-    use rustix::fs::FileType;
-    let (kind, device) = match kind {
+fn open_flags(text: &str) -> OFlags {
+    let flag = |name: &str| match name {
+        // No bit.
+        "RDONLY" => OFlags::RDONLY,
+        "CREAT" => OFlags::CREATE,
+        name => OFlags::from_name(name).expect("a flag of open(2)"),
+    };
+    text.split(',').map(flag).collect()
+}
+
+fn kind_and_device(kind: &str) -> (FileType, u64) {
+    match kind {
         "file" => (FileType::RegularFile, 0),
         "fifo" => (FileType::Fifo, 0),
         "socket" => (FileType::Socket, 0),
         "char" => (FileType::CharacterDevice, rustix::fs::makedev(1, 3)),
         "block" => (FileType::BlockDevice, rustix::fs::makedev(7, 300)),
         other => panic!("no kind of file is named {other}"),
-    };
-    ok(rustix::fs::mknodat(
-        CWD,
-        path,
-        kind,
-        Mode::from_raw_mode(mode),
-        device,
-    ))
-}
-
-fn chown(path: &Path, ids: &[&str], flags: AtFlags) -> Outcome {
-    let (uid, gid) = (id(ids[0]).map(Uid::from_raw), id(ids[1]).map(Gid::from_raw));
-    ok(rustix::fs::chownat(CWD, path, uid, gid, flags))
+    }
 }
 
 fn truncate(path: &Path, length: i64) -> Outcome {
@@ -327,23 +275,11 @@ fn truncate(path: &Path, length: i64) -> Outcome {
     // SAFETY: the path ends with a zero byte and outlives the call.
     match unsafe { libc::truncate(path.as_ptr(), length) } {
         0 => Ok("ok".to_owned()),
-        _ => Err(errno(&std::io::Error::last_os_error())),
+        _ => Err(std::io::Error::last_os_error()),
     }
 }
 
-fn append(path: &Path, text: &str) -> Outcome {
-    let mut options = File::options();
-    let mut file = options
-        .append(true)
-        .custom_flags(libc::O_CLOEXEC)
-        .open(path)
-        .map_err(|error| errno(&error))?;
-    file.write_all(text.as_bytes())
-        .map_err(|error| errno(&error))?;
-    Ok("ok".to_owned())
-}
-
-fn told(found: &std::fs::Metadata) -> String {
+fn told(found: &Metadata) -> String {
     let kind = match found.file_type() {
         kind if kind.is_dir() => "dir",
         kind if kind.is_symlink() => "symlink",
@@ -370,25 +306,18 @@ fn told(found: &std::fs::Metadata) -> String {
 
 /// Makes a call and tells which times of a file it changed.
 fn changes(of: &Path, words: &[&str], directory: &Path) -> Outcome {
-    let times = |path: &Path| {
-        let found = std::fs::symlink_metadata(path).map_err(|error| errno(&error))?;
-        Ok::<_, Errno>([
-            ("mtime", (found.mtime(), found.mtime_nsec())),
-            ("ctime", (found.ctime(), found.ctime_nsec())),
-        ])
-    };
-    let before = times(of)?;
+    let before = std::fs::symlink_metadata(of)?;
     // The kernel's clock for files advances by ticks of up to 10 ms.
     std::thread::sleep(Duration::from_millis(25));
     call(words, directory)?;
-    let after = times(of)?;
-    let mut changed = String::new();
-    for ((name, before), (_, after)) in before.iter().zip(&after) {
-        let how = match after > before {
-            true => "new",
-            false => "same",
-        };
-        changed += &format!("{name}={how} ");
-    }
-    Ok(changed)
+    let after = std::fs::symlink_metadata(of)?;
+    let how = |time: fn(&Metadata) -> (i64, i64)| match time(&after) > time(&before) {
+        true => "new",
+        false => "same",
+    };
+    let (mtime, ctime) = (
+        how(|found| (found.mtime(), found.mtime_nsec())),
+        how(|found| (found.ctime(), found.ctime_nsec())),
+    );
+    Ok(format!("mtime={mtime} ctime={ctime}"))
 }

@@ -5,24 +5,18 @@
 //! The seed is printed; `USERFS_SEED` repeats it, `USERFS_OPERATIONS` says how
 //! many operations there are over all settings.
 
-mod mapping;
 mod model;
 mod operations;
 
-use std::ffi::OsStr;
-use std::fs;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
-
-use crate::common::{Mounted, REMOTE_SETTINGS, SETTINGS, Setting, can_mount, can_mount_remote};
+use crate::common::{REMOTE_SETTINGS, SETTINGS, Setting, each};
 use operations::Run;
 
 /// So many operations take some seconds.
-const OPERATIONS: usize = 14_000;
+const OPERATIONS: u64 = 14_000;
 
 /// A small generator of numbers (Steele, Lea, Flood, "Fast splittable
 /// pseudorandom number generators", 2014).
-pub struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
     pub fn next(&mut self) -> u64 {
@@ -48,113 +42,45 @@ impl Random {
     }
 }
 
-fn seed() -> u64 {
-    let given = std::env::var("USERFS_SEED").ok();
-    given.map_or_else(
-        || {
-            let now = std::time::SystemTime::now();
-            let since = now.duration_since(std::time::UNIX_EPOCH);
-            since.unwrap().as_nanos() as u64
-        },
-        |text| text.parse().expect("USERFS_SEED is a number"),
-    )
-}
-
-fn operations() -> usize {
-    let given = std::env::var("USERFS_OPERATIONS").ok();
-    given.map_or(OPERATIONS, |text| {
-        text.parse().expect("USERFS_OPERATIONS is a number")
-    })
-}
-
-/// The kernel tells of the last close after it has returned, and what is
-/// written back then has a temporary file for a moment.
-fn await_no_temporaries(directories: &[PathBuf]) {
-    let is_temporary = |name: &OsStr| name.to_string_lossy().starts_with(".toll-");
-    let deadline = Instant::now() + Duration::from_secs(600);
-    for directory in directories {
-        loop {
-            let names = fs::read_dir(directory).unwrap();
-            let mut names = names.map(|entry| entry.unwrap().file_name());
-            let Some(left) = names.find(|name| is_temporary(name)) else {
-                break;
-            };
-            assert!(Instant::now() < deadline, "{left:?} is left");
-            std::thread::sleep(Duration::from_millis(1));
-        }
-    }
+fn number(variable: &str) -> Option<u64> {
+    let given = std::env::var(variable).ok()?;
+    Some(given.parse().expect("it is a number"))
 }
 
 fn agree(setting: &Setting) {
-    let can = match setting.is_remote {
-        true => can_mount_remote(),
-        false => can_mount(),
-    };
-    if !can {
-        return;
-    }
-    let seed = seed();
-    let count = operations() / SETTINGS.len();
-    eprintln!("{count} operations in {setting:?} with USERFS_SEED={seed}");
-    let mut mounted = Mounted::new(setting);
-    let mut run = Run::new(&mut mounted, Random(seed));
-    for _ in 0..count {
-        run.step();
-    }
-    run.settle();
+    let now = std::time::SystemTime::now();
+    let since = now.duration_since(std::time::UNIX_EPOCH).unwrap();
+    let seed = number("USERFS_SEED").unwrap_or(since.as_nanos() as u64);
+    let count = number("USERFS_OPERATIONS").unwrap_or(OPERATIONS) / SETTINGS.len() as u64;
+    each([setting], |mounted| {
+        eprintln!("{count} operations with USERFS_SEED={seed}");
+        let mut run = Run::new(mounted, Random(seed));
+        for _ in 0..count {
+            run.step();
+        }
+        run.settle();
+    });
 }
 
-#[test]
-fn random_operations_agree_with_a_model_in_whole() {
-    agree(&SETTINGS[0]);
+macro_rules! agree {
+    ($($test:ident: $setting:expr;)*) => {$(
+        #[test]
+        fn $test() {
+            agree(&$setting);
+        }
+    )*};
 }
 
-#[test]
-fn random_operations_agree_with_a_model_in_blocks() {
-    agree(&SETTINGS[1]);
-}
-
-#[test]
-fn random_operations_agree_with_a_model_without_a_copy() {
-    agree(&SETTINGS[2]);
-}
-
-#[test]
-fn random_operations_agree_with_a_model_without_pages() {
-    agree(&SETTINGS[3]);
-}
-
-#[test]
-fn random_operations_agree_with_a_model_with_the_kernels_write_back() {
-    agree(&SETTINGS[4]);
-}
-
-#[test]
-fn random_operations_agree_with_a_model_passing_through() {
-    agree(&SETTINGS[5]);
-}
-
-#[test]
-fn random_operations_over_sftp_agree_with_a_model_in_whole() {
-    agree(&REMOTE_SETTINGS[0]);
-}
-
-#[test]
-fn random_operations_over_sftp_agree_with_a_model_in_blocks() {
-    agree(&REMOTE_SETTINGS[1]);
-}
-
-#[test]
-fn random_operations_over_sftp_agree_with_a_model_without_a_copy() {
-    agree(&REMOTE_SETTINGS[2]);
-}
-
-#[test]
-fn random_operations_over_sftp_agree_with_a_model_without_pages() {
-    agree(&REMOTE_SETTINGS[3]);
-}
-
-#[test]
-fn random_operations_over_sftp_agree_with_a_model_with_the_kernels_write_back() {
-    agree(&REMOTE_SETTINGS[4]);
+agree! {
+    random_operations_agree_with_a_model_in_whole: SETTINGS[0];
+    random_operations_agree_with_a_model_in_blocks: SETTINGS[1];
+    random_operations_agree_with_a_model_without_a_copy: SETTINGS[2];
+    random_operations_agree_with_a_model_without_pages: SETTINGS[3];
+    random_operations_agree_with_a_model_with_the_kernels_write_back: SETTINGS[4];
+    random_operations_agree_with_a_model_passing_through: SETTINGS[5];
+    random_operations_over_sftp_agree_with_a_model_in_whole: REMOTE_SETTINGS[0];
+    random_operations_over_sftp_agree_with_a_model_in_blocks: REMOTE_SETTINGS[1];
+    random_operations_over_sftp_agree_with_a_model_without_a_copy: REMOTE_SETTINGS[2];
+    random_operations_over_sftp_agree_with_a_model_without_pages: REMOTE_SETTINGS[3];
+    random_operations_over_sftp_agree_with_a_model_with_the_kernels_write_back: REMOTE_SETTINGS[4];
 }

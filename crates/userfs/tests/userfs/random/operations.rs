@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt, MetadataExt};
-use std::time::{Duration, Instant};
+
+use memmap2::MmapOptions;
 
 use super::Random;
-use super::mapping;
 use super::model::{Descriptor, Model};
-use crate::common::Mounted;
+use crate::common::{Mounted, assert_same, await_no_temporaries, await_that};
 
 const NAMES: [&str; 6] = ["a", "b", "c", "d/a", "d/b", "d/e/f"];
 const OPEN_MAX: usize = 6;
@@ -212,7 +212,7 @@ impl<'a> Run<'a> {
         }
         let expected = &content[offset.min(content.len())..(offset + length).min(content.len())];
         let line = format!("read {index} {offset}+{length} of file {}", descriptor.file);
-        check(&buffer[..done], expected, offset, &line);
+        assert_same(&buffer[..done], expected, &line);
         self.note(line);
     }
 
@@ -266,7 +266,11 @@ impl<'a> Run<'a> {
         self.note(format!(
             "map and write {index} {offset}+{count} of file {file}"
         ));
-        mapping::write(&self.open[index].0, offset, &bytes);
+        let mut options = MmapOptions::new();
+        let mapped = options.offset(offset as u64).len(count);
+        // SAFETY: the range lies inside of the file, which nobody cuts meanwhile.
+        let mut mapped = unsafe { mapped.map_mut(&self.open[index].0) }.unwrap();
+        mapped.copy_from_slice(&bytes);
         self.model.write(file, offset, &bytes);
     }
 
@@ -279,9 +283,12 @@ impl<'a> Run<'a> {
             return;
         };
         let line = format!("map and read {index} {offset}+{count} of file {file}");
-        let found = mapping::read(&self.open[index].0, offset, count);
+        let mut options = MmapOptions::new();
+        let mapped = options.offset(offset as u64).len(count);
+        // SAFETY: likewise.
+        let found = unsafe { mapped.map(&self.open[index].0) }.unwrap();
         let expected = &self.model.content(file)[offset..offset + count];
-        check(&found, expected, offset, &line);
+        assert_same(&found, expected, &line);
         self.note(line);
     }
 
@@ -365,13 +372,7 @@ impl<'a> Run<'a> {
         let names = &self.model.names;
         let name = names.iter().find(|(_, file)| **file == descriptor.file);
         if let Some((name, file)) = name {
-            let found = fs::read(self.mounted.behind(name)).unwrap();
-            check(
-                &found,
-                self.model.content(*file),
-                0,
-                "the source after fsync",
-            );
+            self.mounted.assert_behind(name, self.model.content(*file));
         }
     }
 
@@ -409,27 +410,19 @@ impl<'a> Run<'a> {
         self.open.clear();
         for name in NAMES {
             self.await_emptied(name);
-            let behind = fs::read(self.mounted.behind(name)).ok();
-            let through = fs::read(self.mounted.path(name)).ok();
-            let Some(file) = self.model.names.get(name) else {
-                assert!(behind.is_none() && through.is_none(), "{name} is there");
-                continue;
-            };
-            let expected = self.model.content(*file);
-            check(
-                &behind.unwrap(),
-                expected,
-                0,
-                &format!("{name} at the source"),
-            );
-            check(
-                &through.unwrap(),
-                expected,
-                0,
-                &format!("{name} in the mount"),
-            );
+            if let Some(file) = self.model.names.get(name) {
+                let expected = self.model.content(*file);
+                self.mounted.assert_behind(name, expected);
+                self.mounted.assert_read(name, expected);
+            } else {
+                for path in [self.mounted.behind(name), self.mounted.path(name)] {
+                    assert!(fs::read(path).is_err(), "{name} is there");
+                }
+            }
         }
-        super::await_no_temporaries(&["", "d", "d/e"].map(|name| self.mounted.behind(name)));
+        for name in ["", "d", "d/e"] {
+            await_no_temporaries(&self.mounted.behind(name));
+        }
     }
 
     /// Leaves one name of each file.
@@ -451,11 +444,9 @@ impl<'a> Run<'a> {
         if file.is_none_or(|file| !self.model.content(*file).is_empty()) {
             return;
         }
-        let deadline = Instant::now() + Duration::from_secs(600);
-        while fs::metadata(self.mounted.behind(name)).is_ok_and(|found| found.len() > 0) {
-            assert!(Instant::now() < deadline, "{name} is never emptied");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        await_that("an empty file", || {
+            fs::metadata(self.mounted.behind(name)).is_ok_and(|found| found.len() == 0)
+        });
     }
 
     fn remount(&mut self) {
@@ -467,22 +458,4 @@ impl<'a> Run<'a> {
         self.note("unmount and mount".to_owned());
         self.mounted.unmount_and_mount();
     }
-}
-
-/// Compares, and says where the first difference is rather than what all is.
-#[track_caller]
-fn check(found: &[u8], expected: &[u8], offset: usize, what: &str) {
-    if found == expected {
-        return;
-    }
-    let at = found
-        .iter()
-        .zip(expected)
-        .position(|(found, expected)| found != expected);
-    panic!(
-        "{what}: {} bytes instead of {}, the first difference at {:?}",
-        found.len(),
-        expected.len(),
-        at.map(|at| at + offset)
-    );
 }
