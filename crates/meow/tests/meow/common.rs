@@ -26,6 +26,9 @@ pub const WAYS: [&[&str]; 2] = [&[], &["--copy"]];
 /// More bytes than any pipe between meow and its neighbours holds.
 pub const MORE_THAN_PIPES_HOLD: usize = 16 << 20;
 
+/// Ends the script of a shell in which `meow` takes the shell's place.
+pub const EXEC: &str = r#"exec "$0" "$@""#;
+
 /// Tells why a test does not apply to this machine; `tools/test` counts these
 /// lines as skips.
 #[expect(clippy::print_stderr, reason = "a skip tells its reason")]
@@ -71,15 +74,24 @@ impl Running {
         Self(child.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}")))
     }
 
+    /// Waits for a successful end.
+    #[track_caller]
+    pub fn succeed(&mut self) {
+        let status = self.end();
+        let errors = self.0.stderr.take().map(|errors| join(collect(errors)));
+        let errors = errors.unwrap_or_default();
+        assert!(status.success(), "{status}: {}", errors.escape_ascii());
+    }
+
     /// Waits for the end.
     #[track_caller]
     pub fn end(&mut self) -> ExitStatus {
         let mut status = None;
         wait_until("meow ends", || {
-            status = self.0.try_wait().expect("a child can be waited for");
+            status = self.0.try_wait().unwrap();
             status.is_some()
         });
-        status.expect("it has ended")
+        status.unwrap()
     }
 }
 
@@ -151,7 +163,7 @@ pub fn supply(mut stream: impl Write + Send + 'static, bytes: Vec<u8>) -> JoinHa
 
 /// What a thread found.
 pub fn join<T>(thread: JoinHandle<T>) -> T {
-    thread.join().expect("the thread had no error")
+    thread.join().unwrap()
 }
 
 /// Runs a program to its end with what the test made of its standard input and
@@ -160,36 +172,37 @@ pub fn join<T>(thread: JoinHandle<T>) -> T {
 pub fn run(mut command: Command) -> Ended {
     command.stderr(Stdio::piped());
     let mut running = Running::start(command);
-    let errors = collect(running.0.stderr.take().expect("it is piped"));
+    let errors = collect(running.0.stderr.take().unwrap());
     let output = running.0.stdout.take().map(collect);
     let status = running.end();
     Ended {
         status,
         output: output.map(join).unwrap_or_default(),
-        errors: String::from_utf8(join(errors)).expect("messages are UTF-8"),
+        errors: String::from_utf8(join(errors)).unwrap(),
     }
-}
-
-/// Runs a program with pipes as its standard input and output.
-#[track_caller]
-pub fn run_with_pipes(mut command: Command, input: &[u8]) -> Ended {
-    let (reader, writer) = std::io::pipe().expect("a pipe");
-    command.stdin(reader).stdout(Stdio::piped());
-    let supplier = supply(writer, input.to_vec());
-    let ended = run(command);
-    join(supplier);
-    ended
 }
 
 /// Runs meow with arguments and with nothing to read on standard input.
 #[track_caller]
 pub fn run_meow<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Ended {
     let mut command = meow();
-    command
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped());
+    command.args(arguments).stdin(Stdio::null());
+    command.stdout(Stdio::piped());
     run(command)
+}
+
+/// Opens a file to be written, as it is.
+pub fn writable(path: impl AsRef<Path>) -> File {
+    File::options().write(true).open(path).unwrap()
+}
+
+/// Opens a file to be appended to, made if it is not there.
+pub fn appendable(path: impl AsRef<Path>) -> File {
+    File::options()
+        .append(true)
+        .create(true)
+        .open(path)
+        .unwrap()
 }
 
 /// Files of one test.
@@ -200,7 +213,7 @@ impl Files {
     /// likely than `/tmp` to be on a disk.
     pub fn new() -> Self {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"));
-        Self(directory.expect("the build directory takes files"))
+        Self(directory.unwrap())
     }
 
     /// An empty directory in memory if there is such a file system, where huge
@@ -225,18 +238,23 @@ impl Files {
     /// Makes a file with content.
     pub fn file(&self, name: &str, content: &[u8]) -> PathBuf {
         let path = self.path(name);
-        std::fs::write(&path, content).expect("the file can be written");
+        std::fs::write(&path, content).unwrap();
         path
     }
 
     /// The content of a file.
     pub fn content(&self, name: &str) -> Vec<u8> {
-        std::fs::read(self.path(name)).expect("the file can be read")
+        std::fs::read(self.path(name)).unwrap()
     }
 
     /// A new file to write to.
     pub fn sink(&self, name: &str) -> File {
-        File::create(self.path(name)).expect("the file can be made")
+        File::create(self.path(name)).unwrap()
+    }
+
+    /// A file to read from.
+    pub fn open(&self, name: &str) -> File {
+        File::open(self.path(name)).unwrap()
     }
 
     /// The program, started in this directory.
@@ -250,23 +268,58 @@ impl Files {
     /// nothing.
     pub fn meow_under(&self, script: &str) -> Command {
         let mut command = meow_under(script);
-        command
-            .current_dir(self.directory())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped());
+        command.current_dir(self.directory());
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
         command
     }
 
-    /// Runs meow in this directory with arguments and with nothing to read.
+    /// Runs such a script with arguments.
     #[track_caller]
-    pub fn run(&self, arguments: &[&str]) -> Ended {
-        let mut command = self.meow();
-        command
-            .args(arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped());
+    pub fn shell<A: AsRef<OsStr>>(&self, script: &str, arguments: &[A]) -> Ended {
+        let mut command = self.meow_under(script);
+        command.args(arguments);
         run(command)
     }
+
+    /// Runs meow in this directory with arguments between two ends.
+    #[track_caller]
+    pub fn run_between(
+        &self,
+        stdin: impl Into<Stdio>,
+        arguments: &[&str],
+        stdout: impl Into<Stdio>,
+    ) -> Ended {
+        let mut command = self.meow();
+        command.args(arguments).stdin(stdin).stdout(stdout);
+        run(command)
+    }
+
+    /// The same with nothing to read.
+    #[track_caller]
+    pub fn run(&self, arguments: &[&str]) -> Ended {
+        self.run_between(Stdio::null(), arguments, Stdio::piped())
+    }
+
+    /// The same with a pipe at both ends.
+    #[track_caller]
+    pub fn run_with_pipes(&self, input: &[u8], arguments: &[&str]) -> Ended {
+        self.run_between(pipe_of(input), arguments, Stdio::piped())
+    }
+
+    /// The same into the file `out`, which must succeed: its content.
+    #[track_caller]
+    pub fn copied(&self, stdin: impl Into<Stdio>, arguments: &[&str]) -> Vec<u8> {
+        let ended = self.run_between(stdin, arguments, self.sink("out"));
+        ended.succeeded();
+        self.content("out")
+    }
+}
+
+/// A pipe from which these bytes come.
+pub fn pipe_of(bytes: &[u8]) -> std::io::PipeReader {
+    let (reader, writer) = std::io::pipe().unwrap();
+    supply(writer, bytes.to_vec());
+    reader
 }
 
 /// Bytes without a pattern that a wrong offset would keep, up to
@@ -305,13 +358,10 @@ pub fn assert_same(found: &[u8], expected: &[u8], what: &str) {
 #[track_caller]
 pub fn wait_until_full(pipe: impl std::os::fd::AsFd) {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let now = Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let now = Timespec::default();
     wait_until("the pipe is full", || {
         let mut fds = [PollFd::new(&pipe, PollFlags::OUT)];
-        let ready = poll(&mut fds, Some(&now)).expect("a pipe can be polled");
+        let ready = poll(&mut fds, Some(&now)).unwrap();
         ready == 0
     });
 }

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::common::{Ended, Files, content, run, run_with_pipes, skip};
+use crate::common::{Ended, Files, appendable, content, run, skip};
 
 /// Longer than what goes through the buffer at once.
 const LONG: usize = 1 << 20;
@@ -58,10 +58,8 @@ fn copy_forbids_splicing_into_a_pipe() {
 #[test]
 fn a_pipe_is_spliced_after_its_first_bytes() {
     let files = Files::new();
-    let mut command = files.meow();
-    command.arg("--explain");
     explained(
-        &run_with_pipes(command, &content(LONG)),
+        &files.run_with_pipes(&content(LONG), &["--explain"]),
         &[
             "meow: - (a pipe) to standard output (a pipe): splice: pages move",
             "; 65536 bytes by read and write in ",
@@ -73,10 +71,8 @@ fn a_pipe_is_spliced_after_its_first_bytes() {
 #[test]
 fn a_short_message_through_a_pipe_goes_through_the_buffer() {
     let files = Files::new();
-    let mut command = files.meow();
-    command.arg("--explain");
     explained(
-        &run_with_pipes(command, b"short\n"),
+        &files.run_with_pipes(b"short\n", &["--explain"]),
         &["read and write: no more came than is worth another way; 6 bytes by read and write"],
     );
 }
@@ -93,13 +89,8 @@ fn a_file_goes_to_a_file_of_another_file_system_inside_the_kernel() {
     if sink.metadata().unwrap().dev() == path.metadata().unwrap().dev() {
         return skip("the build lies on the file system of /dev/shm");
     }
-    let mut command = files.meow();
-    command
-        .args(["--explain", "long"])
-        .stdin(Stdio::null())
-        .stdout(sink);
     explained(
-        &run(command),
+        &files.run_between(Stdio::null(), &["--explain", "long"], sink),
         &["; copy_file_range stopped: Invalid cross-device link; 1048576 bytes by splice in "],
     );
     assert_eq!(std::fs::read(there).unwrap(), content(LONG));
@@ -146,18 +137,9 @@ fn two_files_share_blocks_where_the_file_system_can() {
 fn a_file_is_appended_to_through_the_buffer() {
     let files = Files::new();
     files.file("long", &content(LONG));
-    let sink = File::options()
-        .append(true)
-        .create(true)
-        .open(files.path("log"))
-        .unwrap();
-    let mut command = files.meow();
-    command
-        .args(["--explain", "long"])
-        .stdin(Stdio::null())
-        .stdout(sink);
+    let sink = appendable(files.path("log"));
     explained(
-        &run(command),
+        &files.run_between(Stdio::null(), &["--explain", "long"], sink),
         &["to standard output (a file that is appended to): read and write: the kernel's own"],
     );
 }

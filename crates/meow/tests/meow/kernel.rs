@@ -1,46 +1,46 @@
 //! A kernel that refuses, interrupts or does less than asked, played by
 //! `strace`.
 
-use std::fs::File;
 use std::process::{Command, Stdio};
 
-use crate::common::{Files, MEOW, assert_same, content, meow_under, run, run_with_pipes, skip};
+use crate::common::{Files, MEOW, assert_same, content, pipe_of, run, skip};
 
 /// The calls that move bytes without a buffer of the program's own, and those
 /// that only make it faster.
 const FAST_CALLS: &str = "copy_file_range,sendfile,splice,tee,vmsplice,io_uring_setup,\
                           io_uring_enter,io_uring_register";
 
-/// Whether `strace` may change what calls answer.
-fn can_inject() -> bool {
-    let mut command = Command::new("strace");
-    command.args([
-        "-qq",
-        "-o",
-        "/dev/null",
-        "-e",
-        "inject=close:error=EIO:when=65535",
-        "true",
-    ]);
-    command
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
-}
-
-/// The program under `strace` with rules of what is injected.
-fn meow_with(files: &Files, rules: &[&str]) -> Command {
+/// The program `strace` that injects by some rules.
+fn strace(rules: &[&str]) -> Command {
     let mut command = Command::new("strace");
     command.args(["-f", "-qq", "-o", "/dev/null"]);
     for rule in rules {
         command.args(["-e", &format!("inject={rule}")]);
     }
-    command
-        .arg(MEOW)
-        .env("LC_ALL", "C")
-        .current_dir(files.directory());
     command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+}
+
+/// Whether `strace` may change what calls answer; says if not.
+fn can_inject() -> bool {
+    let mut command = strace(&["close:error=EIO:when=65535"]);
+    command.arg("true").stderr(Stdio::null());
+    let can = command.status().is_ok_and(|status| status.success());
+    if !can {
+        skip("strace is missing or may not trace");
+    }
+    can
+}
+
+/// The program under `strace` with rules of what is injected, for calls on a file
+/// of the directory alone if one is named.
+fn meow_with(files: &Files, rules: &[&str], on: Option<&str>) -> Command {
+    let mut command = strace(rules);
+    if let Some(name) = on {
+        command.arg("-P").arg(files.path(name));
+    }
+    command.arg(MEOW).env("LC_ALL", "C");
+    command.current_dir(files.directory());
     command
 }
 
@@ -51,188 +51,116 @@ fn check_everywhere(rules: &[&str]) {
     let bytes = content(300_000);
     let files = Files::new();
     files.file("in", &bytes);
-    let what = format!("{rules:?}");
     for option in ["-u", "--copy", "-s"] {
-        let mut command = meow_with(&files, rules);
-        command.args([option, "in"]);
-        assert_same(&run(command).succeeded(), &bytes, &what);
-        let mut command = meow_with(&files, rules);
-        command.args([option, "in"]).stdout(files.sink("out"));
-        run(command).succeeded();
-        assert_same(&files.content("out"), &bytes, &what);
-        let mut command = meow_with(&files, rules);
-        command.arg(option);
-        assert_same(&run_with_pipes(command, &bytes).succeeded(), &bytes, &what);
-        let (reader, writer) = std::io::pipe().expect("a pipe");
-        crate::common::supply(writer, bytes.clone());
-        let mut command = meow_with(&files, rules);
-        command.arg(option).stdin(reader).stdout(files.sink("out"));
-        run(command).succeeded();
-        assert_same(&files.content("out"), &bytes, &what);
+        for is_piped in [false, true] {
+            let command = || {
+                let mut command = meow_with(&files, rules, None);
+                command.arg(option);
+                match is_piped {
+                    true => command.stdin(pipe_of(&bytes)),
+                    false => command.arg("in"),
+                };
+                command
+            };
+            let what = format!("{rules:?} {option} {is_piped}");
+            assert_same(&run(command()).succeeded(), &bytes, &what);
+            let mut to_file = command();
+            to_file.stdout(files.sink("out"));
+            run(to_file).succeeded();
+            assert_same(&files.content("out"), &bytes, &what);
+        }
     }
 }
 
 #[test]
-fn refused_fast_calls_are_done_without() {
-    if !can_inject() {
-        return skip("strace is missing or may not trace");
+fn what_the_kernel_refuses_is_done_without_at_once_and_in_the_middle() {
+    if can_inject() {
+        for when in [
+            "ENOSYS",
+            "EINVAL",
+            "EPERM",
+            "EINVAL:when=2+",
+            "ENOSYS:when=2+",
+        ] {
+            check_everywhere(&[&format!("{FAST_CALLS}:error={when}")]);
+        }
+        check_everywhere(&["copy_file_range:error=EXDEV"]);
+        check_everywhere(&["pipe,pipe2:error=EMFILE"]);
+        check_everywhere(&["fadvise64:error=EINVAL", "ioctl:error=ENOTTY"]);
     }
-    for error in ["ENOSYS", "EINVAL", "EPERM"] {
-        check_everywhere(&[&format!("{}:error={error}", FAST_CALLS)]);
-    }
-    check_everywhere(&["copy_file_range:error=EXDEV"]);
-}
-
-#[test]
-fn fast_calls_that_stop_working_are_done_without_from_there() {
-    if !can_inject() {
-        return skip("strace is missing or may not trace");
-    }
-    for error in ["EINVAL", "ENOSYS"] {
-        check_everywhere(&[&format!("{}:error={error}:when=2+", FAST_CALLS)]);
-    }
-}
-
-#[test]
-fn without_pipes_of_its_own_it_still_moves() {
-    if !can_inject() {
-        return skip("strace is missing or may not trace");
-    }
-    check_everywhere(&["pipe,pipe2:error=EMFILE"]);
-}
-
-#[test]
-fn hints_and_questions_that_fail_are_done_without() {
-    if !can_inject() {
-        return skip("strace is missing or may not trace");
-    }
-    check_everywhere(&["fadvise64:error=EINVAL", "ioctl:error=ENOTTY"]);
 }
 
 #[test]
 fn interrupted_calls_are_made_again() {
-    if !can_inject() {
-        return skip("strace is missing or may not trace");
+    if can_inject() {
+        check_everywhere(&[&format!("{FAST_CALLS},read,write:error=EINTR:when=1+2")]);
     }
-    let calls = format!("{},read,write", FAST_CALLS);
-    check_everywhere(&[&format!("{calls}:error=EINTR:when=1+2")]);
 }
 
 #[test]
 fn a_short_write_is_followed_by_the_rest() {
     if !can_inject() {
-        return skip("strace is missing or may not trace");
+        return;
     }
     // What is injected only claims to have written one byte, so that those
     // bytes are missing and no others.
     let files = Files::new();
-    let rules = [
-        &format!("{}:error=ENOSYS", FAST_CALLS)[..],
-        "write:retval=1:when=1..5",
-    ];
+    let refused = format!("{FAST_CALLS}:error=ENOSYS");
     for option in ["-u", "--copy", "-s"] {
-        let mut command = meow_with(&files, &rules);
+        let mut command = meow_with(&files, &[&refused, "write:retval=1:when=1..5"], None);
         command.arg(option).stdout(files.sink("out"));
-        let (reader, writer) = std::io::pipe().expect("a pipe");
-        crate::common::supply(writer, b"abcdefg\n".to_vec());
-        command.stdin(reader);
+        command.stdin(pipe_of(b"abcdefg\n"));
         run(command).succeeded();
         assert_eq!(files.content("out"), b"fg\n", "{option}");
     }
-}
-
-#[test]
-fn a_short_splice_is_followed_by_the_rest() {
-    if !can_inject() {
-        return skip("strace is missing or may not trace");
-    }
     // A claim of one byte without any moved must at least not end the run.
-    let files = Files::new();
-    let command = meow_with(&files, &["splice:retval=1:when=1..5"]);
-    let ended = run_with_pipes(command, b"abcdefg\n");
-    assert!(
-        ended.output.starts_with(b"ab"),
-        "{}",
-        ended.output.escape_ascii()
-    );
+    let mut command = meow_with(&files, &["splice:retval=1:when=1..5"], None);
+    command.stdin(pipe_of(b"abcdefg\n"));
+    let output = run(command).output;
+    assert!(output.starts_with(b"ab"), "{}", output.escape_ascii());
 }
 
 #[test]
 fn a_failing_device_is_told_by_the_name_of_the_file_and_the_next_one_printed() {
     if !can_inject() {
-        return skip("strace is missing or may not trace");
+        return;
     }
     let files = Files::new();
     files.file("bad", &content(300_000));
     files.file("good", b"good\n");
-    let bad = files.path("bad");
+    let rule = format!("read,pread64,readv,preadv,{FAST_CALLS}:error=EIO");
     for option in ["-u", "--copy", "-n"] {
-        let rule = format!("read,pread64,readv,preadv,{}:error=EIO", FAST_CALLS);
-        let mut command = Command::new("strace");
-        command
-            .args(["-f", "-qq", "-o", "/dev/null", "-P"])
-            .arg(&bad);
-        command.args(["-e", &format!("inject={rule}"), MEOW, option]);
-        command.args(["bad", "good"]).env("LC_ALL", "C");
-        command.current_dir(files.directory());
-        command.stdin(Stdio::null()).stdout(Stdio::piped());
-        let ended = run(command);
-        let output = ended.failed(&["meow: bad: Input/output error"]);
+        let mut command = meow_with(&files, &[&rule], Some("bad"));
+        command.args([option, "bad", "good"]);
+        let output = run(command).failed(&["meow: bad: Input/output error"]);
         assert!(output.ends_with(b"good\n"), "{option}");
     }
 }
 
-/// What is told if calls on an output file fail in some way.
-#[track_caller]
-fn check_output(rule: &str, message: &str) {
+#[test]
+fn an_output_that_fails_when_written_or_closed_is_told_and_not_the_input() {
+    if !can_inject() {
+        return;
+    }
+    let written = format!("write,pwrite64,writev,{FAST_CALLS}:error=EDQUOT");
     let files = Files::new();
     files.file("in", b"in\n");
-    for option in ["-u", "--copy", "-n"] {
-        let out = files.sink("out");
-        let mut command = Command::new("strace");
-        command
-            .args(["-f", "-qq", "-o", "/dev/null", "-P"])
-            .arg(files.path("out"));
-        command.args(["-e", &format!("inject={rule}"), MEOW, option, "in"]);
-        command.env("LC_ALL", "C").current_dir(files.directory());
-        command.stdin(Stdio::null()).stdout(out);
-        run(command).failed(&[message]);
+    for rule in [&written, "close:error=EDQUOT"] {
+        for option in ["-u", "--copy", "-n"] {
+            let out = files.sink("out");
+            let mut command = meow_with(&files, &[rule], Some("out"));
+            command.args([option, "in"]).stdout(out);
+            run(command).failed(&["meow: write error: Disk quota exceeded"]);
+        }
     }
-}
-
-#[test]
-fn an_output_that_takes_no_more_is_not_blamed_on_the_input() {
-    if !can_inject() {
-        return skip("strace is missing or may not trace");
-    }
-    let rule = format!("write,pwrite64,writev,{FAST_CALLS}:error=EDQUOT");
-    check_output(&rule, "meow: write error: Disk quota exceeded");
-}
-
-#[test]
-fn an_output_that_fails_only_when_closed_is_told() {
-    if !can_inject() {
-        return skip("strace is missing or may not trace");
-    }
-    check_output(
-        "close:error=EDQUOT",
-        "meow: write error: Disk quota exceeded",
-    );
 }
 
 #[test]
 fn a_source_larger_than_the_memory_allowed_is_moved() {
     let files = Files::in_memory();
-    let file = files.sink("large");
-    file.set_len(96 << 20).expect("a file can have holes");
+    files.sink("large").set_len(96 << 20).unwrap();
     for option in ["-u", "--copy", "-s"] {
-        let mut command = meow_under(r#"ulimit -v 65536; exec "$0" "$@""#);
-        command
-            .arg(option)
-            .arg(files.path("large"))
-            .stdin(Stdio::null());
-        let null = File::options().write(true).open("/dev/null");
-        command.stdout(null.expect("it is there"));
-        run(command).succeeded();
+        let script = r#"ulimit -v 65536; exec "$0" "$@" >/dev/null"#;
+        files.shell(script, &[option, "large"]).succeeded();
     }
 }

@@ -20,7 +20,6 @@ mod odd_files;
 mod operands;
 mod options;
 mod prompt;
-mod shared;
 mod sinks;
 mod terminal;
 mod usage;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use toll_wire::{CopyMethod, words};
 
-use crate::common::{Ended, Files, MEOW, assert_same, content, run, run_with_pipes, skip};
+use crate::common::{Files, MEOW, assert_same, content, run, skip, writable};
 
 /// Whether this machine lets programs use io_uring.
 fn has_io_uring() -> bool {
@@ -54,32 +54,23 @@ fn every_method_writes_files_where_the_sink_stands() {
         let all = content(length_for(method));
         files.file("in", &all);
         files.file("out", b"old, and kept");
-        let mut sink = std::fs::File::options()
-            .write(true)
-            .open(files.path("out"))
-            .unwrap();
+        let mut sink = writable(files.path("out"));
         sink.seek(SeekFrom::Start(5)).unwrap();
-        let mut command = files.meow();
-        command.args(["--method", method, "in", "in"]);
-        command.stdin(Stdio::null()).stdout(sink);
-        run(command).succeeded();
+        let arguments = ["--method", method, "in", "in"];
+        files
+            .run_between(Stdio::null(), &arguments, sink)
+            .succeeded();
         let expected = [&b"old, "[..], &all, &all].concat();
         assert_same(&files.content("out"), &expected, method);
     }
 }
 
-/// Runs by a method with a pipe as its input.
-fn of_pipe(method: &str, input: &[u8]) -> Ended {
-    let mut command = Command::new(MEOW);
-    command.args(["--method", method]);
-    run_with_pipes(command, input)
-}
-
 #[test]
 fn what_needs_a_known_length_refuses_a_pipe_and_the_others_read_it() {
+    let files = Files::new();
     for method in methods() {
         let all = content(length_for(method));
-        let ended = of_pipe(method, &all);
+        let ended = files.run_with_pipes(&all, &["--method", method]);
         if ["mmap", "vmsplice", "io-uring"].contains(&method) {
             let message = "meow: cannot copy - by this method: its length is not known; \
                            choose another method";
@@ -113,12 +104,9 @@ fn the_rest_of_a_file_is_copied_or_refused() {
     let all = content(100_000);
     files.file("in", &all);
     for method in methods() {
-        let mut source = std::fs::File::open(files.path("in")).unwrap();
+        let mut source = files.open("in");
         source.seek(SeekFrom::Start(4_097)).unwrap();
-        let mut command = files.meow();
-        command.args(["--method", method]);
-        command.stdin(source).stdout(Stdio::piped());
-        let ended = run(command);
+        let ended = files.run_between(source, &["--method", method], Stdio::piped());
         if ["mmap", "io-uring"].contains(&method) {
             let message = "meow: cannot copy - by this method: it was read before; \
                            choose another method";
@@ -134,12 +122,9 @@ fn what_the_kernel_refuses_is_told_and_not_done_another_way() {
     let files = Files::new();
     files.file("in", b"content");
     let ended = files.run(&["--method", "copy-file-range", "in"]);
-    let told = ended.errors.clone();
-    assert!(told.starts_with("meow: cannot copy_file_range from in to standard output: "));
-    assert_eq!(
-        (ended.status.code(), &ended.output[..]),
-        (Some(1), &b""[..])
-    );
+    let message = "meow: cannot copy_file_range from in to standard output: ";
+    assert!(ended.errors.starts_with(message), "{}", ended.errors);
+    assert_eq!((ended.status.code(), ended.output), (Some(1), Vec::new()));
 }
 
 #[test]
@@ -161,11 +146,8 @@ fn the_names_of_the_reports_programs_stand_for_their_methods() {
         command.arg("--explain").arg(files.path("in"));
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let ended = run(command);
-        assert!(
-            ended.errors.contains(way),
-            "mycat{number}: {}",
-            ended.errors
-        );
+        let told = &ended.errors;
+        assert!(told.contains(way), "mycat{number}: {told}");
         assert_same(&ended.output, &all, way);
     }
 }

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 
 use crate::common::{
-    Files, WAYS, assert_same, collect, content, join, run, run_with_pipes, supply,
+    Files, WAYS, assert_same, collect, content, join, pipe_of, run, supply, writable,
 };
 
 /// Where bytes come from.
@@ -58,65 +58,59 @@ const SINKS: [Sink; 7] = [
 ];
 
 fn tcp_pair() -> (TcpStream, TcpStream) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port of this machine");
-    let address = listener.local_addr().expect("it is bound");
-    let near = TcpStream::connect(address).expect("it listens");
-    (near, listener.accept().expect("it is connected").0)
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let near = TcpStream::connect(address).unwrap();
+    (near, listener.accept().unwrap().0)
 }
 
 fn memory() -> File {
     let flags = rustix::fs::MemfdFlags::CLOEXEC;
-    File::from(rustix::fs::memfd_create("memory", flags).expect("a file in memory"))
+    File::from(rustix::fs::memfd_create("memory", flags).unwrap())
 }
 
 fn make_fifo(files: &Files, name: &str) {
     use rustix::fs::{CWD, FileType, Mode, mknodat};
     let mode = Mode::RUSR | Mode::WUSR;
-    mknodat(CWD, files.path(name), FileType::Fifo, mode, 0).expect("a FIFO");
+    mknodat(CWD, files.path(name), FileType::Fifo, mode, 0).unwrap();
 }
 
 /// Gives a command its source.
 fn feed(files: &Files, source: Source, command: &mut Command, bytes: &[u8]) {
-    let socket = |near: OwnedFd, command: &mut Command| {
-        command.stdin(near);
-    };
     match source {
         Source::Operand => {
             command.arg(files.file("in", bytes)).stdin(Stdio::null());
         }
         Source::StandardInput => {
-            let path = files.file("in", bytes);
-            command.stdin(File::open(path).expect("the file is there"));
+            files.file("in", bytes);
+            command.stdin(files.open("in"));
         }
         Source::Memory => {
             let mut file = memory();
-            file.write_all(bytes).expect("memory can be written");
-            file.rewind().expect("memory can be sought");
+            file.write_all(bytes).unwrap();
+            file.rewind().unwrap();
             command.stdin(file);
         }
         Source::Pipe => {
-            let (reader, writer) = std::io::pipe().expect("a pipe");
-            supply(writer, bytes.to_vec());
-            command.stdin(reader);
+            command.stdin(pipe_of(bytes));
         }
         Source::Fifo => {
             make_fifo(files, "fifo in");
             let (path, bytes) = (files.path("fifo in"), bytes.to_vec());
             command.arg(&path).stdin(Stdio::null());
             std::thread::spawn(move || {
-                let fifo = File::options().write(true).open(path);
-                let _ = fifo.expect("meow reads it").write_all(&bytes);
+                let _ = writable(path).write_all(&bytes);
             });
         }
         Source::UnixSocket => {
-            let (near, far) = UnixStream::pair().expect("sockets");
+            let (near, far) = UnixStream::pair().unwrap();
             supply(far, bytes.to_vec());
-            socket(near.into(), command);
+            command.stdin(OwnedFd::from(near));
         }
         Source::TcpSocket => {
             let (near, far) = tcp_pair();
             supply(far, bytes.to_vec());
-            socket(near.into(), command);
+            command.stdin(OwnedFd::from(near));
         }
     }
 }
@@ -132,7 +126,7 @@ impl Drink {
         match self {
             Self::Thread(thread) => join(thread),
             Self::File(mut file) => {
-                file.rewind().expect("a file can be sought");
+                file.rewind().unwrap();
                 join(collect(file))
             }
         }
@@ -142,22 +136,17 @@ impl Drink {
 /// Gives a command its sink.
 fn drink(files: &Files, sink: Sink, command: &mut Command) -> Drink {
     let mut file = |file: File| {
-        command.stdout(file.try_clone().expect("one more descriptor"));
+        command.stdout(file.try_clone().unwrap());
         Drink::File(file)
     };
     let mut options = File::options();
     let options = options.read(true).create(true);
     match sink {
-        Sink::File => file(options.write(true).open(files.path("out")).expect("a file")),
-        Sink::AppendedFile => file(
-            options
-                .append(true)
-                .open(files.path("out"))
-                .expect("a file"),
-        ),
+        Sink::File => file(options.write(true).open(files.path("out")).unwrap()),
+        Sink::AppendedFile => file(options.append(true).open(files.path("out")).unwrap()),
         Sink::Memory => file(memory()),
         Sink::Pipe => {
-            let (reader, writer) = std::io::pipe().expect("a pipe");
+            let (reader, writer) = std::io::pipe().unwrap();
             command.stdout(writer);
             Drink::Thread(collect(reader))
         }
@@ -166,14 +155,13 @@ fn drink(files: &Files, sink: Sink, command: &mut Command) -> Drink {
             // A FIFO opened for both does not wait for its other end.
             let path = files.path("fifo out");
             let both = File::options().read(true).write(true).open(&path);
-            let reader = File::open(&path).expect("it is there");
-            let writer = File::options().write(true).open(&path);
-            command.stdout(writer.expect("it is there"));
-            drop(both.expect("it is there"));
+            let reader = File::open(&path).unwrap();
+            command.stdout(writable(&path));
+            drop(both.unwrap());
             Drink::Thread(collect(reader))
         }
         Sink::UnixSocket => {
-            let (near, far) = UnixStream::pair().expect("sockets");
+            let (near, far) = UnixStream::pair().unwrap();
             command.stdout(OwnedFd::from(near));
             Drink::Thread(collect(far))
         }
@@ -202,26 +190,20 @@ fn check(sink: Sink, bytes: &[u8]) {
     }
 }
 
-#[test]
-fn long_content_goes_from_everywhere_to_files() {
-    let bytes = content((1 << 20) + 7);
-    check(Sink::File, &bytes);
-    check(Sink::AppendedFile, &bytes);
-    check(Sink::Memory, &bytes);
+macro_rules! long_content {
+    ($($test:ident: $($sink:expr),*;)*) => {$(
+        #[test]
+        fn $test() {
+            let bytes = content((1 << 20) + 7);
+            $(check($sink, &bytes);)*
+        }
+    )*};
 }
 
-#[test]
-fn long_content_goes_from_everywhere_to_pipes() {
-    let bytes = content((1 << 20) + 7);
-    check(Sink::Pipe, &bytes);
-    check(Sink::Fifo, &bytes);
-}
-
-#[test]
-fn long_content_goes_from_everywhere_to_sockets() {
-    let bytes = content((1 << 20) + 7);
-    check(Sink::UnixSocket, &bytes);
-    check(Sink::TcpSocket, &bytes);
+long_content! {
+    long_content_goes_from_everywhere_to_files: Sink::File, Sink::AppendedFile, Sink::Memory;
+    long_content_goes_from_everywhere_to_pipes: Sink::Pipe, Sink::Fifo;
+    long_content_goes_from_everywhere_to_sockets: Sink::UnixSocket, Sink::TcpSocket;
 }
 
 #[test]
@@ -240,17 +222,10 @@ fn sizes_around_pages_and_buffers_come_out_whole() {
             let bytes = content(size);
             files.file("in", &bytes);
             for way in WAYS {
-                let output = files.run(&[way, &["in"]].concat()).succeeded();
-                assert_same(&output, &bytes, &format!("{size} bytes {way:?}"));
-                let mut command = files.meow();
-                command.args(way).arg("in").stdin(Stdio::null());
-                command.stdout(files.sink("out"));
-                run(command).succeeded();
-                assert_same(
-                    &files.content("out"),
-                    &bytes,
-                    &format!("{size} bytes {way:?}"),
-                );
+                let arguments = [way, &["in"]].concat();
+                let what = format!("{size} bytes {way:?}");
+                assert_same(&files.run(&arguments).succeeded(), &bytes, &what);
+                assert_same(&files.copied(Stdio::null(), &arguments), &bytes, &what);
             }
         }
     }
@@ -262,21 +237,19 @@ fn different_kinds_of_sources_follow_each_other() {
     let long = content(200_000);
     files.file("long", &long);
     files.file("empty", b"");
-    let version = std::fs::read("/proc/version").expect("Linux has it");
+    let version = std::fs::read("/proc/version").unwrap();
     let expected = [&long[..], &version, b"in", &version, &long].concat();
+    let names = [
+        "long",
+        "/proc/version",
+        "-",
+        "empty",
+        "/proc/version",
+        "long",
+    ];
     for way in WAYS {
-        let mut command = files.meow();
-        command.args(way);
-        command.args([
-            "long",
-            "/proc/version",
-            "-",
-            "empty",
-            "/proc/version",
-            "long",
-        ]);
-        let output = run_with_pipes(command, b"in").succeeded();
-        assert_same(&output, &expected, "all");
+        let ended = files.run_with_pipes(b"in", &[way, &names].concat());
+        assert_same(&ended.succeeded(), &expected, "all");
     }
 }
 
@@ -287,21 +260,20 @@ fn standard_input_is_read_from_where_it_stands_and_left_at_its_end() {
     let path = files.file("in", &bytes);
     for way in WAYS {
         for sink in SINKS {
-            let mut file = File::open(&path).expect("the file is there");
-            file.seek(SeekFrom::Start(100_001))
-                .expect("a file can be sought");
+            let mut file = File::open(&path).unwrap();
+            file.seek(SeekFrom::Start(100_001)).unwrap();
             let files = Files::new();
             let mut command = files.meow();
             command.args(way);
             let drink = drink(&files, sink, &mut command);
-            command.stdin(file.try_clone().expect("one more descriptor"));
+            command.stdin(file.try_clone().unwrap());
             run(command).succeeded();
             assert_same(
                 &drink.bytes(),
                 &bytes[100_001..],
                 &format!("{sink:?} {way:?}"),
             );
-            let position = file.stream_position().expect("a file has one");
+            let position = file.stream_position().unwrap();
             assert_eq!(position, 300_000, "{sink:?} {way:?}");
         }
     }
@@ -310,13 +282,11 @@ fn standard_input_is_read_from_where_it_stands_and_left_at_its_end() {
 #[test]
 fn standard_input_beyond_its_end_is_empty() {
     let files = Files::new();
-    let path = files.file("in", b"short");
+    files.file("in", b"short");
     for way in WAYS {
-        let mut file = File::open(&path).expect("the file is there");
-        file.seek(SeekFrom::Start(100))
-            .expect("a file can be sought");
-        let mut command = files.meow();
-        command.args(way).stdin(file).stdout(Stdio::piped());
-        assert_eq!(run(command).succeeded(), b"");
+        let mut file = files.open("in");
+        file.seek(SeekFrom::Start(100)).unwrap();
+        let ended = files.run_between(file, way, Stdio::piped());
+        assert_eq!(ended.succeeded(), b"");
     }
 }

@@ -9,83 +9,62 @@ use std::process::Stdio;
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use crate::common::{
-    Files, MORE_THAN_PIPES_HOLD, Running, WAYS, assert_same, collect, content, join, meow,
+    Files, MORE_THAN_PIPES_HOLD, Running, WAYS, assert_same, collect, content, join, pipe_of,
     wait_until_full,
 };
 
 fn set_nonblocking(fd: impl AsFd) {
-    let flags = fcntl_getfl(&fd).expect("it is open");
-    fcntl_setfl(&fd, flags | OFlags::NONBLOCK).expect("flags can be set");
+    let flags = fcntl_getfl(&fd).unwrap();
+    fcntl_setfl(&fd, flags | OFlags::NONBLOCK).unwrap();
 }
 
-fn is_nonblocking(fd: impl AsFd) -> bool {
-    let flags = fcntl_getfl(&fd).expect("it is open");
-    flags.contains(OFlags::NONBLOCK)
-}
-
-/// The sources from which a full sink must be reached.
-fn with_each_source(long: &[u8], check: impl Fn(&[&str], Stdio)) {
-    let files = Files::new();
-    let path = files.file("long", long);
-    for way in WAYS {
-        let name = path.to_str().expect("the path is UTF-8");
-        check(&[way, &[name]].concat(), Stdio::null());
-        let (reader, writer) = std::io::pipe().expect("a pipe");
-        crate::common::supply(writer, long.to_vec());
-        check(way, reader.into());
-    }
-    check(
-        &["-u", "-b", "-s"],
-        std::fs::File::open(&path).expect("it is there").into(),
-    );
+/// Fails if meow has changed the descriptor, which is shared.
+#[track_caller]
+fn assert_nonblocking(fd: impl AsFd) {
+    assert!(fcntl_getfl(&fd).unwrap().contains(OFlags::NONBLOCK));
 }
 
 #[track_caller]
 fn check_sink(
+    files: &Files,
     arguments: &[&str],
     stdin: Stdio,
-    long: &[u8],
     (near, far): (OwnedFd, impl Read + Send + 'static),
 ) {
     set_nonblocking(&near);
-    let mut command = meow();
+    let mut command = files.meow();
     command.args(arguments).stdin(stdin).stderr(Stdio::piped());
-    command.stdout(near.try_clone().expect("one more descriptor"));
+    command.stdout(near.try_clone().unwrap());
     let mut running = Running::start(command);
     wait_until_full(&near);
-    assert!(
-        is_nonblocking(&near),
-        "the descriptor is shared and not meow's to change"
-    );
+    assert_nonblocking(&near);
     drop(near);
     let output = collect(far);
-    let status = running.end();
-    let errors = join(collect(running.0.stderr.take().expect("it is piped")));
-    assert!(status.success(), "{status}: {}", errors.escape_ascii());
-    let output = join(output);
+    running.succeed();
+    let (output, long) = (join(output), content(MORE_THAN_PIPES_HOLD));
     if arguments.contains(&"-b") {
         assert!(output.len() > long.len());
     } else {
-        assert_same(&output, long, &format!("{arguments:?}"));
+        assert_same(&output, &long, &format!("{arguments:?}"));
     }
 }
 
 #[test]
-fn a_full_pipe_is_waited_for() {
+fn a_full_sink_is_waited_for() {
     let long = content(MORE_THAN_PIPES_HOLD);
-    with_each_source(&long, |arguments, stdin| {
-        let (reader, writer) = std::io::pipe().expect("a pipe");
-        check_sink(arguments, stdin, &long, (writer.into(), reader));
-    });
-}
-
-#[test]
-fn a_full_socket_is_waited_for() {
-    let long = content(MORE_THAN_PIPES_HOLD);
-    with_each_source(&long, |arguments, stdin| {
-        let (near, far) = UnixStream::pair().expect("sockets");
-        check_sink(arguments, stdin, &long, (near.into(), far));
-    });
+    let files = Files::new();
+    files.file("long", &long);
+    let check = |arguments: &[&str], stdin: &dyn Fn() -> Stdio| {
+        let (reader, writer) = std::io::pipe().unwrap();
+        check_sink(&files, arguments, stdin(), (writer.into(), reader));
+        let (near, far) = UnixStream::pair().unwrap();
+        check_sink(&files, arguments, stdin(), (near.into(), far));
+    };
+    for way in WAYS {
+        check(&[way, &["long"]].concat(), &Stdio::null);
+        check(way, &|| pipe_of(&long).into());
+    }
+    check(&["-u", "-b", "-s"], &|| files.open("long").into());
 }
 
 #[track_caller]
@@ -93,29 +72,21 @@ fn check_source(option: &str, (near, mut far): (OwnedFd, impl Write), is_piped: 
     set_nonblocking(&near);
     let files = Files::new();
     let mut command = files.meow();
-    command
-        .arg(option)
-        .stdin(near.try_clone().expect("one more descriptor"));
+    command.arg(option).stdin(near.try_clone().unwrap());
     command.stderr(Stdio::piped());
-    if is_piped {
-        command.stdout(Stdio::piped());
-    } else {
-        command.stdout(files.sink("out"));
-    }
+    match is_piped {
+        true => command.stdout(Stdio::piped()),
+        false => command.stdout(files.sink("out")),
+    };
     let mut running = Running::start(command);
     let output = running.0.stdout.take().map(collect);
     for _ in 0..50 {
-        far.write_all(b"piece\n").expect("meow reads");
+        far.write_all(b"piece\n").unwrap();
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    assert!(
-        is_nonblocking(&near),
-        "the descriptor is shared and not meow's to change"
-    );
+    assert_nonblocking(&near);
     drop((far, near));
-    let status = running.end();
-    let errors = join(collect(running.0.stderr.take().expect("it is piped")));
-    assert!(status.success(), "{status}: {}", errors.escape_ascii());
+    running.succeed();
     let output = output.map_or_else(|| files.content("out"), join);
     assert_eq!(output, b"piece\n".repeat(50), "{option}");
 }
@@ -124,9 +95,9 @@ fn check_source(option: &str, (near, mut far): (OwnedFd, impl Write), is_piped: 
 fn an_empty_source_is_waited_for() {
     for option in ["-u", "--copy", "-s"] {
         for is_piped in [false, true] {
-            let (reader, writer) = std::io::pipe().expect("a pipe");
+            let (reader, writer) = std::io::pipe().unwrap();
             check_source(option, (reader.into(), writer), is_piped);
-            let (near, far) = UnixStream::pair().expect("sockets");
+            let (near, far) = UnixStream::pair().unwrap();
             check_source(option, (near.into(), far), is_piped);
         }
     }

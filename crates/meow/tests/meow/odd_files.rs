@@ -8,9 +8,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Stdio;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::common::{
-    Files, MORE_THAN_PIPES_HOLD, Running, WAYS, assert_same, collect, content, join, run, run_meow,
-    skip, wait_until_full,
+    Files, MORE_THAN_PIPES_HOLD, Running, WAYS, appendable, assert_same, collect, content, join,
+    run_meow, skip, wait_until_full, writable,
 };
 
 #[test]
@@ -30,16 +32,10 @@ fn files_of_the_kernel_come_out_whole_despite_their_size() {
         };
         found += 1;
         for way in WAYS {
-            let files = Files::new();
             let output = run_meow([way, &[path]].concat()).succeeded();
             assert_same(&output, &expected, path);
-            let mut command = files.meow();
-            command
-                .args(way)
-                .stdin(File::open(path).expect("it was read"));
-            command.stdout(files.sink("out"));
-            run(command).succeeded();
-            assert_same(&files.content("out"), &expected, path);
+            let output = Files::new().copied(File::open(path).unwrap(), way);
+            assert_same(&output, &expected, path);
         }
     }
     assert!(found > 0, "Linux has some of them");
@@ -63,21 +59,17 @@ fn a_read_error_is_told_with_the_name_of_the_file() {
 fn holes_come_out_as_zeros() {
     let files = Files::new();
     let file = files.sink("holes");
-    file.set_len((8 << 20) + 123)
-        .expect("a file can have holes");
+    file.set_len((8 << 20) + 123).unwrap();
     for place in [3_000_000, 5_000_001, 8 << 20] {
-        file.write_all_at(b"data", place)
-            .expect("a file can be written");
+        file.write_all_at(b"data", place).unwrap();
     }
     let expected = files.content("holes");
     for way in WAYS {
-        let output = files.run(&[way, &["holes"]].concat()).succeeded();
+        let arguments = [way, &["holes"]].concat();
+        let output = files.run(&arguments).succeeded();
         assert_same(&output, &expected, "a pipe");
-        let mut command = files.meow();
-        command.args(way).arg("holes").stdin(Stdio::null());
-        command.stdout(files.sink("out"));
-        run(command).succeeded();
-        assert_same(&files.content("out"), &expected, "a file");
+        let output = files.copied(Stdio::null(), &arguments);
+        assert_same(&output, &expected, "a file");
     }
 }
 
@@ -85,9 +77,8 @@ fn holes_come_out_as_zeros() {
 fn huge(files: &Files) -> u64 {
     let size = (2 << 30) + 8191;
     let file = files.sink("huge");
-    file.set_len(size).expect("a file can have holes");
-    file.write_all_at(b"end", size - 3)
-        .expect("a file can be written");
+    file.set_len(size).unwrap();
+    file.write_all_at(b"end", size - 3).unwrap();
     size
 }
 
@@ -96,7 +87,7 @@ fn count(mut stream: impl Read) -> (u64, Vec<u8>) {
     let mut buffer = vec![0; 1 << 20];
     let (mut total, mut last) = (0, Vec::new());
     loop {
-        let length = stream.read(&mut buffer).expect("a pipe can be read");
+        let length = stream.read(&mut buffer).unwrap();
         if length == 0 {
             return (total, last);
         }
@@ -116,7 +107,7 @@ fn more_than_two_gibibytes_come_out_of_a_pipe() {
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
     let mut running = Running::start(command);
-    let (total, last) = count(running.0.stdout.take().expect("it is piped"));
+    let (total, last) = count(running.0.stdout.take().unwrap());
     assert_eq!((total, &last[..]), (size, &b"\0\0end"[..]));
     assert!(running.end().success());
 }
@@ -126,12 +117,9 @@ fn reading_goes_on_across_two_gibibytes() {
     let files = Files::in_memory();
     let size = huge(&files);
     for way in WAYS {
-        let mut file = File::open(files.path("huge")).expect("it is there");
-        file.seek(SeekFrom::Start(size - (1 << 20)))
-            .expect("a file can be sought");
-        let mut command = files.meow();
-        command.args(way).stdin(file).stdout(Stdio::piped());
-        let output = run(command).succeeded();
+        let mut file = files.open("huge");
+        file.seek(SeekFrom::Start(size - (1 << 20))).unwrap();
+        let output = files.run_between(file, way, Stdio::piped()).succeeded();
         assert_eq!(output.len(), 1 << 20);
         assert!(output.ends_with(b"\0\0end"));
     }
@@ -141,39 +129,42 @@ fn reading_goes_on_across_two_gibibytes() {
 fn more_than_two_gibibytes_go_to_the_null_device() {
     let files = Files::in_memory();
     huge(&files);
-    let mut command = files.meow();
-    command
-        .arg("huge")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null());
-    run(command).succeeded();
+    files
+        .run_between(Stdio::null(), &["huge"], Stdio::null())
+        .succeeded();
 }
 
 /// Starts meow on a long file with a pipe that nobody reads yet, and lets it
 /// run until it can put no more into it.
 fn stuck(files: &Files, way: &[&str], long: &[u8]) -> (Running, std::io::PipeReader) {
     files.file("long", long);
-    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let (reader, writer) = std::io::pipe().unwrap();
     let mut command = files.meow();
     command.args(way).arg("long").stdin(Stdio::null());
-    command.stdout(writer.try_clone().expect("one more descriptor"));
+    command.stdout(writer.try_clone().unwrap());
     let running = Running::start(command);
     wait_until_full(&writer);
     (running, reader)
+}
+
+/// Does something to a file while meow is stuck, and gets the output.
+fn copied_while(way: &[&str], long: &[u8], change: impl FnOnce(&Files)) -> Vec<u8> {
+    let files = Files::new();
+    let (mut running, reader) = stuck(&files, way, long);
+    change(&files);
+    let output = join(collect(reader));
+    running.succeed();
+    output
 }
 
 #[test]
 fn what_is_appended_meanwhile_comes_out_too() {
     let long = content(MORE_THAN_PIPES_HOLD);
     for way in WAYS {
-        let files = Files::new();
-        let (mut running, reader) = stuck(&files, way, &long);
-        let file = File::options().append(true).open(files.path("long"));
-        file.expect("it is there")
-            .write_all(&long[..100_001])
-            .expect("it can be written");
-        let output = join(collect(reader));
-        assert!(running.end().success());
+        let output = copied_while(way, &long, |files| {
+            let mut file = appendable(files.path("long"));
+            file.write_all(&long[..100_001]).unwrap();
+        });
         let expected = [&long[..], &long[..100_001]].concat();
         assert_same(&output, &expected, "the grown file");
     }
@@ -183,15 +174,9 @@ fn what_is_appended_meanwhile_comes_out_too() {
 fn a_file_cut_short_meanwhile_ends_early_without_a_crash() {
     let long = content(MORE_THAN_PIPES_HOLD);
     for way in WAYS {
-        let files = Files::new();
-        let (mut running, reader) = stuck(&files, way, &long);
-        let file = File::options().write(true).open(files.path("long"));
-        file.expect("it is there")
-            .set_len(1 << 20)
-            .expect("it can be cut");
-        let output = join(collect(reader));
-        let status = running.end();
-        assert!(status.success(), "{status}");
+        let output = copied_while(way, &long, |files| {
+            writable(files.path("long")).set_len(1 << 20).unwrap();
+        });
         assert!(output.len() >= 1 << 20, "{} bytes", output.len());
         assert!(output.len() < long.len(), "{} bytes", output.len());
         // Of shared pages that were on their way the kernel clears what is cut.
@@ -204,57 +189,52 @@ fn a_file_cut_short_meanwhile_ends_early_without_a_crash() {
 
 #[test]
 fn copied_bytes_do_not_change_with_the_file_after_they_were_read() {
-    let files = Files::new();
-    let (mut running, reader) = stuck(&files, &["--copy"], &vec![b'a'; MORE_THAN_PIPES_HOLD]);
-    let file = File::options().write(true).open(files.path("long"));
-    file.expect("it is there")
-        .write_all(&[b'b'; 4096])
-        .expect("it can be written");
-    let output = join(collect(reader));
-    assert!(running.end().success());
-    assert!(output[..4096].iter().all(|&byte| byte == b'a'));
+    let old = vec![b'o'; MORE_THAN_PIPES_HOLD];
+    // That the pipe holds the file's own pages is how meow saves a copy; were the
+    // old byte read there, nothing would be shared and --copy without a use.
+    for (way, first) in [(&["--copy"][..], b'o'), (&[], b'n')] {
+        let output = copied_while(way, &old, |files| {
+            writable(files.path("long"))
+                .write_all(&[b'n'; 4096])
+                .unwrap();
+        });
+        assert_eq!(output.len(), MORE_THAN_PIPES_HOLD);
+        assert!(output[..4096].iter().all(|&byte| byte == first), "{way:?}");
+    }
 }
 
 #[test]
 fn a_file_deleted_meanwhile_comes_out_whole() {
     let long = content(MORE_THAN_PIPES_HOLD);
     for way in WAYS {
-        let files = Files::new();
-        let (mut running, reader) = stuck(&files, way, &long);
-        std::fs::remove_file(files.path("long")).expect("it is there");
-        let output = join(collect(reader));
-        assert!(running.end().success());
-        assert_same(&output, &long, "the deleted file");
+        let remove = |files: &Files| std::fs::remove_file(files.path("long")).unwrap();
+        assert_same(&copied_while(way, &long, remove), &long, "the deleted file");
     }
 }
 
 #[test]
 fn a_stop_in_the_middle_loses_nothing() {
-    use rustix::process::{Pid, Signal, kill_process};
     let long = content(MORE_THAN_PIPES_HOLD);
     for way in WAYS {
         let files = Files::new();
         let (mut running, mut reader) = stuck(&files, way, &long);
         let pid = Pid::from_child(&running.0);
+        let stop = || {
+            kill_process(pid, Signal::STOP).unwrap();
+            kill_process(pid, Signal::CONT).unwrap();
+        };
+        (0..20).for_each(|_| stop());
         let mut output = vec![0; 1 << 20];
-        for _ in 0..20 {
-            kill_process(pid, Signal::STOP).expect("it runs");
-            kill_process(pid, Signal::CONT).expect("it runs");
-        }
-        reader
-            .read_exact(&mut output)
-            .expect("there is more to come");
-        kill_process(pid, Signal::STOP).expect("it runs");
-        kill_process(pid, Signal::CONT).expect("it runs");
+        reader.read_exact(&mut output).unwrap();
+        stop();
         output.extend(join(collect(reader)));
-        assert!(running.end().success());
+        running.succeed();
         assert_same(&output, &long, "the file");
     }
 }
 
 #[test]
 fn a_source_without_end_goes_on_until_the_run_is_ended() {
-    use rustix::process::{Pid, Signal, kill_process};
     let files = Files::new();
     for option in ["-u", "--copy", "-s"] {
         let mut command = files.meow();
@@ -264,7 +244,7 @@ fn a_source_without_end_goes_on_until_the_run_is_ended() {
             .stdout(Stdio::null());
         let mut running = Running::start(command);
         std::thread::sleep(std::time::Duration::from_millis(20));
-        kill_process(Pid::from_child(&running.0), Signal::TERM).expect("it runs");
+        kill_process(Pid::from_child(&running.0), Signal::TERM).unwrap();
         let status = running.end();
         assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{status}");
     }

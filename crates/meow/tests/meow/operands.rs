@@ -2,12 +2,13 @@
 //! be.
 
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{Files, run, run_meow, run_with_pipes, skip};
+use crate::common::{Files, MEOW, run, run_meow, skip};
 
 fn a_and_b() -> Files {
     let files = Files::new();
@@ -17,40 +18,21 @@ fn a_and_b() -> Files {
 }
 
 #[test]
-fn files_come_out_in_order_with_nothing_between() {
+fn files_and_standard_input_come_out_in_order_with_nothing_between() {
     let files = a_and_b();
-    assert_eq!(files.run(&["b", "a", "b"]).succeeded(), b"ba\nb");
-}
-
-#[test]
-fn without_operands_standard_input_is_read() {
-    let files = Files::new();
-    assert_eq!(run_with_pipes(files.meow(), b"in").succeeded(), b"in");
-}
-
-#[test]
-fn a_dash_is_standard_input_at_its_place() {
-    let files = a_and_b();
-    let mut command = files.meow();
-    command.args(["a", "-", "b"]);
-    assert_eq!(run_with_pipes(command, b"in\n").succeeded(), b"a\nin\nb");
-}
-
-#[test]
-fn a_second_dash_finds_standard_input_at_its_end() {
-    let files = a_and_b();
-    for arguments in [["-", "a", "-"], ["-", "-", "a"]] {
-        let mut command = files.meow();
-        command.args(arguments);
-        assert_eq!(run_with_pipes(command, b"in\n").succeeded(), b"in\na\n");
-    }
-}
-
-#[test]
-fn a_file_named_dash_is_read_by_its_path() {
-    let files = Files::new();
     files.file("-", b"dash\n");
-    assert_eq!(files.run(&["./-"]).succeeded(), b"dash\n");
+    for (arguments, expected) in [
+        (&["b", "a", "b"][..], &b"ba\nb"[..]),
+        (&[], b"in\n"),
+        (&["a", "-", "b"], b"a\nin\nb"),
+        // A second dash finds standard input at its end.
+        (&["-", "a", "-"], b"in\na\n"),
+        (&["-", "-", "a"], b"in\na\n"),
+        (&["./-"], b"dash\n"),
+    ] {
+        let output = files.run_with_pipes(b"in\n", arguments).succeeded();
+        assert_eq!(output, expected, "{arguments:?}");
+    }
 }
 
 #[test]
@@ -64,7 +46,7 @@ fn a_missing_file_is_told_and_the_others_are_printed() {
 #[test]
 fn every_file_that_cannot_be_read_is_told_in_order() {
     let files = a_and_b();
-    std::fs::create_dir(files.path("directory")).expect("a directory");
+    std::fs::create_dir(files.path("directory")).unwrap();
     let ended = files.run(&["1", "a", "directory", "a/2", "b", ""]);
     let output = ended.failed(&[
         "meow: 1: No such file or directory",
@@ -82,17 +64,15 @@ fn a_directory_is_told_whatever_is_shown() {
         let ended = files.run(&[options, "."]);
         assert_eq!(ended.failed(&["meow: .: Is a directory"]), b"");
     }
-    let mut command = files.meow();
-    let directory = std::fs::File::open(files.directory()).expect("it is there");
-    command.stdin(directory).stdout(Stdio::piped());
-    run(command).failed(&["meow: -: Is a directory"]);
+    let ended = files.run_between(files.open("."), &[], Stdio::piped());
+    ended.failed(&["meow: -: Is a directory"]);
 }
 
 #[test]
 fn links_are_followed_and_loops_told() {
     let files = a_and_b();
     let link = |target: &str, name: &str| {
-        std::os::unix::fs::symlink(target, files.path(name)).expect("a link");
+        std::os::unix::fs::symlink(target, files.path(name)).unwrap();
     };
     link("a", "good");
     link("loop", "loop");
@@ -107,7 +87,7 @@ fn links_are_followed_and_loops_told() {
 #[test]
 fn a_socket_in_the_file_system_cannot_be_opened() {
     let files = a_and_b();
-    let _socket = std::os::unix::net::UnixListener::bind(files.path("s")).expect("a socket");
+    let _socket = std::os::unix::net::UnixListener::bind(files.path("s")).unwrap();
     files
         .run(&["s"])
         .failed(&["meow: s: No such device or address"]);
@@ -121,26 +101,23 @@ fn a_name_that_is_too_long_is_told() {
 
 #[test]
 fn a_file_without_permission_is_told_and_the_others_are_printed() {
-    let directory = tempfile::tempdir().expect("there is room for temporary files");
+    let directory = tempfile::tempdir().unwrap();
     let path = directory.path();
-    let set = |path: &std::path::Path, mode| {
-        let mode = std::fs::Permissions::from_mode(mode);
-        std::fs::set_permissions(path, mode).expect("it is ours");
+    let set = |path: &Path, mode| {
+        std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
     };
     for (name, mode) in [("secret", 0o000), ("open", 0o644)] {
-        std::fs::write(path.join(name), name).expect("the file can be written");
+        std::fs::write(path.join(name), name).unwrap();
         set(&path.join(name), mode);
     }
     // The program is copied to where anyone may start it, by a process of its
     // own: what this one has open to be written, new processes of other tests
     // have open, too, for a moment, and then it cannot be executed.
-    let copied = std::process::Command::new("install")
-        .args(["-m", "755", crate::common::MEOW, "meow"])
-        .current_dir(path)
-        .status();
-    assert!(copied.expect("install starts").success());
+    let mut install = Command::new("install");
+    install.args(["-m", "755", MEOW, "meow"]).current_dir(path);
+    assert!(install.status().unwrap().success());
     set(path, 0o755);
-    let mut command = std::process::Command::new("./meow");
+    let mut command = Command::new("./meow");
     command.env("LC_ALL", "C").current_dir(path);
     command.args(["secret", "open"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -148,11 +125,10 @@ fn a_file_without_permission_is_told_and_the_others_are_printed() {
         // Root may read everything, so it is another user who tries.
         command.uid(65534).gid(65534);
     }
-    let probe = command.spawn();
-    let Ok(mut probe) = probe else {
+    let Ok(mut probe) = command.spawn() else {
         return skip("no program can be started as another user here");
     };
-    probe.wait().expect("a child can be waited for");
+    probe.wait().unwrap();
     let output = run(command).failed(&["meow: secret: Permission denied"]);
     assert_eq!(output, b"open");
 }
@@ -187,7 +163,6 @@ fn names_are_quoted_where_a_shell_would_need_it() {
 
 #[test]
 fn a_quoted_name_is_one_printable_line_that_a_shell_reads_back() {
-    use std::os::unix::ffi::OsStrExt;
     if !Path::new("/bin/bash").exists() {
         return skip("bash is missing; install the package bash");
     }
@@ -215,17 +190,14 @@ fn a_quoted_name_is_one_printable_line_that_a_shell_reads_back() {
 
 #[test]
 fn a_name_need_not_be_text() {
-    use std::os::unix::ffi::OsStrExt;
     let files = Files::new();
     let path = files.directory().join(OsStr::from_bytes(b"a\xffb"));
-    std::fs::write(&path, "odd").expect("any bytes make a name");
+    std::fs::write(&path, "odd").unwrap();
     assert_eq!(run_meow([path]).succeeded(), b"odd");
 }
 
 #[test]
 fn many_files_are_read_one_after_another_with_few_descriptors() {
-    let files = a_and_b();
-    let mut command = files.meow_under(r#"ulimit -n 16; exec "$0" "$@""#);
-    command.args(vec!["b"; 2000]);
-    assert_eq!(run(command).succeeded(), vec![b'b'; 2000]);
+    let ended = a_and_b().shell(r#"ulimit -n 16; exec "$0" "$@""#, &["b"; 2000]);
+    assert_eq!(ended.succeeded(), vec![b'b'; 2000]);
 }

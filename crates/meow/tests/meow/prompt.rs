@@ -35,35 +35,22 @@ fn check(
         }
     });
     for line in ["one\n", "two\n"] {
-        supplier.write_all(line.as_bytes()).expect("meow reads");
+        supplier.write_all(line.as_bytes()).unwrap();
         let shown = receiver.recv_timeout(PATIENCE / 4);
         let shown = shown.unwrap_or_else(|_| panic!("{line:?} does not come out"));
-        let shown = String::from_utf8(shown).expect("it is ASCII");
+        let shown = String::from_utf8(shown).unwrap();
         assert!(shown.contains(line.trim_end()), "{shown:?}");
     }
     drop(supplier);
     assert!(running.end().success());
 }
 
-fn pipe() -> (std::io::PipeReader, std::io::PipeWriter) {
-    std::io::pipe().expect("a pipe")
-}
-
-const OPTIONS: [&str; 9] = ["-u", "--copy", "-v", "-n", "-b", "-s", "-E", "-T", "-A"];
-
 #[test]
-fn a_pipe_is_answered_at_once() {
-    for option in OPTIONS {
-        let ((stdin, supplier), (reader, stdout)) = (pipe(), pipe());
+fn pipes_and_sockets_are_answered_at_once() {
+    for option in ["-u", "--copy", "-v", "-n", "-b", "-s", "-E", "-T", "-A"] {
+        let [(stdin, supplier), (reader, stdout)] = [(); 2].map(|()| std::io::pipe().unwrap());
         check(option, (stdin.into(), supplier), (stdout.into(), reader));
-    }
-}
-
-#[test]
-fn a_socket_is_answered_at_once() {
-    for option in OPTIONS {
-        let pair = || UnixStream::pair().expect("sockets");
-        let ((stdin, supplier), (stdout, reader)) = (pair(), pair());
+        let [(stdin, supplier), (stdout, reader)] = [(); 2].map(|()| UnixStream::pair().unwrap());
         check(option, (stdin.into(), supplier), (stdout.into(), reader));
     }
 }

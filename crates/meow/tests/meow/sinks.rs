@@ -4,15 +4,16 @@ use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::process::Stdio;
 
-use crate::common::{Files, WAYS, assert_same, content, run};
+use crate::common::{Files, WAYS, appendable, assert_same, content, writable};
 
 /// Runs meow on `in` with an open sink.
 #[track_caller]
 fn fill(files: &Files, way: &[&str], sink: &File) {
-    let mut command = files.meow();
-    command.args(way).arg("in").stdin(Stdio::null());
-    command.stdout(sink.try_clone().expect("one more descriptor"));
-    run(command).succeeded();
+    let sink = sink.try_clone().unwrap();
+    let arguments = [way, &["in"]].concat();
+    files
+        .run_between(Stdio::null(), &arguments, sink)
+        .succeeded();
 }
 
 #[test]
@@ -22,16 +23,12 @@ fn a_file_is_written_from_where_it_stands_and_kept_around_it() {
     files.file("in", &new);
     for way in WAYS {
         files.file("out", &old);
-        let mut sink = File::options()
-            .write(true)
-            .open(files.path("out"))
-            .expect("it is there");
-        sink.seek(SeekFrom::Start(50_001))
-            .expect("a file can be sought");
+        let mut sink = writable(files.path("out"));
+        sink.seek(SeekFrom::Start(50_001)).unwrap();
         fill(&files, way, &sink);
         let expected = [&old[..50_001], &new, &old[150_001..]].concat();
         assert_same(&files.content("out"), &expected, "the sink");
-        assert_eq!(sink.stream_position().expect("a file has one"), 150_001);
+        assert_eq!(sink.stream_position().unwrap(), 150_001);
     }
 }
 
@@ -41,7 +38,7 @@ fn writing_beyond_the_end_leaves_zeros_before() {
     files.file("in", b"new");
     for way in WAYS {
         let mut sink = files.sink("out");
-        sink.seek(SeekFrom::Start(5)).expect("a file can be sought");
+        sink.seek(SeekFrom::Start(5)).unwrap();
         fill(&files, way, &sink);
         assert_eq!(files.content("out"), b"\0\0\0\0\0new");
     }
@@ -54,11 +51,8 @@ fn appending_goes_to_the_end_wherever_the_file_stands() {
     files.file("in", &new);
     for way in WAYS {
         files.file("out", b"old");
-        let mut sink = File::options()
-            .append(true)
-            .open(files.path("out"))
-            .expect("it is there");
-        sink.rewind().expect("a file can be sought");
+        let mut sink = appendable(files.path("out"));
+        sink.rewind().unwrap();
         fill(&files, way, &sink);
         fill(&files, way, &sink);
         let expected = [b"old", &new[..], &new].concat();
@@ -86,10 +80,7 @@ fn an_empty_input_leaves_the_sink_as_it_is() {
     files.file("in", b"");
     for way in WAYS {
         files.file("out", b"old");
-        let sink = File::options()
-            .write(true)
-            .open(files.path("out"))
-            .expect("it is there");
+        let sink = writable(files.path("out"));
         fill(&files, way, &sink);
         assert_eq!(files.content("out"), b"old");
     }
@@ -100,11 +91,7 @@ fn the_null_device_takes_everything() {
     let files = Files::new();
     files.file("in", &content(1 << 20));
     for way in WAYS {
-        let null = File::options()
-            .write(true)
-            .open("/dev/null")
-            .expect("it is there");
-        fill(&files, way, &null);
+        fill(&files, way, &writable("/dev/null"));
     }
 }
 

@@ -1,14 +1,13 @@
 //! Sinks that take no more.
 
-use std::fs::File;
-use std::io::Read;
+use std::io::{PipeWriter, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use crate::common::{Files, Running, WAYS, collect, content, join, meow, run};
+use crate::common::{EXEC, Ended, Files, Running, WAYS, collect, content, join, run};
 
 /// The options under which a write error must be told at once.
 const OPTIONS: [&str; 4] = ["-u", "--copy", "-n", "-A"];
@@ -21,40 +20,30 @@ fn files() -> Files {
     files
 }
 
+/// What nothing can be written to.
+const FULL: &str = r#"exec "$0" "$@" >/dev/full"#;
+const NO_SPACE: &str = "meow: write error: No space left on device";
+const BROKEN_PIPE: &str = "meow: write error: Broken pipe";
+const EXEC_WITHOUT_SIGPIPE: &str = r#"trap '' PIPE; exec "$0" "$@""#;
+
 #[test]
 fn a_full_device_is_told_once_and_ends_the_run() {
     let files = files();
     for option in OPTIONS {
         for names in [["a", "a"], ["long", "a"], ["/dev/zero", "missing"]] {
-            let mut command = files.meow_under(r#"exec "$0" "$@" >/dev/full"#);
-            command.arg(option).args(names);
-            run(command).failed(&["meow: write error: No space left on device"]);
+            let arguments = [&[option][..], &names].concat();
+            files.shell(FULL, &arguments).failed(&[NO_SPACE]);
         }
-    }
-}
-
-#[test]
-fn a_full_device_is_told_for_standard_input() {
-    let files = files();
-    for option in OPTIONS {
         for script in [
             r#"exec "$0" "$@" <long >/dev/full"#,
             r#"printf a | "$0" "$@" >/dev/full"#,
         ] {
-            let mut command = files.meow_under(script);
-            command.arg(option);
-            run(command).failed(&["meow: write error: No space left on device"]);
+            files.shell(script, &[option]).failed(&[NO_SPACE]);
         }
-    }
-}
-
-#[test]
-fn a_full_device_takes_nothing_as_well_as_any_other() {
-    let files = files();
-    for option in OPTIONS {
-        let mut command = files.meow_under(r#"exec "$0" "$@" >/dev/full"#);
-        command.args([option, "empty", "-", "empty"]);
-        run(command).succeeded();
+        // It takes nothing as well as any other device.
+        files
+            .shell(FULL, &[option, "empty", "-", "empty"])
+            .succeeded();
     }
 }
 
@@ -62,20 +51,17 @@ fn a_full_device_takes_nothing_as_well_as_any_other() {
 fn a_held_carriage_return_is_told_of_at_the_end() {
     let files = files();
     files.file("held", b"\r");
-    let mut command = files.meow_under(r#"exec "$0" "$@" >/dev/full"#);
-    command.args(["-E", "held"]);
-    run(command).failed(&["meow: write error: No space left on device"]);
+    files.shell(FULL, &["-E", "held"]).failed(&[NO_SPACE]);
 }
 
 #[test]
-fn the_limit_on_file_sizes_is_told_and_filled() {
+fn the_limit_on_file_sizes_is_told_and_filled_or_ends_by_its_signal() {
     let files = files();
     for option in ["-u", "--copy"] {
         let script = r#"trap '' XFSZ; ulimit -f 8; exec "$0" "$@" >out"#;
         for from in ["long", "-"] {
             let mut command = files.meow_under(script);
-            command.args([option, from]);
-            command.stdin(File::open(files.path("long")).expect("it is there"));
+            command.args([option, from]).stdin(files.open("long"));
             run(command).failed(&["meow: write error: File too large"]);
             let made = files.content("out");
             // The shell counts in blocks of 512 or 1024 bytes.
@@ -83,114 +69,76 @@ fn the_limit_on_file_sizes_is_told_and_filled() {
             assert_eq!(made, content(300_000)[..made.len()]);
         }
     }
-}
-
-#[test]
-fn the_limit_on_file_sizes_ends_by_its_signal_otherwise() {
-    let files = files();
-    let mut command = files.meow_under(r#"ulimit -c 0; ulimit -f 8; exec "$0" "$@" >out"#);
-    command.arg("long");
-    run(command).was_ended_by(Signal::XFSZ);
+    let script = r#"ulimit -c 0; ulimit -f 8; exec "$0" "$@" >out"#;
+    files.shell(script, &["long"]).was_ended_by(Signal::XFSZ);
 }
 
 /// Starts meow with a pipe that it may write some bytes to before it is
 /// closed.
-fn into_broken_pipe(script: &str, arguments: &[&str], length: usize) -> crate::common::Ended {
+fn into_broken_pipe(script: &str, arguments: &[&str], length: usize) -> Ended {
     let files = files();
-    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let (mut reader, writer) = std::io::pipe().unwrap();
     let mut command = files.meow_under(script);
-    command
-        .args(arguments)
-        .stdout(writer)
-        .stderr(Stdio::piped());
+    command.args(arguments).stdout(writer);
+    command.stderr(Stdio::piped());
     let mut running = Running::start(command);
-    let errors = collect(running.0.stderr.take().expect("it is piped"));
+    let errors = collect(running.0.stderr.take().unwrap());
     let mut output = vec![0; length];
-    (&reader).read_exact(&mut output).expect("meow writes");
+    reader.read_exact(&mut output).unwrap();
     drop(reader);
-    let status = running.end();
-    let errors = String::from_utf8(join(errors)).expect("messages are UTF-8");
-    crate::common::Ended {
-        status,
+    Ended {
+        status: running.end(),
         output,
-        errors,
-    }
-}
-
-const EXEC: &str = r#"exec "$0" "$@""#;
-const EXEC_WITHOUT_SIGPIPE: &str = r#"trap '' PIPE; exec "$0" "$@""#;
-
-#[test]
-fn a_pipe_without_a_reader_ends_the_run_by_signal() {
-    for option in OPTIONS {
-        let ended = into_broken_pipe(EXEC, &[option, "/dev/zero"], 1 << 20);
-        ended.was_ended_by(Signal::PIPE);
-        into_broken_pipe(EXEC, &[option, "a"], 0);
+        errors: String::from_utf8(join(errors)).unwrap(),
     }
 }
 
 #[test]
-fn a_pipe_without_a_reader_is_told_where_the_signal_is_ignored() {
+fn a_pipe_without_a_reader_ends_the_run_by_signal_or_is_told_where_that_is_ignored() {
     for option in OPTIONS {
         let arguments = [option, "/dev/zero"];
+        into_broken_pipe(EXEC, &arguments, 1 << 20).was_ended_by(Signal::PIPE);
+        into_broken_pipe(EXEC, &[option, "a"], 0);
         let ended = into_broken_pipe(EXEC_WITHOUT_SIGPIPE, &arguments, 1 << 20);
-        ended.failed(&["meow: write error: Broken pipe"]);
+        ended.failed(&[BROKEN_PIPE]);
     }
 }
 
+/// A pipe that nobody reads.
+fn broken_pipe() -> PipeWriter {
+    std::io::pipe().unwrap().1
+}
+
 #[test]
-fn a_pipe_closed_before_the_start_is_told_of_files_and_pipes() {
+fn a_pipe_closed_before_the_start_is_told_of_files_and_pipes_but_not_without_output() {
     let files = files();
     for way in WAYS {
         for from in ["a", "long", "-"] {
             let script = r#"trap '' PIPE; printf in 2>/dev/null | "$0" "$@""#;
-            let (reader, writer) = std::io::pipe().expect("a pipe");
-            drop(reader);
             let mut command = files.meow_under(script);
-            command.args(way).arg(from).stdout(writer);
-            run(command).failed(&["meow: write error: Broken pipe"]);
+            command.args(way).arg(from).stdout(broken_pipe());
+            run(command).failed(&[BROKEN_PIPE]);
         }
+        let arguments = [way, &["empty"]].concat();
+        files
+            .run_between(Stdio::null(), &arguments, broken_pipe())
+            .succeeded();
     }
 }
 
 #[test]
-fn a_pipe_closed_before_the_start_is_no_error_without_output() {
+fn a_socket_without_a_reader_ends_the_run_by_signal_or_is_told_where_that_is_ignored() {
     let files = files();
     for way in WAYS {
-        let (reader, writer) = std::io::pipe().expect("a pipe");
-        drop(reader);
-        let mut command = files.meow();
-        command
-            .args(way)
-            .arg("empty")
-            .stdin(Stdio::null())
-            .stdout(writer);
-        run(command).succeeded();
-    }
-}
-
-#[test]
-fn a_socket_without_a_reader_ends_the_run_by_signal() {
-    for way in WAYS {
-        let (near, far) = UnixStream::pair().expect("sockets");
-        drop(far);
-        let mut command = meow();
-        command.args(way).arg("/dev/zero").stdin(Stdio::null());
-        command.stdout(OwnedFd::from(near));
-        run(command).was_ended_by(Signal::PIPE);
-    }
-}
-
-#[test]
-fn a_socket_without_a_reader_is_told_where_the_signal_is_ignored() {
-    let files = files();
-    for way in WAYS {
-        for name in ["/dev/zero", "long"] {
-            let (near, far) = UnixStream::pair().expect("sockets");
-            drop(far);
-            let mut command = files.meow_under(EXEC_WITHOUT_SIGPIPE);
+        let into_broken_socket = |script: &str, name| {
+            let (near, _) = UnixStream::pair().unwrap();
+            let mut command = files.meow_under(script);
             command.args(way).arg(name).stdout(OwnedFd::from(near));
-            run(command).failed(&["meow: write error: Broken pipe"]);
+            run(command)
+        };
+        into_broken_socket(EXEC, "/dev/zero").was_ended_by(Signal::PIPE);
+        for name in ["/dev/zero", "long"] {
+            into_broken_socket(EXEC_WITHOUT_SIGPIPE, name).failed(&[BROKEN_PIPE]);
         }
     }
 }
