@@ -9,9 +9,6 @@ use toll_wire::{CopyMethod, Sink};
 use crate::ends::{End, Kind};
 
 /// Copies what is left of a source and tells how, for people.
-///
-/// # Errors
-/// Why it is not copied, or not wholly.
 pub fn copy(
     method: CopyMethod,
     name: &str,

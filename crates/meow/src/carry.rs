@@ -16,7 +16,6 @@ use crate::route::{BUFFER_BYTES, Method, Route};
 /// What one method did of a copy.
 #[derive(Debug, Clone, Copy)]
 pub struct Leg {
-    /// The method.
     pub method: Method,
     /// What it moved; nothing is known of a leg that was refused.
     pub moved: Moved,
@@ -30,7 +29,6 @@ pub struct Carrier {
 }
 
 impl Carrier {
-    /// A carrier with its buffer.
     pub fn new() -> Self {
         Self {
             buffer: ReadWrite::with_buffer(Buffer::untouched(BUFFER_BYTES)),
@@ -42,9 +40,6 @@ impl Carrier {
     /// Whatever one of the kernel's own ways fails with, the buffer goes on
     /// from the same place: either that works, or the failing `read` or `write`
     /// tells at which end the trouble lies, which the others cannot.
-    ///
-    /// # Errors
-    /// The `read` or `write` that failed.
     pub fn carry(
         &mut self,
         source: &End<'_>,

@@ -17,29 +17,23 @@ use notation::{CR, Form, LF, Notation};
 use sink::{Room, Sink};
 use special::{BLOCK, Specials, special_mask};
 
-/// Which lines get a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Numbering {
-    /// None.
     #[default]
     None,
-    /// Every line of the output.
     All,
     /// Every line of the output that has a byte before its newline.
     NonBlank,
 }
 
-/// What is shown of the input beyond its bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decoration {
-    /// Which lines begin with their number.
     pub numbering: Numbering,
     /// Whether only the first of adjacent blank lines is shown.
     pub squeezes_blank: bool,
     /// Whether a line ends in `$`, and a carriage return directly before that
     /// end is shown as `^M`.
     pub shows_ends: bool,
-    /// Whether a tab is shown as `^I`.
     pub shows_tabs: bool,
     /// Whether bytes that are neither printable ASCII, tab nor newline are
     /// shown as `^X`, `M-x` and `M-^X`.
@@ -76,7 +70,6 @@ pub struct Decorator {
 }
 
 impl Decorator {
-    /// A decorator at the start of its first line.
     #[must_use]
     pub fn new(decoration: Decoration) -> Self {
         Self {
@@ -127,7 +120,6 @@ impl Decorator {
         }
     }
 
-    /// Decorates a chunk block by block.
     fn blocks<const V: bool, const T: bool, const L: bool, const C: bool>(
         &mut self,
         input: &[u8],

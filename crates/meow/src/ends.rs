@@ -11,7 +11,6 @@ use toll_wire::Sink;
 /// Number of `/dev/null` (Documentation/admin-guide/devices.txt).
 const NULL_DEVICE: (u32, u32) = (1, 3);
 
-/// What is at one end of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A regular file or a block device that has bytes and a page cache.
@@ -26,11 +25,8 @@ pub enum Kind {
     /// A regular file opened for appending, which splice(2) and
     /// copy_file_range(2) refuse.
     AppendedFile,
-    /// A pipe or FIFO.
     Pipe,
-    /// A socket.
     Socket,
-    /// `/dev/null`.
     Null,
     /// A terminal or another character device.
     Device,
@@ -67,21 +63,13 @@ impl From<Kind> for Sink {
     }
 }
 
-/// One end of a copy.
 pub struct End<'a> {
-    /// Its descriptor.
     pub fd: BorrowedFd<'a>,
-    /// What it is.
     pub kind: Kind,
-    /// What fstat(2) tells.
     status: Stat,
 }
 
 impl<'a> End<'a> {
-    /// Looks at a source.
-    ///
-    /// # Errors
-    /// If the descriptor is closed.
     pub fn source(fd: BorrowedFd<'a>) -> Result<Self, Errno> {
         let status = fstat(fd)?;
         let kind = match kind_of(&status) {
@@ -91,10 +79,6 @@ impl<'a> End<'a> {
         Ok(Self { fd, kind, status })
     }
 
-    /// Looks at a sink.
-    ///
-    /// # Errors
-    /// If the descriptor is closed.
     pub fn sink(fd: BorrowedFd<'a>) -> Result<Self, Errno> {
         let status = fstat(fd)?;
         let kind = match kind_of(&status) {

@@ -99,7 +99,6 @@ fn copy_all(options: &Options) -> i32 {
     }
 }
 
-/// One run over all operands.
 struct Cat<'a> {
     options: &'a Options,
     carrier: Carrier,
@@ -112,9 +111,6 @@ struct Cat<'a> {
 impl Cat<'_> {
     /// Copies one operand. What is wrong with the operand is said, and the next
     /// one follows.
-    ///
-    /// # Errors
-    /// If the output cannot be written, which ends the program.
     fn copy_operand(&mut self, name: &OsStr) -> Result<(), CallError> {
         if name == "-" {
             return self.copy_descriptor(name, stdin());

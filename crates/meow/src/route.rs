@@ -5,20 +5,15 @@
 
 use crate::ends::Kind;
 
-/// A way to copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// splice(2) between two pipes.
     Splice,
     /// splice(2) into a pipe of the program's own and out of it. Between the
     /// two calls neither end is locked, so that what is behind it goes on.
     SpliceTwice {
-        /// Most bytes at a time.
         chunk: usize,
     },
-    /// sendfile(2).
     Sendfile,
-    /// copy_file_range(2).
     CopyFileRange,
     /// read(2) and write(2) through one buffer; works everywhere.
     Buffer,
@@ -45,7 +40,6 @@ pub const BUFFER_BYTES: usize = 128 << 10;
 /// default, so that a short message costs a read and a write and no more.
 const LEAD_BYTES: u64 = 64 << 10;
 
-/// How a source is copied to a sink.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Route {
     /// Methods in the order of trying; each goes on where the one before ended
@@ -203,50 +197,34 @@ mod tests {
     ];
 
     #[test]
-    fn every_route_ends_in_the_buffer() {
-        for source in ALL {
-            for sink in ALL {
-                for (size_bytes, must_copy) in [(None, false), (Some(0), true), (LARGE, false)] {
-                    let route = choose(source, sink, size_bytes, must_copy);
-                    assert_eq!(
-                        route.methods.last(),
-                        Some(&Method::Buffer),
-                        "{source:?} {sink:?}"
-                    );
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn with_copy_no_reader_gets_shared_pages() {
-        for source in ALL {
-            for sink in [Kind::Pipe, Kind::Socket] {
-                let route = choose(source, sink, LARGE, true);
-                assert_eq!(route.methods, [Method::Buffer], "{source:?} {sink:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn direct_splicing_is_chosen_only_between_pipes() {
-        for source in ALL {
-            for sink in ALL {
-                let route = choose(source, sink, LARGE, false);
-                if route.methods.contains(&Method::Splice) {
-                    assert_eq!((source, sink), (Kind::Pipe, Kind::Pipe));
-                }
+    fn every_route_ends_in_the_buffer_and_copy_shares_no_pages_with_a_reader() {
+        let ends = ALL.map(|source| ALL.map(|sink| (source, sink)));
+        for (source, sink) in ends.into_iter().flatten() {
+            let methods = |size_bytes, must_copy| {
+                let route = choose(source, sink, size_bytes, must_copy);
+                let what = format!("{source:?} {sink:?}");
+                assert_eq!(route.methods.last(), Some(&Method::Buffer), "{what}");
+                let is_direct = route.methods.contains(&Method::Splice);
+                let are_pipes = (source, sink) == (Kind::Pipe, Kind::Pipe);
+                assert!(!is_direct || are_pipes, "{what}");
+                route.methods
+            };
+            methods(None, false);
+            methods(Some(0), true);
+            methods(LARGE, false);
+            if matches!(sink, Kind::Pipe | Kind::Socket) {
+                assert_eq!(methods(LARGE, true), [Method::Buffer]);
             }
         }
     }
 
     #[test]
     fn a_short_file_goes_through_the_buffer() {
-        for size in [0, 1, BUFFER_BYTES as u64] {
-            let route = choose(Kind::File, Kind::Pipe, Some(size), false);
-            assert_eq!(route.methods, [Method::Buffer], "{size}");
+        let buffer = BUFFER_BYTES as u64;
+        let methods = |size| choose(Kind::File, Kind::Pipe, Some(size), false).methods;
+        for size in [0, 1, buffer] {
+            assert_eq!(methods(size), [Method::Buffer], "{size}");
         }
-        let route = choose(Kind::File, Kind::Pipe, Some(BUFFER_BYTES as u64 + 1), false);
-        assert_eq!(route.methods, BY_SPLICE);
+        assert_eq!(methods(buffer + 1), BY_SPLICE);
     }
 }

@@ -21,7 +21,6 @@ impl Lines {
     /// line, and the number of the next line.
     pub const LONGEST: usize = 2 * LineNumber::LONGEST + 2;
 
-    /// At the start of the first line.
     pub fn new(decoration: &Decoration) -> Self {
         Self {
             decoration: *decoration,
@@ -44,7 +43,6 @@ impl Lines {
         }
     }
 
-    /// Shows a newline, and begins the line after it.
     #[inline(always)]
     pub fn end(&mut self, next: Option<u8>, sink: &mut Sink) {
         let is_blank = self.is_at_start;

@@ -24,7 +24,6 @@ pub struct LineNumber {
     word: u64,
     /// The digits before those.
     prefix: [u8; PREFIX],
-    /// How many digits there are in all.
     digits: usize,
 }
 
@@ -32,7 +31,6 @@ impl LineNumber {
     /// Longest text of a number, in bytes.
     pub const LONGEST: usize = PREFIX + COLUMNS + 1;
 
-    /// The number before the first line's.
     pub fn zero() -> Self {
         Self {
             word: u64::from_le_bytes(*b"      0\t"),
@@ -41,7 +39,6 @@ impl LineNumber {
         }
     }
 
-    /// Counts a line, and puts its number.
     #[inline(always)]
     pub fn put_next(&mut self, sink: &mut Sink) {
         self.word += 1 << LAST;
@@ -113,48 +110,30 @@ mod tests {
         number
     }
 
-    #[track_caller]
-    fn check(number: &mut LineNumber, count: u64) {
-        let mut room = [0; _];
-        let mut sink = Sink::new(&mut room);
-        number.put_next(&mut sink);
-        let mut output = Vec::new();
-        sink.drain(&mut output);
-        assert_eq!(output, format!("{count:6}\t").as_bytes());
-    }
-
     #[test]
-    fn counts_as_the_integers_do() {
-        let mut number = LineNumber::zero();
-        for count in 1..=2000 {
-            check(&mut number, count);
-        }
-    }
-
-    #[test]
-    fn grows_by_a_digit_at_each_power_of_ten() {
-        for exponent in 1..=19 {
-            let power = 10u64.pow(exponent);
-            let mut number = number(power - 2);
-            for count in [power - 1, power, power + 1] {
-                check(&mut number, count);
+    fn lines_are_counted_as_the_integers_are() {
+        let mut counts = vec![
+            0,
+            9_999_998,
+            19_999_998,
+            99_999_998,
+            1_999_999_998,
+            u64::MAX - 3,
+        ];
+        counts.extend((1..=19).map(|exponent| 10_u64.pow(exponent) - 2));
+        for before in counts {
+            let mut number = number(before);
+            let further = if before == 0 { 2000 } else { 3 };
+            for count in before + 1..=before + further {
+                let mut room = [0; _];
+                let mut sink = Sink::new(&mut room);
+                number.put_next(&mut sink);
+                let mut output = Vec::new();
+                sink.drain(&mut output);
+                assert_eq!(output, format!("{count:6}\t").as_bytes());
             }
         }
-    }
-
-    #[test]
-    fn carries_across_the_columns_that_stand_in_one_word() {
-        for count in [9_999_999, 19_999_999, 99_999_999, 1_999_999_999] {
-            let mut number = number(count);
-            check(&mut number, count + 1);
-            check(&mut number, count + 2);
-        }
-    }
-
-    #[test]
-    fn reaches_the_greatest_count() {
-        let mut number = number(u64::MAX - 1);
-        check(&mut number, u64::MAX);
+        assert_eq!(number(0).word, LineNumber::zero().word);
         assert_eq!(u64::MAX.to_string().len() + 1, LineNumber::LONGEST);
     }
 }

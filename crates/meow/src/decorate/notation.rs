@@ -45,9 +45,7 @@ impl Form {
     }
 }
 
-/// The form of each byte.
 pub struct Notation {
-    /// By value of the byte.
     pub forms: Box<[Form; 256]>,
     pub specials: Specials,
 }

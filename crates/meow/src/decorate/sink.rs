@@ -24,7 +24,6 @@ pub struct Sink<'a> {
 }
 
 impl<'a> Sink<'a> {
-    /// With nothing in it.
     pub fn new(room: &'a mut Room) -> Self {
         Self { room, length: 0 }
     }
@@ -37,7 +36,6 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Moves all bytes to the end of `output`.
     #[inline(always)]
     pub fn drain(&mut self, output: &mut Vec<u8>) {
         output.extend_from_slice(&self.room[..self.length]);
@@ -58,7 +56,6 @@ impl<'a> Sink<'a> {
         self.length += count;
     }
 
-    /// Puts a few bytes.
     #[inline(always)]
     pub fn put<const N: usize>(&mut self, bytes: [u8; N]) {
         self.room[self.length..self.length + N].copy_from_slice(&bytes);

@@ -87,20 +87,6 @@ fn decorated(decoration: Decoration, chunks: &[&[u8]]) -> Vec<u8> {
     output
 }
 
-fn numbered() -> Decoration {
-    Decoration {
-        numbering: Numbering::All,
-        ..Decoration::default()
-    }
-}
-
-fn with_ends() -> Decoration {
-    Decoration {
-        shows_ends: true,
-        ..Decoration::default()
-    }
-}
-
 /// Bytes of text with blank lines and both kinds of line ends, of any value
 /// now and then.
 fn byte() -> impl Strategy<Value = u8> {
@@ -179,57 +165,4 @@ fn only_the_decoration_without_any_option_is_plain() {
     let plain: Vec<bool> = decorations().iter().map(Decoration::is_plain).collect();
     assert!(plain[0]);
     assert!(plain[1..].iter().all(|is_plain| !is_plain));
-}
-
-#[test]
-fn a_number_stands_before_the_first_byte_of_a_line_and_not_after_the_last_newline() {
-    assert_eq!(
-        decorated(numbered(), &[b"a\n", b"", b"b"]),
-        b"     1\ta\n     2\tb"
-    );
-    assert_eq!(decorated(numbered(), &[b"a\n"]), b"     1\ta\n");
-    assert_eq!(decorated(numbered(), &[b"a", b"b\n"]), b"     1\tab\n");
-    assert_eq!(decorated(numbered(), &[b""]), b"");
-}
-
-#[test]
-fn numbers_grow_beyond_six_digits() {
-    let output = decorated(numbered(), &[&vec![b'\n'; 1_000_001]]);
-    let text = String::from_utf8(output).expect("digits are ASCII");
-    assert!(text.starts_with("     1\t\n     2\t\n"));
-    assert!(text.ends_with("\n999999\t\n1000000\t\n1000001\t\n"));
-}
-
-#[test]
-fn squeezing_keeps_one_blank_line_even_at_the_start_and_across_chunks() {
-    let squeezed = Decoration {
-        squeezes_blank: true,
-        ..Decoration::default()
-    };
-    let chunks: [&[u8]; 4] = [b"\n\n", b"\na\n\n", b"\n", b"\nb\n"];
-    assert_eq!(decorated(squeezed, &chunks), b"\na\n\nb\n");
-}
-
-#[test]
-fn a_carriage_return_waits_for_the_next_chunk() {
-    assert_eq!(decorated(with_ends(), &[b"1\r", b"\n"]), b"1^M$\n");
-    assert_eq!(decorated(with_ends(), &[b"1\r", b"2\r\n"]), b"1\r2^M$\n");
-    assert_eq!(
-        decorated(with_ends(), &[b"1\r", b"", b"\r", b"\n"]),
-        b"1\r^M$\n"
-    );
-    assert_eq!(decorated(with_ends(), &[b"1\r"]), b"1\r");
-}
-
-#[test]
-fn a_held_carriage_return_comes_after_its_lines_number() {
-    let decoration = Decoration {
-        numbering: Numbering::NonBlank,
-        ..with_ends()
-    };
-    let chunks: [&[u8]; 3] = [b"\n\r", b"\n", b"\r"];
-    assert_eq!(
-        decorated(decoration, &chunks),
-        b"$\n     1\t^M$\n     2\t\r"
-    );
 }
