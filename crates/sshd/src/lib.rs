@@ -25,7 +25,6 @@ const SETPRIV: &str = "/usr/bin/setpriv";
 /// OpenSSH's SFTP server as a program of its own.
 const SFTP_SERVER: &str = "/usr/lib/openssh/sftp-server";
 
-/// Which program serves SFTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subsystem {
     /// The one in sshd (`internal-sftp`), with these options.
@@ -33,19 +32,15 @@ pub enum Subsystem {
     /// The program `sftp-server`, started by the user's shell, with these
     /// options.
     Program(Vec<String>),
-    /// Any command of the user's shell.
     Command(String),
 }
 
-/// What server is wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// Which program serves SFTP.
     pub subsystem: Subsystem,
     /// Who logs in; the user of this process if it is none. Only root can
     /// serve others.
     pub user: Option<String>,
-    /// Further lines of `sshd_config`.
     pub lines: Vec<String>,
 }
 
@@ -98,10 +93,6 @@ pub fn missing() -> Option<String> {
 }
 
 impl Sshd {
-    /// Starts a server.
-    ///
-    /// # Errors
-    /// In words, why there can be none; a program that is missing is named.
     pub fn start(settings: &Settings) -> Result<Self, String> {
         let directory = tempfile::Builder::new()
             .prefix("toll-sshd-")
@@ -113,9 +104,6 @@ impl Sshd {
     /// Starts a server whose files are in an empty directory of the caller's.
     /// It ends with the thread that starts it, however that ends, where
     /// setpriv(1) is.
-    ///
-    /// # Errors
-    /// As [`start`](Self::start).
     pub fn start_in(directory: PathBuf, settings: &Settings) -> Result<Self, String> {
         Self::begin(Directory::Given(directory), settings)
     }
@@ -166,9 +154,6 @@ impl Sshd {
     }
 
     /// Starts it again on the same port, after [`kill`](Self::kill).
-    ///
-    /// # Errors
-    /// In words, why it did not start.
     pub fn start_again(&mut self) -> Result<(), String> {
         assert!(self.child.is_none(), "it runs");
         match self.run() {
@@ -303,7 +288,6 @@ impl Sshd {
         ]
     }
 
-    /// The user's key.
     pub fn identity(&self) -> PathBuf {
         self.directory.path().join("user_key")
     }
@@ -393,7 +377,6 @@ fn free_port() -> std::io::Result<u16> {
     Ok(listener.local_addr()?.port())
 }
 
-/// The name of the user of this process.
 fn own_name() -> std::io::Result<String> {
     let uid = rustix::process::geteuid().as_raw().to_string();
     for line in BufReader::new(File::open("/etc/passwd")?).lines() {

@@ -13,20 +13,13 @@ pub struct Time {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u32)]
 pub enum Kind {
-    /// A regular file.
     #[default]
     File = libc::S_IFREG,
-    /// A directory.
     Directory = libc::S_IFDIR,
-    /// A symbolic link.
     Symlink = libc::S_IFLNK,
-    /// A named pipe.
     Pipe = libc::S_IFIFO,
-    /// A socket.
     Socket = libc::S_IFSOCK,
-    /// A character device.
     CharacterDevice = libc::S_IFCHR,
-    /// A block device.
     BlockDevice = libc::S_IFBLK,
 }
 
@@ -49,24 +42,17 @@ impl Kind {
 /// What tells one file of a source from all others, whatever its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Identity {
-    /// The source's device number.
     pub device: u64,
-    /// The source's inode number.
     pub inode: u64,
 }
 
-/// What `lstat` tells about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Attributes {
-    /// The kind of file.
     pub kind: Kind,
     /// Permissions with set-user-id, set-group-id and sticky: `07777` at most.
     pub mode: u32,
-    /// Owner.
     pub uid: u32,
-    /// Group.
     pub gid: u32,
-    /// Length in bytes.
     pub size_bytes: u64,
     /// Storage that it takes, in units of 512 bytes.
     pub blocks: u64,
@@ -75,9 +61,7 @@ pub struct Attributes {
     /// Number of the device that a device file stands for, as `makedev` packs
     /// it; else 0.
     pub device_number: u64,
-    /// Time of the last access.
     pub atime: Time,
-    /// Time of the last change of the content.
     pub mtime: Time,
     /// Time of the last change of anything; `mtime` if the source does not
     /// know.

@@ -8,17 +8,14 @@ use crate::error::Result;
 /// What is written to a file of a source.
 #[derive(Debug, Clone, Copy)]
 pub enum Content<'a> {
-    /// Bytes in memory.
     Bytes(&'a [u8]),
     /// So many bytes of a local file from an offset on, zeros behind its end.
     File(&'a File, u64, usize),
 }
 
-/// Bytes of a file that are copied at a time.
 const COPY_BYTES: usize = 8 << 20;
 
 impl<'a> Content<'a> {
-    /// How much it is.
     pub fn bytes(self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
@@ -26,7 +23,6 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// A part of it.
     pub fn part(self, start: usize, bytes: usize) -> Self {
         match self {
             Self::Bytes(all) => Self::Bytes(&all[start..start + bytes]),
@@ -35,9 +31,6 @@ impl<'a> Content<'a> {
     }
 
     /// Hands all of it over in pieces, each with where it is to be written.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or what `take` says.
     pub fn copy(self, at: u64, take: &mut dyn FnMut(&[u8], u64) -> Result<()>) -> Result<()> {
         let (file, offset, bytes) = match self {
             Self::Bytes(bytes) => return take(bytes, at),

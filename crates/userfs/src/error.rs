@@ -1,6 +1,5 @@
 //! Why a source did not do what it was asked for.
 
-/// Why a source did not do what it was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Error {
     /// An error number of Linux, such as `libc::ENOENT`.
@@ -19,7 +18,6 @@ impl Error {
         }
     }
 
-    /// Whether this is one error number.
     pub fn is(self, errno: i32) -> bool {
         self == Self::Errno(errno)
     }
@@ -42,5 +40,4 @@ impl std::fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// What a source answers.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

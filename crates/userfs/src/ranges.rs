@@ -4,12 +4,10 @@ use std::ops::Range;
 
 use rangemap::RangeSet;
 
-/// A set of offsets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ranges(RangeSet<u64>);
 
 impl Ranges {
-    /// Whether nothing is in it.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -19,24 +17,20 @@ impl Ranges {
         self.0.iter().cloned()
     }
 
-    /// How many bytes are in it.
     pub fn bytes(&self) -> u64 {
         self.iter().map(|range| range.end - range.start).sum()
     }
 
-    /// Puts a range in.
     pub fn insert(&mut self, range: Range<u64>) {
         if !range.is_empty() {
             self.0.insert(range);
         }
     }
 
-    /// Puts all of another set in.
     pub fn extend(&mut self, other: &Self) {
         self.0.extend(other.iter());
     }
 
-    /// Takes a range out.
     pub fn remove(&mut self, range: Range<u64>) {
         if !range.is_empty() {
             self.0.remove(range);
@@ -64,7 +58,6 @@ impl Ranges {
         }
     }
 
-    /// Whether some of `range` is in it.
     pub fn overlaps(&self, range: &Range<u64>) -> bool {
         !range.is_empty() && self.0.overlaps(range)
     }

@@ -19,7 +19,6 @@ pub use rustix::fs::{RenameFlags, SeekFrom, StatVfs, XattrFlags};
 /// A name in a directory, never `.` or `..`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The name, one component of a path.
     pub name: OsString,
     /// The kind of file, where it came with the name.
     pub kind: Option<Kind>,
@@ -31,10 +30,8 @@ pub struct Entry {
 /// it, which costs more than the name where both are at hand.
 pub type LookUp = Box<dyn Fn(&OsStr) -> Result<Attributes> + Send + Sync>;
 
-/// What a directory has.
 #[derive(Default)]
 pub struct Listing {
-    /// All names, in any order.
     pub entries: Vec<Entry>,
     /// The directory, which stays open for whoever will ask for attributes.
     pub directory: Option<LookUp>,
@@ -46,7 +43,6 @@ pub struct Listing {
 /// Who owns a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
-    /// User.
     pub uid: u32,
     /// Group; in a directory with set-group-id the directory's group goes
     /// before it.
@@ -67,7 +63,6 @@ pub struct Creation {
 /// What is made at a name, if it is not a file that is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum New<'a> {
-    /// A directory.
     Directory,
     /// A symbolic link that says this.
     Symlink(&'a OsStr),
@@ -76,10 +71,8 @@ pub enum New<'a> {
     Node(Kind, u64),
 }
 
-/// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpenFlags {
-    /// `read_at` will be called.
     pub read: bool,
     /// `write_at`, `truncate` or `allocate` will be called.
     pub write: bool,
@@ -87,7 +80,6 @@ pub struct OpenFlags {
     pub create: Option<Creation>,
     /// With `create`: fail with `EEXIST` if there is one.
     pub exclusive: bool,
-    /// Set its length to 0.
     pub truncate: bool,
     /// Bring the beginning of what is there, if that takes no further round
     /// trip.
@@ -95,7 +87,6 @@ pub struct OpenFlags {
 }
 
 impl OpenFlags {
-    /// For reading only.
     pub const READ: Self = Self {
         read: true,
         write: false,
@@ -104,7 +95,6 @@ impl OpenFlags {
         truncate: false,
         begin: false,
     };
-    /// For writing only, to what is there.
     pub const WRITE: Self = Self {
         read: false,
         write: true,
@@ -117,7 +107,6 @@ impl OpenFlags {
 pub enum SetTime {
     /// The source's present (`UTIME_NOW`).
     Now,
-    /// A given time.
     At(Time),
 }
 
@@ -127,13 +116,9 @@ pub struct SetAttributes {
     /// Permissions, `07777` at most. Applied after the owner, as a change of
     /// owner clears set-user-id.
     pub mode: Option<u32>,
-    /// Owner.
     pub uid: Option<u32>,
-    /// Group.
     pub gid: Option<u32>,
-    /// Length in bytes.
     pub size_bytes: Option<u64>,
-    /// Time of the last access.
     pub atime: Option<SetTime>,
     /// Time of the last change of the content. Applied last.
     pub mtime: Option<SetTime>,
@@ -148,11 +133,8 @@ pub(crate) fn seek_in_data(from: SeekFrom, size_bytes: u64) -> Result<u64> {
     }
 }
 
-/// A file that was opened.
 pub struct Found {
-    /// The open file.
     pub handle: Box<dyn Handle>,
-    /// What it is.
     pub attributes: Attributes,
     /// What its directory is, if the file was made and that came with it.
     pub directory: Option<Attributes>,
@@ -209,7 +191,6 @@ pub trait Source: Send + Sync {
     /// and each takes its part of a round trip.
     fn list(&self, path: &Path, next: &[&Path], names_max: usize) -> Result<Listing>;
 
-    /// What a symbolic link says.
     fn read_link(&self, path: &Path) -> Result<OsString>;
 
     /// Opens a regular file, and tells what it is then.
@@ -254,18 +235,14 @@ pub trait Source: Send + Sync {
     }
 }
 
-/// Extended attributes of the files of a source.
 pub trait Extended {
     /// A value; `ENODATA` if it is not there.
     fn value(&self, path: &Path, name: &OsStr) -> Result<Vec<u8>>;
 
-    /// Sets one.
     fn set(&self, path: &Path, name: &OsStr, value: &[u8], flags: XattrFlags) -> Result<()>;
 
-    /// The names of all.
     fn names(&self, path: &Path) -> Result<Vec<OsString>>;
 
-    /// Removes one.
     fn remove(&self, path: &Path, name: &OsStr) -> Result<()>;
 }
 
@@ -273,7 +250,6 @@ pub trait Extended {
 pub struct Finish<'a> {
     /// The last bytes, which may be none, and where they go.
     pub bytes: &'a [u8],
-    /// Likewise.
     pub offset: u64,
     /// Changed after that.
     pub changes: &'a SetAttributes,
@@ -314,7 +290,6 @@ pub trait Handle: Send + Sync {
         Ok(())
     }
 
-    /// Sets the length in bytes.
     fn truncate(&self, size_bytes: u64) -> Result<()> {
         self.set_attributes(&SetAttributes {
             size_bytes: Some(size_bytes),
@@ -326,10 +301,8 @@ pub trait Handle: Send + Sync {
     /// source that cannot answers `Ok`.
     fn sync(&self) -> Result<()>;
 
-    /// What `fstat` tells.
     fn attributes(&self) -> Result<Attributes>;
 
-    /// Changes attributes of the open file.
     fn set_attributes(&self, changes: &SetAttributes) -> Result<()>;
 
     /// Does all of it in as few round trips as the source can, and tells what

@@ -64,7 +64,6 @@ struct State {
     next: u64,
 }
 
-/// All nodes of a mount.
 #[derive(Debug)]
 pub struct Tree {
     state: Mutex<State>,
@@ -104,7 +103,6 @@ impl Tree {
         self.state.lock().path(ino)
     }
 
-    /// The path of a name in a directory.
     pub fn path_below(&self, parent: u64, name: &OsStr) -> Result<PathBuf> {
         Ok(self.path(parent)?.join(name))
     }

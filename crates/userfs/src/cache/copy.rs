@@ -120,7 +120,6 @@ impl Copy {
         Ok(())
     }
 
-    /// Takes the name away again.
     pub fn release_name(&mut self) {
         if let Some(name) = self.name.take() {
             // Whoever removed it before has done what is wanted.

@@ -36,9 +36,7 @@ pub(super) struct State {
     pub present: Ranges,
     /// How far changes have come on their way to the source.
     pub progress: WriteBackState,
-    /// What somebody is fetching.
     pub in_flight: Ranges,
-    /// The source's length.
     pub source_bytes: u64,
     /// Below, the source has what is not present.
     pub valid_bytes: u64,
@@ -214,7 +212,6 @@ impl CachedFile {
         Ok(())
     }
 
-    /// Sets times, which the source is told when the file is written back.
     pub fn set_times(&self, atime: Option<Time>, mtime: Option<Time>) {
         self.state.lock().progress.set_times(atime, mtime);
     }
@@ -259,7 +256,6 @@ impl CachedFile {
         self.state.lock().progress.removed();
     }
 
-    /// Whether the source lacks changes.
     pub fn is_changed(&self) -> bool {
         self.state.lock().progress.is_changed()
     }

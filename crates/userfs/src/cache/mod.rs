@@ -15,7 +15,6 @@ mod write_back_state;
 pub(crate) use file::CachedFile;
 pub(crate) use retry_queue::RetryQueue;
 
-/// How files are cached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
     /// A file is fetched whole when it is opened and written back when it is

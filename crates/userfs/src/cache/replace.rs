@@ -91,7 +91,6 @@ impl CachedFile {
         handle.finish(&end).map(drop)
     }
 
-    /// Locks the paths of the file and of its temporary file.
     fn lock_both<'a>(
         &'a self,
         turn: &'a mut PathTurn,

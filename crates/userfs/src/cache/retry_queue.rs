@@ -18,7 +18,6 @@ use crate::source::{Error, Result};
 const RETRY_MIN: Duration = Duration::from_secs(1);
 const RETRY_MAX: Duration = Duration::from_secs(30);
 
-/// Files that wait for their source.
 #[derive(Default)]
 pub(crate) struct RetryQueue {
     state: Mutex<State>,
@@ -64,12 +63,10 @@ impl RetryQueue {
         ));
     }
 
-    /// The file of a number, if it waits.
     pub fn get(&self, ino: u64) -> Option<Arc<CachedFile>> {
         self.state.lock().waiting.get(&ino).cloned()
     }
 
-    /// All files that wait.
     pub fn all(&self) -> Vec<Arc<CachedFile>> {
         self.state.lock().waiting.values().cloned().collect()
     }

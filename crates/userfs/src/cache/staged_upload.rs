@@ -35,7 +35,6 @@ pub(super) struct TemporaryFile {
     pub sent: Ranges,
 }
 
-/// What is sent ahead of a file.
 #[derive(Default)]
 pub(super) struct StagedUpload {
     temporary: Option<TemporaryFile>,
@@ -43,16 +42,13 @@ pub(super) struct StagedUpload {
     sent: Ranges,
     /// Where that ends.
     end: u64,
-    /// Somebody is sending.
     is_busy: bool,
-    /// Nothing more is to be sent.
     is_over: bool,
     /// The temporary file has something that the copy has not.
     is_spoiled: bool,
 }
 
 impl StagedUpload {
-    /// The copy changes.
     pub fn written(&mut self, range: Range<u64>) {
         self.sent.remove(range);
     }
@@ -152,7 +148,6 @@ impl CachedFile {
         }
     }
 
-    /// A new temporary file beside the file.
     pub(super) fn make_temporary(&self, turn: &mut PathTurn) -> Result<TemporaryFile> {
         let guard = self.shared.path(turn, self.ino)?;
         let directory = self.shared.tree.parent(self.ino);

@@ -44,7 +44,6 @@ const REFUSALS: [i32; 4] = [libc::EACCES, libc::EPERM, libc::ENOTSUP, libc::ENAM
 /// How often a write-back begins again because a name changed under it.
 const ATTEMPTS_MAX: usize = 8;
 
-/// How changes go to the source.
 enum Way {
     /// By a temporary file that takes the name; of the file there, if any.
     Replace(Option<Attributes>),
@@ -194,7 +193,6 @@ impl CachedFile {
         }
     }
 
-    /// Whether the source has the content already.
     fn is_times_alone(&self, changes: &Changes) -> bool {
         let state = self.state.lock();
         changes.dirty.is_empty()

@@ -24,7 +24,6 @@ use std::ops::Range;
 use crate::ranges::Ranges;
 use crate::source::Time;
 
-/// How far the changes of a file have come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Stage {
     /// The source has the same content. Who wrote it, and whether its device
@@ -90,7 +89,6 @@ pub(crate) struct WriteBackState {
 }
 
 impl WriteBackState {
-    /// Whether the source lacks changes.
     pub fn is_changed(&self) -> bool {
         !matches!(
             self.stage,
@@ -110,7 +108,6 @@ impl WriteBackState {
         self.stage == Stage::Removed
     }
 
-    /// The file's length, here.
     pub fn size_bytes(&self) -> u64 {
         self.size_bytes
     }
@@ -160,14 +157,12 @@ impl WriteBackState {
         self.mtime = Some(now);
     }
 
-    /// The file was opened to be overwritten.
     pub fn emptied(&mut self) {
         if self.stage == Stage::Dirty {
             self.stage = Stage::Emptied;
         }
     }
 
-    /// Somebody set times.
     pub fn set_times(&mut self, atime: Option<Time>, mtime: Option<Time>) {
         // A program may set times before it writes the new content.
         if self.stage != Stage::Emptied {
@@ -186,7 +181,6 @@ impl WriteBackState {
         };
     }
 
-    /// The retry queue takes the file.
     pub fn keep(&mut self) {
         if self.is_changed() {
             self.stage = Stage::Kept;
@@ -253,7 +247,6 @@ impl WriteBackState {
     }
 }
 
-/// A file whose changes can be sent.
 pub(crate) trait WriteBack {
     type Error;
 
@@ -272,11 +265,8 @@ pub(crate) trait WriteBack {
 /// Sends all changes of a file, and with `is_sync` brings everything that the
 /// source has of it to the device. A file in the retry queue is always
 /// synchronised, as its kept copy goes afterwards. One write-back of a file
-/// runs at a time.
-///
-/// # Errors
-///
-/// What the source says. All changes that may not have arrived are dirty again.
+/// runs at a time. After an error all changes that may not have arrived are dirty
+/// again.
 pub(crate) fn write_back<F: WriteBack>(file: &mut F, is_sync: bool) -> Result<Outcome, F::Error> {
     let begun = file.with(|state| {
         let is_sync = is_sync || state.is_kept();

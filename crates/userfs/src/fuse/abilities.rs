@@ -13,7 +13,6 @@ const BACKGROUND_MAX: u16 = 64;
 /// Largest write: what the kernel sends at most unless its limit of pages is
 /// raised.
 const WRITE_BYTES_MAX: u32 = 1 << 20;
-/// What of the kernel's abilities is asked for.
 fn wanted_flags(mode: Mode, kernel: KernelCache) -> InitFlags {
     let always = InitFlags::FUSE_ATOMIC_O_TRUNC
         | InitFlags::FUSE_DO_READDIRPLUS
@@ -36,10 +35,6 @@ fn wanted_flags(mode: Mode, kernel: KernelCache) -> InitFlags {
 
 /// Agrees with the kernel on what is used. What it lacks is done without, but
 /// for passing through, which is asked for by name.
-///
-/// # Errors
-///
-/// `EOPNOTSUPP` if nothing can pass through this kernel.
 pub(super) fn choose(mode: Mode, kernel: KernelCache, config: &mut KernelConfig) -> io::Result<()> {
     let can = config.capabilities();
     if kernel == KernelCache::PassThrough {

@@ -29,7 +29,6 @@ use splice::Device;
 /// source, a request gets a thread of its own.
 const THREADS: usize = 8;
 
-/// A mounted source, until it is unmounted.
 pub struct Mount {
     session: JoinHandle<io::Result<()>>,
     volume: Arc<Volume>,
@@ -45,10 +44,6 @@ pub struct Stopper {
 impl Mount {
     /// Mounts a source on a directory and begins to serve it. From here on
     /// the process must live, and has a umask of 0.
-    ///
-    /// # Errors
-    ///
-    /// If the options contradict each other, need root, or the kernel refuses.
     pub fn begin(
         source: Arc<dyn Source>,
         mountpoint: &Path,
@@ -86,10 +81,6 @@ impl Mount {
 
     /// Waits until it is unmounted, by whomever, and brings what is left to
     /// the source. Returns how many files could not be written back and are kept.
-    ///
-    /// # Errors
-    ///
-    /// If the kernel's requests could not be served any more.
     pub fn wait(self) -> io::Result<usize> {
         let served = self.session.join();
         let files_kept = self.volume.close();
@@ -105,11 +96,8 @@ impl Stopper {
     /// Unmounts even if files are open: lets the kernel write its pages, lets
     /// nobody in any more, and brings all changes to the source. What is
     /// still open then can be read until the process ends, and not written.
-    /// Returns how many files could not be written back and are kept.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be unmounted; all changes are at the source then, too.
+    /// Returns how many files could not be written back and are kept. If it cannot
+    /// be unmounted, all changes are at the source, too.
     pub fn stop(mut self) -> io::Result<usize> {
         for name in self.volume.open_names() {
             // The kernel's pages of it come here before the call returns;

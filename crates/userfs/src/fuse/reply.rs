@@ -21,16 +21,13 @@ pub(super) const NEVER_REUSED: Generation = Generation(0);
 /// The kernel takes no other flags for files that pass through.
 const PASSES: FopenFlags = FopenFlags::FOPEN_NOFLUSH;
 
-/// A reply of `fuser`'s.
 pub(super) trait Reply: Send + Sized + 'static {
-    /// What a call returns for it.
     type Value;
 
     fn tell(self, server: &Server, value: Self::Value);
 
     fn fail(self, errno: Errno);
 
-    /// Replies with the outcome of a call.
     fn send(self, server: &Server, outcome: Result<Self::Value>) {
         match outcome {
             Ok(value) => self.tell(server, value),

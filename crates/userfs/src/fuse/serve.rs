@@ -27,7 +27,6 @@ use crate::source::{Error, Result, SeekFrom};
 /// it ask.
 const INO_UNKNOWN: u64 = 0xffff_ffff;
 
-/// What all threads share.
 pub(super) struct Server {
     pub volume: Arc<Volume>,
     pub notifier: OnceLock<Notifier>,
@@ -139,7 +138,6 @@ impl Server {
         Ok(data.len() as u32)
     }
 
-    /// How the kernel is to treat an opened file.
     pub fn open_flags(&self, opened: Opened) -> FopenFlags {
         let mut flags = FopenFlags::empty();
         if opened.keeps_pages {
@@ -156,7 +154,6 @@ impl Server {
         flags
     }
 
-    /// Whether nothing is kept here.
     fn is_direct(&self) -> bool {
         self.volume.options.mode == Mode::None
     }
@@ -169,7 +166,6 @@ impl Server {
         self.is_direct() && is_uncached && self.volume.shared.source.is_remote()
     }
 
-    /// A descriptor of a file is closed.
     pub fn flush(&self, handle: u64) -> Result<()> {
         if self.is_direct() && !self.writes_later() {
             // What was written is with the source already. The kernel still
@@ -180,7 +176,6 @@ impl Server {
         self.volume.flush(handle)
     }
 
-    /// Where data or a hole begins.
     pub fn seek(&self, handle: u64, offset: i64, whence: i32) -> Result<u64> {
         if self.volume.is_kernel_writing_back() {
             // The kernel has pages that the source has not; it then takes all
@@ -228,7 +223,6 @@ impl Server {
         Some(backing)
     }
 
-    /// One user less of a backing file.
     pub fn release_backing(&self, ino: u64) {
         let mut backings = self.backings.lock();
         if let Some((_, users)) = backings.get_mut(&ino) {

@@ -30,7 +30,6 @@ impl From<Errno> for Error {
     }
 }
 
-/// A directory of this machine.
 pub struct Local {
     name: PathBuf,
     root: OwnedFd,
@@ -56,11 +55,6 @@ fn by_descriptor(descriptor: impl AsFd) -> PathBuf {
 }
 
 impl Local {
-    /// Opens a directory as a source.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be opened or is none.
     pub fn new(directory: &Path) -> std::io::Result<Self> {
         let name = directory.canonicalize()?;
         let root = rustix::fs::open(

@@ -19,7 +19,6 @@ pub(super) type Directory = Mutex<Arc<Listed>>;
 /// What a directory was found to have, `.` and `..` first.
 #[derive(Default)]
 pub(crate) struct Listed {
-    /// The number of the directory.
     ino: u64,
     listing: Listing,
     /// When that was asked for, if that was before it was wanted.

@@ -10,7 +10,6 @@ use crate::source::{
 };
 use crate::tree::Version;
 
-/// How a program opens a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Access {
     flags: OpenFlags,

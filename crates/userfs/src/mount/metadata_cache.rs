@@ -33,7 +33,6 @@ const DIRECTORIES_MAX: usize = 1024;
 struct Directory {
     /// Changes at the begin and at the end of each change by this mount.
     version: u64,
-    /// The directory's own attributes.
     own: Option<(Instant, Attributes)>,
     /// Successful lookups since `asked_from`.
     asked: u32,
@@ -57,7 +56,6 @@ pub(crate) struct MetadataCache {
     state: Mutex<State>,
 }
 
-/// The reply to a lookup.
 #[derive(Debug, PartialEq)]
 pub(super) enum Answer {
     /// Cached attributes and their age.
@@ -240,7 +238,6 @@ impl MetadataCache {
         next.flatten().unwrap_or_default()
     }
 
-    /// A directory's own attributes and their age.
     pub(super) fn directory(&self, ino: u64) -> Option<(Attributes, Duration)> {
         let own = self.with(|state| {
             let (since, attributes) = state.directories.get(&ino)?.own?;
@@ -250,7 +247,6 @@ impl MetadataCache {
         own.flatten()
     }
 
-    /// Begins a change of a name.
     pub fn change<'a>(&'a self, directory: u64, name: &'a OsStr) -> Change<'a> {
         let version = self.with(|state| state.change(directory, Some(name), true).version);
         Change {

@@ -34,12 +34,10 @@ pub(crate) use path_locks::{PathGuard, PathTurn};
 /// Where a mount tells people what happened: one sentence at a time.
 pub type Note = Box<dyn Fn(&str) + Send + Sync>;
 
-/// What every part of a mount works with.
 pub(crate) struct Shared {
     pub source: Arc<dyn Source>,
     pub tree: Tree,
     pub journal: Journal,
-    /// Where local copies and journals lie.
     pub directory: PathBuf,
     pub locks: PathLocks,
     pub known: MetadataCache,
@@ -144,7 +142,6 @@ impl Shared {
     }
 }
 
-/// What the kernel keeps of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum KernelCache {
     /// Pages for reading; a write goes on to this program at once.
@@ -160,14 +157,10 @@ pub enum KernelCache {
     PassThrough,
 }
 
-/// How a source is mounted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// What is cached here.
     pub mode: Mode,
-    /// What the kernel caches.
     pub kernel: KernelCache,
-    /// Refuse all changes.
     pub is_read_only: bool,
     /// Other users than the mounting one may use it, as permissions allow.
     pub allows_others: bool,
@@ -181,7 +174,6 @@ pub struct Options {
     pub directory: PathBuf,
 }
 
-/// A mounted source.
 pub(crate) struct Volume {
     pub shared: Arc<Shared>,
     pub options: Options,

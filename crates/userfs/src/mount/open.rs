@@ -44,7 +44,6 @@ impl OpenFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Opened {
     pub handle: u64,
-    /// It was opened for writing.
     pub is_writable: bool,
     /// The kernel's pages are still right.
     pub keeps_pages: bool,
@@ -96,7 +95,6 @@ impl Volume {
         }
     }
 
-    /// Opens a file whose calls go through.
     pub(super) fn add_direct(&self, ino: u64, found: Found, is_writable: bool) -> Opened {
         self.shared.tree.pin(ino);
         let content = Content::Direct(found.handle.into());
@@ -134,7 +132,6 @@ impl Volume {
         Ok(Arc::clone(&copied.file))
     }
 
-    /// One user less.
     pub(super) fn stop_using(&self, ino: u64) {
         let unused = {
             let mut copies = self.copies.lock();
@@ -166,7 +163,6 @@ impl Volume {
         left.count() > 0
     }
 
-    /// Names of all files that somebody has open for writing.
     pub fn open_names(&self) -> Vec<PathBuf> {
         let mut files = self.files.all();
         files.retain(|file| file.is_writable);

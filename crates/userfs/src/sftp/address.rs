@@ -27,10 +27,6 @@ impl Address {
 
     /// Reads `[user@]host:dir`, where a host with colons in it stands in
     /// brackets: `[::1]:dir`.
-    ///
-    /// # Errors
-    /// If a part is missing, or would be an option to ssh: why, as the end of
-    /// `cannot read ADDRESS: …`.
     pub fn parse(source: &str) -> Result<Self, &'static str> {
         let (user, rest) = split_user(source);
         let split = match rest.strip_prefix('[') {

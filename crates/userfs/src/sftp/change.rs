@@ -28,7 +28,6 @@ pub(super) fn asked(changes: &SetAttributes) -> Asked {
     }
 }
 
-/// Makes the changes.
 pub(super) fn make(
     batch: &mut RequestBatch,
     target: Target<'_>,

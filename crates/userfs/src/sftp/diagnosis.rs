@@ -53,7 +53,6 @@ pub(super) fn decode_space(packet: &mut Decoder<'_>) -> Result<StatVfs, Malforme
     })
 }
 
-/// What was found about a path of the operation.
 #[derive(Default)]
 struct Facts {
     target: Option<Stat>,

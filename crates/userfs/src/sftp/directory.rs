@@ -88,7 +88,6 @@ fn read_names(
     }
 }
 
-/// What a server has told of a directory.
 fn entries(shared: &Shared, path: &Path, names: Vec<Name>) -> Requested<Vec<Entry>> {
     let mut entries = Vec::with_capacity(names.len());
     let is_dots = |name: &[u8]| name == b"." || name == b"..";

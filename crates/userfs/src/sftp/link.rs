@@ -22,7 +22,6 @@ const PASSWORD_PATIENCE: Duration = Duration::from_secs(600);
 /// is in words.
 pub type Connect = Box<dyn Fn(bool) -> Result<Transport, String> + Send + Sync>;
 
-/// One session at a time.
 pub(super) struct Link {
     connect: Connect,
     host: String,
@@ -38,10 +37,6 @@ struct State {
 }
 
 impl Link {
-    /// Connects for the first time.
-    ///
-    /// # Errors
-    /// In words, why that cannot be.
     pub fn new(connect: Connect, host: &str, options: &Options) -> Result<Self, String> {
         let link = Self {
             connect,
@@ -69,16 +64,13 @@ impl Link {
             .map_err(|why| format!("cannot connect to {}: {why}", self.host))
     }
 
-    /// A message for the user.
     pub fn tell(&self, message: &str) {
         (self.options.notice)(message);
     }
 
     /// A session whose end is not known, made anew if the one before has
-    /// ended. Who comes while somebody else connects waits for that attempt.
-    ///
-    /// # Errors
-    /// `Lost` if there is none within the time that a call may wait.
+    /// ended. Who comes while somebody else connects waits for that attempt. `Lost`
+    /// if there is none within the time that a call may wait.
     pub fn session(&self) -> Result<Arc<Session>> {
         let deadline = Instant::now() + self.options.reconnect_patience;
         let mut state = self.state.lock();

@@ -17,7 +17,6 @@ use slab::Slab;
 use super::stat::Stat;
 use crate::source::{Attributes, Error, Identity, Result};
 
-/// All names of which something is known.
 #[derive(Default)]
 pub(super) struct Names {
     known: Mutex<Known>,
@@ -49,7 +48,6 @@ impl Names {
         self.known.lock().open.insert(Some(path.to_owned()))
     }
 
-    /// A file was closed.
     pub fn closed(&self, file: usize) {
         self.known.lock().open.remove(file);
     }
@@ -59,7 +57,6 @@ impl Names {
         self.known.lock().open[file].clone()
     }
 
-    /// A file got another name.
     pub fn linked(&self, existing: &Path, new: &Path) {
         let mut known = self.known.lock();
         known.number += 1;
@@ -75,7 +72,6 @@ impl Names {
         self.known.lock().remove(path);
     }
 
-    /// A file or directory was given another name.
     pub fn renamed(&self, from: &Path, to: &Path) {
         let mut known = self.known.lock();
         let file = known.links.get(from);

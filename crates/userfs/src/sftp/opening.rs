@@ -15,13 +15,11 @@ use crate::source::{Creation, Error, Found, Kind, OpenFlags, Result, SetAttribut
 /// What is brought of a file while it is opened: all of a small one.
 const BEGIN_BYTES: usize = 32 << 10;
 
-/// An opened file.
 struct Looked {
     opened: OpenHandle,
     stat: Stat,
     /// What the directory is, if the file was made.
     directory: Option<Stat>,
-    /// What the file begins with.
     begin: Vec<u8>,
 }
 

@@ -8,10 +8,8 @@ use std::time::Duration;
 /// again. Nothing in it commands a terminal.
 pub type Notice = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// How to reach a server.
 #[derive(Clone)]
 pub struct Options {
-    /// The program `ssh`.
     pub program: PathBuf,
     /// `ssh -p`.
     pub port: Option<u16>,
@@ -27,14 +25,12 @@ pub struct Options {
     /// Whether ssh may ask for passwords and about unknown hosts at the
     /// terminal, for the first connection. Later ones never ask.
     pub is_interactive: bool,
-    /// How long a connection may take.
     pub connect_timeout: Duration,
     /// How long the server may send nothing at all while it is asked for
     /// something; after that the connection counts as lost.
     pub answer_timeout: Duration,
     /// How long a call waits for a connection in place of a lost one.
     pub reconnect_patience: Duration,
-    /// Where messages go.
     pub notice: Notice,
 }
 

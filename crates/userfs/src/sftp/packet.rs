@@ -76,7 +76,6 @@ pub(super) mod open {
     pub const EXCLUSIVE: u32 = 0x20;
 }
 
-/// Appends one packet to a buffer.
 pub(super) struct Encoder<'a> {
     buffer: &'a mut Vec<u8>,
     start: usize,
@@ -114,7 +113,6 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// A length as the protocol has it.
 fn length(bytes: usize) -> u32 {
     u32::try_from(bytes).expect("paths and pieces of files are far shorter than 4 GiB")
 }
@@ -123,7 +121,6 @@ fn length(bytes: usize) -> u32 {
 /// begins "the server sent".
 pub(super) type Malformed = &'static str;
 
-/// Reads the fields of one packet.
 #[derive(Debug)]
 pub(super) struct Decoder<'a> {
     rest: &'a [u8],
@@ -169,9 +166,6 @@ impl<'a> Decoder<'a> {
 
 /// Reads a greeting from its version on: the names of the extensions, in the
 /// versions that are used here.
-///
-/// # Errors
-/// In words, why it is not accepted.
 pub(super) fn read_greeting(packet: &mut Decoder<'_>) -> Result<Vec<Vec<u8>>, String> {
     let malformed = |what: Malformed| format!("the server sent {what}");
     let version = packet.u32().map_err(malformed)?;
@@ -237,11 +231,9 @@ pub(super) fn escaped(text: &[u8]) -> String {
     shown
 }
 
-/// The longest name and the longest path that Linux knows.
 const NAME_BYTES_MAX: usize = 255;
 const PATH_BYTES_MAX: usize = 4095;
 
-/// The directory that a path of the server lies in.
 pub(super) fn parent(path: &[u8]) -> &[u8] {
     match path.iter().rposition(|byte| *byte == b'/') {
         None | Some(0) => b"/",

@@ -14,7 +14,6 @@ use rustix::pipe::{SpliceFlags, splice};
 
 use crate::content::read_full;
 
-/// The writing end of a pipe.
 pub(super) struct PatientPipe {
     pipe: OwnedFd,
     patience: Duration,
@@ -37,7 +36,6 @@ impl PatientPipe {
         }
     }
 
-    /// Writes all of both.
     pub fn write(&self, head: &[u8], content: &[u8]) -> Result<()> {
         let mut slices = [IoSlice::new(head), IoSlice::new(content)];
         let mut rest = &mut slices[..];

@@ -42,7 +42,6 @@ impl Drop for OpenHandle {
 /// `longname`, which is for people to read, is skipped.
 pub(super) type Name = (Vec<u8>, Stat);
 
-/// Why a request was not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
     /// There was no answer.
@@ -53,7 +52,6 @@ pub(super) enum Failure {
     Errno(i32),
 }
 
-/// What came of a request.
 pub(super) type Requested<T> = Result<T, Failure>;
 
 impl From<Error> for Failure {
@@ -96,7 +94,6 @@ pub(super) struct RequestBatch {
 }
 
 impl Session {
-    /// A batch of requests of one caller.
     pub fn batch(self: &Arc<Self>) -> RequestBatch {
         RequestBatch {
             session: Arc::clone(self),
@@ -170,7 +167,6 @@ impl RequestBatch {
         Ok(reply)
     }
 
-    /// Sends what is gathered.
     pub fn send(&mut self) -> Requested<()> {
         if !self.unsent.is_empty() {
             self.session.line.send(&self.unsent, Content::Bytes(&[]))?;

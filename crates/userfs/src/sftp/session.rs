@@ -42,13 +42,10 @@ pub trait Peer: Send + Sync {
     fn last_words(&self) -> Option<String>;
 }
 
-/// A way to a server.
 pub struct Transport {
-    /// What comes from the server.
     pub reader: Box<dyn Read + Send>,
     /// A pipe or socket to the server.
     pub writer: OwnedFd,
-    /// What holds the other end.
     pub peer: Box<dyn Peer>,
 }
 
@@ -69,7 +66,6 @@ struct Waiting {
     reason: Option<String>,
 }
 
-/// What goes to the server.
 struct Writer {
     /// Gone when the session is being ended.
     output: Option<PatientPipe>,
@@ -199,7 +195,6 @@ pub(super) struct Session {
     late: SyncSender<()>,
     /// Longest silence of the server while a request waits for its reply.
     patience: Duration,
-    /// The names of the server's extensions.
     extensions: Vec<Vec<u8>>,
     closed_last: Mutex<Option<Vec<u8>>>,
     /// What one READ asks for and one WRITE carries.
@@ -209,9 +204,6 @@ pub(super) struct Session {
 impl Session {
     /// Greets the server, which has `patience.0` for its first word and
     /// `patience.1` for any further one, and asks for its limits.
-    ///
-    /// # Errors
-    /// In words, why there is no session.
     pub fn establish(
         transport: Transport,
         patience: (Duration, Duration),
@@ -308,7 +300,6 @@ impl Session {
         }
     }
 
-    /// Whether requests may be answered.
     pub fn is_alive(&self) -> bool {
         self.line.waiting.lock().reason.is_none()
     }
@@ -370,7 +361,6 @@ impl Drop for Session {
     }
 }
 
-/// Starts a thread.
 pub(super) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), String> {
     let thread = std::thread::Builder::new().name(name.to_owned());
     match thread.spawn(work) {

@@ -22,7 +22,6 @@ use crate::source::{
     SetAttributes, Source, StatVfs,
 };
 
-/// A directory of another host.
 pub struct Sftp {
     shared: Arc<Shared>,
     name: String,
@@ -63,9 +62,6 @@ impl Shared {
 
 impl Sftp {
     /// Connects to a host and looks for the directory there.
-    ///
-    /// # Errors
-    /// In words, why that cannot be.
     pub fn connect(address: &Address, options: &Options) -> Result<Self, String> {
         let again = (address.clone(), options.clone());
         let connect = move |is_interactive| ssh::start(&again.0, &again.1, is_interactive);
@@ -73,9 +69,6 @@ impl Sftp {
     }
 
     /// The same by another way to the server than `ssh`.
-    ///
-    /// # Errors
-    /// Likewise.
     pub fn over(connect: Connect, address: &Address, options: &Options) -> Result<Self, String> {
         let link = Link::new(connect, &address.host, options)?;
         let name = address.to_string();

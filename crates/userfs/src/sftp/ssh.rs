@@ -27,10 +27,6 @@ use super::session::{Peer, Transport, spawn, wait_until};
 /// A pipe that holds the window of a transfer, if the kernel allows it.
 const PIPE_BYTES: usize = 1 << 20;
 
-/// Starts ssh.
-///
-/// # Errors
-/// In words, why it cannot be started.
 pub(super) fn start(
     address: &Address,
     options: &Options,

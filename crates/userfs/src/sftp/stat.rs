@@ -35,7 +35,6 @@ pub(super) struct Stat {
 }
 
 impl Stat {
-    /// Permissions alone.
     pub fn of_mode(mode: u32) -> Self {
         Self {
             permissions: Some(mode & 0o7777),
@@ -120,12 +119,10 @@ impl Stat {
         *self == other
     }
 
-    /// When the content was last changed.
     pub fn modified(&self) -> Option<u32> {
         self.times.map(|(_, modified)| modified)
     }
 
-    /// The permission bits, if they are there.
     pub fn mode(&self) -> Option<u32> {
         self.permissions.map(|bits| bits & 0o7777)
     }
