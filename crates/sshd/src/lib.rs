@@ -6,7 +6,6 @@
 //! It lets in the user who started it, and as root any user that is named.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -15,6 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
 
 /// Where Debian puts the server, which is in no user's path.
 const PROGRAM: &str = "/usr/sbin/sshd";
@@ -41,7 +41,6 @@ pub struct Settings {
     /// Who logs in; the user of this process if it is none. Only root can
     /// serve others.
     pub user: Option<String>,
-    pub lines: Vec<String>,
 }
 
 impl Default for Settings {
@@ -49,7 +48,6 @@ impl Default for Settings {
         Self {
             subsystem: Subsystem::Internal(Vec::new()),
             user: None,
-            lines: Vec::new(),
         }
     }
 }
@@ -57,27 +55,14 @@ impl Default for Settings {
 /// A running server, ended with all its sessions when it is dropped.
 #[derive(Debug)]
 pub struct Sshd {
-    directory: Directory,
+    /// Keys, configuration and log.
+    directory: PathBuf,
+    /// Removed in the end, if the directory is the server's own.
+    temporary: Option<TempDir>,
     settings: Settings,
     user: String,
     port: u16,
     child: Option<Child>,
-}
-
-/// Where a server has its keys, its configuration and its log.
-#[derive(Debug)]
-enum Directory {
-    Temporary(tempfile::TempDir),
-    Given(PathBuf),
-}
-
-impl Directory {
-    fn path(&self) -> &Path {
-        match self {
-            Self::Temporary(directory) => directory.path(),
-            Self::Given(path) => path,
-        }
-    }
 }
 
 /// What of the programs that are needed is missing, and what to do about it.
@@ -93,46 +78,49 @@ pub fn missing() -> Option<String> {
 }
 
 impl Sshd {
+    /// Starts a server, or tells in words why there can be none.
     pub fn start(settings: &Settings) -> Result<Self, String> {
-        let directory = tempfile::Builder::new()
-            .prefix("toll-sshd-")
-            .tempdir()
-            .map_err(|error| format!("cannot make a directory for a server: {error}"))?;
-        Self::begin(Directory::Temporary(directory), settings)
+        let temporary = tempfile::Builder::new().prefix("toll-sshd-").tempdir();
+        let temporary = temporary.map_err(cannot("make a directory for a server"))?;
+        let directory = temporary.path().to_path_buf();
+        Self::begin(directory, Some(temporary), settings)
     }
 
     /// Starts a server whose files are in an empty directory of the caller's.
     /// It ends with the thread that starts it, however that ends, where
     /// setpriv(1) is.
     pub fn start_in(directory: PathBuf, settings: &Settings) -> Result<Self, String> {
-        Self::begin(Directory::Given(directory), settings)
+        Self::begin(directory, None, settings)
     }
 
-    fn begin(directory: Directory, settings: &Settings) -> Result<Self, String> {
+    fn begin(
+        directory: PathBuf,
+        temporary: Option<TempDir>,
+        settings: &Settings,
+    ) -> Result<Self, String> {
         if let Some(missing) = missing() {
             return Err(missing);
         }
-        let cannot = |what: &str| {
-            let what = what.to_owned();
-            move |error: std::io::Error| format!("cannot {what}: {error}")
-        };
         // Another user's sshd process reads the keys in it.
-        std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755))
+        std::fs::set_permissions(&directory, PermissionsExt::from_mode(0o755))
             .map_err(cannot("set permissions"))?;
         let user = match &settings.user {
             Some(user) => user.clone(),
-            None => own_name().map_err(cannot("find the user's name"))?,
+            None => run("/usr/bin/id", &["-un"])?,
         };
         for key in ["host_key", "user_key"] {
-            make_key(&directory.path().join(key))?;
+            let path = directory.join(key).display().to_string();
+            let arguments = ["-q", "-t", "ed25519", "-N", "", "-f", &path];
+            run("/usr/bin/ssh-keygen", &arguments)?;
         }
         std::fs::copy(
-            directory.path().join("user_key.pub"),
-            directory.path().join("authorized_keys"),
+            directory.join("user_key.pub"),
+            directory.join("authorized_keys"),
         )
         .map_err(cannot("copy a key"))?;
         let mut server = Self {
             directory,
+            temporary,
             settings: settings.clone(),
             user,
             port: 0,
@@ -164,13 +152,13 @@ impl Sshd {
     }
 
     fn write_files(&self) -> std::io::Result<()> {
-        let path = |name: &str| self.directory.path().join(name).display().to_string();
+        let path = |name: &str| self.directory.join(name).display().to_string();
         let subsystem = match &self.settings.subsystem {
             Subsystem::Internal(options) => format!("internal-sftp {}", options.join(" ")),
             Subsystem::Program(options) => format!("{SFTP_SERVER} {}", options.join(" ")),
             Subsystem::Command(command) => command.clone(),
         };
-        let mut config = format!(
+        let config = format!(
             "ListenAddress 127.0.0.1:{port}\n\
              HostKey {host_key}\n\
              AuthorizedKeysFile {authorized}\n\
@@ -194,16 +182,12 @@ impl Sshd {
             user = self.user,
             // A shell finds none of the user's start-up files there, which
             // may print or take their time.
-            home = self.directory.path().display(),
+            home = self.directory.display(),
         );
-        for line in &self.settings.lines {
-            config.push_str(line);
-            config.push('\n');
-        }
-        std::fs::write(self.directory.path().join("sshd_config"), config)?;
-        let host_key = std::fs::read_to_string(self.directory.path().join("host_key.pub"))?;
+        std::fs::write(self.directory.join("sshd_config"), config)?;
+        let host_key = std::fs::read_to_string(self.directory.join("host_key.pub"))?;
         let known = format!("[127.0.0.1]:{} {host_key}", self.port);
-        std::fs::write(self.directory.path().join("known_hosts"), known)
+        std::fs::write(self.directory.join("known_hosts"), known)
     }
 
     /// Whether it listens; `false` if the port was taken.
@@ -220,17 +204,14 @@ impl Sshd {
         }
         let messages = self.log();
         let log = File::create(&messages)?;
-        let mut command = match &self.directory {
-            Directory::Given(_) if Path::new(SETPRIV).exists() => {
-                let mut command = Command::new(SETPRIV);
-                command.args(["--pdeathsig", "KILL", PROGRAM]);
-                command
-            }
-            _ => Command::new(PROGRAM),
-        };
+        let mut command = Command::new(PROGRAM);
+        if self.temporary.is_none() && Path::new(SETPRIV).exists() {
+            command = Command::new(SETPRIV);
+            command.args(["--pdeathsig", "KILL", PROGRAM]);
+        }
         let child = command
             .arg("-f")
-            .arg(self.directory.path().join("sshd_config"))
+            .arg(self.directory.join("sshd_config"))
             .args(["-D", "-e"])
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -256,12 +237,7 @@ impl Sshd {
     }
 
     fn log(&self) -> PathBuf {
-        self.directory.path().join("log")
-    }
-
-    /// What it wrote so far (`sshd -e`).
-    pub fn messages(&self) -> String {
-        std::fs::read_to_string(self.log()).unwrap_or_default()
+        self.directory.join("log")
     }
 
     /// Where it listens, on 127.0.0.1.
@@ -278,7 +254,7 @@ impl Sshd {
     /// The `-o` options of ssh by which it is reached, whatever the user's
     /// configuration is.
     pub fn ssh_settings(&self) -> Vec<String> {
-        let known = self.directory.path().join("known_hosts");
+        let known = self.directory.join("known_hosts");
         vec![
             format!("UserKnownHostsFile={}", known.display()),
             "GlobalKnownHostsFile=/dev/null".to_owned(),
@@ -289,15 +265,13 @@ impl Sshd {
     }
 
     pub fn identity(&self) -> PathBuf {
-        self.directory.path().join("user_key")
+        self.directory.join("user_key")
     }
 
     /// The processes that serve connections, of all of them.
     pub fn sessions(&self) -> Vec<u32> {
-        let Some(child) = &self.child else {
-            return Vec::new();
-        };
-        descendants(child.id())
+        let child = self.child.as_ref();
+        child.map_or_else(Vec::new, |child| descendants(child.id()))
     }
 
     /// Ends every connection at once (SIGKILL to what serves it), and leaves
@@ -339,37 +313,32 @@ fn signal(process: u32, signal: Signal) {
 fn kill_below(process: u32) {
     let mut stopped = Vec::new();
     loop {
-        let all = descendants(process);
-        let fresh: Vec<u32> = all
-            .into_iter()
-            .filter(|one| !stopped.contains(one))
-            .collect();
+        let mut fresh = descendants(process);
+        fresh.retain(|one| !stopped.contains(one));
         if fresh.is_empty() {
             break;
         }
-        for one in &fresh {
-            signal(*one, Signal::STOP);
-        }
+        fresh.iter().for_each(|one| signal(*one, Signal::STOP));
         stopped.extend(fresh);
     }
-    for one in stopped {
-        signal(one, Signal::KILL);
-    }
+    stopped.iter().for_each(|one| signal(*one, Signal::KILL));
 }
 
-/// The processes below one, children before their parents' end makes them
-/// somebody else's.
+/// The processes below one.
 fn descendants(process: u32) -> Vec<u32> {
-    let tasks = format!("/proc/{process}/task/{process}/children");
-    let children = std::fs::read_to_string(tasks).unwrap_or_default();
-    let children = children.split_whitespace().filter_map(|id| id.parse().ok());
-    children
-        .flat_map(|child| {
-            std::iter::once(child)
-                .chain(descendants(child))
-                .collect::<Vec<_>>()
-        })
-        .collect()
+    let mut found = vec![process];
+    let mut at = 0;
+    while let Some(process) = found.get(at) {
+        let tasks = format!("/proc/{process}/task/{process}/children");
+        let children = std::fs::read_to_string(tasks).unwrap_or_default();
+        found.extend(
+            children
+                .split_whitespace()
+                .filter_map(|id| id.parse::<u32>().ok()),
+        );
+        at += 1;
+    }
+    found.split_off(1)
 }
 
 fn free_port() -> std::io::Result<u16> {
@@ -377,36 +346,24 @@ fn free_port() -> std::io::Result<u16> {
     Ok(listener.local_addr()?.port())
 }
 
-fn own_name() -> std::io::Result<String> {
-    let uid = rustix::process::geteuid().as_raw().to_string();
-    for line in BufReader::new(File::open("/etc/passwd")?).lines() {
-        let line = line?;
-        let mut fields = line.split(':');
-        if let (Some(name), Some(_), Some(id)) = (fields.next(), fields.next(), fields.next())
-            && id == uid
-        {
-            return Ok(name.to_owned());
-        }
-    }
-    Err(std::io::Error::other("it is not in /etc/passwd"))
+fn cannot(what: &str) -> impl Fn(std::io::Error) -> String {
+    move |error| format!("cannot {what}: {error}")
 }
 
+/// What a program that must succeed prints.
 #[expect(
     clippy::disallowed_methods,
     reason = "the server is for tests and experiments"
 )]
-fn make_key(path: &Path) -> Result<(), String> {
-    let made = Command::new("/usr/bin/ssh-keygen")
-        .args(["-q", "-t", "ed25519", "-N", "", "-f"])
-        .arg(path)
+fn run(program: &str, arguments: &[&str]) -> Result<String, String> {
+    let output = Command::new(program)
+        .args(arguments)
         .stdin(Stdio::null())
         .output();
-    match made {
-        Ok(output) if output.status.success() => Ok(()),
-        Ok(output) => Err(format!(
-            "cannot make a key: {}",
-            String::from_utf8_lossy(&output.stderr).trim()
-        )),
-        Err(error) => Err(format!("cannot make a key: {error}")),
+    let output = output.map_err(cannot(&format!("start {program}")))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+    match output.status.success() {
+        true => Ok(text(&output.stdout)),
+        false => Err(format!("{program} fails: {}", text(&output.stderr))),
     }
 }
