@@ -133,7 +133,7 @@ pub(crate) fn seek_in_data(from: SeekFrom, size_bytes: u64) -> Result<u64> {
     }
 }
 
-pub struct Found {
+pub struct OpenReply {
     pub handle: Box<dyn Handle>,
     pub attributes: Attributes,
     /// What its directory is, if the file was made and that came with it.
@@ -194,7 +194,7 @@ pub trait Source: Send + Sync {
     fn read_link(&self, path: &Path) -> Result<OsString>;
 
     /// Opens a regular file, and tells what it is then.
-    fn open(&self, path: &Path, flags: OpenFlags) -> Result<Found>;
+    fn open(&self, path: &Path, flags: OpenFlags) -> Result<OpenReply>;
 
     /// Makes something new; `EPERM` if the source cannot. The mode of a symbolic
     /// link is not used.

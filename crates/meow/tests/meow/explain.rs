@@ -19,61 +19,63 @@ fn explained(ended: &Ended, words: &[&str]) {
 }
 
 #[test]
-fn a_file_is_spliced_into_a_pipe() {
+fn each_way_is_told_with_its_reason_and_what_it_moved() {
     let files = Files::new();
     files.file("long", &content(LONG));
-    let ended = files.run(&["--explain", "long"]);
-    explained(
-        &ended,
-        &[
-            "meow: long (a file) to standard output (a pipe): splice: the pipe takes",
-            "; 1048576 bytes by splice in ",
-        ],
-    );
-    assert_eq!(ended.errors.lines().count(), 1, "{}", ended.errors);
-}
-
-#[test]
-fn a_short_file_goes_through_the_buffer() {
-    let files = Files::new();
     files.file("short", &content(1024));
+    for (stdin, arguments, parts) in [
+        (
+            &b""[..],
+            &["long"][..],
+            &[
+                "meow: long (a file) to standard output (a pipe): splice: the pipe takes",
+                "; 1048576 bytes by splice in ",
+            ][..],
+        ),
+        (
+            b"",
+            &["short"],
+            &[
+                "read and write: the file is short",
+                "; 1024 bytes by read and write in 2 calls",
+            ],
+        ),
+        (b"", &["--copy", "long"], &["read and write: --copy asks"]),
+        (
+            &content(LONG),
+            &[],
+            &[
+                "meow: - (a pipe) to standard output (a pipe): splice: pages move",
+                "; 65536 bytes by read and write in ",
+                "; 983040 bytes by splice in ",
+            ],
+        ),
+        (
+            b"short\n",
+            &[],
+            &["read and write: no more came than is worth another way; 6 bytes by read and write"],
+        ),
+        (
+            b"",
+            &["-n", "short"],
+            &["read and write: the options change what is copied"],
+        ),
+    ] {
+        let ended = files.run_with_pipes(stdin, &[&["--explain"], arguments].concat());
+        explained(&ended, parts);
+        assert_eq!(ended.errors.lines().count(), 1, "{}", ended.errors);
+        let is_spliced = parts.iter().any(|part| part.contains("splice"));
+        assert_eq!(
+            ended.errors.contains("splice"),
+            is_spliced,
+            "{}",
+            ended.errors
+        );
+    }
+    let log = appendable(files.path("log"));
     explained(
-        &files.run(&["--explain", "short"]),
-        &[
-            "read and write: the file is short",
-            "; 1024 bytes by read and write in 2 calls",
-        ],
-    );
-}
-
-#[test]
-fn copy_forbids_splicing_into_a_pipe() {
-    let files = Files::new();
-    files.file("long", &content(LONG));
-    let ended = files.run(&["--explain", "--copy", "long"]);
-    explained(&ended, &["read and write: --copy asks"]);
-    assert!(!ended.errors.contains("splice"), "{}", ended.errors);
-}
-
-#[test]
-fn a_pipe_is_spliced_after_its_first_bytes() {
-    let files = Files::new();
-    explained(
-        &files.run_with_pipes(&content(LONG), &["--explain"]),
-        &[
-            "meow: - (a pipe) to standard output (a pipe): splice: pages move",
-            "; 65536 bytes by read and write in ",
-            "; 983040 bytes by splice in ",
-        ],
-    );
-}
-
-#[test]
-fn a_short_message_through_a_pipe_goes_through_the_buffer() {
-    let files = Files::new();
-    explained(
-        &files.run_with_pipes(b"short\n", &["--explain"]),
-        &["read and write: no more came than is worth another way; 6 bytes by read and write"],
+        &files.run_between(Stdio::null(), &["--explain", "long"], log),
+        &["to standard output (a file that is appended to): read and write: the kernel's own"],
     );
 }
 
@@ -99,9 +101,8 @@ fn a_file_goes_to_a_file_of_another_file_system_inside_the_kernel() {
 #[test]
 fn two_files_share_blocks_where_the_file_system_can() {
     let has = |program: &str| {
-        ["/usr/sbin", "/sbin", "/usr/bin"]
-            .iter()
-            .any(|place| Path::new(place).join(program).exists())
+        let mut places = ["/usr/sbin", "/sbin", "/usr/bin"].iter();
+        places.any(|place| Path::new(place).join(program).exists())
     };
     if !rustix::process::geteuid().is_root() {
         return skip("an XFS on a loop device needs root");
@@ -131,25 +132,4 @@ fn two_files_share_blocks_where_the_file_system_can() {
     );
     let extents = String::from_utf8(ended.output).unwrap();
     assert!(extents.contains("shared"), "{extents}");
-}
-
-#[test]
-fn a_file_is_appended_to_through_the_buffer() {
-    let files = Files::new();
-    files.file("long", &content(LONG));
-    let sink = appendable(files.path("log"));
-    explained(
-        &files.run_between(Stdio::null(), &["--explain", "long"], sink),
-        &["to standard output (a file that is appended to): read and write: the kernel's own"],
-    );
-}
-
-#[test]
-fn formatted_output_goes_through_the_buffer() {
-    let files = Files::new();
-    files.file("text", b"a\n");
-    explained(
-        &files.run(&["--explain", "-n", "text"]),
-        &["read and write: the options change what is copied"],
-    );
 }

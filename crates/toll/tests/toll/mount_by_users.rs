@@ -196,11 +196,8 @@ fn a_signal_ends_a_mount_of_somebody_who_is_not_root_with_files_open() {
         wait_until("it is mounted", || place.is_mounted());
         let line = "exec 3>at/f; echo open >&3; echo ready; read -r end";
         let mut user = place.by_user("sh", &["-ec", line]);
-        let mut user = user
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+        user.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut user = user.spawn().unwrap();
         let mut said = String::new();
         let output = user.stdout.take().unwrap();
         BufReader::new(output).read_line(&mut said).unwrap();
@@ -210,11 +207,8 @@ fn a_signal_ends_a_mount_of_somebody_who_is_not_root_with_files_open() {
         let status = server.wait().unwrap();
         assert!(status.success(), "{cache}: {status}");
         assert!(!place.is_mounted(), "{cache}");
-        assert_eq!(
-            fs::read(place.path("source/f")).unwrap(),
-            b"open\n",
-            "{cache}"
-        );
+        let behind = fs::read(place.path("source/f")).unwrap();
+        assert_eq!(behind, b"open\n", "{cache}");
         drop(user.stdin.take());
         user.wait().unwrap();
     }
@@ -225,26 +219,17 @@ fn what_somebody_who_is_not_root_cannot_do_is_told_with_a_remedy() {
     let Some(place) = Place::new("666") else {
         return;
     };
-    let cases: [(&[&str], &str); 3] = [
+    let pass_through = "--cache none --kernel-cache passthrough source at";
+    let cases = [
+        ("--allow-other source at", "leave --allow-other away"),
+        ("source not-theirs", "choose a directory of your own"),
         (
-            &["--allow-other", "source", "at"],
-            "leave --allow-other away",
-        ),
-        (&["source", "not-theirs"], "choose a directory of your own"),
-        (
-            &[
-                "--cache",
-                "none",
-                "--kernel-cache",
-                "passthrough",
-                "source",
-                "at",
-            ],
+            pass_through,
             "only root can let reads and writes pass through",
         ),
     ];
     for (arguments, remedy) in cases {
-        let output = place.mount(arguments);
+        let output = place.mount(&arguments.split(' ').collect::<Vec<_>>());
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(said.contains(remedy), "{said}");
@@ -278,14 +263,8 @@ fn somebody_who_is_not_root_mounts_a_directory_of_another_host() {
     chown(&key, Some(USER), Some(USER)).unwrap();
     let source = sshd.location(&place.path("source"));
     let port = sshd.port().to_string();
-    let mut arguments = vec![
-        "--port",
-        &port,
-        "--identity",
-        "key",
-        "--ssh-config",
-        "/dev/null",
-    ];
+    let mut arguments = vec!["--port", &port, "--identity", "key"];
+    arguments.extend(["--ssh-config", "/dev/null"]);
     let settings = sshd.ssh_settings();
     for setting in &settings {
         arguments.extend(["--ssh-option", setting]);
@@ -293,10 +272,8 @@ fn somebody_who_is_not_root_mounts_a_directory_of_another_host() {
     arguments.extend([&*source, "at"]);
     let mounted = place.mount(&arguments);
     assert!(mounted.status.success(), "{mounted:?}");
-    assert_eq!(
-        place.shell("mkdir at/d; echo far >at/d/f; cat at/d/f"),
-        "far\n"
-    );
+    let said = place.shell("mkdir at/d; echo far >at/d/f; cat at/d/f");
+    assert_eq!(said, "far\n");
     assert_eq!(fs::read(place.path("source/d/f")).unwrap(), b"far\n");
     place.unmount();
 }

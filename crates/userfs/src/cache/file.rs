@@ -16,7 +16,7 @@ use super::write_back_state::WriteBackState;
 use crate::content::read_full;
 use crate::mount::Shared;
 use crate::ranges::Ranges;
-use crate::source::{Attributes, Error, Found, Handle, Result, SeekFrom, Time, seek_in_data};
+use crate::source::{Attributes, Error, Handle, OpenReply, Result, SeekFrom, Time, seek_in_data};
 use crate::tree::Version;
 
 pub(crate) struct CachedFile {
@@ -114,7 +114,7 @@ impl CachedFile {
         &self,
         is_writable: bool,
         truncate: bool,
-        open: impl FnOnce() -> Result<Found>,
+        open: impl FnOnce() -> Result<OpenReply>,
     ) -> Result<Attributes> {
         // What the source says must not be older than what a write-back has
         // brought there meanwhile.

@@ -15,15 +15,15 @@ mod write_back_state;
 pub(crate) use file::CachedFile;
 pub(crate) use retry_queue::RetryQueue;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What is kept here of files, in the words of the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Mode {
     /// A file is fetched whole when it is opened and written back when it is
-    /// closed.
-    #[default]
+    /// closed
     Whole,
-    /// What is read is fetched by block, and ahead of sequential reads; what
-    /// is written goes back when the file is closed or synchronised.
+    /// Blocks are fetched as they are read, and ahead of sequential reads;
+    /// changes are written back when a file is closed or synchronised
     Blocks,
-    /// Nothing is kept: each call goes to the source.
+    /// Every call goes to the source
     None,
 }

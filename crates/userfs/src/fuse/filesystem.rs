@@ -14,7 +14,7 @@ use fuser::{
     TimeOrNow, WriteFlags,
 };
 
-use super::abilities;
+use super::choose_abilities;
 use super::convert::set_time;
 use super::reply::Reply;
 use super::serve::Server;
@@ -74,7 +74,7 @@ fn creation(request: &Request, mode: u32) -> Creation {
 impl Filesystem for Fuse {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> std::io::Result<()> {
         let options = &self.0.volume.options;
-        abilities::choose(options.mode, options.kernel, config)
+        choose_abilities(options.mode, options.kernel, config)
     }
 
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {

@@ -1,6 +1,5 @@
 //! The kernel's side: mounting, serving requests, unmounting.
 
-mod abilities;
 mod convert;
 mod filesystem;
 mod reply;
@@ -13,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use fuser::{Config, MountOption, Session, SessionACL, SessionUnmounter};
+use fuser::{Config, InitFlags, KernelConfig, MountOption, Session, SessionACL, SessionUnmounter};
 use rustix::mount::UnmountFlags;
 use rustix::thread::CapabilitySet;
 
@@ -28,6 +27,13 @@ use splice::Device;
 /// Threads that wait for requests. When all but one are busy with a slow
 /// source, a request gets a thread of its own.
 const THREADS: usize = 8;
+
+/// Requests that the kernel may have under way in the background, such as
+/// read-ahead.
+const BACKGROUND_MAX: u16 = 64;
+/// Largest write: what the kernel sends at most unless its limit of pages is
+/// raised.
+const WRITE_BYTES_MAX: u32 = 1 << 20;
 
 pub struct Mount {
     session: JoinHandle<io::Result<()>>,
@@ -50,7 +56,9 @@ impl Mount {
         options: &Options,
         note: Note,
     ) -> io::Result<(Self, Stopper)> {
-        check(options)?;
+        let caches_once = matches!(options.kernel, KernelCache::Pages | KernelCache::Direct);
+        assert!(options.mode == Mode::None || caches_once, "two write-backs");
+        check_privileges(options)?;
         // Absolute, as the process may leave its directory before it ends.
         let mountpoint = mountpoint.canonicalize()?;
         rustix::process::umask(rustix::fs::Mode::empty());
@@ -117,29 +125,17 @@ impl Stopper {
     }
 }
 
-/// Refuses what contradicts itself or may not be done.
-fn check(options: &Options) -> io::Result<()> {
+/// The kernel would refuse each single file later, of which it could only be told
+/// by how slow it is.
+fn check_privileges(options: &Options) -> io::Result<()> {
     let can = rustix::thread::capabilities(None)?.effective;
-    let (kind, why) = match (options.kernel, options.mode) {
-        (KernelCache::PassThrough, Mode::Whole | Mode::Blocks) => (
-            io::ErrorKind::InvalidInput,
-            "reads and writes can only pass through where nothing is cached",
-        ),
-        // What fsync promises is not shown to hold with one write-back behind
-        // the other.
-        (KernelCache::WriteBack, Mode::Whole | Mode::Blocks) => (
-            io::ErrorKind::InvalidInput,
-            "the kernel can only write back where nothing is cached here",
-        ),
-        // The kernel would refuse each single file later, of which it could only
-        // be told by how slow it is.
-        (KernelCache::PassThrough, _) if !can.contains(CapabilitySet::SYS_ADMIN) => (
+    match options.kernel {
+        KernelCache::PassThrough if !can.contains(CapabilitySet::SYS_ADMIN) => Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             "only root can let reads and writes pass through; choose another cache of the kernel's",
-        ),
-        _ => return Ok(()),
-    };
-    Err(io::Error::new(kind, why))
+        )),
+        _ => Ok(()),
+    }
 }
 
 fn config(options: &Options, name: String, clones_device: bool) -> Config {
@@ -159,4 +155,41 @@ fn config(options: &Options, name: String, clones_device: bool) -> Config {
     config.n_threads = Some(THREADS);
     config.clone_fd = clones_device;
     config
+}
+
+fn wanted_flags(mode: Mode, kernel: KernelCache) -> InitFlags {
+    let always = InitFlags::FUSE_ATOMIC_O_TRUNC
+        | InitFlags::FUSE_DO_READDIRPLUS
+        | InitFlags::FUSE_READDIRPLUS_AUTO
+        | InitFlags::FUSE_ASYNC_DIO
+        | InitFlags::FUSE_PARALLEL_DIROPS
+        // Else the kernel asks for an extended attribute before each write.
+        | InitFlags::FUSE_HANDLE_KILLPRIV_V2;
+    let pages = match (kernel, mode) {
+        (KernelCache::WriteBack, _) => InitFlags::FUSE_WRITEBACK_CACHE,
+        (KernelCache::Direct, _) => InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP,
+        (KernelCache::PassThrough, _) => InitFlags::FUSE_PASSTHROUGH,
+        // An open file's copy changes by this mount alone; without one, pages
+        // go when somebody else has changed the source's file.
+        (KernelCache::Pages, Mode::None) => InitFlags::FUSE_AUTO_INVAL_DATA,
+        (KernelCache::Pages, _) => InitFlags::FUSE_EXPLICIT_INVAL_DATA,
+    };
+    always | pages
+}
+
+/// Agrees with the kernel on what is used. What it lacks is done without, but
+/// for passing through, which is asked for by name.
+fn choose_abilities(mode: Mode, kernel: KernelCache, config: &mut KernelConfig) -> io::Result<()> {
+    let can = config.capabilities();
+    if kernel == KernelCache::PassThrough {
+        if !can.contains(InitFlags::FUSE_PASSTHROUGH) {
+            return Err(io::Error::from_raw_os_error(libc::EOPNOTSUPP));
+        }
+        // Or less, if the kernel has other limits.
+        let _ = config.set_max_stack_depth(1);
+    }
+    let _ = config.add_capabilities(wanted_flags(mode, kernel) & can);
+    let _ = config.set_max_write(WRITE_BYTES_MAX);
+    let _ = config.set_max_background(BACKGROUND_MAX);
+    Ok(())
 }

@@ -10,7 +10,7 @@ use fuser::{
 
 use super::convert::{file_type, system_time};
 use super::serve::Server;
-use crate::mount::{Found, Opened};
+use crate::mount::{NodeAttributes, Opened};
 use crate::source::{Result, StatVfs};
 
 /// What `stat` tells as the best size of a transfer: one request's.
@@ -58,18 +58,18 @@ replies! {
     ReplyEmpty: (), |reply, _, ()| reply.ok();
     ReplyDirectory: (), |reply, _, ()| reply.ok();
     ReplyDirectoryPlus: (), |reply, _, ()| reply.ok();
-    ReplyEntry: Found, tell_entry;
-    ReplyAttr: Found, |reply, server, found| reply.attr(&server.rest(&found), &attributes(&found));
+    ReplyEntry: NodeAttributes, tell_entry;
+    ReplyAttr: NodeAttributes, |reply, server, found| reply.attr(&server.rest(&found), &attributes(&found));
     ReplyData: Vec<u8>, |reply, _, bytes| reply.data(&bytes);
     ReplyWrite: u32, |reply, _, count| reply.written(count);
     ReplyLseek: u64, |reply, _, offset| reply.offset(offset.cast_signed());
     ReplyXattr: (Vec<u8>, u32), tell_extended;
     ReplyStatfs: StatVfs, tell_space;
     ReplyOpen: (u64, Opened), tell_opened;
-    ReplyCreate: (Found, Opened), tell_created;
+    ReplyCreate: (NodeAttributes, Opened), tell_created;
 }
 
-fn tell_entry(reply: ReplyEntry, server: &Server, found: Found) {
+fn tell_entry(reply: ReplyEntry, server: &Server, found: NodeAttributes) {
     reply.entry(&server.rest(&found), &attributes(&found), NEVER_REUSED);
 }
 
@@ -106,7 +106,7 @@ fn tell_opened(reply: ReplyOpen, server: &Server, (ino, opened): (u64, Opened)) 
     }
 }
 
-fn tell_created(reply: ReplyCreate, server: &Server, (found, opened): (Found, Opened)) {
+fn tell_created(reply: ReplyCreate, server: &Server, (found, opened): (NodeAttributes, Opened)) {
     let (attr, handle) = (attributes(&found), FileHandle(opened.handle));
     let (ttl, flags) = (server.rest(&found), server.open_flags(opened));
     let ino = found.ino;
@@ -119,7 +119,7 @@ fn tell_created(reply: ReplyCreate, server: &Server, (found, opened): (Found, Op
     }
 }
 
-pub(super) fn attributes(found: &Found) -> FileAttr {
+pub(super) fn attributes(found: &NodeAttributes) -> FileAttr {
     let attributes = &found.attributes;
     FileAttr {
         ino: INodeNo(found.ino),

@@ -20,7 +20,7 @@ use super::reply::{NEVER_REUSED, Reply, attributes};
 use super::splice::Device;
 use super::{KernelCache, THREADS};
 use crate::cache::Mode;
-use crate::mount::{Found, Opened, Volume, is_dots};
+use crate::mount::{NodeAttributes, Opened, Volume, is_dots};
 use crate::source::{Error, Result, SeekFrom};
 
 /// What a listing says of a number that is not known yet: programs that need
@@ -65,7 +65,7 @@ impl Server {
     }
 
     /// For how long the kernel may believe what is found.
-    pub fn rest(&self, found: &Found) -> Duration {
+    pub fn rest(&self, found: &NodeAttributes) -> Duration {
         let lifetime = self.volume.options.attribute_lifetime;
         lifetime.saturating_sub(found.age)
     }

@@ -19,7 +19,7 @@ use rustix::io::Errno;
 
 use crate::content::read_full;
 use crate::source::{
-    Attributes, Creation, Entry, Error, Extended, Found, Handle, Kind, Listing, New, OpenFlags,
+    Attributes, Creation, Entry, Error, Extended, Handle, Kind, Listing, New, OpenFlags, OpenReply,
     Owner, RenameFlags, Result, SeekFrom, SetAttributes, Source, StatVfs, XattrFlags, make_or_open,
 };
 use attributes::{attributes_of, change};
@@ -207,7 +207,7 @@ impl Source for Local {
         Ok(OsString::from_vec(target.into_bytes()))
     }
 
-    fn open(&self, path: &Path, flags: OpenFlags) -> Result<Found> {
+    fn open(&self, path: &Path, flags: OpenFlags) -> Result<OpenReply> {
         let wanted = system_flags(flags);
         let open = || {
             let file = self.resolve(path, wanted, Mode::empty())?;
@@ -216,7 +216,7 @@ impl Source for Local {
         };
         let make = |creation: &Creation| self.open_new(path, wanted, creation);
         let (file, attributes) = make_or_open(flags, make, open)?;
-        Ok(Found {
+        Ok(OpenReply {
             handle: Box::new(File::from(file)),
             attributes,
             directory: None,

@@ -1,12 +1,12 @@
 //! Attributes, plain and extended, and free space.
 
-use super::{Found, PathTurn, Volume};
+use super::{NodeAttributes, PathTurn, Volume};
 use crate::source::{Attributes, Error, Result, SetAttributes, SetTime};
 use crate::tree::Version;
 
 impl Volume {
     /// What is found, with what the source does not know yet.
-    pub(super) fn with_copy(&self, mut found: Found) -> Found {
+    pub(super) fn with_copy(&self, mut found: NodeAttributes) -> NodeAttributes {
         if let Some(cached) = self.cached(found.ino) {
             cached.overlay(&mut found.attributes);
         }
@@ -14,9 +14,9 @@ impl Volume {
     }
 
     /// Attributes of a file, also of one without a name.
-    pub fn attributes(&self, ino: u64) -> Result<Found> {
+    pub fn attributes(&self, ino: u64) -> Result<NodeAttributes> {
         if let Some((attributes, age)) = self.shared.known.directory(ino) {
-            return Ok(Found {
+            return Ok(NodeAttributes {
                 ino,
                 attributes,
                 age,
@@ -26,10 +26,10 @@ impl Volume {
     }
 
     /// The same as the source has them now.
-    pub(super) fn attributes_now(&self, turn: &mut PathTurn, ino: u64) -> Result<Found> {
+    pub(super) fn attributes_now(&self, turn: &mut PathTurn, ino: u64) -> Result<NodeAttributes> {
         let read = || {
             let attributes = self.attributes_at_source(turn, ino)?;
-            Ok(self.with_copy(Found::now(ino, attributes)))
+            Ok(self.with_copy(NodeAttributes::now(ino, attributes)))
         };
         self.shared.consistent(read, drop)
     }
@@ -64,7 +64,7 @@ impl Volume {
         ino: u64,
         changes: &SetAttributes,
         is_open: bool,
-    ) -> Result<Found> {
+    ) -> Result<NodeAttributes> {
         self.refuse_while_closing()?;
         let turn = &mut PathTurn::begin();
         let mut rest = *changes;

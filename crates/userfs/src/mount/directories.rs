@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::metadata_cache::{NAMES_MAX, Version};
-use super::{Found, PathTurn, Volume};
+use super::metadata_cache::{DirectoryVersion, NAMES_MAX};
+use super::{NodeAttributes, PathTurn, Volume};
 use crate::source::{Attributes, Entry, Kind, Listing, Result};
 
 /// An open directory: one listing, made when reading begins, so that offsets
@@ -100,7 +100,7 @@ impl Volume {
     fn list_now(&self, ino: u64) -> Result<Listing> {
         let (tree, known) = (&self.shared.tree, &self.shared.known);
         let next = self.next_directories(ino);
-        let path = |(ino, _): &(u64, Version)| tree.path(*ino);
+        let path = |(ino, _): &(u64, DirectoryVersion)| tree.path(*ino);
         let find = || {
             let this = tree.path(ino)?;
             let next: Result<Vec<PathBuf>> = next.iter().map(path).collect();
@@ -132,7 +132,7 @@ impl Volume {
 
     /// What is going to be listed after a directory, as far as the kernel knows
     /// it, each as it is before it is asked for.
-    fn next_directories(&self, ino: u64) -> Vec<(u64, Version)> {
+    fn next_directories(&self, ino: u64) -> Vec<(u64, DirectoryVersion)> {
         let (tree, known) = (&self.shared.tree, &self.shared.known);
         let names = tree.names(ino);
         let Some((parent, name)) = names.first() else {
@@ -156,14 +156,14 @@ impl Volume {
 
     /// The entry's file, as a lookup would tell it. None if it has gone since
     /// it was listed.
-    pub fn look_up_listed(&self, listed: &Listed, entry: &Entry) -> Option<Found> {
+    pub fn look_up_listed(&self, listed: &Listed, entry: &Entry) -> Option<NodeAttributes> {
         let Entry { name, .. } = entry;
         let open = listed.listing.directory.as_ref();
         let Some(attributes) = entry.attributes else {
             return self.look_up_in(listed.ino, name, open).ok();
         };
         if is_dots(name) {
-            return Some(Found::now(self.number(listed, entry)?, attributes));
+            return Some(NodeAttributes::now(self.number(listed, entry)?, attributes));
         }
         let age = listed.asked.map_or(Duration::ZERO, |at| at.elapsed());
         Some(self.look_up_as(listed.ino, name, attributes, age))

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::open::Content;
-use super::{Found, Opened, PathTurn, Volume};
+use super::open::Backend;
+use super::{NodeAttributes, Opened, PathTurn, Volume};
 use crate::cache::Mode;
 use crate::source::{
-    Content as Written, Creation, Error, OpenFlags, Result, SeekFrom, SetAttributes, seek_in_data,
+    Content, Creation, Error, OpenFlags, Result, SeekFrom, SetAttributes, seek_in_data,
 };
 use crate::tree::Version;
 
@@ -89,7 +89,7 @@ impl Volume {
         name: &std::ffi::OsStr,
         creation: Creation,
         access: Access,
-    ) -> Result<(Found, Opened)> {
+    ) -> Result<(NodeAttributes, Opened)> {
         self.refuse_while_closing()?;
         let wanted = access.flags;
         let (made, ino) = {
@@ -106,7 +106,7 @@ impl Volume {
             let ino = self.shared.tree.looked_up(parent, name, &made.attributes);
             (made, ino)
         };
-        let found = Found::now(ino, made.attributes);
+        let found = NodeAttributes::now(ino, made.attributes);
         let opened = if self.options.mode == Mode::None {
             Ok(self.add_direct(ino, made, wanted.write))
         } else if self.cached(ino).is_some() {
@@ -132,8 +132,8 @@ impl Volume {
     pub fn read(&self, handle: u64, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let file = self.files.get(handle)?;
         match &file.content {
-            Content::Direct(handle) => handle.read_at(buffer, offset),
-            Content::Cached(cached) => {
+            Backend::Direct(handle) => handle.read_at(buffer, offset),
+            Backend::Cached(cached) => {
                 let count = cached.read_at(buffer, offset)?;
                 let wanted = offset..offset + count as u64;
                 if let Some(ahead) = cached.ahead(&wanted) {
@@ -152,15 +152,15 @@ impl Volume {
         self.refuse_while_closing()?;
         let file = self.files.get(handle)?;
         match &file.content {
-            Content::Direct(handle) => {
+            Backend::Direct(handle) => {
                 let written = match may_end_later {
-                    true => handle.write_later(Written::Bytes(bytes), offset),
+                    true => handle.write_later(Content::Bytes(bytes), offset),
                     false => handle.write_at(bytes, offset),
                 };
                 self.shared.touch(file.ino, false);
                 written
             }
-            Content::Cached(cached) => {
+            Backend::Cached(cached) => {
                 cached.write_at(bytes, offset)?;
                 if cached.begin_sending() {
                     let cached = Arc::clone(cached);
@@ -192,9 +192,9 @@ impl Volume {
     pub fn flush(&self, handle: u64) -> Result<()> {
         let file = self.files.get(handle)?;
         match &file.content {
-            Content::Cached(cached) if cached.awaits_content() => Ok(()),
-            Content::Cached(cached) => self.write_back(&mut PathTurn::begin(), cached, false),
-            Content::Direct(handle) => handle.flush(),
+            Backend::Cached(cached) if cached.awaits_content() => Ok(()),
+            Backend::Cached(cached) => self.write_back(&mut PathTurn::begin(), cached, false),
+            Backend::Direct(handle) => handle.flush(),
         }
     }
 
@@ -202,8 +202,8 @@ impl Volume {
     pub fn sync(&self, handle: u64) -> Result<()> {
         let file = self.files.get(handle)?;
         match &file.content {
-            Content::Cached(cached) => self.write_back(&mut PathTurn::begin(), cached, true),
-            Content::Direct(handle) => handle.sync(),
+            Backend::Cached(cached) => self.write_back(&mut PathTurn::begin(), cached, true),
+            Backend::Direct(handle) => handle.sync(),
         }
     }
 
@@ -212,7 +212,7 @@ impl Volume {
         let Some(file) = self.files.remove(handle) else {
             return;
         };
-        if let Content::Cached(cached) = &file.content
+        if let Backend::Cached(cached) = &file.content
             && cached.is_changed()
         {
             // A mapping has written after the last close: there is nobody left
@@ -237,8 +237,8 @@ impl Volume {
         self.refuse_while_closing()?;
         let file = self.files.get(handle)?;
         match &file.content {
-            Content::Cached(cached) => cached.allocate(mode, offset, length),
-            Content::Direct(handle) => {
+            Backend::Cached(cached) => cached.allocate(mode, offset, length),
+            Backend::Direct(handle) => {
                 let allocated = handle.allocate(mode, offset, length);
                 self.shared.touch(file.ino, false);
                 allocated
@@ -249,8 +249,8 @@ impl Volume {
     pub fn seek(&self, handle: u64, from: SeekFrom) -> Result<u64> {
         let file = self.files.get(handle)?;
         match &file.content {
-            Content::Cached(cached) => cached.seek(from),
-            Content::Direct(handle) => match handle.seek(from) {
+            Backend::Cached(cached) => cached.seek(from),
+            Backend::Direct(handle) => match handle.seek(from) {
                 Err(error) if error.is(libc::EOPNOTSUPP) => {
                     seek_in_data(from, handle.attributes()?.size_bytes)
                 }

@@ -37,7 +37,7 @@ struct Directory {
     /// Successful lookups since `asked_from`.
     asked: u32,
     asked_from: Option<Instant>,
-    listing: Option<Listing>,
+    listing: Option<CachedListing>,
     paused: Option<Instant>,
     /// How many of its directories were prefetched last.
     ahead: usize,
@@ -63,12 +63,12 @@ pub(super) enum Answer {
     /// Not cached: ask for this name.
     Ask,
     /// Not cached: read the whole directory.
-    List(Version),
+    List(DirectoryVersion),
 }
 
 /// The state of a directory before it is read or changed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Version(u64, Instant);
+pub(super) struct DirectoryVersion(u64, Instant);
 
 /// A change of a name by this mount. It ends when this is dropped.
 pub(crate) struct Change<'a> {
@@ -81,8 +81,8 @@ pub(crate) struct Change<'a> {
 }
 
 impl Directory {
-    fn version(&self) -> Version {
-        Version(self.version, Instant::now())
+    fn version(&self) -> DirectoryVersion {
+        DirectoryVersion(self.version, Instant::now())
     }
 
     /// Whether the lookups that are counted are of this lifetime.
@@ -91,7 +91,7 @@ impl Directory {
             .is_some_and(|from| from.elapsed() < lifetime)
     }
 
-    fn fresh(&self, lifetime: Duration) -> Option<&Listing> {
+    fn fresh(&self, lifetime: Duration) -> Option<&CachedListing> {
         let listing = self.listing.as_ref();
         listing.filter(|listing| listing.begun.elapsed() < lifetime)
     }
@@ -187,12 +187,12 @@ impl MetadataCache {
     }
 
     /// The version of a directory that is about to be read.
-    pub(super) fn version(&self, ino: u64) -> Option<Version> {
+    pub(super) fn version(&self, ino: u64) -> Option<DirectoryVersion> {
         self.with_directory(ino, |directory| directory.version())
     }
 
     /// The same unless a listing is cached.
-    pub(super) fn unlisted_version(&self, ino: u64) -> Option<Version> {
+    pub(super) fn unlisted_version(&self, ino: u64) -> Option<DirectoryVersion> {
         let version = self.with_directory(ino, |directory| {
             let is_listed = directory.fresh(self.lifetime).is_some();
             (!is_listed).then(|| directory.version())
@@ -202,11 +202,11 @@ impl MetadataCache {
 
     /// Keeps the entries of a directory, unless this mount has changed something
     /// in it meanwhile. Without entries, notes that it could not be read.
-    pub(super) fn take(&self, ino: u64, before: Version, entries: Option<&[Entry]>) {
+    pub(super) fn take(&self, ino: u64, before: DirectoryVersion, entries: Option<&[Entry]>) {
         self.with_directory(ino, |directory| match entries {
             None => directory.paused = Some(Instant::now()),
             Some(entries) if directory.version == before.0 => {
-                directory.listing = Some(Listing {
+                directory.listing = Some(CachedListing {
                     begun: before.1,
                     entries: entries.to_vec(),
                     version: before.0,
@@ -295,7 +295,7 @@ impl Drop for Change<'_> {
 
 /// The entries of a directory at one moment.
 #[derive(Debug)]
-struct Listing {
+struct CachedListing {
     /// When it was asked for.
     begun: Instant,
     /// In the order of the reply. An entry loses its attributes when something
@@ -305,7 +305,7 @@ struct Listing {
     version: u64,
 }
 
-impl Listing {
+impl CachedListing {
     /// Where a name is among so few that a search costs less than a request.
     fn position(&self, name: &OsStr) -> Option<usize> {
         self.entries.iter().position(|entry| entry.name == name)

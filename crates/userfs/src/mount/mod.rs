@@ -70,7 +70,12 @@ impl Shared {
 
     /// Opens a file at the source; for writing alone where reading is not allowed
     /// and need not be.
-    pub fn open(&self, path: &Path, flags: OpenFlags, must_read: bool) -> Result<source::Found> {
+    pub fn open(
+        &self,
+        path: &Path,
+        flags: OpenFlags,
+        must_read: bool,
+    ) -> Result<source::OpenReply> {
         match self.source.open(path, flags) {
             Err(error) if error.is(libc::EACCES) && flags.read && !must_read => {
                 let read = false;
@@ -142,18 +147,20 @@ impl Shared {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// What the kernel keeps of files, in the words of the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum KernelCache {
-    /// Pages for reading; a write goes on to this program at once.
-    #[default]
+    /// Pages for reading; writes come here at once
     Pages,
-    /// Pages for reading and writing, and their length and time of change:
-    /// for mode `none`, and sources that nobody else changes.
+    /// Pages for reading and writing; with --cache none, only where nobody
+    /// else changes the source
+    #[value(name = "writeback")]
     WriteBack,
-    /// Nothing: each call of a program reaches this one.
+    /// Nothing: each read and write comes here as the program made it
     Direct,
-    /// Reads and writes go to the source's file without this program: for
-    /// local directories, mode `none`, and with `CAP_SYS_ADMIN`.
+    /// Reads and writes go to the source's files by the kernel alone; with
+    /// --cache none, a local source, as root
+    #[value(name = "passthrough")]
     PassThrough,
 }
 
@@ -187,14 +194,14 @@ pub(crate) struct Volume {
 
 /// A file as the kernel gets to know it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Found {
+pub(crate) struct NodeAttributes {
     pub ino: u64,
     pub attributes: Attributes,
     /// How long ago the source told them.
     pub age: Duration,
 }
 
-impl Found {
+impl NodeAttributes {
     /// What the source has just told.
     fn now(ino: u64, attributes: Attributes) -> Self {
         Self {

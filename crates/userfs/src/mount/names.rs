@@ -4,13 +4,13 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use super::metadata_cache::{Answer, NAMES_MAX, Version};
-use super::{Found, PathTurn, Volume};
+use super::metadata_cache::{Answer, DirectoryVersion, NAMES_MAX};
+use super::{NodeAttributes, PathTurn, Volume};
 use crate::source::{Attributes, Creation, Error, LookUp, New, RenameFlags, Result};
 
 impl Volume {
     /// Looks a name up for the kernel, and counts the lookup (`FUSE_FORGET`).
-    pub fn look_up(&self, parent: u64, name: &OsStr) -> Result<Found> {
+    pub fn look_up(&self, parent: u64, name: &OsStr) -> Result<NodeAttributes> {
         let known = &self.shared.known;
         let answer = match known.child(parent, name) {
             Answer::List(before) => {
@@ -34,9 +34,9 @@ impl Volume {
         name: &OsStr,
         attributes: Attributes,
         age: Duration,
-    ) -> Found {
+    ) -> NodeAttributes {
         let ino = self.shared.tree.looked_up(parent, name, &attributes);
-        self.with_copy(Found {
+        self.with_copy(NodeAttributes {
             ino,
             attributes,
             age,
@@ -44,7 +44,7 @@ impl Volume {
     }
 
     /// Asks for all names of a directory; without an answer, each is asked for.
-    fn peek(&self, ino: u64, before: Version) {
+    fn peek(&self, ino: u64, before: DirectoryVersion) {
         let listed = self.by_path(ino, |source, path| source.list(path, &[], NAMES_MAX));
         let entries = listed.as_ref().ok().map(|listing| &*listing.entries);
         self.shared.known.take(ino, before, entries);
@@ -56,7 +56,7 @@ impl Volume {
         parent: u64,
         name: &OsStr,
         open: Option<&LookUp>,
-    ) -> Result<Found> {
+    ) -> Result<NodeAttributes> {
         let turn = &mut PathTurn::begin();
         let read = || {
             let guard = self.shared.path_below(turn, parent, name)?;
@@ -66,7 +66,7 @@ impl Volume {
             };
             Ok(self.with_copy(self.looked_up(parent, name, asked)?))
         };
-        let forget = |found: Result<Found>| {
+        let forget = |found: Result<NodeAttributes>| {
             if let Ok(found) = found {
                 self.shared.tree.forget(found.ino, 1);
             }
@@ -76,17 +76,31 @@ impl Volume {
 
     /// What a name leads to according to the source; whoever asked it holds the
     /// path.
-    fn looked_up(&self, parent: u64, name: &OsStr, asked: Result<Attributes>) -> Result<Found> {
+    fn looked_up(
+        &self,
+        parent: u64,
+        name: &OsStr,
+        asked: Result<Attributes>,
+    ) -> Result<NodeAttributes> {
         let tree = &self.shared.tree;
         if asked == Err(Error::Errno(libc::ENOENT)) {
             tree.unlinked(parent, name);
         }
         let found = asked?;
-        Ok(Found::now(tree.looked_up(parent, name, &found), found))
+        Ok(NodeAttributes::now(
+            tree.looked_up(parent, name, &found),
+            found,
+        ))
     }
 
     /// Makes something at a name, and tells what it is.
-    pub fn make(&self, parent: u64, name: &OsStr, new: New, owned: &Creation) -> Result<Found> {
+    pub fn make(
+        &self,
+        parent: u64,
+        name: &OsStr,
+        new: New,
+        owned: &Creation,
+    ) -> Result<NodeAttributes> {
         self.refuse_while_closing()?;
         let source = &*self.shared.source;
         let mut turn = PathTurn::begin();
@@ -97,7 +111,7 @@ impl Volume {
         self.looked_up(parent, name, source.attributes(guard.path()))
     }
 
-    pub fn hard_link(&self, ino: u64, parent: u64, name: &OsStr) -> Result<Found> {
+    pub fn hard_link(&self, ino: u64, parent: u64, name: &OsStr) -> Result<NodeAttributes> {
         self.refuse_while_closing()?;
         let (tree, source) = (&self.shared.tree, &self.shared.source);
         let find = || Ok(vec![tree.path_below(parent, name)?, tree.path(ino)?]);

@@ -10,7 +10,7 @@ use slab::Slab;
 
 use super::{PathTurn, Volume};
 use crate::cache::CachedFile;
-use crate::source::{Attributes, Error, Found, Handle, Result};
+use crate::source::{Attributes, Error, Handle, OpenReply, Result};
 use crate::tree::Version;
 
 /// The copy of a file that somebody has open.
@@ -22,11 +22,11 @@ pub(super) struct Copied {
 /// What a handle of the kernel's stands for.
 pub(super) struct OpenFile {
     pub ino: u64,
-    pub content: Content,
+    pub content: Backend,
     pub is_writable: bool,
 }
 
-pub(super) enum Content {
+pub(super) enum Backend {
     Cached(Arc<CachedFile>),
     Direct(Arc<dyn Handle>),
 }
@@ -34,8 +34,8 @@ pub(super) enum Content {
 impl OpenFile {
     pub fn direct(&self) -> Option<&Arc<dyn Handle>> {
         match &self.content {
-            Content::Cached(_) => None,
-            Content::Direct(handle) => Some(handle),
+            Backend::Cached(_) => None,
+            Backend::Direct(handle) => Some(handle),
         }
     }
 }
@@ -83,11 +83,11 @@ impl Volume {
         ino: u64,
         is_writable: bool,
         truncate: bool,
-        open: impl FnOnce() -> Result<Found>,
+        open: impl FnOnce() -> Result<OpenReply>,
     ) -> Result<Opened> {
         let cached = self.use_cached(ino)?;
         match cached.open(is_writable, truncate, open) {
-            Ok(found) => Ok(self.add(ino, Content::Cached(cached), is_writable, &found)),
+            Ok(found) => Ok(self.add(ino, Backend::Cached(cached), is_writable, &found)),
             Err(error) => {
                 self.stop_using(ino);
                 Err(error)
@@ -95,13 +95,13 @@ impl Volume {
         }
     }
 
-    pub(super) fn add_direct(&self, ino: u64, found: Found, is_writable: bool) -> Opened {
+    pub(super) fn add_direct(&self, ino: u64, found: OpenReply, is_writable: bool) -> Opened {
         self.shared.tree.pin(ino);
-        let content = Content::Direct(found.handle.into());
+        let content = Backend::Direct(found.handle.into());
         self.add(ino, content, is_writable, &found.attributes)
     }
 
-    fn add(&self, ino: u64, content: Content, is_writable: bool, found: &Attributes) -> Opened {
+    fn add(&self, ino: u64, content: Backend, is_writable: bool, found: &Attributes) -> Opened {
         let (is_seen, is_news) = self.shared.tree.opened(ino, Version::of(found));
         Opened {
             keeps_pages: is_seen && self.shared.is_settled(found.mtime),

@@ -10,7 +10,9 @@ use super::packet::{kind, open, parent};
 use super::requests::{Failure, OpenHandle, RequestBatch, Requested};
 use super::source::Shared;
 use super::stat::Stat;
-use crate::source::{Creation, Error, Found, Kind, OpenFlags, Result, SetAttributes, make_or_open};
+use crate::source::{
+    Creation, Error, Kind, OpenFlags, OpenReply, Result, SetAttributes, make_or_open,
+};
 
 /// What is brought of a file while it is opened: all of a small one.
 const BEGIN_BYTES: usize = 32 << 10;
@@ -24,11 +26,11 @@ struct Looked {
 }
 
 /// Opens a regular file, with what it is then.
-pub(super) fn open(shared: &Arc<Shared>, path: &Path, flags: OpenFlags) -> Result<Found> {
+pub(super) fn open(shared: &Arc<Shared>, path: &Path, flags: OpenFlags) -> Result<OpenReply> {
     let open = || open_existing(shared, path, flags);
     let looked = make_or_open(flags, |new| make(shared, path, flags, new), open)?;
     let file = SftpFile::new(shared, path, looked.opened, access(flags), looked.stat);
-    Ok(Found {
+    Ok(OpenReply {
         attributes: shared.names.complete(Some(path), &looked.stat)?,
         directory: looked.directory.and_then(|stat| stat.attributes()),
         begin: looked.begin,

@@ -18,7 +18,7 @@ use super::requests::{Failure, RequestBatch, Requested};
 use super::ssh;
 use super::stat::Stat;
 use crate::source::{
-    Attributes, Creation, Error, Found, Kind, Listing, New, OpenFlags, RenameFlags, Result,
+    Attributes, Creation, Error, Kind, Listing, New, OpenFlags, OpenReply, RenameFlags, Result,
     SetAttributes, Source, StatVfs,
 };
 
@@ -154,7 +154,7 @@ impl Source for Sftp {
         }
     }
 
-    fn open(&self, path: &Path, flags: OpenFlags) -> Result<Found> {
+    fn open(&self, path: &Path, flags: OpenFlags) -> Result<OpenReply> {
         opening::open(&self.shared, path, flags)
     }
 

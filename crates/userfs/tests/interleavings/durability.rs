@@ -2,6 +2,7 @@
 //! no change is lost when a write-back or an `fsync` fails.
 
 use loom::sync::{Arc, Mutex};
+use loom::thread::JoinHandle;
 
 use crate::source::Time;
 use crate::write_back_state::{Changes, Outcome, Reached, WriteBack, WriteBackState, write_back};
@@ -87,15 +88,32 @@ impl WriteBack for Attempt<'_> {
     }
 }
 
+/// Runs a model of a file to which 1 was written, and whose source fails so often.
+fn check_file(
+    (sends_to_fail, syncs_to_fail): (usize, usize),
+    model: impl Fn(Arc<File>) + Sync + Send + 'static,
+) {
+    check(move || {
+        let file = File::new(Source {
+            sends_to_fail,
+            syncs_to_fail,
+            ..Source::default()
+        });
+        file.write(1);
+        model(share(file));
+    });
+}
+
+/// Does something to a file in a thread of its own.
+fn beside<T: 'static>(file: &Arc<File>, work: impl FnOnce(&File) -> T + 'static) -> JoinHandle<T> {
+    let file = file.clone();
+    start(move || work(&file))
+}
+
 #[test]
 fn fsync_covers_what_another_thread_wrote_and_closed() {
-    check(|| {
-        let file = share(File::new(Source::default()));
-        file.write(1);
-        let closer = {
-            let file = file.clone();
-            start(move || file.write_back(false).unwrap())
-        };
+    check_file((0, 0), |file| {
+        let closer = beside(&file, |file| file.write_back(false).unwrap());
         file.write_back(true).unwrap();
         assert_eq!(file.device(), 1);
         closer.join().unwrap();
@@ -104,16 +122,11 @@ fn fsync_covers_what_another_thread_wrote_and_closed() {
 
 #[test]
 fn fsync_covers_what_was_written_before_it_while_another_thread_writes_on() {
-    check(|| {
-        let file = share(File::new(Source::default()));
-        file.write(1);
-        let writer = {
-            let file = file.clone();
-            start(move || {
-                file.write(2);
-                file.write_back(false).unwrap();
-            })
-        };
+    check_file((0, 0), |file| {
+        let writer = beside(&file, |file| {
+            file.write(2);
+            file.write_back(false).unwrap();
+        });
         file.write_back(true).unwrap();
         assert!(file.device() >= 1);
         writer.join().unwrap();
@@ -124,16 +137,8 @@ fn fsync_covers_what_was_written_before_it_while_another_thread_writes_on() {
 
 #[test]
 fn fsync_that_succeeds_after_one_that_failed_has_sent_everything_again() {
-    check(|| {
-        let file = share(File::new(Source {
-            syncs_to_fail: 1,
-            ..Source::default()
-        }));
-        file.write(1);
-        let other = {
-            let file = file.clone();
-            start(move || file.write_back(true))
-        };
+    check_file((0, 1), |file| {
+        let other = beside(&file, |file| file.write_back(true));
         if file.write_back(true).is_ok() {
             assert_eq!(file.device(), 1);
         }
@@ -145,25 +150,15 @@ fn fsync_that_succeeds_after_one_that_failed_has_sent_everything_again() {
 
 #[test]
 fn a_kept_file_leaves_the_retry_queue_only_when_its_device_has_it() {
-    check(|| {
-        let file = share(File::new(Source {
-            sends_to_fail: 1,
-            syncs_to_fail: 1,
-            ..Source::default()
-        }));
-        file.write(1);
-        let retry = {
-            let file = file.clone();
-            start(move || {
-                if file.write_back(true).is_err() {
-                    file.copy.lock().unwrap().1.keep();
-                }
-            })
+    check_file((1, 1), |file| {
+        let keep_if_it_fails = |file: &File, is_sync| {
+            if file.write_back(is_sync).is_err() {
+                file.copy.lock().unwrap().1.keep();
+            }
         };
+        let retry = beside(&file, move |file| keep_if_it_fails(file, true));
         // A close: a file in the queue is synchronised, others need not be.
-        if file.write_back(false).is_err() {
-            file.copy.lock().unwrap().1.keep();
-        }
+        keep_if_it_fails(&file, false);
         retry.join().unwrap();
         let was_kept = file.copy.lock().unwrap().1.is_kept();
         if file.write_back(false).is_ok() && was_kept {
@@ -177,13 +172,8 @@ fn a_kept_file_leaves_the_retry_queue_only_when_its_device_has_it() {
 
 #[test]
 fn what_is_written_during_a_write_back_is_still_dirty_after_it() {
-    check(|| {
-        let file = share(File::new(Source::default()));
-        file.write(1);
-        let writer = {
-            let file = file.clone();
-            start(move || file.write(2))
-        };
+    check_file((0, 0), |file| {
+        let writer = beside(&file, |file| file.write(2));
         file.write_back(false).unwrap();
         writer.join().unwrap();
         file.write_back(false).unwrap();

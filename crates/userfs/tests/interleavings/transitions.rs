@@ -63,16 +63,6 @@ fn a_sync_reaches_the_source_also_of_a_file_that_is_durable_here() {
 }
 
 #[test]
-fn a_kept_file_is_synchronised_by_whoever_writes_it_back() {
-    let mut file = written();
-    file.with(WriteBackState::keep);
-    file.sends = vec![Ok(Reached::Source)];
-    file.syncs = vec![Ok(())];
-    assert_eq!(write_back(&mut file, false), Ok(Outcome::Done));
-    assert!(file.syncs.is_empty() && !file.with(|state| state.is_kept()));
-}
-
-#[test]
 fn what_fails_to_be_sent_is_sent_with_what_was_written_since() {
     let mut file = written();
     file.sends = vec![Err(libc::ENOSPC), Ok(Reached::Source)];

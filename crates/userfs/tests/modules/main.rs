@@ -18,3 +18,4 @@ mod copies;
 mod listings;
 mod splicing;
 mod times;
+mod tree;

@@ -11,6 +11,11 @@ use userfs::source::{
     SetTime, Source, Time,
 };
 
+#[expect(dead_code, reason = "tests of mounts use more of it")]
+#[path = "../shared/mod.rs"]
+mod shared;
+pub use shared::{Small, set_mode};
+
 /// Says why a test cannot run here.
 #[expect(clippy::print_stderr, reason = "tools/test looks for it")]
 pub fn skip(reason: &str) {
@@ -102,11 +107,6 @@ impl Bench {
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
-}
-
-pub fn set_mode(path: &Path, mode: u32) {
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
 }
 
 /// OpenSSH's server in sshd, with options.
@@ -206,17 +206,7 @@ pub fn list(source: &dyn Source, path: &str) -> Result<Vec<Entry>> {
 
 /// Bytes that differ from their neighbours at any distance.
 pub fn pattern(bytes: usize, seed: u64) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(2).wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut content = Vec::with_capacity(bytes + 8);
-    while content.len() < bytes {
-        // xorshift64 (Marsaglia, 2003).
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        content.extend_from_slice(&state.to_le_bytes());
-    }
-    content.truncate(bytes);
-    content
+    shared::content(seed as usize, bytes)
 }
 
 /// A time to set, in seconds since 1970.

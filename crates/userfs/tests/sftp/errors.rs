@@ -8,9 +8,9 @@ use userfs::local::Local;
 use userfs::source::{Creation, New, OpenFlags, Owner, Result, SetAttributes, Source};
 
 use crate::common::{
-    Bench, CUT, NO_CHANGES, READ_WRITE, assert_errno, attributes, both_servers, internal, is_root,
-    link, list, make, open, pattern, remove, remove_directory, rename, rename_new, set, set_mode,
-    skip,
+    Bench, CUT, NO_CHANGES, READ_WRITE, Small, assert_errno, attributes, both_servers, internal,
+    is_root, link, list, make, open, pattern, remove, remove_directory, rename, rename_new, set,
+    set_mode, skip,
 };
 
 /// What is done, by name.
@@ -110,24 +110,12 @@ fn errors_are_those_of_the_directory_itself_on_either_server() {
     }
 }
 
-/// Mounts a small file system at a served directory until it is dropped; None
-/// where nothing can be mounted.
-fn small(directory: &Path, options: &str) -> Option<impl Drop + use<>> {
-    use rustix::mount::{MountFlags, UnmountFlags};
-    struct Mounted(std::path::PathBuf);
-    impl Drop for Mounted {
-        fn drop(&mut self) {
-            rustix::mount::unmount(&self.0, UnmountFlags::DETACH).unwrap();
-        }
-    }
-    let data = std::ffi::CString::new(options).unwrap();
-    match rustix::mount::mount("none", directory, "tmpfs", MountFlags::empty(), &*data) {
-        Ok(()) => Some(Mounted(directory.to_path_buf())),
-        Err(error) => {
-            skip(&format!("no tmpfs can be mounted: {error}"));
-            None
-        }
-    }
+/// A small file system at a served directory; None where nothing can be mounted.
+fn small(directory: &Path, options: &str) -> Option<Small> {
+    let small = Small::new(directory, options);
+    small
+        .inspect_err(|error| skip(&format!("no tmpfs can be mounted: {error}")))
+        .ok()
 }
 
 /// Runs a test with a source on a small file system.

@@ -9,12 +9,16 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use rustix::mount::{MountFlags, UnmountFlags};
+use rustix::mount::UnmountFlags;
 use rustix::process::Signal;
 use tempfile::TempDir;
 use toll_sshd::{Settings, Sshd};
 
 use crate::watched::Control;
+
+#[path = "../shared/mod.rs"]
+mod shared;
+pub use shared::{Small, assert_same, content, set_mode};
 
 /// Read while a process is started, until it executes its program.
 static STARTS: RwLock<()> = RwLock::new(());
@@ -211,8 +215,7 @@ impl Mounted {
 
     fn over(source: &Path, place: &Path, setting: &Setting, server: Option<Sshd>) -> Self {
         // Other users come to it, too.
-        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        fs::set_permissions(place, open).unwrap();
+        set_mode(place, 0o755);
         let mut mounted = Self {
             source: source.to_path_buf(),
             at: place.join("at"),
@@ -457,45 +460,6 @@ pub fn assert_errno<T: std::fmt::Debug>(outcome: std::io::Result<T>, errno: i32)
         .err()
         .and_then(|error| error.raw_os_error());
     assert_eq!(found, Some(errno), "{outcome:?}");
-}
-
-/// Compares long contents without printing them.
-#[track_caller]
-pub fn assert_same(found: &[u8], expected: &[u8], what: &str) {
-    if found != expected {
-        let at = found
-            .iter()
-            .zip(expected)
-            .position(|(one, other)| one != other);
-        let (is, should) = (found.len(), expected.len());
-        panic!("{what}: {is} bytes instead of {should}, the first difference at {at:?}");
-    }
-}
-
-/// So many bytes of which any eight tell the seed and where they are.
-pub fn content(seed: usize, bytes: usize) -> Vec<u8> {
-    let words = (0..bytes as u64 / 8 + 1).map(|number| number << 24 | seed as u64);
-    let mut content: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
-    content.truncate(bytes);
-    content
-}
-
-/// A small file system of its own.
-pub struct Small(PathBuf);
-
-impl Small {
-    pub fn new(at: &Path, bytes: u64) -> Self {
-        fs::create_dir_all(at).unwrap();
-        let options = std::ffi::CString::new(format!("size={bytes}")).unwrap();
-        rustix::mount::mount("none", at, "tmpfs", MountFlags::empty(), Some(&*options)).unwrap();
-        Self(at.to_path_buf())
-    }
-}
-
-impl Drop for Small {
-    fn drop(&mut self) {
-        let _ = rustix::mount::unmount(&self.0, UnmountFlags::DETACH);
-    }
 }
 
 /// Longer than anything takes that does not hang.

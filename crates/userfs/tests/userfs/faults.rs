@@ -16,18 +16,18 @@ use crate::common::{
 };
 
 /// Runs a test in mounts of a small file system.
-fn each_small(settings: &[Setting], bytes: u64, test: impl Fn(&mut Mounted)) {
+fn each_small(settings: &[Setting], options: &str, test: impl Fn(&mut Mounted)) {
     for setting in settings.iter().filter(|setting| setting.is_possible()) {
         let place = tempfile::tempdir().unwrap();
         let source = place.path().join("source");
-        let _small = Small::new(&source, bytes);
+        let _small = Small::new(&source, options).unwrap();
         test(&mut Mounted::of(&source, place.path(), setting));
     }
 }
 
 #[test]
 fn a_full_disk_is_told_to_close_and_the_old_content_stays_until_there_is_room() {
-    each_small(&CACHED, 4 << 20, |mounted| {
+    each_small(&CACHED, "size=4m", |mounted| {
         fs::write(mounted.behind("f"), vec![1; 1 << 20]).unwrap();
         fs::write(mounted.behind("ballast"), vec![2; 2 << 20]).unwrap();
         let content = content(1, 2_000_000);
@@ -60,7 +60,7 @@ fn a_full_disk_is_told_to_close_and_the_old_content_stays_until_there_is_room() 
 
 #[test]
 fn a_full_disk_is_told_to_fsync_and_what_was_acknowledged_before_stays() {
-    each_small(&SETTINGS, 4 << 20, |mounted| {
+    each_small(&SETTINGS, "size=4m", |mounted| {
         let setting = mounted.setting.clone();
         let file = File::create(mounted.path("f")).unwrap();
         file.write_all_at(&vec![3; 1 << 20], 0).unwrap();
@@ -86,7 +86,7 @@ fn a_full_disk_is_told_to_fsync_and_what_was_acknowledged_before_stays() {
 
 #[test]
 fn what_cannot_be_written_back_before_the_end_is_kept_and_told() {
-    each_small(&CACHED, 2 << 20, |mounted| {
+    each_small(&CACHED, "size=2m", |mounted| {
         let alone = without_new_processes();
         fs::write(mounted.path("f"), vec![5; 3 << 20]).unwrap();
         drop(alone);

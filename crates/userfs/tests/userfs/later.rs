@@ -67,7 +67,7 @@ fn a_lost_write_is_told_once_by_whatever_is_called_next() {
 #[test]
 fn a_full_disk_is_told_to_close_and_to_fsync() {
     each(&[DIRECT], |mounted| {
-        let small = Small::new(&mounted.behind("small"), 1 << 20);
+        let small = Small::new(&mounted.behind("small"), "size=1m").unwrap();
         fs::write(mounted.behind("small/ballast"), vec![0; 1 << 20]).unwrap();
         let write = |name: &str| {
             let file = File::create(mounted.path(name)).unwrap();

@@ -36,7 +36,10 @@ fn ranges_that_touch_become_one_and_what_makes_a_file_longer_is_written_first() 
     for range in [0..4, 8..12, 4..8] {
         ranges.insert(range);
     }
-    assert_eq!((ranges.iter().next(), ranges.iter().count()), (Some(0..12), 1));
+    assert_eq!(
+        (ranges.iter().next(), ranges.iter().count()),
+        (Some(0..12), 1)
+    );
     ranges.remove(4..8);
     ranges.insert(12..16);
     assert_eq!(ranges.tail_first(10), [10..16, 0..4, 8..10]);

@@ -147,7 +147,7 @@ fn what_cannot_be_brought_before_the_end_is_kept_and_said() {
 fn a_full_disk_of_the_server_ruins_no_file() {
     each(&REMOTE_MODES, |mounted| {
         let (setting, directory) = (mounted.setting.clone(), mounted.behind("small"));
-        let small = Small::new(&directory, 4 << 20);
+        let small = Small::new(&directory, "size=4m").unwrap();
         let old = content(1, 1 << 20);
         fs::write(directory.join("f"), &old).unwrap();
         let alone = without_new_processes();

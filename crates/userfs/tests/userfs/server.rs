@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use userfs::cache::Mode;
 use userfs::fuse::{KernelCache, Mount, Options};
 use userfs::local::Local;
@@ -27,17 +28,8 @@ fn needed(name: &str) -> String {
 fn options() -> Options {
     let lifetime_ms = needed("USERFS_LIFETIME_MS").parse().unwrap();
     Options {
-        mode: match &*needed("USERFS_MODE") {
-            "blocks" => Mode::Blocks,
-            "none" => Mode::None,
-            _ => Mode::Whole,
-        },
-        kernel: match &*needed("USERFS_KERNEL") {
-            "writeback" => KernelCache::WriteBack,
-            "direct" => KernelCache::Direct,
-            "passthrough" => KernelCache::PassThrough,
-            _ => KernelCache::Pages,
-        },
+        mode: Mode::from_str(&needed("USERFS_MODE"), false).unwrap(),
+        kernel: KernelCache::from_str(&needed("USERFS_KERNEL"), false).unwrap(),
         is_read_only: variable("USERFS_READ_ONLY").is_some(),
         allows_others: true,
         shows_extended: true,

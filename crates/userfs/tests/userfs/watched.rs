@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use userfs::source::{
-    Attributes, Content, Creation, Error, Extended, Found, Handle, Listing, New, OpenFlags,
+    Attributes, Content, Creation, Error, Extended, Handle, Listing, New, OpenFlags, OpenReply,
     RenameFlags, Result, SeekFrom, SetAttributes, Source, StatVfs,
 };
 
@@ -171,13 +171,24 @@ impl Watched {
     }
 }
 
-impl Source for Watched {
-    fn name(&self) -> String {
-        self.inner.name()
-    }
+/// Methods that only call the source or handle behind.
+macro_rules! forward {
+    ($(fn $method:ident(&self $(, $name:ident: $type:ty)*) $(-> $result:ty)?;)*) => {$(
+        fn $method(&self $(, $name: $type)*) $(-> $result)? {
+            self.inner.$method($($name),*)
+        }
+    )*};
+}
 
-    fn is_remote(&self) -> bool {
-        self.inner.is_remote()
+impl Source for Watched {
+    forward! {
+        fn name(&self) -> String;
+        fn is_remote(&self) -> bool;
+        fn list(&self, path: &Path, next: &[&Path], names_max: usize) -> Result<Listing>;
+        fn read_link(&self, path: &Path) -> Result<OsString>;
+        fn keep_content(&self, path: &Path) -> Option<OwnedFd>;
+        fn space(&self) -> Result<StatVfs>;
+        fn extended(&self) -> Result<&dyn Extended>;
     }
 
     fn attributes(&self, path: &Path) -> Result<Attributes> {
@@ -185,18 +196,10 @@ impl Source for Watched {
         self.inner.attributes(path)
     }
 
-    fn list(&self, path: &Path, next: &[&Path], names_max: usize) -> Result<Listing> {
-        self.inner.list(path, next, names_max)
-    }
-
-    fn read_link(&self, path: &Path) -> Result<OsString> {
-        self.inner.read_link(path)
-    }
-
-    fn open(&self, path: &Path, flags: OpenFlags) -> Result<Found> {
+    fn open(&self, path: &Path, flags: OpenFlags) -> Result<OpenReply> {
         self.control.enter("open", path)?;
         let found = self.inner.open(path, flags)?;
-        Ok(Found {
+        Ok(OpenReply {
             handle: self.watch(path, flags, found.handle),
             ..found
         })
@@ -216,10 +219,6 @@ impl Source for Watched {
         self.control.change(call, path, None, make)
     }
 
-    fn keep_content(&self, path: &Path) -> Option<OwnedFd> {
-        self.inner.keep_content(path)
-    }
-
     fn hard_link(&self, existing: &Path, new: &Path) -> Result<()> {
         let make = || self.inner.hard_link(existing, new);
         self.control.change("hard_link", existing, Some(new), make)
@@ -235,17 +234,9 @@ impl Source for Watched {
         self.control.change("set_attributes", path, None, make)
     }
 
-    fn space(&self) -> Result<StatVfs> {
-        self.inner.space()
-    }
-
     fn sync_directory(&self, path: &Path) -> Result<()> {
         let make = || self.inner.sync_directory(path);
         self.control.change("sync_directory", path, None, make)
-    }
-
-    fn extended(&self) -> Result<&dyn Extended> {
-        self.inner.extended()
     }
 }
 
@@ -260,17 +251,19 @@ struct WatchedHandle {
 
 impl WatchedHandle {
     fn change(&self, call: &str, make: impl FnOnce() -> Result<()>) -> Result<()> {
-        self.control.enter(call, &self.path)?;
-        make()?;
-        self.control
-            .done(&[call, &self.path.to_string_lossy(), &self.number]);
-        Ok(())
+        let number = Path::new(&self.number);
+        self.control.change(call, &self.path, Some(number), make)
     }
 }
 
 impl Handle for WatchedHandle {
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        self.inner.read_at(buffer, offset)
+    forward! {
+        fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
+        fn sync_later(&self) -> Result<()>;
+        fn flush(&self) -> Result<()>;
+        fn attributes(&self) -> Result<Attributes>;
+        fn seek(&self, from: SeekFrom) -> Result<u64>;
+        fn descriptor(&self) -> Option<BorrowedFd<'_>>;
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
@@ -281,14 +274,6 @@ impl Handle for WatchedHandle {
         self.change("write", || self.inner.write_later(content, offset))
     }
 
-    fn sync_later(&self) -> Result<()> {
-        self.inner.sync_later()
-    }
-
-    fn flush(&self) -> Result<()> {
-        self.inner.flush()
-    }
-
     fn truncate(&self, size_bytes: u64) -> Result<()> {
         self.change("truncate", || self.inner.truncate(size_bytes))
     }
@@ -297,23 +282,11 @@ impl Handle for WatchedHandle {
         self.change("sync", || self.inner.sync())
     }
 
-    fn attributes(&self) -> Result<Attributes> {
-        self.inner.attributes()
-    }
-
     fn set_attributes(&self, changes: &SetAttributes) -> Result<()> {
         self.change("set_handle", || self.inner.set_attributes(changes))
     }
 
     fn allocate(&self, mode: i32, offset: u64, length: u64) -> Result<()> {
         self.change("allocate", || self.inner.allocate(mode, offset, length))
-    }
-
-    fn seek(&self, from: SeekFrom) -> Result<u64> {
-        self.inner.seek(from)
-    }
-
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.inner.descriptor()
     }
 }

@@ -4,41 +4,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::bail;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use userfs::cache::Mode;
 use userfs::fuse::{KernelCache, Options};
 use userfs::sftp::Address;
 
 use super::Failure;
 use crate::environment::paths;
-
-/// What is kept here of files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Cache {
-    /// A file is fetched whole when it is opened and written back when it is
-    /// closed
-    Whole,
-    /// Blocks are fetched as they are read, and ahead of sequential reads;
-    /// changes are written back when a file is closed or synchronised
-    Blocks,
-    /// Every call goes to the source
-    None,
-}
-
-/// What the kernel keeps of files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Kernel {
-    /// Pages for reading; writes come here at once
-    Pages,
-    /// Pages for reading and writing; with --cache none, only where nobody
-    /// else changes the source
-    Writeback,
-    /// Nothing: each read and write comes here as the program made it
-    Direct,
-    /// Reads and writes go to the source's files by the kernel alone; with
-    /// --cache none, a local source, as root
-    Passthrough,
-}
 
 /// `toll mount`
 ///
@@ -56,11 +28,11 @@ pub struct MountArguments {
     mountpoint: PathBuf,
     /// What is kept here of files
     #[arg(long, value_enum, value_name = "MODE", default_value = "whole")]
-    cache: Cache,
+    cache: Mode,
     /// What the kernel keeps of files [default: pages, with --cache none:
     /// direct]
     #[arg(long, value_enum, value_name = "WHAT")]
-    kernel_cache: Option<Kernel>,
+    kernel_cache: Option<KernelCache>,
     /// Refuse all changes
     #[arg(long)]
     read_only: bool,
@@ -162,29 +134,23 @@ impl MountArguments {
     }
 
     fn options(&self) -> anyhow::Result<Options> {
-        let mode = match self.cache {
-            Cache::Whole => Mode::Whole,
-            Cache::Blocks => Mode::Blocks,
-            Cache::None => Mode::None,
+        let mode = self.cache;
+        let kernel = self.kernel_cache.unwrap_or(match mode {
+            Mode::None => KernelCache::Direct,
+            _ => KernelCache::Pages,
+        });
+        let contradiction = match kernel {
+            _ if mode == Mode::None => None,
+            KernelCache::PassThrough => Some("let reads and writes pass through what is cached"),
+            // What fsync promises is not shown to hold with one write-back behind
+            // the other.
+            KernelCache::WriteBack => Some("have the kernel write back what is written back"),
+            KernelCache::Pages | KernelCache::Direct => None,
         };
-        let kernel = match self.kernel_cache {
-            None if mode == Mode::None => KernelCache::Direct,
-            None | Some(Kernel::Pages) => KernelCache::Pages,
-            Some(Kernel::Writeback) => KernelCache::WriteBack,
-            Some(Kernel::Direct) => KernelCache::Direct,
-            Some(Kernel::Passthrough) => KernelCache::PassThrough,
-        };
-        if kernel == KernelCache::PassThrough && mode != Mode::None {
-            bail!(Failure::Usage(
-                "cannot let reads and writes pass through what is cached here; add --cache none"
-                    .to_owned(),
-            ));
-        }
-        if kernel == KernelCache::WriteBack && mode != Mode::None {
-            bail!(Failure::Usage(
-                "cannot have the kernel write back what is written back here; add --cache none"
-                    .to_owned(),
-            ));
+        if let Some(what) = contradiction {
+            bail!(Failure::Usage(format!(
+                "cannot {what} here; add --cache none"
+            )));
         }
         let lifetime = Duration::try_from_secs_f64(self.attribute_seconds).map_err(|why| {
             Failure::Usage(format!(

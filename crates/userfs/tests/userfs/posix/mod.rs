@@ -6,7 +6,7 @@ mod calls;
 
 use std::path::Path;
 
-use crate::common::{SETTINGS, each};
+use crate::common::{SETTINGS, each, set_mode};
 use calls::{Line, perform};
 
 /// Runs the lines of a table in an empty directory. Returns what came out
@@ -30,8 +30,7 @@ fn run(table: &str, directory: &Path) -> (Vec<String>, usize) {
 
 fn check(table: &str) {
     let plain = tempfile::tempdir().unwrap();
-    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(plain.path(), open).unwrap();
+    set_mode(plain.path(), 0o755);
     let (wrong, count) = run(table, plain.path());
     assert!(wrong.is_empty() && count > 0, "without a mount: {wrong:#?}");
     each(&SETTINGS, |mounted| {

@@ -3,23 +3,15 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use userfs::source::{Attributes, Error, Identity, Kind, Time};
+use userfs::source::{Attributes, Error, Identity, Kind};
 use userfs::tree::{ROOT, Tree};
 
 fn attributes(kind: Kind, inode: u64, links: u32) -> Attributes {
     Attributes {
         kind,
-        mode: 0o644,
-        uid: 0,
-        gid: 0,
-        size_bytes: 0,
-        blocks: 0,
         links,
-        device_number: 0,
-        atime: Time::default(),
-        mtime: Time::default(),
-        ctime: Time::default(),
         identity: Some(Identity { device: 1, inode }),
+        ..Attributes::default()
     }
 }
 
