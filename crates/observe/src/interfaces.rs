@@ -12,67 +12,60 @@ const ROUTE_GATEWAY: u32 = 0x2;
 /// Packets that take this route are refused (`RTF_REJECT`).
 const ROUTE_REJECTS: u32 = 0x200;
 
-/// What was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Report {
     /// Version of the JSON document.
     pub version: u32,
-    /// Interfaces in the order of their numbers.
+    /// In the order of their numbers.
     pub interfaces: Vec<Interface>,
     /// What should be known about it.
     pub notes: Vec<String>,
 }
 
-/// One network interface.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Interface {
-    /// Its name; bytes that are not UTF-8 are replaced.
+    /// Bytes that are not UTF-8 are replaced.
     pub name: String,
     /// Its number in the kernel.
     pub index: u32,
-    /// Whether it can carry packets.
     pub state: State,
-    /// Link-layer address (`02:00:00:00:00:01`); `None` for one without, as the
-    /// loopback.
+    /// `02:00:00:00:00:01`; `None` for one without, as the loopback.
     pub link_address: Option<String>,
-    /// Longest packet in bytes; `None` if the kernel did not say.
+    /// `None` if the kernel did not say.
     pub mtu_bytes: Option<u32>,
-    /// IPv4 and IPv6 addresses, in the kernel's order.
+    /// IPv4 and IPv6, in the kernel's order.
     pub addresses: Vec<Address>,
     /// Default routes through it, the preferred first.
     pub default_routes: Vec<DefaultRoute>,
 }
 
 /// Whether an interface can carry packets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     /// Switched off.
     Down,
     /// Switched on, but its link is not ready: no cable, no peer.
     NoCarrier,
-    /// Switched on and ready.
     Up,
 }
 
-/// One address of an interface.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Address {
-    /// The address.
     pub address: IpAddr,
     /// Leading bits that all hosts of its network share; `None` for a netmask
     /// with gaps.
     pub prefix_length: Option<u32>,
     /// The same as a mask.
     pub netmask: Option<IpAddr>,
-    /// Address of all hosts of an IPv4 network.
+    /// Of an IPv4 network.
     pub broadcast: Option<IpAddr>,
     /// The other end of a point-to-point link.
     pub peer: Option<IpAddr>,
 }
 
 /// A route for packets to which no other route applies.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct DefaultRoute {
     /// `IPv4` or `IPv6`.
     pub family: &'static str,
@@ -107,6 +100,10 @@ pub fn default_routes(route: &str, ipv6_route: &str) -> Vec<(String, DefaultRout
     routes
 }
 
+fn hexadecimal(digits: &str) -> Option<u32> {
+    u32::from_str_radix(digits, 16).ok()
+}
+
 /// `eth0 00000000 010200C0 0003 0 0 100 00000000 0 0 0`: interface, destination,
 /// gateway, flags, two counts, metric, mask, then three fields of no use here.
 fn ipv4_default(line: &str) -> Option<(String, DefaultRoute)> {
@@ -114,54 +111,48 @@ fn ipv4_default(line: &str) -> Option<(String, DefaultRoute)> {
     let [name, destination, gateway, flags, _, _, metric, mask, ..] = fields[..] else {
         return None;
     };
-    let number = |digits: &str| u32::from_str_radix(digits, 16).ok();
-    let is_default = number(destination)? == 0 && number(mask)? == 0;
+    let is_default = hexadecimal(destination)? == 0 && hexadecimal(mask)? == 0;
     // The kernel prints the address's four bytes as one number of this CPU.
-    let gateway = Ipv4Addr::from(number(gateway)?.to_ne_bytes());
-    let flags = number(flags)?;
-    let route = DefaultRoute {
-        family: "IPv4",
-        is_on_link: flags & ROUTE_GATEWAY == 0,
-        gateway: (!gateway.is_unspecified()).then_some(gateway.into()),
-        metric: metric.parse().ok()?,
-    };
-    (is_default && is_usable(flags)).then(|| (name.to_owned(), route))
+    let gateway = Ipv4Addr::from(hexadecimal(gateway)?.to_ne_bytes());
+    let metric = metric.parse().ok()?;
+    let route = route("IPv4", gateway.into(), hexadecimal(flags)?, metric)?;
+    is_default.then(|| (name.to_owned(), route))
 }
 
 /// Destination and its prefix length, source and its prefix length, gateway,
 /// metric, two counts, flags (all in hexadecimal digits), interface.
 fn ipv6_default(line: &str) -> Option<(String, DefaultRoute)> {
     let fields: Vec<&str> = line.split_ascii_whitespace().collect();
-    let [
+    let &[
         _,
-        length,
+        to_length,
         _,
-        source_length,
+        from_length,
         gateway,
         metric,
         _,
         _,
         flags,
         name,
-    ] = fields[..]
+    ] = &fields[..]
     else {
         return None;
     };
-    let number = |digits: &str| u32::from_str_radix(digits, 16).ok();
-    let is_default = number(length)? == 0 && number(source_length)? == 0;
+    let is_default = hexadecimal(to_length)? == 0 && hexadecimal(from_length)? == 0;
     let gateway = Ipv6Addr::from_bits(u128::from_str_radix(gateway, 16).ok()?);
-    let flags = number(flags)?;
-    let route = DefaultRoute {
-        family: "IPv6",
-        is_on_link: flags & ROUTE_GATEWAY == 0,
-        gateway: (!gateway.is_unspecified()).then_some(gateway.into()),
-        metric: number(metric)?,
-    };
-    (is_default && is_usable(flags)).then(|| (name.to_owned(), route))
+    let metric = hexadecimal(metric)?;
+    let route = route("IPv6", gateway.into(), hexadecimal(flags)?, metric)?;
+    is_default.then(|| (name.to_owned(), route))
 }
 
-fn is_usable(flags: u32) -> bool {
-    flags & ROUTE_UP != 0 && flags & ROUTE_REJECTS == 0
+/// A route, if it can be used.
+fn route(family: &'static str, gateway: IpAddr, flags: u32, metric: u32) -> Option<DefaultRoute> {
+    (flags & ROUTE_UP != 0 && flags & ROUTE_REJECTS == 0).then(|| DefaultRoute {
+        family,
+        is_on_link: flags & ROUTE_GATEWAY == 0,
+        gateway: (!gateway.is_unspecified()).then_some(gateway),
+        metric,
+    })
 }
 
 #[cfg(test)]

@@ -73,7 +73,7 @@ fn kind_of(name: &str) -> Kind {
 }
 
 /// Undoes the escapes of C strings. What is no escape stays as it is.
-fn unescape(text: &str) -> Vec<u8> {
+pub fn unescape(text: &str) -> Vec<u8> {
     let mut bytes = text.bytes().peekable();
     let mut plain = Vec::with_capacity(text.len());
     while let Some(byte) = bytes.next() {

@@ -1,27 +1,23 @@
 //! What a device is, in words.
-//!
-//! Numbers are those of the kernel's list (Documentation/admin-guide/devices.txt)
-//! where it fixes them; the others are looked up under the names that this
-//! kernel gives them in `/proc/devices` and `/proc/misc`.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+/// Words by number and by name; the first that fits is taken.
+const WORDS: &str = include_str!("words.txt");
+
 /// Which of the two tables of drivers a number belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
-    /// A character device.
     Character,
-    /// A block device.
     Block,
 }
 
 /// A device's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Number {
-    /// Which table.
     pub class: Class,
     /// The driver.
     pub major: u32,
@@ -30,21 +26,21 @@ pub struct Number {
 }
 
 impl Number {
-    /// A character device.
     #[must_use]
     pub fn character(major: u32, minor: u32) -> Self {
+        let class = Class::Character;
         Self {
-            class: Class::Character,
+            class,
             major,
             minor,
         }
     }
 
-    /// A block device.
     #[must_use]
     pub fn block(major: u32, minor: u32) -> Self {
+        let class = Class::Block;
         Self {
-            class: Class::Block,
+            class,
             major,
             minor,
         }
@@ -52,22 +48,18 @@ impl Number {
 }
 
 /// What is known of a block device beside its number.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default)]
 pub struct Block {
-    /// Its size.
     pub size_bytes: Option<u64>,
     /// The file behind a loop device.
     pub backing_file: Option<String>,
-    /// Where it is mounted, with the type of file system.
     pub mounts: Vec<Mount>,
     /// The kernel swaps to it.
     pub is_swap: bool,
 }
 
-/// One mount of a block device.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone)]
 pub struct Mount {
-    /// The directory.
     pub directory: String,
     /// `ext4` and the like.
     pub file_system: String,
@@ -77,9 +69,7 @@ pub struct Mount {
 #[derive(Debug, Clone, Default)]
 pub struct Tables {
     misc: BTreeMap<u32, String>,
-    character: BTreeMap<u32, String>,
-    block: BTreeMap<u32, String>,
-    /// What is known of block devices.
+    drivers: BTreeMap<(Class, u32), String>,
     pub blocks: BTreeMap<(u32, u32), Block>,
 }
 
@@ -92,20 +82,14 @@ impl Tables {
             misc: misc.lines().filter_map(entry).collect(),
             ..Self::default()
         };
-        let mut is_block = false;
+        let mut class = Class::Character;
         for line in devices.lines() {
-            if line.ends_with(':') {
-                is_block = line.starts_with("Block");
-                continue;
+            if line.starts_with("Block devices:") {
+                class = Class::Block;
             }
             if let Some((major, name)) = entry(line) {
-                let table = if is_block {
-                    &mut tables.block
-                } else {
-                    &mut tables.character
-                };
                 // The first name is that of the driver: `4 /dev/vc/0`, `4 tty`.
-                table.entry(major).or_insert(name);
+                tables.drivers.entry((class, major)).or_insert(name);
             }
         }
         tables
@@ -114,108 +98,9 @@ impl Tables {
     /// The words for a device.
     #[must_use]
     pub fn describe(&self, number: Number) -> String {
-        match number.class {
-            Class::Character => self.character_words(number.major, number.minor),
-            Class::Block => self.block_words(number.major, number.minor),
-        }
-    }
-
-    fn character_words(&self, major: u32, minor: u32) -> String {
-        let name = self.character.get(&major).map(String::as_str);
-        match (major, minor) {
-            (1, _) => memory_words(minor),
-            (4, 0) => "the current virtual console".into(),
-            (4, 1..=63) => format!("virtual console {minor}"),
-            (4, _) => format!("serial port {}", minor - 64),
-            (5, 0) => "the opening process's controlling terminal".into(),
-            (5, 1) => "system console".into(),
-            (5, 2) => "pseudo-terminal, master end".into(),
-            (5, 3) => "messages to the kernel log as a terminal".into(),
-            (7, _) => "content of a virtual console".into(),
-            (10, _) => self.misc_words(minor),
-            (13, _) => input_words(minor),
-            (14, _) => "sound (OSS)".into(),
-            (21, _) => "SCSI device, raw commands".into(),
-            (29, _) => "frame buffer".into(),
-            (81, _) => "video, radio or television (Video4Linux)".into(),
-            (89, _) => "I2C bus".into(),
-            (108, _) => "point-to-point network protocol (PPP)".into(),
-            (116, _) => "sound (ALSA)".into(),
-            (128..=135, _) => "pseudo-terminal, master end".into(),
-            (136..=143, _) => {
-                let index = (major - 136) * 256 + minor;
-                // Since Linux 2.6 all are of major 136, whose minors go on.
-                let index = if major == 136 { minor } else { index };
-                format!("pseudo-terminal {index}, slave end")
-            }
-            (166 | 188, _) => "serial port on USB".into(),
-            (180, _) => "device on USB".into(),
-            (189, _) => "USB device, raw transfers".into(),
-            (195, _) => "graphics (NVIDIA)".into(),
-            (202, _) => "model-specific registers of a processor".into(),
-            (203, _) => "identification of a processor (CPUID)".into(),
-            (226, 128..=191) => "graphics, rendering (DRM)".into(),
-            (226, _) => "graphics (DRM)".into(),
-            (229, _) => "console of a hypervisor".into(),
-            _ => by_name(name, major, minor, "character"),
-        }
-    }
-
-    fn misc_words(&self, minor: u32) -> String {
-        let Some(name) = self.misc.get(&minor) else {
-            return format!("miscellaneous device {minor}");
-        };
-        let words = match name.as_str() {
-            "fuse" => "file systems in user space (FUSE)",
-            "cuse" => "character devices in user space (CUSE)",
-            "kvm" => "virtual machines (KVM)",
-            "tun" => "network interface in user space (TUN/TAP)",
-            "loop-control" => "making and removing of loop devices",
-            "device-mapper" => "control of the device mapper",
-            "btrfs-control" => "control of btrfs",
-            "autofs" => "control of automatic mounts",
-            "hw_random" => "hardware random generator",
-            "rtc" | "efirtc" => "real-time clock",
-            "hpet" => "high-precision event timer",
-            "uinput" => "input devices in user space",
-            "uhid" => "HID devices in user space",
-            "vhost-net" => "network of virtual machines, served by the kernel",
-            "vhost-vsock" => "sockets of virtual machines, served by the kernel",
-            "vsock" => "address of this machine for sockets of virtual machines",
-            "userfaultfd" => "page faults handled in user space",
-            "cpu_dma_latency" => "limit on the processor's wake-up latency",
-            "watchdog" => "watchdog timer",
-            "rfkill" => "switches of radio transmitters",
-            "snapshot" => "image for suspending to disk",
-            "mcelog" => "log of machine checks",
-            "psaux" => "PS/2 mouse",
-            "vga_arbiter" => "arbitration of VGA cards",
-            "nvram" => "non-volatile memory",
-            "udmabuf" => "DMA buffers of user memory",
-            "uuid" | "sgx_enclave" | "sgx_provision" | "sgx_vepc" => "enclaves (SGX)",
-            _ => return format!("miscellaneous device {name}"),
-        };
-        words.to_owned()
-    }
-
-    fn block_words(&self, major: u32, minor: u32) -> String {
-        let name = self.block.get(&major).map(String::as_str);
-        let mut words = match (major, name) {
-            (1, _) => "RAM disk".to_owned(),
-            (2, _) => "floppy disk".into(),
-            (7, _) => format!("loop device {minor}"),
-            (8 | 65..=71 | 128..=135, _) => "disk (SCSI, SATA or USB)".into(),
-            (9, _) => "software RAID".into(),
-            (11, _) => "CD-ROM".into(),
-            (43, _) => "network block device".into(),
-            (179, _) => "memory card".into(),
-            (_, Some("device-mapper")) => "device mapper".into(),
-            (_, Some("virtblk")) => "disk of a virtual machine (virtio)".into(),
-            (_, Some("zram")) => "compressed RAM disk".into(),
-            (259, _) | (_, Some("blkext")) => "disk or partition".into(),
-            _ => by_name(name, major, minor, "block"),
-        };
-        let Some(block) = self.blocks.get(&(major, minor)) else {
+        let mut words = self.kind(number);
+        let block = self.blocks.get(&(number.major, number.minor));
+        let Some(block) = block.filter(|_| number.class == Class::Block) else {
             return words;
         };
         if let Some(file) = &block.backing_file {
@@ -232,62 +117,65 @@ impl Tables {
         }
         words
     }
+
+    fn kind(&self, number: Number) -> String {
+        let Number {
+            class,
+            major,
+            minor,
+        } = number;
+        if class == Class::Character && major == 10 {
+            return match self.misc.get(&minor) {
+                Some(name) => {
+                    by_name("misc", name).unwrap_or_else(|| format!("miscellaneous device {name}"))
+                }
+                None => format!("miscellaneous device {minor}"),
+            };
+        }
+        if let Some(words) = by_number(number) {
+            return words;
+        }
+        let class_word = match class {
+            // Behind the virtual consoles.
+            Class::Character if major == 4 => return format!("serial port {}", minor - 64),
+            Class::Character => "character",
+            Class::Block => "block",
+        };
+        match self.drivers.get(&(class, major)) {
+            Some(name) => by_name("driver", name)
+                .unwrap_or_else(|| format!("{class_word} device of the driver {name}")),
+            None => format!("{class_word} device {major}:{minor}"),
+        }
+    }
 }
 
-fn memory_words(minor: u32) -> String {
-    let words = match minor {
-        1 => "physical memory",
-        3 => "null sink",
-        4 => "I/O ports",
-        5 => "zero source",
-        7 => "full device: writes fail for want of space",
-        8 => "random generator (waits until it is seeded)",
-        9 => "random generator",
-        11 => "kernel log",
-        _ => return format!("memory device {minor}"),
+fn by_number(number: Number) -> Option<String> {
+    let class = match number.class {
+        Class::Character => "character",
+        Class::Block => "block",
     };
-    words.to_owned()
+    let is_in = |range: &str, number: u32| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        range == "*" || (first.parse().ok()..=last.parse().ok()).contains(&Some(number))
+    };
+    WORDS.lines().find_map(|line| {
+        let mut fields = line.splitn(4, ' ');
+        let is_it = fields.next()? == class
+            && is_in(fields.next()?, number.major)
+            && is_in(fields.next()?, number.minor);
+        let words = fields.next().filter(|_| is_it)?;
+        Some(words.replace("{minor}", &number.minor.to_string()))
+    })
 }
 
-fn input_words(minor: u32) -> String {
-    let words = match minor {
-        0..=31 => "joystick",
-        32..=62 => "mouse",
-        63 => "all mice",
-        64..=95 | 256..=1023 => "input events",
-        _ => "input device",
+fn by_name(table: &str, name: &str) -> Option<String> {
+    let words = |line: &'static str| {
+        line.strip_prefix(table)?
+            .strip_prefix(' ')?
+            .strip_prefix(name)?
+            .strip_prefix(' ')
     };
-    words.to_owned()
-}
-
-/// Drivers whose numbers differ from one boot to the next.
-fn by_name(name: Option<&str>, major: u32, minor: u32, class: &str) -> String {
-    let words = match name {
-        Some("hidraw") => "HID device, raw reports",
-        Some("rtc") => "real-time clock",
-        Some("watchdog") => "watchdog timer",
-        Some("ptp") => "clock of a network card (PTP)",
-        Some("pps") => "pulse each second (PPS)",
-        Some("tpm" | "tpmrm") => "trusted platform module",
-        Some("vfio" | "vfio-dev") => "device handed to user space (VFIO)",
-        Some("iommu") => "translation of device addresses (IOMMU)",
-        Some("uio") => "device driven in user space (UIO)",
-        Some("gpiochip") => "pins for general input and output",
-        Some("media") => "media controller",
-        Some("nvme" | "nvme-generic" | "ng") => "NVMe controller",
-        Some("bsg") => "SCSI device, raw commands",
-        Some("mei") => "management engine",
-        Some("dax") => "memory with direct access (DAX)",
-        Some("macvtap" | "ipvtap") => "network interface in user space (tap)",
-        Some("ndctl" | "dimmctl") => "non-volatile memory, control",
-        Some("usbmon") => "traffic on USB",
-        Some("virtio-portsdev") => "port of a virtual machine (virtio)",
-        Some("cec") => "consumer electronics control",
-        Some("dma_heap") => "heap of DMA buffers",
-        Some(name) => return format!("{class} device of the driver {name}"),
-        None => return format!("{class} device {major}:{minor}"),
-    };
-    words.to_owned()
+    WORDS.lines().find_map(words).map(str::to_owned)
 }
 
 /// `  3 name`

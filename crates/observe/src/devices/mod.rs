@@ -1,17 +1,15 @@
 //! Which processes hold which devices.
 
 mod kind;
-mod traced;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
 pub use kind::{Block, Class, Mount, Number, Tables};
-pub use traced::{TRACED_CALLS, Watch};
 
 /// How a process has hold of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum By {
     /// A descriptor, open now.
@@ -22,23 +20,17 @@ pub enum By {
     Opened,
     /// Memory.
     Mapping,
-    /// Its working directory.
     WorkingDirectory,
-    /// Its root directory.
     RootDirectory,
-    /// Its controlling terminal.
     ControllingTerminal,
 }
 
 /// What it may do with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
-    /// Read.
     Read,
-    /// Write.
     Write,
-    /// Both.
     ReadWrite,
     /// Neither: a descriptor of `O_PATH`.
     PathOnly,
@@ -63,7 +55,7 @@ impl Access {
 }
 
 /// What a path leads to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
     /// A device, wherever its node lies.
     Device(Number),
@@ -82,40 +74,33 @@ pub struct Sighting {
     pub path: String,
     /// Its name is gone.
     pub is_deleted: bool,
-    /// What it is.
     pub target: Target,
     /// Of a pseudo-terminal's master: the number of the slave.
     pub terminal: Option<u32>,
-    /// How it is held.
     pub by: By,
-    /// For what.
     pub access: Access,
-    /// The descriptor.
     pub descriptor: Option<u32>,
 }
 
 /// Holds of one kind on one device.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Hold {
-    /// How it is held.
     pub by: By,
-    /// For what.
     pub access: Access,
     /// How often.
     pub count: u64,
-    /// The descriptors, each once.
+    /// Each once.
     pub descriptors: Vec<u32>,
 }
 
 /// A device, or something else below `/dev`, that a process holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Held {
-    /// The node's path; control characters and bytes that are no UTF-8 are
-    /// `\x1b`.
+    /// The node's path, as [`shown_path`] has it.
     pub path: String,
     /// Its name is gone.
     pub is_deleted: bool,
-    /// The device's number; none for what is no device.
+    /// None for what is no device.
     pub number: Option<Number>,
     /// What it is, in words.
     pub kind: String,
@@ -123,12 +108,9 @@ pub struct Held {
     pub holds: Vec<Hold>,
 }
 
-/// A process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Process {
-    /// Its number.
     pub pid: u32,
-    /// Its name.
     pub name: String,
     /// It sees other file systems than this program, so that its paths may
     /// mean other files.
@@ -138,18 +120,15 @@ pub struct Process {
 }
 
 /// A process that could not be looked at.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Unseen {
-    /// Its number.
     pub pid: u32,
-    /// Its name.
     pub name: String,
-    /// Why.
     pub reason: String,
 }
 
 /// How a watched command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
     /// With this status.
@@ -158,14 +137,12 @@ pub enum Ended {
     Signal(i32),
 }
 
-/// What was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Report {
     /// Of this document: 1.
     pub version: u32,
     /// The command that was watched; none if running processes were looked at.
     pub command: Option<Vec<String>>,
-    /// How it ended.
     pub ended: Option<Ended>,
     /// How many processes were looked at.
     pub processes_seen: u64,
@@ -183,46 +160,41 @@ pub type Sightings = BTreeMap<Sighting, u64>;
 /// Sums up what a process holds.
 #[must_use]
 pub fn held(sightings: &Sightings, tables: &Tables) -> Vec<Held> {
-    let mut devices: BTreeMap<(&str, bool, Option<Number>, String), Vec<Hold>> = BTreeMap::new();
+    let mut devices: BTreeMap<_, Held> = BTreeMap::new();
     for (sighting, count) in sightings {
         let (number, kind) = describe(sighting, tables);
-        let key = (sighting.path.as_str(), sighting.is_deleted, number, kind);
-        add(devices.entry(key).or_default(), sighting, *count);
-    }
-    let held = devices.into_iter().map(|(key, holds)| {
-        let (path, is_deleted, number, kind) = key;
-        Held {
-            path: path.to_owned(),
-            is_deleted,
+        let key = (&sighting.path, sighting.is_deleted, number, kind.clone());
+        let device = devices.entry(key).or_insert_with(|| Held {
+            path: sighting.path.clone(),
+            is_deleted: sighting.is_deleted,
             number,
             kind,
-            holds,
-        }
-    });
-    held.collect()
+            holds: Vec::new(),
+        });
+        add(&mut device.holds, sighting, *count);
+    }
+    devices.into_values().collect()
 }
 
 fn add(holds: &mut Vec<Hold>, sighting: &Sighting, count: u64) {
-    let is_same = |hold: &&mut Hold| hold.by == sighting.by && hold.access == sighting.access;
-    let hold = match holds.iter_mut().find(is_same) {
-        Some(hold) => hold,
-        None => {
-            holds.push(Hold {
-                by: sighting.by,
-                access: sighting.access,
-                count: 0,
-                descriptors: Vec::new(),
-            });
-            holds.last_mut().expect("one was pushed")
-        }
-    };
-    hold.count += count;
-    // They come in order.
-    if let Some(descriptor) = sighting.descriptor
-        && hold.descriptors.last() != Some(&descriptor)
-    {
-        hold.descriptors.push(descriptor);
+    let (by, access) = (sighting.by, sighting.access);
+    let known = holds
+        .iter()
+        .position(|hold| (hold.by, hold.access) == (by, access));
+    let index = known.unwrap_or(holds.len());
+    if known.is_none() {
+        holds.push(Hold {
+            by,
+            access,
+            count: 0,
+            descriptors: Vec::new(),
+        });
     }
+    let hold = &mut holds[index];
+    hold.count += count;
+    hold.descriptors.extend(sighting.descriptor);
+    // They come in order.
+    hold.descriptors.dedup();
 }
 
 fn describe(sighting: &Sighting, tables: &Tables) -> (Option<Number>, String) {
@@ -258,27 +230,21 @@ pub fn totals(processes: &[Process]) -> BTreeMap<&str, u64> {
 #[must_use]
 pub fn shown_path(bytes: &[u8]) -> String {
     let mut shown = String::new();
+    let push_hex = |shown: &mut String, bytes: &[u8]| {
+        bytes
+            .iter()
+            .for_each(|byte| shown.push_str(&format!("\\x{byte:02x}")));
+    };
     for chunk in bytes.utf8_chunks() {
         for character in chunk.valid().chars() {
             match character.is_control() {
-                true => {
-                    let mut buffer = [0; 4];
-                    let encoded = character.encode_utf8(&mut buffer);
-                    encoded.bytes().for_each(|byte| push_hex(&mut shown, byte));
-                }
+                true => push_hex(&mut shown, character.encode_utf8(&mut [0; 4]).as_bytes()),
                 false => shown.push(character),
             }
         }
-        chunk
-            .invalid()
-            .iter()
-            .for_each(|byte| push_hex(&mut shown, *byte));
+        push_hex(&mut shown, chunk.invalid());
     }
     shown
-}
-
-fn push_hex(text: &mut String, byte: u8) {
-    text.push_str(&format!("\\x{byte:02x}"));
 }
 
 #[cfg(test)]

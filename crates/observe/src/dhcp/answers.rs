@@ -32,7 +32,7 @@ fn outcome(exchange: &Exchange, leases: &Leases) -> String {
     let Some(end) = last(exchange, &ends) else {
         return unfinished(exchange);
     };
-    match (end.kind.as_str(), end.your_address) {
+    match (end.kind.as_str(), end.message.your_address) {
         ("ACK", Some(address)) => {
             let lease = leases.get(&(exchange.client.as_str(), address)).copied();
             let times = lease.map(times).unwrap_or_default();
@@ -49,16 +49,20 @@ fn outcome(exchange: &Exchange, leases: &Leases) -> String {
 }
 
 fn unfinished(exchange: &Exchange) -> String {
-    let has = |kind: &str| last(exchange, &[kind]).is_some();
-    let text = match () {
-        () if has("BOOTREPLY") => "an address without a lease, by BOOTP",
-        () if has("REQUEST") => "no server answered the request in this capture",
-        () if has("OFFER") => "the client took no offer in this capture",
-        () if has("DISCOVER") => "no server made an offer in this capture",
-        () if has("INFORM") => "no server answered in this capture",
-        () => "nothing was granted",
-    };
-    text.into()
+    let by_kind = [
+        ("BOOTREPLY", "an address without a lease, by BOOTP"),
+        ("REQUEST", "no server answered the request in this capture"),
+        ("OFFER", "the client took no offer in this capture"),
+        ("DISCOVER", "no server made an offer in this capture"),
+        ("INFORM", "no server answered in this capture"),
+    ];
+    let mut found = by_kind
+        .iter()
+        .filter(|(kind, _)| last(exchange, &[kind]).is_some());
+    found
+        .next()
+        .map_or("nothing was granted", |(_, words)| words)
+        .into()
 }
 
 fn times(lease: &Lease) -> String {
@@ -69,16 +73,17 @@ fn times(lease: &Lease) -> String {
         return " for ever".into();
     }
     let mut text = format!(" for {}", duration(seconds));
+    let usual = if lease.has_default_times {
+        ", as is usual"
+    } else {
+        ""
+    };
     if let (Some(t1), Some(t2)) = (lease.t1_s, lease.t2_s) {
         text.push_str(&format!(
             "; it asks for more time after {} (T1), and every server after {} (T2){}",
             duration(t1),
             duration(t2),
-            if lease.has_default_times {
-                ", as is usual"
-            } else {
-                ""
-            }
+            usual
         ));
     }
     text
@@ -89,92 +94,73 @@ pub(super) fn answers(report: &Report) -> Vec<Answer> {
     if report.messages == 0 {
         return Vec::new();
     }
-    let answer = |question: &str, answer: String| Answer {
-        question: question.to_owned(),
-        answer,
+    let exchanges = &report.exchanges;
+    let events = || exchanges.iter().flat_map(|exchange| &exchange.messages);
+    let ports = events().map(|event| {
+        let way = &event.datagram;
+        format!("{} to {}", way.source_port, way.destination_port)
+    });
+    let clients = exchanges.iter().map(|exchange| exchange.client.clone());
+    let servers = events().filter(|event| matches!(event.kind.as_str(), "OFFER" | "ACK" | "NAK"));
+    let servers = servers.map(|event| match event.message.option(54) {
+        Some(identifier) => identifier.value.clone(),
+        None => event.datagram.source.to_string(),
+    });
+    let granted = report.leases.iter().filter(|lease| lease.granted.is_some());
+    let granted = granted.map(|lease| format!("{} to {}", lease.address, lease.client));
+    let releases = events().filter(|event| event.kind == "RELEASE");
+    let releases: Vec<String> = releases.map(|event| event.packet.to_string()).collect();
+    let released = match releases.is_empty() {
+        true => "there is none in this capture".into(),
+        false => format!("here packet {}", releases.join(", ")),
     };
+    let is_answered = exchanges
+        .iter()
+        .any(|exchange| is_release_answered(&exchange.messages));
+    let acknowledged = match (releases.is_empty(), is_answered) {
+        (true, _) => "",
+        (false, false) => ", and none is in this capture",
+        (false, true) => "; yet a server sent one in this capture",
+    };
+    let answer = |question, answer| Answer { question, answer };
     vec![
-        answer("Is DHCP carried over UDP or TCP?", transport(report)),
-        answer("What is the host's link-layer address?", clients(report)),
-        answer("What is the server's IP address?", servers(report)),
-        answer("Which address was handed out?", addresses(report)),
+        answer(
+            "Is DHCP carried over UDP or TCP?",
+            format!("UDP; here from port {}", listed(ports, "none")),
+        ),
+        answer(
+            "What is the host's link-layer address?",
+            listed(clients, "this capture does not tell"),
+        ),
+        answer(
+            "What is the server's IP address?",
+            listed(servers, "no server speaks in this capture"),
+        ),
+        answer(
+            "Which address was handed out?",
+            listed(granted, "none in this capture"),
+        ),
         answer(
             "What is RELEASE for?",
             format!(
                 "the client gives its address back before the lease runs out, so that the server \
-                 may hand it to another (RFC 2131, 4.4.6); {}",
-                releases(report)
+                 may hand it to another (RFC 2131, 4.4.6); {released}"
             ),
         ),
         answer(
             "Does the server acknowledge RELEASE?",
-            acknowledgement(report),
+            format!("no: the protocol has no answer to it (RFC 2131, 4.3.4){acknowledged}"),
         ),
         answer("What if a RELEASE is lost?", loss(report)),
     ]
 }
 
-fn events(report: &Report) -> impl Iterator<Item = &Event> {
-    report
-        .exchanges
-        .iter()
-        .flat_map(|exchange| &exchange.messages)
-}
-
-fn listed(parts: BTreeSet<String>, otherwise: &str) -> String {
+/// Each part once, in order.
+fn listed(parts: impl Iterator<Item = String>, otherwise: &str) -> String {
+    let parts: BTreeSet<String> = parts.collect();
     match parts.is_empty() {
         true => otherwise.to_owned(),
         false => parts.into_iter().collect::<Vec<_>>().join(", "),
-    }
-}
-
-fn transport(report: &Report) -> String {
-    let ports: BTreeSet<String> = events(report)
-        .map(|event| format!("{} to {}", event.source_port, event.destination_port))
-        .collect();
-    format!("UDP; here from port {}", listed(ports, "none"))
-}
-
-fn clients(report: &Report) -> String {
-    let clients = report
-        .exchanges
-        .iter()
-        .map(|exchange| exchange.client.clone());
-    listed(clients.collect(), "this capture does not tell")
-}
-
-fn servers(report: &Report) -> String {
-    let servers =
-        events(report).filter(|event| matches!(event.kind.as_str(), "OFFER" | "ACK" | "NAK"));
-    let servers = servers.map(|event| {
-        let identifier = event.options.iter().find(|option| option.code == 54);
-        identifier.map_or_else(|| event.source.to_string(), |option| option.value.clone())
-    });
-    listed(servers.collect(), "no server speaks in this capture")
-}
-
-fn addresses(report: &Report) -> String {
-    let granted = report.leases.iter().filter(|lease| lease.granted.is_some());
-    let granted: BTreeSet<String> = granted
-        .map(|lease| format!("{} to {}", lease.address, lease.client))
-        .collect();
-    listed(granted, "none in this capture")
-}
-
-fn released(report: &Report) -> Vec<&Event> {
-    events(report)
-        .filter(|event| event.kind == "RELEASE")
-        .collect()
-}
-
-fn releases(report: &Report) -> String {
-    let packets: Vec<String> = released(report)
-        .iter()
-        .map(|event| event.packet.to_string())
-        .collect();
-    match packets.is_empty() {
-        true => "there is none in this capture".into(),
-        false => format!("here packet {}", packets.join(", ")),
     }
 }
 
@@ -193,33 +179,18 @@ fn is_release_answered(messages: &[Event]) -> bool {
     })
 }
 
-fn acknowledgement(report: &Report) -> String {
-    let answered = report
-        .exchanges
-        .iter()
-        .any(|exchange| is_release_answered(&exchange.messages));
-    match (released(report).is_empty(), answered) {
-        (true, _) => "no: the protocol has no answer to it (RFC 2131, 4.3.4)".into(),
-        (false, false) => "no: the protocol has no answer to it (RFC 2131, 4.3.4), and none is in this capture".into(),
-        (false, true) => "no: the protocol has no answer to it (RFC 2131, 4.3.4); yet a server sent one in this capture".into(),
-    }
-}
-
 fn loss(report: &Report) -> String {
-    let mut text =
-        "the server keeps the address for the client until the lease runs out, and then \
-                    may hand it to another; nothing depends on it (RFC 2131, 4.4.6)"
-            .to_owned();
-    let lease = report
-        .leases
-        .iter()
-        .find(|lease| lease.end == LeaseEnd::Released);
-    if let Some((lease, seconds)) = lease.and_then(|lease| Some((lease, lease.lease_s?))) {
-        let how_long = duration(seconds);
-        text.push_str(&format!(
-            "; here {} would have stayed taken for {how_long} from its last grant",
-            lease.address
-        ));
-    }
-    text
+    let mut leases = report.leases.iter();
+    let released = leases.find(|lease| lease.end == LeaseEnd::Released);
+    let example = released.and_then(|lease| {
+        let how_long = duration(lease.lease_s?);
+        let address = lease.address;
+        Some(format!(
+            "; here {address} would have stayed taken for {how_long} from its last grant"
+        ))
+    });
+    "the server keeps the address for the client until the lease runs out, and then may hand it to \
+     another; nothing depends on it (RFC 2131, 4.4.6)"
+        .to_owned()
+        + &example.unwrap_or_default()
 }

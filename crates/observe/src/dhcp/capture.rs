@@ -1,141 +1,109 @@
 //! Files of captured packets: pcap (draft-ietf-opsawg-pcap) and pcapng
 //! (draft-ietf-opsawg-pcapng).
 
+use super::Observer;
+use super::options::{u16_at, u32_at};
+
 /// A packet larger than this is none (the largest that libpcap takes).
 const PACKET_BYTES_MAX: usize = 256 * 1024 + 64;
 
-/// What stands before the network's header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LinkType(pub u16);
-
-impl LinkType {
-    /// Ethernet.
-    pub const ETHERNET: Self = Self(1);
-    /// Nothing: the packet begins with the header of IP.
-    pub const RAW: Self = Self(101);
-}
-
-/// A packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct Packet<'a> {
     /// Its number in the capture, from 1.
     pub number: u64,
-    /// When, in nanoseconds since 1970; none if the capture does not tell.
+    /// Since 1970; none if the capture does not tell.
     pub time_ns: Option<u64>,
-    /// What it begins with.
-    pub link: LinkType,
+    /// What it begins with (tcpdump.org/linktypes.html).
+    pub link: u16,
     /// What was captured of it.
     pub bytes: &'a [u8],
-    /// How long it was.
-    pub length: usize,
-}
-
-/// Hands over each packet of a file, and what is wrong with it as a number of a
-/// packet with a reason.
-///
-/// # Errors
-/// If it is no capture, with what it is instead.
-pub fn read<'a>(
-    file: &'a [u8],
-    on_packet: &mut dyn FnMut(Packet<'a>),
-    on_problem: &mut dyn FnMut(u64, String),
-) -> Result<(), String> {
-    let magic = file.get(..4).ok_or("it is too short for a capture")?;
-    let magic: [u8; 4] = magic.try_into().map_err(|_| "it is too short")?;
-    match u32::from_be_bytes(magic) {
-        0x0a0d_0d0a => {
-            pcapng(file, on_packet, on_problem);
-            Ok(())
-        }
-        0xa1b2_c3d4 => pcap(file, Order::Big, 1000, 16, on_packet, on_problem),
-        0xd4c3_b2a1 => pcap(file, Order::Little, 1000, 16, on_packet, on_problem),
-        0xa1b2_3c4d => pcap(file, Order::Big, 1, 16, on_packet, on_problem),
-        0x4d3c_b2a1 => pcap(file, Order::Little, 1, 16, on_packet, on_problem),
-        // The form of a patched libpcap of the nineties.
-        0xa1b2_cd34 => pcap(file, Order::Big, 1000, 24, on_packet, on_problem),
-        0x34cd_b2a1 => pcap(file, Order::Little, 1000, 24, on_packet, on_problem),
-        _ if magic.starts_with(&[0x1f, 0x8b]) => {
-            Err("it is compressed; unpack it with gunzip".into())
-        }
-        _ => Err("it is no capture in the form pcap or pcapng".into()),
-    }
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Order {
-    Big,
-    Little,
+struct Order {
+    is_big: bool,
 }
 
 impl Order {
     fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
-        let part: [u8; 2] = bytes.get(at..at.checked_add(2)?)?.try_into().ok()?;
-        Some(match self {
-            Self::Big => u16::from_be_bytes(part),
-            Self::Little => u16::from_le_bytes(part),
+        let number = u16_at(bytes, at)?;
+        Some(if self.is_big {
+            number
+        } else {
+            number.swap_bytes()
         })
     }
 
     fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
-        let part: [u8; 4] = bytes.get(at..at.checked_add(4)?)?.try_into().ok()?;
-        Some(match self {
-            Self::Big => u32::from_be_bytes(part),
-            Self::Little => u32::from_le_bytes(part),
+        let number = u32_at(bytes, at)?;
+        Some(if self.is_big {
+            number
+        } else {
+            number.swap_bytes()
         })
     }
 }
 
-fn pcap<'a>(
-    file: &'a [u8],
-    order: Order,
-    tick_ns: u64,
-    header: usize,
-    on_packet: &mut dyn FnMut(Packet<'a>),
-    on_problem: &mut dyn FnMut(u64, String),
-) -> Result<(), String> {
+/// Hands over each packet of a file, and what is wrong with it.
+pub(super) fn read(file: &[u8], observer: &mut Observer) -> Result<(), String> {
+    let magic = file.first_chunk().ok_or("it is too short for a capture")?;
+    let (is_big, tick_ns, head_bytes) = match u32::from_be_bytes(*magic) {
+        0x0a0d_0d0a => {
+            pcapng(file, observer);
+            return Ok(());
+        }
+        0xa1b2_c3d4 => (true, 1000, 16),
+        0xd4c3_b2a1 => (false, 1000, 16),
+        0xa1b2_3c4d => (true, 1, 16),
+        0x4d3c_b2a1 => (false, 1, 16),
+        // The form of a patched libpcap of the nineties.
+        0xa1b2_cd34 => (true, 1000, 24),
+        0x34cd_b2a1 => (false, 1000, 24),
+        _ if magic.starts_with(&[0x1f, 0x8b]) => {
+            return Err("it is compressed; unpack it with gunzip".into());
+        }
+        _ => return Err("it is no capture in the form pcap or pcapng".into()),
+    };
+    let order = Order { is_big };
     let link = order.u32(file, 20).ok_or("its header is cut")?;
     // The upper half tells of check sequences at the end of frames.
-    let link = LinkType((link & 0xffff) as u16);
-    let mut at = 24;
+    let link = (link & 0xffff) as u16;
+    let mut rest = &file[24..];
     let mut number = 0;
-    while at < file.len() {
+    while !rest.is_empty() {
         number += 1;
-        let field = |index: usize| order.u32(file, at + 4 * index);
-        let (Some(seconds), Some(fraction), Some(captured), Some(length)) =
+        let field = |index: usize| order.u32(rest, 4 * index);
+        let (Some(seconds), Some(fraction), Some(captured), Some(_)) =
             (field(0), field(1), field(2), field(3))
         else {
-            on_problem(number, "the capture ends within the packet's header".into());
+            observer.problem(number, "the capture ends within the packet's header".into());
             break;
         };
         let captured = captured as usize;
         if captured > PACKET_BYTES_MAX {
             let reason = format!("it says it has {captured} bytes; what follows cannot be read");
-            on_problem(number, reason);
+            observer.problem(number, reason);
             break;
         }
-        at += header;
-        let end = (at + captured).min(file.len());
-        let bytes = file.get(at..end).unwrap_or_default();
-        if bytes.len() < captured {
-            on_problem(number, "the capture ends within the packet".into());
+        let behind = rest.get(head_bytes..).unwrap_or_default();
+        if behind.len() < captured {
+            observer.problem(number, "the capture ends within the packet".into());
         }
-        on_packet(Packet {
+        let (bytes, behind) = behind.split_at(captured.min(behind.len()));
+        rest = behind;
+        observer.take(&Packet {
             number,
             time_ns: Some(u64::from(seconds) * 1_000_000_000 + u64::from(fraction) * tick_ns),
             link,
             bytes,
-            length: length as usize,
         });
-        at += captured;
     }
     Ok(())
 }
 
 /// An interface of a pcapng file.
-#[derive(Debug, Clone, Copy)]
 struct Interface {
-    link: LinkType,
-    /// Ticks of its clock in a second.
+    link: u16,
     ticks_per_second: u128,
     offset_seconds: i64,
     /// Bytes that are captured of a packet at most; 0 if all.
@@ -145,7 +113,7 @@ struct Interface {
 impl Interface {
     fn read(order: Order, body: &[u8]) -> Option<Self> {
         let mut interface = Self {
-            link: LinkType(order.u16(body, 0)?),
+            link: order.u16(body, 0)?,
             ticks_per_second: 1_000_000,
             offset_seconds: 0,
             snap_bytes: order.u32(body, 4)? as usize,
@@ -157,20 +125,13 @@ impl Interface {
             match (code, value) {
                 (0, _) => break,
                 (9, [resolution]) => {
-                    let (base, exponent) = match resolution & 0x80 {
-                        0 => (10_u128, resolution & 0x7f),
-                        _ => (2, resolution & 0x7f),
-                    };
-                    interface.ticks_per_second = base.checked_pow(exponent.into())?;
+                    let base: u128 = if resolution & 0x80 == 0 { 10 } else { 2 };
+                    interface.ticks_per_second = base.checked_pow((resolution & 0x7f).into())?;
                 }
-                (14, value) if value.len() == 8 => {
-                    let high = u64::from(order.u32(value, 0)?);
-                    let low = u64::from(order.u32(value, 4)?);
-                    let offset = match order {
-                        Order::Big => high << 32 | low,
-                        Order::Little => low << 32 | high,
-                    };
-                    interface.offset_seconds = offset.cast_signed();
+                (14, &[a, b, c, d, e, f, g, h]) => {
+                    let offset = i64::from_be_bytes([a, b, c, d, e, f, g, h]);
+                    let is_big = order.is_big;
+                    interface.offset_seconds = if is_big { offset } else { offset.swap_bytes() };
                 }
                 _ => {}
             }
@@ -187,58 +148,48 @@ impl Interface {
     }
 }
 
-fn pcapng<'a>(
-    file: &'a [u8],
-    on_packet: &mut dyn FnMut(Packet<'a>),
-    on_problem: &mut dyn FnMut(u64, String),
-) {
-    let mut order = Order::Little;
+fn pcapng(file: &[u8], observer: &mut Observer) {
+    let mut order = Order { is_big: false };
     let mut interfaces: Vec<Option<Interface>> = Vec::new();
-    let mut at = 0;
+    let mut rest = file;
     let mut number = 0;
-    while at < file.len() {
-        let is_section = file[at..].starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]);
-        if is_section {
-            order = match file.get(at + 8..at + 12) {
-                Some([0x1a, 0x2b, 0x3c, 0x4d]) => Order::Big,
-                Some([0x4d, 0x3c, 0x2b, 0x1a]) => Order::Little,
-                _ => return on_problem(number + 1, "a section before it has no byte order".into()),
+    while !rest.is_empty() {
+        let mut stop = |reason: String| observer.problem(number + 1, reason);
+        if rest.starts_with(&[0x0a, 0x0d, 0x0d, 0x0a]) {
+            order.is_big = match rest.get(8..12) {
+                Some([0x1a, 0x2b, 0x3c, 0x4d]) => true,
+                Some([0x4d, 0x3c, 0x2b, 0x1a]) => false,
+                _ => return stop("a section before it has no byte order".into()),
             };
             interfaces.clear();
         }
-        let (Some(kind), Some(length)) = (order.u32(file, at), order.u32(file, at + 4)) else {
-            return on_problem(
-                number + 1,
-                "the capture ends within a block's header".into(),
-            );
+        let (Some(kind), Some(said)) = (order.u32(rest, 0), order.u32(rest, 4)) else {
+            return stop("the capture ends within a block's header".into());
         };
-        let length = length as usize;
+        let length = said as usize;
         if length < 12 || !length.is_multiple_of(4) {
             let reason = format!("a block says it has {length} bytes; what follows cannot be read");
-            return on_problem(number + 1, reason);
+            return stop(reason);
         }
-        let end = at.saturating_add(length);
-        let is_cut = end > file.len();
-        let body = file
-            .get(at + 8..end.min(file.len()).max(at + 12) - 4)
-            .unwrap_or_default();
-        if is_cut {
-            on_problem(number + 1, "the capture ends within a block".into());
-        } else if order.u32(file, end - 4) != Some(length as u32) {
-            on_problem(number + 1, "a block's two lengths differ".into());
+        let (block, behind) = rest.split_at(length.min(rest.len()));
+        if block.len() < length {
+            stop("the capture ends within a block".into());
+        } else if order.u32(block, length - 4) != Some(said) {
+            stop("a block's two lengths differ".into());
         }
+        let body = block.get(8..block.len().max(12) - 4).unwrap_or_default();
         match kind {
             1 => interfaces.push(Interface::read(order, body)),
             2 | 3 | 6 => {
                 number += 1;
                 match packet_block(order, kind, body, &interfaces) {
-                    Ok(packet) => on_packet(Packet { number, ..packet }),
-                    Err(reason) => on_problem(number, reason),
+                    Ok(packet) => observer.take(&Packet { number, ..packet }),
+                    Err(reason) => observer.problem(number, reason),
                 }
             }
             _ => {}
         }
-        at = end;
+        rest = behind;
     }
 }
 
@@ -256,25 +207,20 @@ fn packet_block<'a>(
         3 => 0,
         _ => field(0)? as usize,
     };
-    let interface = interfaces.get(index).copied().flatten();
-    let interface = interface.ok_or_else(|| format!("its interface {index} is not described"))?;
-    let (time_ns, captured, length, begin) = match kind {
-        3 => {
-            let length = field(0)? as usize;
-            let most = if interface.snap_bytes == 0 {
-                length
-            } else {
-                interface.snap_bytes
-            };
-            (None, length.min(most), length, 4)
-        }
-        _ => {
-            let time_ns = interface.time_ns(field(1)?, field(2)?);
-            (time_ns, field(3)? as usize, field(4)? as usize, 20)
-        }
+    let Some(Some(interface)) = interfaces.get(index) else {
+        return Err(format!("its interface {index} is not described"));
     };
-    let end = begin + captured.min(PACKET_BYTES_MAX);
-    let bytes = body.get(begin..end.min(body.len())).ok_or_else(short)?;
+    let (time_ns, captured, begin) = match kind {
+        3 if interface.snap_bytes == 0 => (None, field(0)? as usize, 4),
+        3 => (None, interface.snap_bytes.min(field(0)? as usize), 4),
+        _ => (
+            interface.time_ns(field(1)?, field(2)?),
+            field(3)? as usize,
+            20,
+        ),
+    };
+    let behind = body.get(begin..).ok_or_else(short)?;
+    let bytes = &behind[..captured.min(PACKET_BYTES_MAX).min(behind.len())];
     if bytes.len() < captured {
         return Err(format!(
             "it says it has {captured} bytes, and its block has {}",
@@ -286,6 +232,5 @@ fn packet_block<'a>(
         time_ns,
         link: interface.link,
         bytes,
-        length,
     })
 }

@@ -2,7 +2,6 @@
 //! and BOOTP (RFC 951) over IPv4.
 
 mod answers;
-mod bytes;
 mod capture;
 mod exchange;
 mod frame;
@@ -11,14 +10,12 @@ mod message;
 mod model;
 mod options;
 
-#[cfg(test)]
-mod tests;
-
-pub use capture::{LinkType, Packet, read};
-pub use frame::Checksum;
-pub use meaning::Phase;
+pub use capture::Packet;
+pub use frame::{Checksum, Datagram};
+pub use meaning::{Phase, type_name};
+pub use message::Message;
 pub use model::{Answer, Event, Exchange, Lease, LeaseEnd, Offer, Problem, Repeat, Report};
-pub use options::{DhcpOption, duration, name as option_name, type_name};
+pub use options::{DhcpOption, duration};
 
 use std::collections::BTreeMap;
 
@@ -32,11 +29,8 @@ const PROBLEMS_MAX: usize = 1000;
 /// DHCP among them.
 #[derive(Debug, Default)]
 pub struct Observer {
-    packets: u64,
-    begin_ns: Option<u64>,
-    messages: u64,
+    report: Report,
     book: Book,
-    problems: Vec<Problem>,
     problems_beyond: u64,
     fragments: u64,
     dhcp_fragments: u64,
@@ -45,66 +39,60 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// Takes a packet.
     pub fn take(&mut self, packet: &Packet) {
-        self.packets += 1;
-        if self.begin_ns.is_none() {
-            self.begin_ns = packet.time_ns;
+        self.report.packets += 1;
+        if self.report.begin_ns.is_none() {
+            self.report.begin_ns = packet.time_ns;
         }
         match frame::content(packet) {
-            Content::Datagram(datagram) => {
-                if datagram.payload.len() < datagram.payload_length {
-                    let reason = format!(
-                        "cut: {} of {} bytes of the message were captured",
-                        datagram.payload.len(),
-                        datagram.payload_length
-                    );
-                    self.problem(packet.number, reason);
-                }
-                if datagram.checksum == Checksum::Bad {
-                    self.problem(packet.number, "the checksum of UDP is wrong".into());
-                }
-                match message::read(datagram.payload) {
-                    Ok(mut message) => {
-                        self.messages += 1;
-                        for reason in std::mem::take(&mut message.problems) {
-                            self.problem(packet.number, reason);
-                        }
-                        self.book
-                            .add(packet.number, packet.time_ns, &datagram, message);
-                    }
-                    Err(reason) => self.problem(packet.number, reason),
-                }
-            }
-            Content::Fragment { is_dhcp } => {
+            Ok(Content::Datagram(datagram)) => self.message(packet, *datagram),
+            Ok(Content::Fragment { is_dhcp }) => {
                 self.fragments += 1;
-                if is_dhcp == Some(true) {
+                if is_dhcp {
                     self.dhcp_fragments += 1;
-                    self.problem(
-                        packet.number,
-                        "the first fragment of a datagram; fragments are not put together".into(),
-                    );
+                    let reason = "the first fragment of a datagram; fragments are not put together";
+                    self.problem(packet.number, reason.into());
                 }
             }
-            Content::Dhcpv6 => self.dhcpv6 += 1,
-            Content::UnknownLink(link) => *self.unknown_links.entry(link).or_default() += 1,
-            Content::Malformed(reason) => self.problem(packet.number, reason),
-            Content::Other => {}
+            Ok(Content::Dhcpv6) => self.dhcpv6 += 1,
+            Ok(Content::UnknownLink(link)) => *self.unknown_links.entry(link).or_default() += 1,
+            Ok(Content::Other) => {}
+            Err(reason) => self.problem(packet.number, reason),
+        }
+    }
+
+    fn message(&mut self, packet: &Packet, datagram: Datagram) {
+        let mut problems = Vec::new();
+        let (captured, length) = (datagram.payload.len(), datagram.payload_length);
+        if captured < length {
+            problems.push(format!(
+                "cut: {captured} of {length} bytes of the message were captured"
+            ));
+        }
+        if datagram.checksum == Checksum::Bad {
+            problems.push("the checksum of UDP is wrong".into());
+        }
+        match message::read(&datagram.payload, &mut problems) {
+            Ok(message) => {
+                self.report.messages += 1;
+                let times = packet.time_ns.zip(self.report.begin_ns);
+                let since_begin = times.map(|(time, begin)| time.wrapping_sub(begin).cast_signed());
+                let times = (packet.time_ns, since_begin);
+                self.book.add(packet.number, times, datagram, message);
+            }
+            Err(reason) => problems.push(reason),
+        }
+        for reason in problems {
+            self.problem(packet.number, reason);
         }
     }
 
     /// Notes what is wrong with a packet.
     pub fn problem(&mut self, packet: u64, reason: String) {
-        match self.problems.len() < PROBLEMS_MAX {
-            true => self.problems.push(Problem { packet, reason }),
+        match self.report.problems.len() < PROBLEMS_MAX {
+            true => self.report.problems.push(Problem { packet, reason }),
             false => self.problems_beyond += 1,
         }
-    }
-
-    /// Packets so far.
-    #[must_use]
-    pub fn packets(&self) -> u64 {
-        self.packets
     }
 
     /// What all of them say.
@@ -113,22 +101,11 @@ impl Observer {
         let notes = self.notes();
         let mut report = Report {
             version: 1,
-            packets: self.packets,
-            begin_ns: self.begin_ns,
-            messages: self.messages,
             exchanges: self.book.exchanges,
             leases: self.book.leases,
-            answers: Vec::new(),
-            problems: self.problems,
             notes,
+            ..self.report
         };
-        for exchange in &mut report.exchanges {
-            for event in &mut exchange.messages {
-                let times = event.time_ns.zip(report.begin_ns);
-                event.since_begin_ns =
-                    times.map(|(time, begin)| time.wrapping_sub(begin).cast_signed());
-            }
-        }
         answers::outcomes(&mut report);
         report.answers = answers::answers(&report);
         report
@@ -165,16 +142,9 @@ impl Observer {
     }
 }
 
-/// Reads a whole capture.
-///
-/// # Errors
-/// If it is none, with what it is instead.
+/// Reads a whole capture; if it is none, tells what it is instead.
 pub fn observe(file: &[u8]) -> Result<Report, String> {
-    let observer = std::cell::RefCell::new(Observer::default());
-    read(
-        file,
-        &mut |packet| observer.borrow_mut().take(&packet),
-        &mut |packet, reason| observer.borrow_mut().problem(packet, reason),
-    )?;
-    Ok(observer.into_inner().finish())
+    let mut observer = Observer::default();
+    capture::read(file, &mut observer)?;
+    Ok(observer.finish())
 }

@@ -2,266 +2,138 @@
 //! words.
 
 use core::net::Ipv4Addr;
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
-use super::bytes::{colons, hex, text_or_hex, u16_at, u32_at};
+use super::meaning::type_name;
 
-/// An option in words.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct DhcpOption {
-    /// Its code.
     pub code: u8,
-    /// Its name.
     pub name: String,
-    /// Its value in words.
+    /// In words.
     pub value: String,
-    /// Its bytes in hexadecimal digits.
-    pub bytes: String,
+    /// In JSON in hexadecimal digits.
+    #[serde(serialize_with = "as_hex")]
+    pub bytes: Vec<u8>,
 }
 
-/// How a value is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Addresses,
-    /// Pairs of addresses.
-    Routes,
-    Seconds,
-    SignedSeconds,
-    Number,
-    Numbers16,
-    Flag,
-    Text,
-    Hex,
-    MessageType,
-    Overload,
-    Codes,
-    ClientId,
-    Fqdn,
-    Relay,
-    Domains,
-    Classless,
-    VendorClasses,
-    NetBios,
-    Empty,
+fn as_hex<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&hex(bytes))
 }
 
-/// Codes with names and forms.
-const OPTIONS: &[(u8, &str, Form)] = &[
-    (1, "subnet mask", Form::Addresses),
-    (2, "time offset", Form::SignedSeconds),
-    (3, "routers", Form::Addresses),
-    (4, "time servers", Form::Addresses),
-    (5, "name servers (IEN 116)", Form::Addresses),
-    (6, "DNS servers", Form::Addresses),
-    (7, "log servers", Form::Addresses),
-    (12, "host name", Form::Text),
-    (13, "boot file size", Form::Number),
-    (15, "domain name", Form::Text),
-    (17, "root path", Form::Text),
-    (19, "IP forwarding", Form::Flag),
-    (23, "default time to live", Form::Number),
-    (26, "interface MTU", Form::Number),
-    (28, "broadcast address", Form::Addresses),
-    (31, "router discovery", Form::Flag),
-    (33, "static routes", Form::Routes),
-    (40, "NIS domain", Form::Text),
-    (41, "NIS servers", Form::Addresses),
-    (42, "NTP servers", Form::Addresses),
-    (43, "vendor-specific information", Form::Hex),
-    (44, "NetBIOS name servers", Form::Addresses),
-    (46, "NetBIOS node type", Form::NetBios),
-    (47, "NetBIOS scope", Form::Text),
-    (50, "requested address", Form::Addresses),
-    (51, "lease time", Form::Seconds),
-    (52, "options in other fields", Form::Overload),
-    (53, "message type", Form::MessageType),
-    (54, "server identifier", Form::Addresses),
-    (55, "parameters asked for", Form::Codes),
-    (56, "message", Form::Text),
-    (57, "largest message taken", Form::Number),
-    (58, "renewal time (T1)", Form::Seconds),
-    (59, "rebinding time (T2)", Form::Seconds),
-    (60, "vendor class", Form::Text),
-    (61, "client identifier", Form::ClientId),
-    (66, "TFTP server name", Form::Text),
-    (67, "boot file name", Form::Text),
-    (69, "SMTP servers", Form::Addresses),
-    (77, "user class", Form::Text),
-    (80, "rapid commit", Form::Empty),
-    (81, "client's full name", Form::Fqdn),
-    (82, "relay agent information", Form::Relay),
-    (93, "client architecture", Form::Numbers16),
-    (94, "client network interface", Form::Hex),
-    (97, "client machine identifier", Form::Hex),
-    (100, "time zone (POSIX)", Form::Text),
-    (101, "time zone (name)", Form::Text),
-    (108, "IPv6-only preferred, wait", Form::Seconds),
-    (114, "captive portal", Form::Text),
-    (116, "automatic configuration", Form::Flag),
-    (118, "subnet selection", Form::Addresses),
-    (119, "domain search", Form::Domains),
-    (121, "classless routes", Form::Classless),
-    (124, "vendor classes", Form::VendorClasses),
-    (125, "vendor-identified information", Form::VendorClasses),
-    (138, "CAPWAP controllers", Form::Addresses),
-    (145, "FORCERENEW nonce", Form::Hex),
-    (150, "TFTP servers", Form::Addresses),
-    (249, "classless routes (Microsoft)", Form::Classless),
-    (252, "proxy configuration", Form::Text),
-];
+/// The form of each known option's value, and its name.
+static OPTIONS: LazyLock<BTreeMap<u8, (&str, &str)>> = LazyLock::new(|| {
+    let lines = include_str!("options.txt").lines();
+    let option = |line: &'static str| {
+        let (code, rest) = line.trim_start().split_once(' ')?;
+        let (form, name) = rest.split_once(' ')?;
+        Some((code.parse().ok()?, (form, name.trim_start())))
+    };
+    lines.filter_map(option).collect()
+});
 
-/// The name of a code.
-#[must_use]
-pub fn name(code: u8) -> String {
-    match OPTIONS.iter().find(|(known, _, _)| *known == code) {
-        Some((_, name, _)) => (*name).to_owned(),
+fn name(code: u8) -> String {
+    match OPTIONS.get(&code) {
+        Some((_, name)) => (*name).to_owned(),
         None => format!("option {code}"),
     }
 }
 
-/// The name of a message type (RFC 2132, 9.6; RFC 3203, 4388, 6926, 7724).
-#[must_use]
-pub fn type_name(number: u8) -> Option<&'static str> {
-    const NAMES: [&str; 18] = [
-        "DISCOVER",
-        "OFFER",
-        "REQUEST",
-        "DECLINE",
-        "ACK",
-        "NAK",
-        "RELEASE",
-        "INFORM",
-        "FORCERENEW",
-        "LEASEQUERY",
-        "LEASEUNASSIGNED",
-        "LEASEUNKNOWN",
-        "LEASEACTIVE",
-        "BULKLEASEQUERY",
-        "LEASEQUERYDONE",
-        "ACTIVELEASEQUERY",
-        "LEASEQUERYSTATUS",
-        "TLS",
-    ];
-    NAMES.get(usize::from(number).checked_sub(1)?).copied()
-}
-
 /// An option in words; what is wrong with its value comes second.
-pub(super) fn option(code: u8, bytes: &[u8]) -> (DhcpOption, Option<String>) {
-    let form = OPTIONS.iter().find(|(known, _, _)| *known == code);
-    let form = form.map_or(Form::Hex, |(_, _, form)| *form);
-    let words = words(form, bytes);
+pub(super) fn option(code: u8, bytes: Vec<u8>) -> (DhcpOption, Option<String>) {
+    let form = OPTIONS.get(&code).map_or("hex", |(form, _)| form);
+    let (name, words) = (name(code), words(form, &bytes));
     let problem = words.is_none().then(|| {
-        format!(
-            "option {code} ({}) has a value of {} bytes that has not its form",
-            name(code),
-            bytes.len()
-        )
+        let length = bytes.len();
+        format!("option {code} ({name}) has a value of {length} bytes that has not its form")
     });
     let option = DhcpOption {
         code,
-        name: name(code),
-        value: words.unwrap_or_else(|| hex(bytes)),
-        bytes: hex(bytes),
+        name,
+        value: words.unwrap_or_else(|| hex(&bytes)),
+        bytes,
     };
     (option, problem)
 }
 
-fn words(form: Form, bytes: &[u8]) -> Option<String> {
+/// A value in words; none if it has not this form.
+fn words(form: &str, bytes: &[u8]) -> Option<String> {
+    let exactly4 = || u32_at(bytes, 0).filter(|_| bytes.len() == 4);
+    let picked = |words: &[(u8, &str)]| match bytes {
+        [byte] => Some(words.iter().find(|(own, _)| own == byte)?.1.to_owned()),
+        _ => None,
+    };
     match form {
-        Form::Addresses => addresses(bytes),
-        Form::Routes => {
-            let pairs = bytes.chunks(8).map(|pair| {
-                let pair = (u32_at(pair, 0)?, u32_at(pair, 4)?);
-                Some(format!(
-                    "{} by {}",
-                    Ipv4Addr::from(pair.0),
-                    Ipv4Addr::from(pair.1)
-                ))
-            });
-            joined(pairs)
-        }
-        Form::Seconds => exactly(bytes, 4).then(|| u32_at(bytes, 0))?.map(duration),
-        Form::SignedSeconds => {
-            let seconds = exactly(bytes, 4).then(|| u32_at(bytes, 0))??;
-            Some(format!("{} s", seconds.cast_signed()))
-        }
-        Form::Number => number(bytes).map(|number| number.to_string()),
-        Form::Numbers16 => joined(
+        "addresses" => addresses(bytes),
+        "static-routes" => joined(bytes.chunks(8).map(|pair| {
+            let (network, router) = (u32_at(pair, 0)?, u32_at(pair, 4)?);
+            Some(format!(
+                "{} by {}",
+                Ipv4Addr::from(network),
+                Ipv4Addr::from(router)
+            ))
+        })),
+        "seconds" => exactly4().map(duration),
+        "signed-seconds" => exactly4().map(|seconds| format!("{} s", seconds.cast_signed())),
+        "number" => Some(match *bytes {
+            [byte] => byte.to_string(),
+            [_, _] => u16_at(bytes, 0)?.to_string(),
+            _ => exactly4()?.to_string(),
+        }),
+        "numbers-16" => joined(
             bytes
                 .chunks(2)
-                .map(|pair| u16_at(pair, 0).map(|n| n.to_string())),
+                .map(|pair| Some(u16_at(pair, 0)?.to_string())),
         ),
-        Form::Flag => match bytes {
-            [0] => Some("no".into()),
-            [1] => Some("yes".into()),
+        "flag" => picked(&[(0, "no"), (1, "yes")]),
+        "text" => (!bytes.is_empty()).then(|| text_or_hex(bytes)),
+        "message-type" => match bytes {
+            [number] => Some(type_name(*number)),
             _ => None,
         },
-        Form::Text => (!bytes.is_empty()).then(|| text_or_hex(bytes)),
-        Form::Hex => Some(hex(bytes)),
-        Form::MessageType => match bytes {
-            [number] => {
-                Some(type_name(*number).map_or_else(|| format!("type {number}"), str::to_owned))
-            }
-            _ => None,
-        },
-        Form::Overload => match bytes {
-            [1] => Some("in the field of the boot file".into()),
-            [2] => Some("in the field of the server's name".into()),
-            [3] => Some("in the fields of the boot file and of the server's name".into()),
-            _ => None,
-        },
-        Form::Codes => joined(bytes.iter().map(|code| Some(name(*code)))),
-        Form::ClientId => client_id(bytes),
-        Form::Fqdn => fqdn(bytes),
-        Form::Relay => relay(bytes),
-        Form::Domains => domains(bytes),
-        Form::Classless => classless(bytes),
-        Form::VendorClasses => vendor_classes(bytes),
-        Form::NetBios => match bytes {
-            [1] => Some("broadcasts (B)".into()),
-            [2] => Some("name servers (P)".into()),
-            [4] => Some("broadcasts, then name servers (M)".into()),
-            [8] => Some("name servers, then broadcasts (H)".into()),
-            _ => None,
-        },
-        Form::Empty => bytes.is_empty().then(|| "yes".into()),
+        "overload" => picked(&[
+            (1, "in the field of the boot file"),
+            (2, "in the field of the server's name"),
+            (3, "in the fields of the boot file and of the server's name"),
+        ]),
+        "codes" => joined(bytes.iter().map(|code| Some(name(*code)))),
+        "client-id" => client_id(bytes),
+        "fqdn" => fqdn(bytes),
+        "relay-agent" => relay(bytes),
+        "domains" => domains(bytes),
+        "classless-routes" => classless(bytes),
+        "vendor-data" => vendor_data(bytes),
+        "netbios-node" => picked(&[
+            (1, "broadcasts (B)"),
+            (2, "name servers (P)"),
+            (4, "broadcasts, then name servers (M)"),
+            (8, "name servers, then broadcasts (H)"),
+        ]),
+        "empty" => bytes.is_empty().then(|| "yes".into()),
+        _ => Some(hex(bytes)),
     }
-}
-
-fn exactly(bytes: &[u8], length: usize) -> bool {
-    bytes.len() == length
 }
 
 fn joined(parts: impl Iterator<Item = Option<String>>) -> Option<String> {
-    let parts: Option<Vec<String>> = parts.collect();
-    parts
-        .filter(|parts| !parts.is_empty())
-        .map(|parts| parts.join(", "))
+    let parts: Vec<String> = parts.collect::<Option<_>>()?;
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 fn addresses(bytes: &[u8]) -> Option<String> {
-    joined(
-        bytes
-            .chunks(4)
-            .map(|four| u32_at(four, 0).map(|number| Ipv4Addr::from(number).to_string())),
-    )
-}
-
-fn number(bytes: &[u8]) -> Option<u32> {
-    match bytes.len() {
-        1 => Some(bytes[0].into()),
-        2 => u16_at(bytes, 0).map(u32::from),
-        4 => u32_at(bytes, 0),
-        _ => None,
-    }
+    let address = |four| Some(Ipv4Addr::from(u32_at(four, 0)?).to_string());
+    joined(bytes.chunks(4).map(address))
 }
 
 /// A time as DHCP counts it.
 #[must_use]
 pub fn duration(seconds: u32) -> String {
-    if seconds == u32::MAX {
-        return "for ever".into();
+    match seconds {
+        0 => return "0 s".into(),
+        u32::MAX => return "for ever".into(),
+        _ => {}
     }
     let units = [
         (seconds / 86_400, "d"),
@@ -269,28 +141,21 @@ pub fn duration(seconds: u32) -> String {
         (seconds / 60 % 60, "min"),
         (seconds % 60, "s"),
     ];
+    let units = units.iter().filter(|(count, _)| *count > 0);
     let parts: Vec<String> = units
-        .iter()
-        .filter(|(count, _)| *count > 0)
         .map(|(count, unit)| format!("{count} {unit}"))
         .collect();
-    match parts.is_empty() {
-        true => "0 s".into(),
-        false => parts.join(" "),
-    }
+    parts.join(" ")
 }
 
 fn client_id(bytes: &[u8]) -> Option<String> {
-    let (kind, rest) = bytes.split_first()?;
-    Some(match (kind, rest) {
-        (1, [_, _, _, _, _, _]) => format!("Ethernet {}", colons(rest)),
-        (0, text) if !text.is_empty() => text_or_hex(text),
-        (255, rest) if rest.len() > 4 => {
-            format!(
-                "interface {}, unique identifier {}",
-                hex(&rest[..4]),
-                hex(&rest[4..])
-            )
+    Some(match bytes {
+        [] => return None,
+        [1, rest @ ..] if rest.len() == 6 => format!("Ethernet {}", colons(rest)),
+        [0, text @ ..] if !text.is_empty() => text_or_hex(text),
+        [255, a, b, c, d, rest @ ..] if !rest.is_empty() => {
+            let interface = hex(&[*a, *b, *c, *d]);
+            format!("interface {interface}, unique identifier {}", hex(rest))
         }
         _ => hex(bytes),
     })
@@ -298,8 +163,9 @@ fn client_id(bytes: &[u8]) -> Option<String> {
 
 /// RFC 4702: flags, two results, and a name in the form of DNS or of old.
 fn fqdn(bytes: &[u8]) -> Option<String> {
-    let (head, name) = bytes.split_at_checked(3)?;
-    let flags = head[0];
+    let [flags, _, _, name @ ..] = bytes else {
+        return None;
+    };
     let name = match flags & 4 {
         0 => text_or_hex(name),
         _ if name.is_empty() => "(none)".into(),
@@ -310,7 +176,7 @@ fn fqdn(bytes: &[u8]) -> Option<String> {
         8 | 9 => ", nobody enters it into DNS",
         _ => "",
     };
-    Some(format!("{name}{update}"))
+    Some(name + update)
 }
 
 /// RFC 3046 and those that name more sub-options.
@@ -319,20 +185,16 @@ fn relay(bytes: &[u8]) -> Option<String> {
     let mut rest = bytes;
     while let [code, length, behind @ ..] = rest {
         let (value, behind) = behind.split_at_checked(usize::from(*length))?;
-        let (name, value) = match code {
-            1 => ("circuit", text_or_hex(value)),
-            2 => ("remote", text_or_hex(value)),
-            5 => ("link", addresses(value)?),
-            6 => ("subscriber", text_or_hex(value)),
-            11 => ("server identifier override", addresses(value)?),
-            12 => ("relay agent identifier", hex(value)),
-            151 => ("network", text_or_hex(value)),
-            _ => ("", hex(value)),
-        };
-        match name {
-            "" => parts.push(format!("sub-option {code} {value}")),
-            name => parts.push(format!("{name} {value}")),
-        }
+        parts.push(match code {
+            1 => format!("circuit {}", text_or_hex(value)),
+            2 => format!("remote {}", text_or_hex(value)),
+            5 => format!("link {}", addresses(value)?),
+            6 => format!("subscriber {}", text_or_hex(value)),
+            11 => format!("server identifier override {}", addresses(value)?),
+            12 => format!("relay agent identifier {}", hex(value)),
+            151 => format!("network {}", text_or_hex(value)),
+            _ => format!("sub-option {code} {}", hex(value)),
+        });
         rest = behind;
     }
     (rest.is_empty() && !parts.is_empty()).then(|| parts.join(", "))
@@ -352,7 +214,7 @@ fn domains(bytes: &[u8]) -> Option<String> {
 
 /// The name at a place, and where the next one begins.
 fn domain(bytes: &[u8], begin: usize) -> Option<(String, usize)> {
-    let mut labels: Vec<String> = Vec::new();
+    let mut labels = Vec::new();
     let mut at = begin;
     let mut end = None;
     // A name has at most 255 bytes, and pointers may only go back.
@@ -400,7 +262,7 @@ fn classless(bytes: &[u8]) -> Option<String> {
 }
 
 /// RFC 3925: enterprise numbers, each with data.
-fn vendor_classes(bytes: &[u8]) -> Option<String> {
+fn vendor_data(bytes: &[u8]) -> Option<String> {
     let mut parts = Vec::new();
     let mut rest = bytes;
     while !rest.is_empty() {
@@ -413,68 +275,31 @@ fn vendor_classes(bytes: &[u8]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// A 16-bit number, most significant byte first.
+pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
 
-    #[track_caller]
-    fn check(code: u8, bytes: &[u8], value: &str) {
-        let (option, problem) = option(code, bytes);
-        assert_eq!((option.value.as_str(), problem), (value, None), "{code}");
-    }
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
 
-    #[test]
-    fn values_are_put_into_words() {
-        check(51, &[0, 0, 0x0e, 0x10], "1 h");
-        check(51, &[255; 4], "for ever");
-        check(58, &[0, 1, 0x51, 0xb5], "1 d 53 s");
-        check(3, &[10, 0, 0, 1, 10, 0, 0, 2], "10.0.0.1, 10.0.0.2");
-        check(12, b"box\0", "box");
-        check(12, b"\x1b[31m", "1b5b33316d");
-        check(55, &[1, 3, 254], "subnet mask, routers, option 254");
-        check(61, &[1, 2, 0, 0, 0, 0, 1], "Ethernet 02:00:00:00:00:01");
-        check(61, &[0, b'm', b'e'], "me");
-        check(2, &[255, 255, 255, 0], "-256 s");
-        check(80, &[], "yes");
-    }
+/// `02:00:00:aa:bb:cc`
+pub(super) fn colons(bytes: &[u8]) -> String {
+    let parts: Vec<String> = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    parts.join(":")
+}
 
-    #[test]
-    fn examples_of_the_standards_are_read() {
-        // RFC 3397, 2: three names over two options.
-        let search = b"\x03eng\x05apple\x03com\0\x09marketing\xc0\x04";
-        check(119, search, "eng.apple.com, marketing.apple.com");
-        // RFC 3442: the table of descriptors.
-        let routes = [
-            0, 10, 0, 0, 1, 24, 10, 0, 0, 10, 0, 0, 2, 25, 10, 27, 129, 0, 10, 0, 0, 3,
-        ];
-        let told = "0.0.0.0/0 by 10.0.0.1, 10.0.0.0/24 by 10.0.0.2, 10.27.129.0/25 by 10.0.0.3";
-        check(121, &routes, told);
-        check(82, b"\x01\x04eth1\x02\x03abc", "circuit eth1, remote abc");
-        check(124, &[0, 0, 0, 9, 3, b'a', b'b', b'c'], "enterprise 9: abc");
-        check(
-            81,
-            b"\x05\0\0\x03box\x03lan\0",
-            "box.lan, the server enters it into DNS",
-        );
-    }
+/// `0a00ff`
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
 
-    #[test]
-    fn what_has_not_its_form_is_told_and_shown() {
-        for (code, bytes) in [
-            (51, &[1, 2, 3][..]),
-            (3, &[10, 0, 0]),
-            (53, &[]),
-            (52, &[4]),
-            (82, &[1, 9, 0]),
-            (121, &[33, 0, 0, 0, 0, 0, 0, 0, 0, 0]),
-            (121, &[24, 10]),
-            (119, &[0xc0, 0]),
-            (119, &[0x40]),
-            (124, &[0, 0, 0, 9, 200]),
-        ] {
-            let (option, problem) = option(code, bytes);
-            assert_eq!(option.value, hex(bytes), "{code}");
-            assert!(problem.is_some_and(|told| told.contains(&format!("option {code} "))));
-        }
+/// Bytes as text if they are that, else in hexadecimal digits.
+pub(super) fn text_or_hex(bytes: &[u8]) -> String {
+    let text = str::from_utf8(bytes).map(|text| text.trim_end_matches('\0'));
+    match text {
+        Ok(text) if !text.is_empty() && !text.contains(char::is_control) => text.to_owned(),
+        _ => hex(bytes),
     }
 }

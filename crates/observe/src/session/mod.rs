@@ -8,14 +8,10 @@ mod script;
 mod terminal;
 mod timing;
 
-#[cfg(test)]
-mod tests;
-
 use serde::Serialize;
 
-use history::Event;
-use script::{Part, Says};
-use terminal::{Finished, Terminal};
+use script::Part;
+use terminal::Terminal;
 use timing::Step;
 
 pub use history::{AlternateScreen, Line, Title};
@@ -24,20 +20,17 @@ pub use timing::Timing;
 
 /// The size that programs assume where nothing tells.
 const COLUMNS_DEFAULT: usize = 80;
-/// See [`COLUMNS_DEFAULT`].
 const LINES_DEFAULT: usize = 24;
 
-/// What overrides the recording.
+/// The size of the terminal, where that of the recording is overridden.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Settings {
-    /// Columns of the terminal, 1 to [`COLUMNS_MAX`].
     pub columns: Option<usize>,
-    /// Its lines, 1 to [`LINES_MAX`].
     pub lines: Option<usize>,
 }
 
 /// What a file holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Session {
     /// Of this document: 1.
     pub version: u32,
@@ -45,12 +38,10 @@ pub struct Session {
     pub recordings: Vec<Recording>,
 }
 
-/// One recording.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 pub struct Recording {
     /// When it began, in the words of `script`.
     pub started: Option<String>,
-    /// When it ended.
     pub ended: Option<String>,
     /// The command that was recorded, if it was not a shell alone.
     pub command: Option<String>,
@@ -58,17 +49,14 @@ pub struct Recording {
     pub terminal: Option<String>,
     /// The terminal that `script` ran on.
     pub tty: Option<String>,
-    /// Status of the recorded command.
+    /// Of the recorded command.
     pub exit_status: Option<i32>,
-    /// Columns of the terminal at the begin.
+    /// At the begin.
     pub screen_columns: usize,
-    /// Its lines.
     pub screen_lines: usize,
     /// Nothing told the size, so that of old terminals was taken.
     pub is_size_assumed: bool,
-    /// The text.
     pub lines: Vec<Line>,
-    /// Titles of the window.
     pub titles: Vec<Title>,
     /// What editors and pagers showed, which is not in the text.
     pub alternate_screens: Vec<AlternateScreen>,
@@ -139,35 +127,18 @@ fn clean_part(part: &Part, timing: Option<&Timing>, settings: Settings) -> Recor
         notes.push("it ends within a control sequence, of which nothing is shown".into());
     }
     Recording {
-        screen_columns,
-        screen_lines,
-        is_size_assumed: columns.is_none() || lines.is_none(),
-        ..recording(says, ending, finished, notes)
-    }
-}
-
-fn recording(says: Says, ending: Says, finished: Finished, notes: Vec<String>) -> Recording {
-    let mut titles = Vec::new();
-    let mut alternate_screens = Vec::new();
-    for event in finished.history.events {
-        match event {
-            Event::Title(title) => titles.push(title),
-            Event::Alternate(screen) => alternate_screens.push(screen),
-        }
-    }
-    Recording {
         started: says.time,
         ended: ending.time,
         command: says.command,
         terminal: says.terminal,
         tty: says.tty,
         exit_status: ending.exit_status,
-        screen_columns: COLUMNS_DEFAULT,
-        screen_lines: LINES_DEFAULT,
-        is_size_assumed: true,
+        screen_columns,
+        screen_lines,
+        is_size_assumed: columns.is_none() || lines.is_none(),
         lines: finished.history.lines,
-        titles,
-        alternate_screens,
+        titles: finished.history.titles,
+        alternate_screens: finished.history.alternate_screens,
         invalid_bytes: finished.invalid_bytes,
         notes,
     }

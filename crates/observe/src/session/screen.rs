@@ -5,18 +5,19 @@
 //! record wants: what a program clears from the whole screen was there to be
 //! read, so it goes to the lines that have left the screen.
 
-use std::collections::VecDeque;
-
 use unicode_width::UnicodeWidthChar;
 
-use super::history::{AlternateScreen, Event, History};
+use super::history::{AlternateScreen, History, Title};
 use super::row::Row;
 
-/// Most columns and lines of a screen. It bounds what one control sequence can
+/// Most columns and lines of a screen. They bound what one control sequence can
 /// cost.
 pub const COLUMNS_MAX: usize = 1000;
-/// See [`COLUMNS_MAX`].
 pub const LINES_MAX: usize = 500;
+
+/// The line of a title that is set on the alternate screen, until the main one is
+/// back.
+const LINE_OF_ALTERNATE: usize = usize::MAX;
 
 /// A cursor as the terminal saves it.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,9 +37,9 @@ pub(super) struct Cursor {
 pub(super) struct Screen {
     pub columns: usize,
     pub lines: usize,
-    pub rows: VecDeque<Row>,
+    rows: Vec<Row>,
     /// The screen that is not shown.
-    other: VecDeque<Row>,
+    other: Vec<Row>,
     pub is_alternate: bool,
     pub cursor: Cursor,
     /// Of the main and the alternate screen.
@@ -50,45 +51,34 @@ pub(super) struct Screen {
     pub inserts: bool,
     /// A line feed goes to the first column.
     pub feeds_to_begin: bool,
-    tabs: Vec<bool>,
+    pub tabs: Vec<bool>,
     pub now_ns: Option<u64>,
     alternate_since_ns: Option<u64>,
     pub history: History,
 }
 
-fn blank_rows(lines: usize) -> VecDeque<Row> {
-    std::iter::repeat_with(Row::default).take(lines).collect()
-}
-
-fn tabs(columns: usize) -> Vec<bool> {
-    (0..columns).map(|column| column % 8 == 0).collect()
-}
-
-/// Takes lines off a screen: blank ones below the cursor, then those at the top,
-/// which it gives.
-fn shrink(rows: &mut VecDeque<Row>, lines: usize, cursor: &mut usize) -> Vec<Row> {
-    let mut gone = Vec::new();
-    while rows.len() > lines {
-        let is_spare = |row: &Row| row.is_blank() && row.events.is_empty();
-        if *cursor + 1 < rows.len() && rows.back().is_some_and(is_spare) {
-            rows.pop_back();
-        } else {
-            gone.extend(rows.pop_front());
-            *cursor = cursor.saturating_sub(1);
-        }
+/// Gives a screen so many lines. Blank ones below the cursor go first, then those
+/// at the top, which it hands over.
+fn set_lines(rows: &mut Vec<Row>, lines: usize, cursor_row: &mut usize) -> Vec<Row> {
+    while rows.len() > lines
+        && *cursor_row + 1 < rows.len()
+        && rows.last().is_some_and(Row::is_blank)
+    {
+        rows.pop();
     }
+    let gone: Vec<Row> = rows.drain(..rows.len().saturating_sub(lines)).collect();
+    *cursor_row = cursor_row.saturating_sub(gone.len());
+    rows.resize(lines, Row::default());
     gone
 }
 
 impl Screen {
     pub fn new(columns: usize, lines: usize) -> Self {
-        let columns = columns.clamp(1, COLUMNS_MAX);
-        let lines = lines.clamp(1, LINES_MAX);
         Self {
             columns,
             lines,
-            rows: blank_rows(lines),
-            other: blank_rows(lines),
+            rows: vec![Row::default(); lines],
+            other: vec![Row::default(); lines],
             is_alternate: false,
             cursor: Cursor::default(),
             saved: [Cursor::default(); 2],
@@ -97,7 +87,7 @@ impl Screen {
             wraps: true,
             inserts: false,
             feeds_to_begin: false,
-            tabs: tabs(columns),
+            tabs: (0..columns).map(|column| column % 8 == 0).collect(),
             now_ns: None,
             alternate_since_ns: None,
             history: History::default(),
@@ -108,35 +98,34 @@ impl Screen {
     pub fn reset(&mut self) {
         self.leave_alternate(false);
         self.clear();
-        let fresh = Self::new(self.columns, self.lines);
-        let history = std::mem::take(&mut self.history);
-        let (now_ns, feeds) = (self.now_ns, self.feeds_to_begin);
         *self = Self {
-            history,
-            now_ns,
-            feeds_to_begin: feeds,
-            ..fresh
+            history: std::mem::take(&mut self.history),
+            now_ns: self.now_ns,
+            feeds_to_begin: self.feeds_to_begin,
+            ..Self::new(self.columns, self.lines)
         };
     }
 
-    pub fn line(&mut self) -> &mut Row {
+    pub fn soft_reset(&mut self) {
+        (self.top, self.bottom) = (0, self.lines - 1);
+        (self.inserts, self.wraps) = (false, true);
+        self.cursor.is_relative = false;
+        self.cursor.draws_lines = [false; 2];
+    }
+
+    fn line(&mut self) -> &mut Row {
         &mut self.rows[self.cursor.row]
     }
 
     /// Writes a character where the cursor is.
     pub fn put(&mut self, character: char) {
-        let width = character.width().unwrap_or(0);
+        let now_ns = self.now_ns;
+        let width = character.width().unwrap_or(0).min(2).min(self.columns);
         if width == 0 {
-            let cursor = self.cursor;
-            let behind = cursor.column + usize::from(cursor.wraps_next);
-            let now_ns = self.now_ns;
-            let row = self.line();
-            row.touch(now_ns);
-            row.combine(behind, character);
-            return;
+            let behind = self.cursor.column + usize::from(self.cursor.wraps_next);
+            self.line().touch(now_ns);
+            return self.line().combine(behind, character);
         }
-        let is_wide = width > 1 && self.columns > 1;
-        let width = if is_wide { 2 } else { 1 };
         let has_room = self.cursor.column + width <= self.columns;
         if self.wraps && (self.cursor.wraps_next || !has_room) {
             self.line().is_wrapped = true;
@@ -145,20 +134,15 @@ impl Screen {
         } else if !has_room {
             self.cursor.column = self.columns - width;
         }
-        self.cursor.wraps_next = false;
         let (column, columns) = (self.cursor.column, self.columns);
-        let (inserts, now_ns) = (self.inserts, self.now_ns);
-        let row = self.line();
-        if inserts {
-            row.insert(column, width, columns);
+        if self.inserts {
+            self.line().insert(column, width, columns);
         }
-        row.touch(now_ns);
-        row.put(column, character, is_wide);
-        self.cursor.column += width;
-        if self.cursor.column >= self.columns {
-            self.cursor.column = self.columns - 1;
-            self.cursor.wraps_next = self.wraps;
-        }
+        self.line().touch(now_ns);
+        self.line().put(column, character, width);
+        let behind = column + width;
+        self.move_to_column(behind);
+        self.cursor.wraps_next = self.wraps && behind >= columns;
     }
 
     pub fn line_feed(&mut self) {
@@ -170,7 +154,7 @@ impl Screen {
     }
 
     /// One line down, scrolling at the end of the region.
-    pub fn index(&mut self) {
+    fn index(&mut self) {
         self.cursor.wraps_next = false;
         if self.cursor.row == self.bottom {
             self.scroll_up(1);
@@ -183,7 +167,7 @@ impl Screen {
     pub fn reverse_index(&mut self) {
         self.cursor.wraps_next = false;
         if self.cursor.row == self.top {
-            self.scroll_down(self.top, 1);
+            self.insert_rows(self.top, 1);
         } else {
             self.cursor.row = self.cursor.row.saturating_sub(1);
         }
@@ -191,104 +175,91 @@ impl Screen {
 
     /// Moves the region up; what leaves the screen above it has been read.
     pub fn scroll_up(&mut self, count: usize) {
-        let is_read = self.top == 0 && !self.is_alternate;
-        for row in self.take_out(self.top, count) {
-            if is_read && (row.is_touched || !row.events.is_empty()) {
-                self.history.push(&row);
-            } else {
-                self.hand_on(row, self.top);
-            }
+        if self.top == 0 && !self.is_alternate {
+            let gone = self.rows[..=self.bottom].iter().take(count);
+            gone.filter(|row| row.is_touched)
+                .for_each(|row| self.history.push(row));
         }
+        self.remove_rows(self.top, count);
     }
 
-    /// Takes lines out of the region; those behind move up. All at once, since
-    /// one sequence may ask for as many as there are.
-    fn take_out(&mut self, at: usize, count: usize) -> Vec<Row> {
-        let count = count.min((self.bottom + 1).saturating_sub(at));
-        if count == 1 {
-            let gone = self.rows.remove(at);
-            self.rows.insert(self.bottom, Row::default());
-            return gone.into_iter().collect();
-        }
-        let moved = &mut self.rows.make_contiguous()[at..=self.bottom];
-        moved.rotate_left(count);
-        let behind = moved.len() - count;
-        moved[behind..].iter_mut().map(std::mem::take).collect()
+    /// Takes lines out of the region; those behind move up.
+    fn remove_rows(&mut self, at: usize, count: usize) {
+        let moved = &mut self.rows[at..=self.bottom];
+        let kept = moved.len().saturating_sub(count);
+        moved.rotate_left(moved.len() - kept);
+        moved[kept..].fill(Row::default());
     }
 
     /// Moves the lines from one to the region's end down.
-    pub fn scroll_down(&mut self, from: usize, count: usize) {
-        let count = count.min((self.bottom + 1).saturating_sub(from));
-        let gone: Vec<Row> = match count {
-            1 => {
-                let gone = self.rows.remove(self.bottom);
-                self.rows.insert(from, Row::default());
-                gone.into_iter().collect()
-            }
-            _ => {
-                let moved = &mut self.rows.make_contiguous()[from..=self.bottom];
-                moved.rotate_right(count);
-                moved[..count].iter_mut().map(std::mem::take).collect()
-            }
-        };
-        for row in gone {
-            self.hand_on(row, self.bottom);
-        }
+    pub fn insert_rows(&mut self, at: usize, count: usize) {
+        let moved = &mut self.rows[at..=self.bottom];
+        let count = count.min(moved.len());
+        moved.rotate_right(count);
+        moved[..count].fill(Row::default());
     }
 
-    /// Takes lines out of the region, at the cursor.
-    pub fn delete_lines(&mut self, count: usize) {
-        if !(self.top..=self.bottom).contains(&self.cursor.row) {
-            return;
-        }
-        let at = self.cursor.row;
-        for row in self.take_out(at, count) {
-            self.hand_on(row, at);
-        }
-        self.move_to_column(0);
+    fn is_in_region(&self) -> bool {
+        (self.top..=self.bottom).contains(&self.cursor.row)
     }
 
-    /// Makes room for lines in the region, at the cursor.
     pub fn insert_lines(&mut self, count: usize) {
-        if (self.top..=self.bottom).contains(&self.cursor.row) {
-            self.scroll_down(self.cursor.row, count);
+        if self.is_in_region() {
+            self.insert_rows(self.cursor.row, count);
             self.move_to_column(0);
         }
     }
 
-    /// What happened at a line that is gone happened at another then.
-    fn hand_on(&mut self, mut gone: Row, to: usize) {
-        let to = to.min(self.rows.len() - 1);
-        let events = &mut self.rows[to].events;
-        // Their order means nothing, and moving the fewer keeps it cheap.
-        if events.len() < gone.events.len() {
-            std::mem::swap(events, &mut gone.events);
+    pub fn delete_lines(&mut self, count: usize) {
+        if self.is_in_region() {
+            self.remove_rows(self.cursor.row, count);
+            self.move_to_column(0);
         }
-        events.append(&mut gone.events);
+    }
+
+    pub fn insert_characters(&mut self, count: usize) {
+        self.cursor.wraps_next = false;
+        let (column, columns) = (self.cursor.column, self.columns);
+        self.line().insert(column, count, columns);
+    }
+
+    pub fn delete_characters(&mut self, count: usize) {
+        self.cursor.wraps_next = false;
+        let column = self.cursor.column;
+        self.line().delete(column, count);
+    }
+
+    /// The lines that scroll, from 1; the last one for 0.
+    pub fn set_region(&mut self, top: usize, bottom: usize) {
+        let bottom = match bottom {
+            0 => self.lines,
+            bottom => bottom.min(self.lines),
+        };
+        if top.max(1) < bottom {
+            (self.top, self.bottom) = (top.max(1) - 1, bottom - 1);
+            self.move_to(0, 0);
+        }
     }
 
     /// Clears the screen; of the main one, what stood there is kept.
     pub fn clear(&mut self) {
         if !self.is_alternate {
-            self.history.push_screen(self.rows.iter());
-            self.rows.iter_mut().for_each(|row| row.events.clear());
+            self.history.push_screen(&self.rows);
         }
-        self.rows.iter_mut().for_each(Row::blank);
+        self.rows.fill(Row::default());
     }
 
     pub fn erase_line(&mut self, begin: usize, end: usize) {
-        let columns = self.columns;
         self.cursor.wraps_next = false;
+        let reaches_end = end >= self.columns;
         let row = self.line();
         row.erase(begin, end);
-        if end >= columns {
-            row.is_wrapped = false;
-        }
+        row.is_wrapped &= !reaches_end;
     }
 
-    /// Blanks whole lines from `begin` to before `end`.
-    pub fn erase_lines(&mut self, begin: usize, end: usize) {
-        for row in self.rows.range_mut(begin..end.min(self.lines)) {
+    /// Blanks whole lines, which keep the times when they were written to.
+    pub fn erase_lines(&mut self, lines: std::ops::Range<usize>) {
+        for row in &mut self.rows[lines] {
             row.erase(0, usize::MAX);
             row.is_wrapped = false;
             row.is_touched = false;
@@ -310,6 +281,11 @@ impl Screen {
         self.cursor.row = first.saturating_add(row).min(last);
     }
 
+    pub fn move_to(&mut self, row: usize, column: usize) {
+        self.move_to_row(row);
+        self.move_to_column(column);
+    }
+
     /// Up or down without scrolling; the region's ends stop it from inside.
     pub fn move_rows(&mut self, count: usize, is_down: bool) {
         let row = self.cursor.row;
@@ -323,29 +299,15 @@ impl Screen {
     }
 
     pub fn tab(&mut self, count: usize) {
-        for _ in 0..count.min(self.columns) {
-            let next = (self.cursor.column + 1..self.columns).find(|at| self.tabs[*at]);
-            self.move_to_column(next.unwrap_or(self.columns - 1));
-        }
+        let mut stops = (self.cursor.column + 1..self.columns).filter(|at| self.tabs[*at]);
+        let stop = stops.nth(count - 1);
+        self.move_to_column(stop.unwrap_or(self.columns));
     }
 
     pub fn back_tab(&mut self, count: usize) {
-        for _ in 0..count.min(self.columns) {
-            let before = (0..self.cursor.column).rev().find(|at| self.tabs[*at]);
-            self.move_to_column(before.unwrap_or(0));
-        }
-    }
-
-    pub fn set_tab(&mut self) {
-        self.tabs[self.cursor.column] = true;
-    }
-
-    pub fn clear_tab(&mut self) {
-        self.tabs[self.cursor.column] = false;
-    }
-
-    pub fn clear_tabs(&mut self) {
-        self.tabs.fill(false);
+        let mut stops = (0..self.cursor.column).rev().filter(|at| self.tabs[*at]);
+        let stop = stops.nth(count - 1);
+        self.move_to_column(stop.unwrap_or(0));
     }
 
     pub fn save_cursor(&mut self) {
@@ -354,17 +316,20 @@ impl Screen {
 
     pub fn restore_cursor(&mut self) {
         self.cursor = self.saved[usize::from(self.is_alternate)];
+        self.keep_cursor_inside();
+    }
+
+    fn keep_cursor_inside(&mut self) {
         self.cursor.row = self.cursor.row.min(self.lines - 1);
         self.cursor.column = self.cursor.column.min(self.columns - 1);
     }
 
     pub fn enter_alternate(&mut self) {
-        if self.is_alternate {
-            return;
+        if !self.is_alternate {
+            self.is_alternate = true;
+            self.alternate_since_ns = self.now_ns;
+            std::mem::swap(&mut self.rows, &mut self.other);
         }
-        self.is_alternate = true;
-        self.alternate_since_ns = self.now_ns;
-        std::mem::swap(&mut self.rows, &mut self.other);
     }
 
     /// Shows the main screen again, with the cursor where it was saved there if
@@ -375,69 +340,79 @@ impl Screen {
         }
         self.is_alternate = false;
         std::mem::swap(&mut self.rows, &mut self.other);
-        let shown = AlternateScreen {
-            line: 0,
-            begin_ns: self.alternate_since_ns,
-            end_ns: self.now_ns,
-            text: History::text_of(self.other.iter()),
-        };
         if restores {
             self.restore_cursor();
         }
-        // Titles that were set meanwhile.
-        let mut events: Vec<usize> = Vec::new();
-        for row in &mut self.other {
-            events.append(&mut row.events);
-            *row = Row::default();
-        }
-        self.line().events.append(&mut events);
-        self.happens(Event::Alternate(shown));
+        let mut shown = History::default();
+        shown.push_screen(&self.other);
+        self.other.fill(Row::default());
+        let line = self.history.line_of(&self.rows, self.cursor.row);
+        let titles = self.history.titles.iter_mut().rev();
+        titles
+            .take_while(|title| title.line == LINE_OF_ALTERNATE)
+            .for_each(|title| title.line = line);
+        let screen = AlternateScreen {
+            line,
+            begin_ns: self.alternate_since_ns,
+            end_ns: self.now_ns,
+            text: shown.lines.into_iter().map(|line| line.text).collect(),
+        };
+        self.history.alternate_screens.push(screen);
     }
 
-    /// Notes something at the cursor's line.
-    pub fn happens(&mut self, event: Event) {
-        let index = self.history.events.len();
-        self.history.events.push(event);
-        self.line().events.push(index);
+    pub fn title(&mut self, text: String) {
+        let title = Title {
+            text,
+            line: match self.is_alternate {
+                true => LINE_OF_ALTERNATE,
+                false => self.history.line_of(&self.rows, self.cursor.row),
+            },
+            begin_ns: self.now_ns,
+        };
+        self.history.titles.push(title);
     }
 
     /// Takes another size. Nothing is folded anew, as xterm has it; what no
     /// longer fits at the right stays in the record.
     pub fn resize(&mut self, columns: usize, lines: usize) {
-        let columns = columns.clamp(1, COLUMNS_MAX);
-        let lines = lines.clamp(1, LINES_MAX);
-        if columns > self.columns {
-            let more = (self.columns..columns).map(|column| column % 8 == 0);
-            self.tabs.extend(more);
-        }
+        let (columns, lines) = (columns.clamp(1, COLUMNS_MAX), lines.clamp(1, LINES_MAX));
+        let known = self.tabs.len();
+        self.tabs
+            .extend((known..columns).map(|column| column % 8 == 0));
         self.tabs.truncate(columns);
-        self.columns = columns;
-        let gone = shrink(&mut self.rows, lines, &mut self.cursor.row);
-        for row in gone {
-            match self.is_alternate {
-                true => self.hand_on(row, 0),
-                false => self.history.push(&row),
+        let (row, saved_row) = (&mut self.cursor.row, &mut self.saved[0].row);
+        let gone = match self.is_alternate {
+            false => {
+                set_lines(&mut self.other, lines, &mut 0);
+                set_lines(&mut self.rows, lines, row)
             }
-        }
-        let mut saved_row = self.saved[0].row;
-        let gone = shrink(&mut self.other, lines, &mut saved_row);
-        if self.is_alternate {
-            self.saved[0].row = saved_row;
-            gone.iter().for_each(|row| self.history.push(row));
-        }
-        self.rows.resize_with(lines, Row::default);
-        self.other.resize_with(lines, Row::default);
-        self.lines = lines;
-        self.top = 0;
-        self.bottom = lines - 1;
-        self.cursor.row = self.cursor.row.min(lines - 1);
-        self.cursor.column = self.cursor.column.min(columns - 1);
+            true => {
+                set_lines(&mut self.rows, lines, row);
+                set_lines(&mut self.other, lines, saved_row)
+            }
+        };
+        gone.iter().for_each(|row| self.history.push(row));
+        (self.columns, self.lines) = (columns, lines);
+        (self.top, self.bottom) = (0, lines - 1);
+        self.keep_cursor_inside();
     }
 
     /// Everything that is still on the screen has been read.
     pub fn finish(mut self) -> History {
         self.leave_alternate(false);
         self.clear();
+        let History {
+            lines,
+            titles,
+            alternate_screens,
+            ..
+        } = &mut self.history;
+        // Blank lines at the end are none.
+        let places = titles.iter_mut().map(|title| &mut title.line);
+        let more = alternate_screens.iter_mut().map(|screen| &mut screen.line);
+        places
+            .chain(more)
+            .for_each(|line| *line = lines.len().min(*line));
         self.history
     }
 }

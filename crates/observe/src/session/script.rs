@@ -52,33 +52,18 @@ fn cut_line(bytes: &[u8]) -> (&[u8], &[u8]) {
 /// words shown by a program in the recording end in a carriage return, as the
 /// terminal's driver has it, and are followed by more.
 fn find_footer(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
-    let mut from = 0;
-    loop {
-        let at = from + find(&bytes[from..], DONE)?;
+    let begins = |at: &usize| bytes[*at..].starts_with(DONE);
+    (0..bytes.len()).filter(begins).find_map(|at| {
         let (footer, behind) = cut_line(&bytes[at + 1..]);
         let is_last = behind.is_empty() || behind.starts_with(STARTED);
-        if is_last && !footer.ends_with(b"\r") {
-            return Some((&bytes[..at], footer, behind));
-        }
-        from = at + DONE.len();
-    }
-}
-
-fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
-    let mut from = 0;
-    while let Some(at) = bytes[from..].iter().position(|byte| *byte == needle[0]) {
-        if bytes[from + at..].starts_with(needle) {
-            return Some(from + at);
-        }
-        from += at + 1;
-    }
-    None
+        (is_last && !footer.ends_with(b"\r")).then_some((&bytes[..at], footer, behind))
+    })
 }
 
 /// What a header or a footer says.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(super) struct Says {
-    /// The time, in the words of the line.
+    /// In the words of the line.
     pub time: Option<String>,
     pub command: Option<String>,
     pub terminal: Option<String>,
@@ -92,10 +77,8 @@ pub(super) struct Says {
 /// command may have quotes in it, so what follows it is looked for from the end.
 pub(super) fn read(line: &[u8]) -> Says {
     let line = String::from_utf8_lossy(line);
-    let line = line.trim_end();
-    let behind = match line.split_once(" on ") {
-        Some((_, behind)) => behind,
-        None => return Says::default(),
+    let Some((_, behind)) = line.trim_end().split_once(" on ") else {
+        return Says::default();
     };
     let (time, mut fields) = match behind.split_once(" [") {
         Some((time, fields)) => (time, fields.strip_suffix(']').unwrap_or(fields)),
@@ -106,7 +89,7 @@ pub(super) fn read(line: &[u8]) -> Says {
         ..Says::default()
     };
     if let Some(at) = fields.rfind('<').filter(|_| fields.ends_with('>')) {
-        fields = fields[..at].trim_end();
+        fields = &fields[..at];
     }
     while let Some((before, name, value)) = last_field(fields) {
         let text = Some(value.to_owned());
@@ -126,26 +109,17 @@ pub(super) fn read(line: &[u8]) -> Says {
 
 /// The last `NAME="value"` of some, with what stands before it.
 fn last_field(fields: &str) -> Option<(&str, &str, &str)> {
+    const BEHIND_COMMAND: [&str; 4] = ["LINES", "COLUMNS", "TTY", "TERM"];
     let inside = fields.trim_end().strip_suffix('"')?;
-    // All that is written before it begins with this.
-    if let Some(value) = inside.strip_prefix("COMMAND=\"") {
-        let is_last = !["LINES", "COLUMNS", "TTY", "TERM"]
-            .iter()
-            .any(|name| tail_is(inside, name));
-        if is_last {
-            return Some(("", "COMMAND", value));
-        }
-    }
     let (before, value) = inside.rsplit_once("=\"")?;
     let (before, name) = before.rsplit_once(' ').unwrap_or(("", before));
+    // All that is written before it begins with the command.
+    match inside.strip_prefix("COMMAND=\"") {
+        Some(_) if before.ends_with('"') && BEHIND_COMMAND.contains(&name) => {}
+        Some(command) => return Some(("", "COMMAND", command)),
+        None => {}
+    }
     Some((before, name, value))
-}
-
-/// Whether the last field's name is this one.
-fn tail_is(inside: &str, name: &str) -> bool {
-    inside.rsplit_once("=\"").is_some_and(|(before, value)| {
-        before.ends_with(&format!("\" {name}")) && !value.contains('"')
-    })
 }
 
 #[cfg(test)]

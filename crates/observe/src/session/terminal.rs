@@ -1,8 +1,9 @@
 //! What a terminal does with the bytes it gets.
 
-use vte::{Params, Parser, Perform};
+use avt::Charset;
+use avt::parser::{AnsiMode, DecMode, EdScope, ElScope, Function, Parser, State, TbcScope};
 
-use super::history::{Event, History, Title};
+use super::history::History;
 use super::row::{INVALID_BYTES, invalid_byte, push_shown};
 use super::screen::Screen;
 
@@ -12,29 +13,23 @@ const TITLE_CHARACTERS_MAX: usize = 1000;
 /// A terminal that keeps what it showed.
 pub(super) struct Terminal {
     parser: Parser,
-    state: State,
+    screen: Screen,
     /// The begin of a character that the next bytes may complete.
     partial: Vec<u8>,
-}
-
-/// What the parser acts on.
-struct State {
-    screen: Screen,
-    /// The last character written, for REP.
-    last: Option<char>,
+    /// What came of a control sequence or string, without ESC.
+    sequence: String,
     /// A title in the form of `screen`, which is written like text.
     title: Option<String>,
+    /// The last character written, for REP.
+    last: Option<char>,
     /// The cursor has just been sent to the first column of the first line.
     is_home: bool,
     invalid_bytes: u64,
-    /// What comes stands for bytes that are no UTF-8.
-    is_invalid: bool,
 }
 
 /// What came out at the end.
 pub(super) struct Finished {
     pub history: History,
-    /// Bytes that were no UTF-8.
     pub invalid_bytes: u64,
     /// The recording ends within a control sequence or string.
     pub is_cut: bool,
@@ -46,125 +41,97 @@ impl Terminal {
         screen.feeds_to_begin = feeds_to_begin;
         Self {
             parser: Parser::new(),
-            state: State::new(screen),
+            screen,
             partial: Vec::new(),
+            sequence: String::new(),
+            title: None,
+            last: None,
+            is_home: false,
+            invalid_bytes: 0,
         }
     }
 
     /// What follows came then, in nanoseconds since the begin.
     pub fn set_time(&mut self, now_ns: u64) {
-        self.state.screen.now_ns = Some(now_ns);
+        self.screen.now_ns = Some(now_ns);
     }
 
     pub fn resize(&mut self, columns: usize, lines: usize) {
-        self.state.screen.resize(columns, lines);
+        self.screen.resize(columns, lines);
     }
 
     /// Takes bytes, cut wherever they are.
     pub fn feed(&mut self, bytes: &[u8]) {
-        if self.partial.is_empty() {
-            return self.feed_from_begin(bytes);
-        }
-        let mut joined = std::mem::take(&mut self.partial);
-        // A character has at most four bytes, so the rest need not be copied.
-        let (head, rest) = bytes.split_at(bytes.len().min(4));
-        joined.extend_from_slice(head);
-        self.feed_from_begin(&joined);
-        match self.partial.is_empty() || rest.is_empty() {
-            true => self.feed_from_begin(rest),
-            false => self.feed(rest),
-        }
-    }
-
-    fn feed_from_begin(&mut self, bytes: &[u8]) {
+        let joined;
         let mut rest = bytes;
-        while !rest.is_empty() {
-            let (valid, invalid, is_end) = match std::str::from_utf8(rest) {
-                Ok(_) => (rest.len(), 0, true),
-                Err(error) => match error.error_len() {
-                    Some(length) => (error.valid_up_to(), length, false),
-                    None => {
-                        self.partial = rest[error.valid_up_to()..].to_vec();
-                        (error.valid_up_to(), 0, true)
-                    }
-                },
-            };
-            self.parser.advance(&mut self.state, &rest[..valid]);
-            if is_end {
-                return;
+        if !self.partial.is_empty() {
+            joined = [&std::mem::take(&mut self.partial), bytes].concat();
+            rest = &joined;
+        }
+        while let Some(chunk) = rest.utf8_chunks().next() {
+            let (valid, invalid) = (chunk.valid(), chunk.invalid());
+            for character in valid.chars() {
+                // Nobody may make text look like bytes that are none.
+                self.take(match invalid_byte(character) {
+                    Some(_) => char::REPLACEMENT_CHARACTER,
+                    None => character,
+                });
             }
-            self.feed_invalid(&rest[valid..valid + invalid]);
-            rest = &rest[valid + invalid..];
+            rest = &rest[valid.len() + invalid.len()..];
+            let is_begun = str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none());
+            match rest.is_empty() && is_begun {
+                true => self.partial = invalid.to_vec(),
+                false => self.feed_invalid(invalid),
+            }
         }
     }
 
-    /// The parser would make one replacement character of them, and takes time
-    /// by the square of their number.
     fn feed_invalid(&mut self, bytes: &[u8]) {
-        self.state.is_invalid = true;
         for byte in bytes {
             let stand_in = char::from_u32(INVALID_BYTES + u32::from(*byte));
-            let stand_in = stand_in.expect("the plane's end is full of characters");
-            let mut buffer = [0; 4];
-            let encoded = stand_in.encode_utf8(&mut buffer).as_bytes();
-            self.parser.advance(&mut self.state, encoded);
-            self.state.invalid_bytes += 1;
-        }
-        self.state.is_invalid = false;
-    }
-
-    pub fn finish(mut self) -> Finished {
-        let partial = std::mem::take(&mut self.partial);
-        self.feed_invalid(&partial);
-        // A letter is written at once, but for inside a control sequence.
-        let mut probe = State::new(Screen::new(1, 1));
-        self.parser.advance(&mut probe, b"x");
-        let is_cut = probe.last != Some('x');
-        self.state.end_title();
-        Finished {
-            history: self.state.screen.finish(),
-            invalid_bytes: self.state.invalid_bytes,
-            is_cut,
-        }
-    }
-}
-
-/// DEC's line drawing characters (VT100 User Guide, table 3-9).
-fn drawn(character: char) -> char {
-    const DRAWN: [char; 31] = [
-        '◆', '▒', '␉', '␌', '␍', '␊', '°', '±', '␤', '␋', '┘', '┐', '┌', '└', '┼', '⎺', '⎻', '─',
-        '⎼', '⎽', '├', '┤', '┴', '┬', '│', '≤', '≥', 'π', '≠', '£', '·',
-    ];
-    let index = u32::from(character).wrapping_sub(u32::from('`'));
-    let index = usize::try_from(index).unwrap_or(usize::MAX);
-    DRAWN.get(index).copied().unwrap_or(character)
-}
-
-impl State {
-    fn new(screen: Screen) -> Self {
-        Self {
-            screen,
-            last: None,
-            title: None,
-            is_home: false,
-            invalid_bytes: 0,
-            is_invalid: false,
+            self.take(stand_in.expect("the plane's end is full of characters"));
+            self.invalid_bytes += 1;
         }
     }
 
-    fn new_title(&mut self, text: &str) {
-        let mut shown = String::new();
-        for character in text.chars().take(TITLE_CHARACTERS_MAX) {
-            if !character.is_control() {
-                push_shown(&mut shown, character);
-            }
+    fn take(&mut self, character: char) {
+        let before = self.parser.state;
+        let function = self.parser.feed(character);
+        let after = self.parser.state;
+        if before == State::OscString && after != State::OscString {
+            self.end_string();
         }
-        let title = Title {
-            text: shown,
-            line: 0,
-            begin_ns: self.screen.now_ns,
-        };
-        self.screen.happens(Event::Title(title));
+        if before == State::Ground || character == '\x1b' {
+            self.sequence.clear();
+        }
+        if self.sequence.len() < 4 * TITLE_CHARACTERS_MAX {
+            self.sequence.push(character);
+        }
+        match (before, character) {
+            // A title in this form ends with its line at the latest.
+            (_, '\x1b' | '\n' | '\r' | '\x07') => self.end_title(),
+            (State::Escape, 'k') => self.title = Some(String::new()),
+            _ => {}
+        }
+        let was_home = self.is_home;
+        self.is_home &= after != State::Ground;
+        match function {
+            Some(Function::Print(character)) => self.print(character),
+            Some(function) => self.perform(function, was_home),
+            // The oldest of the modes of the alternate screen, which rxvt has.
+            None if self.sequence == "\x1b[?47h" => self.screen.enter_alternate(),
+            None if self.sequence == "\x1b[?47l" => self.screen.leave_alternate(false),
+            None => {}
+        }
+    }
+
+    /// OSC 0 and 2 are titles; 1 is the name of an icon alone.
+    fn end_string(&mut self) {
+        let sequence = std::mem::take(&mut self.sequence);
+        let text = sequence.trim_start_matches(['\x1b', ']', '\u{9d}']);
+        if let Some(title) = text.strip_prefix("0;").or(text.strip_prefix("2;")) {
+            self.new_title(title);
+        }
     }
 
     fn end_title(&mut self) {
@@ -173,156 +140,30 @@ impl State {
         }
     }
 
-    fn set_mode(&mut self, mode: u16, is_on: bool) {
-        match mode {
-            4 => self.screen.inserts = is_on,
-            20 if is_on => self.screen.feeds_to_begin = true,
-            _ => {}
+    fn new_title(&mut self, text: &str) {
+        let mut shown = String::new();
+        let characters = text.chars().take(TITLE_CHARACTERS_MAX);
+        characters
+            .filter(|character| !character.is_control())
+            .for_each(|character| push_shown(&mut shown, character));
+        self.screen.title(shown);
+    }
+
+    pub fn finish(mut self) -> Finished {
+        let partial = std::mem::take(&mut self.partial);
+        self.feed_invalid(&partial);
+        self.end_title();
+        Finished {
+            history: self.screen.finish(),
+            invalid_bytes: self.invalid_bytes,
+            is_cut: self.parser.state != State::Ground,
         }
     }
 
-    fn set_private_mode(&mut self, mode: u16, is_on: bool) {
-        let screen = &mut self.screen;
-        match (mode, is_on) {
-            (6, _) => {
-                screen.cursor.is_relative = is_on;
-                screen.move_to_row(0);
-                screen.move_to_column(0);
-            }
-            (7, _) => screen.wraps = is_on,
-            (47 | 1047, true) => screen.enter_alternate(),
-            (47 | 1047, false) => screen.leave_alternate(false),
-            (1048, true) => screen.save_cursor(),
-            (1048, false) => screen.restore_cursor(),
-            (1049, true) if !screen.is_alternate => {
-                screen.save_cursor();
-                screen.enter_alternate();
-            }
-            (1049, false) => screen.leave_alternate(true),
-            _ => {}
-        }
-    }
-
-    /// ED: erase in display.
-    fn erase_display(&mut self, what: u16, was_home: bool) {
-        let screen = &mut self.screen;
-        let (row, column) = (screen.cursor.row, screen.cursor.column);
-        match what {
-            // How terminals without a shorter way are cleared.
-            0 if was_home => screen.clear(),
-            0 => {
-                screen.erase_line(column, usize::MAX);
-                screen.erase_lines(row + 1, usize::MAX);
-            }
-            1 => {
-                screen.erase_lines(0, row);
-                screen.erase_line(0, column + 1);
-            }
-            2 => screen.clear(),
-            _ => {}
-        }
-    }
-
-    /// EL: erase in line.
-    fn erase_in_line(&mut self, what: u16) {
-        let column = self.screen.cursor.column;
-        match what {
-            0 => self.screen.erase_line(column, usize::MAX),
-            1 => self.screen.erase_line(0, column + 1),
-            2 => self.screen.erase_line(0, usize::MAX),
-            _ => {}
-        }
-    }
-
-    /// DECSTBM: the lines that scroll.
-    fn set_region(&mut self, top: usize, bottom: usize) {
-        let bottom = if bottom == 0 {
-            self.screen.lines
-        } else {
-            bottom
-        };
-        let bottom = bottom.min(self.screen.lines);
-        if top.max(1) < bottom {
-            self.screen.top = top.max(1) - 1;
-            self.screen.bottom = bottom - 1;
-            self.screen.move_to_row(0);
-            self.screen.move_to_column(0);
-        }
-    }
-
-    fn designate(&mut self, set: usize, to: u8) {
-        self.screen.cursor.draws_lines[set] = to == b'0';
-    }
-
-    /// Sequences that move the cursor.
-    fn move_cursor(&mut self, action: char, first: usize, second: usize) -> bool {
-        let screen = &mut self.screen;
-        let count = first.max(1);
-        let column = screen.cursor.column;
-        match action {
-            'A' => screen.move_rows(count, false),
-            'B' | 'e' => screen.move_rows(count, true),
-            'C' | 'a' => screen.move_to_column(column.saturating_add(count)),
-            'D' => screen.move_to_column(column.saturating_sub(count)),
-            'E' | 'F' => {
-                screen.move_rows(count, action == 'E');
-                screen.move_to_column(0);
-            }
-            'G' | '`' => screen.move_to_column(count - 1),
-            'H' | 'f' => {
-                screen.move_to_row(count - 1);
-                screen.move_to_column(second.max(1) - 1);
-                self.is_home = count == 1 && second <= 1;
-            }
-            'd' => screen.move_to_row(count - 1),
-            'I' => screen.tab(count),
-            'Z' => screen.back_tab(count),
-            _ => return false,
-        }
-        true
-    }
-
-    /// Sequences that change what stands on the screen.
-    fn edit(&mut self, action: char, first: usize) -> bool {
-        let screen = &mut self.screen;
-        let count = first.max(1);
-        let (column, columns) = (screen.cursor.column, screen.columns);
-        match action {
-            '@' => {
-                screen.cursor.wraps_next = false;
-                screen.line().insert(column, count, columns);
-            }
-            'P' => {
-                screen.cursor.wraps_next = false;
-                screen.line().delete(column, count);
-            }
-            'X' => screen.erase_line(column, column.saturating_add(count)),
-            'L' => screen.insert_lines(count),
-            'M' => screen.delete_lines(count),
-            'S' => screen.scroll_up(count),
-            'T' => screen.scroll_down(screen.top, count),
-            'b' => {
-                if let Some(last) = self.last {
-                    (0..count.min(columns)).for_each(|_| screen.put(last));
-                }
-            }
-            _ => return false,
-        }
-        true
-    }
-}
-
-impl Perform for State {
     fn print(&mut self, character: char) {
-        self.is_home = false;
         if character.is_control() {
             return;
         }
-        // Nobody may make text look like bytes that are none.
-        let character = match invalid_byte(character) {
-            Some(_) if !self.is_invalid => char::REPLACEMENT_CHARACTER,
-            _ => character,
-        };
         if let Some(title) = &mut self.title {
             if title.len() < 4 * TITLE_CHARACTERS_MAX {
                 title.push(character);
@@ -338,107 +179,135 @@ impl Perform for State {
         self.screen.put(character);
     }
 
-    fn execute(&mut self, byte: u8) {
-        self.is_home = false;
-        // A title in this form ends with its line at the latest.
-        if matches!(byte, b'\n' | b'\r' | 0x07) {
-            self.end_title();
-        }
+    /// Does what a control character or sequence asks for.
+    fn perform(&mut self, function: Function, was_home: bool) {
+        use Function::*;
         let screen = &mut self.screen;
-        match byte {
-            0x08 => screen.move_to_column(screen.cursor.column.saturating_sub(1)),
-            b'\t' => screen.tab(1),
-            b'\n' | 0x0b | 0x0c => screen.line_feed(),
-            b'\r' => screen.move_to_column(0),
-            0x0e => screen.cursor.shift = 1,
-            0x0f => screen.cursor.shift = 0,
-            0x84 => screen.index(),
-            0x85 => {
+        let count = |number: u16| usize::from(number.max(1));
+        let column = screen.cursor.column;
+        match function {
+            Bs => screen.move_to_column(column.saturating_sub(1)),
+            Ht => screen.tab(1),
+            Lf => screen.line_feed(),
+            Cr => screen.move_to_column(0),
+            So => screen.cursor.shift = 1,
+            Si => screen.cursor.shift = 0,
+            Nel => {
                 screen.line_feed();
                 screen.move_to_column(0);
             }
-            0x88 => screen.set_tab(),
-            0x8d => screen.reverse_index(),
-            _ => {}
-        }
-    }
-
-    fn osc_dispatch(&mut self, params: &[&[u8]], _bell_terminated: bool) {
-        self.is_home = false;
-        // 1 is the name of an icon alone.
-        if let [b"0" | b"2", title @ ..] = params {
-            let bytes = title.join(&b';');
-            self.new_title(&String::from_utf8_lossy(&bytes));
-        }
-    }
-
-    fn csi_dispatch(&mut self, params: &Params, intermediates: &[u8], _ignore: bool, action: char) {
-        let was_home = std::mem::take(&mut self.is_home);
-        let mut values = params
-            .iter()
-            .map(|values| values.first().copied().unwrap_or(0));
-        if intermediates == b"?" {
-            let is_on = action == 'h';
-            match action {
-                'h' | 'l' => values.for_each(|mode| self.set_private_mode(mode, is_on)),
-                'J' => self.erase_display(values.next().unwrap_or(0), was_home),
-                'K' => self.erase_in_line(values.next().unwrap_or(0)),
-                _ => {}
+            Ri => screen.reverse_index(),
+            Hts => screen.tabs[column] = true,
+            Tbc(TbcScope::CurrentColumn) => screen.tabs[column] = false,
+            Tbc(TbcScope::All) => screen.tabs.fill(false),
+            Gzd4(set) => screen.cursor.draws_lines[0] = set == Charset::Drawing,
+            G1d4(set) => screen.cursor.draws_lines[1] = set == Charset::Drawing,
+            Decsc | Scosc => screen.save_cursor(),
+            Decrc | Scorc => screen.restore_cursor(),
+            Ris => screen.reset(),
+            Decstr => screen.soft_reset(),
+            Cuu(n) => screen.move_rows(count(n), false),
+            Cud(n) | Vpr(n) => screen.move_rows(count(n), true),
+            Cuf(n) => screen.move_to_column(column + count(n)),
+            Cub(n) => screen.move_to_column(column.saturating_sub(count(n))),
+            Cnl(n) => {
+                screen.move_rows(count(n), true);
+                screen.move_to_column(0);
             }
-            return;
+            Cpl(n) => {
+                screen.move_rows(count(n), false);
+                screen.move_to_column(0);
+            }
+            Cha(n) => screen.move_to_column(count(n) - 1),
+            Vpa(n) => screen.move_to_row(count(n) - 1),
+            Cup(line, at) => {
+                screen.move_to(count(line) - 1, count(at) - 1);
+                self.is_home = line <= 1 && at <= 1;
+            }
+            Cht(n) => screen.tab(count(n)),
+            Cbt(n) => screen.back_tab(count(n)),
+            Decstbm(top, bottom) => screen.set_region(top.into(), bottom.into()),
+            Sm(modes) => set_modes(screen, modes.as_slice(), true),
+            Rm(modes) => set_modes(screen, modes.as_slice(), false),
+            Decset(modes) => set_private_modes(screen, modes.as_slice(), true),
+            Decrst(modes) => set_private_modes(screen, modes.as_slice(), false),
+            other => self.edit(other, was_home),
         }
-        if intermediates == b"!" && action == 'p' {
-            let screen = &mut self.screen;
-            (screen.top, screen.bottom) = (0, screen.lines - 1);
-            (screen.inserts, screen.wraps) = (false, true);
-            screen.cursor.is_relative = false;
-            screen.cursor.draws_lines = [false; 2];
-            return;
-        }
-        if !intermediates.is_empty() {
-            return;
-        }
-        let first = values.next().unwrap_or(0);
-        let second = usize::from(values.next().unwrap_or(0));
-        let number = usize::from(first);
-        if self.move_cursor(action, number, second) || self.edit(action, number) {
-            return;
-        }
-        match action {
-            'J' => self.erase_display(first, was_home),
-            'K' => self.erase_in_line(first),
-            'r' => self.set_region(number, second),
-            's' => self.screen.save_cursor(),
-            'u' => self.screen.restore_cursor(),
-            'g' if first == 0 => self.screen.clear_tab(),
-            'g' if first == 3 => self.screen.clear_tabs(),
-            'h' | 'l' => {
-                for mode in params.iter().filter_map(|values| values.first()) {
-                    self.set_mode(*mode, action == 'h');
+    }
+
+    /// Changes what stands on the screen.
+    fn edit(&mut self, function: Function, was_home: bool) {
+        use Function::*;
+        let screen = &mut self.screen;
+        let count = |number: u16| usize::from(number.max(1));
+        let (row, column) = (screen.cursor.row, screen.cursor.column);
+        match function {
+            Ich(n) => screen.insert_characters(count(n)),
+            Dch(n) => screen.delete_characters(count(n)),
+            Ech(n) => screen.erase_line(column, column + count(n)),
+            Il(n) => screen.insert_lines(count(n)),
+            Dl(n) => screen.delete_lines(count(n)),
+            Su(n) => screen.scroll_up(count(n)),
+            Sd(n) => screen.insert_rows(screen.top, count(n)),
+            Rep(n) => {
+                if let Some(last) = self.last {
+                    (0..count(n).min(screen.columns)).for_each(|_| screen.put(last));
                 }
             }
+            El(ElScope::ToRight) => screen.erase_line(column, usize::MAX),
+            El(ElScope::ToLeft) => screen.erase_line(0, column + 1),
+            El(ElScope::All) => screen.erase_line(0, usize::MAX),
+            Ed(EdScope::All) => screen.clear(),
+            // How terminals without a shorter way are cleared.
+            Ed(EdScope::Below) if was_home => screen.clear(),
+            Ed(EdScope::Below) => {
+                screen.erase_line(column, usize::MAX);
+                screen.erase_lines(row + 1..screen.lines);
+            }
+            Ed(EdScope::Above) => {
+                screen.erase_lines(0..row);
+                screen.erase_line(0, column + 1);
+            }
             _ => {}
         }
     }
+}
 
-    fn esc_dispatch(&mut self, intermediates: &[u8], _ignore: bool, byte: u8) {
-        self.is_home = false;
-        self.end_title();
-        let screen = &mut self.screen;
-        match (intermediates, byte) {
-            ([], b'7') => screen.save_cursor(),
-            ([], b'8') => screen.restore_cursor(),
-            ([], b'D') => screen.index(),
-            ([], b'E') => {
-                screen.line_feed();
-                screen.move_to_column(0);
+/// DEC's line drawing characters (VT100 User Guide, table 3-9), as xterm has them.
+fn drawn(character: char) -> char {
+    let drawn = "◆▒␉␌␍␊°±␤␋┘┐┌└┼⎺⎻─⎼⎽├┤┴┬│≤≥π≠£·";
+    let place = ('`'..='~').position(|place| place == character);
+    place
+        .and_then(|place| drawn.chars().nth(place))
+        .unwrap_or(character)
+}
+
+fn set_modes(screen: &mut Screen, modes: &[AnsiMode], is_on: bool) {
+    for mode in modes {
+        match mode {
+            AnsiMode::Insert => screen.inserts = is_on,
+            AnsiMode::NewLine => screen.feeds_to_begin |= is_on,
+        }
+    }
+}
+
+fn set_private_modes(screen: &mut Screen, modes: &[DecMode], is_on: bool) {
+    for mode in modes {
+        match (mode, is_on) {
+            (DecMode::Origin, _) => {
+                screen.cursor.is_relative = is_on;
+                screen.move_to(0, 0);
             }
-            ([], b'H') => screen.set_tab(),
-            ([], b'M') => screen.reverse_index(),
-            ([], b'c') => screen.reset(),
-            ([], b'k') => self.title = Some(String::new()),
-            (b"(", set) => self.designate(0, set),
-            (b")", set) => self.designate(1, set),
+            (DecMode::AutoWrap, _) => screen.wraps = is_on,
+            (DecMode::AltScreenBuffer, true) => screen.enter_alternate(),
+            (DecMode::AltScreenBuffer, false) => screen.leave_alternate(false),
+            (DecMode::SaveCursor, true) => screen.save_cursor(),
+            (DecMode::SaveCursor, false) => screen.restore_cursor(),
+            (DecMode::SaveCursorAltScreenBuffer, true) if !screen.is_alternate => {
+                screen.save_cursor();
+                screen.enter_alternate();
+            }
+            (DecMode::SaveCursorAltScreenBuffer, false) => screen.leave_alternate(true),
             _ => {}
         }
     }

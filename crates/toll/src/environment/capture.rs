@@ -2,11 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::time::{Duration, Instant, SystemTime};
 
+use nix::net::if_::if_nametoindex;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use toll_observe::dhcp::{LinkType, Packet};
+use toll_observe::dhcp::Packet;
 
 /// Longest wait before it is looked whether to end.
 const NAP: Duration = Duration::from_millis(100);
@@ -15,6 +17,9 @@ const NAP: Duration = Duration::from_millis(100);
 const REST: Duration = Duration::from_secs(1);
 /// No packet of any interface is larger.
 const PACKET_BYTES_MAX: usize = 1 << 18;
+/// Link types of packets with a header of Ethernet, and with none.
+const LINK_ETHERNET: u16 = 1;
+const LINK_RAW: u16 = 101;
 /// Both directions of every protocol (`ETH_P_ALL`), in the network's order.
 const EVERY_PROTOCOL: u16 = (libc::ETH_P_ALL as u16).to_be();
 
@@ -22,24 +27,20 @@ const EVERY_PROTOCOL: u16 = (libc::ETH_P_ALL as u16).to_be();
 #[derive(Debug)]
 pub struct Capture {
     socket: File,
-    link: LinkType,
+    link: u16,
 }
 
 /// When to stop.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Limits {
-    /// After so long.
     pub time: Option<Duration>,
-    /// After so many packets.
     pub packets: Option<u64>,
 }
 
 /// Why an interface cannot be listened to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Deaf {
-    /// A right is missing.
     NotPermitted(String),
-    /// Something else.
     Failed(String),
 }
 
@@ -49,26 +50,19 @@ pub fn is_interface(name: &str) -> bool {
     !name.is_empty() && !name.contains('/') && index(name).is_some()
 }
 
-fn attribute(name: &str, attribute: &str) -> Option<u32> {
-    let text = std::fs::read_to_string(format!("/sys/class/net/{name}/{attribute}")).ok()?;
-    text.trim().parse().ok()
+/// `/sys` may be that of another network namespace, so the kernel is asked.
+fn index(name: &str) -> Option<u32> {
+    if_nametoindex(name).ok()
 }
 
-/// The interface's number. `/sys` may be that of another network namespace, so
-/// the kernel is asked.
-fn index(name: &str) -> Option<u32> {
-    let name = std::ffi::CString::new(name).ok()?;
-    // SAFETY: the name is a string that ends with a zero byte and outlives the
-    // call.
-    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    (index > 0).then_some(index)
+/// The kind of its link (linux/if_arp.h).
+fn link_kind(name: &str) -> Option<u32> {
+    let text = std::fs::read_to_string(format!("/sys/class/net/{name}/type")).ok()?;
+    text.trim().parse().ok()
 }
 
 impl Capture {
     /// Listens to an interface.
-    ///
-    /// # Errors
-    /// If that is not permitted or there is no such interface.
     pub fn open(name: &str) -> Result<Self, Deaf> {
         let wrong = |error: io::Error| match error.kind() {
             io::ErrorKind::PermissionDenied => Deaf::NotPermitted(format!(
@@ -78,13 +72,21 @@ impl Capture {
         };
         let index = index(name);
         let index = index.ok_or_else(|| wrong(io::Error::from(io::ErrorKind::NotFound)))?;
-        let socket = packet_socket().map_err(wrong)?;
+        // Bound to no protocol, it gets nothing before it is bound to the
+        // interface.
+        let socket = socket(
+            AddressFamily::Packet,
+            SockType::Raw,
+            SockFlag::SOCK_CLOEXEC,
+            None,
+        )
+        .map_err(|error| wrong(error.into()))?;
         bind(&socket, index).map_err(wrong)?;
-        // linux/if_arp.h: Ethernet and the loopback have its header; tunnels
-        // have none. What has no /sys is taken for Ethernet.
-        let link = match attribute(name, "type") {
-            None | Some(1 | 772) => LinkType::ETHERNET,
-            Some(512 | 768 | 776 | 778 | 65534) => LinkType::RAW,
+        // Ethernet and the loopback have its header; tunnels have none. What has no
+        // /sys is taken for Ethernet.
+        let link = match link_kind(name) {
+            None | Some(1 | 772) => LINK_ETHERNET,
+            Some(512 | 768 | 776 | 778 | 65534) => LINK_RAW,
             Some(other) => {
                 return Err(Deaf::Failed(format!(
                     "cannot listen to {name}: its kind {other} is not read; capture with tcpdump -w \
@@ -100,9 +102,6 @@ impl Capture {
 
     /// Hands over packets until a limit is reached or `is_over` says so, which
     /// is asked ten times a second; then those that have come by then.
-    ///
-    /// # Errors
-    /// If the interface is gone.
     pub fn run(
         &mut self,
         limits: Limits,
@@ -145,7 +144,6 @@ impl Capture {
                     .and_then(|time| u64::try_from(time.as_nanos()).ok()),
                 link: self.link,
                 bytes: &bytes[..length],
-                length,
             });
         }
     }
@@ -175,18 +173,6 @@ impl Capture {
             0
         }
     }
-}
-
-fn packet_socket() -> io::Result<OwnedFd> {
-    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-    // SAFETY: the call takes numbers alone. Bound to no protocol, it gets
-    // nothing before it is bound to the interface.
-    let socket = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
-    if socket < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor was just made and nobody else has it.
-    Ok(unsafe { OwnedFd::from_raw_fd(socket) })
 }
 
 fn bind(socket: &OwnedFd, index: u32) -> io::Result<()> {

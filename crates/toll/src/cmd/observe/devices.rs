@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use toll_observe::devices::{Ended, Report, TRACED_CALLS, Watch};
+use toll_observe::devices::{Ended, Report};
 
+use super::opened_devices::{OpenedDevices, TRACED_CALLS};
 use super::{Failure, output};
 use crate::environment::{Strace, TraceEnd, devices};
 use crate::report::terminal::{self, Style};
@@ -131,7 +132,7 @@ fn watch(arguments: &DevicesArguments) -> anyhow::Result<ExitCode> {
         Some(signal)
     };
     let inherited = devices::inherited();
-    let mut watch = Watch::default();
+    let mut watch = OpenedDevices::default();
     let end = strace
         .run(&arguments.of, TRACED_CALLS, &mut signal, &mut |line| {
             watch.feed(line)

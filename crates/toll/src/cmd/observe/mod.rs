@@ -3,6 +3,7 @@
 mod devices;
 mod dhcp;
 mod interface;
+mod opened_devices;
 mod session;
 
 use std::fs::File;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use toll_observe::dhcp::{Checksum, Event, Exchange, Lease, LeaseEnd, Report, duration};
+use toll_observe::dhcp::{Checksum, Event, Exchange, Lease, LeaseEnd, Message, Report, duration};
 
 use super::Style;
 use super::text::{Paint, heading, paragraph};
@@ -42,7 +42,7 @@ pub fn of_report(report: &Report, of: &str, style: Style) -> String {
         text.push_str(&heading("Questions", style));
     }
     for answer in &report.answers {
-        text.push_str(&paragraph(&answer.question, 0, Paint::Bold, style));
+        text.push_str(&paragraph(answer.question, 0, Paint::Bold, style));
         text.push_str(&paragraph(&answer.answer, 2, Paint::Plain, style));
     }
     if !report.problems.is_empty() {
@@ -106,11 +106,12 @@ fn message(event: &Event, is_new: bool, style: Style) -> String {
         text.push_str(&paragraph(&line, 4, Paint::Yellow, style));
         return text;
     }
-    let fields = fields(event);
+    let fields = fields(&event.message);
     if !fields.is_empty() {
         text.push_str(&paragraph(&fields.join(", "), 4, Paint::Plain, style));
     }
     for option in event
+        .message
         .options
         .iter()
         .filter(|option| !SAID.contains(&option.code))
@@ -127,6 +128,7 @@ fn message(event: &Event, is_new: bool, style: Style) -> String {
 
 /// From where to where.
 fn way(event: &Event) -> String {
+    let way = &event.datagram;
     let end = |address: &dyn std::fmt::Display, port: u16, link: &Option<String>| match link {
         Some(link) => format!("{address}:{port} ({link})"),
         None => format!("{address}:{port}"),
@@ -134,17 +136,17 @@ fn way(event: &Event) -> String {
     let mut text = format!(
         "{} from {} to {}",
         event.transport,
-        end(&event.source, event.source_port, &event.source_link),
+        end(&way.source, way.source_port, &way.source_link),
         end(
-            &event.destination,
-            event.destination_port,
-            &event.destination_link
+            &way.destination,
+            way.destination_port,
+            &way.destination_link
         )
     );
-    for vlan in &event.vlans {
+    for vlan in &way.vlans {
         text.push_str(&format!(", VLAN {vlan}"));
     }
-    text.push_str(match event.checksum {
+    text.push_str(match way.checksum {
         Checksum::Good | Checksum::Unknown => "",
         Checksum::None => ", without a checksum",
         Checksum::Offloaded => ", checksum left to the network card",
@@ -153,29 +155,29 @@ fn way(event: &Event) -> String {
     text
 }
 
-fn fields(event: &Event) -> Vec<String> {
+fn fields(message: &Message) -> Vec<String> {
     let mut fields = Vec::new();
     let addresses = [
-        ("client's address", event.client_address),
-        ("address for the client", event.your_address),
-        ("next server", event.next_server),
-        ("relay agent", event.relay),
+        ("client's address", message.client_address),
+        ("address for the client", message.your_address),
+        ("next server", message.next_server),
+        ("relay agent", message.relay),
     ];
     for (name, address) in addresses {
         fields.extend(address.map(|address| format!("{name} {address}")));
     }
-    if event.hops > 0 {
-        fields.push(words::plural(event.hops.into(), "hop"));
+    if message.hops > 0 {
+        fields.push(words::plural(message.hops.into(), "hop"));
     }
-    if event.seconds > 0 {
-        fields.push(format!("{} s after the client began", event.seconds));
+    if message.seconds > 0 {
+        fields.push(format!("{} s after the client began", message.seconds));
     }
-    if event.wants_broadcast {
+    if message.wants_broadcast {
         fields.push("answers are wanted as broadcasts".into());
     }
     let texts = [
-        ("server's name", &event.server_name),
-        ("boot file", &event.boot_file),
+        ("server's name", &message.server_name),
+        ("boot file", &message.boot_file),
     ];
     for (name, text) in texts {
         fields.extend(text.as_ref().map(|text| format!("{name} {text}")));

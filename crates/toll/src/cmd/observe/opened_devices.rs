@@ -6,11 +6,16 @@
 
 use std::collections::BTreeMap;
 
-use super::kind::{Class, Number, Tables};
-use super::{Access, By, Process, Sighting, Sightings, Target, held, shown_path};
+use toll_observe::devices::{
+    Access, By, Class, Number, Process, Sighting, Sightings, Tables, Target, held, shown_path,
+};
+
+use crate::trace::assembly::{Assembly, Event};
+use crate::trace::descriptor::unescape;
+use crate::trace::line::{Call, CallResult};
 
 /// The calls that bring a descriptor of a device, memory of it, or a process.
-pub const TRACED_CALLS: &[&str] = &[
+pub(super) const TRACED_CALLS: &[&str] = &[
     "open",
     "openat",
     "openat2",
@@ -27,7 +32,8 @@ pub const TRACED_CALLS: &[&str] = &[
 
 /// What a command and what it starts have opened.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub(super) struct OpenedDevices {
+    assembly: Assembly,
     threads: BTreeMap<u32, Thread>,
     first: Option<u32>,
 }
@@ -38,161 +44,149 @@ struct Thread {
     /// The thread that started it, if they are of one process.
     creator: Option<u32>,
     sightings: Sightings,
-    /// The begin of a call whose end is still to come.
-    begun: Option<String>,
 }
 
-impl Watch {
+impl OpenedDevices {
     /// Takes one line of `strace -f --decode-fds=path,dev`. What has not the
     /// expected form tells of no device.
     pub fn feed(&mut self, line: &str) {
-        let Some((pid, text)) = line.split_once(' ') else {
-            return;
-        };
-        let Ok(pid) = pid.parse() else { return };
-        self.first.get_or_insert(pid);
-        let text = text.trim_start();
-        let thread = self.threads.entry(pid).or_default();
-        if let Some(begun) = text.strip_suffix("<unfinished ...>") {
-            thread.begun = Some(begun.to_owned());
-            return;
+        if let Some(stamped) = crate::trace::line::stamped(line) {
+            self.first.get_or_insert(stamped.thread);
+            self.threads.entry(stamped.thread).or_default();
         }
-        let whole = match text.strip_prefix("<... ") {
-            Some(resumed) => {
-                let begun = thread.begun.take().unwrap_or_default();
-                let rest = resumed.split_once(" resumed>").map_or("", |(_, rest)| rest);
-                begun + rest
-            }
-            None => text.to_owned(),
-        };
-        self.call(pid, &whole);
+        if let Some(Event::Call { thread, call, .. }) = self.assembly.feed(line) {
+            self.call(thread, &call);
+        }
     }
 
-    fn call(&mut self, pid: u32, text: &str) {
-        let Some((name, _)) = text.split_once('(') else {
+    fn call(&mut self, thread: u32, call: &Call) {
+        let CallResult::Value(value) = call.result else {
             return;
         };
-        // The time of the call stands last.
-        let text = text.rsplit_once(" <").map_or(text, |(text, _)| text);
-        match name {
-            "execve" if text.ends_with("= 0") => {
-                self.threads.entry(pid).or_default().name = program(text);
+        match call.name.as_str() {
+            "execve" => {
+                let path = call
+                    .arguments
+                    .first()
+                    .map_or("", |path| path.trim_matches('"'));
+                let name = path.rsplit('/').next().unwrap_or_default();
+                self.threads.entry(thread).or_default().name = shown_path(&unescape(name));
             }
-            "clone" | "clone3" | "fork" | "vfork" => self.child(pid, text),
-            "mmap" => {
-                if let Some(sighting) = mapped(text) {
-                    self.saw(pid, sighting);
+            "clone" | "clone3" | "fork" | "vfork" => {
+                if let Ok(child) = u32::try_from(value) {
+                    let is_thread = call
+                        .arguments
+                        .iter()
+                        .any(|one| one.contains("CLONE_THREAD"));
+                    self.child(thread, child, is_thread);
                 }
             }
-            _ => {
-                if let Some(sighting) = opened(name, text) {
-                    self.saw(pid, sighting);
+            name => {
+                let sighting = match name {
+                    "mmap" => mapped(&call.arguments),
+                    _ => opened(call),
+                };
+                if let Some(sighting) = sighting {
+                    self.saw(thread, sighting);
                 }
             }
         }
     }
 
-    fn saw(&mut self, pid: u32, sighting: Sighting) {
-        let thread = self.threads.entry(pid).or_default();
+    fn saw(&mut self, thread: u32, sighting: Sighting) {
+        let thread = self.threads.entry(thread).or_default();
         *thread.sightings.entry(sighting).or_default() += 1;
     }
 
-    fn child(&mut self, pid: u32, text: &str) {
-        let result = text.rsplit_once("= ").map(|(_, result)| result.trim());
-        let Some(child) = result.and_then(|result| result.parse::<u32>().ok()) else {
-            return;
-        };
-        let name = self.threads.entry(pid).or_default().name.clone();
+    fn child(&mut self, parent: u32, child: u32, is_thread: bool) {
+        let name = self.threads.entry(parent).or_default().name.clone();
         let thread = self.threads.entry(child).or_default();
         // It may have run, and become something else, before its parent goes on.
         if thread.name.is_empty() {
             thread.name = name;
         }
-        if text.contains("CLONE_THREAD") && child != pid {
-            thread.creator = Some(pid);
+        if is_thread && child != parent {
+            thread.creator = Some(parent);
         }
     }
 
     /// The processes that hold something, and how many there were.
-    #[must_use]
     pub fn finish(mut self, inherited: Vec<Sighting>, tables: &Tables) -> (Vec<Process>, u64) {
         if let Some(first) = self.first {
             inherited.into_iter().for_each(|one| self.saw(first, one));
         }
-        let mut processes: BTreeMap<u32, (String, Sightings)> = BTreeMap::new();
+        let mut processes: BTreeMap<u32, Sightings> = BTreeMap::new();
         for (pid, thread) in &self.threads {
-            let leader = self.leader(*pid);
-            let (name, sightings) = processes.entry(leader).or_default();
-            if *pid == leader {
-                name.clone_from(&thread.name);
-            }
+            let sightings = processes.entry(self.leader(*pid)).or_default();
             for (sighting, count) in &thread.sightings {
                 *sightings.entry(sighting.clone()).or_default() += count;
             }
         }
         let count = processes.len() as u64;
-        let found = processes
-            .into_iter()
-            .filter(|(_, (_, sightings))| !sightings.is_empty())
-            .map(|(pid, (name, sightings))| Process {
-                pid,
-                name,
-                has_other_mounts: false,
-                devices: held(&sightings, tables),
-            });
+        processes.retain(|_, sightings| !sightings.is_empty());
+        let found = processes.into_iter().map(|(pid, sightings)| Process {
+            pid,
+            name: self
+                .threads
+                .get(&pid)
+                .map_or(String::new(), |one| one.name.clone()),
+            has_other_mounts: false,
+            devices: held(&sightings, tables),
+        });
         (found.collect(), count)
     }
 
     fn leader(&self, pid: u32) -> u32 {
-        let mut leader = pid;
+        let creator = |pid: &u32| self.threads.get(pid)?.creator;
         // Numbers may come again, so that a chain could be a circle.
-        for _ in 0..self.threads.len() {
-            match self.threads.get(&leader).and_then(|thread| thread.creator) {
-                Some(creator) => leader = creator,
-                None => break,
-            }
-        }
-        leader
+        let chain = std::iter::successors(Some(pid), creator).take(self.threads.len() + 1);
+        chain.last().unwrap_or(pid)
     }
 }
 
-/// The name of the program in `execve("/usr/bin/cat", …`.
-fn program(text: &str) -> String {
-    let path = text.split('"').nth(1).unwrap_or_default();
-    let name = path.rsplit('/').next().unwrap_or_default();
-    shown_path(&unescape(name))
-}
-
 /// What a call opened: `… = 3</dev/null<char 1:3>>`.
-fn opened(call: &str, text: &str) -> Option<Sighting> {
-    let (text, is_deleted) = match text.strip_suffix("(deleted)") {
-        Some(text) => (text, true),
-        None => (text, false),
+fn opened(call: &Call) -> Option<Sighting> {
+    let (returned, is_deleted) = match call.returned.strip_suffix("(deleted)") {
+        Some(returned) => (returned, true),
+        None => (call.returned.as_str(), false),
     };
-    let described = text.strip_suffix(">>")?;
-    let (before, descriptor, path, number) = device(described)?;
+    let (descriptor, path, number) = device(returned)?;
+    // Flags stand behind the path, which may have such words in it, too.
+    let is_path = |argument: &&String| argument.starts_with('"');
+    let behind = call
+        .arguments
+        .iter()
+        .skip_while(|argument| !is_path(argument))
+        .skip(1);
+    let has = |flag| behind.clone().any(|argument| argument.contains(flag));
+    let access = match () {
+        () if call.name == "creat" => Access::Write,
+        () if has("O_PATH") => Access::PathOnly,
+        () if has("O_RDWR") => Access::ReadWrite,
+        () if has("O_WRONLY") => Access::Write,
+        () if has("O_RDONLY") => Access::Read,
+        () => Access::Unknown,
+    };
     Some(Sighting {
         path,
         is_deleted,
         target: Target::Device(number),
         terminal: None,
         by: By::Opened,
-        access: access(call, before),
+        access,
         descriptor: Some(descriptor),
     })
 }
 
 /// What a call mapped: `mmap(NULL, 4096, PROT_READ, MAP_SHARED, 3</dev/x<char
-/// 1:5>>, 0) = 0x7f…`.
-fn mapped(text: &str) -> Option<Sighting> {
-    let (arguments, result) = text.rsplit_once(") = ")?;
-    if result.starts_with('-') || result.starts_with('?') {
+/// 1:5>>, 0)`.
+fn mapped(arguments: &[String]) -> Option<Sighting> {
+    let [_, _, protection, flags, described, ..] = arguments else {
         return None;
-    }
-    let (described, _) = arguments.rsplit_once(">>")?;
-    let (before, _, path, number) = device(described)?;
-    let has = |flag: &str| before.contains(flag);
-    let access = match (has("PROT_READ"), has("PROT_WRITE") && has("MAP_SHARED")) {
+    };
+    let (_, path, number) = device(described)?;
+    let writes = protection.contains("PROT_WRITE") && flags.contains("MAP_SHARED");
+    let access = match (protection.contains("PROT_READ"), writes) {
         (_, false) => Access::Read,
         (true, true) => Access::ReadWrite,
         (false, true) => Access::Write,
@@ -208,11 +202,11 @@ fn mapped(text: &str) -> Option<Sighting> {
     })
 }
 
-/// What stands before a descriptor, the descriptor, its path and number, from
-/// text that ends as `3</dev/null<char 1:3`. strace writes `<` in a path as
-/// `\74`.
-fn device(text: &str) -> Option<(&str, u32, String, Number)> {
-    let (text, number) = text.rsplit_once('<')?;
+/// A descriptor, its path and the device's number, from `3</dev/null<char 1:3>>`.
+/// strace writes `<` in a path as `\74`.
+fn device(text: &str) -> Option<(u32, String, Number)> {
+    let (descriptor, rest) = text.strip_suffix(">>")?.split_once('<')?;
+    let (path, number) = rest.split_once('<')?;
     let (class, number) = number.split_once(' ')?;
     let class = match class {
         "char" => Class::Character,
@@ -225,64 +219,11 @@ fn device(text: &str) -> Option<(&str, u32, String, Number)> {
         major: major.parse().ok()?,
         minor: minor.parse().ok()?,
     };
-    let (before, path) = text.rsplit_once('<')?;
-    let digits = before.bytes().rev().take_while(u8::is_ascii_digit).count();
-    let (before, descriptor) = before.split_at(before.len() - digits);
-    let path = shown_path(&unescape(path));
-    Some((before, descriptor.parse().ok()?, path, number))
-}
-
-/// From the flags of an open, which stand behind its path.
-fn access(call: &str, before: &str) -> Access {
-    if call == "creat" {
-        return Access::Write;
-    }
-    let flags = [
-        ("O_PATH", Access::PathOnly),
-        ("O_RDWR", Access::ReadWrite),
-        ("O_WRONLY", Access::Write),
-        ("O_RDONLY", Access::Read),
-    ];
-    // A path may have such words in it, too, but not behind its last quote.
-    let flags_text = before.rsplit_once('"').map_or("", |(_, behind)| behind);
-    let found = flags.iter().find(|(flag, _)| flags_text.contains(flag));
-    found.map_or(Access::Unknown, |(_, access)| *access)
-}
-
-/// Undoes the escapes of C strings.
-fn unescape(text: &str) -> Vec<u8> {
-    let mut bytes = text.bytes().peekable();
-    let mut plain = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        if byte != b'\\' {
-            plain.push(byte);
-            continue;
-        }
-        let is_octal = |byte: &u8| (b'0'..=b'7').contains(byte);
-        let Some(escape) = bytes.next() else {
-            plain.push(b'\\');
-            break;
-        };
-        if !is_octal(&escape) {
-            plain.push(match escape {
-                b'n' => b'\n',
-                b't' => b'\t',
-                b'r' => b'\r',
-                b'v' => 0x0b,
-                b'f' => 0x0c,
-                other => other,
-            });
-            continue;
-        }
-        let mut value = u32::from(escape - b'0');
-        for _ in 0..2 {
-            if let Some(digit) = bytes.next_if(is_octal) {
-                value = value * 8 + u32::from(digit - b'0');
-            }
-        }
-        plain.push(u8::try_from(value).unwrap_or(b'?'));
-    }
-    plain
+    Some((
+        descriptor.parse().ok()?,
+        shown_path(&unescape(path)),
+        number,
+    ))
 }
 
 #[cfg(test)]
@@ -292,7 +233,7 @@ mod tests {
     use super::*;
 
     fn watched(lines: &[&str]) -> Vec<Process> {
-        let mut watch = Watch::default();
+        let mut watch = OpenedDevices::default();
         lines.iter().for_each(|line| watch.feed(line));
         watch.finish(Vec::new(), &Tables::default()).0
     }
