@@ -33,7 +33,7 @@ pub(super) struct DoctorArguments {
     /// longer than a guest does where it does not
     #[arg(long, conflicts_with = "restore")]
     retry_kvm: bool,
-    /// Only write what can be read of a damaged store into a new one, FILE; the
+    /// Only copy the runs that can be read of a damaged store to a new one, FILE; the
     /// damaged store stays as it is
     #[arg(long, value_name = "FILE", conflicts_with_all = ["restore", "no_noise", "retry_kvm", "work_dir"])]
     salvage: Option<PathBuf>,

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use super::doctor::{Finding, nearest};
 use super::output;
 use crate::report::sanitize::sanitize;
-use crate::store::{Store, StoreError, Survey, SurveyedRun};
+use crate::store::{RunStatus, Store, StoreError, Survey, SurveyedRun};
 
 /// Most damages told one by one.
 const DAMAGES_MAX: usize = 5;
@@ -18,13 +18,14 @@ pub(super) fn finding(store: &Path, work: &Path) -> Finding {
         Ok(_) => (true, place(store, work)),
         Err(error) => match error.kind() {
             StoreError::Empty | StoreError::Blank => (true, place(store, work)),
-            StoreError::Corrupt(what) => (
-                false,
-                format!(
-                    "{} is damaged: {what}; nothing of it can be saved",
-                    store.display()
-                ),
-            ),
+            StoreError::Damaged { what, .. } => {
+                let damages = vec![what.clone()];
+                let survey = Survey {
+                    damages,
+                    ..Survey::default()
+                };
+                (false, damage(store, &survey))
+            }
             _ => (false, error.to_string()),
         },
     };
@@ -55,7 +56,7 @@ fn damage(store: &Path, survey: &Survey) -> String {
         );
     }
     format!(
-        "{} is damaged ({first}); of it {}; `toll doctor --salvage FILE` saves that in a new store",
+        "{} is damaged ({first}); of it {}; `toll doctor --salvage FILE` copies them to a new store",
         store.display(),
         readable(survey)
     )
@@ -63,18 +64,16 @@ fn damage(store: &Path, survey: &Survey) -> String {
 
 /// How much can be read, in a sentence.
 fn readable(survey: &Survey) -> String {
-    let whole = survey.runs.iter().filter(|run| run.is_whole).count();
-    let trials: usize = survey.runs.iter().map(|run| run.readable_trials).sum();
-    let samples: usize = survey.runs.iter().map(|run| run.readable_samples).sum();
+    let trials: usize = survey.runs.iter().map(|run| run.trials).sum();
+    let samples: usize = survey.runs.iter().map(|run| run.samples).sum();
     format!(
-        "{} of {} runs can be read whole, {} in part, with {trials} trials and {samples} samples",
-        whole,
+        "{} of {} runs can be read, with {trials} trials and {samples} samples",
+        survey.runs.len(),
         survey.runs.len() + survey.lost_runs.len(),
-        survey.runs.len() - whole
     )
 }
 
-/// Saves what can be read in a new store, and tells what that was.
+/// Copies the runs that can be read to a new store, and tells which.
 pub(super) fn salvage(store: &Path, new: &Path, json: bool) -> anyhow::Result<ExitCode> {
     let survey = Store::salvage(store, new)?;
     if json {
@@ -84,7 +83,7 @@ pub(super) fn salvage(store: &Path, new: &Path, json: bool) -> anyhow::Result<Ex
     let mut lines = vec![format!("{}: {}", store.display(), readable(&survey))];
     lines.extend(survey.runs.iter().map(run_line));
     let lost = survey.lost_runs.iter();
-    lines.extend(lost.map(|id| format!("run {id}: lost; its record cannot be read")));
+    lines.extend(lost.map(|id| format!("run {id}: lost; not all of it can be read")));
     let damages = survey.damages.iter().take(DAMAGES_MAX);
     lines.extend(damages.map(|damage| format!("damage: {damage}")));
     if survey.damages.len() > DAMAGES_MAX {
@@ -106,18 +105,15 @@ fn run_line(run: &SurveyedRun) -> String {
         id,
         experiment,
         created_at,
+        status,
         trials,
-        readable_trials,
-        readable_samples,
-        ..
+        samples,
     } = run;
-    let state = match (run.is_whole, readable_trials < trials) {
-        (true, _) => "whole".to_owned(),
-        (false, true) => format!("unfinished now; `toll run --resume {id}` measures what is lost"),
-        (false, false) => "all its trials, not all that was noted beside them".to_owned(),
+    let state = match status {
+        RunStatus::Complete => "complete",
+        RunStatus::Unfinished => "unfinished",
     };
     format!(
-        "run {id}, {experiment} of {created_at}: {readable_trials} of {trials} trials with \
-         {readable_samples} samples; {state}"
+        "run {id}, {experiment} of {created_at}: {trials} trials with {samples} samples; {state}"
     )
 }

@@ -1,64 +1,138 @@
 //! What can go wrong with the store.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// What went wrong with the store.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// SQLite refused.
+    #[error(
+        "cannot use the store: {0}; see the kernel's log for faults of the disk, or choose another \
+         file with --store"
+    )]
     Sqlite(rusqlite::Error),
     /// The file or its directory could not be used.
-    Io(std::io::Error),
-    /// The file, or a row of it, is not what this program wrote.
-    Corrupt(String),
+    #[error("cannot use the store: {0}; choose another file with --store")]
+    Io(io::Error),
+    /// The file, or what is in it, is not what this program wrote. `readable`
+    /// are the runs that can still be read.
+    #[error("cannot read the store: {what}; {}", what_is_left(readable))]
+    Damaged { what: String, readable: Vec<i64> },
     /// What should be imported is no run, or does not hold together.
+    #[error("cannot read the document as a run: {0}; take one that `toll export --json` wrote")]
     Document(String),
-    /// The file is another program's database.
+    #[error(
+        "cannot use the store: the file is another program's database; choose another with --store"
+    )]
     Foreign,
-    /// The file was written by a newer version of this program.
+    #[error(
+        "cannot use the store: it has version {0} and this toll knows {known}; use a newer toll, or \
+         another file with --store",
+        known = super::SCHEMA_VERSION
+    )]
     Version(i64),
-    /// The file, or the directory it lies in, cannot be written.
+    #[error(
+        "cannot write the store: the file or its directory is read-only; choose another with --store"
+    )]
     ReadOnly,
-    /// The disk has no room for what is to be kept.
+    #[error(
+        "cannot write the store: the disk is full, and what was kept before is safe; make room on \
+         it, and go on with `toll run --resume` if this was a run"
+    )]
     Full,
-    /// Another program holds the file.
+    #[error("cannot use the store: another program holds it; wait for it and try again")]
     Busy,
-    /// There is no store yet.
+    #[error("cannot find any run: there is no store yet; `toll run` makes one")]
     Empty,
     /// The file is there and has nothing in it.
+    #[error(
+        "cannot find any run: the store's file has nothing in it; `toll run` makes a store of it"
+    )]
     Blank,
-    /// A file is already where a new one is to be made.
+    /// A file is already where a new store is to be made.
+    #[error(
+        "cannot make a new store: a file is there already and is not written over; choose another \
+         name"
+    )]
     InTheWay,
-    /// Of a damaged store no run can be read.
+    /// No run of a damaged store can be read.
+    #[error(
+        "cannot save anything: no run in the store can be read any more; keep the file if somebody \
+         may know more, and start a new one with --store"
+    )]
     Lost,
-    /// There is no run of this name.
+    #[error("cannot find run {0}: see `toll list` for those that are there")]
     NoSuchRun(String),
     /// Several runs' identities begin so.
+    #[error("cannot tell which run {0} is: several begin so; give more digits")]
     Ambiguous(String),
     /// The run to import is here already, under this number.
+    #[error("cannot import the run: it is here already, as run {0}")]
     AlreadyThere(i64),
-    /// The trial that just ended is kept already, from another program that runs
-    /// the same trials of this run.
+    /// Another program runs the same trials of this run.
+    #[error(
+        "cannot go on with run {0}: another toll goes on with it, too, and has kept the same trial; \
+         leave the run to that one"
+    )]
     KeptByAnother(i64),
     /// One of the above, with the store's path.
-    At(PathBuf, Box<StoreError>),
+    #[error("{error} ({})", path.display())]
+    At {
+        path: PathBuf,
+        error: Box<StoreError>,
+    },
 }
 
 impl StoreError {
+    pub(super) fn damaged(what: impl ToString) -> Self {
+        Self::Damaged {
+            what: what.to_string(),
+            readable: Vec::new(),
+        }
+    }
+
     pub(super) fn at(self, path: &Path) -> Self {
         match self {
-            Self::At(..) => self,
-            other => Self::At(path.to_owned(), Box::new(other)),
+            Self::At { .. } => self,
+            other => Self::At {
+                path: path.to_owned(),
+                error: Box::new(other),
+            },
         }
     }
 
     /// What went wrong, wherever that was.
     pub fn kind(&self) -> &Self {
         match self {
-            Self::At(_, error) => error.kind(),
+            Self::At { error, .. } => error.kind(),
             other => other,
         }
     }
+}
+
+fn what_is_left(readable: &[i64]) -> String {
+    match readable {
+        [] => "no run in it can be read; keep the file if somebody may know more, and start a new \
+               one with --store"
+            .into(),
+        [only] => format!(
+            "run {only} can still be read; `toll doctor --salvage FILE` copies it to a new store"
+        ),
+        several => format!(
+            "runs {} can still be read; `toll doctor --salvage FILE` copies them to a new store",
+            ranges(several)
+        ),
+    }
+}
+
+/// Ascending numbers, those in a row as one range: `1-3, 5`.
+fn ranges(numbers: &[i64]) -> String {
+    let rows = numbers.chunk_by(|one, next| one + 1 == *next);
+    let texts = rows.map(|row| match row {
+        [only] => only.to_string(),
+        row => format!("{}-{}", row[0], row[row.len() - 1]),
+    });
+    texts.collect::<Vec<String>>().join(", ")
 }
 
 impl From<rusqlite::Error> for StoreError {
@@ -67,7 +141,7 @@ impl From<rusqlite::Error> for StoreError {
         use rusqlite::ffi::SQLITE_IOERR_SHORT_READ;
         let Some(failure) = error.sqlite_error().copied() else {
             // A column of another type or range than was written into it.
-            return Self::Corrupt(error.to_string());
+            return Self::damaged(error);
         };
         match failure.code {
             // A file that is there and cannot be opened: its log, which every
@@ -76,114 +150,43 @@ impl From<rusqlite::Error> for StoreError {
             Code::DiskFull => Self::Full,
             Code::DatabaseBusy | Code::DatabaseLocked => Self::Busy,
             // A table or column that is not there makes a statement wrong.
-            Code::DatabaseCorrupt | Code::NotADatabase | Code::Unknown => {
-                Self::Corrupt(error.to_string())
-            }
+            Code::DatabaseCorrupt | Code::NotADatabase | Code::Unknown => Self::damaged(error),
             _ if failure.extended_code == SQLITE_IOERR_SHORT_READ => {
-                Self::Corrupt("the file ends too early".into())
+                Self::damaged("the file ends too early")
             }
             _ => Self::Sqlite(error),
         }
     }
 }
 
-impl From<std::io::Error> for StoreError {
-    fn from(error: std::io::Error) -> Self {
+impl From<rusqlite::types::FromSqlError> for StoreError {
+    fn from(error: rusqlite::types::FromSqlError) -> Self {
+        Self::damaged(error)
+    }
+}
+
+impl From<serde_json::Error> for StoreError {
+    fn from(error: serde_json::Error) -> Self {
+        Self::damaged(error)
+    }
+}
+
+impl From<io::Error> for StoreError {
+    fn from(error: io::Error) -> Self {
         match error.kind() {
-            std::io::ErrorKind::StorageFull => Self::Full,
-            std::io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly,
+            io::ErrorKind::StorageFull => Self::Full,
+            io::ErrorKind::ReadOnlyFilesystem => Self::ReadOnly,
             _ => Self::Io(error),
         }
     }
 }
 
-impl StoreError {
-    /// The message of an error that has nothing to add to it.
-    fn fixed_text(&self) -> Option<&'static str> {
-        Some(match self {
-            Self::Foreign => {
-                "cannot use the store: the file is another program's database; choose another with \
-                 --store"
-            }
-            Self::ReadOnly => {
-                "cannot write the store: the file or its directory is read-only; choose another \
-                 with --store"
-            }
-            Self::Full => {
-                "cannot write the store: the disk is full, and what was kept before is safe; make \
-                 room on it, and go on with `toll run --resume` if this was a run"
-            }
-            Self::Busy => {
-                "cannot use the store: another program holds it; wait for it and try again"
-            }
-            Self::Empty => "cannot find any run: there is no store yet; `toll run` makes one",
-            Self::Blank => {
-                "cannot find any run: the store's file has nothing in it; `toll run` makes a store \
-                 of it"
-            }
-            Self::InTheWay => {
-                "cannot make a new store: a file is there already and is not written over; choose \
-                 another name"
-            }
-            Self::Lost => {
-                "cannot save anything: no run in the store can be read any more; keep the file if \
-                 somebody may know more, and start a new one with --store"
-            }
-            _ => return None,
-        })
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_in_a_row_are_told_as_one_range() {
+        assert_eq!(ranges(&[1, 2, 3, 5, 8, 9]), "1-3, 5, 8-9");
     }
 }
-
-impl std::fmt::Display for StoreError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if let Some(text) = self.fixed_text() {
-            return f.write_str(text);
-        }
-        match self {
-            Self::Sqlite(error) => write!(
-                f,
-                "cannot use the store: {error}; see the kernel's log for faults of the disk, or \
-                 choose another file with --store"
-            ),
-            Self::Io(error) => write!(
-                f,
-                "cannot use the store: {error}; choose another file with --store"
-            ),
-            Self::Corrupt(what) => write!(
-                f,
-                "cannot read the store: {what}; `toll doctor` tells what can be saved, `toll \
-                 doctor --salvage FILE` saves it in a new store"
-            ),
-            Self::Document(what) => write!(
-                f,
-                "cannot read the document as a run: {what}; take one that `toll export --json` wrote"
-            ),
-            Self::Version(version) => write!(
-                f,
-                "cannot use the store: it has version {version} and this toll knows {}; use a \
-                 newer toll, or another file with --store",
-                super::SCHEMA_VERSION
-            ),
-            Self::NoSuchRun(name) => write!(
-                f,
-                "cannot find run {name}: see `toll list` for those that are there"
-            ),
-            Self::Ambiguous(name) => write!(
-                f,
-                "cannot tell which run {name} is: several begin so; give more digits"
-            ),
-            Self::AlreadyThere(id) => {
-                write!(f, "cannot import the run: it is here already, as run {id}")
-            }
-            Self::KeptByAnother(id) => write!(
-                f,
-                "cannot go on with run {id}: another toll goes on with it, too, and has kept the \
-                 same trial; leave the run to that one"
-            ),
-            Self::At(path, error) => write!(f, "{error} ({})", path.display()),
-            _ => unreachable!("the others have a fixed text"),
-        }
-    }
-}
-
-impl std::error::Error for StoreError {}

@@ -1,63 +1,113 @@
 //! Opening a store, for writing and for reading.
 
-use std::path::Path;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
-use rusqlite::Connection;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
 
-use super::image::Image;
-use super::log::{self, Log};
-use super::{Store, StoreError, schema};
+use super::{Store, StoreError};
+
+/// Version of the tables below. A store of any other is refused.
+pub const SCHEMA_VERSION: i64 = 1;
+
+/// Marks the file as a store of this program (`PRAGMA application_id`), so
+/// that another program's database is never taken for one: "toll" in ASCII.
+const APPLICATION_ID: i64 = 0x746f_6c6c;
+
+// Samples are 64-bit little-endian floats in one blob a trial and metric: a
+// row each would cost ten times the space and time at a million samples, and
+// text three times the time.
+const TABLES: &str = "
+CREATE TABLE runs (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    uid TEXT NOT NULL UNIQUE,
+    hash INTEGER,
+    record TEXT NOT NULL,
+    treatments TEXT NOT NULL,
+    experiment TEXT NOT NULL
+) STRICT;
+CREATE TABLE trials (
+    id INTEGER PRIMARY KEY,
+    run_id INTEGER NOT NULL REFERENCES runs(id),
+    block INTEGER NOT NULL,
+    treatment INTEGER NOT NULL,
+    record TEXT NOT NULL,
+    UNIQUE (run_id, block, treatment)
+) STRICT;
+CREATE TABLE samples (
+    trial_id INTEGER NOT NULL REFERENCES trials(id),
+    metric TEXT NOT NULL,
+    iterations BLOB NOT NULL,
+    PRIMARY KEY (trial_id, metric)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE boots (
+    id INTEGER PRIMARY KEY,
+    run_id INTEGER NOT NULL REFERENCES runs(id),
+    record TEXT NOT NULL
+) STRICT;
+CREATE INDEX boots_of_run ON boots (run_id);
+CREATE TABLE baselines (
+    name TEXT NOT NULL,
+    experiment TEXT NOT NULL,
+    run_id INTEGER NOT NULL REFERENCES runs(id),
+    saved_at TEXT NOT NULL,
+    PRIMARY KEY (name, experiment)
+) STRICT, WITHOUT ROWID;
+";
 
 impl Store {
     /// Opens a store to write to it, making it and its directory if they are
-    /// missing. A damaged one is refused before it can be damaged further.
-    ///
-    /// # Errors
-    /// If the file cannot be opened or written, is not a store, is a newer
-    /// version's, or is damaged.
+    /// missing. A damaged one is refused and left as it is.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let at = |error: StoreError| error.at(path);
         if let Some(directory) = path.parent() {
-            std::fs::create_dir_all(directory).map_err(|error| at(error.into()))?;
+            fs::create_dir_all(directory).map_err(|error| at(error.into()))?;
         }
-        let connection = connect(path).map_err(at)?;
-        schema::prepare(&connection).map_err(at)?;
-        // SQLite opens for reading alone what it must not write.
-        let is_read_only = connection.is_readonly("main");
-        if is_read_only.map_err(|error| at(error.into()))? {
-            return Err(at(StoreError::ReadOnly));
-        }
-        schema::check_pages(&connection).map_err(at)?;
-        Ok(Self {
-            connection,
+        let store = Self {
+            connection: connect(path).map_err(at)?,
             path: Some(path.to_owned()),
-        })
+        };
+        let prepare = || {
+            // Until it is known to be sound, not even its log is put into it.
+            keep_log(&store.connection, true)?;
+            prepare_to_write(&store.connection)?;
+            check_pages(&store.connection)?;
+            keep_log(&store.connection, false)
+        };
+        prepare().map_err(|error| store.explained(error))?;
+        Ok(store)
     }
 
     /// Opens a store that is there already to write to it.
-    ///
-    /// # Errors
-    /// As [`Self::open`], and if there is none.
     pub fn open_existing(path: &Path) -> Result<Self, StoreError> {
-        match path.exists() || log::path_of(path).exists() {
+        match is_there(path) {
             true => Self::open(path),
             false => Err(StoreError::Empty.at(path)),
         }
     }
 
-    /// Opens a store that is there already to read it. Where nothing can be
-    /// written, as on a read-only file system, it is read into memory.
-    ///
-    /// # Errors
-    /// If there is none, or it cannot be read, is not a store, is a newer
-    /// version's, or is damaged where it was looked at.
+    /// Opens a store that is there already to read it, and changes nothing,
+    /// neither the file nor a log that a kill left beside it.
     pub fn read(path: &Path) -> Result<Self, StoreError> {
         let at = |error: StoreError| error.at(path);
-        if !path.exists() && !log::path_of(path).exists() {
+        if !is_there(path) {
             return Err(at(StoreError::Empty));
         }
-        let connection = match connect(path).and_then(prepare_to_read) {
-            Err(StoreError::ReadOnly) => in_memory(path),
+        let prepared = |connection: Connection| match prepare(&connection)? {
+            Found::Nothing => Err(StoreError::Blank),
+            Found::Tables => Ok(connection),
+        };
+        let ordinary = connect(path).and_then(|connection| {
+            keep_log(&connection, has_log(path))?;
+            prepared(connection)
+        });
+        let connection = match ordinary {
+            // SQLite keeps a file beside the store that tells readers of each
+            // other, and it cannot be made here.
+            Err(StoreError::ReadOnly) => connect_alone(path).and_then(prepared),
             other => other,
         };
         Ok(Self {
@@ -67,30 +117,24 @@ impl Store {
     }
 
     /// Makes a store where no file is yet.
-    ///
-    /// # Errors
-    /// If there is one, or the store cannot be made.
     pub(super) fn create_new(path: &Path) -> Result<Self, StoreError> {
-        let at = |error: StoreError| error.at(path);
-        if log::path_of(path).exists() {
-            return Err(at(StoreError::InTheWay));
-        }
-        match std::fs::File::create_new(path) {
+        let made = match has_log(path) {
+            true => Err(io::ErrorKind::AlreadyExists.into()),
+            false => fs::File::create_new(path),
+        };
+        match made {
             Ok(_) => Self::open(path),
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                Err(at(StoreError::InTheWay))
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(StoreError::InTheWay.at(path))
             }
-            Err(error) => Err(at(error.into())),
+            Err(error) => Err(StoreError::from(error).at(path)),
         }
     }
 
     /// Makes a store that is gone with the program.
-    ///
-    /// # Errors
-    /// If memory is short.
     pub fn in_memory() -> Result<Self, StoreError> {
         let connection = Connection::open_in_memory()?;
-        schema::prepare(&connection)?;
+        prepare_to_write(&connection)?;
         Ok(Self {
             connection,
             path: None,
@@ -98,53 +142,128 @@ impl Store {
     }
 }
 
-/// Opens a file that nothing forbids to open. SQLite looks into it later.
+/// Where SQLite keeps its write-ahead log.
+fn log_of(store: &Path) -> PathBuf {
+    let mut name = store.as_os_str().to_owned();
+    name.push("-wal");
+    name.into()
+}
+
+fn has_log(store: &Path) -> bool {
+    fs::metadata(log_of(store)).is_ok_and(|log| log.len() > 0)
+}
+
+fn is_there(store: &Path) -> bool {
+    store.exists() || has_log(store)
+}
+
+/// Opens a file, after looking for what SQLite would not tell, or would destroy.
 fn connect(path: &Path) -> Result<Connection, StoreError> {
-    look_at_log(path)?;
-    look_at_file(path)?;
+    let length = match fs::File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+        Err(error) => return Err(error.into()),
+        Ok(file) if file.metadata()?.is_dir() => {
+            return Err(StoreError::Io(io::ErrorKind::IsADirectory.into()));
+        }
+        Ok(file) => file.metadata()?.len(),
+    };
+    // SQLite would begin anew, and remove the log.
+    if length == 0 && has_log(path) {
+        return Err(StoreError::damaged(
+            "its log (-wal) is there, and the file is lost",
+        ));
+    }
     Ok(Connection::open(path)?)
 }
 
-/// Brings a store up to this version, unless there is nothing in it.
-fn prepare_to_read(connection: Connection) -> Result<Connection, StoreError> {
-    if schema::is_blank(&connection)? {
-        return Err(StoreError::Blank);
+/// Opens a file to which nothing can be written, nor beside it. Without locks:
+/// nobody else who may not write can change it.
+fn connect_alone(path: &Path) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    if !has_log(path) {
+        // In a URI all bytes may be written as numbers.
+        let bytes = path.as_os_str().as_bytes().iter();
+        let escaped: String = bytes.map(|byte| format!("%{byte:02x}")).collect();
+        let uri = format!("file:{escaped}?immutable=1");
+        return Ok(Connection::open_with_flags(uri, flags)?);
     }
-    schema::prepare(&connection)?;
+    // An immutable file has no log. Without the file of locks a log can be
+    // read in exclusive mode (`sqlite.org/wal.html`, section 8).
+    let connection = Connection::open_with_flags_and_vfs(path, flags, "unix-none")?;
+    keep_log(&connection, true)?;
+    connection.execute_batch("PRAGMA locking_mode = EXCLUSIVE")?;
     Ok(connection)
 }
 
-fn in_memory(path: &Path) -> Result<Connection, StoreError> {
-    let log = look_at_log(path)?;
-    prepare_to_read(Image::read(path, &log)?.open()?)
+/// Whether the log stays as it is when the connection is closed.
+fn keep_log(connection: &Connection, keep: bool) -> Result<(), StoreError> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, keep)?;
+    Ok(())
 }
 
-/// Refuses a file that the system does not let anyone read, with its reason;
-/// SQLite would say no more than that it cannot be opened.
-fn look_at_file(path: &Path) -> Result<(), StoreError> {
-    match std::fs::File::open(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
-        Ok(file) if file.metadata()?.is_dir() => {
-            Err(StoreError::Io(std::io::ErrorKind::IsADirectory.into()))
-        }
-        _ => Ok(()),
+enum Found {
+    Nothing,
+    Tables,
+}
+
+/// Tells whether a file has this program's tables, or none.
+fn prepare(connection: &Connection) -> Result<Found, StoreError> {
+    // SQLite is to trust no more of a file than it must: it may be damaged, or
+    // somebody else's.
+    connection.execute_batch(
+        "PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF; PRAGMA busy_timeout = 10000",
+    )?;
+    // Read together: another program may be making the tables just now.
+    let reading = connection.unchecked_transaction()?;
+    let number = |sql: &str| reading.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let application = number("PRAGMA application_id")?;
+    let version = number("PRAGMA user_version")?;
+    let tables = number("SELECT count(*) FROM sqlite_schema")?;
+    match (application, version, tables) {
+        (0, 0, 0) => Ok(Found::Nothing),
+        (APPLICATION_ID, SCHEMA_VERSION, _) => Ok(Found::Tables),
+        (APPLICATION_ID, other, _) => Err(StoreError::Version(other)),
+        _ => Err(StoreError::Foreign),
     }
 }
 
-/// Refuses a store whose log has lost what was kept, or that is lost itself:
-/// SQLite would begin anew over what is left.
-fn look_at_log(path: &Path) -> Result<Log, StoreError> {
-    let log = Log::of(path)?;
-    if log.lost_commits > 0 {
-        return Err(StoreError::Corrupt(
-            "its log (-wal) is damaged before changes that were kept".into(),
-        ));
+/// Prepares a connection and makes the tables in an empty file.
+fn prepare_to_write(connection: &Connection) -> Result<(), StoreError> {
+    let found = prepare(connection)?;
+    // SQLite opens for reading alone what it must not write.
+    if connection.is_readonly("main")? {
+        return Err(StoreError::ReadOnly);
     }
-    let is_empty = std::fs::metadata(path).is_ok_and(|metadata| metadata.len() == 0);
-    if !log.pages.is_empty() && (is_empty || !path.exists()) {
-        return Err(StoreError::Corrupt(
-            "its log (-wal) is there, and the file is lost".into(),
-        ));
+    // Not before the checks: the journal mode is written into the file.
+    // FULL: a commit has reached the device before the next trial begins, so
+    // that nothing of the store's is left for a measured fsync to flush, and
+    // a finished trial survives even a power cut.
+    connection.execute_batch(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON",
+    )?;
+    if let Found::Tables = found {
+        return Ok(());
     }
-    Ok(log)
+    // One transaction, so that two programs that start at once on a new store
+    // do not both create the tables, and a kill leaves no half of them.
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if version == 0 {
+        connection.execute_batch(TABLES)?;
+        connection.execute_batch(&format!(
+            "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION}"
+        ))?;
+    }
+    connection.execute_batch("COMMIT")?;
+    Ok(())
+}
+
+/// Has SQLite look at the structure of all pages: with a wrong list of free ones
+/// new rows would be written over old ones.
+pub(super) fn check_pages(connection: &Connection) -> Result<(), StoreError> {
+    let found: String = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    match found.as_str() {
+        "ok" => Ok(()),
+        other => Err(StoreError::damaged(other.replace('\n', " "))),
+    }
 }

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::plan::Plan;
 use crate::run::Machine;
-use crate::spec;
+use crate::spec::{self, Experiment};
 
 fn experiment() -> Experiment {
     let toml = "format = 1\nname = 'x'\n[workload]\nkind = 'command'\ncommand = 'true {a}'\n\
@@ -71,6 +71,10 @@ fn what_was_added_is_read_back_whole() {
     let store = Store::open(&directory.path().join("deep/runs.sqlite")).unwrap();
     let stored = store.load(id).unwrap();
     assert_eq!(stored.run.seed, u64::MAX);
+    assert_eq!(
+        stored.run.updated_at.as_ref(),
+        Some(&trial(0, 0).started_at)
+    );
     assert_eq!(stored.run.status, RunStatus::Complete);
     assert_eq!(stored.experiment, experiment());
     assert_eq!(
@@ -78,7 +82,7 @@ fn what_was_added_is_read_back_whole() {
         Some("no such thing")
     );
     assert_eq!(stored.trials, [trial(0, 0), trial(0, 1)]);
-    assert_eq!(store.runs().unwrap()[0].1, 2);
+    assert_eq!(store.runs().unwrap(), [(stored.run, 2)]);
 }
 
 #[test]
@@ -226,65 +230,31 @@ fn a_baseline_stands_for_one_run_of_an_experiment_until_it_is_removed() {
     );
 }
 
-/// Takes away what version 4 added.
-const UNSEALED: &str = "
-    ALTER TABLE runs DROP COLUMN treatment_count;
-    ALTER TABLE runs DROP COLUMN trial_count;
-    ALTER TABLE runs DROP COLUMN boot_count;
-    ALTER TABLE runs DROP COLUMN checksum;
-    ALTER TABLE treatments DROP COLUMN checksum;
-    ALTER TABLE trials DROP COLUMN checksum;
-    ALTER TABLE boots DROP COLUMN checksum;
-    ALTER TABLE baselines DROP COLUMN checksum;
-";
-
 #[test]
-fn a_store_from_before_there_were_checksums_is_brought_up_to_date() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("deep/runs.sqlite");
-    let (mut store, id) = filled(&directory);
-    store.add_boot(id, &BootRecord::default()).unwrap();
-    store.save_baseline(&baseline("main", id)).unwrap();
-    let before = store.load(id).unwrap();
-    store
-        .connection
-        .execute_batch(&format!("{UNSEALED} PRAGMA user_version = 3"))
-        .unwrap();
-    drop(store);
-    let mut store = Store::read(&path).unwrap();
-    assert_eq!(store.load(id).unwrap(), before);
-    assert_eq!(store.baselines().unwrap(), [baseline("main", id)]);
-    store.add_trial(id, &trial(1, 0)).unwrap();
-    store
-        .connection
-        .execute("UPDATE trials SET wall_ns = 13 WHERE block = 0", [])
-        .unwrap();
-    let error = store.load(id).unwrap_err().to_string();
-    assert!(error.contains("checksum"), "{error}");
-}
-
-#[test]
-fn what_is_changed_behind_its_back_is_seen() {
+fn what_is_changed_behind_its_back_is_seen_once_a_run_is_complete() {
     for change in [
-        "UPDATE runs SET stop_reason = 'well done'",
-        "UPDATE runs SET machine = replace(machine, '0', '1')",
-        "UPDATE runs SET trial_count = 3",
-        "UPDATE runs SET checksum = NULL",
-        "UPDATE treatments SET skipped = 'tired' WHERE treatment = 1",
-        "UPDATE trials SET position = 5 WHERE treatment = 1",
-        "UPDATE trials SET message = 'x'",
+        "UPDATE runs SET record = replace(record, 'narrow', 'wide')",
+        "UPDATE runs SET hash = hash + 1",
+        "UPDATE runs SET treatments = json_set(treatments, '$[1].skipped', 'tired')",
+        "UPDATE runs SET experiment = replace(experiment, 'true', 'echo')",
+        "UPDATE trials SET record = json_set(record, '$.position', 5) WHERE treatment = 1",
+        "UPDATE trials SET treatment = 9, record = '{}' WHERE treatment = 1",
         "UPDATE samples SET iterations = x'0000000000000840'",
-        "UPDATE metrics SET name = 'duration_ms'",
+        "UPDATE samples SET metric = 'duration_ms'",
         "DELETE FROM samples",
         "DELETE FROM trials WHERE treatment = 1",
-        "DELETE FROM treatments WHERE treatment = 2",
         "DELETE FROM boots",
-        "UPDATE boots SET log = 'all is well'",
+        "UPDATE boots SET record = replace(record, 'all is well', 'panic')",
         "DELETE FROM runs",
     ] {
         let directory = tempfile::tempdir().unwrap();
         let (mut store, id) = filled(&directory);
-        store.add_boot(id, &BootRecord::default()).unwrap();
+        let mut boot = BootRecord::default();
+        boot.set_log("all is well");
+        store.add_boot(id, &boot).unwrap();
+        store
+            .set_status(id, RunStatus::Complete, Some("narrow"))
+            .unwrap();
         store.load(id).unwrap();
         let unchecked = format!("PRAGMA foreign_keys = OFF; {change}");
         store.connection.execute_batch(&unchecked).unwrap();
@@ -297,45 +267,41 @@ fn what_is_changed_behind_its_back_is_seen() {
             error.contains("cannot read the store") && error.contains("runs.sqlite"),
             "{change}: {error}"
         );
+        assert!(error.contains("no run in it can be read"), "{error}");
     }
 }
 
 #[test]
-fn a_store_from_before_there_were_baselines_is_brought_up_to_date() {
+fn a_complete_run_that_goes_on_is_hashed_anew() {
     let directory = tempfile::tempdir().unwrap();
     let (mut store, id) = filled(&directory);
-    store.add_boot(id, &BootRecord::default()).unwrap();
-    let before = store.load(id).unwrap();
-    store
-        .connection
-        .execute_batch(&format!(
-            "{UNSEALED} DROP TABLE baselines; PRAGMA user_version = 2"
-        ))
-        .unwrap();
-    drop(store);
-    let mut store = Store::open(&directory.path().join("deep/runs.sqlite")).unwrap();
-    assert_eq!(store.load(id).unwrap(), before);
-    store.save_baseline(&baseline("main", id)).unwrap();
-    drop(store);
-    let store = Store::open(&directory.path().join("deep/runs.sqlite")).unwrap();
-    assert_eq!(store.baselines().unwrap(), [baseline("main", id)]);
+    let mut more = experiment();
+    more.run.max_blocks += 1;
+    for block in 1..3 {
+        store.set_status(id, RunStatus::Complete, None).unwrap();
+        store.reopen(id, &more).unwrap();
+        assert_eq!(store.load(id).unwrap().run.status, RunStatus::Unfinished);
+        store.add_trial(id, &trial(block, 0)).unwrap();
+    }
+    // Another program may have completed it meanwhile.
+    store.set_status(id, RunStatus::Complete, None).unwrap();
+    store.add_trial(id, &trial(3, 0)).unwrap();
+    let stored = store.load(id).unwrap();
+    assert_eq!((stored.trials.len(), stored.experiment), (5, more));
 }
 
 #[test]
-fn a_store_from_before_there_were_guests_is_brought_up_to_date() {
+fn of_a_damaged_store_the_other_runs_are_named() {
     let directory = tempfile::tempdir().unwrap();
-    let (store, id) = filled(&directory);
-    let before = store.load(id).unwrap();
-    store
-        .connection
-        .execute_batch(&format!(
-            "{UNSEALED} DROP TABLE boots; DROP TABLE baselines; PRAGMA user_version = 1"
-        ))
-        .unwrap();
-    drop(store);
-    let mut store = Store::open(&directory.path().join("deep/runs.sqlite")).unwrap();
-    assert_eq!(store.load(id).unwrap(), before);
-    store.add_boot(id, &BootRecord::default()).unwrap();
-    assert_eq!(store.load(id).unwrap().boots.len(), 1);
-    store.save_baseline(&baseline("main", id)).unwrap();
+    let (mut store, first) = filled(&directory);
+    for uid in 1..4 {
+        let (run, experiment) = (record(&format!("{uid:016x}")), experiment());
+        let id = store.add_run(&run, &experiment, &[]).unwrap();
+        store.set_status(id, RunStatus::Complete, None).unwrap();
+    }
+    let change = "UPDATE runs SET record = replace(record, 'quick', 'thick') WHERE id = 3";
+    store.connection.execute_batch(change).unwrap();
+    let error = store.load(3).unwrap_err().to_string();
+    assert!(error.contains("runs 1-2, 4 can still be read"), "{error}");
+    store.load(first).unwrap();
 }

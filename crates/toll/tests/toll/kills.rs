@@ -56,9 +56,7 @@ fn kept(store: &Path) -> Option<Vec<String>> {
     if count == 0 {
         return Some(Vec::new());
     }
-    let all = "SELECT run_id || ' ' || block || ' ' || position || ' ' || treatment || ' ' || \
-               started_at || ' ' || wall_ns || ' ' || state || ' ' || quote(message) || ' ' || \
-               disturbance || ' ' || coalesce((SELECT group_concat(metric_id || '=' || \
+    let all = "SELECT run_id || record || coalesce((SELECT group_concat(metric || '=' || \
                hex(iterations), ' ') FROM samples WHERE trial_id = trials.id), '') \
                FROM trials ORDER BY id";
     let mut statement = connection.prepare(all).ok()?;

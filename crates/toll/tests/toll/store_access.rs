@@ -117,28 +117,6 @@ fn a_store_with_a_log_on_a_read_only_file_system_is_read_with_what_is_in_the_log
 }
 
 #[test]
-fn a_store_of_an_older_version_on_a_read_only_file_system_is_read() {
-    let bench = prepared();
-    let before = bench.shell(". ./read");
-    let connection = rusqlite::Connection::open(bench.path("ro/runs.sqlite")).unwrap();
-    let mut older = String::from(
-        "ALTER TABLE runs DROP COLUMN treatment_count; ALTER TABLE runs DROP COLUMN trial_count; \
-         ALTER TABLE runs DROP COLUMN boot_count; PRAGMA user_version = 3;",
-    );
-    for table in ["runs", "treatments", "trials", "boots", "baselines"] {
-        older.push_str(&format!("ALTER TABLE {table} DROP COLUMN checksum;"));
-    }
-    connection.execute_batch(&older).unwrap();
-    drop(connection);
-    let file = std::fs::read(bench.path("ro/runs.sqlite")).unwrap();
-    let Some(ran) = in_a_namespace(&bench, &format!("{READ_ONLY}; . ./read")) else {
-        return;
-    };
-    check_reads(&ran, &before);
-    assert_eq!(std::fs::read(bench.path("ro/runs.sqlite")).unwrap(), file);
-}
-
-#[test]
 fn a_store_of_another_user_is_read() {
     if !is_root() || !has_program("setpriv") {
         skip("becoming another user needs root and setpriv(1)");

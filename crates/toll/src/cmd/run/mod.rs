@@ -153,8 +153,7 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCod
     if arguments.sets_limits() {
         arguments.apply_limits(&mut stored.experiment);
         stored.experiment.check().map_err(Failure::Usage)?;
-        store.set_experiment(id, &stored.experiment)?;
-        store.set_status(id, RunStatus::Unfinished, None)?;
+        store.reopen(id, &stored.experiment)?;
     }
     launch::clear_leftovers();
     let purpose = arguments.purpose();

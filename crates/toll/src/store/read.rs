@@ -1,0 +1,238 @@
+//! Finding runs, and reading them.
+
+use rusqlite::{Connection, OptionalExtension};
+use serde::de::DeserializeOwned;
+use toll_core::run::{BootRecord, RunRecord, StoredRun, TrialRecord};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::{Store, StoreError};
+use crate::plan::Treatment;
+
+impl Store {
+    /// All runs, oldest first, with the number of their trials.
+    pub fn runs(&self) -> Result<Vec<(RunRecord, usize)>, StoreError> {
+        let sql = "SELECT id, record, (SELECT count(*) FROM trials WHERE run_id = runs.id), \
+                   (SELECT record ->> 'started_at' FROM trials \
+                    WHERE id = (SELECT max(id) FROM trials WHERE run_id = runs.id)) \
+                   FROM runs ORDER BY id";
+        self.read_with(|connection| {
+            newest(connection)?;
+            let mut statement = connection.prepare(sql)?;
+            let mut rows = statement.query([])?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                let mut run: RunRecord = serde_json::from_str(row.get_ref(1)?.as_str()?)?;
+                run.id = row.get(0)?;
+                run.updated_at = row.get::<_, Option<String>>(3)?.or(run.updated_at);
+                found.push((run, row.get(2)?));
+            }
+            Ok(found)
+        })
+    }
+
+    /// The id of the run that a text names: its number, `last`, or the start
+    /// of its `uid`, at least 4 digits.
+    pub fn find_run(&self, name: &str) -> Result<i64, StoreError> {
+        self.read_with(|connection| find_run(connection, name))
+    }
+
+    /// The newest run that is not finished, if there is one.
+    pub fn last_unfinished(&self) -> Result<Option<i64>, StoreError> {
+        let sql = "SELECT max(id) FROM runs WHERE record ->> 'status' = 'unfinished' \
+                   AND NOT record ->> 'imported'";
+        self.read_with(|connection| Ok(connection.query_row(sql, [], |row| row.get(0))?))
+    }
+
+    /// The treatments of a run, in plan order.
+    pub fn treatments(&self, run_id: i64) -> Result<Vec<Treatment>, StoreError> {
+        let sql = "SELECT treatments FROM runs WHERE id = ?1";
+        self.read_with(|connection| {
+            let text: String = connection.query_row(sql, [run_id], |row| row.get(0))?;
+            Ok(serde_json::from_str(&text)?)
+        })
+    }
+
+    /// Everything kept of a run, if it is what was written.
+    pub fn load(&self, run_id: i64) -> Result<StoredRun, StoreError> {
+        load(&self.connection, run_id).map_err(|error| self.explained(error))
+    }
+}
+
+/// Reads a run as it is at one moment, and checks it.
+pub(super) fn load(connection: &Connection, run_id: i64) -> Result<StoredRun, StoreError> {
+    let reading = connection.unchecked_transaction()?;
+    run(&reading, run_id)?.checked()
+}
+
+fn find_run(connection: &Connection, name: &str) -> Result<i64, StoreError> {
+    let missing = || StoreError::NoSuchRun(name.to_owned());
+    if name == "last" {
+        return newest(connection)?.ok_or_else(missing);
+    }
+    let by_number = "SELECT id FROM runs WHERE id = ?1";
+    if let Ok(id) = name.parse::<i64>()
+        && let Some(id) = connection
+            .query_row(by_number, [id], |row| row.get(0))
+            .optional()?
+    {
+        return Ok(id);
+    }
+    if name.len() < 4 || !name.chars().all(|c| c.is_ascii_hexdigit()) {
+        return Err(missing());
+    }
+    let mut statement =
+        connection.prepare("SELECT id FROM runs WHERE uid LIKE ?1 || '%' LIMIT 2")?;
+    let found: Vec<i64> = statement
+        .query_map([name], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    match found.as_slice() {
+        [only] => Ok(*only),
+        [] => Err(missing()),
+        _ => Err(StoreError::Ambiguous(name.to_owned())),
+    }
+}
+
+/// The number of the newest run. SQLite notes the last number that it gave: if
+/// that run is lost, another must not be taken for it.
+fn newest(connection: &Connection) -> Result<Option<i64>, StoreError> {
+    let sql = "SELECT max(id), (SELECT seq FROM sqlite_sequence WHERE name = 'runs') FROM runs";
+    let (found, given): (Option<i64>, Option<i64>) =
+        connection.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    match found == given {
+        true => Ok(found),
+        false => Err(StoreError::damaged(format!(
+            "run {} is lost",
+            given.or(found).unwrap_or_default()
+        ))),
+    }
+}
+
+/// A run as its rows have it.
+pub(super) struct ReadRun {
+    stored: StoredRun,
+    /// XXH3-64 of all that its rows hold.
+    pub hash: i64,
+    /// The hash when it was completed; `None` while it may change.
+    kept_hash: Option<i64>,
+}
+
+impl ReadRun {
+    /// The run, unless it has changed since it was completed, or a trial is of
+    /// no treatment.
+    pub fn checked(self) -> Result<StoredRun, StoreError> {
+        let StoredRun {
+            run,
+            treatments,
+            trials,
+            ..
+        } = &self.stored;
+        if self.kept_hash.is_some_and(|kept| kept != self.hash) {
+            return Err(StoreError::damaged(format!(
+                "run {} is not what was written: its hash differs",
+                run.id
+            )));
+        }
+        let is_of_none = |trial: &&TrialRecord| trial.treatment >= treatments.len();
+        match trials.iter().find(is_of_none) {
+            Some(trial) => Err(StoreError::damaged(format!(
+                "run {} has a trial of treatment {}, which is not there",
+                run.id, trial.treatment
+            ))),
+            None => Ok(self.stored),
+        }
+    }
+}
+
+/// Hashes all that is read of a run.
+#[derive(Default)]
+struct Hashed(Xxh3);
+
+impl Hashed {
+    fn add(&mut self, bytes: &[u8]) {
+        self.0.update(&(bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    fn json<T: DeserializeOwned>(&mut self, text: &str) -> Result<T, StoreError> {
+        self.add(text.as_bytes());
+        Ok(serde_json::from_str(text)?)
+    }
+}
+
+/// Reads all rows of a run, in the order in which they were written.
+pub(super) fn run(connection: &Connection, id: i64) -> Result<ReadRun, StoreError> {
+    let mut hashed = Hashed::default();
+    let mut statement = connection
+        .prepare("SELECT hash, uid, record, treatments, experiment FROM runs WHERE id = ?1")?;
+    let mut rows = statement.query([id])?;
+    let row = rows
+        .next()?
+        .ok_or_else(|| StoreError::NoSuchRun(id.to_string()))?;
+    let kept_hash = row.get(0)?;
+    hashed.add(row.get_ref(1)?.as_str()?.as_bytes());
+    let mut run: RunRecord = hashed.json(row.get_ref(2)?.as_str()?)?;
+    let treatments = hashed.json(row.get_ref(3)?.as_str()?)?;
+    let experiment = hashed.json(row.get_ref(4)?.as_str()?)?;
+    let mut trials = trials(connection, id, &mut hashed)?;
+    let boots = boots(connection, id, &mut hashed)?;
+    let last = trials.last().map(|trial| trial.started_at.clone());
+    run.id = id;
+    run.updated_at = last.or(run.updated_at);
+    trials.sort_by_key(|trial| (trial.block, trial.position));
+    Ok(ReadRun {
+        stored: StoredRun {
+            run,
+            experiment,
+            treatments,
+            trials,
+            boots,
+        },
+        hash: hashed.0.digest().cast_signed(),
+        kept_hash,
+    })
+}
+
+fn trials(
+    connection: &Connection,
+    run_id: i64,
+    hashed: &mut Hashed,
+) -> Result<Vec<TrialRecord>, StoreError> {
+    let mut of_run =
+        connection.prepare("SELECT id, record FROM trials WHERE run_id = ?1 ORDER BY id")?;
+    let mut of_trial = connection
+        .prepare("SELECT metric, iterations FROM samples WHERE trial_id = ?1 ORDER BY metric")?;
+    let mut rows = of_run.query([run_id])?;
+    let mut trials = Vec::new();
+    while let Some(row) = rows.next()? {
+        let mut trial: TrialRecord = hashed.json(row.get_ref(1)?.as_str()?)?;
+        let mut samples = of_trial.query([row.get::<_, i64>(0)?])?;
+        while let Some(row) = samples.next()? {
+            let (metric, blob) = (row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_blob()?);
+            hashed.add(metric.as_bytes());
+            hashed.add(blob);
+            let (values, rest) = blob.as_chunks::<8>();
+            if !rest.is_empty() {
+                return Err(StoreError::damaged("samples of a trial are cut short"));
+            }
+            let values = values.iter().map(|bytes| f64::from_le_bytes(*bytes));
+            trial.samples.insert(metric.to_owned(), values.collect());
+        }
+        trials.push(trial);
+    }
+    Ok(trials)
+}
+
+fn boots(
+    connection: &Connection,
+    run_id: i64,
+    hashed: &mut Hashed,
+) -> Result<Vec<BootRecord>, StoreError> {
+    let mut statement =
+        connection.prepare("SELECT record FROM boots WHERE run_id = ?1 ORDER BY id")?;
+    let mut rows = statement.query([run_id])?;
+    let mut boots = Vec::new();
+    while let Some(row) = rows.next()? {
+        boots.push(hashed.json(row.get_ref(0)?.as_str()?)?);
+    }
+    Ok(boots)
+}
