@@ -1,8 +1,8 @@
 //! What can run on this machine, and what not and why.
 
 use super::filesystem;
+use super::fuse_servers::Served;
 use super::memory_limit::memory_limit_obstacle;
-use super::served::Served;
 use super::strace::Strace;
 use super::{guest, memory, process};
 

@@ -1,14 +1,16 @@
 //! File systems under test.
 
-use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Child;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, StatVfsMountFlags};
+use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 
-use super::inspect::mounts;
-use super::leftovers::Journal;
+use super::cleanup_journal::{Change, Journal, with_path};
+use super::inspect::{file_system_of, mounts};
 use super::process;
 
 /// Smallest image: below 300 MiB `mkfs.xfs` refuses.
@@ -16,17 +18,86 @@ const IMAGE_BYTES_MIN: u64 = 512 << 20;
 
 /// Types that count as foreign: files live with another program or machine.
 const FOREIGN_KINDS: &[&str] = &["9p", "virtiofs", "nfs", "nfs4", "cifs", "smb3", "vboxsf"];
-/// A mounted file system under test.
+
+/// How long a server may take: those over SSH wait for a connection first.
+const MOUNT_PATIENCE: Duration = Duration::from_secs(20);
+
+/// A file system under test. Dropping it unmounts what is ours and ends its
+/// server.
 #[derive(Debug)]
 pub(super) struct Mounted {
     /// Where files may be made.
     pub directory: PathBuf,
     /// Mount point to be unmounted at the end, if it is ours.
-    pub mount_point: Option<PathBuf>,
+    mount_point: Option<PathBuf>,
     /// The server of a user-level file system, if it is ours.
-    pub server: Option<Child>,
+    server: Option<Child>,
     /// Where its files lie, if it shows those of another file system.
     pub below: Option<PathBuf>,
+}
+
+impl Mounted {
+    /// A directory of a file system that is mounted already.
+    pub fn there(directory: PathBuf) -> Self {
+        Self {
+            directory,
+            mount_point: None,
+            server: None,
+            below: None,
+        }
+    }
+
+    fn at(point: &Path) -> Self {
+        let mut mounted = Self::there(point.to_owned());
+        mounted.mount_point = Some(point.to_owned());
+        mounted
+    }
+
+    /// Waits until a server has mounted `below` at a point.
+    pub fn served(point: &Path, below: PathBuf, server: Child) -> Result<Self, String> {
+        let mut mounted = Self::at(point);
+        mounted.below = Some(below);
+        let server = mounted.server.insert(server);
+        let deadline = Instant::now() + MOUNT_PATIENCE;
+        loop {
+            if is_fuse(&file_system_of(point).kind) && fs::metadata(point).is_ok() {
+                break;
+            }
+            if let Ok(Some(_)) = server.try_wait() {
+                return Err("its server ended without a word".into());
+            }
+            if Instant::now() > deadline {
+                return Err(format!("it took more than {} s", MOUNT_PATIENCE.as_secs()));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(mounted)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        if let Some(point) = &self.mount_point {
+            unmount(point);
+        }
+        if let Some(server) = &mut self.server {
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+    }
+}
+
+/// Moves this thread, and what it starts, into a mount namespace of its own.
+/// Mounts made there vanish with the last process in it, so that even
+/// `kill -9` leaves none behind. Must be called before other threads start:
+/// those would stay outside. It needs root.
+pub(super) fn enter_mount_namespace() -> Result<(), String> {
+    let wrong = |error: rustix::io::Errno| format!("cannot make a mount namespace: {error}");
+    // SAFETY: of all flags only CLONE_FILES makes descriptors owned elsewhere
+    // invalid; NEWNS and the FS it implies share nothing that Rust relies on.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }.map_err(wrong)?;
+    let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", private).map_err(wrong)
 }
 
 /// Why a file system made on a loop device cannot be had, if it cannot.
@@ -79,48 +150,19 @@ pub(super) fn mount_loop(
     file.set_len(bytes_needed.max(IMAGE_BYTES_MIN))
         .map_err(wrong)?;
     drop(file);
-    let force: &OsStr = if kind == "ext4" { "-F" } else { "-f" }.as_ref();
-    journal.run(
-        &format!("mkfs.{kind}"),
-        &["-q".as_ref(), force, image.as_ref()],
-    )?;
-    journal.image(&image)?;
+    let force = if kind == "ext4" { "-F" } else { "-f" };
+    journal.run(&format!("mkfs.{kind}"), &["-q", force], &image)?;
+    journal.note(Change::LoopImage(image.clone()))?;
     // Direct I/O below the loop device: else the image's pages stay in the
     // host's page cache, and a file dropped from the cache above is still warm.
-    let device = journal
-        .run(
-            "losetup",
-            &[
-                "--find".as_ref(),
-                "--show".as_ref(),
-                "--direct-io=on".as_ref(),
-                image.as_ref(),
-            ],
-        )
-        .or_else(|_| {
-            journal.run(
-                "losetup",
-                &["--find".as_ref(), "--show".as_ref(), image.as_ref()],
-            )
-        })?;
-    let mounted = journal.run(
-        "mount",
-        &[
-            "-t".as_ref(),
-            kind.as_ref(),
-            device.as_ref(),
-            point.as_ref(),
-        ],
-    );
+    let attach = |options: &[&str]| journal.run("losetup", options, &image);
+    let device = attach(&["--find", "--show", "--direct-io=on"])
+        .or_else(|_| attach(&["--find", "--show"]))?;
+    let mounted = journal.run("mount", &["-t", kind, &device], &point);
     // Detaching a device in use marks it to clear itself after the last user.
-    let detached = journal.run("losetup", &["-d".as_ref(), device.as_ref()]);
+    let detached = journal.run("losetup", &["-d"], Path::new(&device));
     mounted.and(detached)?;
-    Ok(Mounted {
-        directory: point.clone(),
-        mount_point: Some(point),
-        server: None,
-        below: None,
-    })
+    Ok(Mounted::at(&point))
 }
 
 /// Why no tmpfs can be had, if it cannot.
@@ -132,7 +174,7 @@ pub(super) fn tmpfs_obstacle() -> Option<String> {
 
 fn shared_memory_directory() -> Option<PathBuf> {
     let path = PathBuf::from("/dev/shm");
-    (super::inspect::file_system_of(&path).kind == "tmpfs" && is_writable(&path)).then_some(path)
+    (file_system_of(&path).kind == "tmpfs" && is_writable(&path)).then_some(path)
 }
 
 /// Mounts a tmpfs of our own as root, else uses `/dev/shm`.
@@ -148,20 +190,18 @@ pub(super) fn mount_tmpfs(
     let point = directory.join("tmpfs");
     fs::create_dir(&point).map_err(|error| format!("cannot make {}: {error}", point.display()))?;
     let size = format!("size={}", bytes_needed.max(IMAGE_BYTES_MIN));
-    let arguments = ["-t", "tmpfs", "-o", &size, "toll"].map(OsStr::new);
-    journal.run("mount", &[&arguments[..], &[point.as_ref()]].concat())?;
-    Ok(Mounted {
-        directory: point.clone(),
-        mount_point: Some(point),
-        server: None,
-        below: None,
-    })
+    journal.run("mount", &["-t", "tmpfs", "-o", &size, "toll"], &point)?;
+    Ok(Mounted::at(&point))
+}
+
+fn is_fuse(kind: &str) -> bool {
+    kind == "fuse" || kind.starts_with("fuse.")
 }
 
 /// Whether files of this kind of file system live with another program or
 /// machine.
 fn is_foreign(kind: &str) -> bool {
-    FOREIGN_KINDS.contains(&kind) || kind == "fuse" || kind.starts_with("fuse.")
+    FOREIGN_KINDS.contains(&kind) || is_fuse(kind)
 }
 
 /// Checks the directory that the user named for files on a foreign file system.
@@ -169,7 +209,7 @@ fn is_foreign(kind: &str) -> bool {
 /// # Errors
 /// If it lies on none, or takes no files.
 pub fn check_foreign(directory: &Path) -> Result<(), String> {
-    let kind = super::inspect::file_system_of(directory).kind;
+    let kind = file_system_of(directory).kind;
     let why = match (directory.is_dir(), is_foreign(&kind)) {
         (false, _) => "it is no directory".to_owned(),
         (true, false) => {
@@ -213,39 +253,17 @@ pub(super) fn mount_foreign(
     for path in [&below, &point] {
         fs::create_dir(path).map_err(|error| format!("cannot make {}: {error}", path.display()))?;
     }
+    journal.note(Change::MountPoint(point.clone()))?;
     let server = process::start(&program, &["-f".as_ref(), below.as_ref(), point.as_ref()])?;
-    let mut mounted = Mounted {
-        directory: point.clone(),
-        mount_point: Some(point.clone()),
-        server: Some(server),
-        below: Some(below),
-    };
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(5);
-    while super::inspect::file_system_of(&point).kind != "fuse"
-        && !super::inspect::file_system_of(&point)
-            .kind
-            .starts_with("fuse.")
-    {
-        if std::time::Instant::now() > deadline {
-            unmount(&mut mounted);
-            return Err("bindfs did not mount within 5 s".into());
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    Ok(mounted)
+    Mounted::served(&point, below, server).map_err(|why| format!("bindfs did not mount: {why}"))
 }
 
 fn subdirectory(base: &Path, journal: &mut Journal) -> Result<Mounted, String> {
     let directory = base.join(format!("toll-{}", std::process::id()));
-    journal.directory(&directory)?;
+    journal.note(Change::Directory(directory.clone()))?;
     fs::create_dir(&directory)
         .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
-    Ok(Mounted {
-        directory,
-        mount_point: None,
-        server: None,
-        below: None,
-    })
+    Ok(Mounted::there(directory))
 }
 
 fn is_writable(path: &Path) -> bool {
@@ -257,39 +275,23 @@ fn is_writable(path: &Path) -> bool {
 /// Unmounts what a killed run left mounted, which there is only without a
 /// mount namespace of its own. Other mounts stay.
 pub(super) fn unmount_left(point: &Path) {
-    let is_served = |(mounted, file_system): &(String, _)| {
-        let kind: &crate::run::FileSystem = file_system;
-        Path::new(mounted) == point && kind.kind.starts_with("fuse")
-    };
-    if !mounts().iter().any(is_served) {
-        return;
-    }
-    match rustix::process::geteuid().is_root() {
+    let mounts = mounts();
+    let mut here = mounts
+        .iter()
+        .filter(|(mounted, _)| Path::new(mounted) == point);
+    if here.any(|(_, file_system)| is_fuse(&file_system.kind)) {
         // What cannot be unmounted is told when its directory is removed.
-        true => drop(rustix::mount::unmount(
-            point,
-            rustix::mount::UnmountFlags::DETACH,
-        )),
-        false => drop(process::run(
-            "fusermount3",
-            &["-u".as_ref(), "-z".as_ref(), point.as_ref()],
-        )),
+        unmount(point);
     }
 }
 
-/// Unmounts what is ours and ends its server.
-pub(super) fn unmount(mounted: &mut Mounted) {
-    if let Some(point) = mounted.mount_point.take() {
-        let is_root = rustix::process::geteuid().is_root();
-        if is_root {
-            // A busy mount goes with the namespace; nothing is to be told.
-            let _ = rustix::mount::unmount(&point, rustix::mount::UnmountFlags::DETACH);
-        } else {
-            let _ = process::run("fusermount3", &["-u".as_ref(), point.as_ref()]);
-        }
-    }
-    if let Some(mut server) = mounted.server.take() {
-        let _ = server.kill();
-        let _ = server.wait();
-    }
+/// Unmounts without waiting for who still uses it: what stays busy goes with the
+/// mount namespace.
+fn unmount(point: &Path) {
+    let _ = match rustix::process::geteuid().is_root() {
+        true => rustix::mount::unmount(point, UnmountFlags::DETACH).map_err(drop),
+        false => process::run("fusermount3", &with_path(&["-u", "-z"], point))
+            .map_err(drop)
+            .map(drop),
+    };
 }

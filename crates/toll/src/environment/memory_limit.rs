@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::leftovers::{Journal, serial};
+use super::cleanup_journal::{Change, Journal, serial};
 use super::swap::swap_obstacle;
 
 /// Where control groups of version 1 and 2 are mounted by convention
@@ -52,7 +52,7 @@ impl MemoryLimit {
     pub(super) fn create(limit_bytes: u64, journal: &mut Journal) -> Result<Self, String> {
         let (parent, version) = parent()?;
         let directory = parent.join(format!("toll-{}-{}", std::process::id(), serial()));
-        journal.control_group(&directory)?;
+        journal.note(Change::ControlGroup(directory.clone()))?;
         fs::create_dir(&directory).map_err(|error| cannot_make(&directory, &error))?;
         let group = Self { directory };
         fs::write(

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FallocateFlags;
 
-use super::leftovers::Journal;
+use super::cleanup_journal::{Change, Journal, with_path};
 use super::process;
 
 /// A swap file in use. Dropping it takes it out of use; its directory is
@@ -44,13 +44,11 @@ impl Swap {
         rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, size_bytes)
             .map_err(|errno| cannot(&std::io::Error::from(errno)))?;
         drop(file);
-        journal.swap_file(&path)?;
-        journal
-            .run("mkswap", &[path.as_ref()])
-            .map_err(|why| cannot(&why))?;
-        journal
-            .run("swapon", &[path.as_ref()])
-            .map_err(|why| cannot(&why))?;
+        journal.note(Change::SwapFile(path.clone()))?;
+        for program in ["mkswap", "swapon"] {
+            let made = journal.run(program, &[], &path);
+            made.map_err(|why| cannot(&why))?;
+        }
         Ok(Self { path })
     }
 }
@@ -70,7 +68,7 @@ pub(super) fn take_out(path: &Path) -> Result<(), String> {
     if !is_in_use(path) {
         return Ok(());
     }
-    process::run("swapoff", &[path.as_ref()]).map(|_| ())
+    process::run("swapoff", &with_path(&[], path)).map(drop)
 }
 
 fn is_in_use(path: &Path) -> bool {

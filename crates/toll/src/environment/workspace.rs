@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::cleanup_journal::{Change, Instance, Journal, serial};
 use super::filesystem::{self, Mounted};
-use super::leftovers::{Journal, serial};
+use super::fuse_servers::{Served, Servers};
 use super::memory_limit::{MemoryLimit, memory_limit_obstacle};
-use super::served::{Served, Servers};
+use super::paths;
 use super::source_file::{self, SourceFile, SourceSpec};
 use super::swap::Swap;
-use super::work_fault::{Made, lacks_room};
-use super::{mount_space, paths};
+use super::workspace_check::{Made, lacks_room};
 
 /// What the trials of a run need.
 #[derive(Debug, Clone, Default)]
@@ -93,7 +93,7 @@ impl Workspace {
             .map_err(|error| format!("cannot use {}: {error}", base.display()))?;
         let root = base.join(format!("run-{}-{}", std::process::id(), serial()));
         let mut journal = Journal::open()?;
-        journal.directory(&root)?;
+        journal.note(Change::Directory(root.clone()))?;
         // Made before the directory, so that whatever fails from here on is
         // put back by its drop.
         let mut workspace = Self {
@@ -119,7 +119,7 @@ impl Workspace {
         workspace.check_space(request)?;
         let is_root = rustix::process::geteuid().is_root();
         if is_root && request.file_systems.iter().any(|name| name != "work") {
-            mount_space::enter()?;
+            filesystem::enter_mount_namespace()?;
         }
         for name in &request.file_systems {
             go_on_unless(interrupted)?;
@@ -186,12 +186,7 @@ impl Workspace {
             "work" => {
                 let directory = self.root.join("work");
                 fs::create_dir(&directory).map_err(|error| error.to_string())?;
-                Ok(Mounted {
-                    directory,
-                    mount_point: None,
-                    server: None,
-                    below: None,
-                })
+                Ok(Mounted::there(directory))
             }
             "tmpfs" => match filesystem::tmpfs_obstacle() {
                 Some(reason) => Err(reason),
@@ -323,11 +318,13 @@ impl Workspace {
     /// # Errors
     /// If the note cannot be written.
     pub fn note_processes(&self, pids: &BTreeSet<i32>) -> Result<(), String> {
-        if pids.is_empty() {
-            return Ok(());
-        }
-        let pids = pids.iter().map(|pid| pid.cast_unsigned());
-        self.journal.borrow_mut().processes(pids)
+        let alive = pids
+            .iter()
+            .filter_map(|pid| Instance::of(pid.cast_unsigned()));
+        let mut journal = self.journal.borrow_mut();
+        alive
+            .map(Change::Process)
+            .try_for_each(|change| journal.note(change))
     }
 
     /// The directory that holds all others.
@@ -345,9 +342,7 @@ fn go_on_unless(interrupted: &dyn Fn() -> bool) -> Result<(), String> {
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        for mounted in self.mounted.values_mut() {
-            filesystem::unmount(mounted);
-        }
+        self.mounted.clear();
         // Swap is empty sooner when those who use it are gone.
         self.memory_limits.clear();
         self.swap = None;

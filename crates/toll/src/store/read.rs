@@ -61,7 +61,11 @@ impl Store {
 /// Reads a run as it is at one moment, and checks it.
 pub(super) fn load(connection: &Connection, run_id: i64) -> Result<StoredRun, StoreError> {
     let reading = connection.unchecked_transaction()?;
-    run(&reading, run_id)?.checked()
+    let loaded = run(&reading, run_id).and_then(ReadRun::checked);
+    loaded.map_err(|error| match error {
+        StoreError::Damaged { what, .. } => StoreError::damaged(format!("run {run_id}: {what}")),
+        other => other,
+    })
 }
 
 fn find_run(connection: &Connection, name: &str) -> Result<i64, StoreError> {
@@ -121,22 +125,18 @@ impl ReadRun {
     /// no treatment.
     pub fn checked(self) -> Result<StoredRun, StoreError> {
         let StoredRun {
-            run,
-            treatments,
-            trials,
-            ..
+            treatments, trials, ..
         } = &self.stored;
         if self.kept_hash.is_some_and(|kept| kept != self.hash) {
-            return Err(StoreError::damaged(format!(
-                "run {} is not what was written: its hash differs",
-                run.id
-            )));
+            return Err(StoreError::damaged(
+                "it is not what was written, its hash differs",
+            ));
         }
         let is_of_none = |trial: &&TrialRecord| trial.treatment >= treatments.len();
         match trials.iter().find(is_of_none) {
             Some(trial) => Err(StoreError::damaged(format!(
-                "run {} has a trial of treatment {}, which is not there",
-                run.id, trial.treatment
+                "a trial is of treatment {}, which is not there",
+                trial.treatment
             ))),
             None => Ok(self.stored),
         }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::json;
 use toll::store::{RunStatus, Store, StoredRun, TrialRecord};
 use toll_stats::Rng;
 
@@ -160,7 +162,7 @@ fn a_run_killed_over_and_over_ends_like_one_that_was_not() {
         1
     );
     bench.ok(&["doctor", "--restore"]);
-    assert_eq!(bench.leftovers(), Vec::<std::path::PathBuf>::new());
+    assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
 }
 
 #[test]
@@ -196,7 +198,7 @@ fn a_signal_ends_a_run_with_its_own_status_and_everything_is_kept() {
             bench.path("page.html").exists(),
             "what there is is reported"
         );
-        assert_eq!(bench.leftovers(), Vec::<std::path::PathBuf>::new());
+        assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
         assert_eq!(
             bench.read("log"),
             "cleaned\n",
@@ -307,14 +309,10 @@ fn what_a_killed_run_left_is_cleared_by_the_next_start_and_by_the_doctor() {
             &["run", "-q", "--no-html", "-r", "999", "sleep 0.05"],
         );
         kill(child);
-        assert_eq!(
-            bench.leftovers().len(),
-            3,
-            "a work directory, its journal and the lock"
-        );
+        assert_eq!(bench.leftovers().len(), 2, "a work directory, its journal");
         let ran = bench.ok(clear);
         assert!(format!("{}{}", ran.stdout, ran.stderr).contains("cleared after a killed run"));
-        assert_eq!(bench.leftovers(), Vec::<std::path::PathBuf>::new());
+        assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
         assert!(
             bench
                 .ok(&["doctor", "--restore"])
@@ -337,7 +335,7 @@ fn the_work_of_a_live_run_is_not_cleared() {
             .stdout
             .contains("nothing was left")
     );
-    assert_eq!(bench.leftovers().len(), 3);
+    assert_eq!(bench.leftovers().len(), 2);
     kill(child);
 }
 
@@ -365,19 +363,32 @@ fn a_resumed_run_says_where_it_goes_on() {
 }
 
 #[test]
-fn a_note_that_a_kill_left_half_written_is_cleared() {
+fn a_journal_whose_last_line_a_kill_cut_short_is_put_back_up_to_there() {
     let bench = Bench::new();
-    let notes = bench.path("state/toll/leftovers");
-    std::fs::create_dir_all(&notes).unwrap();
-    let gone = u32::MAX;
-    for name in [format!("{gone}-0.new"), format!("{gone}-1.lock")] {
-        std::fs::write(notes.join(name), "{").unwrap();
+    let journals = bench.path("state/toll/leftovers");
+    let (made, kept) = (bench.path("made"), bench.path("kept"));
+    for directory in [&journals, &made, &kept] {
+        std::fs::create_dir_all(directory).unwrap();
     }
-    // One that is being written just now stays.
-    let own = notes.join(format!("{}-0.new", std::process::id()));
-    std::fs::write(&own, "{").unwrap();
-    bench.ok(&["doctor", "--restore"]);
-    assert_eq!(bench.leftovers(), [own]);
+    let line = |path: &Path| json!({ "directory": path }).to_string();
+    let cut = &line(&kept)[..line(&kept).len() - 1];
+    for (number, text) in [String::new(), format!("{}\n{cut}", line(&made))]
+        .iter()
+        .enumerate()
+    {
+        let name = format!("{}-0-{number}.jsonl", u32::MAX);
+        std::fs::write(journals.join(name), text).unwrap();
+    }
+    let told = bench.ok("doctor --restore").stdout;
+    assert!(told.contains(&made.display().to_string()), "{told}");
+    assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
+    assert!(!made.exists() && kept.exists());
+    std::fs::write(journals.join(format!("{}-0-2.jsonl", u32::MAX)), "?\n").unwrap();
+    let told = bench.run("doctor --restore");
+    assert!(
+        told.code == Some(1) && told.stdout.contains("look into it"),
+        "{told:#?}"
+    );
 }
 
 /// Takes its time, and then makes what it was told to, wherever that is.

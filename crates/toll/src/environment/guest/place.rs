@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::environment::leftovers::{Journal, serial};
+use crate::environment::cleanup_journal::{Change, Journal, serial};
 use crate::environment::paths;
 
 /// A directory below the place for work files, removed with all that is in it
@@ -25,7 +25,7 @@ impl GuestPlace {
             .map_err(|error| format!("cannot use {}: {error}", base.display()))?
             .join(name);
         let mut journal = Journal::open()?;
-        journal.directory(&directory)?;
+        journal.note(Change::Directory(directory.clone()))?;
         let place = Self { directory, journal };
         std::fs::create_dir_all(&place.directory).map_err(|error| {
             format!(

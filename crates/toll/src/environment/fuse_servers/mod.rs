@@ -8,23 +8,18 @@ mod relay;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Child;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use toll_sshd::{Settings, Sshd};
 
-use super::filesystem::{Mounted, unmount};
-use super::inspect::file_system_of;
-use super::leftovers::Journal;
+use super::cleanup_journal::{Change, Journal};
+use super::filesystem::Mounted;
 use super::process;
 
 pub(super) use kind::Served;
 
 use command::Host;
 use relay::Relay;
-
-/// How long a server may take: those over SSH wait for a connection first.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What the served file systems of a run share.
 #[derive(Debug, Default)]
@@ -59,30 +54,16 @@ impl Servers {
             false => None,
         };
         let line = command::line(served, host, &below, &point, &own)?;
-        journal.mount_point(&point)?;
+        journal.note(Change::MountPoint(point.clone()))?;
         let log = own.join("messages");
         let arguments: Vec<_> = line.arguments.iter().map(AsRef::as_ref).collect();
         let server = process::start_logged(&line.program, &arguments, &log)?;
-        let mut mounted = Mounted {
-            directory: point.clone(),
-            mount_point: Some(point.clone()),
-            server: Some(server),
-            below: Some(below),
-        };
-        match wait(&mut mounted, &point) {
-            Ok(()) => Ok(mounted),
-            Err(why) => {
-                unmount(&mut mounted);
-                Err(format!(
-                    "{name} did not mount: {}",
-                    last_words(&log).unwrap_or(why)
-                ))
-            }
-        }
+        Mounted::served(&point, below, server).map_err(|why| {
+            let why = last_words(&log).unwrap_or(why);
+            format!("{name} did not mount: {why}")
+        })
     }
-}
 
-impl Servers {
     /// The SSH server at a distance, both made when they are first asked for.
     fn host(&mut self, round_trip: Duration, root: &Path) -> Result<Host<'_>, String> {
         if self.sshd.is_none() {
@@ -105,24 +86,6 @@ fn start_sshd(root: &Path) -> Result<Sshd, String> {
     fs::create_dir(&directory)
         .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
     Sshd::start_in(directory, &Settings::default())
-}
-
-/// Waits until the mount is there, or its server has gone.
-fn wait(mounted: &mut Mounted, point: &Path) -> Result<(), String> {
-    let deadline = Instant::now() + PATIENCE;
-    let ended = |server: &mut Child| matches!(server.try_wait(), Ok(Some(_)));
-    loop {
-        if file_system_of(point).kind.starts_with("fuse") && fs::metadata(point).is_ok() {
-            return Ok(());
-        }
-        if mounted.server.as_mut().is_some_and(ended) {
-            return Err("its server ended without a word".into());
-        }
-        if Instant::now() > deadline {
-            return Err(format!("it took more than {} s", PATIENCE.as_secs()));
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 fn last_words(log: &Path) -> Option<String> {
