@@ -142,9 +142,6 @@ pub(super) fn text(baselines: &[Baseline]) -> String {
 }
 
 /// Saves a run under a name, and says what that replaced.
-///
-/// # Errors
-/// If the run has nothing to compare with, or the store cannot be written.
 pub(super) fn save(store: &mut Store, name: &str, run_id: i64) -> anyhow::Result<String> {
     let runs = store.runs()?;
     let found = runs.iter().find(|(run, _)| run.id == run_id);
@@ -201,9 +198,6 @@ fn missing(store: &Store, name: &str, experiment: Option<&str>) -> anyhow::Resul
 }
 
 /// The run that a baseline stands for in an experiment.
-///
-/// # Errors
-/// If there is none.
 pub(super) fn require(store: &Store, name: &str, experiment: &str) -> anyhow::Result<i64> {
     let all = store.baselines()?;
     let mut fitting = all
@@ -227,9 +221,6 @@ pub(super) struct Against {
 impl Against {
     /// Finds the runs that a baseline has of some experiments, and refuses what
     /// could not be compared before any time is spent on it.
-    ///
-    /// # Errors
-    /// If it has none of them, or no treatment that they have.
     pub fn find(
         name: Option<&String>,
         store: &Path,
@@ -271,9 +262,6 @@ impl Against {
     }
 
     /// Compares the runs that have something to be compared with.
-    ///
-    /// # Errors
-    /// If a run of the baseline cannot be read.
     pub fn compare(&self, store: &Path, runs: &[Analysed]) -> anyhow::Result<Compared> {
         let mut compared = Compared::default();
         let Some(name) = &self.name else {

@@ -75,9 +75,6 @@ type Writer = fn(&Analysed) -> anyhow::Result<String>;
 
 /// Writes a run to the files that are named. A format that does not apply to
 /// it keeps none of the others from being written.
-///
-/// # Errors
-/// If one cannot be written, or does not apply.
 pub(super) fn write(analysed: &Analysed, files: &ExportFiles) -> anyhow::Result<()> {
     let writers: [Writer; 6] = [
         |run| {

@@ -21,9 +21,6 @@ pub const READY: &str = "ready";
 
 /// Starts this program with the given arguments and waits until it is ready or
 /// has ended.
-///
-/// # Errors
-/// If it cannot be started.
 pub fn start(arguments: &[OsString]) -> io::Result<ExitCode> {
     let mut child = Command::new(std::env::current_exe()?)
         .args(arguments)
@@ -54,9 +51,6 @@ pub struct Departure {
 
 impl Departure {
     /// Gets ready to leave: messages will go to `log`.
-    ///
-    /// # Errors
-    /// If the log cannot be opened.
     pub fn prepare(log: &Path) -> io::Result<Self> {
         let mut options = File::options();
         let log = options.create(true).append(true).mode(0o600).open(log)?;
@@ -66,9 +60,6 @@ impl Departure {
 
     /// Leaves the terminal, after [`READY`] was printed: the process gets a
     /// session of its own and holds no directory.
-    ///
-    /// # Errors
-    /// If the system has no room for it.
     pub fn leave(self) -> io::Result<()> {
         // It fails for the leader of a process group, which has what it needs.
         let _ = rustix::process::setsid();

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::paths::Cannot;
 use super::{children, filesystem, memory_limit, paths, process, swap};
 
 /// Longest wait for programs that a killed instance had started.
@@ -75,8 +76,7 @@ pub(super) struct Journal {
 impl Journal {
     pub fn open() -> Result<Self, String> {
         let directory = paths::leftovers();
-        fs::create_dir_all(&directory)
-            .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
+        fs::create_dir_all(&directory).cannot("make", &directory)?;
         let pid = std::process::id();
         let start_ticks = start_ticks(pid).unwrap_or_default();
         let path = directory.join(format!("{pid}-{start_ticks}-{}.jsonl", serial()));
@@ -137,8 +137,7 @@ impl Journal {
     /// Puts everything back and forgets it.
     pub fn close(&self) -> Result<(), String> {
         self.changes.iter().rev().try_for_each(put_back)?;
-        fs::remove_file(&self.path)
-            .map_err(|error| format!("cannot remove {}: {error}", self.path.display()))
+        fs::remove_file(&self.path).cannot("remove", &self.path)
     }
 
     /// Waits until no program that the instance started holds its lock.

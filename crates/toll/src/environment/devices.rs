@@ -92,9 +92,6 @@ pub fn hides_processes() -> bool {
 }
 
 /// All processes.
-///
-/// # Errors
-/// If `/proc` cannot be read.
 pub fn all(tables: &Tables) -> io::Result<Seen> {
     let mut pids = Vec::new();
     for entry in fs::read_dir("/proc")? {

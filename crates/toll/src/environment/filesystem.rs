@@ -11,6 +11,7 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use super::cleanup_journal::{Change, Journal, with_path};
 use super::inspect::{file_system_of, mounts};
+use super::paths::Cannot;
 use super::process;
 
 /// Smallest image: below 300 MiB `mkfs.xfs` refuses.
@@ -144,11 +145,10 @@ pub(super) fn mount_loop(
 ) -> Result<Mounted, String> {
     let image = directory.join(format!("{kind}.img"));
     let point = directory.join(kind);
-    let wrong = |error: std::io::Error| format!("cannot make {}: {error}", image.display());
-    fs::create_dir(&point).map_err(wrong)?;
-    let file = fs::File::create(&image).map_err(wrong)?;
+    fs::create_dir(&point).cannot("make", &image)?;
+    let file = fs::File::create(&image).cannot("make", &image)?;
     file.set_len(bytes_needed.max(IMAGE_BYTES_MIN))
-        .map_err(wrong)?;
+        .cannot("make", &image)?;
     drop(file);
     let force = if kind == "ext4" { "-F" } else { "-f" };
     journal.run(&format!("mkfs.{kind}"), &["-q", force], &image)?;
@@ -188,7 +188,7 @@ pub(super) fn mount_tmpfs(
         return subdirectory(&base, journal);
     }
     let point = directory.join("tmpfs");
-    fs::create_dir(&point).map_err(|error| format!("cannot make {}: {error}", point.display()))?;
+    fs::create_dir(&point).cannot("make", &point)?;
     let size = format!("size={}", bytes_needed.max(IMAGE_BYTES_MIN));
     journal.run("mount", &["-t", "tmpfs", "-o", &size, "toll"], &point)?;
     Ok(Mounted::at(&point))
@@ -205,9 +205,6 @@ fn is_foreign(kind: &str) -> bool {
 }
 
 /// Checks the directory that the user named for files on a foreign file system.
-///
-/// # Errors
-/// If it lies on none, or takes no files.
 pub fn check_foreign(directory: &Path) -> Result<(), String> {
     let kind = file_system_of(directory).kind;
     let why = match (directory.is_dir(), is_foreign(&kind)) {
@@ -225,9 +222,6 @@ pub fn check_foreign(directory: &Path) -> Result<(), String> {
 }
 
 /// The program by which a run makes a foreign file system of its own.
-///
-/// # Errors
-/// Why it cannot.
 pub(super) fn bindfs() -> Result<PathBuf, String> {
     if rustix::fs::open("/dev/fuse", OFlags::RDWR | OFlags::CLOEXEC, 0.into()).is_err() {
         return Err("there is no right to mount by FUSE; name a --foreign-dir".into());
@@ -251,18 +245,25 @@ pub(super) fn mount_foreign(
     let program = bindfs()?;
     let (below, point) = (directory.join("foreign-source"), directory.join("foreign"));
     for path in [&below, &point] {
-        fs::create_dir(path).map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+        fs::create_dir(path).cannot("make", path)?;
     }
     journal.note(Change::MountPoint(point.clone()))?;
-    let server = process::start(&program, &["-f".as_ref(), below.as_ref(), point.as_ref()])?;
+    let server = process::start(
+        &[
+            program.into(),
+            "-f".into(),
+            below.clone().into(),
+            point.clone().into(),
+        ],
+        None,
+    )?;
     Mounted::served(&point, below, server).map_err(|why| format!("bindfs did not mount: {why}"))
 }
 
 fn subdirectory(base: &Path, journal: &mut Journal) -> Result<Mounted, String> {
     let directory = base.join(format!("toll-{}", std::process::id()));
     journal.note(Change::Directory(directory.clone()))?;
-    fs::create_dir(&directory)
-        .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
+    fs::create_dir(&directory).cannot("make", &directory)?;
     Ok(Mounted::there(directory))
 }
 

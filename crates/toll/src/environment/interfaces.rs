@@ -14,9 +14,6 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrStorage, socke
 use toll_observe::interfaces::{Address, Interface, Report, State, default_routes, prefix_length};
 
 /// All interfaces with what is known of them.
-///
-/// # Errors
-/// If the kernel does not list them.
 pub fn interfaces() -> io::Result<Report> {
     let mut interfaces: Vec<Interface> = Vec::new();
     // Asking for an MTU takes a socket, of whatever kind.

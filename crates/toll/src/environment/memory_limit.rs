@@ -46,9 +46,6 @@ pub struct MemoryLimit {
 impl MemoryLimit {
     /// Makes a group whose processes may have `limit_bytes` of memory together;
     /// what is beyond goes to swap.
-    ///
-    /// # Errors
-    /// If this machine has no memory controller that we may use.
     pub(super) fn create(limit_bytes: u64, journal: &mut Journal) -> Result<Self, String> {
         let (parent, version) = parent()?;
         let directory = parent.join(format!("toll-{}-{}", std::process::id(), serial()));
@@ -65,9 +62,6 @@ impl MemoryLimit {
 
     /// Puts a process under the limit, for all memory that it takes from now
     /// on.
-    ///
-    /// # Errors
-    /// If the process is gone or the kernel refuses.
     pub fn admit(&self, pid: u32) -> Result<(), String> {
         fs::write(self.directory.join("cgroup.procs"), pid.to_string()).map_err(|error| {
             format!(
@@ -86,9 +80,6 @@ impl Drop for MemoryLimit {
 }
 
 /// Ends a group's processes and removes it; one that is not there is fine.
-///
-/// # Errors
-/// If its processes do not end or it cannot be removed.
 pub(super) fn remove(directory: &Path) -> Result<(), String> {
     let deadline = Instant::now() + LEAVE_TIMEOUT;
     loop {

@@ -1,6 +1,18 @@
 //! Where things lie, by the XDG base directory specification.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Says in words what could not be done with a file.
+pub(super) trait Cannot<T> {
+    fn cannot(self, verb: &str, path: &Path) -> Result<T, String>;
+}
+
+impl<T> Cannot<T> for io::Result<T> {
+    fn cannot(self, verb: &str, path: &Path) -> Result<T, String> {
+        self.map_err(|error| format!("cannot {verb} {}: {error}", path.display()))
+    }
+}
 
 fn base(variable: &str, fallback: &str) -> PathBuf {
     match std::env::var_os(variable) {

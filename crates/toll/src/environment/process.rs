@@ -4,14 +4,13 @@
     reason = "the environment is one of two places that start processes"
 )]
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use super::paths::Cannot;
+
 /// Runs a program to its end and gives its standard output.
-///
-/// # Errors
-/// If it cannot be started or ends in failure, with its last words.
 pub(super) fn run(program: &str, arguments: &[&OsStr]) -> Result<String, String> {
     run_on(Stdio::null(), program, arguments)
 }
@@ -35,41 +34,29 @@ pub(super) fn run_on(stdin: Stdio, program: &str, arguments: &[&OsStr]) -> Resul
     ))
 }
 
-/// Starts a program that stays in the foreground, its output dropped. It gets
-/// killed when this program dies, however that happens.
-pub(super) fn start(program: &Path, arguments: &[&OsStr]) -> Result<Child, String> {
-    start_with(program, arguments, Stdio::null())
-}
-
-/// The same with what it says on standard error kept in a file.
-pub(super) fn start_logged(
-    program: &Path,
-    arguments: &[&OsStr],
-    log: &Path,
-) -> Result<Child, String> {
-    let log = std::fs::File::create(log)
-        .map_err(|error| format!("cannot make {}: {error}", log.display()))?;
-    start_with(program, arguments, log.into())
-}
-
-fn start_with(program: &Path, arguments: &[&OsStr], errors: Stdio) -> Result<Child, String> {
+/// Starts a program that stays in the foreground, its output dropped but for
+/// what it says on standard error, if that is to be logged. It gets killed when
+/// this program dies, however that happens.
+pub(super) fn start(line: &[OsString], log: Option<&Path>) -> Result<Child, String> {
+    let errors = match log {
+        Some(log) => std::fs::File::create(log).cannot("make", log)?.into(),
+        None => Stdio::null(),
+    };
     // setpriv is in util-linux, which Debian always has; without it the server
     // is ended by the next start.
-    let mut command = match find("setpriv") {
-        Some(setpriv) => {
-            let mut command = Command::new(setpriv);
-            command.args(["--pdeathsig", "KILL"]).arg(program);
-            command
-        }
-        None => Command::new(program),
-    };
-    command
-        .args(arguments)
+    let setpriv = find("setpriv").map(PathBuf::into_os_string);
+    let mut words = Vec::from_iter(setpriv);
+    if !words.is_empty() {
+        words.extend(["--pdeathsig", "KILL"].map(OsString::from));
+    }
+    words.extend_from_slice(line);
+    Command::new(&words[0])
+        .args(&words[1..])
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(errors)
         .spawn()
-        .map_err(|error| format!("cannot run {}: {error}", program.display()))
+        .map_err(|error| format!("cannot run {}: {error}", line[0].display()))
 }
 
 /// The path of a program, looked for in `PATH` and where Debian keeps those

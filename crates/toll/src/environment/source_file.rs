@@ -59,9 +59,6 @@ const CHUNK_BYTES: usize = 1 << 20;
 
 impl SourceFile {
     /// Makes a file and brings it to the device.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
     pub fn create(path: &Path, spec: SourceSpec) -> io::Result<Self> {
         let mut file = File::create_new(path)?;
         let mut hash = Xxh3::new();
@@ -94,9 +91,6 @@ impl SourceFile {
 
 /// Makes a file of zeros whose blocks are all there, unlike those of a hole, and
 /// brings it to the device.
-///
-/// # Errors
-/// If the file cannot be written.
 pub fn lay_zeros(path: &Path, size_bytes: u64) -> io::Result<()> {
     let mut file = File::create_new(path)?;
     io::copy(&mut io::repeat(0).take(size_bytes), &mut file)?;

@@ -18,6 +18,7 @@ use rustix::pipe::{PipeFlags, fcntl_setpipe_size, pipe_with};
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::SIGINT;
 
+use super::paths::Cannot;
 use super::process;
 
 /// Longest wait before a signal to pass on is looked for.
@@ -67,9 +68,6 @@ pub enum Unstartable {
 
 impl Strace {
     /// Finds strace and tries it on `true`.
-    ///
-    /// # Errors
-    /// If it is missing, too old, or may not trace, with what to do.
     pub fn find() -> Result<Self, String> {
         let path = process::find("strace").ok_or(
             "cannot trace: strace is missing; install the package strace, or put strace into PATH",
@@ -118,7 +116,7 @@ impl Strace {
             .arg("true")
             .stdin(Stdio::null())
             .output()
-            .map_err(|error| format!("cannot run {}: {error}", self.path.display()))?;
+            .cannot("run", &self.path)?;
         let words = String::from_utf8_lossy(&output.stderr).trim().to_owned();
         match output.status.success() {
             true => Ok(words),
@@ -163,9 +161,6 @@ impl Strace {
     ///
     /// As strace does, it also waits for what the command left running. Asked
     /// for a signal ten times a second, it passes one on to the command.
-    ///
-    /// # Errors
-    /// If strace cannot be started or listened to.
     pub fn run(
         &self,
         command: &[OsString],
@@ -185,7 +180,7 @@ impl Strace {
             .args(self.options(calls, Path::new(&output)))
             .args(command)
             .spawn()
-            .map_err(|error| format!("cannot run {}: {error}", self.path.display()))?;
+            .cannot("run", &self.path)?;
         let strace = child.id();
         let waiter = std::thread::spawn(move || wait(child, writer));
         let mut pass_on = || {
@@ -300,9 +295,6 @@ fn explain(words: &str) -> String {
 }
 
 /// Whether a command can be started, looked for as `execvp` does.
-///
-/// # Errors
-/// If it cannot, with the reason.
 pub fn startable(command: &OsStr) -> Result<(), Unstartable> {
     let shown = command.to_string_lossy().into_owned();
     let path = std::env::var_os("PATH").unwrap_or_default();

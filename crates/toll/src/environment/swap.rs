@@ -18,9 +18,6 @@ pub(super) struct Swap {
 
 impl Swap {
     /// Makes a file of `size_bytes` and has the kernel swap to it.
-    ///
-    /// # Errors
-    /// If the file system cannot hold swap, or the kernel refuses.
     pub fn create(
         directory: &Path,
         size_bytes: u64,
@@ -61,9 +58,6 @@ impl Drop for Swap {
 }
 
 /// Takes a swap file out of use; one that is not in use is fine.
-///
-/// # Errors
-/// If the kernel cannot bring what is in it back into memory.
 pub(super) fn take_out(path: &Path) -> Result<(), String> {
     if !is_in_use(path) {
         return Ok(());

@@ -10,6 +10,7 @@ use super::filesystem::{self, Mounted};
 use super::fuse_servers::{Served, Servers};
 use super::memory_limit::{MemoryLimit, memory_limit_obstacle};
 use super::paths;
+use super::paths::Cannot;
 use super::source_file::{self, SourceFile, SourceSpec};
 use super::swap::Swap;
 use super::workspace_check::{Made, lacks_room};
@@ -78,19 +79,15 @@ pub struct Workspace {
 impl Workspace {
     /// Makes the work directories. A file system that cannot be had is no
     /// error; [`Self::directory`] says why. Must be called before other threads
-    /// start, since it may move this one into a mount namespace.
-    ///
-    /// # Errors
-    /// If the work directory itself cannot be made or is too small, or if it was
-    /// `interrupted`, for which it looks before each thing that takes time.
+    /// start, since it may move this one into a mount namespace. Looks whether it
+    /// was `interrupted` before each thing that takes time.
     pub fn create(
         request: &WorkspaceRequest,
         interrupted: &dyn Fn() -> bool,
     ) -> Result<Self, String> {
         let base = request.base.clone().unwrap_or_else(paths::work);
         // Absolute before it is noted: the next start has another directory.
-        let base = std::path::absolute(&base)
-            .map_err(|error| format!("cannot use {}: {error}", base.display()))?;
+        let base = std::path::absolute(&base).cannot("use", &base)?;
         let root = base.join(format!("run-{}-{}", std::process::id(), serial()));
         let mut journal = Journal::open()?;
         journal.note(Change::Directory(root.clone()))?;
@@ -217,14 +214,12 @@ impl Workspace {
             for &(_, spec) in here {
                 go_on_unless(interrupted)?;
                 let path = mounted.directory.join(spec.name());
-                let source = SourceFile::create(&path, spec)
-                    .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+                let source = SourceFile::create(&path, spec).cannot("write", &path)?;
                 self.sources.insert((name.clone(), spec), source);
             }
             for &size_bytes in &request.zeros_sizes {
                 let path = mounted.directory.join(format!("zeros-{size_bytes}"));
-                source_file::lay_zeros(&path, size_bytes)
-                    .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+                source_file::lay_zeros(&path, size_bytes).cannot("write", &path)?;
                 self.zeros.insert((name.clone(), size_bytes), path);
             }
         }
@@ -238,7 +233,7 @@ impl Workspace {
         let paths = directories.chain(sources).chain(self.zeros.values());
         for path in [&self.root].into_iter().chain(paths) {
             let noted = self.made.note(path);
-            noted.map_err(|error| format!("cannot use {}: {error}", path.display()))?;
+            noted.cannot("use", path)?;
         }
         Ok(())
     }
@@ -268,18 +263,12 @@ impl Workspace {
     }
 
     /// The limit of so many bytes of memory, with swap behind it.
-    ///
-    /// # Errors
-    /// With the reason why this machine does not have it.
     pub fn memory_limit(&self, limit_bytes: u64) -> Result<&MemoryLimit, &str> {
         let limit = self.memory_limits.get(&limit_bytes);
         limit.ok_or(&self.limit_obstacle)
     }
 
     /// The directory on a file system.
-    ///
-    /// # Errors
-    /// With the reason why this machine does not have it.
     pub fn directory(&self, file_system: &str) -> Result<&Path, &str> {
         match self.mounted.get(file_system) {
             Some(mounted) => Ok(&mounted.directory),
@@ -292,9 +281,6 @@ impl Workspace {
 
     /// Where the files of a file system lie that shows those of another one;
     /// its own directory where it does not.
-    ///
-    /// # Errors
-    /// With the reason why this machine does not have it.
     pub fn below(&self, file_system: &str) -> Result<&Path, &str> {
         let directory = self.directory(file_system)?;
         let below = self.mounted[file_system].below.as_deref();
@@ -314,9 +300,6 @@ impl Workspace {
 
     /// Notes processes that a set-up left running, to be ended by the next start if
     /// this program is killed.
-    ///
-    /// # Errors
-    /// If the note cannot be written.
     pub fn note_processes(&self, pids: &BTreeSet<i32>) -> Result<(), String> {
         let alive = pids
             .iter()

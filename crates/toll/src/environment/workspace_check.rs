@@ -26,9 +26,6 @@ struct Entry {
 
 impl Made {
     /// Notes a directory or file that was made just now.
-    ///
-    /// # Errors
-    /// If it is not there.
     pub fn note(&mut self, path: &Path) -> io::Result<()> {
         let metadata = fs::symlink_metadata(path)?;
         self.entries.push(Entry {

@@ -58,10 +58,6 @@ impl RunDocument {
     }
 
     /// Reads a document and checks that it holds together.
-    ///
-    /// # Errors
-    /// If it is no run, a newer version's, or refers to treatments or blocks
-    /// that are not there.
     pub fn parse(text: &str) -> Result<StoredRun, StoreError> {
         #[derive(Deserialize)]
         struct Head {

@@ -1,7 +1,6 @@
 //! File systems that a program serves in user space: `toll mount` and its
 //! peers, each over a directory of its own beside the mount point.
 
-mod command;
 mod kind;
 mod relay;
 
@@ -14,11 +13,12 @@ use toll_sshd::{Settings, Sshd};
 
 use super::cleanup_journal::{Change, Journal};
 use super::filesystem::Mounted;
+use super::paths::Cannot;
 use super::process;
 
 pub(super) use kind::Served;
 
-use command::Host;
+use kind::Host;
 use relay::Relay;
 
 /// What the served file systems of a run share.
@@ -46,18 +46,16 @@ impl Servers {
         let place = |what: &str| root.join(format!("{name}{what}"));
         let (below, point, own) = (place("-below"), place(""), place("-own"));
         for path in [&below, &point, &own] {
-            fs::create_dir(path)
-                .map_err(|error| format!("cannot make {}: {error}", path.display()))?;
+            fs::create_dir(path).cannot("make", path)?;
         }
         let host = match served.is_over_ssh() {
             true => Some(self.host(served.round_trip, root)?),
             false => None,
         };
-        let line = command::line(served, host, &below, &point, &own)?;
+        let line = served.line(host, &below, &point, &own)?;
         journal.note(Change::MountPoint(point.clone()))?;
         let log = own.join("messages");
-        let arguments: Vec<_> = line.arguments.iter().map(AsRef::as_ref).collect();
-        let server = process::start_logged(&line.program, &arguments, &log)?;
+        let server = process::start(&line, Some(&log))?;
         Mounted::served(&point, below, server).map_err(|why| {
             let why = last_words(&log).unwrap_or(why);
             format!("{name} did not mount: {why}")
@@ -83,8 +81,7 @@ impl Servers {
 
 fn start_sshd(root: &Path) -> Result<Sshd, String> {
     let directory: PathBuf = root.join("sshd");
-    fs::create_dir(&directory)
-        .map_err(|error| format!("cannot make {}: {error}", directory.display()))?;
+    fs::create_dir(&directory).cannot("make", &directory)?;
     Sshd::start_in(directory, &Settings::default())
 }
 
