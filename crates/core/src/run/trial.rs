@@ -53,7 +53,7 @@ pub enum TrialState {
 }
 
 impl TrialState {
-    /// Its name in the store.
+    /// Its name in the store and in tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -63,20 +63,6 @@ impl TrialState {
             Self::TimedOut => "timed-out",
             Self::Crashed => "crashed",
         }
-    }
-
-    /// The state of a name from the store.
-    pub fn from_name(name: &str) -> Option<Self> {
-        [
-            Self::Completed,
-            Self::Failed,
-            Self::Unsupported,
-            Self::Excluded,
-            Self::TimedOut,
-            Self::Crashed,
-        ]
-        .into_iter()
-        .find(|state| state.name() == name)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::common::{Bench, Ran, list};
+use crate::common::{Bench, Ran, has, list};
 
 /// A command that prints what it took, so that ratios do not depend on how busy
 /// the machine is.
@@ -20,170 +20,118 @@ fn bench() -> Bench {
 }
 
 /// A run in which `a` and `b` take so long.
-fn measure(bench: &Bench, [a, b]: [u32; 2], options: &[&str]) -> Ran {
+fn measure(bench: &Bench, [a, b]: [u32; 2], options: &str) -> Ran {
     bench.write("a", &format!("took {a} ns\n"));
     bench.write("b", &format!("took {b} ns\n"));
-    let quiet = ["run", "-q", "--no-html", "-r", "8", "told.toml"];
-    bench.run(&[&quiet[..], options].concat())
+    bench.run(&*format!("run -q --no-html -r 8 told.toml {options}"))
 }
 
 #[test]
 fn a_run_is_compared_with_the_saved_one_treatment_by_treatment() {
     let bench = bench();
-    let saved = measure(&bench, [100, 200], &["--save-baseline", "main"]);
+    let saved = measure(&bench, [100, 200], "--save-baseline main");
     assert_eq!(saved.code, Some(0), "{saved:#?}");
-    assert!(
-        saved.stderr.contains("baseline main of told: run 1"),
-        "{saved:#?}"
-    );
-    let gate = ["--baseline", "main", "--fail-on", "regression=5%"];
-    let same = measure(&bench, [101, 150], &gate);
+    has(&saved.stderr, &["baseline main of told: run 1"]);
+    let gate = "--baseline main --fail-on regression=5%";
+    let same = measure(&bench, [101, 150], gate);
     assert_eq!(same.code, Some(0), "{same:#?}");
-    assert!(
-        same.stdout.contains("Run 2 over baseline main, run 1"),
-        "{same:#?}"
-    );
-    assert!(same.stdout.contains("0.75"), "{same:#?}");
-    let worse = measure(&bench, [107, 200], &gate);
+    has(&same.stdout, &["Run 2 over baseline main, run 1"]);
+    has(&same.stdout, &["0.75"]);
+    let worse = measure(&bench, [107, 200], gate);
     assert_eq!(worse.code, Some(3), "{worse:#?}");
     let told = "regression: a in run 3 over run 1: told_ns 1.07";
     assert!(worse.stderr.contains(told), "{worse:#?}");
     assert!(!worse.stderr.contains("regression: b"), "{worse:#?}");
     // Stored runs are judged the same.
-    let shown = bench.run(&[&["show", "3"], &gate[..]].concat());
+    let shown = bench.run(&*format!("show 3 {gate}"));
     assert_eq!(shown.code, Some(3), "{shown:#?}");
-    assert!(
-        shown.stdout.contains("Run 3 over baseline main"),
-        "{shown:#?}"
-    );
-    let compared = bench.run(&[&["compare"], &gate[..]].concat());
+    has(&shown.stdout, &["Run 3 over baseline main"]);
+    let compared = bench.run(&*format!("compare {gate}"));
     assert_eq!(compared.code, Some(3), "{compared:#?}");
-    bench.ok(&[
-        "compare",
-        "2",
-        "--baseline",
-        "main",
-        "--fail-on",
-        "regression=5%",
-    ]);
-    assert_eq!(
-        bench
-            .run(&["compare", "2", "3", "--fail-on", "regression=5%"])
-            .code,
-        Some(3)
-    );
-    let document = bench.json(&["compare", "1", "3", "--json"]);
+    bench.ok("compare 2 --baseline main --fail-on regression=5%");
+    bench.fails(3, "compare 2 3 --fail-on regression=5%");
+    let document = bench.json("compare 1 3 --json");
     assert_eq!(document["comparisons"][0]["ratios"][0]["relation"], "worse");
-    let both = measure(&bench, [100, 200], &["--baseline", "main", "--json"]).json();
+    let both = measure(&bench, [100, 200], "--baseline main --json").json();
     assert_eq!(both["comparisons"][0]["old_run"], 1);
 }
 
 #[test]
 fn a_baseline_is_replaced_only_by_a_run_that_passes() {
     let bench = bench();
-    let ratchet = [
-        "--baseline",
-        "main",
-        "--save-baseline",
-        "main",
-        "--fail-on",
-        "regression=5%",
-    ];
-    measure(&bench, [100, 200], &["--save-baseline", "main"]);
-    let worse = measure(&bench, [150, 200], &ratchet);
+    let ratchet = "--baseline main --save-baseline main --fail-on regression=5%";
+    measure(&bench, [100, 200], "--save-baseline main");
+    let worse = measure(&bench, [150, 200], ratchet);
     assert_eq!(worse.code, Some(3), "{worse:#?}");
-    assert!(worse.stderr.contains("baseline is not saved"), "{worse:#?}");
-    let saved = |bench: &Bench| bench.json(&["baseline", "list", "--json"])["baselines"][0].clone();
+    has(&worse.stderr, &["baseline is not saved"]);
+    let saved = |bench: &Bench| bench.json("baseline list --json")["baselines"][0].clone();
     assert_eq!(saved(&bench)["run_id"], 1);
-    let better = measure(&bench, [90, 200], &ratchet);
+    let better = measure(&bench, [90, 200], ratchet);
     assert_eq!(better.code, Some(0), "{better:#?}");
-    assert!(
-        better.stderr.contains("run 3, in the place of run 1"),
-        "{better:#?}"
-    );
+    has(&better.stderr, &["run 3, in the place of run 1"]);
     assert_eq!(saved(&bench)["run_id"], 3);
 }
 
 #[test]
 fn baselines_are_saved_listed_and_forgotten_while_their_runs_stay() {
     let bench = bench();
-    let none = bench.ok(&["baseline", "list"]).stdout;
-    assert!(none.contains("--save-baseline"), "{none}");
+    let none = bench.ok("baseline list").stdout;
+    has(&none, &["--save-baseline"]);
     assert!(!bench.path("data").exists(), "looking makes no store");
-    measure(&bench, [100, 200], &[]);
-    bench.ok(&["run", "-q", "--no-html", "-r", "2", "true"]);
-    bench.ok(&["baseline", "save", "main", "1"]);
-    bench.ok(&["baseline", "save", "main"]);
-    bench.ok(&["baseline", "save", "v1.0", "1"]);
-    let listed = bench.ok(&["baseline", "list"]).stdout;
+    measure(&bench, [100, 200], "");
+    bench.ok("run -q --no-html -r 2 true");
+    bench.ok("baseline save main 1");
+    bench.ok("baseline save main");
+    bench.ok("baseline save v1.0 1");
+    let listed = bench.ok("baseline list").stdout;
     assert_eq!(listed.lines().count(), 4, "{listed}");
-    assert!(
-        bench
-            .ok(&["list"])
-            .stdout
-            .contains("Baselines (toll run --baseline NAME)")
-    );
+    let heading = "Baselines (toll run --baseline NAME)";
+    has(&bench.ok("list").stdout, &[heading]);
     let names = |bench: &Bench| -> Vec<String> {
-        let document = bench.json(&["list", "--json"]);
+        let document = bench.json("list --json");
         let baselines = list(&document["baselines"]).iter();
         let name = |one: &serde_json::Value| format!("{} {}", one["name"], one["experiment"]);
         baselines.map(|one| name(one).replace('"', "")).collect()
     };
     assert_eq!(names(&bench), ["main commands", "main told", "v1.0 told"]);
-    bench.ok(&["baseline", "remove", "main", "--experiment", "commands"]);
+    bench.ok("baseline remove main --experiment commands");
     assert_eq!(names(&bench), ["main told", "v1.0 told"]);
-    bench.ok(&["baseline", "remove", "main"]);
-    let errors = bench.fails(2, &["baseline", "remove", "main"]);
-    assert!(errors.contains("there is v1.0"), "{errors}");
+    bench.ok("baseline remove main");
+    let errors = bench.fails(2, "baseline remove main");
+    has(&errors, &["there is v1.0"]);
     assert_eq!(bench.document("1")["run"]["id"], json!(1));
 }
 
 #[test]
 fn what_cannot_be_compared_is_refused_before_anything_runs() {
     let bench = bench();
-    let errors = bench.fails(1, &["run", "true", "--baseline", "main"]);
-    assert!(errors.contains("no store yet"), "{errors}");
-    measure(&bench, [100, 200], &["--save-baseline", "main"]);
-    bench.ok(&[
-        "run",
-        "-q",
-        "--no-html",
-        "-r",
-        "2",
-        "true",
-        "--save-baseline",
-        "other",
-    ]);
-    let runs = |bench: &Bench| list(&bench.json(&["list", "--json"])["runs"]).len();
+    let errors = bench.fails(1, "run true --baseline main");
+    has(&errors, &["no store yet"]);
+    measure(&bench, [100, 200], "--save-baseline main");
+    bench.ok("run -q --no-html -r 2 true --save-baseline other");
+    let runs = |bench: &Bench| list(&bench.json("list --json")["runs"]).len();
     let before = runs(&bench);
-    for (arguments, needle) in [
+    for (line, needle) in [
+        ("run told.toml --baseline mian", "there is main, other"),
         (
-            &["run", "told.toml", "--baseline", "mian"][..],
-            "there is main, other",
-        ),
-        (
-            &["run", "told.toml", "--baseline", "other"],
+            "run told.toml --baseline other",
             "there is other of commands",
         ),
         (
-            &["run", "false", "--baseline", "other"],
+            "run false --baseline other",
             "none of these treatments, but true",
         ),
-        (&["run", "true", "--baseline", "a b"], "letters"),
-        (&["run", "true", "--save-baseline", "../x"], "letters"),
-        (&["compare", "1"], "--baseline"),
+        ("run true --baseline 'a b'", "letters"),
+        ("run true --save-baseline ../x", "letters"),
+        ("compare 1", "--baseline"),
         (
-            &["compare", "1", "2", "--fail-on", "regression=5%"],
+            "compare 1 2 --fail-on regression=5%",
             "no treatment is both",
         ),
-        (
-            &["compare", "1", "--baseline", "nope"],
-            "cannot find baseline nope",
-        ),
-        (&["baseline", "save", "-x"], "-x"),
+        ("compare 1 --baseline nope", "cannot find baseline nope"),
+        ("baseline save -x", "-x"),
     ] {
-        let errors = bench.fails(2, arguments);
-        assert!(errors.contains(needle), "{arguments:?}: {errors}");
+        has(&bench.fails(2, line), &[needle]);
     }
     assert_eq!(runs(&bench), before);
 }
@@ -191,20 +139,20 @@ fn what_cannot_be_compared_is_refused_before_anything_runs() {
 #[test]
 fn a_run_that_is_not_complete_becomes_no_baseline() {
     let bench = bench();
-    measure(&bench, [100, 200], &[]);
+    measure(&bench, [100, 200], "");
     let mut document = bench.document("1");
     document["run"]["uid"] = json!("00000000deadbeef");
     document["run"]["status"] = json!("unfinished");
     bench.write("run.json", &document.to_string());
-    bench.ok(&["import", "run.json"]);
-    let errors = bench.fails(2, &["baseline", "save", "main", "2"]);
-    assert!(errors.contains("unfinished"), "{errors}");
+    bench.ok("import run.json");
+    let errors = bench.fails(2, "baseline save main 2");
+    has(&errors, &["unfinished"]);
     // Another machine's run is as good as any.
     document["run"]["uid"] = json!("00000000deadbee0");
     document["run"]["status"] = json!("complete");
     bench.write("run.json", &document.to_string());
-    bench.ok(&["import", "run.json"]);
-    bench.ok(&["baseline", "save", "main", "3"]);
-    let ran = measure(&bench, [100, 200], &["--baseline", "main"]);
+    bench.ok("import run.json");
+    bench.ok("baseline save main 3");
+    let ran = measure(&bench, [100, 200], "--baseline main");
     assert_eq!(ran.code, Some(0), "{ran:#?}");
 }

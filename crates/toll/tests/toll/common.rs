@@ -50,6 +50,14 @@ pub fn in_a_namespace(bench: &Bench, line: &str) -> Option<Ran> {
     Some(ran)
 }
 
+/// Fails unless a text has some words in it.
+#[track_caller]
+pub fn has(text: &str, needles: &[&str]) {
+    for needle in needles {
+        assert!(text.contains(needle), "{needle:?} is missing: {text}");
+    }
+}
+
 /// The root of the source tree.
 pub fn source_tree() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use toll::store::exchange::RunDocument;
 
-use crate::common::{Bench, list, source_tree};
+use crate::common::{Bench, has, list, source_tree};
 
 const SCHEMA: &str = "docs/schema/run.schema.json";
 const HOSTILE: &str = "<script>alert(1)</script>\u{1b}[31m\u{202e}";
@@ -23,7 +23,7 @@ fn bench_with_run() -> Bench {
 }
 
 fn exported(bench: &Bench) -> Value {
-    bench.json(&["export", "last", "--json", "-"])
+    bench.json("export last --json -")
 }
 
 fn schema_text() -> String {
@@ -61,7 +61,7 @@ fn documents_are_valid_by_the_published_schema() {
     let document = exported(&bench);
     check(&document);
     // One block only: intervals have no ends to speak of.
-    bench.ok(&["run", "-q", "--no-html", "-r", "1", "true", "false"]);
+    bench.ok("run -q --no-html -r 1 true false");
     check(&exported(&bench));
     let mut wrong = document;
     wrong["trials"][0]["state"] = json!("purring");
@@ -70,32 +70,22 @@ fn documents_are_valid_by_the_published_schema() {
 
 #[test]
 fn a_run_is_judged_the_same_elsewhere() {
-    for options in [
-        &["-r", "1", "true", "sh -c 'exit 3'"][..],
-        &["-r", "6", "true", "sleep 0.001"],
-    ] {
+    for options in ["-r 1 true \"sh -c 'exit 3'\"", "-r 6 true 'sleep 0.001'"] {
         let bench = Bench::new();
-        bench.ok(&[&["run", "-q", "--no-html"], options].concat());
+        bench.ok(&*format!("run -q --no-html {options}"));
         let here = exported(&bench);
         bench.write("run.json", &here.to_string());
-        let other = bench.path("other.sqlite");
-        let other = other.to_str().unwrap();
-        let told = bench.ok(&["import", "run.json", "--store", other]).stdout;
+        let told = bench.ok("import run.json --store other.sqlite").stdout;
         assert!(told.starts_with("run 1: commands of "), "{told}");
-        let there = bench.json(&["show", "1", "--json", "--store", other]);
-        assert_eq!(there["analysis"], here["analysis"]);
-        assert_eq!(there["trials"], here["trials"]);
-        assert_eq!(there["treatments"], here["treatments"]);
+        let there = bench.json("show 1 --json --store other.sqlite");
+        for part in ["analysis", "trials", "treatments"] {
+            assert_eq!(there[part], here[part]);
+        }
         assert_eq!(there["run"]["uid"], here["run"]["uid"]);
         assert_eq!(there["run"]["imported"], true);
-        let errors = bench.fails(1, &["import", "run.json", "--store", other]);
-        assert!(errors.contains("already, as run 1"), "{errors}");
-        assert!(
-            bench
-                .ok(&["list", "--store", other])
-                .stdout
-                .contains("imported")
-        );
+        let errors = bench.fails(1, "import run.json --store other.sqlite");
+        has(&errors, &["already, as run 1"]);
+        has(&bench.ok("list --store other.sqlite").stdout, &["imported"]);
     }
 }
 
@@ -107,7 +97,7 @@ fn conclusions_in_a_document_are_not_believed() {
     document["analysis"]["verdicts"][0]["outcome"] = json!("refuted");
     document["run"]["uid"] = json!("00000000deadbeef");
     bench.write("run.json", &document.to_string());
-    bench.ok(&["import", "run.json"]);
+    bench.ok("import run.json");
     assert_eq!(exported(&bench)["analysis"]["verdicts"], measured);
 }
 
@@ -142,26 +132,17 @@ fn documents_that_do_not_hold_together_are_refused() {
         let mut document = good.clone();
         damage(&mut document);
         bench.write("bad.json", &document.to_string());
-        let errors = bench.fails(2, &["import", "bad.json"]);
-        assert!(
-            errors.contains(needle) && errors.contains("bad.json"),
-            "{needle}: {errors}"
-        );
+        let errors = bench.fails(2, "import bad.json");
+        has(&errors, &[needle, "bad.json"]);
     }
-    for text in [
-        "",
-        "[]",
-        "{",
-        "null",
-        "{\"format\":\"toll-run\"}",
-        &"[".repeat(100_000),
-    ] {
+    let deep = "[".repeat(100_000);
+    for text in ["", "[]", "{", "null", "{\"format\":\"toll-run\"}", &deep] {
         bench.write("bad.json", text);
-        bench.fails(2, &["import", "bad.json"]);
+        bench.fails(2, "import bad.json");
     }
-    bench.fails(1, &["import", "missing.json"]);
+    bench.fails(1, "import missing.json");
     assert_eq!(
-        list(&bench.json(&["list", "--json"])["runs"]).len(),
+        list(&bench.json("list --json")["runs"]).len(),
         1,
         "nothing was taken in"
     );
@@ -186,14 +167,14 @@ fn hostile_texts_reach_neither_terminal_nor_page() {
     document["trials"][0]["notes"] = json!([HOSTILE]);
     document["trials"][0]["counters_missing"] = json!({ HOSTILE: HOSTILE });
     bench.write("hostile.json", &document.to_string());
-    let ran = bench.ok(&["import", "hostile.json"]);
+    let ran = bench.ok("import hostile.json");
     let mut texts = vec![ran.stdout, ran.stderr];
     for arguments in [
-        &["list"][..],
-        &["show", "2"],
-        &["compare", "1", "2"],
-        &["report", "2", "--html", "page.html", "--plots", "plots"],
-        &["export", "2", "--markdown", "-"],
+        "list",
+        "show 2",
+        "compare 1 2",
+        "report 2 --html page.html --plots plots",
+        "export 2 --markdown -",
     ] {
         let ran = bench.ok(arguments);
         texts.extend([ran.stdout, ran.stderr]);
@@ -205,19 +186,14 @@ fn hostile_texts_reach_neither_terminal_nor_page() {
         }
     }
     let page = texts.last().unwrap();
-    assert!(
-        page.contains("&lt;script&gt;") && !page.contains("<script"),
-        "escaped, not dropped"
-    );
+    has(page, &["&lt;script&gt;"]);
+    assert!(!page.contains("<script"));
     for entry in std::fs::read_dir(bench.path("plots")).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_some_and(|extension| extension == "svg") {
             let svg = std::fs::read_to_string(&path).unwrap();
-            assert!(
-                !svg.contains("<script") && !svg.contains('\u{1b}'),
-                "{}",
-                path.display()
-            );
+            let is_plain = !svg.contains("<script") && !svg.contains('\u{1b}');
+            assert!(is_plain, "{}", path.display());
         }
     }
 }
@@ -231,8 +207,8 @@ fn names_in_a_document_cannot_choose_where_plots_are_written() {
     document["run"]["experiment"] = json!("../../escaped");
     bench.write("hostile.json", &document.to_string());
     std::fs::create_dir_all(bench.path("a/b")).unwrap();
-    if bench.run(&["import", "hostile.json"]).code == Some(0) {
-        bench.run(&["report", "2", "--plots", "a/b/plots"]);
+    if bench.run("import hostile.json").code == Some(0) {
+        bench.run("report 2 --plots a/b/plots");
     }
     let outside: Vec<_> = ["", "a", "a/b"]
         .iter()
@@ -252,7 +228,7 @@ fn csv_has_a_line_for_every_sample() {
         .flat_map(|trial| trial["samples"].as_object().unwrap().values())
         .map(|values| list(values).len())
         .sum();
-    let csv = bench.ok(&["export", "1", "--csv", "-"]).stdout;
+    let csv = bench.ok("export 1 --csv -").stdout;
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(lines.len(), 1 + samples);
     let columns: Vec<&str> = lines[0].split(',').collect();
@@ -260,35 +236,22 @@ fn csv_has_a_line_for_every_sample() {
     for line in &lines {
         assert_eq!(line.split(',').count(), columns.len(), "{line}");
     }
-    let iterations = |line: &&&str| line.contains(",duration_ns,");
-    assert_eq!(
-        lines.iter().filter(iterations).count(),
-        6 * 3 * 2,
-        "blocks, treatments, iterations"
-    );
+    let durations = lines.iter().filter(|line| line.contains(",duration_ns,"));
+    let (blocks, treatments, iterations) = (6, 3, 2);
+    assert_eq!(durations.count(), blocks * treatments * iterations);
 }
 
 #[test]
 fn markdown_has_tables() {
     let bench = bench_with_run();
-    let markdown = bench.ok(&["export", "1", "--markdown", "-"]).stdout;
-    assert!(markdown.contains("| :-- |"), "{markdown}");
-    assert!(markdown.contains("pair.longer"), "{markdown}");
+    let markdown = bench.ok("export 1 --markdown -").stdout;
+    has(&markdown, &["| :-- |", "pair.longer"]);
 }
 
 #[test]
 fn several_exports_at_once_are_all_written() {
     let bench = bench_with_run();
-    bench.ok(&[
-        "export",
-        "1",
-        "--json",
-        "o/run.json",
-        "--csv",
-        "o/run.csv",
-        "--markdown",
-        "o/run.md",
-    ]);
+    bench.ok("export 1 --json o/run.json --csv o/run.csv --markdown o/run.md");
     for name in ["o/run.json", "o/run.csv", "o/run.md"] {
         assert!(!bench.read(name).is_empty());
     }
@@ -302,8 +265,8 @@ fn a_comparison_begins_with_what_differs_in_the_machines() {
     document["run"]["machine"]["cpu_model"] = json!("Imaginary 9000");
     document["run"]["machine"]["kernel_release"] = json!("9.9.9");
     bench.write("other.json", &document.to_string());
-    bench.ok(&["import", "other.json"]);
-    let text = bench.ok(&["compare", "1", "2"]).stdout;
+    bench.ok("import other.json");
+    let text = bench.ok("compare 1 2").stdout;
     let place = |needle: &str| {
         text.find(needle)
             .unwrap_or_else(|| panic!("{needle} is missing:\n{text}"))
@@ -313,7 +276,7 @@ fn a_comparison_begins_with_what_differs_in_the_machines() {
         "the CPU explains more than the kernel"
     );
     assert!(place("9.9.9") < place("pair.longer"), "{text}");
-    let comparison = bench.json(&["compare", "1", "2", "--json"]);
+    let comparison = bench.json("compare 1 2 --json");
     let first = &comparison["differences"][0];
     assert_eq!(
         (&first["what"], &first["values"][1]),

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::common::{
-    Bench, Running, capability, is_root, list, processes_marked, skip, wait_until,
+    Bench, Running, capability, has, is_root, list, processes_marked, skip, wait_until,
 };
 
 fn mounts() -> String {
@@ -14,13 +14,9 @@ fn mounts() -> String {
 }
 
 fn loop_devices_of(bench: &Bench) -> String {
-    let output = Command::new("losetup")
-        .args(["-l", "-n", "-O", "BACK-FILE"])
-        .output();
-    let text = output.map_or_else(
-        |_| String::new(),
-        |o| String::from_utf8_lossy(&o.stdout).into(),
-    );
+    let mut losetup = Command::new("losetup");
+    let output = losetup.args(["-l", "-n", "-O", "BACK-FILE"]).output();
+    let text = String::from_utf8(output.map(|o| o.stdout).unwrap_or_default()).unwrap();
     let own = bench.path("").display().to_string();
     text.lines().filter(|line| line.contains(&own)).collect()
 }
@@ -63,24 +59,15 @@ fn servers(bench: &Bench) -> Vec<i32> {
 fn every_served_file_system_that_can_be_had_keeps_what_it_is_given() {
     let bench = Bench::new();
     bench.write("served.toml", SERVED);
-    let document = bench.json(&["run", "served.toml", "-q", "--no-html", "--json", "-r", "2"]);
+    let document = bench.json("run served.toml -q --no-html --json -r 2");
     let run = &document["runs"][0];
     for treatment in list(&run["treatments"]) {
         let Some(reason) = treatment["skipped"].as_str() else {
             continue;
         };
-        let known = [
-            "fuse",
-            "missing",
-            "root",
-            "older",
-            "pass through",
-            "passthrough_hp",
-        ];
-        assert!(
-            known.iter().any(|word| reason.contains(word)),
-            "{treatment:#}"
-        );
+        let known = "fuse,missing,root,older,pass through,passthrough_hp";
+        let is_known = known.split(',').any(|word| reason.contains(word));
+        assert!(is_known, "{treatment:#}");
         skip(&format!("{}: {reason}", treatment["label"]));
     }
     for trial in list(&run["trials"]) {
@@ -101,17 +88,8 @@ fn a_run_killed_over_served_file_systems_leaves_no_server_and_no_mount() {
         }
     }
     bench.write("served.toml", SERVED);
-    let arguments = [
-        "run",
-        "served.toml",
-        "-q",
-        "--no-html",
-        "-r",
-        "1000",
-        "-L",
-        "fs=userfs-sftp,sshfs",
-    ];
-    let mut running = Running(bench.spawnable(&arguments).spawn().unwrap());
+    let line = "run served.toml -q --no-html -r 1000 -L fs=userfs-sftp,sshfs";
+    let mut running = Running(bench.spawnable(line).spawn().unwrap());
     // Others mount by FUSE, too.
     let own = bench.path("").display().to_string();
     let mounts_of_run = || {
@@ -124,8 +102,8 @@ fn a_run_killed_over_served_file_systems_leaves_no_server_and_no_mount() {
     running.0.kill().unwrap();
     running.0.wait().unwrap();
     wait_until("the servers have ended", || servers(&bench).is_empty());
-    let told = bench.ok(&["doctor", "--restore"]).stdout;
-    assert!(told.contains("cleared after a killed run"), "{told}");
+    let told = bench.ok("doctor --restore").stdout;
+    has(&told, &["cleared after a killed run"]);
     is_clean(&bench);
 }
 
@@ -137,38 +115,27 @@ fn is_clean(bench: &Bench) {
     wait_until("the loop devices are detached", || {
         loop_devices_of(bench).is_empty()
     });
-    assert!(
-        !mounts().contains(own.trim_end_matches('/')),
-        "{}",
-        mounts()
-    );
+    let is_mounted = mounts().contains(own.trim_end_matches('/'));
+    assert!(!is_mounted, "{}", mounts());
     assert_eq!(bench.leftovers(), Vec::<std::path::PathBuf>::new());
 }
 
-fn write_on(bench: &Bench, file_system: &str, options: &[&str]) -> Value {
-    let level = format!("fs={file_system}");
-    let base = [
-        "run",
-        "write",
-        "--profile",
-        "quick",
-        "-q",
-        "--no-html",
-        "--json",
-        "-r",
-        "2",
-        "-L",
-        &level,
-        "-L",
-        "input=128KiB",
-        "-L",
-        "buffer=4KiB,64KiB",
-        "-L",
-        "durability=none,fsync",
-        "-L",
-        "placement=overwrite",
-    ];
-    bench.json(&[&base[..], options].concat())["runs"][0].clone()
+fn write_on(bench: &Bench, file_system: &str, options: &str) -> Value {
+    let line = format!(
+        "run write --profile quick -q --no-html --json -r 2 -L fs={file_system} -L input=128KiB \
+         -L buffer=4KiB,64KiB -L durability=none,fsync -L placement=overwrite {options}"
+    );
+    bench.json(&*line)["runs"][0].clone()
+}
+
+#[track_caller]
+fn all_completed(run: &Value) {
+    let trials = list(&run["trials"]);
+    let is_completed = |trial: &Value| trial["state"] == "completed";
+    assert!(
+        !trials.is_empty() && trials.iter().all(is_completed),
+        "{run:#}"
+    );
 }
 
 fn runs_on(file_system: &str, capability_name: &str) {
@@ -177,15 +144,7 @@ fn runs_on(file_system: &str, capability_name: &str) {
         skip(&format!("{file_system}: {reason}"));
         return;
     }
-    let run = write_on(&bench, file_system, &[]);
-    let states: Vec<&Value> = list(&run["trials"])
-        .iter()
-        .map(|trial| &trial["state"])
-        .collect();
-    assert!(
-        !states.is_empty() && states.iter().all(|state| *state == "completed"),
-        "{run:#}"
-    );
+    all_completed(&write_on(&bench, file_system, ""));
     is_clean(&bench);
 }
 
@@ -260,30 +219,15 @@ fn a_foreign_file_system_is_used_only_if_it_is_named() {
     let theirs = Theirs::mount(&source, &point);
     let changed = || std::fs::metadata(&source).unwrap().modified().unwrap();
     let before = changed();
-    write_on(&bench, "foreign", &[]);
+    write_on(&bench, "foreign", "");
     assert_eq!(changed(), before, "somebody's mount was written to");
-    let run = write_on(&bench, "foreign", &["--foreign-dir", "theirs"]);
-    let trials = list(&run["trials"]);
-    assert!(!trials.is_empty() && trials.iter().all(|trial| trial["state"] == "completed"));
+    all_completed(&write_on(&bench, "foreign", "--foreign-dir theirs"));
     assert!(changed() > before, "the named mount was not used");
     assert_eq!(std::fs::read_dir(&source).unwrap().count(), 0);
     drop(theirs);
     is_clean(&bench);
-    let told = bench.fails(
-        2,
-        &[
-            "run",
-            "write",
-            "-L",
-            "fs=foreign",
-            "--foreign-dir",
-            "source",
-        ],
-    );
-    assert!(
-        told.contains("cannot use ") && told.contains("--foreign-dir"),
-        "{told}"
-    );
+    let told = bench.fails(2, "run write -L fs=foreign --foreign-dir source");
+    has(&told, &["cannot use ", "--foreign-dir"]);
 }
 
 #[test]
@@ -295,20 +239,12 @@ fn a_file_system_that_cannot_be_had_is_skipped_with_the_reason() {
         skip("as root every file system that is installed can be had");
         return;
     }
-    let run = write_on(&bench, "work,ext4", &[]);
-    let skipped: Vec<&str> = list(&run["treatments"])
-        .iter()
-        .filter_map(|t| t["skipped"].as_str())
-        .collect();
-    assert!(
-        !skipped.is_empty() && skipped.iter().all(|why| why.contains("root")),
-        "{run:#}"
-    );
-    assert!(
-        list(&run["trials"])
-            .iter()
-            .all(|trial| trial["state"] == "completed")
-    );
+    let run = write_on(&bench, "work,ext4", "");
+    let reasons = list(&run["treatments"]).iter();
+    let reasons: Vec<&str> = reasons.filter_map(|t| t["skipped"].as_str()).collect();
+    let is_right = !reasons.is_empty() && reasons.iter().all(|why| why.contains("root"));
+    assert!(is_right, "{run:#}");
+    all_completed(&run);
 }
 
 #[test]
@@ -318,34 +254,16 @@ fn a_run_killed_on_a_loop_device_leaves_nothing_mounted() {
         skip(&format!("ext4: {reason}"));
         return;
     }
-    let child = bench
-        .spawnable(&[
-            "run",
-            "write",
-            "--profile",
-            "quick",
-            "-q",
-            "--no-html",
-            "-L",
-            "fs=ext4",
-            "-L",
-            "input=128KiB",
-            "-r",
-            "1000",
-        ])
-        .spawn();
-    let mut running = Running(child.unwrap());
+    let line = "run write --profile quick -q --no-html -L fs=ext4 -L input=128KiB -r 1000";
+    let mut running = Running(bench.spawnable(line).spawn().unwrap());
     wait_until("the device is attached", || {
         !loop_devices_of(&bench).is_empty()
     });
     running.0.kill().unwrap();
     running.0.wait().unwrap();
-    let told = bench.ok(&["doctor", "--restore"]).stdout;
-    assert!(told.contains("cleared after a killed run"), "{told}");
+    let told = bench.ok("doctor --restore").stdout;
+    has(&told, &["cleared after a killed run"]);
     // The kernel unmounts when the namespace's last process has gone, and then
     // lets go of the device; one not mounted yet the doctor has detached.
-    wait_until("the loop device is detached", || {
-        loop_devices_of(&bench).is_empty()
-    });
     is_clean(&bench);
 }

@@ -3,7 +3,7 @@
 
 use toll::store::{RunStatus, Store, StoredRun};
 
-use crate::common::{Bench, in_a_namespace};
+use crate::common::{Bench, has, in_a_namespace};
 use crate::settings::Settings;
 
 fn order(run: &StoredRun) -> Vec<(u32, u32, usize)> {
@@ -42,9 +42,10 @@ fn a_store_that_fills_up_ends_the_run_which_goes_on_when_there_is_room() {
     };
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     assert!(ran.stdout.contains("status 1"), "{ran:#?}");
-    for needle in ["disk is full", "small/runs.sqlite", "toll run --resume"] {
-        assert!(ran.stderr.contains(needle), "{needle}: {ran:#?}");
-    }
+    has(
+        &ran.stderr,
+        &["disk is full", "small/runs.sqlite", "toll run --resume"],
+    );
     let then = load(&bench, "then/runs.sqlite");
     assert!(!then.trials.is_empty());
     assert_eq!(then.run.status, RunStatus::Unfinished);
@@ -81,9 +82,7 @@ fn a_work_directory_that_fills_up_from_outside_ends_the_run_which_goes_on_when_t
         ran.stdout.contains("\nfill\n"),
         "the rest is put back: {ran:#?}"
     );
-    for needle in ["small/run-", "is full", "toll run --resume"] {
-        assert!(ran.stderr.contains(needle), "{needle}: {ran:#?}");
-    }
+    has(&ran.stderr, &["small/run-", "is full", "toll run --resume"]);
     let then = load(&bench, "then.sqlite");
     assert_eq!(then.trials.len(), 7, "those before the disk was full");
     assert_eq!(then.run.status, RunStatus::Unfinished);

@@ -166,7 +166,7 @@ impl Storm<'_> {
             assert_eq!(trials, expected, "seed {seed}");
         }
         // What the last kill left, if the run before it was complete.
-        self.bench.ok(&["doctor", "--restore"]);
+        self.bench.ok("doctor --restore");
     }
 
     /// Gives another bench the kernels and files that this one has.

@@ -1,39 +1,16 @@
 //! Runs that are killed or told to stop, and go on.
 
-use std::collections::BTreeSet;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use toll::store::{RunStatus, Store, StoredRun, TrialRecord};
-use toll_stats::Rng;
+use toll::store::{RunStatus, Store, StoredRun};
 
-use crate::common::{Bench, Running, list, make_executable, processes_marked, wait_until};
+use crate::common::{Bench, Running, has, list, make_executable, processes_marked, wait_until};
 use crate::settings::Settings;
 
-/// How often the run of the kill test is killed at least.
-const KILLS: usize = 12;
-
-/// Until then the first kill has come, and the next ones later by a factor for
-/// each that found nothing new: how long a start takes is the machine's business.
-const LATEST: Duration = Duration::from_millis(120);
-const LATER: f64 = 1.5;
-
-const PLAN: [&str; 10] = [
-    "run",
-    "-q",
-    "--no-html",
-    "--seed",
-    "42",
-    "-r",
-    "60",
-    "-L",
-    "n=1,2,3",
-    "true {n}",
-];
-const RESUME: [&str; 4] = ["run", "--resume", "-q", "--no-html"];
+const RESUME: &str = "run --resume -q --no-html";
 
 fn stored(bench: &Bench) -> Option<StoredRun> {
     // Opening a store makes it, so what a run makes after its own is looked
@@ -50,19 +27,12 @@ fn trials(bench: &Bench) -> usize {
     stored(bench).map_or(0, |run| run.trials.len())
 }
 
-fn order(trials: &[TrialRecord]) -> Vec<(u32, u32, usize)> {
-    trials
-        .iter()
-        .map(|trial| (trial.block, trial.position, trial.treatment))
-        .collect()
-}
-
 /// A marker that no other process of the machine carries.
 fn marker(bench: &Bench) -> String {
     format!("TOLL_TEST_MARK={}", bench.path("").display())
 }
 
-fn start(bench: &Bench, arguments: &[&str]) -> Running {
+fn start(bench: &Bench, arguments: &str) -> Running {
     let marker = marker(bench);
     let (name, value) = marker.split_once('=').expect("it has one");
     let mut command = bench.spawnable(arguments);
@@ -71,7 +41,7 @@ fn start(bench: &Bench, arguments: &[&str]) -> Running {
 
 /// Starts a run, and waits until it has something to lose.
 #[track_caller]
-fn start_and_wait_for_a_trial(bench: &Bench, arguments: &[&str]) -> Running {
+fn start_and_wait_for_a_trial(bench: &Bench, arguments: &str) -> Running {
     let mut running = start(bench, arguments);
     wait_until("a trial is kept", || {
         let ended = running.0.try_wait().expect("it is our child");
@@ -100,136 +70,38 @@ fn nothing_runs(bench: &Bench) {
 }
 
 #[test]
-fn a_run_killed_over_and_over_ends_like_one_that_was_not() {
-    let undisturbed = Bench::new();
-    undisturbed.ok(&PLAN);
-    let expected = order(&stored(&undisturbed).unwrap().trials);
-    assert_eq!(expected.len(), 60 * 4);
-
-    let bench = Bench::new();
-    let mut rng = Rng::new(7);
-    let mut kept: Vec<TrialRecord> = Vec::new();
-    let mut interrupted_at = BTreeSet::new();
-    let mut latest = LATEST;
-    let mut kills = 0;
-    while kills < KILLS || interrupted_at.len() < 2 {
-        kills += 1;
-        assert!(
-            kills < 100,
-            "no kill falls into the run: {interrupted_at:?}"
-        );
-        let arguments = if stored(&bench).is_some() {
-            &RESUME[..]
-        } else {
-            &PLAN[..]
-        };
-        let child = start(&bench, arguments);
-        let moment = rng.below(latest.as_micros() as usize) as u64;
-        std::thread::sleep(Duration::from_millis(10) + Duration::from_micros(moment));
-        kill(child);
-        nothing_runs(&bench);
-        let Some(run) = stored(&bench) else {
-            latest = latest.mul_f64(LATER);
-            continue;
-        };
-        if run.trials.len() == kept.len() {
-            latest = latest.mul_f64(LATER);
-        }
-        assert_eq!(
-            run.trials[..kept.len()],
-            kept,
-            "what was finished stays as it was"
-        );
-        interrupted_at.insert(run.trials.len());
-        kept = run.trials;
-        if run.run.status == RunStatus::Complete {
-            break;
-        }
-    }
-    assert!(
-        interrupted_at.len() > 1,
-        "the kills fell into the run: {interrupted_at:?}"
-    );
-    if stored(&bench).unwrap().run.status == RunStatus::Unfinished {
-        bench.ok(&RESUME);
-    }
-    let run = stored(&bench).unwrap();
-    assert_eq!(run.run.status, RunStatus::Complete);
-    assert_eq!(order(&run.trials), expected);
-    assert_eq!(run.trials[..kept.len()], kept);
-    assert_eq!(
-        Store::open(&bench.store()).unwrap().runs().unwrap().len(),
-        1
-    );
-    bench.ok(&["doctor", "--restore"]);
-    assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
-}
-
-#[test]
 fn a_signal_ends_a_run_with_its_own_status_and_everything_is_kept() {
     for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let bench = Bench::new();
         let mut child = start_and_wait_for_a_trial(
             &bench,
-            &[
-                "run",
-                "--html",
-                "page.html",
-                "--seed",
-                "1",
-                "-r",
-                "20",
-                "-c",
-                "echo cleaned >>log",
-                "sleep 0.1",
-            ],
+            "run --html page.html --seed 1 -r 20 -c 'echo cleaned >>log' 'sleep 0.1'",
         );
         send(&child, signal);
         assert_eq!(child.0.wait().unwrap().code(), Some(status));
         nothing_runs(&bench);
         let first = stored(&bench).unwrap();
         assert_eq!(first.run.status, RunStatus::Unfinished);
-        assert!(
-            (1..40).contains(&first.trials.len()),
-            "{}",
-            first.trials.len()
-        );
-        assert!(
-            bench.path("page.html").exists(),
-            "what there is is reported"
-        );
+        let count = first.trials.len();
+        assert!((1..40).contains(&count), "{count}");
+        assert!(bench.path("page.html").exists(), "it is reported");
         assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
-        assert_eq!(
-            bench.read("log"),
-            "cleaned\n",
-            "what set-up made is cleaned up"
-        );
-        assert!(bench.ok(&["list"]).stdout.contains("unfinished"));
+        assert_eq!(bench.read("log"), "cleaned\n", "the clean-up ran");
+        assert!(bench.ok("list").stdout.contains("unfinished"));
 
-        bench.ok(&RESUME);
+        bench.ok(RESUME);
         let run = stored(&bench).unwrap();
         assert_eq!(run.run.status, RunStatus::Complete);
         assert_eq!(run.trials.len(), 20 * 2);
-        assert_eq!(run.trials[..first.trials.len()], first.trials);
+        assert_eq!(run.trials[..count], first.trials);
     }
 }
 
 #[test]
 fn a_second_signal_ends_a_run_that_is_still_cleaning_up() {
     let bench = Bench::new();
-    let mut child = start(
-        &bench,
-        &[
-            "run",
-            "-q",
-            "--no-html",
-            "-r",
-            "9",
-            "-c",
-            "touch cleaning; sleep 300",
-            "sleep 0.05",
-        ],
-    );
+    let line = "run -q --no-html -r 9 -c 'touch cleaning; sleep 300' 'sleep 0.05'";
+    let mut child = start(&bench, line);
     wait_until("a trial is kept", || trials(&bench) >= 1);
     send(&child, Signal::INT);
     wait_until("the clean-up runs", || bench.path("cleaning").exists());
@@ -242,99 +114,60 @@ fn a_second_signal_ends_a_run_that_is_still_cleaning_up() {
 #[test]
 fn a_complete_run_is_not_resumed() {
     let bench = Bench::new();
-    bench.ok(&["run", "-q", "--no-html", "-r", "1", "true"]);
-    let errors = bench.fails(2, &["run", "--resume", "1"]);
+    bench.ok("run -q --no-html -r 1 true");
+    let errors = bench.fails(2, "run --resume 1");
     assert!(errors.contains("complete"), "{errors}");
-    assert!(bench.fails(2, &["run", "--resume"]).contains("toll list"));
-    assert!(
-        bench
-            .fails(1, &["run", "--resume", "99"])
-            .contains("run 99")
-    );
+    assert!(bench.fails(2, "run --resume").contains("toll list"));
+    has(&bench.fails(1, "run --resume 99"), &["run 99"]);
 }
 
 #[test]
 fn an_imported_run_is_not_resumed() {
     let bench = Bench::new();
-    let child = start_and_wait_for_a_trial(
-        &bench,
-        &["run", "-q", "--no-html", "-r", "99", "sleep 0.05"],
-    );
+    let child = start_and_wait_for_a_trial(&bench, "run -q --no-html -r 99 'sleep 0.05'");
     kill(child);
-    bench.ok(&["export", "last", "--json", "run.json"]);
-    let other = bench.path("other.sqlite");
-    let other = other.to_str().unwrap();
-    bench.ok(&["import", "--store", other, "run.json"]);
-    let errors = bench.fails(2, &["run", "--resume", "1", "--store", other]);
-    assert!(errors.contains("another machine"), "{errors}");
+    bench.ok("export last --json run.json");
+    bench.ok("import --store other.sqlite run.json");
+    let errors = bench.fails(2, "run --resume 1 --store other.sqlite");
+    has(&errors, &["another machine"]);
 }
 
 #[test]
 fn a_second_run_at_the_same_time_is_refused_and_told_why() {
     let bench = Bench::new();
-    let child = start_and_wait_for_a_trial(
-        &bench,
-        &["run", "-q", "--no-html", "-r", "999", "sleep 0.05"],
-    );
+    let child = start_and_wait_for_a_trial(&bench, "run -q --no-html -r 999 'sleep 0.05'");
     // Another store does not make the machine any quieter.
-    for arguments in [
-        &["run", "true"][..],
-        &["run", "--resume"],
-        &["run", "--store", "other.sqlite", "true"],
-    ] {
-        let errors = bench.fails(1, arguments);
-        assert!(
-            errors.contains(&format!("process {}", child.0.id())),
-            "{errors}"
-        );
-        assert!(errors.contains("wait for it"), "{errors}");
+    for line in ["run true", "run --resume", "run --store other.sqlite true"] {
+        let holder = format!("process {}", child.0.id());
+        has(&bench.fails(1, line), &[&holder, "wait for it"]);
     }
     // Looking at what is there disturbs no trial much.
-    bench.ok(&["list"]);
-    bench.ok(&["show"]);
+    bench.ok("list");
+    bench.ok("show");
     kill(child);
     nothing_runs(&bench);
-    bench.ok(&["run", "-q", "--no-html", "-r", "1", "true"]);
+    bench.ok("run -q --no-html -r 1 true");
 }
 
 #[test]
 fn what_a_killed_run_left_is_cleared_by_the_next_start_and_by_the_doctor() {
-    for clear in [
-        &["run", "-r", "1", "--no-html", "true"][..],
-        &["doctor", "--restore"],
-    ] {
+    for clear in ["run -r 1 --no-html true", "doctor --restore"] {
         let bench = Bench::new();
-        let child = start_and_wait_for_a_trial(
-            &bench,
-            &["run", "-q", "--no-html", "-r", "999", "sleep 0.05"],
-        );
+        let child = start_and_wait_for_a_trial(&bench, "run -q --no-html -r 999 'sleep 0.05'");
         kill(child);
         assert_eq!(bench.leftovers().len(), 2, "a work directory, its journal");
         let ran = bench.ok(clear);
-        assert!(format!("{}{}", ran.stdout, ran.stderr).contains("cleared after a killed run"));
+        has(&(ran.stdout + &ran.stderr), &["cleared after a killed run"]);
         assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
-        assert!(
-            bench
-                .ok(&["doctor", "--restore"])
-                .stdout
-                .contains("nothing was left")
-        );
+        has(&bench.ok("doctor --restore").stdout, &["nothing was left"]);
     }
 }
 
 #[test]
 fn the_work_of_a_live_run_is_not_cleared() {
     let bench = Bench::new();
-    let child = start_and_wait_for_a_trial(
-        &bench,
-        &["run", "-q", "--no-html", "-r", "999", "sleep 0.05"],
-    );
-    assert!(
-        bench
-            .ok(&["doctor", "--restore"])
-            .stdout
-            .contains("nothing was left")
-    );
+    let child = start_and_wait_for_a_trial(&bench, "run -q --no-html -r 999 'sleep 0.05'");
+    has(&bench.ok("doctor --restore").stdout, &["nothing was left"]);
     assert_eq!(bench.leftovers().len(), 2);
     kill(child);
 }
@@ -342,8 +175,8 @@ fn the_work_of_a_live_run_is_not_cleared() {
 #[test]
 fn no_process_outlives_a_killed_run() {
     let bench = Bench::new();
-    let command = "sh -c 'sleep 300 & sh -c \"sleep 301; true\"; wait'";
-    let child = start(&bench, &["run", "-q", "--no-html", command]);
+    let command = "sh -c 'sleep 300 & sh -c \\\"sleep 301; true\\\"; wait'";
+    let child = start(&bench, &format!("run -q --no-html \"{command}\""));
     let marker = marker(&bench);
     // toll, the probe, the outer and inner shells, and two sleeps.
     wait_until("the command runs", || processes_marked(&marker).len() >= 6);
@@ -354,10 +187,9 @@ fn no_process_outlives_a_killed_run() {
 #[test]
 fn a_resumed_run_says_where_it_goes_on() {
     let bench = Bench::new();
-    let child =
-        start_and_wait_for_a_trial(&bench, &["run", "-q", "--no-html", "-r", "20", "sleep 0.1"]);
+    let child = start_and_wait_for_a_trial(&bench, "run -q --no-html -r 20 'sleep 0.1'");
     kill(child);
-    let json = bench.json(&["run", "--resume", "1", "--json", "--no-html", "-q"]);
+    let json = bench.json("run --resume 1 --json --no-html -q");
     assert_eq!(list(&json["runs"][0]["trials"]).len(), 40);
     assert_eq!(json["runs"][0]["run"]["id"], 1);
 }
@@ -385,10 +217,8 @@ fn a_journal_whose_last_line_a_kill_cut_short_is_put_back_up_to_there() {
     assert!(!made.exists() && kept.exists());
     std::fs::write(journals.join(format!("{}-0-2.jsonl", u32::MAX)), "?\n").unwrap();
     let told = bench.run("doctor --restore");
-    assert!(
-        told.code == Some(1) && told.stdout.contains("look into it"),
-        "{told:#?}"
-    );
+    assert_eq!(told.code, Some(1), "{told:#?}");
+    has(&told.stdout, &["look into it"]);
 }
 
 /// Takes its time, and then makes what it was told to, wherever that is.
@@ -418,6 +248,6 @@ fn what_a_killed_run_was_making_is_cleared_when_it_is_made() {
         bench.path("home/begun").exists()
     });
     kill(child);
-    bench.ok(&["doctor", "--restore"]);
+    bench.ok("doctor --restore");
     settings.are_back();
 }

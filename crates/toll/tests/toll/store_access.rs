@@ -23,8 +23,8 @@ fn prepared() -> Bench {
         bench.ok(&[&["run", "-q", "--no-html", "-r", "6", "true"][..], &store].concat());
     }
     bench.ok(&[&["baseline", "save", "main", "1"][..], &store].concat());
-    bench.ok(&["run", "-q", "--no-html", "-r", "1", "true"]);
-    bench.ok(&["export", "1", "--json", "run.json"]);
+    bench.ok("run -q --no-html -r 1 true");
+    bench.ok("export 1 --json run.json");
     bench.write("read", READ);
     bench.write("write", WRITE);
     make_executable(&bench.path("read"));
@@ -85,16 +85,7 @@ fn a_store_with_a_log_on_a_read_only_file_system_is_read_with_what_is_in_the_log
         .query_row("SELECT count(*) FROM runs", [], |row| row.get(0))
         .unwrap();
     assert_eq!(count, 2);
-    bench.ok(&[
-        "run",
-        "-q",
-        "--no-html",
-        "-r",
-        "3",
-        "true",
-        "--store",
-        "ro/runs.sqlite",
-    ]);
+    bench.ok("run -q --no-html -r 3 true --store ro/runs.sqlite");
     let before = bench.shell(". ./read; toll show 3 --json --store ro/runs.sqlite");
     std::fs::create_dir(bench.path("copy")).unwrap();
     for name in ["runs.sqlite", "runs.sqlite-wal"] {
@@ -160,7 +151,7 @@ fn a_store_that_may_not_be_read_is_named_with_the_reason() {
         );
     }
     bench.write("empty", "");
-    let listed = bench.ok(&["list", "--store", "empty"]);
+    let listed = bench.ok("list --store empty");
     assert!(listed.stderr.contains("nothing in it"), "{listed:#?}");
     assert!(
         bench

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use toll::store::{RunStatus, Store, StoredRun, TrialState};
 
-use crate::common::{Bench, Running, wait_until};
+use crate::common::{Bench, Running, has, wait_until};
 use crate::settings::Settings;
 
 const COPIES: &str = "format = 1\nname = 'copies'\n[workload]\nkind = 'copy'\nsize = '64KiB'\n\
@@ -19,24 +19,13 @@ fn stored(bench: &Bench) -> Option<StoredRun> {
 
 fn start(bench: &Bench) -> Running {
     let file = bench.write("copies.toml", COPIES);
-    let arguments = [
-        "run",
-        "-q",
-        "--no-html",
-        "--seed",
-        "3",
-        file.to_str().unwrap(),
-    ];
-    let mut command = bench.spawnable(&arguments);
+    let line = format!("run -q --no-html --seed 3 {}", file.display());
+    let mut command = bench.spawnable(&*line);
     let errors = std::fs::File::create(bench.path("errors")).unwrap();
     let mut running = Running(command.stderr(errors).spawn().unwrap());
     wait_until("some trials are kept", || {
-        assert_eq!(
-            running.0.try_wait().unwrap(),
-            None,
-            "{}",
-            bench.read("errors")
-        );
+        let ended = running.0.try_wait().unwrap();
+        assert_eq!(ended, None, "{}", bench.read("errors"));
         stored(bench).is_some_and(|run| run.trials.len() > 3)
     });
     running
@@ -60,13 +49,11 @@ fn check(needle: &str, harm: impl FnOnce(&Bench, &std::path::Path)) {
     let status = running.0.wait().unwrap();
     let errors = bench.read("errors");
     assert_eq!(status.code(), Some(1), "{errors}");
-    for needle in [needle, "cannot go on", "toll run --resume"] {
-        assert!(errors.contains(needle), "{needle}: {errors}");
-    }
+    has(&errors, &[needle, "cannot go on", "toll run --resume"]);
     let then = stored(&bench).unwrap();
     assert_eq!(then.run.status, RunStatus::Unfinished);
     before.are_back();
-    bench.ok(&["run", "--resume", "-q", "--no-html", "-r", "30"]);
+    bench.ok("run --resume -q --no-html -r 30");
     let whole = stored(&bench).unwrap();
     let is_completed = |trial: &toll::store::TrialRecord| trial.state == TrialState::Completed;
     assert!(whole.trials.iter().all(is_completed));
@@ -111,11 +98,8 @@ fn a_work_file_that_became_a_link_is_not_followed() {
 #[test]
 fn a_work_file_that_is_cut_ends_the_run_which_goes_on() {
     check("was cut", |_, root| {
-        let file = std::fs::File::options()
-            .write(true)
-            .open(source(root))
-            .unwrap();
-        file.set_len(100).unwrap();
+        let file = std::fs::File::options().write(true).open(source(root));
+        file.unwrap().set_len(100).unwrap();
     });
 }
 
