@@ -64,6 +64,16 @@ pub(super) struct Finding {
     pub detail: String,
 }
 
+impl Finding {
+    pub fn new(what: &str, state: Result<String, String>) -> Self {
+        Self {
+            what: what.to_owned(),
+            ok: state.is_ok(),
+            detail: state.unwrap_or_else(|reason| reason),
+        }
+    }
+}
+
 /// Commands timed for the noise measurement: short, and mostly kernel work, as
 /// the trials of the experiments are.
 const NOISE_COMMAND: &str = "dd if=/dev/zero of=/dev/null bs=64k count=4096";
@@ -74,13 +84,9 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> anyhow::Result<E
     if let Some(new) = &arguments.salvage {
         return store_health::salvage(store, new, arguments.json);
     }
-    let restored: Vec<Finding> = restore()
-        .into_iter()
-        .map(|told| Finding {
-            what: "left by a killed run".into(),
-            ok: told.is_ok(),
-            detail: told.unwrap_or_else(|problem| problem),
-        })
+    let restored = restore().into_iter();
+    let restored: Vec<Finding> = restored
+        .map(|told| Finding::new("left by a killed run", told))
         .collect();
     if arguments.restore {
         return tell_restored(arguments, &restored);
@@ -94,19 +100,12 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> anyhow::Result<E
     let machine = inspect(&nearest(&work));
     let mut findings: Vec<Finding> = capabilities()
         .into_iter()
-        .map(|capability| Finding {
-            what: capability.name,
-            ok: capability.state.is_ok(),
-            detail: capability.state.unwrap_or_else(|reason| reason),
-        })
+        .map(|capability| Finding::new(&capability.name, capability.state))
         .collect();
     findings.push(store_health::finding(store, &work));
     let probe = Probe::find();
-    findings.push(Finding {
-        what: "probe".into(),
-        ok: probe.is_ok(),
-        detail: probe.as_ref().map_or_else(Clone::clone, |_| "found".into()),
-    });
+    let found = probe.as_ref().map(|_| "found".to_owned());
+    findings.push(Finding::new("probe", found.map_err(Clone::clone)));
     let measured = match (arguments.no_noise, probe) {
         (false, Ok(probe)) => match measure(arguments, &probe)? {
             Ok(measured) => Some(measured),
@@ -157,17 +156,12 @@ fn tell_restored(arguments: &DoctorArguments, restored: &[Finding]) -> anyhow::R
     } else if restored.is_empty() {
         output::result("nothing was left behind")?;
     } else {
-        let lines: Vec<&str> = restored
-            .iter()
-            .map(|finding| finding.detail.as_str())
-            .collect();
-        output::result(&lines.join("\n"))?;
+        let lines = restored.iter().map(|finding| finding.detail.as_str());
+        output::result(&lines.collect::<Vec<_>>().join("\n"))?;
     }
-    let all_ok = restored.iter().all(|finding| finding.ok);
-    Ok(if all_ok {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
+    Ok(match restored.iter().all(|finding| finding.ok) {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
     })
 }
 

@@ -13,27 +13,23 @@ const DAMAGES_MAX: usize = 5;
 
 /// What there is to say of the store.
 pub(super) fn finding(store: &Path, work: &Path) -> Finding {
-    let (ok, detail) = match Store::survey(store) {
-        Ok(survey) if !survey.is_whole => (false, damage(store, &survey)),
-        Ok(_) => (true, place(store, work)),
+    let state = match Store::survey(store) {
+        Ok(survey) if !survey.is_whole => Err(damage(store, &survey)),
+        Ok(_) => Ok(place(store, work)),
         Err(error) => match error.kind() {
-            StoreError::Empty | StoreError::Blank => (true, place(store, work)),
+            StoreError::Empty | StoreError::Blank => Ok(place(store, work)),
             StoreError::Damaged { what, .. } => {
                 let damages = vec![what.clone()];
                 let survey = Survey {
                     damages,
                     ..Survey::default()
                 };
-                (false, damage(store, &survey))
+                Err(damage(store, &survey))
             }
-            _ => (false, error.to_string()),
+            _ => Err(error.to_string()),
         },
     };
-    Finding {
-        what: "store".into(),
-        ok,
-        detail,
-    }
+    Finding::new("store", state)
 }
 
 fn place(store: &Path, work: &Path) -> String {
@@ -101,19 +97,12 @@ pub(super) fn salvage(store: &Path, new: &Path, json: bool) -> anyhow::Result<Ex
 }
 
 fn run_line(run: &SurveyedRun) -> String {
-    let SurveyedRun {
-        id,
-        experiment,
-        created_at,
-        status,
-        trials,
-        samples,
-    } = run;
-    let state = match status {
+    let state = match run.status {
         RunStatus::Complete => "complete",
         RunStatus::Unfinished => "unfinished",
     };
     format!(
-        "run {id}, {experiment} of {created_at}: {trials} trials with {samples} samples; {state}"
+        "run {}, {} of {}: {} trials with {} samples; {state}",
+        run.id, run.experiment, run.created_at, run.trials, run.samples
     )
 }

@@ -143,6 +143,9 @@ pub(super) fn mount_loop(
     bytes_needed: u64,
     journal: &mut Journal,
 ) -> Result<Mounted, String> {
+    if let Some(reason) = loop_obstacle(kind) {
+        return Err(reason);
+    }
     let image = directory.join(format!("{kind}.img"));
     let point = directory.join(kind);
     fs::create_dir(&point).cannot("make", &image)?;
@@ -165,11 +168,12 @@ pub(super) fn mount_loop(
     Ok(Mounted::at(&point))
 }
 
+const NO_TMPFS: &str = "tmpfs needs root or a writable /dev/shm";
+
 /// Why no tmpfs can be had, if it cannot.
 pub(super) fn tmpfs_obstacle() -> Option<String> {
     let is_root = rustix::process::geteuid().is_root();
-    (!is_root && shared_memory_directory().is_none())
-        .then(|| "tmpfs needs root or a writable /dev/shm".into())
+    (!is_root && shared_memory_directory().is_none()).then(|| NO_TMPFS.into())
 }
 
 fn shared_memory_directory() -> Option<PathBuf> {
@@ -184,7 +188,7 @@ pub(super) fn mount_tmpfs(
     journal: &mut Journal,
 ) -> Result<Mounted, String> {
     if !rustix::process::geteuid().is_root() {
-        let base = shared_memory_directory().ok_or("tmpfs needs root or a writable /dev/shm")?;
+        let base = shared_memory_directory().ok_or(NO_TMPFS)?;
         return subdirectory(&base, journal);
     }
     let point = directory.join("tmpfs");

@@ -60,7 +60,7 @@ fn one_line(path: &str) -> Option<String> {
 }
 
 /// The value of the first `name : value` line.
-fn field(text: &str, name: &str) -> Option<String> {
+pub(super) fn field(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
         (key.trim() == name).then(|| value.trim().to_owned())

@@ -71,10 +71,8 @@ fn transparent_obstacle(setting: Option<&str>) -> Option<String> {
 
 /// A number of `/proc/meminfo`, in the unit that stands there.
 fn field(meminfo: &str, name: &str) -> Option<u64> {
-    let line = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    line.split_ascii_whitespace().next()?.parse().ok()
+    let value = super::inspect::field(meminfo, name)?;
+    value.split_ascii_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]

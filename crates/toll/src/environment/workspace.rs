@@ -57,18 +57,20 @@ impl WorkspaceRequest {
     }
 }
 
+const NOT_ASKED: &str = "it was not asked for";
+
 /// Work directories, one a file system, and the files to be copied. Dropping
 /// it unmounts and removes everything.
 #[derive(Debug)]
 pub struct Workspace {
     root: PathBuf,
-    mounted: BTreeMap<String, Mounted>,
+    /// By name; those that cannot be had with the reason.
+    file_systems: BTreeMap<String, Result<Mounted, String>>,
     servers: Servers,
-    obstacles: BTreeMap<String, String>,
     sources: BTreeMap<(String, SourceSpec), SourceFile>,
     zeros: BTreeMap<(String, u64), PathBuf>,
-    memory_limits: BTreeMap<u64, MemoryLimit>,
-    limit_obstacle: String,
+    /// By size in bytes, or why they cannot be had.
+    memory_limits: Result<BTreeMap<u64, MemoryLimit>, String>,
     swap: Option<Swap>,
     made: Made,
     /// Most bytes that a trial needs beside what is laid out.
@@ -95,13 +97,11 @@ impl Workspace {
         // put back by its drop.
         let mut workspace = Self {
             root: root.clone(),
-            mounted: BTreeMap::new(),
+            file_systems: BTreeMap::new(),
             servers: Servers::default(),
-            obstacles: BTreeMap::new(),
             sources: BTreeMap::new(),
             zeros: BTreeMap::new(),
-            memory_limits: BTreeMap::new(),
-            limit_obstacle: "it was not asked for".into(),
+            memory_limits: Ok(BTreeMap::new()),
             swap: None,
             made: Made::default(),
             scratch_bytes: request.scratch_bytes,
@@ -120,21 +120,13 @@ impl Workspace {
         }
         for name in &request.file_systems {
             go_on_unless(interrupted)?;
-            match workspace.mount(name, request) {
-                Ok(mounted) => {
-                    workspace.mounted.insert(name.clone(), mounted);
-                }
-                Err(reason) => {
-                    workspace.obstacles.insert(name.clone(), reason);
-                }
-            }
+            let mounted = workspace.mount(name, request);
+            workspace.file_systems.insert(name.clone(), mounted);
         }
         workspace.lay_sources(request, interrupted)?;
         workspace.note_made()?;
         go_on_unless(interrupted)?;
-        if let Err(reason) = workspace.limit_memory(&request.memory_limits) {
-            workspace.limit_obstacle = reason;
-        }
+        workspace.memory_limits = workspace.limit_memory(&request.memory_limits);
         Ok(workspace)
     }
 
@@ -179,27 +171,18 @@ impl Workspace {
 
     fn mount(&mut self, name: &str, request: &WorkspaceRequest) -> Result<Mounted, String> {
         let bytes = Self::bytes_needed(request);
+        let (root, journal) = (&self.root, self.journal.get_mut());
         match name {
             "work" => {
-                let directory = self.root.join("work");
+                let directory = root.join("work");
                 fs::create_dir(&directory).map_err(|error| error.to_string())?;
                 Ok(Mounted::there(directory))
             }
-            "tmpfs" => match filesystem::tmpfs_obstacle() {
-                Some(reason) => Err(reason),
-                None => filesystem::mount_tmpfs(&self.root, bytes, self.journal.get_mut()),
-            },
-            "foreign" => {
-                let named = request.foreign.as_deref();
-                filesystem::mount_foreign(named, &self.root, self.journal.get_mut())
-            }
-            name if let Some(served) = Served::parse(name) => {
-                let (root, journal) = (&self.root, self.journal.get_mut());
-                self.servers.mount(served, name, root, journal)
-            }
-            kind => match filesystem::loop_obstacle(kind) {
-                Some(reason) => Err(reason),
-                None => filesystem::mount_loop(kind, &self.root, bytes, self.journal.get_mut()),
+            "tmpfs" => filesystem::mount_tmpfs(root, bytes, journal),
+            "foreign" => filesystem::mount_foreign(request.foreign.as_deref(), root, journal),
+            name => match Served::parse(name) {
+                Some(served) => self.servers.mount(served, name, root, journal),
+                None => filesystem::mount_loop(name, root, bytes, journal),
             },
         }
     }
@@ -209,7 +192,7 @@ impl Workspace {
         request: &WorkspaceRequest,
         interrupted: &dyn Fn() -> bool,
     ) -> Result<(), String> {
-        for (name, mounted) in &self.mounted {
+        for (name, mounted) in mounted(&self.file_systems) {
             let here = request.sources.iter().filter(|(place, _)| place == name);
             for &(_, spec) in here {
                 go_on_unless(interrupted)?;
@@ -228,7 +211,7 @@ impl Workspace {
 
     /// Notes what was made, to know it again.
     fn note_made(&mut self) -> Result<(), String> {
-        let directories = self.mounted.values().map(|mounted| &mounted.directory);
+        let directories = mounted(&self.file_systems).map(|(_, mounted)| &mounted.directory);
         let sources = self.sources.values().map(|source| &source.path);
         let paths = directories.chain(sources).chain(self.zeros.values());
         for path in [&self.root].into_iter().chain(paths) {
@@ -247,44 +230,47 @@ impl Workspace {
 
     /// Makes the limits, and swap for what they push out: as much as the
     /// largest limit, as a machine has by custom.
-    fn limit_memory(&mut self, limits: &BTreeSet<u64>) -> Result<(), String> {
+    fn limit_memory(
+        &mut self,
+        limits: &BTreeSet<u64>,
+    ) -> Result<BTreeMap<u64, MemoryLimit>, String> {
         let Some(&largest) = limits.last() else {
-            return Ok(());
+            return Ok(BTreeMap::new());
         };
         if let Some(reason) = memory_limit_obstacle() {
             return Err(reason);
         }
-        self.swap = Some(Swap::create(&self.root, largest, self.journal.get_mut())?);
-        for &limit_bytes in limits {
-            let limit = MemoryLimit::create(limit_bytes, self.journal.get_mut())?;
-            self.memory_limits.insert(limit_bytes, limit);
-        }
-        Ok(())
+        let journal = self.journal.get_mut();
+        self.swap = Some(Swap::create(&self.root, largest, journal)?);
+        let made = limits
+            .iter()
+            .map(|&bytes| Ok((bytes, MemoryLimit::create(bytes, journal)?)));
+        made.collect()
     }
 
-    /// The limit of so many bytes of memory, with swap behind it.
+    /// The limit of so many bytes of memory, with swap behind it, or the reason
+    /// why this machine does not have it.
     pub fn memory_limit(&self, limit_bytes: u64) -> Result<&MemoryLimit, &str> {
-        let limit = self.memory_limits.get(&limit_bytes);
-        limit.ok_or(&self.limit_obstacle)
+        let limits = self.memory_limits.as_ref().map_err(String::as_str)?;
+        limits.get(&limit_bytes).ok_or(NOT_ASKED)
     }
 
-    /// The directory on a file system.
+    fn file_system(&self, name: &str) -> Result<&Mounted, &str> {
+        let found = self.file_systems.get(name).ok_or(NOT_ASKED)?;
+        found.as_ref().map_err(String::as_str)
+    }
+
+    /// The directory on a file system, or the reason why this machine does not
+    /// have it.
     pub fn directory(&self, file_system: &str) -> Result<&Path, &str> {
-        match self.mounted.get(file_system) {
-            Some(mounted) => Ok(&mounted.directory),
-            None => Err(self
-                .obstacles
-                .get(file_system)
-                .map_or("it was not asked for", String::as_str)),
-        }
+        Ok(&self.file_system(file_system)?.directory)
     }
 
     /// Where the files of a file system lie that shows those of another one;
     /// its own directory where it does not.
     pub fn below(&self, file_system: &str) -> Result<&Path, &str> {
-        let directory = self.directory(file_system)?;
-        let below = self.mounted[file_system].below.as_deref();
-        Ok(below.unwrap_or(directory))
+        let mounted = self.file_system(file_system)?;
+        Ok(mounted.below.as_ref().unwrap_or(&mounted.directory))
     }
 
     /// A source file on a file system.
@@ -316,6 +302,14 @@ impl Workspace {
     }
 }
 
+/// Those that could be had, by name.
+fn mounted(
+    file_systems: &BTreeMap<String, Result<Mounted, String>>,
+) -> impl Iterator<Item = (&String, &Mounted)> {
+    let all = file_systems.iter();
+    all.filter_map(|(name, mounted)| Some((name, mounted.as_ref().ok()?)))
+}
+
 fn go_on_unless(interrupted: &dyn Fn() -> bool) -> Result<(), String> {
     match interrupted() {
         true => Err("cannot lay out the work files: interrupted".into()),
@@ -325,9 +319,9 @@ fn go_on_unless(interrupted: &dyn Fn() -> bool) -> Result<(), String> {
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        self.mounted.clear();
+        self.file_systems.clear();
         // Swap is empty sooner when those who use it are gone.
-        self.memory_limits.clear();
+        self.memory_limits = Ok(BTreeMap::new());
         self.swap = None;
         // What cannot be put back stays in the journal for the next start.
         let _ = self.journal.get_mut().close();

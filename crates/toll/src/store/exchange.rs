@@ -69,28 +69,25 @@ impl RunDocument {
         if head.format.as_deref() != Some("toll-run") {
             return Err(wrong("its format is not toll-run".into()));
         }
-        match head.version {
-            Some(1..=DOCUMENT_VERSION) => {}
-            other => {
-                return Err(wrong(format!(
-                    "its version is {other:?}, this toll knows 1"
-                )));
-            }
+        if !matches!(head.version, Some(1..=DOCUMENT_VERSION)) {
+            let why = format!("its version is {:?}, this toll knows 1", head.version);
+            return Err(wrong(why));
         }
         let document: Self =
             serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
         document.check().map_err(wrong)?;
-        // The store has these once, in the experiment.
+        // What the record repeats must not say something else.
         let experiment = &document.experiment;
-        let (name, title) = (experiment.name.clone(), experiment.title.clone());
+        let run = RunRecord {
+            imported: true,
+            experiment: experiment.name.clone(),
+            title: experiment.title.clone(),
+            question: experiment.question.clone(),
+            updated_at: document.trials.last().map(|last| last.started_at.clone()),
+            ..document.run
+        };
         Ok(StoredRun {
-            run: RunRecord {
-                imported: true,
-                experiment: name,
-                title,
-                question: experiment.question.clone(),
-                ..document.run
-            },
+            run,
             experiment: document.experiment,
             treatments: document.treatments,
             trials: document.trials,
@@ -104,10 +101,15 @@ impl RunDocument {
             return Err("its uid is not 16 hexadecimal digits".into());
         }
         self.experiment.check()?;
-        let mut names: Vec<&String> = self.experiment.factors.iter().map(|f| &f.name).collect();
-        names.extend(self.experiment.workload.parameters.keys());
-        let guest = self.experiment.guest.iter();
-        names.extend(guest.flat_map(|guest| guest.parameters.keys()));
+        let experiment = &self.experiment;
+        let mut names: Vec<&String> = experiment.factors.iter().map(|f| &f.name).collect();
+        names.extend(experiment.workload.parameters.keys());
+        names.extend(
+            experiment
+                .guest
+                .iter()
+                .flat_map(|guest| guest.parameters.keys()),
+        );
         names.sort();
         for (index, treatment) in self.treatments.iter().enumerate() {
             if !treatment.levels.keys().eq(names.iter().copied()) {
@@ -121,22 +123,18 @@ impl RunDocument {
         }
         let mut seen = std::collections::BTreeSet::new();
         for trial in &self.trials {
-            if trial.block >= BLOCKS_MAX {
+            let (block, treatment) = (trial.block, trial.treatment);
+            if block >= BLOCKS_MAX {
+                return Err(format!("block {block} is over the limit of {BLOCKS_MAX}"));
+            }
+            if treatment >= self.treatments.len() {
                 return Err(format!(
-                    "block {} is over the limit of {BLOCKS_MAX}",
-                    trial.block
+                    "a trial is of treatment {treatment}, which is not there"
                 ));
             }
-            if trial.treatment >= self.treatments.len() {
+            if !seen.insert((block, treatment)) {
                 return Err(format!(
-                    "a trial is of treatment {}, which is not there",
-                    trial.treatment
-                ));
-            }
-            if !seen.insert((trial.block, trial.treatment)) {
-                return Err(format!(
-                    "treatment {} stands twice in block {}",
-                    trial.treatment, trial.block
+                    "treatment {treatment} stands twice in block {block}"
                 ));
             }
         }

@@ -23,7 +23,7 @@ impl Store {
             while let Some(row) = rows.next()? {
                 let mut run: RunRecord = serde_json::from_str(row.get_ref(1)?.as_str()?)?;
                 run.id = row.get(0)?;
-                run.updated_at = row.get::<_, Option<String>>(3)?.or(run.updated_at);
+                run.updated_at = row.get(3)?;
                 found.push((run, row.get(2)?));
             }
             Ok(found)
@@ -175,9 +175,8 @@ pub(super) fn run(connection: &Connection, id: i64) -> Result<ReadRun, StoreErro
     let experiment = hashed.json(row.get_ref(4)?.as_str()?)?;
     let mut trials = trials(connection, id, &mut hashed)?;
     let boots = boots(connection, id, &mut hashed)?;
-    let last = trials.last().map(|trial| trial.started_at.clone());
     run.id = id;
-    run.updated_at = last.or(run.updated_at);
+    run.updated_at = trials.last().map(|last| last.started_at.clone());
     trials.sort_by_key(|trial| (trial.block, trial.position));
     Ok(ReadRun {
         stored: StoredRun {
