@@ -22,7 +22,7 @@ COUNTERS = ["cycles", "instructions", "page-faults", "context-switches", "cpu-mi
 METRICS = ["duration_ns", "cpu_ns", "minor_faults", "voluntary_switches"]
 REGIONS = {
     "the call of an empty function": {
-        "kind": "crossing", "operation": "user-call", "size_bytes": 1, "calls": 1, "cpus": "one",
+        "kind": "crossing", "operation": "user-call", "size": 1, "calls": 1, "cpus": "one",
     },
     "the command `true`": {
         "kind": "command", "command": "true", "shell": "none", "prepare": None, "output": "null",
@@ -30,7 +30,7 @@ REGIONS = {
     },
     "one byte into a pipe": {
         "kind": "copy", "method": "page", "source": "zero", "sink": "pipe", "cache": "warm",
-        "size_bytes": 1, "buffer_bytes": None, "directory": "/tmp",
+        "size": 1, "buffer": None, "@directory": "/tmp",
     },
 }
 

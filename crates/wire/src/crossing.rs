@@ -2,19 +2,38 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::levels::{count, sizes};
+
 /// Parameters of [`crate::Workload::Crossing`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct CrossingRequest {
     /// What is done again and again.
     pub operation: CrossingOperation,
     /// Bytes that one call copies, for those that copy: 1 to
     /// [`CROSSING_BYTES_MAX`].
+    #[serde(rename = "size", deserialize_with = "call_size")]
     pub size_bytes: u64,
     /// Calls in one iteration: 1 to [`CROSSING_CALLS_MAX`].
+    #[serde(deserialize_with = "count::<1, CROSSING_CALLS_MAX, _, _>")]
     pub calls: u64,
     /// CPUs of the two processes of [`CrossingOperation::PipePingPong`].
     pub cpus: CrossingCpus,
+}
+
+sizes! {
+    call_size: 1..=CROSSING_BYTES_MAX, "1 byte to 1 MiB, as much as the driver takes";
+}
+
+impl Default for CrossingRequest {
+    fn default() -> Self {
+        Self {
+            operation: CrossingOperation::EmptySyscall,
+            size_bytes: 4,
+            calls: 1000,
+            cpus: CrossingCpus::One,
+        }
+    }
 }
 
 /// Most bytes that one call copies: what the driver `toll_primes` takes.

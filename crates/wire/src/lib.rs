@@ -8,23 +8,32 @@
 //! Architecture invariant: this crate only describes messages. It opens
 //! nothing, measures nothing and knows no experiment.
 
+mod command;
+mod copy;
 mod crossing;
 mod files;
 pub mod guest;
+mod levels;
 mod memory;
 mod primes;
+pub mod quantity;
 mod reclaim;
 mod request;
 mod response;
+mod surroundings;
 mod transfer;
 mod transfer_message;
 mod words;
 mod workload;
+mod write;
 
+pub use command::{CommandRequest, OutputPolicy, ShellChoice};
+pub use copy::{CacheState, CopyMethod, CopyRequest, Sink, Source};
 pub use crossing::{
     CROSSING_BYTES_MAX, CROSSING_CALLS_MAX, CrossingCpus, CrossingOperation, CrossingRequest,
 };
 pub use files::{FILE_CALLS_MAX, FILES_MAX, FilesOperation, FilesRequest};
+pub use levels::{Amount, count, from_levels, parameters, size_within};
 pub use memory::{
     AccessOrder, Addressing, ChaseRequest, Competitor, CompetitorUses, HugePages, Initialisation,
     LINE_BYTES, MEMORY_BYTES_MAX, Mapping, MemoryAdvice, MemoryRequest, WORKING_SET_LINES,
@@ -39,6 +48,9 @@ pub use response::{
     CounterReading, Disturbance, Failure, FailureKind, Outcome, Response, Sample, TrialData,
     decode_response,
 };
+pub use surroundings::{
+    LIMIT_BYTES_MIN, MountCache, Pressure, SourceContent, Surroundings, WorkFileSystem,
+};
 pub use transfer::{
     Channel, ReceiveMethod, SendMethod, SocketMode, TRANSFER_BUFFER_BYTES_MAX,
     TRANSFER_BUFFER_BYTES_MIN, TransferPart, TransferRequest,
@@ -47,11 +59,9 @@ pub use transfer_message::{
     ReceiverReport, TransferMessage, TransferTerms, decode_transfer_message,
     encode_transfer_message,
 };
-pub use words::{from_word, words};
-pub use workload::{
-    CacheState, CommandRequest, CopyMethod, CopyRequest, Durability, OutputPolicy, Placement,
-    ShellChoice, Sink, Source, Workload, WriteRequest,
-};
+pub use words::{from_word, word, words};
+pub use workload::{DiskNeeds, Workload, WorkloadKind};
+pub use write::{Durability, Placement, WriteRequest};
 
 /// Version of the message format. A reader refuses any other.
 pub const WIRE_VERSION: u32 = 1;

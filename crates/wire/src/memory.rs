@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::CacheState;
+use crate::levels::{count, sizes};
 
 /// Parameters of [`crate::Workload::Memory`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct MemoryRequest {
     /// How a line's address follows from the working set's base.
     pub addressing: Addressing,
@@ -27,28 +28,70 @@ pub struct MemoryRequest {
     pub cache: CacheState,
     /// Length of the buffer in bytes: a multiple of [`LINE_BYTES`], more than
     /// one working set.
+    #[serde(rename = "buffer", deserialize_with = "buffer_size")]
     pub buffer_bytes: u64,
     /// Working sets visited.
+    #[serde(deserialize_with = "count::<1, { 1 << 32 }, _, _>")]
     pub steps: u64,
     /// A process that uses memory meanwhile.
+    #[serde(rename = "@competitor")]
     pub competitor: Option<Competitor>,
     /// Seed of the random bases, which are drawn in both orders.
+    #[serde(rename = "@seed")]
     pub seed: u64,
 }
 
 /// Parameters of [`crate::Workload::Chase`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct ChaseRequest {
     /// Bytes that the cycle of pointers covers: a multiple of [`LINE_BYTES`],
     /// at least two lines.
+    #[serde(rename = "size", deserialize_with = "cycle_size")]
     pub size_bytes: u64,
     /// Pages that the buffer is made of.
     pub huge_pages: HugePages,
     /// Loads in one iteration.
+    #[serde(deserialize_with = "count::<1, { 1 << 44 }, _, _>")]
     pub accesses: u64,
     /// Seed of the cycle's order.
+    #[serde(rename = "@seed")]
     pub seed: u64,
+}
+
+sizes! {
+    buffer_size: (WORKING_SET_LINES + 1) * LINE_BYTES..=MEMORY_BYTES_MAX,
+        "32,832 bytes (more than one working set) to 64 GiB";
+    cycle_size: 2 * LINE_BYTES..=MEMORY_BYTES_MAX, "128 bytes (two lines) to 64 GiB";
+}
+
+impl Default for MemoryRequest {
+    fn default() -> Self {
+        Self {
+            addressing: Addressing::Published,
+            order: AccessOrder::Sequential,
+            mapping: Mapping::Anonymous,
+            initialisation: Initialisation::None,
+            huge_pages: HugePages::None,
+            advice: MemoryAdvice::None,
+            cache: CacheState::Warm,
+            buffer_bytes: 256 << 20,
+            steps: 1 << 16,
+            competitor: None,
+            seed: 0,
+        }
+    }
+}
+
+impl Default for ChaseRequest {
+    fn default() -> Self {
+        Self {
+            size_bytes: 16 << 20,
+            huge_pages: HugePages::None,
+            accesses: 1 << 20,
+            seed: 0,
+        }
+    }
 }
 
 /// Bytes of a cache line, as the published function counts them.

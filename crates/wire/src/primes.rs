@@ -2,13 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::levels::count;
+
 /// Parameters of [`crate::Workload::Primes`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct PrimesRequest {
     /// Where the counting code runs.
     pub placement: PrimesPlacement,
     /// How many numbers, each from 2 to `n`: 2 to [`PRIMES_N_MAX`].
+    #[serde(deserialize_with = "count::<2, { PRIMES_N_MAX as u64 }, _, _>")]
     pub n: u32,
     /// Where the numbers come from.
     pub random: RandomSource,
@@ -19,7 +22,23 @@ pub struct PrimesRequest {
     /// What times the region.
     pub clock: PrimesClock,
     /// Seed of [`RandomSource::Seeded`].
+    #[serde(rename = "@seed")]
     pub seed: u64,
+}
+
+impl Default for PrimesRequest {
+    fn default() -> Self {
+        Self {
+            placement: PrimesPlacement::User,
+            // The middle of the published experiment.
+            n: 1000,
+            random: RandomSource::Seeded,
+            printing: Printing::None,
+            allocation: PrimesAllocation::Usual,
+            clock: PrimesClock::Monotonic,
+            seed: 0,
+        }
+    }
 }
 
 /// Most numbers, and the largest of them (`TOLL_PRIMES_N_MAX`).

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::levels::{size, sizes};
+
 /// Least and most bytes of either end's buffer: those of the device's.
 pub const TRANSFER_BUFFER_BYTES_MIN: u64 = 512;
 /// Most of them.
@@ -12,7 +14,7 @@ pub const TRANSFER_BUFFER_BYTES_MAX: u64 = 16 << 20;
 
 /// Parameters of a transfer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, default)]
 pub struct TransferRequest {
     /// What joins the two ends.
     pub channel: Channel,
@@ -23,19 +25,50 @@ pub struct TransferRequest {
     /// How the kernel's sockets are used; of [`Channel::Device`] alone.
     pub mode: SocketMode,
     /// Bytes of one call, in the sender's buffer.
+    #[serde(rename = "buffer", deserialize_with = "buffer_size")]
     pub buffer_bytes: u64,
     /// Bytes of one call, in the receiver's buffer.
+    #[serde(rename = "receiver_buffer", deserialize_with = "buffer_size")]
     pub receiver_buffer_bytes: u64,
     /// The file to be sent, all of whose pages are warm.
+    #[serde(rename = "@source")]
     pub source: PathBuf,
     /// Its bytes that are sent, from its beginning.
+    #[serde(rename = "size", deserialize_with = "size")]
     pub size_bytes: u64,
     /// XXH3-64 of them, against which what arrived is checked.
+    #[serde(rename = "@xxh3")]
     pub xxh3: u64,
     /// Directory in which the receiver makes its file.
+    #[serde(rename = "@directory")]
     pub directory: PathBuf,
     /// Which of the ends this probe is.
+    #[serde(rename = "@part")]
     pub part: TransferPart,
+}
+
+sizes! {
+    buffer_size: TRANSFER_BUFFER_BYTES_MIN..=TRANSFER_BUFFER_BYTES_MAX,
+        "512 bytes to 16 MiB, as much as the driver has";
+}
+
+impl Default for TransferRequest {
+    fn default() -> Self {
+        Self {
+            channel: Channel::Tcp,
+            sender: SendMethod::ReadWrite,
+            receiver: ReceiveMethod::ReadWrite,
+            mode: SocketMode::Sync,
+            buffer_bytes: 64 << 10,
+            receiver_buffer_bytes: 0,
+            source: PathBuf::new(),
+            // The report's largest file but one.
+            size_bytes: 1_502_860,
+            xxh3: 0,
+            directory: PathBuf::new(),
+            part: TransferPart::Both,
+        }
+    }
 }
 
 impl TransferRequest {

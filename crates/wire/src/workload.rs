@@ -1,12 +1,12 @@
-//! The works that a probe can measure, with their parameters.
-
-use std::path::PathBuf;
+//! The works that a probe can measure, and what each needs.
 
 use serde::{Deserialize, Serialize};
 
+use crate::levels::{from_levels, parameters};
 use crate::{
-    ChaseRequest, CrossingRequest, FilesRequest, MemoryRequest, PrimesRequest, ReclaimRequest,
-    TransferRequest,
+    ChaseRequest, CommandRequest, CopyRequest, CrossingRequest, FilesRequest, HotMapping,
+    LINE_BYTES, Mapping, MemoryRequest, OutputPolicy, PrimesRequest, ReclaimRequest, ShellChoice,
+    Source, Surroundings, TransferRequest, WorkingSet, WriteRequest,
 };
 
 /// A work to measure.
@@ -35,190 +35,242 @@ pub enum Workload {
     Files(FilesRequest),
 }
 
-/// Parameters of [`Workload::Copy`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CopyRequest {
-    /// How bytes are moved.
-    pub method: CopyMethod,
-    /// Where they come from.
-    pub source: Source,
-    /// Where they go.
-    pub sink: Sink,
-    /// State of the source's pages in the page cache before each iteration.
-    /// Ignored for [`Source::Zero`], which has none.
-    pub cache: CacheState,
-    /// Bytes to move in one iteration.
-    pub size_bytes: u64,
-    /// Buffer (or chunk, for methods without one) in bytes, for the methods
-    /// that let it be chosen; the others derive it and say so in a note.
-    pub buffer_bytes: Option<u64>,
-    /// Directory on the file system under test, for [`Sink::File`].
-    pub directory: PathBuf,
-}
-
-/// Ways to move bytes from one descriptor to another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The works by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum CopyMethod {
-    /// `read`/`write` of one byte (MeowLab cat1).
-    Byte,
-    /// `read`/`write` through a page-sized buffer from `malloc` (cat2).
-    Page,
-    /// The same with the buffer aligned to a page (cat3).
-    PageAligned,
-    /// Buffer of the least common multiple of page and `st_blksize` (cat4).
-    FsBlock,
-    /// Aligned buffer of `buffer_bytes` (cat5).
-    Swept,
-    /// As swept after `posix_fadvise(POSIX_FADV_SEQUENTIAL)`: what cat6 meant.
-    Advised,
-    /// As swept after `fcntl(fd, 0, 0, 2)`, the call cat6 really made: command
-    /// 0 is `F_DUPFD`, so a descriptor is duplicated and nothing is advised.
-    FcntlDupfd,
-    /// `readv`/`writev` over four parts of `buffer_bytes` in all.
-    Readv,
-    /// `mmap` of the source and `write` from the mapping.
-    Mmap,
-    /// `sendfile`.
-    Sendfile,
-    /// `splice` through a pipe, or into it where the sink is one.
-    Splice,
-    /// `read` into a ring of pages that `vmsplice` lends to a pipe.
-    Vmsplice,
-    /// `copy_file_range`; needs a regular file as sink.
-    CopyFileRange,
-    /// io_uring with registered buffers and several reads and writes in flight.
-    IoUring,
-    /// The system's `cat` program, its start-up on an empty file deducted.
-    SystemCat,
+pub enum WorkloadKind {
+    Copy,
+    Write,
+    Command,
+    Memory,
+    Chase,
+    Reclaim,
+    Primes,
+    Crossing,
+    Transfer,
+    Files,
 }
 
-/// Where a copy's bytes come from.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Source {
-    /// `/dev/zero`.
-    Zero,
-    /// A regular file of at least the copy's size.
-    File {
-        /// The file.
-        path: PathBuf,
-        /// XXH3-64 of its first `size_bytes` bytes, against which what arrived
-        /// is checked.
-        xxh3: u64,
-    },
+/// Parameters of the memory workload that the published set of reclaim has.
+const PUBLISHED_PARAMETERS: &[&str] = &["addressing", "order", "initialisation", "buffer", "steps"];
+
+impl WorkloadKind {
+    /// Names of its parameters; `None` for a command, which has any.
+    pub fn parameters(self) -> Option<Vec<&'static str>> {
+        let mut names = match self {
+            Self::Command => return None,
+            Self::Copy => parameters::<CopyRequest>(),
+            Self::Write => parameters::<WriteRequest>(),
+            Self::Memory => parameters::<MemoryRequest>(),
+            Self::Chase => parameters::<ChaseRequest>(),
+            Self::Reclaim => [
+                parameters::<ReclaimRequest>(),
+                PUBLISHED_PARAMETERS.to_vec(),
+            ]
+            .concat(),
+            Self::Primes => parameters::<PrimesRequest>(),
+            Self::Crossing => parameters::<CrossingRequest>(),
+            Self::Transfer => parameters::<TransferRequest>(),
+            Self::Files => parameters::<FilesRequest>(),
+        };
+        names.extend(self.surroundings());
+        Some(names)
+    }
+
+    /// The parameters that `toll` sees to.
+    fn surroundings(self) -> &'static [&'static str] {
+        match self {
+            Self::Copy | Self::Write | Self::Command => &["fs"],
+            Self::Memory | Self::Reclaim => &["pressure", "limit", "fs"],
+            Self::Transfer => &["content", "fs"],
+            Self::Files => &["mount_cache", "round_trip_ms", "fs"],
+            Self::Chase | Self::Primes | Self::Crossing => &[],
+        }
+    }
+
+    /// Whether it has a parameter of this name.
+    pub fn has(self, name: &str) -> bool {
+        self.parameters().is_none_or(|names| names.contains(&name))
+    }
+
+    /// Whether a parameter can have this level.
+    ///
+    /// # Errors
+    /// `cannot set NAME to TEXT: why`.
+    pub fn check(self, name: &str, text: &str) -> Result<(), String> {
+        let level = [(name, text)];
+        if self.surroundings().contains(&name) {
+            return from_levels::<Surroundings>(level).map(drop);
+        }
+        match self.parameters() {
+            Some(names) if !names.contains(&name) => Err(format!(
+                "cannot set {name}: this workload has no such parameter; it has {}",
+                names.join(", ")
+            )),
+            _ if self == Self::Reclaim && PUBLISHED_PARAMETERS.contains(&name) => {
+                from_levels::<MemoryRequest>(level).map(drop)
+            }
+            _ => self.request(&level).map(drop),
+        }
+    }
+
+    /// What `toll` sees to, as levels say; those of other parameters do not matter.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn surroundings_of(self, levels: &[(&str, &str)]) -> Result<Surroundings, String> {
+        from_levels(chosen(levels, self.surroundings()))
+    }
+
+    /// What the probe is asked, as levels say; those of other parameters do not
+    /// matter. Directories, files and seeds are to be filled in, and all of a
+    /// command.
+    ///
+    /// # Errors
+    /// As [`Self::check`].
+    pub fn request(self, levels: &[(&str, &str)]) -> Result<Workload, String> {
+        Ok(match self {
+            Self::Copy => Workload::Copy(read(levels)?),
+            Self::Write => Workload::Write(read(levels)?),
+            Self::Command => Workload::Command(CommandRequest {
+                command: String::new(),
+                shell: ShellChoice::None,
+                prepare: None,
+                output: OutputPolicy::Null,
+                capture_bytes_max: 0,
+                ignore_failure: false,
+                directory: None,
+            }),
+            Self::Memory => Workload::Memory(memory(read(levels)?)),
+            Self::Chase => {
+                let mut chase: ChaseRequest = read(levels)?;
+                chase.size_bytes -= chase.size_bytes % LINE_BYTES;
+                Workload::Chase(chase)
+            }
+            Self::Reclaim => reclaim(levels)?,
+            Self::Primes => Workload::Primes(read(levels)?),
+            Self::Crossing => Workload::Crossing(read(levels)?),
+            Self::Transfer => {
+                let sizes = levels.iter().copied();
+                let sizes = sizes.filter(|level| *level != ("receiver_buffer", "same"));
+                let mut transfer: TransferRequest = read(&sizes.collect::<Vec<_>>())?;
+                if transfer.receiver_buffer_bytes == 0 {
+                    transfer.receiver_buffer_bytes = transfer.buffer_bytes;
+                }
+                Workload::Transfer(transfer)
+            }
+            Self::Files => Workload::Files(read(levels)?),
+        })
+    }
 }
 
-/// Where a copy's bytes go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Sink {
-    /// `/dev/null`.
-    Null,
-    /// A pipe whose reader, a thread of the probe, reads and drops the bytes.
-    Pipe,
-    /// A fresh regular file in the copy's directory.
-    File,
-    /// A TCP connection over loopback whose reader reads and drops the bytes.
-    Socket,
+fn chosen<'a>(
+    levels: &[(&'a str, &'a str)],
+    names: &[&str],
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    levels
+        .iter()
+        .copied()
+        .filter(move |(name, _)| names.contains(name))
 }
 
-/// State of a file's pages in the page cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CacheState {
-    /// None resident, checked by `mincore` or `cachestat`.
-    Cold,
-    /// All resident, checked likewise.
-    Warm,
+fn read<T: serde::de::DeserializeOwned>(levels: &[(&str, &str)]) -> Result<T, String> {
+    from_levels(chosen(levels, &parameters::<T>()))
 }
 
-/// Parameters of [`Workload::Write`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WriteRequest {
-    /// Directory on the file system under test; the probe makes and removes
-    /// its file there.
-    pub directory: PathBuf,
-    /// Bytes given to one `write`; the last may be shorter.
-    pub buffer_bytes: u64,
-    /// Bytes written in one iteration.
-    pub input_bytes: u64,
-    /// When the bytes must have reached the device.
-    pub durability: Durability,
-    /// Whether blocks exist already.
-    pub placement: Placement,
+fn memory(mut memory: MemoryRequest) -> MemoryRequest {
+    memory.buffer_bytes -= memory.buffer_bytes % LINE_BYTES;
+    memory
 }
 
-/// What is promised about bytes on the device when the timed region ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Durability {
-    /// Nothing: the page cache holds them.
-    None,
-    /// `O_SYNC`: every `write` waits for data and metadata.
-    OSync,
-    /// `O_DSYNC`: every `write` waits for data and what is needed to find it.
-    ODsync,
-    /// `O_DIRECT`: the page cache is bypassed; the device's own cache is not.
-    ODirect,
-    /// One `fsync` at the end.
-    Fsync,
-    /// One `fdatasync` at the end.
-    Fdatasync,
+fn reclaim(levels: &[(&str, &str)]) -> Result<Workload, String> {
+    let mut reclaim: ReclaimRequest = read(levels)?;
+    if reclaim.set == WorkingSet::Published {
+        let names = [PUBLISHED_PARAMETERS, &["mapping"]].concat();
+        let mut published = memory(from_levels(chosen(levels, &names))?);
+        // The initialisation brings the pages in. All of them warm before is more
+        // than a kernel short of memory can promise.
+        published.cache = crate::CacheState::Cold;
+        return Ok(Workload::Memory(published));
+    }
+    if !levels.iter().any(|(name, _)| *name == "mapping") {
+        reclaim.mapping = reclaim.set.usual_mapping();
+    }
+    Ok(Workload::Reclaim(reclaim))
 }
 
-/// Where writes go in their file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Placement {
-    /// From offset 0 of a file whose blocks are allocated and on the device.
-    Overwrite,
-    /// Into an empty file, so that blocks are allocated on the way.
-    Append,
+/// What a trial needs of the disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct DiskNeeds {
+    /// Size of the file that it reads.
+    pub source_bytes: Option<u64>,
+    /// Size of the file of zeros that it maps or reads.
+    pub zeros_bytes: Option<u64>,
+    /// Most bytes that it has on the file system at a time beside these.
+    pub scratch_bytes: u64,
 }
 
-/// Parameters of [`Workload::Command`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CommandRequest {
-    /// The command line to measure.
-    pub command: String,
-    /// How it is started.
-    pub shell: ShellChoice,
-    /// Command run before every iteration, outside the timed region, always by
-    /// `sh`.
-    pub prepare: Option<String>,
-    /// Where the command's standard output goes.
-    pub output: OutputPolicy,
-    /// Keep the start of both outputs in the sample, for metrics parsed from
-    /// them; at most this many bytes of each. 0 keeps nothing.
-    pub capture_bytes_max: u32,
-    /// Take a non-zero exit status for a measurement all the same.
-    pub ignore_failure: bool,
-    /// Working directory; the probe's own if absent.
-    pub directory: Option<PathBuf>,
-}
+impl Workload {
+    /// What a trial needs of the disk.
+    pub fn disk_needs(&self) -> DiskNeeds {
+        let mut needs = DiskNeeds::default();
+        match self {
+            Self::Copy(copy) => {
+                let has_source = copy.source != Source::Zero;
+                needs.source_bytes = has_source.then_some(copy.size_bytes);
+                needs.scratch_bytes = copy.size_bytes;
+            }
+            Self::Write(write) => needs.scratch_bytes = write.input_bytes,
+            Self::Memory(memory) => {
+                let is_mapped = memory.mapping != Mapping::Anonymous;
+                needs.zeros_bytes = is_mapped.then_some(memory.buffer_bytes);
+            }
+            Self::Reclaim(reclaim) => {
+                let streams_file = reclaim.set.streams_file();
+                needs.zeros_bytes = streams_file.then_some(reclaim.stream_bytes);
+                needs.scratch_bytes = reclaim.hot_bytes;
+            }
+            Self::Transfer(transfer) => {
+                needs.source_bytes = Some(transfer.size_bytes);
+                needs.scratch_bytes = transfer.size_bytes;
+            }
+            Self::Files(files) => {
+                let bytes = match files.operation.is_of_tree() {
+                    // A file takes a block of its own at least.
+                    true => files.small_bytes.next_multiple_of(4096).max(4096) * files.count,
+                    false => files.size_bytes,
+                };
+                // What an untimed pass makes is beside what the timed one does.
+                needs.scratch_bytes = 2 * bytes;
+            }
+            Self::Command(_) | Self::Chase(_) | Self::Primes(_) | Self::Crossing(_) => {}
+        }
+        needs
+    }
 
-/// How a command line becomes a process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ShellChoice {
-    /// Split into words and executed directly.
-    None,
-    /// Given to this program with `-c`.
-    Program(PathBuf),
-}
-
-/// Where a measured command's standard output goes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OutputPolicy {
-    /// `/dev/null`. Programs that detect it may skip work.
-    Null,
-    /// A pipe that is read to its end and dropped.
-    Pipe,
-    /// Truncated and written anew by each iteration.
-    File(PathBuf),
+    /// Bytes of memory that a trial needs and that no file holds, if it is one that
+    /// needs much.
+    pub fn memory_bytes(&self) -> Option<u64> {
+        match self {
+            // A shared file's pages can always go back to the file.
+            Self::Memory(memory) => Some(match memory.mapping {
+                Mapping::FileShared(_) => 0,
+                _ => memory.buffer_bytes,
+            }),
+            // The order of the cycle is kept beside it, 4 bytes a line.
+            Self::Chase(chase) => Some(chase.size_bytes + chase.size_bytes / 16),
+            Self::Reclaim(reclaim) => {
+                let stream = match reclaim.set.streams_file() {
+                    true => 0,
+                    false => reclaim.stream_bytes,
+                };
+                let hot = match reclaim.mapping {
+                    HotMapping::Anonymous => reclaim.hot_bytes,
+                    HotMapping::FilePrivate | HotMapping::FileShared => 0,
+                };
+                Some(stream + hot)
+            }
+            _ => None,
+        }
+    }
 }

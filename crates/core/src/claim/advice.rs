@@ -33,7 +33,9 @@ pub(super) fn advise(
             match &spec.kind {
                 AdviceKind::Best => advice.extend(desk.best()),
                 AdviceKind::Saturation => advice.extend(desk.saturation()),
-                AdviceKind::Cost { over } => advice.extend(desk.cost(over)),
+                AdviceKind::Cost => {
+                    advice.extend(spec.over.iter().flat_map(|over| desk.cost(over)))
+                }
             }
         }
     }

@@ -82,7 +82,7 @@ impl Canvas<'_> {
                 series[line].treads.clone_from(&staircase.treads);
             }
         }
-        let unit = match &spec.acceleration {
+        let unit = match spec.acceleration() {
             Some(_) => String::new(),
             None => metric::describe(self.experiment, &spec.metric).unit,
         };
@@ -94,7 +94,7 @@ impl Canvas<'_> {
             } else {
                 String::new()
             },
-            metric: match &spec.acceleration {
+            metric: match spec.acceleration() {
                 Some(_) => "acceleration ratio".into(),
                 None => spec.metric.clone(),
             },
@@ -154,7 +154,7 @@ impl Canvas<'_> {
         spec: &'a FigureSpec,
         selectors: &'a [Selector],
     ) -> impl Iterator<Item = (usize, &'a str)> {
-        let marked = spec.marks.iter().filter(|_| spec.acceleration.is_none());
+        let marked = spec.marks.iter().filter(|_| spec.acceleration().is_none());
         marked.filter_map(move |id| {
             let derived = self.experiment.derived.iter().find(|one| one.id == *id)?;
             let of_line = |at: &Selector| same(at, &derived.at);
@@ -181,7 +181,7 @@ impl Canvas<'_> {
                     selector.insert(factor.name.clone(), level.clone());
                     pick(&selector, &self.experiment.factors, self.treatments).ok()
                 };
-                let y = match &spec.acceleration {
+                let y = match spec.acceleration() {
                     None => self.median(&spec.metric, with(&Selector::new())?)?,
                     Some((of, to)) => self.acceleration(&spec.metric, with(of)?, with(to)?)?,
                 };
@@ -326,18 +326,9 @@ impl Canvas<'_> {
         {
             let spec = FigureSpec {
                 title: format!("{metric} by {}", factor.name),
-                kind: FigureKind::Curve,
                 factor: factor.name.clone(),
                 metric: metric.clone(),
-                series: None,
-                at: Selector::new(),
-                except: Vec::new(),
-                acceleration: None,
-                log_y: false,
-                marks: Vec::new(),
-                lines: Vec::new(),
-                groups: Vec::new(),
-                relative_to: None,
+                ..FigureSpec::default()
             };
             figures.extend(self.curve(&spec).map(Figure::Curve));
         }

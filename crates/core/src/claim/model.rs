@@ -15,6 +15,7 @@ mod staircase;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use crate::spec::{Better, ClaimDirection};
 pub use between::{RunComparison, RunRatio};
 pub use guest::GuestSummary;
 pub use selftest::{Rate, SelftestArm, SelftestReport};
@@ -84,18 +85,6 @@ pub struct Metric {
     pub unit: String,
     /// Which direction is better.
     pub better: Better,
-}
-
-/// Which direction of a metric is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Better {
-    /// Less is better (durations, faults).
-    Lower,
-    /// More is better (throughput).
-    Higher,
-    /// Neither: the metric describes.
-    Neither,
 }
 
 /// What is varied.
@@ -188,20 +177,6 @@ pub enum Outcome {
     Inconclusive,
     /// This machine, kernel or run cannot test it.
     NotTestable,
-}
-
-/// What a claim says about its quantity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum ClaimDirection {
-    /// Below the threshold.
-    Less,
-    /// Above the threshold.
-    Greater,
-    /// At the threshold, within the margin.
-    Equal,
-    /// Between two bounds.
-    Within,
 }
 
 /// One claim, judged.

@@ -93,8 +93,8 @@ impl Source<'_> {
             published_converted: row
                 .published
                 .and_then(|value| Some(value * self.group.scale?)),
-            published_text: row.published_text.clone(),
-            published_deviation: row.published_deviation,
+            published_text: row.text.clone(),
+            published_deviation: row.deviation,
             published_ratio: reference
                 .and_then(|reference| Some(row.published? / reference.published?))
                 .filter(|ratio| ratio.is_finite()),

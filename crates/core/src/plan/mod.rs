@@ -5,6 +5,7 @@
 //!
 //! Architecture invariant: this module does no I/O.
 
+mod parameters;
 mod treatment;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,9 +13,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use toll_stats::Rng;
 
 use crate::spec::expression::Expression;
-use crate::spec::guest::{NO_COMMON_CLOCK, PARTNER, PARTNER_GUEST};
+use crate::spec::guest::GuestParameters;
 use crate::spec::{Experiment, Factor, Level, Selector, WorkloadKind};
 
+pub use parameters::TreatmentParameters;
 pub use treatment::{Boot, Treatment};
 
 /// Most treatments of one experiment. A block runs them all, so more would
@@ -29,12 +31,6 @@ pub struct Plan {
     seed: u64,
     /// Whether all trials of a block draw the same.
     shares_draws: bool,
-}
-
-/// Whether a boot is one of two guests whose clocks count their own instructions.
-fn has_no_clock(boot: &Boot) -> bool {
-    let is = |name: &str, wanted: &str| boot.get(name).is_some_and(|level| level == wanted);
-    is(PARTNER, PARTNER_GUEST) && is("accelerator", "icount")
 }
 
 impl Plan {
@@ -78,8 +74,10 @@ impl Plan {
                 levels.extend(guest.parameters.clone());
             }
             let treatment = Treatment::new(treatments.len(), &experiment.factors, levels);
-            if treatment.boot().is_some_and(|boot| has_no_clock(&boot)) {
-                return Err(NO_COMMON_CLOCK.into());
+            if let Some(boot) = treatment.boot()
+                && let Some(why) = GuestParameters::read(&boot)?.contradiction()
+            {
+                return Err(why.into());
             }
             treatments.push(treatment);
         }

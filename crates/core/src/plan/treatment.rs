@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::spec::guest::{BOOT_PARAMETERS, IN_GUEST, PLACE};
+use crate::spec::guest::{GuestParameters, IN_GUEST, PLACE};
 use crate::spec::{Factor, Level, Selector};
 
 /// What a guest is booted with: level by name, of all parameters that need a
@@ -76,11 +76,11 @@ impl Treatment {
     pub fn boot(&self) -> Option<Boot> {
         let place = self.levels.get(PLACE)?;
         (place.text == IN_GUEST).then(|| {
-            let known = BOOT_PARAMETERS.iter();
+            let known = GuestParameters::names().into_iter();
             known
                 .filter_map(|name| {
-                    let level = self.levels.get(*name)?;
-                    Some(((*name).to_owned(), level.text.clone()))
+                    let level = self.levels.get(name)?;
+                    Some((name.to_owned(), level.text.clone()))
                 })
                 .collect()
         })

@@ -43,9 +43,12 @@ impl SourceText<'_> {
     }
 
     pub fn toml_error(&self, error: &toml::de::Error) -> SpecError {
-        self.error(
-            error.span().map(|span| span.start),
-            format!("cannot read it: {}", error.message()),
-        )
+        let message = error.message();
+        // What this program found has the form of its errors already.
+        let message = match message.starts_with("cannot ") {
+            true => message.to_owned(),
+            false => format!("cannot read it: {message}"),
+        };
+        self.error(error.span().map(|span| span.start), message)
     }
 }

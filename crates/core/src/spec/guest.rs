@@ -1,29 +1,23 @@
 //! What an experiment says of the guests that its trials run in.
 
 use std::collections::BTreeMap;
+use std::path::{Component, Path};
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use toll_wire::{count, from_levels, parameters, size_within};
 
-use super::{Experiment, Level};
+use super::validate::{Problem, problem};
+use super::{Experiment, Level, WorkloadKind};
 
-/// Parameters of a guest. Each needs a boot of its own, and each may be a
-/// factor.
-pub const BOOT_PARAMETERS: &[&str] = &[
-    "accelerator",
-    "command_line",
-    "kernel",
-    "memory",
-    PARTNER,
-    "swap",
-    "vcpus",
-];
+/// The parameter that says where a trial runs: [`ON_HOST`] or [`IN_GUEST`].
+pub const PLACE: &str = "environment";
+pub const ON_HOST: &str = "host";
+pub const IN_GUEST: &str = "guest";
 
 /// The parameter that says whether a guest is one of two that are joined by a
-/// network: [`PARTNER_NONE`] or [`PARTNER_GUEST`].
+/// network: `none` or [`PARTNER_GUEST`].
 pub const PARTNER: &str = "partner";
-/// The level of [`PARTNER`] for a guest of its own.
-pub const PARTNER_NONE: &str = "none";
-/// The level of [`PARTNER`] for a guest with another one of its kind.
 pub const PARTNER_GUEST: &str = "guest";
 
 /// Why a workload cannot have a guest with a partner.
@@ -34,26 +28,137 @@ pub const NOT_TWO_ENDS: &str = "cannot use partner = \"guest\" with this workloa
 pub(crate) const NO_COMMON_CLOCK: &str = "cannot use partner = \"guest\" with accelerator = \"icount\": the clock of each guest counts \
      its own instructions and not what it waits for; use another accelerator";
 
-/// The parameter that says where a trial runs: [`ON_HOST`] or [`IN_GUEST`].
-pub const PLACE: &str = "environment";
-/// The level of [`PLACE`] for trials on this machine.
-pub const ON_HOST: &str = "host";
-/// The level of [`PLACE`] for trials in a guest.
-pub const IN_GUEST: &str = "guest";
+/// What a guest is booted with. Each parameter may be a factor, and each level
+/// needs a boot of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct GuestParameters {
+    pub accelerator: GuestAccelerator,
+    /// What is appended to the kernel's command line.
+    #[serde(deserialize_with = "command_line")]
+    pub command_line: String,
+    pub kernel: GuestKernel,
+    #[serde(rename = "memory", deserialize_with = "memory_size")]
+    pub memory_bytes: u64,
+    pub partner: Partner,
+    #[serde(rename = "swap", deserialize_with = "swap_size")]
+    pub swap_bytes: u64,
+    /// At most what the pinned kernel is configured for.
+    #[serde(deserialize_with = "count::<1, 8, _, _>")]
+    pub vcpus: u32,
+}
 
-/// Kernels that a guest may boot: the pinned and patched one, the same with
-/// the kernel's own checks, and Debian's as it comes.
-pub const KERNELS: &[&str] = &["toll", "toll-debug", "stock"];
+/// What runs a guest's instructions; `auto` is `kvm` where a guest really boots
+/// under it, and `tcg` elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GuestAccelerator {
+    Auto,
+    Kvm,
+    Tcg,
+    Icount,
+}
 
-/// Ways to run a guest's instructions; `auto` is `kvm` where a guest really
-/// boots under it, and `tcg` elsewhere.
-pub const ACCELERATORS: &[&str] = &["auto", "kvm", "tcg", "icount"];
+/// Kernels that a guest may boot: the pinned and patched one, the same with the
+/// kernel's own checks, and Debian's as it comes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GuestKernel {
+    Toll,
+    TollDebug,
+    Stock,
+}
+
+/// Whether a guest is one of two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Partner {
+    None,
+    Guest,
+}
+
+/// Below 64 MiB a kernel with its first process does not come up.
+fn memory_size<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    size_within(from, 64 << 20..=1 << 40, "64 MiB to 1 TiB")
+}
+
+fn swap_size<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    size_within(from, 0..=1 << 40, "0 to 1 TiB")
+}
+
+fn command_line<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    // x86 takes 2048 in all.
+    const BYTES_MAX: usize = 1024;
+    let text = String::deserialize(from)?;
+    let is_printable = |c: char| c.is_ascii_graphic() || c == ' ';
+    match text.len() <= BYTES_MAX && text.chars().all(is_printable) {
+        true => Ok(text),
+        false => Err(D::Error::custom(format!(
+            "it is at most {BYTES_MAX} printable ASCII characters"
+        ))),
+    }
+}
+
+impl Default for GuestParameters {
+    fn default() -> Self {
+        Self {
+            accelerator: GuestAccelerator::Auto,
+            command_line: String::new(),
+            kernel: GuestKernel::Toll,
+            memory_bytes: 1 << 30,
+            partner: Partner::None,
+            swap_bytes: 0,
+            vcpus: 2,
+        }
+    }
+}
+
+/// The same as levels, with [`PLACE`]: what the published machine had, scaled to a
+/// laptop.
+const DEFAULTS: [(&str, &str); 8] = [
+    (PLACE, IN_GUEST),
+    ("accelerator", "auto"),
+    ("command_line", ""),
+    ("kernel", "toll"),
+    ("memory", "1GiB"),
+    (PARTNER, "none"),
+    ("swap", "0"),
+    ("vcpus", "2"),
+];
+
+impl GuestParameters {
+    /// The names, which are those of [`DEFAULTS`] but for [`PLACE`].
+    pub fn names() -> Vec<&'static str> {
+        parameters::<Self>()
+    }
+
+    /// Reads what a guest is booted with.
+    ///
+    /// # Errors
+    /// `cannot set NAME to TEXT: why`.
+    pub fn read(boot: &BTreeMap<String, String>) -> Result<Self, String> {
+        from_levels(
+            boot.iter()
+                .map(|(name, text)| (name.as_str(), text.as_str())),
+        )
+    }
+
+    pub fn has_partner(&self) -> bool {
+        self.partner == Partner::Guest
+    }
+
+    /// Why no guest can be booted so.
+    pub(crate) fn contradiction(&self) -> Option<&'static str> {
+        let has_no_clock = self.accelerator == GuestAccelerator::Icount;
+        (self.has_partner() && has_no_clock).then_some(NO_COMMON_CLOCK)
+    }
+}
 
 /// The guests of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GuestSettings {
-    /// Level by name, of the parameters that are no factors: those of
-    /// [`BOOT_PARAMETERS`], and [`PLACE`].
+    /// Level by name of [`PLACE`] and of all [`GuestParameters`] that are no
+    /// factors.
     pub parameters: BTreeMap<String, Level>,
     /// Settings of the guest's kernel that are written before each trial, by
     /// the name of the factor or parameter that chooses among their values.
@@ -61,14 +166,16 @@ pub struct GuestSettings {
 }
 
 /// A setting of a running kernel.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Knob {
     /// File below `/proc` or `/sys`.
     pub path: String,
     /// What is written into it, by level; if there are none, the level itself.
-    pub values: BTreeMap<String, String>,
+    #[serde(default)]
+    pub values: BTreeMap<String, Level>,
     /// What is written for a knob that is no factor.
-    pub value: Option<String>,
+    pub value: Option<Level>,
 }
 
 impl Knob {
@@ -76,30 +183,16 @@ impl Knob {
     pub fn written_for<'a>(&'a self, level: &'a str) -> Option<&'a str> {
         match self.values.is_empty() {
             true => Some(level),
-            false => self.values.get(level).map(String::as_str),
+            false => self.values.get(level).map(|value| value.text.as_str()),
         }
     }
 }
 
 impl Default for GuestSettings {
-    /// A guest with what the published machine had, scaled to a laptop: two
-    /// CPUs, no swap, and memory for most workloads.
     fn default() -> Self {
-        let parameters = [
-            (PLACE, IN_GUEST),
-            ("accelerator", "auto"),
-            ("command_line", ""),
-            ("kernel", "toll"),
-            ("memory", "1GiB"),
-            (PARTNER, PARTNER_NONE),
-            ("swap", "0"),
-            ("vcpus", "2"),
-        ];
+        let parameters = DEFAULTS.map(|(name, text)| (name.to_owned(), Level::new(text)));
         Self {
-            parameters: parameters
-                .into_iter()
-                .map(|(name, text)| (name.to_owned(), Level::new(text)))
-                .collect(),
+            parameters: parameters.into(),
             knobs: BTreeMap::new(),
         }
     }
@@ -108,7 +201,7 @@ impl Default for GuestSettings {
 impl GuestSettings {
     /// Whether this is the name of a guest's parameter or knob.
     pub fn has(&self, name: &str) -> bool {
-        name == PLACE || BOOT_PARAMETERS.contains(&name) || self.knobs.contains_key(name)
+        DEFAULTS.iter().any(|(known, _)| *known == name) || self.knobs.contains_key(name)
     }
 
     /// Takes out of the parameters what became a factor.
@@ -117,11 +210,6 @@ impl GuestSettings {
         if let Some(knob) = self.knobs.get_mut(name) {
             knob.value = None;
         }
-    }
-
-    /// The level of a parameter or knob that is no factor.
-    pub(super) fn fixed(&self, name: &str) -> Option<&Level> {
-        self.parameters.get(name)
     }
 }
 
@@ -143,6 +231,103 @@ impl Experiment {
             guest.parameters.insert(PLACE.to_owned(), inside);
         }
     }
+}
+
+/// Checks what an experiment says of its guests.
+pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
+    let Some(guest) = &experiment.guest else {
+        return Ok(());
+    };
+    check_knobs(experiment, guest)?;
+    // Commands around the trials would run on this machine, and find nothing of the
+    // guest's.
+    let workload = &experiment.workload;
+    for (name, command) in [("setup", &workload.setup), ("cleanup", &workload.cleanup)] {
+        if command.is_some() {
+            return Err(problem(
+                name,
+                format!(
+                    "cannot use {name} with guests, which are booted afresh in every block: use \
+                     prepare, which runs in them before every timed run"
+                ),
+            ));
+        }
+    }
+    for (name, level) in guest.parameters.iter().chain(experiment.varied()) {
+        check_value(guest, name, &level.text).map_err(|message| problem(&level.text, message))?;
+    }
+    check_partner(experiment)
+}
+
+fn check_value(guest: &GuestSettings, name: &str, text: &str) -> Result<(), String> {
+    let one_of = |words: &[&str]| match words.contains(&text) {
+        true => Ok(()),
+        false => Err(format!(
+            "cannot set {name} to {text:?}: it is one of {}",
+            words.join(", ")
+        )),
+    };
+    match guest.knobs.get(name) {
+        Some(knob) if knob.written_for(text).is_some() => Ok(()),
+        Some(knob) => one_of(&knob.values.keys().map(String::as_str).collect::<Vec<_>>()),
+        None if name == PLACE => one_of(&[ON_HOST, IN_GUEST]),
+        None if guest.has(name) => from_levels::<GuestParameters>([(name, text)]).map(drop),
+        None => Ok(()),
+    }
+}
+
+/// A partner needs work of two ends, and a clock that goes on while a guest
+/// waits. Constraints may keep levels of two factors apart; what they leave is
+/// for the plan to check.
+fn check_partner(experiment: &Experiment) -> Result<(), Problem> {
+    let has = |name: &str, wanted: &str| {
+        let fixed = experiment.fixed(name).map(|level| (name, level));
+        let varied = experiment
+            .varied()
+            .map(|(name, level)| (name.as_str(), level));
+        let mut all = varied.chain(fixed);
+        all.any(|(other, level)| other == name && level.text == wanted)
+    };
+    if !has(PARTNER, PARTNER_GUEST) {
+        return Ok(());
+    }
+    if experiment.workload.kind != WorkloadKind::Transfer {
+        return Err(problem(PARTNER, NOT_TWO_ENDS.into()));
+    }
+    match has("accelerator", "icount") && experiment.constraints.is_empty() {
+        true => Err(problem("icount", NO_COMMON_CLOCK.into())),
+        false => Ok(()),
+    }
+}
+
+/// A knob's path stays below /proc/sys or /sys, where settings live; whatever
+/// is written elsewhere is no setting.
+fn check_knobs(experiment: &Experiment, guest: &GuestSettings) -> Result<(), Problem> {
+    for (name, knob) in &guest.knobs {
+        let path = Path::new(&knob.path);
+        let mut parts = path.components();
+        let is_plain = parts.all(|part| !matches!(part, Component::ParentDir));
+        let is_setting = path.starts_with("/proc/sys") || path.starts_with("/sys");
+        if !is_plain || !is_setting {
+            return Err(problem(
+                &knob.path,
+                format!(
+                    "cannot use knob {name}: {:?} is no path below /proc/sys or /sys",
+                    knob.path
+                ),
+            ));
+        }
+        let kind = experiment.workload.kind;
+        // A command has any parameter.
+        let is_of_workload = kind != WorkloadKind::Command && kind.has(name);
+        if is_of_workload || GuestSettings::default().has(name) {
+            return Err(problem(
+                name,
+                format!("cannot use knob {name}: the name is a parameter's"),
+            ));
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

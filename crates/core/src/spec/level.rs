@@ -2,19 +2,46 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::quantity::{format_size, has_size_unit, parse_size};
+use toll_wire::quantity::{format_size, has_size_unit, parse_size};
 
 /// Most levels that one factor may have; a range that yields more is a
 /// mistake in its bounds.
 pub const LEVELS_MAX: usize = 1000;
 
-/// One value of a factor.
+/// One value of a factor. In an experiment file it is a number or a text.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "WrittenLevel")]
 pub struct Level {
     /// The value as given, which is what a command template receives.
     pub text: String,
     /// The value as a number (bytes for a size), where it is one.
     pub number: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "expected a number or a text")]
+enum WrittenLevel {
+    Integer(i64),
+    Float(f64),
+    Text(String),
+    Stored { text: String, number: Option<f64> },
+}
+
+impl From<WrittenLevel> for Level {
+    fn from(written: WrittenLevel) -> Self {
+        match written {
+            WrittenLevel::Integer(value) => Self::new(&value.to_string()),
+            WrittenLevel::Float(value) => Self::new(&value.to_string()),
+            WrittenLevel::Text(text) => Self::new(&text),
+            WrittenLevel::Stored { text, number } => Self { text, number },
+        }
+    }
+}
+
+/// A number as written, where sizes count in bytes.
+pub(super) fn number(level: &Level) -> Result<f64, String> {
+    let cannot = || format!("cannot read {} as a number or size", level.text);
+    level.number.ok_or_else(cannot)
 }
 
 impl Level {
@@ -104,29 +131,25 @@ impl Factor {
 }
 
 /// A range of levels: from, to, and how to step.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Range {
     /// First level.
-    pub from: Scalar,
+    pub from: Level,
     /// Last level; included where a step lands on it.
-    pub to: Scalar,
+    pub to: Level,
     /// Multiply by this for the next level.
-    #[serde(default)]
     pub times: Option<f64>,
     /// Add this for the next level.
-    #[serde(default)]
-    pub step: Option<Scalar>,
+    pub step: Option<Level>,
     /// This many levels, evenly spaced on `scale`, both ends included.
-    #[serde(default)]
     pub points: Option<usize>,
     /// Spacing of `points`: logarithmic unless said otherwise.
-    #[serde(default)]
     pub scale: Option<Scale>,
 }
 
 /// Spacing of a range's points.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
     /// Equal ratios.
@@ -135,64 +158,25 @@ pub enum Scale {
     Linear,
 }
 
-/// A level as TOML may hold it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "expected a number or a text")]
-pub enum Scalar {
-    /// A whole number.
-    Integer(i64),
-    /// A number with a fraction.
-    Float(f64),
-    /// A text, such as a size with its unit.
-    Text(String),
-}
-
-impl std::fmt::Display for Scalar {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Integer(value) => value.fmt(f),
-            Self::Float(value) => value.fmt(f),
-            Self::Text(value) => value.fmt(f),
-        }
-    }
-}
-
-impl Scalar {
-    /// The scalar as a level.
-    pub fn level(&self) -> Level {
-        Level::new(&self.to_string())
-    }
-
-    fn number(&self) -> Result<f64, String> {
-        self.level()
-            .number
-            .ok_or_else(|| format!("cannot make a range: {self} is no number or size"))
-    }
-}
-
 impl Range {
     /// The levels of the range, and whether its bounds were written as sizes.
     ///
     /// # Errors
     /// If a bound is no number, or the step does not lead from one to the other.
     pub fn levels(&self) -> Result<(Vec<Level>, bool), String> {
-        let (from, to) = (self.from.number()?, self.to.number()?);
-        let is_size = [&self.from, &self.to]
-            .iter()
-            .any(|bound| has_size_unit(&bound.to_string()));
-        let given = [
-            self.times.is_some(),
-            self.step.is_some(),
-            self.points.is_some(),
-        ];
-        if given.iter().filter(|given| **given).count() != 1 {
-            return Err("cannot make a range: give one of times, step and points".into());
-        }
+        let bound = |level: &Level| {
+            let cannot = || format!("cannot make a range: {} is no number or size", level.text);
+            level.number.ok_or_else(cannot)
+        };
+        let (from, to) = (bound(&self.from)?, bound(&self.to)?);
+        let is_size = has_size_unit(&self.from.text) || has_size_unit(&self.to.text);
         let numbers = match (self.times, &self.step, self.points) {
-            (Some(times), ..) => multiplied(from, to, times)?,
-            (_, Some(step), _) => stepped(from, to, step.number()?)?,
-            (_, _, Some(points)) => spaced(from, to, points, self.scale.unwrap_or(Scale::Log))?,
-            _ => unreachable!("exactly one is given"),
+            (Some(times), None, None) => multiplied(from, to, times)?,
+            (None, Some(step), None) => stepped(from, to, bound(step)?)?,
+            (None, None, Some(points)) => {
+                spaced(from, to, points, self.scale.unwrap_or(Scale::Log))?
+            }
+            _ => return Err("cannot make a range: give one of times, step and points".into()),
         };
         let mut levels: Vec<Level> = Vec::with_capacity(numbers.len());
         for number in numbers {
@@ -253,8 +237,8 @@ mod tests {
 
     fn range(from: &str, to: &str) -> Range {
         Range {
-            from: Scalar::Text(from.into()),
-            to: Scalar::Text(to.into()),
+            from: Level::new(from),
+            to: Level::new(to),
             times: None,
             step: None,
             points: None,
@@ -281,7 +265,7 @@ mod tests {
     #[test]
     fn a_linear_step_stops_at_the_last_level_inside() {
         let mut linear = range("1", "10");
-        linear.step = Some(Scalar::Integer(4));
+        linear.step = Some(Level::new("4"));
         assert_eq!(numbers(&linear), [1.0, 5.0, 9.0]);
     }
 

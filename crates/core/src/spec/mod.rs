@@ -6,39 +6,40 @@
 
 pub mod adhoc;
 pub mod builtin;
+mod claims;
 mod error;
 pub mod expression;
+mod file;
 pub mod guest;
 pub mod level;
 mod overrides;
-pub mod quantity;
-mod raw;
-mod resolve;
+mod references;
 mod shown;
 mod validate;
+mod workload;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+pub use toll_wire::{WorkloadKind, quantity};
 
-pub use crate::claim::model::{Better, ClaimDirection};
+pub use claims::{Claim, ClaimDirection, Contrast, Derived, DerivedKind, Test};
 pub use error::SpecError;
+pub use file::{parse, shell};
 pub use guest::{GuestSettings, Knob};
 pub use level::{Factor, Level};
 pub use overrides::{LevelOverride, apply_levels, parse_override};
-pub use resolve::{parse, shell};
 pub use shown::{
     AdviceKind, AdviceSpec, FigureKind, FigureSpec, GroupSpec, LineSpec, Table, TableGroup,
     TableMean, TableRow,
 };
-pub use validate::{BLOCKS_MAX, FILE_SYSTEMS, SERVED_FILE_SYSTEMS};
+pub use validate::BLOCKS_MAX;
+pub use workload::{Shell, WorkloadSpec};
 
 /// Levels by factor name; picks treatments.
 pub type Selector = BTreeMap<String, Level>;
-
-/// Highest `format` of experiment files that this program reads.
-pub const FORMAT_VERSION: i64 = 1;
 
 /// An experiment with its profile applied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -86,89 +87,40 @@ pub struct Experiment {
     pub advice: Vec<AdviceSpec>,
 }
 
-/// What each trial does.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct WorkloadSpec {
-    /// Which of the probe's works.
-    pub kind: WorkloadKind,
-    /// Parameters held fixed, by name.
-    pub parameters: BTreeMap<String, Level>,
-    /// For [`WorkloadKind::Command`]: templates by level of the factor
-    /// `command`.
-    pub commands: BTreeMap<String, String>,
-    /// How commands are started; see [`Shell`].
-    pub shell: Shell,
-    /// Run once before the first trial of each treatment.
-    pub setup: Option<String>,
-    /// Run before every timed repetition.
-    pub prepare: Option<String>,
-    /// Run once after the last trial of each treatment.
-    pub cleanup: Option<String>,
-    /// Where standard output goes: `null`, `pipe` or a file name.
-    pub output: String,
-    /// Take non-zero exit statuses for measurements.
-    pub ignore_failure: bool,
-}
-
-impl WorkloadSpec {
-    /// Whether a command has the work directory's path put into it.
-    pub fn uses_work_directory(&self) -> bool {
-        let beside = [&self.setup, &self.prepare, &self.cleanup];
-        let beside = beside.into_iter().flatten();
-        let mut all = self.commands.values().chain(beside);
-        all.any(|command| command.contains("{workdir}"))
-    }
-}
-
-/// The probe's works.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WorkloadKind {
-    /// Moving bytes from a source to a sink.
-    Copy,
-    /// Writing a file with a durability.
-    Write,
-    /// Running a program.
-    Command,
-    /// Touching the lines of a buffer.
-    Memory,
-    /// Following a random cycle of pointers.
-    Chase,
-    /// Using hot pages again and again while others stream by.
-    Reclaim,
-    /// Counting primes in user space or in the kernel.
-    Primes,
-    /// Crossing into the kernel and back.
-    Crossing,
-    /// Sending a file from one process to another.
-    Transfer,
-    /// Opening, reading, writing, making and removing files by their names.
-    Files,
-}
-
-/// How a command line is started.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Shell {
-    /// By `sh`, unless the line has nothing in it that needs a shell.
-    Auto,
-    /// Without a shell.
-    None,
-    /// By this program.
-    Program(String),
-}
-
 /// A metric parsed from a command's output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ParsedMetric {
     /// Regular expression whose first group is the number.
     pub pattern: String,
-    /// Whether to look at standard error instead of standard output.
-    pub from_stderr: bool,
-    /// Unit.
+    #[serde(default)]
+    pub stream: OutputStream,
+    #[serde(default)]
     pub unit: String,
-    /// Which direction is better.
+    #[serde(default)]
     pub better: Better,
+}
+
+/// An output of a command.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OutputStream {
+    #[default]
+    Stdout,
+    Stderr,
+}
+
+/// Which direction of a metric is better.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Better {
+    /// Less is better (durations, faults).
+    Lower,
+    /// More is better (throughput).
+    Higher,
+    /// Neither: the metric describes.
+    #[default]
+    Neither,
 }
 
 /// How long and how often.
@@ -206,136 +158,9 @@ impl RunSettings {
     }
 }
 
-/// Something to be judged.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Claim {
-    /// Identifier such as `cat.align`.
-    pub id: String,
-    /// The claim in words.
-    pub text: String,
-    /// Short name of the publication, if it was published.
-    pub report: Option<String>,
-    /// The claim of which this is the corrected form.
-    pub corrects: Option<String>,
-    /// How to test it.
-    pub test: Test,
-    /// What it says.
-    pub direction: ClaimDirection,
-    /// The value it is about; lower bound for `within`.
-    pub threshold: f64,
-    /// Upper bound for `within`.
-    pub threshold_high: Option<f64>,
-    /// Published value.
-    pub published: Option<f64>,
-    /// Least relative margin.
-    pub margin: Option<f64>,
-}
-
-/// How a claim is tested.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Test {
-    /// By the ratio of a metric between two treatments of each block.
-    Ratio(Contrast),
-    /// By a derived quantity.
-    Derived(String),
-    /// Not by any run on one machine, for this reason.
-    Never(String),
-}
-
-/// Two treatments, or two pairs, to be compared in each block.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Contrast {
-    /// Metric.
-    pub metric: String,
-    /// Numerator.
-    pub of: Selector,
-    /// Denominator.
-    pub to: Selector,
-    /// A second numerator and denominator by whose ratio the first is divided.
-    pub per: Option<(Selector, Selector)>,
-}
-
-/// A quantity computed from several treatments.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Derived {
-    /// Identifier.
-    pub id: String,
-    /// What it is, in words.
-    pub text: String,
-    /// How it is computed.
-    pub kind: DerivedKind,
-    /// Factor over whose levels it is computed.
-    pub factor: String,
-    /// The levels that count; all if empty.
-    pub among: Vec<Level>,
-    /// Metric.
-    pub metric: String,
-    /// Levels of the other factors.
-    pub at: Selector,
-}
-
-/// Ways to compute a derived quantity.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DerivedKind {
-    /// Smallest level whose metric is within `tolerance` of the best.
-    Knee {
-        /// Relative tolerance.
-        tolerance: f64,
-    },
-    /// `1 - of/to`, the acceleration ratio, at one level: the share of the time
-    /// that the faster side saves.
-    Acceleration {
-        /// The faster side.
-        of: Selector,
-        /// The slower side.
-        to: Selector,
-        /// The level.
-        level: Level,
-    },
-    /// Level at which `1 - of/to` (the acceleration ratio) falls to `value`.
-    Crossing {
-        /// The faster side.
-        of: Selector,
-        /// The slower side.
-        to: Selector,
-        /// The acceleration looked for; 0 is where the gain ends.
-        value: f64,
-    },
-    /// Cost of one call in t = calls·a + bytes·b.
-    CostPerCall,
-    /// Cost of one byte in t = calls·a + bytes·b.
-    CostPerByte,
-    /// Share of the per-call part at one level.
-    CallShare {
-        /// The level.
-        level: Level,
-    },
-    /// Largest over smallest median among the factor's levels.
-    Spread,
-    /// One metric over another of the same trials, at one level.
-    Quotient {
-        /// The metric that it is divided by.
-        per: String,
-        /// The level.
-        level: Level,
-    },
-    /// The level at which the metric goes up for the `number`th time.
-    Step {
-        /// Which of the steps, from 1.
-        number: usize,
-        /// Least relative rise of a step.
-        rise: f64,
-    },
-}
-
 impl Experiment {
     /// Checks the experiment as a whole; needed only for one that was not made
     /// by [`parse`].
-    ///
-    /// # Errors
-    /// If it asks for what cannot be.
     pub fn check(&self) -> Result<(), String> {
         validate::check(self).map_err(|problem| problem.message)
     }
@@ -348,7 +173,14 @@ impl Experiment {
     /// The value of a parameter that is held fixed, of the workload or the guest.
     pub fn fixed(&self, name: &str) -> Option<&Level> {
         let of_workload = self.workload.parameters.get(name);
-        of_workload.or_else(|| self.guest.as_ref()?.fixed(name))
+        of_workload.or_else(|| self.guest.as_ref()?.parameters.get(name))
+    }
+
+    /// All levels of all factors, each with the factor's name.
+    pub(crate) fn varied(&self) -> impl Iterator<Item = (&String, &Level)> {
+        self.factors
+            .iter()
+            .flat_map(|factor| factor.levels.iter().map(move |level| (&factor.name, level)))
     }
 }
 

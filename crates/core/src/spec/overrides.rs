@@ -1,6 +1,6 @@
 //! Levels set on the command line: `-L buffer=4k,64k`, `-P threads=1..8`.
 
-use super::level::{Factor, Level, Range, Scalar};
+use super::level::{Factor, Level, Range};
 use super::{Experiment, Selector, SpecError};
 
 /// Levels for one factor, replacing the experiment's.
@@ -45,12 +45,11 @@ pub fn parse_override(text: &str) -> Result<LevelOverride, String> {
 }
 
 fn range(from: &str, rest: &str) -> Result<Range, String> {
-    let text = |text: &str| Scalar::Text(text.to_owned());
     let at = rest.find(['*', '+', '/']);
     let (to, step) = at.map_or((rest, None), |at| (&rest[..at], Some(&rest[at..])));
     let mut range = Range {
-        from: text(from),
-        to: text(to),
+        from: Level::new(from),
+        to: Level::new(to),
         times: None,
         step: None,
         points: None,
@@ -58,9 +57,9 @@ fn range(from: &str, rest: &str) -> Result<Range, String> {
     };
     let wrong = || format!("cannot read the step of range {from}..{rest}");
     match step.map(|step| step.split_at(1)) {
-        None => range.step = Some(Scalar::Integer(1)),
+        None => range.step = Some(Level::new("1")),
         Some(("*", factor)) => range.times = Some(factor.parse().map_err(|_| wrong())?),
-        Some(("+", step)) => range.step = Some(text(step)),
+        Some(("+", step)) => range.step = Some(Level::new(step)),
         Some((_, points)) => range.points = Some(points.parse().map_err(|_| wrong())?),
     }
     Ok(range)
@@ -113,7 +112,7 @@ pub fn apply_levels(
             .remove(&chosen.name)
             .is_some()
             || experiment.is_of_guest(&chosen.name)
-            || super::validate::is_parameter(experiment.workload.kind, &chosen.name)
+            || experiment.workload.kind.has(&chosen.name)
         {
             if let Some(guest) = &mut experiment.guest {
                 guest.vary(&chosen.name);

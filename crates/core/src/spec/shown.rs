@@ -1,7 +1,10 @@
 //! What is shown beside the verdicts: published tables, figures, advice.
 
+use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 
+use super::claims::joined;
+use super::level::number;
 use super::{Level, Selector};
 
 /// A published table.
@@ -52,78 +55,109 @@ pub struct TableGroup {
 
 /// A row of a published table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TableRow {
-    /// Heading of the row.
     pub label: String,
     /// The treatment that stands for it here; empty if none does.
+    #[serde(default)]
     pub at: Selector,
-    /// Published value.
     pub published: Option<f64>,
-    /// Its published standard deviation.
-    pub published_deviation: Option<f64>,
+    /// The standard deviation of what was published.
+    pub deviation: Option<f64>,
     /// Words in place of a value, or beside it.
-    pub published_text: Option<String>,
+    pub text: Option<String>,
 }
 
 /// Something to draw.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FigureSpec {
-    /// Heading.
     pub title: String,
-    /// What is drawn.
     pub kind: FigureKind,
     /// Horizontal axis, or what makes the groups; empty for boxes and bars.
+    #[serde(default)]
     pub factor: String,
-    /// Metric.
+    #[serde(default)]
     pub metric: String,
     /// Factor whose levels make the lines of a curve.
     pub series: Option<String>,
     /// Levels of the other factors.
+    #[serde(default)]
     pub at: Selector,
     /// Levels of a distribution's factor that are left out.
+    #[serde(default)]
     pub except: Vec<Level>,
-    /// Draw `1 - of/to` of the metric instead of the metric.
-    pub acceleration: Option<(Selector, Selector)>,
+    pub(crate) acceleration_of: Option<Selector>,
+    pub(crate) acceleration_to: Option<Selector>,
     /// Logarithmic vertical axis.
+    #[serde(default)]
     pub log_y: bool,
     /// Derived quantities to mark.
+    #[serde(default)]
     pub marks: Vec<String>,
     /// Lines of a curve that are named one by one.
+    #[serde(default)]
     pub lines: Vec<LineSpec>,
     /// Groups of a box plot, or bars.
+    #[serde(default)]
     pub groups: Vec<GroupSpec>,
+    /// Base units in one unit of what was published of groups.
+    pub(crate) scale: Option<f64>,
     /// Label of the bar to which all are drawn as ratios.
     pub relative_to: Option<String>,
 }
 
 /// A line of a curve.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LineSpec {
-    /// Legend entry.
     pub label: String,
     /// The treatments that it shows, but for the factor.
+    #[serde(default)]
     pub at: Selector,
     /// Published points in base units.
+    #[serde(default, deserialize_with = "points")]
     pub published: Vec<(f64, f64)>,
 }
 
 /// One group of a box plot, or one bar.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct GroupSpec {
-    /// Its label.
     pub label: String,
     /// The treatment that it shows.
     pub at: Selector,
-    /// In the metric's base unit: of a box lower whisker, lower quartile,
-    /// median, upper quartile and upper whisker; of a bar its length.
+    /// Of a box lower whisker, lower quartile, median, upper quartile and upper
+    /// whisker; of a bar its length.
+    #[serde(default, deserialize_with = "one_or_several")]
     pub published: Vec<f64>,
 }
 
+fn points<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(f64, f64)>, D::Error> {
+    let points = Vec::<(Level, f64)>::deserialize(from)?.into_iter();
+    let point = |(x, y)| Ok((number(&x).map_err(D::Error::custom)?, y));
+    points.map(point).collect()
+}
+
+fn one_or_several<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Numbers {
+        One(f64),
+        Several(Vec<f64>),
+    }
+    Ok(match Numbers::deserialize(from)? {
+        Numbers::One(number) => vec![number],
+        Numbers::Several(numbers) => numbers,
+    })
+}
+
 /// Kinds of figure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureKind {
     /// A metric against a numeric factor.
+    #[default]
     Curve,
     /// Trials by level.
     Distribution,
@@ -135,25 +169,29 @@ pub enum FigureKind {
 
 /// Something to advise on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AdviceSpec {
-    /// What it is about.
     pub topic: String,
-    /// What is looked for.
     pub kind: AdviceKind,
     /// Factor among whose levels to choose.
     pub factor: String,
-    /// Metric.
+    #[serde(default)]
     pub metric: String,
     /// Factors for each of whose combinations the advice is given anew.
+    #[serde(default)]
     pub each: Vec<String>,
     /// Levels of the other factors.
+    #[serde(default)]
     pub at: Selector,
     /// Levels that are measured but never advised.
+    #[serde(default)]
     pub except: Vec<Level>,
+    /// Of a cost, the factor that varies the number of calls.
+    pub over: Option<String>,
 }
 
 /// Kinds of advice.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AdviceKind {
     /// The best level, and those not distinguishable from it.
@@ -161,8 +199,283 @@ pub enum AdviceKind {
     /// The smallest level from which more gains nothing.
     Saturation,
     /// Cost per call and per byte of each level, over another factor.
-    Cost {
-        /// The factor that varies the number of calls.
-        over: String,
-    },
+    Cost,
+}
+
+/// A published table as an experiment file has it: of one quantity with rows, or of
+/// several quantities under the same conditions.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TableTable {
+    title: String,
+    report: Option<String>,
+    metric: Option<String>,
+    unit: Option<String>,
+    scale: Option<f64>,
+    relative_to: Option<String>,
+    mean: Option<TableMean>,
+    note: Option<String>,
+    #[serde(default)]
+    at: Selector,
+    #[serde(default)]
+    rows: Vec<TableRow>,
+    #[serde(default)]
+    conditions: Vec<TableCondition>,
+    #[serde(default)]
+    quantities: Vec<TableQuantity>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TableCondition {
+    label: String,
+    at: Selector,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TableQuantity {
+    label: String,
+    metric: String,
+    per: Option<String>,
+    #[serde(default)]
+    unit: String,
+    scale: Option<f64>,
+    published: Vec<f64>,
+    #[serde(default)]
+    deviation: Vec<f64>,
+    #[serde(default)]
+    text: Vec<String>,
+}
+
+fn is_scale(scale: f64) -> bool {
+    scale.is_finite() && scale > 0.0
+}
+
+pub(super) fn table_of(
+    mut table: TableTable,
+    metric: &str,
+    report: Option<&str>,
+) -> Result<Table, String> {
+    let title = table.title.clone();
+    let cannot = |why: &str| format!("cannot use table {title:?}: {why}");
+    let is_matrix = !(table.conditions.is_empty() && table.quantities.is_empty());
+    let groups = match (table.rows.is_empty(), is_matrix) {
+        (false, false) => vec![rows_of_one_quantity(&mut table, metric).map_err(cannot)?],
+        (true, true) if table.metric.is_some() || table.unit.is_some() || table.scale.is_some() => {
+            return Err(cannot(
+                "each of the quantities has its metric, unit and scale",
+            ));
+        }
+        (true, true) => {
+            let groups = table
+                .quantities
+                .iter()
+                .map(|one| conditions_of(&table, one));
+            let groups = groups.collect::<Result<Vec<_>, _>>();
+            groups.map_err(|why| cannot(&why))?
+        }
+        _ => return Err(cannot("it has either rows, or conditions and quantities")),
+    };
+    for group in &groups {
+        check_group(group).map_err(|why| cannot(&why))?;
+    }
+    let has = |label: &str| {
+        let mut groups = groups.iter();
+        groups.all(|group| group.rows.iter().any(|row| row.label == label))
+    };
+    match &table.relative_to {
+        Some(label) if !has(label) => Err(format!(
+            "cannot relate table to row {label:?}: there is no such row"
+        )),
+        _ => Ok(Table {
+            title: table.title,
+            report: table
+                .report
+                .or(report.map(str::to_owned))
+                .unwrap_or_default(),
+            relative_to: table.relative_to,
+            mean: table.mean,
+            note: table.note,
+            groups,
+        }),
+    }
+}
+
+fn rows_of_one_quantity(table: &mut TableTable, metric: &str) -> Result<TableGroup, &'static str> {
+    let mut rows = std::mem::take(&mut table.rows);
+    for row in &mut rows {
+        if !row.at.is_empty() {
+            row.at = joined(&row.at, &table.at);
+        }
+    }
+    Ok(TableGroup {
+        label: None,
+        metric: table.metric.take().unwrap_or_else(|| metric.to_owned()),
+        per: None,
+        published_unit: table
+            .unit
+            .take()
+            .ok_or("it needs the unit of what was published")?,
+        scale: table.scale,
+        rows,
+    })
+}
+
+/// A quantity under each condition of the table. What is `nan` or an empty text
+/// was not published, or cannot be read.
+fn conditions_of(table: &TableTable, quantity: &TableQuantity) -> Result<TableGroup, String> {
+    let count = table.conditions.len();
+    let fits = |length: usize| length == 0 || length == count;
+    if count == 0
+        || quantity.published.len() != count
+        || !fits(quantity.deviation.len())
+        || !fits(quantity.text.len())
+    {
+        return Err(format!(
+            "{:?} needs a published number for each of the {count} conditions, and as many \
+             deviations and texts if there are any",
+            quantity.label
+        ));
+    }
+    let told =
+        |values: &[f64], index: usize| values.get(index).copied().filter(|one| !one.is_nan());
+    let rows = table
+        .conditions
+        .iter()
+        .enumerate()
+        .map(|(index, condition)| TableRow {
+            label: condition.label.clone(),
+            at: joined(&condition.at, &table.at),
+            published: told(&quantity.published, index),
+            deviation: told(&quantity.deviation, index),
+            text: quantity
+                .text
+                .get(index)
+                .filter(|text| !text.is_empty())
+                .cloned(),
+        });
+    Ok(TableGroup {
+        label: Some(quantity.label.clone()),
+        metric: quantity.metric.clone(),
+        per: quantity.per.clone(),
+        published_unit: quantity.unit.clone(),
+        scale: quantity.scale,
+        rows: rows.collect(),
+    })
+}
+
+fn check_group(group: &TableGroup) -> Result<(), String> {
+    if group.scale.is_some_and(|scale| !is_scale(scale)) {
+        return Err("scale is a number above 0".into());
+    }
+    let is_spread = |deviation: f64| deviation.is_finite() && deviation >= 0.0;
+    let wrong = group.rows.iter().find(|row| {
+        row.deviation
+            .is_some_and(|deviation| row.published.is_none() || !is_spread(deviation))
+    });
+    match wrong {
+        Some(row) => Err(format!(
+            "the deviation of row {:?} is a number of 0 or more and goes with published",
+            row.label
+        )),
+        None => Ok(()),
+    }
+}
+
+impl FigureSpec {
+    /// The two sides whose acceleration is drawn instead of the metric.
+    pub fn acceleration(&self) -> Option<(&Selector, &Selector)> {
+        self.acceleration_of
+            .as_ref()
+            .zip(self.acceleration_to.as_ref())
+    }
+
+    /// Checks what only one kind of figure has, and fills in what all parts share.
+    pub(super) fn finished(mut self, metric: &str) -> Result<Self, String> {
+        self.check()
+            .map_err(|why| format!("cannot draw {:?}: {why}", self.title))?;
+        if self.metric.is_empty() {
+            self.metric = metric.to_owned();
+        }
+        let sides = [&mut self.acceleration_of, &mut self.acceleration_to];
+        let lines = self.lines.iter_mut().map(|line| &mut line.at);
+        let groups = self.groups.iter_mut().map(|group| &mut group.at);
+        for at in lines.chain(groups).chain(sides.into_iter().flatten()) {
+            *at = joined(at, &self.at);
+        }
+        let scale = self.scale.take().unwrap_or(1.0);
+        let published = self
+            .groups
+            .iter_mut()
+            .flat_map(|group| &mut group.published);
+        published.for_each(|value| *value *= scale);
+        Ok(self)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let has_groups = matches!(self.kind, FigureKind::Box | FigureKind::Bar);
+        let why = match (has_groups, self.groups.is_empty(), self.factor.is_empty()) {
+            _ if !self.lines.is_empty()
+                && (self.kind != FigureKind::Curve || self.series.is_some()) =>
+            {
+                "lines go with kind curve and take the place of series"
+            }
+            _ if self.relative_to.is_some() && self.kind != FigureKind::Bar => {
+                "relative_to goes with kind bar"
+            }
+            _ if self.acceleration_of.is_some() != self.acceleration_to.is_some() => {
+                "acceleration_of and acceleration_to come together"
+            }
+            (true, false, true) => return self.check_groups(),
+            (true, ..) => "boxes and bars have groups, and no factor",
+            (false, true, false) if self.scale.is_none() => return Ok(()),
+            (false, ..) => "it needs a factor; groups and scale go with kinds box and bar",
+        };
+        Err(why.to_owned())
+    }
+
+    fn check_groups(&self) -> Result<(), String> {
+        let has = |label: &String| self.groups.iter().any(|group| group.label == *label);
+        if let Some(label) = self.relative_to.as_ref().filter(|label| !has(label)) {
+            return Err(format!("there is no bar {label:?} to relate to"));
+        }
+        if self.scale.is_some_and(|scale| !is_scale(scale)) {
+            return Err("scale is a number above 0".into());
+        }
+        for published in self.groups.iter().map(|group| &group.published) {
+            let is_right = match self.kind {
+                FigureKind::Bar => published.len() <= 1,
+                _ => matches!(published.len(), 0 | 5),
+            };
+            if !is_right {
+                return Err(
+                    "published is one number of a bar, and of a box lower whisker, lower \
+                     quartile, median, upper quartile and upper whisker"
+                        .into(),
+                );
+            }
+            if !(published.iter().all(|value| value.is_finite()) && published.is_sorted()) {
+                return Err("published numbers are finite, and those of a box ascend".into());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl AdviceSpec {
+    pub(super) fn finished(mut self, metric: &str) -> Result<Self, String> {
+        if self.metric.is_empty() {
+            self.metric = metric.to_owned();
+        }
+        match (self.kind, &self.over) {
+            (AdviceKind::Cost, None) => {
+                Err("cannot advise on cost: over names the factor that varies the calls".into())
+            }
+            (AdviceKind::Best | AdviceKind::Saturation, Some(_)) => {
+                Err("cannot advise: over goes with kind cost".into())
+            }
+            _ => Ok(self),
+        }
+    }
 }

@@ -11,10 +11,11 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use toll_stats::{fit_cost_model, median};
+use toll_wire::{CacheState, CopyMethod, CopyRequest, Sink, Source, WorkFileSystem, Workload};
 
 use super::descriptor::Kind;
 use super::sizes::Sizes;
-use crate::plan::Treatment;
+use crate::plan::{Treatment, TreatmentParameters};
 use crate::run::{StoredRun, TrialState};
 
 /// A larger buffer must save more than this share of the time to be worth its
@@ -248,37 +249,54 @@ impl Measured {
             transfers: Vec::new(),
         };
         for treatment in &stored.treatments {
-            let look = Look { stored, treatment };
-            if let Some(copy) = look.copy() {
-                measured.take(&look, &copy);
+            let copy = warm_copy(stored, treatment);
+            if let Some((copy, ns)) = copy.zip(duration_ns(stored, treatment)) {
+                measured.take(&copy, ns, stored.run.machine.page_bytes);
             }
         }
         measured
     }
 
-    fn take(&mut self, look: &Look<'_>, copy: &Copy) {
-        let Some(duration_ns) = look.duration_ns() else {
-            return;
+    fn take(&mut self, copy: &CopyRequest, duration_ns: f64, page_bytes: u64) {
+        let bytes = match copy.method {
+            CopyMethod::Byte => 1,
+            CopyMethod::Page | CopyMethod::PageAligned => page_bytes,
+            _ => copy.buffer_bytes.unwrap_or(0),
         };
-        let calls = copy.size_bytes as f64 / copy.buffer_bytes as f64;
-        let ns = duration_ns / calls;
-        match copy.method.as_str() {
-            "byte" | "page" | "page-aligned" | "swept" => {
-                let sizes = self.pairs.entry((copy.from, copy.to)).or_default();
-                // Of twins and of several ways to the same size the quicker.
-                let least = sizes.entry(copy.buffer_bytes).or_insert(ns);
+        // A buffer larger than what is moved was never filled.
+        if bytes == 0 || bytes > copy.size_bytes {
+            return;
+        }
+        let ns = duration_ns / (copy.size_bytes as f64 / bytes as f64);
+        let from = match copy.source {
+            Source::Zero => Kind::Zero,
+            Source::File { .. } => Kind::File,
+        };
+        let to = match copy.sink {
+            Sink::Null => Kind::Null,
+            Sink::Pipe => Kind::Pipe,
+            Sink::File => Kind::File,
+            Sink::Socket => Kind::Socket,
+        };
+        match copy.method {
+            CopyMethod::Byte | CopyMethod::Page | CopyMethod::PageAligned | CopyMethod::Swept => {
+                // The faster of a treatment and its twin, and of several methods
+                // with the same size.
+                let least = self.pairs.entry((from, to)).or_default();
+                let least = least.entry(bytes).or_insert(ns);
                 *least = least.min(ns);
             }
-            "mmap" if copy.to == Kind::Null => {
+            CopyMethod::Mmap if to == Kind::Null => {
                 self.null_ns = Some(self.null_ns.map_or(ns, |before| before.min(ns)));
             }
-            "sendfile" | "splice" | "copy-file-range"
-                if copy.from == Kind::File && copy.to != Kind::Null =>
+            CopyMethod::Sendfile | CopyMethod::Splice | CopyMethod::CopyFileRange
+                if from == Kind::File && to != Kind::Null =>
             {
+                let method = toll_wire::word(&copy.method).replace('-', "_");
                 self.transfers.push(TransferCost {
-                    method: copy.method.replace('-', "_"),
-                    to: copy.to,
-                    bytes: copy.buffer_bytes,
+                    method,
+                    to,
+                    bytes,
                     ns,
                 });
             }
@@ -287,85 +305,30 @@ impl Measured {
     }
 }
 
-/// What a treatment copies.
-struct Copy {
-    method: String,
-    from: Kind,
-    to: Kind,
-    size_bytes: u64,
-    buffer_bytes: u64,
+/// What a treatment copies, if it copies warm bytes on the work directory's file
+/// system.
+fn warm_copy(stored: &StoredRun, treatment: &Treatment) -> Option<CopyRequest> {
+    let kind = stored.experiment.workload.kind;
+    let parameters = TreatmentParameters::new(kind, treatment).ok()?;
+    let is_here = parameters.surroundings.fs == WorkFileSystem::Work;
+    match parameters.workload {
+        Workload::Copy(copy) if is_here && copy.cache == CacheState::Warm => Some(copy),
+        _ => None,
+    }
 }
 
-/// One treatment of a run.
-struct Look<'a> {
-    stored: &'a StoredRun,
-    treatment: &'a Treatment,
-}
-
-impl Look<'_> {
-    fn level(&self, name: &str) -> Option<&crate::spec::Level> {
-        let varied = self.treatment.levels.get(name);
-        varied.or_else(|| self.stored.experiment.fixed(name))
-    }
-
-    fn bytes(&self, name: &str) -> Option<u64> {
-        crate::spec::quantity::parse_size(&self.level(name)?.text).ok()
-    }
-
-    /// `None` for what is no copy of warm bytes on the work directory's file
-    /// system, and for twins.
-    fn copy(&self) -> Option<Copy> {
-        use crate::spec::WorkloadKind;
-        let word = |name: &str, default: &str| {
-            self.level(name)
-                .map_or_else(|| default.to_owned(), |level| level.text.clone())
-        };
-        let is_copy = self.stored.experiment.workload.kind == WorkloadKind::Copy;
-        if !is_copy || word("cache", "warm") != "warm" || word("fs", "work") != "work" {
-            return None;
-        }
-        let method = word("method", "swept");
-        let buffer_bytes = match method.as_str() {
-            "byte" => 1,
-            "page" | "page-aligned" => self.stored.run.machine.page_bytes,
-            _ => self.bytes("buffer")?,
-        };
-        let size_bytes = self.bytes("size")?;
-        let from = match word("source", "file").as_str() {
-            "zero" => Kind::Zero,
-            _ => Kind::File,
-        };
-        let to = match word("sink", "null").as_str() {
-            "pipe" => Kind::Pipe,
-            "file" => Kind::File,
-            "socket" => Kind::Socket,
-            _ => Kind::Null,
-        };
-        // A buffer larger than what is moved was never filled.
-        (buffer_bytes > 0 && buffer_bytes <= size_bytes).then_some(Copy {
-            method,
-            from,
-            to,
-            size_bytes,
-            buffer_bytes,
-        })
-    }
-
-    /// Median over the trials of the medians of their iterations.
-    fn duration_ns(&self) -> Option<f64> {
-        let of_trials: Vec<f64> = self
-            .stored
-            .trials
-            .iter()
-            .filter(|trial| {
-                trial.treatment == self.treatment.index && trial.state == TrialState::Completed
-            })
-            .filter_map(|trial| trial.samples.get("duration_ns"))
-            .filter(|samples| !samples.is_empty())
-            .map(|samples| median(samples))
-            .collect();
-        (!of_trials.is_empty()).then(|| median(&of_trials))
-    }
+/// Median over a treatment's trials of the medians of their iterations.
+fn duration_ns(stored: &StoredRun, treatment: &Treatment) -> Option<f64> {
+    let trials = stored
+        .trials
+        .iter()
+        .filter(|trial| trial.treatment == treatment.index && trial.state == TrialState::Completed);
+    let samples = trials.filter_map(|trial| trial.samples.get("duration_ns"));
+    let of_trials: Vec<f64> = samples
+        .filter(|samples| !samples.is_empty())
+        .map(|samples| median(samples))
+        .collect();
+    (!of_trials.is_empty()).then(|| median(&of_trials))
 }
 
 #[cfg(test)]

@@ -291,6 +291,12 @@ fn check(request: &ReclaimRequest) -> Result<(), Failure> {
         }
     }
     let (set, mapping, why) = match (request.set, request.mapping) {
+        (WorkingSet::Published, _) => {
+            return Err(failure::instrument(
+                "cannot reclaim from the published set: it is of the memory workload; ask for that"
+                    .to_owned(),
+            ));
+        }
         (WorkingSet::Executable, HotMapping::Anonymous | HotMapping::FileShared) => (
             "executable",
             "file-private",

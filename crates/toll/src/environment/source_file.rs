@@ -4,17 +4,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+pub use toll_wire::SourceContent;
 use xxhash_rust::xxh3::Xxh3;
-
-/// What a file to be copied holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum SourceContent {
-    /// Pseudo-random bytes. File systems that compress or detect zeros would
-    /// otherwise move less than the size says.
-    Random,
-    /// The two lines of the virtual-device report again and again.
-    Lines,
-}
 
 /// A file that is to be laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -42,6 +42,13 @@ pub struct WorkspaceRequest {
 }
 
 impl WorkspaceRequest {
+    /// Asks for a file system, once.
+    pub fn add_file_system(&mut self, name: &str) {
+        if !self.file_systems.iter().any(|known| known == name) {
+            self.file_systems.push(name.to_owned());
+        }
+    }
+
     /// Asks for a source file on a file system, once.
     pub fn add_source(&mut self, file_system: &str, spec: SourceSpec) {
         let source = (file_system.to_owned(), spec);

@@ -14,8 +14,7 @@ use crate::environment::guest::{AcceleratorChoice, BootFailure, GuestSpec, guest
 use crate::environment::kernel::{self, Kernel, Variant};
 use crate::plan::{Boot, Treatment};
 use crate::spec::Experiment;
-use crate::spec::guest::{PARTNER, PARTNER_GUEST};
-use crate::spec::quantity::parse_size;
+use crate::spec::guest::GuestParameters;
 use crate::store::BootRecord;
 
 /// What a trial in a guest is given.
@@ -167,7 +166,8 @@ impl<'a> Guests<'a> {
         };
         let interrupt = self.interrupt;
         let interrupted = || interrupt.signal().is_some();
-        Machines::boot(&spec, &place, has_partner(boot), &interrupted)
+        let parameters = GuestParameters::read(boot).map_err(BootFailure::Missing)?;
+        Machines::boot(&spec, &place, parameters.has_partner(), &interrupted)
     }
 
     /// Ends the guest that runs, if one does.
@@ -187,12 +187,6 @@ impl<'a> Guests<'a> {
     }
 }
 
-/// Whether a boot is one of two guests.
-pub(super) fn has_partner(boot: &Boot) -> bool {
-    boot.get(PARTNER)
-        .is_some_and(|level| level == PARTNER_GUEST)
-}
-
 fn kernel_of(boot: &Boot) -> Result<Kernel, String> {
     let word = boot.get("kernel").map_or("toll", String::as_str);
     let variant = Variant::from_word(word).ok_or_else(|| format!("there is no kernel {word}"))?;
@@ -201,15 +195,13 @@ fn kernel_of(boot: &Boot) -> Result<Kernel, String> {
 
 fn spec_of(boot: &Boot, seed: u64, probe: &Path) -> Result<GuestSpec, String> {
     let text = |name: &str| boot.get(name).map_or("", String::as_str);
-    let vcpus: u32 = text("vcpus")
-        .parse()
-        .map_err(|_| format!("cannot read vcpus {:?}", text("vcpus")))?;
+    let parameters = GuestParameters::read(boot)?;
     Ok(GuestSpec {
         kernel: kernel_of(boot)?,
-        memory_bytes: parse_size(text("memory"))?,
-        vcpus,
-        swap_bytes: parse_size(text("swap"))?,
-        command_line: text("command_line").to_owned(),
+        memory_bytes: parameters.memory_bytes,
+        vcpus: parameters.vcpus,
+        swap_bytes: parameters.swap_bytes,
+        command_line: parameters.command_line,
         accelerator: AcceleratorChoice::from_word(text("accelerator"))
             .ok_or_else(|| format!("there is no accelerator {:?}", text("accelerator")))?,
         seed,
@@ -227,7 +219,7 @@ fn knobs(experiment: &Experiment, treatment: &Treatment) -> Vec<Knob> {
         let chosen = treatment.levels.get(name);
         let value = match chosen {
             Some(level) => knob.written_for(&level.text)?,
-            None => knob.value.as_deref()?,
+            None => knob.value.as_ref()?.text.as_str(),
         };
         Some(Knob {
             path: knob.path.clone().into(),

@@ -16,7 +16,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use toll_wire::{Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome, Request};
 
 use super::answer::{Answer, End};
-use super::{Interrupt, Waiting};
+use super::{Interrupt, PrestartedProbe};
 use crate::environment::MemoryLimit;
 use crate::environment::children::{self, end_tree};
 
@@ -33,7 +33,7 @@ const END_SPIN: Duration = Duration::from_micros(500);
 
 /// What is asked of one trial's process.
 #[derive(Debug)]
-pub struct Turn<'a> {
+pub struct ProbeOptions<'a> {
     /// Limit on the memory of the probe and all that it starts.
     pub limit: Option<&'a MemoryLimit>,
     /// Bytes that its environment is padded with (see
@@ -92,7 +92,7 @@ impl Probe {
 
     /// Starts a probe, which waits for its request. Its environment is padded
     /// with `padding_bytes` (see [`crate::plan::Plan::padding_bytes`]).
-    fn start(&self, padding_bytes: usize) -> io::Result<Waiting> {
+    fn start(&self, padding_bytes: usize) -> io::Result<PrestartedProbe> {
         let child = Command::new(&self.path)
             .env("TOLL_PADDING", "x".repeat(padding_bytes))
             .stdin(Stdio::piped())
@@ -102,25 +102,25 @@ impl Probe {
             // and the probe can be ended with all that it started.
             .process_group(0)
             .spawn()?;
-        Ok(Waiting::new(child, padding_bytes))
+        Ok(PrestartedProbe::new(child, padding_bytes))
     }
 
     /// Runs one trial. `None` if an interrupt ended it. Whatever it leaves
     /// running is ended, unless the request says otherwise.
     ///
-    /// `ahead` is the probe that was started for this trial while the one before
+    /// `prestarted` is the probe that was started for this trial while the one before
     /// was recorded, if there is one, and becomes that of the next.
     pub fn run(
         &self,
         request: &Request,
-        turn: &Turn<'_>,
-        ahead: &mut Option<Waiting>,
+        options: &ProbeOptions<'_>,
+        prestarted: &mut Option<PrestartedProbe>,
         interrupt: &Interrupt,
     ) -> Option<Outcome> {
         children::adopt_orphans();
-        let started = match ahead.take() {
-            Some(waiting) if waiting.padding_bytes() == turn.padding_bytes => Ok(waiting),
-            _ => self.start(turn.padding_bytes),
+        let started = match prestarted.take() {
+            Some(waiting) if waiting.padding_bytes() == options.padding_bytes => Ok(waiting),
+            _ => self.start(options.padding_bytes),
         };
         let mut child = match started {
             Ok(waiting) => waiting.into_child(),
@@ -131,9 +131,9 @@ impl Probe {
         };
         // The probe is one of them, and has ended before any other is looked for.
         let mut known = children::of_this_process();
-        let outcome = self.converse(&mut child, request, turn, ahead, interrupt);
+        let outcome = self.converse(&mut child, request, options, prestarted, interrupt);
         if !request.may_leave_processes {
-            known.extend(ahead.as_ref().map(Waiting::pid));
+            known.extend(prestarted.as_ref().map(PrestartedProbe::pid));
             children::end_all_but(&known);
         }
         outcome
@@ -142,19 +142,19 @@ impl Probe {
     /// Runs one trial that belongs to no run. `None` if an interrupt ended it.
     pub fn run_alone(&self, request: &Request, interrupt: &Interrupt) -> Option<Outcome> {
         const TIMEOUT: Duration = Duration::from_secs(60);
-        let turn = Turn {
+        let options = ProbeOptions {
             limit: None,
             padding_bytes: 0,
             next_padding_bytes: None,
             timeout: TIMEOUT,
         };
-        self.run(request, &turn, &mut None, interrupt)
+        self.run(request, &options, &mut None, interrupt)
     }
 
     /// Starts the probe of the next trial. One that cannot be started is tried
     /// again, and told of, when its turn has come.
-    fn start_next(&self, turn: &Turn<'_>) -> Option<Waiting> {
-        self.start(turn.next_padding_bytes?).ok()
+    fn start_next(&self, options: &ProbeOptions<'_>) -> Option<PrestartedProbe> {
+        self.start(options.next_padding_bytes?).ok()
     }
 
     /// Asks a probe, and waits for its answer and its end.
@@ -162,12 +162,12 @@ impl Probe {
         &self,
         child: &mut Child,
         request: &Request,
-        turn: &Turn<'_>,
-        ahead: &mut Option<Waiting>,
+        options: &ProbeOptions<'_>,
+        prestarted: &mut Option<PrestartedProbe>,
         interrupt: &Interrupt,
     ) -> Option<Outcome> {
         // It waits for its request and has taken next to no memory yet.
-        if let Some(Err(message)) = turn.limit.map(|limit| limit.admit(child.id())) {
+        if let Some(Err(message)) = options.limit.map(|limit| limit.admit(child.id())) {
             end_tree(child);
             return failed(FailureKind::Instrument, message);
         }
@@ -178,16 +178,16 @@ impl Probe {
         let _ = stdin.write_all(line.as_bytes());
         drop(stdin);
         let mut answer = Answer::default();
-        let deadline = Instant::now() + turn.timeout;
+        let deadline = Instant::now() + options.timeout;
         match answer.collect(child, deadline, interrupt) {
             // While this one ends on another CPU.
-            End::Answered => *ahead = self.start_next(turn),
+            End::Answered => *prestarted = self.start_next(options),
             End::Deadline => {
                 end_tree(child);
                 let message = format!(
                     "cannot finish the trial: it was stopped after {} s; give a longer \
                      --trial-timeout or make its work smaller",
-                    turn.timeout.as_secs_f64()
+                    options.timeout.as_secs_f64()
                 );
                 return failed(FailureKind::TimedOut, message);
             }

@@ -6,20 +6,17 @@ use std::time::{Duration, Instant};
 use toll_stats::{Stop, StoppingRule};
 use toll_wire::{Failure, FailureKind, Outcome, Request};
 
-use super::files::Files;
 use super::guests::InGuest;
-use super::probe::Turn;
-use super::request::parse_metric;
-use super::{
-    Event, Guests, Interrupt, Observer, Probe, SessionEnd, SessionError, TrialRequest, Waiting,
-};
+use super::probe::ProbeOptions;
+use super::request::{self, parse_metric};
+use super::{Event, Guests, Interrupt, Observer, PrestartedProbe, Probe, SessionEnd, SessionError};
 use crate::claim;
 use crate::environment::Workspace;
-use crate::plan::Plan;
-use crate::spec::Experiment;
+use crate::plan::{Plan, TreatmentParameters};
+use crate::spec::{Experiment, OutputStream};
 use crate::store::{BootRecord, RunStatus, Store, TrialRecord, TrialState};
 
-/// One sitting of a run, from its first trial or from where it was left.
+/// A run its first trial on, or from where it was left.
 pub struct Session<'a> {
     /// Where trials are kept.
     pub store: &'a mut Store,
@@ -46,7 +43,7 @@ pub struct Session<'a> {
     /// Processes that the set-up left running for the trials.
     pub servers: BTreeSet<i32>,
     /// The probe of the next trial, if it was started already.
-    pub ahead: Option<Waiting>,
+    pub prestarted: Option<PrestartedProbe>,
 }
 
 impl Session<'_> {
@@ -90,7 +87,7 @@ impl Session<'_> {
     ) -> Result<SessionEnd, SessionError> {
         self.interrupt.defer_pauses();
         let end = self.blocks(observer);
-        self.ahead = None;
+        self.prestarted = None;
         self.pause_if_asked(observer);
         self.interrupt.let_pauses();
         end
@@ -342,18 +339,18 @@ impl Session<'_> {
         let outcome = match (self.request(treatment, seed), boot) {
             (Ok(request), None) => {
                 let limit_bytes = self.memory_limit_bytes(treatment);
-                let turn = Turn {
+                let options = ProbeOptions {
                     limit: limit_bytes.and_then(|bytes| self.workspace.memory_limit(bytes).ok()),
                     padding_bytes,
                     next_padding_bytes,
                     timeout: self.experiment.run.trial_timeout(false),
                 };
                 self.probe
-                    .run(&request, &turn, &mut self.ahead, self.interrupt)?
+                    .run(&request, &options, &mut self.prestarted, self.interrupt)?
             }
             (Ok(request), Some(boot)) => {
                 // Started for a trial that was skipped meanwhile.
-                self.ahead = None;
+                self.prestarted = None;
                 self.guests.trial(
                     &boot,
                     InGuest {
@@ -390,16 +387,13 @@ impl Session<'_> {
 
     pub(super) fn request(&self, treatment: usize, seed: u64) -> Result<Request, String> {
         let treatment = &self.plan.treatments[treatment];
-        let files = match treatment.boot() {
-            Some(_) => Files::Guest(self.workspace),
-            None => Files::Host(self.workspace),
-        };
-        TrialRequest::new(self.experiment, treatment).build(files, self.workspace, seed)
+        request::request(self.experiment, treatment, self.workspace, seed)
     }
 
     fn memory_limit_bytes(&self, treatment: usize) -> Option<u64> {
-        let treatment = &self.plan.treatments[treatment];
-        TrialRequest::new(self.experiment, treatment).memory_limit()
+        let kind = self.experiment.workload.kind;
+        let parameters = TreatmentParameters::new(kind, &self.plan.treatments[treatment]);
+        parameters.ok()?.memory_limit()
     }
 
     /// Adds metrics parsed from a command's output to its samples.
@@ -409,7 +403,7 @@ impl Session<'_> {
         };
         for sample in &mut data.samples {
             for (name, metric) in &self.experiment.parsed_metrics {
-                let output = if metric.from_stderr {
+                let output = if metric.stream == OutputStream::Stderr {
                     &sample.stderr
                 } else {
                     &sample.stdout

@@ -3,10 +3,10 @@
 use super::arguments::WorkDirectories;
 use crate::cmd::Failure;
 use crate::environment::{check_foreign, file_system_obstacle};
-use crate::plan::Plan;
+use crate::plan::{Plan, TreatmentParameters};
 use crate::report::sanitize::sanitize;
 use crate::spec::Experiment;
-use crate::trial::{Guests, TrialRequest};
+use crate::trial::{Guests, memory_shortage};
 
 /// Describes what a run would do.
 ///
@@ -38,14 +38,14 @@ pub(super) fn describe(
     ];
     for index in plan.block_order(0) {
         let treatment = &plan.treatments[index];
-        let trial = TrialRequest::new(experiment, treatment);
+        let parameters = TreatmentParameters::new(experiment.workload.kind, treatment)
+            .map_err(Failure::Usage)?;
         let obstacle = match treatment.boot() {
             Some(boot) => Guests::obstacle(&boot),
-            None => {
-                obstacle_of(&trial.file_system(), directories).or_else(|| trial.memory_obstacle())
-            }
+            None => obstacle_of(&parameters.file_system(), directories)
+                .or_else(|| memory_shortage(&parameters)),
         };
-        let obstacle = obstacle.or_else(|| trial.transfer_obstacle());
+        let obstacle = obstacle.or_else(|| parameters.contradiction());
         let skipped = obstacle.map_or_else(String::new, |why| format!("  (skipped: {why})"));
         lines.push(format!("    {}{skipped}", treatment.label));
     }

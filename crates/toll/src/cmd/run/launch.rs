@@ -85,9 +85,9 @@ pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> anyhow::Resul
         imported: false,
     };
     let run_id = store.add_run(&record, &experiment, &plan.treatments)?;
-    sit(
+    run_session(
         store,
-        Sitting {
+        SessionParts {
             run_id,
             experiment,
             plan,
@@ -131,7 +131,7 @@ pub(super) fn resume(
     plan.treatments = stored.treatments;
     let interrupt = listen()?;
     let (workspace, disk_bytes) = lay_out(&stored.experiment, &plan, directories, &interrupt)?;
-    let sitting = Sitting {
+    let parts = SessionParts {
         run_id: stored.run.id,
         experiment: stored.experiment,
         plan,
@@ -143,7 +143,7 @@ pub(super) fn resume(
         trials: stored.trials,
         boots: stored.boots,
     };
-    sit(store, sitting)
+    run_session(store, parts)
 }
 
 /// Refuses an experiment of which nothing runs without guests, where none can be
@@ -216,7 +216,7 @@ fn is_plain(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.chars().all(is_plain))
 }
 
-struct Sitting {
+struct SessionParts {
     run_id: i64,
     experiment: Experiment,
     plan: Plan,
@@ -230,8 +230,8 @@ struct Sitting {
     boots: Vec<BootRecord>,
 }
 
-fn sit(store: &mut Store, sitting: Sitting) -> anyhow::Result<Launched> {
-    let Sitting {
+fn run_session(store: &mut Store, parts: SessionParts) -> anyhow::Result<Launched> {
+    let SessionParts {
         run_id,
         experiment,
         mut plan,
@@ -242,7 +242,7 @@ fn sit(store: &mut Store, sitting: Sitting) -> anyhow::Result<Launched> {
         interrupt,
         trials,
         boots,
-    } = sitting;
+    } = parts;
     let mut progress = Progress::new(&experiment, run_id, purpose);
     let mut session = Session {
         store,
@@ -257,7 +257,7 @@ fn sit(store: &mut Store, sitting: Sitting) -> anyhow::Result<Launched> {
         boots,
         paused: Duration::ZERO,
         servers: BTreeSet::new(),
-        ahead: None,
+        prestarted: None,
     };
     let end = session.run(&mut progress);
     progress.finish();

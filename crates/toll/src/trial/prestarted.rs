@@ -10,13 +10,13 @@ use crate::environment::children::end_tree;
 /// To start a program and to make a trial durable takes about as long. Both at
 /// once take the time of one, and the probe does nothing but come up and wait.
 #[derive(Debug)]
-pub struct Waiting {
+pub struct PrestartedProbe {
     /// None once it was taken.
     child: Option<Child>,
     padding_bytes: usize,
 }
 
-impl Waiting {
+impl PrestartedProbe {
     pub(super) fn new(child: Child, padding_bytes: usize) -> Self {
         Self {
             child: Some(child),
@@ -41,7 +41,7 @@ impl Waiting {
     }
 }
 
-impl Drop for Waiting {
+impl Drop for PrestartedProbe {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
             end_tree(child);

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use toll_wire::{Outcome, Request};
 
-use super::probe::Turn;
-use super::{Session, SessionError, TrialRequest};
+use super::probe::ProbeOptions;
+use super::{Session, SessionError, request};
 use crate::environment::children;
 
-/// What becomes of processes that a command beside the trials leaves running.
+/// What becomes of processes that a hook leaves running.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leaves {
     /// They are servers for the trials.
@@ -38,7 +38,7 @@ impl Session<'_> {
             // Noted before: a set-up that fails half-way leaves things too.
             done.insert(index);
             let before = children::of_this_process();
-            let ran = self.side_command(template, index, Leaves::Servers, &mut seen);
+            let ran = self.hook(template, index, Leaves::Servers, &mut seen);
             self.note_servers(&before);
             match ran {
                 Some(Ok(())) => {}
@@ -60,7 +60,7 @@ impl Session<'_> {
         let mut seen = BTreeSet::new();
         let mut first_error = None;
         for &index in set_up {
-            match self.side_command(template, index, Leaves::Nothing, &mut seen) {
+            match self.hook(template, index, Leaves::Nothing, &mut seen) {
                 Some(Ok(())) => {}
                 Some(Err(message)) => {
                     first_error = first_error.or(Some(SessionError::Cleanup(message)));
@@ -90,31 +90,36 @@ impl Session<'_> {
         children::end_all_but(&others);
     }
 
-    /// Runs a command beside the trials, unless the same one ran already: twins,
+    /// Runs a hook, unless the same one ran already: twins,
     /// and treatments that the template does not tell apart, share it. `None`
     /// if it was interrupted.
-    fn side_command(
+    fn hook(
         &self,
         template: &str,
         index: usize,
         leaves: Leaves,
         seen: &mut BTreeSet<String>,
     ) -> Option<Result<(), String>> {
-        let trial = TrialRequest::new(self.experiment, &self.plan.treatments[index]);
-        let request = Request {
-            may_leave_processes: leaves == Leaves::Servers,
-            ..trial.side_command(template, self.workspace)
+        let treatment = &self.plan.treatments[index];
+        let request = match request::hook(self.experiment, treatment, template, self.workspace) {
+            Ok(request) => Request {
+                may_leave_processes: leaves == Leaves::Servers,
+                ..request
+            },
+            Err(message) => return Some(Err(message)),
         };
         if !seen.insert(toll_wire::encode(&request)) {
             return Some(Ok(()));
         }
-        let turn = Turn {
+        let options = ProbeOptions {
             limit: None,
             padding_bytes: 0,
             next_padding_bytes: None,
             timeout: self.experiment.run.trial_timeout(false),
         };
-        let outcome = self.probe.run(&request, &turn, &mut None, self.interrupt)?;
+        let outcome = self
+            .probe
+            .run(&request, &options, &mut None, self.interrupt)?;
         Some(match outcome {
             Outcome::Completed(_) => Ok(()),
             Outcome::Failed(failure) => Err(failure.message),

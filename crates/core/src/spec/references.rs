@@ -1,7 +1,7 @@
 //! Checks of what refers to factors, levels and quantities.
 
-use super::{Problem, problem};
-use crate::spec::{
+use super::validate::{Problem, problem};
+use super::{
     AdviceKind, Claim, ClaimDirection, DerivedKind, Experiment, FigureKind, Level, Selector, Test,
 };
 
@@ -183,7 +183,11 @@ fn check_shown(experiment: &Experiment) -> Result<(), Problem> {
             any_factor(experiment, series, &what)?;
         }
         check_selector(experiment, &figure.at, &what)?;
-        for selector in figure.acceleration.iter().flat_map(|(of, to)| [of, to]) {
+        for selector in figure
+            .acceleration()
+            .into_iter()
+            .flat_map(|(of, to)| [of, to])
+        {
             check_selector(experiment, selector, &what)?;
         }
         for id in &figure.marks {
@@ -201,7 +205,7 @@ fn check_shown(experiment: &Experiment) -> Result<(), Problem> {
         if advice.kind == AdviceKind::Saturation {
             numeric_factor(experiment, &advice.factor, &what)?;
         }
-        if let AdviceKind::Cost { over } = &advice.kind {
+        if let Some(over) = &advice.over {
             numeric_factor(experiment, over, &what)?;
         }
         for name in &advice.each {

@@ -1,17 +1,9 @@
 //! Checks that need the whole experiment.
 
-mod guest;
-mod references;
-mod words;
-mod workload;
-
 use toll_wire::ITERATIONS_MAX;
 
-use super::Experiment;
 use super::expression::Expression;
-
-pub use words::{FILE_SYSTEMS, SERVED_FILE_SYSTEMS};
-pub(super) use workload::is_parameter;
+use super::{Experiment, guest, references, workload};
 
 /// What is wrong, and a word of the file that shows where.
 pub(super) struct Problem {
@@ -19,7 +11,7 @@ pub(super) struct Problem {
     pub mention: Option<String>,
 }
 
-fn problem(mention: &str, message: String) -> Problem {
+pub(super) fn problem(mention: &str, message: String) -> Problem {
     Problem {
         message,
         mention: Some(mention.to_owned()),

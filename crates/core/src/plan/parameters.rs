@@ -1,0 +1,125 @@
+//! What the levels of a treatment come to.
+
+use toll_wire::guest::PairSide;
+use toll_wire::{
+    Channel, Competitor, CompetitorUses, LIMIT_BYTES_MIN, Pressure, Surroundings, TransferPart,
+    Workload, WorkloadKind,
+};
+
+use super::Treatment;
+use crate::spec::guest::GuestParameters;
+
+/// The parameters of a treatment.
+#[derive(Debug, Clone)]
+pub struct TreatmentParameters {
+    /// What the probe is asked, but for directories, files and seeds.
+    pub workload: Workload,
+    /// What is around the trial.
+    pub surroundings: Surroundings,
+    /// What its guest is booted with; `None` on this machine.
+    pub guest: Option<GuestParameters>,
+}
+
+impl TreatmentParameters {
+    /// Reads the levels of a treatment.
+    ///
+    /// # Errors
+    /// If one is none; an experiment that was checked has none of these.
+    pub fn new(kind: WorkloadKind, treatment: &Treatment) -> Result<Self, String> {
+        let levels = treatment.levels.iter();
+        let levels: Vec<(&str, &str)> = levels
+            .map(|(name, level)| (name.as_str(), level.text.as_str()))
+            .collect();
+        let boot = treatment.boot();
+        let guest = boot.as_ref().map(GuestParameters::read).transpose()?;
+        let mut parameters = Self {
+            workload: kind.request(&levels)?,
+            surroundings: kind.surroundings_of(&levels)?,
+            guest,
+        };
+        let competitor = parameters.competitor();
+        match &mut parameters.workload {
+            Workload::Memory(memory) => memory.competitor = competitor,
+            // The main guest is asked; its partner is the other end.
+            Workload::Transfer(transfer)
+                if parameters
+                    .guest
+                    .as_ref()
+                    .is_some_and(GuestParameters::has_partner) =>
+            {
+                transfer.part = TransferPart::Sender {
+                    listen: PairSide::Main.ipv4().into(),
+                };
+            }
+            _ => {}
+        }
+        Ok(parameters)
+    }
+
+    /// The limit on memory of a trial on this machine that is under pressure, in
+    /// bytes. The limit of a guest is its memory.
+    pub fn memory_limit(&self) -> Option<u64> {
+        let Surroundings {
+            pressure,
+            limit_bytes,
+            ..
+        } = self.surroundings;
+        match &self.workload {
+            _ if self.guest.is_some() => None,
+            // As published: a machine with twice the buffer.
+            Workload::Memory(memory) if pressure != Pressure::None => {
+                Some(limit_bytes.unwrap_or((2 * memory.buffer_bytes).max(LIMIT_BYTES_MIN)))
+            }
+            Workload::Reclaim(_) => limit_bytes,
+            _ => None,
+        }
+    }
+
+    /// The process that competes for memory. It wants as much as there is, as
+    /// published.
+    fn competitor(&self) -> Option<Competitor> {
+        let uses = match self.surroundings.pressure {
+            Pressure::None => return None,
+            Pressure::Competing => CompetitorUses::Random,
+            Pressure::Sweeping => CompetitorUses::Sweep,
+        };
+        let of_guest = self.guest.as_ref().map(|guest| guest.memory_bytes);
+        let bytes = self.memory_limit().or(of_guest)?;
+        Some(Competitor { bytes, uses })
+    }
+
+    /// The file system that its files are on, as a work directory knows it.
+    pub fn file_system(&self) -> String {
+        let Surroundings {
+            fs,
+            mount_cache,
+            round_trip_ms,
+            ..
+        } = &self.surroundings;
+        let mut name = toll_wire::word(fs);
+        if fs.is_served() {
+            name.extend(
+                mount_cache
+                    .iter()
+                    .map(|cache| format!(":{}", toll_wire::word(cache))),
+            );
+            if *round_trip_ms > 0 {
+                name += &format!(":{round_trip_ms}ms");
+            }
+        }
+        name
+    }
+
+    /// Why no machine can run it, where the parameters alone tell.
+    pub fn contradiction(&self) -> Option<String> {
+        let Workload::Transfer(transfer) = &self.workload else {
+            return None;
+        };
+        if transfer.channel == Channel::Device && self.guest.is_none() {
+            return Some(
+                "the device needs a guest: the modules are never inserted into this machine".into(),
+            );
+        }
+        transfer.contradiction().map(str::to_owned)
+    }
+}

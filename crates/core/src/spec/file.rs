@@ -1,0 +1,418 @@
+//! The shape of an experiment file, and the way from it to an [`Experiment`].
+//!
+//! `docs/FORMAT.md` is the description for people; a field here is documented
+//! there.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error};
+use toml::Spanned;
+
+use super::claims::{ClaimTable, DerivedTable, claim_of, derived_of};
+use super::error::SourceText;
+use super::level::Range;
+use super::quantity::{parse_duration, parse_share};
+use super::shown::{AdviceSpec, FigureSpec, TableTable, table_of};
+use super::{
+    Experiment, Factor, GuestSettings, Knob, Level, ParsedMetric, RunSettings, Selector, Shell,
+    SpecError, WorkloadKind, WorkloadSpec, validate,
+};
+
+/// Highest `format` of experiment files that this program reads.
+const FORMAT_VERSION: i64 = 1;
+
+/// Names of the profiles, from cheap to thorough.
+const PROFILES: &[&str] = &["quick", "standard", "full"];
+
+/// An experiment file. Statements of which there may be several have their line, for
+/// errors.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExperimentFile {
+    format: Spanned<i64>,
+    name: String,
+    title: Option<String>,
+    #[serde(default)]
+    question: String,
+    report: Option<String>,
+    metric: Option<String>,
+    workload: Spanned<WorkloadTable>,
+    guest: Option<Spanned<GuestTable>>,
+    #[serde(default)]
+    factor: Vec<Spanned<FactorTable>>,
+    #[serde(default)]
+    require: Vec<String>,
+    #[serde(default)]
+    metrics: BTreeMap<String, Spanned<ParsedMetric>>,
+    #[serde(default)]
+    counters: Vec<String>,
+    #[serde(default)]
+    run: RunTable,
+    #[serde(default)]
+    profile: BTreeMap<String, Spanned<ProfileTable>>,
+    #[serde(default)]
+    twins: Vec<Selector>,
+    reference: Option<Selector>,
+    #[serde(default)]
+    claim: Vec<Spanned<ClaimTable>>,
+    #[serde(default)]
+    derived: Vec<Spanned<DerivedTable>>,
+    #[serde(default)]
+    table: Vec<Spanned<TableTable>>,
+    #[serde(default)]
+    figure: Vec<Spanned<FigureSpec>>,
+    #[serde(default)]
+    advice: Vec<Spanned<AdviceSpec>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct WorkloadTable {
+    kind: WorkloadKind,
+    command: Option<String>,
+    #[serde(default)]
+    commands: BTreeMap<String, String>,
+    shell: Option<String>,
+    setup: Option<String>,
+    prepare: Option<String>,
+    cleanup: Option<String>,
+    output: Option<String>,
+    #[serde(default)]
+    ignore_failure: bool,
+    #[serde(flatten)]
+    parameters: BTreeMap<String, Level>,
+}
+
+#[derive(Debug, Deserialize)]
+struct GuestTable {
+    #[serde(default)]
+    knobs: BTreeMap<String, Knob>,
+    #[serde(flatten)]
+    parameters: BTreeMap<String, Level>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FactorTable {
+    name: String,
+    levels: Levels,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Levels {
+    List(Vec<Level>),
+    Range(Range),
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RunTable {
+    iterations: Option<u32>,
+    warmup_iterations: Option<u32>,
+    warmup_blocks: Option<u32>,
+    min_blocks: Option<u32>,
+    max_blocks: Option<u32>,
+    look_every: Option<u32>,
+    #[serde(default, deserialize_with = "seconds")]
+    time_budget: Option<f64>,
+    #[serde(default, deserialize_with = "share")]
+    target_ci: Option<f64>,
+    #[serde(default, deserialize_with = "seconds")]
+    trial_timeout: Option<f64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct ProfileTable {
+    factors: BTreeMap<String, Levels>,
+    workload: BTreeMap<String, Level>,
+    guest: BTreeMap<String, Level>,
+    require: Vec<String>,
+    run: RunTable,
+}
+
+fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    let duration = parse_duration(&String::deserialize(from)?).map_err(D::Error::custom)?;
+    Ok(Some(duration.as_secs_f64()))
+}
+
+pub(super) fn share<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    let text = String::deserialize(from)?;
+    parse_share(&text).map(Some).map_err(D::Error::custom)
+}
+
+/// Reads an experiment file and applies a profile.
+///
+/// # Errors
+/// If the text is no experiment, names something that is not there, or asks
+/// for what cannot be; with the line where known.
+pub fn parse(text: &str, origin: &str, profile: &str) -> Result<Experiment, SpecError> {
+    let source = SourceText { origin, text };
+    known_profile(profile).map_err(|message| source.error(None, message))?;
+    let file: ExperimentFile = toml::from_str(text).map_err(|error| source.toml_error(&error))?;
+    let format = *file.format.get_ref();
+    if !(1..=FORMAT_VERSION).contains(&format) {
+        return Err(source.error(
+            Some(file.format.span().start),
+            format!("cannot read format {format}: this toll knows 1 to {FORMAT_VERSION}"),
+        ));
+    }
+    let experiment = Reader { source }.experiment(file, profile)?;
+    validate::check(&experiment).map_err(|problem| {
+        // A quoted word is where it is given; the last one where it stands twice.
+        let quoted = |word: &String| {
+            let double = text.rfind(&format!("\"{word}\""));
+            double.or_else(|| text.rfind(&format!("'{word}'")))
+        };
+        let offset = problem
+            .mention
+            .and_then(|word| quoted(&word).or_else(|| text.find(&word)));
+        source.error(offset, problem.message)
+    })?;
+    Ok(experiment)
+}
+
+fn known_profile(name: &str) -> Result<(), String> {
+    match PROFILES.contains(&name) {
+        true => Ok(()),
+        false => Err(format!(
+            "cannot use profile {name:?}: it is none of {}",
+            PROFILES.join(", ")
+        )),
+    }
+}
+
+struct Reader<'a> {
+    source: SourceText<'a>,
+}
+
+impl Reader<'_> {
+    /// Reads one statement; an error gets its line.
+    fn at<T, R>(
+        &self,
+        spanned: Spanned<T>,
+        read: impl FnOnce(T) -> Result<R, String>,
+    ) -> Result<R, SpecError> {
+        let offset = spanned.span().start;
+        read(spanned.into_inner()).map_err(|message| self.source.error(Some(offset), message))
+    }
+
+    fn each<T, R>(
+        &self,
+        list: Vec<Spanned<T>>,
+        read: impl Fn(T) -> Result<R, String>,
+    ) -> Result<Vec<R>, SpecError> {
+        list.into_iter().map(|item| self.at(item, &read)).collect()
+    }
+
+    fn experiment(&self, file: ExperimentFile, profile: &str) -> Result<Experiment, SpecError> {
+        let (overlay, overlay_at) = self.overlay(file.profile, profile)?;
+        let metric = file.metric.unwrap_or_else(|| "duration_ns".to_owned());
+        let report = file.report;
+        let workload_at = Some(file.workload.span().start);
+        let mut workload = self.at(file.workload, workload)?;
+        let mut factors = self.each(file.factor, |factor| {
+            factor_of(
+                &factor.name,
+                overlay.factors.get(&factor.name).unwrap_or(&factor.levels),
+            )
+        })?;
+        let mut unknown = overlay.factors.keys();
+        if let Some(name) = unknown.find(|name| !factors.iter().any(|f| f.name == **name)) {
+            let message = format!("cannot set levels of {name}: there is no such factor");
+            return Err(self.source.error(overlay_at, message));
+        }
+        workload.parameters.extend(overlay.workload);
+        let guest = match (file.guest, overlay.guest.keys().next()) {
+            (Some(guest), _) => {
+                let settings = |table| guest_settings(table, &overlay.guest, &factors);
+                Some(self.at(guest, settings)?)
+            }
+            (None, None) => None,
+            (None, Some(name)) => {
+                let message =
+                    format!("cannot set {name} of the guest: the experiment has no [guest]");
+                return Err(self.source.error(overlay_at, message));
+            }
+        };
+        // A single template, under the empty name, needs no factor to choose it.
+        let is_choice = workload.commands.keys().any(|name| !name.is_empty());
+        if is_choice && !factors.iter().any(|f| f.name == "command") {
+            let levels = workload.commands.keys().map(|name| Level::new(name));
+            let factor = Factor::new("command", levels.collect(), false)
+                .map_err(|message| self.source.error(workload_at, message))?;
+            factors.insert(0, factor);
+        }
+        let metrics = file.metrics.into_iter();
+        let metrics = metrics.map(|(name, metric)| Ok((name, self.at(metric, parsed_metric)?)));
+        let of_report = report.as_deref();
+        Ok(Experiment {
+            title: file.title.unwrap_or_else(|| file.name.clone()),
+            name: file.name,
+            question: file.question.trim().to_owned(),
+            profile: profile.to_owned(),
+            workload,
+            guest,
+            factors,
+            constraints: [file.require, overlay.require].concat(),
+            parsed_metrics: metrics.collect::<Result<_, SpecError>>()?,
+            counters: file.counters,
+            run: run_settings(profile, &[file.run, overlay.run]),
+            twins: file.twins,
+            reference: file.reference,
+            claims: self.each(file.claim, |claim| claim_of(&claim, &metric, of_report))?,
+            derived: self.each(file.derived, |derived| derived_of(&derived, &metric))?,
+            tables: self.each(file.table, |table| table_of(table, &metric, of_report))?,
+            figures: self.each(file.figure, |figure| figure.finished(&metric))?,
+            advice: self.each(file.advice, |advice| advice.finished(&metric))?,
+            report,
+            metric,
+        })
+    }
+
+    /// What the chosen profile changes, and where it stands.
+    fn overlay(
+        &self,
+        mut profiles: BTreeMap<String, Spanned<ProfileTable>>,
+        chosen: &str,
+    ) -> Result<(ProfileTable, Option<usize>), SpecError> {
+        for (name, profile) in &profiles {
+            known_profile(name)
+                .map_err(|message| self.source.error(Some(profile.span().start), message))?;
+        }
+        Ok(match profiles.remove(chosen) {
+            Some(profile) => {
+                let offset = profile.span().start;
+                (profile.into_inner(), Some(offset))
+            }
+            None => (ProfileTable::default(), None),
+        })
+    }
+}
+
+/// Settings of the file and its profile, over the defaults.
+fn guest_settings(
+    table: GuestTable,
+    overlay: &BTreeMap<String, Level>,
+    factors: &[Factor],
+) -> Result<GuestSettings, String> {
+    let mut settings = GuestSettings {
+        knobs: table.knobs,
+        ..GuestSettings::default()
+    };
+    for factor in factors {
+        // A default gives way to a factor; what the file says does not.
+        settings.parameters.remove(&factor.name);
+    }
+    let given = table.parameters.into_iter();
+    let overlay = overlay
+        .iter()
+        .map(|(name, level)| (name.clone(), level.clone()));
+    for (name, level) in given.chain(overlay) {
+        if !settings.has(&name) || settings.knobs.contains_key(&name) {
+            return Err(format!(
+                "cannot set {name} of the guest: it has accelerator, command_line, environment, \
+                 kernel, memory, partner, swap and vcpus, and its knobs stand under [guest.knobs]"
+            ));
+        }
+        settings.parameters.insert(name, level);
+    }
+    for (name, knob) in &settings.knobs {
+        let is_factor = factors.iter().any(|factor| factor.name == *name);
+        if is_factor == knob.value.is_some() {
+            return Err(format!(
+                "cannot use knob {name}: either there is a factor of its name, or it has a value"
+            ));
+        }
+    }
+    Ok(settings)
+}
+
+fn run_settings(profile: &str, layers: &[RunTable]) -> RunSettings {
+    let mut run = default_settings(profile);
+    for layer in layers {
+        run = RunSettings {
+            iterations: layer.iterations.unwrap_or(run.iterations),
+            warmup_iterations: layer.warmup_iterations.unwrap_or(run.warmup_iterations),
+            min_blocks: layer.min_blocks.unwrap_or(run.min_blocks),
+            max_blocks: layer.max_blocks.unwrap_or(run.max_blocks),
+            look_every: layer.look_every.unwrap_or(run.look_every),
+            warmup_blocks: layer.warmup_blocks.unwrap_or(run.warmup_blocks),
+            time_budget_s: layer.time_budget.unwrap_or(run.time_budget_s),
+            target_ci: layer.target_ci.unwrap_or(run.target_ci),
+            trial_timeout_s: layer.trial_timeout.or(run.trial_timeout_s),
+        };
+    }
+    run
+}
+
+/// What a profile means where an experiment says nothing.
+pub(super) fn default_settings(profile: &str) -> RunSettings {
+    let (min_blocks, max_blocks, time_budget_s, target_ci) = match profile {
+        "quick" => (10, 20, 60.0, 0.05),
+        "full" => (20, 200, 3600.0, 0.01),
+        _ => (10, 60, 600.0, 0.02),
+    };
+    RunSettings {
+        iterations: 1,
+        warmup_iterations: 0,
+        min_blocks,
+        max_blocks,
+        look_every: 5,
+        warmup_blocks: 0,
+        time_budget_s,
+        target_ci,
+        trial_timeout_s: None,
+    }
+}
+
+fn workload(table: WorkloadTable) -> Result<WorkloadSpec, String> {
+    let mut commands = table.commands;
+    if let Some(command) = table.command {
+        if !commands.is_empty() {
+            return Err("cannot have both command and commands: choose one".into());
+        }
+        commands.insert(String::new(), command);
+    }
+    Ok(WorkloadSpec {
+        kind: table.kind,
+        parameters: table.parameters,
+        commands,
+        shell: shell(table.shell.as_deref()),
+        setup: table.setup,
+        prepare: table.prepare,
+        cleanup: table.cleanup,
+        output: table.output.unwrap_or_else(|| "null".into()),
+        ignore_failure: table.ignore_failure,
+    })
+}
+
+/// The meaning of a shell's name on the command line or in a file.
+pub fn shell(name: Option<&str>) -> Shell {
+    match name {
+        None | Some("auto") => Shell::Auto,
+        Some("none") => Shell::None,
+        Some(program) => Shell::Program(program.to_owned()),
+    }
+}
+
+fn factor_of(name: &str, levels: &Levels) -> Result<Factor, String> {
+    let (levels, is_size) = match levels {
+        Levels::List(list) => (list.clone(), false),
+        Levels::Range(range) => range.levels()?,
+    };
+    Factor::new(name, levels, is_size)
+}
+
+fn parsed_metric(metric: ParsedMetric) -> Result<ParsedMetric, String> {
+    let text = &metric.pattern;
+    let pattern = regex::Regex::new(text)
+        .map_err(|error| format!("cannot read pattern {text:?}: {error}"))?;
+    match pattern.captures_len() {
+        2 => Ok(metric),
+        _ => Err(format!(
+            "cannot use pattern {text:?}: it needs exactly one group, around the number"
+        )),
+    }
+}

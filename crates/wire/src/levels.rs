@@ -1,0 +1,249 @@
+//! From levels of an experiment file, which are texts, to parameters.
+//!
+//! A struct of parameters is read by serde from texts as it is from a message.
+//! Numbers are the difference: in a message they are numbers, in an experiment
+//! file texts with a unit and bounds. A field whose name in messages begins with
+//! `@` is filled in by `toll`; no level has such a name.
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use serde::de::value::{MapDeserializer, StrDeserializer};
+use serde::de::{
+    DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error, IntoDeserializer,
+    VariantAccess, Visitor,
+};
+use serde::forward_to_deserialize_any;
+
+use crate::quantity::parse_size;
+
+/// Reads parameters from names and texts; what is not named has its default.
+///
+/// # Errors
+/// `cannot set NAME to TEXT: why`, of the first text that does not fit.
+pub fn from_levels<'a, T: DeserializeOwned>(
+    levels: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<T, String> {
+    let levels = levels
+        .into_iter()
+        .map(|(name, text)| (name, LevelText { name, text }));
+    T::deserialize(MapDeserializer::new(levels)).map_err(|LevelError(message)| message)
+}
+
+/// Names of the parameters that a level may set.
+pub fn parameters<T: DeserializeOwned>() -> Vec<&'static str> {
+    let names = crate::words::names::<T>().iter().copied();
+    names.filter(|name| !name.starts_with('@')).collect()
+}
+
+/// A count from `MIN` to `MAX`, as a number or as a text that is checked.
+pub fn count<'de, const MIN: u64, const MAX: u64, D, T>(from: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Amount,
+{
+    from.deserialize_any(AmountVisitor(std::marker::PhantomData, |text: &str| {
+        let number = parse_size(text)
+            .ok()
+            .filter(|number| (MIN..=MAX).contains(number));
+        number.ok_or_else(|| format!("it is a whole number from {MIN} to {MAX}"))
+    }))
+}
+
+/// A size in bytes, as a number or as a text such as `64k`.
+pub(crate) fn size<'de, D: Deserializer<'de>, T: Amount>(from: D) -> Result<T, D::Error> {
+    from.deserialize_any(AmountVisitor(std::marker::PhantomData, parse_size))
+}
+
+/// The same with bounds, which `words` tell.
+pub fn size_within<'de, D: Deserializer<'de>, T: Amount>(
+    from: D,
+    bounds: RangeInclusive<u64>,
+    words: &str,
+) -> Result<T, D::Error> {
+    from.deserialize_any(AmountVisitor(std::marker::PhantomData, |text: &str| {
+        let bytes = parse_size(text)?;
+        match bounds.contains(&bytes) {
+            true => Ok(bytes),
+            false => Err(format!("it is {words}")),
+        }
+    }))
+}
+
+/// Defines readers of sizes with bounds.
+macro_rules! sizes {
+    ($($name:ident: $bounds:expr, $words:literal;)*) => {$(
+        fn $name<'de, D, T>(from: D) -> Result<T, D::Error>
+        where
+            D: serde::Deserializer<'de>,
+            T: crate::levels::Amount,
+        {
+            crate::levels::size_within(from, $bounds, $words)
+        }
+    )*};
+}
+pub(crate) use sizes;
+
+/// What holds a count or a size; `None` is none.
+pub trait Amount: Sized {
+    fn from_number(number: Option<u64>) -> Option<Self>;
+}
+
+impl Amount for u64 {
+    fn from_number(number: Option<u64>) -> Option<Self> {
+        number
+    }
+}
+
+impl Amount for u32 {
+    fn from_number(number: Option<u64>) -> Option<Self> {
+        number?.try_into().ok()
+    }
+}
+
+impl Amount for Option<u64> {
+    fn from_number(number: Option<u64>) -> Option<Self> {
+        Some(number)
+    }
+}
+
+struct AmountVisitor<T, F>(std::marker::PhantomData<T>, F);
+
+impl<T: Amount, F: Fn(&str) -> Result<u64, String>> Visitor<'_> for AmountVisitor<T, F> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number or a size")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<T, E> {
+        T::from_number(None).ok_or_else(|| E::custom("a number is missing"))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<T, E> {
+        T::from_number(Some(number)).ok_or_else(|| E::custom("the number is too large"))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        let number = (self.1)(text).map_err(E::custom)?;
+        self.visit_u64(number)
+    }
+}
+
+/// Why a level cannot be had.
+#[derive(Debug)]
+struct LevelError(String);
+
+impl fmt::Display for LevelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for LevelError {}
+
+impl Error for LevelError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self(message.to_string())
+    }
+
+    fn unknown_variant(_: &str, expected: &'static [&'static str]) -> Self {
+        Self(format!("it is one of {}", expected.join(", ")))
+    }
+}
+
+/// A level, read as whatever its parameter is.
+struct LevelText<'a> {
+    name: &'a str,
+    text: &'a str,
+}
+
+impl LevelText<'_> {
+    fn explained<T>(&self, read: Result<T, LevelError>) -> Result<T, LevelError> {
+        read.map_err(|LevelError(why)| match why.starts_with("cannot ") {
+            true => LevelError(why),
+            false => LevelError(format!(
+                "cannot set {} to {:?}: {why}",
+                self.name, self.text
+            )),
+        })
+    }
+}
+
+impl<'de> IntoDeserializer<'de, LevelError> for LevelText<'_> {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+impl<'de> Deserializer<'de> for LevelText<'_> {
+    type Error = LevelError;
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, LevelError> {
+        self.explained(visitor.visit_str(self.text))
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, LevelError> {
+        visitor.visit_some(self)
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, LevelError> {
+        self.explained(visitor.visit_enum(Word(self.text)))
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf
+        unit unit_struct newtype_struct seq tuple tuple_struct map struct identifier ignored_any
+    }
+}
+
+/// A variant by its word. What it holds besides, `toll` fills in.
+struct Word<'a>(&'a str);
+
+impl<'de> EnumAccess<'de> for Word<'_> {
+    type Error = LevelError;
+    type Variant = Self;
+
+    fn variant_seed<V: DeserializeSeed<'de>>(
+        self,
+        seed: V,
+    ) -> Result<(V::Value, Self), LevelError> {
+        let word: StrDeserializer<'_, LevelError> = self.0.into_deserializer();
+        Ok((seed.deserialize(word)?, self))
+    }
+}
+
+impl<'de> VariantAccess<'de> for Word<'_> {
+    type Error = LevelError;
+
+    fn unit_variant(self) -> Result<(), LevelError> {
+        Ok(())
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(
+        self,
+        seed: T,
+    ) -> Result<T::Value, LevelError> {
+        seed.deserialize("".into_deserializer())
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(self, _: usize, _: V) -> Result<V::Value, LevelError> {
+        Err(LevelError::custom("no parameter has such a variant"))
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        self,
+        _: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, LevelError> {
+        let nothing = std::iter::empty::<(&str, &str)>();
+        visitor.visit_map(MapDeserializer::new(nothing))
+    }
+}

@@ -1,0 +1,99 @@
+//! Parameters that `toll` sees to. The probe gets what comes of them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::MEMORY_BYTES_MAX;
+use crate::levels::{count, sizes};
+
+/// What is around a trial.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Surroundings {
+    /// The file system that its files are on.
+    pub fs: WorkFileSystem,
+    /// What a file system that a program serves keeps of a file; its own choice if
+    /// absent.
+    pub mount_cache: Option<MountCache>,
+    /// Round-trip time to the SSH server of a file system, in milliseconds.
+    #[serde(deserialize_with = "count::<0, 10_000, _, _>")]
+    pub round_trip_ms: u64,
+    /// What another process does with memory meanwhile.
+    pub pressure: Pressure,
+    /// Memory that a trial on this machine may have.
+    #[serde(rename = "limit", deserialize_with = "limit_size")]
+    pub limit_bytes: Option<u64>,
+    /// What is in the file that is sent.
+    pub content: SourceContent,
+}
+
+sizes! {
+    limit_size: LIMIT_BYTES_MIN..=MEMORY_BYTES_MAX,
+        "64 MiB (room for the probe itself) to 64 GiB";
+}
+
+/// Least limit on the memory of a trial.
+pub const LIMIT_BYTES_MIN: u64 = 64 << 20;
+
+/// File systems that trials have their files on: the work directory's own, those
+/// made on loop devices, a mounted foreign one, and those that a program serves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkFileSystem {
+    #[default]
+    Work,
+    Ext4,
+    Xfs,
+    Btrfs,
+    Tmpfs,
+    Foreign,
+    Userfs,
+    UserfsWriteback,
+    UserfsPassthrough,
+    UserfsSftp,
+    #[serde(rename = "userfs-sftp-20s")]
+    UserfsSftp20s,
+    Sshfs,
+    SshfsNewest,
+    PassthroughHp,
+    PassthroughHpNosplice,
+}
+
+impl WorkFileSystem {
+    /// Whether a program serves it in user space.
+    pub fn is_served(self) -> bool {
+        self >= Self::Userfs
+    }
+}
+
+/// What a served file system keeps of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MountCache {
+    Whole,
+    Blocks,
+    None,
+}
+
+/// Whether a process competes with the trial for memory, and how.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Pressure {
+    #[default]
+    None,
+    /// See [`crate::CompetitorUses::Random`].
+    Competing,
+    /// See [`crate::CompetitorUses::Sweep`].
+    Sweeping,
+}
+
+/// What a file to be copied holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SourceContent {
+    /// Pseudo-random bytes. File systems that compress or detect zeros would
+    /// otherwise move less than the size says.
+    #[default]
+    Random,
+    /// The two lines of the virtual-device report again and again.
+    Lines,
+}

@@ -1,0 +1,73 @@
+//! Writing a file with a durability.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::BUFFER_BYTES_MAX;
+use crate::levels::{size, sizes};
+
+/// Parameters of [`crate::Workload::Write`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WriteRequest {
+    /// Directory on the file system under test; the probe makes and removes
+    /// its file there.
+    #[serde(rename = "@directory")]
+    pub directory: PathBuf,
+    /// Bytes given to one `write`; the last may be shorter.
+    #[serde(rename = "buffer", deserialize_with = "buffer_size")]
+    pub buffer_bytes: u64,
+    /// Bytes written in one iteration.
+    #[serde(rename = "input", deserialize_with = "size")]
+    pub input_bytes: u64,
+    /// When the bytes must have reached the device.
+    pub durability: Durability,
+    /// Whether blocks exist already.
+    pub placement: Placement,
+}
+
+sizes! {
+    buffer_size: 1..=BUFFER_BYTES_MAX, "1 byte to 1 GiB";
+}
+
+impl Default for WriteRequest {
+    fn default() -> Self {
+        Self {
+            directory: PathBuf::new(),
+            buffer_bytes: 4096,
+            // As published by timewrite.
+            input_bytes: 128 << 10,
+            durability: Durability::None,
+            placement: Placement::Overwrite,
+        }
+    }
+}
+
+/// What is promised about bytes on the device when the timed region ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Durability {
+    /// Nothing: the page cache holds them.
+    None,
+    /// `O_SYNC`: every `write` waits for data and metadata.
+    OSync,
+    /// `O_DSYNC`: every `write` waits for data and what is needed to find it.
+    ODsync,
+    /// `O_DIRECT`: the page cache is bypassed; the device's own cache is not.
+    ODirect,
+    /// One `fsync` at the end.
+    Fsync,
+    /// One `fdatasync` at the end.
+    Fdatasync,
+}
+
+/// Where writes go in their file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// From offset 0 of a file whose blocks are allocated and on the device.
+    Overwrite,
+    /// Into an empty file, so that blocks are allocated on the way.
+    Append,
+}
