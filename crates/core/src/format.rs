@@ -17,13 +17,11 @@ pub const NOTHING: &str = "–";
 pub const BEYOND: &str = "beyond range";
 
 /// A duration from nanoseconds: `3.21 ms`.
-#[must_use]
 pub fn duration_ns(nanoseconds: f64) -> String {
     scaled(nanoseconds, DURATIONS)
 }
 
 /// A size: `64 KiB` where that is exact, otherwise three digits.
-#[must_use]
 pub fn bytes(bytes: f64) -> String {
     let scale = scale_of(bytes, SIZES);
     let number = bytes / scale.factor;
@@ -34,19 +32,16 @@ pub fn bytes(bytes: f64) -> String {
 }
 
 /// A rate from bytes a second: `10.7 GB/s`.
-#[must_use]
 pub fn throughput(bytes_per_second: f64) -> String {
     scaled(bytes_per_second, RATES)
 }
 
 /// A cost from nanoseconds a byte: `0.213 ns/B`.
-#[must_use]
 pub fn ns_per_byte(value: f64) -> String {
     scaled(value, COSTS)
 }
 
 /// A count: `4,114`, `289 M`.
-#[must_use]
 pub fn count(value: f64) -> String {
     if value.is_finite() && value.fract() == 0.0 && value.abs() < EXACT_COUNT_LIMIT {
         return grouped(value, 0);
@@ -58,13 +53,11 @@ pub fn count(value: f64) -> String {
 const EXACT_COUNT_LIMIT: f64 = 1e6;
 
 /// A ratio: `0.496`, `1.03`, `12.2`, `3,870`.
-#[must_use]
 pub fn ratio(value: f64) -> String {
     significant(value)
 }
 
 /// A share: `1.2 %`.
-#[must_use]
 pub fn percent(share: f64) -> String {
     let value = share * 100.0;
     if !value.is_finite() {
@@ -88,7 +81,6 @@ pub fn percent(share: f64) -> String {
 
 /// A value in its base unit, as the metrics name it: `ns`, `bytes`, `bytes/s`,
 /// `ns/byte`, `count`, empty for a ratio, or a free text that is appended.
-#[must_use]
 pub fn value(value: f64, unit: &str) -> String {
     match unit {
         "ns" => duration_ns(value),
@@ -102,127 +94,97 @@ pub fn value(value: f64, unit: &str) -> String {
 }
 
 /// A ratio with its interval: `0.496 [0.48, 0.51]`.
-///
-/// The interval's width decides the digits: more would claim a precision that
-/// the interval denies, fewer would hide on which side of a margin it lies.
-#[must_use]
 pub fn ratio_interval(estimate: &Estimate) -> String {
-    let Some(decimals) = decimals_of_width(estimate.low, estimate.high) else {
-        return format!(
-            "{} [{}, {}]",
-            ratio(estimate.value),
-            ratio(estimate.low),
-            ratio(estimate.high)
-        );
-    };
-    let value_decimals = significant_decimals(estimate.value).clamp(decimals, decimals + 1);
-    format!(
-        "{} [{}, {}]",
-        grouped_or_sign(estimate.value, value_decimals),
-        grouped_or_sign(estimate.low, decimals),
-        grouped_or_sign(estimate.high, decimals)
-    )
+    interval(estimate, "")
 }
 
 /// A value with its interval in one unit: `3.21 ms [3.18, 3.25]`.
-#[must_use]
 pub fn interval(estimate: &Estimate, unit: &str) -> String {
+    let (value, ends) = interval_parts(estimate, unit);
+    format!("{value} {ends}")
+}
+
+/// The interval's width decides the digits: more would claim a precision that
+/// the interval denies, fewer would hide on which side of a margin it lies.
+fn interval_parts(estimate: &Estimate, unit: &str) -> (String, String) {
+    let ends = |low: String, high: String| format!("[{low}, {high}]");
     let scales = match unit {
-        "" => return ratio_interval(estimate),
         // Levels of a size factor lie powers of two apart, so that each end
         // reads best in its own unit.
-        "bytes" => return each_in_own_unit(estimate),
+        "bytes" => {
+            let ends = ends(bytes(estimate.low), bytes(estimate.high));
+            return (bytes(estimate.value), ends);
+        }
         "ns" => DURATIONS,
         "bytes/s" => RATES,
         "ns/byte" => COSTS,
-        "count" if estimate.value.abs() < EXACT_COUNT_LIMIT => UNSCALED,
-        "count" => COUNTS,
+        "count" if estimate.value.abs() >= EXACT_COUNT_LIMIT => COUNTS,
         _ => UNSCALED,
     };
     let scale = scale_of(estimate.value, scales);
     let [value, low, high] =
         [estimate.value, estimate.low, estimate.high].map(|end| end / scale.factor);
     let Some(decimals) = decimals_of_width(low, high) else {
-        return format!(
-            "{} [{}, {}]",
-            self::value(estimate.value, unit),
-            significant(low),
-            significant(high)
-        );
+        let ends = ends(significant(low), significant(high));
+        return (self::value(estimate.value, unit), ends);
+    };
+    let value_decimals = match unit {
+        "" => significant_decimals(value).clamp(decimals, decimals + 1),
+        _ => decimals,
     };
     let unit = match unit {
         "count" | "ns" | "bytes/s" | "ns/byte" => scale.unit,
         other => other,
     };
     let space = if unit.is_empty() { "" } else { SPACE };
-    format!(
-        "{}{space}{unit} [{}, {}]",
-        grouped_or_sign(value, decimals),
+    let value = grouped_or_sign(value, value_decimals);
+    let ends = ends(
         grouped_or_sign(low, decimals),
-        grouped_or_sign(high, decimals)
-    )
-}
-
-fn each_in_own_unit(estimate: &Estimate) -> String {
-    format!(
-        "{} [{}, {}]",
-        bytes(estimate.value),
-        bytes(estimate.low),
-        bytes(estimate.high)
-    )
+        grouped_or_sign(high, decimals),
+    );
+    (format!("{value}{space}{unit}"), ends)
 }
 
 /// A derived value, whose parts may lie beyond the largest level.
-#[must_use]
 pub fn derived(derived: &DerivedValue, unit: &str) -> String {
+    let (value, ends) = derived_parts(derived, unit);
+    format!("{value} {ends}")
+}
+
+fn derived_parts(derived: &DerivedValue, unit: &str) -> (String, String) {
     if let (Some(value), Some(low), Some(high)) = (derived.value, derived.low, derived.high) {
         let confidence = derived.confidence;
-        return interval(
-            &Estimate {
-                value,
-                low,
-                high,
-                confidence,
-            },
-            unit,
-        );
+        let estimate = Estimate {
+            value,
+            low,
+            high,
+            confidence,
+        };
+        return interval_parts(&estimate, unit);
     }
     let part = |part: Option<f64>| part.map_or_else(|| BEYOND.to_owned(), |v| value(v, unit));
-    format!(
-        "{} [{}, {}]",
-        part(derived.value),
-        part(derived.low),
-        part(derived.high)
-    )
+    let ends = format!("[{}, {}]", part(derived.low), part(derived.high));
+    (part(derived.value), ends)
 }
 
 /// What a claim's quantity came out as, or [`NOTHING`].
-#[must_use]
 pub fn measured(verdict: &Verdict) -> String {
     let (value, interval) = measured_parts(verdict);
-    if interval.is_empty() {
-        value
-    } else {
-        format!("{value} {interval}")
-    }
+    format!("{value} {interval}").trim_end().to_owned()
 }
 
 /// What a claim's quantity came out as: the value, and apart from it the
 /// interval in brackets, empty where nothing was measured.
-#[must_use]
 pub fn measured_parts(verdict: &Verdict) -> (String, String) {
-    let text = match (&verdict.measured, &verdict.beyond) {
-        (Some(estimate), _) => interval(estimate, &verdict.unit),
-        (None, Some(beyond)) => derived(beyond, &verdict.unit),
-        (None, None) => return (NOTHING.to_owned(), String::new()),
-    };
-    let (value, interval) = text.split_once(" [").unwrap_or((&text, ""));
-    (value.to_owned(), format!("[{interval}"))
+    match (&verdict.measured, &verdict.beyond) {
+        (Some(estimate), _) => interval_parts(estimate, &verdict.unit),
+        (None, Some(beyond)) => derived_parts(beyond, &verdict.unit),
+        (None, None) => (NOTHING.to_owned(), String::new()),
+    }
 }
 
 /// The margin that supporting a claim takes, or [`NOTHING`]: for sameness the
 /// narrower, for a difference the wider one.
-#[must_use]
 pub fn margin(verdict: &Verdict) -> String {
     match (verdict.outcome, verdict.direction) {
         (Outcome::NotTestable, _) | (_, ClaimDirection::Within) => NOTHING.to_owned(),
@@ -233,7 +195,6 @@ pub fn margin(verdict: &Verdict) -> String {
 }
 
 /// What was published for a claim's quantity, or [`NOTHING`].
-#[must_use]
 pub fn published(verdict: &Verdict) -> String {
     verdict.published.map_or_else(
         || NOTHING.to_owned(),
@@ -243,13 +204,11 @@ pub fn published(verdict: &Verdict) -> String {
 
 /// Why a counter could not be opened, without its name, so that counters with
 /// the same reason can be told together.
-#[must_use]
 pub fn unnamed(reason: &str, counter: &str) -> String {
     reason.replace(&format!(" counter {counter}:"), " counter:")
 }
 
 /// Three significant digits with thousands separators, without a unit.
-#[must_use]
 pub fn significant(value: f64) -> String {
     if !value.is_finite() {
         return not_finite(value);

@@ -5,12 +5,11 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 /// Parameters of [`crate::Workload::Command`].
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommandRequest {
     /// The command line to measure.
     pub command: String,
-    /// How it is started.
     pub shell: ShellChoice,
     /// Command run before every iteration, outside the timed region, always by
     /// `sh`.
@@ -27,20 +26,22 @@ pub struct CommandRequest {
 }
 
 /// How a command line becomes a process.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ShellChoice {
     /// Split into words and executed directly.
+    #[default]
     None,
     /// Given to this program with `-c`.
     Program(PathBuf),
 }
 
 /// Where a measured command's standard output goes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum OutputPolicy {
     /// `/dev/null`. Programs that detect it may skip work.
+    #[default]
     Null,
     /// A pipe that is read to its end and dropped.
     Pipe,

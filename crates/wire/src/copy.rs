@@ -11,11 +11,8 @@ use crate::levels::{size, sizes};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CopyRequest {
-    /// How bytes are moved.
     pub method: CopyMethod,
-    /// Where they come from.
     pub source: Source,
-    /// Where they go.
     pub sink: Sink,
     /// State of the source's pages in the page cache before each iteration.
     /// Ignored for [`Source::Zero`], which has none.
@@ -76,7 +73,6 @@ pub enum CopyMethod {
     Readv,
     /// `mmap` of the source and `write` from the mapping.
     Mmap,
-    /// `sendfile`.
     Sendfile,
     /// `splice` through a pipe, or into it where the sink is one.
     Splice,
@@ -94,11 +90,9 @@ pub enum CopyMethod {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
-    /// `/dev/zero`.
     Zero,
     /// A regular file of at least the copy's size.
     File {
-        /// The file.
         #[serde(default)]
         path: PathBuf,
         /// XXH3-64 of its first `size_bytes` bytes, against which what arrived
@@ -112,7 +106,6 @@ pub enum Source {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sink {
-    /// `/dev/null`.
     Null,
     /// A pipe whose reader, a thread of the probe, reads and drops the bytes.
     Pipe,
@@ -128,6 +121,5 @@ pub enum Sink {
 pub enum CacheState {
     /// None resident, checked by `mincore` or `cachestat`.
     Cold,
-    /// All resident, checked likewise.
     Warm,
 }

@@ -12,7 +12,6 @@ use crate::{BUFFER_BYTES_MAX, CacheState, Durability};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FilesRequest {
-    /// What is done.
     pub operation: FilesOperation,
     /// Directory on the file system under test.
     #[serde(rename = "@directory")]
@@ -31,7 +30,6 @@ pub struct FilesRequest {
     /// Small files: 1 to [`FILES_MAX`].
     #[serde(deserialize_with = "count::<1, FILES_MAX, _, _>")]
     pub count: u64,
-    /// Bytes of one call.
     #[serde(rename = "buffer", deserialize_with = "buffer_size")]
     pub buffer_bytes: u64,
     /// Calls of the random operations; as many as the file has whole buffers
@@ -103,9 +101,7 @@ pub enum FilesOperation {
     WriteRandom,
     /// Make, write and close every small file.
     Create,
-    /// `lstat` every small file.
     Stat,
-    /// Remove every small file.
     Unlink,
     /// What `git status` does with a tree: read every directory, `lstat` every
     /// file, open, read and close some.

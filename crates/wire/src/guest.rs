@@ -79,12 +79,10 @@ pub const PATH_LENGTH: &str = "path_length_instructions";
 pub enum PairSide {
     /// The guest whose trial it is.
     Main,
-    /// The other one.
     Partner,
 }
 
 impl PairSide {
-    /// Its word.
     pub fn word(self) -> &'static str {
         match self {
             Self::Main => "main",
@@ -127,7 +125,6 @@ impl PairSide {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestRequest {
-    /// [`WIRE_VERSION`] of the sender.
     pub version: u32,
     /// What it is to do.
     pub action: GuestAction,
@@ -161,7 +158,6 @@ pub enum GuestAction {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestTrial {
-    /// What the probe gets.
     pub request: Request,
     /// Bytes by which the probe's environment is padded.
     pub padding_bytes: u32,
@@ -199,19 +195,14 @@ pub struct GuestCommand {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TerminalSize {
-    /// Lines.
     pub rows: u16,
-    /// Characters of a line.
     pub columns: u16,
 }
 
-/// What an init says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestAnswer {
-    /// [`WIRE_VERSION`] of the sender.
     pub version: u32,
-    /// What happened.
     pub event: GuestEvent,
 }
 
@@ -231,9 +222,7 @@ impl GuestAnswer {
 pub enum GuestEvent {
     /// The guest is up and waits for requests. Said once, first.
     Ready(Box<GuestFacts>),
-    /// How a trial ended.
     Trial(Outcome),
-    /// How a command ended.
     Ended(GuestEnd),
     /// What was asked for cannot be done, in a sentence `cannot X: why; what to
     /// do`. In place of [`GuestEvent::Ready`] it means that the guest is of no
@@ -267,7 +256,6 @@ pub struct GuestFacts {
     pub command_line: String,
     /// CPU model, as the guest sees it.
     pub cpu_model: String,
-    /// CPUs in use.
     pub cpus_online: u32,
     /// Memory that the kernel manages, in bytes.
     pub memory_bytes: u64,
@@ -295,18 +283,11 @@ pub struct GuestFacts {
 }
 
 /// Decodes a request to an init from one line of JSON.
-///
-/// # Errors
-/// If the line is no JSON, misses or has unknown fields, is too long or carries
-/// another version.
 pub fn decode_guest_request(line: &str) -> Result<GuestRequest, WireError> {
     crate::decode(line, "the guest's request")
 }
 
 /// Decodes an answer of an init from one line of JSON.
-///
-/// # Errors
-/// As [`decode_guest_request`].
 pub fn decode_guest_answer(line: &str) -> Result<GuestAnswer, WireError> {
     crate::decode(line, "the guest's answer")
 }

@@ -18,9 +18,6 @@ use serde::forward_to_deserialize_any;
 use crate::quantity::parse_size;
 
 /// Reads parameters from names and texts; what is not named has its default.
-///
-/// # Errors
-/// `cannot set NAME to TEXT: why`, of the first text that does not fit.
 pub fn from_levels<'a, T: DeserializeOwned>(
     levels: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Result<T, String> {
@@ -28,12 +25,6 @@ pub fn from_levels<'a, T: DeserializeOwned>(
         .into_iter()
         .map(|(name, text)| (name, LevelText { name, text }));
     T::deserialize(MapDeserializer::new(levels)).map_err(|LevelError(message)| message)
-}
-
-/// Names of the parameters that a level may set.
-pub fn parameters<T: DeserializeOwned>() -> Vec<&'static str> {
-    let names = crate::words::names::<T>().iter().copied();
-    names.filter(|name| !name.starts_with('@')).collect()
 }
 
 /// A count from `MIN` to `MAX`, as a number or as a text that is checked.

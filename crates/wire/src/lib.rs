@@ -33,7 +33,7 @@ pub use crossing::{
     CROSSING_BYTES_MAX, CROSSING_CALLS_MAX, CrossingCpus, CrossingOperation, CrossingRequest,
 };
 pub use files::{FILE_CALLS_MAX, FILES_MAX, FilesOperation, FilesRequest};
-pub use levels::{Amount, count, from_levels, parameters, size_within};
+pub use levels::{Amount, count, from_levels, size_within};
 pub use memory::{
     AccessOrder, Addressing, ChaseRequest, Competitor, CompetitorUses, HugePages, Initialisation,
     LINE_BYTES, MEMORY_BYTES_MAX, Mapping, MemoryAdvice, MemoryRequest, WORKING_SET_LINES,

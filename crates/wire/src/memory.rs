@@ -15,13 +15,11 @@ pub struct MemoryRequest {
     pub addressing: Addressing,
     /// How the working set moves from step to step.
     pub order: AccessOrder,
-    /// What backs the buffer.
     pub mapping: Mapping,
     /// What is done to the buffer before the accesses.
     pub initialisation: Initialisation,
     /// Pages that the buffer is made of.
     pub huge_pages: HugePages,
-    /// Advice on the buffer.
     pub advice: MemoryAdvice,
     /// State of a file's pages in the page cache before each iteration.
     /// Ignored for [`Mapping::Anonymous`], which has no file.
@@ -120,11 +118,9 @@ pub enum Addressing {
 pub enum AccessOrder {
     /// Forward by one working set, from the start again at the end.
     Sequential,
-    /// To a random line.
     Random,
 }
 
-/// What backs a buffer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mapping {
@@ -159,7 +155,6 @@ pub enum Initialisation {
 pub struct Competitor {
     /// Bytes of anonymous memory that it uses.
     pub bytes: u64,
-    /// How it uses them.
     pub uses: CompetitorUses,
 }
 
@@ -193,7 +188,6 @@ pub enum HugePages {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MemoryAdvice {
-    /// None.
     None,
     /// `MADV_SEQUENTIAL`.
     Sequential,

@@ -19,7 +19,6 @@ pub struct PrimesRequest {
     pub printing: Printing,
     /// How the array of numbers is allocated.
     pub allocation: PrimesAllocation,
-    /// What times the region.
     pub clock: PrimesClock,
     /// Seed of [`RandomSource::Seeded`].
     #[serde(rename = "@seed")]
@@ -44,11 +43,9 @@ impl Default for PrimesRequest {
 /// Most numbers, and the largest of them (`TOLL_PRIMES_N_MAX`).
 pub const PRIMES_N_MAX: u32 = 1 << 24;
 
-/// Where primes are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PrimesPlacement {
-    /// In the probe.
     User,
     /// In a process started for it, as published: what is timed begins before
     /// its start and ends after its end.
@@ -82,7 +79,6 @@ pub enum RandomSource {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Printing {
-    /// No.
     None,
     /// Yes: `printf` and `fflush` to a pipe in user space, `printk` in the
     /// kernel.
@@ -103,7 +99,6 @@ pub enum PrimesAllocation {
     Kvmalloc,
 }
 
-/// What times the region.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PrimesClock {

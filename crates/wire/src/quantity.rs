@@ -31,10 +31,6 @@ fn split_suffix(text: &str) -> (&str, &str) {
 }
 
 /// Parses a size such as `4KiB`, `64k`, `1.5MB` or `512` into bytes.
-///
-/// # Errors
-/// If the text is no such size, is negative, or exceeds 2^53 bytes, above which
-/// a size would no longer be exact as a number.
 pub fn parse_size(text: &str) -> Result<u64, String> {
     let wrong =
         || format!("cannot read size {text:?}: expected a number and a unit such as 4KiB or 64k");
@@ -83,9 +79,6 @@ pub fn format_size(bytes: u64) -> String {
 }
 
 /// Parses a duration such as `250ms`, `30s`, `5min` or `2h`.
-///
-/// # Errors
-/// If the text is no such duration or exceeds a year.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let wrong = || {
         format!(
@@ -108,9 +101,6 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses a share such as `5%` or `0.05`, above 0 and at most 10 (1000 %).
-///
-/// # Errors
-/// If the text is no such share.
 pub fn parse_share(text: &str) -> Result<f64, String> {
     let trimmed = text.trim();
     let share = match trimmed.strip_suffix('%') {

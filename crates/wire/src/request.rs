@@ -9,9 +9,7 @@ use crate::{WIRE_VERSION, WireError, Workload};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Request {
-    /// [`WIRE_VERSION`] of the sender.
     pub version: u32,
-    /// The work to measure.
     pub workload: Workload,
     /// Timed repetitions; each yields one sample. At least 1.
     pub iterations: u32,
@@ -42,10 +40,6 @@ impl Request {
 }
 
 /// Decodes a request from one line of JSON.
-///
-/// # Errors
-/// If the line is no JSON, misses or has unknown fields, is too long or
-/// carries another version.
 pub fn decode_request(line: &str) -> Result<Request, WireError> {
     crate::decode(line, "the trial request")
 }

@@ -10,7 +10,6 @@ use crate::{WIRE_VERSION, WireError};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Response {
-    /// [`WIRE_VERSION`] of the sender.
     pub version: u32,
     /// The samples, or why there are none.
     pub outcome: Outcome,
@@ -121,7 +120,6 @@ pub struct Failure {
     pub message: String,
 }
 
-/// The sorts of failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureKind {
@@ -140,10 +138,6 @@ pub enum FailureKind {
 }
 
 /// Decodes a response from one line of JSON.
-///
-/// # Errors
-/// If the line is no JSON, misses or has unknown fields, is too long or
-/// carries another version.
 pub fn decode_response(line: &str) -> Result<Response, WireError> {
     crate::decode(line, "the probe's response")
 }

@@ -80,9 +80,7 @@ pub enum MountCache {
 pub enum Pressure {
     #[default]
     None,
-    /// See [`crate::CompetitorUses::Random`].
     Competing,
-    /// See [`crate::CompetitorUses::Sweep`].
     Sweeping,
 }
 

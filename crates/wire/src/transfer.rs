@@ -9,10 +9,8 @@ use crate::levels::{size, sizes};
 
 /// Least and most bytes of either end's buffer: those of the device's.
 pub const TRANSFER_BUFFER_BYTES_MIN: u64 = 512;
-/// Most of them.
 pub const TRANSFER_BUFFER_BYTES_MAX: u64 = 16 << 20;
 
-/// Parameters of a transfer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TransferRequest {
@@ -108,7 +106,6 @@ pub enum Channel {
     Tcp,
     /// A pair of stream sockets of the Unix domain.
     Unix,
-    /// A pipe.
     Pipe,
 }
 
@@ -122,13 +119,11 @@ pub enum SendMethod {
     /// written from there; for the device it is copied into the driver's mapped
     /// buffer and sent by ioctl.
     Mmap,
-    /// `sendfile`.
     Sendfile,
     /// `splice`, through a pipe where the channel is none.
     Splice,
     /// `read` into a buffer and `send` with `MSG_ZEROCOPY`; TCP only.
     Zerocopy,
-    /// io_uring with registered buffers.
     IoUring,
 }
 
@@ -149,7 +144,6 @@ pub enum ReceiveMethod {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SocketMode {
-    /// Sends and receives wait.
     Sync,
     /// The same with `FASYNC` in the socket's flags, which nothing reads there:
     /// the published asynchronous version.
@@ -162,7 +156,6 @@ pub enum SocketMode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TransferPart {
-    /// Both, in two processes.
     Both,
     /// The sender, whose partner is on another host and connects to it.
     Sender {
@@ -171,7 +164,6 @@ pub enum TransferPart {
     },
     /// The receiver, whose partner is on another host.
     Receiver {
-        /// Where the sender waits.
         connect: IpAddr,
     },
 }

@@ -17,7 +17,6 @@ pub enum TransferMessage {
     /// The receiver's first: what it was asked to do, which must be what the
     /// sender was.
     Hello {
-        /// The receiver's request.
         terms: TransferTerms,
         /// How its method resolved what it was free to choose.
         notes: Vec<String>,
@@ -44,17 +43,11 @@ pub enum TransferMessage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransferTerms {
-    /// See [`TransferRequest::channel`].
     pub channel: Channel,
-    /// See [`TransferRequest::sender`].
     pub sender: SendMethod,
-    /// See [`TransferRequest::receiver`].
     pub receiver: ReceiveMethod,
-    /// See [`TransferRequest::buffer_bytes`].
     pub buffer_bytes: u64,
-    /// See [`TransferRequest::receiver_buffer_bytes`].
     pub receiver_buffer_bytes: u64,
-    /// See [`TransferRequest::size_bytes`].
     pub size_bytes: u64,
 }
 
@@ -82,7 +75,6 @@ pub struct ReceiverReport {
     pub duration_ns: u64,
     /// Its data-moving system calls.
     pub calls: u64,
-    /// Bytes in its file.
     pub bytes: u64,
     /// XXH3-64 of them.
     pub xxh3: u64,
@@ -113,10 +105,6 @@ pub fn encode_transfer_message(message: &TransferMessage) -> String {
 }
 
 /// Decodes a word of the other end.
-///
-/// # Errors
-/// If it is no JSON, misses or has unknown fields, is too long or carries
-/// another version.
 pub fn decode_transfer_message(line: &str) -> Result<TransferMessage, WireError> {
     let envelope: Envelope = crate::decode(line, "what the other end of the transfer says")?;
     Ok(envelope.message)

@@ -8,18 +8,13 @@ use serde::{de::DeserializeOwned, forward_to_deserialize_any};
 /// The words of an enum's variants, in the order of their declaration.
 ///
 /// # Panics
-/// If `T` is neither an enum nor a struct.
+/// If `T` is not an enum.
 pub fn words<T: DeserializeOwned>() -> &'static [&'static str] {
-    names::<T>()
-}
-
-/// The names of an enum's variants or a struct's fields.
-pub(crate) fn names<T: DeserializeOwned>() -> &'static [&'static str] {
-    let mut names: &[&str] = &[];
+    let mut words: &[&str] = &[];
     // Always an error: no value is there to be read.
-    let _ = T::deserialize(Enquiry(&mut names));
-    assert!(!names.is_empty(), "only an enum or a struct has names");
-    names
+    let _ = T::deserialize(Enquiry(&mut words));
+    assert!(!words.is_empty(), "only an enum has words");
+    words
 }
 
 /// The variant that a word names; none if no variant without content has it.
@@ -33,7 +28,7 @@ pub fn word<T: serde::Serialize>(variant: &T) -> String {
     crate::encode(variant).trim_matches('"').to_owned()
 }
 
-/// Keeps the names that `Deserialize` says an enum's variants or a struct's fields have.
+/// Keeps the names that `Deserialize` says an enum's variants have.
 struct Enquiry<'a>(&'a mut &'static [&'static str]);
 
 impl<'de> Deserializer<'de> for Enquiry<'_> {
@@ -49,23 +44,13 @@ impl<'de> Deserializer<'de> for Enquiry<'_> {
         self.deserialize_any(visitor)
     }
 
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _name: &'static str,
-        fields: &'static [&'static str],
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        *self.0 = fields;
-        self.deserialize_any(visitor)
-    }
-
     fn deserialize_any<V: Visitor<'de>>(self, _visitor: V) -> Result<V::Value, Error> {
         Err(serde::de::Error::custom("there is no value"))
     }
 
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
-        unit unit_struct newtype_struct seq tuple tuple_struct map identifier ignored_any
+        unit unit_struct newtype_struct seq tuple tuple_struct map struct identifier ignored_any
     }
 }
 

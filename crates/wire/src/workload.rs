@@ -2,14 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::levels::{from_levels, parameters};
+use crate::levels::from_levels;
 use crate::{
-    ChaseRequest, CommandRequest, CopyRequest, CrossingRequest, FilesRequest, HotMapping,
-    LINE_BYTES, Mapping, MemoryRequest, OutputPolicy, PrimesRequest, ReclaimRequest, ShellChoice,
-    Source, Surroundings, TransferRequest, WorkingSet, WriteRequest,
+    CacheState, ChaseRequest, CommandRequest, CopyRequest, CrossingRequest, FilesRequest,
+    HotMapping, LINE_BYTES, Mapping, MemoryRequest, PrimesRequest, ReclaimRequest, Source,
+    Surroundings, TransferRequest, WorkingSet, WriteRequest,
 };
 
-/// A work to measure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Workload {
@@ -35,7 +34,6 @@ pub enum Workload {
     Files(FilesRequest),
 }
 
-/// The works by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkloadKind {
@@ -56,24 +54,21 @@ const PUBLISHED_PARAMETERS: &[&str] = &["addressing", "order", "initialisation",
 
 impl WorkloadKind {
     /// Names of its parameters; `None` for a command, which has any.
-    pub fn parameters(self) -> Option<Vec<&'static str>> {
-        let mut names = match self {
-            Self::Command => return None,
-            Self::Copy => parameters::<CopyRequest>(),
-            Self::Write => parameters::<WriteRequest>(),
-            Self::Memory => parameters::<MemoryRequest>(),
-            Self::Chase => parameters::<ChaseRequest>(),
-            Self::Reclaim => [
-                parameters::<ReclaimRequest>(),
-                PUBLISHED_PARAMETERS.to_vec(),
-            ]
-            .concat(),
-            Self::Primes => parameters::<PrimesRequest>(),
-            Self::Crossing => parameters::<CrossingRequest>(),
-            Self::Transfer => parameters::<TransferRequest>(),
-            Self::Files => parameters::<FilesRequest>(),
+    pub fn parameters(self) -> Option<Vec<String>> {
+        if self == Self::Command {
+            return None;
+        }
+        let default = self.read(&[]).expect("no level is wrong");
+        let message = serde_json::to_value(default).expect("a message is plain data");
+        let fields = message.as_object().into_iter().flatten();
+        let mut names: Vec<String> = fields.map(|(name, _)| name.clone()).collect();
+        names.retain(|name| !name.starts_with('@') && name != "kind");
+        let more: &[&str] = match self {
+            Self::Reclaim => PUBLISHED_PARAMETERS,
+            _ => &[],
         };
-        names.extend(self.surroundings());
+        let more = more.iter().chain(self.surroundings());
+        names.extend(more.map(|name| (*name).to_owned()));
         Some(names)
     }
 
@@ -90,108 +85,104 @@ impl WorkloadKind {
 
     /// Whether it has a parameter of this name.
     pub fn has(self, name: &str) -> bool {
-        self.parameters().is_none_or(|names| names.contains(&name))
+        self.parameters()
+            .is_none_or(|names| names.iter().any(|known| known == name))
     }
 
     /// Whether a parameter can have this level.
-    ///
-    /// # Errors
-    /// `cannot set NAME to TEXT: why`.
     pub fn check(self, name: &str, text: &str) -> Result<(), String> {
         let level = [(name, text)];
         if self.surroundings().contains(&name) {
             return from_levels::<Surroundings>(level).map(drop);
         }
         match self.parameters() {
-            Some(names) if !names.contains(&name) => Err(format!(
+            Some(names) if !names.iter().any(|known| known == name) => Err(format!(
                 "cannot set {name}: this workload has no such parameter; it has {}",
                 names.join(", ")
             )),
             _ if self == Self::Reclaim && PUBLISHED_PARAMETERS.contains(&name) => {
                 from_levels::<MemoryRequest>(level).map(drop)
             }
-            _ => self.request(&level).map(drop),
+            _ => self.read(&level).map(drop),
         }
     }
 
     /// What `toll` sees to, as levels say; those of other parameters do not matter.
-    ///
-    /// # Errors
-    /// As [`Self::check`].
     pub fn surroundings_of(self, levels: &[(&str, &str)]) -> Result<Surroundings, String> {
-        from_levels(chosen(levels, self.surroundings()))
+        from_levels(chosen(levels, |name| self.surroundings().contains(&name)))
     }
 
     /// What the probe is asked, as levels say; those of other parameters do not
     /// matter. Directories, files and seeds are to be filled in, and all of a
     /// command.
-    ///
-    /// # Errors
-    /// As [`Self::check`].
     pub fn request(self, levels: &[(&str, &str)]) -> Result<Workload, String> {
+        let names = self.parameters().unwrap_or_default();
+        let is_own = |name: &str| {
+            names.iter().any(|known| known == name) && !self.surroundings().contains(&name)
+        };
+        let own: Vec<_> = levels
+            .iter()
+            .copied()
+            .filter(|(name, _)| is_own(name))
+            .collect();
+        self.read(&own)
+    }
+
+    fn read(self, levels: &[(&str, &str)]) -> Result<Workload, String> {
+        let all = levels.iter().copied();
         Ok(match self {
-            Self::Copy => Workload::Copy(read(levels)?),
-            Self::Write => Workload::Write(read(levels)?),
-            Self::Command => Workload::Command(CommandRequest {
-                command: String::new(),
-                shell: ShellChoice::None,
-                prepare: None,
-                output: OutputPolicy::Null,
-                capture_bytes_max: 0,
-                ignore_failure: false,
-                directory: None,
-            }),
-            Self::Memory => Workload::Memory(memory(read(levels)?)),
+            Self::Copy => Workload::Copy(from_levels(all)?),
+            Self::Write => Workload::Write(from_levels(all)?),
+            Self::Command => Workload::Command(CommandRequest::default()),
+            Self::Memory => Workload::Memory(in_lines(from_levels(all)?)),
             Self::Chase => {
-                let mut chase: ChaseRequest = read(levels)?;
+                let mut chase: ChaseRequest = from_levels(all)?;
                 chase.size_bytes -= chase.size_bytes % LINE_BYTES;
                 Workload::Chase(chase)
             }
             Self::Reclaim => reclaim(levels)?,
-            Self::Primes => Workload::Primes(read(levels)?),
-            Self::Crossing => Workload::Crossing(read(levels)?),
+            Self::Primes => Workload::Primes(from_levels(all)?),
+            Self::Crossing => Workload::Crossing(from_levels(all)?),
             Self::Transfer => {
-                let sizes = levels.iter().copied();
-                let sizes = sizes.filter(|level| *level != ("receiver_buffer", "same"));
-                let mut transfer: TransferRequest = read(&sizes.collect::<Vec<_>>())?;
+                let sizes = all.filter(|level| *level != ("receiver_buffer", "same"));
+                let mut transfer: TransferRequest = from_levels(sizes)?;
                 if transfer.receiver_buffer_bytes == 0 {
                     transfer.receiver_buffer_bytes = transfer.buffer_bytes;
                 }
                 Workload::Transfer(transfer)
             }
-            Self::Files => Workload::Files(read(levels)?),
+            Self::Files => Workload::Files(from_levels(all)?),
         })
     }
 }
 
 fn chosen<'a>(
     levels: &[(&'a str, &'a str)],
-    names: &[&str],
+    is_chosen: impl Fn(&str) -> bool,
 ) -> impl Iterator<Item = (&'a str, &'a str)> {
     levels
         .iter()
         .copied()
-        .filter(move |(name, _)| names.contains(name))
+        .filter(move |(name, _)| is_chosen(name))
 }
 
-fn read<T: serde::de::DeserializeOwned>(levels: &[(&str, &str)]) -> Result<T, String> {
-    from_levels(chosen(levels, &parameters::<T>()))
-}
-
-fn memory(mut memory: MemoryRequest) -> MemoryRequest {
+fn in_lines(mut memory: MemoryRequest) -> MemoryRequest {
     memory.buffer_bytes -= memory.buffer_bytes % LINE_BYTES;
     memory
 }
 
 fn reclaim(levels: &[(&str, &str)]) -> Result<Workload, String> {
-    let mut reclaim: ReclaimRequest = read(levels)?;
+    let of_memory = |name: &str| PUBLISHED_PARAMETERS.contains(&name);
+    let own = chosen(levels, |name| !of_memory(name));
+    let mut reclaim: ReclaimRequest = from_levels(own)?;
     if reclaim.set == WorkingSet::Published {
-        let names = [PUBLISHED_PARAMETERS, &["mapping"]].concat();
-        let mut published = memory(from_levels(chosen(levels, &names))?);
-        // The initialisation brings the pages in. All of them warm before is more
-        // than a kernel short of memory can promise.
-        published.cache = crate::CacheState::Cold;
-        return Ok(Workload::Memory(published));
+        let published = chosen(levels, |name| of_memory(name) || name == "mapping");
+        return Ok(Workload::Memory(MemoryRequest {
+            // The initialisation brings the pages in. All of them warm before is
+            // more than a kernel short of memory can promise.
+            cache: CacheState::Cold,
+            ..in_lines(from_levels(published)?)
+        }));
     }
     if !levels.iter().any(|(name, _)| *name == "mapping") {
         reclaim.mapping = reclaim.set.usual_mapping();

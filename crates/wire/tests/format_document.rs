@@ -67,7 +67,7 @@ fn a_level_that_does_not_fit_is_told_what_does() {
             Copy,
             "directory",
             "/tmp",
-            "no such parameter; it has method, source,",
+            "no such parameter; it has buffer, cache, method,",
         ),
         (Copy, "@directory", "/tmp", "no such parameter"),
         (

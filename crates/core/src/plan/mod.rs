@@ -35,10 +35,6 @@ pub struct Plan {
 
 impl Plan {
     /// Makes the plan of an experiment.
-    ///
-    /// # Errors
-    /// If the constraints leave no treatment, or one that cannot be, or there are
-    /// too many.
     pub fn new(experiment: &Experiment, seed: u64) -> Result<Self, String> {
         let constraints: Vec<Expression> = experiment
             .constraints
@@ -176,10 +172,6 @@ impl Plan {
 }
 
 /// The one of some treatments, twins aside, that a selector picks.
-///
-/// # Errors
-/// If it picks none or several; the message says which level is missing or
-/// which factor must be named.
 pub fn find(
     treatments: &[Treatment],
     selector: &Selector,

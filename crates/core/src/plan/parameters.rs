@@ -22,9 +22,6 @@ pub struct TreatmentParameters {
 
 impl TreatmentParameters {
     /// Reads the levels of a treatment.
-    ///
-    /// # Errors
-    /// If one is none; an experiment that was checked has none of these.
     pub fn new(kind: WorkloadKind, treatment: &Treatment) -> Result<Self, String> {
         let levels = treatment.levels.iter();
         let levels: Vec<(&str, &str)> = levels

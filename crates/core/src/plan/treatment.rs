@@ -11,10 +11,8 @@ use crate::spec::{Factor, Level, Selector};
 /// boot.
 pub type Boot = BTreeMap<String, String>;
 
-/// One combination of levels.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Treatment {
-    /// Position in the plan.
     pub index: usize,
     /// Level by name, of factors and of fixed parameters.
     pub levels: BTreeMap<String, Level>,
@@ -76,7 +74,7 @@ impl Treatment {
     pub fn boot(&self) -> Option<Boot> {
         let place = self.levels.get(PLACE)?;
         (place.text == IN_GUEST).then(|| {
-            let known = GuestParameters::names().into_iter();
+            let known = GuestParameters::names();
             known
                 .filter_map(|name| {
                     let level = self.levels.get(name)?;

@@ -16,7 +16,6 @@ pub use trial::{TrialRecord, TrialState};
 /// All that is kept of one run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredRun {
-    /// The run itself.
     pub run: RunRecord,
     /// Its experiment, with profile and command-line levels applied.
     pub experiment: Experiment,

@@ -12,7 +12,6 @@ pub struct AdhocCommands {
     pub commands: Vec<String>,
     /// Names for them, in order; a command without one is its own name.
     pub names: Vec<String>,
-    /// Levels of the placeholders.
     pub overrides: Vec<LevelOverride>,
     /// Template to run once before each treatment's first trial.
     pub setup: Option<String>,
@@ -29,7 +28,6 @@ pub struct AdhocCommands {
     /// Command to which the others are compared: one of them, or a further
     /// one. The first if absent.
     pub reference: Option<String>,
-    /// Performance counters to read.
     pub counters: Vec<String>,
     /// Run them in a guest.
     pub in_guest: bool,
@@ -37,9 +35,6 @@ pub struct AdhocCommands {
 
 /// Makes an experiment of commands. Its first treatment, or the one named as
 /// the reference, is what all others are compared to, and its A/A twin.
-///
-/// # Errors
-/// If two commands or names are the same, or a placeholder's levels are wrong.
 pub fn experiment(request: &AdhocCommands, profile: &str) -> Result<Experiment, SpecError> {
     let wrong = |message: String| SpecError {
         origin: "command line".into(),

@@ -5,7 +5,6 @@
 pub struct Builtin {
     /// Name on the command line.
     pub name: &'static str,
-    /// Its experiment file.
     pub toml: &'static str,
 }
 

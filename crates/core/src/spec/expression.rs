@@ -7,7 +7,6 @@
 
 use super::level::Level;
 
-/// A constraint, parsed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expression(Node);
 
@@ -17,76 +16,54 @@ enum Node {
     Or(Vec<Node>),
     And(Vec<Node>),
     Not(Box<Node>),
-    Compare(Term, Operator, Term),
+    /// Two terms, and the sign between them.
+    Compare(Term, &'static str, Term),
     In(Term, Vec<Term>),
 }
 
 #[derive(Debug, Clone, PartialEq)]
 struct Term {
-    text: String,
     is_quoted: bool,
     /// The text as a value, read once for all treatments.
     value: Level,
 }
 
-impl Term {
-    fn new(text: &str, is_quoted: bool) -> Self {
-        Self {
-            text: text.to_owned(),
-            is_quoted,
-            value: Level::new(text),
-        }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Operator {
-    Equal,
-    NotEqual,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
-}
-
 #[derive(Debug, Clone, PartialEq)]
 enum Token {
     Term(Term),
-    Operator(Operator),
-    Punctuation(char),
+    /// One of [`SIGNS`].
+    Sign(&'static str),
 }
+
+/// All but words, the longer ones first.
+const SIGNS: &[&str] = &["==", "!=", "<=", ">=", "<", ">", "(", ")", "[", "]", ","];
+
+/// Of these, those that compare.
+const COMPARISONS: &[&str] = SIGNS.split_at(6).0;
 
 /// Deepest nesting of an expression; it bounds the parser's recursion.
 const DEPTH_MAX: usize = 64;
 
 impl Expression {
-    /// Parses a constraint.
-    ///
-    /// # Errors
-    /// If the text is no expression of the grammar above.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let tokens =
-            tokenize(text).map_err(|why| format!("cannot read constraint {text:?}: {why}"))?;
-        let mut parser = Parser {
-            tokens: &tokens,
-            at: 0,
-            depth: 0,
-        };
-        let node = parser
-            .or()
-            .and_then(|node| match parser.peek() {
-                None => Ok(node),
+        let parse = || {
+            let mut parser = Parser {
+                tokens: tokenize(text)?,
+                at: 0,
+                depth: 0,
+            };
+            let node = parser.or()?;
+            match parser.tokens.get(parser.at) {
+                None => Ok(Self(node)),
                 Some(token) => Err(format!("{} is left over", describe(token))),
-            })
-            .map_err(|why| format!("cannot read constraint {text:?}: {why}"))?;
-        Ok(Self(node))
+            }
+        };
+        parse().map_err(|why: String| format!("cannot read constraint {text:?}: {why}"))
     }
 
     /// Evaluates the constraint; `lookup` gives the level of a factor or the
-    /// value of a fixed parameter by name.
-    ///
-    /// # Errors
-    /// If two words without numbers are compared by order.
+    /// value of a fixed parameter by name. It fails if two words without numbers
+    /// are compared by order.
     pub fn holds<'a>(&'a self, lookup: &dyn Fn(&str) -> Option<&'a Level>) -> Result<bool, String> {
         evaluate(&self.0, lookup)
     }
@@ -99,16 +76,15 @@ impl Expression {
 }
 
 fn unknown_comparison(node: &Node, is_known: &dyn Fn(&str) -> bool) -> Option<String> {
-    let known = |term: &Term| !term.is_quoted && is_known(&term.text);
+    let known = |term: &Term| !term.is_quoted && is_known(&term.value.text);
     match node {
         Node::Or(parts) | Node::And(parts) => parts
             .iter()
             .find_map(|part| unknown_comparison(part, is_known)),
         Node::Not(inner) => unknown_comparison(inner, is_known),
-        Node::In(term, _) => (!known(term)).then(|| term.text.clone()),
-        Node::Compare(left, _, right) => {
-            (!known(left) && !known(right)).then(|| format!("{} and {}", left.text, right.text))
-        }
+        Node::In(term, _) => (!known(term)).then(|| term.value.text.clone()),
+        Node::Compare(left, _, right) => (!known(left) && !known(right))
+            .then(|| format!("{} and {}", left.value.text, right.value.text)),
     }
 }
 
@@ -117,11 +93,8 @@ fn evaluate<'a>(
     lookup: &dyn Fn(&str) -> Option<&'a Level>,
 ) -> Result<bool, String> {
     let level = |term: &'a Term| {
-        let named = match term.is_quoted {
-            true => None,
-            false => lookup(&term.text),
-        };
-        named.unwrap_or(&term.value)
+        let named = (!term.is_quoted).then(|| lookup(&term.value.text));
+        named.flatten().unwrap_or(&term.value)
     };
     // The first part that decides, as far as it can be evaluated.
     let any = |parts: &'a [Node], decisive: bool| {
@@ -136,54 +109,46 @@ fn evaluate<'a>(
         Node::Or(parts) => any(parts, true),
         Node::And(parts) => any(parts, false),
         Node::Not(inner) => Ok(!evaluate(inner, lookup)?),
-        Node::In(term, list) => {
-            let wanted = level(term);
-            Ok(list.iter().any(|item| level(item).same(wanted)))
-        }
-        Node::Compare(left, operator, right) => compare(level(left), *operator, level(right)),
+        Node::In(term, list) => Ok(list.iter().any(|item| level(item).same(level(term)))),
+        Node::Compare(left, sign, right) => compare(level(left), sign, level(right)),
     }
 }
 
-fn compare(left: &Level, operator: Operator, right: &Level) -> Result<bool, String> {
-    match operator {
-        Operator::Equal => return Ok(left.same(right)),
-        Operator::NotEqual => return Ok(!left.same(right)),
-        _ => {}
-    }
-    let (Some(a), Some(b)) = (left.number, right.number) else {
-        return Err(format!(
+fn compare(left: &Level, sign: &str, right: &Level) -> Result<bool, String> {
+    match (sign, left.number, right.number) {
+        ("==", ..) => Ok(left.same(right)),
+        ("!=", ..) => Ok(!left.same(right)),
+        ("<", Some(a), Some(b)) => Ok(a < b),
+        ("<=", Some(a), Some(b)) => Ok(a <= b),
+        (">", Some(a), Some(b)) => Ok(a > b),
+        (">=", Some(a), Some(b)) => Ok(a >= b),
+        _ => Err(format!(
             "cannot compare {} with {} by order: both need to be numbers or sizes",
             left.text, right.text
-        ));
-    };
-    Ok(match operator {
-        Operator::Less => a < b,
-        Operator::LessEqual => a <= b,
-        Operator::Greater => a > b,
-        Operator::GreaterEqual => a >= b,
-        Operator::Equal | Operator::NotEqual => unreachable!("handled above"),
-    })
+        )),
+    }
 }
 
 fn tokenize(text: &str) -> Result<Vec<Token>, String> {
     let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '%');
+    let term = |text: &str, is_quoted| {
+        let value = Level::new(text);
+        Token::Term(Term { is_quoted, value })
+    };
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
-        let length = if let Some(operator) = leading_operator(rest) {
-            tokens.push(Token::Operator(operator.0));
-            operator.1
-        } else if matches!(first, '(' | ')' | '[' | ']' | ',') {
-            tokens.push(Token::Punctuation(first));
-            1
+        let length = if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
+            tokens.push(Token::Sign(sign));
+            sign.len()
         } else if first == '\'' || first == '"' {
             let inner = &rest[1..];
             let end = inner.find(first).ok_or("a quote is not closed")?;
-            tokens.push(Token::Term(Term::new(&inner[..end], true)));
+            tokens.push(term(&inner[..end], true));
             end + 2
         } else if is_word(first) {
             let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
-            tokens.push(Token::Term(Term::new(&rest[..end], false)));
+            tokens.push(term(&rest[..end], false));
             end
         } else {
             return Err(format!("{first:?} is not understood"));
@@ -193,74 +158,67 @@ fn tokenize(text: &str) -> Result<Vec<Token>, String> {
     Ok(tokens)
 }
 
-fn leading_operator(text: &str) -> Option<(Operator, usize)> {
-    [
-        ("==", Operator::Equal),
-        ("!=", Operator::NotEqual),
-        ("<=", Operator::LessEqual),
-        (">=", Operator::GreaterEqual),
-        ("<", Operator::Less),
-        (">", Operator::Greater),
-    ]
-    .into_iter()
-    .find(|(sign, _)| text.starts_with(sign))
-    .map(|(sign, operator)| (operator, sign.len()))
-}
-
 fn describe(token: &Token) -> String {
     match token {
-        Token::Term(term) => format!("{:?}", term.text),
-        Token::Operator(operator) => format!("a comparison ({operator:?})"),
-        Token::Punctuation(sign) => format!("{sign:?}"),
+        Token::Term(term) => format!("{:?}", term.value.text),
+        Token::Sign(sign) => format!("{sign:?}"),
     }
 }
 
-/// A part alone is itself.
-fn single(mut parts: Vec<Node>, of_several: fn(Vec<Node>) -> Node) -> Node {
-    match parts.len() {
-        1 => parts.remove(0),
-        _ => of_several(parts),
-    }
-}
-
-struct Parser<'a> {
-    tokens: &'a [Token],
+struct Parser {
+    tokens: Vec<Token>,
     at: usize,
     depth: usize,
 }
 
-impl Parser<'_> {
-    fn peek(&self) -> Option<&Token> {
-        self.tokens.get(self.at)
+impl Parser {
+    fn take(&mut self, is_it: impl Fn(&Token) -> bool) -> Option<Token> {
+        let token = self
+            .tokens
+            .get(self.at)
+            .filter(|token| is_it(token))
+            .cloned();
+        self.at += usize::from(token.is_some());
+        token
     }
 
     fn take_word(&mut self, word: &str) -> bool {
-        let is_it = |term: &Term| !term.is_quoted && term.text == word;
-        let found = matches!(self.peek(), Some(Token::Term(term)) if is_it(term));
-        self.at += usize::from(found);
-        found
+        let is_it = |term: &Term| !term.is_quoted && term.value.text == word;
+        self.take(|token| matches!(token, Token::Term(term) if is_it(term)))
+            .is_some()
     }
 
-    fn take_punctuation(&mut self, sign: char) -> bool {
-        let found = self.peek() == Some(&Token::Punctuation(sign));
-        self.at += usize::from(found);
-        found
+    fn take_sign(&mut self, signs: &[&str]) -> Option<&'static str> {
+        match self.take(|token| matches!(token, Token::Sign(sign) if signs.contains(sign)))? {
+            Token::Sign(sign) => Some(sign),
+            Token::Term(_) => None,
+        }
     }
 
     fn or(&mut self) -> Result<Node, String> {
-        let mut parts = vec![self.and()?];
-        while self.take_word("or") {
-            parts.push(self.and()?);
-        }
-        Ok(single(parts, Node::Or))
+        self.chain("or", Self::and, Node::Or)
     }
 
     fn and(&mut self) -> Result<Node, String> {
-        let mut parts = vec![self.not()?];
-        while self.take_word("and") {
-            parts.push(self.not()?);
+        self.chain("and", Self::not, Node::And)
+    }
+
+    /// Parts with a word between them; a part alone is itself.
+    fn chain(
+        &mut self,
+        word: &str,
+        part: fn(&mut Self) -> Result<Node, String>,
+        of_several: fn(Vec<Node>) -> Node,
+    ) -> Result<Node, String> {
+        let first = part(self)?;
+        if !self.take_word(word) {
+            return Ok(first);
         }
-        Ok(single(parts, Node::And))
+        let mut parts = vec![first, part(self)?];
+        while self.take_word(word) {
+            parts.push(part(self)?);
+        }
+        Ok(of_several(parts))
     }
 
     fn not(&mut self) -> Result<Node, String> {
@@ -270,11 +228,10 @@ impl Parser<'_> {
         }
         let node = if self.take_word("not") {
             Node::Not(Box::new(self.not()?))
-        } else if self.take_punctuation('(') {
+        } else if self.take_sign(&["("]).is_some() {
             let inner = self.or()?;
-            if !self.take_punctuation(')') {
-                return Err("a parenthesis is not closed".into());
-            }
+            self.take_sign(&[")"])
+                .ok_or("a parenthesis is not closed")?;
             inner
         } else {
             self.comparison()?
@@ -288,40 +245,31 @@ impl Parser<'_> {
         if self.take_word("in") {
             return Ok(Node::In(left, self.list()?));
         }
-        let Some(Token::Operator(operator)) = self.peek() else {
-            return Err("a comparison such as == or <= or in is missing".into());
-        };
-        let operator = *operator;
-        self.at += 1;
-        Ok(Node::Compare(left, operator, self.term()?))
+        let sign = self.take_sign(COMPARISONS);
+        let sign = sign.ok_or("a comparison such as == or <= or in is missing")?;
+        Ok(Node::Compare(left, sign, self.term()?))
     }
 
     fn term(&mut self) -> Result<Term, String> {
-        match self.peek() {
-            Some(Token::Term(term)) => {
-                let term = term.clone();
-                self.at += 1;
-                Ok(term)
-            }
-            Some(other) => Err(format!(
-                "{} stands where a name or value should",
-                describe(other)
-            )),
-            None => Err("it ends where a name or value should stand".into()),
+        match self.take(|token| matches!(token, Token::Term(_))) {
+            Some(Token::Term(term)) => Ok(term),
+            _ => Err(match self.tokens.get(self.at) {
+                Some(other) => {
+                    format!("{} stands where a name or value should", describe(other))
+                }
+                None => "it ends where a name or value should stand".into(),
+            }),
         }
     }
 
     fn list(&mut self) -> Result<Vec<Term>, String> {
-        if !self.take_punctuation('[') {
-            return Err("in needs a list such as [a, b]".into());
-        }
+        self.take_sign(&["["])
+            .ok_or("in needs a list such as [a, b]")?;
         let mut items = vec![self.term()?];
-        while self.take_punctuation(',') {
+        while self.take_sign(&[","]).is_some() {
             items.push(self.term()?);
         }
-        if !self.take_punctuation(']') {
-            return Err("a list is not closed".into());
-        }
+        self.take_sign(&["]"]).ok_or("a list is not closed")?;
         Ok(items)
     }
 }

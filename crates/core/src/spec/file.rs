@@ -143,10 +143,6 @@ pub(super) fn share<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D
 }
 
 /// Reads an experiment file and applies a profile.
-///
-/// # Errors
-/// If the text is no experiment, names something that is not there, or asks
-/// for what cannot be; with the line where known.
 pub fn parse(text: &str, origin: &str, profile: &str) -> Result<Experiment, SpecError> {
     let source = SourceText { origin, text };
     known_profile(profile).map_err(|message| source.error(None, message))?;

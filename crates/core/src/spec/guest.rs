@@ -5,7 +5,7 @@ use std::path::{Component, Path};
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
-use toll_wire::{count, from_levels, parameters, size_within};
+use toll_wire::{count, from_levels, size_within};
 
 use super::validate::{Problem, problem};
 use super::{Experiment, Level, WorkloadKind};
@@ -127,15 +127,14 @@ const DEFAULTS: [(&str, &str); 8] = [
 ];
 
 impl GuestParameters {
-    /// The names, which are those of [`DEFAULTS`] but for [`PLACE`].
-    pub fn names() -> Vec<&'static str> {
-        parameters::<Self>()
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        DEFAULTS
+            .iter()
+            .map(|(name, _)| *name)
+            .filter(|name| *name != PLACE)
     }
 
     /// Reads what a guest is booted with.
-    ///
-    /// # Errors
-    /// `cannot set NAME to TEXT: why`.
     pub fn read(boot: &BTreeMap<String, String>) -> Result<Self, String> {
         from_levels(
             boot.iter()

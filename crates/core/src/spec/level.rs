@@ -69,7 +69,6 @@ impl Level {
 /// What is varied, with its values in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Factor {
-    /// Its name.
     pub name: String,
     /// Its levels, at least one, all different.
     pub levels: Vec<Level>,
@@ -79,9 +78,6 @@ pub struct Factor {
 
 impl Factor {
     /// Makes a factor, seeing for itself whether its levels are sizes.
-    ///
-    /// # Errors
-    /// If there are no levels, too many, or two that mean the same.
     pub fn new(name: &str, levels: Vec<Level>, force_size: bool) -> Result<Self, String> {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         if name.is_empty() || !name.chars().all(is_name) {
@@ -134,7 +130,6 @@ impl Factor {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Range {
-    /// First level.
     pub from: Level,
     /// Last level; included where a step lands on it.
     pub to: Level,
@@ -152,17 +147,12 @@ pub struct Range {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
-    /// Equal ratios.
     Log,
-    /// Equal differences.
     Linear,
 }
 
 impl Range {
     /// The levels of the range, and whether its bounds were written as sizes.
-    ///
-    /// # Errors
-    /// If a bound is no number, or the step does not lead from one to the other.
     pub fn levels(&self) -> Result<(Vec<Level>, bool), String> {
         let bound = |level: &Level| {
             let cannot = || format!("cannot make a range: {} is no number or size", level.text);

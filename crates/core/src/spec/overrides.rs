@@ -8,7 +8,6 @@ use super::{Experiment, Selector, SpecError};
 pub struct LevelOverride {
     /// Factor, or fixed parameter that becomes one.
     pub name: String,
-    /// Its levels.
     pub levels: Vec<Level>,
     /// Whether they are byte sizes whatever their texts.
     pub is_size: bool,
@@ -16,9 +15,6 @@ pub struct LevelOverride {
 
 /// Reads `NAME=a,b,c` or `NAME=FROM..TO`, the range optionally with `*FACTOR`,
 /// `+STEP` or `/POINTS` behind it. A range without any steps by 1.
-///
-/// # Errors
-/// If the text is neither.
 pub fn parse_override(text: &str) -> Result<LevelOverride, String> {
     let Some((name, levels)) = text.split_once('=') else {
         return Err(format!(
@@ -83,9 +79,6 @@ fn split_commas(text: &str) -> Vec<String> {
 /// Replaces levels of an experiment's factors; a fixed parameter so named
 /// becomes a factor, and for a command any name may become one. Twins and the
 /// reference that the new levels no longer have are dropped.
-///
-/// # Errors
-/// If the experiment has neither a factor nor a parameter of a name.
 pub fn apply_levels(
     experiment: &mut Experiment,
     overrides: &[LevelOverride],

@@ -7,10 +7,8 @@ use super::claims::joined;
 use super::level::number;
 use super::{Level, Selector};
 
-/// A published table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Table {
-    /// Heading.
     pub title: String,
     /// Short name of the publication.
     pub report: String,
@@ -29,7 +27,6 @@ pub struct Table {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TableMean {
-    /// All of them.
     All,
     /// Those within 1.5 interquartile ranges of the quartiles.
     WithoutExtremes,
@@ -49,7 +46,6 @@ pub struct TableGroup {
     /// Base units of the metric in one published unit, such as 512 bytes in a
     /// block; `None` where the two cannot be converted, or need not be.
     pub scale: Option<f64>,
-    /// Rows.
     pub rows: Vec<TableRow>,
 }
 
@@ -68,7 +64,6 @@ pub struct TableRow {
     pub text: Option<String>,
 }
 
-/// Something to draw.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FigureSpec {
@@ -89,10 +84,8 @@ pub struct FigureSpec {
     pub except: Vec<Level>,
     pub(crate) acceleration_of: Option<Selector>,
     pub(crate) acceleration_to: Option<Selector>,
-    /// Logarithmic vertical axis.
     #[serde(default)]
     pub log_y: bool,
-    /// Derived quantities to mark.
     #[serde(default)]
     pub marks: Vec<String>,
     /// Lines of a curve that are named one by one.
@@ -152,14 +145,12 @@ fn one_or_several<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Err
     })
 }
 
-/// Kinds of figure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FigureKind {
     /// A metric against a numeric factor.
     #[default]
     Curve,
-    /// Trials by level.
     Distribution,
     /// Quartiles and whiskers of treatments beside published ones.
     Box,
@@ -167,7 +158,6 @@ pub enum FigureKind {
     Bar,
 }
 
-/// Something to advise on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdviceSpec {
@@ -190,7 +180,6 @@ pub struct AdviceSpec {
     pub over: Option<String>,
 }
 
-/// Kinds of advice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AdviceKind {

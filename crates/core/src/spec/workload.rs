@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::validate::{Problem, problem};
 use super::{Experiment, Level, WorkloadKind};
 
-/// What each trial does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadSpec {
     /// Which of the probe's works.
@@ -47,9 +46,7 @@ impl WorkloadSpec {
 pub enum Shell {
     /// By `sh`, unless the line has nothing in it that needs a shell.
     Auto,
-    /// Without a shell.
     None,
-    /// By this program.
     Program(String),
 }
 

@@ -9,17 +9,13 @@ use super::line::{self, Call, Line};
 pub enum Event {
     /// A thread made a call.
     Call {
-        /// Number of the thread.
         thread: u32,
         /// When it began, in nanoseconds since the first line; 0 unless strace
         /// was asked for times.
         begin_ns: u64,
-        /// The call.
         call: Call,
     },
-    /// A thread ended.
     Ended {
-        /// Number of the thread.
         thread: u32,
         /// The call that it was in, which never returned.
         inside: Option<Begun>,
@@ -29,7 +25,6 @@ pub enum Event {
 /// A call that has begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Begun {
-    /// Its name.
     pub name: String,
     /// What strace wrote of its arguments.
     pub arguments: String,
@@ -45,11 +40,11 @@ pub struct Begun {
 pub struct Assembly {
     begun: HashMap<u32, Begun>,
     now_ns: u64,
-    not_understood: u64,
+    /// Lines that were not understood.
+    pub not_understood: u64,
 }
 
 impl Assembly {
-    /// Takes the next line.
     pub fn feed(&mut self, text: &str) -> Option<Event> {
         let stamped = line::stamped(text);
         let passed_ns = stamped.and_then(|stamped| stamped.since_last_ns);
@@ -101,12 +96,6 @@ impl Assembly {
         }
         event
     }
-
-    /// Lines that were not understood.
-    #[must_use]
-    pub fn not_understood(&self) -> u64 {
-        self.not_understood
-    }
 }
 
 #[cfg(test)]
@@ -138,7 +127,7 @@ mod tests {
                 Event::Ended { .. } => None,
             })
             .collect();
-        (calls, assembly.not_understood())
+        (calls, assembly.not_understood)
     }
 
     #[test]

@@ -67,7 +67,6 @@ impl CallCost {
     /// straight line between the points beside it. Below the first point a
     /// call costs what it costs there; above the last one, as much a byte as
     /// there.
-    #[must_use]
     pub fn of_call(&self, bytes: f64) -> f64 {
         let behind = self
             .points
@@ -86,7 +85,6 @@ impl CallCost {
     /// Time of many calls, in nanoseconds. A bucket of sizes is priced at its
     /// mean; the points are powers of two as the buckets' bounds are, so that
     /// the line is straight within a bucket and the mean is no approximation.
-    #[must_use]
     pub fn of_sizes(&self, sizes: &Sizes) -> f64 {
         let of_bucket = |bucket: &super::sizes::Bucket| {
             let calls = bucket.calls as f64;
@@ -123,11 +121,8 @@ pub struct Costs {
     /// Band within which two equal treatments of that run lay, relative; `None`
     /// if it had no twins.
     pub noise_band: Option<f64>,
-    /// Reads, by where from.
     pub reads: BTreeMap<Kind, CallCost>,
-    /// Writes, by where to.
     pub writes: BTreeMap<Kind, CallCost>,
-    /// Ways without a buffer.
     pub transfers: Vec<TransferCost>,
     /// The buffer to use, in bytes: the smallest measured one with which a
     /// byte read from a file and written to each place costs hardly more than
@@ -146,16 +141,11 @@ struct Measured {
 
 impl Costs {
     /// Whether the machine was too busy for prices to be trusted.
-    #[must_use]
     pub fn is_noisy(&self) -> bool {
         self.noise_band.is_some_and(|band| band > NOISE_MAX)
     }
 
     /// Draws the costs from a run.
-    ///
-    /// # Errors
-    /// With the reason if it has not measured reads and writes of several
-    /// sizes through a buffer.
     pub fn from_run(stored: &StoredRun) -> Result<Self, String> {
         let measured = Measured::new(stored);
         let cannot = || {

@@ -9,15 +9,12 @@ use serde::{Deserialize, Serialize};
 pub enum Kind {
     /// A name in a file system: mostly a regular file.
     File,
-    /// `/dev/null`.
     Null,
-    /// `/dev/zero`.
     Zero,
     /// A pipe without a name.
     Pipe,
     /// A socket of any family.
     Socket,
-    /// A terminal.
     Terminal,
     /// Anything else: other devices, files that the kernel makes up as they
     /// are read, event counters, closed descriptors.
@@ -27,7 +24,6 @@ pub enum Kind {
 /// A file by kind and name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Descriptor {
-    /// Its sort.
     pub kind: Kind,
     /// Its path, or the kernel's name for what has none, such as
     /// `pipe:[949548]`. Bytes that are not UTF-8 are replaced.
@@ -36,7 +32,6 @@ pub struct Descriptor {
 
 /// Reads an argument such as `3</tmp/a\76b>` or `3</tmp/x>(deleted)`; a bare
 /// number is a descriptor that was not open.
-#[must_use]
 pub fn parse(argument: &str) -> Option<Descriptor> {
     let digits = argument.bytes().take_while(u8::is_ascii_digit).count();
     if digits == 0 {

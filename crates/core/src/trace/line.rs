@@ -9,29 +9,23 @@
 /// A line with what stands in front of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamped<'a> {
-    /// Number of the thread.
     pub thread: u32,
     /// Time since the line before it in nanoseconds, where strace was asked.
     pub since_last_ns: Option<u64>,
-    /// What the line says.
     pub rest: &'a str,
 }
 
-/// What a line says.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Line<'a> {
-    /// A whole call.
     Call(Call),
     /// A call whose end comes in a later line of the same thread.
     Unfinished {
-        /// Name of the call.
         name: &'a str,
         /// What stands behind the opening parenthesis, as far as it goes.
         arguments: &'a str,
     },
     /// The end of such a call.
     Resumed {
-        /// Name of the call.
         name: &'a str,
         /// The rest of the arguments, the closing parenthesis, the result.
         rest: &'a str,
@@ -39,18 +33,14 @@ pub enum Line<'a> {
     /// A signal arrived, the thread was stopped by one, or it took the number
     /// of the first thread as it executed another program.
     Event,
-    /// The thread ended.
     Ended,
 }
 
-/// One call.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Call {
-    /// Its name.
     pub name: String,
     /// Its arguments as strace writes them.
     pub arguments: Vec<String>,
-    /// What it returned.
     pub result: CallResult,
     /// The same as strace writes it, such as `3</etc/passwd>` or
     /// `-1 ENOENT (No such file or directory)`.
@@ -59,7 +49,6 @@ pub struct Call {
     pub duration_ns: Option<u64>,
 }
 
-/// What a call returned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallResult {
     /// A value that is no error.
@@ -74,7 +63,6 @@ pub enum CallResult {
 }
 
 /// Reads what stands in front of a line. `None` for what has not the form.
-#[must_use]
 pub fn stamped(line: &str) -> Option<Stamped<'_>> {
     let line = line.trim_end_matches(['\n', '\r']);
     let digits = line.find(|c: char| !c.is_ascii_digit())?;
@@ -96,7 +84,6 @@ pub fn stamped(line: &str) -> Option<Stamped<'_>> {
 
 /// Reads a line: the number of its thread, and what it says. `None` for what
 /// has not the form.
-#[must_use]
 pub fn parse<'a>(stamped: &Stamped<'a>) -> Option<(u32, Line<'a>)> {
     let Stamped { thread, rest, .. } = *stamped;
     if let Some(told) = rest.strip_prefix("+++ ") {
@@ -129,7 +116,6 @@ pub fn parse<'a>(stamped: &Stamped<'a>) -> Option<(u32, Line<'a>)> {
 }
 
 /// A call from its name and all that stands behind its opening parenthesis.
-#[must_use]
 pub fn finish(name: &str, text: &str) -> Option<Call> {
     let (arguments, rest) = split_arguments(text)?;
     let (returned, duration_ns) = returned(rest)?;

@@ -16,11 +16,9 @@ pub const TRACE_VERSION: u32 = 1;
 /// What a traced program did, what that costs, and what would cost less.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TraceReport {
-    /// [`TRACE_VERSION`].
     pub version: u32,
     /// The command with its arguments; bytes that are not UTF-8 are replaced.
     pub command: Vec<String>,
-    /// How it ended.
     pub ended: Ended,
     /// Wall time of the command under trace, in nanoseconds: far more than it
     /// takes by itself.
@@ -42,24 +40,20 @@ pub struct TraceReport {
     pub notes: Vec<String>,
 }
 
-/// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
     /// By itself, with a status.
     Status(i32),
-    /// By a signal.
     Signal(i32),
 }
 
 /// One system call by name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallSummary {
-    /// Its name.
     pub name: String,
     /// How often it was called.
     pub calls: u64,
-    /// Errors by name.
     pub errors: BTreeMap<String, u64>,
     /// Bytes moved; `None` for a call whose result does not tell.
     pub bytes: Option<u64>,
@@ -72,12 +66,10 @@ pub struct CallSummary {
     pub unpriced_calls: u64,
 }
 
-/// One file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FileSummary {
     /// Its path, or the kernel's name for what has none.
     pub name: String,
-    /// What it is.
     pub kind: Kind,
     /// Read from it; `None` if nothing was.
     pub read: Option<FlowSummary>,
@@ -90,11 +82,8 @@ pub struct FileSummary {
 /// One direction of one file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FlowSummary {
-    /// Calls.
     pub calls: u64,
-    /// Bytes.
     pub bytes: u64,
-    /// Sizes of the calls.
     pub sizes: Sizes,
     /// Time in the calls under trace, in nanoseconds.
     pub traced_ns: u64,
@@ -107,9 +96,7 @@ pub struct FlowSummary {
 pub struct ListedCall<'a> {
     /// When it began, in nanoseconds since the first call began, under trace.
     pub begin_ns: u64,
-    /// Number of the thread.
     pub thread: u32,
-    /// Name of the call.
     pub name: &'a str,
     /// Its arguments as strace writes them; one text for all of them where it
     /// never returned.
@@ -125,7 +112,6 @@ pub struct ListedCall<'a> {
 
 impl<'a> ListedCall<'a> {
     /// The call of an event; `None` for a thread's end outside of calls.
-    #[must_use]
     pub fn of(event: &'a Event) -> Option<Self> {
         Some(match event {
             Event::Call {
@@ -180,7 +166,6 @@ pub struct TraceAdvice {
 
 impl TraceAdvice {
     /// What it would save, in nanoseconds.
-    #[must_use]
     pub fn saving_ns(&self) -> f64 {
         self.now_ns - self.instead_ns
     }

@@ -21,28 +21,25 @@ const ADVICE_MAX: usize = 5;
 pub struct Traced {
     /// The command with its arguments.
     pub command: Vec<String>,
-    /// How it ended.
     pub ended: Ended,
     /// Wall time under trace, in nanoseconds.
     pub wall_ns: u64,
-    /// Remarks to pass on.
     pub notes: Vec<String>,
 }
 
 /// Sums up, prices and advises.
-#[must_use]
 pub fn report(traced: Traced, tally: &Tally, costs: Option<Costs>) -> TraceReport {
     let desk = Desk {
         costs: costs.as_ref(),
         tally,
     };
     let mut calls: Vec<CallSummary> = tally
-        .calls()
+        .calls
         .iter()
         .map(|(name, call)| desk.call(name, call))
         .collect();
     calls.sort_by(|a, b| b.traced_ns.cmp(&a.traced_ns).then(a.name.cmp(&b.name)));
-    let mut files: Vec<FileSummary> = tally.files().iter().map(|(d, f)| desk.file(d, f)).collect();
+    let mut files: Vec<FileSummary> = tally.files.iter().map(|(d, f)| desk.file(d, f)).collect();
     files.retain(|file| file.read.is_some() || file.written.is_some());
     files.sort_by_key(|file| std::cmp::Reverse(traced_ns(file)));
     let priced_ns = costs
@@ -56,7 +53,7 @@ pub fn report(traced: Traced, tally: &Tally, costs: Option<Costs>) -> TraceRepor
         command: traced.command,
         ended: traced.ended,
         traced_wall_ns: traced.wall_ns,
-        threads: tally.threads(),
+        threads: tally.threads.len(),
         calls,
         files,
         costs,
@@ -153,7 +150,7 @@ impl Desk<'_> {
             return Vec::new();
         };
         let mut larger: Vec<TraceAdvice> = Vec::new();
-        for (descriptor, file) in self.tally.files() {
+        for (descriptor, file) in &self.tally.files {
             for (way, flow) in [
                 (Direction::Read, &file.read),
                 (Direction::Written, &file.written),
@@ -161,9 +158,9 @@ impl Desk<'_> {
                 larger.extend(self.larger_buffer(costs, descriptor, way, flow, file.seeks));
             }
         }
-        let copies = self.tally.copies().iter();
+        let copies = self.tally.copies.iter();
         let other =
-            copies.filter_map(|((from, to), copy)| self.no_buffer(costs, *from, *to, copy.bytes));
+            copies.filter_map(|((from, to), bytes)| self.no_buffer(costs, *from, *to, *bytes));
         let mut advice = Vec::new();
         for mut sort in [larger, other.collect()] {
             for one in &mut sort {
@@ -223,8 +220,8 @@ impl Desk<'_> {
     /// The same copy by the best way that needs no buffer, against what it
     /// costs with the best buffer: that advice is given apart.
     fn no_buffer(&self, costs: &Costs, from: usize, to: usize, bytes: u64) -> Option<TraceAdvice> {
-        let (from, from_tally) = &self.tally.files()[from];
-        let (to, to_tally) = &self.tally.files()[to];
+        let (from, from_tally) = &self.tally.files[from];
+        let (to, to_tally) = &self.tally.files[to];
         if from.kind != Kind::File {
             return None;
         }
@@ -278,11 +275,11 @@ impl Desk<'_> {
                 counted(unpriced, "call")
             ));
         }
-        if self.tally.not_understood() > 0 {
+        if self.tally.assembly.not_understood > 0 {
             notes.push(format!(
                 "{} of strace's {} not understood and not counted",
-                format::count(self.tally.not_understood() as f64),
-                counted(self.tally.lines(), "line")
+                format::count(self.tally.assembly.not_understood as f64),
+                counted(self.tally.lines, "line")
             ));
         }
         notes

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 /// Calls whose sizes lie between two powers of two.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bucket {
-    /// How many.
     pub calls: u64,
     /// What they moved together, in bytes.
     pub bytes: u64,
@@ -26,7 +25,6 @@ pub struct Sizes {
 }
 
 impl Sizes {
-    /// Counts a call.
     pub fn add(&mut self, bytes: u64) {
         let is_first = self.buckets.is_empty();
         let bucket = self.buckets.entry(lower_bound(bytes)).or_default();
@@ -57,14 +55,10 @@ impl Sizes {
         }
     }
 
-    /// All calls.
-    #[must_use]
     pub fn calls(&self) -> u64 {
         self.buckets.values().map(|bucket| bucket.calls).sum()
     }
 
-    /// All bytes.
-    #[must_use]
     pub fn bytes(&self) -> u64 {
         self.buckets
             .values()

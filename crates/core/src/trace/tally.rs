@@ -10,9 +10,7 @@ use super::sizes::Sizes;
 /// Which way bytes went, seen from the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Direction {
-    /// To the program.
     Read,
-    /// From the program.
     Written,
 }
 
@@ -32,7 +30,6 @@ enum Role {
 pub struct CallTally {
     /// How often it was called.
     pub calls: u64,
-    /// Errors by name.
     pub errors: BTreeMap<String, u64>,
     /// Bytes that it moved; `None` if its result does not tell.
     pub bytes: Option<u64>,
@@ -62,7 +59,6 @@ pub struct Flow {
 
 impl Flow {
     /// All calls of the flow.
-    #[must_use]
     pub fn all(&self) -> Sizes {
         let mut all = self.stream.clone();
         all.add_all(&self.apart);
@@ -71,24 +67,13 @@ impl Flow {
     }
 }
 
-/// What one file saw.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FileTally {
-    /// Read from it.
     pub read: Flow,
-    /// Written to it.
     pub written: Flow,
     /// Times the place in it was changed; a read behind that cannot be one
     /// with the read before it.
     pub seeks: u64,
-}
-
-/// The same bytes through a buffer from one file to another, as far as counts
-/// can tell.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CopyTally {
-    /// Bytes that a thread read of the one and wrote to the other.
-    pub bytes: u64,
 }
 
 /// Number of a file in [`Tally::files`].
@@ -97,17 +82,22 @@ type FileIndex = usize;
 /// Bytes that a thread moved by calls of a stream, read and written.
 type ThreadFlows = BTreeMap<FileIndex, (u64, u64)>;
 
-/// Calls summed up.
 #[derive(Debug, Default)]
 pub struct Tally {
-    assembly: Assembly,
-    calls: BTreeMap<String, CallTally>,
+    pub assembly: Assembly,
+    /// By name of the call.
+    pub calls: BTreeMap<String, CallTally>,
     names: HashMap<Descriptor, FileIndex>,
-    files: Vec<(Descriptor, FileTally)>,
-    threads: HashMap<u32, ThreadFlows>,
-    copies: BTreeMap<(FileIndex, FileIndex), CopyTally>,
-    seen: BTreeSet<u32>,
-    lines: u64,
+    /// Every file that bytes came from or went to, in the order of its first call.
+    pub files: Vec<(Descriptor, FileTally)>,
+    flows: HashMap<u32, ThreadFlows>,
+    /// Bytes that a thread read of one file and wrote to another through a buffer, as
+    /// far as counts can tell.
+    pub copies: BTreeMap<(FileIndex, FileIndex), u64>,
+    /// Threads that made a call that was traced.
+    pub threads: BTreeSet<u32>,
+    /// Lines of strace.
+    pub lines: u64,
 }
 
 impl Tally {
@@ -125,51 +115,14 @@ impl Tally {
 
     /// Sees to what threads left that were still there at the end.
     pub fn finish(&mut self) {
-        let threads: Vec<u32> = self.threads.keys().copied().collect();
+        let threads: Vec<u32> = self.flows.keys().copied().collect();
         for thread in threads {
             self.end_thread(thread);
         }
     }
 
-    /// By name of the call.
-    #[must_use]
-    pub fn calls(&self) -> &BTreeMap<String, CallTally> {
-        &self.calls
-    }
-
-    /// Every file that bytes came from or went to, in the order of its first
-    /// call.
-    #[must_use]
-    pub fn files(&self) -> &[(Descriptor, FileTally)] {
-        &self.files
-    }
-
-    /// Copies from file to file, by their places in [`Self::files`].
-    #[must_use]
-    pub fn copies(&self) -> &BTreeMap<(usize, usize), CopyTally> {
-        &self.copies
-    }
-
-    /// Threads that made a call that was traced.
-    #[must_use]
-    pub fn threads(&self) -> usize {
-        self.seen.len()
-    }
-
-    /// Lines of strace.
-    #[must_use]
-    pub fn lines(&self) -> u64 {
-        self.lines
-    }
-
-    /// Lines of strace that were not understood.
-    #[must_use]
-    pub fn not_understood(&self) -> u64 {
-        self.assembly.not_understood()
-    }
-
     fn count(&mut self, thread: u32, call: &Call) {
-        self.seen.insert(thread);
+        self.threads.insert(thread);
         let shape = Shape::of(call);
         let duration_ns = call.duration_ns.unwrap_or(0);
         if !self.calls.contains_key(&call.name) {
@@ -253,7 +206,7 @@ impl Tally {
     }
 
     fn note_thread(&mut self, thread: u32, index: FileIndex, way: Direction, bytes: u64) {
-        let flows = self.threads.entry(thread).or_default();
+        let flows = self.flows.entry(thread).or_default();
         let (read, written) = flows.entry(index).or_default();
         let sum = match way {
             Direction::Read => read,
@@ -265,7 +218,7 @@ impl Tally {
     /// Looks whether a thread that ended wrote somewhere exactly as many bytes
     /// as it had read of a file.
     fn end_thread(&mut self, thread: u32) {
-        let Some(flows) = self.threads.remove(&thread) else {
+        let Some(flows) = self.flows.remove(&thread) else {
             return;
         };
         // One file more, and a sum may agree by chance; so only the largest
@@ -278,8 +231,8 @@ impl Tally {
             return;
         };
         if read > 0 && read == written && from != to {
-            let copy = self.copies.entry((from, to)).or_default();
-            copy.bytes = copy.bytes.saturating_add(read);
+            let bytes = self.copies.entry((from, to)).or_default();
+            *bytes = bytes.saturating_add(read);
         }
     }
 }
@@ -359,15 +312,15 @@ mod tests {
     }
 
     fn file<'a>(tally: &'a Tally, name: &str) -> &'a FileTally {
-        let found = tally.files().iter().find(|(file, _)| file.name == name);
+        let found = tally.files.iter().find(|(file, _)| file.name == name);
         &found.unwrap_or_else(|| panic!("no {name}")).1
     }
 
     #[test]
     fn every_way_to_move_bytes_is_counted() {
         let tally = tally(SEVERAL);
-        assert_eq!(tally.not_understood(), 0);
-        let bytes = |name: &str| tally.calls()[name].bytes;
+        assert_eq!(tally.assembly.not_understood, 0);
+        let bytes = |name: &str| tally.calls[name].bytes;
         for (name, count) in [
             ("sendmsg", 5),
             ("recvmsg", 5),
@@ -382,10 +335,10 @@ mod tests {
             assert_eq!(bytes(name), Some(count), "{name}");
         }
         assert_eq!(bytes("lseek"), None);
-        let read = &tally.calls()["read"];
+        let read = &tally.calls["read"];
         assert_eq!((read.calls, read.bytes), (1, None));
         assert_eq!(read.errors["EBADF"], 1);
-        assert_eq!(tally.calls()["splice"].traced_ns, 13_198);
+        assert_eq!(tally.calls["splice"].traced_ns, 13_198);
     }
 
     #[test]
@@ -418,13 +371,13 @@ mod tests {
     fn a_copy_is_seen_by_its_sums() {
         let lines = "1 read(3</a>, \"\"..., 9) = 9 <0.1>\n1 write(4</b>, \"\"..., 9) = 9 <0.1>\n";
         let same = tally(lines);
-        assert_eq!(same.copies().values().next(), Some(&CopyTally { bytes: 9 }));
+        assert_eq!(same.copies.values().next(), Some(&9));
         let other = tally(&lines.replace("9) = 9", "9) = 8").replacen("= 8", "= 9", 1));
-        assert!(other.copies().is_empty());
+        assert!(other.copies.is_empty());
         // Different threads are no copy.
         let two = tally(&lines.replace("1 write", "2 write"));
-        assert!(two.copies().is_empty());
-        assert_eq!(two.threads(), 2);
+        assert!(two.copies.is_empty());
+        assert_eq!(two.threads.len(), 2);
     }
 
     #[test]
@@ -433,8 +386,8 @@ mod tests {
             "1 read(0<pipe:[1]>,  <unfinished ...>\n1 +++ killed by SIGKILL +++\n\
              2 read(0<pipe:[1]>, 0x1, 5) = ? ERESTARTSYS (To be restarted) <0.1>\n",
         );
-        assert_eq!(tally.calls()["read"].calls, 1);
-        assert!(tally.files().is_empty());
-        assert_eq!(tally.not_understood(), 0);
+        assert_eq!(tally.calls["read"].calls, 1);
+        assert!(tally.files.is_empty());
+        assert_eq!(tally.assembly.not_understood, 0);
     }
 }

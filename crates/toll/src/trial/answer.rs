@@ -33,7 +33,6 @@ pub(super) enum End {
     TooLong,
 }
 
-/// What a probe said.
 #[derive(Default)]
 pub(super) struct Answer {
     stdout: Vec<u8>,
@@ -44,7 +43,6 @@ pub(super) struct Answer {
 }
 
 impl Answer {
-    /// The decoded answer.
     pub(super) fn response(&mut self) -> Result<Response, WireError> {
         let response = self.response.take();
         response.map_or_else(|| decode(&self.stdout), Ok)

@@ -14,35 +14,26 @@ pub enum Event<'a> {
         block: u32,
         /// Trials of this block that are done.
         done: usize,
-        /// Trials of a block.
         of: usize,
-        /// Label of its treatment.
         label: &'a str,
     },
     /// A guest is booted for the trial that is about to begin.
     GuestBoots,
-    /// A trial was recorded.
     TrialEnds(&'a TrialRecord),
-    /// A block is complete.
     BlockEnds {
-        /// Complete blocks.
         blocks: u32,
         /// Time since the run began, earlier sessions included.
         elapsed: Duration,
     },
-    /// Widths were looked at.
     Look(&'a [Width]),
     /// The program is about to be stopped, as somebody asked.
     Pauses,
-    /// It was continued.
     Continues,
     /// Something went wrong that does not end the run.
     Trouble(&'a str),
     /// A treatment will not be run any more.
     Skipped {
-        /// Its label.
         label: &'a str,
-        /// Why.
         reason: &'a str,
     },
 }
@@ -53,7 +44,6 @@ pub trait Observer {
     fn notice(&mut self, event: &Event<'_>);
 }
 
-/// How a session ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionEnd {
     /// The run is complete, for this reason.
@@ -65,7 +55,6 @@ pub enum SessionEnd {
 /// Why a session could not go on.
 #[derive(Debug)]
 pub enum SessionError {
-    /// The store refused.
     Store(StoreError),
     /// No treatment can run here, with the first reason.
     NothingRuns(String),

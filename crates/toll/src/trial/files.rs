@@ -20,9 +20,6 @@ pub(super) enum Files<'a> {
 
 impl Files<'_> {
     /// The directory on a file system.
-    ///
-    /// # Errors
-    /// With the reason why it is not to be had.
     pub fn directory(&self, file_system: &str) -> Result<PathBuf, String> {
         match self {
             Self::Host(workspace) => Ok(workspace.directory(file_system)?.to_owned()),
@@ -38,9 +35,6 @@ impl Files<'_> {
 
     /// Where the files of a file system lie, if it shows those of another one;
     /// its directory if not.
-    ///
-    /// # Errors
-    /// With the reason why it is not to be had.
     pub fn below(&self, file_system: &str) -> Result<PathBuf, String> {
         match self {
             Self::Host(workspace) => Ok(workspace.below(file_system)?.to_owned()),
@@ -49,9 +43,6 @@ impl Files<'_> {
     }
 
     /// A source file, with the sum of its content.
-    ///
-    /// # Errors
-    /// If it was not laid out there.
     pub fn source(&self, file_system: &str, spec: SourceSpec) -> Result<SourceFile, String> {
         let laid = self.workspace().source(self.laid_on(file_system)?, spec);
         let file = laid.ok_or("the source file was not laid out")?;
@@ -62,9 +53,6 @@ impl Files<'_> {
     }
 
     /// The file of zeros of a size.
-    ///
-    /// # Errors
-    /// If it was not laid out there.
     pub fn zeros(&self, file_system: &str, size_bytes: u64) -> Result<PathBuf, String> {
         let laid = self
             .workspace()

@@ -13,7 +13,6 @@ use crate::environment::children;
 enum Leaves {
     /// They are servers for the trials.
     Servers,
-    /// They are ended.
     Nothing,
 }
 

@@ -23,9 +23,6 @@ impl Interrupt {
     /// Listens for SIGINT, SIGTERM and SIGHUP from now until
     /// [`Self::let_signals_end`]; all who ask share one listener. A signal that
     /// is ignored when the program starts stays so, as SIGHUP under nohup(1).
-    ///
-    /// # Errors
-    /// If the handlers cannot be installed.
     pub fn listen() -> io::Result<Self> {
         static LISTENER: OnceLock<Interrupt> = OnceLock::new();
         if let Some(listener) = LISTENER.get() {
@@ -88,7 +85,6 @@ impl Interrupt {
         self.pauses_at_once.store(true, Ordering::SeqCst);
     }
 
-    /// Whether a pause waits.
     pub(super) fn wants_pause(&self) -> bool {
         self.pause.load(Ordering::Relaxed) && !self.pauses_at_once.load(Ordering::SeqCst)
     }

@@ -21,10 +21,6 @@ pub struct RunLock {
 
 impl RunLock {
     /// Takes the lock that a file stands for.
-    ///
-    /// # Errors
-    /// If another run holds it (the message names its process), or it cannot
-    /// be made.
     pub fn take(path: &Path) -> Result<Self, String> {
         let wrong =
             |error: std::io::Error| format!("cannot make the lock {}: {error}", path.display());

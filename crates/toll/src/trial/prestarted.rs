@@ -29,7 +29,6 @@ impl PrestartedProbe {
         self.padding_bytes
     }
 
-    /// Its process.
     pub(super) fn pid(&self) -> i32 {
         let id = self.child.as_ref().map_or(0, Child::id);
         i32::try_from(id).expect("process numbers are below 2^22")

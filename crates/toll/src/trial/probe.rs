@@ -46,7 +46,6 @@ pub struct ProbeOptions<'a> {
     pub timeout: Duration,
 }
 
-/// The probe program.
 #[derive(Debug, Clone)]
 pub struct Probe {
     path: PathBuf,
@@ -55,9 +54,6 @@ pub struct Probe {
 impl Probe {
     /// Finds the probe: `TOLL_PROBE`, else beside this program, else under
     /// `../libexec/toll` of it.
-    ///
-    /// # Errors
-    /// If it is in none of these places.
     pub fn find() -> Result<Self, String> {
         if let Some(path) = std::env::var_os("TOLL_PROBE").map(PathBuf::from) {
             return match path.is_file() {
@@ -85,7 +81,6 @@ impl Probe {
         }
     }
 
-    /// Where the program lies.
     pub fn path(&self) -> &Path {
         &self.path
     }

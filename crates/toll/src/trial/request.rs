@@ -40,9 +40,6 @@ pub fn memory_shortage(parameters: &TreatmentParameters) -> Option<String> {
 }
 
 /// The request for one trial of a treatment, which draws from `seed`.
-///
-/// # Errors
-/// If the file system or the memory cannot be had here, with the reason.
 pub(super) fn request(
     experiment: &Experiment,
     treatment: &Treatment,
@@ -151,11 +148,7 @@ pub(super) fn hook(
     Ok(Request::new(Workload::Command(CommandRequest {
         command: expansion.expand(template),
         shell: toll_wire::ShellChoice::Program("sh".into()),
-        prepare: None,
-        output: OutputPolicy::Null,
-        capture_bytes_max: 0,
-        ignore_failure: false,
-        directory: None,
+        ..CommandRequest::default()
     })))
 }
 
@@ -238,9 +231,6 @@ impl Expansion<'_> {
 }
 
 /// What the trials of a plan need of a work directory.
-///
-/// # Errors
-/// If a size of the plan cannot be read.
 pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<WorkspaceRequest, String> {
     let mut request = WorkspaceRequest::default();
     for treatment in &plan.treatments {
@@ -273,9 +263,6 @@ pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<Workspa
 }
 
 /// Finds a parsed metric's number in an output.
-///
-/// # Errors
-/// If the pattern is not there, or its group is no number.
 pub(super) fn parse_metric(name: &str, pattern: &str, output: &str) -> Result<f64, String> {
     let wrong = |why: &str| format!("cannot parse {name} from the command's output: {why}");
     let pattern = regex::Regex::new(pattern).map_err(|error| wrong(&error.to_string()))?;

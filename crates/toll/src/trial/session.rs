@@ -18,21 +18,14 @@ use crate::store::{BootRecord, RunStatus, Store, TrialRecord, TrialState};
 
 /// A run its first trial on, or from where it was left.
 pub struct Session<'a> {
-    /// Where trials are kept.
     pub store: &'a mut Store,
-    /// The run.
     pub run_id: i64,
-    /// Its experiment.
     pub experiment: &'a Experiment,
     /// Its plan; skips are noted here as well as in the store.
     pub plan: &'a mut Plan,
-    /// Its work directories.
     pub workspace: &'a Workspace,
-    /// The probe program.
     pub probe: &'a Probe,
-    /// Its guests.
     pub guests: Guests<'a>,
-    /// Whether to stop.
     pub interrupt: &'a Interrupt,
     /// Trials recorded by earlier sessions; grows.
     pub trials: Vec<TrialRecord>,
@@ -49,9 +42,6 @@ pub struct Session<'a> {
 impl Session<'_> {
     /// Runs blocks until the stopping rule, the time budget or a signal ends
     /// the run.
-    ///
-    /// # Errors
-    /// If the store cannot be written, a set-up fails, or nothing can run.
     pub fn run(&mut self, observer: &mut dyn Observer) -> Result<SessionEnd, SessionError> {
         self.skip_impossible(observer)?;
         self.require_some_treatment()?;

@@ -29,9 +29,6 @@ pub(super) struct CallList {
 
 impl CallList {
     /// Begins a list in a file (`-`: standard output), or on standard error.
-    ///
-    /// # Errors
-    /// If the file cannot be made.
     pub fn begin(to: Option<&Path>, is_json: bool, style: Style) -> anyhow::Result<Self> {
         let (to, folds): (Box<dyn Write>, bool) = match to {
             None => (Box::new(io::stderr()), output::is_bounded(&io::stderr())),
@@ -81,9 +78,6 @@ impl CallList {
     }
 
     /// Ends the list with the text of the summary.
-    ///
-    /// # Errors
-    /// If something could not be written, unless its reader went away.
     pub fn finish(mut self, summary: &str) -> anyhow::Result<()> {
         match summary.strip_prefix('{') {
             Some(members) if self.is_json => self.write(&format!("\n  ],{members}")),

@@ -15,20 +15,15 @@ use anyhow::anyhow;
 
 /// What is known of prices before the command has run.
 pub(super) enum Prices {
-    /// None are asked for.
     NotWanted,
     /// They have to be measured.
     Missing,
-    /// From a stored run.
     Found(Box<Costs>),
 }
 
 /// Prices from the store: of the run that is named, or of the newest one that
 /// measured what calls cost on this machine while it was quiet, or else of the
 /// newest.
-///
-/// # Errors
-/// If the run that is named is not there or prices nothing.
 pub(super) fn stored(name: Option<&str>, store: &Path, work_dir: &Path) -> anyhow::Result<Prices> {
     if let Some(name) = name {
         let store = Store::read(store)?;
@@ -85,9 +80,6 @@ fn nearest(path: &Path) -> PathBuf {
 }
 
 /// Measures what calls cost here, and keeps it.
-///
-/// # Errors
-/// If it cannot be measured.
 pub(super) fn measure(store: &Path, work_dir: Option<&Path>) -> anyhow::Result<Costs> {
     let experiment = crate::spec::parse(COSTS_TOML, COSTS_NAME, "standard")?;
     let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
