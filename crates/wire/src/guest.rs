@@ -84,17 +84,11 @@ pub enum PairSide {
 
 impl PairSide {
     pub fn word(self) -> &'static str {
-        match self {
-            Self::Main => "main",
-            Self::Partner => "partner",
-        }
+        crate::words::<Self>()[self as usize]
     }
 
-    /// The side that a word stands for.
     pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Main, Self::Partner]
-            .into_iter()
-            .find(|side| side.word() == word)
+        crate::from_word(word)
     }
 
     /// Its address, 10.0.77.1 or 10.0.77.2.

@@ -8,10 +8,10 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use serde::de::value::{MapDeserializer, StrDeserializer};
+use serde::de::value::{MapAccessDeserializer, MapDeserializer, StrDeserializer};
 use serde::de::{
     DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error, IntoDeserializer,
-    VariantAccess, Visitor,
+    MapAccess, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 
@@ -21,10 +21,12 @@ use crate::quantity::parse_size;
 pub fn from_levels<'a, T: DeserializeOwned>(
     levels: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> Result<T, String> {
-    let levels = levels
-        .into_iter()
-        .map(|(name, text)| (name, LevelText { name, text }));
-    T::deserialize(MapDeserializer::new(levels)).map_err(|LevelError(message)| message)
+    let levels = LevelMap {
+        rest: levels.into_iter(),
+        current: ("", ""),
+    };
+    let read = T::deserialize(MapAccessDeserializer::new(levels));
+    read.map_err(|LevelError(message)| message)
 }
 
 /// A count from `MIN` to `MAX`, as a number or as a text that is checked.
@@ -143,37 +145,48 @@ impl Error for LevelError {
     }
 }
 
-/// A level, read as whatever its parameter is.
-struct LevelText<'a> {
-    name: &'a str,
-    text: &'a str,
+/// Levels by the names of their parameters.
+struct LevelMap<'a, I> {
+    rest: I,
+    current: (&'a str, &'a str),
 }
 
-impl LevelText<'_> {
-    fn explained<T>(&self, read: Result<T, LevelError>) -> Result<T, LevelError> {
+impl<'a, 'de, I: Iterator<Item = (&'a str, &'a str)>> MapAccess<'de> for LevelMap<'a, I> {
+    type Error = LevelError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, LevelError> {
+        let Some(next) = self.rest.next() else {
+            return Ok(None);
+        };
+        self.current = next;
+        let name: StrDeserializer<'_, LevelError> = next.0.into_deserializer();
+        seed.deserialize(name).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(
+        &mut self,
+        seed: V,
+    ) -> Result<V::Value, LevelError> {
+        let (name, text) = self.current;
+        let read = seed.deserialize(LevelText(text));
         read.map_err(|LevelError(why)| match why.starts_with("cannot ") {
             true => LevelError(why),
-            false => LevelError(format!(
-                "cannot set {} to {:?}: {why}",
-                self.name, self.text
-            )),
+            false => LevelError(format!("cannot set {name} to {text:?}: {why}")),
         })
     }
 }
 
-impl<'de> IntoDeserializer<'de, LevelError> for LevelText<'_> {
-    type Deserializer = Self;
-
-    fn into_deserializer(self) -> Self {
-        self
-    }
-}
+/// A level, read as whatever its parameter is.
+struct LevelText<'a>(&'a str);
 
 impl<'de> Deserializer<'de> for LevelText<'_> {
     type Error = LevelError;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, LevelError> {
-        self.explained(visitor.visit_str(self.text))
+        visitor.visit_str(self.0)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, LevelError> {
@@ -186,7 +199,7 @@ impl<'de> Deserializer<'de> for LevelText<'_> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, LevelError> {
-        self.explained(visitor.visit_enum(Word(self.text)))
+        visitor.visit_enum(Word(self.0))
     }
 
     forward_to_deserialize_any! {

@@ -84,7 +84,12 @@ fn a_level_that_does_not_fit_is_told_what_does() {
         ),
         (Copy, "fs", "floppy", "it is one of work, ext4"),
         (Files, "durability", "o-sync", "it is one of none, fsync"),
-        (Files, "durability", "never", "it is one of none, fsync"),
+        (
+            Files,
+            "durability",
+            "never",
+            "cannot set durability to \"never\": it is one of none, fsync",
+        ),
         (
             Files,
             "count",

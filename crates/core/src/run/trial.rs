@@ -55,14 +55,7 @@ pub enum TrialState {
 impl TrialState {
     /// Its name in the store and in tables.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-            Self::Unsupported => "unsupported",
-            Self::Excluded => "excluded",
-            Self::TimedOut => "timed-out",
-            Self::Crashed => "crashed",
-        }
+        toll_wire::words::<Self>()[self as usize]
     }
 }
 
@@ -137,32 +130,10 @@ fn columns(data: &TrialData) -> BTreeMap<String, Vec<f64>> {
     columns
 }
 
+/// What was told of a disturbance, by name.
 fn numbers(disturbance: &Disturbance) -> BTreeMap<String, f64> {
-    let Disturbance {
-        steal_ns,
-        involuntary_switches,
-        migrations,
-        major_faults,
-        psi_cpu_some_ns,
-        psi_io_some_ns,
-        psi_memory_some_ns,
-        dirty_bytes_before,
-        writeback_bytes_before,
-        frequency_khz,
-    } = disturbance;
-    [
-        ("steal_ns", steal_ns),
-        ("involuntary_switches", involuntary_switches),
-        ("migrations", migrations),
-        ("major_faults", major_faults),
-        ("psi_cpu_some_ns", psi_cpu_some_ns),
-        ("psi_io_some_ns", psi_io_some_ns),
-        ("psi_memory_some_ns", psi_memory_some_ns),
-        ("dirty_bytes_before", dirty_bytes_before),
-        ("writeback_bytes_before", writeback_bytes_before),
-        ("frequency_khz", frequency_khz),
-    ]
-    .into_iter()
-    .filter_map(|(name, value)| Some((name.to_owned(), (*value)? as f64)))
-    .collect()
+    let told = serde_json::to_value(disturbance).expect("it is plain data");
+    let told = told.as_object().into_iter().flatten();
+    told.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)))
+        .collect()
 }

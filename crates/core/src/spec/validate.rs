@@ -44,31 +44,22 @@ fn check_name(experiment: &Experiment) -> Result<(), Problem> {
         ));
     }
     for (i, factor) in experiment.factors.iter().enumerate() {
-        if factor.name == "workdir" {
-            return Err(problem(
-                "workdir",
-                "cannot use factor workdir: {workdir} is the work directory".into(),
-            ));
-        }
-        if experiment.factors[..i]
+        let name = &factor.name;
+        let is_twice = experiment.factors[..i]
             .iter()
-            .any(|other| other.name == factor.name)
-        {
-            return Err(problem(
-                &factor.name,
-                format!("cannot use factor {}: it stands twice", factor.name),
-            ));
-        }
-        if experiment.fixed(&factor.name).is_some() {
-            let place = match experiment.is_of_guest(&factor.name) {
-                true => "guest",
-                false => "workload",
-            };
-            return Err(problem(
-                &factor.name,
-                format!("cannot vary {}: the {place} holds it fixed", factor.name),
-            ));
-        }
+            .any(|other| other.name == *name);
+        let message = match experiment.fixed(name) {
+            _ if name == "workdir" => {
+                "cannot use factor workdir: {workdir} is the work directory".into()
+            }
+            _ if is_twice => format!("cannot use factor {name}: it stands twice"),
+            Some(_) if experiment.is_of_guest(name) => {
+                format!("cannot vary {name}: the guest holds it fixed")
+            }
+            Some(_) => format!("cannot vary {name}: the workload holds it fixed"),
+            None => continue,
+        };
+        return Err(problem(name, message));
     }
     Ok(())
 }
@@ -78,31 +69,18 @@ fn check_name(experiment: &Experiment) -> Result<(), Problem> {
 const STATEMENTS_MAX: usize = 1_000;
 
 fn check_counts(experiment: &Experiment) -> Result<(), Problem> {
-    let Experiment {
-        factors,
-        constraints,
-        counters,
-        twins,
-        claims,
-        derived,
-        tables,
-        figures,
-        advice,
-        ..
-    } = experiment;
-    let commands = experiment.workload.commands.len();
     for (what, count) in [
-        ("factor", factors.len()),
-        ("require", constraints.len()),
-        ("counters", counters.len()),
-        ("twins", twins.len()),
-        ("claim", claims.len()),
-        ("derived", derived.len()),
-        ("table", tables.len()),
-        ("figure", figures.len()),
-        ("advice", advice.len()),
+        ("factor", experiment.factors.len()),
+        ("require", experiment.constraints.len()),
+        ("counters", experiment.counters.len()),
+        ("twins", experiment.twins.len()),
+        ("claim", experiment.claims.len()),
+        ("derived", experiment.derived.len()),
+        ("table", experiment.tables.len()),
+        ("figure", experiment.figures.len()),
+        ("advice", experiment.advice.len()),
         ("metrics", experiment.parsed_metrics.len()),
-        ("commands", commands),
+        ("commands", experiment.workload.commands.len()),
     ] {
         if count > STATEMENTS_MAX {
             return Err(problem(
