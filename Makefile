@@ -114,6 +114,10 @@ install-files:
 		$(DESTDIR)$(ZSH_COMPLETIONS) $(SHARE)/fish/vendor_completions.d
 	install -m 644 docs/man/meow.1 docs/man/timewrite.1 docs/man/master.1 docs/man/slave.1 \
 		docs/man/prime_user.1 docs/man/prime_sys_test.1 $(SHARE)/man/man1
+	cd kernel && find . -type f ! -name '*.mod.c' \( -name '*.[chS]' -o -name '*.patch' -o -name '*.config' \
+		-o -name '*.awk' -o -name '*.sh' -o -name packages -o -name Makefile -o -name Kbuild \
+		-o -name FLAGS -o -name README.md \) \
+		-exec install -D -m 644 {} $(abspath $(SHARE))/toll/kernel/{} \;
 	$(RELEASE)/toll man >$(SHARE)/man/man1/toll.1
 	$(RELEASE)/toll completions bash >$(SHARE)/bash-completion/completions/toll
 	$(RELEASE)/toll completions zsh >$(DESTDIR)$(ZSH_COMPLETIONS)/_toll
@@ -128,7 +132,8 @@ uninstall: ## Remove what install installed; runs and reports stay
 		$(SHARE)/man/man1/prime_user.1 $(SHARE)/man/man1/prime_sys_test.1 \
 		$(SHARE)/bash-completion/completions/toll $(DESTDIR)$(ZSH_COMPLETIONS)/_toll \
 		$(SHARE)/fish/vendor_completions.d/toll.fish
-	-rmdir $(LIBEXEC) 2>/dev/null
+	rm -rf $(SHARE)/toll/kernel
+	-rmdir $(LIBEXEC) $(SHARE)/toll 2>/dev/null
 
 .PHONY: deb
 deb: build ## Pack what install installs as a Debian package

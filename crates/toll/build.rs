@@ -2,20 +2,17 @@
 //! has no tree to read them from.
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// The directories below `kernel/` from which kernels and modules are made.
-const DIRECTORIES: &[&str] = &["configs", "modules", "patches", "common", "uapi"];
-
-/// What building a module by hand leaves beside its sources.
-const LEAVINGS: &[&str] = &[
-    ".a",
-    ".ko",
-    ".mod",
-    ".mod.c",
-    ".o",
-    "Module.symvers",
-    "modules.order",
+/// What below `kernel/` kernels and modules are made from. Building a module by
+/// hand leaves other files beside its sources.
+const FILES: &[(&str, &[&str])] = &[
+    ("common", &[".c", ".h", ".S", "FLAGS"]),
+    ("configs", &[".config"]),
+    ("modules", &[".c", ".h", "Kbuild", "Makefile"]),
+    ("patches", &[".patch"]),
+    ("scripts", &[""]),
+    ("uapi", &[".h"]),
 ];
 
 fn main() {
@@ -24,16 +21,15 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed={}", kernel.display());
 
-    let mut files = Vec::new();
-    for directory in DIRECTORIES {
-        collect(&kernel.join(directory), &mut files);
+    let mut names = vec!["Makefile".to_owned()];
+    for (directory, endings) in FILES {
+        collect(&kernel, directory, endings, &mut names);
     }
-    files.sort();
+    names.sort();
     let mut code = String::from("&[\n");
-    for file in &files {
-        let name = file.strip_prefix(&kernel).expect("it lies below");
-        let name = name.to_str().expect("names are UTF-8");
-        let path = file.to_str().expect("the tree's path is UTF-8");
+    for name in &names {
+        let path = kernel.join(name);
+        let path = path.to_str().expect("the tree's path is UTF-8");
         writeln!(code, "({name:?}, include_bytes!({path:?}).as_slice()),").expect("text grows");
     }
     code.push_str("]\n");
@@ -41,14 +37,18 @@ fn main() {
     std::fs::write(Path::new(&out).join("kernel_files.rs"), code).expect("OUT_DIR takes files");
 }
 
-fn collect(directory: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(directory).into_iter().flatten() {
-        let path = entry.expect("the tree can be read").path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let is_left = name.starts_with('.') || LEAVINGS.iter().any(|left| name.ends_with(left));
-        if path.is_dir() {
-            collect(&path, found);
-        } else if !is_left {
+/// The files below a directory that end so, by their paths from `kernel`.
+fn collect(kernel: &Path, directory: &str, endings: &[&str], found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(kernel.join(directory))
+        .into_iter()
+        .flatten()
+    {
+        let name = entry.expect("the tree can be read").file_name();
+        let path = format!("{directory}/{}", name.to_str().expect("names are UTF-8"));
+        let is_wanted = endings.iter().any(|ending| path.ends_with(ending));
+        if kernel.join(&path).is_dir() {
+            collect(kernel, &path, endings, found);
+        } else if is_wanted && !path.ends_with(".mod.c") {
             found.push(path);
         }
     }

@@ -20,7 +20,7 @@ const PLAIN_LINE_EVERY: Duration = Duration::from_secs(10);
 const BAR_COLUMNS_MIN: usize = 96;
 
 /// Whether standard error is a terminal on which a line can be drawn anew.
-fn is_live() -> bool {
+pub(super) fn is_live() -> bool {
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     stderr().is_terminal() && !is_dumb
 }

@@ -10,18 +10,14 @@ use toll::environment::paths;
 
 use crate::common::{has_program, probe, skip, source_tree};
 
-/// The newest directory below the cache of kernels that has a file.
-fn newest(place: &str, file: &str) -> Option<PathBuf> {
-    let work = paths::kernels().with_file_name("kernel-work");
-    let entries = std::fs::read_dir(work.join(place)).ok()?;
-    entries
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| {
-            let is_debug = path.to_string_lossy().contains("toll-debug-");
-            !is_debug && path.join(file).exists()
-        })
-        .max_by_key(|path| path.join(file).metadata().and_then(|m| m.modified()).ok())
+/// A part of the newest build tree of the pinned kernel that has a file.
+fn newest(part: &str, file: &str) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(paths::kernel_work().join("build")).ok()?;
+    let trees = entries.flatten().map(|entry| entry.path().join(part));
+    trees
+        .filter(|tree| !tree.to_string_lossy().contains("/toll-debug-"))
+        .filter(|tree| tree.join(file).exists())
+        .max_by_key(|tree| tree.join(file).metadata().and_then(|m| m.modified()).ok())
 }
 
 /// The patched source of the pinned kernel.
@@ -31,9 +27,7 @@ pub(crate) fn patched_source() -> Option<PathBuf> {
 
 /// The patched source of the pinned kernel and what was built of it.
 fn built() -> Option<(PathBuf, PathBuf)> {
-    let source = patched_source();
-    let build = newest("build", "objects/vmlinux").map(|build| build.join("objects"));
-    let both = source.zip(build);
+    let both = patched_source().zip(newest("objects", "vmlinux"));
     if both.is_none() {
         skip("no build of the pinned kernel is in the cache; run toll kernel build");
     }

@@ -1,6 +1,7 @@
 //! What `kernel/` holds twice, since a patch series has to stand alone, must
-//! be the same in both places.
+//! be the same in both places; and the steps of its Makefile.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::common::source_tree;
@@ -122,4 +123,105 @@ fn names_of_older_kernels_are_given_to_those_that_lack_them_alone() {
     for minor in [1, 2, 3, 4, 5, 12] {
         compiles_against(minor);
     }
+}
+
+/// Runs a line of bash with the functions of the Makefile's steps.
+fn step(directory: &Path, line: &str) -> Result<String, String> {
+    let output = Command::new("bash")
+        .args([
+            "-euo",
+            "pipefail",
+            "-c",
+            &format!(". scripts/functions.sh; {line}"),
+        ])
+        .current_dir(source_tree().join("kernel"))
+        .env("D", directory)
+        .output()
+        .unwrap();
+    match output.status.success() {
+        true => Ok(String::from_utf8(output.stdout).unwrap()),
+        false => Err(String::from_utf8(output.stderr).unwrap()),
+    }
+}
+
+#[test]
+fn options_that_did_not_take_effect_are_named_with_what_they_are() {
+    let config = "#\n# General setup\n#\nCONFIG_SMP=y\nCONFIG_NR_CPUS=8\n\
+                  # CONFIG_VT is not set\nCONFIG_LOCALVERSION=\"-toll\"\n";
+    let cases = [
+        (
+            "CONFIG_SMP=y\nCONFIG_LOCALVERSION=\"-toll\"\nCONFIG_VT=n\n",
+            "",
+            "",
+        ),
+        (
+            "CONFIG_EXT5_FS=y\nCONFIG_NR_CPUS=64\n",
+            "",
+            "CONFIG_EXT5_FS=y (is n)\nCONFIG_NR_CPUS=64 (is 8)\n",
+        ),
+        // What is to be off may be unknown, but not on.
+        (
+            "# CONFIG_NEVER_HEARD is not set\n# CONFIG_SMP is not set\n",
+            "",
+            "CONFIG_SMP=n (is y)\n",
+        ),
+        // The last fragment counts.
+        (
+            "CONFIG_SMP=n\nCONFIG_VT=y\n",
+            "CONFIG_SMP=y\n",
+            "CONFIG_VT=y (is n)\n",
+        ),
+    ];
+    let directory = tempfile::tempdir().unwrap();
+    for (first, second, expected) in cases {
+        for (name, text) in [("1", first), ("2", second), ("config", config)] {
+            std::fs::write(directory.path().join(name), text).unwrap();
+        }
+        let line = "awk -f scripts/unmet-options.awk $D/1 $D/2 $D/config | sort";
+        assert_eq!(step(directory.path(), line).unwrap(), expected, "{first}");
+    }
+}
+
+#[test]
+fn a_tree_goes_from_any_set_of_patches_to_any_other_and_what_stays_keeps_its_time() {
+    let change = "Subject: change\n\n--- a/one.c\n+++ b/one.c\n@@ -1 +1 @@\n-one\n+uno\n";
+    let addition = "--- /dev/null\n+++ b/new/two.c\n@@ -0,0 +1 @@\n+two\n";
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::create_dir(path("original")).unwrap();
+    for (name, text) in [
+        ("original/one.c", "one\n"),
+        ("1", change),
+        ("2", addition),
+        ("again", change),
+    ] {
+        std::fs::write(path(name), text).unwrap();
+    }
+    let bring = |patches: &str| {
+        let line = format!("update_source $D/log $D/original $D/tree {patches}");
+        step(directory.path(), &line)
+    };
+    let text = |name: &str| std::fs::read_to_string(path("tree").join(name)).ok();
+    let time = || path("tree/one.c").metadata().unwrap().modified().unwrap();
+
+    bring("$D/1").unwrap();
+    assert_eq!(text("one.c").as_deref(), Some("uno\n"));
+    let before = time();
+    bring("$D/1 $D/2").unwrap();
+    assert_eq!(text("new/two.c").as_deref(), Some("two\n"));
+    assert_eq!(time(), before);
+    // One that does not fit leaves the tree alone.
+    let error = bring("$D/1 $D/again").unwrap_err();
+    assert!(
+        error.contains("again failed") && error.contains("  | "),
+        "{error}"
+    );
+    assert_eq!(text("one.c").as_deref(), Some("uno\n"));
+    bring("$D/2").unwrap();
+    assert_eq!(text("one.c").as_deref(), Some("one\n"));
+    // Make sees that it is another.
+    assert!(time() > before);
+    bring("").unwrap();
+    assert_eq!(text("new/two.c"), None);
+    assert_eq!(std::fs::read(path("original/one.c")).unwrap(), b"one\n");
 }

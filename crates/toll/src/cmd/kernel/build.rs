@@ -1,6 +1,5 @@
 //! `toll kernel build`
 
-use std::io::{IsTerminal, stderr};
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -10,9 +9,10 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::output;
+use crate::cmd::progress::is_live;
 use crate::cmd::run::exit_code_of;
 use crate::environment::kernel::{
-    BuildError, BuildObserver, Built, Kernel, Variant, build, check_requirements,
+    BuildError, BuildEvent, Built, Kernel, Variant, build, check_requirements,
 };
 use crate::trial::Interrupt;
 
@@ -72,128 +72,114 @@ pub(super) fn run(arguments: &BuildArguments) -> anyhow::Result<ExitCode> {
     let threads = arguments.jobs.map_or(cpus, NonZeroUsize::get);
     let interrupt = Interrupt::listen().context("cannot listen for signals")?;
     for variant in variants {
-        let mut progress = Progress::new(variant, &interrupt);
-        let built = build(variant, threads, &mut progress);
-        progress.finish();
+        let begin = Instant::now();
+        let mut progress = Progress::new(variant);
+        let mut on_event = |event: BuildEvent<'_>| progress.show(event);
+        let built = build(variant, threads, &mut on_event, &|| {
+            interrupt.signal().is_some()
+        });
+        if let Some(bar) = &progress.bar {
+            bar.finish_and_clear();
+        }
         match built {
-            Ok(built) => tell(&built, progress.begin.elapsed())?,
+            Ok(built) => tell(&built, begin.elapsed())?,
             Err(BuildError::Interrupted) => {
                 output::note("interrupted; the same command goes on from here");
                 return Ok(exit_code_of(interrupt.signal().unwrap_or(2)));
             }
-            Err(error) => return Err(explain(error)),
+            Err(BuildError::Failed { message, log }) => {
+                for line in log {
+                    output::note(&format!("  | {line}"));
+                }
+                return Err(anyhow::Error::msg(message));
+            }
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The lines of a log that an error brings stand before it, each by itself.
-fn explain(error: BuildError) -> anyhow::Error {
-    let BuildError::Failed(message) = &error else {
-        return error.into();
-    };
-    let (first, log) = message.split_once('\n').unwrap_or((message, ""));
-    for line in log.lines() {
-        output::note(&format!("  | {line}"));
-    }
-    anyhow::Error::msg(first.to_owned())
-}
-
 fn tell(built: &Built, took: Duration) -> anyhow::Result<()> {
-    let line = |kernel: &Kernel, how: &str| {
-        let directory = kernel.directory.display();
-        let word = kernel.variant.word();
-        output::result(&format!(
-            "{word}: Linux {} {how}: {directory}",
-            kernel.release
-        ))
-    };
-    match built {
-        Built::Found(kernel) => line(kernel, "is built already"),
-        Built::FoundUnasked(kernel, why) => {
-            output::note(&format!(
-                "{}: whether there is a newer source is not known: {why}",
-                kernel.variant.word()
-            ));
-            line(kernel, "is built already")
-        }
-        Built::Made(kernel) => line(kernel, &format!("is built ({} s)", took.as_secs())),
+    let Kernel {
+        variant,
+        release,
+        directory,
+        ..
+    } = &built.kernel;
+    if let Some(why) = &built.unasked {
+        output::note(&format!(
+            "{}: whether there is a newer source is not known: {why}",
+            variant.word()
+        ));
     }
+    let how = match built.is_new {
+        true => format!("is built ({} s)", took.as_secs()),
+        false => "is built already".to_owned(),
+    };
+    let directory = directory.display();
+    output::result(&format!(
+        "{}: Linux {release} {how}: {directory}",
+        variant.word()
+    ))
 }
 
 /// Shows how a build goes on: a live bar on a terminal, plain lines elsewhere.
-struct Progress<'a> {
-    variant: Variant,
-    interrupt: &'a Interrupt,
+struct Progress {
+    word: &'static str,
     bar: Option<ProgressBar>,
-    begin: Instant,
     last_line: Instant,
-}
-
-impl<'a> Progress<'a> {
-    fn new(variant: Variant, interrupt: &'a Interrupt) -> Self {
-        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let is_live = stderr().is_terminal() && !is_dumb;
-        let bar = is_live.then(|| {
-            let bar = ProgressBar::new(0);
-            // The templates are constant; a test draws one.
-            bar.set_style(ProgressStyle::with_template(STEP).expect("template is right"));
-            bar.set_prefix(variant.word());
-            bar.enable_steady_tick(Duration::from_millis(200));
-            bar
-        });
-        Self {
-            variant,
-            interrupt,
-            bar,
-            begin: Instant::now(),
-            last_line: Instant::now(),
-        }
-    }
-
-    fn finish(&self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
-    }
 }
 
 const STEP: &str = "{prefix:.bold} {spinner} {msg} {elapsed}";
 const COMPILATION: &str =
     "{prefix:.bold} {wide_bar:.cyan/dim} {pos} of about {len} objects, {elapsed}";
 
-impl BuildObserver for Progress<'_> {
-    fn step(&mut self, what: &str) {
-        match &self.bar {
-            Some(bar) => {
-                bar.set_style(ProgressStyle::with_template(STEP).expect("template is right"));
+fn template(text: &str) -> ProgressStyle {
+    // The templates are constant; a test draws them.
+    ProgressStyle::with_template(text).expect("template is right")
+}
+
+impl Progress {
+    fn new(variant: Variant) -> Self {
+        let word = variant.word();
+        let bar = is_live().then(|| {
+            let bar = ProgressBar::new(0)
+                .with_style(template(STEP))
+                .with_prefix(word);
+            bar.enable_steady_tick(Duration::from_millis(200));
+            bar
+        });
+        Self {
+            word,
+            bar,
+            last_line: Instant::now(),
+        }
+    }
+
+    fn show(&mut self, event: BuildEvent<'_>) {
+        match (event, &self.bar) {
+            (BuildEvent::Step(what), None) => output::note(&format!("{}: {what}", self.word)),
+            (BuildEvent::Step(what), Some(bar)) => {
+                bar.set_style(template(STEP));
                 bar.set_message(what.to_owned());
             }
-            None => output::note(&format!("{}: {what}", self.variant.word())),
-        }
-    }
-
-    fn compiled(&mut self, objects: u64, expected: u64) {
-        let expected = expected.max(objects);
-        if let Some(bar) = &self.bar {
-            if bar.length() != Some(expected) {
-                bar.set_style(
-                    ProgressStyle::with_template(COMPILATION).expect("template is right"),
-                );
-                bar.set_length(expected);
+            (BuildEvent::Compiled { objects, expected }, Some(bar)) => {
+                if bar.length() != Some(expected) {
+                    bar.set_style(template(COMPILATION));
+                    bar.set_length(expected);
+                }
+                bar.set_position(objects);
             }
-            bar.set_position(objects);
-        } else if self.last_line.elapsed() >= PLAIN_LINE_EVERY {
-            self.last_line = Instant::now();
-            output::note(&format!(
-                "{}: {objects} of about {expected} objects compiled",
-                self.variant.word()
-            ));
+            (BuildEvent::Compiled { objects, expected }, None) => {
+                if self.last_line.elapsed() >= PLAIN_LINE_EVERY {
+                    self.last_line = Instant::now();
+                    let word = self.word;
+                    output::note(&format!(
+                        "{word}: {objects} of about {expected} objects compiled"
+                    ));
+                }
+            }
         }
-    }
-
-    fn is_interrupted(&self) -> bool {
-        self.interrupt.signal().is_some()
     }
 }
 
@@ -204,7 +190,7 @@ mod tests {
     #[test]
     fn templates_are_right() {
         for template in [STEP, COMPILATION] {
-            ProgressStyle::with_template(template).unwrap();
+            super::template(template);
         }
     }
 

@@ -1,12 +1,10 @@
 //! `toll kernel list`
 
-use std::process::ExitCode;
-
 use clap::Args;
 use serde::Serialize;
 
 use super::output;
-use crate::environment::kernel::{Kernel, KernelState, ListedKernel, Variant, list};
+use crate::environment::kernel::{KernelState, ListedKernel, Variant, find, list};
 use crate::format;
 use crate::report::sanitize::sanitize;
 
@@ -27,63 +25,23 @@ pub(super) struct ListArguments {
 
 #[derive(Debug, Serialize)]
 struct Listing {
-    kernels: Vec<Row>,
+    kernels: Vec<ListedKernel>,
     /// Words of the variants that guests cannot use as long as they are not
     /// built.
     not_built: Vec<&'static str>,
 }
 
-#[derive(Debug, Serialize)]
-struct Row {
-    directory: String,
-    state: KernelState,
-    bytes: u64,
-    /// Why it cannot be used.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<String>,
-    #[serde(flatten)]
-    kernel: Option<Kernel>,
-}
-
-pub(super) fn run(arguments: &ListArguments) -> anyhow::Result<ExitCode> {
-    let listing = listing(list());
-    match arguments.json {
-        true => output::json(&listing)?,
-        false => output::listing(&text(&listing))?,
-    }
-    Ok(ExitCode::SUCCESS)
-}
-
-fn listing(listed: Vec<ListedKernel>) -> Listing {
-    let row = |listed: ListedKernel| {
-        let (kernel, reason) = match listed.kernel {
-            Ok(kernel) => (Some(kernel), None),
-            Err(reason) => (None, Some(reason)),
-        };
-        Row {
-            directory: listed.directory.display().to_string(),
-            state: listed.state,
-            bytes: listed.bytes,
-            reason,
-            kernel,
-        }
-    };
-    let kernels: Vec<Row> = listed.into_iter().map(row).collect();
-    let is_built = |variant: Variant| {
-        kernels.iter().any(|row| {
-            let of_variant = row
-                .kernel
-                .as_ref()
-                .is_some_and(|kernel| kernel.variant == variant);
-            of_variant && row.state == KernelState::Today
-        })
-    };
+pub(super) fn run(arguments: &ListArguments) -> anyhow::Result<()> {
     let not_built = Variant::ALL
         .into_iter()
-        .filter(|variant| !is_built(*variant));
-    Listing {
+        .filter(|variant| find(*variant).is_err());
+    let listing = Listing {
         not_built: not_built.map(Variant::word).collect(),
-        kernels,
+        kernels: list(),
+    };
+    match arguments.json {
+        true => output::json(&listing),
+        false => output::listing(&text(&listing)),
     }
 }
 
@@ -116,7 +74,7 @@ fn text(listing: &Listing) -> String {
             None => format!(
                 "{:<10}  {:<64}  {size:>8}  {:<16}  {state}: {}",
                 "?",
-                row.directory,
+                row.directory.display(),
                 "",
                 row.reason.as_deref().unwrap_or_default()
             ),

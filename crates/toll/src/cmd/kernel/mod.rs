@@ -1,7 +1,6 @@
 //! `toll kernel`
 
 mod build;
-mod clean;
 mod list;
 mod show;
 
@@ -10,6 +9,15 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 
 use super::{Failure, output};
+use crate::environment::kernel::clean;
+use crate::format;
+
+const CLEAN_NOTES: &str = "\
+Example:
+  toll kernel clean --all
+
+Without --all the kernels that guests use stay, and so does what they were fetched from. The build
+trees go: the next change of a module or patch compiles the whole kernel again.";
 
 #[derive(Debug, Args)]
 pub(super) struct KernelArguments {
@@ -26,14 +34,33 @@ enum KernelVerb {
     /// Show what a kernel was made of and where it lies
     Show(show::ShowArguments),
     /// Remove what guests no longer use, and what kernels were built in
-    Clean(clean::CleanArguments),
+    #[command(after_help = CLEAN_NOTES)]
+    Clean {
+        /// Remove all kernels, and the sources and packages too
+        #[arg(long)]
+        all: bool,
+    },
 }
 
 pub(super) fn run(arguments: &KernelArguments) -> anyhow::Result<ExitCode> {
     match &arguments.verb {
-        KernelVerb::Build(arguments) => build::run(arguments),
-        KernelVerb::List(arguments) => list::run(arguments),
-        KernelVerb::Show(arguments) => show::run(arguments),
-        KernelVerb::Clean(arguments) => clean::run(arguments),
+        KernelVerb::Build(arguments) => return build::run(arguments),
+        KernelVerb::List(arguments) => list::run(arguments)?,
+        KernelVerb::Show(arguments) => show::run(arguments)?,
+        KernelVerb::Clean { all } => {
+            let removed = clean(*all)?;
+            let mut text = String::new();
+            for (path, bytes) in &removed {
+                let size = format::bytes(*bytes as f64);
+                text.push_str(&format!("removed {} ({size})\n", path.display()));
+            }
+            let bytes: u64 = removed.iter().map(|(_, bytes)| bytes).sum();
+            match removed.is_empty() {
+                true => text.push_str("nothing to remove\n"),
+                false => text.push_str(&format!("freed {}\n", format::bytes(bytes as f64))),
+            }
+            output::result(&text)?;
+        }
     }
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,15 +1,14 @@
 //! `toll kernel show`
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::Args;
 use serde::Serialize;
 
 use super::{Failure, output};
-use crate::environment::kernel::{
-    ConfigDifference, Kernel, Variant, config_differences, find, options_set,
-};
+use crate::environment::kernel::{Kernel, Variant, find};
 use crate::report::sanitize::sanitize;
 
 /// Differing options that are shown; more are counted.
@@ -52,7 +51,15 @@ struct Comparison {
     differences: Vec<ConfigDifference>,
 }
 
-pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
+/// An option, without `CONFIG_`, that two configurations have differently; `n` is off.
+#[derive(Debug, PartialEq, Serialize)]
+struct ConfigDifference {
+    option: String,
+    here: String,
+    there: String,
+}
+
+pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<()> {
     let kernel = find(arguments.variant).map_err(Failure::Prerequisite)?;
     let other = match arguments.against {
         Some(variant) => Some(find(variant).map_err(Failure::Prerequisite)?),
@@ -61,96 +68,122 @@ pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<ExitCode> {
             .filter(|variant| *variant != arguments.variant)
             .find_map(|variant| find(variant).ok()),
     };
-    let comparison = other
-        .map(|other| {
-            Ok::<_, anyhow::Error>(Comparison {
-                against: other.variant,
-                differences: config_differences(&kernel, &other).map_err(anyhow::Error::msg)?,
-                against_config: other.config,
-            })
+    let read = |kernel: &Kernel| {
+        let path = &kernel.config;
+        let text = std::fs::read_to_string(path);
+        let text = text.with_context(|| format!("cannot read {}", path.display()))?;
+        anyhow::Ok(options(&text))
+    };
+    let own = read(&kernel)?;
+    let compare = |other: Kernel| {
+        anyhow::Ok(Comparison {
+            against: other.variant,
+            differences: differences(&own, &read(&other)?),
+            against_config: other.config,
         })
-        .transpose()?;
+    };
     let shown = Shown {
-        options_set: options_set(&kernel).map_err(anyhow::Error::msg)?,
+        comparison: other.map(compare).transpose()?,
+        options_set: own.len(),
         kernel,
-        comparison,
     };
     match arguments.json {
-        true => output::json(&shown)?,
-        false => output::listing(&text(&shown))?,
+        true => output::json(&shown),
+        false => output::listing(&text(&shown)),
     }
-    Ok(ExitCode::SUCCESS)
+}
+
+/// What a configuration sets; options that are off are left out.
+fn options(config: &str) -> BTreeMap<String, String> {
+    config
+        .lines()
+        .filter_map(|line| line.strip_prefix("CONFIG_")?.split_once('='))
+        .filter(|(_, value)| *value != "n")
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+fn differences(
+    here: &BTreeMap<String, String>,
+    there: &BTreeMap<String, String>,
+) -> Vec<ConfigDifference> {
+    let names: BTreeSet<&String> = here.keys().chain(there.keys()).collect();
+    let off = "n".to_owned();
+    let difference = |option: &String| ConfigDifference {
+        option: option.clone(),
+        here: here.get(option).unwrap_or(&off).clone(),
+        there: there.get(option).unwrap_or(&off).clone(),
+    };
+    let all = names.into_iter().map(difference);
+    all.filter(|difference| difference.here != difference.there)
+        .collect()
 }
 
 fn text(shown: &Shown) -> String {
     let kernel = &shown.kernel;
-    let mut lines = vec![format!(
-        "Kernel {}: Linux {}",
-        kernel.variant.word(),
-        kernel.release
-    )];
-    let mut field = |name: &str, value: &str| lines.push(format!("  {name:<14} {value}"));
-    field("source", &kernel.source);
-    field("compiler", &kernel.compiler);
-    field("built (UTC)", &kernel.built_at);
-    field("key", &kernel.key);
-    field("recipe", &kernel.recipe);
-    field("image", &kernel.image.display().to_string());
+    let own = |file: &PathBuf| file.display().to_string();
     let config = format!(
         "{} ({} options set)",
-        kernel.config.display(),
+        own(&kernel.config),
         shown.options_set
     );
-    field("configuration", &config);
-    field(
-        "build log",
-        &kernel.directory.join("build.log").display().to_string(),
-    );
-    let mut group = |name: &str, values: &[String]| {
-        for (number, value) in values.iter().enumerate() {
-            field(if number == 0 { name } else { "" }, value);
-        }
+    let paths = |files: &[PathBuf]| files.iter().map(own).collect();
+    let groups = [
+        ("source", vec![kernel.source.clone()]),
+        ("compiler", vec![kernel.compiler.clone()]),
+        ("built (UTC)", vec![kernel.built_at.clone()]),
+        ("key", vec![kernel.key.clone()]),
+        ("recipe", vec![kernel.recipe.clone()]),
+        ("image", vec![own(&kernel.image)]),
+        ("configuration", vec![config]),
+        ("build log", vec![own(&kernel.directory.join("build.log"))]),
+        ("patches", kernel.patches.clone()),
+        ("modules", paths(&kernel.modules)),
+        ("boot modules", paths(&kernel.boot_modules)),
+    ];
+    let (word, release) = (kernel.variant.word(), &kernel.release);
+    let mut lines = vec![format!("Kernel {word}: Linux {release}")];
+    for (name, mut values) in groups {
         if values.is_empty() {
-            field(name, "none");
+            values.push("none".into());
         }
-    };
-    let paths = |paths: &[PathBuf]| -> Vec<String> {
-        paths
-            .iter()
-            .map(|path| path.display().to_string())
-            .collect()
-    };
-    group("patches", &kernel.patches);
-    group("modules", &paths(&kernel.modules));
-    group("boot modules", &paths(&kernel.boot_modules));
-    if let Some(comparison) = &shown.comparison {
-        lines.push(String::new());
-        lines.extend(compared(shown, comparison));
+        let names = std::iter::once(name).chain(std::iter::repeat(""));
+        lines.extend(
+            names
+                .zip(values)
+                .map(|(name, value)| format!("  {name:<14} {value}")),
+        );
     }
-    let lines: Vec<String> = lines.iter().map(|line| sanitize(line)).collect();
+    if let Some(comparison) = &shown.comparison {
+        let (all, other) = (&comparison.differences, comparison.against.word());
+        lines.push(format!("\n{} options differ from {other}:", all.len()));
+        lines.push(format!("  {:<36} {word:<12} {other}", "option"));
+        lines.extend(all.iter().take(DIFFERENCES_MAX).map(|difference| {
+            let ConfigDifference {
+                option,
+                here,
+                there,
+            } = difference;
+            format!("  {option:<36} {here:<12} {there}")
+        }));
+        if let more @ 1.. = all.len().saturating_sub(DIFFERENCES_MAX) {
+            let (here, there) = (own(&kernel.config), own(&comparison.against_config));
+            lines.push(format!("  and {more} more: diff {here} {there}"));
+        }
+    }
+    let text = lines.join("\n");
+    let lines: Vec<String> = text.lines().map(sanitize).collect();
     lines.join("\n")
 }
 
-fn compared(shown: &Shown, comparison: &Comparison) -> Vec<String> {
-    let (word, other) = (shown.kernel.variant.word(), comparison.against.word());
-    let all = &comparison.differences;
-    let mut lines = vec![format!("{} options differ from {other}:", all.len())];
-    lines.push(format!("  {:<36} {word:<12} {other}", "option"));
-    for difference in all.iter().take(DIFFERENCES_MAX) {
-        let ConfigDifference {
-            option,
-            here,
-            there,
-        } = difference;
-        lines.push(format!("  {option:<36} {here:<12} {there}"));
-    }
-    if all.len() > DIFFERENCES_MAX {
-        lines.push(format!(
-            "  and {} more: diff {} {}",
-            all.len() - DIFFERENCES_MAX,
-            shown.kernel.config.display(),
-            comparison.against_config.display()
-        ));
-    }
-    lines
+#[test]
+fn differences_take_off_and_unknown_for_the_same() {
+    let config = "#\n# General setup\n#\nCONFIG_SMP=y\nCONFIG_NR_CPUS=8\n\
+                  # CONFIG_VT is not set\nCONFIG_LOCALVERSION=\"-toll\"\n";
+    let other = "CONFIG_SMP=y\nCONFIG_NR_CPUS=8\nCONFIG_KASAN=y\n# CONFIG_FOO is not set\n";
+    let found: Vec<String> = differences(&options(config), &options(other))
+        .into_iter()
+        .map(|d| format!("{} {} {}", d.option, d.here, d.there))
+        .collect();
+    assert_eq!(found, ["KASAN n y", "LOCALVERSION \"-toll\" n"]);
 }

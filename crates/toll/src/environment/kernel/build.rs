@@ -1,290 +1,348 @@
-//! From a variant to a complete cache entry.
-//!
-//! Each variant of a source has a build tree, which stays: after a change of
-//! patches, configuration or modules make does what the change asks for, and
-//! a changed module makes a new entry with the same image.
+//! Running `kernel/Makefile`.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the environment is one of two places that start processes"
+)]
 
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
-use super::build_lock::BuildLock;
-use super::image::Tree;
-use super::job::{BuildObserver, Jobs, ask};
-use super::package::{Package, empty_directory, make_directory};
-use super::recipe::{self, Digest};
-use super::record::{self, KERNEL_RECORD_VERSION, KernelRecord};
-use super::stock::{StockPackages, copy};
-use super::{BuildError, Kernel, Variant, find, own_modules, paths, requirement, source_tree};
+use rustix::process::{Pid, Signal, kill_process_group};
 
-/// How a build ended.
+use super::{Kernel, Variant, cache, find, paths, sources};
+use crate::environment::process;
+
+/// Longest wait before an interruption is looked for.
+const NAP: Duration = Duration::from_millis(100);
+
+/// What programs are given to end in when they are told to.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Why a kernel was not built, or the cache not cleaned.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Built {
-    /// It was there already.
-    Found(Kernel),
-    /// It was there already, and apt could not tell whether there is a newer
-    /// source, for this reason.
-    FoundUnasked(Kernel, String),
-    /// It was made now.
-    Made(Kernel),
+pub enum BuildError {
+    /// Something must be installed or made room for first.
+    Prerequisite(String),
+    /// The next build goes on from there.
+    Interrupted,
+    /// Something else went wrong, after the last lines of a log, if it has one.
+    Failed { message: String, log: Vec<String> },
 }
 
-/// Checks that what these variants are built with is installed; a variant
-/// that is built already needs nothing.
-///
-/// # Errors
-/// If something is missing: all of it at once, with the command that installs
-/// it.
-pub fn check_requirements(variants: &[Variant]) -> Result<(), BuildError> {
-    let is_missing = |variant: &Variant| find(*variant).is_err();
-    let missing: Vec<Variant> = variants.iter().copied().filter(is_missing).collect();
-    match missing.is_empty() {
-        true => Ok(()),
-        false => requirement::check(&missing),
+impl BuildError {
+    pub(super) fn failed(message: String) -> Self {
+        let log = Vec::new();
+        Self::Failed { message, log }
     }
+
+    /// A file or directory that cannot be read or written.
+    pub(super) fn file(path: &Path, error: &std::io::Error) -> Self {
+        Self::failed(format!("cannot use {}: {error}", path.display()))
+    }
+}
+
+impl std::fmt::Display for BuildError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Prerequisite(message) | Self::Failed { message, .. } => f.write_str(message),
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+/// How a build goes on.
+pub enum BuildEvent<'a> {
+    /// A step begins; the text says what is done.
+    Step(&'a str),
+    /// Objects compiled so far, of about how many.
+    Compiled { objects: u64, expected: u64 },
+}
+
+/// A kernel that was built, or was there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Built {
+    pub kernel: Kernel,
+    pub is_new: bool,
+    /// Why apt could not tell whether there is a newer source.
+    pub unasked: Option<String>,
+}
+
+/// Checks that what these variants are built with is installed; a variant that is
+/// built already needs nothing. All that is missing is named at once.
+pub fn check_requirements(variants: &[Variant]) -> Result<(), BuildError> {
+    let missing = variants.iter().filter(|variant| find(**variant).is_err());
+    let names: Vec<&str> = missing.map(|variant| variant.word()).collect();
+    if names.is_empty() {
+        return Ok(());
+    }
+    let names = format!("NAMES={}", names.join(" "));
+    // From its standard input, since nothing is to be written yet.
+    let mut command = make(&["-f", "-", "check", &names])?;
+    command.current_dir("/");
+    attend(command, sources::makefile(), None, &mut |_| {}, &|| false).map(drop)
 }
 
 /// Builds a kernel unless the cache has it, with this many threads. Another
 /// build of this user is waited for; an interrupted one is gone on with.
-///
-/// # Errors
-/// If the observer ends it, something is missing, or a step fails.
 pub fn build(
     variant: Variant,
     threads: usize,
-    observer: &mut dyn BuildObserver,
+    on_event: &mut dyn FnMut(BuildEvent<'_>),
+    interrupted: &dyn Fn() -> bool,
 ) -> Result<Built, BuildError> {
-    let work = paths::kernel_work();
-    check_place(&work)?;
-    let origin = match Origin::look_up(variant) {
-        Ok(origin) => origin,
-        Err(error) => {
-            return match find(variant) {
-                Ok(kernel) => Ok(Built::FoundUnasked(kernel, error.to_string())),
-                Err(_) => Err(error),
-            };
-        }
+    let place = paths::kernel_work().join("makefile");
+    let directory = sources::lay_out(&place).map_err(|error| BuildError::file(&place, &error))?;
+    let mut run = |target: &str, progress: Option<Progress>| {
+        let cache = paths::kernels();
+        let cache = cache.parent().unwrap_or(&cache);
+        let mut command = make(&["-C"])?;
+        command.arg(&directory).arg(target).args([
+            format!("NAME={}", variant.word()),
+            format!("JOBS={threads}"),
+            format!("CACHE={}", cache.display()),
+        ]);
+        attend(command, "", progress, on_event, interrupted)
     };
-    let directory = paths::kernels().join(origin.key(variant));
-    if let Some(kernel) = record::complete(&directory) {
-        return Ok(Built::Found(kernel));
-    }
-    requirement::check(&[variant])?;
-    let _lock = BuildLock::wait(&work, observer)?;
-    // Another builder may have made it meanwhile.
-    if let Some(kernel) = record::complete(&directory) {
-        return Ok(Built::Found(kernel));
-    }
-    let place = work.join("build").join(origin.place(variant));
-    make_directory(&place)?;
-    begin_log(&place, &origin.image_key(variant))?;
-    let mut jobs = Jobs::new(&place.join("build.log"), observer)?;
-    let parts = origin.make(&mut jobs, &Places { work, place }, variant, threads)?;
-    let log = jobs.log().to_owned();
-    let record = store(&directory, &parts, &log, |paths| KernelRecord {
-        version: KERNEL_RECORD_VERSION,
-        variant,
-        key: origin.key(variant),
-        recipe: recipe::hash(variant),
-        release: parts.release.clone(),
-        source: origin.source.clone(),
-        compiler: origin.compiler.clone(),
-        patches: recipe::patches(variant)
-            .map(|(path, _)| path.trim_start_matches("patches/").to_owned())
-            .collect(),
-        image: "bzImage".into(),
-        config: "config".into(),
-        modules: paths.modules,
-        boot_modules: paths.boot_modules,
-        built_at: jiff::Timestamp::now()
-            .strftime("%Y-%m-%dT%H:%M:%SZ")
-            .to_string(),
-    })?;
-    record
-        .at(&directory)
-        .map(Built::Made)
-        .map_err(BuildError::Failed)
-}
-
-/// Begins the log anew for another image, so that objects of the one before do
-/// not count.
-fn begin_log(place: &Path, image_key: &str) -> Result<(), BuildError> {
-    let stamp = place.join("build.log.key");
-    if std::fs::read_to_string(&stamp).is_ok_and(|key| key == image_key) {
-        return Ok(());
-    }
-    let log = place.join("build.log");
-    std::fs::write(&log, "").map_err(|error| BuildError::file(&log, &error))?;
-    std::fs::write(&stamp, image_key).map_err(|error| BuildError::file(&stamp, &error))
-}
-
-/// The kernel's make takes neither in the path of a tree.
-fn check_place(work: &Path) -> Result<(), BuildError> {
-    let text = work.to_string_lossy();
-    match text.contains(|c: char| c == ':' || c.is_whitespace()) {
-        false => Ok(()),
-        true => Err(BuildError::Prerequisite(format!(
-            "cannot build in {text}: the kernel's build refuses paths with spaces or colons; set \
-             XDG_CACHE_HOME to another directory"
-        ))),
-    }
-}
-
-/// Directories that a build uses.
-struct Places {
-    work: PathBuf,
-    /// Of this image alone.
-    place: PathBuf,
-}
-
-/// What this machine and the archive give to a kernel.
-struct Origin {
-    packages: Packages,
-    /// See [`Kernel::source`].
-    source: String,
-    /// See [`Kernel::compiler`].
-    compiler: String,
-}
-
-enum Packages {
-    Source(Package),
-    Stock(StockPackages),
-}
-
-/// What a build made, where it lies before it is stored.
-struct Parts {
-    release: String,
-    image: PathBuf,
-    config: PathBuf,
-    modules: Vec<PathBuf>,
-    boot_modules: Vec<PathBuf>,
-}
-
-impl Origin {
-    fn look_up(variant: Variant) -> Result<Self, BuildError> {
-        let (packages, source, compiler) = match variant {
-            Variant::Toll | Variant::Debug => {
-                let package = Package::look_up(recipe::SOURCE_PACKAGE)?;
-                let source = package.identity();
-                (Packages::Source(package), source, "gcc".to_owned())
-            }
-            Variant::Stock => {
-                let packages = StockPackages::look_up()?;
-                let (source, compiler) = (packages.identity(), packages.compiler()?);
-                (Packages::Stock(packages), source, compiler)
-            }
-        };
-        let version = ask(&compiler, &["--version"]).map_err(BuildError::Prerequisite)?;
-        Ok(Self {
-            packages,
-            source,
-            compiler: version.lines().next().unwrap_or_default().trim().to_owned(),
-        })
-    }
-
-    fn add_to(&self, digest: Digest) -> Digest {
-        let digest = digest
-            .add(self.source.as_bytes())
-            .add(self.compiler.as_bytes());
-        match &self.packages {
-            Packages::Source(_) => digest,
-            Packages::Stock(packages) => {
-                let all = packages.identities();
-                all.iter()
-                    .fold(digest, |digest, name| digest.add(name.as_bytes()))
-            }
+    let found = |kernel, unasked| Built {
+        kernel,
+        is_new: false,
+        unasked,
+    };
+    let description = match run("describe", None) {
+        Err(BuildError::Prerequisite(why)) if find(variant).is_ok() => {
+            let kernel = find(variant).map_err(BuildError::Prerequisite)?;
+            return Ok(found(kernel, Some(why)));
         }
+        description => description?,
+    };
+    let fields: BTreeMap<&str, &str> = description
+        .iter()
+        .filter_map(|line| line.split_once('='))
+        .collect();
+    let field = |name: &str| fields.get(name).copied().unwrap_or_default();
+    let entry = PathBuf::from(field("entry"));
+    if let Ok(kernel) = cache::read(&entry) {
+        return Ok(found(kernel, None));
     }
+    check_requirements(&[variant])?;
+    let progress = Progress {
+        log: field("log").into(),
+        expected: field("objects").parse().unwrap_or(0),
+        read_bytes: 0,
+        objects: 0,
+    };
+    run("build", Some(progress))?;
+    let kernel = cache::read(&entry).map_err(BuildError::failed)?;
+    Ok(Built {
+        kernel,
+        is_new: true,
+        unasked: None,
+    })
+}
 
-    fn key(&self, variant: Variant) -> String {
-        let digest = Digest::default().add(recipe::hash(variant).as_bytes());
-        format!("{}-{}", variant.word(), self.add_to(digest).hex())
-    }
-
-    /// The name of the build tree.
-    fn place(&self, variant: Variant) -> String {
-        format!(
-            "{}-{}",
-            variant.word(),
-            self.add_to(Digest::default()).hex()
+/// make, told to end when this program dies, however that happens.
+fn make(arguments: &[&str]) -> Result<Command, BuildError> {
+    let program = process::find("make").ok_or_else(|| {
+        BuildError::Prerequisite(
+            "cannot build: make is missing; install it as root: apt-get install make".into(),
         )
+    })?;
+    let mut command = match process::find("setpriv") {
+        Some(setpriv) => {
+            let mut command = Command::new(setpriv);
+            command.args(["--pdeathsig", "TERM", "--"]).arg(program);
+            command
+        }
+        None => Command::new(program),
+    };
+    // What is in these is for another make.
+    for name in ["MAKEFLAGS", "MFLAGS", "MAKELEVEL"] {
+        command.env_remove(name);
     }
+    command.args(arguments);
+    Ok(command)
+}
 
-    fn image_key(&self, variant: Variant) -> String {
-        let digest = self.add_to(recipe::image_digest(variant));
-        format!("{}-{}", variant.word(), digest.hex())
+fn cannot_run(error: std::io::Error) -> BuildError {
+    BuildError::failed(format!("cannot run make: {error}"))
+}
+
+/// Runs make to its end and gives what it said.
+fn attend(
+    mut command: Command,
+    input: &str,
+    mut progress: Option<Progress>,
+    on_event: &mut dyn FnMut(BuildEvent<'_>),
+    interrupted: &dyn Fn() -> bool,
+) -> Result<Vec<String>, BuildError> {
+    let (reader, writer) = std::io::pipe().map_err(cannot_run)?;
+    command
+        .stdin(Stdio::piped())
+        .stdout(writer.try_clone().map_err(cannot_run)?)
+        .stderr(writer)
+        // ^C at the terminal reaches this program alone, which ends the others in
+        // order.
+        .process_group(0);
+    let mut child = command.spawn().map_err(cannot_run)?;
+    // It holds the writing ends.
+    drop(command);
+    // A make that takes none of it says why.
+    let _ = child
+        .stdin
+        .take()
+        .map(|mut stdin| stdin.write_all(input.as_bytes()));
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        let mut lines = BufReader::new(reader).lines().map_while(Result::ok);
+        lines.all(|line| sender.send(line).is_ok())
+    });
+    let mut said: Vec<String> = Vec::new();
+    let mut is_compiling = false;
+    loop {
+        match lines.recv_timeout(NAP) {
+            Ok(line) => {
+                if let Some(step) = line.strip_prefix("==> ") {
+                    is_compiling = step.starts_with("compiling");
+                    on_event(BuildEvent::Step(step));
+                }
+                said.push(line);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        if let Some(progress) = progress.as_mut().filter(|_| is_compiling) {
+            on_event(progress.count());
+        }
+        if interrupted() {
+            end(&mut child);
+            return Err(BuildError::Interrupted);
+        }
     }
+    match child.wait().map_err(cannot_run)?.success() {
+        true => Ok(said),
+        false => Err(explain(&said)),
+    }
+}
 
-    fn make(
-        &self,
-        jobs: &mut Jobs<'_>,
-        places: &Places,
-        variant: Variant,
-        threads: usize,
-    ) -> Result<Parts, BuildError> {
-        let own = places.place.join("own");
-        match &self.packages {
-            Packages::Source(package) => {
-                let tree = Tree {
-                    source: source_tree::prepare(jobs, package, &places.work)?,
-                    objects: places.place.join("objects"),
-                    threads,
-                    image_key: self.image_key(variant),
-                };
-                tree.build(jobs, variant)?;
-                Ok(Parts {
-                    modules: own_modules::build(jobs, &own, &tree)?,
-                    release: tree.release()?,
-                    image: tree.image(),
-                    config: tree.objects.join(".config"),
-                    boot_modules: Vec::new(),
-                })
-            }
-            Packages::Stock(packages) => {
-                let tree = packages.unpack(jobs, &places.work, &places.place)?;
-                tree.relocate_headers()?;
-                Ok(Parts {
-                    modules: own_modules::build(jobs, &own, &tree)?,
-                    image: tree.image(),
-                    config: tree.config(),
-                    boot_modules: tree.boot_modules(jobs, &places.place.join("boot"))?,
-                    release: tree.release,
-                })
-            }
+/// What a failed make said of the cause.
+fn explain(said: &[String]) -> BuildError {
+    let said = || said.iter().map(String::as_str);
+    let last = |prefix: &str| said().filter_map(|line| line.strip_prefix(prefix)).next_back();
+    if let Some(why) = last("prerequisite: ") {
+        return BuildError::Prerequisite(why.to_owned());
+    }
+    let log = said().filter_map(|line| line.strip_prefix("  | "));
+    BuildError::Failed {
+        message: last("failed: ")
+            .or(last("make: "))
+            .unwrap_or("make failed")
+            .to_owned(),
+        log: log.map(str::to_owned).collect(),
+    }
+}
+
+/// Ends make with all that it started.
+fn end(child: &mut Child) {
+    let group = Pid::from_child(child);
+    // That it has ended meanwhile is what is wanted.
+    let _ = kill_process_group(group, Signal::TERM);
+    let begin = Instant::now();
+    while begin.elapsed() < GRACE && !matches!(child.try_wait(), Ok(Some(_))) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    // The group may outlive its first process.
+    let _ = kill_process_group(group, Signal::KILL);
+    let _ = child.wait();
+}
+
+/// Counts the objects that a build's log tells of. It is read from its begin, so
+/// that those of an interrupted build count, too.
+struct Progress {
+    log: PathBuf,
+    expected: u64,
+    read_bytes: u64,
+    objects: u64,
+}
+
+impl Progress {
+    fn count(&mut self) -> BuildEvent<'static> {
+        let mut text = Vec::new();
+        // There is no log at first.
+        let _ = File::open(&self.log).and_then(|mut file| {
+            file.seek(SeekFrom::Start(self.read_bytes))?;
+            file.read_to_end(&mut text)
+        });
+        // A line that is not yet whole is read the next time.
+        let end = text.iter().rposition(|byte| *byte == b'\n');
+        let lines = &text[..end.map_or(0, |at| at + 1)];
+        self.read_bytes += lines.len() as u64;
+        let is_object = |line: &&[u8]| line.starts_with(b"  CC ") || line.starts_with(b"  AS ");
+        let objects = lines.split(|byte| *byte == b'\n').filter(is_object);
+        self.objects += objects.count() as u64;
+        BuildEvent::Compiled {
+            objects: self.objects,
+            expected: self.expected.max(self.objects),
         }
     }
 }
 
-/// Paths in an entry, relative to it.
-struct StoredPaths {
-    modules: Vec<PathBuf>,
-    boot_modules: Vec<PathBuf>,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Copies what was made into an entry, its record last.
-fn store(
-    directory: &Path,
-    parts: &Parts,
-    log: &Path,
-    record: impl FnOnce(StoredPaths) -> KernelRecord,
-) -> Result<KernelRecord, BuildError> {
-    empty_directory(directory)?;
-    copy(&parts.image, &directory.join("bzImage"))?;
-    copy(&parts.config, &directory.join("config"))?;
-    copy(log, &directory.join("build.log"))?;
-    let copy_all = |files: &[PathBuf], below: &str| {
-        make_directory(&directory.join(below))?;
-        files
-            .iter()
-            .map(|file| {
-                let path = Path::new(below).join(file.file_name().unwrap_or_default());
-                copy(file, &directory.join(&path))?;
-                Ok(path)
-            })
-            .collect::<Result<Vec<_>, BuildError>>()
-    };
-    let record = record(StoredPaths {
-        modules: copy_all(&parts.modules, "modules")?,
-        boot_modules: copy_all(&parts.boot_modules, "boot")?,
-    });
-    record::write(&record, directory)?;
-    Ok(record)
+    fn run(
+        script: &str,
+        progress: Option<Progress>,
+    ) -> (Result<Vec<String>, BuildError>, Vec<String>, u64) {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        let (mut steps, mut counted) = (Vec::new(), 0);
+        let mut on_event = |event: BuildEvent<'_>| match event {
+            BuildEvent::Step(what) => steps.push(what.to_owned()),
+            BuildEvent::Compiled { objects, .. } => counted = objects,
+        };
+        let result = attend(command, "", progress, &mut on_event, &|| false);
+        (result, steps, counted)
+    }
+
+    #[test]
+    fn compiled_objects_are_counted_over_interrupted_builds() {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("build.log");
+        std::fs::write(&log, "  CC      a.o\n  LD      b\n  AS      c.o\n").unwrap();
+        let script = format!(
+            "echo '  CC [M]  d.o' >>{}; echo '==> compiling'; echo plain",
+            log.display()
+        );
+        let progress = Progress {
+            log,
+            expected: 5,
+            read_bytes: 0,
+            objects: 0,
+        };
+        let (said, steps, counted) = run(&script, Some(progress));
+        assert_eq!((steps, counted), (vec!["compiling".to_owned()], 3));
+        assert_eq!(said.unwrap(), ["==> compiling", "plain"]);
+    }
+
+    #[test]
+    fn a_failure_is_told_with_the_last_lines_of_the_log() {
+        let script = "echo unseen; echo 'failed: no hunk' >&2; echo '  | #1' >&2; exit 2";
+        let expected = BuildError::Failed {
+            message: "no hunk".into(),
+            log: vec!["#1".into()],
+        };
+        assert_eq!(run(script, None).0, Err(expected));
+        let script = "echo 'prerequisite: no bc' >&2; exit 2";
+        let expected = BuildError::Prerequisite("no bc".into());
+        assert_eq!(run(script, None).0, Err(expected));
+    }
 }

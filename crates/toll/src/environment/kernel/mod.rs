@@ -1,56 +1,27 @@
-//! Kernels for guests, built from pinned sources or taken from Debian, and the
-//! cache that holds them.
+//! Kernels for guests, and the cache that holds them. `kernel/Makefile` builds them.
 //!
 //! A cache entry is a directory `$XDG_CACHE_HOME/toll/kernels/KEY/`. Its
 //! `kernel.json` is written last, so that an entry with one is complete.
 
 mod build;
-mod build_lock;
-mod clean;
-mod config;
-mod error;
-mod image;
-mod job;
-mod module_order;
-mod own_modules;
-mod package;
-mod patched;
-mod recipe;
-mod record;
-mod requirement;
-mod source_tree;
-mod stock;
+mod cache;
+mod sources;
 
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::paths;
-pub use build::{Built, build, check_requirements};
-pub use clean::{KernelState, ListedKernel, Removed, clean, list};
-pub use config::ConfigDifference;
-pub use error::BuildError;
-pub use job::BuildObserver;
-pub use record::{KERNEL_RECORD_VERSION, KernelRecord};
+pub use build::{BuildError, BuildEvent, Built, build, check_requirements};
+pub use cache::{KernelState, ListedKernel, clean, list};
 
 /// Which kernel a guest runs.
 #[derive(
-    Debug,
-    Clone,
-    Copy,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    clap::ValueEnum,
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, clap::ValueEnum,
 )]
 pub enum Variant {
     /// The pinned source with this project's patches, configured for guests.
     #[serde(rename = "toll")]
-    #[value(name = "toll")]
     Toll,
     /// The same with the kernel's own checks (KASAN, lockdep): for tests, not
     /// for measuring.
@@ -59,7 +30,6 @@ pub enum Variant {
     Debug,
     /// A kernel of Debian's as it is.
     #[serde(rename = "stock")]
-    #[value(name = "stock")]
     Stock,
 }
 
@@ -76,16 +46,15 @@ impl Variant {
         }
     }
 
-    /// The variant of a word.
     pub fn from_word(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|variant| variant.word() == word)
     }
 }
 
-/// A kernel that a guest can boot, complete in the cache. Paths are absolute.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// A kernel that a guest can boot: the content of `kernel.json`, with paths that
+/// are relative there and absolute here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kernel {
-    /// Which one.
     pub variant: Variant,
     /// As `uname -r` has it.
     pub release: String,
@@ -112,66 +81,38 @@ pub struct Kernel {
     /// When it was completed, RFC 3339 in UTC.
     pub built_at: String,
     /// Its cache entry.
+    #[serde(default)]
     pub directory: PathBuf,
 }
 
 /// The newest kernel of a variant that is complete in the cache and made from
-/// what this program holds: configuration, patches and modules.
-///
-/// # Errors
-/// If there is none, with the command that makes it.
+/// what this program holds; if there is none, the command that makes it.
 pub fn find(variant: Variant) -> Result<Kernel, String> {
-    find_in(&paths::kernels(), variant, &recipe::hash(variant))
-}
-
-/// Where the configurations of two kernels differ, by the options' names.
-///
-/// # Errors
-/// If one cannot be read.
-pub fn config_differences(here: &Kernel, there: &Kernel) -> Result<Vec<ConfigDifference>, String> {
-    Ok(config::differences(
-        &config_text(here)?,
-        &config_text(there)?,
-    ))
-}
-
-/// How many options a kernel's configuration sets.
-///
-/// # Errors
-/// If it cannot be read.
-pub fn options_set(kernel: &Kernel) -> Result<usize, String> {
-    Ok(config::options(&config_text(kernel)?).len())
-}
-
-fn config_text(kernel: &Kernel) -> Result<String, String> {
-    std::fs::read_to_string(&kernel.config)
-        .map_err(|error| format!("cannot read {}: {error}", kernel.config.display()))
+    find_in(&paths::kernels(), variant, &sources::recipe(variant))
 }
 
 fn find_in(cache: &Path, variant: Variant, recipe: &str) -> Result<Kernel, String> {
     let word = variant.word();
-    let all = record::entries(cache);
-    let of_variant = || {
-        let complete = all.iter().filter_map(|entry| entry.kernel.as_ref().ok());
-        complete.filter(|kernel| kernel.variant == variant)
+    let of_variant: Vec<Kernel> = cache::entries(cache)
+        .into_iter()
+        .filter_map(|(_, kernel)| kernel.ok())
+        .filter(|kernel| kernel.variant == variant)
+        .collect();
+    let why = match of_variant.is_empty() {
+        true => "it is not built",
+        false => {
+            "what is built was made from other patches, configuration or modules than this toll has"
+        }
     };
-    let newest = of_variant()
-        .filter(|kernel| kernel.recipe == recipe)
-        .max_by(|a, b| a.built_at.cmp(&b.built_at));
     let command = match variant {
         Variant::Toll => "toll kernel build".to_owned(),
         _ => format!("toll kernel build {word}"),
     };
-    match newest {
-        Some(kernel) => Ok(kernel.clone()),
-        None if of_variant().next().is_some() => Err(format!(
-            "cannot use kernel {word}: what is built was made from other patches, configuration or \
-             modules than this toll has; run {command}"
-        )),
-        None => Err(format!(
-            "cannot use kernel {word}: it is not built; run {command}"
-        )),
-    }
+    of_variant
+        .into_iter()
+        .filter(|kernel| kernel.recipe == recipe)
+        .max_by(|a, b| a.built_at.cmp(&b.built_at))
+        .ok_or_else(|| format!("cannot use kernel {word}: {why}; run {command}"))
 }
 
 #[cfg(test)]
@@ -184,22 +125,12 @@ mod tests {
         for name in ["bzImage", "config"] {
             std::fs::write(directory.join(name), "").unwrap();
         }
-        let record = KernelRecord {
-            version: KERNEL_RECORD_VERSION,
-            variant: Variant::Stock,
-            key: key.into(),
-            recipe: recipe.into(),
-            release: "6.1.0".into(),
-            source: "linux-image 6.1".into(),
-            compiler: "gcc 12".into(),
-            patches: Vec::new(),
-            image: "bzImage".into(),
-            config: "config".into(),
-            modules: Vec::new(),
-            boot_modules: Vec::new(),
-            built_at: built_at.into(),
-        };
-        record::write(&record, &directory).unwrap();
+        let record = serde_json::json!({
+            "version": 1, "variant": "stock", "key": key, "recipe": recipe, "release": "6.1.0",
+            "source": "linux-image 6.1", "compiler": "gcc 12", "patches": [], "image": "bzImage",
+            "config": "config", "modules": [], "boot_modules": [], "built_at": built_at,
+        });
+        std::fs::write(directory.join("kernel.json"), record.to_string()).unwrap();
     }
 
     #[test]
@@ -228,18 +159,6 @@ mod tests {
             assert_eq!(Variant::from_word(variant.word()), Some(variant));
             let json = serde_json::to_value(variant).unwrap();
             assert_eq!(json, variant.word());
-        }
-    }
-
-    #[test]
-    fn what_is_carried_makes_a_hash_of_its_own_for_each_variant() {
-        let hashes = Variant::ALL.map(recipe::hash);
-        assert!(hashes[0] != hashes[1] && hashes[1] != hashes[2] && hashes[0] != hashes[2]);
-        for variant in [Variant::Toll, Variant::Debug] {
-            for fragment in recipe::fragments(variant) {
-                let is_carried = recipe::FILES.iter().any(|(path, _)| path == fragment);
-                assert!(is_carried, "{fragment}");
-            }
         }
     }
 }

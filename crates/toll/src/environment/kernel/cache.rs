@@ -1,0 +1,188 @@
+//! What the cache of kernels holds and takes, and removing it.
+
+use std::fs::{File, TryLockError};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use super::{BuildError, Kernel, Variant, find, paths};
+
+/// The version of `kernel.json` that this program reads.
+const KERNEL_RECORD_VERSION: u32 = 1;
+
+/// Whether a cache entry is of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KernelState {
+    /// Guests use it.
+    Today,
+    /// Made from other sources than this program holds, or there is a newer
+    /// one.
+    Stale,
+    /// It has no record, or one that this program cannot use.
+    Unusable,
+}
+
+/// A directory of the cache.
+#[derive(Debug, serde::Serialize)]
+pub struct ListedKernel {
+    pub directory: PathBuf,
+    pub state: KernelState,
+    /// What it takes on the disk.
+    pub bytes: u64,
+    /// Why it cannot be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(flatten)]
+    pub kernel: Option<Kernel>,
+}
+
+/// The directories of a cache, each with its kernel or why that cannot be used;
+/// none if there is no cache.
+pub(super) fn entries(cache: &Path) -> Vec<(PathBuf, Result<Kernel, String>)> {
+    let directories = below(cache).into_iter().filter(|path| path.is_dir());
+    directories
+        .map(|directory| {
+            let kernel = read(&directory);
+            (directory, kernel)
+        })
+        .collect()
+}
+
+/// The kernel in a directory; its files must be there.
+pub(super) fn read(directory: &Path) -> Result<Kernel, String> {
+    let path = directory.join("kernel.json");
+    let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let text = std::fs::read_to_string(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => "it is not complete".to_owned(),
+        _ => wrong(&error),
+    })?;
+    let record: serde_json::Value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+    if record["version"] != KERNEL_RECORD_VERSION {
+        return Err(format!(
+            "{} has another version than {KERNEL_RECORD_VERSION}",
+            path.display()
+        ));
+    }
+    let mut kernel: Kernel = serde_json::from_value(record).map_err(|error| wrong(&error))?;
+    kernel.directory = directory.to_owned();
+    let own = [&mut kernel.image, &mut kernel.config].into_iter();
+    let modules = kernel.modules.iter_mut().chain(&mut kernel.boot_modules);
+    for file in own.chain(modules) {
+        *file = directory.join(&file);
+        if !file.is_file() {
+            return Err(format!("{} is missing", file.display()));
+        }
+    }
+    Ok(kernel)
+}
+
+/// All that the cache holds: by variant, the newest first.
+pub fn list() -> Vec<ListedKernel> {
+    let todays: Vec<PathBuf> = Variant::ALL
+        .into_iter()
+        .filter_map(|variant| Some(find(variant).ok()?.directory))
+        .collect();
+    let mut listed: Vec<ListedKernel> = entries(&paths::kernels())
+        .into_iter()
+        .map(|(directory, kernel)| ListedKernel {
+            state: match &kernel {
+                Err(_) => KernelState::Unusable,
+                Ok(_) if todays.contains(&directory) => KernelState::Today,
+                Ok(_) => KernelState::Stale,
+            },
+            bytes: disk_bytes(&directory),
+            reason: kernel.as_ref().err().cloned(),
+            kernel: kernel.ok(),
+            directory,
+        })
+        .collect();
+    listed.sort_by_key(|listed| {
+        let kernel = listed.kernel.as_ref();
+        let rank = kernel.map_or(Variant::ALL.len(), |kernel| kernel.variant as usize);
+        let built = kernel.map(|kernel| kernel.built_at.clone());
+        (rank, std::cmp::Reverse(built))
+    });
+    listed
+}
+
+/// Removes what is no longer needed, and gives each path with what it took on the
+/// disk: entries that no guest would use, build trees, what was not fetched or
+/// unpacked to its end. With `all` everything, including the packages that were
+/// fetched. Refused while a build goes on.
+pub fn clean(all: bool) -> Result<Vec<(PathBuf, u64)>, BuildError> {
+    let work = paths::kernel_work();
+    if !work.is_dir() && !paths::kernels().is_dir() {
+        return Ok(Vec::new());
+    }
+    let _lock = lock(&work)?;
+    let entries = list()
+        .into_iter()
+        .filter(|listed| all || listed.state != KernelState::Today)
+        .map(|listed| listed.directory);
+    let is_partial = |path: &Path| path.extension().is_some_and(|word| word == "partial");
+    let sources = below(&work.join("source")).into_iter();
+    let sources = sources.filter(|path| all || is_partial(path));
+    // What a killed fetch left is no package.
+    let packages = below(&work.join("packages")).into_iter();
+    let packages = packages.filter(|path| all || path.is_dir());
+    // The lock's file stays: whoever waits for it has it open already.
+    entries
+        .chain(below(&work.join("build")))
+        .chain(below(&work.join("makefile")))
+        .chain(sources)
+        .chain(packages)
+        .map(|path| {
+            let bytes = disk_bytes(&path);
+            let removed = match path.is_dir() {
+                true => std::fs::remove_dir_all(&path),
+                false => std::fs::remove_file(&path),
+            };
+            removed.map_err(|error| BuildError::file(&path, &error))?;
+            Ok((path, bytes))
+        })
+        .collect()
+}
+
+/// Takes the lock that `kernel/Makefile` holds while it builds.
+fn lock(work: &Path) -> Result<File, BuildError> {
+    let path = work.join("lock");
+    let wrong = |error: std::io::Error| BuildError::file(&path, &error);
+    std::fs::create_dir_all(work).map_err(wrong)?;
+    let mut options = File::options();
+    let file = options.create(true).append(true).open(&path);
+    let file = file.map_err(wrong)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::Error(error)) => Err(wrong(error)),
+        Err(TryLockError::WouldBlock) => {
+            let holder = std::fs::read_to_string(&path).map_err(wrong)?;
+            Err(BuildError::failed(format!(
+                "cannot clean: a build (process {}) is going on; wait for it",
+                holder.trim()
+            )))
+        }
+    }
+}
+
+/// What lies in a directory, in the order of the names.
+fn below(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
+    let mut paths: Vec<PathBuf> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .collect();
+    paths.sort();
+    paths
+}
+
+/// What a file, or a directory with all below it, takes on the disk.
+fn disk_bytes(path: &Path) -> u64 {
+    let Ok(metadata) = path.symlink_metadata() else {
+        return 0;
+    };
+    // In units of 512 bytes whatever the file system's blocks are: stat(2).
+    let own = metadata.blocks() * 512;
+    match metadata.is_dir() {
+        true => own + below(path).iter().map(|path| disk_bytes(path)).sum::<u64>(),
+        false => own,
+    }
+}

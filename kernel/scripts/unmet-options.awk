@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0
+# awk -f unmet-options.awk FRAGMENT... CONFIG: prints what fragments ask for and a
+# configuration does not have, which happens without a word from the kernel's tools: an
+# option was renamed, or what it depends on is off. The last fragment counts. To be
+# off and to be unknown are the same.
+
+FNR == 1 { file++ }
+/^# CONFIG_.* is not set/ { set($2, "n") }
+/^CONFIG_[^=]*=/ { set(substr($0, 1, index($0, "=") - 1), substr($0, index($0, "=") + 1)) }
+
+function set(option, value)
+{
+	if (file < ARGC - 1)
+		asked[option] = value
+	else
+		has[option] = value
+}
+
+END {
+	for (option in asked) {
+		is = option in has ? has[option] : "n"
+		if (is != asked[option])
+			print option "=" asked[option] " (is " is ")"
+	}
+}
