@@ -11,7 +11,7 @@ use super::empty_region::{self, EmptyRegion};
 use super::output::Analysed;
 use super::run::{Launch, Purpose, WorkDirectories, launch};
 use super::{Failure, output, store_health};
-use crate::environment::guest::{self, BootFailure};
+use crate::environment::guest::{self, GuestFailure};
 use crate::environment::kernel::{self, Variant};
 use crate::environment::{capabilities, inspect, paths, restore};
 use crate::format;
@@ -143,10 +143,10 @@ fn retry_kvm() -> anyhow::Result<Option<i32>> {
     output::note("booting a guest to try KVM …");
     let interrupted = || interrupt.signal().is_some();
     match guest::retry_kvm(kernel, probe.path().to_owned(), &interrupted) {
-        Ok(_) => Ok(None),
-        Err(BootFailure::Interrupted) => Ok(interrupt.signal()),
-        Err(BootFailure::Missing(message)) => Err(Failure::Prerequisite(message).into()),
-        Err(BootFailure::Failed(message)) => Err(anyhow::Error::msg(message)),
+        Ok(()) => Ok(None),
+        Err(GuestFailure::Interrupted) => Ok(interrupt.signal()),
+        Err(GuestFailure::Missing(message)) => Err(Failure::Prerequisite(message).into()),
+        Err(GuestFailure::Failed(message)) => Err(anyhow::Error::msg(message)),
     }
 }
 

@@ -4,18 +4,23 @@
 use std::path::Path;
 use std::time::Instant;
 
-use toll_wire::guest::{GuestTrial, Knob};
+use toll_wire::guest::{GuestTrial, Knob, PairSide};
 use toll_wire::{Failure, FailureKind, Outcome, Request};
 
-use super::machines::{DiskPlace, Machines};
+use super::machines::Machines;
 use super::{Interrupt, Probe};
 use crate::environment::Workspace;
-use crate::environment::guest::{AcceleratorChoice, BootFailure, GuestSpec, guest_obstacle};
+use crate::environment::guest::{
+    AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestPair, GuestSpec, guest_obstacle,
+};
 use crate::environment::kernel::{self, Kernel, Variant};
 use crate::plan::{Boot, Treatment};
 use crate::spec::Experiment;
 use crate::spec::guest::GuestParameters;
 use crate::store::BootRecord;
+
+/// Why the levels of a boot are what they have to be.
+const CHECKED: &str = "the levels of guests are checked when an experiment is read";
 
 /// What a trial in a guest is given.
 pub(super) struct InGuest<'a> {
@@ -40,10 +45,9 @@ pub struct Guests<'a> {
 }
 
 struct Current {
-    block: u32,
-    boot: Boot,
     /// The guest, or why there is none.
     guest: Result<Machines, Failure>,
+    /// With the block and the levels that it was booted for.
     record: BootRecord,
 }
 
@@ -109,7 +113,7 @@ impl<'a> Guests<'a> {
     pub(super) fn is_up(&self, block: u32, boot: &Boot) -> bool {
         self.current.as_ref().is_some_and(|current| {
             let is_usable = current.guest.as_ref().map_or(true, Machines::is_alive);
-            is_usable && current.block == block && current.boot == *boot
+            is_usable && current.record.block == block && current.record.levels == *boot
         })
     }
 
@@ -121,53 +125,53 @@ impl<'a> Guests<'a> {
             levels: boot.clone(),
             ..BootRecord::default()
         };
-        let guest = match self.booted(boot, trial.seed) {
+        let guest = self.booted(boot, trial.seed);
+        record.boot_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let guest = guest.map_err(|failure| match failure {
+            GuestFailure::Interrupted => None,
+            GuestFailure::Missing(message) => Some((FailureKind::Unsupported, message)),
+            GuestFailure::Failed(message) => Some((FailureKind::Failed, message)),
+        });
+        let guest = match guest {
             Ok(guest) => {
                 guest.describe(&mut record);
                 Ok(guest)
             }
-            Err(BootFailure::Interrupted) => return None,
-            Err(BootFailure::Missing(message)) => Err(Failure {
-                kind: FailureKind::Unsupported,
-                message,
-            }),
-            Err(BootFailure::Failed(message)) => Err(Failure {
-                kind: FailureKind::Failed,
-                message,
-            }),
+            Err(failure) => {
+                let (kind, message) = failure?;
+                record.error = Some(message.clone());
+                Err(Failure { kind, message })
+            }
         };
-        record.boot_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        record.error = guest.as_ref().err().map(|failure| failure.message.clone());
-        Some(Current {
-            block: trial.block,
-            boot: boot.clone(),
-            guest,
-            record,
-        })
+        Some(Current { guest, record })
     }
 
-    fn booted(&self, boot: &Boot, seed: u64) -> Result<Machines, BootFailure> {
-        let spec = spec_of(boot, seed, self.probe.path()).map_err(BootFailure::Missing)?;
-        let laid = self.workspace.directory(super::files::LAID_FOR_GUESTS).ok();
+    fn booted(&self, boot: &Boot, seed: u64) -> Result<Machines, GuestFailure> {
+        let spec = spec_of(boot, seed, self.probe.path()).map_err(GuestFailure::Missing)?;
         let directory = self.workspace.root().join("guest");
-        let failed = |error: std::io::Error| {
-            BootFailure::Failed(format!("cannot use {}: {error}", directory.display()))
-        };
         match std::fs::remove_dir_all(&directory) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(failed(error));
+                let message = format!("cannot use {}: {error}", directory.display());
+                return Err(GuestFailure::Failed(message));
             }
             _ => {}
         }
-        let place = DiskPlace {
-            directory: &directory,
-            bytes: self.disk_bytes,
-            content: laid,
+        let laid = self.workspace.directory(super::files::LAID_FOR_GUESTS).ok();
+        // As new: what a trial left behind, or a crash half wrote, must not reach
+        // the next.
+        let disk = |side: PairSide, content| {
+            let directory = directory.join(side.word());
+            GuestDisk::create(&directory, self.disk_bytes, content).map_err(GuestFailure::Failed)
         };
-        let interrupt = self.interrupt;
-        let interrupted = || interrupt.signal().is_some();
-        let parameters = GuestParameters::read(boot).map_err(BootFailure::Missing)?;
-        Machines::boot(&spec, &place, parameters.has_partner(), &interrupted)
+        let interrupted = || self.interrupt.signal().is_some();
+        let main = disk(PairSide::Main, laid)?;
+        if !GuestParameters::read(boot).expect(CHECKED).has_partner() {
+            let guest = Guest::boot(&spec, &main, &interrupted)?;
+            return Ok(Machines::Alone(Box::new(guest)));
+        }
+        let partner = disk(PairSide::Partner, None)?;
+        let pair = GuestPair::boot(&spec, [&main, &partner], &interrupted)?;
+        Ok(Machines::Pair(Box::new(pair)))
     }
 
     /// Ends the guest that runs, if one does.
@@ -189,24 +193,20 @@ impl<'a> Guests<'a> {
 
 fn kernel_of(boot: &Boot) -> Result<Kernel, String> {
     let word = boot.get("kernel").map_or("toll", String::as_str);
-    let variant = Variant::from_word(word).ok_or_else(|| format!("there is no kernel {word}"))?;
-    kernel::find(variant)
+    kernel::find(Variant::from_word(word).expect(CHECKED))
 }
 
 fn spec_of(boot: &Boot, seed: u64, probe: &Path) -> Result<GuestSpec, String> {
-    let text = |name: &str| boot.get(name).map_or("", String::as_str);
-    let parameters = GuestParameters::read(boot)?;
+    let parameters = GuestParameters::read(boot).expect(CHECKED);
+    let accelerator = boot.get("accelerator").map_or("", String::as_str);
     Ok(GuestSpec {
-        kernel: kernel_of(boot)?,
         memory_bytes: parameters.memory_bytes,
         vcpus: parameters.vcpus,
         swap_bytes: parameters.swap_bytes,
         command_line: parameters.command_line,
-        accelerator: AcceleratorChoice::from_word(text("accelerator"))
-            .ok_or_else(|| format!("there is no accelerator {:?}", text("accelerator")))?,
+        accelerator: AcceleratorChoice::from_word(accelerator).expect(CHECKED),
         seed,
-        probe: probe.to_owned(),
-        extra_files: Vec::new(),
+        ..GuestSpec::new(kernel_of(boot)?, probe.to_owned())
     })
 }
 

@@ -1,61 +1,20 @@
 //! What a boot starts: a guest, or two that are joined.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use toll_wire::guest::{GuestFacts, GuestTrial, PairSide};
 use toll_wire::{Failure, FailureKind, Outcome, TransferPart, TransferRequest, Workload};
 
-use crate::environment::guest::{BootFailure, Guest, GuestDisk, GuestPair, GuestSpec};
+use crate::environment::guest::{Guest, GuestPair};
 use crate::spec::guest::NOT_TWO_ENDS;
 use crate::store::{BootRecord, PartnerRecord};
 
-/// Where the disks of a boot are made.
-pub(super) struct DiskPlace<'a> {
-    /// A directory for nothing else.
-    pub directory: &'a Path,
-    /// Size of a work disk in bytes.
-    pub bytes: u64,
-    /// What is laid on the main guest's work disk.
-    pub content: Option<&'a Path>,
-}
-
-impl DiskPlace<'_> {
-    /// Makes a guest's disks as new: what a trial left behind, or a crash half
-    /// wrote, must not reach the next.
-    fn disk(&self, side: PairSide) -> Result<GuestDisk, BootFailure> {
-        let directory = self.directory.join(side.word());
-        let content = match side {
-            PairSide::Main => self.content,
-            PairSide::Partner => None,
-        };
-        GuestDisk::create(&directory, self.bytes, content).map_err(BootFailure::Failed)
-    }
-}
-
-/// What a boot started.
 pub(super) enum Machines {
     Alone(Box<Guest>),
     Pair(Box<GuestPair>),
 }
 
 impl Machines {
-    pub fn boot(
-        spec: &GuestSpec,
-        place: &DiskPlace<'_>,
-        has_partner: bool,
-        interrupted: &dyn Fn() -> bool,
-    ) -> Result<Self, BootFailure> {
-        let main = place.disk(PairSide::Main)?;
-        if !has_partner {
-            let guest = Guest::boot(spec, &main, interrupted)?;
-            return Ok(Self::Alone(Box::new(guest)));
-        }
-        let partner = place.disk(PairSide::Partner)?;
-        let pair = GuestPair::boot(spec, [&main, &partner], interrupted)?;
-        Ok(Self::Pair(Box::new(pair)))
-    }
-
     fn main(&self) -> &Guest {
         match self {
             Self::Alone(guest) => guest,
@@ -138,39 +97,31 @@ fn ends(trial: &GuestTrial) -> Result<[GuestTrial; 2], Failure> {
 
 /// Facts in words, for the record.
 fn told(facts: &GuestFacts) -> BTreeMap<String, String> {
-    let mut told = BTreeMap::new();
-    let mut tell = |name: &str, value: String| {
-        if !value.is_empty() {
-            told.insert(name.to_owned(), value);
-        }
-    };
-    tell("kernel release", facts.kernel_release.clone());
-    tell("kernel version", facts.kernel_version.clone());
-    tell("kernel command line", facts.command_line.clone());
-    tell("CPU", facts.cpu_model.clone());
-    tell("CPUs online", facts.cpus_online.to_string());
-    tell("memory, bytes", facts.memory_bytes.to_string());
-    tell("swap, bytes", facts.swap_bytes.to_string());
-    tell(
-        "clock source",
-        facts.clock_source.clone().unwrap_or_default(),
-    );
-    tell("clock read, ns", format!("{:.1}", facts.clock_read_ns));
-    tell("page, bytes", facts.page_bytes.to_string());
-    tell(
-        "address-space randomisation",
-        facts.randomize_va_space.clone().unwrap_or_default(),
-    );
-    tell(
-        "transparent huge pages",
-        facts.transparent_hugepage.clone().unwrap_or_default(),
-    );
-    tell(
-        "multi-generational LRU",
-        facts.multi_gen_lru.clone().unwrap_or_default(),
-    );
-    for (name, state) in &facts.mitigations {
-        tell(&format!("mitigation of {name}"), state.clone());
-    }
-    told
+    let known = |fact: &Option<String>| fact.clone().unwrap_or_default();
+    let told = [
+        ("kernel release", facts.kernel_release.clone()),
+        ("kernel version", facts.kernel_version.clone()),
+        ("kernel command line", facts.command_line.clone()),
+        ("CPU", facts.cpu_model.clone()),
+        ("CPUs online", facts.cpus_online.to_string()),
+        ("memory, bytes", facts.memory_bytes.to_string()),
+        ("swap, bytes", facts.swap_bytes.to_string()),
+        ("clock source", known(&facts.clock_source)),
+        ("clock read, ns", format!("{:.1}", facts.clock_read_ns)),
+        ("page, bytes", facts.page_bytes.to_string()),
+        (
+            "address-space randomisation",
+            known(&facts.randomize_va_space),
+        ),
+        ("transparent huge pages", known(&facts.transparent_hugepage)),
+        ("multi-generational LRU", known(&facts.multi_gen_lru)),
+    ];
+    let told = told
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value));
+    let mitigations = facts.mitigations.iter();
+    let mitigations =
+        mitigations.map(|(name, state)| (format!("mitigation of {name}"), state.clone()));
+    let all = told.chain(mitigations);
+    all.filter(|(_, value)| !value.is_empty()).collect()
 }

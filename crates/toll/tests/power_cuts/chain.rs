@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Serialize;
 use toll::environment::guest::{
-    AcceleratorChoice, Guest, GuestDisk, GuestSpec, Input, RunFailure, Stream,
+    Accelerator, AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestSpec, Input, Stream,
 };
 use toll::environment::kernel::Kernel;
 use toll_bench::power_cut::content;
@@ -111,15 +111,9 @@ impl Chain {
         let image = image(directory.path(), seed);
         Self {
             spec: GuestSpec {
-                kernel: kernel.clone(),
                 memory_bytes: MEMORY_BYTES,
-                vcpus: 1,
-                swap_bytes: 0,
-                command_line: String::new(),
-                accelerator: AcceleratorChoice::Tcg,
-                seed: 1,
-                probe: beside_toll("toll-probe"),
-                extra_files: Vec::new(),
+                accelerator: AcceleratorChoice::Only(Accelerator::Tcg),
+                ..GuestSpec::new(kernel.clone(), beside_toll("toll-probe"))
             },
             directory,
             disk: Disk::new(image),
@@ -228,7 +222,7 @@ impl Chain {
         is_over.store(true, Ordering::Relaxed);
         let is_killed = killer.is_some_and(|killer| killer.join().is_ok());
         assert!(
-            is_killed && matches!(ended, Err(RunFailure::Dead(_))),
+            is_killed && matches!(ended, Err(GuestFailure::Failed(_))),
             "{}: {ended:?}: {}\n{}",
             self.subject.name,
             String::from_utf8_lossy(&talk.rest),

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use toll::environment::guest::{
-    AcceleratorChoice, BootFailure, Guest, GuestDisk, GuestSpec, guest_obstacle, shell_obstacle,
+    Accelerator, AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestSpec, guest_obstacle,
+    shell_obstacle,
 };
 use toll::environment::kernel::{self, Kernel, Variant};
 use toll_wire::guest::{GuestTrial, Knob};
@@ -34,22 +35,17 @@ pub fn setting(kernel: Kernel) -> Setting {
     Setting {
         directory: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
         spec: GuestSpec {
-            kernel,
             memory_bytes: 128 << 20,
             vcpus: 2,
-            swap_bytes: 0,
-            command_line: String::new(),
             // Whether there is KVM is a question of one test alone.
-            accelerator: AcceleratorChoice::Tcg,
-            seed: 1,
-            probe: probe(),
-            extra_files: Vec::new(),
+            accelerator: AcceleratorChoice::Only(Accelerator::Tcg),
+            ..GuestSpec::new(kernel, probe())
         },
     }
 }
 
 impl Setting {
-    fn boot(&self) -> Result<Guest, BootFailure> {
+    fn boot(&self) -> Result<Guest, GuestFailure> {
         let disk = GuestDisk::create(&self.directory.path().join("disk"), 64 << 20, None);
         Guest::boot(&self.spec, &disk.unwrap(), &|| false)
     }
@@ -62,7 +58,7 @@ impl Setting {
     #[track_caller]
     fn fails_to_boot(&self) -> String {
         match self.boot() {
-            Err(BootFailure::Failed(message)) => message,
+            Err(GuestFailure::Failed(message)) => message,
             other => panic!("{other:?}"),
         }
     }
@@ -324,7 +320,7 @@ fn instructions_are_counted_in_place_of_time() {
         return;
     };
     let mut setting = setting(kernel);
-    setting.spec.accelerator = AcceleratorChoice::Icount;
+    setting.spec.accelerator = AcceleratorChoice::Only(Accelerator::Icount);
     let lengths: Vec<f64> = (0..2)
         .map(|_| {
             let mut guest = setting.booted();

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use toll::environment::guest::{BootFailure, GuestDisk, GuestPair};
+use toll::environment::guest::{GuestDisk, GuestFailure, GuestPair};
 use toll::environment::kernel::Variant;
 use toll_wire::guest::PairSide;
 use toll_wire::{FailureKind, Outcome};
@@ -12,7 +12,7 @@ use toll_wire::{FailureKind, Outcome};
 use crate::guest::{NEVER, Setting, completed, failed, kernel, setting, shell};
 
 /// Boots a pair on disks of its own.
-fn boot(setting: &Setting, interrupted: &dyn Fn() -> bool) -> Result<GuestPair, BootFailure> {
+fn boot(setting: &Setting, interrupted: &dyn Fn() -> bool) -> Result<GuestPair, GuestFailure> {
     let disk = |name: &str| {
         let directory = setting.directory.path().join(name);
         GuestDisk::create(&directory, 64 << 20, None).unwrap()
@@ -159,7 +159,7 @@ fn a_partner_that_will_not_boot_ends_the_main_guest() {
     let partner = GuestDisk::create(&place("partner"), 64 << 20, None).unwrap();
     std::fs::write(place("partner/work.img"), [0; 4096]).unwrap();
     let failure = GuestPair::boot(&setting.spec, [&main, &partner], NEVER).unwrap_err();
-    let BootFailure::Failed(message) = failure else {
+    let GuestFailure::Failed(message) = failure else {
         panic!("{failure:?}");
     };
     assert!(
@@ -194,6 +194,6 @@ fn an_interrupt_ends_both_guests_whenever_it_comes() {
             .exists()
     };
     let failure = boot(&setting, &is_booting).unwrap_err();
-    assert_eq!(failure, BootFailure::Interrupted);
+    assert_eq!(failure, GuestFailure::Interrupted);
     assert_eq!(processes_in(setting.directory.path()), 0);
 }

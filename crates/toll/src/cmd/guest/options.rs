@@ -2,23 +2,22 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
-use toll_wire::guest::{GuestCommand, GuestEnd, HOST_FILES_DIRECTORY};
+use signal_hook::consts::SIGINT;
+use toll_wire::guest::{GuestEnd, HOST_FILES_DIRECTORY};
 
 use super::Failure;
+use crate::cmd::run::exit_code_of;
 use crate::environment::guest::{
-    AcceleratorChoice, BootFailure, Guest, GuestDisk, GuestPlace, GuestSpec, Input, RunFailure,
-    Stream,
+    AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestPlace, GuestSpec,
 };
 use crate::environment::kernel::{self, Variant};
+use crate::spec::guest::ACCELERATORS;
 use crate::spec::quantity::parse_size;
 use crate::trial::{Interrupt, Probe};
-
-/// Seed of a guest under a clock of instructions; what a person does there need
-/// not differ from one time to the next.
-const SEED: u64 = 1;
 
 #[derive(Debug, Args)]
 pub(super) struct GuestOptions {
@@ -59,36 +58,42 @@ pub(super) struct GuestOptions {
 
 fn accelerator(word: &str) -> Result<AcceleratorChoice, String> {
     AcceleratorChoice::from_word(word)
-        .ok_or_else(|| format!("choose one of {}", AcceleratorChoice::WORDS.join(", ")))
-}
-
-/// A guest with what it lives on. What is dropped first stands first.
-pub(super) struct Booted {
-    pub guest: Guest,
-    _place: GuestPlace,
+        .ok_or_else(|| format!("choose one of {}", ACCELERATORS.join(", ")))
 }
 
 impl GuestOptions {
-    /// Boots the guest.
-    ///
-    /// # Errors
-    /// If something is missing or it does not come up; an interrupt gives its
-    /// exit status.
-    pub fn boot(&self, interrupt: &Interrupt) -> Result<Booted, Stopped> {
+    /// Boots the guest, has a command run in it, and ends it. Gives the exit status of
+    /// this program for the command's end.
+    pub fn run(
+        &self,
+        interrupt: &Interrupt,
+        work: impl FnOnce(&mut Guest, &dyn Fn() -> bool) -> Result<GuestEnd, GuestFailure>,
+    ) -> anyhow::Result<ExitCode> {
         let spec = self.spec()?;
         let place = GuestPlace::make().map_err(anyhow::Error::msg)?;
         let disk = GuestDisk::create(&place.directory().join("disk"), self.disk, None)
             .map_err(Failure::Prerequisite)?;
         let interrupted = || interrupt.signal().is_some();
         let booted = Guest::boot_logged(&spec, &disk, self.log.as_deref(), &interrupted);
-        match booted {
-            Ok(guest) => Ok(Booted {
-                guest,
-                _place: place,
-            }),
-            Err(BootFailure::Interrupted) => Err(Stopped::interrupted(interrupt)),
-            Err(BootFailure::Missing(message)) => Err(Failure::Prerequisite(message).into()),
-            Err(BootFailure::Failed(message)) => Err(anyhow::Error::msg(message).into()),
+        let end = booted.and_then(|mut guest| {
+            let end = work(&mut guest, &interrupted)?;
+            guest.end();
+            Ok(end)
+        });
+        match end {
+            Ok(GuestEnd {
+                signal: Some(signal),
+                ..
+            }) => Ok(exit_code_of(signal)),
+            Ok(end) => {
+                let status = end.status.and_then(|status| u8::try_from(status).ok());
+                Ok(ExitCode::from(status.unwrap_or(1)))
+            }
+            Err(GuestFailure::Interrupted) => {
+                Ok(exit_code_of(interrupt.signal().unwrap_or(SIGINT)))
+            }
+            Err(GuestFailure::Missing(why)) => bail!(Failure::Prerequisite(why)),
+            Err(GuestFailure::Failed(why)) => bail!(why),
         }
     }
 
@@ -111,81 +116,16 @@ impl GuestOptions {
         }
         // A person who asks for the log wants to see it all.
         let verbosity = self.log.as_ref().map_or("", |_| "loglevel=7 ");
+        let probe = Probe::find().map_err(Failure::Prerequisite)?;
+        let kernel = kernel::find(self.kernel).map_err(Failure::Prerequisite)?;
         Ok(GuestSpec {
-            kernel: kernel::find(self.kernel).map_err(Failure::Prerequisite)?,
             memory_bytes: self.memory,
             vcpus: self.vcpus,
             swap_bytes: self.swap.unwrap_or(0),
             command_line: format!("{verbosity}{}", self.command_line),
             accelerator: self.accelerator,
-            seed: SEED,
-            probe: Probe::find()
-                .map_err(Failure::Prerequisite)?
-                .path()
-                .to_owned(),
             extra_files,
+            ..GuestSpec::new(kernel, probe.path().to_owned())
         })
-    }
-}
-
-/// Why there is no end of a command to tell of.
-pub(super) enum Stopped {
-    Failed(anyhow::Error),
-    /// A signal came; its number.
-    Signal(i32),
-}
-
-impl Stopped {
-    fn interrupted(interrupt: &Interrupt) -> Self {
-        Self::Signal(interrupt.signal().unwrap_or(signal_hook::consts::SIGINT))
-    }
-}
-
-impl<E: Into<anyhow::Error>> From<E> for Stopped {
-    fn from(error: E) -> Self {
-        Self::Failed(error.into())
-    }
-}
-
-impl Booted {
-    /// Runs a command to its end and ends the guest.
-    ///
-    /// # Errors
-    /// If it cannot be run, the guest dies, or a signal comes.
-    pub fn run(
-        mut self,
-        command: &GuestCommand,
-        input: Input<'_>,
-        on_output: &mut dyn FnMut(Stream, &[u8]),
-        interrupt: &Interrupt,
-    ) -> Result<GuestEnd, Stopped> {
-        let interrupted = || interrupt.signal().is_some();
-        match self.guest.run(command, input, on_output, &interrupted) {
-            Ok(end) => {
-                self.guest.end();
-                Ok(end)
-            }
-            Err(RunFailure::Interrupted) => Err(Stopped::interrupted(interrupt)),
-            Err(RunFailure::Refused(why) | RunFailure::Dead(why)) => {
-                Err(anyhow::Error::msg(why).into())
-            }
-        }
-    }
-}
-
-/// The exit status of this program for a command's end in a guest.
-pub(super) fn exit_code(end: Result<GuestEnd, Stopped>) -> anyhow::Result<std::process::ExitCode> {
-    use crate::cmd::run::exit_code_of;
-    match end {
-        Ok(GuestEnd {
-            signal: Some(signal),
-            ..
-        }) => Ok(exit_code_of(signal)),
-        Ok(end) => {
-            let status = end.status.and_then(|status| u8::try_from(status).ok());
-            Ok(std::process::ExitCode::from(status.unwrap_or(1)))
-        }
-        Err(Stopped::Signal(signal)) => Ok(exit_code_of(signal)),
-        Err(Stopped::Failed(failure)) => Err(failure),
     }
 }

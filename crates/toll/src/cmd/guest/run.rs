@@ -7,7 +7,7 @@ use anyhow::Context;
 use clap::Args;
 use toll_wire::guest::GuestCommand;
 
-use super::options::{GuestOptions, exit_code};
+use super::options::GuestOptions;
 use super::{Failure, output};
 use crate::environment::guest::Input;
 use crate::trial::Interrupt;
@@ -38,17 +38,14 @@ pub(super) struct RunArguments {
 pub(super) fn run(arguments: &RunArguments) -> anyhow::Result<ExitCode> {
     let words = words(&arguments.command)?;
     let interrupt = Interrupt::listen().context("cannot listen for signals")?;
-    let booted = match arguments.options.boot(&interrupt) {
-        Ok(booted) => booted,
-        Err(stopped) => return exit_code(Err(stopped)),
-    };
     let command = GuestCommand {
         words,
         terminal: None,
         input: String::new(),
     };
-    let end = booted.run(&command, Input::None, &mut output::pass_on, &interrupt);
-    exit_code(end)
+    arguments.options.run(&interrupt, |guest, interrupted| {
+        guest.run(&command, Input::None, &mut output::pass_on, interrupted)
+    })
 }
 
 /// The command as text, which is what a message holds.

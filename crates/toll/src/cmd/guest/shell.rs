@@ -6,9 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::Args;
-use toll_wire::guest::{GuestCommand, GuestEnd, TerminalSize};
+use toll_wire::guest::{GuestCommand, TerminalSize};
 
-use super::options::{Booted, GuestOptions, Stopped, exit_code};
+use super::options::GuestOptions;
 use super::terminal::{self, RawMode};
 use super::{Failure, output};
 use crate::environment::guest::{Input, kvm_state, shell_obstacle};
@@ -55,48 +55,34 @@ pub(super) fn run(arguments: &ShellArguments) -> anyhow::Result<ExitCode> {
         false => Some(script()?),
     };
     output::note("booting a guest …");
-    let booted = match arguments.options.boot(&interrupt) {
-        Ok(booted) => booted,
-        Err(stopped) => return exit_code(Err(stopped)),
-    };
-    let accelerator = booted.guest.accelerator();
-    let why = match (accelerator.has_meaningful_times(), kvm_state()) {
-        (false, Err(why)) => format!(" (KVM: {why})"),
-        _ => String::new(),
-    };
-    output::note(&format!(
-        "kernel {} under {}{why}; `exit` ends it",
-        booted.guest.facts().kernel_release,
-        accelerator.word()
-    ));
-    let end = match script {
-        Some(input) => run_script(booted, input, &interrupt),
-        None => run_on_terminal(booted, &interrupt),
-    };
-    exit_code(end)
-}
-
-/// Runs what was read of this program's input.
-fn run_script(booted: Booted, input: String, interrupt: &Interrupt) -> Result<GuestEnd, Stopped> {
-    let command = GuestCommand {
-        words: vec!["/bin/sh".into()],
-        terminal: None,
-        input,
-    };
-    booted.run(&command, Input::None, &mut output::pass_on, interrupt)
-}
-
-fn run_on_terminal(booted: Booted, interrupt: &Interrupt) -> Result<GuestEnd, Stopped> {
-    let stdin = io::stdin();
-    let command = GuestCommand {
-        words: vec!["/bin/sh".into(), "-l".into()],
-        terminal: Some(terminal::size(&stdin).unwrap_or(SIZE_DEFAULT)),
-        input: String::new(),
-    };
-    // From here on every key is the guest's, until this value goes.
-    let _raw = RawMode::enter(&stdin);
-    let input = Input::From(stdin.as_fd());
-    booted.run(&command, input, &mut output::pass_on, interrupt)
+    arguments.options.run(&interrupt, |guest, interrupted| {
+        let accelerator = guest.accelerator();
+        let why = match (accelerator.has_meaningful_times(), kvm_state()) {
+            (false, Err(why)) => format!(" (KVM: {why})"),
+            _ => String::new(),
+        };
+        output::note(&format!(
+            "kernel {} under {}{why}; `exit` ends it",
+            guest.facts().kernel_release,
+            accelerator.word()
+        ));
+        let stdin = io::stdin();
+        let mut command = GuestCommand {
+            words: vec!["/bin/sh".into()],
+            terminal: None,
+            input: String::new(),
+        };
+        if let Some(script) = script {
+            command.input = script;
+            return guest.run(&command, Input::None, &mut output::pass_on, interrupted);
+        }
+        command.words.push("-l".into());
+        command.terminal = Some(terminal::size(&stdin).unwrap_or(SIZE_DEFAULT));
+        // From here on every key is the guest's, until this value goes.
+        let _raw = RawMode::enter(&stdin);
+        let input = Input::From(stdin.as_fd());
+        guest.run(&command, input, &mut output::pass_on, interrupted)
+    })
 }
 
 /// What a shell is to do that is no person's: all of this program's input.

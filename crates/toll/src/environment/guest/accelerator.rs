@@ -5,81 +5,72 @@
 //! it within a few seconds. What came out is kept, since each failure costs those
 //! seconds, until the machine is another.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use super::disk::GuestDisk;
-use super::life::{BootFailure, Guest};
+use super::life::{Guest, GuestFailure};
 use super::machine;
 use super::place::GuestPlace;
-use super::spec::{Accelerator, AcceleratorChoice, GuestSpec};
+use super::spec::{Accelerator, GuestSpec};
 use crate::environment::kernel::{Kernel, Variant};
 use crate::environment::{inspect, paths, process};
 
 /// Longest that a guest may take to boot under KVM to be believed. It takes a
 /// second where KVM works.
-const TRIAL_PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const TRIAL_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Size of the disk of a guest that only tries KVM: the least that holds ext4
 /// with a journal.
 const TRIAL_DISK_BYTES: u64 = 16 << 20;
 
-/// Memory of a guest that only tries KVM; kernels of distributions need as much.
-const TRIAL_MEMORY_BYTES: u64 = 512 << 20;
+/// What came out of boots under KVM: why no guest came up, or none if one did. By
+/// what the machine is, as far as KVM goes, and the word of the kernel.
+type Known = BTreeMap<String, BTreeMap<String, Option<String>>>;
 
-/// What a machine is, as far as KVM goes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Host {
-    kernel_release: String,
-    cpu_model: String,
-    qemu_version: String,
-}
-
-/// What came out of a boot under KVM.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct KvmTrial {
-    host: Host,
-    variant: Variant,
-    /// Why no guest came up; `None` if one did.
-    obstacle: Option<String>,
-}
-
-/// Boots a guest under KVM or TCG. `boot` boots it with an accelerator and a
-/// patience, `with` with the usual patience.
-pub(super) fn boot(
-    spec: &GuestSpec,
-    program: &Path,
-    boot: &dyn Fn(Accelerator, Duration) -> Result<Guest, BootFailure>,
-    with: &dyn Fn(Accelerator) -> Result<Guest, BootFailure>,
-) -> Result<Guest, BootFailure> {
+/// What `auto` comes to for a kernel, or none if a guest has to try KVM first.
+pub(super) fn choose(program: &Path, variant: Variant) -> Result<Option<Accelerator>, String> {
     if device_obstacle().is_some() {
-        return with(Accelerator::Tcg);
+        return Ok(Some(Accelerator::Tcg));
     }
-    let host = host(program).map_err(BootFailure::Failed)?;
-    let trials = read(&paths::kvm_trials());
-    let known = find(&trials, &host, spec.kernel.variant);
-    if let Some(trial) = known {
-        return with(match trial.obstacle {
-            None => Accelerator::Kvm,
-            Some(_) => Accelerator::Tcg,
-        });
+    let known = read(&paths::kvm_trials());
+    let trial = known
+        .get(&host(program)?)
+        .and_then(|trials| trials.get(variant.word()));
+    Ok(trial.map(|obstacle| match obstacle {
+        None => Accelerator::Kvm,
+        Some(_) => Accelerator::Tcg,
+    }))
+}
+
+/// Keeps what came out of a trial, with what else is known of the same machine. If it
+/// cannot be kept, the next guest tries again.
+pub(super) fn remember(program: &Path, variant: Variant, obstacle: Option<String>) {
+    if let Ok(host) = host(program) {
+        remember_in(&paths::kvm_trials(), host, variant, obstacle);
     }
-    let (guest, obstacle) = match boot(Accelerator::Kvm, TRIAL_PATIENCE) {
-        Ok(guest) => (guest, None),
-        // A guest that does not come up under TCG either says nothing of KVM.
-        Err(BootFailure::Failed(why)) => (with(Accelerator::Tcg)?, Some(why)),
-        Err(other) => return Err(other),
-    };
-    let trial = KvmTrial {
-        host,
-        variant: spec.kernel.variant,
-        obstacle,
-    };
-    remember(&paths::kvm_trials(), trials, trial);
-    Ok(guest)
+}
+
+fn remember_in(path: &Path, host: String, variant: Variant, obstacle: Option<String>) {
+    let mut known = read(path);
+    known.retain(|other, _| *other == host);
+    let trials = known.entry(host).or_default();
+    trials.insert(variant.word().to_owned(), obstacle);
+    let text = serde_json::to_string_pretty(&known).expect("plain data");
+    if let Some(directory) = path.parent() {
+        let _ = fs::create_dir_all(directory);
+    }
+    let new = path.with_extension("new");
+    let _ = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
+}
+
+/// A file that cannot be read or understood is as good as none: it is tried
+/// again.
+fn read(path: &Path) -> Known {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
 }
 
 /// What is known of KVM on this machine: `Ok` where guests of some kernel boot
@@ -88,15 +79,13 @@ pub fn kvm_state() -> Result<String, String> {
     if let Some(why) = device_obstacle() {
         return Err(why);
     }
-    let host = host(&machine::program()?)?;
-    let trials = read(&paths::kvm_trials());
-    let mut of_host = trials.iter().filter(|trial| trial.host == host);
-    match of_host.clone().find(|trial| trial.obstacle.is_none()) {
-        Some(trial) => Ok(format!(
-            "a guest with kernel {} booted",
-            trial.variant.word()
-        )),
-        None => Err(match of_host.find_map(|trial| trial.obstacle.clone()) {
+    let mut known = read(&paths::kvm_trials());
+    let trials = known
+        .remove(&host(&machine::program()?)?)
+        .unwrap_or_default();
+    match trials.iter().find(|(_, obstacle)| obstacle.is_none()) {
+        Some((word, _)) => Ok(format!("a guest with kernel {word} booted")),
+        None => Err(match trials.into_values().flatten().next() {
             Some(why) => why,
             None => "not tried yet; the first guest tries it".into(),
         }),
@@ -104,40 +93,25 @@ pub fn kvm_state() -> Result<String, String> {
 }
 
 /// Forgets what is known of KVM and boots a small guest, which tries it again.
-///
-/// # Errors
-/// If what is known cannot be forgotten, or no guest boots at all.
 pub fn retry_kvm(
     kernel: Kernel,
     probe: PathBuf,
     interrupted: &dyn Fn() -> bool,
-) -> Result<Accelerator, BootFailure> {
+) -> Result<(), GuestFailure> {
     let path = paths::kvm_trials();
     match fs::remove_file(&path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             let message = format!("cannot remove {}: {error}", path.display());
-            return Err(BootFailure::Failed(message));
+            return Err(GuestFailure::Failed(message));
         }
         _ => {}
     }
-    let place = GuestPlace::make().map_err(BootFailure::Failed)?;
+    let place = GuestPlace::make().map_err(GuestFailure::Failed)?;
     let disk = GuestDisk::create(&place.directory().join("disk"), TRIAL_DISK_BYTES, None)
-        .map_err(BootFailure::Missing)?;
-    let spec = GuestSpec {
-        kernel,
-        memory_bytes: TRIAL_MEMORY_BYTES,
-        vcpus: 1,
-        swap_bytes: 0,
-        command_line: String::new(),
-        accelerator: AcceleratorChoice::Auto,
-        seed: 0,
-        probe,
-        extra_files: Vec::new(),
-    };
-    let guest = Guest::boot(&spec, &disk, interrupted)?;
-    let accelerator = guest.accelerator();
-    guest.end();
-    Ok(accelerator)
+        .map_err(GuestFailure::Missing)?;
+    let spec = GuestSpec::new(kernel, probe);
+    Guest::boot(&spec, &disk, interrupted)?.end();
+    Ok(())
 }
 
 /// Why KVM cannot even be tried, if it cannot.
@@ -152,83 +126,28 @@ fn device_obstacle() -> Option<String> {
     })
 }
 
-fn host(program: &Path) -> Result<Host, String> {
+/// The host's kernel, its CPU and QEMU's version.
+fn host(program: &Path) -> Result<String, String> {
     let said = process::run(&program.to_string_lossy(), &["--version".as_ref()])?;
-    Ok(Host {
-        kernel_release: rustix::system::uname()
-            .release()
-            .to_string_lossy()
-            .into_owned(),
-        cpu_model: inspect::cpu_model(),
-        qemu_version: said.lines().next().unwrap_or_default().to_owned(),
-    })
+    let system = rustix::system::uname();
+    let release = system.release().to_string_lossy();
+    let qemu = said.lines().next().unwrap_or_default();
+    Ok(format!("{release}; {}; {qemu}", inspect::cpu_model()))
 }
 
-fn find<'a>(trials: &'a [KvmTrial], host: &Host, variant: Variant) -> Option<&'a KvmTrial> {
-    trials
-        .iter()
-        .find(|trial| trial.host == *host && trial.variant == variant)
-}
-
-/// A file that cannot be read or understood is as good as none: it is tried
-/// again.
-fn read(path: &Path) -> Vec<KvmTrial> {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    serde_json::from_str(&text).unwrap_or_default()
-}
-
-/// Keeps what came out, with what else is known of the same machine. If it
-/// cannot be kept, the next guest tries again.
-fn remember(path: &Path, mut trials: Vec<KvmTrial>, trial: KvmTrial) {
-    trials.retain(|known| known.host == trial.host && known.variant != trial.variant);
-    trials.push(trial);
-    let text = serde_json::to_string_pretty(&trials).expect("plain data");
-    if let Some(directory) = path.parent() {
-        let _ = fs::create_dir_all(directory);
-    }
-    let new = path.with_extension("new");
-    let _ = fs::write(&new, text).and_then(|()| fs::rename(&new, path));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn trial(release: &str, variant: Variant, obstacle: Option<&str>) -> KvmTrial {
-        KvmTrial {
-            host: Host {
-                kernel_release: release.into(),
-                cpu_model: "CPU".into(),
-                qemu_version: "QEMU".into(),
-            },
-            variant,
-            obstacle: obstacle.map(str::to_owned),
-        }
-    }
-
-    #[test]
-    fn what_came_out_is_kept_until_the_machine_is_another() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("below/kvm.json");
-        assert_eq!(read(&path), []);
-        let first = trial("6.1", Variant::Toll, Some("MSR"));
-        remember(&path, read(&path), first.clone());
-        let second = trial("6.1", Variant::Stock, None);
-        remember(&path, read(&path), second.clone());
-        let known = read(&path);
-        assert_eq!(find(&known, &first.host, Variant::Toll), Some(&first));
-        assert_eq!(find(&known, &first.host, Variant::Stock), Some(&second));
-        let later = trial("6.2", Variant::Toll, None);
-        assert_eq!(find(&known, &later.host, Variant::Toll), None);
-        remember(&path, known, later.clone());
-        assert_eq!(read(&path), [later]);
-    }
-
-    #[test]
-    fn a_broken_file_is_as_good_as_none() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("kvm.json");
-        fs::write(&path, "{").unwrap();
-        assert_eq!(read(&path), []);
-    }
+#[test]
+fn what_came_out_is_kept_until_the_machine_is_another() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("below/kvm.json");
+    assert_eq!(read(&path), Known::new());
+    remember_in(&path, "6.1".into(), Variant::Toll, Some("MSR".into()));
+    remember_in(&path, "6.1".into(), Variant::Stock, None);
+    let known = read(&path);
+    assert_eq!(known["6.1"]["toll"].as_deref(), Some("MSR"));
+    assert_eq!(known["6.1"]["stock"], None);
+    remember_in(&path, "6.2".into(), Variant::Toll, None);
+    let known = read(&path);
+    assert_eq!((known.len(), &known["6.2"]["toll"]), (1, &None));
+    fs::write(&path, "{").unwrap();
+    assert_eq!(read(&path), Known::new());
 }

@@ -22,15 +22,6 @@ pub(super) struct Descriptors {
     pub card: Option<(PairSide, RawFd)>,
 }
 
-impl Descriptors {
-    /// All of them.
-    pub fn list(&self) -> Vec<RawFd> {
-        let ports = [self.requests, self.output, self.error];
-        let card = self.card.map(|(_, descriptor)| descriptor);
-        ports.into_iter().chain(card).collect()
-    }
-}
-
 /// The kind of machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Board {
@@ -230,9 +221,6 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::environment::guest::AcceleratorChoice;
-    use crate::environment::kernel::Kernel;
-
     const WORK: &str = "work.img";
     const DESCRIPTORS: Descriptors = Descriptors {
         requests: 10,
@@ -242,31 +230,18 @@ mod tests {
     };
 
     fn spec(variant: Variant) -> GuestSpec {
-        let kernel = Kernel {
-            variant,
-            release: "6.12".into(),
-            image: "/cache/a,b/bzImage".into(),
-            config: PathBuf::new(),
-            modules: Vec::new(),
-            boot_modules: Vec::new(),
-            key: String::new(),
-            recipe: String::new(),
-            source: String::new(),
-            compiler: String::new(),
-            patches: Vec::new(),
-            built_at: String::new(),
-            directory: PathBuf::new(),
-        };
+        let kernel = serde_json::json!({
+            "variant": variant, "release": "6.12", "image": "/cache/a,b/bzImage", "config": "",
+            "modules": [], "boot_modules": [], "key": "", "recipe": "", "source": "",
+            "compiler": "", "patches": [], "built_at": "",
+        });
         GuestSpec {
-            kernel,
             memory_bytes: 256 << 20,
             vcpus: 2,
             swap_bytes: 1 << 30,
             command_line: " lru_gen=0 ".into(),
-            accelerator: AcceleratorChoice::Auto,
             seed: 7,
-            probe: PathBuf::new(),
-            extra_files: Vec::new(),
+            ..GuestSpec::new(serde_json::from_value(kernel).unwrap(), PathBuf::new())
         }
     }
 
@@ -284,16 +259,14 @@ mod tests {
         text
     }
 
+    fn shown_for(spec: &GuestSpec, accelerator: Accelerator, tsc_khz: Option<u64>) -> String {
+        shown(&qemu(spec, accelerator, tsc_khz, DESCRIPTORS, WORK))
+    }
+
     #[test]
     fn an_own_kernel_runs_on_the_small_board() {
-        let list = qemu(
-            &spec(Variant::Toll),
-            Accelerator::Tcg,
-            Some(2_100_000),
-            DESCRIPTORS,
-            WORK,
-        );
-        insta::assert_snapshot!(shown(&list));
+        let khz = Some(2_100_000);
+        insta::assert_snapshot!(shown_for(&spec(Variant::Toll), Accelerator::Tcg, khz));
     }
 
     #[test]
@@ -301,26 +274,13 @@ mod tests {
         let mut spec = spec(Variant::Stock);
         spec.swap_bytes = 0;
         spec.command_line.clear();
-        insta::assert_snapshot!(shown(&qemu(
-            &spec,
-            Accelerator::Kvm,
-            None,
-            DESCRIPTORS,
-            WORK
-        )));
+        insta::assert_snapshot!(shown_for(&spec, Accelerator::Kvm, None));
     }
 
     #[test]
     fn a_clock_of_instructions_comes_with_what_makes_it_repeat() {
-        let spec = spec(Variant::Debug);
-        let list = qemu(
-            &spec,
-            Accelerator::Icount,
-            Some(1_000_000),
-            DESCRIPTORS,
-            WORK,
-        );
-        insta::assert_snapshot!(shown(&list));
+        let khz = Some(1_000_000);
+        insta::assert_snapshot!(shown_for(&spec(Variant::Debug), Accelerator::Icount, khz));
     }
 
     #[test]

@@ -8,14 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use toll_wire::guest::{GuestAction, GuestCommand, GuestEnd, GuestEvent};
 
-use super::life::{Gone, Guest};
-use super::port::{PortEnd, Wait, is_passing};
-
-/// Longest wait between looks whether the caller is to stop.
-const NAP: Timespec = Timespec {
-    tv_sec: 0,
-    tv_nsec: 100_000_000,
-};
+use super::life::{Gone, Guest, GuestFailure};
+use super::port::{PortEnd, Wait, is_passing, wait_for_any};
 
 /// Longest wait for a guest to take a request, and for what it announced of the
 /// command's output.
@@ -45,46 +39,30 @@ pub enum Input<'a> {
     From(BorrowedFd<'a>),
 }
 
-/// Why nothing is known of a command's end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RunFailure {
-    /// The caller was asked to stop.
-    Interrupted,
-    /// The guest could not start it, with the reason.
-    Refused(String),
-    /// The guest died, with the last lines of its log.
-    Dead(String),
-}
-
-impl From<Gone> for RunFailure {
+impl From<Gone> for GuestFailure {
     fn from(gone: Gone) -> Self {
         match gone {
             Gone::Interrupted => Self::Interrupted,
-            Gone::Dead(why) | Gone::Silent(why) => Self::Dead(format!("the guest died: {why}")),
+            Gone::Dead(why) | Gone::Silent(why) => Self::Failed(format!("the guest died: {why}")),
         }
     }
 }
 
 impl Guest {
     /// Runs a command for a person, for as long as it takes, and hands over what
-    /// it writes.
-    ///
-    /// # Errors
-    /// If it cannot be started, the guest dies, or an interrupt comes; the guest
-    /// is of use after the first of these alone.
+    /// it writes. Where it cannot be started the guest is of use still.
     pub fn run(
         &mut self,
         command: &GuestCommand,
         mut input: Input<'_>,
         on_output: &mut dyn FnMut(Stream, &[u8]),
         interrupted: &dyn Fn() -> bool,
-    ) -> Result<GuestEnd, RunFailure> {
-        let soon = |from: Instant| Wait {
-            deadline: from + PATIENCE,
+    ) -> Result<GuestEnd, GuestFailure> {
+        let wait = Wait {
+            deadline: Instant::now() + PATIENCE,
             interrupted,
         };
-        let action = GuestAction::Run(Box::new(command.clone()));
-        self.send(action, &soon(Instant::now()))?;
+        self.send(GuestAction::Run(Box::new(command.clone())), &wait)?;
         let mut taken = [0_u64; 2];
         let end = loop {
             if interrupted() {
@@ -111,38 +89,38 @@ impl Guest {
                 }
                 Ok(end)
             }
-            GuestEvent::Refused(reason) => Err(RunFailure::Refused(reason)),
+            GuestEvent::Refused(reason) => Err(GuestFailure::Failed(reason)),
             _ => {
                 self.give_up();
                 let why = "the guest answered what it was not asked".into();
-                Err(RunFailure::Dead(why))
+                Err(GuestFailure::Failed(why))
             }
         }
     }
 
     fn wait_for_something(&self, input: &Input<'_>) {
-        let mut watched = vec![
-            PollFd::from_borrowed_fd(self.requests.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.output.as_fd(), PollFlags::IN),
-            PollFd::from_borrowed_fd(self.error.as_fd(), PollFlags::IN),
+        let ports = [
+            self.requests.as_fd(),
+            self.output.as_fd(),
+            self.error.as_fd(),
         ];
+        let mut watched = ports.to_vec();
         if let Input::From(descriptor) = input {
-            watched.push(PollFd::from_borrowed_fd(*descriptor, PollFlags::IN));
+            watched.push(*descriptor);
         }
-        // A signal is no reason to give up; the next look is soon.
-        let _ = poll(&mut watched, Some(&NAP));
+        wait_for_any(&watched, PollFlags::IN, PATIENCE);
     }
 
     /// Takes what has come on both ports.
     fn take_output(&mut self, taken: &mut [u64; 2], on_output: &mut dyn FnMut(Stream, &[u8])) {
         let mut chunk = vec![0_u8; CHUNK_BYTES];
-        for (index, stream) in [Stream::Output, Stream::Error].into_iter().enumerate() {
-            let port = match stream {
-                Stream::Output => &mut self.output,
-                Stream::Error => &mut self.error,
-            };
+        let ports = [
+            (&mut self.output, Stream::Output),
+            (&mut self.error, Stream::Error),
+        ];
+        for ((port, stream), taken) in ports.into_iter().zip(taken) {
             if let Ok(count @ 1..) = port.read(&mut chunk) {
-                taken[index] += count as u64;
+                *taken += count as u64;
                 on_output(stream, &chunk[..count]);
             }
         }
@@ -179,8 +157,7 @@ fn send(port: &mut UnixStream, mut bytes: &[u8]) {
         match port.write(bytes) {
             Ok(count) => bytes = &bytes[count..],
             Err(error) if is_passing(&error) => {
-                let mut watched = [PollFd::from_borrowed_fd(port.as_fd(), PollFlags::OUT)];
-                let _ = poll(&mut watched, Some(&NAP));
+                wait_for_any(&[port.as_fd()], PollFlags::OUT, PATIENCE);
             }
             Err(_) => return,
         }

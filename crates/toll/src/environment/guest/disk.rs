@@ -1,7 +1,8 @@
 //! The disks of a guest.
 
+use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::environment::process;
@@ -38,9 +39,6 @@ impl GuestDisk {
     /// Makes a work disk of `size_bytes` with ext4 on it, and lays the content of
     /// a directory there, if one is given, with the paths that it has in it.
     /// `directory` is made if it is not there, and serves one guest at a time.
-    ///
-    /// # Errors
-    /// If mke2fs is missing or the content does not fit.
     pub fn create(
         directory: &Path,
         size_bytes: u64,
@@ -57,27 +55,18 @@ impl GuestDisk {
         }
         std::fs::create_dir_all(directory).map_err(|error| cannot(&error))?;
         let image = directory.join(WORK_IMAGE);
-        let file = File::create(&image).map_err(|error| cannot(&error))?;
-        file.set_len(size_bytes).map_err(|error| cannot(&error))?;
-        drop(file);
+        let made = File::create(&image).and_then(|file| file.set_len(size_bytes));
+        made.map_err(|error| cannot(&error))?;
         let extended = format!(
             // Whatever is left for later, a thread of the guest's kernel does
             // during the trials.
             "lazy_itable_init=0,lazy_journal_init=0,hash_seed={IDENTITY},root_owner=0:0"
         );
-        let mut arguments: Vec<&std::ffi::OsStr> = vec![
-            "-F".as_ref(),
-            "-q".as_ref(),
-            "-t".as_ref(),
-            "ext4".as_ref(),
-            // Nobody but root is there to be kept from the last blocks.
-            "-m".as_ref(),
-            "0".as_ref(),
-            "-U".as_ref(),
-            IDENTITY.as_ref(),
-            "-E".as_ref(),
-            extended.as_ref(),
+        // Nobody but root is there to be kept from the last blocks (-m).
+        let options = [
+            "-F", "-q", "-t", "ext4", "-m", "0", "-U", IDENTITY, "-E", &extended,
         ];
+        let mut arguments: Vec<&OsStr> = options.iter().map(|word| word.as_ref()).collect();
         if let Some(content) = content {
             arguments.extend(["-d".as_ref(), content.as_os_str()]);
         }
@@ -110,15 +99,11 @@ impl GuestDisk {
     }
 
     /// Makes an empty swap area of a size, anew for each guest.
-    ///
-    /// # Errors
-    /// If the image cannot be written.
     pub(super) fn make_swap(&self, size_bytes: u64) -> Result<(), String> {
         let path = self.directory.join(SWAP_IMAGE);
         let write = || {
             let mut file = File::create(&path)?;
             file.set_len(size_bytes)?;
-            file.seek(SeekFrom::Start(0))?;
             file.write_all(&swap_header(size_bytes))
         };
         write().map_err(|error| format!("cannot write {}: {error}", path.display()))

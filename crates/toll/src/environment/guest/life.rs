@@ -1,5 +1,6 @@
 //! The life of a guest.
 
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -8,12 +9,12 @@ use toll_wire::guest::{
 };
 use toll_wire::{Failure, FailureKind, Outcome};
 
-use super::accelerator;
+use super::accelerator::{self, TRIAL_PATIENCE};
 use super::arguments;
 use super::disk::{GuestDisk, INITRAMFS};
 use super::initramfs;
 use super::log::last_words;
-use super::machine::{self, Card, Machine, Ports, QemuCommand};
+use super::machine::{self, Card, Machine, Ports};
 use super::port::{LinePort, PortEnd, Wait};
 use super::spec::{Accelerator, AcceleratorChoice, GuestSpec};
 use crate::environment::kernel::Variant;
@@ -32,18 +33,19 @@ const END_PATIENCE: Duration = Duration::from_secs(10);
 /// Longest wait for QEMU to end after it closed a port.
 const DEATH_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Why a guest is not up.
+/// Why a guest is not up, or nothing is known of a command's end in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BootFailure {
+pub enum GuestFailure {
     /// The caller was asked to stop.
     Interrupted,
     /// QEMU or something else is missing on this machine.
     Missing(String),
-    /// It did not come up: the reason, with the last lines of its log.
+    /// It did not come up, could not start a command, or died: the reason, with
+    /// the last lines of its log.
     Failed(String),
 }
 
-impl std::fmt::Display for BootFailure {
+impl std::fmt::Display for GuestFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Interrupted => f.write_str("cannot boot a guest: interrupted"),
@@ -52,15 +54,106 @@ impl std::fmt::Display for BootFailure {
     }
 }
 
-/// Where a guest is in its life.
-#[derive(Debug)]
-enum Life {
-    /// QEMU runs; the init has said nothing yet.
-    Booting,
-    /// It can be asked.
-    Ready,
-    /// It is gone or of no use any more; QEMU is ended.
-    Gone,
+/// A guest that is to be booted.
+pub(super) struct Boot<'a> {
+    pub spec: &'a GuestSpec,
+    pub disk: &'a GuestDisk,
+    /// A file for the kernel's log.
+    pub log: Option<&'a Path>,
+    pub card: Card<'a>,
+    pub interrupted: &'a dyn Fn() -> bool,
+}
+
+impl Boot<'_> {
+    /// Boots under the accelerator that the specification chooses. KVM is tried first
+    /// if nothing is known yet of it on this machine; what came out is remembered.
+    pub fn run(&self) -> Result<Guest, GuestFailure> {
+        let failed = GuestFailure::Failed;
+        let program = machine::program().map_err(GuestFailure::Missing)?;
+        initramfs::write(self.spec, &self.disk.directory().join(INITRAMFS)).map_err(failed)?;
+        let variant = self.spec.kernel.variant;
+        let accelerator = match self.spec.accelerator {
+            AcceleratorChoice::Only(accelerator) => Some(accelerator),
+            AcceleratorChoice::Auto => accelerator::choose(&program, variant).map_err(failed)?,
+        };
+        if let Some(accelerator) = accelerator {
+            return self.under(&program, accelerator);
+        }
+        let (guest, obstacle) = match self.within(&program, Accelerator::Kvm, TRIAL_PATIENCE) {
+            // A guest that does not come up under TCG either says nothing of KVM.
+            Err(GuestFailure::Failed(why)) => (self.under(&program, Accelerator::Tcg)?, Some(why)),
+            booted => (booted?, None),
+        };
+        accelerator::remember(&program, variant, obstacle);
+        Ok(guest)
+    }
+
+    fn under(&self, program: &Path, accelerator: Accelerator) -> Result<Guest, GuestFailure> {
+        self.within(program, accelerator, boot_patience(self.spec, accelerator))
+    }
+
+    fn within(
+        &self,
+        program: &Path,
+        accelerator: Accelerator,
+        patience: Duration,
+    ) -> Result<Guest, GuestFailure> {
+        let wait = Wait {
+            deadline: Instant::now() + patience,
+            interrupted: self.interrupted,
+        };
+        let cannot = |why: &dyn std::fmt::Display| {
+            GuestFailure::Failed(format!(
+                "cannot boot a guest with kernel {} under {}: {why}",
+                self.spec.kernel.release,
+                accelerator.word()
+            ))
+        };
+        if self.spec.swap_bytes > 0 {
+            let made = self.disk.make_swap(self.spec.swap_bytes);
+            made.map_err(GuestFailure::Failed)?;
+        }
+        let started = Machine::start(program, self, accelerator);
+        let (machine, ports) = started.map_err(|error| cannot(&error))?;
+        let mut guest = Guest::new(machine, ports, accelerator).map_err(|error| cannot(&error))?;
+        let facts = match guest.event(&wait) {
+            Ok(GuestEvent::Ready(facts)) => *facts,
+            Ok(GuestEvent::Refused(reason)) => return Err(cannot(&reason)),
+            Ok(_) => return Err(cannot(&"it answered before it was asked")),
+            Err(Gone::Interrupted) => return Err(GuestFailure::Interrupted),
+            Err(Gone::Dead(why)) => return Err(cannot(&why)),
+            Err(Gone::Silent(why)) => {
+                let patience = patience.as_secs();
+                return Err(cannot(&format!("it was not up after {patience} s; {why}")));
+            }
+        };
+        let vcpus = arguments::vcpus(self.spec, accelerator);
+        if facts.cpus_online != vcpus {
+            return Err(cannot(&format!(
+                "it found {} of {vcpus} CPUs; choose another kernel or number",
+                facts.cpus_online
+            )));
+        }
+        guest.is_alive = true;
+        guest.facts = facts;
+        Ok(guest)
+    }
+}
+
+/// Longest time that a guest may take to boot. Several times what it takes on a
+/// busy machine: it only keeps one that hangs from stopping the run.
+fn boot_patience(spec: &GuestSpec, accelerator: Accelerator) -> Duration {
+    let seconds = match accelerator {
+        Accelerator::Kvm => 60,
+        Accelerator::Tcg => 300,
+        Accelerator::Icount => 900,
+    };
+    // A kernel that checks itself is that much slower.
+    let factor = match spec.kernel.variant {
+        Variant::Debug => 4,
+        Variant::Toll | Variant::Stock => 1,
+    };
+    Duration::from_secs(seconds * factor)
 }
 
 /// A running guest. Dropping it ends it at once. So does the end of the thread
@@ -69,118 +162,43 @@ enum Life {
 pub struct Guest {
     pub(super) machine: Machine,
     pub(super) requests: LinePort,
-    pub(super) output: std::os::unix::net::UnixStream,
-    pub(super) error: std::os::unix::net::UnixStream,
+    pub(super) output: UnixStream,
+    pub(super) error: UnixStream,
     /// The partner's end of the cable, until the partner has it.
-    pub(super) cable: Option<std::os::unix::net::UnixStream>,
+    pub(super) cable: Option<UnixStream>,
     accelerator: Accelerator,
-    life: Life,
+    /// Whether it can be asked. Once it is gone it stays so, and QEMU is ended.
+    is_alive: bool,
     facts: GuestFacts,
 }
 
 impl Guest {
-    /// Starts a guest and waits until it can be asked.
-    ///
-    /// Under [`AcceleratorChoice::Auto`] it is first tried with KVM, if nothing
-    /// is known yet of KVM on this machine; what came out is remembered.
-    ///
-    /// # Errors
-    /// Why it is not up; nothing of it is left then.
+    /// Starts a guest and waits until it can be asked. Of one that does not come up
+    /// nothing is left.
     pub fn boot(
         spec: &GuestSpec,
         disk: &GuestDisk,
         interrupted: &dyn Fn() -> bool,
-    ) -> Result<Self, BootFailure> {
-        Self::boot_with_card(spec, disk, (None, Card::None), interrupted)
+    ) -> Result<Self, GuestFailure> {
+        Self::boot_logged(spec, disk, None, interrupted)
     }
 
     /// Boots as [`Self::boot`] does, and writes the kernel's log to a file as it
     /// comes.
-    ///
-    /// # Errors
-    /// As [`Self::boot`]; also if the file cannot be made.
     pub fn boot_logged(
         spec: &GuestSpec,
         disk: &GuestDisk,
         log: Option<&Path>,
         interrupted: &dyn Fn() -> bool,
-    ) -> Result<Self, BootFailure> {
-        Self::boot_with_card(spec, disk, (log, Card::None), interrupted)
-    }
-
-    /// Boots as [`Self::boot_logged`] does, with a network card.
-    pub(super) fn boot_with_card(
-        spec: &GuestSpec,
-        disk: &GuestDisk,
-        (log, card): (Option<&Path>, Card<'_>),
-        interrupted: &dyn Fn() -> bool,
-    ) -> Result<Self, BootFailure> {
-        let program = machine::program().map_err(BootFailure::Missing)?;
-        let failed = BootFailure::Failed;
-        initramfs::write(spec, &disk.directory().join(INITRAMFS)).map_err(failed)?;
-        let boot = |accelerator, patience| {
-            if spec.swap_bytes > 0 {
-                disk.make_swap(spec.swap_bytes).map_err(failed)?;
-            }
-            let command = QemuCommand {
-                program: &program,
-                directory: disk.directory(),
-                work: disk.work(),
-                log,
-                card,
-            };
-            Self::boot_with(&command, spec, (accelerator, patience), interrupted)
-        };
-        let with = |accelerator| boot(accelerator, boot_patience(spec, accelerator));
-        match spec.accelerator {
-            AcceleratorChoice::Kvm => with(Accelerator::Kvm),
-            AcceleratorChoice::Tcg => with(Accelerator::Tcg),
-            AcceleratorChoice::Icount => with(Accelerator::Icount),
-            AcceleratorChoice::Auto => accelerator::boot(spec, &program, &boot, &with),
-        }
-    }
-
-    fn boot_with(
-        command: &QemuCommand<'_>,
-        spec: &GuestSpec,
-        (accelerator, patience): (Accelerator, Duration),
-        interrupted: &dyn Fn() -> bool,
-    ) -> Result<Self, BootFailure> {
-        let wait = Wait {
-            deadline: Instant::now() + patience,
+    ) -> Result<Self, GuestFailure> {
+        let boot = Boot {
+            spec,
+            disk,
+            log,
+            card: Card::None,
             interrupted,
         };
-        let cannot = |why: &dyn std::fmt::Display| {
-            BootFailure::Failed(format!(
-                "cannot boot a guest with kernel {} under {}: {why}",
-                spec.kernel.release,
-                accelerator.word()
-            ))
-        };
-        let (machine, ports) =
-            Machine::start(command, spec, accelerator).map_err(|error| cannot(&error))?;
-        let mut guest = Self::new(machine, ports, accelerator).map_err(|error| cannot(&error))?;
-        let facts = match guest.event(&wait) {
-            Ok(GuestEvent::Ready(facts)) => *facts,
-            Ok(GuestEvent::Refused(reason)) => return Err(cannot(&reason)),
-            Ok(_) => return Err(cannot(&"it answered before it was asked")),
-            Err(Gone::Interrupted) => return Err(BootFailure::Interrupted),
-            Err(Gone::Dead(why)) => return Err(cannot(&why)),
-            Err(Gone::Silent(why)) => {
-                let patience = patience.as_secs();
-                return Err(cannot(&format!("it was not up after {patience} s; {why}")));
-            }
-        };
-        let vcpus = arguments::vcpus(spec, accelerator);
-        if facts.cpus_online != vcpus {
-            return Err(cannot(&format!(
-                "it found {} of {vcpus} CPUs; choose another kernel or number",
-                facts.cpus_online
-            )));
-        }
-        guest.life = Life::Ready;
-        guest.facts = facts;
-        Ok(guest)
+        boot.run()
     }
 
     fn new(machine: Machine, ports: Ports, accelerator: Accelerator) -> std::io::Result<Self> {
@@ -193,29 +211,26 @@ impl Guest {
             error: ports.error,
             cable: ports.cable,
             accelerator,
-            life: Life::Booting,
+            is_alive: false,
             facts: GuestFacts::default(),
         })
     }
 
-    /// What it is, as seen from inside.
     pub fn facts(&self) -> &GuestFacts {
         &self.facts
     }
 
-    /// What executes its instructions.
     pub fn accelerator(&self) -> Accelerator {
         self.accelerator
     }
 
-    /// Number of its QEMU process.
     pub fn process_id(&self) -> u32 {
         self.machine.process_id()
     }
 
     /// Whether it can be asked still.
     pub fn is_alive(&self) -> bool {
-        matches!(self.life, Life::Ready)
+        self.is_alive
     }
 
     /// The kernel's log so far; of a long one the last part.
@@ -232,7 +247,8 @@ impl Guest {
             deadline: Instant::now() + self.answer_limit(trial),
             interrupted,
         };
-        let answer = self.ask(GuestAction::Trial(Box::new(trial.clone())), &wait);
+        let action = GuestAction::Trial(Box::new(trial.clone()));
+        let answer = self.send(action, &wait).and_then(|()| self.event(&wait));
         self.outcome(answer)
     }
 
@@ -267,15 +283,8 @@ impl Guest {
         }
     }
 
-    /// Sends a request and waits for its answer.
-    fn ask(&mut self, action: GuestAction, wait: &Wait<'_>) -> Result<GuestEvent, Gone> {
-        self.send(action, wait)?;
-        self.event(wait)
-    }
-
-    /// Sends a request.
     pub(super) fn send(&mut self, action: GuestAction, wait: &Wait<'_>) -> Result<(), Gone> {
-        if matches!(self.life, Life::Gone) {
+        if !self.is_alive {
             return Err(Gone::Dead("it has ended before".into()));
         }
         let line = toll_wire::encode(&GuestRequest::new(action));
@@ -333,7 +342,7 @@ impl Guest {
     /// Ends it at once.
     pub(super) fn give_up(&mut self) {
         self.machine.kill();
-        self.life = Life::Gone;
+        self.is_alive = false;
     }
 
     /// Has it bring its disks to rest and switch itself off; one that does not
@@ -359,20 +368,4 @@ pub(super) enum Gone {
     Dead(String),
     /// It said nothing for too long.
     Silent(String),
-}
-
-/// Longest time that a guest may take to boot. Several times what it takes on a
-/// busy machine: it only keeps one that hangs from stopping the run.
-fn boot_patience(spec: &GuestSpec, accelerator: Accelerator) -> Duration {
-    let seconds = match accelerator {
-        Accelerator::Kvm => 60,
-        Accelerator::Tcg => 300,
-        Accelerator::Icount => 900,
-    };
-    // A kernel that checks itself is that much slower.
-    let factor = match spec.kernel.variant {
-        Variant::Debug => 4,
-        Variant::Toll | Variant::Stock => 1,
-    };
-    Duration::from_secs(seconds * factor)
 }

@@ -18,8 +18,9 @@ use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 use toll_wire::guest::PairSide;
 
 use super::arguments::{self, Descriptors};
+use super::life::Boot;
 use super::log::Log;
-use super::spec::{Accelerator, GuestSpec};
+use super::spec::Accelerator;
 use super::tsc;
 use crate::environment::process;
 
@@ -30,9 +31,6 @@ const END_POLL: Duration = Duration::from_millis(5);
 pub(super) const PROGRAM: &str = "qemu-system-x86_64";
 
 /// Where QEMU is.
-///
-/// # Errors
-/// If it is not there, with what to do.
 pub(super) fn program() -> Result<PathBuf, String> {
     process::find(PROGRAM).ok_or_else(|| {
         format!("cannot start a guest: {PROGRAM} is missing; install the package qemu-system-x86")
@@ -72,40 +70,22 @@ pub(super) enum Card<'a> {
     Partner(&'a UnixStream),
 }
 
-/// What is the same however a guest is accelerated.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct QemuCommand<'a> {
-    /// QEMU itself.
-    pub program: &'a Path,
-    /// The directory of the guest's disk.
-    pub directory: &'a Path,
-    /// What QEMU is to use as work disk.
-    pub work: &'a str,
-    /// A file for the guest's console.
-    pub log: Option<&'a Path>,
-    /// What joins it to another guest.
-    pub card: Card<'a>,
-}
-
 impl Machine {
     /// Starts QEMU in the directory of the guest's disk.
-    ///
-    /// # Errors
-    /// If it cannot be started.
     pub fn start(
-        qemu: &QemuCommand<'_>,
-        spec: &GuestSpec,
+        program: &Path,
+        boot: &Boot<'_>,
         accelerator: Accelerator,
     ) -> io::Result<(Self, Ports)> {
-        let file = qemu.log.map(File::create).transpose()?;
+        let log = boot.log.map(File::create).transpose()?;
         let (requests, far_requests) = UnixStream::pair()?;
         let (output, far_output) = UnixStream::pair()?;
         let (error, far_error) = UnixStream::pair()?;
-        let (own_end, cable) = match qemu.card {
+        let (own_end, cable) = match boot.card {
             Card::Main => UnixStream::pair().map(|(own, far)| (Some(own), Some(far)))?,
             Card::None | Card::Partner(_) => (None, None),
         };
-        let card = match (qemu.card, &own_end) {
+        let card = match (boot.card, &own_end) {
             (Card::Partner(end), _) => Some((PairSide::Partner, end.as_raw_fd())),
             (_, Some(end)) => Some((PairSide::Main, end.as_raw_fd())),
             (_, None) => None,
@@ -116,24 +96,26 @@ impl Machine {
             error: far_error.as_raw_fd(),
             card,
         };
-        let mut command = Command::new(qemu.program);
+        let tsc_khz = tsc::khz(accelerator);
+        let work = boot.disk.work();
+        let mut command = Command::new(program);
         command
             .args(arguments::qemu(
-                spec,
+                boot.spec,
                 accelerator,
-                tsc::khz(accelerator),
+                tsc_khz,
                 descriptors,
-                qemu.work,
+                work,
             ))
-            .current_dir(qemu.directory)
+            .current_dir(boot.disk.directory())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             // A ^C at the terminal is for toll, which then ends the guest.
             .process_group(0);
-        hand_down(&mut command, descriptors.list());
+        hand_down(&mut command, descriptors);
         let mut child = command.spawn()?;
-        let console = Log::collect(child.stdout.take().expect("stdout is piped"), file);
+        let console = Log::collect(child.stdout.take().expect("stdout is piped"), log);
         let words = Log::collect(child.stderr.take().expect("stderr is piped"), None);
         let machine = Self {
             child,
@@ -146,12 +128,10 @@ impl Machine {
             error,
             cable,
         };
-        // These ends are QEMU's alone from here on, so that they close with it.
-        drop((far_requests, far_output, far_error, own_end));
+        // QEMU's ends are its alone once they are closed here, and close with it.
         Ok((machine, ports))
     }
 
-    /// Its process.
     pub fn process_id(&self) -> u32 {
         self.child.id()
     }
@@ -181,15 +161,22 @@ impl Drop for Machine {
 }
 
 /// Has a command inherit descriptors, and die with this program.
-fn hand_down(command: &mut Command, descriptors: Vec<RawFd>) {
+fn hand_down(command: &mut Command, descriptors: Descriptors) {
     let parent = std::process::id();
+    let Descriptors {
+        requests,
+        output,
+        error,
+        card,
+    } = descriptors;
+    let card = card.map(|(_, descriptor)| descriptor);
     let prepare = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
         // A parent that died before that call would never be noticed.
         if getppid().is_none_or(|pid| pid.as_raw_pid().cast_unsigned() != parent) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        for descriptor in &descriptors {
+        for descriptor in [requests, output, error].iter().chain(&card) {
             rustix::io::fcntl_setfd(borrow(descriptor), FdFlags::empty())?;
         }
         Ok(())

@@ -20,10 +20,10 @@ mod tsc;
 
 use super::process;
 pub use accelerator::{kvm_state, retry_kvm};
-pub use command::{Input, RunFailure, Stream};
+pub use command::{Input, Stream};
 pub use disk::GuestDisk;
 pub use initramfs::shell_obstacle;
-pub use life::{BootFailure, Guest};
+pub use life::{Guest, GuestFailure};
 pub use pair::GuestPair;
 pub use place::GuestPlace;
 pub use spec::{Accelerator, AcceleratorChoice, GuestSpec};

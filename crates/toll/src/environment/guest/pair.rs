@@ -1,20 +1,17 @@
 //! Two guests that are joined by a network.
 
-use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Instant;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use toll_wire::guest::{GuestAction, GuestEvent, GuestTrial, PairSide};
+use rustix::event::PollFlags;
+use toll_wire::guest::{GuestAction, GuestTrial, PairSide};
 use toll_wire::{Failure, FailureKind, Outcome};
 
 use super::disk::GuestDisk;
-use super::life::{ANSWER_GRACE, BootFailure, Gone, Guest};
+use super::life::{ANSWER_GRACE, Boot, Guest, GuestFailure};
 use super::machine::Card;
-use super::port::{PortEnd, Wait};
-use super::spec::{Accelerator, AcceleratorChoice, GuestSpec};
-
-/// Longest wait between looks whether the caller is to stop.
-const NAP: Duration = Duration::from_millis(100);
+use super::port::{PortEnd, Wait, wait_for_any};
+use super::spec::{AcceleratorChoice, GuestSpec};
 
 /// Both sides, in the order of everything that is of both.
 const SIDES: [PairSide; 2] = [PairSide::Main, PairSide::Partner];
@@ -28,54 +25,44 @@ pub struct GuestPair {
 }
 
 impl GuestPair {
-    /// Boots both, the main one first, on a disk each.
-    ///
-    /// # Errors
-    /// As [`Guest::boot`]; nothing is left of either then.
+    /// Boots both, the main one first, on a disk each. If one does not come up,
+    /// nothing is left of either.
     pub fn boot(
         spec: &GuestSpec,
         disks: [&GuestDisk; 2],
         interrupted: &dyn Fn() -> bool,
-    ) -> Result<Self, BootFailure> {
-        let mut main = Guest::boot_with_card(spec, disks[0], (None, Card::Main), interrupted)?;
-        let cable = main
-            .cable
-            .take()
-            .expect("the main guest of a pair has a cable");
+    ) -> Result<Self, GuestFailure> {
+        let boot = |spec, disk, card| {
+            let boot = Boot {
+                spec,
+                disk,
+                log: None,
+                card,
+                interrupted,
+            };
+            boot.run()
+        };
+        let mut main = boot(spec, disks[0], Card::Main)?;
+        let cable = main.cable.take();
+        let cable = cable.expect("the main guest of a pair has a cable");
         // What the choice came to is the same for both.
         let spec = GuestSpec {
-            accelerator: match main.accelerator() {
-                Accelerator::Kvm => AcceleratorChoice::Kvm,
-                Accelerator::Tcg => AcceleratorChoice::Tcg,
-                Accelerator::Icount => AcceleratorChoice::Icount,
-            },
+            accelerator: AcceleratorChoice::Only(main.accelerator()),
             ..spec.clone()
         };
-        let card = Card::Partner(&cable);
-        let partner = Guest::boot_with_card(&spec, disks[1], (None, card), interrupted);
-        let partner = partner.map_err(|failure| match failure {
-            BootFailure::Failed(why) => {
-                BootFailure::Failed(format!("cannot boot the partner: {why}"))
-            }
-            other => other,
-        })?;
+        let partner =
+            boot(&spec, disks[1], Card::Partner(&cable)).map_err(|failure| match failure {
+                GuestFailure::Failed(why) => {
+                    GuestFailure::Failed(format!("cannot boot the partner: {why}"))
+                }
+                other => other,
+            })?;
         let guests = [main, partner];
         Ok(Self { guests })
     }
 
-    /// One of the two.
     pub fn guest(&self, side: PairSide) -> &Guest {
-        match side {
-            PairSide::Main => &self.guests[0],
-            PairSide::Partner => &self.guests[1],
-        }
-    }
-
-    fn guest_mut(&mut self, side: PairSide) -> &mut Guest {
-        match side {
-            PairSide::Main => &mut self.guests[0],
-            PairSide::Partner => &mut self.guests[1],
-        }
+        &self.guests[side as usize]
     }
 
     /// Whether both can be asked still.
@@ -95,67 +82,60 @@ impl GuestPair {
         parts: &[GuestTrial; 2],
         interrupted: &dyn Fn() -> bool,
     ) -> Option<Outcome> {
-        let outcome = self.both(parts, interrupted);
+        let answers = self.answers(parts, interrupted);
         if !self.is_alive() {
             self.guests.iter_mut().for_each(Guest::give_up);
         }
-        outcome
+        answers.map(joined)
     }
 
-    fn both(&mut self, parts: &[GuestTrial; 2], interrupted: &dyn Fn() -> bool) -> Option<Outcome> {
+    /// How the parts end, in the order in which that is known.
+    fn answers(
+        &mut self,
+        parts: &[GuestTrial; 2],
+        interrupted: &dyn Fn() -> bool,
+    ) -> Option<Vec<(PairSide, Outcome)>> {
         let guests = self.guests.iter().zip(parts);
         let limit = guests.map(|(guest, part)| guest.answer_limit(part)).max();
         let mut deadline = Instant::now() + limit.expect("there are two");
-        let mut answers = Answers::default();
-        for (index, part) in parts.iter().enumerate() {
+        let mut answers: Vec<(PairSide, Outcome)> = Vec::new();
+        for ((guest, part), side) in self.guests.iter_mut().zip(parts).zip(SIDES) {
             let wait = Wait {
                 deadline,
                 interrupted,
             };
-            let guest = &mut self.guests[index];
             if let Err(gone) = guest.send(GuestAction::Trial(Box::new(part.clone())), &wait) {
-                answers.add(SIDES[index], guest.outcome(Err(gone))?);
-                return Some(answers.joined());
+                answers.push((side, guest.outcome(Err(gone))?));
+                return Some(answers);
             }
         }
-        while self.is_alive() && !answers.missing().is_empty() {
-            let missing = answers.missing();
-            self.wait_for_something(&missing);
+        while self.is_alive() && answers.len() < SIDES.len() {
+            let is_missing = |side: &PairSide| answers.iter().all(|(known, _)| known != side);
+            let missing: Vec<PairSide> = SIDES.into_iter().filter(is_missing).collect();
+            let ports: Vec<BorrowedFd<'_>> = missing
+                .iter()
+                .map(|side| self.guest(*side).requests.as_fd())
+                .collect();
+            wait_for_any(&ports, PollFlags::IN, ANSWER_GRACE);
             let end = match interrupted() {
                 true => Some(PortEnd::Interrupted),
                 false => (Instant::now() > deadline).then_some(PortEnd::Deadline),
             };
             for side in missing {
-                if let Some(answer) = self.answer(side, end) {
-                    answers.add(side, self.guest_mut(side).outcome(answer)?);
-                }
+                // One that has said nothing does not get another chance at the end.
+                let guest = &mut self.guests[side as usize];
+                let answer = match (guest.requests.line_now(), end) {
+                    (Ok(Some(line)), _) => guest.decode(&line),
+                    (Ok(None), None) => continue,
+                    (Ok(None), Some(end)) | (Err(end), _) => Err(guest.gone(end)),
+                };
+                answers.push((side, guest.outcome(answer)?));
             }
-            if answers.has_failure() {
+            if failures(&answers).next().is_some() {
                 deadline = deadline.min(Instant::now() + ANSWER_GRACE);
             }
         }
-        Some(answers.joined())
-    }
-
-    /// What one says to its part, if it has said something. One that has not does
-    /// not get another chance if there is an `end`.
-    fn answer(&mut self, side: PairSide, end: Option<PortEnd>) -> Option<Result<GuestEvent, Gone>> {
-        let guest = self.guest_mut(side);
-        match (guest.requests.line_now(), end) {
-            (Ok(Some(line)), _) => Some(guest.decode(&line)),
-            (Ok(None), None) => None,
-            (Ok(None), Some(end)) | (Err(end), _) => Some(Err(guest.gone(end))),
-        }
-    }
-
-    fn wait_for_something(&self, waiting: &[PairSide]) {
-        let ports = waiting.iter().map(|side| &self.guest(*side).requests);
-        let mut watched: Vec<PollFd<'_>> = ports
-            .map(|port| PollFd::from_borrowed_fd(port.as_fd(), PollFlags::IN))
-            .collect();
-        let nap = Timespec::try_from(NAP).expect("short");
-        // A signal is no reason to give up; the next look is soon.
-        let _ = poll(&mut watched, Some(&nap));
+        Some(answers)
     }
 
     /// Has both bring their disks to rest and switch themselves off.
@@ -164,51 +144,31 @@ impl GuestPair {
     }
 }
 
-/// How the parts of a trial ended, in the order in which that was known.
-#[derive(Debug, Default)]
-struct Answers(Vec<(PairSide, Outcome)>);
+fn failures(answers: &[(PairSide, Outcome)]) -> impl Iterator<Item = (PairSide, &Failure)> {
+    answers.iter().filter_map(|(side, outcome)| match outcome {
+        Outcome::Failed(failure) => Some((*side, failure)),
+        Outcome::Completed(_) => None,
+    })
+}
 
-impl Answers {
-    fn add(&mut self, side: PairSide, outcome: Outcome) {
-        self.0.push((side, outcome));
+/// One outcome of all: of several failures the one that explains the others,
+/// otherwise what the main guest says.
+fn joined(answers: Vec<(PairSide, Outcome)>) -> Outcome {
+    if let Some((side, failure)) = failures(&answers).min_by_key(|(_, failure)| rank(failure.kind))
+    {
+        let whose = match side {
+            PairSide::Main => "main guest",
+            PairSide::Partner => "partner",
+        };
+        return Outcome::Failed(Failure {
+            kind: failure.kind,
+            message: format!("{whose}: {}", failure.message),
+        });
     }
-
-    /// The sides whose part has not ended.
-    fn missing(&self) -> Vec<PairSide> {
-        let is_missing = |side: &PairSide| self.0.iter().all(|(known, _)| known != side);
-        SIDES.into_iter().filter(is_missing).collect()
-    }
-
-    fn failures(&self) -> impl Iterator<Item = (PairSide, &Failure)> {
-        self.0.iter().filter_map(|(side, outcome)| match outcome {
-            Outcome::Failed(failure) => Some((*side, failure)),
-            Outcome::Completed(_) => None,
-        })
-    }
-
-    fn has_failure(&self) -> bool {
-        self.failures().next().is_some()
-    }
-
-    /// One outcome of all: of several failures the one that explains the others,
-    /// otherwise what the main guest says.
-    fn joined(self) -> Outcome {
-        let cause = self
-            .failures()
-            .min_by_key(|(_, failure)| rank(failure.kind));
-        if let Some((side, failure)) = cause {
-            let whose = match side {
-                PairSide::Main => "main guest",
-                PairSide::Partner => "partner",
-            };
-            return Outcome::Failed(Failure {
-                kind: failure.kind,
-                message: format!("{whose}: {}", failure.message),
-            });
-        }
-        let of_main = self.0.into_iter().find(|(side, _)| *side == PairSide::Main);
-        of_main.expect("both have answered").1
-    }
+    let of_main = answers
+        .into_iter()
+        .find(|(side, _)| *side == PairSide::Main);
+    of_main.expect("both have answered").1
 }
 
 /// The less, the more likely a failure is the cause of the other side's: who loses
@@ -233,10 +193,6 @@ mod tests {
         Outcome::Failed(Failure { kind, message })
     }
 
-    fn joined(answers: &[(PairSide, Outcome)]) -> Outcome {
-        Answers(answers.to_vec()).joined()
-    }
-
     #[test]
     fn the_main_guests_samples_are_the_trials() {
         let of_main = Outcome::Completed(Box::new(TrialData {
@@ -248,7 +204,7 @@ mod tests {
             (PairSide::Partner, of_partner),
             (PairSide::Main, of_main.clone()),
         ];
-        assert_eq!(joined(&answers), of_main);
+        assert_eq!(joined(answers.to_vec()), of_main);
     }
 
     #[test]
@@ -256,12 +212,12 @@ mod tests {
         let late = (PairSide::Main, failed(FailureKind::TimedOut, "too late"));
         let refused = (PairSide::Partner, failed(FailureKind::Failed, "refused"));
         let expected = failed(FailureKind::Failed, "partner: refused");
-        assert_eq!(joined(&[late.clone(), refused.clone()]), expected);
+        assert_eq!(joined(vec![late.clone(), refused.clone()]), expected);
         // Of two of a kind, the first.
         let lost = (PairSide::Main, failed(FailureKind::Failed, "lost"));
-        assert_eq!(joined(&[refused, lost]), expected);
+        assert_eq!(joined(vec![refused, lost]), expected);
         let completed = (PairSide::Partner, Outcome::Completed(Box::default()));
         let expected = failed(FailureKind::TimedOut, "main guest: too late");
-        assert_eq!(joined(&[completed, late]), expected);
+        assert_eq!(joined(vec![completed, late]), expected);
     }
 }

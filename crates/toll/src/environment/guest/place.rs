@@ -14,10 +14,6 @@ pub struct GuestPlace {
 }
 
 impl GuestPlace {
-    /// Makes the directory.
-    ///
-    /// # Errors
-    /// If it cannot be made.
     pub fn make() -> Result<Self, String> {
         let name = format!("guest-{}-{}", std::process::id(), serial());
         let base = paths::work();
@@ -36,7 +32,6 @@ impl GuestPlace {
         Ok(place)
     }
 
-    /// Where it is.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

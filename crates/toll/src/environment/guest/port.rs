@@ -4,7 +4,7 @@
 //! in size, and whatever is waited for has a deadline.
 
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,17 @@ use toll_wire::MESSAGE_BYTES_MAX;
 
 /// Longest wait between looks whether the caller is to stop.
 const NAP: Duration = Duration::from_millis(100);
+
+/// Waits until one of these can be read or written, or for a little while. A signal
+/// is no reason to give up; the next look is soon.
+pub(super) fn wait_for_any(descriptors: &[BorrowedFd<'_>], flags: PollFlags, most: Duration) {
+    let mut watched: Vec<PollFd<'_>> = descriptors
+        .iter()
+        .map(|descriptor| PollFd::from_borrowed_fd(*descriptor, flags))
+        .collect();
+    let most = Timespec::try_from(most.min(NAP)).expect("short");
+    let _ = poll(&mut watched, Some(&most));
+}
 
 /// Why nothing came, or nothing could be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,16 +52,13 @@ impl Wait<'_> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         match left.is_zero() {
             true => Err(PortEnd::Deadline),
-            false => Ok(left.min(NAP)),
+            false => Ok(left),
         }
     }
 
     /// Waits until a stream can be read or written, or for a little while.
     fn until(&self, stream: &UnixStream, flags: PollFlags) -> Result<(), PortEnd> {
-        let nap = Timespec::try_from(self.check()?).expect("short");
-        let mut watched = [PollFd::from_borrowed_fd(stream.as_fd(), flags)];
-        // A signal is no reason to give up; the next look is soon.
-        let _ = poll(&mut watched, Some(&nap));
+        wait_for_any(&[stream.as_fd()], flags, self.check()?);
         Ok(())
     }
 }
@@ -137,7 +145,7 @@ impl LinePort {
 }
 
 impl AsFd for LinePort {
-    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
 }
@@ -159,18 +167,19 @@ mod tests {
         (LinePort::new(near).unwrap(), far)
     }
 
-    fn soon<'a>() -> Wait<'a> {
+    fn within<'a>(limit: Duration) -> Wait<'a> {
         Wait {
-            deadline: Instant::now() + Duration::from_millis(20),
+            deadline: Instant::now() + limit,
             interrupted: &|| false,
         }
     }
 
+    fn soon<'a>() -> Wait<'a> {
+        within(Duration::from_millis(20))
+    }
+
     fn late<'a>() -> Wait<'a> {
-        Wait {
-            deadline: Instant::now() + Duration::from_secs(600),
-            interrupted: &|| false,
-        }
+        within(Duration::from_secs(600))
     }
 
     #[test]
@@ -205,8 +214,8 @@ mod tests {
         let line = "x".repeat(16 << 20);
         assert_eq!(port.send(&line, &soon()), Err(PortEnd::Deadline));
         let stop = Wait {
-            deadline: Instant::now() + Duration::from_secs(600),
             interrupted: &|| true,
+            ..late()
         };
         assert_eq!(port.line(&stop), Err(PortEnd::Interrupted));
     }
