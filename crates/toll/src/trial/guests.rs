@@ -7,11 +7,11 @@ use std::time::Instant;
 use toll_wire::guest::{GuestTrial, Knob, PairSide};
 use toll_wire::{Failure, FailureKind, Outcome, Request};
 
-use super::machines::Machines;
+use super::machines;
 use super::{Interrupt, Probe};
 use crate::environment::Workspace;
 use crate::environment::guest::{
-    AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestPair, GuestSpec, guest_obstacle,
+    AcceleratorChoice, GuestDisk, GuestFailure, GuestGroup, GuestSpec, guest_obstacle,
 };
 use crate::environment::kernel::{self, Kernel, Variant};
 use crate::plan::{Boot, Treatment};
@@ -46,7 +46,7 @@ pub struct Guests<'a> {
 
 struct Current {
     /// The guest, or why there is none.
-    guest: Result<Machines, Failure>,
+    guest: Result<GuestGroup, Failure>,
     /// With the block and the levels that it was booted for.
     record: BootRecord,
 }
@@ -97,7 +97,7 @@ impl<'a> Guests<'a> {
             knobs: knobs(self.experiment, trial.treatment),
         };
         let interrupt = self.interrupt;
-        let outcome = guest.trial(&request, &|| interrupt.signal().is_some());
+        let outcome = machines::run(guest, &request, &|| interrupt.signal().is_some());
         if !guest.is_alive() {
             current.record.error = match &outcome {
                 Some(Outcome::Failed(failure)) => Some(failure.message.clone()),
@@ -112,7 +112,7 @@ impl<'a> Guests<'a> {
     /// and the others have a right to theirs.
     pub(super) fn is_up(&self, block: u32, boot: &Boot) -> bool {
         self.current.as_ref().is_some_and(|current| {
-            let is_usable = current.guest.as_ref().map_or(true, Machines::is_alive);
+            let is_usable = current.guest.as_ref().map_or(true, GuestGroup::is_alive);
             is_usable && current.record.block == block && current.record.levels == *boot
         })
     }
@@ -134,7 +134,7 @@ impl<'a> Guests<'a> {
         });
         let guest = match guest {
             Ok(guest) => {
-                guest.describe(&mut record);
+                machines::describe(&guest, &mut record);
                 Ok(guest)
             }
             Err(failure) => {
@@ -146,7 +146,7 @@ impl<'a> Guests<'a> {
         Some(Current { guest, record })
     }
 
-    fn booted(&self, boot: &Boot, seed: u64) -> Result<Machines, GuestFailure> {
+    fn booted(&self, boot: &Boot, seed: u64) -> Result<GuestGroup, GuestFailure> {
         let spec = spec_of(boot, seed, self.probe.path()).map_err(GuestFailure::Missing)?;
         let directory = self.workspace.root().join("guest");
         match std::fs::remove_dir_all(&directory) {
@@ -164,21 +164,19 @@ impl<'a> Guests<'a> {
             GuestDisk::create(&directory, self.disk_bytes, content).map_err(GuestFailure::Failed)
         };
         let interrupted = || self.interrupt.signal().is_some();
-        let main = disk(PairSide::Main, laid)?;
-        if !GuestParameters::read(boot).expect(CHECKED).has_partner() {
-            let guest = Guest::boot(&spec, &main, &interrupted)?;
-            return Ok(Machines::Alone(Box::new(guest)));
+        let mut disks = vec![disk(PairSide::Main, laid)?];
+        if GuestParameters::read(boot).expect(CHECKED).has_partner() {
+            disks.push(disk(PairSide::Partner, None)?);
         }
-        let partner = disk(PairSide::Partner, None)?;
-        let pair = GuestPair::boot(&spec, [&main, &partner], &interrupted)?;
-        Ok(Machines::Pair(Box::new(pair)))
+        let disks: Vec<&GuestDisk> = disks.iter().collect();
+        GuestGroup::boot(&spec, &disks, &interrupted)
     }
 
     /// Ends the guest that runs, if one does.
     pub(super) fn end(&mut self) {
         if let Some(mut current) = self.current.take() {
             if let Ok(guest) = current.guest {
-                guest.keep_logs(&mut current.record);
+                machines::keep_logs(&guest, &mut current.record);
                 guest.end();
             }
             self.finished.push(current.record);

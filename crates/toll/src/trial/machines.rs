@@ -5,78 +5,48 @@ use std::collections::BTreeMap;
 use toll_wire::guest::{GuestFacts, GuestTrial, PairSide};
 use toll_wire::{Failure, FailureKind, Outcome, TransferPart, TransferRequest, Workload};
 
-use crate::environment::guest::{Guest, GuestPair};
+use crate::environment::guest::GuestGroup;
 use crate::spec::guest::NOT_TWO_ENDS;
 use crate::store::{BootRecord, PartnerRecord};
 
-pub(super) enum Machines {
-    Alone(Box<Guest>),
-    Pair(Box<GuestPair>),
+/// Runs one trial, of a pair with one end in each guest. `None` if an interrupt ended
+/// it.
+pub(super) fn run(
+    guests: &mut GuestGroup,
+    trial: &GuestTrial,
+    interrupted: &dyn Fn() -> bool,
+) -> Option<Outcome> {
+    let parts = match guests.partner() {
+        None => Ok(vec![trial.clone()]),
+        Some(_) => ends(trial),
+    };
+    match parts {
+        Ok(parts) => guests.trial(&parts, interrupted),
+        Err(failure) => Some(Outcome::Failed(failure)),
+    }
 }
 
-impl Machines {
-    fn main(&self) -> &Guest {
-        match self {
-            Self::Alone(guest) => guest,
-            Self::Pair(pair) => pair.guest(PairSide::Main),
-        }
-    }
+/// Notes what was booted.
+pub(super) fn describe(guests: &GuestGroup, record: &mut BootRecord) {
+    record.accelerator = Some(guests.main().accelerator().word().to_owned());
+    record.facts = told(guests.main().facts());
+    record.partner = guests.partner().map(|partner| PartnerRecord {
+        facts: told(partner.facts()),
+        log: String::new(),
+    });
+}
 
-    fn partner(&self) -> Option<&Guest> {
-        match self {
-            Self::Alone(_) => None,
-            Self::Pair(pair) => Some(pair.guest(PairSide::Partner)),
-        }
-    }
-
-    pub fn is_alive(&self) -> bool {
-        match self {
-            Self::Alone(guest) => guest.is_alive(),
-            Self::Pair(pair) => pair.is_alive(),
-        }
-    }
-
-    /// Runs one trial, of a pair with one end in each guest. `None` if an
-    /// interrupt ended it.
-    pub fn trial(&mut self, trial: &GuestTrial, interrupted: &dyn Fn() -> bool) -> Option<Outcome> {
-        match self {
-            Self::Alone(guest) => guest.trial(trial, interrupted),
-            Self::Pair(pair) => match ends(trial) {
-                Ok(ends) => pair.trial(&ends, interrupted),
-                Err(failure) => Some(Outcome::Failed(failure)),
-            },
-        }
-    }
-
-    /// Notes what was booted.
-    pub fn describe(&self, record: &mut BootRecord) {
-        record.accelerator = Some(self.main().accelerator().word().to_owned());
-        record.facts = told(self.main().facts());
-        record.partner = self.partner().map(|partner| PartnerRecord {
-            facts: told(partner.facts()),
-            log: String::new(),
-        });
-    }
-
-    /// Keeps the kernels' logs so far.
-    pub fn keep_logs(&self, record: &mut BootRecord) {
-        record.set_log(&self.main().log());
-        if let (Some(guest), Some(partner)) = (self.partner(), &mut record.partner) {
-            partner.set_log(&guest.log());
-        }
-    }
-
-    pub fn end(self) {
-        match self {
-            Self::Alone(guest) => guest.end(),
-            Self::Pair(pair) => pair.end(),
-        }
+/// Keeps the kernels' logs so far.
+pub(super) fn keep_logs(guests: &GuestGroup, record: &mut BootRecord) {
+    record.set_log(&guests.main().log());
+    if let (Some(guest), Some(partner)) = (guests.partner(), &mut record.partner) {
+        partner.set_log(&guest.log());
     }
 }
 
 /// A trial's two ends: the main guest sends, as it has the files, and its partner
 /// receives.
-fn ends(trial: &GuestTrial) -> Result<[GuestTrial; 2], Failure> {
+fn ends(trial: &GuestTrial) -> Result<Vec<GuestTrial>, Failure> {
     let mut receiver = trial.clone();
     match &mut receiver.request.workload {
         Workload::Transfer(TransferRequest {
@@ -86,7 +56,7 @@ fn ends(trial: &GuestTrial) -> Result<[GuestTrial; 2], Failure> {
             *part = TransferPart::Receiver {
                 connect: PairSide::Main.ipv4().into(),
             };
-            Ok([trial.clone(), receiver])
+            Ok(vec![trial.clone(), receiver])
         }
         _ => Err(Failure {
             kind: FailureKind::Unsupported,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use toll::environment::guest::{GuestDisk, GuestFailure, GuestPair};
+use toll::environment::guest::{Guest, GuestDisk, GuestFailure, GuestGroup};
 use toll::environment::kernel::Variant;
 use toll_wire::guest::PairSide;
 use toll_wire::{FailureKind, Outcome};
@@ -12,16 +12,16 @@ use toll_wire::{FailureKind, Outcome};
 use crate::guest::{NEVER, Setting, completed, failed, kernel, setting, shell};
 
 /// Boots a pair on disks of its own.
-fn boot(setting: &Setting, interrupted: &dyn Fn() -> bool) -> Result<GuestPair, GuestFailure> {
+fn boot(setting: &Setting, interrupted: &dyn Fn() -> bool) -> Result<GuestGroup, GuestFailure> {
     let disk = |name: &str| {
         let directory = setting.directory.path().join(name);
         GuestDisk::create(&directory, 64 << 20, None).unwrap()
     };
     let disks = [&disk("main"), &disk("partner")];
-    GuestPair::boot(&setting.spec, disks, interrupted)
+    GuestGroup::boot(&setting.spec, &disks, interrupted)
 }
 
-fn pair(variant: Variant) -> Option<GuestPair> {
+fn pair(variant: Variant) -> Option<GuestGroup> {
     let mut setting = setting(kernel(variant)?);
     if variant == Variant::Stock {
         setting.spec.memory_bytes = 512 << 20;
@@ -29,8 +29,12 @@ fn pair(variant: Variant) -> Option<GuestPair> {
     Some(boot(&setting, NEVER).unwrap_or_else(|failure| panic!("{failure}")))
 }
 
-fn processes(pair: &GuestPair) -> [u32; 2] {
-    [PairSide::Main, PairSide::Partner].map(|side| pair.guest(side).process_id())
+fn guests(pair: &GuestGroup) -> [&Guest; 2] {
+    [pair.main(), pair.partner().expect("there are two")]
+}
+
+fn processes(pair: &GuestGroup) -> [u32; 2] {
+    guests(pair).map(Guest::process_id)
 }
 
 #[track_caller]
@@ -70,9 +74,7 @@ fn the_guests_of_a_pair_reach_each_other_and_nobody_else() {
         assert_eq!(said.matches(" 0% packet loss").count(), 2, "{said}");
         assert!(said.contains("02:00:0a:00:4d:01"), "{said}");
         assert_eq!(data.samples[0].stderr.as_deref(), Some(""));
-        for side in [PairSide::Main, PairSide::Partner] {
-            assert_eq!(pair.guest(side).facts().cpus_online, 2);
-        }
+        assert_eq!(guests(&pair).map(|guest| guest.facts().cpus_online), [2, 2]);
         let both = processes(&pair);
         pair.end();
         assert_gone(both);
@@ -111,7 +113,7 @@ fn a_partner_that_dies_ends_the_trial_and_both_guests() {
             return;
         };
         let both = processes(&pair);
-        let process = pair.guest(victim).process_id();
+        let process = processes(&pair)[victim as usize];
         let killer = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(500));
             kill(process);
@@ -158,7 +160,7 @@ fn a_partner_that_will_not_boot_ends_the_main_guest() {
     let main = GuestDisk::create(&place("main"), 64 << 20, None).unwrap();
     let partner = GuestDisk::create(&place("partner"), 64 << 20, None).unwrap();
     std::fs::write(place("partner/work.img"), [0; 4096]).unwrap();
-    let failure = GuestPair::boot(&setting.spec, [&main, &partner], NEVER).unwrap_err();
+    let failure = GuestGroup::boot(&setting.spec, &[&main, &partner], NEVER).unwrap_err();
     let GuestFailure::Failed(message) = failure else {
         panic!("{failure:?}");
     };

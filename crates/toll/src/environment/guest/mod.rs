@@ -24,7 +24,7 @@ pub use command::{Input, Stream};
 pub use disk::GuestDisk;
 pub use initramfs::shell_obstacle;
 pub use life::{Guest, GuestFailure};
-pub use pair::GuestPair;
+pub use pair::GuestGroup;
 pub use place::GuestPlace;
 pub use spec::{Accelerator, AcceleratorChoice, GuestSpec};
 

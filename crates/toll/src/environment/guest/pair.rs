@@ -1,4 +1,4 @@
-//! Two guests that are joined by a network.
+//! A guest of its own, or two that are joined by a network.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Instant;
@@ -16,22 +16,26 @@ use super::spec::{AcceleratorChoice, GuestSpec};
 /// Both sides, in the order of everything that is of both.
 const SIDES: [PairSide; 2] = [PairSide::Main, PairSide::Partner];
 
-/// Two guests of the same kind, joined by a virtio network card each. Nobody else
-/// is on that network, the host neither. Both end with the first of them: what one
-/// waits for would never come.
+/// A guest, or two of the same kind that are joined by a virtio network card each.
+/// Nobody else is on that network, the host neither. Both end with the first of them:
+/// what one waits for would never come.
 #[derive(Debug)]
-pub struct GuestPair {
-    guests: [Guest; 2],
+pub struct GuestGroup {
+    guests: Vec<Guest>,
 }
 
-impl GuestPair {
-    /// Boots both, the main one first, on a disk each. If one does not come up,
+impl GuestGroup {
+    /// Boots a guest on each disk, the main one first. If one does not come up,
     /// nothing is left of either.
     pub fn boot(
         spec: &GuestSpec,
-        disks: [&GuestDisk; 2],
+        disks: &[&GuestDisk],
         interrupted: &dyn Fn() -> bool,
     ) -> Result<Self, GuestFailure> {
+        let [main, partner] = disks else {
+            let guests = vec![Guest::boot(spec, disks[0], interrupted)?];
+            return Ok(Self { guests });
+        };
         let boot = |spec, disk, card| {
             let boot = Boot {
                 spec,
@@ -42,7 +46,7 @@ impl GuestPair {
             };
             boot.run()
         };
-        let mut main = boot(spec, disks[0], Card::Main)?;
+        let mut main = boot(spec, main, Card::Main)?;
         let cable = main.cable.take();
         let cable = cable.expect("the main guest of a pair has a cable");
         // What the choice came to is the same for both.
@@ -51,26 +55,30 @@ impl GuestPair {
             ..spec.clone()
         };
         let partner =
-            boot(&spec, disks[1], Card::Partner(&cable)).map_err(|failure| match failure {
+            boot(&spec, partner, Card::Partner(&cable)).map_err(|failure| match failure {
                 GuestFailure::Failed(why) => {
                     GuestFailure::Failed(format!("cannot boot the partner: {why}"))
                 }
                 other => other,
             })?;
-        let guests = [main, partner];
+        let guests = vec![main, partner];
         Ok(Self { guests })
     }
 
-    pub fn guest(&self, side: PairSide) -> &Guest {
-        &self.guests[side as usize]
+    pub fn main(&self) -> &Guest {
+        &self.guests[0]
     }
 
-    /// Whether both can be asked still.
+    pub fn partner(&self) -> Option<&Guest> {
+        self.guests.get(1)
+    }
+
+    /// Whether all can be asked still.
     pub fn is_alive(&self) -> bool {
         self.guests.iter().all(Guest::is_alive)
     }
 
-    /// Runs a trial that has one part in each guest, both at once. `None` if an
+    /// Runs a trial that has one part in each guest, all at once. `None` if an
     /// interrupt ended it, and the guests with it.
     ///
     /// The outcome is the main guest's if both parts come to an end. Otherwise it is
@@ -79,9 +87,12 @@ impl GuestPair {
     /// to notice; if it does not, or a guest dies, both guests are ended.
     pub fn trial(
         &mut self,
-        parts: &[GuestTrial; 2],
+        parts: &[GuestTrial],
         interrupted: &dyn Fn() -> bool,
     ) -> Option<Outcome> {
+        if let ([guest], [part]) = (&mut self.guests[..], parts) {
+            return guest.trial(part, interrupted);
+        }
         let answers = self.answers(parts, interrupted);
         if !self.is_alive() {
             self.guests.iter_mut().for_each(Guest::give_up);
@@ -92,7 +103,7 @@ impl GuestPair {
     /// How the parts end, in the order in which that is known.
     fn answers(
         &mut self,
-        parts: &[GuestTrial; 2],
+        parts: &[GuestTrial],
         interrupted: &dyn Fn() -> bool,
     ) -> Option<Vec<(PairSide, Outcome)>> {
         let guests = self.guests.iter().zip(parts);
@@ -114,7 +125,7 @@ impl GuestPair {
             let missing: Vec<PairSide> = SIDES.into_iter().filter(is_missing).collect();
             let ports: Vec<BorrowedFd<'_>> = missing
                 .iter()
-                .map(|side| self.guest(*side).requests.as_fd())
+                .map(|side| self.guests[*side as usize].requests.as_fd())
                 .collect();
             wait_for_any(&ports, PollFlags::IN, ANSWER_GRACE);
             let end = match interrupted() {
@@ -138,7 +149,7 @@ impl GuestPair {
         Some(answers)
     }
 
-    /// Has both bring their disks to rest and switch themselves off.
+    /// Has all bring their disks to rest and switch themselves off.
     pub fn end(self) {
         self.guests.into_iter().for_each(Guest::end);
     }

@@ -235,7 +235,11 @@ fn attend(
 /// What a failed make said of the cause.
 fn explain(said: &[String]) -> BuildError {
     let said = || said.iter().map(String::as_str);
-    let last = |prefix: &str| said().filter_map(|line| line.strip_prefix(prefix)).next_back();
+    let last = |prefix: &str| {
+        said()
+            .filter_map(|line| line.strip_prefix(prefix))
+            .next_back()
+    };
     if let Some(why) = last("prerequisite: ") {
         return BuildError::Prerequisite(why.to_owned());
     }
