@@ -4,13 +4,12 @@
 # option was renamed, or what it depends on is off. The last fragment counts. To be
 # off and to be unknown are the same.
 
-FNR == 1 { file++ }
 /^# CONFIG_.* is not set/ { set($2, "n") }
 /^CONFIG_[^=]*=/ { set(substr($0, 1, index($0, "=") - 1), substr($0, index($0, "=") + 1)) }
 
 function set(option, value)
 {
-	if (file < ARGC - 1)
+	if (FILENAME != ARGV[ARGC - 1])
 		asked[option] = value
 	else
 		has[option] = value

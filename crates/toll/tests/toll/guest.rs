@@ -194,7 +194,10 @@ fn a_guest_has_a_network_of_its_own_to_itself() {
         };
         let mut setting = setting(kernel);
         setting.spec.memory_bytes = 512 << 20;
+        setting.spec.swap_bytes = 64 << 20;
         let mut guest = setting.booted();
+        assert_eq!(guest.facts().cpus_online, 2);
+        completed(guest.trial(&chase(), NEVER));
         completed(guest.trial(&copy_to_a_socket(), NEVER));
         let reach = shell("for a in 127.0.0.1 ::1; do ping -c 1 -W 20 $a || exit 1; done");
         completed(guest.trial(&reach, NEVER));
@@ -339,18 +342,4 @@ fn instructions_are_counted_in_place_of_time() {
         .collect();
     let difference = (lengths[0] - lengths[1]).abs() / lengths[0];
     assert!(lengths[0] > 1e6 && difference < 0.01, "{lengths:?}");
-}
-
-#[test]
-fn a_kernel_of_the_distribution_runs_trials_too() {
-    let Some(kernel) = kernel(Variant::Stock) else {
-        return;
-    };
-    let mut setting = setting(kernel);
-    setting.spec.memory_bytes = 512 << 20;
-    setting.spec.swap_bytes = 64 << 20;
-    let mut guest = setting.booted();
-    assert_eq!(guest.facts().cpus_online, 2);
-    completed(guest.trial(&chase(), NEVER));
-    guest.end();
 }

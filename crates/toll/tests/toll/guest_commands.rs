@@ -20,6 +20,14 @@ pub fn bench() -> Bench {
     bench
 }
 
+/// Whether a marked process is a guest's.
+pub fn has_emulator(marker: &str) -> bool {
+    processes_marked(marker).iter().any(|pid| {
+        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
+        name.is_ok_and(|name| name.starts_with("qemu"))
+    })
+}
+
 fn in_guest(bench: &Bench, options: &[&str], command: &[&str]) -> Ran {
     let start = ["guest", "run", "--accelerator", "tcg", "--memory", "128MiB"];
     bench.run(&[&start, options, &["--"], command].concat())
@@ -91,11 +99,11 @@ fn a_guest_has_the_system_call_that_counts_primes() {
 #[test]
 fn a_guest_that_cannot_be_had_is_told_with_what_to_do() {
     let bench = Bench::new();
-    let told = bench.fails(5, &["guest", "run", "--", "true"]);
+    let told = bench.fails(5, "guest run -- true");
     assert!(told.contains("toll kernel build"), "{told}");
-    let told = bench.fails(2, &["guest", "run", "--add", "/tmp", "--", "true"]);
+    let told = bench.fails(2, "guest run --add /tmp -- true");
     assert!(told.contains("no regular file"), "{told}");
-    bench.fails(2, &["guest", "run", "--accelerator", "hvf", "--", "true"]);
+    bench.fails(2, "guest run --accelerator hvf -- true");
 }
 
 #[test]
@@ -123,30 +131,16 @@ fn a_killed_toll_leaves_no_guest() {
         return;
     }
     let bench = bench();
-    let mut toll = bench.spawnable(&[
-        "guest",
-        "run",
-        "--accelerator",
-        "tcg",
-        "--",
-        "sleep",
-        "1000",
-    ]);
+    let mut toll = bench.spawnable("guest run --accelerator tcg -- sleep 1000");
     let mut running = Running(toll.spawn().unwrap());
     // QEMU has the environment of the toll that started it.
     let marker = bench.path("state").display().to_string();
-    let is_emulator = |pid: i32| {
-        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-        name.is_ok_and(|name| name.starts_with("qemu"))
-    };
-    wait_until("the guest is there", || {
-        processes_marked(&marker).into_iter().any(is_emulator)
-    });
+    wait_until("the guest is there", || has_emulator(&marker));
     running.0.kill().unwrap();
     running.0.wait().unwrap();
     wait_until("the guest is gone", || processes_marked(&marker).is_empty());
     assert!(!bench.leftovers().is_empty());
-    bench.ok(&["doctor", "--restore"]);
+    bench.ok("doctor --restore");
     assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
 }
 
@@ -200,7 +194,7 @@ fn kvm_is_used_only_where_a_guest_has_booted_under_it() {
         return;
     }
     let bench = bench();
-    bench.ok(&["guest", "run", "--", "true"]);
+    bench.ok("guest run -- true");
     let known = bench.path("cache/toll/kvm.json");
     let has_device = std::fs::File::options()
         .read(true)
@@ -208,7 +202,7 @@ fn kvm_is_used_only_where_a_guest_has_booted_under_it() {
         .open("/dev/kvm")
         .is_ok();
     assert_eq!(known.exists(), has_device);
-    let examination = bench.json(&["doctor", "--json", "--no-noise"]);
+    let examination = bench.json("doctor --json --no-noise");
     let list = crate::common::list(&examination["capabilities"]);
     let guests = list.iter().find(|one| one["what"] == "guests").unwrap();
     let detail = guests["detail"].as_str().unwrap();
@@ -218,13 +212,9 @@ fn kvm_is_used_only_where_a_guest_has_booted_under_it() {
     };
     assert!(detail.starts_with(word), "{detail}");
     // What is known is not tried again.
-    let before = std::fs::metadata(&known)
-        .and_then(|file| file.modified())
-        .ok();
+    let written_at = || known.metadata().and_then(|file| file.modified()).ok();
+    let before = written_at();
     std::thread::sleep(Duration::from_millis(20));
-    bench.ok(&["guest", "run", "--", "true"]);
-    let after = std::fs::metadata(&known)
-        .and_then(|file| file.modified())
-        .ok();
-    assert_eq!(before, after);
+    bench.ok("guest run -- true");
+    assert_eq!(written_at(), before);
 }

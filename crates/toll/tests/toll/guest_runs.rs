@@ -6,7 +6,7 @@ use toll::environment::kernel::Variant;
 
 use crate::common::{Bench, Running, list, processes_marked, wait_until};
 use crate::guest::kernel;
-use crate::guest_commands::bench;
+use crate::guest_commands::{bench, has_emulator};
 
 /// Accesses to memory that fit, in guests that differ in their CPUs, under a
 /// setting of the running kernel.
@@ -127,6 +127,16 @@ fn place() -> Option<Bench> {
     kernel(Variant::Toll).map(|_| bench())
 }
 
+/// Runs an experiment and gives what is shown of it.
+fn measured(bench: &Bench, experiment: &str, rounds: u32) -> Value {
+    let file = bench
+        .write("experiment.toml", experiment)
+        .display()
+        .to_string();
+    bench.ok(&*format!("run {file} -q --no-html -r {rounds}"));
+    bench.json("show last --json")
+}
+
 fn verdict<'a>(run: &'a Value, id: &str) -> &'a Value {
     let mut verdicts = list(&run["analysis"]["verdicts"]).iter();
     verdicts.find(|verdict| verdict["id"] == id).unwrap()
@@ -141,11 +151,7 @@ fn every_block_boots_each_guest_once_and_counts_are_judged() {
     let Some(bench) = place() else {
         return;
     };
-    let file = bench.write("small.toml", SMALL);
-    let file = file.to_str().unwrap();
-    let run = bench.ok(&["run", file, "-q", "--no-html", "-r", "3"]);
-    assert!(run.stdout.contains("3 blocks"), "{}", run.stdout);
-    let shown = bench.json(&["show", "last", "--json"]);
+    let shown = measured(&bench, SMALL, 3);
     let boots = list(&shown["boots"]);
     assert_eq!(boots.len(), 6);
     for boot in boots {
@@ -160,9 +166,10 @@ fn every_block_boots_each_guest_once_and_counts_are_judged() {
     assert!(text(&time["reason"]).contains("emulated, not judged"));
     assert_eq!(verdict(&shown, "small.faults")["blocks"], 3);
 
-    let summary = bench.ok(&["show", "last"]).stdout;
+    let summary = bench.ok("show last").stdout;
+    assert!(summary.contains("3 blocks"), "{summary}");
     assert!(summary.contains("TCG: emulated"), "{summary}");
-    let logs = bench.ok(&["show", "last", "--kernel-log"]).stdout;
+    let logs = bench.ok("show last --kernel-log").stdout;
     assert_eq!(logs.matches("==> block").count(), 6, "{logs}");
 }
 
@@ -171,9 +178,7 @@ fn what_the_disk_writes_while_a_file_arrives_is_told() {
     let Some(bench) = place() else {
         return;
     };
-    let file = bench.write("onto-disk.toml", ONTO_DISK);
-    bench.ok(&["run", file.to_str().unwrap(), "-q", "--no-html", "-r", "1"]);
-    let shown = bench.json(&["show", "last", "--json"]);
+    let shown = measured(&bench, ONTO_DISK, 1);
     let treatments = list(&shown["treatments"]);
     let trials = list(&shown["trials"]);
     // One of the four treatments has a twin.
@@ -203,7 +208,7 @@ fn a_guest_that_panics_fails_its_trial_and_the_run_goes_on() {
     let run = bench.run(&["run", file.to_str().unwrap(), "-q", "--no-html", "-r", "3"]);
     // Nothing but failures is a failure of the run.
     assert_eq!(run.code, Some(1), "{run:?}");
-    let shown = bench.json(&["show", "last", "--json"]);
+    let shown = bench.json("show last --json");
     let trials = list(&shown["trials"]);
     let of = |word: &str| {
         let treatments = list(&shown["treatments"]).iter();
@@ -227,7 +232,7 @@ fn a_guest_that_panics_fails_its_trial_and_the_run_goes_on() {
     let died = |boot: &&Value| text(&boot["error"]).contains("Kernel panic");
     let boots = list(&shown["boots"]);
     assert_eq!(boots.iter().filter(died).count(), 3, "{boots:#?}");
-    let logs = bench.ok(&["show", "last", "--kernel-log"]).stdout;
+    let logs = bench.ok("show last --kernel-log").stdout;
     assert!(logs.contains("Out of memory"), "{logs}");
 }
 
@@ -240,23 +245,17 @@ fn a_run_killed_in_a_guest_goes_on_and_leaves_no_machine_behind() {
     let file = file.to_str().unwrap();
     let plan = ["run", file, "-q", "--no-html", "-r", "3", "--seed", "4"];
     let marker = format!("TOLL_TEST_MARK={}", bench.path("").display());
-    let (name, value) = marker.split_once('=').unwrap();
     let mut command = bench.spawnable(&plan);
-    let running = Running(command.env(name, value).spawn().unwrap());
-    let is_emulator = |pid: &i32| {
-        let name = std::fs::read_to_string(format!("/proc/{pid}/comm"));
-        name.is_ok_and(|name| name.starts_with("qemu"))
-    };
-    wait_until("a guest runs", || {
-        processes_marked(&marker).iter().any(is_emulator)
-    });
+    command.env("TOLL_TEST_MARK", bench.path(""));
+    let running = Running(command.spawn().unwrap());
+    wait_until("a guest runs", || has_emulator(&marker));
     kill_process(Pid::from_child(&running.0), Signal::KILL).unwrap();
     drop(running);
     wait_until("its guest has ended, too", || {
         processes_marked(&marker).is_empty()
     });
-    bench.ok(&["run", "--resume", "-q", "--no-html"]);
-    let shown = bench.json(&["show", "last", "--json"]);
+    bench.ok("run --resume -q --no-html");
+    let shown = bench.json("show last --json");
     // Four treatments and a twin in each of three blocks.
     assert_eq!(list(&shown["trials"]).len(), 15);
     assert_eq!(bench.leftovers(), Vec::<std::path::PathBuf>::new());
@@ -267,12 +266,9 @@ fn a_file_goes_to_another_guest_as_it_goes_to_another_process() {
     let Some(bench) = place() else {
         return;
     };
-    let file = bench.write("paired.toml", PAIRED);
-    bench.ok(&["run", file.to_str().unwrap(), "-q", "--no-html", "-r", "1"]);
-    let exported = bench.path("run.json");
-    bench.ok(&["export", "last", "--json", exported.to_str().unwrap()]);
-    let text = std::fs::read_to_string(exported).unwrap();
-    let document: Value = serde_json::from_str(&text).unwrap();
+    measured(&bench, PAIRED, 1);
+    bench.ok("export last --json run.json");
+    let document: Value = serde_json::from_str(&bench.read("run.json")).unwrap();
     // Eight treatments and a twin. That a trial is completed means that the
     // receiver's file has the hash of the sender's.
     let trials = list(&document["trials"]);
@@ -303,7 +299,7 @@ fn a_file_goes_to_another_guest_as_it_goes_to_another_process() {
             );
         }
     }
-    let logs = bench.ok(&["show", "last", "--kernel-log"]).stdout;
+    let logs = bench.ok("show last --kernel-log").stdout;
     assert_eq!(logs.matches("--> its partner").count(), 1, "{logs}");
     assert!(
         bench
@@ -356,7 +352,7 @@ fn a_pair_that_loses_a_guest_fails_its_trial_and_is_booted_anew() {
     let partner = emulator(&marker, "partner").expect("two more trials follow");
     kill_process(Pid::from_raw(partner).unwrap(), Signal::KILL).unwrap();
     assert!(running.0.wait().unwrap().success());
-    let shown = bench.json(&["show", "last", "--json"]);
+    let shown = bench.json("show last --json");
     let states = list(&shown["trials"])
         .iter()
         .map(|trial| text(&trial["state"]));
@@ -398,7 +394,7 @@ fn without_its_kernel_an_experiment_names_what_makes_it() {
     assert_eq!(run.code, Some(5), "{run:?}");
     assert!(run.stderr.contains("toll kernel build"), "{}", run.stderr);
     // Nothing was begun that would have to be gone on with.
-    let resumed = bench.run(&["run", "--resume", "-q", "--no-html"]);
+    let resumed = bench.run("run --resume -q --no-html");
     assert_eq!(resumed.code, Some(2), "{resumed:?}");
     let dry = bench.ok(&["run", file.to_str().unwrap(), "--dry-run"]);
     assert!(
@@ -412,22 +408,11 @@ fn commands_run_in_a_guest_when_asked() {
     let Some(bench) = place() else {
         return;
     };
-    let arguments = [
-        "run",
-        "--guest",
-        "-q",
-        "--no-html",
-        "-r",
-        "2",
-        "-L",
-        "accelerator=tcg",
-        "-L",
-        "memory=96MiB",
-        "uname -r >{workdir}/out",
-        "uname -s >{workdir}/out",
-    ];
-    bench.ok(&arguments);
-    let shown = bench.json(&["show", "last", "--json"]);
+    bench.ok(
+        "run --guest -q --no-html -r 2 -L accelerator=tcg -L memory=96MiB \
+         'uname -r >{workdir}/out' 'uname -s >{workdir}/out'",
+    );
+    let shown = bench.json("show last --json");
     assert_eq!(list(&shown["boots"]).len(), 2);
     let states = list(&shown["trials"]).iter().map(|trial| &trial["state"]);
     assert!(

@@ -46,7 +46,7 @@ fn entry(bench: &Bench, key: &str, record: Option<&Value>) {
 }
 
 fn states(bench: &Bench) -> Vec<(String, String)> {
-    let listing = bench.json(&["kernel", "list", "--json"]);
+    let listing = bench.json("kernel list --json");
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     list(&listing["kernels"])
         .iter()
@@ -61,7 +61,7 @@ fn states(bench: &Bench) -> Vec<(String, String)> {
 #[test]
 fn all_that_is_missing_to_build_is_named_at_once_with_the_command_that_installs_it() {
     let bench = Bench::new();
-    let mut command = bench.toll(&["kernel", "build", "toll", "stock"]);
+    let mut command = bench.toll("kernel build toll stock");
     let output = command.env("PATH", bench.path("empty")).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(5), "{errors}");
@@ -85,15 +85,15 @@ fn all_that_is_missing_to_build_is_named_at_once_with_the_command_that_installs_
 #[test]
 fn an_empty_cache_is_listed_shown_and_cleaned() {
     let bench = Bench::new();
-    let listing = bench.json(&["kernel", "list", "--json"]);
+    let listing = bench.json("kernel list --json");
     assert_eq!(listing["kernels"], json!([]));
     assert_eq!(listing["not_built"], json!(["toll", "toll-debug", "stock"]));
-    let text = bench.ok(&["kernel", "list"]).stdout;
+    let text = bench.ok("kernel list").stdout;
     assert!(
         text.contains("toll kernel build toll toll-debug stock"),
         "{text}"
     );
-    let errors = bench.fails(5, &["kernel", "show", "stock"]);
+    let errors = bench.fails(5, "kernel show stock");
     assert!(errors.contains("run toll kernel build stock"), "{errors}");
     for arguments in [&["kernel", "clean"][..], &["kernel", "clean", "--all"]] {
         assert_eq!(bench.ok(arguments).stdout, "nothing to remove\n");
@@ -128,7 +128,7 @@ fn what_guests_cannot_use_is_listed_with_the_reason_and_cleaned() {
         found,
         expected.map(|(key, state)| (key.to_owned(), state.to_owned()))
     );
-    let text = bench.ok(&["kernel", "list"]).stdout;
+    let text = bench.ok("kernel list").stdout;
     for reason in [
         "not complete",
         "another version",
@@ -137,13 +137,13 @@ fn what_guests_cannot_use_is_listed_with_the_reason_and_cleaned() {
     ] {
         assert!(text.contains(reason), "{reason}: {text}");
     }
-    let errors = bench.fails(5, &["kernel", "show"]);
+    let errors = bench.fails(5, "kernel show");
     assert!(
         errors.contains("other patches, configuration or modules"),
         "{errors}"
     );
 
-    let text = bench.ok(&["kernel", "clean"]).stdout;
+    let text = bench.ok("kernel clean").stdout;
     assert!(
         text.contains("toll-torn") && text.contains("freed "),
         "{text}"
@@ -164,10 +164,10 @@ fn sources_stay_unless_all_is_to_go_and_build_trees_go() {
         std::fs::write(path, "content").unwrap();
     }
     let work = |name: &str| bench.path("cache/toll/kernel-work").join(name);
-    bench.ok(&["kernel", "clean"]);
+    bench.ok("kernel clean");
     assert!(!work("build/toll-1").exists());
     assert!(work("source/linux/Makefile").exists() && work("packages/one.deb").exists());
-    let text = bench.ok(&["kernel", "clean", "--all"]).stdout;
+    let text = bench.ok("kernel clean --all").stdout;
     assert!(
         !work("source/linux").exists() && !work("packages/one.deb").exists(),
         "{text}"
@@ -199,7 +199,7 @@ fn nothing_is_cleaned_while_a_build_goes_on() {
 fn a_second_build_says_for_whom_it_waits_and_can_be_interrupted() {
     let bench = Bench::new();
     let _lock = lock(&bench);
-    let mut command = bench.spawnable(&["kernel", "build"]);
+    let mut command = bench.spawnable("kernel build");
     let mut running = Running(command.stderr(Stdio::piped()).spawn().unwrap());
     let mut stream = running.0.stderr.take().unwrap();
     let (mut errors, mut chunk) = (String::new(), [0; 1024]);

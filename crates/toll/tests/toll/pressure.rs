@@ -163,7 +163,7 @@ fn a_killed_run_under_pressure_is_cleared_by_the_doctor() {
     assert_eq!(swap_files(&bench).len(), 1);
     running.0.kill().unwrap();
     running.0.wait().unwrap();
-    let told = bench.ok(&["doctor", "--restore"]).stdout;
+    let told = bench.ok("doctor --restore").stdout;
     assert!(told.contains("cleared after a killed run"), "{told}");
     assert_eq!(swap_files(&bench), Vec::<String>::new());
     assert_eq!(control_groups(pid), Vec::<PathBuf>::new());

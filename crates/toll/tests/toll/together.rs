@@ -17,7 +17,7 @@ fn of_another_user(bench: &Bench, arguments: &[&str]) -> Child {
 
 /// How runs of a bench ended: number, status, trials.
 fn ends(bench: &Bench) -> Vec<(i64, String, usize)> {
-    let listed = bench.json(&["list", "--json"]);
+    let listed = bench.json("list --json");
     let end = |run: &Value| {
         let document = bench.document(&run["id"].to_string());
         (
@@ -66,7 +66,7 @@ fn runs_of_two_users_into_one_store_are_both_kept() {
     let run = ["run", "-q", "--no-html", "-r", "20", "sleep 0.01"];
     let mut one = Running(bench.spawnable(&run).spawn().unwrap());
     wait_until("the first measures", || {
-        bench.run(&["show", "--json"]).stdout.contains("completed")
+        bench.run("show --json").stdout.contains("completed")
     });
     let mut other = Running(of_another_user(&bench, &run));
     assert_eq!(
@@ -107,7 +107,7 @@ fn of_two_that_go_on_with_one_run_one_does() {
     let run = ["run", "-q", "--no-html", "-r", "40", "sleep 0.1"];
     let mut begun = Running(bench.spawnable(&run).spawn().unwrap());
     wait_until("a trial is kept", || {
-        bench.run(&["show", "--json"]).stdout.contains("completed")
+        bench.run("show --json").stdout.contains("completed")
     });
     begun.0.kill().unwrap();
     begun.0.wait().unwrap();
@@ -122,6 +122,6 @@ fn of_two_that_go_on_with_one_run_one_does() {
     assert_eq!(codes, [Some(0), Some(1)], "{}", errors());
     assert!(errors().contains("goes on with it, too"), "{}", errors());
     assert_eq!(ends(&bench), [(1, "complete".into(), 80)]);
-    bench.ok(&["doctor", "--restore"]);
+    bench.ok("doctor --restore");
     settings.are_back();
 }
