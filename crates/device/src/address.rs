@@ -4,9 +4,6 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 /// Reads an address with or without a port: `10.0.77.1`, `10.0.77.1:2325`,
 /// `fd77::1`, `[fd77::1]:2325`, `fe80::1%eth0`, `[fe80::1%eth0]:2325`.
-///
-/// # Errors
-/// What is wrong with it.
 pub fn parse(text: &str) -> Result<(SocketAddr, Option<u16>), String> {
     let cannot = || {
         format!(

@@ -4,17 +4,13 @@ use std::fmt;
 
 use toll_probe::clock::now_ns;
 
-/// A transfer that is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transmission {
-    /// What it took.
     pub duration_ns: u64,
-    /// Bytes of the file.
     pub size_bytes: u64,
 }
 
 impl Transmission {
-    /// One that began then and ends now.
     pub fn since(started_ns: u64, size_bytes: u64) -> Self {
         Self {
             duration_ns: now_ns() - started_ns,

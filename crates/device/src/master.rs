@@ -21,16 +21,11 @@ use crate::program::Teller;
 use crate::signals::{Alarm, tell_of_source};
 use crate::trouble::{of_connection, of_device, of_file, of_stranger, of_transfer};
 
-/// A file that is to be sent.
 struct Source {
     path: PathBuf,
     file: File,
 }
 
-/// Sends all files.
-///
-/// # Errors
-/// What could not be done.
 pub fn run(options: &MasterOptions, teller: &mut Teller) -> Result<(), String> {
     tell_of_source();
     // Before a slave comes, so that a name that is wrong costs nothing.
@@ -67,7 +62,6 @@ fn open(path: &Path) -> Result<Source, String> {
     }
 }
 
-/// Waits for a slave and sends it one file.
 fn send(
     options: &MasterOptions,
     source: &Source,

@@ -17,21 +17,15 @@ const RECEIPT: u64 = 3;
 /// In the third word of an offer: its second one holds a hash.
 const HAS_HASH: u64 = 1 << 32;
 
-/// What a master or slave says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message {
-    /// Master: a file comes.
     Offer(Offer),
-    /// Slave: send it, or why not.
     Answer(Answer),
-    /// Slave: it has the file, or why not.
     Receipt(Receipt),
 }
 
-/// A file that a master has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offer {
-    /// Its bytes.
     pub size_bytes: u64,
     /// XXH3-64 of them, if the master was asked to verify.
     pub xxh3: Option<u64>,
@@ -39,24 +33,18 @@ pub struct Offer {
     pub files_left: u32,
 }
 
-/// What a slave says to an offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// It waits for the bytes.
     Ready,
-    /// It has names for another number of files.
     FilesDiffer {
-        /// How many it has.
         files_left: u32,
     },
     /// It cannot make its file.
     NoFile,
 }
 
-/// What a slave says in the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Receipt {
-    /// The file has its name.
     Kept,
     /// Its content has another hash than the offer.
     Differs,
@@ -122,19 +110,12 @@ impl Message {
         (message.encode() == *bytes).then_some(message)
     }
 
-    /// Says it.
-    ///
-    /// # Errors
-    /// If the connection is gone.
     pub fn say(self, device: &Device) -> Result<(), CallError> {
         write_all(device, &self.encode(), &mut 0)
     }
 
     /// Hears what the partner says, by what fills memory with its bytes; `None` if
     /// it is nothing of this program's.
-    ///
-    /// # Errors
-    /// If the connection is gone.
     pub fn hear(
         receive: impl FnOnce(&mut [u8]) -> Result<(), CallError>,
     ) -> Result<Option<Self>, CallError> {

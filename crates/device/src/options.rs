@@ -88,16 +88,12 @@ Example:
 /// down costs about the same whatever its size.
 const MAPPED_BUFFER_BYTES: u32 = 1 << 20;
 
-/// What both programs take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Common {
     /// The files in their order; never empty.
     pub files: Vec<PathBuf>,
-    /// How the device is set up.
     pub setup: Setup,
-    /// Whether content is compared.
     pub verifies: bool,
-    /// Whether page-table entries are told.
     pub shows_page: bool,
     /// Longest wait without anything happening.
     pub timeout: Option<Duration>,
@@ -121,16 +117,12 @@ pub struct SlaveOptions {
     pub address: SocketAddr,
 }
 
-/// What to do.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Request<T> {
-    /// Move files.
     Run(T),
-    /// Print this text to standard output.
     Print(String),
 }
 
-/// What stands on a command line.
 #[derive(Default)]
 struct Line {
     operands: Vec<OsString>,
@@ -144,9 +136,6 @@ struct Line {
 }
 
 /// Understands the arguments of `master`.
-///
-/// # Errors
-/// What is wrong with them.
 pub fn master(
     arguments: impl IntoIterator<Item = OsString>,
 ) -> Result<Request<MasterOptions>, String> {
@@ -173,9 +162,6 @@ pub fn master(
 }
 
 /// Understands the arguments of `slave`.
-///
-/// # Errors
-/// What is wrong with them.
 pub fn slave(
     arguments: impl IntoIterator<Item = OsString>,
 ) -> Result<Request<SlaveOptions>, String> {

@@ -13,20 +13,15 @@ use rustix::fs::{AtFlags, CWD, linkat};
 /// program whatever ends it.
 pub struct Output {
     file: File,
-    /// What it is to be called.
     path: PathBuf,
     /// A name beside that, until it is complete.
     draft: PathBuf,
-    /// Whether it has that name already.
     is_named: bool,
 }
 
 impl Output {
     /// Begins a file. One that is there keeps its content until the new one is
     /// complete, and gives it its permissions.
-    ///
-    /// # Errors
-    /// If there can be no such file, or what is there is no regular one.
     pub fn create(path: &Path) -> io::Result<Self> {
         // A link stays, and what it leads to is replaced.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -58,16 +53,12 @@ impl Output {
         Ok(output)
     }
 
-    /// The file, to be read and written.
     pub fn file(&self) -> &File {
         &self.file
     }
 
     /// Gives it its name. When this returns, content and name are on the
     /// device: the sender may then remove its own copy.
-    ///
-    /// # Errors
-    /// The file system's.
     pub fn keep(mut self) -> io::Result<()> {
         // Before the name: a rename may reach the device first, and would leave
         // an empty file in place of the one before.
@@ -83,7 +74,6 @@ impl Output {
     }
 }
 
-/// The directory in which a name lies.
 fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

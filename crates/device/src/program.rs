@@ -17,10 +17,6 @@ pub struct Teller {
 }
 
 impl Teller {
-    /// Prints what a transfer took.
-    ///
-    /// # Errors
-    /// If standard output takes nothing.
     pub fn transmission(&mut self, transmission: &Transmission) -> Result<(), String> {
         print(&transmission.to_string())
     }
@@ -30,7 +26,6 @@ impl Teller {
         self.remark(&format!("{:X}", page.entry));
     }
 
-    /// Says something on standard error.
     pub fn remark(&mut self, text: &str) {
         complain(self.end.module_name(), text);
     }

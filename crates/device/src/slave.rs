@@ -19,16 +19,11 @@ use crate::program::Teller;
 use crate::signals::{Alarm, tell_of_output};
 use crate::trouble::{of_connection, of_device, of_file, of_stranger, of_transfer};
 
-/// Between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// Least time that a master has to be there again for its next file.
 const NEXT_FILE: Duration = Duration::from_secs(10);
 
-/// Receives all files.
-///
-/// # Errors
-/// What could not be done.
 pub fn run(options: &SlaveOptions, teller: &mut Teller) -> Result<(), String> {
     tell_of_output();
     let files = &options.common.files;
@@ -40,23 +35,17 @@ pub fn run(options: &SlaveOptions, teller: &mut Teller) -> Result<(), String> {
     Ok(())
 }
 
-/// Why there is no master with an offer.
 enum Missing {
-    /// It may come yet.
     NotYet(String),
-    /// It will not.
     Never(String),
 }
 
-/// A master with an offer.
 struct Met {
     receiver: Receiver,
     offer: Offer,
-    /// From the connection on.
     _alarm: Alarm,
 }
 
-/// Connects and hears what comes.
 fn meet(options: &SlaveOptions, path: &Path, is_first: bool) -> Result<Met, String> {
     let patience = options.common.timeout.unwrap_or_default();
     // Between two files a master is away for a moment.
@@ -117,7 +106,6 @@ fn try_to_meet(options: &SlaveOptions, path: &Path, is_first: bool) -> Result<Me
     }
 }
 
-/// Takes the file that was offered.
 fn receive(
     options: &SlaveOptions,
     path: &Path,
@@ -167,7 +155,6 @@ fn say_last(receiver: &Receiver, message: Message) -> Result<(), CallError> {
     finished.map_err(|errno| CallError::of("finish", errno))
 }
 
-/// Makes the file and asks for its bytes.
 fn accept(
     receiver: &Receiver,
     offer: &Offer,

@@ -18,7 +18,6 @@ pub fn of_file(action: &str, path: &Path, error: &io::Error) -> String {
     )
 }
 
-/// Why there is no device.
 pub fn of_device(end: End, error: &io::Error) -> String {
     let what_to_do = match error.raw_os_error() {
         Some(libc::ENOENT | libc::ENXIO | libc::ENODEV) => {

@@ -22,7 +22,6 @@ const USAGE_ERROR: u8 = 2;
 /// What `toll` ends with, too, where a prerequisite is missing.
 const NO_SYSTEM_CALL: u8 = 5;
 
-/// Runs a program on the process's arguments.
 pub fn run(program: Program) -> ExitCode {
     let (status, complaint) = match options::parse(program, std::env::args_os().skip(1)) {
         Ok(request) => match answer(program, &request) {

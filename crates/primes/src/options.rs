@@ -6,7 +6,6 @@ use lexopt::{Arg, Parser, ValueExt};
 use toll_probe::primes::KMALLOC_N_MAX;
 use toll_wire::{ITERATIONS_MAX, PRIMES_N_MAX, PrimesPlacement, RandomSource, from_word, words};
 
-/// The numbers of the report's table.
 const PUBLISHED_N: [u32; 8] = [10, 100, 500, 1_000, 5_000, 10_000, 50_000, 100_000];
 
 const USER_HELP: &str = "\
@@ -50,7 +49,6 @@ The kernel toll has the call, in a guest (see toll kernel --help):
   toll guest run --add \"$(command -v prime_sys_test)\" -- /host/prime_sys_test
 ";
 
-/// A program of this crate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Program {
     /// `prime_user`.
@@ -60,7 +58,6 @@ pub enum Program {
 }
 
 impl Program {
-    /// What the report calls it.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "prime_user",
@@ -68,7 +65,6 @@ impl Program {
         }
     }
 
-    /// Where it counts.
     pub fn placement(self) -> PrimesPlacement {
         match self {
             Self::User => PrimesPlacement::User,
@@ -91,32 +87,22 @@ impl Program {
     }
 }
 
-/// A command line, understood.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Options {
     /// Each is a count among so many numbers; never empty.
     pub numbers: Vec<u32>,
-    /// Where the numbers come from.
     pub random: RandomSource,
-    /// Where their sequence starts.
     pub seed: u32,
-    /// Counts of which the median is printed.
     pub runs: u32,
 }
 
-/// What to do.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Count primes.
     Count(Options),
-    /// Print this text to standard output.
     Print(String),
 }
 
 /// Understands the arguments after the program's name.
-///
-/// # Errors
-/// What is wrong with the first argument that is.
 pub fn parse(
     program: Program,
     arguments: impl IntoIterator<Item = OsString>,

@@ -9,10 +9,6 @@ pub fn page_bytes() -> usize {
     rustix::param::page_size()
 }
 
-/// Checks a requested buffer size.
-///
-/// # Errors
-/// An instrument failure if it is 0 or over [`BUFFER_BYTES_MAX`].
 pub fn checked_length(buffer_bytes: u64) -> Result<usize, toll_wire::Failure> {
     if buffer_bytes == 0 || buffer_bytes > BUFFER_BYTES_MAX {
         return Err(failure::instrument(format!(
@@ -75,12 +71,10 @@ impl Buffer {
         self.bytes().as_ptr().addr() % page_bytes()
     }
 
-    /// The buffer's bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.memory[self.start..self.start + self.length]
     }
 
-    /// The buffer's bytes, to be filled.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.start..self.start + self.length]
     }

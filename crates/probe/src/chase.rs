@@ -23,9 +23,6 @@ use crate::{failure, trial};
 const LINE: usize = LINE_BYTES as usize;
 
 /// Runs one trial. The cycle is made once; iterations go on around it.
-///
-/// # Errors
-/// Why there are no samples.
 pub fn run(request: &Request, chase: &ChaseRequest) -> Result<TrialData, Failure> {
     restrict_huge_pages(chase.huge_pages)?;
     let mut cycle = Cycle::new(chase)?;
@@ -88,7 +85,6 @@ impl Cycle {
         self.order.len()
     }
 
-    /// The timed work.
     #[inline(never)]
     fn follow(&mut self, accesses: u64) {
         let all = self.region.part(0, self.region.length());
@@ -102,7 +98,6 @@ impl Cycle {
         self.position += accesses;
     }
 
-    /// One iteration, timed.
     fn sample(&mut self, accesses: u64, meter: &mut Meter) -> Result<Sample, Failure> {
         let started = meter.start()?;
         self.follow(accesses);

@@ -11,7 +11,6 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 /// cannot be interrupted takes as long as that call.
 const END_PATIENCE_S: i64 = 5;
 
-/// Time between looks whether they have gone.
 const END_POLL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 1_000_000,

@@ -11,10 +11,8 @@ use toll_wire::{CounterReading, Failure};
 
 use crate::failure;
 
-/// Whose events are counted, and from when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inherit {
-    /// The calling thread's, from start to stop.
     No,
     /// Those of children and threads started after the counters were opened,
     /// too.
@@ -24,7 +22,6 @@ pub enum Inherit {
     OnExec,
 }
 
-/// The open counters of a trial.
 pub struct Counters {
     groups: Vec<Group>,
     inherit: Inherit,
@@ -41,7 +38,6 @@ struct Group {
     /// their counts.
     names: Vec<String>,
     leader: Counter,
-    /// Open for as long as the group is.
     members: Vec<Counter>,
     before: Option<Reading>,
 }
@@ -71,7 +67,6 @@ impl Counters {
         counters
     }
 
-    /// No counters at all.
     pub fn none() -> Self {
         Self::open(&[], Inherit::No)
     }
@@ -146,9 +141,6 @@ impl Counters {
     }
 
     /// Starts counting; those that start on exec count only from then.
-    ///
-    /// # Errors
-    /// If a counter can neither be read nor enabled.
     pub fn start(&mut self) -> Result<(), Failure> {
         for group in &mut self.groups {
             // A reset leaves the times and the counts of ended children as they
@@ -166,9 +158,6 @@ impl Counters {
     }
 
     /// Stops counting and yields the counts since the start.
-    ///
-    /// # Errors
-    /// If a counter can neither be read nor disabled.
     pub fn stop(&mut self) -> Result<BTreeMap<String, CounterReading>, Failure> {
         if self.inherit != Inherit::OnExec {
             for group in self.groups.iter_mut().rev() {
@@ -219,7 +208,6 @@ impl Group {
     }
 }
 
-/// One reading of a group.
 struct Reading {
     enabled_ns: u64,
     running_ns: u64,

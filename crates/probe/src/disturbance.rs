@@ -72,7 +72,6 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// Begins one.
     pub fn begin() -> Self {
         let memory = head_of(&File::open("/proc/meminfo").ok()).unwrap_or_default();
         let sources = Sources::open();

@@ -22,11 +22,8 @@ const DEVICE: &str = "/dev/toll_primes";
 /// Where modules have their parameters, some of which are results.
 const PARAMETERS: &str = "/sys/module";
 
-/// `TOLL_PRIMES_EMPTY`, `_IO(0xE7, 0)`: nothing at all.
 const EMPTY: libc::Ioctl = 0xe700;
-/// `TOLL_PRIMES_COUNT`, `_IOWR(0xE7, 1, struct toll_primes)`.
 const COUNT: libc::Ioctl = 0xc040_e701;
-/// `TOLL_PRIMES_COPY`, `_IOW(0xE7, 2, struct toll_copy)`.
 const COPY: libc::Ioctl = 0x4010_e702;
 
 /// `struct toll_primes` of `kernel/uapi/toll_primes.h`, where the fields are
@@ -46,23 +43,17 @@ pub struct TollPrimes {
     pub reserved: u64,
 }
 
-/// `struct toll_copy`.
 #[repr(C)]
 struct TollCopy {
     address: u64,
     length: u64,
 }
 
-/// A module of this program's kernel sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModuleName {
-    /// Counts prime numbers.
     TollPrimes,
-    /// What the two devices share.
     Tolldev,
-    /// The device that listens and accepts.
     Master,
-    /// The device that connects.
     Slave,
 }
 
@@ -84,15 +75,10 @@ impl ModuleName {
         }
     }
 
-    /// Its name.
     pub fn text(self) -> &'static str {
         self.name().to_str().expect("the names are ASCII")
     }
 
-    /// Opens the module's file in [`MODULES_DIRECTORY`].
-    ///
-    /// # Errors
-    /// Unsupported outside of a guest and where the guest has no such module.
     pub fn file(self) -> Result<ModuleFile, Failure> {
         if !is_first_process() {
             return Err(failure::unsupported(
@@ -116,20 +102,15 @@ impl ModuleName {
     }
 }
 
-/// A module that can be inserted.
 pub struct ModuleFile {
     name: ModuleName,
     file: File,
-    /// See [`ModuleName::needs`].
     needed: Option<Box<ModuleFile>>,
 }
 
 impl ModuleFile {
     /// Inserts the module with parameters such as `n=100` (finit_module(2)). One
     /// that a killed trial has left is removed first.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
     pub fn insert(&self, parameters: &CStr) -> Result<Module, Failure> {
         let name = self.name;
         if let Some(needed) = &self.needed {
@@ -165,24 +146,15 @@ fn refused(name: ModuleName, errno: Errno) -> Failure {
     ))
 }
 
-/// An inserted module, removed when this value goes.
 pub struct Module {
     name: ModuleName,
 }
 
 impl Module {
-    /// Finds and inserts a module.
-    ///
-    /// # Errors
-    /// As for [`ModuleName::file`] and [`ModuleFile::insert`].
     pub fn insert(name: ModuleName, parameters: &CStr) -> Result<Self, Failure> {
         name.file()?.insert(parameters)
     }
 
-    /// A parameter's value as a number.
-    ///
-    /// # Errors
-    /// If the module has none of that name.
     pub fn parameter(&self, name: &str) -> Result<u64, Failure> {
         let module = Path::new(PARAMETERS).join(self.name.text());
         let path = module.join("parameters").join(name);
@@ -219,10 +191,6 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Inserts the module and opens its device.
-    ///
-    /// # Errors
-    /// As for [`Module::insert`], or if the device is not there.
     pub fn open() -> Result<Self, Failure> {
         let module = Module::insert(ModuleName::TollPrimes, c"")?;
         let file = OpenOptions::new()
@@ -241,10 +209,6 @@ impl Driver {
         })
     }
 
-    /// The way there and back.
-    ///
-    /// # Errors
-    /// The kernel's.
     #[inline]
     pub fn empty(&self) -> std::io::Result<()> {
         // SAFETY: the request takes no argument.
@@ -252,9 +216,6 @@ impl Driver {
     }
 
     /// Has the driver copy bytes into a buffer of its own.
-    ///
-    /// # Errors
-    /// The kernel's.
     #[inline]
     pub fn copy(&self, bytes: &[u8]) -> std::io::Result<()> {
         let copy = TollCopy {
@@ -265,10 +226,6 @@ impl Driver {
         checked(unsafe { libc::ioctl(self.file.as_raw_fd(), COPY, &raw const copy) })
     }
 
-    /// Has the driver count primes.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn count(&self, request: &mut TollPrimes) -> std::io::Result<()> {
         // SAFETY: the driver reads and writes `request`, of the layout that the
         // request's number carries the size of.
@@ -283,7 +240,6 @@ fn checked(status: libc::c_int) -> std::io::Result<()> {
     }
 }
 
-/// Whether the first process runs this program.
 fn is_first_process() -> bool {
     let identity = |path: &str| {
         let metadata = std::fs::metadata(path).ok()?;

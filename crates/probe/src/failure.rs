@@ -12,7 +12,6 @@ pub fn unsupported(message: String) -> Failure {
     }
 }
 
-/// The work went wrong.
 pub fn failed(message: String) -> Failure {
     Failure {
         kind: FailureKind::Failed,

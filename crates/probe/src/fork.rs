@@ -5,7 +5,6 @@ use rustix::process::{
     waitpid,
 };
 
-/// A forked process, ended when this value goes.
 pub struct Child {
     pid: Pid,
 }
@@ -15,9 +14,6 @@ impl Child {
     /// but what signal-safety(7) allows if this process has more threads than
     /// one. It gets a death signal, so that it never outlives the process that
     /// started it.
-    ///
-    /// # Errors
-    /// If the system has no room for another process.
     pub fn start(work: impl FnOnce()) -> std::io::Result<Self> {
         let parent = getpid();
         match fork()? {

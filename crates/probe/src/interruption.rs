@@ -14,13 +14,11 @@ const SUSPENDED_NS_MIN: u64 = 10_000_000;
 
 static WAS_CONTINUED: AtomicBool = AtomicBool::new(false);
 
-/// Watches for interruptions from now on.
 pub struct Watch {
     suspended_ns: u64,
 }
 
 impl Watch {
-    /// Begins to watch.
     pub fn begin() -> Self {
         let handler: extern "C" fn(libc::c_int) = continued;
         // SAFETY: the handler stores to an atomic, which is async-signal-safe.
@@ -31,10 +29,6 @@ impl Watch {
         }
     }
 
-    /// An instrument failure if there was an interruption.
-    ///
-    /// # Errors
-    /// What it was.
     pub fn end(&self) -> Result<(), Failure> {
         if WAS_CONTINUED.load(Ordering::Relaxed) {
             return Err(failure::instrument(

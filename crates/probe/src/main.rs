@@ -45,7 +45,6 @@ fn print_version() -> ExitCode {
     exit_code(std::io::stdout().write_all(line.as_bytes()))
 }
 
-/// This is the process that the primes workload measures.
 fn count_primes(arguments: &[OsString]) -> ExitCode {
     match process::main(arguments) {
         Ok(()) => ExitCode::SUCCESS,

@@ -35,13 +35,11 @@ impl Started {
     }
 }
 
-/// What one region cost.
 pub struct Measured {
     /// Time on the clock, in nanoseconds.
     pub duration_ns: u64,
     /// When the region ended, in nanoseconds of the clock.
     pub end_ns: u64,
-    /// Resources used by the scope's threads.
     pub usage: Usage,
     storage: Option<StorageBytes>,
     counters: BTreeMap<String, CounterReading>,
@@ -62,10 +60,6 @@ impl Meter {
         meter
     }
 
-    /// Reads everything, the clock last.
-    ///
-    /// # Errors
-    /// If a counter cannot be enabled.
     pub fn start(&mut self) -> Result<Started, Failure> {
         let storage = self.storage.read();
         self.counters.start()?;
@@ -76,10 +70,6 @@ impl Meter {
         })
     }
 
-    /// Reads everything, the clock first.
-    ///
-    /// # Errors
-    /// If a counter cannot be read.
     pub fn stop(&mut self, started: &Started) -> Result<Measured, Failure> {
         let end_ns = clock::now_ns();
         // Before anything allocates, which may be a page fault.
@@ -136,7 +126,6 @@ impl Measured {
         metrics.extend(named.map(|(name, value)| (format!("{prefix}{name}"), value)));
     }
 
-    /// The counters' readings.
     pub fn into_counters(self) -> BTreeMap<String, CounterReading> {
         self.counters
     }

@@ -25,9 +25,6 @@ const ATTEMPTS_MAX: u32 = 8;
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
 
 /// Checks that a file's pages can leave memory at all.
-///
-/// # Errors
-/// Unsupported on file systems that live in the page cache.
 pub fn check_state(file: &File, state: CacheState) -> Result<(), Failure> {
     let name = match fstatfs(file).map(|status| status.f_type) {
         Ok(TMPFS_MAGIC) => "tmpfs",
@@ -45,9 +42,6 @@ pub fn check_state(file: &File, state: CacheState) -> Result<(), Failure> {
 
 /// Brings the first `size_bytes` of a file into a state, checks it and yields
 /// the number of pages that are resident then.
-///
-/// # Errors
-/// An instrument failure if the state is not reached.
 pub fn establish(file: &File, size_bytes: u64, state: CacheState) -> Result<u64, Failure> {
     match state {
         CacheState::Cold => drop_pages(file, size_bytes),
@@ -123,9 +117,6 @@ fn read_through(file: &File, size_bytes: u64) -> Result<(), Failure> {
 }
 
 /// Pages of the first `size_bytes` of a file that are in the page cache.
-///
-/// # Errors
-/// An instrument failure if the kernel does not tell.
 pub fn resident_pages(file: &File, size_bytes: u64) -> Result<u64, Failure> {
     if size_bytes == 0 {
         return Ok(0);
@@ -145,7 +136,6 @@ pub fn resident_pages(file: &File, size_bytes: u64) -> Result<u64, Failure> {
 /// Resident pages by cachestat(2), which Linux has since 6.5; `None` where it
 /// is missing or refused.
 fn cachestat(file: &File, size_bytes: u64) -> Option<u64> {
-    /// x86-64 and the generic table agree on the number.
     const SYS_CACHESTAT: libc::c_long = 451;
     #[repr(C)]
     struct Range {

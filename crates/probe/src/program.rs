@@ -4,10 +4,6 @@ use std::io::{self, Write};
 
 use crate::failure::reason;
 
-/// Prints a result to standard output, at once.
-///
-/// # Errors
-/// Why it takes nothing, and what to do.
 pub fn print(text: &str) -> Result<(), String> {
     let mut stdout = io::stdout().lock();
     stdout

@@ -20,9 +20,6 @@ pub struct ScratchFile {
 
 impl ScratchFile {
     /// Creates an empty file in `directory`, open for reading and writing.
-    ///
-    /// # Errors
-    /// A failed trial if the directory takes no file.
     pub fn create(directory: &Path) -> Result<Self, toll_wire::Failure> {
         let path = directory.join(format!("{PREFIX}{}.tmp", std::process::id()));
         let file = open_new(&path)?;
@@ -30,9 +27,6 @@ impl ScratchFile {
     }
 
     /// Replaces the file by an empty one of the same name.
-    ///
-    /// # Errors
-    /// A failed trial if the directory takes no file any more.
     pub fn renew(&mut self) -> Result<(), toll_wire::Failure> {
         // Should the name be gone already, there is nothing to replace.
         let _ = std::fs::remove_file(&self.path);
@@ -40,12 +34,10 @@ impl ScratchFile {
         Ok(())
     }
 
-    /// The open file.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -79,9 +71,6 @@ pub struct ScratchDirectory {
 
 impl ScratchDirectory {
     /// Makes an empty directory in `directory`.
-    ///
-    /// # Errors
-    /// A failed trial if the directory takes none.
     pub fn create(directory: &Path) -> Result<Self, toll_wire::Failure> {
         let path = directory.join(format!("{PREFIX}{}.tmp", std::process::id()));
         std::fs::create_dir(&path).map_err(|error| {
@@ -100,7 +89,6 @@ impl ScratchDirectory {
         Ok(Self { path, _lock: lock })
     }
 
-    /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }

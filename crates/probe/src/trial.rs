@@ -8,10 +8,6 @@ use crate::{
     chase, command, copy, crossing, failure, files, memory, primes, reclaim, transfer, write,
 };
 
-/// Runs one trial.
-///
-/// # Errors
-/// Why there are no samples.
 pub fn run(request: &Request) -> Result<TrialData, Failure> {
     if request.iterations == 0 || request.iterations > ITERATIONS_MAX {
         return Err(failure::instrument(format!(
@@ -43,9 +39,6 @@ fn work(request: &Request) -> Result<TrialData, Failure> {
 
 /// Runs `iterate` untimed `warmups` times and then once a sample, with the
 /// machine's disturbance observed over the latter.
-///
-/// # Errors
-/// The first failure of `iterate`.
 pub fn repeat<T>(
     warmups: u32,
     iterations: u32,

@@ -18,13 +18,9 @@ pub struct Usage {
     pub system_ns: u64,
     /// Page faults served without storage.
     pub minor_faults: u64,
-    /// Page faults that waited for storage.
     pub major_faults: u64,
-    /// Times the task gave up the CPU to wait.
     pub voluntary_switches: u64,
-    /// Times the task was taken off the CPU.
     pub involuntary_switches: u64,
-    /// Bytes that storage delivered for the task.
     pub block_input_bytes: u64,
     /// Bytes that the task caused to be written to storage.
     pub block_output_bytes: u64,
@@ -32,7 +28,6 @@ pub struct Usage {
     pub max_rss_bytes: u64,
 }
 
-/// Whose resources to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// The calling thread: a reader that drains the sink is not charged.

@@ -10,28 +10,19 @@ use crate::failure;
 
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// What a sink received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrived {
-    /// Bytes received.
     pub bytes: u64,
     /// Hash of the content, if it was asked for and the sink keeps content.
     pub xxh3: Option<u64>,
 }
 
-/// What should have arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
-    /// Bytes sent.
     pub bytes: u64,
-    /// Hash of the content sent.
     pub xxh3: u64,
 }
 
-/// Compares what arrived with what was sent.
-///
-/// # Errors
-/// A failure that begins with "cannot trust the copy".
 pub fn check(arrived: &Arrived, expected: &Expected) -> Result<(), toll_wire::Failure> {
     check_length(arrived.bytes, expected.bytes)?;
     match arrived.xxh3 {
@@ -44,10 +35,6 @@ pub fn check(arrived: &Arrived, expected: &Expected) -> Result<(), toll_wire::Fa
     }
 }
 
-/// Compares only the length.
-///
-/// # Errors
-/// A failure that begins with "cannot trust the copy".
 pub fn check_length(arrived: u64, expected: u64) -> Result<(), toll_wire::Failure> {
     if arrived == expected {
         return Ok(());
@@ -58,10 +45,6 @@ pub fn check_length(arrived: u64, expected: u64) -> Result<(), toll_wire::Failur
     )))
 }
 
-/// Hashes a file from its start to its end.
-///
-/// # Errors
-/// If it cannot be read.
 pub fn hash_file(file: &File) -> io::Result<Arrived> {
     let mut hasher = Xxh3::new();
     let mut block = vec![0; BLOCK_BYTES];

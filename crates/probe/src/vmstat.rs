@@ -77,7 +77,6 @@ const SOURCES: &[Source] = &[
     ),
 ];
 
-/// The running totals at one moment.
 pub struct VmStat(BTreeMap<&'static str, u64>);
 
 impl VmStat {

@@ -49,11 +49,6 @@ pub struct BootstrapInterval {
 ///
 /// `None` if the statistic is undefined on the data itself or on more than
 /// half of the replicates.
-///
-/// # Panics
-/// If `clusters` or `replicates` is 0, or `confidence` is not strictly between
-/// 0 and 1.
-#[must_use]
 pub fn cluster_bca(
     clusters: usize,
     statistic: impl Fn(&[usize]) -> Option<f64>,

@@ -16,14 +16,12 @@ pub struct CostModel {
 
 impl CostModel {
     /// The time that the model gives for `calls` calls moving `bytes` bytes.
-    #[must_use]
     pub fn predict(&self, calls: f64, bytes: f64) -> f64 {
         calls * self.per_call + bytes * self.per_byte
     }
 
     /// The share, 0 to 1, of that time which the calls themselves cost; NaN
     /// where the model gives no time at all.
-    #[must_use]
     pub fn call_share(&self, calls: f64, bytes: f64) -> f64 {
         calls * self.per_call / self.predict(calls, bytes)
     }
@@ -40,10 +38,6 @@ impl CostModel {
 /// `None` for fewer than two points, for points that cannot tell the two costs
 /// apart (the same bytes a call everywhere), and where a time is not positive
 /// and finite or a count is negative or not finite.
-///
-/// # Panics
-/// If the lengths differ.
-#[must_use]
 pub fn fit_cost_model(calls: &[f64], bytes: &[f64], time: &[f64]) -> Option<CostModel> {
     assert_eq!(calls.len(), time.len(), "a time for each number of calls");
     assert_eq!(bytes.len(), time.len(), "a time for each number of bytes");

@@ -7,10 +7,6 @@
 /// The first level if the first value is already at or below zero; infinity if
 /// none is: the crossing lies beyond the levels measured. `None` if there are
 /// no levels or a value is NaN or infinite.
-///
-/// # Panics
-/// If the lengths differ, or the levels are not positive and ascending.
-#[must_use]
 pub fn zero_crossing(levels: &[f64], values: &[f64]) -> Option<f64> {
     assert_eq!(levels.len(), values.len(), "a value for each level");
     assert!(

@@ -77,11 +77,6 @@ impl Margins {
 ///
 /// An interval wholly outside the margin refutes [`Direction::Equal`] only if
 /// it lies wholly on one side.
-///
-/// # Panics
-/// If `threshold`, a margin or an end of the interval is NaN, or a margin is
-/// negative.
-#[must_use]
 pub fn decide(
     interval: &Interval,
     direction: Direction,
@@ -118,11 +113,6 @@ pub fn decide(
 /// agree on ties and borders too.
 ///
 /// [`hodges_lehmann`]: crate::hodges_lehmann
-///
-/// # Panics
-/// If `values` is empty or has a value that is not finite, `threshold` or a
-/// margin is NaN, or a margin is negative.
-#[must_use]
 pub fn decision_p(
     values: &[f64],
     direction: Direction,

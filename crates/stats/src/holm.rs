@@ -17,10 +17,6 @@ pub struct HolmStep {
 /// sequentially rejective multiple test procedure", Scandinavian Journal of
 /// Statistics 6 (1979)). The probability of rejecting any true hypothesis is
 /// at most `alpha`, however the tests depend on each other.
-///
-/// # Panics
-/// If a p-value is outside 0 to 1, or `alpha` not strictly between.
-#[must_use]
 pub fn holm(p_values: &[f64], alpha: f64) -> Vec<HolmStep> {
     assert!(
         p_values.iter().all(|p| (0.0..=1.0).contains(p)),

@@ -17,7 +17,6 @@ pub struct Interval {
 
 impl Interval {
     /// Half the distance between the ends; 0 where both are the same infinity.
-    #[must_use]
     pub fn half_width(&self) -> f64 {
         // inf - inf is NaN, which would never meet a target width.
         if self.low == self.high {
@@ -28,7 +27,6 @@ impl Interval {
     }
 
     /// Whether `x` lies in the closed interval.
-    #[must_use]
     pub fn contains(&self, x: f64) -> bool {
         self.low <= x && x <= self.high
     }
@@ -37,14 +35,12 @@ impl Interval {
     /// interval has less when there are too few values for any interval of
     /// that confidence: a conclusion drawn from it would be made at a higher
     /// error rate than was asked for.
-    #[must_use]
     pub fn reaches(&self, nominal: f64) -> bool {
         self.confidence >= nominal - CONFIDENCE_SLACK
     }
 
     /// The interval on another scale. `f` must increase, as `exp` does from
     /// log-ratios to ratios; coverage then stays the same.
-    #[must_use]
     pub fn map(&self, f: impl Fn(f64) -> f64) -> Interval {
         Interval {
             estimate: f(self.estimate),
@@ -60,9 +56,6 @@ impl Interval {
 pub(crate) const CONFIDENCE_SLACK: f64 = 4.0 * f64::EPSILON;
 
 /// Checks a confidence.
-///
-/// # Panics
-/// If it does not lie strictly between 0 and 1.
 pub(crate) fn assert_confidence(confidence: f64) {
     assert!(
         confidence > 0.0 && confidence < 1.0,

@@ -11,11 +11,6 @@
 /// The answer is one of the levels. If it is the last one, the curve may still
 /// be rising there: the knee is at that level or beyond. `None` if there are
 /// no levels, a throughput is NaN or infinite, or none is above 0.
-///
-/// # Panics
-/// If the lengths differ, the levels do not ascend, or `tolerance` is not in
-/// `[0, 1)`.
-#[must_use]
 pub fn knee(levels: &[f64], throughput: &[f64], tolerance: f64) -> Option<f64> {
     assert_eq!(
         levels.len(),

@@ -8,10 +8,6 @@ const NORMAL_SCALE: f64 = 1.482_602_218_505_602;
 /// The median absolute deviation from the median, times 1.4826, so that it
 /// estimates the standard deviation of normal values (Hampel, "The influence
 /// curve and its role in robust estimation", JASA 69 (1974)).
-///
-/// # Panics
-/// If `values` is empty or has a value that is not finite.
-#[must_use]
 pub fn mad(values: &[f64]) -> f64 {
     assert!(
         values.iter().all(|x| x.is_finite()),

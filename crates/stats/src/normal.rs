@@ -4,7 +4,6 @@
 /// (Hart, "Computer approximations" (1968), algorithm 5666, in the
 /// form of West, "Better approximations to cumulative normal functions",
 /// Wilmott (2005)).
-#[must_use]
 pub fn normal_cdf(x: f64) -> f64 {
     const NUMERATOR: [f64; 7] = [
         3.526_249_659_989_11e-2,
@@ -46,10 +45,6 @@ pub fn normal_cdf(x: f64) -> f64 {
 /// Φ⁻¹(p) for p from 0 (negative infinity) to 1 (infinity), with a relative
 /// error near 1e-16 (Wichura, "Algorithm AS 241: the percentage points of the
 /// normal distribution", Applied Statistics 37 (1988), PPND16).
-///
-/// # Panics
-/// If `p` is outside 0 to 1.
-#[must_use]
 pub fn normal_quantile(p: f64) -> f64 {
     assert!(
         (0.0..=1.0).contains(&p),

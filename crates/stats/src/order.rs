@@ -13,11 +13,6 @@ use crate::signed_rank::interval_rank;
 /// least as often with ties. The confidence achieved is in the result. Values
 /// too few for the confidence asked for give minimum to maximum with the lower
 /// one achieved, 1 - 2¹⁻ⁿ.
-///
-/// # Panics
-/// If `values` is empty or has a NaN, or `confidence` is not strictly between
-/// 0 and 1.
-#[must_use]
 pub fn median_interval(values: &[f64], confidence: f64) -> Interval {
     assert_confidence(confidence);
     let sorted = sorted(values);

@@ -10,11 +10,6 @@ const HALVINGS: u32 = 60;
 /// Pearson, "The use of confidence or fiducial limits illustrated in the case
 /// of the binomial", Biometrika 26 (1934)). It covers at least `confidence`,
 /// for few trials markedly more.
-///
-/// # Panics
-/// If there are no trials or fewer than `count`, or `confidence` is not strictly
-/// between 0 and 1.
-#[must_use]
 pub fn clopper_pearson(count: usize, trials: usize, confidence: f64) -> Interval {
     assert_confidence(confidence);
     assert!(

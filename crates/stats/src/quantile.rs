@@ -7,10 +7,6 @@
 //! quartiles in place of his hinges.
 
 /// The middle value, or the mean of the two middle ones.
-///
-/// # Panics
-/// If `values` is empty or has a NaN.
-#[must_use]
 pub fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }
@@ -19,19 +15,11 @@ pub fn median(values: &[f64]) -> f64 {
 ///
 /// Infinite values stand for "beyond the range" and are not interpolated: the
 /// nearer neighbour is taken.
-///
-/// # Panics
-/// If `values` is empty or has a NaN, or `p` is outside 0 to 1.
-#[must_use]
 pub fn quantile(values: &[f64], p: f64) -> f64 {
     quantile_sorted(&sorted(values), p)
 }
 
 /// The arithmetic mean.
-///
-/// # Panics
-/// If `values` is empty or has a NaN.
-#[must_use]
 pub fn mean(values: &[f64]) -> f64 {
     assert_usable(values);
     values.iter().sum::<f64>() / values.len() as f64
@@ -39,10 +27,6 @@ pub fn mean(values: &[f64]) -> f64 {
 
 /// The sample standard deviation, with divisor n - 1; NaN for a single value,
 /// which shows no spread.
-///
-/// # Panics
-/// If `values` is empty or has a NaN.
-#[must_use]
 pub fn standard_deviation(values: &[f64]) -> f64 {
     // Two passes: the one-pass formula cancels where the spread is small
     // beside the mean, as it is for durations in nanoseconds.
@@ -62,10 +46,6 @@ pub struct TukeyFences {
 
 /// Fences at `k` interquartile ranges outside the quartiles; 1.5 is Tukey's
 /// inner fence, 3 his outer one.
-///
-/// # Panics
-/// If `values` is empty or has a NaN, or `k` is negative.
-#[must_use]
 pub fn tukey_fences(values: &[f64], k: f64) -> TukeyFences {
     assert!(k >= 0.0, "fence factor must not be negative, it is {k}");
     let sorted = sorted(values);
@@ -80,10 +60,6 @@ pub fn tukey_fences(values: &[f64], k: f64) -> TukeyFences {
 
 /// Indices, ascending, of the values outside the fences at 1.5 interquartile
 /// ranges.
-///
-/// # Panics
-/// If `values` is empty or has a NaN.
-#[must_use]
 pub fn outliers(values: &[f64]) -> Vec<usize> {
     let fences = tukey_fences(values, 1.5);
     (0..values.len())

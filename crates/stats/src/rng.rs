@@ -19,7 +19,6 @@ pub struct Rng {
 
 impl Rng {
     /// The generator of a seed; equal seeds give equal sequences.
-    #[must_use]
     pub fn new(seed: u64) -> Rng {
         let mut sequence = seed;
         let state = std::array::from_fn(|_| {
@@ -31,7 +30,6 @@ impl Rng {
 
     /// The generator of a numbered stream below this one. It depends on this
     /// generator's seed and on `stream`, not on what was drawn so far.
-    #[must_use]
     pub fn fork(&self, stream: u64) -> Rng {
         // Mixed twice, so that fork(1) of seed 2 and fork(2) of seed 1 differ.
         let stream = split_mix(stream.wrapping_add(GOLDEN_GAMMA));
@@ -54,9 +52,6 @@ impl Rng {
 
     /// A uniform integer in `0..n`, without bias (Lemire, "Fast random integer
     /// generation in an interval", ACM TOMACS 29 (2019)).
-    ///
-    /// # Panics
-    /// If `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
         assert!(n > 0, "no integer is below 0");
         let n = n as u64;

@@ -23,11 +23,6 @@ use crate::walsh::WalshAverages;
 /// takes 6 values for 95 %, 8 for 99 %.
 ///
 /// Time O(n²), up to 300 values O(n³) once for the null distribution; memory n(n+1)/2 doubles.
-///
-/// # Panics
-/// If `values` is empty or has a value that is not finite, or `confidence` is
-/// not strictly between 0 and 1.
-#[must_use]
 pub fn hodges_lehmann(values: &[f64], confidence: f64) -> Interval {
     assert_confidence(confidence);
     let mut averages = WalshAverages::new(values).into_averages();
@@ -100,10 +95,6 @@ pub enum Alternative {
 /// [`hodges_lehmann`] for every data set: the two-sided p is at most 1 - c
 /// exactly if `null` lies outside the interval of confidence c, as long as
 /// that interval reaches c.
-///
-/// # Panics
-/// If `values` is empty or has a value that is not finite, or `null` is NaN.
-#[must_use]
 pub fn signed_rank_p(values: &[f64], null: f64, alternative: Alternative) -> f64 {
     assert!(!null.is_nan(), "the null value is NaN");
     let walsh = WalshAverages::new(values);

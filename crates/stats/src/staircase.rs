@@ -24,10 +24,6 @@ impl Staircase {
     /// square of the values.
     ///
     /// `None` if there are too few values, or one is NaN or infinite.
-    ///
-    /// # Panics
-    /// If `tread_min` is 0.
-    #[must_use]
     pub fn fit(values: &[f64], steps: usize, tread_min: usize) -> Option<Self> {
         assert!(tread_min > 0, "a tread has at least one value");
         let needed = (steps + 1).checked_mul(tread_min)?;
@@ -60,10 +56,6 @@ impl Staircase {
     ///
     /// `None` if there are fewer than `tread_min` values, or one is NaN or
     /// infinite.
-    ///
-    /// # Panics
-    /// If `tread_min` is 0 or `rise` is not above 0.
-    #[must_use]
     pub fn rising(values: &[f64], rise: f64, tread_min: usize) -> Option<Self> {
         assert!(tread_min > 0, "a tread has at least one value");
         assert!(rise > 0.0, "a rise of {rise}");

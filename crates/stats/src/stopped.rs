@@ -26,10 +26,6 @@ const ERROR_SHARE: f64 = 0.8;
 /// beforehand it covers somewhat more than it says.
 ///
 /// [`StoppingRule`]: crate::StoppingRule
-///
-/// # Panics
-/// As [`hodges_lehmann`].
-#[must_use]
 pub fn stopped_interval(values: &[f64], confidence: f64) -> Interval {
     crate::interval::assert_confidence(confidence);
     let exact = hodges_lehmann(values, 1.0 - ERROR_SHARE * (1.0 - confidence));
@@ -43,10 +39,6 @@ pub fn stopped_interval(values: &[f64], confidence: f64) -> Interval {
 /// [`stopped_interval`] reaches a verdict; at most 1.
 ///
 /// [`decide`]: crate::decide
-///
-/// # Panics
-/// As [`decision_p`].
-#[must_use]
 pub fn stopped_decision_p(
     values: &[f64],
     direction: Direction,

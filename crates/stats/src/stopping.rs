@@ -34,10 +34,6 @@ pub enum Stop {
 impl StoppingRule {
     /// Whether the rule looks after this many blocks: at the least number, at
     /// every `look_every` after it, and from the cap on.
-    ///
-    /// # Panics
-    /// If `look_every` is 0.
-    #[must_use]
     pub fn is_look(&self, blocks: usize) -> bool {
         assert!(self.look_every > 0, "looks must be at least a block apart");
         blocks >= self.max_blocks
@@ -49,10 +45,6 @@ impl StoppingRule {
     /// the half-width asked for of each interval. With no interval asked for,
     /// the least number of blocks is enough. Between looks, always
     /// [`Stop::Continue`].
-    ///
-    /// # Panics
-    /// If `look_every` is 0.
-    #[must_use]
     pub fn decide(&self, blocks: usize, half_widths: &[(f64, f64)]) -> Stop {
         if !self.is_look(blocks) {
             return Stop::Continue;

@@ -28,11 +28,6 @@ use crate::signed_rank::interval_rank;
 /// Statistical Society 8 (1946)).
 ///
 /// Time O((m + n) log(m + n)).
-///
-/// # Panics
-/// If a sample is empty or has a value that is not finite, or `confidence` is
-/// not strictly between 0 and 1.
-#[must_use]
 pub fn shift(old: &[f64], new: &[f64], confidence: f64) -> Interval {
     assert_confidence(confidence);
     let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());

@@ -7,8 +7,6 @@
 pub(crate) struct WalshAverages(Vec<f64>);
 
 impl WalshAverages {
-    /// # Panics
-    /// If `values` is empty or has a value that is not finite.
     pub(crate) fn new(values: &[f64]) -> WalshAverages {
         assert!(!values.is_empty(), "no values");
         assert!(

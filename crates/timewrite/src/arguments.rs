@@ -29,28 +29,20 @@ Examples:
   head -c 131072 /dev/urandom | timewrite /mnt/f1 sync
 ";
 
-/// What to measure.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Target {
-    /// The file to be written.
     pub path: PathBuf,
     /// Whether it is opened with `O_SYNC`.
     pub is_synchronous: bool,
 }
 
-/// What to do.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Request {
-    /// Write and measure.
     Measure(Target),
-    /// Print this text to standard output.
     Print(String),
 }
 
 /// Understands the arguments after the program's name.
-///
-/// # Errors
-/// What is wrong with them, with the usage.
 pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Request, String> {
     let arguments: Vec<OsString> = arguments.collect();
     match &arguments[..] {

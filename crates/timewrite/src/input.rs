@@ -5,9 +5,6 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 
 /// Reads standard input to its end, be it a file of any size or a pipe.
-///
-/// # Errors
-/// If a read fails or memory does not hold it all.
 pub fn read_all() -> io::Result<Vec<u8>> {
     let mut file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut content = Vec::new();

@@ -9,7 +9,6 @@ use toll_probe::clock::now_ns;
 use toll_probe::usage::{Scope, Usage};
 use toll_probe::write::pass::{PassError, write_pass};
 
-/// What a pass took.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Line {
     buffer_bytes: usize,
@@ -38,9 +37,6 @@ fn seconds(duration_ns: u64) -> f64 {
 }
 
 /// Writes the content to the file's start, `buffer_bytes` at a time.
-///
-/// # Errors
-/// What could not be done, as a verb, and why.
 pub fn run(
     file: &File,
     content: &[u8],

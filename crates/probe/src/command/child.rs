@@ -5,18 +5,13 @@ use std::process::Child;
 
 use crate::usage::{self, Usage};
 
-/// How a child ended.
 pub struct Ended {
     status: libc::c_int,
-    /// What it and the descendants it waited for used.
     pub usage: Usage,
 }
 
 /// Waits for a child (wait4(2)), whose usage the standard library's wait would
 /// throw away. The child must not be waited for again.
-///
-/// # Errors
-/// If it was waited for before.
 pub fn wait(child: &Child) -> io::Result<Ended> {
     let process = child.id().cast_signed();
     let mut status = 0;
@@ -47,7 +42,6 @@ impl Ended {
         }
     }
 
-    /// How it ended, in words.
     pub fn describe(&self) -> String {
         if !libc::WIFSIGNALED(self.status) {
             return format!("exit status {}", libc::WEXITSTATUS(self.status));

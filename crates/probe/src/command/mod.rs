@@ -25,10 +25,6 @@ use self::output::{Outputs, Receiver};
 use crate::counters::{Counters, Inherit};
 use crate::{children, clock, failure, trial};
 
-/// Runs one trial.
-///
-/// # Errors
-/// Why there are no samples.
 pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Failure> {
     check_capture(request, command)?;
     let runner = Runner::new(command)?;
@@ -80,7 +76,6 @@ struct Runner<'a> {
     receiver: Receiver,
 }
 
-/// One run from outside.
 struct Run {
     duration_ns: u64,
     ended: Ended,
@@ -244,7 +239,6 @@ fn is_piped(request: &CommandRequest) -> bool {
     }
 }
 
-/// The program and its arguments.
 fn words(request: &CommandRequest) -> Result<Vec<std::ffi::OsString>, Failure> {
     let line = &request.command;
     match &request.shell {

@@ -24,7 +24,6 @@ const TAIL_BYTES_MAX: usize = 4096;
 /// Bytes read at a time: what a pipe holds by default.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// The start and the end of one output.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Kept {
     head_bytes_max: usize,
@@ -49,12 +48,10 @@ impl Kept {
         self.tail.extend_from_slice(recent);
     }
 
-    /// The start, as text.
     pub fn head(&self) -> String {
         String::from_utf8_lossy(&self.head).into_owned()
     }
 
-    /// The last line that says something.
     pub fn last_line(&self) -> Option<String> {
         let text = String::from_utf8_lossy(&self.tail);
         text.lines()
@@ -65,30 +62,22 @@ impl Kept {
     }
 }
 
-/// Both outputs of a command.
 #[derive(Debug, Default)]
 pub struct Outputs {
-    /// Standard output, if it was a pipe.
     pub stdout: Kept,
-    /// Standard error.
     pub stderr: Kept,
 }
 
-/// Who receives what commands print.
 pub enum Receiver {
     /// Whoever waits for the command. A thread, its stack and being woken three
     /// times a command cost more than everything else around it.
     Waiter,
-    /// A thread of its own.
     Thread(Drainer),
 }
 
 impl Receiver {
     /// The one that suits commands of which no more is received than the errors
     /// that they print, if `errors_only`.
-    ///
-    /// # Errors
-    /// An instrument failure if there is no thread to be had.
     pub fn start(errors_only: bool) -> Result<Self, Failure> {
         // The end of a process can be polled for since Linux 5.3.
         let can_poll = || pidfd_open(getpid(), PidfdFlags::empty()).is_ok();
@@ -100,9 +89,6 @@ impl Receiver {
 
     /// Makes the pipes of one command. The first `head_bytes_max` bytes of each
     /// output are kept.
-    ///
-    /// # Errors
-    /// An instrument failure if there are no pipes to be had.
     pub fn open(&self, has_stdout: bool, head_bytes_max: usize) -> Result<Pipes<'_>, Failure> {
         self.try_open(has_stdout, head_bytes_max)
             .map_err(|error| cannot_receive(&error))
@@ -143,7 +129,6 @@ impl Receiver {
 pub struct Pipes<'a> {
     /// The command's end for its standard output, if that is a pipe.
     pub stdout: Option<OwnedFd>,
-    /// The command's end for its standard error.
     pub stderr: Option<OwnedFd>,
     reception: Reception<'a>,
 }
@@ -164,10 +149,6 @@ enum Reception<'a> {
 
 impl Pipes<'_> {
     /// Waits for the command, as [`child::wait`] does.
-    ///
-    /// # Errors
-    /// If it was waited for before, or its end cannot be polled for; then it is
-    /// killed.
     pub fn wait(&mut self, child: &mut Child) -> io::Result<Ended> {
         if let Reception::Here {
             streams,
@@ -190,9 +171,6 @@ impl Pipes<'_> {
     /// What the command printed until it ended. A process that it left behind may
     /// hold the pipes open: what that prints is nobody's business and is not
     /// waited for.
-    ///
-    /// # Errors
-    /// An instrument failure if the thread is gone.
     pub fn finish(self) -> Result<Outputs, Failure> {
         match self.reception {
             Reception::Here {
@@ -215,10 +193,6 @@ struct Job {
 }
 
 impl Drainer {
-    /// Starts the thread.
-    ///
-    /// # Errors
-    /// An instrument failure if there is no thread to be had.
     fn start() -> Result<Self, Failure> {
         let (jobs, inbox) = channel::<Job>();
         let (outbox, results) = channel();
@@ -274,7 +248,6 @@ fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((reader, writer))
 }
 
-/// One output while it is received.
 struct Stream {
     /// `None` after its end.
     source: Option<OwnedFd>,

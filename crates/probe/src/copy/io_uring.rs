@@ -14,13 +14,11 @@ use crate::failure;
 /// Buffers, and so transfers in flight at most.
 const DEPTH: usize = 8;
 
-/// Size of one buffer when the request names none.
 const BUFFER_BYTES_DEFAULT: u64 = 128 << 10;
 
 /// Offset that means "at the file's own position", for what has no other.
 const NO_OFFSET: u64 = u64::MAX;
 
-/// A ring with its registered buffers.
 pub struct Uring {
     // Dropped before the memory that it has registered.
     ring: IoUring,
@@ -33,9 +31,6 @@ impl Uring {
     /// Sets up the ring and registers buffers of `buffer_bytes` each. A stream
     /// takes bytes in order only, so that just one write is in flight while
     /// reads run ahead.
-    ///
-    /// # Errors
-    /// Unsupported if the kernel lacks or forbids io_uring.
     pub fn new(buffer_bytes: Option<u64>, sink: Sink) -> Result<Self, Failure> {
         let chunk = checked_length(buffer_bytes.unwrap_or(BUFFER_BYTES_DEFAULT))?;
         let ring = IoUring::new(2 * DEPTH as u32).map_err(|error| {
@@ -130,7 +125,6 @@ struct Slot {
     done: usize,
 }
 
-/// One run's progress.
 struct Transfer {
     source: RawFd,
     sink: RawFd,

@@ -19,9 +19,6 @@ pub struct Mapped {
 
 impl Mapped {
     /// A copier that writes `buffer_bytes` at a time, or all if absent.
-    ///
-    /// # Errors
-    /// An instrument failure if that is no size for a buffer.
     pub fn new(buffer_bytes: Option<u64>) -> Result<Self, Failure> {
         let chunk = match buffer_bytes {
             Some(bytes) => checked_length(bytes)?,

@@ -33,10 +33,6 @@ use crate::usage::{Scope, Usage};
 use crate::verify::{Arrived, check_length};
 use crate::{failure, scratch, trial};
 
-/// Runs one trial.
-///
-/// # Errors
-/// Why there are no samples.
 pub fn run(request: &Request, copy: &CopyRequest) -> Result<TrialData, Failure> {
     if copy.sink == Sink::File {
         scratch::remove_left_overs(&copy.directory);
@@ -82,7 +78,6 @@ pub fn run(request: &Request, copy: &CopyRequest) -> Result<TrialData, Failure> 
     })
 }
 
-/// A method with its ends.
 struct Copier<'a> {
     mover: Box<dyn Mover>,
     copy: &'a CopyRequest,
@@ -90,7 +85,6 @@ struct Copier<'a> {
 }
 
 impl Copier<'_> {
-    /// One iteration, timed.
     fn sample(&mut self, meter: &mut Meter, scope: Scope) -> Result<Sample, Failure> {
         let size_bytes = self.copy.size_bytes;
         let input = self.source.ready()?;
@@ -167,12 +161,6 @@ fn mover_for(copy: &CopyRequest, source: &OpenSource) -> Result<Box<dyn Mover>, 
 
 /// A way to copy from a source to a kind of sink. Without `buffer_bytes` the
 /// method has the buffer that it has by default.
-///
-/// # Errors
-/// Why there is none, such as that the buffer cannot be of this size.
-///
-/// # Panics
-/// For [`CopyMethod::SystemCat`], which is a program.
 pub fn mover(
     method: CopyMethod,
     buffer_bytes: Option<u64>,

@@ -12,33 +12,23 @@ use crate::failure;
 /// include/linux/fs.h: the largest int, rounded down to a page).
 pub const CALL_BYTES_MAX: usize = 0x7fff_f000;
 
-/// One copy: both ends and how much.
 pub struct Job<'a> {
-    /// Where bytes come from, at its start.
     pub source: BorrowedFd<'a>,
-    /// Where they go.
     pub sink: BorrowedFd<'a>,
     /// What `sink` is.
     pub sink_kind: Sink,
-    /// Most bytes to move.
     pub size_bytes: u64,
 }
 
-/// What a copy came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// Bytes that went from source to sink.
     pub bytes: u64,
-    /// Data-moving system calls.
     pub calls: u64,
 }
 
 /// A way to copy, with all its memory and descriptors made beforehand.
 pub trait Mover {
     /// Runs outside the timed region, before every iteration.
-    ///
-    /// # Errors
-    /// If what the method needs for this job cannot be made.
     fn prepare(&mut self, _job: &Job<'_>) -> Result<(), Failure> {
         Ok(())
     }
@@ -46,20 +36,14 @@ pub trait Mover {
     /// Moves bytes, without allocating, until the job's size is reached or the
     /// source has no more. A method that must know the size beforehand treats
     /// an earlier end as an error.
-    ///
-    /// # Errors
-    /// The first call that failed. Where both ends keep a position, it stands
-    /// behind what was moved, so that another method can go on.
     fn run(&mut self, job: &Job<'_>) -> Result<Moved, CallError>;
 
     /// How the method resolved what it was free to choose.
     fn notes(&self) -> Vec<String>;
 }
 
-/// A data-moving call that failed.
 #[derive(Debug, PartialEq, Eq)]
 pub struct CallError {
-    /// The call's name.
     pub call: &'static str,
     /// The error, or `None` if it moved nothing although bytes were left.
     pub errno: Option<Errno>,
@@ -69,7 +53,6 @@ pub struct CallError {
 }
 
 impl CallError {
-    /// An error of a call that every system supports.
     pub fn of(call: &'static str, errno: Errno) -> Self {
         Self {
             call,
@@ -91,7 +74,6 @@ impl CallError {
         }
     }
 
-    /// A call that moved nothing.
     pub fn no_progress(call: &'static str) -> Self {
         Self {
             call,
@@ -106,7 +88,6 @@ impl CallError {
         self.errno.is_some_and(|errno| broken.contains(&errno))
     }
 
-    /// The failure of the trial, with both ends named.
     pub fn into_failure(self, source: &str, sink: &str) -> Failure {
         let call = self.call;
         let Some(errno) = self.errno else {
@@ -137,9 +118,6 @@ pub fn portion(left: u64, chunk: usize) -> usize {
 }
 
 /// Reads until `memory` is full, adding to the calls made.
-///
-/// # Errors
-/// If a read fails or the source ends early.
 pub fn read_full(
     source: BorrowedFd<'_>,
     memory: &mut [u8],
@@ -177,9 +155,6 @@ pub fn wait_for_both(job: &Job<'_>) {
 
 /// Writes all of `data`, adding to the calls made. A sink that does not block
 /// is waited for.
-///
-/// # Errors
-/// If a write fails or takes nothing.
 pub fn write_all(sink: BorrowedFd<'_>, data: &[u8], calls: &mut u64) -> Result<(), CallError> {
     let mut written = 0;
     while written < data.len() {

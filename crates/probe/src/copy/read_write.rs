@@ -18,9 +18,7 @@ pub const BUFFER_BYTES_DEFAULT: u64 = 512 << 10;
 /// since it is part of the way to copy.
 enum Preparation {
     Nothing,
-    /// `posix_fadvise(POSIX_FADV_SEQUENTIAL)`.
     AdviseSequential,
-    /// `fcntl(fd, 0, 0, 2)`, which duplicates the descriptor.
     Duplicate,
 }
 
@@ -33,9 +31,6 @@ pub struct ReadWrite {
 
 impl ReadWrite {
     /// A copier for one of the buffer methods; `source` tells its block size.
-    ///
-    /// # Errors
-    /// An instrument failure if the buffer cannot be of the requested size.
     pub fn new(
         method: CopyMethod,
         buffer_bytes: Option<u64>,

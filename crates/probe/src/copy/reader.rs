@@ -19,7 +19,6 @@ use crate::{clock, failure};
 /// small enough to stay in a second-level cache.
 pub const READER_BUFFER_BYTES: usize = 256 << 10;
 
-/// What becomes of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// They are counted and dropped: a timed iteration.
@@ -28,7 +27,6 @@ pub enum Purpose {
     Hash,
 }
 
-/// A running reader.
 pub struct Reader {
     thread: JoinHandle<io::Result<(Arrived, Usage)>>,
     end: Arc<Moment>,
@@ -37,9 +35,6 @@ pub struct Reader {
 impl Reader {
     /// Starts a reader and returns once its buffer is ready. When it has come to
     /// the end it wakes the thread that started it.
-    ///
-    /// # Errors
-    /// An instrument failure if there is no thread to be had.
     pub fn start(source: OwnedFd, purpose: Purpose) -> Result<Self, Failure> {
         let (ready, end) = (Arc::new(Moment::default()), Arc::new(Moment::default()));
         let moments = (Arc::clone(&ready), Arc::clone(&end));
@@ -71,10 +66,6 @@ impl Reader {
         self.end.wait()
     }
 
-    /// What was received, and what that used.
-    ///
-    /// # Errors
-    /// If reading failed.
     pub fn result(self) -> io::Result<(Arrived, Usage)> {
         self.thread.join().expect("the reader does not panic")
     }

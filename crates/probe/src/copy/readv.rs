@@ -13,16 +13,12 @@ use crate::failure;
 
 const PARTS: usize = 4;
 
-/// A buffer taken in four parts.
 pub struct Vectored {
     buffer: Buffer,
 }
 
 impl Vectored {
     /// A copier over four parts of `buffer_bytes` in all.
-    ///
-    /// # Errors
-    /// An instrument failure if the buffer cannot be of the requested size.
     pub fn new(buffer_bytes: Option<u64>) -> Result<Self, Failure> {
         let length = checked_length(buffer_bytes.unwrap_or(BUFFER_BYTES_DEFAULT))?;
         if length < PARTS {

@@ -7,16 +7,12 @@ use toll_wire::Failure;
 use super::mover::{CALL_BYTES_MAX, CallError, Job, Moved, Mover, portion, wait_for_both};
 use crate::buffer::checked_length;
 
-/// Calls of a chunk each.
 pub struct Sendfile {
     chunk: usize,
 }
 
 impl Sendfile {
     /// A copier that asks for `buffer_bytes` at a time, or for all if absent.
-    ///
-    /// # Errors
-    /// An instrument failure if that is no size for a buffer.
     pub fn new(buffer_bytes: Option<u64>) -> Result<Self, Failure> {
         let chunk = match buffer_bytes {
             Some(bytes) => checked_length(bytes)?,

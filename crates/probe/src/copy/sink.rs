@@ -25,13 +25,11 @@ pub const SOCKET_BUFFER_BYTES: usize = 212_992;
 /// asked (socket(7)), and there is a buffer at each end.
 pub const SOCKET_BUFFER_BYTES_MAX: usize = 2 * 2 * SOCKET_BUFFER_BYTES;
 
-/// A sink for one iteration.
 pub struct OpenSink {
     writer: Option<OwnedFd>,
     end: End,
 }
 
-/// What is at the other end of the writer.
 enum End {
     Null,
     File(ScratchFile),
@@ -40,9 +38,6 @@ enum End {
 
 impl OpenSink {
     /// Opens a fresh sink. Its reader, if it has one, is ready to read.
-    ///
-    /// # Errors
-    /// If the sink cannot be made here.
     pub fn open(kind: Sink, directory: &Path, purpose: Purpose) -> Result<Self, Failure> {
         match kind {
             Sink::Null => open_null(),
@@ -66,7 +61,6 @@ impl OpenSink {
         })
     }
 
-    /// The descriptor to write to.
     pub fn writer(&self) -> BorrowedFd<'_> {
         self.writer
             .as_ref()
@@ -90,9 +84,6 @@ impl OpenSink {
     }
 
     /// What arrived of `sent` bytes, and what the reader used to receive it.
-    ///
-    /// # Errors
-    /// If the sink cannot be read.
     pub fn arrived(self, sent: u64, purpose: Purpose) -> Result<(Arrived, Usage), Failure> {
         let unread = |error: &io::Error| {
             failure::failed(format!(

@@ -12,32 +12,23 @@ use crate::buffer::page_bytes;
 use crate::scratch::open_laid_out;
 use crate::{failure, page_cache};
 
-/// A source that was found fit for the copy.
 pub struct OpenSource {
     path: PathBuf,
     file: File,
     /// The state to bring its pages into and their extent, if it has any.
     pages: Option<(CacheState, u64)>,
-    /// Pages that were resident when the last iteration began.
     resident_pages: Cell<u64>,
 }
 
-/// The source of one iteration, at its start.
 pub struct Input(File);
 
 impl Input {
-    /// The descriptor to read from.
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
 impl OpenSource {
-    /// Opens and checks the source.
-    ///
-    /// # Errors
-    /// If it is missing, no regular file or too short, or if its pages cannot be
-    /// brought into the requested state.
     pub fn open(copy: &CopyRequest) -> Result<Self, Failure> {
         match &copy.source {
             Source::File { path, .. } => Self::of_file(path, copy.size_bytes, copy.cache),
@@ -47,9 +38,6 @@ impl OpenSource {
 
     /// Opens and checks a file of which `size_bytes` are to be copied, whose
     /// pages are in the state `cache` when an iteration begins.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
     pub fn of_file(path: &Path, size_bytes: u64, cache: CacheState) -> Result<Self, Failure> {
         let file = open_laid_out(path).map_err(|error| cannot_open(path, &error))?;
         let metadata = file.metadata().map_err(|error| cannot_open(path, &error))?;
@@ -76,9 +64,6 @@ impl OpenSource {
 
     /// Brings the source's pages into their state and opens it anew, because a
     /// descriptor remembers its position and what was read ahead.
-    ///
-    /// # Errors
-    /// If the state is not reached or the source is gone.
     pub fn ready(&self) -> Result<Input, Failure> {
         if let Some((state, size_bytes)) = self.pages {
             self.resident_pages
@@ -95,12 +80,10 @@ impl OpenSource {
         self.pages.is_none() || copy.cache == CacheState::Warm
     }
 
-    /// The open file, for asking about it.
     pub fn file(&self) -> &File {
         &self.file
     }
 
-    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -115,7 +98,6 @@ impl OpenSource {
         ))
     }
 
-    /// Its name in messages.
     pub fn name(&self) -> String {
         self.path.display().to_string()
     }

@@ -23,10 +23,6 @@ pub struct Splice {
 
 impl Splice {
     /// A copier that asks for `buffer_bytes` at a time, or for as much as goes.
-    ///
-    /// # Errors
-    /// An instrument failure if that is no size for a buffer or if there is no
-    /// pipe to be had.
     pub fn new(buffer_bytes: Option<u64>, sink: Sink) -> Result<Self, Failure> {
         let transit = match sink {
             Sink::Pipe => None,
@@ -49,9 +45,6 @@ impl Splice {
     /// A copier between any two ends that passes at most `chunk` bytes at a
     /// time through a pipe of its own, to the end of a source that does not tell
     /// where that is. A socket that was told of more would wait for it.
-    ///
-    /// # Errors
-    /// An instrument failure if there is no pipe to be had.
     pub fn through_own_pipe(chunk: usize) -> Result<Self, Failure> {
         let pipe = TransitPipe::new()?;
         Ok(Self {

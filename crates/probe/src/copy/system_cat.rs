@@ -24,10 +24,6 @@ use crate::{clock, failure, trial};
 /// Runs of `cat` on an empty input, of which the median is its start-up.
 const STARTUP_RUNS: usize = 5;
 
-/// Runs one trial.
-///
-/// # Errors
-/// Why there are no samples.
 pub fn run(
     request: &Request,
     copy: &CopyRequest,

@@ -15,7 +15,6 @@ use crate::failure;
 /// (`pipe-max-size` in proc_sys_fs(5)).
 const PIPE_BYTES: usize = 1 << 20;
 
-/// A pipe whose both ends the probe holds.
 pub struct TransitPipe {
     reader: OwnedFd,
     writer: OwnedFd,
@@ -25,9 +24,6 @@ pub struct TransitPipe {
 
 impl TransitPipe {
     /// Makes a pipe of 1 MiB, or of its default size if that is not permitted.
-    ///
-    /// # Errors
-    /// An instrument failure if there is no pipe to be had.
     pub fn new() -> Result<Self, Failure> {
         let cannot = |errno: rustix::io::Errno| {
             failure::instrument(format!(
@@ -46,7 +42,6 @@ impl TransitPipe {
         })
     }
 
-    /// The end to fill.
     pub fn writer(&self) -> BorrowedFd<'_> {
         self.writer.as_fd()
     }
@@ -54,10 +49,6 @@ impl TransitPipe {
     /// Splices `length` bytes, which are in the pipe, to the job's sink. Unless
     /// they are the copy's last, a socket is told that more follow, as it would
     /// else send a short segment each time.
-    ///
-    /// # Errors
-    /// If a call fails or moves nothing. What is in the pipe has then been
-    /// written in another way, or the error is that of the `write`.
     pub fn drain(
         &self,
         job: &Job<'_>,

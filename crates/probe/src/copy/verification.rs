@@ -4,10 +4,6 @@ use toll_wire::{CopyRequest, Failure, Source};
 
 use crate::verify::{self, Arrived, Expected};
 
-/// Checks what a verification pass delivered.
-///
-/// # Errors
-/// A failure that begins with "cannot trust the copy".
 pub fn check(arrived: &Arrived, copy: &CopyRequest) -> Result<(), Failure> {
     let xxh3 = match &copy.source {
         Source::File { xxh3, .. } => *xxh3,

@@ -30,10 +30,6 @@ pub struct Vmsplice {
 impl Vmsplice {
     /// A copier that lends `buffer_bytes` at a time, rounded up to pages, at
     /// most what the pipe holds, which is also the default.
-    ///
-    /// # Errors
-    /// An instrument failure if that is no size for a buffer or if there is no
-    /// pipe to be had.
     pub fn new(buffer_bytes: Option<u64>, sink: Sink) -> Result<Self, Failure> {
         let transit = match sink {
             Sink::Pipe => None,

@@ -3,12 +3,9 @@
 
 use std::sync::OnceLock;
 
-/// A documented event of a CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VendorEvent {
-    /// The vendor's own name for it.
     pub name: &'static str,
-    /// Event select and unit mask, as `perf_event_attr.config` takes them.
     pub config: u64,
 }
 

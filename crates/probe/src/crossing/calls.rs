@@ -21,10 +21,8 @@ use crate::memory::{Backing, Region, restrict_huge_pages};
 /// Most pages that one iteration faults in, 4 GiB of them.
 const FAULTS_MAX: u64 = 1 << 20;
 
-/// A call within the program.
 pub struct UserCall;
 
-/// What is called: something that no compiler leaves out.
 #[inline(never)]
 fn empty(value: u64) -> u64 {
     black_box(value)
@@ -39,7 +37,6 @@ impl Crossing for UserCall {
     }
 }
 
-/// A read of the clock in user space.
 pub struct Vdso;
 
 impl Crossing for Vdso {
@@ -51,7 +48,6 @@ impl Crossing for Vdso {
     }
 }
 
-/// The same read by the kernel.
 pub struct ClockSyscall;
 
 impl Crossing for ClockSyscall {
@@ -78,7 +74,6 @@ impl Crossing for ClockSyscall {
     }
 }
 
-/// A system call that does next to nothing.
 pub struct EmptySyscall;
 
 impl Crossing for EmptySyscall {
@@ -90,7 +85,6 @@ impl Crossing for EmptySyscall {
     }
 }
 
-/// A system call that there is not.
 pub struct UnknownSyscall;
 
 impl Crossing for UnknownSyscall {
@@ -115,10 +109,6 @@ pub struct IoctlPipe {
 }
 
 impl IoctlPipe {
-    /// An empty pipe.
-    ///
-    /// # Errors
-    /// If there is no room for one.
     pub fn new() -> Result<Self, Failure> {
         let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)
             .map_err(|errno| crossing_failed("pipe", &errno.into()))?;
@@ -140,16 +130,11 @@ impl Crossing for IoctlPipe {
     }
 }
 
-/// A driver's request that does nothing.
 pub struct IoctlModule {
     driver: Driver,
 }
 
 impl IoctlModule {
-    /// Inserts the driver.
-    ///
-    /// # Errors
-    /// Unsupported outside of a guest.
     pub fn new() -> Result<Self, Failure> {
         Ok(Self {
             driver: Driver::open()?,
@@ -176,9 +161,6 @@ pub struct WriteMemfd {
 
 impl WriteMemfd {
     /// A file in memory and `size` bytes for it.
-    ///
-    /// # Errors
-    /// Unsupported if the kernel has no memfd.
     pub fn new(size: usize) -> Result<Self, Failure> {
         let file = memfd_create("toll", MemfdFlags::CLOEXEC).map_err(|errno| {
             failure::unsupported(format!(
@@ -222,7 +204,6 @@ impl Crossing for WriteMemfd {
     }
 }
 
-/// A copy into a buffer of the driver's.
 pub struct CopyFromUser {
     driver: Driver,
     buffer: Buffer,
@@ -230,9 +211,6 @@ pub struct CopyFromUser {
 
 impl CopyFromUser {
     /// Inserts the driver, with `size` bytes for it.
-    ///
-    /// # Errors
-    /// Unsupported outside of a guest.
     pub fn new(size: usize) -> Result<Self, Failure> {
         Ok(Self {
             driver: Driver::open()?,
@@ -253,16 +231,12 @@ impl Crossing for CopyFromUser {
     }
 }
 
-/// First writes to pages.
 pub struct PageFault {
     region: Option<Region>,
 }
 
 impl PageFault {
     /// Checks that there may be `calls` pages.
-    ///
-    /// # Errors
-    /// If there are too many to hold at once.
     pub fn new(calls: u64) -> Result<Self, Failure> {
         if calls > FAULTS_MAX {
             return Err(failure::instrument(format!(
@@ -300,16 +274,11 @@ impl Crossing for PageFault {
     }
 }
 
-/// An operation that does nothing, through a ring.
 pub struct IoUringNop {
     ring: IoUring,
 }
 
 impl IoUringNop {
-    /// Sets up a ring of one entry.
-    ///
-    /// # Errors
-    /// Unsupported if the kernel lacks or forbids io_uring.
     pub fn new() -> Result<Self, Failure> {
         let ring = IoUring::new(1).map_err(|error| {
             failure::unsupported(format!(

@@ -26,35 +26,21 @@ use crate::meter::Meter;
 use crate::usage::Scope;
 use crate::{failure, trial};
 
-/// One kind of crossing, ready to be made.
 trait Crossing {
     /// Prepares `calls` crossings, untimed.
-    ///
-    /// # Errors
-    /// Why they cannot be made.
     fn prepare(&mut self, _calls: u64) -> Result<(), Failure> {
         Ok(())
     }
 
     /// Makes `calls` crossings, timed.
-    ///
-    /// # Errors
-    /// If one did not do what it is for.
     fn cross(&mut self, calls: u64) -> Result<(), Failure>;
 
     /// Puts away what the crossings made, and checks it, untimed.
-    ///
-    /// # Errors
-    /// If they were not as many as there should be.
     fn settle(&mut self, _calls: u64) -> Result<(), Failure> {
         Ok(())
     }
 }
 
-/// Runs one trial.
-///
-/// # Errors
-/// Why there are no samples.
 pub fn run(request: &Request, crossing: &CrossingRequest) -> Result<TrialData, Failure> {
     check(crossing)?;
     let mut operation = operation(crossing)?;
@@ -110,7 +96,6 @@ fn operation(crossing: &CrossingRequest) -> Result<Box<dyn Crossing>, Failure> {
     })
 }
 
-/// Whether each call copies the request's bytes.
 fn copies(operation: CrossingOperation) -> bool {
     matches!(
         operation,

@@ -11,7 +11,6 @@ use super::{Crossing, crossing_failed};
 use crate::failure;
 use crate::fork::Child;
 
-/// Two processes and a pipe each way.
 pub struct PingPong {
     to: OwnedFd,
     from: OwnedFd,
@@ -21,9 +20,6 @@ pub struct PingPong {
 
 impl PingPong {
     /// Starts the other process, and binds both to their CPUs.
-    ///
-    /// # Errors
-    /// Unsupported where two CPUs are asked for and there is one.
     pub fn new(cpus: CrossingCpus) -> Result<Self, Failure> {
         let affinity_before = sched_getaffinity(None)
             .map_err(|errno| crossing_failed("sched_getaffinity", &errno.into()))?;
@@ -71,7 +67,6 @@ impl Crossing for PingPong {
     }
 }
 
-/// The CPUs of this process and of the other.
 fn choose(allowed: &CpuSet, cpus: CrossingCpus) -> Result<(usize, usize), Failure> {
     let mut set = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
     let first = set.next().unwrap_or(0);

@@ -21,10 +21,6 @@ pub struct SelfSignal {
 }
 
 impl SelfSignal {
-    /// Installs the handler.
-    ///
-    /// # Errors
-    /// If the system refuses it.
     pub fn new() -> Result<Self, Failure> {
         let handler: extern "C" fn(libc::c_int) = count;
         // SAFETY: the handler only adds to an atomic, which is signal-safe.

@@ -1,6 +1,5 @@
 //! What `kernel/uapi/toll_device.h` lays down, where the fields are described.
 
-/// `struct toll_device_settings`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -10,7 +9,6 @@ pub struct Settings {
     pub reserved: u32,
 }
 
-/// `struct toll_device_endpoint`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Endpoint {
@@ -22,7 +20,6 @@ pub struct Endpoint {
     pub reserved: u32,
 }
 
-/// `struct toll_device_transfer`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Transfer {
@@ -32,7 +29,6 @@ pub struct Transfer {
     pub sequence: u64,
 }
 
-/// `struct toll_device_completion`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Completion {
@@ -46,34 +42,24 @@ pub struct Completion {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Page {
-    /// The address that was asked for.
     pub address: u64,
     /// The entry that maps it, 0 if none does. Without CAP_SYS_ADMIN its frame
     /// number reads 0.
     pub entry: u64,
-    /// Bytes that the entry maps.
     pub page_bytes: u64,
-    /// 0.
     pub reserved: u64,
 }
 
-/// `struct toll_device_statistics`: what an open device has done.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Bytes that the socket took.
     pub bytes_sent: u64,
-    /// Bytes that the socket gave.
     pub bytes_received: u64,
-    /// Calls of the kernel's send.
     pub sends: u64,
-    /// Calls of the kernel's receive.
     pub receives: u64,
     /// How often one of them had to wait, or would have had to.
     pub waits: u64,
-    /// Most transfers that waited or ran at a time.
     pub queued_max: u64,
-    /// 0.
     pub reserved: [u64; 2],
 }
 
@@ -83,37 +69,22 @@ pub const BUFFER_BYTES_MIN: u32 = 512;
 pub const BUFFER_BYTES_MAX: u32 = 16 << 20;
 /// `TOLL_DEVICE_BUFFER_DEFAULT`, in bytes.
 pub const BUFFER_BYTES_DEFAULT: u32 = 64 << 10;
-/// `TOLL_DEVICE_QUEUE_MAX`.
 pub const QUEUE_MAX: usize = 64;
 
-/// `TOLL_DEVICE_SYNC`.
 pub const SYNC: u32 = 0;
-/// `TOLL_DEVICE_FASYNC`.
 pub const FASYNC: u32 = 1;
-/// `TOLL_DEVICE_ASYNC`.
 pub const ASYNC: u32 = 2;
 
-/// `TOLL_DEVICE_GET_SETTINGS`.
 pub const GET_SETTINGS: libc::Ioctl = 0x8010_e800;
-/// `TOLL_DEVICE_SET_SETTINGS`.
 pub const SET_SETTINGS: libc::Ioctl = 0x4010_e801;
-/// `TOLL_DEVICE_LISTEN`.
 pub const LISTEN: libc::Ioctl = 0xc020_e802;
-/// `TOLL_DEVICE_ACCEPT`.
 pub const ACCEPT: libc::Ioctl = 0xc020_e803;
-/// `TOLL_DEVICE_CONNECT`.
 pub const CONNECT: libc::Ioctl = 0x4020_e804;
-/// `TOLL_DEVICE_SEND`.
 pub const SEND: libc::Ioctl = 0xc020_e805;
-/// `TOLL_DEVICE_RECEIVE`.
 pub const RECEIVE: libc::Ioctl = 0xc020_e806;
-/// `TOLL_DEVICE_REAP`.
 pub const REAP: libc::Ioctl = 0xc018_e807;
-/// `TOLL_DEVICE_FINISH`.
 pub const FINISH: libc::Ioctl = 0xe808;
-/// `TOLL_DEVICE_PAGE`.
 pub const PAGE: libc::Ioctl = 0xc020_e809;
-/// `TOLL_DEVICE_STATISTICS`.
 pub const STATISTICS: libc::Ioctl = 0x8040_e80a;
 
 /// Bytes of the argument that a request's number carries (`_IOC_SIZE`).

@@ -15,12 +15,9 @@ use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, mun
 use crate::buffer::page_bytes;
 use crate::copy::mover::CallError;
 
-/// What a mapping of a file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Its bytes are read.
     Read,
-    /// Its bytes are written.
     Write,
 }
 
@@ -33,7 +30,6 @@ impl Access {
     }
 }
 
-/// A range of addresses of this process's own.
 pub struct Mapping {
     start: *mut c_void,
     length: usize,
@@ -41,9 +37,6 @@ pub struct Mapping {
 
 impl Mapping {
     /// Maps what a device or file has from its beginning, to be read and written.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn of(end: BorrowedFd<'_>, length: usize) -> Result<Self, Errno> {
         let access = Access::Write.protection();
         // SAFETY: a new mapping at an address of the kernel's choice.
@@ -51,10 +44,6 @@ impl Mapping {
         Ok(Self { start, length })
     }
 
-    /// Sets addresses aside, which nothing stands behind.
-    ///
-    /// # Errors
-    /// If there are no more of them.
     fn reserve(length: usize) -> Result<Self, Errno> {
         // SAFETY: a new mapping at an address of the kernel's choice.
         let start =
@@ -62,7 +51,6 @@ impl Mapping {
         Ok(Self { start, length })
     }
 
-    /// Copies bytes out of it.
     pub fn take(&self, offset: usize, bytes: &mut [u8]) {
         let source = self.at(offset, bytes.len());
         // SAFETY: the range lies in a readable mapping, of which there are no
@@ -70,7 +58,6 @@ impl Mapping {
         unsafe { copy_nonoverlapping(source, bytes.as_mut_ptr(), bytes.len()) };
     }
 
-    /// Where a byte lies.
     fn at(&self, offset: usize, length: usize) -> *mut u8 {
         assert!(
             offset <= self.length && length <= self.length - offset,
@@ -106,15 +93,10 @@ pub fn copy(from: (&Mapping, usize), to: (&mut Mapping, usize), length: usize) {
 pub struct Window {
     place: Mapping,
     access: Access,
-    /// Where in the file the mapped part begins.
     seat: Option<u64>,
 }
 
 impl Window {
-    /// A window of whole pages, on nothing yet.
-    ///
-    /// # Errors
-    /// If there is no room for it among the addresses.
     pub fn new(length: usize, access: Access) -> Result<Self, Errno> {
         let place = Mapping::reserve(length.next_multiple_of(page_bytes()))?;
         Ok(Self {
@@ -124,7 +106,6 @@ impl Window {
         })
     }
 
-    /// Its bytes.
     pub fn length(&self) -> usize {
         self.place.length
     }
@@ -135,9 +116,6 @@ impl Window {
     /// Pages that are read come by faults, each of which brings its neighbours
     /// along. One that is written brings none, so all of them are asked for at
     /// once where there are several.
-    ///
-    /// # Errors
-    /// If that part of the file cannot be mapped, or has no room for its pages.
     pub fn show(
         &mut self,
         file: BorrowedFd<'_>,
@@ -186,10 +164,6 @@ impl Window {
             .map(|_| self.place.start.expose_provenance() as u64)
     }
 
-    /// Lets go of the file.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn clear(&mut self) -> Result<(), Errno> {
         self.seat = None;
         let flags = MapFlags::PRIVATE | MapFlags::FIXED;
@@ -208,7 +182,6 @@ fn no_pages(file: BorrowedFd<'_>, seat: u64, length: usize, errno: Errno) -> Cal
     }
 }
 
-/// Of the call before.
 pub(super) fn last_errno() -> Errno {
     let error = std::io::Error::last_os_error();
     Errno::from_io_error(&error).unwrap_or(Errno::IO)

@@ -8,7 +8,6 @@ use super::{Device, Page, Setup};
 use crate::buffer::Buffer;
 use crate::copy::mover::CallError;
 
-/// How a file and a device meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// `read` and `write` through a buffer (the report's "fcntl").
@@ -16,7 +15,6 @@ pub enum Way {
     /// The file is mapped, and copied from or into the driver's mapped buffer,
     /// which is sent or filled by ioctl. A file that is received is grown before.
     Mmap,
-    /// By somebody who takes the device as any descriptor.
     Foreign,
 }
 
@@ -32,9 +30,6 @@ pub(super) enum Memory {
 
 impl Memory {
     /// The memory of an end that does `access` to its mapped file.
-    ///
-    /// # Errors
-    /// If the driver's buffer cannot be mapped.
     pub fn new(
         device: &Device,
         setup: &Setup,
@@ -56,9 +51,6 @@ impl Memory {
 
     /// What the page table says of the file's page that was last mapped; `None`
     /// if none is.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn page(&self, device: &Device) -> Result<Option<Page>, Errno> {
         match self {
             Self::None | Self::User(_) => Ok(None),
@@ -69,10 +61,6 @@ impl Memory {
         }
     }
 
-    /// Lets go of the file.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn release(&mut self) -> Result<(), Errno> {
         match self {
             Self::None | Self::User(_) => Ok(()),

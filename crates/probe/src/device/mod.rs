@@ -30,17 +30,13 @@ pub use self::memory::Way;
 use crate::buffer::page_bytes;
 use crate::driver::ModuleName;
 
-/// Which of the two devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// Waits for a connection.
     Master,
-    /// Makes a connection.
     Slave,
 }
 
 impl End {
-    /// The module that makes the device.
     pub(crate) fn module(self) -> ModuleName {
         match self {
             Self::Master => ModuleName::Master,
@@ -48,12 +44,10 @@ impl End {
         }
     }
 
-    /// That module's name.
     pub fn module_name(self) -> &'static str {
         self.module().text()
     }
 
-    /// Where the device is.
     pub fn path(self) -> &'static str {
         match self {
             Self::Master => "/dev/master_device",
@@ -62,17 +56,13 @@ impl End {
     }
 }
 
-/// How a device is to work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Setup {
-    /// How the kernel's socket is used.
     pub mode: SocketMode,
-    /// Bytes of one call, [`BUFFER_BYTES_MIN`] to [`BUFFER_BYTES_MAX`].
     pub buffer_bytes: u32,
 }
 
 impl Setup {
-    /// How many transfers are under way at a time.
     fn slots(&self) -> u32 {
         match self.mode {
             SocketMode::Sync | SocketMode::Fasync => 1,
@@ -86,7 +76,6 @@ impl Setup {
         self.buffer_bytes.min(BUFFER_BYTES_MAX / self.slots())
     }
 
-    /// How files are mapped and sent or received.
     pub(crate) fn describe_mapped(&self) -> String {
         let window_bytes = (self.buffer_bytes as usize).next_multiple_of(page_bytes());
         let (slots, slot_bytes) = (self.slots(), self.slot_bytes());
@@ -101,7 +90,6 @@ impl Setup {
         }
     }
 
-    /// Bytes of the driver's buffer.
     fn driver_bytes(&self) -> u32 {
         self.slots() * self.slot_bytes()
     }
@@ -146,9 +134,6 @@ impl Device {
 
     /// Has a master wait on an address; yields it with the port that was chosen if
     /// it had none.
-    ///
-    /// # Errors
-    /// Those of bind(2) and listen(2).
     pub fn listen(&self, address: SocketAddr) -> Result<SocketAddr, Errno> {
         let mut endpoint = endpoint(address, None);
         self.ask(abi::LISTEN, &mut endpoint)?;
@@ -167,19 +152,12 @@ impl Device {
         self.ask(abi::ACCEPT, &mut endpoint)
     }
 
-    /// Connects a slave.
-    ///
-    /// # Errors
-    /// Those of connect(2).
     pub fn connect(&self, address: SocketAddr, limit: Option<Duration>) -> Result<(), Errno> {
         self.ask(abi::CONNECT, &mut endpoint(address, limit))
     }
 
     /// Sends a part of the driver's buffer; yields how many bytes of it, or in
     /// asynchronous mode queues it and yields 0.
-    ///
-    /// # Errors
-    /// Those of send(2).
     #[inline]
     pub fn send(&self, offset: usize, length: usize) -> Result<u64, Errno> {
         self.transfer(abi::SEND, offset, length)
@@ -187,9 +165,6 @@ impl Device {
 
     /// Fills a part of the driver's buffer; yields how many bytes of it, or in
     /// asynchronous mode queues it and yields 0.
-    ///
-    /// # Errors
-    /// Those of recv(2).
     #[inline]
     pub fn receive(&self, offset: usize, length: usize) -> Result<u64, Errno> {
         self.transfer(abi::RECEIVE, offset, length)
@@ -206,9 +181,6 @@ impl Device {
     }
 
     /// Waits for a queued transfer; yields how many bytes it moved.
-    ///
-    /// # Errors
-    /// The transfer's.
     #[inline]
     pub fn reap(&self) -> Result<u64, Errno> {
         let mut completion = Completion::default();
@@ -219,19 +191,12 @@ impl Device {
         })
     }
 
-    /// Ends what is sent, with everything queued behind it.
-    ///
-    /// # Errors
-    /// Those of send(2).
     pub fn finish(&self) -> Result<(), Errno> {
         // The request has no argument.
         self.ask(abi::FINISH, &mut ())
     }
 
     /// What the page table says of an address of this process.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn page(&self, address: u64) -> Result<Page, Errno> {
         let mut page = Page {
             address,
@@ -241,16 +206,12 @@ impl Device {
     }
 
     /// What the device has done since it was opened.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn statistics(&self) -> Result<Statistics, Errno> {
         let mut statistics = Statistics::default();
         self.ask(abi::STATISTICS, &mut statistics)
             .map(|()| statistics)
     }
 
-    /// Maps the driver's buffer.
     fn buffer(&self, setup: &Setup) -> Result<Mapping, Errno> {
         let bytes = (setup.driver_bytes() as usize).next_multiple_of(page_bytes());
         Mapping::of(self.file.as_fd(), bytes)

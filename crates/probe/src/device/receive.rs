@@ -21,10 +21,6 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver on a device with this setup.
-    ///
-    /// # Errors
-    /// If the driver's buffer cannot be mapped.
     pub fn new(device: Device, setup: &Setup, way: Way) -> Result<Self, CallError> {
         let memory = Memory::new(&device, setup, way, Access::Write)?;
         Ok(Self {
@@ -34,15 +30,11 @@ impl Receiver {
         })
     }
 
-    /// The device.
     pub fn device(&self) -> &Device {
         &self.device
     }
 
     /// Receives `bytes`, which come before a file's.
-    ///
-    /// # Errors
-    /// If the device fails or the partner ends before.
     pub fn receive_first(&mut self, bytes: &mut [u8]) -> Result<(), CallError> {
         let device = &self.device;
         match &mut self.memory {
@@ -63,10 +55,6 @@ impl Receiver {
 
     /// Receives so many bytes into an empty file. `on_arrival` is called when the
     /// first are there.
-    ///
-    /// # Errors
-    /// The first call that failed; one of `receive` that moved nothing if the
-    /// partner sends less.
     pub fn receive_all(
         &mut self,
         file: BorrowedFd<'_>,
@@ -109,23 +97,15 @@ impl Receiver {
 
     /// What the page table says of the file's page that was last mapped; `None`
     /// if none is.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn page(&self) -> Result<Option<Page>, Errno> {
         self.memory.page(&self.device)
     }
 
-    /// Lets go of the file.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn release(&mut self) -> Result<(), Errno> {
         self.memory.release()
     }
 }
 
-/// Where bytes go.
 struct Target<'a> {
     file: BorrowedFd<'a>,
     size_bytes: u64,
@@ -134,7 +114,6 @@ struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Counts a call that brought bytes.
     fn arrived(&mut self) {
         if self.calls == 0 {
             (self.on_arrival)();
@@ -177,9 +156,6 @@ fn receive_by_read(
 }
 
 /// Reads from a device until `bytes` is full.
-///
-/// # Errors
-/// If a read fails or the partner ends before.
 pub fn read_full(device: &Device, mut bytes: &mut [u8]) -> Result<(), CallError> {
     while !bytes.is_empty() {
         match until_done(device, "receive", || {

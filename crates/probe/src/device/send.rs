@@ -19,10 +19,6 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A sender on a device with this setup.
-    ///
-    /// # Errors
-    /// If the driver's buffer cannot be mapped.
     pub fn new(device: Device, setup: &Setup, way: Way) -> Result<Self, CallError> {
         let memory = Memory::new(&device, setup, way, Access::Read)?;
         Ok(Self {
@@ -32,7 +28,6 @@ impl Sender {
         })
     }
 
-    /// The device.
     pub fn device(&self) -> &Device {
         &self.device
     }
@@ -40,10 +35,6 @@ impl Sender {
     /// Sends the file's first bytes, for which its position stands at its
     /// beginning, until all of them are with the kernel's socket, and lets the
     /// receiver read to the end.
-    ///
-    /// # Errors
-    /// The first call that failed; one of `read` that moved nothing if the file
-    /// has become shorter.
     pub fn send_all(&mut self, file: BorrowedFd<'_>, size_bytes: u64) -> Result<Moved, CallError> {
         let mut calls = 0;
         self.send_bytes(file, size_bytes, &mut calls)?;
@@ -57,9 +48,6 @@ impl Sender {
     /// Lets the receiver read to the end. As with a close, what is queued is with
     /// the socket then, and what TCP holds back for more to come (Nagle's
     /// algorithm) goes out.
-    ///
-    /// # Errors
-    /// If the connection is gone.
     pub fn finish(&mut self) -> Result<(), CallError> {
         until_done(&self.device, "finish", || self.device.finish())
     }
@@ -100,17 +88,10 @@ impl Sender {
 
     /// What the page table says of the file's page that was last mapped; `None`
     /// if none is.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn page(&self) -> Result<Option<Page>, Errno> {
         self.memory.page(&self.device)
     }
 
-    /// Lets go of the file.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn release(&mut self) -> Result<(), Errno> {
         self.memory.release()
     }
@@ -139,9 +120,6 @@ fn send_by_write(
 }
 
 /// Writes all bytes to a device, adding to the calls made.
-///
-/// # Errors
-/// If a write fails or takes nothing.
 pub fn write_all(device: &Device, mut bytes: &[u8], calls: &mut u64) -> Result<(), CallError> {
     while !bytes.is_empty() {
         match until_done(device, "write", || rustix::io::write(device.as_fd(), bytes))? {

@@ -27,16 +27,13 @@ pub fn count(slot_bytes: u32) -> u32 {
 pub struct Slots {
     slot_bytes: usize,
     count: usize,
-    /// Transfers queued so far.
     queued: u64,
-    /// Of these, those that have ended.
     ended: u64,
     /// Bytes that each of those under way is to move.
     lengths: Vec<usize>,
 }
 
 impl Slots {
-    /// Slots of which none is under way.
     pub fn new(slot_bytes: usize, count: usize) -> Self {
         assert!((1..=QUEUE_MAX).contains(&count), "{count} slots");
         Self {
@@ -48,17 +45,14 @@ impl Slots {
         }
     }
 
-    /// Bytes of a slot.
     pub fn slot_bytes(&self) -> usize {
         self.slot_bytes
     }
 
-    /// Whether none is under way.
     pub fn is_idle(&self) -> bool {
         self.queued == self.ended
     }
 
-    /// Whether all are under way.
     pub fn is_full(&self) -> bool {
         self.queued - self.ended == self.count as u64
     }
@@ -73,7 +67,6 @@ impl Slots {
         start..start + length
     }
 
-    /// Notes that the next slot is under way.
     pub fn queue(&mut self, length: usize) {
         assert!(!self.is_full(), "a slot under way was queued again");
         self.lengths[(self.queued % self.count as u64) as usize] = length;
@@ -81,9 +74,6 @@ impl Slots {
     }
 
     /// Waits for the oldest slot; yields what it holds.
-    ///
-    /// # Errors
-    /// The transfer's, also if it moved less than it was to.
     pub fn reap(&mut self, device: &Device, call: &'static str) -> Result<Range<usize>, CallError> {
         let moved = until_done(device, call, || device.reap())?;
         let length = self.lengths[(self.ended % self.count as u64) as usize];

@@ -7,9 +7,6 @@ use rustix::io::Errno;
 
 /// Reads until the buffer is full or the file ends. Yields the bytes and the
 /// calls.
-///
-/// # Errors
-/// That of a call.
 pub fn read_at(file: impl AsFd, buffer: &mut [u8], offset: u64) -> io::Result<(usize, u64)> {
     let (mut filled, mut calls) = (0, 0);
     while filled < buffer.len() {
@@ -26,10 +23,6 @@ pub fn read_at(file: impl AsFd, buffer: &mut [u8], offset: u64) -> io::Result<(u
     Ok((filled, calls))
 }
 
-/// Writes all of the bytes. Yields the calls.
-///
-/// # Errors
-/// That of a call.
 pub fn write_at(file: impl AsFd, bytes: &[u8], offset: u64) -> io::Result<u64> {
     let (mut written, mut calls) = (0, 0);
     while written < bytes.len() {
@@ -48,9 +41,6 @@ pub fn write_at(file: impl AsFd, bytes: &[u8], offset: u64) -> io::Result<u64> {
 
 /// Closes a file. What a file system could not store, it tells here at the
 /// latest (close(2)).
-///
-/// # Errors
-/// That of the call; the file is closed all the same.
 pub fn close(file: OwnedFd) -> io::Result<()> {
     // SAFETY: the descriptor was owned, and nobody else closes it.
     match unsafe { libc::close(file.into_raw_fd()) } {

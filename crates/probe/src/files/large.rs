@@ -28,21 +28,15 @@ const SEED_BEFORE: u64 = 2;
 const NAME: &str = "file";
 const NAME_BEFORE: &str = "file-before";
 
-/// An operation on one large file.
 pub struct Large<'a> {
     request: &'a FilesRequest,
     content: Pattern,
     before: Pattern,
     buffer: Buffer,
-    /// Where the random operations read and write.
     offsets: Vec<u64>,
 }
 
 impl<'a> Large<'a> {
-    /// Makes buffers and contents.
-    ///
-    /// # Errors
-    /// If the buffer is too large.
     pub fn new(request: &'a FilesRequest) -> Result<Self, Failure> {
         let length = checked_length(request.buffer_bytes)?;
         let pattern = |seed| Pattern::new(length, request.size_bytes, seed);

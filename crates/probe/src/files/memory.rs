@@ -26,19 +26,12 @@ const OF_OTHERS: u64 = 500;
 
 /// Brings a directory's file system to its device. A sync for each of many
 /// files would take a commit of the journal for each.
-///
-/// # Errors
-/// If it cannot be synced.
 pub fn sync(directory: &Path) -> Result<(), Failure> {
     let synced = File::open(directory).and_then(|file| Ok(syncfs(file)?));
     synced.map_err(|error| failed("sync", directory, &error))
 }
 
 /// Drops a file's pages, and shows that none is left.
-///
-/// # Errors
-/// Unsupported on a file system that lives in memory; an instrument failure if
-/// pages stay.
 pub fn drop_pages(path: &Path, size_bytes: u64) -> Result<(), Failure> {
     let file = File::open(path).map_err(|error| failed("open", path, &error))?;
     page_cache::check_state(&file, CacheState::Cold)?;
@@ -47,10 +40,6 @@ pub fn drop_pages(path: &Path, size_bytes: u64) -> Result<(), Failure> {
 
 /// Drops names and attributes that nobody uses, of all file systems, and shows
 /// that hardly one is left.
-///
-/// # Errors
-/// Unsupported without the right to, and for names in a directory that live in
-/// memory; an instrument failure if names stay.
 pub fn drop_names(directory: &Path) -> Result<(), Failure> {
     let file = File::open(directory).map_err(|error| failed("open", directory, &error))?;
     page_cache::check_state(&file, CacheState::Cold)?;

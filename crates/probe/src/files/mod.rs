@@ -32,54 +32,29 @@ use crate::meter::{Meter, add_rates};
 use crate::usage::Scope;
 use crate::{failure, trial};
 
-/// What a pass over the files did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Done {
     /// Calls that moved data of the one file, or small files worked on.
     operations: u64,
-    /// Calls that read or wrote.
     calls: u64,
     bytes_read: u64,
     bytes_written: u64,
 }
 
-/// One operation on the files of a set.
 trait Operation {
-    /// Makes the files that the operation finds, below.
-    ///
-    /// # Errors
-    /// If they cannot be made.
     fn lay(&self, set: &Set) -> Result<(), Failure>;
 
     /// Takes the files, and what leads to them, out of memory.
-    ///
-    /// # Errors
-    /// If that cannot be had or shown.
     fn cool(&self, set: &Set) -> Result<Option<String>, Failure>;
 
     /// Brings them into memory by an untimed pass.
-    ///
-    /// # Errors
-    /// If a call of it fails.
     fn warm(&mut self, set: &Set) -> Result<(), Failure>;
 
-    /// The timed pass.
-    ///
-    /// # Errors
-    /// If a call of it fails.
     fn run(&mut self, set: &Set) -> Result<Done, Failure>;
 
-    /// Checks what the pass has read or left.
-    ///
-    /// # Errors
-    /// A failure that begins with "cannot trust the files".
     fn check(&mut self, set: &Set) -> Result<(), Failure>;
 }
 
-/// Runs one trial.
-///
-/// # Errors
-/// Why there are no samples.
 pub fn run(request: &Request, files: &FilesRequest) -> Result<TrialData, Failure> {
     check(files)?;
     let mut place = Place::create(files)?;
@@ -144,7 +119,6 @@ fn check(files: &FilesRequest) -> Result<(), Failure> {
     }
 }
 
-/// One iteration.
 fn sample(
     operation: &mut dyn Operation,
     set: &Set,

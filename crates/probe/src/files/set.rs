@@ -15,19 +15,12 @@ pub struct Place {
     sets: u64,
 }
 
-/// Where the files of one iteration are.
 pub struct Set {
-    /// On the file system under test.
     pub above: PathBuf,
-    /// Where they lie.
     pub below: PathBuf,
 }
 
 impl Place {
-    /// Makes a place below the directory under test.
-    ///
-    /// # Errors
-    /// If the directory takes nothing.
     pub fn create(files: &FilesRequest) -> Result<Self, Failure> {
         scratch::remove_left_overs(&files.directory);
         let scratch = ScratchDirectory::create(&files.below)?;
@@ -40,9 +33,6 @@ impl Place {
     }
 
     /// Makes the next set, without files.
-    ///
-    /// # Errors
-    /// If the place takes no directory.
     pub fn next(&mut self) -> Result<Set, Failure> {
         self.sets += 1;
         let name = format!("set-{}", self.sets);

@@ -26,7 +26,6 @@ const READ_ONE_OF: usize = 10;
 /// for.
 const ENTRIES_BYTES: usize = 32 << 10;
 
-/// An operation on a tree of small files.
 pub struct Small<'a> {
     request: &'a FilesRequest,
     tree: Tree,
@@ -40,10 +39,6 @@ pub struct Small<'a> {
 }
 
 impl<'a> Small<'a> {
-    /// Makes names, contents and buffers.
-    ///
-    /// # Errors
-    /// If the buffer is too large.
     pub fn new(request: &'a FilesRequest) -> Result<Self, Failure> {
         let tree = Tree::new(request);
         let before = |name: &PathBuf| c_path(&name.with_extension("before"));

@@ -16,24 +16,20 @@ use crate::write::pattern::Pattern;
 pub const FILES_A_DIRECTORY: u64 = 20;
 const DIRECTORIES_A_DIRECTORY: usize = 5;
 
-/// Seed of the content.
 const SEED: u64 = 1;
 
-/// A tree of small files.
 pub struct Tree {
     /// Directories from the root of the tree, each after the one that it is in;
     /// the first is the root itself, as `.`.
     pub directories: Vec<PathBuf>,
     /// Files from the root of the tree, directory by directory.
     pub files: Vec<PathBuf>,
-    /// Bytes of each file.
     pub small_bytes: u64,
     /// None for files without bytes.
     content: Option<Pattern>,
 }
 
 impl Tree {
-    /// The names and contents of a request's tree.
     pub fn new(request: &FilesRequest) -> Self {
         let directories = directories(request.count.div_ceil(FILES_A_DIRECTORY) as usize);
         let place = |file: u64| {
@@ -50,7 +46,6 @@ impl Tree {
         }
     }
 
-    /// The content of a file.
     pub fn content(&self, file: usize) -> &[u8] {
         match &self.content {
             Some(content) => content.piece(file as u64 * self.small_bytes, self.small_bytes),
@@ -58,10 +53,6 @@ impl Tree {
         }
     }
 
-    /// Makes all directories.
-    ///
-    /// # Errors
-    /// If one cannot be made.
     pub fn lay_directories(&self, root: &Path) -> Result<(), Failure> {
         for directory in &self.directories[1..] {
             let path = root.join(directory);
@@ -70,10 +61,6 @@ impl Tree {
         Ok(())
     }
 
-    /// Makes all files.
-    ///
-    /// # Errors
-    /// If one cannot be made.
     pub fn lay_files(&self, root: &Path) -> Result<(), Failure> {
         for (number, name) in self.files.iter().enumerate() {
             let path = root.join(name);
@@ -85,18 +72,12 @@ impl Tree {
     }
 
     /// Drops the pages of all files.
-    ///
-    /// # Errors
-    /// If they cannot be dropped.
     pub fn drop_files(&self, root: &Path) -> Result<(), Failure> {
         let mut files = self.files.iter();
         files.try_for_each(|name| drop_pages(&root.join(name), self.small_bytes))
     }
 
     /// Compares the content of every `step`th file.
-    ///
-    /// # Errors
-    /// If a file is missing or has another content.
     pub fn check(&self, root: &Path, step: usize) -> Result<(), Failure> {
         for (number, name) in self.files.iter().enumerate().step_by(step) {
             let path = root.join(name);
@@ -109,10 +90,6 @@ impl Tree {
         Ok(())
     }
 
-    /// Checks that all files are gone, and nothing else.
-    ///
-    /// # Errors
-    /// If one is there, or a directory is not.
     pub fn check_gone(&self, root: &Path) -> Result<(), Failure> {
         for directory in &self.directories {
             let path = root.join(directory);

@@ -8,7 +8,6 @@ use rustix::process::{Signal, WaitOptions, wait};
 /// interrupted takes as long as that call.
 const END_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Time between looks whether they have gone.
 const END_POLL: Duration = Duration::from_millis(1);
 
 /// Ends every process but the init itself, and those of the kernel, and clears
@@ -31,7 +30,6 @@ pub fn end_all() {
     }
 }
 
-/// Sends SIGKILL to every process but the init.
 fn kill_all() {
     // SAFETY: kill(2) takes plain integers; -1 names every process but process
     // 1, which the caller is.

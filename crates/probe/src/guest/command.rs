@@ -17,7 +17,6 @@ use toll_wire::guest::{ERROR_PORT, GuestCommand, GuestEnd, OUTPUT_PORT, Terminal
 use super::port::Port;
 use super::trial::PATH;
 
-/// Bytes taken from a stream at once.
 const CHUNK_BYTES: usize = 32 << 10;
 
 /// Longest time before the end of the command is looked for.
@@ -26,10 +25,6 @@ const NAP: Timespec = Timespec {
     tv_nsec: 10_000_000,
 };
 
-/// Runs a command to its end.
-///
-/// # Errors
-/// If it cannot be started.
 pub fn run(asked: &GuestCommand) -> Result<GuestEnd, String> {
     let Some((program, arguments)) = asked.words.split_first() else {
         return Err("cannot run a command: it has no words; name a program".into());
@@ -78,7 +73,6 @@ struct Stream {
     port: Port,
     /// `None` once it has ended.
     source: Option<OwnedFd>,
-    /// Whether the port's bytes go back to the source.
     is_terminal: bool,
     bytes: u64,
 }
@@ -220,7 +214,6 @@ impl Stream {
         }
     }
 
-    /// Moves what the person typed.
     fn input(&mut self) -> io::Result<()> {
         let mut chunk = [0_u8; 4096];
         let count = self.port.read(&mut chunk)?;

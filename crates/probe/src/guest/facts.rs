@@ -12,10 +12,8 @@ use crate::clock;
 /// Clock reads timed together, since a clock may tick slower than it is read.
 const BATCH: u32 = 64;
 
-/// Batches of which the median is taken.
 const BATCHES: usize = 101;
 
-/// Describes this guest.
 pub fn facts(disks: &Disks) -> GuestFacts {
     let uname = rustix::system::uname();
     let cpuinfo = text("/proc/cpuinfo").unwrap_or_default();
@@ -51,7 +49,6 @@ fn text(path: &str) -> Option<String> {
     (!text.is_empty()).then(|| text.to_owned())
 }
 
-/// The value of the first `name : value` line.
 fn field(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;

@@ -11,7 +11,6 @@ const RECORD_BYTES_MAX: usize = 8192;
 /// Most records looked through; a kernel that says more has other troubles.
 const RECORDS_MAX: usize = 10_000;
 
-/// The kernel's log from some moment on.
 #[derive(Debug)]
 pub struct KernelLog {
     file: Option<File>,

@@ -84,7 +84,6 @@ fn say(port: &mut Port, event: GuestEvent) {
     let _ = port.say(&toll_wire::encode(&GuestAnswer::new(event)));
 }
 
-/// Brings the disks to rest and ends the guest.
 fn end(port: Port) -> ! {
     children::end_all();
     mounts::unmount_work();

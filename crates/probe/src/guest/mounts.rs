@@ -9,9 +9,6 @@ use toll_wire::guest::{TMPFS_DIRECTORY, WORK_DIRECTORY};
 
 /// Mounts what every guest has: process information, devices, the kernel's
 /// objects, a tmpfs for trials and one for programs.
-///
-/// # Errors
-/// If one cannot be mounted that is needed.
 pub fn mount_all() -> Result<(), String> {
     attach("proc", "/proc")?;
     attach("sysfs", "/sys")?;
@@ -30,10 +27,6 @@ pub fn mount_all() -> Result<(), String> {
     Ok(())
 }
 
-/// Mounts the ext4 of a disk for work files.
-///
-/// # Errors
-/// If it is none, or this kernel has no ext4.
 pub fn mount_work(device: &Path) -> Result<(), String> {
     make_point(WORK_DIRECTORY)?;
     // relatime, the kernel's default, as on the machines that are compared.

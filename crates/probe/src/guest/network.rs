@@ -10,7 +10,6 @@ use toll_wire::guest::{PAIR_PREFIX_V4, PAIR_PREFIX_V6, PAIR_VARIABLE, PairSide};
 
 use super::setup::wait_for;
 
-/// Where the kernel shows network interfaces.
 const INTERFACES: &str = "/sys/class/net";
 
 /// `struct ifreq` of netdevice(7) in bytes: what is asked for is at the beginning
@@ -35,7 +34,6 @@ impl InterfaceRequest {
         Ok(Self { name, value })
     }
 
-    /// With a `struct sockaddr_in`: family, port, address.
     fn with_address(interface: &str, address: Ipv4Addr) -> io::Result<Self> {
         let mut request = Self::of(interface)?;
         let family = libc::AF_INET as libc::sa_family_t;
@@ -56,9 +54,6 @@ impl InterfaceRequest {
 
 /// Brings up the loopback interface, which gets its addresses 127.0.0.1 and ::1
 /// by that.
-///
-/// # Errors
-/// If the kernel has none.
 pub fn loopback() -> Result<(), String> {
     up("lo").map_err(|error| {
         format!("cannot bring the loopback interface up: {error}; use a kernel with CONFIG_INET")
@@ -66,9 +61,6 @@ pub fn loopback() -> Result<(), String> {
 }
 
 /// Brings up the card that joins the guest to its partner, if it has one.
-///
-/// # Errors
-/// If there is no card, or it cannot have its addresses.
 pub fn card() -> Result<(), String> {
     let Some(word) = std::env::var_os(PAIR_VARIABLE) else {
         return Ok(());
@@ -94,7 +86,6 @@ fn interface_of(side: PairSide) -> Option<String> {
     card?.file_name().into_string().ok()
 }
 
-/// Gives a card its addresses and switches it on.
 fn configure(card: &str, side: PairSide) -> io::Result<()> {
     // Both addresses are there at once, and nobody asks for routers: there is
     // none, and packets of the kernel's own would come in between the trials'.
@@ -134,7 +125,6 @@ fn add_ipv6(interface: &str, address: Ipv6Addr) -> io::Result<()> {
     }
 }
 
-/// Switches an interface on.
 fn up(interface: &str) -> io::Result<()> {
     let control = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
     let mut request = InterfaceRequest::of(interface)?;

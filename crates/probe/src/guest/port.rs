@@ -9,19 +9,13 @@ use toll_wire::MESSAGE_BYTES_MAX;
 
 use super::setup::wait_for;
 
-/// A port that is open.
 #[derive(Debug)]
 pub struct Port {
     file: File,
-    /// What was read behind the last line.
     rest: Vec<u8>,
 }
 
 impl Port {
-    /// Opens the port with a name.
-    ///
-    /// # Errors
-    /// If there is none.
     pub fn open(name: &str) -> Result<Self, String> {
         let device = wait_for(|| find(name)).ok_or_else(|| {
             format!("cannot find the port {name}; use a kernel with virtio_console")
@@ -62,12 +56,10 @@ impl Port {
         }
     }
 
-    /// Sends a line.
     pub fn say(&mut self, line: &str) -> io::Result<()> {
         self.file.write_all(format!("{line}\n").as_bytes())
     }
 
-    /// Sends bytes.
     pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)
     }

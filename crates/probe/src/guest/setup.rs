@@ -17,14 +17,10 @@ use super::mounts;
 /// machine drivers take seconds.
 const DEVICE_PATIENCE: Duration = Duration::from_secs(120);
 
-/// Time between looks for a device.
 const DEVICE_POLL: Duration = Duration::from_millis(5);
 
 /// Mounts the file systems of the kernel's own, and sets what trials take for
 /// granted.
-///
-/// # Errors
-/// If the kernel lacks one that is needed.
 pub fn file_systems() -> Result<(), String> {
     mounts::mount_all()?;
     // Layouts of memory differ from trial to trial, as on the host. A kernel
@@ -34,9 +30,6 @@ pub fn file_systems() -> Result<(), String> {
 }
 
 /// Inserts the modules without which there are no disks and ports.
-///
-/// # Errors
-/// If one does not fit this kernel.
 pub fn boot_modules() -> Result<(), String> {
     let entries = fs::read_dir(BOOT_MODULES_DIRECTORY);
     let mut modules: Vec<PathBuf> = entries
@@ -63,7 +56,6 @@ pub fn boot_modules() -> Result<(), String> {
     Ok(())
 }
 
-/// What the disks are used for.
 #[derive(Debug)]
 pub struct Disks {
     /// File systems for work files: kind and where it is.
@@ -71,9 +63,6 @@ pub struct Disks {
 }
 
 /// Mounts the work disk, and swaps to the other one if there is to be one.
-///
-/// # Errors
-/// If a disk is not there, or not what it should be.
 pub fn disks() -> Result<Disks, String> {
     mounts::mount_work(&disk(WORK_DISK)?)?;
     if std::env::var_os(SWAP_VARIABLE).is_some() {
@@ -91,7 +80,6 @@ pub fn disks() -> Result<Disks, String> {
     })
 }
 
-/// The device of the disk with a serial number.
 fn disk(serial: &str) -> Result<PathBuf, String> {
     let has_serial = |path: &Path| {
         fs::read_to_string(path.join("serial")).is_ok_and(|text| text.trim() == serial)

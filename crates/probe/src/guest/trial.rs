@@ -20,10 +20,8 @@ use super::children;
 use super::kernel_log::KernelLog;
 use crate::failure::reason;
 
-/// Where the init is, and so the probe.
 pub const PROGRAM: &str = "/proc/1/exe";
 
-/// Where programs are looked for.
 pub const PATH: &str = "/bin:/sbin:/usr/bin:/usr/sbin";
 
 /// Most bytes of a dying probe's standard error that are kept.
@@ -32,7 +30,6 @@ const STDERR_BYTES_MAX: usize = 4096;
 /// Time between looks whether a probe has ended after its answer.
 const END_POLL: Duration = Duration::from_micros(200);
 
-/// Runs one trial.
 pub fn run(trial: &GuestTrial) -> Outcome {
     if let Err(failure) = trial.knobs.iter().try_for_each(set) {
         return Outcome::Failed(failure);

@@ -16,7 +16,6 @@ use crate::fork::Child;
 /// Accesses to random pages for each that writes; as published.
 const ACCESSES_PER_WRITE: usize = 8;
 
-/// A running competitor, ended when this value goes.
 pub struct RunningCompetitor {
     _child: Child,
 }
@@ -24,10 +23,6 @@ pub struct RunningCompetitor {
 impl RunningCompetitor {
     /// Starts a process that uses anonymous memory, and waits until it has
     /// written to pages as often as it has pages.
-    ///
-    /// # Errors
-    /// If it cannot be started, or ends before it has all its memory, as it
-    /// does where neither memory nor swap suffices.
     pub fn start(competitor: &Competitor, seed: u64) -> Result<Self, Failure> {
         let Competitor { bytes, uses } = *competitor;
         let cannot = |why: &str| {
@@ -71,7 +66,6 @@ fn sweep(memory: Part<'_>, tell: &OwnedFd) -> ! {
     }
 }
 
-/// The same as published.
 fn use_random_pages(memory: Part<'_>, seed: u64, tell: &OwnedFd) -> ! {
     let page = page_bytes();
     let pages = memory.length() / page;

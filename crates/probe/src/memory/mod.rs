@@ -44,10 +44,6 @@ use crate::{failure, page_cache, trial};
 /// first-level cache out of it; as published.
 const FLUSH_BYTES: usize = 16 << 20;
 
-/// Runs one trial.
-///
-/// # Errors
-/// Why there are no samples.
 pub fn run(request: &Request, memory: &MemoryRequest) -> Result<TrialData, Failure> {
     restrict_huge_pages(memory.huge_pages)?;
     let mut toucher = Toucher::new(memory)?;
@@ -303,7 +299,6 @@ fn sync(file: &File) -> Result<(), Failure> {
     })
 }
 
-/// Reads which places of a file are 1.
 fn read_places(file: &File, pattern: &Pattern, places: &mut Places) -> Result<(), Failure> {
     let place_bytes = pattern.place_bytes();
     let mut block = vec![0; 1 << 20];

@@ -7,7 +7,6 @@ use toll_wire::{AccessOrder, Addressing, LINE_BYTES, MemoryRequest, WORKING_SET_
 
 use super::region::Region;
 
-/// Passes over one working set.
 pub const PASSES: usize = 16;
 /// One line in so many is written, the others are read.
 const LINES_PER_WRITE: usize = 8;
@@ -31,10 +30,6 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// The pattern that a request asks for.
-    ///
-    /// # Panics
-    /// If the buffer has no more lines than one working set.
     pub fn new(request: &MemoryRequest) -> Self {
         let lines = request.buffer_bytes / LINE_BYTES;
         assert!(lines > WORKING_SET_LINES, "a buffer of {lines} lines");
@@ -47,23 +42,19 @@ impl Pattern {
         }
     }
 
-    /// Single accesses, reads and writes.
     pub fn accesses(&self) -> u64 {
         self.steps * (PASSES * LINES) as u64
     }
 
-    /// Places that an access may fall on.
     pub fn places(&self) -> usize {
         let bases = (self.lines - WORKING_SET_LINES) as usize;
         bases + (LINES - 1) * self.places_per_line()
     }
 
-    /// Bytes from one place to the next.
     pub fn place_bytes(&self) -> usize {
         LINE / self.places_per_line()
     }
 
-    /// Pages that an access may fall on.
     pub fn reachable_pages(&self) -> usize {
         (self.places() * self.place_bytes()).div_ceil(page_bytes())
     }
@@ -156,7 +147,6 @@ impl Filling {
         Self { seed }
     }
 
-    /// The word at a multiple of 8 bytes.
     pub fn word(self, offset: usize) -> u64 {
         let mut state = self.seed ^ (offset as u64 / 8).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         split_mix(&mut state)
@@ -166,7 +156,6 @@ impl Filling {
         self.word(offset).to_ne_bytes()[offset % 8]
     }
 
-    /// Writes all words of a region.
     pub fn write(self, region: &Region) {
         let part = region.part(0, region.length());
         for offset in (0..part.length()).step_by(8) {
@@ -178,7 +167,6 @@ impl Filling {
 /// What each place holds: 1 once it was written, else what it held before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Places {
-    /// One bit a place.
     written: Vec<u64>,
     /// What was there before; zeros without.
     filling: Option<Filling>,
@@ -195,7 +183,6 @@ impl Places {
         }
     }
 
-    /// The byte of a place.
     pub fn byte(&self, place: usize) -> u8 {
         match self.written[place / 64] >> (place % 64) & 1 {
             0 => self
@@ -205,7 +192,6 @@ impl Places {
         }
     }
 
-    /// A place is written.
     pub fn set(&mut self, place: usize) {
         self.written[place / 64] |= 1 << (place % 64);
     }

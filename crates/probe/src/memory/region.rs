@@ -17,14 +17,10 @@ use crate::failure;
 /// on x86-64 and on arm64 with pages of 4 KiB.
 pub const HUGE_PAGE_BYTES: usize = 2 << 20;
 
-/// What backs a region.
 #[derive(Debug, Clone, Copy)]
 pub enum Backing<'a> {
-    /// Nothing.
     Anonymous,
-    /// A file, copied on write.
     Private(BorrowedFd<'a>),
-    /// A file, written through.
     Shared(BorrowedFd<'a>),
 }
 
@@ -40,9 +36,6 @@ pub struct Region {
 impl Region {
     /// Maps `length` bytes. Huge pages beyond what the system gives unasked are
     /// asked for; [`restrict_huge_pages`] keeps those away that it gives.
-    ///
-    /// # Errors
-    /// Unsupported if the kernel cannot have such a mapping.
     pub fn map(
         backing: Backing<'_>,
         length: usize,
@@ -97,7 +90,6 @@ impl Region {
         Ok(region)
     }
 
-    /// Length in bytes.
     pub fn length(&self) -> usize {
         self.length
     }
@@ -108,10 +100,6 @@ impl Region {
         self.start.addr()
     }
 
-    /// A part of the region for repeated access.
-    ///
-    /// # Panics
-    /// If it reaches past the end.
     #[inline]
     pub fn part(&self, offset: usize, length: usize) -> Part<'_> {
         assert!(
@@ -126,10 +114,6 @@ impl Region {
         }
     }
 
-    /// Gives advice on the whole region.
-    ///
-    /// # Errors
-    /// Unsupported if the kernel does not take it.
     pub fn advise(&self, advice: Advice, name: &str) -> Result<(), Failure> {
         // Only advice that leaves content as it is comes here.
         // SAFETY: the range is mapped, and the advice discards nothing.
@@ -148,9 +132,6 @@ impl Region {
     }
 
     /// Waits until what was changed is on the device (`msync(MS_SYNC)`).
-    ///
-    /// # Errors
-    /// A failed trial if the kernel cannot write it.
     pub fn sync(&self) -> Result<(), Failure> {
         // SAFETY: the range is mapped.
         unsafe { msync(self.start.cast(), self.length, MsyncFlags::SYNC) }.map_err(|errno| {
@@ -166,7 +147,6 @@ impl Region {
 
 #[cfg(test)]
 impl Region {
-    /// One byte, its place checked.
     pub fn byte(&self, offset: usize) -> u8 {
         self.part(offset, 1).read(0)
     }
@@ -190,45 +170,29 @@ pub struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// Length in bytes.
     pub fn length(self) -> usize {
         self.length
     }
 
     /// Reads one byte; the compiler neither drops nor joins such reads.
-    ///
-    /// # Panics
-    /// If it lies outside.
     #[inline(always)]
     pub fn read(self, offset: usize) -> u8 {
         // SAFETY: the byte is mapped and readable, as the check says.
         unsafe { self.byte(offset).read_volatile() }
     }
 
-    /// Writes one byte likewise.
-    ///
-    /// # Panics
-    /// If it lies outside.
     #[inline(always)]
     pub fn write(self, offset: usize, value: u8) {
         // SAFETY: the byte is mapped and writable, as the check says.
         unsafe { self.byte(offset).write_volatile(value) }
     }
 
-    /// Reads an aligned word likewise.
-    ///
-    /// # Panics
-    /// If it does not lie inside, or at no multiple of 8 bytes.
     #[inline(always)]
     pub fn read_word(self, offset: usize) -> u64 {
         // SAFETY: the word is mapped and readable, as the check says.
         unsafe { self.word(offset).read_volatile() }
     }
 
-    /// Writes an aligned word likewise.
-    ///
-    /// # Panics
-    /// If it does not lie inside, or at no multiple of 8 bytes.
     #[inline(always)]
     pub fn write_word(self, offset: usize, value: u64) {
         // SAFETY: the word is mapped and writable, as the check says.
@@ -283,7 +247,6 @@ fn map_file(length: usize, flags: MapFlags, file: BorrowedFd<'_>) -> Result<*mut
     unsafe { mmap(null_mut(), length, access, flags, file, 0) }
 }
 
-/// Refuses what would silently be something else.
 fn check_combination(
     backing: Backing<'_>,
     huge_pages: HugePages,
@@ -309,9 +272,6 @@ fn check_combination(
 /// Keeps transparent huge pages from this process, if none are asked for.
 /// Unlike `MADV_NOHUGEPAGE` this comes before the pages that `MAP_POPULATE`
 /// makes.
-///
-/// # Errors
-/// An instrument failure if the kernel refuses.
 pub fn restrict_huge_pages(huge_pages: HugePages) -> Result<(), Failure> {
     if huge_pages != HugePages::None {
         return Ok(());

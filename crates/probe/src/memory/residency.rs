@@ -9,18 +9,13 @@ use crate::failure;
 /// What `/proc/self/smaps` tells of one mapping, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Residency {
-    /// In memory.
     pub resident: u64,
-    /// Of these, in huge pages.
     pub huge: u64,
 }
 
 impl Residency {
     /// Looks at the mapping around an address. Unlike the totals of a process,
     /// which the kernel keeps in batches a CPU, this counts page by page.
-    ///
-    /// # Errors
-    /// An instrument failure if the kernel does not tell.
     pub fn around(address: usize) -> Result<Self, Failure> {
         let text = fs::read_to_string("/proc/self/smaps").map_err(|error| {
             failure::instrument(format!(

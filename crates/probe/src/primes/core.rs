@@ -13,9 +13,6 @@ unsafe extern "C" {
 }
 
 /// Fills all places with numbers from 2 to their count, drawn from a seed.
-///
-/// # Panics
-/// If there are fewer than 2 places or more than a `u32` can count.
 pub fn draw(places: &mut [MaybeUninit<u32>], seed: u64) {
     let n = u32::try_from(places.len()).expect("n is limited");
     assert!(n >= 2, "numbers from 2 to 2 at least");
@@ -23,7 +20,6 @@ pub fn draw(places: &mut [MaybeUninit<u32>], seed: u64) {
     unsafe { toll_draw_numbers(places.as_mut_ptr().cast(), n, seed) };
 }
 
-/// Counts the primes.
 pub fn count(numbers: &[u32]) -> u64 {
     let count_chunk = |chunk: &[u32]| {
         // SAFETY: the function reads `chunk.len()` numbers, at most CHUNK.

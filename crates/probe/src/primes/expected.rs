@@ -60,9 +60,6 @@ impl Expected {
     }
 
     /// Checks a count that came back without its numbers.
-    ///
-    /// # Errors
-    /// If it cannot be right.
     pub fn check(&self, request: &PrimesRequest, primes: u64) -> Result<(), Failure> {
         let wrong = |expected: String| {
             Err(failure::failed(format!(

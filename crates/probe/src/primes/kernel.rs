@@ -14,26 +14,17 @@ const COUNT_PRIMES: libc::c_long = 549;
 /// System call `count_primes_with`.
 const COUNT_PRIMES_WITH: libc::c_long = 550;
 
-/// `TOLL_PRIMES_PRINT`.
 const PRINT: u32 = 1;
 
 /// Most numbers of a `kmalloc`: 4 MiB with pages of 4 KiB.
 pub const KMALLOC_N_MAX: u32 = 1 << 20;
 
-/// What asks the kernel with a `struct toll_primes`.
 pub enum Way {
-    /// System call 550.
     Syscall,
-    /// An ioctl of the driver.
     Ioctl(Driver),
 }
 
 impl Way {
-    /// Asks for one count.
-    ///
-    /// # Errors
-    /// Unsupported if this kernel has not the system call, or `kmalloc` not so
-    /// much memory.
     pub fn count(&self, request: &PrimesRequest) -> Result<Counted, Failure> {
         let mut asked = asked(request);
         let result = match self {
@@ -90,10 +81,6 @@ fn count_primes_with(request: &mut TollPrimes) -> io::Result<()> {
     }
 }
 
-/// The published system call.
-///
-/// # Errors
-/// As for [`Way::count`].
 pub fn count_as_published(request: &PrimesRequest) -> Result<Counted, Failure> {
     let n = request.n.cast_signed();
     // SAFETY: the kernel reads `n`, which lives until the call is over.
@@ -124,7 +111,6 @@ fn cannot(request: &PrimesRequest, number: libc::c_long, error: &io::Error) -> F
     }
 }
 
-/// Counting at the insertion of the module.
 pub struct AtLoad {
     file: ModuleFile,
     parameters: CString,
@@ -132,10 +118,6 @@ pub struct AtLoad {
 }
 
 impl AtLoad {
-    /// Finds the module.
-    ///
-    /// # Errors
-    /// Unsupported outside of a guest.
     pub fn new(n: u32) -> Result<Self, Failure> {
         Ok(Self {
             file: ModuleName::TollPrimes.file()?,
@@ -145,18 +127,12 @@ impl AtLoad {
     }
 
     /// Inserts the module, which counts before this returns.
-    ///
-    /// # Errors
-    /// If the kernel refuses it.
     pub fn insert(&mut self) -> Result<(), Failure> {
         self.inserted = Some(self.file.insert(&self.parameters)?);
         Ok(())
     }
 
     /// Reads what it counted, and removes it again; untimed.
-    ///
-    /// # Errors
-    /// If it does not tell.
     pub fn settle(&mut self) -> Result<Counted, Failure> {
         let module = self.inserted.take().expect("the module was inserted");
         Ok(Counted {

@@ -15,9 +15,6 @@ pub struct SharedMap {
 
 impl SharedMap {
     /// Maps `length` bytes.
-    ///
-    /// # Errors
-    /// The kernel's.
     pub fn new(map: impl AsFd, length: usize) -> io::Result<Self> {
         // SAFETY: the kernel chooses a free range, so nothing else is there.
         let mapped = unsafe {
@@ -37,9 +34,6 @@ impl SharedMap {
     }
 
     /// `count` numbers from `offset` on.
-    ///
-    /// # Panics
-    /// If they reach past the end or are not aligned.
     pub fn numbers_mut(&mut self, offset: usize, count: usize) -> &mut [u32] {
         assert!(offset.is_multiple_of(align_of::<u32>()));
         assert!(count <= (self.length - offset) / size_of::<u32>());
@@ -49,20 +43,12 @@ impl SharedMap {
         unsafe { std::slice::from_raw_parts_mut(start, count) }
     }
 
-    /// Writes a word of 64 bits.
-    ///
-    /// # Panics
-    /// If it reaches past the end or is not aligned.
     pub fn write_word(&mut self, offset: usize, value: u64) {
         let place = self.word(offset);
         // SAFETY: the word lies in the mapping and is aligned.
         unsafe { place.write_volatile(value) };
     }
 
-    /// Reads a word of 64 bits.
-    ///
-    /// # Panics
-    /// If it reaches past the end or is not aligned.
     pub fn read_word(&self, offset: usize) -> u64 {
         let place = self.word(offset);
         // SAFETY: the word lies in the mapping and is aligned.

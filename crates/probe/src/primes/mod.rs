@@ -39,18 +39,15 @@ use crate::{failure, trial};
 /// A count, and what its parts took where the place tells it.
 #[derive(Debug, Clone, Copy)]
 pub struct Counted {
-    /// Primes among the numbers.
     pub primes: u64,
     /// Getting the memory, in nanoseconds.
     pub allocate_ns: Option<u64>,
-    /// Drawing the numbers.
     pub draw_ns: Option<u64>,
     /// Counting, with printing where that is asked for.
     pub count_ns: Option<u64>,
 }
 
 impl Counted {
-    /// A count of which nothing else is known.
     fn of(primes: u64) -> Self {
         Self {
             primes,
@@ -72,10 +69,6 @@ impl Counted {
     }
 }
 
-/// Runs one trial.
-///
-/// # Errors
-/// Why there are no samples.
 pub fn run(request: &Request, primes: &PrimesRequest) -> Result<TrialData, Failure> {
     check(primes)?;
     let mut place = Place::new(primes)?;
@@ -137,7 +130,6 @@ fn check(primes: &PrimesRequest) -> Result<(), Failure> {
     )))
 }
 
-/// Where primes are counted, ready for it.
 enum Place {
     User(Option<Printer>),
     Process(Process),
@@ -197,7 +189,6 @@ impl Place {
         }
     }
 
-    /// Checks a count.
     fn check(
         &mut self,
         primes: &PrimesRequest,
@@ -232,7 +223,6 @@ fn count_by_bpf(counter: &mut BpfCounter, primes: &PrimesRequest) -> Result<Coun
     })
 }
 
-/// Numbers as places to be filled.
 fn uninit(numbers: &mut [u32]) -> &mut [MaybeUninit<u32>] {
     let (start, length) = (numbers.as_mut_ptr().cast(), numbers.len());
     // SAFETY: both have one layout, and what fills places puts numbers there.

@@ -18,9 +18,6 @@ pub struct Printer {
 
 impl Printer {
     /// A stream on a pipe that is read after each print.
-    ///
-    /// # Errors
-    /// If there is no room for a pipe.
     pub fn on_pipe() -> Result<Self, Failure> {
         let (reader, writer) =
             pipe_with(PipeFlags::CLOEXEC).map_err(|errno| cannot(&errno.into()))?;
@@ -29,10 +26,6 @@ impl Printer {
         Ok(printer)
     }
 
-    /// A stream on a descriptor.
-    ///
-    /// # Errors
-    /// If there is no memory for it.
     pub fn on(descriptor: OwnedFd) -> Result<Self, Failure> {
         // SAFETY: the descriptor is open, and the mode ends with a zero byte.
         let stream = unsafe { libc::fdopen(descriptor.as_raw_fd(), c"w".as_ptr()) };
@@ -46,20 +39,11 @@ impl Printer {
     }
 
     /// Prints a line with a number (`fprintf`, `fflush`).
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn print(&mut self, primes: u64) -> Result<(), Failure> {
         self.print_line(c"%llu\n", &[primes])
     }
 
     /// Prints up to four numbers by a format that takes as many.
-    ///
-    /// # Errors
-    /// If they cannot be written.
-    ///
-    /// # Panics
-    /// If there are more than four.
     pub fn print_line(&mut self, format: &CStr, numbers: &[u64]) -> Result<(), Failure> {
         let mut all = [0; 4];
         all[..numbers.len()].copy_from_slice(numbers);
@@ -77,9 +61,6 @@ impl Printer {
     }
 
     /// Reads what was printed last, untimed, and checks it.
-    ///
-    /// # Errors
-    /// If it was something else.
     pub fn check(&mut self, primes: u64) -> Result<(), Failure> {
         let Some(reader) = &mut self.reader else {
             return Ok(());

@@ -22,27 +22,18 @@ use crate::usage::Usage;
 /// The argument by which the probe is such a process.
 pub const FLAG: &str = "--count-primes";
 
-/// Most bytes of what it prints: four numbers.
 const OUTPUT_BYTES_MAX: u64 = 128;
 
-/// A way to start the process.
 pub struct Process {
     program: File,
 }
 
-/// What one process did.
 pub struct ProcessRun {
-    /// What it printed.
     pub counted: Counted,
-    /// What it used.
     pub usage: Usage,
 }
 
 impl Process {
-    /// Finds this program.
-    ///
-    /// # Errors
-    /// If `/proc` does not tell where it is.
     pub fn new() -> Result<Self, Failure> {
         let program = File::open("/proc/self/exe").map_err(|error| cannot(&error))?;
         Ok(Self { program })
@@ -50,9 +41,6 @@ impl Process {
 
     /// Starts a process and waits for it. Its output is a pipe, whose buffer
     /// holds all of it, so that reading it waits for nothing.
-    ///
-    /// # Errors
-    /// If it cannot be started or fails.
     pub fn run(&self, request: &PrimesRequest) -> Result<ProcessRun, Failure> {
         use std::os::fd::AsRawFd;
         let (mut reader, writer) = io::pipe().map_err(|error| cannot(&error))?;
@@ -114,9 +102,6 @@ fn parse(text: &str) -> Option<Counted> {
 }
 
 /// The whole of such a process: `arguments` are those behind [`FLAG`].
-///
-/// # Errors
-/// If they are no request, or the count cannot be made or printed.
 pub fn main(arguments: &[OsString]) -> Result<(), Failure> {
     let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
     let (n, random, seed) = match words[..] {

@@ -13,16 +13,12 @@ use crate::{clock, failure};
 unsafe extern "C" {
     /// rand(3), which the published program called for each number.
     fn rand() -> libc::c_int;
-    /// srand(3).
     fn srand(seed: libc::c_uint);
 }
 
 /// Draws numbers and counts the primes among them, as `toll_primes_work` in the
 /// kernel does it: with readings of the clock in between, and the memory
 /// returned at the end.
-///
-/// # Errors
-/// If random bytes cannot be had or the count cannot be printed.
 pub fn count_primes(
     n: u32,
     random: RandomSource,
@@ -52,9 +48,6 @@ pub fn count_primes(
 }
 
 /// Fills all places with numbers from 2 to their count.
-///
-/// # Errors
-/// If random bytes cannot be had.
 pub fn fill(
     places: &mut [MaybeUninit<u32>],
     random: RandomSource,

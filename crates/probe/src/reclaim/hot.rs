@@ -25,9 +25,6 @@ pub struct Order {
 
 impl Order {
     /// The order of so many pages.
-    ///
-    /// # Panics
-    /// If there are none.
     pub fn new(pages: usize, seed: u64) -> Self {
         assert!(pages > 0, "a working set has a page");
         let mut state = seed;
@@ -45,7 +42,6 @@ impl Order {
         }
     }
 
-    /// Every page once.
     fn indices(self) -> impl Iterator<Item = usize> {
         let mut at = self.start;
         (0..self.pages).map(move |_| {
@@ -55,13 +51,11 @@ impl Order {
         })
     }
 
-    /// What a page holds.
     fn value(self, page: usize) -> u32 {
         let mut state = self.seed ^ page as u64;
         (split_mix(&mut state) >> 32) as u32
     }
 
-    /// What all pages together add up to.
     pub fn sum(self) -> u64 {
         let values = (0..self.pages).map(|page| u64::from(self.value(page)));
         values.sum()
@@ -75,7 +69,6 @@ fn common_divisor(mut one: usize, mut other: usize) -> usize {
     one
 }
 
-/// Hot pages, mapped.
 pub struct Hot {
     order: Order,
     pages: Pages,
@@ -88,9 +81,6 @@ enum Pages {
 
 impl Hot {
     /// Maps pages that hold nothing yet and are backed by nothing.
-    ///
-    /// # Errors
-    /// If there is no room for them.
     pub fn anonymous(order: Order) -> Result<Self, Failure> {
         let length = order.pages * page_bytes();
         Ok(Self {
@@ -106,9 +96,6 @@ impl Hot {
 
     /// Writes what the pages hold, and random words behind it: what swap does not
     /// compress.
-    ///
-    /// # Panics
-    /// If they are code.
     pub fn fill(&self) {
         let Pages::Data(region) = &self.pages else {
             panic!("code comes from its file");
@@ -122,9 +109,6 @@ impl Hot {
 
     /// Lays the pages out in a file from its start, maps them, and has none of
     /// them in memory.
-    ///
-    /// # Errors
-    /// If the file does not take them or cannot be mapped so.
     pub fn of_file(
         order: Order,
         file: &File,
@@ -174,7 +158,6 @@ impl Hot {
         }
     }
 
-    /// How many pages there are.
     pub fn pages(&self) -> usize {
         self.order.pages
     }
@@ -206,7 +189,6 @@ struct Code {
 }
 
 impl Code {
-    /// Bytes of one function.
     #[cfg(target_arch = "x86_64")]
     const LENGTH: usize = 6;
     #[cfg(not(target_arch = "x86_64"))]

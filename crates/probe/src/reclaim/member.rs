@@ -19,34 +19,24 @@ use crate::usage::{Scope, Usage};
 /// times as often as one of the stream.
 const ROUNDS: usize = 16;
 
-/// What one process has to do.
 pub struct Job {
     /// The hot pages, shared with other processes or its own.
     pub hot: Rc<Hot>,
-    /// Whether it writes the hot pages first.
     pub fills: bool,
-    /// What passes by.
     pub stream: Stream,
-    /// How often it does.
     pub passes: u32,
 }
 
-/// What one process did and what it was charged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Resources used over the work.
     pub usage: Usage,
     /// Storage traffic over the work; `None` where the kernel does not account.
     pub storage: Option<StorageBytes>,
-    /// Major faults on hot pages.
     pub hot_major_faults: u64,
-    /// Minor faults on hot pages.
     pub hot_minor_faults: u64,
     /// Uses of single pages, hot ones and those of the stream.
     pub touches: u64,
-    /// What all uses of hot pages add up to.
     pub hot_sum: u64,
-    /// What was wrong with the stream, if anything.
     pub wrong: Option<Wrong>,
 }
 
@@ -108,19 +98,11 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// A closed gate.
-    ///
-    /// # Errors
-    /// If there are no descriptors left.
     pub fn new() -> Result<Self, Failure> {
         let (wait, open) = pipe()?;
         Ok(Self { wait, open })
     }
 
-    /// Lets so many processes pass.
-    ///
-    /// # Errors
-    /// If they are all gone.
     pub fn open(&self, processes: usize) -> Result<(), Failure> {
         // As many bytes as a pipe takes at once (PIPE_BUF in pipe(7)) are
         // written wholly or not at all.
@@ -140,9 +122,6 @@ impl Gate {
 
 impl Member {
     /// Starts a process and has it wait at the gate once it is prepared.
-    ///
-    /// # Errors
-    /// If it cannot be started.
     pub fn start(job: Job, gate: &Gate) -> Result<Self, Failure> {
         let (reports, tell) = pipe()?;
         let child = Child::start(|| work(job, gate, &tell))
@@ -154,17 +133,10 @@ impl Member {
     }
 
     /// Waits until it is prepared.
-    ///
-    /// # Errors
-    /// If it was ended.
     pub fn wait_prepared(&mut self) -> Result<(), Failure> {
         self.read::<1>().map(|_| ())
     }
 
-    /// Waits for its report.
-    ///
-    /// # Errors
-    /// If it was ended before.
     pub fn report(&mut self) -> Result<Report, Failure> {
         self.read().map(|bytes| Report::decode(&bytes))
     }
@@ -193,7 +165,6 @@ fn work(mut job: Job, gate: &Gate, tell: &OwnedFd) -> ! {
     }
 }
 
-/// Words of a report.
 const REPORT_WORDS: usize = 18;
 const REPORT_BYTES: usize = REPORT_WORDS * 8;
 

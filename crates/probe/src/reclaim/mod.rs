@@ -36,10 +36,6 @@ use crate::storage_bytes::StorageBytes;
 use crate::vmstat::VmStat;
 use crate::{clock, failure, page_cache, trial};
 
-/// Runs one trial.
-///
-/// # Errors
-/// Why there are no samples.
 pub fn run(request: &Request, reclaim: &ReclaimRequest) -> Result<TrialData, Failure> {
     // Reclaim of a huge page is another matter.
     restrict_huge_pages(HugePages::None)?;
@@ -58,13 +54,10 @@ pub fn run(request: &Request, reclaim: &ReclaimRequest) -> Result<TrialData, Fai
     })
 }
 
-/// A working set and who works on it.
 struct Set<'a> {
     request: &'a ReclaimRequest,
     processes: usize,
-    /// Of all processes together.
     hot_pages: usize,
-    /// Of one process.
     stream_bytes: usize,
     /// Those hot pages lie in it that are backed by a file.
     scratch: Option<ScratchFile>,
@@ -195,7 +188,6 @@ impl<'a> Set<'a> {
         }
     }
 
-    /// Hot pages, and what they add up to.
     fn hot(&mut self, order: Order) -> Result<(Rc<Hot>, u64), Failure> {
         let hot = match &mut self.scratch {
             None => {

@@ -15,19 +15,15 @@ use crate::{failure, page_cache};
 /// Bytes of one `read`.
 const READ_BYTES: usize = 64 << 10;
 
-/// What one process streams through.
 pub enum Stream {
     /// Anonymous memory of its own. Mapped before the processes are forked and
     /// written by none before, so that each has pages of its own.
     Memory(Region),
-    /// Its part of a file of zeros.
     File {
         /// Opened for this process alone, since a descriptor remembers what it
         /// read ahead.
         file: File,
-        /// Where its part begins.
         offset: u64,
-        /// Bytes of its part.
         length: usize,
         /// Filled again and again; its pages become the process's own.
         buffer: Vec<u8>,
@@ -35,10 +31,6 @@ pub enum Stream {
 }
 
 impl Stream {
-    /// Memory to stream through.
-    ///
-    /// # Errors
-    /// If there is no room for it.
     pub fn memory(length: usize) -> Result<Self, Failure> {
         let region = Region::map(Backing::Anonymous, length, HugePages::None, false)?;
         Ok(Self::Memory(region))
@@ -46,9 +38,6 @@ impl Stream {
 
     /// The part of a file that a process streams through: of so many bytes, the
     /// one with this index.
-    ///
-    /// # Errors
-    /// If the file cannot be opened.
     pub fn file(path: &Path, index: usize, length: usize) -> Result<Self, Failure> {
         Ok(Self::File {
             file: open(path)?,
@@ -58,7 +47,6 @@ impl Stream {
         })
     }
 
-    /// Pages streamed through in a pass.
     pub fn pages(&self) -> usize {
         let length = match self {
             Self::Memory(region) => region.length(),
@@ -70,9 +58,6 @@ impl Stream {
     /// Streams through some pages in the pass with this number, from 0. Memory
     /// is read and written, and must hold what the pass before left; a file is
     /// read, and must be of zeros.
-    ///
-    /// # Errors
-    /// What is wrong with the content, or why it cannot be read.
     pub fn pass_by(&mut self, pages: std::ops::Range<usize>, pass: u64) -> Result<(), Wrong> {
         let page = page_bytes();
         match self {
@@ -105,12 +90,9 @@ impl Stream {
     }
 }
 
-/// What went wrong in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrong {
-    /// It holds something else.
     Content,
-    /// This error number.
     Read(i32),
 }
 
@@ -132,9 +114,6 @@ fn read(file: &File, buffer: &mut [u8], at: u64) -> Result<usize, Wrong> {
 
 /// Brings a stream's file into its state before an iteration: none of it in
 /// memory.
-///
-/// # Errors
-/// If it is too short, or cannot leave memory.
 pub fn make_cold(path: &Path, size_bytes: u64) -> Result<(), Failure> {
     let file = open(path)?;
     page_cache::check_state(&file, CacheState::Cold)?;

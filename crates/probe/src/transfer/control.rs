@@ -20,22 +20,17 @@ use crate::{clock, failure};
 const WORD_BYTES_MAX: usize = 1 << 20;
 /// How long an end waits for the other to come: longer than a guest boots.
 pub const PARTNER_DEADLINE: Duration = Duration::from_secs(60);
-/// Time between two attempts to connect.
 const RETRY_PAUSE: Duration = Duration::from_millis(20);
 /// How long an end whose connection broke waits for the other's reason.
 const REASON_DEADLINE: Duration = Duration::from_secs(5);
 
-/// The other end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Partner {
-    /// It sends.
     Sender,
-    /// It receives.
     Receiver,
 }
 
 impl Partner {
-    /// It in messages.
     fn noun(self) -> &'static str {
         match self {
             Self::Sender => "sender",
@@ -44,13 +39,11 @@ impl Partner {
     }
 }
 
-/// What was heard.
 enum Word {
     Signal { heard_ns: u64 },
     Message(TransferMessage),
 }
 
-/// One end of the control channel.
 pub struct Control {
     stream: OwnedFd,
     partner: Partner,
@@ -58,9 +51,6 @@ pub struct Control {
 
 impl Control {
     /// The sender's and the receiver's end, for two processes of one machine.
-    ///
-    /// # Errors
-    /// If there are no descriptors left.
     pub fn pair() -> Result<(Self, Self), Failure> {
         let (near, far) = socketpair(
             AddressFamily::UNIX,
@@ -80,10 +70,6 @@ impl Control {
         ))
     }
 
-    /// Waits for a receiver on another host.
-    ///
-    /// # Errors
-    /// If the address cannot be had or nobody comes.
     pub fn wait_for_receiver(address: SocketAddr) -> Result<Self, Failure> {
         let cannot = |error: &io::Error| {
             failure::failed(format!(
@@ -104,9 +90,6 @@ impl Control {
     }
 
     /// Connects to a sender on another host, which may not be there yet.
-    ///
-    /// # Errors
-    /// If it cannot be reached in time.
     pub fn reach_sender(address: SocketAddr) -> Result<Self, Failure> {
         let start = Instant::now();
         loop {
@@ -137,10 +120,6 @@ impl Control {
         Self { stream, partner }
     }
 
-    /// Tells the other end.
-    ///
-    /// # Errors
-    /// If it is gone.
     pub fn say(&self, message: &TransferMessage) -> Result<(), Failure> {
         let text = encode_transfer_message(message);
         let length = u32::try_from(text.len()).expect("a word is short");
@@ -150,17 +129,11 @@ impl Control {
     }
 
     /// Tells the sender that all bytes are in the file.
-    ///
-    /// # Errors
-    /// If it is gone.
     pub fn signal(&self) -> Result<(), Failure> {
         self.send(&[0; 4])
     }
 
     /// The other end's next message. That it cannot go on is an error here.
-    ///
-    /// # Errors
-    /// If it failed, is gone or speaks nonsense.
     pub fn hear(&self) -> Result<TransferMessage, Failure> {
         match self.next()? {
             Word::Message(TransferMessage::Failed(failure)) => Err(failure),
@@ -171,9 +144,6 @@ impl Control {
 
     /// Waits until the receiver has all bytes, and yields when that was heard, in
     /// nanoseconds of the own clock.
-    ///
-    /// # Errors
-    /// As [`Self::hear`].
     pub fn hear_signal(&self) -> Result<u64, Failure> {
         match self.next()? {
             Word::Signal { heard_ns } => Ok(heard_ns),

@@ -38,10 +38,6 @@ const PAGE_STATE: u64 = 0x67;
 /// No ioctl that is timed pays for a line in the kernel log.
 const SILENT: &CStr = c"log=0";
 
-/// The master's end.
-///
-/// # Errors
-/// If this machine has no such device.
 pub fn sending_end(transfer: &TransferRequest) -> Result<Box<dyn Outgoing>, Failure> {
     let way = match transfer.sender {
         SendMethod::ReadWrite => SendBy::Own(Way::ReadWrite),
@@ -64,10 +60,6 @@ pub fn sending_end(transfer: &TransferRequest) -> Result<Box<dyn Outgoing>, Fail
     }))
 }
 
-/// The slave's end.
-///
-/// # Errors
-/// If this machine has no such device.
 pub fn receiving_end(transfer: &TransferRequest) -> Result<Box<dyn Incoming>, Failure> {
     let way = match transfer.receiver {
         ReceiveMethod::ReadWrite => ReceiveBy::Own(Way::ReadWrite),
@@ -108,13 +100,11 @@ fn cannot(what: &str, error: &io::Error) -> Failure {
     ))
 }
 
-/// How the file gets to the device.
 enum SendBy {
     Own(Way),
     Stream(Box<dyn Mover>),
 }
 
-/// The master's device.
 enum Link {
     Closed,
     Waiting(Device),
@@ -242,7 +232,6 @@ fn page_metrics(page: Option<Page>, [count, state]: [&'static str; 2]) -> Metric
     }
 }
 
-/// How bytes get from the device.
 enum ReceiveBy {
     Own(Way),
     Stream(Spliced),

@@ -12,17 +12,14 @@ use rustix::fs::{major, minor};
 /// Bytes of a sector in `/sys/dev/block/*/stat`, whatever the disk's own are.
 const SECTOR_BYTES: u64 = 512;
 
-/// The disk that a file lies on.
 pub struct Disk {
     statistics: PathBuf,
 }
 
-/// Requests and bytes that a disk has written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
     /// Requests that are completed. The kernel merges adjacent ones before.
     pub requests: u64,
-    /// Their bytes.
     pub bytes: u64,
 }
 

@@ -17,29 +17,17 @@ pub type Metrics = Vec<(&'static str, u64)>;
 pub trait Outgoing {
     /// Waits for the receiver from now on; untimed. Yields where it is to
     /// connect, if the channel has addresses.
-    ///
-    /// # Errors
-    /// If the channel cannot be had here.
     fn offer(&mut self) -> Result<Option<SocketAddr>, Failure>;
 
     /// Lets the receiver in, which says that it has connected from `from`, and
     /// readies the file; untimed.
-    ///
-    /// # Errors
-    /// If the receiver or the file is not to be had.
     fn accept(&mut self, from: Option<SocketAddr>) -> Result<(), Failure>;
 
     /// Sends the whole file, without allocating. This is what is timed.
-    ///
-    /// # Errors
-    /// The first call that failed.
     fn send_all(&mut self) -> Result<Moved, CallError>;
 
     /// What else is to be told of the iteration, before its connection is closed;
     /// untimed.
-    ///
-    /// # Errors
-    /// If it cannot be found out.
     fn metrics(&mut self) -> Result<Metrics, Failure> {
         Ok(Vec::new())
     }
@@ -62,24 +50,15 @@ pub trait Outgoing {
 pub trait Incoming {
     /// Connects to where the sender waits, if the channel has addresses, and
     /// yields where from; untimed.
-    ///
-    /// # Errors
-    /// If the sender cannot be reached.
     fn connect(&mut self, to: Option<SocketAddr>) -> Result<Option<SocketAddr>, Failure>;
 
     /// Receives all bytes into `file`, which is empty, at its beginning and open
     /// for reading and writing, without allocating. `arrival` is told of the
     /// first.
-    ///
-    /// # Errors
-    /// The first call that failed.
     fn receive_all(&mut self, file: &File, arrival: &mut Arrival) -> Result<Moved, CallError>;
 
     /// What else is to be told of the iteration, before its connection is closed;
     /// untimed.
-    ///
-    /// # Errors
-    /// If it cannot be found out.
     fn metrics(&mut self) -> Result<Metrics, Failure> {
         Ok(Vec::new())
     }
@@ -97,7 +76,6 @@ pub trait Incoming {
     fn notes(&self) -> Vec<String>;
 }
 
-/// When the first bytes of a transfer arrived.
 #[derive(Debug, Default)]
 pub struct Arrival {
     first_ns: Option<u64>,

@@ -27,7 +27,6 @@ use crate::copy::SOCKET_BUFFER_BYTES;
 use crate::copy::mover::CallError;
 use crate::failure;
 
-/// A channel in messages.
 pub fn channel_name(channel: Channel) -> &'static str {
     match channel {
         Channel::Device => "the device",
@@ -37,7 +36,6 @@ pub fn channel_name(channel: Channel) -> &'static str {
     }
 }
 
-/// What a channel is to a way of copying.
 pub fn kind_of(channel: Channel) -> Sink {
     match channel {
         Channel::Pipe => Sink::Pipe,
@@ -48,17 +46,11 @@ pub fn kind_of(channel: Channel) -> Sink {
 /// Both ends of a channel without addresses, made before the processes split;
 /// none of a channel with addresses.
 pub struct Pair {
-    /// The sender's.
     pub writer: Option<OwnedFd>,
-    /// The receiver's.
     pub reader: Option<OwnedFd>,
 }
 
 impl Pair {
-    /// Makes the ends.
-    ///
-    /// # Errors
-    /// If there are no descriptors left.
     pub fn open(channel: Channel) -> Result<Self, Failure> {
         let ends = match channel {
             Channel::Device | Channel::Tcp => return Ok(Self::none()),
@@ -92,24 +84,16 @@ fn unix_sockets() -> Result<(OwnedFd, OwnedFd), Errno> {
     Ok((reader, writer))
 }
 
-/// The sender's end.
 pub enum SenderLink {
     /// For all iterations, until it is broken off.
     Pair(Option<OwnedFd>),
-    /// A connection an iteration.
     Tcp {
-        /// Where receivers come.
         listener: TcpListener,
-        /// The iteration's.
         stream: Option<TcpStream>,
     },
 }
 
 impl SenderLink {
-    /// The sender's end of the request's channel.
-    ///
-    /// # Errors
-    /// If it cannot be had here.
     pub fn new(transfer: &TransferRequest, pair: Option<OwnedFd>) -> Result<Self, Failure> {
         if pair.is_some() {
             return Ok(Self::Pair(pair));
@@ -129,10 +113,6 @@ impl SenderLink {
         })
     }
 
-    /// Where the receiver is to connect.
-    ///
-    /// # Errors
-    /// If the socket does not tell.
     pub fn address(&self) -> Result<Option<SocketAddr>, Failure> {
         match self {
             Self::Pair(_) => Ok(None),
@@ -144,9 +124,6 @@ impl SenderLink {
     }
 
     /// Takes the receiver's connection, which is there already, and no other's.
-    ///
-    /// # Errors
-    /// If it is not.
     pub fn accept(&mut self, from: Option<SocketAddr>) -> Result<(), Failure> {
         let Self::Tcp { listener, stream } = self else {
             return Ok(());
@@ -168,7 +145,6 @@ impl SenderLink {
         }
     }
 
-    /// The descriptor to write to.
     pub fn writer(&self) -> BorrowedFd<'_> {
         match self {
             Self::Pair(writer) => writer.as_ref().expect("it is not broken off").as_fd(),
@@ -178,9 +154,6 @@ impl SenderLink {
 
     /// Says that nothing follows, which has TCP send what it holds back (Nagle's
     /// algorithm): the close at the end of the published program.
-    ///
-    /// # Errors
-    /// If the connection is broken.
     pub fn finish(&self) -> Result<(), CallError> {
         let Self::Tcp {
             stream: Some(stream),
@@ -197,7 +170,6 @@ impl SenderLink {
         })
     }
 
-    /// Ends an iteration.
     pub fn close(&mut self) {
         if let Self::Tcp { stream, .. } = self {
             *stream = None;
@@ -213,11 +185,9 @@ impl SenderLink {
     }
 }
 
-/// The receiver's end.
 pub enum ReceiverLink {
     /// For all iterations, until it is broken off.
     Pair(Option<OwnedFd>),
-    /// A connection an iteration.
     Tcp(Option<OwnedFd>),
 }
 
@@ -231,9 +201,6 @@ impl ReceiverLink {
     }
 
     /// Connects, and yields where from.
-    ///
-    /// # Errors
-    /// If the sender cannot be reached.
     pub fn connect(&mut self, to: Option<SocketAddr>) -> Result<Option<SocketAddr>, Failure> {
         let (Self::Tcp(stream), Some(to)) = (self, to) else {
             return Ok(None);
@@ -243,20 +210,17 @@ impl ReceiverLink {
         Ok(Some(from))
     }
 
-    /// The descriptor to read from.
     pub fn reader(&self) -> BorrowedFd<'_> {
         let (Self::Pair(end) | Self::Tcp(end)) = self;
         end.as_ref().expect("it is connected").as_fd()
     }
 
-    /// Ends an iteration.
     pub fn close(&mut self) {
         if let Self::Tcp(stream) = self {
             *stream = None;
         }
     }
 
-    /// Lets the sender see that nobody takes more.
     pub fn break_off(&mut self) {
         let (Self::Pair(end) | Self::Tcp(end)) = self;
         *end = None;

@@ -16,7 +16,6 @@ use super::receive::Taker;
 use super::window::{Access, Window, window_bytes};
 use crate::copy::mover::{CallError, Job, Moved, Mover, portion, wait_for, write_all};
 
-/// Writes from a mapping of the source.
 pub struct MappedSend {
     buffer_bytes: usize,
     window_bytes: usize,
@@ -55,7 +54,6 @@ impl Mover for MappedSend {
     }
 }
 
-/// Reads into a mapping of the file.
 pub struct MappedReceive {
     buffer_bytes: usize,
     window_bytes: usize,

@@ -43,16 +43,11 @@ use crate::{failure, scratch};
 /// Port on which the sender's side of a channel waits, where the two ends are on
 /// two hosts.
 pub const CHANNEL_PORT: u16 = 2325;
-/// Port of the control channel there.
 pub const CONTROL_PORT: u16 = 2326;
 
 /// A call moves a buffer at most, which no call cuts short, however long the file.
 const _: () = assert!(TRANSFER_BUFFER_BYTES_MAX <= CALL_BYTES_MAX as u64);
 
-/// Runs one trial.
-///
-/// # Errors
-/// Why there are no samples.
 pub fn run(request: &Request, transfer: &TransferRequest) -> Result<TrialData, Failure> {
     check(transfer)?;
     match transfer.part {
@@ -116,7 +111,6 @@ fn run_sender(
     sender.run(request, || sending_end(transfer, None))
 }
 
-/// The receiver's samples are with the sender.
 fn run_receiver(transfer: &TransferRequest, connect: IpAddr) -> Result<TrialData, Failure> {
     scratch::remove_left_overs(&transfer.directory);
     let control = Control::reach_sender((connect, CONTROL_PORT).into())?;
@@ -138,7 +132,6 @@ fn sending_end(
     }
 }
 
-/// The receiver's end likewise.
 fn receiving_end(
     transfer: &TransferRequest,
     pair: Option<OwnedFd>,

@@ -19,9 +19,6 @@ use crate::copy::mover::{CallError, Job, Moved, portion, write_all};
 pub trait Taker {
     /// Takes `size_bytes` from `channel` into `file`, without allocating. The
     /// end of the stream before them shows in what was moved.
-    ///
-    /// # Errors
-    /// The first call that failed.
     fn take(
         &mut self,
         channel: BorrowedFd<'_>,
@@ -34,7 +31,6 @@ pub trait Taker {
     fn note(&self) -> String;
 }
 
-/// A link and a way over it.
 pub struct StreamReceiver {
     link: ReceiverLink,
     taker: Box<dyn Taker>,
@@ -44,9 +40,6 @@ pub struct StreamReceiver {
 impl StreamReceiver {
     /// The receiver's end of the request's channel, over what was made before
     /// the processes split.
-    ///
-    /// # Errors
-    /// If the method cannot be had here.
     pub fn new(transfer: &TransferRequest, pair: Option<OwnedFd>) -> Result<Self, Failure> {
         let buffer_bytes = checked_length(transfer.receiver_buffer_bytes)?;
         let taker: Box<dyn Taker> = match transfer.receiver {
@@ -127,9 +120,6 @@ pub struct Spliced {
 
 impl Spliced {
     /// A taker that asks for `buffer_bytes` at a time.
-    ///
-    /// # Errors
-    /// If there is no pipe to be had.
     pub fn new(channel: Channel, buffer_bytes: usize) -> Result<Self, Failure> {
         let transit = match channel {
             Channel::Pipe => None,

@@ -15,23 +15,18 @@ use crate::usage::{Scope, Usage};
 use crate::verify::hash_file;
 use crate::{clock, failure};
 
-/// The receiver of a trial.
 pub struct Receiver<'a> {
     transfer: &'a TransferRequest,
     control: Control,
 }
 
 impl<'a> Receiver<'a> {
-    /// A receiver that has a partner.
     pub fn new(transfer: &'a TransferRequest, control: Control) -> Self {
         Self { transfer, control }
     }
 
     /// Does what the sender asks, over the end that `open` makes, until it needs
     /// no more.
-    ///
-    /// # Errors
-    /// What went wrong at either end. The sender has been told.
     pub fn serve(
         &self,
         open: impl FnOnce() -> Result<Box<dyn Incoming>, Failure>,
@@ -69,7 +64,6 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// One iteration.
     fn receive(
         &self,
         incoming: &mut dyn Incoming,

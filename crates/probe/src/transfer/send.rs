@@ -17,7 +17,6 @@ use crate::copy::sendfile::Sendfile;
 use crate::copy::splice::Splice;
 use crate::copy::{Input, OpenSource, Uring};
 
-/// A link, a way over it, and the file.
 pub struct StreamSender {
     link: SenderLink,
     mover: Box<dyn Mover>,
@@ -29,9 +28,6 @@ pub struct StreamSender {
 impl StreamSender {
     /// The sender's end of the request's channel, over what was made before the
     /// processes split.
-    ///
-    /// # Errors
-    /// If channel, method or file cannot be had here.
     pub fn new(transfer: &TransferRequest, pair: Option<OwnedFd>) -> Result<Self, Failure> {
         let source = OpenSource::of_file(&transfer.source, transfer.size_bytes, CacheState::Warm)?;
         Ok(Self {
@@ -58,10 +54,6 @@ impl StreamSender {
     }
 }
 
-/// The request's way to send over a descriptor.
-///
-/// # Errors
-/// If it cannot be had here.
 pub fn stream_mover(transfer: &TransferRequest) -> Result<Box<dyn Mover>, Failure> {
     let bytes = transfer.buffer_bytes;
     let kind = kind_of(transfer.channel);

@@ -15,16 +15,13 @@ use crate::usage::Scope;
 use crate::verify::{Arrived, Expected, check};
 use crate::{failure, trial};
 
-/// Whether the two ends can compare their clocks' times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
-    /// They are on one machine.
     Shared,
     /// They are not: a transfer lasts until the sender hears that it is over.
     Foreign,
 }
 
-/// The sender of a trial.
 pub struct Sender<'a> {
     transfer: &'a TransferRequest,
     control: Control,
@@ -32,7 +29,6 @@ pub struct Sender<'a> {
 }
 
 impl<'a> Sender<'a> {
-    /// A sender that has a partner.
     pub fn new(transfer: &'a TransferRequest, control: Control, clock: Clock) -> Self {
         Self {
             transfer,
@@ -43,9 +39,6 @@ impl<'a> Sender<'a> {
 
     /// Runs all iterations over the end that `open` makes, and lets the partner
     /// go.
-    ///
-    /// # Errors
-    /// What went wrong at either end.
     pub fn run(
         &mut self,
         request: &Request,
@@ -113,7 +106,6 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// One iteration.
     fn sample(&self, meter: &mut Meter, outgoing: &mut dyn Outgoing) -> Result<Sample, Failure> {
         let connect = outgoing.offer()?;
         self.control.say(&TransferMessage::Begin { connect })?;

@@ -15,20 +15,14 @@ pub struct Window {
     length: usize,
 }
 
-/// What a window is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Its bytes are read.
     Read,
-    /// Its bytes are written.
     Write,
 }
 
 impl Window {
     /// Maps `length` bytes from `offset`, which is a multiple of a page.
-    ///
-    /// # Errors
-    /// As mmap(2).
     pub fn new(
         file: BorrowedFd<'_>,
         offset: u64,

@@ -34,13 +34,11 @@ pub struct Zerocopy {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Loan {
     first: u32,
-    /// How many.
     sends: u32,
     /// How many of them were not notified yet.
     outstanding: u32,
 }
 
-/// Sends that one notification tells of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Notification {
     first: u32,
@@ -49,7 +47,6 @@ struct Notification {
 }
 
 impl Loan {
-    /// Takes a notification into account.
     fn settle(&mut self, told: Notification) {
         let end = (u64::from(told.last) + 1).min(u64::from(self.first) + u64::from(self.sends));
         let begin = u64::from(told.first.max(self.first));
@@ -71,7 +68,6 @@ impl Zerocopy {
         }
     }
 
-    /// Sends a part of a buffer, all of it.
     fn lend(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -211,7 +207,6 @@ fn wait_for_error_queue(socket: BorrowedFd<'_>) -> Result<(), CallError> {
     }
 }
 
-/// Whether a notification is there, which stays.
 fn is_told(socket: BorrowedFd<'_>) -> Result<bool, CallError> {
     let mut ends = [PollFd::from_borrowed_fd(socket, PollFlags::empty())];
     match poll(&mut ends, Some(&rustix::event::Timespec::default())) {
@@ -272,7 +267,6 @@ fn notification_in(header: &libc::msghdr) -> Option<Notification> {
     })
 }
 
-/// include/uapi/linux/errqueue.h.
 const SO_EE_ORIGIN_ZEROCOPY: u8 = 5;
 const SO_EE_CODE_ZEROCOPY_COPIED: u8 = 1;
 

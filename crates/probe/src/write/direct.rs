@@ -10,9 +10,6 @@ use crate::failure;
 /// Checks lengths and offsets against the alignment that the file system
 /// reports since Linux 6.1 (`STATX_DIOALIGN`). Where it reports none, the first
 /// `write` tells.
-///
-/// # Errors
-/// Unsupported, naming the alignment.
 pub fn check_alignment(file: &File, write: &WriteRequest) -> Result<(), Failure> {
     let Ok(status) = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN) else {
         return Ok(());

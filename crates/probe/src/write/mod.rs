@@ -26,10 +26,6 @@ use crate::{failure, trial};
 const SEED: u64 = 1;
 const SEED_BEFORE: u64 = 2;
 
-/// Runs one trial.
-///
-/// # Errors
-/// Why there are no samples.
 pub fn run(request: &Request, write: &WriteRequest) -> Result<TrialData, Failure> {
     scratch::remove_left_overs(&write.directory);
     let mut writer = Writer::new(write)?;
@@ -104,7 +100,6 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    /// One iteration, timed.
     fn sample(&mut self, meter: &mut Meter) -> Result<Sample, Failure> {
         if self.request.placement == Placement::Append {
             self.scratch.renew()?;
@@ -152,7 +147,6 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// The timed work.
     fn write_all(&self, fd: &OwnedFd) -> Result<Calls, Failure> {
         let input_bytes = self.request.input_bytes;
         let written = write_pass(fd.as_fd(), input_bytes, |offset| {
@@ -206,7 +200,6 @@ impl<'a> Writer<'a> {
         )))
     }
 
-    /// Reads back what the last iteration wrote.
     fn verify(&self) -> Result<(), Failure> {
         let mut block = vec![0; 1 << 20];
         let mut offset = 0;

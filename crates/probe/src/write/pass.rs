@@ -5,14 +5,12 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
-/// What ended a pass early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PassError {
     /// The file's position cannot be set to its start.
     Seek(Errno),
     /// A `write` failed.
     Write {
-        /// The error.
         errno: Errno,
         /// Writes that had worked before.
         writes: u64,
@@ -24,9 +22,6 @@ pub enum PassError {
 /// Seeks to the start and writes `size_bytes`; `piece` yields the bytes for one
 /// `write` at an offset, so that a short write goes on within its piece. Yields
 /// the number of writes.
-///
-/// # Errors
-/// The first call that failed.
 pub fn write_pass<'p>(
     file: BorrowedFd<'_>,
     size_bytes: u64,

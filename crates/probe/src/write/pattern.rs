@@ -6,7 +6,6 @@ use crate::buffer::Buffer;
 /// Length of the pattern that an input is made of, unless one `write` is longer.
 const PATTERN_BYTES: u64 = 4 << 20;
 
-/// An endless repetition of a whole number of buffers.
 pub struct Pattern {
     memory: Buffer,
     write_bytes: usize,
@@ -44,7 +43,6 @@ impl Pattern {
     }
 }
 
-/// Fills memory by SplitMix64 (Steele, Lea and Flood 2014).
 fn fill(memory: &mut [u8], seed: u64) {
     let mut state = seed;
     for chunk in memory.chunks_mut(size_of::<u64>()) {

@@ -28,7 +28,6 @@ const PROG_TYPE_SYSCALL: u32 = 31;
 /// The only way in which the kernel takes a program of that type.
 const PROG_SLEEPABLE: u32 = 1 << 4;
 
-/// The first fields of `union bpf_attr` for `BPF_MAP_CREATE`.
 #[repr(C)]
 struct MapCreate {
     map_type: u32,
@@ -38,7 +37,6 @@ struct MapCreate {
     map_flags: u32,
 }
 
-/// Those for `BPF_PROG_LOAD`.
 #[repr(C)]
 struct ProgLoad {
     prog_type: u32,
@@ -52,7 +50,6 @@ struct ProgLoad {
     prog_flags: u32,
 }
 
-/// Those for `BPF_PROG_RUN`.
 #[repr(C)]
 #[derive(Default)]
 struct ProgRun {
@@ -74,10 +71,8 @@ struct ProgRun {
     padding: u32,
 }
 
-/// Bytes of what the verifier may say.
 const LOG_BYTES: usize = 64 << 10;
 
-/// A loaded program and its map.
 pub struct BpfCounter {
     memory: SharedMap,
     program: OwnedFd,
@@ -86,9 +81,6 @@ pub struct BpfCounter {
 
 impl BpfCounter {
     /// Loads a program for `n` numbers.
-    ///
-    /// # Errors
-    /// Unsupported if the kernel takes no such map or program.
     pub fn new(n: u32) -> Result<Self, Failure> {
         let length = NUMBERS_OFFSET + n as usize * size_of::<u32>();
         let map = create_map(length)
@@ -101,15 +93,10 @@ impl BpfCounter {
         Ok(Self { memory, program, n })
     }
 
-    /// The numbers, to be filled in.
     pub fn numbers(&mut self) -> &mut [u32] {
         self.memory.numbers_mut(NUMBERS_OFFSET, self.n as usize)
     }
 
-    /// Runs the program: the primes among the numbers.
-    ///
-    /// # Errors
-    /// If it cannot be run, or the kernel ended a loop of it.
     pub fn run(&self) -> Result<u64, Failure> {
         let mut attributes = ProgRun {
             prog_fd: self.program.as_raw_fd().cast_unsigned(),

@@ -19,7 +19,6 @@ pub const NUMBERS_OFFSET: usize = 64;
 /// Where a zero and a three lie, whose values the verifier must not know: it
 /// would go through loops that begin with a known number turn by turn.
 pub const ZERO_OFFSET: usize = 0;
-/// See [`ZERO_OFFSET`].
 pub const THREE_OFFSET: usize = 8;
 /// Where the program leaves the nanoseconds that it took.
 pub const COUNT_NS_OFFSET: usize = 16;
@@ -27,7 +26,6 @@ pub const COUNT_NS_OFFSET: usize = 16;
 /// `bpf_ktime_get_ns`.
 const KTIME_GET_NS: i32 = 5;
 
-/// Registers by their use in the calling convention.
 const R0: u8 = 0;
 const R1: u8 = 1;
 const R2: u8 = 2;
@@ -70,7 +68,6 @@ const PSEUDO_MAP_VALUE: u8 = 2;
 /// Source of a call whose target is an instruction of the program.
 const PSEUDO_CALL: u8 = 1;
 
-/// `struct bpf_insn`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Instruction {
@@ -80,7 +77,6 @@ pub struct Instruction {
     immediate: i32,
 }
 
-/// Places that jumps go to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Label {
     Loop,
@@ -94,7 +90,6 @@ enum Label {
     ChunkCutShort,
 }
 
-/// A program in the making.
 #[derive(Default)]
 struct Assembly {
     instructions: Vec<Instruction>,
@@ -112,17 +107,14 @@ impl Assembly {
         });
     }
 
-    /// An operation on a register and a constant.
     fn k(&mut self, opcode: u8, destination: u8, immediate: i32) {
         self.push(opcode, destination, 0, 0, immediate);
     }
 
-    /// An operation on two registers.
     fn x(&mut self, opcode: u8, destination: u8, source: u8) {
         self.push(opcode, destination, source, 0, 0);
     }
 
-    /// The address of a byte of the map.
     fn map_value(&mut self, destination: u8, map: i32, offset: usize) {
         let offset = i32::try_from(offset).expect("an offset in the map's head");
         self.push(LD_IMM64, destination, PSEUDO_MAP_VALUE, 0, map);
