@@ -10,9 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use toll_probe::clock::now_ns;
 use toll_probe::copy::mover::CallError;
-use toll_probe::device::receive::read_full;
-use toll_probe::device::send::Sender;
-use toll_probe::device::{Device, End};
+use toll_probe::device::{Access, Connection, Device, End, read_full};
 
 use crate::clock::Transmission;
 use crate::message::{Answer, Message, Offer, Receipt};
@@ -83,8 +81,8 @@ fn send(
     device
         .accept(common.timeout)
         .map_err(|errno| of_connection("wait for a slave", errno))?;
-    let mut sender =
-        Sender::new(device, &common.setup, options.way).map_err(|error| cannot(&error))?;
+    let mut sender = Connection::new(device, &common.setup, options.way, Access::Read)
+        .map_err(|error| cannot(&error))?;
 
     let alarm = Alarm::every(common.timeout);
     Message::Offer(offer)
@@ -141,7 +139,7 @@ fn listen(device: &Device, options: &MasterOptions) -> Result<SocketAddr, String
     listening.map_err(|errno| of_connection(&format!("wait on port {}", options.port), errno))
 }
 
-fn hear_answer(sender: &Sender, source: &Source, files_left: u32) -> Result<(), String> {
+fn hear_answer(sender: &Connection, source: &Source, files_left: u32) -> Result<(), String> {
     let path = source.path.display();
     match Message::hear(|bytes| read_full(sender.device(), bytes)) {
         Ok(Some(Message::Answer(Answer::Ready))) => Ok(()),
@@ -157,7 +155,7 @@ fn hear_answer(sender: &Sender, source: &Source, files_left: u32) -> Result<(), 
     }
 }
 
-fn hear_receipt(sender: &Sender, source: &Source) -> Result<(), String> {
+fn hear_receipt(sender: &Connection, source: &Source) -> Result<(), String> {
     let path = source.path.display();
     match Message::hear(|bytes| read_full(sender.device(), bytes)) {
         Ok(Some(Message::Receipt(Receipt::Kept))) => Ok(()),

@@ -1,8 +1,7 @@
 //! What the two programs tell each other over the connection that the file takes.
 
 use toll_probe::copy::mover::CallError;
-use toll_probe::device::Device;
-use toll_probe::device::send::write_all;
+use toll_probe::device::{Device, write_all};
 
 /// First bytes of every message; the last of them is the version.
 const MAGIC: [u8; 8] = *b"tolldev\x01";

@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use toll_probe::clock::now_ns;
 use toll_probe::copy::mover::CallError;
-use toll_probe::device::receive::Receiver;
-use toll_probe::device::{Device, End};
+use toll_probe::device::{Access, Connection, Device, End};
 
 use crate::clock::Transmission;
 use crate::message::{Answer, Message, Offer, Receipt};
@@ -41,7 +40,7 @@ enum Missing {
 }
 
 struct Met {
-    receiver: Receiver,
+    receiver: Connection,
     offer: Offer,
     _alarm: Alarm,
 }
@@ -91,8 +90,8 @@ fn try_to_meet(options: &SlaveOptions, path: &Path, is_first: bool) -> Result<Me
         }
     }
     let alarm = Alarm::every(common.timeout);
-    let mut receiver =
-        Receiver::new(device, &common.setup, options.way).map_err(|error| cannot(&error))?;
+    let mut receiver = Connection::new(device, &common.setup, options.way, Access::Write)
+        .map_err(|error| cannot(&error))?;
     match Message::hear(|bytes| receiver.receive_first(bytes)).map_err(|error| cannot(&error))? {
         Some(Message::Offer(offer)) => Ok(Met {
             receiver,
@@ -149,14 +148,14 @@ fn receive(
 
 /// Says what nothing follows, and waits until it is with the socket: what is
 /// queued when a device is closed is lost.
-fn say_last(receiver: &Receiver, message: Message) -> Result<(), CallError> {
+fn say_last(receiver: &Connection, message: Message) -> Result<(), CallError> {
     message.say(receiver.device())?;
     let finished = receiver.device().finish();
     finished.map_err(|errno| CallError::of("finish", errno))
 }
 
 fn accept(
-    receiver: &Receiver,
+    receiver: &Connection,
     offer: &Offer,
     path: &Path,
     files_left: u32,

@@ -4,10 +4,9 @@
 use rustix::io::Errno;
 use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
 use toll_probe::buffer::Buffer;
-use toll_probe::copy::copy_file_range::CopyFileRange;
-use toll_probe::copy::mover::{CALL_BYTES_MAX, CallError, Job, Moved, Mover};
+use toll_probe::copy::in_kernel::{Call, InKernel};
+use toll_probe::copy::mover::{CallError, Job, Moved, Mover};
 use toll_probe::copy::read_write::ReadWrite;
-use toll_probe::copy::sendfile::Sendfile;
 use toll_probe::copy::splice::Splice;
 
 use crate::ends::{End, Kind};
@@ -66,8 +65,8 @@ impl Carrier {
                     // Without a pipe to be had there is the next method.
                     Err(_) => Err(CallError::of("pipe", Errno::MFILE)),
                 },
-                Method::Sendfile => Sendfile::with_chunk(CALL_BYTES_MAX).run(&whole),
-                Method::CopyFileRange => CopyFileRange::with_chunk(CALL_BYTES_MAX).run(&whole),
+                Method::Sendfile => InKernel::all(Call::Sendfile).run(&whole),
+                Method::CopyFileRange => InKernel::all(Call::CopyFileRange).run(&whole),
                 Method::Buffer => {
                     legs.push(leg(method, self.buffer.run(&whole)?));
                     break;

@@ -14,34 +14,22 @@ use toll_wire::{
     ChaseRequest, Failure, HugePages, LINE_BYTES, MEMORY_BYTES_MAX, Request, Sample, TrialData,
 };
 
-use crate::counters::{Counters, Inherit};
+use crate::failure;
 use crate::memory::{Backing, HUGE_PAGE_BYTES, Region, Residency, restrict_huge_pages, split_mix};
-use crate::meter::Meter;
+use crate::meter::{Meter, put};
+use crate::trial::Trial;
 use crate::usage::Scope;
-use crate::{failure, trial};
 
 const LINE: usize = LINE_BYTES as usize;
 
-/// Runs one trial. The cycle is made once; iterations go on around it.
+/// The cycle is made once; iterations go on around it.
 pub fn run(request: &Request, chase: &ChaseRequest) -> Result<TrialData, Failure> {
     restrict_huge_pages(chase.huge_pages)?;
     let mut cycle = Cycle::new(chase)?;
-    let counters = Counters::open(&request.counters, Inherit::No);
-    let counters_missing = counters.missing().clone();
-    let notes = counters.notes().to_vec();
-    let mut meter = Meter::new(counters, Scope::Thread);
+    let trial = Trial::new(request, Scope::Thread);
     // Making the cycle left the lines in the caches in no particular state.
     cycle.follow(chase.accesses.min(cycle.lines() as u64));
-    let (samples, disturbance) =
-        trial::repeat(request.warmup_iterations, request.iterations, || {
-            cycle.sample(chase.accesses, &mut meter)
-        })?;
-    Ok(TrialData {
-        samples,
-        disturbance,
-        counters_missing,
-        notes,
-    })
+    trial.repeat(|meter| cycle.sample(chase.accesses, meter))
 }
 
 /// A buffer whose lines form one cycle, and a place in it.
@@ -99,27 +87,20 @@ impl Cycle {
     }
 
     fn sample(&mut self, accesses: u64, meter: &mut Meter) -> Result<Sample, Failure> {
-        let started = meter.start()?;
-        self.follow(accesses);
-        let measured = meter.stop(&started)?;
+        let ((), measured) = meter.measure(|| self.follow(accesses))?;
         self.check()?;
         let residency = Residency::around(self.region.address())?;
-        let mut metrics = std::collections::BTreeMap::new();
-        measured.add_to(&mut metrics, "");
         let latency = measured.duration_ns as f64 / accesses as f64;
+        let mut sample = measured.into_sample();
         for (name, value) in [
             ("accesses", accesses as f64),
             ("buffer_bytes", (self.lines() * LINE) as f64),
             ("huge_page_bytes", residency.huge as f64),
             ("latency_ns", latency),
         ] {
-            metrics.insert(name.to_owned(), value);
+            put(&mut sample, name, value);
         }
-        Ok(Sample {
-            metrics,
-            counters: measured.into_counters(),
-            ..Sample::default()
-        })
+        Ok(sample)
     }
 
     /// Checks that the chase is where so many loads lead.

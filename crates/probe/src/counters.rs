@@ -200,11 +200,11 @@ impl Group {
     }
 
     fn cannot_read(&self, error: &io::Error) -> Failure {
-        failure::instrument(format!(
-            "cannot read perf counter {}: {}; ask for fewer counters",
-            self.names.join(", "),
-            failure::reason(error)
-        ))
+        failure::instrument_by(
+            &format!("read perf counter {}", self.names.join(", ")),
+            error,
+            "ask for fewer counters",
+        )
     }
 }
 

@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 use perf_event::{Builder, Counter, events::Software};
 use toll_wire::Disturbance;
 
+use crate::proc_file;
 use crate::usage::{Scope, Usage};
 
 /// The files that hold the machine's running totals, which are read twice: of a
@@ -77,8 +78,8 @@ impl Observation {
         let sources = Sources::open();
         let before = sources.totals();
         Self {
-            dirty_bytes: memory_bytes(&memory, "Dirty"),
-            writeback_bytes: memory_bytes(&memory, "Writeback"),
+            dirty_bytes: proc_file::bytes(&memory, "Dirty"),
+            writeback_bytes: proc_file::bytes(&memory, "Writeback"),
             migration_counter: match before.migrations {
                 Some(_) => None,
                 None => count_migrations(),
@@ -157,24 +158,8 @@ fn psi_some_ns(pressure: &str) -> Option<u64> {
     total.parse::<u64>().ok()?.checked_mul(1_000)
 }
 
-fn memory_bytes(meminfo: &str, name: &str) -> Option<u64> {
-    let kilobytes: u64 = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?
-        .trim()
-        .strip_suffix("kB")?
-        .trim()
-        .parse()
-        .ok()?;
-    kilobytes.checked_mul(1024)
-}
-
-/// The scheduler's count for the probe's main thread, which does the work.
 fn migrations(sched: &str) -> Option<u64> {
-    let line = sched
-        .lines()
-        .find(|line| line.starts_with("se.nr_migrations"))?;
-    line.split(':').nth(1)?.trim().parse().ok()
+    proc_file::value(sched, "se.nr_migrations")?.parse().ok()
 }
 
 fn frequency_khz(cpu: usize) -> Option<u64> {
@@ -230,13 +215,6 @@ mod tests {
     }
 
     #[test]
-    fn dirty_is_not_taken_for_another_field() {
-        let text = "WritebackTmp:  9 kB\nDirty:   84880 kB\nWriteback:  4 kB\n";
-        assert_eq!(memory_bytes(text, "Dirty"), Some(84_880 * 1024));
-        assert_eq!(memory_bytes(text, "Writeback"), Some(4096));
-    }
-
-    #[test]
     fn migrations_are_found_with_and_without_padding() {
         assert_eq!(migrations("se.nr_migrations      :       12\n"), Some(12));
         assert_eq!(migrations("se.nr_migrations:3"), Some(3));
@@ -261,10 +239,6 @@ mod tests {
             "some total=",
             "some total=x",
             "some total=18446744073709551615",
-            "Dirty:",
-            "Dirty: x kB",
-            "Dirty: 1 MB",
-            "Dirty: 18446744073709551615 kB",
             "se.nr_migrations",
             "se.nr_migrations: -1",
             "processor: 0\ncpu MHz: x",
@@ -274,7 +248,6 @@ mod tests {
         for text in texts {
             assert_eq!(steal_ns(text, 100), None, "{text:?}");
             assert_eq!(psi_some_ns(text), None, "{text:?}");
-            assert_eq!(memory_bytes(text, "Dirty"), None, "{text:?}");
             assert_eq!(migrations(text), None, "{text:?}");
             assert_eq!(cpuinfo_khz(text.lines(), 0), None, "{text:?}");
         }

@@ -11,6 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::io::Errno;
+use rustix::ioctl::{Opcode, opcode};
 use rustix::system::{delete_module, finit_module};
 use toll_wire::Failure;
 use toll_wire::guest::MODULES_DIRECTORY;
@@ -22,9 +23,12 @@ const DEVICE: &str = "/dev/toll_primes";
 /// Where modules have their parameters, some of which are results.
 const PARAMETERS: &str = "/sys/module";
 
-const EMPTY: libc::Ioctl = 0xe700;
-const COUNT: libc::Ioctl = 0xc040_e701;
-const COPY: libc::Ioctl = 0x4010_e702;
+/// `TOLL_PRIMES_EMPTY`: nothing at all.
+const EMPTY: Opcode = opcode::none(0xe7, 0);
+/// `TOLL_PRIMES_COUNT`.
+const COUNT: Opcode = opcode::read_write::<TollPrimes>(0xe7, 1);
+/// `TOLL_PRIMES_COPY`.
+const COPY: Opcode = opcode::write::<TollCopy>(0xe7, 2);
 
 /// `struct toll_primes` of `kernel/uapi/toll_primes.h`, where the fields are
 /// described.
@@ -49,72 +53,55 @@ struct TollCopy {
     length: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ModuleName {
-    TollPrimes,
-    Tolldev,
-    Master,
-    Slave,
+/// Modules of this program's kernel sources. What the two devices share, `tolldev`,
+/// is inserted before them.
+pub const PRIMES: &CStr = c"toll_primes";
+pub const MASTER: &CStr = c"master";
+pub const SLAVE: &CStr = c"slave";
+const TOLLDEV: &CStr = c"tolldev";
+
+fn text(name: &'static CStr) -> &'static str {
+    name.to_str().expect("the names are ASCII")
 }
 
-impl ModuleName {
-    fn name(self) -> &'static CStr {
-        match self {
-            Self::TollPrimes => c"toll_primes",
-            Self::Tolldev => c"tolldev",
-            Self::Master => c"master",
-            Self::Slave => c"slave",
-        }
-    }
-
-    /// The module whose symbols it uses, which is inserted first.
-    fn needs(self) -> Option<Self> {
-        match self {
-            Self::TollPrimes | Self::Tolldev => None,
-            Self::Master | Self::Slave => Some(Self::Tolldev),
-        }
-    }
-
-    pub fn text(self) -> &'static str {
-        self.name().to_str().expect("the names are ASCII")
-    }
-
-    pub fn file(self) -> Result<ModuleFile, Failure> {
-        if !is_first_process() {
-            return Err(failure::unsupported(
-                "cannot insert a module: this is no guest of toll's; run it in one".to_owned(),
-            ));
-        }
-        let path = Path::new(MODULES_DIRECTORY).join(format!("{}.ko", self.text()));
-        let file = File::open(path).map_err(|error| {
-            failure::unsupported(format!(
-                "cannot insert the module {}: {}; boot a kernel for which the modules are built",
-                self.text(),
-                failure::reason(&error)
-            ))
-        })?;
-        let needed = self.needs().map(Self::file).transpose()?;
-        Ok(ModuleFile {
-            name: self,
-            file,
-            needed: needed.map(Box::new),
-        })
-    }
-}
-
+/// A module that can be inserted.
 pub struct ModuleFile {
-    name: ModuleName,
+    name: &'static CStr,
     file: File,
-    needed: Option<Box<ModuleFile>>,
+    /// The file of `tolldev`, if the module needs it.
+    shared: Option<File>,
 }
 
 impl ModuleFile {
+    pub fn open(name: &'static CStr) -> Result<Self, Failure> {
+        if !is_first_process() {
+            return Err(failure::unsupported(
+                "cannot insert a module: this is no guest of toll's; run it in one",
+            ));
+        }
+        let open = |name| {
+            let path = Path::new(MODULES_DIRECTORY).join(format!("{}.ko", text(name)));
+            File::open(path).map_err(|error| {
+                let advice = "boot a kernel for which the modules are built";
+                failure::unsupported_by(&inserting(name), &error, advice)
+            })
+        };
+        Ok(Self {
+            name,
+            file: open(name)?,
+            shared: (name != PRIMES).then(|| open(TOLLDEV)).transpose()?,
+        })
+    }
+
     /// Inserts the module with parameters such as `n=100` (finit_module(2)). One
     /// that a killed trial has left is removed first.
     pub fn insert(&self, parameters: &CStr) -> Result<Module, Failure> {
         let name = self.name;
-        if let Some(needed) = &self.needed {
-            needed.insert_shared()?;
+        if let Some(shared) = &self.shared {
+            match finit_module(shared, c"", 0) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(errno) => return Err(refused(TOLLDEV, errno)),
+            }
         }
         let inserted = match finit_module(&self.file, parameters, 0) {
             Err(Errno::EXIST) => {
@@ -128,35 +115,28 @@ impl ModuleFile {
             Err(errno) => Err(refused(name, errno)),
         }
     }
-
-    /// Inserts a module that others use, unless it is there already.
-    fn insert_shared(&self) -> Result<(), Failure> {
-        match finit_module(&self.file, c"", 0) {
-            Ok(()) | Err(Errno::EXIST) => Ok(()),
-            Err(errno) => Err(refused(self.name, errno)),
-        }
-    }
 }
 
-fn refused(name: ModuleName, errno: Errno) -> Failure {
-    failure::failed(format!(
-        "cannot insert the module {}: {}; see the kernel log",
-        name.text(),
-        failure::reason(&errno.into())
-    ))
+fn inserting(name: &'static CStr) -> String {
+    format!("insert the module {}", text(name))
 }
 
+fn refused(name: &'static CStr, errno: Errno) -> Failure {
+    failure::failed_by(&inserting(name), &errno.into(), "see the kernel log")
+}
+
+/// An inserted module, removed when this value goes.
 pub struct Module {
-    name: ModuleName,
+    name: &'static CStr,
 }
 
 impl Module {
-    pub fn insert(name: ModuleName, parameters: &CStr) -> Result<Self, Failure> {
-        name.file()?.insert(parameters)
+    pub fn insert(name: &'static CStr, parameters: &CStr) -> Result<Self, Failure> {
+        ModuleFile::open(name)?.insert(parameters)
     }
 
     pub fn parameter(&self, name: &str) -> Result<u64, Failure> {
-        let module = Path::new(PARAMETERS).join(self.name.text());
+        let module = Path::new(PARAMETERS).join(text(self.name));
         let path = module.join("parameters").join(name);
         let text = std::fs::read_to_string(&path).unwrap_or_default();
         text.trim().parse().map_err(|_| {
@@ -171,16 +151,16 @@ impl Module {
 impl Drop for Module {
     fn drop(&mut self) {
         remove(self.name);
-        if let Some(needed) = self.name.needs() {
+        if self.name != PRIMES {
             // It stays as long as another module uses it.
-            remove(needed);
+            remove(TOLLDEV);
         }
     }
 }
 
-fn remove(name: ModuleName) {
+fn remove(name: &'static CStr) {
     // What is in use stays, and the next insertion tells.
-    let _ = delete_module(name.name(), libc::O_NONBLOCK);
+    let _ = delete_module(name, libc::O_NONBLOCK);
 }
 
 /// The device of `toll_primes`.
@@ -192,16 +172,13 @@ pub struct Driver {
 
 impl Driver {
     pub fn open() -> Result<Self, Failure> {
-        let module = Module::insert(ModuleName::TollPrimes, c"")?;
+        let module = Module::insert(PRIMES, c"")?;
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .open(DEVICE)
             .map_err(|error| {
-                failure::failed(format!(
-                    "cannot open {DEVICE}: {}; see the kernel log",
-                    failure::reason(&error)
-                ))
+                failure::failed_by(&format!("open {DEVICE}"), &error, "see the kernel log")
             })?;
         Ok(Self {
             file,
@@ -212,7 +189,7 @@ impl Driver {
     #[inline]
     pub fn empty(&self) -> std::io::Result<()> {
         // SAFETY: the request takes no argument.
-        checked(unsafe { libc::ioctl(self.file.as_raw_fd(), EMPTY, 0) })
+        checked(unsafe { libc::ioctl(self.file.as_raw_fd(), EMPTY.into(), 0) })
     }
 
     /// Has the driver copy bytes into a buffer of its own.
@@ -223,13 +200,13 @@ impl Driver {
             length: bytes.len() as u64,
         };
         // SAFETY: the driver reads `copy` and the bytes it names, both alive.
-        checked(unsafe { libc::ioctl(self.file.as_raw_fd(), COPY, &raw const copy) })
+        checked(unsafe { libc::ioctl(self.file.as_raw_fd(), COPY.into(), &raw const copy) })
     }
 
     pub fn count(&self, request: &mut TollPrimes) -> std::io::Result<()> {
         // SAFETY: the driver reads and writes `request`, of the layout that the
         // request's number carries the size of.
-        checked(unsafe { libc::ioctl(self.file.as_raw_fd(), COUNT, &raw mut *request) })
+        checked(unsafe { libc::ioctl(self.file.as_raw_fd(), COUNT.into(), &raw mut *request) })
     }
 }
 
@@ -255,23 +232,12 @@ mod tests {
 
     #[test]
     fn the_requests_have_the_numbers_of_the_header() {
-        let request = |direction: u64, number: u64, size: usize| {
-            (direction << 30) | ((size as u64) << 16) | (0xe7 << 8) | number
-        };
-        assert_eq!(EMPTY, request(0, 0, 0));
-        assert_eq!(COUNT, request(3, 1, size_of::<TollPrimes>()));
-        assert_eq!(COPY, request(1, 2, size_of::<TollCopy>()));
-        assert_eq!(size_of::<TollPrimes>(), 64);
+        assert_eq!((EMPTY, COUNT, COPY), (0xe700, 0xc040_e701, 0x4010_e702));
     }
 
     #[test]
     fn no_module_goes_into_a_machine_whose_first_process_is_another() {
-        for name in [
-            ModuleName::TollPrimes,
-            ModuleName::Tolldev,
-            ModuleName::Master,
-            ModuleName::Slave,
-        ] {
+        for name in [PRIMES, MASTER, SLAVE] {
             let Err(failure) = Module::insert(name, c"") else {
                 panic!("{name:?} was inserted");
             };

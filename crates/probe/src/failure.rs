@@ -5,26 +5,50 @@ use std::io;
 use toll_wire::{Failure, FailureKind};
 
 /// The kernel, file system or device cannot do this at all.
-pub fn unsupported(message: String) -> Failure {
-    Failure {
-        kind: FailureKind::Unsupported,
-        message,
-    }
+pub fn unsupported(message: impl Into<String>) -> Failure {
+    of(FailureKind::Unsupported, message)
 }
 
-pub fn failed(message: String) -> Failure {
-    Failure {
-        kind: FailureKind::Failed,
-        message,
-    }
+/// The work went wrong.
+pub fn failed(message: impl Into<String>) -> Failure {
+    of(FailureKind::Failed, message)
 }
 
 /// The measurement could not be set up or read as it must be.
-pub fn instrument(message: String) -> Failure {
-    Failure {
-        kind: FailureKind::Instrument,
-        message,
-    }
+pub fn instrument(message: impl Into<String>) -> Failure {
+    of(FailureKind::Instrument, message)
+}
+
+fn of(kind: FailureKind, message: impl Into<String>) -> Failure {
+    let message = message.into();
+    Failure { kind, message }
+}
+
+/// [`failed`] by an error, with the usual advice.
+pub fn failed_to(action: &str, error: &io::Error) -> Failure {
+    failed_by(action, error, advice(error))
+}
+
+/// [`instrument`] by an error, with the usual advice.
+pub fn instrument_to(action: &str, error: &io::Error) -> Failure {
+    instrument_by(action, error, advice(error))
+}
+
+pub fn unsupported_by(action: &str, error: &io::Error, advice: &str) -> Failure {
+    unsupported(cannot(action, error, advice))
+}
+
+pub fn failed_by(action: &str, error: &io::Error, advice: &str) -> Failure {
+    failed(cannot(action, error, advice))
+}
+
+pub fn instrument_by(action: &str, error: &io::Error, advice: &str) -> Failure {
+    instrument(cannot(action, error, advice))
+}
+
+/// The form of all messages.
+pub fn cannot(action: &str, error: &io::Error, advice: &str) -> String {
+    format!("cannot {action}: {}; {advice}", reason(error))
 }
 
 /// The system's text for an error, fit to stand after a colon: it begins in

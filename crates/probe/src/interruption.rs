@@ -33,8 +33,7 @@ impl Watch {
         if WAS_CONTINUED.load(Ordering::Relaxed) {
             return Err(failure::instrument(
                 "cannot use the trial: it was stopped and continued, and its times count the \
-                 pause; leave its processes alone, and stop toll itself to pause a run"
-                    .to_owned(),
+                 pause; leave its processes alone, and stop toll itself to pause a run",
             ));
         }
         check_suspension(suspended_ns().saturating_sub(self.suspended_ns))

@@ -84,10 +84,11 @@ fn read_request() -> Result<toll_wire::Request, toll_wire::Failure> {
         .take(limit)
         .read_until(b'\n', &mut line)
         .map_err(|error| {
-            failure::instrument(format!(
-                "cannot read the trial request: {}; start the probe through toll",
-                failure::reason(&error)
-            ))
+            failure::instrument_by(
+                "read the trial request",
+                &error,
+                "start the probe through toll",
+            )
         })?;
     let text = std::str::from_utf8(&line).map_err(|error| {
         failure::instrument(format!(

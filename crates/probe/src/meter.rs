@@ -11,8 +11,7 @@ use toll_wire::{CounterReading, Failure, Sample};
 
 use crate::clock;
 use crate::counters::Counters;
-use crate::storage_bytes::{StorageBytes, StorageMeter};
-use crate::usage::{Scope, Usage, peak_rss_bytes};
+use crate::usage::{Scope, StorageBytes, StorageMeter, Usage, peak_rss_bytes};
 
 /// Everything that is read around a timed region, opened beforehand.
 pub struct Meter {
@@ -21,25 +20,19 @@ pub struct Meter {
     scope: Scope,
 }
 
-/// Readings from before a region.
-pub struct Started {
+struct Started {
     storage: Option<StorageBytes>,
     usage: Usage,
     start_ns: u64,
 }
 
-impl Started {
-    /// When the region began, in nanoseconds of the clock.
-    pub fn start_ns(&self) -> u64 {
-        self.start_ns
-    }
-}
-
+/// What one region cost.
 pub struct Measured {
-    /// Time on the clock, in nanoseconds.
     pub duration_ns: u64,
-    /// When the region ended, in nanoseconds of the clock.
+    /// When the region began and ended, in nanoseconds of the clock.
+    pub start_ns: u64,
     pub end_ns: u64,
+    /// Resources used by the scope's threads.
     pub usage: Usage,
     storage: Option<StorageBytes>,
     counters: BTreeMap<String, CounterReading>,
@@ -56,11 +49,24 @@ impl Meter {
         // Most trials have one iteration, whose readings would else be the first
         // use of their code: page faults and cold caches inside of the region.
         // An error comes again at the first iteration, and is told there.
-        let _ = meter.start().and_then(|started| meter.stop(&started));
+        let _ = meter.measure(|| ());
         meter
     }
 
-    pub fn start(&mut self) -> Result<Started, Failure> {
+    /// Measures `work`: it alone is the timed region.
+    #[inline]
+    pub fn measure<T>(&mut self, work: impl FnOnce() -> T) -> Result<(T, Measured), Failure> {
+        let started = self.start()?;
+        let done = work();
+        Ok((done, self.stop(&started)?))
+    }
+
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Reads everything, the clock last.
+    fn start(&mut self) -> Result<Started, Failure> {
         let storage = self.storage.read();
         self.counters.start()?;
         Ok(Started {
@@ -70,23 +76,22 @@ impl Meter {
         })
     }
 
-    pub fn stop(&mut self, started: &Started) -> Result<Measured, Failure> {
+    /// Reads everything, the clock first.
+    fn stop(&mut self, started: &Started) -> Result<Measured, Failure> {
         let end_ns = clock::now_ns();
         // Before anything allocates, which may be a page fault.
         let mut usage = Usage::now(self.scope).since(&started.usage);
         let counters = self.counters.stop();
-        let storage = match (self.storage.read(), started.storage) {
-            (Some(after), Some(before)) => Some(after.since(&before)),
-            _ => None,
-        };
+        let storage = self.storage.read().zip(started.storage);
         if let Some(bytes) = peak_rss_bytes() {
             usage.max_rss_bytes = bytes;
         }
         Ok(Measured {
             duration_ns: end_ns - started.start_ns,
+            start_ns: started.start_ns,
             end_ns,
             usage,
-            storage,
+            storage: storage.map(|(after, before)| after.since(&before)),
             counters: counters?,
         })
     }
@@ -94,40 +99,40 @@ impl Meter {
 
 impl Measured {
     /// Has the region end at a time that another thread read on the clock.
-    pub fn end_at(&mut self, end_ns: u64, started: &Started) {
+    pub fn end_at(&mut self, end_ns: u64) {
         self.end_ns = end_ns;
-        self.duration_ns = end_ns - started.start_ns;
+        self.duration_ns = end_ns - self.start_ns;
     }
 
-    /// Turns the readings into a sample of a region that moved `bytes`, of
-    /// which `bytes_name` is the metric.
-    pub fn into_sample(self, bytes_name: &str, bytes: u64) -> Sample {
-        let mut metrics = BTreeMap::new();
-        self.add_to(&mut metrics, "");
-        add_rates(&mut metrics, bytes_name, bytes, self.duration_ns);
-        Sample {
-            metrics,
-            counters: self.counters,
-            ..Sample::default()
-        }
+    pub fn into_sample(self) -> Sample {
+        let mut sample = Sample::default();
+        self.add_to(&mut sample, "");
+        sample.counters = self.counters;
+        sample
+    }
+
+    /// The sample of a region that moved `bytes`, of which `bytes_name` is the
+    /// metric.
+    pub fn into_sample_of(self, bytes_name: &str, bytes: u64) -> Sample {
+        let duration_ns = self.duration_ns;
+        let mut sample = self.into_sample();
+        add_rates(&mut sample, bytes_name, bytes, duration_ns);
+        sample
     }
 
     /// Adds all readings but the counters to a sample, each under its name
     /// behind `prefix`.
-    pub fn add_to(&self, metrics: &mut BTreeMap<String, f64>, prefix: &str) {
-        let mut own = BTreeMap::new();
-        self.usage.add_to(&mut own);
-        own.insert("duration_ns".to_owned(), self.duration_ns as f64);
-        if let Some(storage) = self.storage {
-            own.insert("block_input_bytes".to_owned(), storage.input as f64);
-            own.insert("block_output_bytes".to_owned(), storage.output as f64);
+    pub fn add_to(&self, sample: &mut Sample, prefix: &str) {
+        let mut add =
+            |name: &str, value: u64| put(sample, &format!("{prefix}{name}"), value as f64);
+        for (name, value) in self.usage.metrics() {
+            add(name, value);
         }
-        let named = own.into_iter();
-        metrics.extend(named.map(|(name, value)| (format!("{prefix}{name}"), value)));
-    }
-
-    pub fn into_counters(self) -> BTreeMap<String, CounterReading> {
-        self.counters
+        add("duration_ns", self.duration_ns);
+        if let Some(storage) = self.storage {
+            add("block_input_bytes", storage.input);
+            add("block_output_bytes", storage.output);
+        }
     }
 
     /// Where getrusage(2) and proc_pid_io(5) tell different amounts of storage
@@ -150,22 +155,21 @@ impl Measured {
     }
 }
 
+pub fn put(sample: &mut Sample, name: &str, value: f64) {
+    sample.metrics.insert(name.to_owned(), value);
+}
+
 /// Adds the duration and what follows from it. A rate over nothing is no
 /// number, so it is left out.
-pub fn add_rates(
-    metrics: &mut BTreeMap<String, f64>,
-    bytes_name: &str,
-    bytes: u64,
-    duration_ns: u64,
-) {
+pub fn add_rates(sample: &mut Sample, bytes_name: &str, bytes: u64, duration_ns: u64) {
     let (duration, moved) = (duration_ns as f64, bytes as f64);
-    metrics.insert("duration_ns".to_owned(), duration);
-    metrics.insert(bytes_name.to_owned(), moved);
+    put(sample, "duration_ns", duration);
+    put(sample, bytes_name, moved);
     if bytes > 0 {
-        metrics.insert("duration_per_byte_ns".to_owned(), duration / moved);
+        put(sample, "duration_per_byte_ns", duration / moved);
     }
     if duration_ns > 0 {
-        metrics.insert("throughput_bytes_per_s".to_owned(), moved / duration * 1e9);
+        put(sample, "throughput_bytes_per_s", moved / duration * 1e9);
     }
 }
 
@@ -174,20 +178,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_over_nothing_are_left_out() {
-        let mut metrics = BTreeMap::new();
-        add_rates(&mut metrics, "bytes_copied", 0, 0);
-        assert_eq!(
-            metrics.keys().collect::<Vec<_>>(),
-            ["bytes_copied", "duration_ns"]
-        );
-    }
-
-    #[test]
-    fn rates_follow_from_bytes_and_nanoseconds() {
-        let mut metrics = BTreeMap::new();
-        add_rates(&mut metrics, "bytes_copied", 2_000, 1_000);
+    fn rates_follow_from_bytes_and_nanoseconds_and_over_nothing_are_left_out() {
+        let rates = |bytes, duration_ns| {
+            let mut sample = Sample::default();
+            add_rates(&mut sample, "bytes_copied", bytes, duration_ns);
+            sample.metrics
+        };
+        let metrics = rates(2_000, 1_000);
         assert_eq!(metrics["duration_per_byte_ns"], 0.5);
         assert_eq!(metrics["throughput_bytes_per_s"], 2e9);
+        let metrics = rates(0, 0);
+        assert!(metrics.keys().eq(["bytes_copied", "duration_ns"]));
     }
 }

@@ -1,16 +1,15 @@
 //! Bringing a file into a known state of the page cache, and showing it.
 
-use std::ffi::c_void;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::ptr::null_mut;
 
 use rustix::fs::{Advice, fadvise, fstatfs};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{MapFlags, ProtFlags};
 use toll_wire::{CacheState, Failure};
 
 use crate::buffer::page_bytes;
+use crate::mapping::Mapping;
 use crate::{failure, network_backlog};
 
 /// A file system's number in `statfs` (include/uapi/linux/magic.h).
@@ -105,11 +104,7 @@ fn read_through(file: &File, size_bytes: u64) -> Result<(), Failure> {
             Ok(length) => offset += length as u64,
             Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
             Err(error) => {
-                return Err(failure::failed(format!(
-                    "cannot read the source: {}; {}",
-                    failure::reason(&error),
-                    failure::advice(&error)
-                )));
+                return Err(failure::failed_to("read the source", &error));
             }
         }
     }
@@ -124,11 +119,7 @@ pub fn resident_pages(file: &File, size_bytes: u64) -> Result<u64, Failure> {
     match cachestat(file, size_bytes) {
         Some(pages) => Ok(pages),
         None => mincore_pages(file, size_bytes).map_err(|error| {
-            failure::instrument(format!(
-                "cannot tell which pages of the source are resident: {}; {}",
-                failure::reason(&error),
-                failure::advice(&error)
-            ))
+            failure::instrument_to("tell which pages of the source are resident", &error)
         }),
     }
 }
@@ -186,33 +177,10 @@ fn mincore_pages(file: &File, size_bytes: u64) -> std::io::Result<u64> {
 
 fn mincore_window(file: &File, offset: u64, length: usize) -> std::io::Result<u64> {
     let mut states = vec![0u8; length.div_ceil(page_bytes())];
-    // SAFETY: a new mapping at an address of the kernel's choice, which no
-    // reference is ever made to.
-    let address = unsafe {
-        mmap(
-            null_mut(),
-            length,
-            ProtFlags::READ,
-            MapFlags::SHARED,
-            file,
-            offset,
-        )
-    }?;
-    let asked = mincore(address, length, &mut states);
-    // SAFETY: the mapping was made above and is not used any more.
-    unsafe { munmap(address, length) }?;
-    asked?;
-    Ok(states.iter().filter(|&&state| state & 1 == 1).count() as u64)
-}
-
-fn mincore(address: *mut c_void, length: usize, states: &mut [u8]) -> std::io::Result<()> {
-    assert!(
-        states.len() >= length.div_ceil(page_bytes()),
-        "one byte a page"
-    );
+    let window = Mapping::of_file(file, offset, length, ProtFlags::READ, MapFlags::SHARED)?;
     // SAFETY: `states` has a byte for every page of the mapped range.
-    match unsafe { libc::mincore(address, length, states.as_mut_ptr()) } {
-        0 => Ok(()),
+    match unsafe { libc::mincore(window.start(), length, states.as_mut_ptr()) } {
+        0 => Ok(states.iter().filter(|&&state| state & 1 == 1).count() as u64),
         _ => Err(std::io::Error::last_os_error()),
     }
 }

@@ -73,14 +73,8 @@ impl ScratchDirectory {
     /// Makes an empty directory in `directory`.
     pub fn create(directory: &Path) -> Result<Self, toll_wire::Failure> {
         let path = directory.join(format!("{PREFIX}{}.tmp", std::process::id()));
-        std::fs::create_dir(&path).map_err(|error| {
-            failure::failed(format!(
-                "cannot make {}: {}; {}",
-                path.display(),
-                failure::reason(&error),
-                failure::advice(&error)
-            ))
-        })?;
+        std::fs::create_dir(&path)
+            .map_err(|error| failure::failed_to(&format!("make {}", path.display()), &error))?;
         let lock = File::open(&path).ok();
         if let Some(lock) = &lock {
             // A file system without locks has the process id in the name to go by.
@@ -108,14 +102,7 @@ fn open_new(path: &Path) -> Result<File, toll_wire::Failure> {
         .create_new(true)
         .mode(0o600)
         .open(path)
-        .map_err(|error| {
-            failure::failed(format!(
-                "cannot create {}: {}; {}",
-                path.display(),
-                failure::reason(&error),
-                failure::advice(&error)
-            ))
-        })?;
+        .map_err(|error| failure::failed_to(&format!("create {}", path.display()), &error))?;
     // A file system without locks has the process id in the name to go by.
     let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
     Ok(file)

@@ -1,13 +1,22 @@
 //! One trial: what all workloads share.
+//!
+//! Each workload is a module with one function `run`, which is listed in [`run`].
+//! It makes itself ready, calls [`Trial::repeat`], and there prepares each
+//! iteration, does its work within [`Meter::measure`], the timed region, and
+//! checks what came of it.
 
-use toll_wire::{Disturbance, Failure, ITERATIONS_MAX, Request, TrialData, Workload};
+use toll_wire::{Failure, ITERATIONS_MAX, Request, Sample, TrialData, Workload};
 
+use crate::counters::{Counters, Inherit};
 use crate::disturbance::Observation;
 use crate::interruption::Watch;
+use crate::meter::Meter;
+use crate::usage::Scope;
 use crate::{
     chase, command, copy, crossing, failure, files, memory, primes, reclaim, transfer, write,
 };
 
+/// Runs one trial.
 pub fn run(request: &Request) -> Result<TrialData, Failure> {
     if request.iterations == 0 || request.iterations > ITERATIONS_MAX {
         return Err(failure::instrument(format!(
@@ -16,43 +25,79 @@ pub fn run(request: &Request) -> Result<TrialData, Failure> {
         )));
     }
     let watch = Watch::begin();
-    let data = work(request);
-    // Whatever it came to: a call that the pause interrupted may have failed.
-    watch.end()?;
-    data
-}
-
-fn work(request: &Request) -> Result<TrialData, Failure> {
-    match &request.workload {
+    let data = match &request.workload {
         Workload::Copy(copy) => copy::run(request, copy),
         Workload::Write(write) => write::run(request, write),
         Workload::Command(command) => command::run(request, command),
         Workload::Memory(memory) => memory::run(request, memory),
         Workload::Chase(chase) => chase::run(request, chase),
         Workload::Reclaim(reclaim) => reclaim::run(request, reclaim),
-        Workload::Primes(counting) => primes::run(request, counting),
+        Workload::Primes(primes) => primes::run(request, primes),
         Workload::Crossing(crossing) => crossing::run(request, crossing),
         Workload::Transfer(transfer) => transfer::run(request, transfer),
         Workload::Files(files) => files::run(request, files),
+    };
+    // Whatever it came to: a call that the pause interrupted may have failed.
+    watch.end()?;
+    data
+}
+
+/// A trial with the meter of its timed regions.
+pub struct Trial {
+    pub warmups: u32,
+    iterations: u32,
+    meter: Meter,
+}
+
+impl Trial {
+    /// Of work of this process, charged to the tasks of `scope`.
+    pub fn new(request: &Request, scope: Scope) -> Self {
+        Self::counting(request, scope, Inherit::No)
+    }
+
+    pub fn counting(request: &Request, scope: Scope, inherit: Inherit) -> Self {
+        Self {
+            warmups: request.warmup_iterations,
+            iterations: request.iterations,
+            meter: Meter::new(Counters::open(&request.counters, inherit), scope),
+        }
+    }
+
+    /// Runs all iterations.
+    pub fn repeat(
+        mut self,
+        mut iterate: impl FnMut(&mut Meter) -> Result<Sample, Failure>,
+    ) -> Result<TrialData, Failure> {
+        let data = repeat(self.warmups, self.iterations, || iterate(&mut self.meter))?;
+        let counters = self.meter.counters();
+        Ok(TrialData {
+            counters_missing: counters.missing().clone(),
+            notes: counters.notes().to_vec(),
+            ..data
+        })
     }
 }
 
 /// Runs `iterate` untimed `warmups` times and then once a sample, with the
 /// machine's disturbance observed over the latter.
-pub fn repeat<T>(
+pub fn repeat(
     warmups: u32,
     iterations: u32,
-    mut iterate: impl FnMut() -> Result<T, Failure>,
-) -> Result<(Vec<T>, Disturbance), Failure> {
-    let mut results = Vec::with_capacity(iterations as usize);
+    mut iterate: impl FnMut() -> Result<Sample, Failure>,
+) -> Result<TrialData, Failure> {
+    let mut samples = Vec::with_capacity(iterations as usize);
     for _ in 0..warmups {
         iterate()?;
     }
     let observation = Observation::begin();
     for _ in 0..iterations {
-        results.push(iterate()?);
+        samples.push(iterate()?);
     }
-    Ok((results, observation.end()))
+    Ok(TrialData {
+        samples,
+        disturbance: observation.end(),
+        ..TrialData::default()
+    })
 }
 
 #[cfg(test)]
@@ -60,24 +105,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warm_ups_run_first_and_yield_no_sample() {
+    fn warm_ups_run_first_yield_no_sample_and_the_first_failure_ends_the_trial() {
         let mut calls = 0;
-        let (results, _) = repeat(2, 3, || {
+        let mut iterate = || {
             calls += 1;
-            Ok(calls)
-        })
-        .unwrap();
-        assert_eq!(results, [3, 4, 5]);
-    }
-
-    #[test]
-    fn the_first_failure_ends_the_trial() {
-        let mut calls = 0;
-        let result = repeat::<()>(0, 3, || {
-            calls += 1;
-            Err(failure::failed("cannot".into()))
-        });
-        assert!(result.is_err());
-        assert_eq!(calls, 1);
+            match calls {
+                6 => Err(failure::failed("cannot")),
+                _ => Ok(Sample::default()),
+            }
+        };
+        assert_eq!(repeat(2, 3, &mut iterate).unwrap().samples.len(), 3);
+        assert!(repeat(0, 3, iterate).is_err());
+        assert_eq!(calls, 6);
     }
 }

@@ -1,8 +1,16 @@
-//! What the kernel charges to a thread, a process or a child (getrusage(2)).
+//! What the kernel charges to a thread, a process or a child (getrusage(2)), and
+//! the probe's storage traffic (proc_pid_io(5)).
 
-use std::collections::BTreeMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 
 use rustix::time::{ClockId, clock_gettime};
+
+use crate::proc_file;
+
+/// The kernel counts blocks of 512 bytes whatever the device's are
+/// (include/linux/task_io_accounting_ops.h).
+const BLOCK_BYTES: u64 = 512;
 
 /// Resources used, either since a task's start or between two readings.
 ///
@@ -10,24 +18,26 @@ use rustix::time::{ClockId, clock_gettime};
 /// kernel with tick-based accounting it splits that sum by what it saw at timer
 /// ticks (`cputime_adjust` in kernel/sched/cputime.c). Of a region shorter than
 /// some ticks only the sum means something.
+#[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Time in user mode, in nanoseconds.
     pub user_ns: u64,
-    /// Time in kernel mode, in nanoseconds.
     pub system_ns: u64,
     /// Page faults served without storage.
     pub minor_faults: u64,
+    /// Page faults that waited for storage.
     pub major_faults: u64,
+    /// Times the task gave up the CPU to wait.
     pub voluntary_switches: u64,
+    /// Times the task was taken off the CPU.
     pub involuntary_switches: u64,
     pub block_input_bytes: u64,
-    /// Bytes that the task caused to be written to storage.
     pub block_output_bytes: u64,
     /// Largest resident set so far, in bytes; never a difference.
     pub max_rss_bytes: u64,
 }
 
+/// Whose resources to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// The calling thread: a reader that drains the sink is not charged.
@@ -59,30 +69,23 @@ impl Usage {
 
     /// What was used since `before`. The largest resident set is this one's.
     pub fn since(&self, before: &Self) -> Self {
+        let since = |field: fn(&Self) -> u64| field(self).saturating_sub(field(before));
         Self {
-            user_ns: self.user_ns.saturating_sub(before.user_ns),
-            system_ns: self.system_ns.saturating_sub(before.system_ns),
-            minor_faults: self.minor_faults.saturating_sub(before.minor_faults),
-            major_faults: self.major_faults.saturating_sub(before.major_faults),
-            voluntary_switches: self
-                .voluntary_switches
-                .saturating_sub(before.voluntary_switches),
-            involuntary_switches: self
-                .involuntary_switches
-                .saturating_sub(before.involuntary_switches),
-            block_input_bytes: self
-                .block_input_bytes
-                .saturating_sub(before.block_input_bytes),
-            block_output_bytes: self
-                .block_output_bytes
-                .saturating_sub(before.block_output_bytes),
+            user_ns: since(|u| u.user_ns),
+            system_ns: since(|u| u.system_ns),
+            minor_faults: since(|u| u.minor_faults),
+            major_faults: since(|u| u.major_faults),
+            voluntary_switches: since(|u| u.voluntary_switches),
+            involuntary_switches: since(|u| u.involuntary_switches),
+            block_input_bytes: since(|u| u.block_input_bytes),
+            block_output_bytes: since(|u| u.block_output_bytes),
             max_rss_bytes: self.max_rss_bytes,
         }
     }
 
-    /// Adds the metrics that every workload has to a sample.
-    pub fn add_to(&self, metrics: &mut BTreeMap<String, f64>) {
-        for (name, value) in [
+    /// The metrics that every workload has. Storage traffic is the meter's.
+    pub fn metrics(&self) -> [(&'static str, u64); 7] {
+        [
             ("user_ns", self.user_ns),
             ("system_ns", self.system_ns),
             ("minor_faults", self.minor_faults),
@@ -90,9 +93,7 @@ impl Usage {
             ("voluntary_switches", self.voluntary_switches),
             ("involuntary_switches", self.involuntary_switches),
             ("max_rss_bytes", self.max_rss_bytes),
-        ] {
-            metrics.insert(name.to_owned(), value as f64);
-        }
+        ]
     }
 }
 
@@ -100,15 +101,7 @@ impl Usage {
 /// out what the parent had when it started the program, which the kernel hands
 /// on across `execve` (exec_mmap in fs/exec.c).
 pub fn peak_rss_bytes() -> Option<u64> {
-    parse_peak_rss(&std::fs::read_to_string("/proc/self/status").ok()?)
-}
-
-fn parse_peak_rss(status: &str) -> Option<u64> {
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    kilobytes.checked_mul(1024)
+    proc_file::bytes(&std::fs::read_to_string("/proc/self/status").ok()?, "VmHWM")
 }
 
 /// A zeroed `rusage`, to be filled by the kernel.
@@ -119,9 +112,9 @@ pub fn empty() -> libc::rusage {
 
 impl From<&libc::rusage> for Usage {
     fn from(usage: &libc::rusage) -> Self {
-        // The kernel counts blocks of 512 bytes whatever the device's are
-        // (include/linux/task_io_accounting_ops.h).
-        const BLOCK_BYTES: u64 = 512;
+        let count = |value: libc::c_long| u64::try_from(value).unwrap_or(0);
+        let nanoseconds =
+            |time: libc::timeval| count(time.tv_sec) * 1_000_000_000 + count(time.tv_usec) * 1_000;
         Self {
             user_ns: nanoseconds(usage.ru_utime),
             system_ns: nanoseconds(usage.ru_stime),
@@ -136,12 +129,46 @@ impl From<&libc::rusage> for Usage {
     }
 }
 
-fn nanoseconds(time: libc::timeval) -> u64 {
-    count(time.tv_sec) * 1_000_000_000 + count(time.tv_usec) * 1_000
+/// Bytes fetched from and sent to storage on the probe's account.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StorageBytes {
+    pub input: u64,
+    /// Bytes made dirty for storage, or written past the page cache.
+    pub output: u64,
 }
 
-fn count(value: libc::c_long) -> u64 {
-    u64::try_from(value).unwrap_or(0)
+impl StorageBytes {
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            input: self.input.saturating_sub(before.input),
+            output: self.output.saturating_sub(before.output),
+        }
+    }
+}
+
+/// An open `/proc/self/io`, where the kernel has one. Opening it around each
+/// region would cost more than reading it.
+pub struct StorageMeter(Option<File>);
+
+impl StorageMeter {
+    pub fn open() -> Self {
+        Self(File::open("/proc/self/io").ok())
+    }
+
+    /// Reads the traffic until now; `None` where the kernel does not account.
+    pub fn read(&self) -> Option<StorageBytes> {
+        let mut text = [0; 512];
+        let length = self.0.as_ref()?.read_at(&mut text, 0).ok()?;
+        storage_bytes(std::str::from_utf8(&text[..length]).ok()?)
+    }
+}
+
+fn storage_bytes(text: &str) -> Option<StorageBytes> {
+    Some(StorageBytes {
+        input: proc_file::value(text, "read_bytes")?.parse().ok()?,
+        output: proc_file::value(text, "write_bytes")?.parse().ok()?,
+    })
 }
 
 #[cfg(test)]
@@ -149,69 +176,47 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_difference_keeps_the_largest_resident_set() {
-        let before = Usage {
-            user_ns: 3,
-            max_rss_bytes: 4096,
-            ..Usage::default()
-        };
-        let after = Usage {
-            user_ns: 10,
-            max_rss_bytes: 8192,
-            ..Usage::default()
-        };
-        let used = after.since(&before);
-        assert_eq!((used.user_ns, used.max_rss_bytes), (7, 8192));
-    }
-
-    #[test]
-    fn kernel_units_become_nanoseconds_and_bytes() {
+    fn kernel_units_become_nanoseconds_and_bytes_and_a_difference_keeps_the_largest_set() {
         let mut raw = empty();
         raw.ru_utime.tv_sec = 1;
         raw.ru_utime.tv_usec = 2;
         raw.ru_inblock = 8;
         raw.ru_maxrss = 1;
-        let usage = Usage::from(&raw);
-        assert_eq!(usage.user_ns, 1_000_002_000);
-        assert_eq!(usage.block_input_bytes, 4096);
-        assert_eq!(usage.max_rss_bytes, 1024);
+        let before = Usage::from(&raw);
+        assert_eq!(before.user_ns, 1_000_002_000);
+        assert_eq!(
+            (before.block_input_bytes, before.max_rss_bytes),
+            (4096, 1024)
+        );
+        raw.ru_utime.tv_sec = 2;
+        raw.ru_maxrss = 2;
+        let used = Usage::from(&raw).since(&before);
+        assert_eq!((used.user_ns, used.max_rss_bytes), (1_000_000_000, 2048));
     }
 
     #[test]
-    fn the_peak_is_read_in_bytes_or_not_at_all() {
-        assert_eq!(
-            parse_peak_rss("VmPeak: 9 kB\nVmHWM:\t    1692 kB\n"),
-            Some(1692 * 1024)
-        );
+    fn storage_traffic_is_found_by_the_whole_names_or_not_at_all() {
+        let text = "rchar: 1\nread_bytes: 4096\nwrite_bytes: 8192\ncancelled_write_bytes: 7\n";
+        let found = storage_bytes(text).unwrap();
+        assert_eq!((found.input, found.output), (4096, 8192));
         for text in [
             "",
-            "VmHWM:",
-            "VmHWM: x kB",
-            "VmHWM: 1",
-            "VmHWM: 18446744073709551615 kB",
+            "read_bytes: x\nwrite_bytes: 1",
+            "read_bytes: 1\n",
+            ":::",
         ] {
-            assert_eq!(parse_peak_rss(text), None, "{text:?}");
+            assert_eq!(storage_bytes(text), None, "{text:?}");
         }
     }
 
     #[test]
-    fn a_thread_is_charged_for_less_than_a_timer_tick() {
+    fn a_thread_is_charged_for_less_than_a_timer_tick_and_for_touching_memory() {
         let start = Usage::now(Scope::Thread);
         let begin_ns = crate::clock::now_ns();
         while crate::clock::now_ns() < begin_ns + 500_000 {}
+        let memory = vec![1u8; 8 << 20];
         let used = Usage::now(Scope::Thread).since(&start);
         assert!(used.user_ns + used.system_ns > 0, "{used:?}");
-    }
-
-    #[test]
-    fn touching_memory_shows_as_minor_faults() {
-        let before = Usage::now(Scope::Thread);
-        let memory = vec![1u8; 8 << 20];
-        let used = Usage::now(Scope::Thread).since(&before);
-        assert!(
-            used.minor_faults > 0,
-            "{used:?} after {} bytes",
-            memory.len()
-        );
+        assert!(used.minor_faults > 0, "{used:?}, {} bytes", memory.len());
     }
 }

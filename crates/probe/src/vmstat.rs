@@ -7,7 +7,10 @@
 use std::collections::BTreeMap;
 use std::fs::read_to_string;
 
+use toll_wire::Sample;
+
 use crate::buffer::page_bytes;
+use crate::meter::put;
 
 /// A metric, the counts that add up to it, and whether they count pages that
 /// are told as bytes.
@@ -105,7 +108,7 @@ impl VmStat {
 
     /// Adds what happened since `before` to a sample; what the kernel does not
     /// tell is absent.
-    pub fn add_since(&self, before: &Self, metrics: &mut BTreeMap<String, f64>) {
+    pub fn add_since(&self, before: &Self, sample: &mut Sample) {
         for source in SOURCES {
             let Some((after, before)) = self.0.get(source.metric).zip(before.0.get(source.metric))
             else {
@@ -118,7 +121,7 @@ impl VmStat {
             };
             // A total never falls; it wraps only after centuries.
             let difference = after.saturating_sub(*before) * unit;
-            metrics.insert(source.metric.to_owned(), difference as f64);
+            put(sample, source.metric, difference as f64);
         }
     }
 }
@@ -128,9 +131,9 @@ mod tests {
     use super::*;
 
     fn difference(before: &str, after: &str) -> BTreeMap<String, f64> {
-        let mut metrics = BTreeMap::new();
-        VmStat::parse(after).add_since(&VmStat::parse(before), &mut metrics);
-        metrics
+        let mut sample = Sample::default();
+        VmStat::parse(after).add_since(&VmStat::parse(before), &mut sample);
+        sample.metrics
     }
 
     #[test]
@@ -161,8 +164,9 @@ mod tests {
 
     #[test]
     fn this_kernel_tells_its_major_faults() {
-        let mut metrics = BTreeMap::new();
-        VmStat::now().add_since(&VmStat::now(), &mut metrics);
+        let mut sample = Sample::default();
+        VmStat::now().add_since(&VmStat::now(), &mut sample);
+        let metrics = sample.metrics;
         assert!(metrics.contains_key("system_major_faults"), "{metrics:?}");
     }
 }

@@ -8,7 +8,6 @@ pub mod child;
 mod output;
 mod search;
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
@@ -23,32 +22,31 @@ use toll_wire::{
 use self::child::Ended;
 use self::output::{Outputs, Receiver};
 use crate::counters::{Counters, Inherit};
+use crate::meter::put;
 use crate::{children, clock, failure, trial};
 
 pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Failure> {
     check_capture(request, command)?;
     let runner = Runner::new(command)?;
-    let counters_missing = Counters::open(&request.counters, Inherit::OnExec)
+    let missing = Counters::open(&request.counters, Inherit::OnExec)
         .missing()
         .clone();
     let ends_children = !request.may_leave_processes;
     if ends_children {
         children::adopt_orphans();
     }
-    let (samples, disturbance) =
-        trial::repeat(request.warmup_iterations, request.iterations, || {
-            let prepared = runner.prepare();
-            let sample = prepared.and_then(|()| runner.sample(&request.counters));
-            if ends_children {
-                children::end_all();
-            }
-            sample
-        })?;
+    let data = trial::repeat(request.warmup_iterations, request.iterations, || {
+        let prepared = runner.prepare();
+        let sample = prepared.and_then(|()| runner.sample(&request.counters));
+        if ends_children {
+            children::end_all();
+        }
+        sample
+    })?;
     Ok(TrialData {
-        samples,
-        disturbance,
-        counters_missing,
+        counters_missing: missing,
         notes: runner.notes(),
+        ..data
     })
 }
 
@@ -93,12 +91,7 @@ impl<'a> Runner<'a> {
         // not every C library has for a child in another directory.
         if let Some(directory) = &request.directory {
             std::env::set_current_dir(directory).map_err(|error| {
-                failure::failed(format!(
-                    "cannot enter {}: {}; {}",
-                    directory.display(),
-                    failure::reason(&error),
-                    failure::advice(&error)
-                ))
+                failure::failed_to(&format!("enter {}", directory.display()), &error)
             })?;
         }
         Ok(Self {
@@ -151,10 +144,18 @@ impl<'a> Runner<'a> {
         let run = run?;
         self.check_status(&run)?;
         let mut sample = Sample {
-            metrics: metrics(&run),
             counters,
             ..Sample::default()
         };
+        let usage = &run.ended.usage;
+        for (name, value) in usage.metrics().into_iter().chain([
+            ("duration_ns", run.duration_ns),
+            ("block_input_bytes", usage.block_input_bytes),
+            ("block_output_bytes", usage.block_output_bytes),
+        ]) {
+            put(&mut sample, name, value as f64);
+        }
+        put(&mut sample, "exit_status", run.ended.exit_status().into());
         if capture > 0 {
             sample.stderr = Some(run.outputs.stderr.head());
             sample.stdout = Some(match &self.output {
@@ -187,16 +188,14 @@ impl<'a> Runner<'a> {
         let end_ns = clock::now_ns();
         let outputs = pipes.finish()?;
         let waited = waited.map_err(|error| {
-            failure::failed(format!(
-                "cannot start {name}: {}; give a program on PATH, or use a shell",
-                failure::reason(&error)
-            ))
+            failure::failed_by(
+                &format!("start {name}"),
+                &error,
+                "give a program on PATH, or use a shell",
+            )
         })?;
         let ended = waited.map_err(|error| {
-            failure::instrument(format!(
-                "cannot wait for {name}: {}; do not ignore SIGCHLD",
-                failure::reason(&error)
-            ))
+            failure::instrument_by(&format!("wait for {name}"), &error, "do not ignore SIGCHLD")
         })?;
         Ok(Run {
             duration_ns: end_ns - start_ns,
@@ -254,7 +253,7 @@ fn words(request: &CommandRequest) -> Result<Vec<std::ffi::OsString>, Failure> {
         ShellChoice::None => match shlex::split(line) {
             Some(words) if !words.is_empty() => Ok(words.into_iter().map(Into::into).collect()),
             Some(_) => Err(failure::failed(
-                "cannot measure an empty command: it has no words; give a program".to_owned(),
+                "cannot measure an empty command: it has no words; give a program",
             )),
             None => Err(failure::failed(format!(
                 "cannot split `{line}` into words: a quote or escape has no end; \
@@ -262,21 +261,6 @@ fn words(request: &CommandRequest) -> Result<Vec<std::ffi::OsString>, Failure> {
             ))),
         },
     }
-}
-
-fn metrics(run: &Run) -> BTreeMap<String, f64> {
-    let usage = &run.ended.usage;
-    let mut metrics = BTreeMap::new();
-    usage.add_to(&mut metrics);
-    for (name, value) in [
-        ("duration_ns", run.duration_ns),
-        ("block_input_bytes", usage.block_input_bytes),
-        ("block_output_bytes", usage.block_output_bytes),
-    ] {
-        metrics.insert(name.to_owned(), value as f64);
-    }
-    metrics.insert("exit_status".to_owned(), f64::from(run.ended.exit_status()));
-    metrics
 }
 
 /// The last line of standard error, to stand behind how the command ended.
@@ -310,10 +294,5 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 }
 
 fn cannot_use(path: &Path, error: &io::Error) -> Failure {
-    failure::failed(format!(
-        "cannot open {}: {}; {}",
-        path.display(),
-        failure::reason(error),
-        failure::advice(error)
-    ))
+    failure::failed_to(&format!("open {}", path.display()), error)
 }

@@ -233,11 +233,7 @@ impl Drainer {
 }
 
 fn cannot_receive(error: &io::Error) -> Failure {
-    failure::instrument(format!(
-        "cannot receive a command's output: {}; {}",
-        failure::reason(error),
-        failure::advice(error)
-    ))
+    failure::instrument_to("receive a command's output", error)
 }
 
 /// A pipe whose reading end does not block. The writing end, the command's, has

@@ -19,6 +19,14 @@ const BUFFER_BYTES_DEFAULT: u64 = 128 << 10;
 /// Offset that means "at the file's own position", for what has no other.
 const NO_OFFSET: u64 = u64::MAX;
 
+/// Sets up a ring.
+pub fn ring(entries: u32) -> Result<IoUring, Failure> {
+    IoUring::new(entries).map_err(|error| {
+        let advice = "use a kernel that has it and set kernel.io_uring_disabled to 0";
+        failure::unsupported_by("set up io_uring", &error, advice)
+    })
+}
+
 pub struct Uring {
     // Dropped before the memory that it has registered.
     ring: IoUring,
@@ -33,13 +41,7 @@ impl Uring {
     /// reads run ahead.
     pub fn new(buffer_bytes: Option<u64>, sink: Sink) -> Result<Self, Failure> {
         let chunk = checked_length(buffer_bytes.unwrap_or(BUFFER_BYTES_DEFAULT))?;
-        let ring = IoUring::new(2 * DEPTH as u32).map_err(|error| {
-            failure::unsupported(format!(
-                "cannot set up io_uring: {}; use a kernel that has it and set \
-                 kernel.io_uring_disabled to 0",
-                failure::reason(&error)
-            ))
-        })?;
+        let ring = ring(2 * DEPTH as u32)?;
         let mut buffer = Buffer::aligned(chunk * DEPTH);
         let base = buffer.bytes_mut().as_mut_ptr();
         let parts: [libc::iovec; DEPTH] = std::array::from_fn(|index| libc::iovec {
@@ -49,10 +51,11 @@ impl Uring {
         // SAFETY: the memory belongs to `buffer`, which outlives the ring.
         let registered = unsafe { ring.submitter().register_buffers(&parts) };
         registered.map_err(|error| {
-            failure::unsupported(format!(
-                "cannot register buffers with io_uring: {}; raise the limit of locked memory",
-                failure::reason(&error)
-            ))
+            failure::unsupported_by(
+                "register buffers with io_uring",
+                &error,
+                "raise the limit of locked memory",
+            )
         })?;
         Ok(Self {
             ring,

@@ -1,41 +1,58 @@
 //! `mmap` of the source and `write` from the mapping.
 
-use std::ffi::c_void;
-use std::os::fd::BorrowedFd;
-use std::ptr::null_mut;
-
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{MapFlags, ProtFlags};
 use toll_wire::Failure;
 
-use super::mover::{CALL_BYTES_MAX, CallError, Job, Moved, Mover, write_all};
-use crate::buffer::checked_length;
+use super::mover::{CallError, Job, Moved, Mover, chunk_or_all, portion, write_all};
+use crate::buffer::page_bytes;
+use crate::mapping::Mapping;
 
 /// Writes a mapping in chunks. Mapping and unmapping are part of the way to
 /// copy and so inside the timed region, as are the mapping's faults.
 pub struct Mapped {
     chunk: usize,
+    /// Bytes that are mapped at a time, in whole pages; all of the source where
+    /// there is no window.
+    window_bytes: Option<usize>,
+}
+
+/// Bytes of a window for calls of at most `buffer_bytes`: whole pages.
+pub fn window_bytes(buffer_bytes: usize) -> usize {
+    buffer_bytes.next_multiple_of(page_bytes())
 }
 
 impl Mapped {
-    /// A copier that writes `buffer_bytes` at a time, or all if absent.
-    pub fn new(buffer_bytes: Option<u64>) -> Result<Self, Failure> {
-        let chunk = match buffer_bytes {
-            Some(bytes) => checked_length(bytes)?,
-            None => CALL_BYTES_MAX,
-        };
-        Ok(Self { chunk })
+    /// A copier that writes `buffer_bytes` at a time, or all if absent, from one
+    /// private mapping.
+    pub fn whole(buffer_bytes: Option<u64>) -> Result<Self, Failure> {
+        Ok(Self {
+            chunk: chunk_or_all(buffer_bytes)?,
+            window_bytes: None,
+        })
     }
-}
 
-impl Mover for Mapped {
-    fn run(&mut self, job: &Job<'_>) -> Result<Moved, CallError> {
+    /// A copier that writes at most `buffer_bytes` at a time from shared mappings
+    /// of as many.
+    pub fn by_windows(buffer_bytes: usize) -> Self {
+        Self {
+            chunk: buffer_bytes,
+            window_bytes: Some(window_bytes(buffer_bytes)),
+        }
+    }
+
+    fn run_whole(&self, job: &Job<'_>) -> Result<Moved, CallError> {
         let mut calls = 0;
         // A mapping of no bytes is an error (mmap(2)); there is nothing to do.
         if job.size_bytes > 0 {
-            let mapping = Mapping::new(job.source, job.size_bytes)
+            let length = usize::try_from(job.size_bytes).map_err(|_| Errno::NOMEM);
+            let mapping = length
+                .and_then(|length| {
+                    Mapping::of_file(job.source, 0, length, ProtFlags::READ, MapFlags::PRIVATE)
+                })
                 .map_err(|errno| CallError::characteristic("mmap", errno, 0))?;
-            for chunk in mapping.bytes().chunks(self.chunk) {
+            // SAFETY: the bytes only go to write(2).
+            for chunk in unsafe { mapping.bytes() }.chunks(self.chunk) {
                 write_all(job.sink, chunk, &mut calls)?;
             }
         }
@@ -45,48 +62,39 @@ impl Mover for Mapped {
         })
     }
 
+    fn run_windows(&self, job: &Job<'_>, window_bytes: usize) -> Result<Moved, CallError> {
+        let mut moved = Moved::default();
+        while moved.bytes < job.size_bytes {
+            let length = portion(job.size_bytes - moved.bytes, window_bytes);
+            let (access, flags) = (ProtFlags::READ, MapFlags::SHARED);
+            let window = Mapping::of_file(job.source, moved.bytes, length, access, flags)
+                .map_err(|errno| CallError::characteristic("mmap", errno, moved.calls))?;
+            // SAFETY: the bytes only go to write(2).
+            for chunk in unsafe { window.bytes() }.chunks(self.chunk) {
+                write_all(job.sink, chunk, &mut moved.calls)?;
+            }
+            moved.bytes += length as u64;
+        }
+        Ok(moved)
+    }
+}
+
+impl Mover for Mapped {
+    fn run(&mut self, job: &Job<'_>) -> Result<Moved, CallError> {
+        match self.window_bytes {
+            None => self.run_whole(job),
+            Some(window_bytes) => self.run_windows(job, window_bytes),
+        }
+    }
+
     fn notes(&self) -> Vec<String> {
+        let from = match self.window_bytes {
+            None => "the mapping".to_owned(),
+            Some(window_bytes) => format!("windows of {window_bytes} bytes"),
+        };
         vec![format!(
-            "writes of at most {} bytes from the mapping",
+            "writes of at most {} bytes from {from}",
             self.chunk
         )]
-    }
-}
-
-struct Mapping {
-    address: *mut c_void,
-    length: usize,
-}
-
-impl Mapping {
-    fn new(source: BorrowedFd<'_>, size_bytes: u64) -> Result<Self, Errno> {
-        let length = usize::try_from(size_bytes).map_err(|_| Errno::NOMEM)?;
-        // SAFETY: a new mapping at an address of the kernel's choice.
-        let address = unsafe {
-            mmap(
-                null_mut(),
-                length,
-                ProtFlags::READ,
-                MapFlags::PRIVATE,
-                source,
-                0,
-            )
-        }?;
-        Ok(Self { address, length })
-    }
-
-    fn bytes(&self) -> &[u8] {
-        // SAFETY: the mapping is readable, of this length and lives as long as
-        // `self`. Its bytes only ever go to write(2), which answers EFAULT
-        // should the file have been shortened.
-        unsafe { std::slice::from_raw_parts(self.address.cast(), self.length) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: `bytes` borrows `self`, so nothing refers to the mapping.
-        let unmapped = unsafe { munmap(self.address, self.length) };
-        assert!(unmapped.is_ok(), "the range is a whole mapping");
     }
 }

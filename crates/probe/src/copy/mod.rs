@@ -1,37 +1,33 @@
 //! The copy workload: a source's bytes go to a sink by one of many methods.
 
-pub mod copy_file_range;
-mod io_uring;
-mod mmap;
+pub mod in_kernel;
+pub(crate) mod io_uring;
+pub(crate) mod mmap;
 pub mod mover;
 pub mod read_write;
 mod reader;
 mod readv;
-pub mod sendfile;
-mod sink;
-mod source;
+pub(crate) mod sink;
+pub(crate) mod source;
 pub mod splice;
 mod system_cat;
-mod transit_pipe;
-mod verification;
+pub(crate) mod transit_pipe;
 mod vmsplice;
 
 use std::os::fd::{AsFd, BorrowedFd};
 
 use toll_wire::{CopyMethod, CopyRequest, Failure, Request, Sample, Sink, Source, TrialData};
 
-pub(crate) use self::io_uring::Uring;
+use self::in_kernel::{Call, InKernel};
 use self::mover::{CallError, Job, Moved, Mover};
 use self::reader::{Purpose, READER_BUFFER_BYTES};
 use self::sink::OpenSink;
-pub(crate) use self::sink::SOCKET_BUFFER_BYTES;
-pub(crate) use self::source::{Input, OpenSource};
-pub(crate) use self::transit_pipe::TransitPipe;
-use crate::counters::{Counters, Inherit};
-use crate::meter::Meter;
-use crate::usage::{Scope, Usage};
-use crate::verify::{Arrived, check_length};
-use crate::{failure, scratch, trial};
+use self::source::{Input, OpenSource};
+use crate::meter::{Meter, put};
+use crate::trial::Trial;
+use crate::usage::Scope;
+use crate::verify::{self, Arrived, Expected, check_length};
+use crate::{failure, scratch};
 
 pub fn run(request: &Request, copy: &CopyRequest) -> Result<TrialData, Failure> {
     if copy.sink == Sink::File {
@@ -41,8 +37,10 @@ pub fn run(request: &Request, copy: &CopyRequest) -> Result<TrialData, Failure> 
     if copy.method == CopyMethod::SystemCat {
         return system_cat::run(request, copy, &source);
     }
+    check_ends(copy)?;
+    let file = source.file().as_fd();
     let mut copier = Copier {
-        mover: mover_for(copy, &source)?,
+        mover: mover(copy.method, copy.buffer_bytes, file, copy.sink)?,
         copy,
         source: &source,
     };
@@ -51,33 +49,22 @@ pub fn run(request: &Request, copy: &CopyRequest) -> Result<TrialData, Failure> 
         CopyMethod::IoUring => Scope::Process,
         _ => Scope::Thread,
     };
-    let counters = Counters::open(&request.counters, Inherit::No);
-    let counters_missing = counters.missing().clone();
-    let mut meter = Meter::new(counters, scope);
-
-    let mut warmups = request.warmup_iterations;
+    let mut trial = Trial::new(request, scope);
     if source.verifies_first(copy) {
         copier.verify()?;
-        warmups = warmups.saturating_sub(1);
+        trial.warmups = trial.warmups.saturating_sub(1);
     }
-    let (samples, disturbance) = trial::repeat(warmups, request.iterations, || {
-        copier.sample(&mut meter, scope)
-    })?;
+    let mut data = trial.repeat(|meter| copier.sample(meter, scope))?;
     if !source.verifies_first(copy) {
         copier.verify()?;
     }
-
-    let mut notes = copier.mover.notes();
-    notes.extend(source.note());
-    notes.extend(notes_of_ends(copy));
-    Ok(TrialData {
-        samples,
-        disturbance,
-        counters_missing,
-        notes,
-    })
+    data.notes.extend(copier.mover.notes());
+    data.notes.extend(source.note());
+    data.notes.extend(notes_of_ends(copy));
+    Ok(data)
 }
 
+/// A method with its ends.
 struct Copier<'a> {
     mover: Box<dyn Mover>,
     copy: &'a CopyRequest,
@@ -85,78 +72,70 @@ struct Copier<'a> {
 }
 
 impl Copier<'_> {
+    /// One iteration, timed.
     fn sample(&mut self, meter: &mut Meter, scope: Scope) -> Result<Sample, Failure> {
-        let size_bytes = self.copy.size_bytes;
-        let input = self.source.ready()?;
-        let mut sink = OpenSink::open(self.copy.sink, &self.copy.directory, Purpose::Count)?;
-        let job = Job {
-            source: input.as_fd(),
-            sink: sink.writer(),
-            sink_kind: self.copy.sink,
-            size_bytes,
-        };
-        self.mover.prepare(&job)?;
-        let started = meter.start()?;
-        let moved = self.mover.run(&job);
-        let end_ns = match moved {
-            Ok(_) => sink.finish(),
-            Err(_) => None,
-        };
-        let mut measured = meter.stop(&started)?;
+        let copy = self.copy;
+        let (input, mut sink) = self.ends(Purpose::Count)?;
+        let ((moved, end_ns), mut measured) = meter.measure(|| {
+            let moved = self.mover.run(&job(copy, &input, &sink));
+            let end_ns = moved.is_ok().then(|| sink.finish()).flatten();
+            (moved, end_ns)
+        })?;
         if let Some(end_ns) = end_ns {
-            measured.end_at(end_ns, &started);
+            measured.end_at(end_ns);
         }
-        let moved = moved.map_err(|error| self.failure_of(error))?;
-        self.check_moved(moved)?;
-        let (arrived, reader_usage) = sink.arrived(size_bytes, Purpose::Count)?;
-        check_length(arrived.bytes, size_bytes)?;
+        let moved = self.checked(moved)?;
+        let (arrived, reader_usage) = sink.arrived(copy.size_bytes, Purpose::Count)?;
+        check_length(arrived.bytes, copy.size_bytes)?;
         if scope == Scope::Process {
-            measured.usage = without(&measured.usage, &reader_usage);
+            measured.usage = measured.usage.since(&reader_usage);
         }
-        let mut sample = measured.into_sample("bytes_copied", size_bytes);
-        sample
-            .metrics
-            .insert("calls".to_owned(), moved.calls as f64);
+        let mut sample = measured.into_sample_of("bytes_copied", copy.size_bytes);
+        put(&mut sample, "calls", moved.calls as f64);
         Ok(sample)
     }
 
     /// One iteration whose content is checked; never timed.
     fn verify(&mut self) -> Result<(), Failure> {
-        let input = self.source.ready()?;
-        let mut sink = OpenSink::open(self.copy.sink, &self.copy.directory, Purpose::Hash)?;
-        let job = Job {
-            source: input.as_fd(),
-            sink: sink.writer(),
-            sink_kind: self.copy.sink,
-            size_bytes: self.copy.size_bytes,
-        };
-        self.mover.prepare(&job)?;
-        let moved = self
-            .mover
-            .run(&job)
-            .map_err(|error| self.failure_of(error))?;
-        self.check_moved(moved)?;
+        let (input, mut sink) = self.ends(Purpose::Hash)?;
+        let moved = self.mover.run(&job(self.copy, &input, &sink));
+        self.checked(moved)?;
         sink.finish();
-        let (arrived, _): (Arrived, Usage) = sink.arrived(self.copy.size_bytes, Purpose::Hash)?;
-        verification::check(&arrived, self.copy)
+        let (arrived, _) = sink.arrived(self.copy.size_bytes, Purpose::Hash)?;
+        check(&arrived, self.copy)
     }
 
-    fn check_moved(&self, moved: Moved) -> Result<(), Failure> {
-        if moved.bytes == self.copy.size_bytes {
-            return Ok(());
-        }
-        Err(self.failure_of(CallError::no_progress("copy")))
+    /// The source in its state and a fresh sink, with the method ready for them.
+    fn ends(&mut self, purpose: Purpose) -> Result<(Input, OpenSink), Failure> {
+        let input = self.source.ready()?;
+        let sink = OpenSink::open(self.copy.sink, &self.copy.directory, purpose)?;
+        self.mover.prepare(&job(self.copy, &input, &sink))?;
+        Ok((input, sink))
     }
 
-    fn failure_of(&self, error: CallError) -> Failure {
-        error.into_failure(&self.source.name(), &sink_name(self.copy))
+    fn checked(&self, moved: Result<Moved, CallError>) -> Result<Moved, Failure> {
+        let whole = moved.and_then(|moved| moved.checked(self.copy.size_bytes, "copy"));
+        whole.map_err(|error| error.into_failure(&self.source.name(), &sink_name(self.copy)))
     }
 }
 
-fn mover_for(copy: &CopyRequest, source: &OpenSource) -> Result<Box<dyn Mover>, Failure> {
-    check_ends(copy)?;
-    let source = source.file().as_fd();
-    mover(copy.method, copy.buffer_bytes, source, copy.sink)
+fn job<'a>(copy: &CopyRequest, input: &'a Input, sink: &'a OpenSink) -> Job<'a> {
+    Job {
+        source: input.as_fd(),
+        sink: sink.writer(),
+        sink_kind: copy.sink,
+        size_bytes: copy.size_bytes,
+    }
+}
+
+/// Checks what a verification pass delivered.
+fn check(arrived: &Arrived, copy: &CopyRequest) -> Result<(), Failure> {
+    let xxh3 = match &copy.source {
+        Source::File { xxh3, .. } => *xxh3,
+        Source::Zero => verify::hash_zeros(copy.size_bytes),
+    };
+    let bytes = copy.size_bytes;
+    verify::check(arrived, &Expected { bytes, xxh3 })
 }
 
 /// A way to copy from a source to a kind of sink. Without `buffer_bytes` the
@@ -178,11 +157,11 @@ pub fn mover(
             Box::new(read_write::ReadWrite::new(method, buffer_bytes, source)?)
         }
         CopyMethod::Readv => Box::new(readv::Vectored::new(buffer_bytes)?),
-        CopyMethod::Mmap => Box::new(mmap::Mapped::new(buffer_bytes)?),
-        CopyMethod::Sendfile => Box::new(sendfile::Sendfile::new(buffer_bytes)?),
+        CopyMethod::Mmap => Box::new(mmap::Mapped::whole(buffer_bytes)?),
+        CopyMethod::Sendfile => Box::new(InKernel::new(Call::Sendfile, buffer_bytes)?),
         CopyMethod::Splice => Box::new(splice::Splice::new(buffer_bytes, sink)?),
         CopyMethod::Vmsplice => Box::new(vmsplice::Vmsplice::new(buffer_bytes, sink)?),
-        CopyMethod::CopyFileRange => Box::new(copy_file_range::CopyFileRange::new(buffer_bytes)?),
+        CopyMethod::CopyFileRange => Box::new(InKernel::new(Call::CopyFileRange, buffer_bytes)?),
         CopyMethod::IoUring => Box::new(io_uring::Uring::new(buffer_bytes, sink)?),
         CopyMethod::SystemCat => unreachable!("a program is not a mover"),
     })
@@ -233,9 +212,4 @@ fn notes_of_ends(copy: &CopyRequest) -> Vec<String> {
         )],
         Sink::File => Vec::new(),
     }
-}
-
-/// What a process used without what one of its threads did.
-fn without(process: &Usage, thread: &Usage) -> Usage {
-    process.since(thread)
 }

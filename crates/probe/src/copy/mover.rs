@@ -6,6 +6,7 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, retry_on_intr};
 use toll_wire::{Failure, Sink};
 
+use crate::buffer::checked_length;
 use crate::failure;
 
 /// Most bytes that one data-moving call transfers (`MAX_RW_COUNT` in
@@ -24,6 +25,16 @@ pub struct Job<'a> {
 pub struct Moved {
     pub bytes: u64,
     pub calls: u64,
+}
+
+impl Moved {
+    /// Whether all bytes were moved; if not, `call` made no progress.
+    pub fn checked(self, size_bytes: u64, call: &'static str) -> Result<Self, CallError> {
+        match self.bytes == size_bytes {
+            true => Ok(self),
+            false => Err(CallError::no_progress(call)),
+        }
+    }
 }
 
 /// A way to copy, with all its memory and descriptors made beforehand.
@@ -110,6 +121,11 @@ impl CallError {
             ))
         }
     }
+}
+
+/// The bytes of one call: those asked for, or as many as go.
+pub fn chunk_or_all(buffer_bytes: Option<u64>) -> Result<usize, Failure> {
+    buffer_bytes.map_or(Ok(CALL_BYTES_MAX), checked_length)
 }
 
 /// The part of `left` that one call of at most `chunk` bytes takes.

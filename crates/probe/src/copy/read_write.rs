@@ -71,6 +71,40 @@ impl ReadWrite {
         }
     }
 
+    pub fn buffer_bytes(&self) -> usize {
+        self.buffer.bytes().len()
+    }
+
+    /// Copies; `on_read` is called behind each `read` that brought bytes.
+    #[inline]
+    pub fn run_telling(
+        &mut self,
+        job: &Job<'_>,
+        mut on_read: impl FnMut(),
+    ) -> Result<Moved, CallError> {
+        self.tell_kernel(job.source)?;
+        let memory = self.buffer.bytes_mut();
+        let mut moved = Moved::default();
+        while moved.bytes < job.size_bytes {
+            let wanted = portion(job.size_bytes - moved.bytes, memory.len());
+            let length = match rustix::io::read(job.source, &mut memory[..wanted]) {
+                Ok(0) => break,
+                Ok(length) => length,
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => {
+                    wait_for(job.source, PollFlags::IN);
+                    continue;
+                }
+                Err(errno) => return Err(CallError::of("read", errno)),
+            };
+            on_read();
+            moved.calls += 1;
+            write_all(job.sink, &memory[..length], &mut moved.calls)?;
+            moved.bytes += length as u64;
+        }
+        Ok(moved)
+    }
+
     fn tell_kernel(&mut self, source: BorrowedFd<'_>) -> Result<(), CallError> {
         match self.preparation {
             Preparation::Nothing => {}
@@ -93,32 +127,13 @@ impl Mover for ReadWrite {
     }
 
     fn run(&mut self, job: &Job<'_>) -> Result<Moved, CallError> {
-        self.tell_kernel(job.source)?;
-        let memory = self.buffer.bytes_mut();
-        let mut moved = Moved::default();
-        while moved.bytes < job.size_bytes {
-            let wanted = portion(job.size_bytes - moved.bytes, memory.len());
-            let length = match rustix::io::read(job.source, &mut memory[..wanted]) {
-                Ok(0) => break,
-                Ok(length) => length,
-                Err(Errno::INTR) => continue,
-                Err(Errno::AGAIN) => {
-                    wait_for(job.source, PollFlags::IN);
-                    continue;
-                }
-                Err(errno) => return Err(CallError::of("read", errno)),
-            };
-            moved.calls += 1;
-            write_all(job.sink, &memory[..length], &mut moved.calls)?;
-            moved.bytes += length as u64;
-        }
-        Ok(moved)
+        self.run_telling(job, || {})
     }
 
     fn notes(&self) -> Vec<String> {
         vec![format!(
             "buffer of {} bytes, {} bytes past a page boundary",
-            self.buffer.bytes().len(),
+            self.buffer_bytes(),
             self.buffer.page_offset()
         )]
     }

@@ -50,10 +50,11 @@ impl Reader {
             received.map(|arrived| (arrived, used))
         };
         let thread = thread::Builder::new().spawn(body).map_err(|error| {
-            failure::instrument(format!(
-                "cannot start the sink's reader: {}; raise the limit of threads",
-                failure::reason(&error)
-            ))
+            failure::instrument_by(
+                "start the sink's reader",
+                &error,
+                "raise the limit of threads",
+            )
         })?;
         ready.wait();
         Ok(Self { thread, end })

@@ -85,13 +85,7 @@ impl OpenSink {
 
     /// What arrived of `sent` bytes, and what the reader used to receive it.
     pub fn arrived(self, sent: u64, purpose: Purpose) -> Result<(Arrived, Usage), Failure> {
-        let unread = |error: &io::Error| {
-            failure::failed(format!(
-                "cannot read back what was copied: {}; {}",
-                failure::reason(error),
-                failure::advice(error)
-            ))
-        };
+        let unread = |error: &io::Error| failure::failed_to("read back what was copied", error);
         let arrived = match self.end {
             // The device keeps nothing, so the writer's count must do.
             End::Null => Arrived {
@@ -140,10 +134,11 @@ fn open_file(directory: &Path) -> Result<OpenSink, Failure> {
 fn connect_loopback() -> Result<(TcpStream, TcpStream), Failure> {
     connect_pair().map_err(|error| match error.raw_os_error() {
         Some(libc::ENETUNREACH | libc::ENETDOWN | libc::EADDRNOTAVAIL | libc::EAFNOSUPPORT) => {
-            failure::unsupported(format!(
-                "cannot connect a socket over 127.0.0.1: {}; bring the loopback interface up",
-                failure::reason(&error)
-            ))
+            failure::unsupported_by(
+                "connect a socket over 127.0.0.1",
+                &error,
+                "bring the loopback interface up",
+            )
         }
         _ => cannot_open("a socket", &error),
     })
@@ -165,9 +160,5 @@ fn connect_pair() -> io::Result<(TcpStream, TcpStream)> {
 }
 
 fn cannot_open(what: &str, error: &io::Error) -> Failure {
-    failure::instrument(format!(
-        "cannot open {what} as the sink: {}; {}",
-        failure::reason(error),
-        failure::advice(error)
-    ))
+    failure::instrument_to(&format!("open {what} as the sink"), error)
 }

@@ -115,10 +115,5 @@ fn open_zero() -> Result<OpenSource, Failure> {
 }
 
 fn cannot_open(path: &Path, error: &io::Error) -> Failure {
-    failure::failed(format!(
-        "cannot open {} as the source: {}; {}",
-        path.display(),
-        failure::reason(error),
-        failure::advice(error)
-    ))
+    failure::failed_to(&format!("open {} as the source", path.display()), error)
 }

@@ -62,10 +62,19 @@ impl Splice {
             knows_end: false,
         }
     }
-}
 
-impl Mover for Splice {
-    fn run(&mut self, job: &Job<'_>) -> Result<Moved, CallError> {
+    /// Bytes of one call at most, and of the own pipe if there is one.
+    pub fn sizes(&self) -> (usize, Option<usize>) {
+        (self.chunk, self.transit.as_ref().map(|pipe| pipe.capacity))
+    }
+
+    /// Copies; `on_splice` is called behind each call that brought bytes.
+    #[inline]
+    pub fn run_telling(
+        &mut self,
+        job: &Job<'_>,
+        mut on_splice: impl FnMut(),
+    ) -> Result<Moved, CallError> {
         let writer = self.transit.as_ref().map_or(job.sink, |pipe| pipe.writer());
         let mut moved = Moved::default();
         while moved.bytes < job.size_bytes {
@@ -85,6 +94,7 @@ impl Mover for Splice {
                 }
                 Err(errno) => return Err(CallError::characteristic("splice", errno, moved.calls)),
             };
+            on_splice();
             moved.calls += 1;
             moved.bytes += length as u64;
             if let Some(pipe) = &self.transit {
@@ -93,6 +103,12 @@ impl Mover for Splice {
             }
         }
         Ok(moved)
+    }
+}
+
+impl Mover for Splice {
+    fn run(&mut self, job: &Job<'_>) -> Result<Moved, CallError> {
+        self.run_telling(job, || {})
     }
 
     fn notes(&self) -> Vec<String> {

@@ -4,7 +4,6 @@
     reason = "programs are what this workload measures"
 )]
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::process::{Command, Stdio};
@@ -14,10 +13,9 @@ use toll_wire::{CopyRequest, Failure, FailureKind, Request, Sample, Source, Tria
 use super::reader::Purpose;
 use super::sink::OpenSink;
 use super::source::OpenSource;
-use super::verification;
 use crate::command::child::{self, Ended};
 use crate::counters::{Counters, Inherit};
-use crate::meter::add_rates;
+use crate::meter::{add_rates, put};
 use crate::verify::check_length;
 use crate::{clock, failure, trial};
 
@@ -30,7 +28,7 @@ pub fn run(
     source: &OpenSource,
 ) -> Result<TrialData, Failure> {
     check_source(copy, source)?;
-    let counters_missing = Counters::open(&request.counters, Inherit::OnExec)
+    let missing = Counters::open(&request.counters, Inherit::OnExec)
         .missing()
         .clone();
     let startup_ns = startup_ns()?;
@@ -39,30 +37,26 @@ pub fn run(
         verify(copy, source)?;
         warmups = warmups.saturating_sub(1);
     }
-    let (samples, disturbance) = trial::repeat(warmups, request.iterations, || {
+    let mut data = trial::repeat(warmups, request.iterations, || {
         sample(copy, source, startup_ns, &request.counters)
     })?;
     if !source.verifies_first(copy) {
         verify(copy, source)?;
     }
-    let mut notes = super::notes_of_ends(copy);
-    notes.extend(source.note());
-    notes.push(format!(
+    data.counters_missing = missing;
+    data.notes = super::notes_of_ends(copy);
+    data.notes.extend(source.note());
+    data.notes.push(format!(
         "start-up of {startup_ns} ns on an empty input is deducted"
     ));
-    Ok(TrialData {
-        samples,
-        disturbance,
-        counters_missing,
-        notes,
-    })
+    Ok(data)
 }
 
 fn check_source(copy: &CopyRequest, source: &OpenSource) -> Result<(), Failure> {
     let length = match copy.source {
         Source::Zero => {
             return Err(failure::unsupported(
-                "cannot copy /dev/zero by cat: it would never end; choose a file".to_owned(),
+                "cannot copy /dev/zero by cat: it would never end; choose a file",
             ));
         }
         Source::File { .. } => source
@@ -166,21 +160,20 @@ fn sample(
             copy.size_bytes
         )));
     };
-    let mut metrics = BTreeMap::new();
-    run.ended.usage.add_to(&mut metrics);
-    add_rates(&mut metrics, "bytes_copied", copy.size_bytes, duration_ns);
-    for (name, value) in [
-        ("startup_ns", startup_ns),
-        ("block_input_bytes", run.ended.usage.block_input_bytes),
-        ("block_output_bytes", run.ended.usage.block_output_bytes),
-    ] {
-        metrics.insert(name.to_owned(), value as f64);
-    }
-    Ok(Sample {
-        metrics,
+    let usage = &run.ended.usage;
+    let mut sample = Sample {
         counters,
         ..Sample::default()
-    })
+    };
+    for (name, value) in usage.metrics().into_iter().chain([
+        ("startup_ns", startup_ns),
+        ("block_input_bytes", usage.block_input_bytes),
+        ("block_output_bytes", usage.block_output_bytes),
+    ]) {
+        put(&mut sample, name, value as f64);
+    }
+    add_rates(&mut sample, "bytes_copied", copy.size_bytes, duration_ns);
+    Ok(sample)
 }
 
 fn verify(copy: &CopyRequest, source: &OpenSource) -> Result<(), Failure> {
@@ -188,5 +181,5 @@ fn verify(copy: &CopyRequest, source: &OpenSource) -> Result<(), Failure> {
     let mut sink = OpenSink::open(copy.sink, &copy.directory, Purpose::Hash)?;
     run_cat(source.path(), &mut sink)?;
     let (arrived, _) = sink.arrived(copy.size_bytes, Purpose::Hash)?;
-    verification::check(&arrived, copy)
+    super::check(&arrived, copy)
 }

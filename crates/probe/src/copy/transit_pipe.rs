@@ -26,10 +26,11 @@ impl TransitPipe {
     /// Makes a pipe of 1 MiB, or of its default size if that is not permitted.
     pub fn new() -> Result<Self, Failure> {
         let cannot = |errno: rustix::io::Errno| {
-            failure::instrument(format!(
-                "cannot make a pipe: {}; raise the limit of open files",
-                failure::reason(&errno.into())
-            ))
+            failure::instrument_by(
+                "make a pipe",
+                &errno.into(),
+                "raise the limit of open files",
+            )
         };
         let (reader, writer) = pipe().map_err(cannot)?;
         // A refusal (EPERM, the user's share is used up) leaves the default.

@@ -59,7 +59,7 @@ impl Crossing for PingPong {
                 .map_err(|errno| crossing_failed("read", &errno.into()))?;
             if arrived == 0 {
                 return Err(failure::failed(
-                    "cannot cross to another process: it has ended; see the kernel log".to_owned(),
+                    "cannot cross to another process: it has ended; see the kernel log",
                 ));
             }
         }
@@ -74,7 +74,7 @@ fn choose(allowed: &CpuSet, cpus: CrossingCpus) -> Result<(usize, usize), Failur
         (CrossingCpus::One, _) => Ok((first, first)),
         (CrossingCpus::Two, Some(second)) => Ok((first, second)),
         (CrossingCpus::Two, None) => Err(failure::unsupported(
-            "cannot use two CPUs: the probe may use one; allow it more".to_owned(),
+            "cannot use two CPUs: the probe may use one; allow it more",
         )),
     }
 }

@@ -1,5 +1,7 @@
 //! What `kernel/uapi/toll_device.h` lays down, where the fields are described.
 
+use rustix::ioctl::{Opcode, opcode};
+
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Settings {
@@ -63,11 +65,8 @@ pub struct Statistics {
     pub reserved: [u64; 2],
 }
 
-/// `TOLL_DEVICE_BUFFER_MIN`, in bytes.
 pub const BUFFER_BYTES_MIN: u32 = 512;
-/// `TOLL_DEVICE_BUFFER_MAX`, in bytes.
 pub const BUFFER_BYTES_MAX: u32 = 16 << 20;
-/// `TOLL_DEVICE_BUFFER_DEFAULT`, in bytes.
 pub const BUFFER_BYTES_DEFAULT: u32 = 64 << 10;
 pub const QUEUE_MAX: usize = 64;
 
@@ -75,165 +74,103 @@ pub const SYNC: u32 = 0;
 pub const FASYNC: u32 = 1;
 pub const ASYNC: u32 = 2;
 
-pub const GET_SETTINGS: libc::Ioctl = 0x8010_e800;
-pub const SET_SETTINGS: libc::Ioctl = 0x4010_e801;
-pub const LISTEN: libc::Ioctl = 0xc020_e802;
-pub const ACCEPT: libc::Ioctl = 0xc020_e803;
-pub const CONNECT: libc::Ioctl = 0x4020_e804;
-pub const SEND: libc::Ioctl = 0xc020_e805;
-pub const RECEIVE: libc::Ioctl = 0xc020_e806;
-pub const REAP: libc::Ioctl = 0xc018_e807;
-pub const FINISH: libc::Ioctl = 0xe808;
-pub const PAGE: libc::Ioctl = 0xc020_e809;
-pub const STATISTICS: libc::Ioctl = 0x8040_e80a;
+const MAGIC: u8 = 0xe8;
+
+pub const GET_SETTINGS: Opcode = opcode::read::<Settings>(MAGIC, 0);
+pub const SET_SETTINGS: Opcode = opcode::write::<Settings>(MAGIC, 1);
+pub const LISTEN: Opcode = opcode::read_write::<Endpoint>(MAGIC, 2);
+pub const ACCEPT: Opcode = opcode::read_write::<Endpoint>(MAGIC, 3);
+pub const CONNECT: Opcode = opcode::write::<Endpoint>(MAGIC, 4);
+pub const SEND: Opcode = opcode::read_write::<Transfer>(MAGIC, 5);
+pub const RECEIVE: Opcode = opcode::read_write::<Transfer>(MAGIC, 6);
+pub const REAP: Opcode = opcode::read_write::<Completion>(MAGIC, 7);
+pub const FINISH: Opcode = opcode::none(MAGIC, 8);
+pub const PAGE: Opcode = opcode::read_write::<Page>(MAGIC, 9);
+pub const STATISTICS: Opcode = opcode::read::<Statistics>(MAGIC, 10);
 
 /// Bytes of the argument that a request's number carries (`_IOC_SIZE`).
-pub const fn argument_bytes(request: libc::Ioctl) -> usize {
+pub const fn argument_bytes(request: Opcode) -> usize {
     ((request >> 16) & 0x3fff) as usize
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-
     const HEADER: &str = include_str!("../../../../kernel/uapi/toll_device.h");
+    const OWN: &str = include_str!("abi.rs");
 
-    /// Fields of a structure of the header, with their sizes in bytes.
-    fn fields(structure: &str) -> Vec<(&'static str, usize)> {
-        let start = format!("struct {structure} {{");
-        let (_, rest) = HEADER.split_once(&start).expect("the header has it");
+    /// Types and names of the fields of a structure: `kind name` in C, `name: kind`
+    /// in Rust. Both lay out the same fields in the same way.
+    fn fields(text: &str, start: &str, field: fn(&str) -> Option<String>) -> Vec<String> {
+        let (_, rest) = text.split_once(start).expect("the structure is there");
         let (body, _) = rest.split_once('}').unwrap();
-        let field = |line: &'static str| {
-            let (kind, name) = line.trim().trim_end_matches(';').split_once(' ')?;
-            let bytes = match kind {
-                "__u8" => 1,
-                "__u16" => 2,
-                "__u32" => 4,
-                "__u64" | "__s64" => 8,
-                _ => panic!("{kind} is new"),
-            };
-            let (name, count) = name.split_once('[').unwrap_or((name, "1"));
-            let count: usize = count.trim_end_matches(']').parse().unwrap();
-            Some((name, bytes * count))
-        };
-        body.lines().filter_map(field).collect()
+        body.lines().filter_map(|line| field(line.trim())).collect()
     }
 
-    macro_rules! laid_out_as {
-        ($structure:ident, $name:literal, $($field:ident),+) => {
-            let mut offset = 0;
-            let mut expected = fields($name).into_iter();
-            $(
-                let (name, bytes) = expected.next().unwrap();
-                assert_eq!(name, stringify!($field));
-                assert_eq!(std::mem::offset_of!($structure, $field), offset, "{name}");
-                offset += bytes;
-            )+
-            assert_eq!(expected.next(), None);
-            assert_eq!(size_of::<$structure>(), offset);
-        };
+    fn of_header(line: &str) -> Option<String> {
+        let (kind, name) = line.strip_suffix(';')?.split_once(' ')?;
+        let kind = kind.replace("__s", "i").replace("__", "");
+        Some(
+            match name.strip_suffix(']').and_then(|name| name.split_once('[')) {
+                Some((name, count)) => format!("{name}: [{kind}; {count}]"),
+                None => format!("{name}: {kind}"),
+            },
+        )
+    }
+
+    fn own(line: &str) -> Option<String> {
+        let line = line.strip_prefix("pub ")?.strip_suffix(',')?;
+        Some(line.to_owned())
     }
 
     #[test]
-    fn structures_are_laid_out_as_in_the_header() {
-        laid_out_as!(
-            Settings,
-            "toll_device_settings",
-            buffer_bytes,
-            mode,
-            no_delay,
-            reserved
-        );
-        laid_out_as!(
-            Endpoint,
-            "toll_device_endpoint",
-            family,
-            port,
-            scope_id,
-            address,
-            timeout_ms,
-            reserved
-        );
-        laid_out_as!(
-            Transfer,
-            "toll_device_transfer",
-            offset,
-            length,
-            done,
-            sequence
-        );
-        laid_out_as!(
-            Completion,
-            "toll_device_completion",
-            sequence,
-            result,
-            timeout_ms,
-            reserved
-        );
-        laid_out_as!(
-            Page,
-            "toll_device_page",
-            address,
-            entry,
-            page_bytes,
-            reserved
-        );
-        laid_out_as!(
-            Statistics,
-            "toll_device_statistics",
-            bytes_sent,
-            bytes_received,
-            sends,
-            receives,
-            waits,
-            queued_max,
-            reserved
-        );
-    }
-
-    /// The number that a request has by the header (`_IOC` of asm-generic/ioctl.h).
-    fn number(name: &str) -> u64 {
-        let start = format!("#define TOLL_DEVICE_{name} _IO");
-        let line = HEADER.lines().find(|line| line.starts_with(&start));
-        let (kind, rest) = line.unwrap()[start.len()..].split_once('(').unwrap();
-        let direction = match kind {
-            "" => 0,
-            "W" => 1,
-            "R" => 2,
-            _ => 3,
-        };
-        let mut arguments = rest.trim_end_matches(')').split(", ").skip(1);
-        let ordinal: u64 = arguments.next().unwrap().parse().unwrap();
-        let bytes: usize = arguments.next().map_or(0, |structure| {
-            let name = structure.trim_start_matches("struct ");
-            fields(name).iter().map(|(_, bytes)| bytes).sum()
-        });
-        (direction << 30) | ((bytes as u64) << 16) | (0xe8 << 8) | ordinal
-    }
-
-    #[test]
-    fn requests_have_the_numbers_of_the_header() {
-        assert!(HEADER.contains("#define TOLL_DEVICE_MAGIC 0xE8\n"));
-        for (name, request) in [
-            ("GET_SETTINGS", GET_SETTINGS),
-            ("SET_SETTINGS", SET_SETTINGS),
-            ("LISTEN", LISTEN),
-            ("ACCEPT", ACCEPT),
-            ("CONNECT", CONNECT),
-            ("SEND", SEND),
-            ("RECEIVE", RECEIVE),
-            ("REAP", REAP),
-            ("FINISH", FINISH),
-            ("PAGE", PAGE),
-            ("STATISTICS", STATISTICS),
+    fn structures_have_the_fields_of_the_header() {
+        for (name, in_header) in [
+            ("Settings", "settings"),
+            ("Endpoint", "endpoint"),
+            ("Transfer", "transfer"),
+            ("Completion", "completion"),
+            ("Page", "page"),
+            ("Statistics", "statistics"),
         ] {
-            assert_eq!(request, number(name), "{name}");
+            let header = format!("struct toll_device_{in_header} {{");
+            let expected = fields(HEADER, &header, of_header);
+            assert!(!expected.is_empty(), "{name}");
+            let found = fields(OWN, &format!("pub struct {name} {{"), own);
+            assert_eq!(found, expected, "{name}");
         }
     }
 
     #[test]
-    fn limits_and_modes_are_those_of_the_header() {
+    fn requests_limits_and_modes_are_those_of_the_header() {
+        let requests = OWN
+            .lines()
+            .filter_map(|line| line.strip_prefix("pub const "));
+        let requests = requests.filter_map(|line| line.split_once(": Opcode = opcode::"));
+        let mut count = 0;
+        for (name, rest) in requests {
+            let (direction, arguments) = rest.split_once('(').unwrap();
+            let (direction, structure) = direction.split_once("::<").unwrap_or((direction, ""));
+            let ordinal = arguments.trim_matches([')', ';']).replace("MAGIC, ", "");
+            let kind = match direction {
+                "none" => "_IO",
+                "read" => "_IOR",
+                "write" => "_IOW",
+                _ => "_IOWR",
+            };
+            let structure = structure.trim_matches('>').to_ascii_lowercase();
+            let argument = match structure.is_empty() {
+                true => String::new(),
+                false => format!(", struct toll_device_{structure}"),
+            };
+            let line = format!(
+                "#define TOLL_DEVICE_{name} {kind}(TOLL_DEVICE_MAGIC, {ordinal}{argument})"
+            );
+            assert!(HEADER.contains(&line), "{line}");
+            count += 1;
+        }
+        assert_eq!(count, 11);
         for line in [
+            "#define TOLL_DEVICE_MAGIC 0xE8\n",
             "#define TOLL_DEVICE_BUFFER_MIN 512u",
             "#define TOLL_DEVICE_BUFFER_MAX (16u << 20)",
             "#define TOLL_DEVICE_BUFFER_DEFAULT (64u << 10)",
@@ -244,12 +181,5 @@ mod tests {
         ] {
             assert!(HEADER.contains(line), "{line}");
         }
-        assert_eq!((SYNC, FASYNC, ASYNC), (0, 1, 2));
-        assert_eq!(BUFFER_BYTES_MIN, 512);
-        assert_eq!(
-            (BUFFER_BYTES_MAX, BUFFER_BYTES_DEFAULT),
-            (16 << 20, 64 << 10)
-        );
-        assert_eq!(QUEUE_MAX, 64);
     }
 }

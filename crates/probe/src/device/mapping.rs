@@ -1,19 +1,15 @@
-//! Memory that somebody else has a part in: the driver's buffer, and a file seen
-//! through a window.
-//!
-//! Neither is ever handed out as a slice, whose bytes Rust takes to be nobody
-//! else's: a file changes under its mapping, and the kernel fills the buffer.
+//! Copying between mappings, and a window that moves through a file.
 
-use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
-use std::ptr::{copy_nonoverlapping, null_mut};
+use std::ptr::copy_nonoverlapping;
 
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise};
 
 use crate::buffer::page_bytes;
 use crate::copy::mover::CallError;
+use crate::mapping::{Mapping, READ_WRITE};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
@@ -21,59 +17,12 @@ pub enum Access {
     Write,
 }
 
-impl Access {
-    fn protection(self) -> ProtFlags {
-        match self {
-            Self::Read => ProtFlags::READ,
-            Self::Write => ProtFlags::READ | ProtFlags::WRITE,
-        }
-    }
-}
-
-pub struct Mapping {
-    start: *mut c_void,
-    length: usize,
-}
-
-impl Mapping {
-    /// Maps what a device or file has from its beginning, to be read and written.
-    pub fn of(end: BorrowedFd<'_>, length: usize) -> Result<Self, Errno> {
-        let access = Access::Write.protection();
-        // SAFETY: a new mapping at an address of the kernel's choice.
-        let start = unsafe { mmap(null_mut(), length, access, MapFlags::SHARED, end, 0) }?;
-        Ok(Self { start, length })
-    }
-
-    fn reserve(length: usize) -> Result<Self, Errno> {
-        // SAFETY: a new mapping at an address of the kernel's choice.
-        let start =
-            unsafe { mmap_anonymous(null_mut(), length, ProtFlags::empty(), MapFlags::PRIVATE) }?;
-        Ok(Self { start, length })
-    }
-
-    pub fn take(&self, offset: usize, bytes: &mut [u8]) {
-        let source = self.at(offset, bytes.len());
-        // SAFETY: the range lies in a readable mapping, of which there are no
-        // references that `bytes` could overlap with.
-        unsafe { copy_nonoverlapping(source, bytes.as_mut_ptr(), bytes.len()) };
-    }
-
-    fn at(&self, offset: usize, length: usize) -> *mut u8 {
-        assert!(
-            offset <= self.length && length <= self.length - offset,
-            "{length} bytes at {offset} do not lie in {} bytes",
-            self.length
-        );
-        self.start.cast::<u8>().wrapping_add(offset)
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: nothing refers to the range, of which only addresses go out.
-        let unmapped = unsafe { munmap(self.start, self.length) };
-        assert!(unmapped.is_ok(), "the range is a whole mapping");
-    }
+/// Copies bytes out of a mapping.
+pub fn take(from: &Mapping, offset: usize, bytes: &mut [u8]) {
+    let source = from.at(offset, bytes.len());
+    // SAFETY: the range lies in a readable mapping, of which there are no
+    // references that `bytes` could overlap with.
+    unsafe { copy_nonoverlapping(source, bytes.as_mut_ptr(), bytes.len()) };
 }
 
 /// Copies bytes from one mapping to another.
@@ -98,7 +47,8 @@ pub struct Window {
 
 impl Window {
     pub fn new(length: usize, access: Access) -> Result<Self, Errno> {
-        let place = Mapping::reserve(length.next_multiple_of(page_bytes()))?;
+        let length = length.next_multiple_of(page_bytes());
+        let place = Mapping::anonymous(length, ProtFlags::empty(), MapFlags::empty())?;
         Ok(Self {
             place,
             access,
@@ -107,7 +57,7 @@ impl Window {
     }
 
     pub fn length(&self) -> usize {
-        self.place.length
+        self.place.length()
     }
 
     /// Makes the file's byte at `position` visible, and yields its place. Windows
@@ -122,14 +72,19 @@ impl Window {
         position: u64,
         size_bytes: u64,
     ) -> Result<(&mut Mapping, usize), CallError> {
-        let inside = (position % self.place.length as u64) as usize;
+        let inside = (position % self.place.length() as u64) as usize;
         let seat = position - inside as u64;
         if self.seat != Some(seat) {
             self.seat = None;
-            self.place_on(file, seat)
+            let access = match self.access {
+                Access::Read => ProtFlags::READ,
+                Access::Write => READ_WRITE,
+            };
+            self.place
+                .replace(file, seat, access)
                 .map_err(|errno| CallError::of("mmap", errno))?;
-            if self.access == Access::Write && self.place.length > page_bytes() {
-                let used = (size_bytes - seat).min(self.place.length as u64) as usize;
+            if self.access == Access::Write && self.place.length() > page_bytes() {
+                let used = (size_bytes - seat).min(self.place.length() as u64) as usize;
                 self.populate(file, seat, used)?;
             }
             self.seat = Some(seat);
@@ -137,20 +92,12 @@ impl Window {
         Ok((&mut self.place, inside))
     }
 
-    fn place_on(&mut self, file: BorrowedFd<'_>, seat: u64) -> Result<(), Errno> {
-        let flags = MapFlags::SHARED | MapFlags::FIXED;
-        let (start, length) = (self.place.start, self.place.length);
-        // SAFETY: it takes the place of a mapping that is this value's own, in
-        // one call for taking down and putting up.
-        unsafe { mmap(start, length, self.access.protection(), flags, file, seat) }.map(|_| ())
-    }
-
     /// Has the kernel make the entries of all pages that will be written
     /// (`MADV_POPULATE_WRITE`, Linux 5.14).
     fn populate(&self, file: BorrowedFd<'_>, seat: u64, length: usize) -> Result<(), CallError> {
         let whole = length.next_multiple_of(page_bytes());
         // SAFETY: making entries changes no byte of the range, which is mapped.
-        let populated = unsafe { madvise(self.place.start, whole, Advice::LinuxPopulateWrite) };
+        let populated = unsafe { madvise(self.place.start(), whole, Advice::LinuxPopulateWrite) };
         match populated {
             // An older kernel leaves it to the faults.
             Ok(()) | Err(Errno::INVAL) => Ok(()),
@@ -161,15 +108,13 @@ impl Window {
     /// Address of the part that is mapped, if one is.
     pub fn address(&self) -> Option<u64> {
         self.seat
-            .map(|_| self.place.start.expose_provenance() as u64)
+            .map(|_| self.place.start().expose_provenance() as u64)
     }
 
+    /// Lets go of the file.
     pub fn clear(&mut self) -> Result<(), Errno> {
         self.seat = None;
-        let flags = MapFlags::PRIVATE | MapFlags::FIXED;
-        let (start, length) = (self.place.start, self.place.length);
-        // SAFETY: it takes the place of a mapping that is this value's own.
-        unsafe { mmap_anonymous(start, length, ProtFlags::empty(), flags) }.map(|_| ())
+        self.place.clear()
     }
 }
 
@@ -231,7 +176,7 @@ mod tests {
         let mut window = Window::new(2 * page as usize, Access::Read).unwrap();
         let (place, inside) = window.show(file.as_fd(), end - 3, end).unwrap();
         let mut bytes = [0; 3];
-        place.take(inside, &mut bytes);
+        take(place, inside, &mut bytes);
         assert_eq!((inside as u64, &bytes), (page - 2, b"end"));
     }
 
@@ -240,8 +185,8 @@ mod tests {
     fn nothing_is_copied_beyond_a_mapping() {
         let file = tempfile::tempfile().unwrap();
         file.set_len(100).unwrap();
-        let from = Mapping::of(file.as_fd(), 100).unwrap();
-        let mut to = Mapping::of(file.as_fd(), 50).unwrap();
+        let from = Mapping::of_file(&file, 0, 100, READ_WRITE, MapFlags::SHARED).unwrap();
+        let mut to = Mapping::of_file(&file, 0, 50, READ_WRITE, MapFlags::SHARED).unwrap();
         copy((&from, 0), (&mut to, 40), 20);
     }
 }

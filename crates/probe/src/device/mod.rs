@@ -9,11 +9,12 @@
 mod abi;
 mod mapping;
 mod memory;
-pub mod receive;
-pub mod send;
+mod receive;
+mod send;
 mod slots;
 
 use std::cell::Cell;
+use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::net::SocketAddr;
@@ -21,14 +22,20 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use rustix::io::Errno;
+use rustix::ioctl::Opcode;
+use rustix::mm::MapFlags;
 use toll_wire::SocketMode;
 
 pub use self::abi::{BUFFER_BYTES_DEFAULT, BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, Page, Statistics};
 use self::abi::{Completion, Endpoint, Settings, Transfer};
-use self::mapping::{Mapping, last_errno};
-pub use self::memory::Way;
+pub use self::mapping::Access;
+use self::mapping::last_errno;
+pub use self::memory::{Connection, Way};
+pub use self::receive::read_full;
+pub use self::send::write_all;
 use crate::buffer::page_bytes;
-use crate::driver::ModuleName;
+use crate::driver;
+use crate::mapping::{Mapping, READ_WRITE};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
@@ -37,15 +44,15 @@ pub enum End {
 }
 
 impl End {
-    pub(crate) fn module(self) -> ModuleName {
+    pub(crate) fn module(self) -> &'static CStr {
         match self {
-            Self::Master => ModuleName::Master,
-            Self::Slave => ModuleName::Slave,
+            Self::Master => driver::MASTER,
+            Self::Slave => driver::SLAVE,
         }
     }
 
     pub fn module_name(self) -> &'static str {
-        self.module().text()
+        self.module().to_str().expect("the names are ASCII")
     }
 
     pub fn path(self) -> &'static str {
@@ -170,7 +177,7 @@ impl Device {
         self.transfer(abi::RECEIVE, offset, length)
     }
 
-    fn transfer(&self, request: libc::Ioctl, offset: usize, length: usize) -> Result<u64, Errno> {
+    fn transfer(&self, request: Opcode, offset: usize, length: usize) -> Result<u64, Errno> {
         let mut transfer = Transfer {
             offset: offset as u64,
             length: length as u64,
@@ -214,7 +221,7 @@ impl Device {
 
     fn buffer(&self, setup: &Setup) -> Result<Mapping, Errno> {
         let bytes = (setup.driver_bytes() as usize).next_multiple_of(page_bytes());
-        Mapping::of(self.file.as_fd(), bytes)
+        Mapping::of_file(&self.file, 0, bytes, READ_WRITE, MapFlags::SHARED)
     }
 
     /// Whether a call that ended so is to be made again. A signal interrupts a wait
@@ -237,12 +244,13 @@ impl Device {
 
     /// Makes a request, which reads and writes nothing but its argument.
     #[inline]
-    fn ask<T>(&self, request: libc::Ioctl, argument: &mut T) -> Result<(), Errno> {
+    fn ask<T>(&self, request: Opcode, argument: &mut T) -> Result<(), Errno> {
         assert_eq!(abi::argument_bytes(request), size_of::<T>());
         // SAFETY: the driver reads and writes `argument`, of the size that the
         // request's number carries, and its own buffer, which is no one's
         // reference. Any bytes are a value of the argument's integers.
-        let status = unsafe { libc::ioctl(self.file.as_raw_fd(), request, &raw mut *argument) };
+        let status =
+            unsafe { libc::ioctl(self.file.as_raw_fd(), request.into(), &raw mut *argument) };
         match status {
             0 => Ok(()),
             _ => Err(last_errno()),

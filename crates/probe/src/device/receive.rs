@@ -3,37 +3,17 @@
 use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::fs::ftruncate;
-use rustix::io::Errno;
 use toll_wire::SocketMode;
 
-use super::mapping::{Access, Mapping, Window, copy};
-use super::memory::{Memory, Way};
+use super::Device;
+use super::mapping::{Window, copy, take};
+use super::memory::{Connection, Memory};
 use super::send::piece;
 use super::slots::{Slots, until_done};
-use super::{Device, Page, Setup};
 use crate::copy::mover::{self, CallError, Moved, portion};
+use crate::mapping::Mapping;
 
-/// A connected device that receives, with all its memory made beforehand.
-pub struct Receiver {
-    device: Device,
-    mode: SocketMode,
-    memory: Memory,
-}
-
-impl Receiver {
-    pub fn new(device: Device, setup: &Setup, way: Way) -> Result<Self, CallError> {
-        let memory = Memory::new(&device, setup, way, Access::Write)?;
-        Ok(Self {
-            device,
-            mode: setup.mode,
-            memory,
-        })
-    }
-
-    pub fn device(&self) -> &Device {
-        &self.device
-    }
-
+impl Connection {
     /// Receives `bytes`, which come before a file's.
     pub fn receive_first(&mut self, bytes: &mut [u8]) -> Result<(), CallError> {
         let device = &self.device;
@@ -45,7 +25,7 @@ impl Receiver {
                     until_done(device, "receive", || device.receive(start, part.len()))?;
                     slots.queue(part.len());
                     let slot = slots.reap(device, "receive")?;
-                    driver.take(slot.start, part);
+                    take(driver, slot.start, part);
                 }
                 Ok(())
             }
@@ -93,16 +73,6 @@ impl Receiver {
             bytes: size_bytes,
             calls: target.calls,
         })
-    }
-
-    /// What the page table says of the file's page that was last mapped; `None`
-    /// if none is.
-    pub fn page(&self) -> Result<Option<Page>, Errno> {
-        self.memory.page(&self.device)
-    }
-
-    pub fn release(&mut self) -> Result<(), Errno> {
-        self.memory.release()
     }
 }
 

@@ -5,33 +5,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 use toll_wire::SocketMode;
 
-use super::mapping::{Access, Mapping, Window, copy};
-use super::memory::{Memory, Way};
+use super::Device;
+use super::mapping::{Window, copy};
+use super::memory::{Connection, Memory};
 use super::slots::{Slots, until_done};
-use super::{Device, Page, Setup};
 use crate::copy::mover::{CallError, Moved, portion};
+use crate::mapping::Mapping;
 
-/// A connected device that sends, with all its memory made beforehand.
-pub struct Sender {
-    device: Device,
-    mode: SocketMode,
-    memory: Memory,
-}
-
-impl Sender {
-    pub fn new(device: Device, setup: &Setup, way: Way) -> Result<Self, CallError> {
-        let memory = Memory::new(&device, setup, way, Access::Read)?;
-        Ok(Self {
-            device,
-            mode: setup.mode,
-            memory,
-        })
-    }
-
-    pub fn device(&self) -> &Device {
-        &self.device
-    }
-
+impl Connection {
     /// Sends the file's first bytes, for which its position stands at its
     /// beginning, until all of them are with the kernel's socket, and lets the
     /// receiver read to the end.
@@ -84,16 +65,6 @@ impl Sender {
                 }
             },
         }
-    }
-
-    /// What the page table says of the file's page that was last mapped; `None`
-    /// if none is.
-    pub fn page(&self) -> Result<Option<Page>, Errno> {
-        self.memory.page(&self.device)
-    }
-
-    pub fn release(&mut self) -> Result<(), Errno> {
-        self.memory.release()
     }
 }
 
@@ -201,6 +172,7 @@ fn queue_mapped(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::Access;
 
     #[test]
     fn pieces_cover_a_file_of_any_size_and_stay_within_windows() {

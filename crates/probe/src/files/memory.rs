@@ -45,16 +45,17 @@ pub fn drop_names(directory: &Path) -> Result<(), Failure> {
     page_cache::check_state(&file, CacheState::Cold)?;
     if !geteuid().is_root() {
         return Err(failure::unsupported(
-            "cannot drop names and attributes from memory: it needs root; choose warm".into(),
+            "cannot drop names and attributes from memory: it needs root; choose warm",
         ));
     }
     let before = unused_names();
     for _ in 0..ATTEMPTS_MAX {
         fs::write(DROP.0, DROP.1).map_err(|error| {
-            failure::unsupported(format!(
-                "cannot drop names and attributes from memory: {}; choose warm",
-                failure::reason(&error)
-            ))
+            failure::unsupported_by(
+                "drop names and attributes from memory",
+                &error,
+                "choose warm",
+            )
         })?;
         if unused_names() <= (before / SHARE_LEFT).max(OF_OTHERS) {
             return Ok(());

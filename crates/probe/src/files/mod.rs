@@ -14,7 +14,6 @@ mod set;
 mod small;
 mod tree;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
@@ -27,10 +26,10 @@ use self::large::Large;
 use self::set::{Place, Set};
 use self::small::Small;
 use crate::buffer::checked_length;
-use crate::counters::{Counters, Inherit};
-use crate::meter::{Meter, add_rates};
+use crate::failure;
+use crate::meter::{Meter, add_rates, put};
+use crate::trial::Trial;
 use crate::usage::Scope;
-use crate::{failure, trial};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Done {
@@ -62,25 +61,16 @@ pub fn run(request: &Request, files: &FilesRequest) -> Result<TrialData, Failure
         true => Box::new(Small::new(files)?),
         false => Box::new(Large::new(files)?),
     };
-    let counters = Counters::open(&request.counters, Inherit::No);
-    let counters_missing = counters.missing().clone();
-    let mut notes = counters.notes().to_vec();
-    let mut meter = Meter::new(counters, Scope::Thread);
     let mut told = None;
-    let (samples, disturbance) =
-        trial::repeat(request.warmup_iterations, request.iterations, || {
-            let set = place.next()?;
-            let sample = sample(operation.as_mut(), &set, files.cache, &mut meter, &mut told);
-            set.remove();
-            sample
-        })?;
-    notes.extend(told);
-    Ok(TrialData {
-        samples,
-        disturbance,
-        counters_missing,
-        notes,
-    })
+    let trial = Trial::new(request, Scope::Thread);
+    let mut data = trial.repeat(|meter| {
+        let set = place.next()?;
+        let sample = sample(operation.as_mut(), &set, files.cache, meter, &mut told);
+        set.remove();
+        sample
+    })?;
+    data.notes.extend(told);
+    Ok(data)
 }
 
 fn check(files: &FilesRequest) -> Result<(), Failure> {
@@ -114,7 +104,7 @@ fn check(files: &FilesRequest) -> Result<(), Failure> {
     match files.durability {
         Durability::None | Durability::Fsync => Ok(()),
         _ => Err(failure::unsupported(
-            "cannot work on files with this durability: it is none or fsync".into(),
+            "cannot work on files with this durability: it is none or fsync",
         )),
     }
 }
@@ -131,43 +121,31 @@ fn sample(
         CacheState::Cold => *told = operation.cool(set)?,
         CacheState::Warm => operation.warm(set)?,
     }
-    let started = meter.start()?;
-    let result = operation.run(set);
-    let measured = meter.stop(&started)?;
-    let done = result?;
+    let (done, measured) = meter.measure(|| operation.run(set))?;
+    let done = done?;
     operation.check(set)?;
-    let mut metrics = BTreeMap::new();
-    measured.add_to(&mut metrics, "");
+    let duration_ns = measured.duration_ns;
+    let mut sample = measured.into_sample();
     for (name, bytes) in [
         ("bytes_read", done.bytes_read),
         ("bytes_written", done.bytes_written),
     ] {
         if bytes > 0 {
-            add_rates(&mut metrics, name, bytes, measured.duration_ns);
+            add_rates(&mut sample, name, bytes, duration_ns);
         }
     }
-    metrics.insert("operations".to_owned(), done.operations as f64);
-    metrics.insert(
-        "duration_per_operation_ns".to_owned(),
-        measured.duration_ns as f64 / done.operations as f64,
-    );
+    let operations = done.operations as f64;
+    put(&mut sample, "operations", operations);
+    let each = duration_ns as f64 / operations;
+    put(&mut sample, "duration_per_operation_ns", each);
     if done.calls > 0 {
-        metrics.insert("calls".to_owned(), done.calls as f64);
+        put(&mut sample, "calls", done.calls as f64);
     }
-    Ok(Sample {
-        metrics,
-        counters: measured.into_counters(),
-        ..Sample::default()
-    })
+    Ok(sample)
 }
 
 fn failed(action: &str, path: &Path, error: &io::Error) -> Failure {
-    failure::failed(format!(
-        "cannot {action} {}: {}; {}",
-        path.display(),
-        failure::reason(error),
-        failure::advice(error)
-    ))
+    failure::failed_to(&format!("{action} {}", path.display()), error)
 }
 
 fn distrust(path: &Path, why: &str) -> Failure {

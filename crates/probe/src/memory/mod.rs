@@ -16,7 +16,6 @@ mod pattern;
 mod region;
 mod residency;
 
-use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::hint::black_box;
 use std::os::fd::AsFd;
@@ -34,11 +33,12 @@ pub use residency::{Residency, reset_peak};
 
 use self::competitor::RunningCompetitor;
 use self::pattern::{Pattern, Places, access, predict};
-use crate::counters::{Counters, Inherit};
-use crate::meter::Meter;
+use crate::counters::Counters;
+use crate::meter::{Meter, put};
+use crate::trial::Trial;
 use crate::usage::Scope;
 use crate::vmstat::VmStat;
-use crate::{failure, page_cache, trial};
+use crate::{failure, page_cache};
 
 /// Bytes read between initialisation and accesses, which throw what is in the
 /// first-level cache out of it; as published.
@@ -47,30 +47,13 @@ const FLUSH_BYTES: usize = 16 << 20;
 pub fn run(request: &Request, memory: &MemoryRequest) -> Result<TrialData, Failure> {
     restrict_huge_pages(memory.huge_pages)?;
     let mut toucher = Toucher::new(memory)?;
-    let counters = Counters::open(&request.counters, Inherit::No);
-    let counters_missing = counters.missing().clone();
-    toucher.notes.extend_from_slice(counters.notes());
-    let mut meters = Meters {
-        initialisation: Meter::new(Counters::none(), Scope::Thread),
-        access: Meter::new(counters, Scope::Thread),
-    };
-    let (samples, disturbance) =
-        trial::repeat(request.warmup_iterations, request.iterations, || {
-            toucher.sample(&mut meters)
-        })?;
-    Ok(TrialData {
-        samples,
-        disturbance,
-        counters_missing,
-        notes: toucher.notes,
-    })
-}
-
-/// Initialisation is counted by system calls alone: counters are on the
-/// accesses only.
-struct Meters {
-    initialisation: Meter,
-    access: Meter,
+    let trial = Trial::new(request, Scope::Thread);
+    // Initialisation is counted by system calls alone: counters are on the
+    // accesses only.
+    let mut initialisation = Meter::new(Counters::none(), Scope::Thread);
+    let mut data = trial.repeat(|access| toucher.sample(&mut initialisation, access))?;
+    data.notes.extend(toucher.notes);
+    Ok(data)
 }
 
 struct Toucher<'a> {
@@ -87,8 +70,7 @@ impl<'a> Toucher<'a> {
         let file = open_backing(request)?;
         if file.is_some() && request.initialisation == Initialisation::Fill {
             return Err(failure::unsupported(
-                "cannot fill a mapped file: it holds bytes of 0 and 1; use mapping = anonymous"
-                    .to_owned(),
+                "cannot fill a mapped file: it holds bytes of 0 and 1; use mapping = anonymous",
             ));
         }
         Ok(Self {
@@ -101,23 +83,22 @@ impl<'a> Toucher<'a> {
     }
 
     /// One iteration, timed in two parts.
-    fn sample(&mut self, meters: &mut Meters) -> Result<Sample, Failure> {
+    fn sample(
+        &mut self,
+        initialisation: &mut Meter,
+        access_meter: &mut Meter,
+    ) -> Result<Sample, Failure> {
         let mut places = self.places_before()?;
         let mut has_peak = reset_peak();
-
-        let started = meters.initialisation.start()?;
-        let made = self.initialise();
-        let init = meters.initialisation.stop(&started)?;
-        let region = made?;
+        let (region, init) = initialisation.measure(|| self.initialise())?;
+        let region = region?;
         let competitor = self.compete(&region)?;
         let resident_before = Residency::around(region.address())?;
 
         flush_caches()?;
         has_peak &= reset_peak();
         let system_before = self.has_competitor().then(VmStat::now);
-        let started = meters.access.start()?;
-        let sum = access(&region, &self.pattern);
-        let accessed = meters.access.stop(&started)?;
+        let (sum, accessed) = access_meter.measure(|| access(&region, &self.pattern))?;
         let system_after = self.has_competitor().then(VmStat::now);
         let resident = Residency::around(region.address())?;
         drop(competitor);
@@ -127,25 +108,23 @@ impl<'a> Toucher<'a> {
         drop(region);
         self.settle()?;
 
-        for part in [&init, &accessed] {
-            self.note(part.storage_disagreement());
-        }
-        let mut metrics = BTreeMap::new();
-        accessed.add_to(&mut metrics, "");
-        init.add_to(&mut metrics, "init_");
+        self.note(init.storage_disagreement());
+        self.note(accessed.storage_disagreement());
+        let accesses = self.pattern.accesses() as f64;
+        let duration = accessed.duration_ns as f64;
+        let mut sample = accessed.into_sample();
+        init.add_to(&mut sample, "init_");
         if let Some((before, after)) = system_before.zip(system_after) {
-            after.add_since(&before, &mut metrics);
+            after.add_since(&before, &mut sample);
         }
         if !has_peak {
             // What is left is the largest of the whole process.
-            metrics.remove("max_rss_bytes");
-            metrics.remove("init_max_rss_bytes");
+            sample.metrics.remove("max_rss_bytes");
+            sample.metrics.remove("init_max_rss_bytes");
             self.note(Some(
                 "the largest resident set is left out: this kernel cannot set it back".to_owned(),
             ));
         }
-        let accesses = self.pattern.accesses() as f64;
-        let duration = accessed.duration_ns as f64;
         for (name, value) in [
             ("accesses", accesses),
             ("buffer_bytes", self.request.buffer_bytes as f64),
@@ -154,19 +133,15 @@ impl<'a> Toucher<'a> {
             ("init_resident_bytes", resident_before.resident as f64),
             ("huge_page_bytes", resident.huge as f64),
         ] {
-            metrics.insert(name.to_owned(), value);
+            put(&mut sample, name, value);
         }
         if let Some(competitor) = &self.request.competitor {
-            metrics.insert("competitor_bytes".to_owned(), competitor.bytes as f64);
+            put(&mut sample, "competitor_bytes", competitor.bytes as f64);
         }
         if accesses > 0.0 {
-            metrics.insert("duration_per_access_ns".to_owned(), duration / accesses);
+            put(&mut sample, "duration_per_access_ns", duration / accesses);
         }
-        Ok(Sample {
-            metrics,
-            counters: accessed.into_counters(),
-            ..Sample::default()
-        })
+        Ok(sample)
     }
 
     fn has_competitor(&self) -> bool {
@@ -290,13 +265,8 @@ fn open_backing(request: &MemoryRequest) -> Result<Option<File>, Failure> {
 }
 
 fn sync(file: &File) -> Result<(), Failure> {
-    file.sync_data().map_err(|error| {
-        failure::failed(format!(
-            "cannot sync the mapped file: {}; {}",
-            failure::reason(&error),
-            failure::advice(&error)
-        ))
-    })
+    file.sync_data()
+        .map_err(|error| failure::failed_to("sync the mapped file", &error))
 }
 
 fn read_places(file: &File, pattern: &Pattern, places: &mut Places) -> Result<(), Failure> {
@@ -309,13 +279,7 @@ fn read_places(file: &File, pattern: &Pattern, places: &mut Places) -> Result<()
         // The last place's line may end with the file.
         let bytes = &mut block[..(count - 1) * place_bytes + 1];
         file.read_exact_at(bytes, (first * place_bytes) as u64)
-            .map_err(|error| {
-                failure::failed(format!(
-                    "cannot read the mapped file: {}; {}",
-                    failure::reason(&error),
-                    failure::advice(&error)
-                ))
-            })?;
+            .map_err(|error| failure::failed_to("read the mapped file", &error))?;
         for (index, byte) in bytes.iter().step_by(place_bytes).enumerate() {
             match byte {
                 0 => {}

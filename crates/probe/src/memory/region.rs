@@ -1,17 +1,14 @@
 //! A mapped range of memory.
 
-use std::ffi::c_void;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::ptr::null_mut;
 
 use rustix::io::Errno;
-use rustix::mm::{
-    Advice, MapFlags, MsyncFlags, ProtFlags, madvise, mmap, mmap_anonymous, msync, munmap,
-};
+use rustix::mm::{Advice, MapFlags, MsyncFlags, madvise, msync};
 use toll_wire::{Failure, HugePages};
 
 use crate::failure;
+use crate::mapping::{Mapping, READ_WRITE};
 
 /// Alignment at which a CPU can use a transparent huge page of 2 MiB, the size
 /// on x86-64 and on arm64 with pages of 4 KiB.
@@ -27,8 +24,8 @@ pub enum Backing<'a> {
 /// A readable and writable mapping, which goes with this value. All access is
 /// volatile and through addresses, since what backs it may change under it.
 pub struct Region {
-    mapping: *mut c_void,
-    mapping_length: usize,
+    /// All that is mapped, of which this is a part.
+    _mapping: Mapping,
     start: *mut u8,
     length: usize,
 }
@@ -55,15 +52,22 @@ impl Region {
             HugePages::Madvise => length.next_multiple_of(HUGE_PAGE_BYTES) + HUGE_PAGE_BYTES,
         };
         let mapped = match backing {
-            Backing::Anonymous if huge_pages == HugePages::Hugetlb => {
-                map_anonymous(mapping_length, populate | MapFlags::HUGETLB)
+            Backing::Anonymous => {
+                let flags = match huge_pages {
+                    HugePages::Hugetlb => populate | MapFlags::HUGETLB,
+                    _ => populate,
+                };
+                Mapping::anonymous(mapping_length, READ_WRITE, flags)
             }
-            Backing::Anonymous => map_anonymous(mapping_length, populate),
-            Backing::Private(file) => map_file(length, populate | MapFlags::PRIVATE, file),
-            Backing::Shared(file) => map_file(length, populate | MapFlags::SHARED, file),
+            Backing::Private(file) => {
+                Mapping::of_file(file, 0, length, READ_WRITE, populate | MapFlags::PRIVATE)
+            }
+            Backing::Shared(file) => {
+                Mapping::of_file(file, 0, length, READ_WRITE, populate | MapFlags::SHARED)
+            }
         };
         let mapping = mapped.map_err(|errno| cannot_map(length, huge_pages, errno))?;
-        let first = mapping.cast::<u8>();
+        let first = mapping.start().cast::<u8>();
         let start = match (backing, huge_pages) {
             (Backing::Anonymous, HugePages::Madvise) => {
                 first.wrapping_add(first.align_offset(HUGE_PAGE_BYTES))
@@ -71,11 +75,7 @@ impl Region {
             _ => first,
         };
         let region = Self {
-            mapping,
-            mapping_length: match backing {
-                Backing::Anonymous => mapping_length,
-                _ => length,
-            },
+            _mapping: mapping,
             start,
             length,
         };
@@ -118,10 +118,11 @@ impl Region {
         // Only advice that leaves content as it is comes here.
         // SAFETY: the range is mapped, and the advice discards nothing.
         unsafe { madvise(self.start.cast(), self.length, advice) }.map_err(|errno| {
-            failure::unsupported(format!(
-                "cannot advise {name}: {}; this kernel or mapping does not take it",
-                failure::reason(&errno.into())
-            ))
+            failure::unsupported_by(
+                &format!("advise {name}"),
+                &errno.into(),
+                "this kernel or mapping does not take it",
+            )
         })
     }
 
@@ -136,11 +137,7 @@ impl Region {
         // SAFETY: the range is mapped.
         unsafe { msync(self.start.cast(), self.length, MsyncFlags::SYNC) }.map_err(|errno| {
             let error = errno.into();
-            failure::failed(format!(
-                "cannot msync the buffer: {}; {}",
-                failure::reason(&error),
-                failure::advice(&error)
-            ))
+            failure::failed_to("msync the buffer", &error)
         })
     }
 }
@@ -149,14 +146,6 @@ impl Region {
 impl Region {
     pub fn byte(&self, offset: usize) -> u8 {
         self.part(offset, 1).read(0)
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, and parts of it cannot
-        // outlive it. An error would mean that it is gone already.
-        let _ = unsafe { munmap(self.mapping, self.mapping_length) };
     }
 }
 
@@ -235,18 +224,6 @@ impl Part<'_> {
     }
 }
 
-fn map_anonymous(length: usize, flags: MapFlags) -> Result<*mut c_void, Errno> {
-    let access = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new mapping at an address of the kernel's choice.
-    unsafe { mmap_anonymous(null_mut(), length, access, flags | MapFlags::PRIVATE) }
-}
-
-fn map_file(length: usize, flags: MapFlags, file: BorrowedFd<'_>) -> Result<*mut c_void, Errno> {
-    let access = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new mapping at an address of the kernel's choice.
-    unsafe { mmap(null_mut(), length, access, flags, file, 0) }
-}
-
 fn check_combination(
     backing: Backing<'_>,
     huge_pages: HugePages,
@@ -255,15 +232,13 @@ fn check_combination(
     if huge_pages == HugePages::Hugetlb && !matches!(backing, Backing::Anonymous) {
         return Err(failure::unsupported(
             "cannot map a file with reserved huge pages: they belong to no file system; \
-             use mapping = anonymous"
-                .to_owned(),
+             use mapping = anonymous",
         ));
     }
     if huge_pages == HugePages::Madvise && populate {
         return Err(failure::unsupported(
             "cannot ask for huge pages after MAP_POPULATE: the pages are there already; \
-             use advice = populate-write"
-                .to_owned(),
+             use advice = populate-write",
         ));
     }
     Ok(())
@@ -282,10 +257,11 @@ pub fn restrict_huge_pages(huge_pages: HugePages) -> Result<(), Failure> {
         0 => Ok(()),
         // A kernel without transparent huge pages has none to disable.
         _ if io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL) => Ok(()),
-        _ => Err(failure::instrument(format!(
-            "cannot disable transparent huge pages: {}; use huge_pages = system",
-            failure::reason(&io::Error::last_os_error())
-        ))),
+        _ => Err(failure::instrument_by(
+            "disable transparent huge pages",
+            &io::Error::last_os_error(),
+            "use huge_pages = system",
+        )),
     }
 }
 
@@ -295,10 +271,7 @@ fn cannot_map(length: usize, huge_pages: HugePages, errno: Errno) -> Failure {
         (_, Errno::NOMEM) => "free memory or choose a smaller buffer",
         _ => "choose another mapping",
     };
-    failure::unsupported(format!(
-        "cannot map {length} bytes: {}; {advice}",
-        failure::reason(&errno.into())
-    ))
+    failure::unsupported_by(&format!("map {length} bytes"), &errno.into(), advice)
 }
 
 #[cfg(test)]

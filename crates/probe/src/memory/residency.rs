@@ -18,17 +18,16 @@ impl Residency {
     /// which the kernel keeps in batches a CPU, this counts page by page.
     pub fn around(address: usize) -> Result<Self, Failure> {
         let text = fs::read_to_string("/proc/self/smaps").map_err(|error| {
-            failure::instrument(format!(
-                "cannot tell how much of the buffer is in memory: {}; \
-                 use a kernel with CONFIG_PROC_PAGE_MONITOR",
-                failure::reason(&error)
-            ))
+            failure::instrument_by(
+                "tell how much of the buffer is in memory",
+                &error,
+                "use a kernel with CONFIG_PROC_PAGE_MONITOR",
+            )
         })?;
         parse(&text, address).ok_or_else(|| {
             failure::instrument(
                 "cannot tell how much of the buffer is in memory: it is not in /proc/self/smaps; \
-                 use a kernel with CONFIG_PROC_PAGE_MONITOR"
-                    .to_owned(),
+                 use a kernel with CONFIG_PROC_PAGE_MONITOR",
             )
         })
     }

@@ -6,7 +6,7 @@ use std::io;
 use toll_wire::{Failure, PrimesAllocation, PrimesRequest, Printing, RandomSource};
 
 use super::Counted;
-use crate::driver::{Driver, Module, ModuleFile, ModuleName, TollPrimes};
+use crate::driver::{Driver, Module, ModuleFile, PRIMES, TollPrimes};
 use crate::failure;
 
 /// System call `count_primes`, as published.
@@ -103,11 +103,10 @@ fn cannot(request: &PrimesRequest, number: libc::c_long, error: &io::Error) -> F
             "cannot count primes among {n} numbers: kmalloc gives at most {KMALLOC_N_MAX}; choose \
              another allocation"
         )),
-        _ => failure::failed(format!(
-            "cannot count primes among {n} numbers in the kernel: {}; {}",
-            failure::reason(error),
-            failure::advice(error)
-        )),
+        _ => failure::failed_to(
+            &format!("count primes among {n} numbers in the kernel"),
+            error,
+        ),
     }
 }
 
@@ -120,7 +119,7 @@ pub struct AtLoad {
 impl AtLoad {
     pub fn new(n: u32) -> Result<Self, Failure> {
         Ok(Self {
-            file: ModuleName::TollPrimes.file()?,
+            file: ModuleFile::open(PRIMES)?,
             parameters: CString::new(format!("n={n}")).expect("digits have no zero byte"),
             inserted: None,
         })

@@ -2,42 +2,25 @@
 
 use std::io;
 use std::os::fd::AsFd;
-use std::ptr::null_mut;
 
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::MapFlags;
+
+use crate::mapping::{Mapping, READ_WRITE};
 
 /// A mapping that the kernel writes to only while a program runs, and so never
 /// while a reference to its numbers is alive.
-pub struct SharedMap {
-    start: *mut u8,
-    length: usize,
-}
+pub struct SharedMap(Mapping);
 
 impl SharedMap {
-    /// Maps `length` bytes.
     pub fn new(map: impl AsFd, length: usize) -> io::Result<Self> {
-        // SAFETY: the kernel chooses a free range, so nothing else is there.
-        let mapped = unsafe {
-            mmap(
-                null_mut(),
-                length,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                map,
-                0,
-            )
-        }?;
-        Ok(Self {
-            start: mapped.cast(),
-            length,
-        })
+        let mapping = Mapping::of_file(map, 0, length, READ_WRITE, MapFlags::SHARED)?;
+        Ok(Self(mapping))
     }
 
     /// `count` numbers from `offset` on.
     pub fn numbers_mut(&mut self, offset: usize, count: usize) -> &mut [u32] {
         assert!(offset.is_multiple_of(align_of::<u32>()));
-        assert!(count <= (self.length - offset) / size_of::<u32>());
-        let start = self.start.wrapping_add(offset).cast();
+        let start = self.0.at(offset, count * size_of::<u32>()).cast();
         // SAFETY: the numbers lie in the mapping, aligned as it is to a page;
         // any bits are numbers; and the borrow keeps programs from running.
         unsafe { std::slice::from_raw_parts_mut(start, count) }
@@ -57,14 +40,6 @@ impl SharedMap {
 
     fn word(&self, offset: usize) -> *mut u64 {
         assert!(offset.is_multiple_of(size_of::<u64>()));
-        assert!(offset + size_of::<u64>() <= self.length);
-        self.start.wrapping_add(offset).cast()
-    }
-}
-
-impl Drop for SharedMap {
-    fn drop(&mut self) {
-        // SAFETY: the range was mapped by `new`, and no borrow outlives this.
-        let _ = unsafe { munmap(self.start.cast(), self.length) };
+        self.0.at(offset, size_of::<u64>()).cast()
     }
 }

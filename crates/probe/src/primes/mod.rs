@@ -15,7 +15,6 @@ mod print;
 pub mod process;
 mod user;
 
-use std::collections::BTreeMap;
 use std::mem::MaybeUninit;
 
 use toll_wire::{
@@ -30,11 +29,12 @@ use self::kernel::{AtLoad, Way, count_as_published};
 use self::print::Printer;
 use self::process::Process;
 use crate::clock::{self, gettimeofday_ns};
-use crate::counters::{Counters, Inherit};
+use crate::counters::Inherit;
 use crate::driver::Driver;
-use crate::meter::Meter;
+use crate::failure;
+use crate::meter::{Meter, put};
+use crate::trial::Trial;
 use crate::usage::{Scope, Usage};
-use crate::{failure, trial};
 
 /// A count, and what its parts took where the place tells it.
 #[derive(Debug, Clone, Copy)]
@@ -77,22 +77,12 @@ pub fn run(request: &Request, primes: &PrimesRequest) -> Result<TrialData, Failu
         PrimesPlacement::UserProcess => Inherit::OnExec,
         _ => Inherit::No,
     };
-    let counters = Counters::open(&request.counters, inherit);
-    let counters_missing = counters.missing().clone();
-    let notes = counters.notes().to_vec();
-    let mut meter = Meter::new(counters, Scope::Thread);
+    let trial = Trial::counting(request, Scope::Thread, inherit);
     user::seed_rand(primes.seed);
-    let (samples, disturbance) =
-        trial::repeat(request.warmup_iterations, request.iterations, || {
-            let (sample, counted) = sample(&mut place, primes, &mut meter)?;
-            place.check(primes, &expected, counted)?;
-            Ok(sample)
-        })?;
-    Ok(TrialData {
-        samples,
-        disturbance,
-        counters_missing,
-        notes,
+    trial.repeat(|meter| {
+        let (sample, counted) = sample(&mut place, primes, meter)?;
+        place.check(primes, &expected, counted)?;
+        Ok(sample)
     })
 }
 
@@ -235,40 +225,33 @@ fn sample(
     meter: &mut Meter,
 ) -> Result<(Sample, Counted), Failure> {
     let asks_gettimeofday = primes.clock == PrimesClock::Gettimeofday;
-    let started = meter.start()?;
-    let before = asks_gettimeofday.then(gettimeofday_ns);
-    let result = place.count(primes);
-    let after = asks_gettimeofday.then(gettimeofday_ns);
-    let measured = meter.stop(&started)?;
+    let ((before, result, after), measured) = meter.measure(|| {
+        let before = asks_gettimeofday.then(gettimeofday_ns);
+        let result = place.count(primes);
+        (before, result, asks_gettimeofday.then(gettimeofday_ns))
+    })?;
     let (counted, usage) = result?;
     let counted = place.settle(counted)?;
-    let mut metrics = BTreeMap::new();
-    measured.add_to(&mut metrics, "");
-    if let Some(usage) = usage {
-        usage.add_to(&mut metrics);
+    let measured_ns = measured.duration_ns;
+    let mut sample = measured.into_sample();
+    let used = usage.iter().flat_map(Usage::metrics);
+    for (name, value) in used.chain(counted.parts()) {
+        put(&mut sample, name, value as f64);
     }
-    for (name, part) in counted.parts() {
-        metrics.insert(name.to_owned(), part as f64);
-    }
-    metrics.insert("numbers".to_owned(), f64::from(primes.n));
-    metrics.insert("primes".to_owned(), counted.primes as f64);
+    put(&mut sample, "numbers", f64::from(primes.n));
+    put(&mut sample, "primes", counted.primes as f64);
     let inside_ns: u64 = counted.parts().map(|(_, part)| part).sum();
     if inside_ns > 0 {
         // The way there and back, by the probe's clock in any case.
-        let way_ns = measured.duration_ns.saturating_sub(inside_ns);
-        metrics.insert("way_duration_ns".to_owned(), way_ns as f64);
+        let way_ns = measured_ns.saturating_sub(inside_ns);
+        put(&mut sample, "way_duration_ns", way_ns as f64);
     }
     let duration_ns = match (primes.clock, before, after) {
         (PrimesClock::Inside, ..) => inside_ns,
         // NTP may have set the clock back meanwhile.
         (_, Some(before), Some(after)) => after.saturating_sub(before),
-        _ => measured.duration_ns,
+        _ => measured_ns,
     };
-    metrics.insert("duration_ns".to_owned(), duration_ns as f64);
-    let sample = Sample {
-        metrics,
-        counters: measured.into_counters(),
-        ..Sample::default()
-    };
+    put(&mut sample, "duration_ns", duration_ns as f64);
     Ok((sample, counted))
 }

@@ -85,11 +85,7 @@ impl Drop for Printer {
 }
 
 fn cannot(error: &io::Error) -> Failure {
-    failure::failed(format!(
-        "cannot print the count: {}; {}",
-        failure::reason(error),
-        failure::advice(error)
-    ))
+    failure::failed_to("print the count", error)
 }
 
 #[cfg(test)]

@@ -78,11 +78,7 @@ impl Process {
 }
 
 fn cannot(error: &io::Error) -> Failure {
-    failure::failed(format!(
-        "cannot count primes in a process: {}; {}",
-        failure::reason(error),
-        failure::advice(error)
-    ))
+    failure::failed_to("count primes in a process", error)
 }
 
 /// What such a process prints: the count, and what allocating, drawing and

@@ -95,10 +95,11 @@ fn random_bytes(places: &mut [MaybeUninit<u32>]) -> Result<(), Failure> {
             Err(_) => {
                 let error = io::Error::last_os_error();
                 if error.kind() != io::ErrorKind::Interrupted {
-                    return Err(failure::failed(format!(
-                        "cannot draw numbers by getrandom: {}; see the kernel log",
-                        failure::reason(&error)
-                    )));
+                    return Err(failure::failed_by(
+                        "draw numbers by getrandom",
+                        &error,
+                        "see the kernel log",
+                    ));
                 }
             }
         }

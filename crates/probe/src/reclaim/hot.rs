@@ -1,16 +1,15 @@
 //! The pages that are used again and again.
 
-use std::ffi::c_void;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::ptr::null_mut;
 
 use rustix::io::Errno;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{MapFlags, ProtFlags};
 use toll_wire::{CacheState, Failure, HotMapping, HugePages};
 
 use crate::buffer::page_bytes;
+use crate::mapping::Mapping;
 use crate::memory::{Backing, Filling, Region, split_mix};
 use crate::{failure, page_cache};
 
@@ -116,13 +115,8 @@ impl Hot {
         is_code: bool,
     ) -> Result<Self, Failure> {
         let length = order.pages * page_bytes();
-        lay(order, file, is_code).map_err(|error| {
-            failure::failed(format!(
-                "cannot write the hot pages: {}; {}",
-                failure::reason(&error),
-                failure::advice(&error)
-            ))
-        })?;
+        lay(order, file, is_code)
+            .map_err(|error| failure::failed_to("write the hot pages", &error))?;
         page_cache::establish(file, length as u64, CacheState::Cold)?;
         let pages = match (is_code, mapping) {
             (true, _) => Pages::Code(Code::map(file.as_fd(), length)?),
@@ -183,10 +177,7 @@ fn lay(order: Order, file: &File, is_code: bool) -> io::Result<()> {
 }
 
 /// Pages of code, each of which begins with a function that returns a number.
-struct Code {
-    mapping: *mut c_void,
-    length: usize,
-}
+struct Code(Mapping);
 
 impl Code {
     #[cfg(target_arch = "x86_64")]
@@ -221,34 +212,21 @@ impl Code {
     fn map(file: BorrowedFd<'_>, length: usize) -> Result<Self, Failure> {
         if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
             return Err(failure::unsupported(
-                "cannot run hot pages: no code is known for this CPU; choose another set"
-                    .to_owned(),
+                "cannot run hot pages: no code is known for this CPU; choose another set",
             ));
         }
         let access = ProtFlags::READ | ProtFlags::EXEC;
-        // SAFETY: a new mapping at an address of the kernel's choice.
-        let mapped = unsafe { mmap(null_mut(), length, access, MapFlags::PRIVATE, file, 0) };
-        match mapped {
-            Ok(mapping) => Ok(Self { mapping, length }),
-            Err(errno) => Err(cannot_map(errno)),
-        }
+        let mapped = Mapping::of_file(file, 0, length, access, MapFlags::PRIVATE);
+        mapped.map(Self).map_err(cannot_map)
     }
 
     /// Runs the function at a multiple of the page size.
     fn call(&self, offset: usize) -> u32 {
-        assert!(offset < self.length, "{offset} of {}", self.length);
-        let address = self.mapping.wrapping_byte_add(offset);
+        let address = self.0.at(offset, Self::LENGTH);
         // SAFETY: the address is that of a whole function of this signature,
         // which `lay` put there, in a mapping that may be executed.
         let function: extern "C" fn() -> u32 = unsafe { std::mem::transmute(address) };
         function()
-    }
-}
-
-impl Drop for Code {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is this value's own, and no function of it runs.
-        let _ = unsafe { munmap(self.mapping, self.length) };
     }
 }
 
@@ -257,10 +235,7 @@ fn cannot_map(errno: Errno) -> Failure {
         Errno::PERM | Errno::ACCESS => "choose a file system that is mounted without noexec",
         _ => "choose another set",
     };
-    failure::unsupported(format!(
-        "cannot map the hot pages as code: {}; {advice}",
-        failure::reason(&errno.into())
-    ))
+    failure::unsupported_by("map the hot pages as code", &errno.into(), advice)
 }
 
 #[cfg(test)]

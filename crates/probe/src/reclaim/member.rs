@@ -12,8 +12,7 @@ use super::hot::Hot;
 use super::stream::{Stream, Wrong};
 use crate::failure;
 use crate::fork::Child;
-use crate::storage_bytes::{StorageBytes, StorageMeter};
-use crate::usage::{Scope, Usage};
+use crate::usage::{Scope, StorageBytes, StorageMeter, Usage};
 
 /// Uses of the hot pages in a pass, evenly spread: a hot page is used so many
 /// times as often as one of the stream.
@@ -27,17 +26,43 @@ pub struct Job {
     pub passes: u32,
 }
 
+/// All of it is words of 64 bits, so that it goes through a pipe as it is.
+#[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Report {
+    /// Resources used over the work.
     pub usage: Usage,
-    /// Storage traffic over the work; `None` where the kernel does not account.
-    pub storage: Option<StorageBytes>,
+    /// Storage traffic over the work, and 1 where the kernel accounts for it.
+    pub storage: StorageBytes,
+    pub has_storage: u64,
     pub hot_major_faults: u64,
     pub hot_minor_faults: u64,
     /// Uses of single pages, hot ones and those of the stream.
     pub touches: u64,
+    /// What all uses of hot pages add up to.
     pub hot_sum: u64,
-    pub wrong: Option<Wrong>,
+    /// 0, the error number of a read, or [`WRONG_CONTENT`].
+    wrong: u64,
+}
+
+const WRONG_CONTENT: u64 = u64::MAX;
+
+impl Report {
+    /// What was wrong with the stream, if anything.
+    pub fn wrong(&self) -> Option<Wrong> {
+        match self.wrong {
+            0 => None,
+            WRONG_CONTENT => Some(Wrong::Content),
+            errno => Some(Wrong::Read(errno as i32)),
+        }
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        let start = std::ptr::from_mut(self).cast();
+        // SAFETY: the report is words without padding, of which any bits are
+        // valid, and is borrowed for as long.
+        unsafe { std::slice::from_raw_parts_mut(start, size_of::<Self>()) }
+    }
 }
 
 impl Job {
@@ -60,9 +85,16 @@ impl Job {
         let mut report = Report::default();
         let storage_before = storage.read();
         let before = Usage::now(Scope::Thread);
-        report.wrong = self.passes(&mut report).err();
+        report.wrong = match self.passes(&mut report) {
+            Ok(()) => 0,
+            Err(Wrong::Content) => WRONG_CONTENT,
+            Err(Wrong::Read(errno)) => u64::from(errno.unsigned_abs()),
+        };
         report.usage = Usage::now(Scope::Thread).since(&before);
-        report.storage = storage.read().zip(storage_before).map(|(a, b)| a.since(&b));
+        if let Some((after, before)) = storage.read().zip(storage_before) {
+            report.storage = after.since(&before);
+            report.has_storage = 1;
+        }
         report
     }
 
@@ -134,19 +166,18 @@ impl Member {
 
     /// Waits until it is prepared.
     pub fn wait_prepared(&mut self) -> Result<(), Failure> {
-        self.read::<1>().map(|_| ())
+        self.read(&mut [0])
     }
 
+    /// Waits for its report.
     pub fn report(&mut self) -> Result<Report, Failure> {
-        self.read().map(|bytes| Report::decode(&bytes))
+        let mut report = Report::default();
+        self.read(report.bytes())?;
+        Ok(report)
     }
 
-    fn read<const LENGTH: usize>(&mut self) -> Result<[u8; LENGTH], Failure> {
-        let mut bytes = [0; LENGTH];
-        match self.reports.read_exact(&mut bytes) {
-            Ok(()) => Ok(bytes),
-            Err(_) => Err(was_ended()),
-        }
+    fn read(&mut self, bytes: &mut [u8]) -> Result<(), Failure> {
+        self.reports.read_exact(bytes).map_err(|_| was_ended())
     }
 }
 
@@ -157,89 +188,12 @@ fn work(mut job: Job, gate: &Gate, tell: &OwnedFd) -> ! {
     job.prepare();
     let _ = rustix::io::write(tell.as_fd(), &[1]);
     gate.pass();
-    let report = job.run(&storage);
-    let _ = rustix::io::write(tell.as_fd(), &report.encode());
+    let mut report = job.run(&storage);
+    // A pipe takes it at once.
+    let _ = rustix::io::write(tell.as_fd(), report.bytes());
     // Not at the gate: another may yet have to pass it.
     loop {
         rustix::event::pause();
-    }
-}
-
-const REPORT_WORDS: usize = 18;
-const REPORT_BYTES: usize = REPORT_WORDS * 8;
-
-impl Report {
-    /// The report as bytes, which a pipe takes at once.
-    fn encode(&self) -> [u8; REPORT_BYTES] {
-        let used = &self.usage;
-        let storage = self.storage.unwrap_or(StorageBytes {
-            input: 0,
-            output: 0,
-        });
-        let (wrong, errno) = match self.wrong {
-            None => (0, 0),
-            Some(Wrong::Content) => (1, 0),
-            Some(Wrong::Read(errno)) => (2, u64::from(errno.unsigned_abs())),
-        };
-        let words: [u64; REPORT_WORDS] = [
-            used.user_ns,
-            used.system_ns,
-            used.minor_faults,
-            used.major_faults,
-            used.voluntary_switches,
-            used.involuntary_switches,
-            used.block_input_bytes,
-            used.block_output_bytes,
-            used.max_rss_bytes,
-            u64::from(self.storage.is_some()),
-            storage.input,
-            storage.output,
-            self.hot_major_faults,
-            self.hot_minor_faults,
-            self.touches,
-            self.hot_sum,
-            wrong,
-            errno,
-        ];
-        let mut bytes = [0; REPORT_BYTES];
-        for (place, word) in bytes.as_chunks_mut().0.iter_mut().zip(words) {
-            *place = word.to_ne_bytes();
-        }
-        bytes
-    }
-
-    fn decode(bytes: &[u8; REPORT_BYTES]) -> Self {
-        let mut words = bytes.as_chunks().0.iter().copied().map(u64::from_ne_bytes);
-        let mut next = || words.next().expect("a report has all its words");
-        let usage = Usage {
-            user_ns: next(),
-            system_ns: next(),
-            minor_faults: next(),
-            major_faults: next(),
-            voluntary_switches: next(),
-            involuntary_switches: next(),
-            block_input_bytes: next(),
-            block_output_bytes: next(),
-            max_rss_bytes: next(),
-        };
-        let is_accounted = next() == 1;
-        let storage = StorageBytes {
-            input: next(),
-            output: next(),
-        };
-        Self {
-            usage,
-            storage: is_accounted.then_some(storage),
-            hot_major_faults: next(),
-            hot_minor_faults: next(),
-            touches: next(),
-            hot_sum: next(),
-            wrong: match (next(), next()) {
-                (0, _) => None,
-                (1, _) => Some(Wrong::Content),
-                (_, errno) => Some(Wrong::Read(i32::try_from(errno).unwrap_or(0))),
-            },
-        }
     }
 }
 
@@ -256,8 +210,7 @@ fn cannot(why: &str) -> Failure {
 fn was_ended() -> Failure {
     failure::failed(
         "cannot finish the working set: one of its processes was ended; see the kernel log, and \
-         give it more swap or a smaller set if memory ran out"
-            .to_owned(),
+         give it more swap or a smaller set if memory ran out",
     )
 }
 
@@ -266,35 +219,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_comes_out_of_the_pipe_as_it_went_in() {
-        let report = Report {
-            usage: Usage {
-                user_ns: 1,
-                minor_faults: u64::MAX,
-                max_rss_bytes: 3,
-                ..Usage::default()
-            },
-            storage: Some(StorageBytes {
-                input: 4,
-                output: 5,
-            }),
-            hot_major_faults: 6,
-            hot_minor_faults: 7,
-            touches: 8,
-            hot_sum: 9,
-            wrong: None,
+    fn a_report_is_words_without_padding_and_tells_what_was_wrong() {
+        assert_eq!(size_of::<Report>(), 17 * size_of::<u64>());
+        let wrong = |wrong| Report {
+            wrong,
+            ..Report::default()
         };
-        for (storage, wrong) in [
-            (report.storage, None),
-            (None, Some(Wrong::Content)),
-            (None, Some(Wrong::Read(5))),
-        ] {
-            let sent = Report {
-                storage,
-                wrong,
-                ..report
-            };
-            assert_eq!(Report::decode(&sent.encode()), sent);
-        }
+        assert_eq!(wrong(0).wrong(), None);
+        assert_eq!(wrong(WRONG_CONTENT).wrong(), Some(Wrong::Content));
+        assert_eq!(wrong(5).wrong(), Some(Wrong::Read(5)));
+        let mut sent = wrong(5);
+        let mut received = Report::default();
+        received.bytes().copy_from_slice(sent.bytes());
+        assert_eq!(received, sent);
     }
 }

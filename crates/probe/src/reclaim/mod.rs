@@ -17,7 +17,6 @@ mod hot;
 mod member;
 mod stream;
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use toll_wire::{
@@ -31,8 +30,8 @@ use self::stream::{Stream, Wrong, make_cold};
 use crate::buffer::page_bytes;
 use crate::counters::{Counters, Inherit};
 use crate::memory::{restrict_huge_pages, split_mix};
+use crate::meter::put;
 use crate::scratch::{ScratchFile, remove_left_overs};
-use crate::storage_bytes::StorageBytes;
 use crate::vmstat::VmStat;
 use crate::{clock, failure, page_cache, trial};
 
@@ -42,15 +41,12 @@ pub fn run(request: &Request, reclaim: &ReclaimRequest) -> Result<TrialData, Fai
     let mut set = Set::new(reclaim)?;
     let mut counters = Counters::open(&request.counters, Inherit::Yes);
     set.notes.extend_from_slice(counters.notes());
-    let (samples, disturbance) =
-        trial::repeat(request.warmup_iterations, request.iterations, || {
-            set.sample(&mut counters)
-        })?;
+    let (warmups, iterations) = (request.warmup_iterations, request.iterations);
+    let data = trial::repeat(warmups, iterations, || set.sample(&mut counters))?;
     Ok(TrialData {
-        samples,
-        disturbance,
         counters_missing: counters.missing().clone(),
         notes: set.notes,
+        ..data
     })
 }
 
@@ -83,7 +79,7 @@ impl<'a> Set<'a> {
         }
         if request.set.streams_file() && request.stream_file.is_none() {
             return Err(failure::instrument(
-                "cannot stream through a file: none is named; give a stream_file".to_owned(),
+                "cannot stream through a file: none is named; give a stream_file",
             ));
         }
         let scratch = match request.mapping {
@@ -131,16 +127,15 @@ impl<'a> Set<'a> {
         let system = VmStat::now();
         let reports: Vec<Report> = reports_checked(reports, &expected)?;
 
-        let mut metrics = BTreeMap::new();
-        metrics.insert("duration_ns".to_owned(), duration_ns as f64);
-        self.add_reports(&reports, &mut metrics);
-        system.add_since(&system_before, &mut metrics);
-        self.note_pressure(&metrics);
-        Ok(Sample {
-            metrics,
+        let mut sample = Sample {
             counters: counted,
             ..Sample::default()
-        })
+        };
+        put(&mut sample, "duration_ns", duration_ns as f64);
+        self.add_reports(&reports, &mut sample);
+        system.add_since(&system_before, &mut sample);
+        self.note_pressure(&sample);
+        Ok(sample)
     }
 
     /// What each process has to do, with what one use of all its hot pages adds
@@ -208,44 +203,33 @@ impl<'a> Set<'a> {
         Ok((Rc::new(hot), order.sum()))
     }
 
-    fn add_reports(&self, reports: &[Report], metrics: &mut BTreeMap<String, f64>) {
-        let page = page_bytes();
-        let stream_pages = self.stream_bytes / page * self.processes;
-        for (name, value) in [
-            ("hot_pages", self.hot_pages as u64),
-            ("stream_pages", stream_pages as u64),
-        ] {
-            metrics.insert(name.to_owned(), value as f64);
-        }
+    fn add_reports(&self, reports: &[Report], sample: &mut Sample) {
+        let stream_pages = self.stream_bytes / page_bytes() * self.processes;
+        put(sample, "hot_pages", self.hot_pages as f64);
+        put(sample, "stream_pages", stream_pages as f64);
         let mut add = |name: &str, value: u64| {
-            *metrics.entry(name.to_owned()).or_default() += value as f64;
+            *sample.metrics.entry(name.to_owned()).or_default() += value as f64;
         };
         for report in reports {
-            let used = &report.usage;
-            for (name, value) in [
-                ("user_ns", used.user_ns),
-                ("system_ns", used.system_ns),
-                ("minor_faults", used.minor_faults),
-                ("major_faults", used.major_faults),
-                ("voluntary_switches", used.voluntary_switches),
-                ("involuntary_switches", used.involuntary_switches),
-                ("max_rss_bytes", used.max_rss_bytes),
+            for (name, value) in report.usage.metrics().into_iter().chain([
                 ("hot_major_faults", report.hot_major_faults),
                 ("hot_minor_faults", report.hot_minor_faults),
                 ("touches", report.touches),
-            ] {
+            ]) {
                 add(name, value);
             }
         }
-        let storage: Option<Vec<StorageBytes>> = reports.iter().map(|r| r.storage).collect();
-        for bytes in storage.into_iter().flatten() {
-            add("block_input_bytes", bytes.input);
-            add("block_output_bytes", bytes.output);
+        if reports.iter().all(|report| report.has_storage == 1) {
+            for report in reports {
+                add("block_input_bytes", report.storage.input);
+                add("block_output_bytes", report.storage.output);
+            }
         }
     }
 
     /// A set that fits in memory says nothing about reclaim.
-    fn note_pressure(&mut self, metrics: &BTreeMap<String, f64>) {
+    fn note_pressure(&mut self, sample: &Sample) {
+        let metrics = &sample.metrics;
         const NOTE: &str = "nothing was reclaimed: there is memory for the whole set";
         let signs = [
             "pages_reclaimed",
@@ -313,18 +297,14 @@ fn reports_checked(
 ) -> Result<Vec<Report>, Failure> {
     let reports = reports?;
     for (report, expected) in reports.iter().zip(expected) {
-        match report.wrong {
+        match report.wrong() {
             None => {}
             Some(Wrong::Content) => {
                 return Err(distrust("its stream held something else"));
             }
             Some(Wrong::Read(errno)) => {
                 let error = std::io::Error::from_raw_os_error(errno);
-                return Err(failure::failed(format!(
-                    "cannot read the stream: {}; {}",
-                    failure::reason(&error),
-                    failure::advice(&error)
-                )));
+                return Err(failure::failed_to("read the stream", &error));
             }
         }
         if report.hot_sum != *expected {

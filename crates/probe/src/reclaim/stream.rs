@@ -133,10 +133,5 @@ fn open(path: &Path) -> Result<File, Failure> {
 }
 
 fn cannot(path: &Path, error: &io::Error) -> Failure {
-    failure::failed(format!(
-        "cannot stream through {}: {}; {}",
-        path.display(),
-        failure::reason(error),
-        failure::advice(error)
-    ))
+    failure::failed_to(&format!("stream through {}", path.display()), error)
 }

@@ -59,10 +59,11 @@ impl Control {
             None,
         )
         .map_err(|errno| {
-            failure::instrument(format!(
-                "cannot make the control channel: {}; raise the limit of open files",
-                failure::reason(&errno.into())
-            ))
+            failure::instrument_by(
+                "make the control channel",
+                &errno.into(),
+                "raise the limit of open files",
+            )
         })?;
         Ok((
             Self::new(near, Partner::Receiver),
@@ -72,11 +73,7 @@ impl Control {
 
     pub fn wait_for_receiver(address: SocketAddr) -> Result<Self, Failure> {
         let cannot = |error: &io::Error| {
-            failure::failed(format!(
-                "cannot wait for the receiver on {address}: {}; {}",
-                failure::reason(error),
-                failure::advice(error)
-            ))
+            failure::failed_to(&format!("wait for the receiver on {address}"), error)
         };
         let listener = TcpListener::bind(address).map_err(|error| cannot(&error))?;
         if !is_readable_within(&listener, PARTNER_DEADLINE) {
@@ -99,12 +96,14 @@ impl Control {
             match connected {
                 Ok(control) => return Ok(control),
                 Err(error) if left.is_zero() => {
-                    return Err(failure::failed(format!(
-                        "cannot receive: no sender is on {address} after {} s: {}; start it \
-                         meanwhile",
-                        PARTNER_DEADLINE.as_secs(),
-                        failure::reason(&error)
-                    )));
+                    return Err(failure::failed_by(
+                        &format!(
+                            "receive: no sender is on {address} after {} s",
+                            PARTNER_DEADLINE.as_secs()
+                        ),
+                        &error,
+                        "start it meanwhile",
+                    ));
                 }
                 Err(_) => std::thread::sleep(RETRY_PAUSE),
             }

@@ -23,8 +23,9 @@ use toll_wire::{Channel, Failure, Sink, TransferPart, TransferRequest};
 
 use super::CHANNEL_PORT;
 use super::control::{PARTNER_DEADLINE, is_readable_within};
-use crate::copy::SOCKET_BUFFER_BYTES;
+use super::device::{Master, Slave};
 use crate::copy::mover::CallError;
+use crate::copy::sink::SOCKET_BUFFER_BYTES;
 use crate::failure;
 
 pub fn channel_name(channel: Channel) -> &'static str {
@@ -43,33 +44,19 @@ pub fn kind_of(channel: Channel) -> Sink {
     }
 }
 
-/// Both ends of a channel without addresses, made before the processes split;
-/// none of a channel with addresses.
-pub struct Pair {
-    pub writer: Option<OwnedFd>,
-    pub reader: Option<OwnedFd>,
-}
+/// What an end tells of an iteration beside its times: names and values.
+pub type Metrics = Vec<(&'static str, u64)>;
 
-impl Pair {
-    pub fn open(channel: Channel) -> Result<Self, Failure> {
-        let ends = match channel {
-            Channel::Device | Channel::Tcp => return Ok(Self::none()),
-            Channel::Unix => unix_sockets(),
-            Channel::Pipe => pipe_with(PipeFlags::CLOEXEC),
-        };
-        let (reader, writer) = ends.map_err(|errno| cannot_open(channel, &errno.into()))?;
-        Ok(Self {
-            writer: Some(writer),
-            reader: Some(reader),
-        })
-    }
-
-    fn none() -> Self {
-        Self {
-            writer: None,
-            reader: None,
-        }
-    }
+/// The sender's and the receiver's end of a channel without addresses, made
+/// before the processes split; none of a channel with addresses.
+pub fn pair(channel: Channel) -> Result<(Option<OwnedFd>, Option<OwnedFd>), Failure> {
+    let ends = match channel {
+        Channel::Device | Channel::Tcp => return Ok((None, None)),
+        Channel::Unix => unix_sockets(),
+        Channel::Pipe => pipe_with(PipeFlags::CLOEXEC),
+    };
+    let (reader, writer) = ends.map_err(|errno| cannot_open(channel, &errno.into()))?;
+    Ok((Some(writer), Some(reader)))
 }
 
 fn unix_sockets() -> Result<(OwnedFd, OwnedFd), Errno> {
@@ -84,6 +71,8 @@ fn unix_sockets() -> Result<(OwnedFd, OwnedFd), Errno> {
     Ok((reader, writer))
 }
 
+/// The sender's end. In each iteration `offer`, `accept`, what is sent, `finish`
+/// and `close` follow each other.
 pub enum SenderLink {
     /// For all iterations, until it is broken off.
     Pair(Option<OwnedFd>),
@@ -91,12 +80,16 @@ pub enum SenderLink {
         listener: TcpListener,
         stream: Option<TcpStream>,
     },
+    Device(Master),
 }
 
 impl SenderLink {
     pub fn new(transfer: &TransferRequest, pair: Option<OwnedFd>) -> Result<Self, Failure> {
         if pair.is_some() {
             return Ok(Self::Pair(pair));
+        }
+        if transfer.channel == Channel::Device {
+            return Ok(Self::Device(Master::new(transfer)?));
         }
         let address: SocketAddr = match transfer.part {
             TransferPart::Sender { listen } => (listen, CHANNEL_PORT).into(),
@@ -113,20 +106,25 @@ impl SenderLink {
         })
     }
 
-    pub fn address(&self) -> Result<Option<SocketAddr>, Failure> {
+    /// Waits for the receiver from now on. Yields where it is to connect, if the
+    /// channel has addresses.
+    pub fn offer(&mut self) -> Result<Option<SocketAddr>, Failure> {
         match self {
             Self::Pair(_) => Ok(None),
             Self::Tcp { listener, .. } => listener
                 .local_addr()
                 .map(Some)
                 .map_err(|error| cannot_open(Channel::Tcp, &error)),
+            Self::Device(master) => master.listen().map(Some),
         }
     }
 
     /// Takes the receiver's connection, which is there already, and no other's.
     pub fn accept(&mut self, from: Option<SocketAddr>) -> Result<(), Failure> {
-        let Self::Tcp { listener, stream } = self else {
-            return Ok(());
+        let (listener, stream) = match self {
+            Self::Pair(_) => return Ok(()),
+            Self::Device(master) => return master.accept(),
+            Self::Tcp { listener, stream } => (listener, stream),
         };
         loop {
             if !is_readable_within(listener, PARTNER_DEADLINE) {
@@ -149,30 +147,40 @@ impl SenderLink {
         match self {
             Self::Pair(writer) => writer.as_ref().expect("it is not broken off").as_fd(),
             Self::Tcp { stream, .. } => stream.as_ref().expect("it was accepted").as_fd(),
+            Self::Device(master) => master.sender().device().as_fd(),
         }
     }
 
     /// Says that nothing follows, which has TCP send what it holds back (Nagle's
     /// algorithm): the close at the end of the published program.
-    pub fn finish(&self) -> Result<(), CallError> {
-        let Self::Tcp {
-            stream: Some(stream),
-            ..
-        } = self
-        else {
-            return Ok(());
-        };
-        stream.shutdown(Shutdown::Write).map_err(|error| {
-            CallError::of(
-                "shutdown",
-                Errno::from_io_error(&error).unwrap_or(Errno::IO),
-            )
-        })
+    pub fn finish(&mut self) -> Result<(), CallError> {
+        match self {
+            Self::Tcp {
+                stream: Some(stream),
+                ..
+            } => stream.shutdown(Shutdown::Write).map_err(|error| {
+                let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
+                CallError::of("shutdown", errno)
+            }),
+            Self::Device(master) => master.sender_mut().finish(),
+            _ => Ok(()),
+        }
     }
 
+    /// What else is to be told of the iteration, before its connection is closed.
+    pub fn metrics(&self) -> Result<Metrics, Failure> {
+        match self {
+            Self::Device(master) => master.metrics(),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Ends the iteration's connection.
     pub fn close(&mut self) {
-        if let Self::Tcp { stream, .. } = self {
-            *stream = None;
+        match self {
+            Self::Pair(_) => {}
+            Self::Tcp { stream, .. } => *stream = None,
+            Self::Device(master) => master.close(),
         }
     }
 
@@ -180,50 +188,72 @@ impl SenderLink {
     pub fn break_off(&mut self) {
         match self {
             Self::Pair(writer) => *writer = None,
-            Self::Tcp { stream, .. } => *stream = None,
+            _ => self.close(),
         }
     }
 }
 
+/// The receiver's end likewise: `connect`, what is received, and `close`.
 pub enum ReceiverLink {
     /// For all iterations, until it is broken off.
     Pair(Option<OwnedFd>),
     Tcp(Option<OwnedFd>),
+    Device(Slave),
 }
 
 impl ReceiverLink {
     /// The receiver's end, over what was made before the processes split.
-    pub fn new(pair: Option<OwnedFd>) -> Self {
-        match pair {
-            None => Self::Tcp(None),
-            pair => Self::Pair(pair),
-        }
+    pub fn new(transfer: &TransferRequest, pair: Option<OwnedFd>) -> Result<Self, Failure> {
+        Ok(match (transfer.channel, pair) {
+            (Channel::Device, _) => Self::Device(Slave::new(transfer)?),
+            (_, None) => Self::Tcp(None),
+            (_, pair) => Self::Pair(pair),
+        })
     }
 
-    /// Connects, and yields where from.
+    /// Connects to where the sender waits, if the channel has addresses, and
+    /// yields where from.
     pub fn connect(&mut self, to: Option<SocketAddr>) -> Result<Option<SocketAddr>, Failure> {
-        let (Self::Tcp(stream), Some(to)) = (self, to) else {
-            return Ok(None);
-        };
-        let (connected, from) = connect_to(to).map_err(|error| cannot_reach(to.ip(), &error))?;
-        *stream = Some(connected);
-        Ok(Some(from))
+        match (self, to) {
+            (Self::Tcp(stream), Some(to)) => {
+                let connected = connect_to(to);
+                let (socket, from) = connected.map_err(|error| cannot_reach(to.ip(), &error))?;
+                *stream = Some(socket);
+                Ok(Some(from))
+            }
+            (Self::Device(slave), Some(to)) => slave.connect(to).map(|()| None),
+            _ => Ok(None),
+        }
     }
 
     pub fn reader(&self) -> BorrowedFd<'_> {
-        let (Self::Pair(end) | Self::Tcp(end)) = self;
-        end.as_ref().expect("it is connected").as_fd()
-    }
-
-    pub fn close(&mut self) {
-        if let Self::Tcp(stream) = self {
-            *stream = None;
+        match self {
+            Self::Pair(end) | Self::Tcp(end) => end.as_ref().expect("it is connected").as_fd(),
+            Self::Device(slave) => slave.receiver().device().as_fd(),
         }
     }
 
+    pub fn metrics(&self) -> Result<Metrics, Failure> {
+        match self {
+            Self::Device(slave) => slave.metrics(),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    pub fn close(&mut self) {
+        match self {
+            Self::Pair(_) => {}
+            Self::Tcp(stream) => *stream = None,
+            Self::Device(slave) => slave.close(),
+        }
+    }
+
+    /// Lets the sender see that nobody takes more.
     pub fn break_off(&mut self) {
-        let (Self::Pair(end) | Self::Tcp(end)) = self;
-        *end = None;
+        match self {
+            Self::Pair(end) => *end = None,
+            _ => self.close(),
+        }
     }
 }
 
@@ -244,20 +274,16 @@ fn connect_to(to: SocketAddr) -> io::Result<(OwnedFd, SocketAddr)> {
 fn cannot_reach(address: IpAddr, error: &io::Error) -> Failure {
     match error.raw_os_error() {
         Some(libc::ENETUNREACH | libc::ENETDOWN | libc::EADDRNOTAVAIL | libc::EAFNOSUPPORT) => {
-            failure::unsupported(format!(
-                "cannot connect over {address}: {}; bring its network interface up",
-                failure::reason(error)
-            ))
+            failure::unsupported_by(
+                &format!("connect over {address}"),
+                error,
+                "bring its network interface up",
+            )
         }
         _ => cannot_open(Channel::Tcp, error),
     }
 }
 
 fn cannot_open(channel: Channel, error: &io::Error) -> Failure {
-    failure::instrument(format!(
-        "cannot make {}: {}; {}",
-        channel_name(channel),
-        failure::reason(error),
-        failure::advice(error)
-    ))
+    failure::instrument_to(&format!("make {}", channel_name(channel)), error)
 }

@@ -10,32 +10,22 @@
 mod control;
 mod device;
 mod disk;
-mod end;
 mod link;
-mod mapped;
 mod receive;
 mod receiver;
-mod send;
 mod sender;
-mod window;
 mod zerocopy;
 
 use std::cell::Cell;
 use std::net::IpAddr;
-use std::os::fd::OwnedFd;
 
 use toll_wire::{
-    Channel, Failure, Request, TRANSFER_BUFFER_BYTES_MAX, TRANSFER_BUFFER_BYTES_MIN, TransferPart,
+    Failure, Request, TRANSFER_BUFFER_BYTES_MAX, TRANSFER_BUFFER_BYTES_MIN, TransferPart,
     TransferRequest, TrialData,
 };
 
 use self::control::Control;
-use self::end::{Incoming, Outgoing};
-use self::link::Pair;
-use self::receive::StreamReceiver;
-use self::receiver::Receiver;
-use self::send::StreamSender;
-use self::sender::{Clock, Sender};
+use self::sender::Clock;
 use crate::copy::mover::CALL_BYTES_MAX;
 use crate::fork::Child;
 use crate::{failure, scratch};
@@ -75,26 +65,22 @@ fn check(transfer: &TransferRequest) -> Result<(), Failure> {
 fn run_both(request: &Request, transfer: &TransferRequest) -> Result<TrialData, Failure> {
     scratch::remove_left_overs(&transfer.directory);
     let (near_control, far_control) = Control::pair()?;
-    let Pair { writer, reader } = Pair::open(transfer.channel)?;
+    let (writer, reader) = link::pair(transfer.channel)?;
     // The receiver lets go of the sender's ends, else it would never see that
     // the sender has gone.
     let near = Cell::new(Some((near_control, writer)));
     let receive = || {
         drop(near.take());
         // What went wrong is with the sender already.
-        let _ = Receiver::new(transfer, far_control).serve(|| receiving_end(transfer, reader));
+        let _ = receiver::serve(transfer, far_control, reader);
     };
     // Before there are buffers: memory shared with a child is copied at its
     // first use.
     let receiver = Child::start(receive).map_err(|error| {
-        failure::failed(format!(
-            "cannot start the receiver's process: {}; free resources",
-            failure::reason(&error)
-        ))
+        failure::failed_by("start the receiver's process", &error, "free resources")
     })?;
     let (control, writer) = near.take().expect("only the receiver's process took them");
-    let mut sender = Sender::new(transfer, control, Clock::Shared);
-    let outcome = sender.run(request, || sending_end(transfer, writer));
+    let outcome = sender::run(request, transfer, control, Clock::Shared, writer);
     drop(receiver);
     // A receiver that was ended has left its file.
     scratch::remove_left_overs(&transfer.directory);
@@ -107,39 +93,13 @@ fn run_sender(
     listen: IpAddr,
 ) -> Result<TrialData, Failure> {
     let control = Control::wait_for_receiver((listen, CONTROL_PORT).into())?;
-    let mut sender = Sender::new(transfer, control, Clock::Foreign);
-    sender.run(request, || sending_end(transfer, None))
+    sender::run(request, transfer, control, Clock::Foreign, None)
 }
 
+/// The receiver's samples are with the sender.
 fn run_receiver(transfer: &TransferRequest, connect: IpAddr) -> Result<TrialData, Failure> {
     scratch::remove_left_overs(&transfer.directory);
     let control = Control::reach_sender((connect, CONTROL_PORT).into())?;
-    Receiver::new(transfer, control).serve(|| receiving_end(transfer, None))?;
+    receiver::serve(transfer, control, None)?;
     Ok(TrialData::default())
-}
-
-/// The sender's end of a channel, with its method. `pair` is what was made
-/// before the processes split, for channels that have no addresses.
-fn sending_end(
-    transfer: &TransferRequest,
-    pair: Option<OwnedFd>,
-) -> Result<Box<dyn Outgoing>, Failure> {
-    match transfer.channel {
-        Channel::Device => device::sending_end(transfer),
-        Channel::Tcp | Channel::Unix | Channel::Pipe => {
-            Ok(Box::new(StreamSender::new(transfer, pair)?))
-        }
-    }
-}
-
-fn receiving_end(
-    transfer: &TransferRequest,
-    pair: Option<OwnedFd>,
-) -> Result<Box<dyn Incoming>, Failure> {
-    match transfer.channel {
-        Channel::Device => device::receiving_end(transfer),
-        Channel::Tcp | Channel::Unix | Channel::Pipe => {
-            Ok(Box::new(StreamReceiver::new(transfer, pair)?))
-        }
-    }
 }

@@ -1,140 +1,69 @@
-//! Receiving over a descriptor.
+//! Ways to take bytes from a channel into a file.
 
 use std::fs::File;
-use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
+use rustix::event::PollFlags;
+use rustix::fs::ftruncate;
 use rustix::io::Errno;
-use rustix::pipe::{SpliceFlags, splice};
-use toll_wire::{Channel, Failure, ReceiveMethod, Sink, TransferRequest};
+use rustix::mm::MapFlags;
+use toll_wire::{Failure, ReceiveMethod, Sink, TransferRequest};
 
-use super::end::{Arrival, Incoming};
-use super::link::ReceiverLink;
-use super::mapped::MappedReceive;
+use super::link::kind_of;
 use crate::buffer::{Buffer, checked_length};
-use crate::copy::TransitPipe;
-use crate::copy::mover::{CallError, Job, Moved, portion, write_all};
+use crate::clock;
+use crate::copy::mmap::window_bytes;
+use crate::copy::mover::{CallError, Job, Moved, portion, wait_for};
+use crate::copy::read_write::ReadWrite;
+use crate::copy::splice::Splice;
+use crate::mapping::{Mapping, READ_WRITE};
 
-/// A way to take bytes from a stream into a file.
-pub trait Taker {
-    /// Takes `size_bytes` from `channel` into `file`, without allocating. The
-    /// end of the stream before them shows in what was moved.
-    fn take(
-        &mut self,
-        channel: BorrowedFd<'_>,
-        file: &File,
-        size_bytes: u64,
-        arrival: &mut Arrival,
-    ) -> Result<Moved, CallError>;
-
-    /// How the method resolved what it was free to choose.
-    fn note(&self) -> String;
+/// When the first bytes of a transfer arrived.
+#[derive(Debug, Default)]
+pub struct Arrival {
+    first_ns: Option<u64>,
 }
 
-pub struct StreamReceiver {
-    link: ReceiverLink,
-    taker: Box<dyn Taker>,
-    size_bytes: u64,
+impl Arrival {
+    /// Tells that a call has brought bytes. Only the first time counts.
+    pub fn note(&mut self) {
+        if self.first_ns.is_none() {
+            self.first_ns = Some(clock::now_ns());
+        }
+    }
+
+    /// From the first bytes to `end_ns`, in nanoseconds; 0 if none came.
+    pub fn until(&self, end_ns: u64) -> u64 {
+        self.first_ns.map_or(0, |first| end_ns - first)
+    }
 }
 
-impl StreamReceiver {
-    /// The receiver's end of the request's channel, over what was made before
-    /// the processes split.
-    pub fn new(transfer: &TransferRequest, pair: Option<OwnedFd>) -> Result<Self, Failure> {
-        let buffer_bytes = checked_length(transfer.receiver_buffer_bytes)?;
-        let taker: Box<dyn Taker> = match transfer.receiver {
-            ReceiveMethod::ReadWrite => Box::new(ReadWrite(Buffer::aligned(buffer_bytes))),
-            ReceiveMethod::Mmap => Box::new(MappedReceive::new(buffer_bytes)),
-            ReceiveMethod::Splice => Box::new(Spliced::new(transfer.channel, buffer_bytes)?),
-        };
-        Ok(Self {
-            link: ReceiverLink::new(pair),
-            taker,
-            size_bytes: transfer.size_bytes,
+/// A way to take bytes from a descriptor.
+pub enum Taker {
+    ReadWrite(ReadWrite),
+    Mapped { buffer_bytes: usize },
+    Splice(Splice),
+}
+
+impl Taker {
+    pub fn new(transfer: &TransferRequest) -> Result<Self, Failure> {
+        let bytes = transfer.receiver_buffer_bytes;
+        let buffer_bytes = checked_length(bytes)?;
+        Ok(match transfer.receiver {
+            ReceiveMethod::ReadWrite => {
+                Self::ReadWrite(ReadWrite::with_buffer(Buffer::aligned(buffer_bytes)))
+            }
+            ReceiveMethod::Mmap => Self::Mapped { buffer_bytes },
+            ReceiveMethod::Splice => {
+                Self::Splice(Splice::new(Some(bytes), kind_of(transfer.channel))?)
+            }
         })
     }
-}
 
-impl Incoming for StreamReceiver {
-    fn connect(&mut self, to: Option<SocketAddr>) -> Result<Option<SocketAddr>, Failure> {
-        self.link.connect(to)
-    }
-
-    fn receive_all(&mut self, file: &File, arrival: &mut Arrival) -> Result<Moved, CallError> {
-        let channel = self.link.reader();
-        self.taker.take(channel, file, self.size_bytes, arrival)
-    }
-
-    fn close(&mut self) {
-        self.link.close();
-    }
-
-    fn break_off(&mut self) {
-        self.link.break_off();
-    }
-
-    fn notes(&self) -> Vec<String> {
-        vec![format!("receiver: {}", self.taker.note())]
-    }
-}
-
-/// `read` into a buffer and `write` from it.
-struct ReadWrite(Buffer);
-
-impl Taker for ReadWrite {
-    fn take(
-        &mut self,
-        channel: BorrowedFd<'_>,
-        file: &File,
-        size_bytes: u64,
-        arrival: &mut Arrival,
-    ) -> Result<Moved, CallError> {
-        let memory = self.0.bytes_mut();
-        let mut moved = Moved::default();
-        while moved.bytes < size_bytes {
-            let wanted = portion(size_bytes - moved.bytes, memory.len());
-            let length = match rustix::io::read(channel, &mut memory[..wanted]) {
-                Ok(0) => break,
-                Ok(length) => length,
-                Err(Errno::INTR) => continue,
-                Err(errno) => return Err(CallError::of("read", errno)),
-            };
-            arrival.note();
-            moved.calls += 1;
-            write_all(file.as_fd(), &memory[..length], &mut moved.calls)?;
-            moved.bytes += length as u64;
-        }
-        Ok(moved)
-    }
-
-    fn note(&self) -> String {
-        format!("buffer of {} bytes", self.0.bytes().len())
-    }
-}
-
-/// `splice` out of a pipe, or through an own one.
-pub struct Spliced {
-    transit: Option<TransitPipe>,
-    chunk: usize,
-}
-
-impl Spliced {
-    /// A taker that asks for `buffer_bytes` at a time.
-    pub fn new(channel: Channel, buffer_bytes: usize) -> Result<Self, Failure> {
-        let transit = match channel {
-            Channel::Pipe => None,
-            _ => Some(TransitPipe::new()?),
-        };
-        let chunk = match &transit {
-            Some(pipe) => buffer_bytes.min(pipe.capacity),
-            None => buffer_bytes,
-        };
-        Ok(Self { transit, chunk })
-    }
-}
-
-impl Taker for Spliced {
-    fn take(
+    /// Takes `size_bytes` from `channel` into `file`, which is empty and at its
+    /// beginning, without allocating. The end of the stream before them shows in
+    /// what was moved.
+    pub fn take(
         &mut self,
         channel: BorrowedFd<'_>,
         file: &File,
@@ -147,33 +76,86 @@ impl Taker for Spliced {
             sink_kind: Sink::File,
             size_bytes,
         };
-        let target = self.transit.as_ref().map_or(job.sink, |pipe| pipe.writer());
-        let mut moved = Moved::default();
-        while moved.bytes < size_bytes {
-            let wanted = portion(size_bytes - moved.bytes, self.chunk);
-            let length = match splice(channel, None, target, None, wanted, SpliceFlags::MOVE) {
-                Ok(0) => break,
-                Ok(length) => length,
-                Err(Errno::INTR) => continue,
-                Err(errno) => return Err(CallError::characteristic("splice", errno, moved.calls)),
-            };
-            arrival.note();
-            moved.calls += 1;
-            moved.bytes += length as u64;
-            if let Some(pipe) = &self.transit {
-                pipe.drain(&job, length, moved.bytes == size_bytes, &mut moved.calls)?;
-            }
+        match self {
+            Self::ReadWrite(mover) => mover.run_telling(&job, || arrival.note()),
+            Self::Splice(splice) => splice.run_telling(&job, || arrival.note()),
+            Self::Mapped { buffer_bytes } => take_mapped(&job, *buffer_bytes, arrival),
         }
-        Ok(moved)
     }
 
-    fn note(&self) -> String {
-        match &self.transit {
-            None => format!("splices of at most {} bytes out of the pipe", self.chunk),
-            Some(pipe) => format!(
-                "splices of at most {} bytes through an own pipe of {} bytes",
-                self.chunk, pipe.capacity
+    /// How the method resolved what it was free to choose.
+    pub fn note(&self) -> String {
+        match self {
+            Self::ReadWrite(mover) => format!("buffer of {} bytes", mover.buffer_bytes()),
+            Self::Mapped { buffer_bytes } => format!(
+                "reads of at most {buffer_bytes} bytes into windows of {} bytes",
+                window_bytes(*buffer_bytes)
             ),
+            Self::Splice(splice) => match splice.sizes() {
+                (chunk, None) => format!("splices of at most {chunk} bytes out of the pipe"),
+                (chunk, Some(capacity)) => format!(
+                    "splices of at most {chunk} bytes through an own pipe of {capacity} bytes"
+                ),
+            },
         }
     }
+}
+
+/// Reads into a mapping of the file, window by window. A window has the bytes of
+/// the buffer, in whole pages; mapping and unmapping are part of the method, and
+/// so are the mapping's faults.
+fn take_mapped(
+    job: &Job<'_>,
+    buffer_bytes: usize,
+    arrival: &mut Arrival,
+) -> Result<Moved, CallError> {
+    let (window_bytes, size_bytes) = (window_bytes(buffer_bytes), job.size_bytes);
+    let mut moved = Moved::default();
+    if size_bytes == 0 {
+        return Ok(moved);
+    }
+    // As published, the file grows and is mapped when there is something to put
+    // into it. Done while the sender has not begun, it would cost nothing.
+    wait_for(job.source, PollFlags::IN);
+    arrival.note();
+    ftruncate(job.sink, size_bytes).map_err(|errno| CallError::of("ftruncate", errno))?;
+    while moved.bytes < size_bytes {
+        let length = portion(size_bytes - moved.bytes, window_bytes);
+        let flags = MapFlags::SHARED;
+        let mut window = Mapping::of_file(job.sink, moved.bytes, length, READ_WRITE, flags)
+            .map_err(|errno| CallError::characteristic("mmap", errno, moved.calls))?;
+        // SAFETY: the bytes only go to read(2).
+        let memory = unsafe { window.bytes_mut() };
+        let filled = fill(job.source, memory, buffer_bytes, &mut moved.calls)?;
+        moved.bytes += filled as u64;
+        if filled < length {
+            break;
+        }
+    }
+    Ok(moved)
+}
+
+/// Fills a window as far as the stream goes, and tells how far that is.
+fn fill(
+    channel: BorrowedFd<'_>,
+    memory: &mut [u8],
+    buffer_bytes: usize,
+    calls: &mut u64,
+) -> Result<usize, CallError> {
+    let mut filled = 0;
+    while filled < memory.len() {
+        let end = memory.len().min(filled + buffer_bytes);
+        match rustix::io::read(channel, &mut memory[filled..end]) {
+            Ok(0) => break,
+            Ok(length) => {
+                filled += length;
+                *calls += 1;
+            }
+            Err(Errno::INTR) => {}
+            // A page of the window for which the file system has no block.
+            Err(Errno::FAULT) => return Err(CallError::of("read", Errno::NOSPC)),
+            Err(errno) => return Err(CallError::of("read", errno)),
+        }
+    }
+    Ok(filled)
 }

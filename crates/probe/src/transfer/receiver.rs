@@ -1,60 +1,91 @@
 //! The receiver's side of a trial.
 
+use std::fs::File;
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
 
 use toll_wire::{Failure, ReceiverReport, TransferMessage, TransferRequest, TransferTerms};
 
 use super::control::Control;
+use super::device::way_to_receive;
 use super::disk::Disk;
-use super::end::{Arrival, Incoming};
-use super::link::channel_name;
+use super::link::{ReceiverLink, channel_name};
+use super::receive::{Arrival, Taker};
 use super::sender::named;
 use crate::copy::mover::{CallError, Moved};
+use crate::device::Way;
 use crate::scratch::ScratchFile;
 use crate::usage::{Scope, Usage};
 use crate::verify::hash_file;
 use crate::{clock, failure};
 
-pub struct Receiver<'a> {
-    transfer: &'a TransferRequest,
+/// Does what the sender asks until it needs no more, over what was made before
+/// the processes split. The sender has been told of an error.
+pub fn serve(
+    transfer: &TransferRequest,
     control: Control,
+    pair: Option<OwnedFd>,
+) -> Result<(), Failure> {
+    let outcome = Receiver::new(transfer, &control, pair).and_then(|mut receiver| {
+        let outcome = receiver.iterate();
+        if outcome.is_err() {
+            receiver.link.break_off();
+        }
+        outcome
+    });
+    if let Err(failure) = &outcome {
+        // A partner that is gone needs no word.
+        let _ = control.say(&TransferMessage::Failed(failure.clone()));
+    }
+    outcome
+}
+
+/// The receiver's end with its method, made once for a trial, all its memory
+/// allocated and touched.
+struct Receiver<'a> {
+    transfer: &'a TransferRequest,
+    control: &'a Control,
+    link: ReceiverLink,
+    /// None where the device receives in a way of its own.
+    taker: Option<Taker>,
 }
 
 impl<'a> Receiver<'a> {
-    pub fn new(transfer: &'a TransferRequest, control: Control) -> Self {
-        Self { transfer, control }
+    fn new(
+        transfer: &'a TransferRequest,
+        control: &'a Control,
+        pair: Option<OwnedFd>,
+    ) -> Result<Self, Failure> {
+        let link = ReceiverLink::new(transfer, pair)?;
+        let is_own = matches!(link, ReceiverLink::Device(_))
+            && way_to_receive(transfer.receiver) != Way::Foreign;
+        Ok(Self {
+            transfer,
+            control,
+            link,
+            taker: (!is_own).then(|| Taker::new(transfer)).transpose()?,
+        })
     }
 
-    /// Does what the sender asks, over the end that `open` makes, until it needs
-    /// no more.
-    pub fn serve(
-        &self,
-        open: impl FnOnce() -> Result<Box<dyn Incoming>, Failure>,
-    ) -> Result<(), Failure> {
-        let outcome = open().and_then(|mut incoming| {
-            let outcome = self.iterate(&mut *incoming);
-            if outcome.is_err() {
-                incoming.break_off();
-            }
-            outcome
-        });
-        if let Err(failure) = &outcome {
-            // A partner that is gone needs no word.
-            let _ = self.control.say(&TransferMessage::Failed(failure.clone()));
-        }
-        outcome
+    fn notes(&self) -> Vec<String> {
+        let note = match (&self.link, &self.taker) {
+            (_, Some(taker)) => taker.note(),
+            (ReceiverLink::Device(slave), None) => slave.describe(),
+            _ => unreachable!("only a device has ways of its own"),
+        };
+        vec![format!("receiver: {note}")]
     }
 
-    fn iterate(&self, incoming: &mut dyn Incoming) -> Result<(), Failure> {
+    fn iterate(&mut self) -> Result<(), Failure> {
         let mut scratch = ScratchFile::create(&self.transfer.directory)?;
         self.control.say(&TransferMessage::Hello {
             terms: TransferTerms::from(self.transfer),
-            notes: incoming.notes(),
+            notes: self.notes(),
         })?;
         loop {
             match self.control.hear()? {
                 TransferMessage::Begin { connect } => {
-                    let report = self.receive(incoming, &scratch, connect)?;
+                    let report = self.receive(scratch.file(), connect)?;
                     self.control.say(&TransferMessage::Received(report))?;
                     scratch.renew()?;
                 }
@@ -64,40 +95,35 @@ impl<'a> Receiver<'a> {
         }
     }
 
+    /// One iteration.
     fn receive(
-        &self,
-        incoming: &mut dyn Incoming,
-        scratch: &ScratchFile,
+        &mut self,
+        file: &File,
         connect: Option<SocketAddr>,
     ) -> Result<ReceiverReport, Failure> {
-        let from = incoming.connect(connect)?;
-        let disk = Disk::of(scratch.file());
+        let from = self.link.connect(connect)?;
+        let disk = Disk::of(file);
         let written_before = disk.as_ref().and_then(Disk::written);
         self.control.say(&TransferMessage::Ready { from })?;
         let mut arrival = Arrival::default();
         let before = Usage::now(Scope::Process);
-        let received = incoming.receive_all(scratch.file(), &mut arrival);
+        let received = self.receive_all(file, &mut arrival);
         let end_ns = clock::now_ns();
         let moved = received
-            .and_then(|moved| self.check_received(moved))
-            .map_err(|error| self.why_broken(error, incoming))?;
+            .and_then(|moved| moved.checked(self.transfer.size_bytes, "read"))
+            .map_err(|error| self.why_broken(error))?;
         self.control.signal()?;
         let used = Usage::now(Scope::Process).since(&before);
         let written = disk.as_ref().and_then(Disk::written);
-        let mut metrics = incoming.metrics()?;
+        let mut metrics = self.link.metrics()?;
         if let (Some(before), Some(after)) = (written_before, written) {
             let written = after.since(before);
             metrics.push(("receiver_disk_writes", written.requests));
             metrics.push(("receiver_disk_write_bytes", written.bytes));
         }
-        incoming.close();
-        let arrived = hash_file(scratch.file()).map_err(|error| {
-            failure::failed(format!(
-                "cannot read back what was received: {}; {}",
-                failure::reason(&error),
-                failure::advice(&error)
-            ))
-        })?;
+        self.link.close();
+        let arrived = hash_file(file)
+            .map_err(|error| failure::failed_to("read back what was received", &error))?;
         Ok(ReceiverReport {
             end_ns,
             duration_ns: arrival.until(end_ns),
@@ -114,16 +140,25 @@ impl<'a> Receiver<'a> {
         })
     }
 
-    fn check_received(&self, moved: Moved) -> Result<Moved, CallError> {
-        match moved.bytes == self.transfer.size_bytes {
-            true => Ok(moved),
-            false => Err(CallError::no_progress("read")),
+    /// Receives all bytes into a file, which is empty, at its beginning and open
+    /// for reading and writing, without allocating.
+    fn receive_all(&mut self, file: &File, arrival: &mut Arrival) -> Result<Moved, CallError> {
+        let size_bytes = self.transfer.size_bytes;
+        match (&mut self.link, &mut self.taker) {
+            (ReceiverLink::Device(slave), None) => {
+                let receiver = slave.receiver_mut();
+                receiver.receive_all(file.as_fd(), size_bytes, &mut || arrival.note())
+            }
+            (link, taker) => {
+                let taker = taker.as_mut().expect("only a device has ways of its own");
+                taker.take(link.reader(), file, size_bytes, arrival)
+            }
         }
     }
 
     /// What is behind a call that failed: the other end, or the own file.
-    fn why_broken(&self, error: CallError, incoming: &mut dyn Incoming) -> Failure {
-        incoming.break_off();
+    fn why_broken(&mut self, error: CallError) -> Failure {
+        self.link.break_off();
         let is_broken = error.is_of_stream() || error.errno.is_none();
         let reason = is_broken.then(|| self.control.reason_to_break()).flatten();
         reason.unwrap_or_else(|| {

@@ -1,92 +1,122 @@
 //! The sender's side of a trial: what is measured, and the samples.
 
+use std::os::fd::OwnedFd;
+
 use toll_wire::{
-    Failure, ReceiverReport, Request, Sample, TransferMessage, TransferRequest, TransferTerms,
-    TrialData,
+    CacheState, Channel, Failure, ReceiverReport, Request, Sample, SendMethod, TransferMessage,
+    TransferRequest, TransferTerms, TrialData,
 };
 
 use super::control::Control;
-use super::end::Outgoing;
-use super::link::channel_name;
-use crate::copy::mover::{CallError, Moved};
-use crate::counters::{Counters, Inherit};
-use crate::meter::{Measured, Meter};
+use super::device::way_to_send;
+use super::link::{SenderLink, channel_name, kind_of};
+use super::zerocopy::Zerocopy;
+use crate::buffer::{Buffer, checked_length};
+use crate::copy::in_kernel::{Call, InKernel};
+use crate::copy::io_uring::Uring;
+use crate::copy::mmap::Mapped;
+use crate::copy::mover::{CallError, Job, Moved, Mover};
+use crate::copy::read_write::ReadWrite;
+use crate::copy::source::{Input, OpenSource};
+use crate::copy::splice::Splice;
+use crate::device::Way;
+use crate::failure;
+use crate::meter::{Measured, Meter, put};
+use crate::trial::Trial;
 use crate::usage::Scope;
 use crate::verify::{Arrived, Expected, check};
-use crate::{failure, trial};
 
+/// Whether the two ends can compare their clocks' times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Clock {
+    /// They are on one machine.
     Shared,
     /// They are not: a transfer lasts until the sender hears that it is over.
     Foreign,
 }
 
-pub struct Sender<'a> {
-    transfer: &'a TransferRequest,
+/// Runs all iterations, over what was made before the processes split, and lets
+/// the partner go.
+pub fn run(
+    request: &Request,
+    transfer: &TransferRequest,
     control: Control,
     clock: Clock,
+    pair: Option<OwnedFd>,
+) -> Result<TrialData, Failure> {
+    let outcome = Sender::new(transfer, &control, clock, pair).and_then(|mut sender| {
+        let outcome = sender.iterate(request);
+        if outcome.is_err() {
+            sender.link.break_off();
+        }
+        outcome
+    });
+    let last = match &outcome {
+        Ok(_) => TransferMessage::End,
+        Err(failure) => TransferMessage::Failed(failure.clone()),
+    };
+    // A partner that is gone needs no word, and ends after its last.
+    if control.say(&last).is_ok() {
+        let _ = control.hear();
+    }
+    outcome
+}
+
+/// The sender's end with its method, made once for a trial, all its memory
+/// allocated and touched.
+struct Sender<'a> {
+    transfer: &'a TransferRequest,
+    control: &'a Control,
+    clock: Clock,
+    source: OpenSource,
+    link: SenderLink,
+    /// None where the device sends in a way of its own.
+    mover: Option<Box<dyn Mover>>,
 }
 
 impl<'a> Sender<'a> {
-    pub fn new(transfer: &'a TransferRequest, control: Control, clock: Clock) -> Self {
-        Self {
+    fn new(
+        transfer: &'a TransferRequest,
+        control: &'a Control,
+        clock: Clock,
+        pair: Option<OwnedFd>,
+    ) -> Result<Self, Failure> {
+        let (path, size_bytes) = (&transfer.source, transfer.size_bytes);
+        let is_own =
+            transfer.channel == Channel::Device && way_to_send(transfer.sender) != Way::Foreign;
+        Ok(Self {
             transfer,
             control,
             clock,
-        }
+            source: OpenSource::of_file(path, size_bytes, CacheState::Warm)?,
+            link: SenderLink::new(transfer, pair)?,
+            mover: (!is_own).then(|| mover(transfer)).transpose()?,
+        })
     }
 
-    /// Runs all iterations over the end that `open` makes, and lets the partner
-    /// go.
-    pub fn run(
-        &mut self,
-        request: &Request,
-        open: impl FnOnce() -> Result<Box<dyn Outgoing>, Failure>,
-    ) -> Result<TrialData, Failure> {
-        let outcome = open().and_then(|mut outgoing| {
-            let outcome = self.iterate(request, &mut *outgoing);
-            if outcome.is_err() {
-                outgoing.break_off();
-            }
-            outcome
-        });
-        let last = match &outcome {
-            Ok(_) => TransferMessage::End,
-            Err(failure) => TransferMessage::Failed(failure.clone()),
-        };
-        // A partner that is gone needs no word, and ends after its last.
-        if self.control.say(&last).is_ok() {
-            let _ = self.control.hear();
-        }
-        outcome
-    }
-
-    fn iterate(
-        &mut self,
-        request: &Request,
-        outgoing: &mut dyn Outgoing,
-    ) -> Result<TrialData, Failure> {
-        let mut notes = self.agree()?;
-        let counters = Counters::open(&request.counters, Inherit::No);
-        let counters_missing = counters.missing().clone();
+    fn iterate(&mut self, request: &Request) -> Result<TrialData, Failure> {
+        let partners = self.agree()?;
         // A process of one thread; what io_uring's kernel workers do is the
         // method's own cost.
-        let mut meter = Meter::new(counters, Scope::Process);
-        let (samples, disturbance) =
-            trial::repeat(request.warmup_iterations, request.iterations, || {
-                self.sample(&mut meter, outgoing)
-            })?;
-        notes.splice(0..0, outgoing.notes());
+        let trial = Trial::new(request, Scope::Process);
+        let mut data = trial.repeat(|meter| self.sample(meter))?;
+        data.notes.extend(self.notes());
+        data.notes.extend(partners);
         if !request.counters.is_empty() {
-            notes.push("performance counters are the sender's".to_owned());
+            data.notes
+                .push("performance counters are the sender's".to_owned());
         }
-        Ok(TrialData {
-            samples,
-            disturbance,
-            counters_missing,
-            notes,
-        })
+        Ok(data)
+    }
+
+    fn notes(&self) -> Vec<String> {
+        let methods = match (&self.link, &self.mover) {
+            (_, Some(mover)) => mover.notes(),
+            (SenderLink::Device(master), None) => vec![master.describe()],
+            _ => unreachable!("only a device has ways of its own"),
+        };
+        let methods = methods.iter().map(|note| format!("sender: {note}"));
+        methods.chain(self.source.note()).collect()
     }
 
     /// Makes sure that the partner was asked for the same, and yields its notes.
@@ -106,27 +136,30 @@ impl<'a> Sender<'a> {
         }
     }
 
-    fn sample(&self, meter: &mut Meter, outgoing: &mut dyn Outgoing) -> Result<Sample, Failure> {
-        let connect = outgoing.offer()?;
+    /// One iteration.
+    fn sample(&mut self, meter: &mut Meter) -> Result<Sample, Failure> {
+        let connect = self.link.offer()?;
         self.control.say(&TransferMessage::Begin { connect })?;
         let from = match self.control.hear()? {
             TransferMessage::Ready { from } => from,
             other => return Err(self.control.unexpected(&other)),
         };
-        outgoing.accept(from)?;
-        let started = meter.start()?;
-        let sent = outgoing.send_all();
-        let measured = meter.stop(&started)?;
+        self.link.accept(from)?;
+        let input = self.source.ready()?;
+        if let Some(mover) = &mut self.mover {
+            mover.prepare(&job(self.transfer, &self.link, &input))?;
+        }
+        let (sent, measured) = meter.measure(|| self.send_all(&input))?;
         let moved = sent
-            .and_then(|moved| self.check_sent(moved))
-            .map_err(|error| self.why_broken(error, outgoing))?;
+            .and_then(|moved| moved.checked(self.transfer.size_bytes, "read"))
+            .map_err(|error| self.why_broken(error))?;
         let heard_ns = self.control.hear_signal()?;
         let report = match self.control.hear()? {
             TransferMessage::Received(report) => report,
             other => return Err(self.control.unexpected(&other)),
         };
-        let metrics = outgoing.metrics()?;
-        outgoing.close();
+        let metrics = self.link.metrics()?;
+        self.link.close();
         self.verify(&report)?;
         let end_ns = match self.clock {
             // Of a file without bytes the receiver waits for nothing.
@@ -134,24 +167,32 @@ impl<'a> Sender<'a> {
             Clock::Shared => report.end_ns,
             Clock::Foreign => heard_ns,
         };
-        let duration_ns = end_ns.saturating_sub(started.start_ns());
-        let mut sample = self.sample_of(measured, duration_ns, moved, &report);
+        let mut sample = self.sample_of(measured, end_ns, moved, &report);
         for (name, value) in metrics {
-            sample.metrics.insert(name.to_owned(), value as f64);
+            put(&mut sample, name, value as f64);
         }
         Ok(sample)
     }
 
-    fn check_sent(&self, moved: Moved) -> Result<Moved, CallError> {
-        match moved.bytes == self.transfer.size_bytes {
-            true => Ok(moved),
-            false => Err(CallError::no_progress("read")),
+    /// Sends the whole file, without allocating.
+    fn send_all(&mut self, input: &Input) -> Result<Moved, CallError> {
+        match (&mut self.link, &mut self.mover) {
+            (SenderLink::Device(master), None) => {
+                let sender = master.sender_mut();
+                sender.send_all(input.as_fd(), self.transfer.size_bytes)
+            }
+            (link, mover) => {
+                let mover = mover.as_mut().expect("only a device has ways of its own");
+                let moved = mover.run(&job(self.transfer, link, input))?;
+                link.finish()?;
+                Ok(moved)
+            }
         }
     }
 
     /// What is behind a call that failed: most often the other end.
-    fn why_broken(&self, error: CallError, outgoing: &mut dyn Outgoing) -> Failure {
-        outgoing.break_off();
+    fn why_broken(&mut self, error: CallError) -> Failure {
+        self.link.break_off();
         let is_broken = error.is_of_stream();
         let reason = is_broken.then(|| self.control.reason_to_break()).flatten();
         reason.unwrap_or_else(|| {
@@ -176,13 +217,13 @@ impl<'a> Sender<'a> {
     fn sample_of(
         &self,
         mut measured: Measured,
-        duration_ns: u64,
+        end_ns: u64,
         moved: Moved,
         report: &ReceiverReport,
     ) -> Sample {
         let sender_duration_ns = measured.duration_ns;
-        measured.duration_ns = duration_ns;
-        let mut sample = measured.into_sample("bytes_transferred", self.transfer.size_bytes);
+        measured.duration_ns = end_ns.saturating_sub(measured.start_ns);
+        let mut sample = measured.into_sample_of("bytes_transferred", self.transfer.size_bytes);
         for (name, value) in [
             ("sender_duration_ns", sender_duration_ns),
             ("receiver_duration_ns", report.duration_ns),
@@ -192,21 +233,44 @@ impl<'a> Sender<'a> {
             ("receiver_calls", report.calls),
             ("calls", moved.calls),
         ] {
-            sample.metrics.insert(name.to_owned(), value as f64);
+            put(&mut sample, name, value as f64);
         }
         for (name, value) in &report.metrics {
-            sample.metrics.insert(name.clone(), *value as f64);
+            put(&mut sample, name, *value as f64);
         }
         sample
     }
 }
 
+fn job<'a>(transfer: &TransferRequest, link: &'a SenderLink, input: &'a Input) -> Job<'a> {
+    Job {
+        source: input.as_fd(),
+        sink: link.writer(),
+        sink_kind: kind_of(transfer.channel),
+        size_bytes: transfer.size_bytes,
+    }
+}
+
+/// The request's way to send over a descriptor.
+fn mover(transfer: &TransferRequest) -> Result<Box<dyn Mover>, Failure> {
+    let bytes = transfer.buffer_bytes;
+    let length = checked_length(bytes)?;
+    let kind = kind_of(transfer.channel);
+    Ok(match transfer.sender {
+        SendMethod::ReadWrite => Box::new(ReadWrite::with_buffer(Buffer::aligned(length))),
+        SendMethod::Mmap => Box::new(Mapped::by_windows(length)),
+        SendMethod::Sendfile => Box::new(InKernel::new(Call::Sendfile, Some(bytes))?),
+        SendMethod::Splice => Box::new(Splice::new(Some(bytes), kind)?),
+        SendMethod::Zerocopy => Box::new(Zerocopy::new(length)),
+        SendMethod::IoUring => Box::new(Uring::new(Some(bytes), kind)?),
+    })
+}
+
 /// The failure of a call as that of an end.
 pub fn named(failure: Failure, verb: &str) -> Failure {
+    let by = format!("cannot {verb} by ");
     Failure {
-        message: failure
-            .message
-            .replacen("cannot ", &format!("cannot {verb} by "), 1),
+        message: failure.message.replacen("cannot ", &by, 1),
         ..failure
     }
 }

@@ -132,10 +132,11 @@ impl Mover for Zerocopy {
         self.loans = [Loan::default(); DEPTH];
         self.sends = 0;
         enable(job.sink).map_err(|error| {
-            failure::unsupported(format!(
-                "cannot set SO_ZEROCOPY on the connection: {}; use a kernel from 4.14 on",
-                failure::reason(&error)
-            ))
+            failure::unsupported_by(
+                "set SO_ZEROCOPY on the connection",
+                &error,
+                "use a kernel from 4.14 on",
+            )
         })
     }
 

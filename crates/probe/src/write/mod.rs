@@ -15,11 +15,11 @@ use toll_wire::{Durability, Failure, Placement, Request, Sample, TrialData, Writ
 use self::pass::{PassError, write_pass};
 use self::pattern::Pattern;
 use crate::buffer::checked_length;
-use crate::counters::{Counters, Inherit};
-use crate::meter::Meter;
+use crate::failure;
+use crate::meter::{Meter, put};
 use crate::scratch::{self, ScratchFile};
+use crate::trial::Trial;
 use crate::usage::Scope;
-use crate::{failure, trial};
 
 /// Seeds of what is written, and of what an overwritten file held before, so
 /// that reading back shows who wrote last.
@@ -29,23 +29,13 @@ const SEED_BEFORE: u64 = 2;
 pub fn run(request: &Request, write: &WriteRequest) -> Result<TrialData, Failure> {
     scratch::remove_left_overs(&write.directory);
     let mut writer = Writer::new(write)?;
-    let counters = Counters::open(&request.counters, Inherit::No);
-    let counters_missing = counters.missing().clone();
-    let mut meter = Meter::new(counters, Scope::Thread);
-    let (samples, disturbance) =
-        trial::repeat(request.warmup_iterations, request.iterations, || {
-            writer.sample(&mut meter)
-        })?;
+    let trial = Trial::new(request, Scope::Thread);
+    let mut data = trial.repeat(|meter| writer.sample(meter))?;
     writer.verify()?;
-    Ok(TrialData {
-        samples,
-        disturbance,
-        counters_missing,
-        notes: vec![format!(
-            "random content that repeats after {} bytes",
-            writer.pattern.length()
-        )],
-    })
+    let length = writer.pattern.length();
+    data.notes
+        .push(format!("random content that repeats after {length} bytes"));
+    Ok(data)
 }
 
 /// Calls made in a timed region.
@@ -105,10 +95,8 @@ impl<'a> Writer<'a> {
             self.scratch.renew()?;
         }
         let fd = self.open()?;
-        let started = meter.start()?;
-        let result = self.write_all(&fd);
-        let measured = meter.stop(&started)?;
-        let calls = result?;
+        let (calls, measured) = meter.measure(|| self.write_all(&fd))?;
+        let calls = calls?;
         if matches!(
             self.request.durability,
             Durability::None | Durability::ODirect
@@ -117,13 +105,9 @@ impl<'a> Writer<'a> {
             fdatasync(&fd).map_err(|errno| self.failed("sync", &errno.into()))?;
         }
         self.check_length()?;
-        let mut sample = measured.into_sample("bytes_written", self.request.input_bytes);
-        sample
-            .metrics
-            .insert("calls".to_owned(), calls.writes as f64);
-        sample
-            .metrics
-            .insert("sync_calls".to_owned(), calls.syncs as f64);
+        let mut sample = measured.into_sample_of("bytes_written", self.request.input_bytes);
+        put(&mut sample, "calls", calls.writes as f64);
+        put(&mut sample, "sync_calls", calls.syncs as f64);
         Ok(sample)
     }
 
@@ -226,12 +210,10 @@ impl<'a> Writer<'a> {
     }
 
     fn failed(&self, action: &str, error: &io::Error) -> Failure {
-        failure::failed(format!(
-            "cannot {action} a file in {}: {}; {}",
-            self.request.directory.display(),
-            failure::reason(error),
-            failure::advice(error)
-        ))
+        failure::failed_to(
+            &format!("{action} a file in {}", self.request.directory.display()),
+            error,
+        )
     }
 }
 

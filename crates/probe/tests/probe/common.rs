@@ -2,11 +2,13 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use toll_wire::{
-    FailureKind, Outcome, Request, Response, TrialData, Workload, decode_response, encode,
+    CommandRequest, FailureKind, Outcome, OutputPolicy, Request, Response, Sample, ShellChoice,
+    TrialData, Workload, decode_response, encode,
 };
 
 /// The probe under test.
@@ -18,22 +20,20 @@ pub fn directory() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("the build directory takes files")
 }
 
-/// Gives a command a line on standard input and waits for its end.
-pub fn feed(command: &mut Command, input: &[u8]) -> Output {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    // A program that ends without reading is judged by its output.
-    let _ = child.stdin.take().expect("it is piped").write_all(input);
-    child
-        .wait_with_output()
-        .expect("the program can be waited for")
+fn line(request: &Request) -> String {
+    format!("{}\n", encode(request))
 }
 
-/// The answer to a request, which must come with exit status 0.
+/// Gives a command a line on standard input and waits for its end.
+pub fn feed(command: &mut Command, input: &[u8]) -> Output {
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = child.stderr(Stdio::piped()).spawn().expect("it starts");
+    // A program that ends without reading is judged by its output.
+    let _ = child.stdin.take().expect("it is piped").write_all(input);
+    child.wait_with_output().expect("it can be waited for")
+}
+
+/// The answer to a line, which must come with exit status 0.
 pub fn answer_of(command: &mut Command, input: &[u8]) -> Outcome {
     let output = feed(command, input);
     let text = String::from_utf8(output.stdout).expect("the response is UTF-8");
@@ -44,17 +44,32 @@ pub fn answer_of(command: &mut Command, input: &[u8]) -> Outcome {
     response.outcome
 }
 
+/// A probe that was asked and has not answered yet.
+pub fn start(command: &mut Command, request: &Request) -> Child {
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = child.spawn().expect("the probe starts");
+    let mut input = child.stdin.take().expect("it is piped");
+    let written = input.write_all(line(request).as_bytes());
+    written.expect("the probe reads");
+    child
+}
+
+/// What it answers.
+pub fn answer(probe: Child) -> Outcome {
+    let output = probe.wait_with_output().expect("the probe ends");
+    let text = String::from_utf8(output.stdout).expect("the response is UTF-8");
+    decode_response(text.trim_end())
+        .expect("a response")
+        .outcome
+}
+
 /// The answer to one iteration of a workload.
 pub fn ask(workload: &Workload) -> Outcome {
     answer_request(&Request::new(workload.clone()))
 }
 
-/// The answer to a request.
 pub fn answer_request(request: &Request) -> Outcome {
-    answer_of(
-        &mut Command::new(PROBE),
-        format!("{}\n", encode(request)).as_bytes(),
-    )
+    answer_of(&mut Command::new(PROBE), line(request).as_bytes())
 }
 
 /// The data of an outcome that must have completed.
@@ -65,12 +80,83 @@ pub fn completed(outcome: Outcome, what: &str) -> TrialData {
     }
 }
 
+/// The same; `None` where this machine cannot do it, which is told.
+pub fn completed_or_skip(outcome: Outcome, what: &str) -> Option<TrialData> {
+    match outcome {
+        Outcome::Failed(failure) if failure.kind == FailureKind::Unsupported => {
+            skip(&format!("{what}: {}", failure.message));
+            None
+        }
+        outcome => Some(completed(outcome, what)),
+    }
+}
+
+/// The only sample of one iteration.
+pub fn sample(workload: &Workload) -> Sample {
+    let what = format!("{workload:?}");
+    let mut data = completed(ask(workload), &what);
+    assert_eq!(data.samples.len(), 1, "{what}");
+    data.samples.remove(0)
+}
+
+/// The same; `None` where this machine cannot do it, which is told.
+pub fn sample_or_skip(workload: &Workload) -> Option<Sample> {
+    let data = completed_or_skip(ask(workload), &format!("{workload:?}"));
+    data.map(|mut data| data.samples.remove(0))
+}
+
 /// The message of an outcome that must have failed in a certain way.
 pub fn failed(outcome: Outcome, kind: FailureKind, what: &str) -> String {
     match outcome {
         Outcome::Failed(failure) if failure.kind == kind => failure.message,
         other => panic!("{what}: {other:?} instead of {kind:?}"),
     }
+}
+
+/// The message of a workload that must fail so.
+pub fn refused(workload: &Workload, kind: FailureKind) -> String {
+    failed(ask(workload), kind, &format!("{workload:?}"))
+}
+
+/// A command, as a request has it by default.
+pub fn command(line: &str) -> CommandRequest {
+    CommandRequest {
+        command: line.to_owned(),
+        shell: ShellChoice::None,
+        prepare: None,
+        output: OutputPolicy::Null,
+        capture_bytes_max: 0,
+        ignore_failure: false,
+        directory: None,
+    }
+}
+
+pub fn by_shell(line: &str) -> CommandRequest {
+    CommandRequest {
+        shell: ShellChoice::Program("/bin/sh".into()),
+        ..command(line)
+    }
+}
+
+/// The answer of a probe that has 1 MiB for files in `mount`, and leaves none
+/// behind; `None` where no file system can be mounted.
+pub fn ask_on_full_file_system(workload: &Workload, mount: &Path) -> Option<Outcome> {
+    // The listing after the probe shows what it left behind.
+    let script = "mount -t tmpfs -o size=1m none \"$1\" || exit 77; \"$2\"; \
+                  test -z \"$(ls -A \"$1\")\" || exit 78";
+    let line = line(&Request::new(workload.clone()));
+    let mut command = Command::new("unshare");
+    command
+        .args(["-m", "sh", "-c", script, "sh"])
+        .arg(mount)
+        .arg(PROBE);
+    let probed = feed(&mut command, line.as_bytes());
+    if !matches!(probed.status.code(), Some(0 | 78)) {
+        let errors = String::from_utf8_lossy(&probed.stderr);
+        skip(&format!("cannot mount a tmpfs: {}", errors.trim()));
+        return None;
+    }
+    Some(answer_of(&mut command, line.as_bytes()))
 }
 
 /// Files that probes made in a directory and left there.
@@ -85,14 +171,39 @@ pub fn scratch_files(directory: &Path) -> Vec<PathBuf> {
 /// Bytes without a pattern that a wrong offset would keep.
 pub fn content(length: usize) -> Vec<u8> {
     let mut state = 1u64;
-    std::iter::repeat_with(|| {
+    let next = || {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
         (state >> 56) as u8
-    })
-    .take(length)
-    .collect()
+    };
+    std::iter::repeat_with(next).take(length).collect()
+}
+
+/// Resident memory of a live process (field 2 of /proc/PID/statm), in bytes.
+pub fn resident_bytes(pid: u32) -> Option<u64> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).ok()?;
+    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
+    Some(pages * rustix::param::page_size() as u64)
+}
+
+/// Children of a process's first thread.
+pub fn children(pid: u32) -> Vec<u32> {
+    let list = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+    let list = list.unwrap_or_default();
+    let children = list
+        .split_whitespace()
+        .filter_map(|child| child.parse().ok());
+    children.collect()
+}
+
+/// Waits for what must come.
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(600);
+    while !holds() {
+        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Tells why a test did not run.

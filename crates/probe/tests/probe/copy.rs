@@ -1,17 +1,17 @@
 //! The copy workload, from request to response.
 
 use std::path::Path;
-use std::process::Command;
 
-use crate::common::{
-    PROBE, answer_of, answer_request, ask, completed, content, directory, failed, scratch_files,
-    skip,
-};
 use toll_wire::{
     CacheState, CopyMethod, CopyRequest, FailureKind, Outcome, Request, Sink, Source, Workload,
-    encode, from_word, words,
+    from_word, words,
 };
 use xxhash_rust::xxh3::xxh3_64;
+
+use crate::common::{
+    answer_request, ask, ask_on_full_file_system, completed, completed_or_skip, content, directory,
+    failed, refused, sample, scratch_files, skip,
+};
 
 const SINKS: [Sink; 4] = [Sink::Null, Sink::Pipe, Sink::File, Sink::Socket];
 
@@ -25,12 +25,10 @@ fn copy_of(directory: &Path, length: usize) -> CopyRequest {
     let path = directory.join(format!("source-{length}"));
     let bytes = content(length);
     std::fs::write(&path, &bytes).unwrap();
+    let xxh3 = xxh3_64(&bytes);
     CopyRequest {
         method: CopyMethod::Swept,
-        source: Source::File {
-            path,
-            xxh3: xxh3_64(&bytes),
-        },
+        source: Source::File { path, xxh3 },
         sink: Sink::Null,
         cache: CacheState::Warm,
         size_bytes: length as u64,
@@ -39,10 +37,18 @@ fn copy_of(directory: &Path, length: usize) -> CopyRequest {
     }
 }
 
+fn ask_copy(copy: &CopyRequest) -> Outcome {
+    ask(&Workload::Copy(copy.clone()))
+}
+
+fn refused_copy(copy: &CopyRequest, kind: FailureKind) -> String {
+    refused(&Workload::Copy(copy.clone()), kind)
+}
+
 /// What a pair of method and sink must answer, or why this machine cannot tell.
 fn check_pair(copy: &CopyRequest) {
     let what = format!("{copy:?}");
-    let outcome = ask(&Workload::Copy(copy.clone()));
+    let outcome = ask_copy(copy);
     if let Outcome::Failed(failure) = &outcome {
         let is_excused = match (copy.method, failure.kind) {
             (CopyMethod::IoUring, FailureKind::Unsupported) => {
@@ -59,8 +65,7 @@ fn check_pair(copy: &CopyRequest) {
             return skip(&failure.message);
         }
     }
-    let needs_file = copy.method == CopyMethod::CopyFileRange && copy.sink != Sink::File;
-    if needs_file {
+    if copy.method == CopyMethod::CopyFileRange && copy.sink != Sink::File {
         let message = failed(outcome, FailureKind::Unsupported, &what);
         assert!(
             message.starts_with("cannot copy_file_range to"),
@@ -79,72 +84,53 @@ fn check_pair(copy: &CopyRequest) {
     assert!(scratch_files(&copy.directory).is_empty(), "{what}");
 }
 
-/// Every method and sink with one source and buffer.
-fn check_all(length: usize, buffer_bytes: Option<u64>) {
+/// Methods with all sinks, one source and some buffers.
+fn check_all(
+    length: usize,
+    buffers: &[Option<u64>],
+    methods: impl IntoIterator<Item = CopyMethod>,
+) {
     let directory = directory();
     let copy = copy_of(directory.path(), length);
-    for method in methods() {
+    for method in methods {
         for sink in SINKS {
-            check_pair(&CopyRequest {
-                method,
-                sink,
-                buffer_bytes,
-                ..copy.clone()
-            });
+            for &buffer_bytes in buffers {
+                check_pair(&CopyRequest {
+                    method,
+                    sink,
+                    buffer_bytes,
+                    ..copy.clone()
+                });
+            }
         }
     }
 }
 
 #[test]
 fn every_method_serves_every_sink() {
-    check_all(200_003, None);
+    check_all(200_003, &[None], methods());
 }
 
 #[test]
 fn every_method_serves_every_sink_with_a_buffer_of_odd_size() {
-    check_all(100_003, Some(4097));
+    check_all(100_003, &[Some(4097)], methods());
 }
 
 #[test]
-fn every_method_copies_an_empty_file() {
-    check_all(0, None);
-}
-
-#[test]
-fn every_method_copies_a_single_byte() {
-    check_all(1, None);
+fn every_method_copies_an_empty_file_and_a_single_byte() {
+    check_all(0, &[None], methods());
+    check_all(1, &[None], methods());
 }
 
 #[test]
 fn a_ring_of_lent_pages_survives_several_rounds() {
-    let directory = directory();
-    let copy = copy_of(directory.path(), 5_000_011);
-    for sink in SINKS {
-        for buffer_bytes in [None, Some(4096), Some(20_000)] {
-            check_pair(&CopyRequest {
-                method: CopyMethod::Vmsplice,
-                sink,
-                buffer_bytes,
-                ..copy.clone()
-            });
-        }
-    }
+    let buffers = [None, Some(4096), Some(20_000)];
+    check_all(5_000_011, &buffers, [CopyMethod::Vmsplice]);
 }
 
 #[test]
 fn io_uring_keeps_the_order_of_a_stream() {
-    let directory = directory();
-    let copy = copy_of(directory.path(), 3_000_017);
-    for sink in SINKS {
-        for buffer_bytes in [None, Some(1000)] {
-            check_pair(&CopyRequest {
-                method: CopyMethod::IoUring,
-                sink,
-                buffer_bytes,
-                ..copy.clone()
-            });
-        }
-    }
+    check_all(3_000_017, &[None, Some(1000)], [CopyMethod::IoUring]);
 }
 
 #[test]
@@ -156,17 +142,13 @@ fn only_the_asked_part_of_a_longer_file_is_copied() {
     };
     *xxh3 = xxh3_64(&content(70_001));
     copy.size_bytes = 70_001;
+    copy.sink = Sink::File;
     for method in methods() {
         copy.method = method;
-        copy.sink = Sink::File;
-        if method == CopyMethod::SystemCat {
-            failed(
-                ask(&Workload::Copy(copy.clone())),
-                FailureKind::Unsupported,
-                "cat copies all",
-            );
-        } else {
-            check_pair(&copy);
+        match method {
+            // It copies all.
+            CopyMethod::SystemCat => drop(refused_copy(&copy, FailureKind::Unsupported)),
+            _ => check_pair(&copy),
         }
     }
 }
@@ -174,20 +156,14 @@ fn only_the_asked_part_of_a_longer_file_is_copied() {
 #[test]
 fn zeros_are_copied_by_the_methods_that_read() {
     let directory = directory();
-    let zeros = CopyRequest {
-        source: Source::Zero,
-        ..copy_of(directory.path(), 300_001)
-    };
+    let mut copy = copy_of(directory.path(), 300_001);
+    copy.source = Source::Zero;
+    copy.sink = Sink::Pipe;
     for method in methods() {
-        let copy = CopyRequest {
-            method,
-            sink: Sink::Pipe,
-            ..zeros.clone()
-        };
+        copy.method = method;
         match method {
             CopyMethod::Mmap | CopyMethod::CopyFileRange | CopyMethod::SystemCat => {
-                let what = format!("{method:?}");
-                failed(ask(&Workload::Copy(copy)), FailureKind::Unsupported, &what);
+                refused_copy(&copy, FailureKind::Unsupported);
             }
             _ => check_pair(&copy),
         }
@@ -203,9 +179,8 @@ fn changed_content_is_noticed_wherever_it_arrives() {
     }
     for sink in [Sink::Pipe, Sink::File, Sink::Socket] {
         for cache in [CacheState::Warm, CacheState::Cold] {
-            copy.sink = sink;
-            copy.cache = cache;
-            let outcome = ask(&Workload::Copy(copy.clone()));
+            (copy.sink, copy.cache) = (sink, cache);
+            let outcome = ask_copy(&copy);
             if let Outcome::Failed(failure) = &outcome
                 && failure.kind == FailureKind::Unsupported
             {
@@ -226,28 +201,18 @@ fn a_cold_copy_reads_from_storage_and_a_warm_one_does_not() {
     copy.cache = CacheState::Cold;
     let mut request = Request::new(Workload::Copy(copy.clone()));
     request.iterations = 3;
-    let outcome = answer_request(&request);
-    if let Outcome::Failed(failure) = &outcome
-        && failure.kind == FailureKind::Unsupported
-    {
-        return skip(&failure.message);
-    }
-    for sample in completed(outcome, "cold").samples {
+    let Some(data) = completed_or_skip(answer_request(&request), "cold") else {
+        return;
+    };
+    for sample in data.samples {
         match sample.metrics.get("block_input_bytes") {
             Some(bytes) => assert!(*bytes >= 1_000_001.0, "{bytes} bytes were read"),
             None => skip("this kernel has no I/O accounting"),
         }
     }
     copy.cache = CacheState::Warm;
-    let data = completed(ask(&Workload::Copy(copy)), "warm");
-    assert_eq!(
-        data.samples[0]
-            .metrics
-            .get("block_input_bytes")
-            .copied()
-            .unwrap_or(0.0),
-        0.0
-    );
+    let metrics = sample(&Workload::Copy(copy)).metrics;
+    assert_eq!(*metrics.get("block_input_bytes").unwrap_or(&0.0), 0.0);
 }
 
 /// Packets that wait to be freed would hold pages of the file.
@@ -256,20 +221,14 @@ fn a_file_that_went_into_a_socket_can_be_made_cold_again() {
     let directory = directory();
     let mut copy = copy_of(directory.path(), 32 << 20);
     for _ in 0..12 {
-        copy.method = CopyMethod::Sendfile;
-        copy.sink = Sink::Socket;
+        (copy.method, copy.sink) = (CopyMethod::Sendfile, Sink::Socket);
         copy.cache = CacheState::Warm;
-        completed(ask(&Workload::Copy(copy.clone())), "warm, into a socket");
-        copy.method = CopyMethod::Page;
-        copy.sink = Sink::Null;
+        completed(ask_copy(&copy), "warm, into a socket");
+        (copy.method, copy.sink) = (CopyMethod::Page, Sink::Null);
         copy.cache = CacheState::Cold;
-        let outcome = ask(&Workload::Copy(copy.clone()));
-        if let Outcome::Failed(failure) = &outcome
-            && failure.kind == FailureKind::Unsupported
-        {
-            return skip(&failure.message);
+        if completed_or_skip(ask_copy(&copy), "cold after that").is_none() {
+            return;
         }
-        completed(outcome, "cold after that");
     }
 }
 
@@ -280,13 +239,11 @@ fn a_source_in_memory_cannot_be_cold() {
     };
     let mut copy = copy_of(directory.path(), 10_000);
     copy.cache = CacheState::Cold;
-    match ask(&Workload::Copy(copy)) {
+    match ask_copy(&copy) {
         Outcome::Failed(failure) => {
             assert_eq!(failure.kind, FailureKind::Unsupported);
-            assert!(
-                failure.message.contains("lives in the page cache"),
-                "{failure:?}"
-            );
+            let why = "lives in the page cache";
+            assert!(failure.message.contains(why), "{failure:?}");
         }
         Outcome::Completed(_) => skip("/dev/shm is no tmpfs"),
     }
@@ -298,22 +255,16 @@ fn iterations_and_counters_are_those_of_the_request() {
     let mut request = Request::new(Workload::Copy(copy_of(directory.path(), 50_000)));
     request.iterations = 4;
     request.warmup_iterations = 2;
-    request.counters = ["page-faults", "instructions", "bogus"]
-        .map(str::to_owned)
-        .to_vec();
+    let counters = ["page-faults", "instructions", "bogus"];
+    request.counters = counters.map(str::to_owned).to_vec();
     let data = completed(answer_request(&request), "counted");
     assert_eq!(data.samples.len(), 4);
     assert!(data.counters_missing["bogus"].contains("unknown counter"));
     for name in ["page-faults", "instructions"] {
-        let is_counted = data
-            .samples
-            .iter()
-            .all(|sample| sample.counters.contains_key(name));
-        assert_ne!(
-            is_counted,
-            data.counters_missing.contains_key(name),
-            "{name}"
-        );
+        let mut samples = data.samples.iter();
+        let is_counted = samples.all(|sample| sample.counters.contains_key(name));
+        let is_missing = data.counters_missing.contains_key(name);
+        assert_ne!(is_counted, is_missing, "{name}");
     }
 }
 
@@ -322,35 +273,22 @@ fn a_source_that_is_missing_or_too_short_fails() {
     let directory = directory();
     let mut copy = copy_of(directory.path(), 1_000);
     copy.size_bytes = 1_001;
-    let message = failed(
-        ask(&Workload::Copy(copy.clone())),
-        FailureKind::Failed,
-        "short",
-    );
+    let message = refused_copy(&copy, FailureKind::Failed);
     assert!(message.contains("it has only 1000"), "{message}");
-    copy.source = Source::File {
-        path: directory.path().join("absent"),
-        xxh3: 0,
-    };
-    let message = failed(ask(&Workload::Copy(copy)), FailureKind::Failed, "absent");
+    let path = directory.path().join("absent");
+    copy.source = Source::File { path, xxh3: 0 };
+    let message = refused_copy(&copy, FailureKind::Failed);
     assert!(message.contains("no such file or directory"), "{message}");
 }
 
 #[test]
 fn a_buffer_that_cannot_be_is_an_instrument_failure() {
     let directory = directory();
+    let mut copy = copy_of(directory.path(), 100);
     for buffer_bytes in [0, 1 << 40] {
         for method in [CopyMethod::Swept, CopyMethod::Mmap, CopyMethod::Splice] {
-            let copy = CopyRequest {
-                method,
-                buffer_bytes: Some(buffer_bytes),
-                ..copy_of(directory.path(), 100)
-            };
-            failed(
-                ask(&Workload::Copy(copy)),
-                FailureKind::Instrument,
-                "a buffer size",
-            );
+            (copy.method, copy.buffer_bytes) = (method, Some(buffer_bytes));
+            refused_copy(&copy, FailureKind::Instrument);
         }
     }
 }
@@ -363,26 +301,13 @@ fn a_full_file_system_fails_the_copy_and_leaves_no_file() {
     let mut copy = copy_of(directory.path(), 4 << 20);
     copy.sink = Sink::File;
     copy.directory = mount.clone();
-    // The listing after the probe shows what it left behind.
-    let script = "mount -t tmpfs -o size=1m none \"$1\" || exit 77; \"$2\"; \
-                  test -z \"$(ls -A \"$1\")\" || exit 78";
     for method in methods() {
         copy.method = method;
-        let line = format!("{}\n", encode(&Request::new(Workload::Copy(copy.clone()))));
-        let mut command = Command::new("unshare");
-        command
-            .args(["-m", "sh", "-c", script, "sh"])
-            .arg(&mount)
-            .arg(PROBE);
-        let probed = crate::common::feed(&mut command, line.as_bytes());
-        if probed.status.code() != Some(0) && probed.status.code() != Some(78) {
-            return skip(&format!(
-                "cannot mount a tmpfs: {}",
-                String::from_utf8_lossy(&probed.stderr).trim()
-            ));
-        }
         let what = format!("{method:?}");
-        let outcome = answer_of(&mut command, line.as_bytes());
+        let workload = Workload::Copy(copy.clone());
+        let Some(outcome) = ask_on_full_file_system(&workload, &mount) else {
+            return;
+        };
         if method == CopyMethod::CopyFileRange {
             // It does not reach from one file system to another of its kind.
             failed(outcome, FailureKind::Unsupported, &what);
@@ -391,9 +316,7 @@ fn a_full_file_system_fails_the_copy_and_leaves_no_file() {
         let message = failed(outcome, FailureKind::Failed, &what);
         // The system's own cat tells its reason on standard error.
         let is_named = message.contains("no space left on device");
-        assert!(
-            is_named || method == CopyMethod::SystemCat,
-            "{what}: {message}"
-        );
+        let is_told = is_named || method == CopyMethod::SystemCat;
+        assert!(is_told, "{what}: {message}");
     }
 }

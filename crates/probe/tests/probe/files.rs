@@ -4,11 +4,10 @@ use std::path::Path;
 
 use rustix::process::geteuid;
 use toll_wire::{
-    CacheState, Durability, FailureKind, FilesOperation, FilesRequest, Outcome, Request, TrialData,
-    Workload,
+    CacheState, Durability, FailureKind, FilesOperation, FilesRequest, Request, TrialData, Workload,
 };
 
-use crate::common::{answer_request, ask, completed, directory, failed, scratch_files, skip};
+use crate::common::{answer_request, completed_or_skip, directory, refused, scratch_files, skip};
 
 const OF_ONE_FILE: [FilesOperation; 4] = [
     FilesOperation::ReadSequential,
@@ -49,13 +48,7 @@ fn data(request: &FilesRequest) -> Option<TrialData> {
         warmup_iterations: 1,
         ..Request::new(Workload::Files(request.clone()))
     };
-    match answer_request(&request) {
-        Outcome::Failed(failure) if failure.kind == FailureKind::Unsupported => {
-            skip(&failure.message);
-            None
-        }
-        outcome => Some(completed(outcome, &what)),
-    }
+    completed_or_skip(answer_request(&request), &what)
 }
 
 fn metric(data: &TrialData, name: &str) -> Option<f64> {
@@ -168,8 +161,7 @@ fn a_file_system_that_does_not_show_what_lies_below_fails() {
             below: below.path().to_owned(),
             ..files(above.path(), operation)
         };
-        let what = format!("{request:?}");
-        let message = failed(ask(&Workload::Files(request)), FailureKind::Failed, &what);
+        let message = refused(&Workload::Files(request), FailureKind::Failed);
         assert!(message.contains("no such file"), "{message}");
     }
     assert!(scratch_files(below.path()).is_empty());
@@ -179,51 +171,29 @@ fn a_file_system_that_does_not_show_what_lies_below_fails() {
 fn what_cannot_be_asked_is_an_answer() {
     let directory = directory();
     let base = files(directory.path(), FilesOperation::ReadRandom);
-    let cases = [
-        FilesRequest {
-            buffer_bytes: 0,
-            ..base.clone()
-        },
-        FilesRequest {
-            buffer_bytes: 100_001,
-            ..base.clone()
-        },
-        FilesRequest {
-            count: 0,
-            ..base.clone()
-        },
-        FilesRequest {
-            calls: Some(0),
-            ..base.clone()
-        },
-        FilesRequest {
-            size_bytes: 0,
-            ..base.clone()
-        },
+    let instrument: [fn(&mut FilesRequest); 5] = [
+        |request| request.buffer_bytes = 0,
+        |request| request.buffer_bytes = 100_001,
+        |request| request.count = 0,
+        |request| request.calls = Some(0),
+        |request| request.size_bytes = 0,
     ];
-    for request in cases {
-        let what = format!("{request:?}");
-        failed(
-            ask(&Workload::Files(request)),
-            FailureKind::Instrument,
-            &what,
-        );
+    for change in instrument {
+        let mut request = base.clone();
+        change(&mut request);
+        refused(&Workload::Files(request), FailureKind::Instrument);
     }
     let request = FilesRequest {
         durability: Durability::OSync,
         ..base
     };
-    failed(
-        ask(&Workload::Files(request)),
-        FailureKind::Unsupported,
-        "another durability",
-    );
+    refused(&Workload::Files(request), FailureKind::Unsupported);
 }
 
 #[test]
 fn a_directory_that_is_not_there_fails() {
     let request = files(Path::new("/nonexistent"), FilesOperation::Stat);
-    let message = failed(ask(&Workload::Files(request)), FailureKind::Failed, "none");
+    let message = refused(&Workload::Files(request), FailureKind::Failed);
     assert!(
         message.starts_with("cannot make /nonexistent/"),
         "{message}"

@@ -2,7 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::common::{answer_request, ask, completed, directory, failed, skip};
+use crate::common::{
+    self, answer_request, ask, completed, directory, failed, refused, sample_or_skip, skip,
+};
 use toll_wire::{
     AccessOrder, Addressing, CacheState, ChaseRequest, FailureKind, HugePages, Initialisation,
     Mapping, MemoryAdvice, MemoryRequest, Outcome, Request, Sample, Workload,
@@ -34,12 +36,8 @@ fn zeros(directory: &Path) -> PathBuf {
     path
 }
 
-/// The only sample of one iteration.
 fn sample(request: MemoryRequest) -> Sample {
-    let what = format!("{request:?}");
-    let mut data = completed(ask(&Workload::Memory(request)), &what);
-    assert_eq!(data.samples.len(), 1, "{what}");
-    data.samples.remove(0)
+    common::sample(&Workload::Memory(request))
 }
 
 /// Whether what is written there goes to a device, as on tmpfs it does not.
@@ -106,22 +104,13 @@ fn populating_brings_the_whole_buffer_into_memory_before_the_accesses() {
 #[test]
 fn advice_can_populate_too() {
     for advice in [MemoryAdvice::PopulateRead, MemoryAdvice::PopulateWrite] {
-        let request = Request::new(Workload::Memory(MemoryRequest { advice, ..memory() }));
-        match answer_request(&request) {
-            Outcome::Completed(data) => {
-                let before = data.samples[0].metrics["init_resident_bytes"];
-                // Reading maps the page of zeros, which is no one's.
-                let is_resident = before == BUFFER_BYTES as f64;
-                assert_eq!(
-                    is_resident,
-                    advice == MemoryAdvice::PopulateWrite,
-                    "{before}"
-                );
-            }
-            Outcome::Failed(failure) => {
-                assert_eq!(failure.kind, FailureKind::Unsupported, "{failure:?}");
-                skip(&failure.message);
-            }
+        let workload = Workload::Memory(MemoryRequest { advice, ..memory() });
+        if let Some(sample) = sample_or_skip(&workload) {
+            let before = sample.metrics["init_resident_bytes"];
+            // Reading maps the page of zeros, which is no one's.
+            let is_resident = before == BUFFER_BYTES as f64;
+            let writes = advice == MemoryAdvice::PopulateWrite;
+            assert_eq!(is_resident, writes, "{before}");
         }
     }
 }
@@ -300,33 +289,26 @@ fn a_chase_tells_its_latency() {
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let refused = [
-        (
-            Workload::Memory(MemoryRequest {
-                buffer_bytes: 4096,
-                ..memory()
-            }),
-            FailureKind::Instrument,
-        ),
-        (
-            Workload::Memory(MemoryRequest {
-                mapping: Mapping::FileShared("/nonexistent/file".into()),
-                ..memory()
-            }),
-            FailureKind::Failed,
-        ),
-        (
-            Workload::Chase(ChaseRequest {
-                size_bytes: 65,
-                huge_pages: HugePages::None,
-                accesses: 1,
-                seed: 0,
-            }),
-            FailureKind::Instrument,
-        ),
-    ];
-    for (workload, kind) in refused {
-        let message = failed(ask(&workload), kind, &format!("{workload:?}"));
+    let chase = ChaseRequest {
+        size_bytes: 65,
+        huge_pages: HugePages::None,
+        accesses: 1,
+        seed: 0,
+    };
+    let memory = |buffer_bytes, mapping| {
+        Workload::Memory(MemoryRequest {
+            buffer_bytes,
+            mapping,
+            ..memory()
+        })
+    };
+    let missing = Mapping::FileShared("/nonexistent/file".into());
+    for (workload, kind) in [
+        (memory(4096, Mapping::Anonymous), FailureKind::Instrument),
+        (memory(BUFFER_BYTES, missing), FailureKind::Failed),
+        (Workload::Chase(chase), FailureKind::Instrument),
+    ] {
+        let message = refused(&workload, kind);
         assert!(message.starts_with("cannot "), "{message}");
     }
 }

@@ -2,12 +2,9 @@
 
 use std::process::{Command, Stdio};
 
-use toll_wire::{
-    AccessOrder, Addressing, CommandRequest, MemoryRequest, OutputPolicy, Request, ShellChoice,
-    Workload, encode,
-};
+use toll_wire::{AccessOrder, Addressing, MemoryRequest, Request, Workload, encode};
 
-use crate::common::{PROBE, answer_request, completed, directory, skip};
+use crate::common::{PROBE, answer_request, by_shell, completed, directory, skip};
 use crate::memory::memory;
 
 /// The probe's name of a counter, and perf's: those that repeat from run to run,
@@ -28,15 +25,7 @@ fn trial(request: &str) -> String {
 
 /// What the probe counts of a command.
 fn counted(command: &str, counter: &str) -> Result<f64, String> {
-    let mut request = Request::new(Workload::Command(CommandRequest {
-        command: command.to_owned(),
-        shell: ShellChoice::Program("/bin/sh".into()),
-        prepare: None,
-        output: OutputPolicy::Null,
-        capture_bytes_max: 0,
-        ignore_failure: false,
-        directory: None,
-    }));
+    let mut request = Request::new(Workload::Command(by_shell(command)));
     request.counters = vec![counter.to_owned()];
     let mut data = completed(answer_request(&request), counter);
     match data.samples[0].counters.get(counter) {

@@ -4,11 +4,11 @@
 use std::process::Command;
 
 use toll_wire::{
-    FailureKind, Outcome, PRIMES_N_MAX, PrimesAllocation, PrimesClock, PrimesPlacement,
-    PrimesRequest, Printing, RandomSource, Request, Sample, Workload,
+    FailureKind, PRIMES_N_MAX, PrimesAllocation, PrimesClock, PrimesPlacement, PrimesRequest,
+    Printing, RandomSource, Request, Sample, Workload,
 };
 
-use crate::common::{PROBE, answer_request, ask, completed, failed, skip};
+use crate::common::{PROBE, answer_request, completed_or_skip, refused, sample_or_skip};
 
 fn primes(placement: PrimesPlacement) -> PrimesRequest {
     PrimesRequest {
@@ -28,14 +28,7 @@ fn primes(placement: PrimesPlacement) -> PrimesRequest {
 /// The only sample of one iteration; `None` where this kernel has no such
 /// place.
 fn sample(request: PrimesRequest) -> Option<Sample> {
-    let what = format!("{request:?}");
-    match ask(&Workload::Primes(request)) {
-        Outcome::Failed(failure) if failure.kind == FailureKind::Unsupported => {
-            skip(&failure.message);
-            None
-        }
-        outcome => completed(outcome, &what).samples.pop(),
-    }
+    sample_or_skip(&Workload::Primes(request))
 }
 
 #[test]
@@ -114,8 +107,7 @@ fn the_smallest_and_the_largest_number_of_numbers_count() {
             n,
             ..primes(PrimesPlacement::User)
         };
-        let outcome = ask(&Workload::Primes(request));
-        failed(outcome, FailureKind::Instrument, "n has limits");
+        refused(&Workload::Primes(request), FailureKind::Instrument);
     }
 }
 
@@ -127,12 +119,9 @@ fn iterations_of_one_trial_count_the_same_numbers() {
             warmup_iterations: 1,
             ..Request::new(Workload::Primes(primes(placement)))
         };
-        let data = match answer_request(&request) {
-            Outcome::Failed(failure) if failure.kind == FailureKind::Unsupported => {
-                skip(&failure.message);
-                continue;
-            }
-            outcome => completed(outcome, "several iterations"),
+        let outcome = answer_request(&request);
+        let Some(data) = completed_or_skip(outcome, "several iterations") else {
+            continue;
         };
         let first = data.samples[0].metrics["primes"];
         assert_eq!(data.samples.len(), 4);
@@ -142,14 +131,8 @@ fn iterations_of_one_trial_count_the_same_numbers() {
 
 #[test]
 fn what_a_place_cannot_do_is_refused_and_not_left_out() {
-    let refused = |request: PrimesRequest| {
-        let what = format!("{request:?}");
-        failed(
-            ask(&Workload::Primes(request)),
-            FailureKind::Unsupported,
-            &what,
-        )
-    };
+    let refused =
+        |request: PrimesRequest| refused(&Workload::Primes(request), FailureKind::Unsupported);
     for placement in [PrimesPlacement::User, PrimesPlacement::UserProcess] {
         refused(PrimesRequest {
             allocation: PrimesAllocation::Vmalloc,
@@ -180,8 +163,7 @@ fn modules_are_for_guests_only() {
             ..primes(PrimesPlacement::ModuleLoad)
         },
     ] {
-        let outcome = ask(&Workload::Primes(request));
-        let message = failed(outcome, FailureKind::Unsupported, "no module here");
+        let message = refused(&Workload::Primes(request), FailureKind::Unsupported);
         assert!(message.contains("guest"), "{message}");
     }
 }

@@ -2,30 +2,20 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+
+use toll_wire::{
+    CacheState, CopyMethod, CopyRequest, Durability, FailureKind, Placement, Request, Sink, Source,
+    WIRE_VERSION, Workload, WriteRequest, encode,
+};
 
 use crate::common::{
-    PROBE, answer_of, answer_request, ask, directory, failed, feed, scratch_files,
+    PROBE, answer_of, answer_request, ask, by_shell, completed, directory, failed, feed,
+    scratch_files, start, wait_until,
 };
-use toll_wire::{
-    CacheState, CommandRequest, CopyMethod, CopyRequest, Durability, FailureKind, OutputPolicy,
-    Placement, Request, ShellChoice, Sink, Source, WIRE_VERSION, Workload, WriteRequest, encode,
-};
-
-/// Longest that a process may take to be gone after it was killed.
-const GONE_WITHIN: Duration = Duration::from_secs(600);
 
 fn sleeper(command: &str) -> Workload {
-    Workload::Command(CommandRequest {
-        command: command.to_owned(),
-        shell: ShellChoice::Program("sh".into()),
-        prepare: None,
-        output: OutputPolicy::Null,
-        capture_bytes_max: 0,
-        ignore_failure: false,
-        directory: None,
-    })
+    Workload::Command(by_shell(command))
 }
 
 #[test]
@@ -113,26 +103,6 @@ fn long_copy(directory: &Path) -> Workload {
     })
 }
 
-fn start(command: &mut Command, workload: &Workload) -> Child {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let line = format!("{}\n", encode(&Request::new(workload.clone())));
-    std::io::Write::write_all(&mut child.stdin.take().unwrap(), line.as_bytes()).unwrap();
-    child
-}
-
-/// Waits for a condition, which must come true.
-fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + GONE_WITHIN;
-    while !condition() {
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 /// Whether a process runs; one that nobody has waited for does not.
 fn is_running(process: &str) -> bool {
     std::fs::read_to_string(format!("/proc/{process}/stat")).is_ok_and(|stat| {
@@ -148,7 +118,10 @@ fn is_running(process: &str) -> bool {
 #[test]
 fn the_file_of_a_killed_probe_is_removed_by_the_next() {
     let directory = directory();
-    let mut child = start(&mut Command::new(PROBE), &long_copy(directory.path()));
+    let mut child = start(
+        &mut Command::new(PROBE),
+        &Request::new(long_copy(directory.path())),
+    );
     wait_until("the probe makes its file", || {
         !scratch_files(directory.path()).is_empty()
     });
@@ -159,7 +132,7 @@ fn the_file_of_a_killed_probe_is_removed_by_the_next() {
         durability: Durability::None,
         placement: Placement::Append,
     });
-    crate::common::completed(ask(&write), "beside a running probe");
+    completed(ask(&write), "beside a running probe");
     assert_eq!(
         scratch_files(directory.path()).len(),
         1,
@@ -168,7 +141,7 @@ fn the_file_of_a_killed_probe_is_removed_by_the_next() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(scratch_files(directory.path()).len(), 1);
-    crate::common::completed(ask(&write), "after a killed probe");
+    completed(ask(&write), "after a killed probe");
     assert!(scratch_files(directory.path()).is_empty());
 }
 
@@ -179,7 +152,7 @@ fn a_probe_ends_with_its_parent() {
     let script = "exec 3<&0; \"$1\" <&3 >/dev/null & echo $!; wait";
     let mut command = Command::new("sh");
     command.args(["-c", script, "sh", PROBE]);
-    let mut shell = start(&mut command, &long_copy(directory.path()));
+    let mut shell = start(&mut command, &Request::new(long_copy(directory.path())));
     let mut probe = String::new();
     BufReader::new(shell.stdout.take().unwrap())
         .read_line(&mut probe)
@@ -200,7 +173,7 @@ fn a_measured_command_ends_with_the_parent_of_a_probe_that_leads_a_group() {
     let mut command = Command::new("sh");
     command.args(["-c", script, "sh", PROBE]);
     let line = format!("echo $$ > '{}'; exec sleep 1000", pid_file.display());
-    let mut shell = start(&mut command, &sleeper(&line));
+    let mut shell = start(&mut command, &Request::new(sleeper(&line)));
     let mut process = String::new();
     wait_until("the command is at work", || {
         process = std::fs::read_to_string(&pid_file).unwrap_or_default();

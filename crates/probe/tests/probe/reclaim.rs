@@ -1,17 +1,17 @@
 //! The reclaim workload: processes that share hot pages while others stream by.
 
-use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 
 use rustix::process::{Pid, Signal, kill_process};
 use toll_wire::{
-    FailureKind, HotMapping, Outcome, ReclaimRequest, Request, Response, Sample, WorkingSet,
-    Workload, decode_response, encode,
+    FailureKind, HotMapping, Outcome, ReclaimRequest, Request, Sample, WorkingSet, Workload,
 };
 
-use crate::common::{PROBE, ask, completed, directory, failed, scratch_files, skip};
-use crate::competitor::{children, resident_bytes, wait_until};
+use crate::common::{
+    self, PROBE, answer, ask, children, directory, failed, refused, resident_bytes, scratch_files,
+    skip, start, wait_until,
+};
 
 const HOT_BYTES: u64 = 1 << 20;
 const STREAM_BYTES: u64 = 3 << 20;
@@ -53,26 +53,9 @@ fn reclaim(directory: &Path, set: WorkingSet, mapping: HotMapping) -> ReclaimReq
     }
 }
 
-/// The only sample of one iteration.
-fn sample(request: ReclaimRequest) -> Sample {
-    let what = format!("{request:?}");
-    let mut data = completed(ask(&Workload::Reclaim(request)), &what);
-    assert_eq!(data.samples.len(), 1, "{what}");
-    data.samples.remove(0)
-}
-
 /// What the directory's file system cannot do, where it cannot.
-fn outcome_or_skip(request: &ReclaimRequest) -> Option<Sample> {
-    match ask(&Workload::Reclaim(request.clone())) {
-        Outcome::Failed(failure) if failure.kind == FailureKind::Unsupported => {
-            skip(&format!("{:?}: {}", request.set, failure.message));
-            None
-        }
-        outcome => {
-            let mut data = completed(outcome, &format!("{request:?}"));
-            Some(data.samples.remove(0))
-        }
-    }
+fn sample_or_skip(request: &ReclaimRequest) -> Option<Sample> {
+    common::sample_or_skip(&Workload::Reclaim(request.clone()))
 }
 
 #[test]
@@ -80,7 +63,7 @@ fn every_set_is_worked_on_by_all_its_processes() {
     let directory = directory();
     for (set, mapping) in SETS {
         let request = reclaim(directory.path(), set, mapping);
-        let Some(sample) = outcome_or_skip(&request) else {
+        let Some(sample) = sample_or_skip(&request) else {
             continue;
         };
         let metrics = &sample.metrics;
@@ -122,7 +105,7 @@ fn faults_are_those_of_the_processes_and_not_of_their_preparation() {
         WorkingSet::PrivateHot,
         HotMapping::Anonymous,
     );
-    let metrics = sample(request).metrics;
+    let metrics = common::sample(&Workload::Reclaim(request)).metrics;
     let stream = (STREAM_BYTES / page_bytes()) as f64;
     let minor = metrics["minor_faults"];
     // One for each page of the streams; the hot ones are there before, and
@@ -143,7 +126,7 @@ fn a_file_is_streamed_through_from_storage() {
         WorkingSet::FileHot,
         HotMapping::FilePrivate,
     );
-    let Some(sample) = outcome_or_skip(&request) else {
+    let Some(sample) = sample_or_skip(&request) else {
         return;
     };
     match sample.metrics.get("block_input_bytes") {
@@ -165,62 +148,44 @@ fn a_stream_that_holds_something_else_fails_the_trial() {
     std::fs::write(request.stream_file.as_ref().unwrap(), content).unwrap();
     let outcome = ask(&Workload::Reclaim(request));
     if matches!(&outcome, Outcome::Failed(failure) if failure.kind == FailureKind::Unsupported) {
-        skip("the build directory lives in memory");
-        return;
+        return skip("the build directory lives in memory");
     }
     let message = failed(outcome, FailureKind::Failed, "a changed stream");
-    assert!(
-        message.starts_with("cannot trust the working set"),
-        "{message}"
-    );
+    let expected = "cannot trust the working set";
+    assert!(message.starts_with(expected), "{message}");
 }
 
 /// A probe whose processes work for a long time, and these.
-fn start(passes: u32) -> (Child, Vec<u32>) {
+fn start_long() -> (Child, Vec<u32>) {
     let directory = directory();
-    let request = ReclaimRequest {
-        passes,
-        ..reclaim(
-            directory.path(),
-            WorkingSet::SharedHot,
-            HotMapping::Anonymous,
-        )
-    };
-    let mut probe = Command::new(PROBE)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("the probe starts");
-    let mut stdin = probe.stdin.take().expect("it is piped");
-    let line = encode(&Request::new(Workload::Reclaim(request)));
-    writeln!(stdin, "{line}").expect("the probe reads");
+    let mut request = reclaim(
+        directory.path(),
+        WorkingSet::SharedHot,
+        HotMapping::Anonymous,
+    );
+    request.passes = 10_000;
+    let request = Request::new(Workload::Reclaim(request));
+    let probe = start(&mut Command::new(PROBE), &request);
     let mut members = Vec::new();
     wait_until("all processes are at work", || {
         members = children(probe.id());
-        members.len() == PROCESSES as usize
-            && members
-                .iter()
-                .all(|pid| resident_bytes(*pid) >= Some(HOT_BYTES + STREAM_BYTES / 3))
+        let is_at_work = |pid: &u32| resident_bytes(*pid) >= Some(HOT_BYTES + STREAM_BYTES / 3);
+        members.len() == PROCESSES as usize && members.iter().all(is_at_work)
     });
     (probe, members)
 }
 
 #[test]
 fn a_process_that_is_killed_half_way_fails_the_trial_and_ends_the_others() {
-    let (probe, members) = start(10_000);
+    let (probe, members) = start_long();
     let victim = Pid::from_raw(members[1].cast_signed()).unwrap();
     kill_process(victim, Signal::KILL).unwrap();
     // Those before it in line are waited for first.
     let first = Pid::from_raw(members[0].cast_signed()).unwrap();
     kill_process(first, Signal::KILL).unwrap();
-    let output = probe.wait_with_output().expect("the probe ends");
-    let text = String::from_utf8(output.stdout).expect("the response is UTF-8");
-    let response: Response = decode_response(text.trim_end()).expect("a response");
-    let message = failed(response.outcome, FailureKind::Failed, "a killed process");
-    assert!(
-        message.starts_with("cannot finish the working set"),
-        "{message}"
-    );
+    let message = failed(answer(probe), FailureKind::Failed, "a killed process");
+    let expected = "cannot finish the working set";
+    assert!(message.starts_with(expected), "{message}");
     for pid in members {
         assert_eq!(resident_bytes(pid), None, "{pid} lives on");
     }
@@ -228,7 +193,7 @@ fn a_process_that_is_killed_half_way_fails_the_trial_and_ends_the_others() {
 
 #[test]
 fn all_processes_end_with_a_killed_probe() {
-    let (mut probe, members) = start(10_000);
+    let (mut probe, members) = start_long();
     probe.kill().expect("the probe can be killed");
     probe.wait().expect("the probe ends");
     wait_until("all processes have ended", || {
@@ -246,47 +211,27 @@ fn a_set_that_cannot_be_is_refused_with_the_reason() {
         WorkingSet::PrivateHot,
         HotMapping::Anonymous,
     );
-    let instrument = [
+    type Change = fn(&mut ReclaimRequest);
+    let instrument: [(Change, &str); 5] = [
+        (|r| r.processes = 0, "cannot work on a set of 0 processes"),
         (
-            ReclaimRequest {
-                processes: 0,
-                ..base.clone()
-            },
-            "cannot work on a set of 0 processes",
-        ),
-        (
-            ReclaimRequest {
-                passes: 1 << 30,
-                ..base.clone()
-            },
+            |r| r.passes = 1 << 30,
             "cannot work on a set of 1073741824 passes",
         ),
         (
-            ReclaimRequest {
-                stream_bytes: 1 << 60,
-                ..base.clone()
-            },
+            |r| r.stream_bytes = 1 << 60,
             "cannot work on a set of 1152921504606846976 bytes of stream",
         ),
+        (|r| r.hot_bytes = 2 * page_bytes(), "cannot share out"),
         (
-            ReclaimRequest {
-                hot_bytes: 2 * page_bytes(),
-                ..base.clone()
-            },
-            "cannot share out",
-        ),
-        (
-            ReclaimRequest {
-                set: WorkingSet::FileHot,
-                mapping: HotMapping::FileShared,
-                ..base.clone()
-            },
+            |r| (r.set, r.mapping) = (WorkingSet::FileHot, HotMapping::FileShared),
             "cannot stream through a file: none is named",
         ),
     ];
-    for (request, words) in instrument {
-        let outcome = ask(&Workload::Reclaim(request));
-        let message = failed(outcome, FailureKind::Instrument, words);
+    for (change, words) in instrument {
+        let mut request = base.clone();
+        change(&mut request);
+        let message = refused(&Workload::Reclaim(request), FailureKind::Instrument);
         assert!(message.starts_with(words), "{message}");
     }
 }
@@ -299,8 +244,8 @@ fn hot_pages_that_cannot_be_mapped_so_are_refused_with_what_can() {
         (WorkingSet::Executable, HotMapping::FileShared),
         (WorkingSet::FileHot, HotMapping::Anonymous),
     ] {
-        let outcome = ask(&Workload::Reclaim(reclaim(directory.path(), set, mapping)));
-        let message = failed(outcome, FailureKind::Unsupported, "a set");
+        let workload = Workload::Reclaim(reclaim(directory.path(), set, mapping));
+        let message = refused(&workload, FailureKind::Unsupported);
         assert!(message.contains("use mapping = file-"), "{message}");
     }
 }

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::process::Command;
 
 use toll_wire::{
-    CommandRequest, CrossingCpus, CrossingOperation, CrossingRequest, OutputPolicy, Request,
-    ShellChoice, TrialData, Workload, encode,
+    CrossingCpus, CrossingOperation, CrossingRequest, Request, ShellChoice, TrialData, Workload,
+    encode,
 };
 
-use crate::common::{PROBE, answer_of, answer_request, completed, directory, skip};
+use crate::common::{self, PROBE, answer_of, answer_request, completed, directory, skip};
 
 /// Events that the kernel counts without a counting unit.
 const SOFTWARE: [&str; 3] = ["page-faults", "context-switches", "task-clock-ns"];
@@ -26,16 +26,8 @@ fn empty_region() -> Request {
     request
 }
 
-fn command(command: &str) -> Request {
-    let mut request = Request::new(Workload::Command(CommandRequest {
-        command: command.to_owned(),
-        shell: ShellChoice::None,
-        prepare: None,
-        output: OutputPolicy::Null,
-        capture_bytes_max: 0,
-        ignore_failure: false,
-        directory: None,
-    }));
+fn command(line: &str) -> Request {
+    let mut request = Request::new(Workload::Command(common::command(line)));
     request.counters = SOFTWARE.map(str::to_owned).to_vec();
     request.iterations = 20;
     request

@@ -1,23 +1,21 @@
 //! The transfer workload, from request to response.
 
-use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use rustix::process::{Pid, Signal, kill_process};
 use toll_wire::{
     Channel, FailureKind, Outcome, ReceiveMethod, Request, SendMethod, SocketMode, TransferPart,
-    TransferRequest, Workload, decode_response, encode,
+    TransferRequest, Workload,
 };
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::common::{
-    PROBE, answer_of, answer_request, ask, completed, content, directory, failed, feed,
-    scratch_files, skip,
+    PROBE, answer, answer_request, ask, ask_on_full_file_system, children, completed, content,
+    directory, failed, refused, scratch_files, skip, start, wait_until,
 };
-use crate::competitor::{children, wait_until};
 
 const CHANNELS: [Channel; 3] = [Channel::Tcp, Channel::Unix, Channel::Pipe];
 const SENDERS: [SendMethod; 6] = [
@@ -205,16 +203,15 @@ fn what_a_channel_or_a_buffer_cannot_be_is_told() {
         (asynchronous, "use channel = device"),
         (far_pipe, "cannot join two hosts"),
     ] {
-        let outcome = ask(&Workload::Transfer(transfer));
-        let message = failed(outcome, FailureKind::Unsupported, words);
+        let message = refused(&Workload::Transfer(transfer), FailureKind::Unsupported);
         assert!(message.contains(words), "{message}");
     }
     for buffer_bytes in [0, 511, (16 << 20) + 1] {
-        let outcome = ask(&Workload::Transfer(TransferRequest {
+        let workload = Workload::Transfer(TransferRequest {
             buffer_bytes,
             ..transfer.clone()
-        }));
-        failed(outcome, FailureKind::Instrument, "a buffer size");
+        });
+        refused(&workload, FailureKind::Instrument);
     }
 }
 
@@ -223,15 +220,11 @@ fn a_source_that_is_missing_or_too_short_fails() {
     let directory = directory();
     let mut transfer = transfer_of(directory.path(), 1_000);
     transfer.size_bytes = 1_001;
-    let outcome = ask(&Workload::Transfer(transfer.clone()));
-    let message = failed(outcome, FailureKind::Failed, "short");
+    let workload = Workload::Transfer(transfer.clone());
+    let message = refused(&workload, FailureKind::Failed);
     assert!(message.contains("it has only 1000"), "{message}");
     transfer.source = directory.path().join("absent");
-    let message = failed(
-        ask(&Workload::Transfer(transfer)),
-        FailureKind::Failed,
-        "absent",
-    );
+    let message = refused(&Workload::Transfer(transfer), FailureKind::Failed);
     assert!(message.contains("no such file or directory"), "{message}");
     assert!(scratch_files(directory.path()).is_empty());
 }
@@ -243,32 +236,17 @@ fn a_full_file_system_is_the_receivers_failure_and_leaves_no_file() {
     std::fs::create_dir(&mount).unwrap();
     let mut transfer = transfer_of(directory.path(), 4 << 20);
     transfer.directory.clone_from(&mount);
-    // The listing after the probe shows what it left behind.
-    let script = "mount -t tmpfs -o size=1m none \"$1\" || exit 77; \"$2\"; \
-                  test -z \"$(ls -A \"$1\")\" || exit 78";
     for channel in CHANNELS {
         for receiver in RECEIVERS {
-            transfer.channel = channel;
-            transfer.receiver = receiver;
-            let request = Request::new(Workload::Transfer(transfer.clone()));
-            let line = format!("{}\n", encode(&request));
-            let mut command = Command::new("unshare");
-            command
-                .args(["-m", "sh", "-c", script, "sh"])
-                .arg(&mount)
-                .arg(PROBE);
-            let probed = feed(&mut command, line.as_bytes());
-            if !matches!(probed.status.code(), Some(0 | 78)) {
-                return skip(&format!(
-                    "cannot mount a tmpfs: {}",
-                    String::from_utf8_lossy(&probed.stderr).trim()
-                ));
-            }
-            let what = format!("{channel:?} {receiver:?}");
-            let outcome = answer_of(&mut command, line.as_bytes());
+            (transfer.channel, transfer.receiver) = (channel, receiver);
+            let workload = Workload::Transfer(transfer.clone());
+            let Some(outcome) = ask_on_full_file_system(&workload, &mount) else {
+                return;
+            };
             if is_excused(&transfer, &outcome) {
                 continue;
             }
+            let what = format!("{channel:?} {receiver:?}");
             let message = failed(outcome, FailureKind::Failed, &what);
             let is_named = message.starts_with("cannot receive by ")
                 && message.contains("no space left on device");
@@ -277,23 +255,9 @@ fn a_full_file_system_is_the_receivers_failure_and_leaves_no_file() {
     }
 }
 
-/// A probe that was asked and has not answered yet.
-fn start(request: &Request) -> Child {
-    let mut probe = Command::new(PROBE)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let line = format!("{}\n", encode(request));
-    let mut input = probe.stdin.take().unwrap();
-    input.write_all(line.as_bytes()).unwrap();
-    probe
-}
-
-fn answer(probe: Child) -> Outcome {
-    let output = probe.wait_with_output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    decode_response(text.trim_end()).unwrap().outcome
+fn start_probe(transfer: TransferRequest) -> Child {
+    let request = Request::new(Workload::Transfer(transfer));
+    start(&mut Command::new(PROBE), &request)
 }
 
 /// A transfer that takes a while: many small calls over a file with holes.
@@ -335,7 +299,7 @@ fn kill_receiver(channel: Channel, sender: SendMethod) {
         sender,
         ..long_transfer(directory.path(), channel)
     };
-    let mut probe = start(&Request::new(Workload::Transfer(transfer)));
+    let mut probe = start_probe(transfer);
     wait_until("the receiver has bytes or cannot be", || {
         has_bytes(directory.path()) || probe.try_wait().unwrap().is_some()
     });
@@ -373,7 +337,7 @@ fn a_receiver_does_not_outlive_a_sender_that_is_killed() {
     for channel in CHANNELS {
         let directory = directory();
         let transfer = long_transfer(directory.path(), channel);
-        let mut probe = start(&Request::new(Workload::Transfer(transfer)));
+        let mut probe = start_probe(transfer);
         wait_for_bytes(directory.path());
         let receiver = children(probe.id())[0];
         kill(probe.id());
@@ -409,7 +373,7 @@ fn parts(transfer: &TransferRequest, iterations: u32) -> (Child, Child) {
         };
         let mut request = Request::new(Workload::Transfer(transfer));
         request.iterations = iterations;
-        start(&request)
+        start(&mut Command::new(PROBE), &request)
     };
     // The receiver comes first, and tries until there is a sender.
     let receiver = ask(TransferPart::Receiver { connect: address });
@@ -459,7 +423,7 @@ fn ends_that_were_asked_for_different_things_find_out() {
             size_bytes,
             ..transfer.clone()
         };
-        start(&Request::new(Workload::Transfer(transfer)))
+        start_probe(transfer)
     };
     let receiver = ask(TransferPart::Receiver { connect: address }, 999);
     let sender = ask(TransferPart::Sender { listen: address }, 1_000);

@@ -103,16 +103,12 @@ impl BpfCounter {
             ..ProgRun::default()
         };
         bpf(PROG_RUN, &mut attributes).map_err(|error| {
-            failure::failed(format!(
-                "cannot run the BPF program: {}; see the kernel log",
-                failure::reason(&error)
-            ))
+            failure::failed_by("run the BPF program", &error, "see the kernel log")
         })?;
         match attributes.retval {
             CUT_SHORT => Err(failure::instrument(
                 "cannot trust the BPF program: the kernel ended a loop before its time; keep other \
-                 work away from the machine"
-                    .to_owned(),
+                 work away from the machine",
             )),
             primes => Ok(u64::from(primes)),
         }

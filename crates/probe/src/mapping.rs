@@ -1,0 +1,110 @@
+//! A mapped range of addresses, which is unmapped when this value goes.
+//!
+//! Somebody else may have a part in it: a file changes under its mapping, and a
+//! driver fills its buffer. So only addresses are handed out; what makes a slice
+//! of them promises that nobody else writes there, or that only system calls get
+//! it.
+
+use std::ffi::c_void;
+use std::os::fd::AsFd;
+use std::ptr::null_mut;
+
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
+
+pub struct Mapping {
+    start: *mut c_void,
+    length: usize,
+}
+
+pub const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
+
+impl Mapping {
+    /// Maps `length` bytes of a file or device from `offset`, which is a multiple
+    /// of a page.
+    pub fn of_file(
+        file: impl AsFd,
+        offset: u64,
+        length: usize,
+        access: ProtFlags,
+        flags: MapFlags,
+    ) -> Result<Self, Errno> {
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let start = unsafe { mmap(null_mut(), length, access, flags, file, offset) }?;
+        Ok(Self { start, length })
+    }
+
+    /// Maps memory that nothing is behind.
+    pub fn anonymous(length: usize, access: ProtFlags, flags: MapFlags) -> Result<Self, Errno> {
+        let flags = flags | MapFlags::PRIVATE;
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let start = unsafe { mmap_anonymous(null_mut(), length, access, flags) }?;
+        Ok(Self { start, length })
+    }
+
+    /// Puts a part of a file in the place of what is mapped.
+    pub fn replace(
+        &mut self,
+        file: impl AsFd,
+        offset: u64,
+        access: ProtFlags,
+    ) -> Result<(), Errno> {
+        let flags = MapFlags::SHARED | MapFlags::FIXED;
+        // SAFETY: it takes the place of a mapping that is this value's own, in
+        // one call for taking down and putting up.
+        unsafe { mmap(self.start, self.length, access, flags, file, offset) }.map(|_| ())
+    }
+
+    /// Sets the addresses aside, with nothing behind them.
+    pub fn clear(&mut self) -> Result<(), Errno> {
+        let flags = MapFlags::PRIVATE | MapFlags::FIXED;
+        // SAFETY: it takes the place of a mapping that is this value's own.
+        unsafe { mmap_anonymous(self.start, self.length, ProtFlags::empty(), flags) }.map(|_| ())
+    }
+
+    pub fn start(&self) -> *mut c_void {
+        self.start
+    }
+
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// The address of `length` bytes at `offset`, which must lie inside.
+    pub fn at(&self, offset: usize, length: usize) -> *mut u8 {
+        assert!(
+            offset <= self.length && length <= self.length - offset,
+            "{length} bytes at {offset} do not lie in {} bytes",
+            self.length
+        );
+        self.start.cast::<u8>().wrapping_add(offset)
+    }
+
+    /// All of it.
+    ///
+    /// # Safety
+    /// It is readable, and the bytes only go to system calls, which answer EFAULT
+    /// should the file have been shortened.
+    pub unsafe fn bytes(&self) -> &[u8] {
+        // SAFETY: the mapping is of this length and lives as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.start.cast(), self.length) }
+    }
+
+    /// All of it, to be filled.
+    ///
+    /// # Safety
+    /// It is writable, and the bytes only go to system calls, which answer EFAULT
+    /// where the file system has no block for them.
+    pub unsafe fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: the mapping is of this length and lives as long as `self`.
+        unsafe { std::slice::from_raw_parts_mut(self.start.cast(), self.length) }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: what was made of its addresses borrows this value.
+        let unmapped = unsafe { munmap(self.start, self.length) };
+        assert!(unmapped.is_ok(), "the range is a whole mapping");
+    }
+}
