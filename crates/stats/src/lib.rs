@@ -12,9 +12,9 @@
 //! The crate reads no file, no clock and no environment, and has no
 //! dependency; randomness comes from an explicit seed ([`Rng`]).
 //!
-//! An argument that no measurement can produce (mismatched lengths, a
-//! confidence of 2, NaN) is a programmer's error and panics, as each function
-//! says. What a measurement can produce (too few values, a singular fit, an
+//! An argument that no measurement can produce (no values, mismatched lengths, a
+//! confidence that is not strictly between 0 and 1, NaN) is a programmer's error,
+//! and every function panics on it. What a measurement can produce (too few values, a singular fit, an
 //! undefined statistic) is in the return type.
 
 mod bootstrap;
@@ -24,7 +24,6 @@ mod decision;
 mod holm;
 mod interval;
 mod knee;
-mod noise;
 mod normal;
 mod order;
 mod proportion;
@@ -46,15 +45,12 @@ pub use decision::{Decision, Direction, Margins, decide, decision_p};
 pub use holm::{HolmStep, holm};
 pub use interval::Interval;
 pub use knee::knee;
-pub use noise::mad;
 pub use normal::{normal_cdf, normal_quantile};
 pub use order::median_interval;
 pub use proportion::clopper_pearson;
-pub use quantile::{
-    TukeyFences, mean, median, outliers, quantile, standard_deviation, tukey_fences,
-};
+pub use quantile::{mean, median, outliers, quantile, standard_deviation};
 pub use rng::Rng;
-pub use signed_rank::{Alternative, hodges_lehmann, signed_rank_p};
+pub use signed_rank::hodges_lehmann;
 pub use staircase::Staircase;
 pub use stopped::{stopped_decision_p, stopped_interval};
 pub use stopping::{Stop, StoppingRule};
