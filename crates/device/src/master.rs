@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use toll_probe::device::{Access, Connection, Device, End, read_full};
 
 use crate::clock::Transmission;
 use crate::message::{Answer, Message, Offer, Receipt};
-use crate::options::MasterOptions;
+use crate::options::Options;
 use crate::program::Teller;
 use crate::signals::{Alarm, tell_of_source};
 use crate::trouble::{of_connection, of_device, of_file, of_stranger, of_transfer};
@@ -24,11 +24,10 @@ struct Source {
     file: File,
 }
 
-pub fn run(options: &MasterOptions, teller: &mut Teller) -> Result<(), String> {
+pub fn run(options: &Options, teller: &mut Teller) -> Result<(), String> {
     tell_of_source();
     // Before a slave comes, so that a name that is wrong costs nothing.
     let sources: Vec<Source> = options
-        .common
         .files
         .iter()
         .map(|path| open(path))
@@ -61,30 +60,29 @@ fn open(path: &Path) -> Result<Source, String> {
 }
 
 fn send(
-    options: &MasterOptions,
+    options: &Options,
     source: &Source,
     files_left: u32,
     teller: &mut Teller,
 ) -> Result<(), String> {
-    let common = &options.common;
     let cannot = |error: &CallError| of_transfer("send", &source.path, "slave", error);
-    let offer = offer(source, files_left, common.verifies)
+    let offer = offer(source, files_left, options.verifies)
         .map_err(|error| of_file("read", &source.path, &error))?;
     let device = Device::open(End::Master).map_err(|error| of_device(End::Master, &error))?;
     device
-        .configure(&common.setup)
+        .configure(&options.setup)
         .map_err(|errno| of_connection("set up /dev/master_device", errno))?;
     let address = listen(&device, options)?;
-    if options.port == 0 {
+    if options.address.port() == 0 {
         teller.remark(&format!("waiting on port {}", address.port()));
     }
     device
-        .accept(common.timeout)
+        .accept(options.timeout)
         .map_err(|errno| of_connection("wait for a slave", errno))?;
-    let mut sender = Connection::new(device, &common.setup, options.way, Access::Read)
+    let mut sender = Connection::new(device, &options.setup, options.way, Access::Read)
         .map_err(|error| cannot(&error))?;
 
-    let alarm = Alarm::every(common.timeout);
+    let alarm = Alarm::every(options.timeout);
     Message::Offer(offer)
         .say(sender.device())
         .map_err(|error| cannot(&error))?;
@@ -99,8 +97,8 @@ fn send(
     drop(alarm);
     teller.transmission(&transmission)?;
     match page {
-        Ok(Some(page)) if common.shows_page => teller.page(&page),
-        Err(errno) if common.shows_page => {
+        Ok(Some(page)) if options.shows_page => teller.page(&page),
+        Err(errno) if options.shows_page => {
             return Err(of_connection("show the page that was mapped", errno));
         }
         _ => {}
@@ -125,18 +123,17 @@ fn offer(source: &Source, files_left: u32, verifies: bool) -> io::Result<Offer> 
 
 /// Waits on the address asked for; on any one, that is on those of both families
 /// where the kernel has both.
-fn listen(device: &Device, options: &MasterOptions) -> Result<SocketAddr, String> {
-    let on = |address: IpAddr| device.listen(SocketAddr::new(address, options.port));
-    let listening = match options.listen {
-        Some(address) => on(address),
-        None => match on(Ipv6Addr::UNSPECIFIED.into()) {
-            Err(Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL | Errno::OPNOTSUPP) => {
-                on(Ipv4Addr::UNSPECIFIED.into())
-            }
-            other => other,
-        },
+fn listen(device: &Device, options: &Options) -> Result<SocketAddr, String> {
+    let (address, port) = (options.address, options.address.port());
+    let listening = match device.listen(address) {
+        Err(Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL | Errno::OPNOTSUPP)
+            if address.ip().is_unspecified() =>
+        {
+            device.listen((Ipv4Addr::UNSPECIFIED, port).into())
+        }
+        other => other,
     };
-    listening.map_err(|errno| of_connection(&format!("wait on port {}", options.port), errno))
+    listening.map_err(|errno| of_connection(&format!("wait on port {port}"), errno))
 }
 
 fn hear_answer(sender: &Connection, source: &Source, files_left: u32) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! What the command lines ask for.
 
 use std::ffi::OsString;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use lexopt::{Arg, ValueExt};
 use toll_probe::device::{
     BUFFER_BYTES_DEFAULT, BUFFER_BYTES_MAX, BUFFER_BYTES_MIN, End, Setup, Way,
 };
+use toll_probe::program::Request;
 use toll_wire::{SocketMode, from_word};
 
 use crate::address;
@@ -88,41 +89,23 @@ Example:
 /// down costs about the same whatever its size.
 const MAPPED_BUFFER_BYTES: u32 = 1 << 20;
 
+/// A command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Common {
+pub struct Options {
     /// The files in their order; never empty.
     pub files: Vec<PathBuf>,
     pub setup: Setup,
+    pub way: Way,
     pub verifies: bool,
     pub shows_page: bool,
     /// Longest wait without anything happening.
     pub timeout: Option<Duration>,
-}
-
-/// A command line of `master`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MasterOptions {
-    pub common: Common,
-    pub way: Way,
-    /// `None` is any address.
-    pub listen: Option<IpAddr>,
-    pub port: u16,
-}
-
-/// A command line of `slave`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SlaveOptions {
-    pub common: Common,
-    pub way: Way,
+    /// Where a master waits: for a slave what it connects to, for a master
+    /// unspecified (`[::]`) if it may be any.
     pub address: SocketAddr,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-pub enum Request<T> {
-    Run(T),
-    Print(String),
-}
-
+/// What stands on a command line.
 #[derive(Default)]
 struct Line {
     operands: Vec<OsString>,
@@ -135,57 +118,51 @@ struct Line {
     shows_page: bool,
 }
 
-/// Understands the arguments of `master`.
-pub fn master(
+/// Understands the arguments of a program.
+pub fn parse(
+    end: End,
     arguments: impl IntoIterator<Item = OsString>,
-) -> Result<Request<MasterOptions>, String> {
-    let mut line = match read(End::Master, arguments)? {
+) -> Result<Request<Options>, String> {
+    let mut line = match read(end, arguments)? {
         Request::Run(line) => line,
         Request::Print(text) => return Ok(Request::Print(text)),
     };
+    let address = match end {
+        End::Master => line.listen.take(),
+        End::Slave if line.operands.len() < 2 => {
+            return Err("cannot begin: METHOD and ADDRESS are not named".to_owned());
+        }
+        End::Slave => line
+            .operands
+            .pop()
+            .map(|word| word.to_string_lossy().into_owned()),
+    };
+    let any = (SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)), None);
+    let address = address.as_deref().map(address::parse).transpose()?;
+    let (mut address, its_port) = address.unwrap_or(any);
     let method = line.operands.pop();
-    let is_mapped = is_mapped(method, &line)?;
-    let listen = line.listen.as_deref().map(address::parse).transpose()?;
-    let (listen, its_port) = match listen {
-        Some((address, port)) => (Some(address.ip()), port),
-        None => (None, None),
-    };
-    Ok(Request::Run(MasterOptions {
-        port: one_port(line.port, its_port)?,
-        common: common(line, is_mapped)?,
-        way: match is_mapped {
-            true => Way::Mmap,
-            false => Way::ReadWrite,
-        },
-        listen,
-    }))
-}
-
-/// Understands the arguments of `slave`.
-pub fn slave(
-    arguments: impl IntoIterator<Item = OsString>,
-) -> Result<Request<SlaveOptions>, String> {
-    let mut line = match read(End::Slave, arguments)? {
-        Request::Run(line) => line,
-        Request::Print(text) => return Ok(Request::Print(text)),
-    };
-    let [.., _, _] = &line.operands[..] else {
-        return Err("cannot begin: METHOD and ADDRESS are not named".to_owned());
-    };
-    let address = line.operands.pop().unwrap_or_default();
-    let (mut address, its_port) = address::parse(&address.to_string_lossy())?;
-    let method = line.operands.pop();
-    let is_mapped = is_mapped(method, &line)?;
+    let way = way(method, &line)?;
     address.set_port(one_port(line.port, its_port)?);
-    if address.port() == 0 {
+    if end == End::Slave && address.port() == 0 {
         return Err("cannot connect to port 0: name the one that master told".to_owned());
     }
-    Ok(Request::Run(SlaveOptions {
-        common: common(line, is_mapped)?,
-        way: match is_mapped {
-            true => Way::Mmap,
-            false => Way::ReadWrite,
-        },
+    let mode = match &line.mode {
+        None => SocketMode::Sync,
+        Some(word) => from_word(word)
+            .ok_or_else(|| format!("cannot use {word:?} as a mode: it is sync, fasync or async"))?,
+    };
+    let buffer_bytes = match &line.buffer {
+        Some(text) => buffer(text)?,
+        None if way == Way::Mmap => MAPPED_BUFFER_BYTES,
+        None => BUFFER_BYTES_DEFAULT,
+    };
+    Ok(Request::Run(Options {
+        files: line.operands.into_iter().map(PathBuf::from).collect(),
+        setup: Setup { mode, buffer_bytes },
+        way,
+        verifies: line.verifies,
+        shows_page: line.shows_page,
+        timeout: line.timeout.as_deref().map(timeout).transpose()?,
         address,
     }))
 }
@@ -213,8 +190,7 @@ fn read(end: End, arguments: impl IntoIterator<Item = OsString>) -> Result<Reque
                 return Ok(Request::Print(help.to_owned()));
             }
             Arg::Long("version") | Arg::Short('V') => {
-                let (name, version) = (end.module_name(), env!("CARGO_PKG_VERSION"));
-                return Ok(Request::Print(format!("{name} (toll) {version}\n")));
+                return Ok(Request::version(end.module_name()));
             }
             other => return Err(told(other.unexpected())),
         }
@@ -230,11 +206,11 @@ fn told(error: lexopt::Error) -> String {
     format!("cannot read the command line: {error}")
 }
 
-fn is_mapped(method: Option<OsString>, line: &Line) -> Result<bool, String> {
+fn way(method: Option<OsString>, line: &Line) -> Result<Way, String> {
     let method = method.unwrap_or_default();
-    let is_mapped = match method.to_str() {
-        Some("mmap") => true,
-        Some("fcntl") => false,
+    let way = match method.to_str() {
+        Some("mmap") => Way::Mmap,
+        Some("fcntl") => Way::ReadWrite,
         _ => {
             return Err(format!(
                 "cannot use {method:?} as a METHOD: it is fcntl or mmap"
@@ -244,10 +220,10 @@ fn is_mapped(method: Option<OsString>, line: &Line) -> Result<bool, String> {
     if line.operands.is_empty() {
         return Err("cannot begin: no FILE is named".to_owned());
     }
-    if line.shows_page && !is_mapped {
+    if line.shows_page && way != Way::Mmap {
         return Err("cannot show a page: --page takes the method mmap".to_owned());
     }
-    Ok(is_mapped)
+    Ok(way)
 }
 
 fn one_port(option: Option<u16>, of_address: Option<u16>) -> Result<u16, String> {
@@ -257,26 +233,6 @@ fn one_port(option: Option<u16>, of_address: Option<u16>) -> Result<u16, String>
         )),
         (one, other) => Ok(one.or(other).unwrap_or(PORT)),
     }
-}
-
-fn common(line: Line, is_mapped: bool) -> Result<Common, String> {
-    let mode = match &line.mode {
-        None => SocketMode::Sync,
-        Some(word) => from_word(word)
-            .ok_or_else(|| format!("cannot use {word:?} as a mode: it is sync, fasync or async"))?,
-    };
-    let buffer_bytes = match &line.buffer {
-        Some(text) => buffer(text)?,
-        None if is_mapped => MAPPED_BUFFER_BYTES,
-        None => BUFFER_BYTES_DEFAULT,
-    };
-    Ok(Common {
-        files: line.operands.into_iter().map(PathBuf::from).collect(),
-        setup: Setup { mode, buffer_bytes },
-        verifies: line.verifies,
-        shows_page: line.shows_page,
-        timeout: line.timeout.as_deref().map(timeout).transpose()?,
-    })
 }
 
 /// A size such as `512`, `64KiB`, `64k`, `1MiB` or `1m`.
@@ -313,37 +269,34 @@ fn timeout(text: &str) -> Result<Duration, String> {
 mod tests {
     use super::*;
 
-    fn words(line: &str) -> Vec<OsString> {
-        line.split_whitespace().map(OsString::from).collect()
-    }
-
-    fn run<T>(request: Result<Request<T>, String>) -> T {
-        match request.unwrap() {
+    fn parsed(end: End, line: &str) -> Result<Options, String> {
+        let words = line.split_whitespace().map(OsString::from);
+        parse(end, words).map(|request| match request {
             Request::Run(options) => options,
             Request::Print(text) => panic!("{text}"),
-        }
+        })
     }
 
     #[test]
     fn files_stand_before_method_and_address() {
-        let options = run(master(words("a b mmap")));
-        assert_eq!(options.common.files, ["a", "b"].map(PathBuf::from));
+        let options = parsed(End::Master, "a b mmap").unwrap();
+        assert_eq!(options.files, ["a", "b"].map(PathBuf::from));
         assert_eq!(options.way, Way::Mmap);
-        assert_eq!((options.listen, options.port), (None, PORT));
-        assert_eq!(options.common.setup.buffer_bytes, 1 << 20);
-        assert_eq!(options.common.setup.mode, SocketMode::Sync);
+        assert_eq!(options.address, "[::]:2325".parse().unwrap());
+        assert_eq!(options.setup.buffer_bytes, 1 << 20);
+        assert_eq!(options.setup.mode, SocketMode::Sync);
 
-        let options = run(slave(words("x fcntl [fd77::1]:9 --timeout 0.5 --verify")));
-        assert_eq!(options.common.files, [PathBuf::from("x")]);
+        let options = parsed(End::Slave, "x fcntl [fd77::1]:9 --timeout 0.5 --verify").unwrap();
+        assert_eq!(options.files, [PathBuf::from("x")]);
         assert_eq!(options.way, Way::ReadWrite);
-        assert_eq!(options.common.setup.buffer_bytes, 65536);
+        assert_eq!(options.setup.buffer_bytes, 65536);
         assert_eq!(options.address, "[fd77::1]:9".parse().unwrap());
-        assert_eq!(options.common.timeout, Some(Duration::from_millis(500)));
-        assert!(options.common.verifies);
+        assert_eq!(options.timeout, Some(Duration::from_millis(500)));
+        assert!(options.verifies);
 
         // A file may be called like a method, or like an option.
-        let options = run(master(words("--mode async -- fcntl --page mmap")));
-        assert_eq!(options.common.files, ["fcntl", "--page"].map(PathBuf::from));
+        let options = parsed(End::Master, "--mode async -- fcntl --page mmap").unwrap();
+        assert_eq!(options.files, ["fcntl", "--page"].map(PathBuf::from));
     }
 
     #[test]
@@ -389,7 +342,7 @@ mod tests {
             "f mmap --listen 10.0.0.1:5 --port 6",
             "f fcntl --page",
         ] {
-            let told = master(words(line)).unwrap_err();
+            let told = parsed(End::Master, line).unwrap_err();
             assert!(told.starts_with("cannot "), "{line}: {told}");
         }
         for line in [
@@ -402,7 +355,7 @@ mod tests {
             "f mmap 10.0.0.1:5 --port 6",
             "f mmap 10.0.0.1:0",
         ] {
-            let told = slave(words(line)).unwrap_err();
+            let told = parsed(End::Slave, line).unwrap_err();
             assert!(told.starts_with("cannot "), "{line}: {told}");
         }
     }

@@ -1,15 +1,12 @@
 //! What both programs do around their work: arguments, output, exit statuses.
 
-use std::ffi::OsString;
 use std::process::ExitCode;
 
 use toll_probe::device::{End, Page};
-use toll_probe::program::{complain, print};
+use toll_probe::program::{self, complain, print};
 
 use crate::clock::Transmission;
-use crate::options::{self, Request};
-
-const USAGE_ERROR: u8 = 2;
+use crate::options::{self, Options};
 
 /// Says what there is to say, in the name of one of the programs.
 pub struct Teller {
@@ -33,41 +30,19 @@ impl Teller {
 
 /// Runs `master` on the process's arguments.
 pub fn master() -> ExitCode {
-    run(
-        End::Master,
-        options::master(arguments()),
-        crate::master::run,
-    )
+    run(End::Master, crate::master::run)
 }
 
 /// Runs `slave` on the process's arguments.
 pub fn slave() -> ExitCode {
-    run(End::Slave, options::slave(arguments()), crate::slave::run)
+    run(End::Slave, crate::slave::run)
 }
 
-fn arguments() -> impl Iterator<Item = OsString> {
-    std::env::args_os().skip(1)
-}
-
-fn run<T>(
-    end: End,
-    request: Result<Request<T>, String>,
-    work: impl FnOnce(&T, &mut Teller) -> Result<(), String>,
-) -> ExitCode {
-    let mut teller = Teller { end };
-    let result = match request {
-        Ok(Request::Print(text)) => print(&text),
-        Ok(Request::Run(options)) => work(&options, &mut teller),
-        Err(complaint) => {
-            teller.remark(&format!("{complaint}; see {} --help", end.module_name()));
-            return ExitCode::from(USAGE_ERROR);
-        }
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(complaint) => {
-            teller.remark(&complaint);
-            ExitCode::FAILURE
-        }
-    }
+fn run(end: End, work: fn(&Options, &mut Teller) -> Result<(), String>) -> ExitCode {
+    let name = end.module_name();
+    let request = options::parse(end, std::env::args_os().skip(1));
+    let request = request.map_err(|complaint| format!("{complaint}; see {name} --help"));
+    program::run(name, request, |options| {
+        work(&options, &mut Teller { end }).map_err(|complaint| (1, complaint))
+    })
 }

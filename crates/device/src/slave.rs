@@ -12,7 +12,7 @@ use toll_probe::device::{Access, Connection, Device, End};
 
 use crate::clock::Transmission;
 use crate::message::{Answer, Message, Offer, Receipt};
-use crate::options::SlaveOptions;
+use crate::options::Options;
 use crate::output::Output;
 use crate::program::Teller;
 use crate::signals::{Alarm, tell_of_output};
@@ -23,9 +23,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Least time that a master has to be there again for its next file.
 const NEXT_FILE: Duration = Duration::from_secs(10);
 
-pub fn run(options: &SlaveOptions, teller: &mut Teller) -> Result<(), String> {
+pub fn run(options: &Options, teller: &mut Teller) -> Result<(), String> {
     tell_of_output();
-    let files = &options.common.files;
+    let files = &options.files;
     for (index, path) in files.iter().enumerate() {
         let files_left = u32::try_from(files.len() - index).unwrap_or(u32::MAX);
         let met = meet(options, path, index == 0)?;
@@ -45,8 +45,8 @@ struct Met {
     _alarm: Alarm,
 }
 
-fn meet(options: &SlaveOptions, path: &Path, is_first: bool) -> Result<Met, String> {
-    let patience = options.common.timeout.unwrap_or_default();
+fn meet(options: &Options, path: &Path, is_first: bool) -> Result<Met, String> {
+    let patience = options.timeout.unwrap_or_default();
     // Between two files a master is away for a moment.
     let patience = match is_first {
         true => patience,
@@ -62,8 +62,7 @@ fn meet(options: &SlaveOptions, path: &Path, is_first: bool) -> Result<Met, Stri
     }
 }
 
-fn try_to_meet(options: &SlaveOptions, path: &Path, is_first: bool) -> Result<Met, Missing> {
-    let common = &options.common;
+fn try_to_meet(options: &Options, path: &Path, is_first: bool) -> Result<Met, Missing> {
     let address = options.address;
     let cannot = |error: &CallError| {
         let complaint = of_transfer("receive", path, "master", error);
@@ -76,9 +75,9 @@ fn try_to_meet(options: &SlaveOptions, path: &Path, is_first: bool) -> Result<Me
     let device =
         Device::open(End::Slave).map_err(|error| Missing::Never(of_device(End::Slave, &error)))?;
     device
-        .configure(&common.setup)
+        .configure(&options.setup)
         .map_err(|errno| Missing::Never(of_connection("set up /dev/slave_device", errno)))?;
-    match device.connect(address, common.timeout) {
+    match device.connect(address, options.timeout) {
         Ok(()) => {}
         Err(errno @ Errno::CONNREFUSED) => {
             let complaint = of_connection(&format!("connect to {address}"), errno);
@@ -89,8 +88,8 @@ fn try_to_meet(options: &SlaveOptions, path: &Path, is_first: bool) -> Result<Me
             return Err(Missing::Never(complaint));
         }
     }
-    let alarm = Alarm::every(common.timeout);
-    let mut receiver = Connection::new(device, &common.setup, options.way, Access::Write)
+    let alarm = Alarm::every(options.timeout);
+    let mut receiver = Connection::new(device, &options.setup, options.way, Access::Write)
         .map_err(|error| cannot(&error))?;
     match Message::hear(|bytes| receiver.receive_first(bytes)).map_err(|error| cannot(&error))? {
         Some(Message::Offer(offer)) => Ok(Met {
@@ -106,16 +105,15 @@ fn try_to_meet(options: &SlaveOptions, path: &Path, is_first: bool) -> Result<Me
 }
 
 fn receive(
-    options: &SlaveOptions,
+    options: &Options,
     path: &Path,
     mut met: Met,
     files_left: u32,
     teller: &mut Teller,
 ) -> Result<(), String> {
-    let common = &options.common;
     let cannot = |error: &CallError| of_transfer("receive", path, "master", error);
     let (receiver, offer) = (&mut met.receiver, met.offer);
-    let output = accept(receiver, &offer, path, files_left, common.verifies)?;
+    let output = accept(receiver, &offer, path, files_left, options.verifies)?;
     let started_ns = now_ns();
     let received = receiver.receive_all(output.file().as_fd(), offer.size_bytes, &mut || {});
     let transmission = Transmission::since(started_ns, offer.size_bytes);
@@ -137,8 +135,8 @@ fn receive(
     said.map_err(|error| cannot(&error))?;
     teller.transmission(&transmission)?;
     match page {
-        Ok(Some(page)) if common.shows_page => teller.page(&page),
-        Err(errno) if common.shows_page => {
+        Ok(Some(page)) if options.shows_page => teller.page(&page),
+        Err(errno) if options.shows_page => {
             return Err(of_connection("show the page that was mapped", errno));
         }
         _ => {}

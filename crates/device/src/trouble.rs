@@ -6,15 +6,14 @@ use std::path::Path;
 use rustix::io::Errno;
 use toll_probe::copy::mover::CallError;
 use toll_probe::device::End;
-use toll_probe::failure::{advice, reason};
+use toll_probe::failure::{advice, cannot, reason};
 
 /// What cannot be done with a file of this program's.
 pub fn of_file(action: &str, path: &Path, error: &io::Error) -> String {
-    format!(
-        "cannot {action} {}: {}; {}",
-        path.display(),
-        reason(error),
-        advice(error)
+    cannot(
+        &format!("{action} {}", path.display()),
+        error,
+        advice(error),
     )
 }
 
@@ -28,11 +27,7 @@ pub fn of_device(end: End, error: &io::Error) -> String {
         }
         _ => advice(error).to_owned(),
     };
-    format!(
-        "cannot open {}: {}; {what_to_do}",
-        end.path(),
-        reason(error)
-    )
+    cannot(&format!("open {}", end.path()), error, &what_to_do)
 }
 
 /// What a device or its connection cannot do.
@@ -49,7 +44,7 @@ pub fn of_connection(action: &str, errno: Errno) -> String {
         Errno::AFNOSUPPORT => "boot a kernel that has this kind of address",
         _ => advice(&error),
     };
-    format!("cannot {action}: {}; {what_to_do}", reason(&error))
+    cannot(action, &error, what_to_do)
 }
 
 /// What went wrong in the middle of a transfer of the file `path`.

@@ -9,41 +9,26 @@ mod options;
 use std::process::ExitCode;
 
 use os_display::Quotable;
-use toll_probe::program::{complain, print};
+use toll_probe::program::{self, print};
 use toll_probe::trial;
 use toll_wire::{
     Failure, FailureKind, PrimesAllocation, PrimesClock, PrimesRequest, Printing, Sample, Workload,
 };
 
+use self::options::Options;
 pub use self::options::Program;
-use self::options::{Options, Request};
 
-const USAGE_ERROR: u8 = 2;
 /// What `toll` ends with, too, where a prerequisite is missing.
 const NO_SYSTEM_CALL: u8 = 5;
 
 pub fn run(program: Program) -> ExitCode {
-    let (status, complaint) = match options::parse(program, std::env::args_os().skip(1)) {
-        Ok(request) => match answer(program, &request) {
-            Ok(()) => return ExitCode::SUCCESS,
-            Err(stopped) => stopped,
-        },
-        Err(complaint) => (
-            USAGE_ERROR,
-            format!("{complaint}; see {} --help", program.name()),
-        ),
-    };
-    complain(program.name(), &complaint);
-    ExitCode::from(status)
+    let name = program.name();
+    let request = options::parse(program, std::env::args_os().skip(1));
+    let request = request.map_err(|complaint| format!("{complaint}; see {name} --help"));
+    program::run(name, request, |options| count(program, &options))
 }
 
-/// Counts primes, or prints a text. An error has the exit status and the reason.
-fn answer(program: Program, request: &Request) -> Result<(), (u8, String)> {
-    let cannot_print = |why| (1, why);
-    let options = match request {
-        Request::Print(text) => return print(text).map_err(cannot_print),
-        Request::Count(options) => options,
-    };
+fn count(program: Program, options: &Options) -> Result<(), (u8, String)> {
     let mut lines = line("n", "count", "us");
     for &n in &options.numbers {
         let sample = median(program, options, n).map_err(|failure| match failure.kind {
@@ -53,7 +38,7 @@ fn answer(program: Program, request: &Request) -> Result<(), (u8, String)> {
         let primes = sample.metrics["primes"].to_string();
         let duration_us = (sample.metrics["duration_ns"] / 1000.0).to_string();
         lines.push_str(&line(&n.to_string(), &primes, &duration_us));
-        print(&lines).map_err(cannot_print)?;
+        print(&lines).map_err(|complaint| (1, complaint))?;
         lines.clear();
     }
     Ok(())

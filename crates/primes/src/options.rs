@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use lexopt::{Arg, Parser, ValueExt};
 use toll_probe::primes::KMALLOC_N_MAX;
+use toll_probe::program::Request;
 use toll_wire::{ITERATIONS_MAX, PRIMES_N_MAX, PrimesPlacement, RandomSource, from_word, words};
 
 const PUBLISHED_N: [u32; 8] = [10, 100, 500, 1_000, 5_000, 10_000, 50_000, 100_000];
@@ -96,17 +97,11 @@ pub struct Options {
     pub runs: u32,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-pub enum Request {
-    Count(Options),
-    Print(String),
-}
-
 /// Understands the arguments after the program's name.
 pub fn parse(
     program: Program,
     arguments: impl IntoIterator<Item = OsString>,
-) -> Result<Request, String> {
+) -> Result<Request<Options>, String> {
     let is_user = program == Program::User;
     let mut parser = Parser::from_args(arguments);
     let mut has_seed = false;
@@ -143,8 +138,7 @@ pub fn parse(
                 return Ok(Request::Print(program.help().to_owned()));
             }
             Arg::Long("version") | Arg::Short('V') => {
-                let (name, version) = (program.name(), env!("CARGO_PKG_VERSION"));
-                return Ok(Request::Print(format!("{name} (toll) {version}\n")));
+                return Ok(Request::version(program.name()));
             }
             other => return Err(unreadable(other.unexpected())),
         }
@@ -155,7 +149,7 @@ pub fn parse(
     if options.numbers.is_empty() {
         options.numbers = PUBLISHED_N.to_vec();
     }
-    Ok(Request::Count(options))
+    Ok(Request::Run(options))
 }
 
 fn unreadable(error: lexopt::Error) -> String {

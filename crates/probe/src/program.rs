@@ -1,20 +1,55 @@
 //! How the programs that are made of this library speak.
 
 use std::io::{self, Write};
+use std::process::ExitCode;
 
-use crate::failure::reason;
+use crate::failure::cannot;
 
+const USAGE_ERROR: u8 = 2;
+
+/// What a command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Request<T> {
+    Run(T),
+    /// Print this text to standard output.
+    Print(String),
+}
+
+impl<T> Request<T> {
+    pub fn version(name: &str) -> Self {
+        let version = env!("CARGO_PKG_VERSION");
+        Self::Print(format!("{name} (toll) {version}\n"))
+    }
+}
+
+/// Does what a command line asks for. An error is an exit status and a reason; that
+/// of the command line is status 2.
+pub fn run<T>(
+    name: &str,
+    request: Result<Request<T>, String>,
+    work: impl FnOnce(T) -> Result<(), (u8, String)>,
+) -> ExitCode {
+    let result = match request {
+        Ok(Request::Print(text)) => print(&text).map_err(|complaint| (1, complaint)),
+        Ok(Request::Run(options)) => work(options),
+        Err(complaint) => Err((USAGE_ERROR, complaint)),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err((status, complaint)) => {
+            complain(name, &complaint);
+            ExitCode::from(status)
+        }
+    }
+}
+
+/// Prints a result to standard output, at once.
 pub fn print(text: &str) -> Result<(), String> {
     let mut stdout = io::stdout().lock();
-    stdout
-        .write_all(text.as_bytes())
+    let printed = stdout.write_all(text.as_bytes());
+    printed
         .and_then(|()| stdout.flush())
-        .map_err(|error| {
-            format!(
-                "cannot print the result: {}; check standard output",
-                reason(&error)
-            )
-        })
+        .map_err(|error| cannot("print the result", &error, "check standard output"))
 }
 
 /// Says something on standard error in the name of `program`, in one `write`,

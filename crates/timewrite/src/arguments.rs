@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use toll_probe::program::Request;
+
 const USAGE: &str = "usage: timewrite OUTFILE [sync] <INFILE";
 
 const HELP: &str = "\
@@ -36,21 +38,12 @@ pub struct Target {
     pub is_synchronous: bool,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-pub enum Request {
-    Measure(Target),
-    Print(String),
-}
-
 /// Understands the arguments after the program's name.
-pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Request, String> {
+pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Request<Target>, String> {
     let arguments: Vec<OsString> = arguments.collect();
     match &arguments[..] {
         [flag] if flag == "--help" || flag == "-h" => Ok(Request::Print(HELP.to_owned())),
-        [flag] if flag == "--version" || flag == "-V" => Ok(Request::Print(format!(
-            "timewrite (toll) {}\n",
-            env!("CARGO_PKG_VERSION")
-        ))),
+        [flag] if flag == "--version" || flag == "-V" => Ok(Request::version("timewrite")),
         [] => Err(format!("no file to write is named; {USAGE}")),
         [path] => Ok(measure(path, false)),
         [path, word] if word == "sync" => Ok(measure(path, true)),
@@ -62,8 +55,8 @@ pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Request, Strin
     }
 }
 
-fn measure(path: &OsString, is_synchronous: bool) -> Request {
-    Request::Measure(Target {
+fn measure(path: &OsString, is_synchronous: bool) -> Request<Target> {
+    Request::Run(Target {
         path: path.into(),
         is_synchronous,
     })
@@ -73,7 +66,7 @@ fn measure(path: &OsString, is_synchronous: bool) -> Request {
 mod tests {
     use super::*;
 
-    fn parsed(arguments: &[&str]) -> Result<Request, String> {
+    fn parsed(arguments: &[&str]) -> Result<Request<Target>, String> {
         parse(arguments.iter().map(OsString::from))
     }
 
@@ -82,7 +75,7 @@ mod tests {
         for (arguments, is_synchronous) in [(&["f"][..], false), (&["f", "sync"], true)] {
             assert_eq!(
                 parsed(arguments),
-                Ok(Request::Measure(Target {
+                Ok(Request::Run(Target {
                     path: "f".into(),
                     is_synchronous
                 }))
@@ -91,7 +84,7 @@ mod tests {
         // One argument is always the file.
         assert_eq!(
             parsed(&["sync"]),
-            Ok(Request::Measure(Target {
+            Ok(Request::Run(Target {
                 path: "sync".into(),
                 is_synchronous: false
             }))

@@ -5,52 +5,37 @@
 //! program. The pass itself is the one of the probe's `write` workload.
 
 mod arguments;
-mod input;
 mod pass;
 
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::process::ExitCode;
 
 use rustix::fs::OFlags;
-use toll_probe::failure::{advice, reason};
-use toll_probe::program::{complain, print};
+use toll_probe::failure::{self, advice};
+use toll_probe::program::{self, print};
 
-use self::arguments::{Request, Target};
+use self::arguments::Target;
 
 /// Buffer sizes of the report, in bytes: 256 and its doubles.
 const BUFFER_BYTES: [usize; 10] = [
     256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131_072,
 ];
 
-const USAGE_ERROR: u8 = 2;
-
 fn main() -> ExitCode {
-    let result = match arguments::parse(std::env::args_os().skip(1)) {
-        Ok(Request::Print(text)) => print(&text),
-        Ok(Request::Measure(target)) => measure(&target),
-        Err(complaint) => {
-            complain("timewrite", &complaint);
-            return ExitCode::from(USAGE_ERROR);
-        }
-    };
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(complaint) => {
-            complain("timewrite", &complaint);
-            ExitCode::FAILURE
-        }
-    }
+    let request = arguments::parse(std::env::args_os().skip(1));
+    program::run("timewrite", request, |target| {
+        measure(&target).map_err(|complaint| (1, complaint))
+    })
 }
 
 /// All passes, a line each as soon as it is measured.
 fn measure(target: &Target) -> Result<(), String> {
-    let content = input::read_all().map_err(|error| {
-        format!(
-            "cannot read standard input: {}; give the file to be written as `<FILE`",
-            reason(&error)
-        )
+    let content = read_input().map_err(|error| {
+        let advice = "give the file to be written as `<FILE`";
+        failure::cannot("read standard input", &error, advice)
     })?;
     let file = open(target).map_err(|error| cannot("open", target, &error))?;
     for buffer_bytes in BUFFER_BYTES {
@@ -59,6 +44,21 @@ fn measure(target: &Target) -> Result<(), String> {
         print(&line.to_string())?;
     }
     Ok(())
+}
+
+/// Reads standard input to its end, be it a file of any size or a pipe.
+fn read_input() -> io::Result<Vec<u8>> {
+    let mut file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let mut content = Vec::new();
+    // A file tells its size, a pipe does not; growing by doubling would copy
+    // gigabytes and need twice the memory at the end.
+    let size_bytes = file.metadata()?.len();
+    let expected = usize::try_from(size_bytes).unwrap_or(usize::MAX);
+    content
+        .try_reserve_exact(expected)
+        .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    file.read_to_end(&mut content)?;
+    Ok(content)
 }
 
 fn open(target: &Target) -> io::Result<File> {
@@ -80,9 +80,9 @@ fn cannot(action: &str, target: &Target, error: &io::Error) -> String {
         Some(libc::ESPIPE) => "name a file that can be written from its start again",
         _ => advice(error),
     };
-    format!(
-        "cannot {action} {}: {}; {advice}",
-        target.path.display(),
-        reason(error)
+    failure::cannot(
+        &format!("{action} {}", target.path.display()),
+        error,
+        advice,
     )
 }
