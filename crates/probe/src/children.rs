@@ -35,6 +35,11 @@ pub fn adopt_orphans() {
 /// It allocates nothing and calls nothing but system calls, since it must serve
 /// a signal handler, too (signal-safety(7)).
 pub fn end_all() {
+    end(kill_children);
+}
+
+/// Kills by `kill` whatever is left until there is no child, and waits for them.
+pub fn end(kill: fn()) {
     let deadline_s = clock_gettime(ClockId::Monotonic).tv_sec + END_PATIENCE_S;
     loop {
         loop {
@@ -45,7 +50,7 @@ pub fn end_all() {
                 Err(_) => return,
             }
         }
-        kill_children();
+        kill();
         if clock_gettime(ClockId::Monotonic).tv_sec > deadline_s {
             return;
         }

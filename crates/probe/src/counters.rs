@@ -1,7 +1,5 @@
 //! Performance counters around the timed region (perf_event_open(2)).
 
-mod vendor;
-
 use std::collections::BTreeMap;
 use std::io;
 
@@ -9,7 +7,7 @@ use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Hardware, Raw, So
 use perf_event::{Builder, Counter, GroupData, ReadFormat};
 use toll_wire::{CounterReading, Failure};
 
-use crate::failure;
+use crate::{failure, proc_file};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inherit {
@@ -78,13 +76,15 @@ impl Counters {
             Err(error) => error,
         };
         // The kernel has no generic event of that name for this CPU.
-        if let Some(own) = vendor::event(name)
-            && self.build(name, Builder::new(Raw::new(own.config))).is_ok()
+        if name == ZEN_EVENT.0
+            && is_zen(&std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default())
+            && self
+                .build(name, Builder::new(Raw::new(ZEN_EVENT.2)))
+                .is_ok()
         {
-            self.notes.push(format!(
-                "{name} is {} (raw:{:#06x}) on this CPU",
-                own.name, own.config
-            ));
+            let (_, event, config) = ZEN_EVENT;
+            self.notes
+                .push(format!("{name} is {event} (raw:{config:#06x}) on this CPU"));
             return Ok(());
         }
         Err(cannot_open(name, &error))
@@ -185,12 +185,12 @@ impl Group {
     fn takes(&self, name: &str) -> bool {
         match leader_of(name) {
             Some(leader) => self.names[0] == leader,
-            None => software(name).is_some() && self.is_software(),
+            None => is_software(name) && self.is_software(),
         }
     }
 
     fn is_software(&self) -> bool {
-        software(&self.names[0]).is_some()
+        is_software(&self.names[0])
     }
 
     fn read(&mut self) -> Result<Reading, Failure> {
@@ -237,6 +237,21 @@ impl Reading {
     }
 }
 
+/// What stands in for a counter, under its vendor's name, with event select and
+/// unit mask. The kernel's table for Zen (amd_hw_cache_event_ids_f17h in
+/// arch/x86/events/amd/core.c) has no writes to L1D; PMCx029, unit mask 02h, counts
+/// stores as they are dispatched (Processor Programming Reference for family 17h,
+/// "LS Dispatch"). It tells no misses of the data TLB by writes apart from those by
+/// reads.
+const ZEN_EVENT: (&str, &str, u64) = ("l1d-write-accesses", "ls_dispatch.store_dispatch", 0x0229);
+
+/// Whether a CPU is AMD's of family 17h or later.
+fn is_zen(cpuinfo: &str) -> bool {
+    let family = proc_file::value(cpuinfo, "cpu family").and_then(|family| family.parse().ok());
+    proc_file::value(cpuinfo, "vendor_id") == Some("AuthenticAMD")
+        && family.is_some_and(|family: u32| family >= 0x17)
+}
+
 /// The counter whose group one joins, because a ratio of the two is built.
 fn leader_of(name: &str) -> Option<&'static str> {
     Some(match name {
@@ -247,56 +262,83 @@ fn leader_of(name: &str) -> Option<&'static str> {
     })
 }
 
+enum Known {
+    /// Counted by the kernel itself.
+    Software(Software),
+    Hardware(Hardware),
+    Cache(CacheId, CacheOp, CacheResult),
+}
+
+const L1D: CacheId = CacheId::L1D;
+const DTLB: CacheId = CacheId::DTLB;
+
+const KNOWN: &[(&str, Known)] = &[
+    ("page-faults", Known::Software(Software::PAGE_FAULTS)),
+    (
+        "context-switches",
+        Known::Software(Software::CONTEXT_SWITCHES),
+    ),
+    ("cpu-migrations", Known::Software(Software::CPU_MIGRATIONS)),
+    ("task-clock-ns", Known::Software(Software::TASK_CLOCK)),
+    ("cycles", Known::Hardware(Hardware::CPU_CYCLES)),
+    ("instructions", Known::Hardware(Hardware::INSTRUCTIONS)),
+    ("branches", Known::Hardware(Hardware::BRANCH_INSTRUCTIONS)),
+    ("branch-misses", Known::Hardware(Hardware::BRANCH_MISSES)),
+    (
+        "cache-references",
+        Known::Hardware(Hardware::CACHE_REFERENCES),
+    ),
+    ("cache-misses", Known::Hardware(Hardware::CACHE_MISSES)),
+    (
+        "l1d-read-accesses",
+        Known::Cache(L1D, CacheOp::READ, CacheResult::ACCESS),
+    ),
+    (
+        "l1d-read-misses",
+        Known::Cache(L1D, CacheOp::READ, CacheResult::MISS),
+    ),
+    (
+        "l1d-write-accesses",
+        Known::Cache(L1D, CacheOp::WRITE, CacheResult::ACCESS),
+    ),
+    (
+        "dtlb-read-accesses",
+        Known::Cache(DTLB, CacheOp::READ, CacheResult::ACCESS),
+    ),
+    (
+        "dtlb-read-misses",
+        Known::Cache(DTLB, CacheOp::READ, CacheResult::MISS),
+    ),
+    (
+        "dtlb-write-misses",
+        Known::Cache(DTLB, CacheOp::WRITE, CacheResult::MISS),
+    ),
+];
+
+fn known(name: &str) -> Option<&'static Known> {
+    KNOWN
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map(|(_, event)| event)
+}
+
+fn is_software(name: &str) -> bool {
+    matches!(known(name), Some(Known::Software(_)))
+}
+
 fn builder(name: &str) -> Option<Builder<'static>> {
     if let Some(config) = name.strip_prefix("raw:") {
         let config = u64::from_str_radix(config.strip_prefix("0x")?, 16).ok()?;
         return Some(Builder::new(Raw::new(config)));
     }
-    if let Some(event) = software(name) {
-        return Some(Builder::new(event));
-    }
-    if let Some(event) = hardware(name) {
-        return Some(Builder::new(event));
-    }
-    cache(name).map(Builder::new)
-}
-
-fn software(name: &str) -> Option<Software> {
-    Some(match name {
-        "page-faults" => Software::PAGE_FAULTS,
-        "context-switches" => Software::CONTEXT_SWITCHES,
-        "cpu-migrations" => Software::CPU_MIGRATIONS,
-        "task-clock-ns" => Software::TASK_CLOCK,
-        _ => return None,
-    })
-}
-
-fn hardware(name: &str) -> Option<Hardware> {
-    Some(match name {
-        "cycles" => Hardware::CPU_CYCLES,
-        "instructions" => Hardware::INSTRUCTIONS,
-        "branches" => Hardware::BRANCH_INSTRUCTIONS,
-        "branch-misses" => Hardware::BRANCH_MISSES,
-        "cache-references" => Hardware::CACHE_REFERENCES,
-        "cache-misses" => Hardware::CACHE_MISSES,
-        _ => return None,
-    })
-}
-
-fn cache(name: &str) -> Option<Cache> {
-    let (which, operation, result) = match name {
-        "l1d-read-accesses" => (CacheId::L1D, CacheOp::READ, CacheResult::ACCESS),
-        "l1d-read-misses" => (CacheId::L1D, CacheOp::READ, CacheResult::MISS),
-        "l1d-write-accesses" => (CacheId::L1D, CacheOp::WRITE, CacheResult::ACCESS),
-        "dtlb-read-accesses" => (CacheId::DTLB, CacheOp::READ, CacheResult::ACCESS),
-        "dtlb-read-misses" => (CacheId::DTLB, CacheOp::READ, CacheResult::MISS),
-        "dtlb-write-misses" => (CacheId::DTLB, CacheOp::WRITE, CacheResult::MISS),
-        _ => return None,
-    };
-    Some(Cache {
-        which,
-        operation,
-        result,
+    Some(match known(name)? {
+        Known::Software(event) => Builder::new(*event),
+        Known::Hardware(event) => Builder::new(*event),
+        Known::Cache(which, operation, result) => Builder::new(Cache {
+            which: *which,
+            operation: *operation,
+            result: *result,
+        }),
     })
 }
 
@@ -325,30 +367,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_documented_name_is_known_and_others_are_not() {
-        for name in [
-            "page-faults",
-            "context-switches",
-            "cpu-migrations",
-            "task-clock-ns",
-            "cycles",
-            "instructions",
-            "branches",
-            "branch-misses",
-            "cache-references",
-            "cache-misses",
-            "l1d-read-accesses",
-            "l1d-read-misses",
-            "l1d-write-accesses",
-            "dtlb-read-accesses",
-            "dtlb-read-misses",
-            "dtlb-write-misses",
-            "raw:0x01c2",
-        ] {
+    fn every_known_name_can_be_built_and_others_cannot() {
+        for (name, _) in KNOWN {
             assert!(builder(name).is_some(), "{name}");
         }
+        assert!(builder("raw:0x01c2").is_some());
         for name in ["", "raw:", "raw:12", "raw:0xzz", "Cycles"] {
             assert!(builder(name).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn only_zen_has_a_stand_in() {
+        let zen = "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t: 1\n";
+        assert!(is_zen(zen));
+        let intel = zen.replace("AuthenticAMD", "GenuineIntel");
+        let bulldozer = zen.replace("25", "21");
+        for text in [&intel, &bulldozer, ""] {
+            assert!(!is_zen(text), "{text:?}");
         }
     }
 

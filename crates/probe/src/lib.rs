@@ -28,7 +28,6 @@ pub mod lifetime;
 mod mapping;
 mod memory;
 mod meter;
-mod network_backlog;
 pub mod page_cache;
 pub mod primes;
 mod proc_file;

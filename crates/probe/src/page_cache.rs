@@ -1,16 +1,19 @@
 //! Bringing a file into a known state of the page cache, and showing it.
 
 use std::fs::File;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 use rustix::fs::{Advice, fadvise, fstatfs};
 use rustix::mm::{MapFlags, ProtFlags};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use toll_wire::{CacheState, Failure};
 
 use crate::buffer::page_bytes;
+use crate::failure;
 use crate::mapping::Mapping;
-use crate::{failure, network_backlog};
 
 /// A file system's number in `statfs` (include/uapi/linux/magic.h).
 const TMPFS_MAGIC: i64 = 0x0102_1994;
@@ -21,7 +24,7 @@ const RAMFS_MAGIC: i64 = 0x8584_58f6;
 /// one, and some time in between.
 const ATTEMPTS_MAX: u32 = 8;
 /// Pause after the first attempt that failed; each later one is twice as long.
-const PAUSE: std::time::Duration = std::time::Duration::from_millis(2);
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// Checks that a file's pages can leave memory at all.
 pub fn check_state(file: &File, state: CacheState) -> Result<(), Failure> {
@@ -60,7 +63,7 @@ fn drop_pages(file: &File, size_bytes: u64) -> Result<u64, Failure> {
         if resident == 0 {
             return Ok(0);
         }
-        network_backlog::flush();
+        flush_network();
         std::thread::sleep(PAUSE * 2_u32.pow(attempt));
     }
     Err(cannot_drop(format!("{resident} pages stay resident")))
@@ -183,6 +186,39 @@ fn mincore_window(file: &File, offset: u64, length: usize) -> std::io::Result<u6
         0 => Ok(states.iter().filter(|&&state| state & 1 == 1).count() as u64),
         _ => Err(std::io::Error::last_os_error()),
     }
+}
+
+/// Has every CPU free the packets that wait for it.
+///
+/// A packet freed on another CPU than it was made on waits in a list of the
+/// latter until that one next receives (skb_attempt_defer_free in
+/// net/core/skbuff.c, since Linux 5.19). After `sendfile` or `splice` into a
+/// socket such a packet holds pages of the file, which then cannot leave the
+/// page cache. A datagram over loopback is received by the CPU that sends it.
+///
+/// What cannot be done is left: the caller looks for itself what it gained.
+fn flush_network() {
+    let Ok(allowed) = sched_getaffinity(None) else {
+        return;
+    };
+    let Ok(socket) = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)) else {
+        return;
+    };
+    let own = socket.local_addr();
+    let timeout = socket.set_read_timeout(Some(Duration::from_millis(50)));
+    let (Ok(own), Ok(())) = (own, timeout) else {
+        return;
+    };
+    for cpu in (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu)) {
+        let mut one = CpuSet::new();
+        one.set(cpu);
+        if sched_setaffinity(None, &one).is_ok() && socket.send_to(&[0], own).is_ok() {
+            let _ = socket.recv(&mut [0]);
+        }
+    }
+    // The rights to these CPUs were there a moment ago; if they are gone, so
+    // is the machine that the trial was planned for.
+    let _ = sched_setaffinity(None, &allowed);
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::Path;
 use toll_wire::guest::GuestFacts;
 
 use super::setup::Disks;
-use crate::clock;
+use crate::{clock, proc_file};
 
 /// Clock reads timed together, since a clock may tick slower than it is read.
 const BATCH: u32 = 64;
@@ -22,11 +22,13 @@ pub fn facts(disks: &Disks) -> GuestFacts {
         kernel_release: uname.release().to_string_lossy().into_owned(),
         kernel_version: uname.version().to_string_lossy().into_owned(),
         command_line: text("/proc/cmdline").unwrap_or_default(),
-        cpu_model: field(&cpuinfo, "model name").unwrap_or_else(|| "unknown".into()),
+        cpu_model: proc_file::value(&cpuinfo, "model name")
+            .unwrap_or("unknown")
+            .to_owned(),
         cpus_online: std::thread::available_parallelism()
             .map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX)),
-        memory_bytes: kibibytes(&meminfo, "MemTotal"),
-        swap_bytes: kibibytes(&meminfo, "SwapTotal"),
+        memory_bytes: proc_file::bytes(&meminfo, "MemTotal").unwrap_or(0),
+        swap_bytes: proc_file::bytes(&meminfo, "SwapTotal").unwrap_or(0),
         clock_source: text("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         clock_read_ns: clock_read_ns(),
         page_bytes: rustix::param::page_size() as u64,
@@ -47,19 +49,6 @@ fn text(path: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let text = text.trim();
     (!text.is_empty()).then(|| text.to_owned())
-}
-
-fn field(text: &str, name: &str) -> Option<String> {
-    text.lines().find_map(|line| {
-        let (key, value) = line.split_once(':')?;
-        (key.trim() == name).then(|| value.trim().to_owned())
-    })
-}
-
-fn kibibytes(meminfo: &str, name: &str) -> u64 {
-    field(meminfo, name)
-        .and_then(|value| value.split_whitespace().next()?.parse::<u64>().ok())
-        .map_or(0, |kibibytes| kibibytes * 1024)
 }
 
 /// The choice in brackets of a sysfs list such as `always [madvise] never`.
@@ -99,11 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odd_files_yield_nothing_rather_than_nonsense() {
-        assert_eq!(field("a\t: X: Y\n", "a").as_deref(), Some("X: Y"));
-        assert_eq!(field("no colon", "a"), None);
-        assert_eq!(kibibytes("SwapTotal: 12 kB", "SwapTotal"), 12288);
-        assert_eq!(kibibytes("SwapTotal: many", "SwapTotal"), 0);
+    fn a_choice_stands_in_brackets() {
         assert_eq!(chosen("always [madvise]").as_deref(), Some("madvise"));
         assert_eq!(chosen("broken ]["), None);
     }

@@ -4,7 +4,6 @@
 //! Architecture invariant: the init measures nothing. A trial in a guest is run
 //! by the same program, started in the same way, as one on the host.
 
-mod children;
 mod command;
 mod facts;
 mod kernel_log;
@@ -74,9 +73,22 @@ fn serve(port: &mut Port, is_icount: bool) {
             Err(reason) => GuestEvent::Refused(reason),
         };
         // Whatever a trial leaves running would disturb the next one.
-        children::end_all();
+        end_processes();
         say(port, event);
     }
+}
+
+/// Ends every process but the init itself, and those of the kernel. Call it only
+/// where no child is waited for.
+///
+/// Whatever runs here descends from the init, and becomes its child when its own
+/// parent goes: where there is no child, there is no process.
+fn end_processes() {
+    crate::children::end(|| {
+        // SAFETY: kill(2) takes plain integers; -1 names every process but process
+        // 1, which the caller is.
+        unsafe { libc::kill(-1, libc::SIGKILL) };
+    });
 }
 
 fn say(port: &mut Port, event: GuestEvent) {
@@ -85,7 +97,7 @@ fn say(port: &mut Port, event: GuestEvent) {
 }
 
 fn end(port: Port) -> ! {
-    children::end_all();
+    end_processes();
     mounts::unmount_work();
     drop(port);
     // Without ACPI a guest cannot switch itself off; one that restarts is ended

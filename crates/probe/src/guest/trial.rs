@@ -16,7 +16,6 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use toll_wire::guest::{GuestTrial, Knob};
 use toll_wire::{Failure, FailureKind, MESSAGE_BYTES_MAX, Outcome};
 
-use super::children;
 use super::kernel_log::KernelLog;
 use crate::failure::reason;
 
@@ -140,7 +139,7 @@ fn start(trial: &GuestTrial) -> std::io::Result<Child> {
 fn end_tree(child: &mut Child) {
     let _ = child.kill();
     let _ = child.wait();
-    children::end_all();
+    super::end_processes();
 }
 
 fn describe_death(status: Option<ExitStatus>, stderr: &[u8], error: &str) -> String {

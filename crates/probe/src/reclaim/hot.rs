@@ -180,41 +180,16 @@ fn lay(order: Order, file: &File, is_code: bool) -> io::Result<()> {
 struct Code(Mapping);
 
 impl Code {
-    #[cfg(target_arch = "x86_64")]
     const LENGTH: usize = 6;
-    #[cfg(not(target_arch = "x86_64"))]
-    const LENGTH: usize = 12;
 
     /// `mov eax, value; ret` (Intel 64 and IA-32 Architectures Software
     /// Developer's Manual, volume 2).
-    #[cfg(target_arch = "x86_64")]
     fn returning(value: u32) -> [u8; Self::LENGTH] {
         let [a, b, c, d] = value.to_le_bytes();
         [0xb8, a, b, c, d, 0xc3]
     }
 
-    /// `movz w0, low; movk w0, high, lsl 16; ret` (Arm Architecture Reference
-    /// Manual, C6).
-    #[cfg(not(target_arch = "x86_64"))]
-    fn returning(value: u32) -> [u8; Self::LENGTH] {
-        let words = [
-            0x5280_0000 | (value & 0xffff) << 5,
-            0x72a0_0000 | (value >> 16) << 5,
-            0xd65f_03c0_u32,
-        ];
-        let mut code = [0; Self::LENGTH];
-        for (bytes, word) in code.chunks_exact_mut(4).zip(words) {
-            bytes.copy_from_slice(&word.to_le_bytes());
-        }
-        code
-    }
-
     fn map(file: BorrowedFd<'_>, length: usize) -> Result<Self, Failure> {
-        if !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
-            return Err(failure::unsupported(
-                "cannot run hot pages: no code is known for this CPU; choose another set",
-            ));
-        }
         let access = ProtFlags::READ | ProtFlags::EXEC;
         let mapped = Mapping::of_file(file, 0, length, access, MapFlags::PRIVATE);
         mapped.map(Self).map_err(cannot_map)
