@@ -15,7 +15,7 @@
 //! (1987)), never by a failure to find one.
 
 use crate::Interval;
-use crate::signed_rank_null::SignedRankNull;
+use crate::null::Null;
 use crate::walsh::WalshAverages;
 
 /// The part of the scale that a claim names.
@@ -133,7 +133,7 @@ pub fn decision_p(
             inside.min(outside)
         }
     };
-    SignedRankNull::new(values.len()).two_sided(count)
+    Null::signed_rank(values.len()).two_sided(count)
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use crate::Interval;
 use crate::interval::{CONFIDENCE_SLACK, assert_confidence};
+use crate::null::Null;
 use crate::quantile::quantile_sorted;
-use crate::signed_rank_null::SignedRankNull;
 use crate::walsh::WalshAverages;
 
 /// The Hodges–Lehmann estimate (the pseudo-median: the median of the Walsh
@@ -26,7 +26,7 @@ use crate::walsh::WalshAverages;
 pub fn hodges_lehmann(values: &[f64], confidence: f64) -> Interval {
     assert_confidence(confidence);
     let mut averages = WalshAverages::new(values).into_averages();
-    let null = SignedRankNull::new(values.len());
+    let null = Null::signed_rank(values.len());
     let count = averages.len();
     let rank = interval_rank(count, 1.0 - confidence, |t| null.two_sided(t));
     // Three of them are needed in their place, which is found in linear time
@@ -140,7 +140,7 @@ mod tests {
             let mut averages = WalshAverages::new(&values).into_averages();
             averages.sort_by(f64::total_cmp);
             for confidence in [0.1, 0.5, 0.95, 0.999] {
-                let null = SignedRankNull::new(n);
+                let null = Null::signed_rank(n);
                 let rank = interval_rank(averages.len(), 1.0 - confidence, |t| null.two_sided(t));
                 let interval = hodges_lehmann(&values, confidence);
                 let expected = (averages[rank - 1], averages[averages.len() - rank]);

@@ -2,8 +2,8 @@
 
 use crate::Interval;
 use crate::interval::assert_confidence;
+use crate::null::Null;
 use crate::quantile::sorted;
-use crate::rank_sum_null::RankSumNull;
 use crate::signed_rank::interval_rank;
 
 /// The Hodges–Lehmann estimate of the shift from `old` to `new` (the median of
@@ -33,7 +33,7 @@ pub fn shift(old: &[f64], new: &[f64], confidence: f64) -> Interval {
     let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
     assert!(finite(old) && finite(new), "a value is not finite");
     let differences = Differences::new(old, new);
-    let null = RankSumNull::new(old.len(), new.len());
+    let null = Null::rank_sum(old.len(), new.len());
     let count = differences.count();
     let two_sided = |t: usize| (2.0 * null.at_most(t)).min(1.0);
     let rank = interval_rank(count, 1.0 - confidence, two_sided);
