@@ -193,12 +193,5 @@ mod tests {
             prop_assert_eq!(Stat::decode(&mut packet), Ok(stat));
             prop_assert!(packet.is_empty());
         }
-
-        #[test]
-        fn whatever_bytes_come_are_attributes_or_refused(bytes: Vec<u8>) {
-            if let Ok(stat) = Stat::decode(&mut Decoder::new(&bytes)) {
-                stat.attributes();
-            }
-        }
     }
 }

@@ -24,22 +24,6 @@ fn what_is_written_is_at_the_source_after_close_and_is_read_again() {
 }
 
 #[test]
-fn a_part_is_changed_and_the_rest_stays() {
-    everywhere(|mounted| {
-        let mut content = vec![7; 3 << 20];
-        fs::write(mounted.behind("f"), &content).unwrap();
-        let file = mounted.open("f");
-        file.write_all_at(b"changed", 1_500_000).unwrap();
-        let mut read = [0; 9];
-        file.read_exact_at(&mut read, 1_499_999).unwrap();
-        assert_eq!(&read, b"\x07changed\x07");
-        file.sync_all().unwrap();
-        content[1_500_000..1_500_007].copy_from_slice(b"changed");
-        mounted.assert_behind("f", &content);
-    });
-}
-
-#[test]
 fn an_unlinked_file_stays_readable_and_writable_until_it_is_closed() {
     everywhere(|mounted| {
         fs::write(mounted.behind("f"), vec![1; 400_000]).unwrap();
@@ -56,20 +40,6 @@ fn an_unlinked_file_stays_readable_and_writable_until_it_is_closed() {
         assert!(content.starts_with(b"more\x01"));
         drop(file);
         assert_eq!(fs::read_dir(&mounted.source).unwrap().count(), 0);
-    });
-}
-
-#[test]
-fn a_file_that_is_renamed_while_it_is_open_is_written_under_its_new_name() {
-    everywhere(|mounted| {
-        fs::write(mounted.path("other"), b"old").unwrap();
-        let mut file = File::create(mounted.path("f")).unwrap();
-        file.write_all(b"one ").unwrap();
-        fs::rename(mounted.path("f"), mounted.path("other")).unwrap();
-        file.write_all(b"two").unwrap();
-        drop(file);
-        mounted.assert_behind("other", b"one two");
-        assert!(!mounted.behind("f").exists());
     });
 }
 

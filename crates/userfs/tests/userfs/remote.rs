@@ -128,22 +128,6 @@ fn a_file_that_was_closed_without_its_server_is_brought_when_that_is_back() {
 }
 
 #[test]
-fn what_cannot_be_brought_before_the_end_is_kept_and_said() {
-    each(&REMOTE_CACHED[..1], |mounted| {
-        let alone = without_new_processes();
-        let (file, old, new) = without_server(mounted);
-        assert!(close(file).is_err());
-        drop(alone);
-        let (said, is_clean) = mounted.stop();
-        assert!(!is_clean, "{said:?}");
-        mounted.assert_behind("f", old);
-        let kept = mounted.kept();
-        let is_kept = |path: &Path| fs::read(path).unwrap() == new;
-        assert!(kept.iter().any(|path| is_kept(path)), "{said:?}");
-    });
-}
-
-#[test]
 fn a_full_disk_of_the_server_ruins_no_file() {
     each(&REMOTE_MODES, |mounted| {
         let (setting, directory) = (mounted.setting.clone(), mounted.behind("small"));

@@ -89,8 +89,11 @@ impl<'a> Run<'a> {
             910..930 => self.allocate(),
             930..960 => self.sync(),
             960..988 => self.look(),
-            988..998 => Some(self.settle()),
-            _ => Some(self.remount()),
+            988..998 => {
+                self.settle();
+                Some(())
+            }
+            _ => self.remount(),
         };
         if done.is_none() {
             // There was no descriptor that fits.
@@ -401,7 +404,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn remount(&mut self) {
+    fn remount(&mut self) -> Option<()> {
         self.settle();
         if self.mounted.setting.is_remote {
             // A mount over SFTP knows only of the hard links that it made: one name
@@ -417,5 +420,6 @@ impl<'a> Run<'a> {
         }
         self.note("unmount and mount".to_owned());
         self.mounted.unmount_and_mount();
+        Some(())
     }
 }
