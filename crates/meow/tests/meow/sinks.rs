@@ -16,74 +16,48 @@ fn fill(files: &Files, way: &[&str], sink: &File) {
         .succeeded();
 }
 
-#[test]
-fn a_file_is_written_from_where_it_stands_and_kept_around_it() {
+/// Runs meow some times on a sink with an old content, which stands at some place or
+/// else is appended to.
+#[track_caller]
+fn check(old: &[u8], at: Option<usize>, new: &[u8], runs: usize) {
     let files = Files::new();
-    let (old, new) = (vec![b'-'; 300_000], content(100_000));
-    files.file("in", &new);
+    files.file("in", new);
+    let start = at.unwrap_or(old.len());
+    let end = start + new.len() * runs;
+    let mut expected = old.to_vec();
+    expected.resize(old.len().max(end), 0);
+    expected[start..end].copy_from_slice(&new.repeat(runs));
     for way in WAYS {
-        files.file("out", &old);
-        let mut sink = writable(files.path("out"));
-        sink.seek(SeekFrom::Start(50_001)).unwrap();
-        fill(&files, way, &sink);
-        let expected = [&old[..50_001], &new, &old[150_001..]].concat();
+        let path = files.file("out", old);
+        let mut sink = match at {
+            Some(_) => writable(path),
+            None => appendable(path),
+        };
+        sink.seek(SeekFrom::Start(at.unwrap_or(0) as u64)).unwrap();
+        for _ in 0..runs {
+            fill(&files, way, &sink);
+        }
         assert_same(&files.content("out"), &expected, "the sink");
-        assert_eq!(sink.stream_position().unwrap(), 150_001);
+        assert_eq!(sink.stream_position().unwrap(), end as u64);
     }
 }
 
 #[test]
-fn writing_beyond_the_end_leaves_zeros_before() {
-    let files = Files::new();
-    files.file("in", b"new");
-    for way in WAYS {
-        let mut sink = files.sink("out");
-        sink.seek(SeekFrom::Start(5)).unwrap();
-        fill(&files, way, &sink);
-        assert_eq!(files.content("out"), b"\0\0\0\0\0new");
-    }
+fn a_file_is_written_from_where_it_stands_and_kept_around_it() {
+    check(&[b'-'; 300_000], Some(50_001), &content(100_000), 1);
+    // Beyond the end zeros are left before.
+    check(b"", Some(5), b"new", 1);
+    check(b"old", Some(0), b"", 1);
 }
 
 #[test]
 fn appending_goes_to_the_end_wherever_the_file_stands() {
-    let files = Files::new();
-    let new = content(100_000);
-    files.file("in", &new);
-    for way in WAYS {
-        files.file("out", b"old");
-        let mut sink = appendable(files.path("out"));
-        sink.rewind().unwrap();
-        fill(&files, way, &sink);
-        fill(&files, way, &sink);
-        let expected = [b"old", &new[..], &new].concat();
-        assert_same(&files.content("out"), &expected, "the sink");
-    }
+    check(b"old", None, &content(100_000), 2);
 }
 
 #[test]
 fn several_runs_share_one_sink() {
-    let files = Files::new();
-    let bytes = content(70_000);
-    files.file("in", &bytes);
-    for way in WAYS {
-        let sink = files.sink("out");
-        for _ in 0..3 {
-            fill(&files, way, &sink);
-        }
-        assert_same(&files.content("out"), &bytes.repeat(3), "the sink");
-    }
-}
-
-#[test]
-fn an_empty_input_leaves_the_sink_as_it_is() {
-    let files = Files::new();
-    files.file("in", b"");
-    for way in WAYS {
-        files.file("out", b"old");
-        let sink = writable(files.path("out"));
-        fill(&files, way, &sink);
-        assert_eq!(files.content("out"), b"old");
-    }
+    check(b"", Some(0), &content(70_000), 3);
 }
 
 #[test]
