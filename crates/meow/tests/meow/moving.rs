@@ -53,7 +53,7 @@ fn make_fifo(files: &Files, name: &str) {
 }
 
 /// Gives a command its source.
-fn feed(files: &Files, source: &str, command: &mut Command, bytes: &[u8]) {
+fn set_source(files: &Files, source: &str, command: &mut Command, bytes: &[u8]) {
     match source {
         "operand" => {
             command.arg(files.file("in", bytes)).stdin(Stdio::null());
@@ -94,16 +94,16 @@ fn feed(files: &Files, source: &str, command: &mut Command, bytes: &[u8]) {
 }
 
 /// Tells what came out at a sink, once all has.
-type Drink = Box<dyn FnOnce() -> Vec<u8>>;
+type Received = Box<dyn FnOnce() -> Vec<u8>>;
 
-fn drink_later(far: impl Read + Send + 'static) -> Drink {
+fn receive(far: impl Read + Send + 'static) -> Received {
     let thread = collect(far);
     Box::new(|| join(thread))
 }
 
 /// Gives a command its sink.
-fn drink(files: &Files, sink: &str, command: &mut Command) -> Drink {
-    let mut file = |mut file: File| -> Drink {
+fn set_sink(files: &Files, sink: &str, command: &mut Command) -> Received {
+    let mut file = |mut file: File| -> Received {
         command.stdout(file.try_clone().unwrap());
         Box::new(move || {
             file.rewind().unwrap();
@@ -119,7 +119,7 @@ fn drink(files: &Files, sink: &str, command: &mut Command) -> Drink {
         "pipe" => {
             let (reader, writer) = std::io::pipe().unwrap();
             command.stdout(writer);
-            drink_later(reader)
+            receive(reader)
         }
         "FIFO" => {
             make_fifo(files, "fifo out");
@@ -129,17 +129,17 @@ fn drink(files: &Files, sink: &str, command: &mut Command) -> Drink {
             let reader = File::open(&path).unwrap();
             command.stdout(writable(&path));
             drop(both.unwrap());
-            drink_later(reader)
+            receive(reader)
         }
         "Unix socket" => {
             let (near, far) = UnixStream::pair().unwrap();
             command.stdout(OwnedFd::from(near));
-            drink_later(far)
+            receive(far)
         }
         "TCP socket" => {
             let (near, far) = tcp_pair();
             command.stdout(OwnedFd::from(near));
-            drink_later(far)
+            receive(far)
         }
         other => panic!("no sink is a {other}"),
     }
@@ -153,11 +153,11 @@ fn check(sink: &str, bytes: &[u8]) {
             let files = Files::new();
             let mut command = files.meow();
             command.args(way);
-            let drink = drink(&files, sink, &mut command);
-            feed(&files, source, &mut command, bytes);
+            let received = set_sink(&files, sink, &mut command);
+            set_source(&files, source, &mut command, bytes);
             run(command).succeeded();
             let what = format!("{source} to {sink} {way:?}");
-            assert_same(&drink(), bytes, &what);
+            assert_same(&received(), bytes, &what);
         }
     }
 }
@@ -237,10 +237,10 @@ fn standard_input_is_read_from_where_it_stands_and_left_at_its_end() {
             let files = Files::new();
             let mut command = files.meow();
             command.args(way);
-            let drink = drink(&files, sink, &mut command);
+            let received = set_sink(&files, sink, &mut command);
             command.stdin(file.try_clone().unwrap());
             run(command).succeeded();
-            assert_same(&drink(), &bytes[100_001..], &format!("{sink} {way:?}"));
+            assert_same(&received(), &bytes[100_001..], &format!("{sink} {way:?}"));
             let position = file.stream_position().unwrap();
             assert_eq!(position, 300_000, "{sink} {way:?}");
         }

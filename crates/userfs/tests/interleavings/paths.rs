@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::path_locks::{PathLocks, PathTurn};
@@ -12,23 +13,26 @@ fn paths(names: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(names.iter().map(PathBuf::from).collect())
 }
 
+/// Runs a model of locks and something beside them.
+fn check_locks<T: Default + 'static>(
+    model: impl Fn(Arc<PathLocks>, Arc<T>) + Sync + Send + 'static,
+) {
+    check(move || model(share(PathLocks::default()), share(T::default())));
+}
+
 #[test]
 fn a_path_is_never_used_while_it_or_a_directory_above_is_changed() {
-    check(|| {
-        let locks = share(PathLocks::default());
-        let users = share(AtomicUsize::new(0));
-        let user = {
-            let (locks, users) = (locks.clone(), users.clone());
-            start(move || {
-                let mut turn = PathTurn::begin();
-                for _ in 0..2 {
-                    let guard = locks.lock(&mut turn, false, || paths(&["a/b/c"]));
-                    users.fetch_add(1, Ordering::SeqCst);
-                    users.fetch_sub(1, Ordering::SeqCst);
-                    drop(guard);
-                }
-            })
-        };
+    check_locks(|locks, users: Arc<AtomicUsize>| {
+        let (user_locks, user_count) = (locks.clone(), users.clone());
+        let user = start(move || {
+            let mut turn = PathTurn::begin();
+            for _ in 0..2 {
+                let guard = user_locks.lock(&mut turn, false, || paths(&["a/b/c"]));
+                user_count.fetch_add(1, Ordering::SeqCst);
+                user_count.fetch_sub(1, Ordering::SeqCst);
+                drop(guard);
+            }
+        });
         let mut turn = PathTurn::begin();
         let guard = locks.lock(&mut turn, true, || paths(&["a/b"]));
         assert_eq!(users.load(Ordering::SeqCst), 0);
@@ -39,16 +43,14 @@ fn a_path_is_never_used_while_it_or_a_directory_above_is_changed() {
 
 #[test]
 fn two_renames_and_a_user_of_both_paths_always_end() {
-    check(|| {
-        let locks = share(PathLocks::default());
-        let rename = |from: &'static str, to: &'static str| {
+    check_locks(|locks, _: Arc<()>| {
+        let threads = [["a/x", "b/x"], ["b/x", "a/x"]].map(|names| {
             let locks = locks.clone();
             start(move || {
                 let mut turn = PathTurn::begin();
-                drop(locks.lock(&mut turn, true, || paths(&[from, to])));
+                drop(locks.lock(&mut turn, true, || paths(&names)));
             })
-        };
-        let threads = [rename("a/x", "b/x"), rename("b/x", "a/x")];
+        });
         let mut turn = PathTurn::begin();
         drop(locks.lock(&mut turn, false, || paths(&["b/x", "a/x"])));
         threads
@@ -59,18 +61,14 @@ fn two_renames_and_a_user_of_both_paths_always_end() {
 
 #[test]
 fn a_path_is_found_again_after_a_rename_that_was_waited_for() {
-    check(|| {
-        let locks = share(PathLocks::default());
-        let is_moved = share(AtomicBool::new(false));
-        let renamer = {
-            let (locks, is_moved) = (locks.clone(), is_moved.clone());
-            start(move || {
-                let mut turn = PathTurn::begin();
-                let guard = locks.lock(&mut turn, true, || paths(&["old", "new"]));
-                is_moved.store(true, Ordering::SeqCst);
-                drop(guard);
-            })
-        };
+    check_locks(|locks, is_moved: Arc<AtomicBool>| {
+        let (renamer_locks, moves) = (locks.clone(), is_moved.clone());
+        let renamer = start(move || {
+            let mut turn = PathTurn::begin();
+            let guard = renamer_locks.lock(&mut turn, true, || paths(&["old", "new"]));
+            moves.store(true, Ordering::SeqCst);
+            drop(guard);
+        });
         let mut turn = PathTurn::begin();
         let find = || match is_moved.load(Ordering::SeqCst) {
             true => paths(&["new"]),
@@ -87,8 +85,7 @@ fn a_path_is_found_again_after_a_rename_that_was_waited_for() {
 
 #[test]
 fn a_path_that_is_not_found_leaves_no_lock_behind() {
-    check(|| {
-        let locks = share(PathLocks::default());
+    check_locks(|locks, _: Arc<()>| {
         let mut turn = PathTurn::begin();
         assert!(locks.lock(&mut turn, true, || Err(Error::Lost)).is_err());
         drop(locks.lock(&mut turn, true, || paths(&["a"])));
@@ -98,8 +95,7 @@ fn a_path_that_is_not_found_leaves_no_lock_behind() {
 #[test]
 #[should_panic(expected = "a thread has one path turn")]
 fn a_second_turn_on_a_thread_is_found_when_it_locks() {
-    check(|| {
-        let locks = share(PathLocks::default());
+    check_locks(|locks, _: Arc<()>| {
         let (mut first, mut second) = (PathTurn::begin(), PathTurn::begin());
         let _guard = locks.lock(&mut first, false, || paths(&["a"]));
         let _other = locks.lock(&mut second, false, || paths(&["b"]));
