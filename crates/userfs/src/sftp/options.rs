@@ -19,9 +19,6 @@ pub struct Options {
     pub config: Option<PathBuf>,
     /// `ssh -o`, each `NAME=VALUE`; they go before what is set here.
     pub settings: Vec<String>,
-    /// The path of the server's SFTP program, in place of its subsystem
-    /// `sftp`.
-    pub server: Option<String>,
     /// Whether ssh may ask for passwords and about unknown hosts at the
     /// terminal, for the first connection. Later ones never ask.
     pub is_interactive: bool,
@@ -42,7 +39,6 @@ impl Default for Options {
             identity: None,
             config: None,
             settings: Vec::new(),
-            server: None,
             is_interactive: false,
             connect_timeout: Duration::from_secs(20),
             answer_timeout: Duration::from_secs(60),

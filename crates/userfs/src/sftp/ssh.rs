@@ -104,10 +104,7 @@ fn command(address: &Address, options: &Options, is_interactive: bool) -> Comman
     if let Some(user) = &address.user {
         command.arg("-l").arg(user);
     }
-    match &options.server {
-        Some(program) => command.args(["--", &address.host]).arg(program),
-        None => command.args(["-s", "--", &address.host, "sftp"]),
-    };
+    command.args(["-s", "--", &address.host, "sftp"]);
     command
 }
 

@@ -297,14 +297,10 @@ fn settings_of_the_user_go_before_those_of_the_program() {
     let options = Options {
         port: Some(2222),
         settings: vec!["ServerAliveInterval=3".to_owned()],
-        server: Some("/usr/lib/sftp-server".to_owned()),
         ..Options::default()
     };
     let found = arguments("host:", options);
     let at = |word: &str| found.iter().position(|found| found == word);
     assert!(at("ServerAliveInterval=3") < at("ServerAliveInterval=15"));
     assert_eq!(found[at("-p").unwrap() + 1], "2222");
-    // A program of the server takes the subsystem's place.
-    assert!(found.ends_with(&["--", "host", "/usr/lib/sftp-server"].map(str::to_owned)));
-    assert_eq!(at("-s"), None);
 }
