@@ -14,7 +14,7 @@ mod tests;
 
 use line::Lines;
 use notation::{CR, Form, LF, Notation};
-use sink::{Room, Sink};
+use sink::{Sink, StagingBuffer};
 use special::{BLOCK, Specials, special_mask};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub struct Decorator {
     lines: Lines,
     /// A carriage return was the last byte, and is not yet shown.
     holds_carriage_return: bool,
-    room: Box<Room>,
+    staged: Box<StagingBuffer>,
 }
 
 impl Decorator {
@@ -77,7 +77,7 @@ impl Decorator {
             notation: Notation::new(&decoration),
             lines: Lines::new(&decoration),
             holds_carriage_return: false,
-            room: Box::new([0; _]),
+            staged: Box::new([0; _]),
         }
     }
 
@@ -128,7 +128,7 @@ impl Decorator {
         let mut pass = Pass {
             forms: &self.notation.forms,
             lines: self.lines,
-            sink: Sink::new(&mut self.room),
+            sink: Sink::new(&mut self.staged),
             holds_carriage_return: false,
         };
         pass.lines.peek(input.first().copied(), &mut pass.sink);

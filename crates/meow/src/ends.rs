@@ -103,7 +103,7 @@ impl<'a> End<'a> {
 
     /// Whether copying `source` to this sink would feed on what it writes
     /// until the device is full.
-    pub fn would_be_fed_by(&self, source: &End<'_>) -> bool {
+    pub fn would_read_its_own_output(&self, source: &End<'_>) -> bool {
         let is_same = (self.status.st_dev, self.status.st_ino)
             == (source.status.st_dev, source.status.st_ino);
         if !is_same || !is_regular(&self.status) {

@@ -5,7 +5,7 @@
 //! files, formatted output, messages and exit codes; and the choice.
 
 mod by_method;
-mod carry;
+mod copier;
 mod decorate;
 mod ends;
 mod options;

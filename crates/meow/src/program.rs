@@ -12,7 +12,7 @@ use toll_probe::copy::mover::{CallError, wait_for, write_all};
 use toll_wire::CopyMethod;
 
 use crate::by_method;
-use crate::carry::{Carrier, Leg};
+use crate::copier::{Copier, Step};
 use crate::decorate::Decorator;
 use crate::ends::End;
 use crate::options::{self, Options, Request};
@@ -83,7 +83,7 @@ fn copy_all(options: &Options) -> i32 {
     };
     let mut cat = Cat {
         options,
-        carrier: Carrier::new(),
+        copier: Copier::new(),
         decorator: (!options.decoration.is_plain()).then(|| Decorator::new(options.decoration)),
         sink,
         status: SUCCESS,
@@ -101,7 +101,7 @@ fn copy_all(options: &Options) -> i32 {
 
 struct Cat<'a> {
     options: &'a Options,
-    carrier: Carrier,
+    copier: Copier,
     /// None if the output is the input.
     decorator: Option<Decorator>,
     sink: End<'a>,
@@ -132,7 +132,7 @@ impl Cat<'_> {
                 return Ok(());
             }
         };
-        if self.sink.would_be_fed_by(&source) {
+        if self.sink.would_read_its_own_output(&source) {
             self.complain_of(name, "input file is output file".to_owned());
             return Ok(());
         }
@@ -180,9 +180,9 @@ impl Cat<'_> {
             size_bytes,
             self.options.must_copy,
         );
-        let legs = self.carrier.carry(source, &self.sink, &route)?;
+        let steps = self.copier.copy(source, &self.sink, &route)?;
         if self.options.explains {
-            self.explain(name, source, &explanation(&route, &legs));
+            self.explain(name, source, &explanation(&route, &steps));
         }
         Ok(())
     }
@@ -236,26 +236,26 @@ fn copy_decorated(
     }
 }
 
-/// What was chosen and why, what each leg moved, and what was refused.
-fn explanation(route: &Route, legs: &[Leg]) -> String {
-    let is_lead_alone = route.lead_bytes > 0 && legs.len() == 1;
+/// What was chosen and why, what each step moved, and what was refused.
+fn explanation(route: &Route, steps: &[Step]) -> String {
+    let is_lead_alone = route.lead_bytes > 0 && steps.len() == 1;
     let mut text = match is_lead_alone {
         true => format!("{}: {LEAD_SUFFICED}", Method::Buffer.name()),
         false => format!("{}: {}", route.methods[0].name(), route.why),
     };
-    for leg in legs {
+    for step in steps {
         // The buffer that finds nothing left has only seen the end.
-        let is_check = leg.method == Method::Buffer && leg.moved.bytes == 0;
-        if let Some(errno) = leg.refusal {
+        let is_check = step.method == Method::Buffer && step.moved.bytes == 0;
+        if let Some(errno) = step.refusal {
             let reason = text_of(errno);
-            text.push_str(&format!("; {} stopped: {reason}", leg.method.name()));
-        } else if !is_check || legs.len() == 1 {
+            text.push_str(&format!("; {} stopped: {reason}", step.method.name()));
+        } else if !is_check || steps.len() == 1 {
             text.push_str(&format!(
                 "; {} bytes by {} in {} call{}",
-                leg.moved.bytes,
-                leg.method.name(),
-                leg.moved.calls,
-                if leg.moved.calls == 1 { "" } else { "s" }
+                step.moved.bytes,
+                step.method.name(),
+                step.moved.calls,
+                if step.moved.calls == 1 { "" } else { "s" }
             ));
         }
     }

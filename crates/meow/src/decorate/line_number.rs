@@ -125,8 +125,8 @@ mod tests {
             let mut number = number(before);
             let further = if before == 0 { 2000 } else { 3 };
             for count in before + 1..=before + further {
-                let mut room = [0; _];
-                let mut sink = Sink::new(&mut room);
+                let mut staged = [0; _];
+                let mut sink = Sink::new(&mut staged);
                 number.put_next(&mut sink);
                 let mut output = Vec::new();
                 sink.drain(&mut output);

@@ -198,7 +198,7 @@ impl CachedFile {
             self.unlink_temporary(guard.path());
         }
         self.state.lock().temporary_in = None;
-        self.shared.known.touch(&[(directory, name)], true);
+        self.shared.metadata.touch(&[(directory, name)], true);
     }
 
     /// Ends sending and takes what there is of it, if that can still become

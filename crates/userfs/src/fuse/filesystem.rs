@@ -292,8 +292,8 @@ impl Filesystem for Fuse {
             server.write(file, offset, data, flags, open_flags.0)
         };
         // Only a thread of its own needs the data for longer than this call.
-        match self.0.turn() {
-            Some(_turn) => reply.send(&self.0, write(&self.0, data)),
+        match self.0.claim_thread() {
+            Some(_busy) => reply.send(&self.0, write(&self.0, data)),
             None => {
                 let (server, data) = (Arc::clone(&self.0), data.to_owned());
                 std::thread::spawn(move || reply.send(&server, write(&server, &data)));

@@ -45,9 +45,9 @@ thread_local! {
 }
 
 /// A waiting thread at work, until it is dropped.
-pub(super) struct Turn<'a>(&'a Server);
+pub(super) struct BusyThread<'a>(&'a Server);
 
-impl Drop for Turn<'_> {
+impl Drop for BusyThread<'_> {
     fn drop(&mut self) {
         self.0.busy.fetch_sub(1, Ordering::AcqRel);
     }
@@ -71,17 +71,17 @@ impl Server {
     }
 
     /// A turn on this thread, if another thread is left to wait for requests.
-    pub fn turn(&self) -> Option<Turn<'_>> {
+    pub fn claim_thread(&self) -> Option<BusyThread<'_>> {
         let before = self.busy.fetch_add(1, Ordering::AcqRel);
-        let turn = Turn(self);
-        (before + 1 < THREADS).then_some(turn)
+        let busy = BusyThread(self);
+        (before + 1 < THREADS).then_some(busy)
     }
 
     /// Does something here, or in a thread of its own if all others are busy,
     /// so that a slow source never keeps requests that need none of it.
     pub fn run(self: &Arc<Self>, work: impl FnOnce(&Self) + Send + 'static) {
-        match self.turn() {
-            Some(_turn) => work(self),
+        match self.claim_thread() {
+            Some(_busy) => work(self),
             None => {
                 let server = Arc::clone(self);
                 std::thread::spawn(move || work(&server));

@@ -15,7 +15,7 @@ impl Volume {
 
     /// Attributes of a file, also of one without a name.
     pub fn attributes(&self, ino: u64) -> Result<NodeAttributes> {
-        if let Some((attributes, age)) = self.shared.known.directory(ino) {
+        if let Some((attributes, age)) = self.shared.metadata.directory(ino) {
             return Ok(NodeAttributes {
                 ino,
                 attributes,
@@ -117,6 +117,6 @@ impl Volume {
     /// What is known of a file or directory changes or has changed.
     fn touch_all(&self, ino: u64) {
         self.shared.touch(ino, false);
-        self.shared.known.touch_directory(ino);
+        self.shared.metadata.touch_directory(ino);
     }
 }

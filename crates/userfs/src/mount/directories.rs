@@ -63,7 +63,7 @@ impl Volume {
             return Ok(before);
         }
         let ino = before.ino;
-        let (mut listing, asked) = match self.shared.known.entries(ino) {
+        let (mut listing, asked) = match self.shared.metadata.entries(ino) {
             Some((entries, asked)) => {
                 let listing = Listing {
                     entries,
@@ -98,7 +98,7 @@ impl Volume {
     /// What a directory has now. Who goes through a tree gets the directories
     /// beside it in the same round trips.
     fn list_now(&self, ino: u64) -> Result<Listing> {
-        let (tree, known) = (&self.shared.tree, &self.shared.known);
+        let (tree, metadata) = (&self.shared.tree, &self.shared.metadata);
         let next = self.next_directories(ino);
         let path = |(ino, _): &(u64, DirectoryVersion)| tree.path(*ino);
         let find = || {
@@ -109,7 +109,7 @@ impl Volume {
                 .chain(next.unwrap_or_default())
                 .collect())
         };
-        let before = known.version(ino);
+        let before = metadata.version(ino);
         let mut turn = PathTurn::begin();
         let Ok(guard) = self.shared.locks.lock(&mut turn, false, find) else {
             // A removed directory is empty.
@@ -120,11 +120,11 @@ impl Volume {
         let listing = source.list(guard.path(), &paths, usize::MAX)?;
         let entries = &listing.entries;
         if let Some(before) = before.filter(|_| entries.len() <= NAMES_MAX) {
-            known.take(ino, before, Some(entries));
+            metadata.take(ino, before, Some(entries));
         }
         for ((ino, before), entries) in next.iter().zip(&listing.ahead) {
             if entries.is_some() {
-                known.take(*ino, *before, entries.as_deref());
+                metadata.take(*ino, *before, entries.as_deref());
             }
         }
         Ok(listing)
@@ -133,14 +133,14 @@ impl Volume {
     /// What is going to be listed after a directory, as far as the kernel knows
     /// it, each as it is before it is asked for.
     fn next_directories(&self, ino: u64) -> Vec<(u64, DirectoryVersion)> {
-        let (tree, known) = (&self.shared.tree, &self.shared.known);
+        let (tree, metadata) = (&self.shared.tree, &self.shared.metadata);
         let names = tree.names(ino);
         let Some((parent, name)) = names.first() else {
             return Vec::new();
         };
-        let (next, count) = known.next_directories(*parent, name);
+        let (next, count) = metadata.next_directories(*parent, name);
         let next = next.iter().filter_map(|name| tree.child(*parent, name));
-        let before = |ino| known.unlisted_version(ino).map(|before| (ino, before));
+        let before = |ino| metadata.unlisted_version(ino).map(|before| (ino, before));
         next.filter_map(before).take(count).collect()
     }
 

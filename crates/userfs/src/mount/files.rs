@@ -100,7 +100,7 @@ impl Volume {
                 create: Some(creation),
                 ..self.open_flags(wanted)
             };
-            let change = self.shared.known.change(parent, name);
+            let change = self.shared.metadata.change(parent, name);
             let made = self.shared.source.open(path, flags)?;
             change.done(made.directory);
             let ino = self.shared.tree.looked_up(parent, name, &made.attributes);

@@ -40,7 +40,7 @@ pub(crate) struct Shared {
     pub journal: Journal,
     pub directory: PathBuf,
     pub locks: PathLocks,
-    pub known: MetadataCache,
+    pub metadata: MetadataCache,
     /// How often a copy and its source have come to agree.
     settled: AtomicU64,
     note: Note,
@@ -102,8 +102,8 @@ impl Shared {
     /// A file's content or attributes change or have changed, and with
     /// `is_directory` the times of the directories that it is in.
     pub fn touch(&self, ino: u64, is_directory: bool) {
-        if self.known.is_used() {
-            self.known.touch(&self.tree.names(ino), is_directory);
+        if self.metadata.is_used() {
+            self.metadata.touch(&self.tree.names(ino), is_directory);
         }
     }
 
@@ -241,7 +241,7 @@ impl Volume {
                 journal,
                 directory,
                 locks: PathLocks::default(),
-                known: MetadataCache::new(lifetime),
+                metadata: MetadataCache::new(lifetime),
                 settled: AtomicU64::new(0),
                 note,
             }),

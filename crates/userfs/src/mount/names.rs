@@ -11,11 +11,11 @@ use crate::source::{Attributes, Creation, Error, LookUp, New, RenameFlags, Resul
 impl Volume {
     /// Looks a name up for the kernel, and counts the lookup (`FUSE_FORGET`).
     pub fn look_up(&self, parent: u64, name: &OsStr) -> Result<NodeAttributes> {
-        let known = &self.shared.known;
-        let answer = match known.child(parent, name) {
+        let metadata = &self.shared.metadata;
+        let answer = match metadata.child(parent, name) {
             Answer::List(before) => {
                 self.peek(parent, before);
-                known.child(parent, name)
+                metadata.child(parent, name)
             }
             answer => answer,
         };
@@ -23,7 +23,7 @@ impl Volume {
             return Ok(self.look_up_as(parent, name, attributes, age));
         }
         let found = self.look_up_in(parent, name, None)?;
-        known.found(parent);
+        metadata.found(parent);
         Ok(found)
     }
 
@@ -47,7 +47,7 @@ impl Volume {
     fn peek(&self, ino: u64, before: DirectoryVersion) {
         let listed = self.by_path(ino, |source, path| source.list(path, &[], NAMES_MAX));
         let entries = listed.as_ref().ok().map(|listing| &*listing.entries);
-        self.shared.known.take(ino, before, entries);
+        self.shared.metadata.take(ino, before, entries);
     }
 
     /// What a name leads to now, for whoever may have the directory open.
@@ -105,7 +105,7 @@ impl Volume {
         let source = &*self.shared.source;
         let mut turn = PathTurn::begin();
         let guard = self.shared.path_below(&mut turn, parent, name)?;
-        let change = self.shared.known.change(parent, name);
+        let change = self.shared.metadata.change(parent, name);
         source.make(guard.path(), new, owned)?;
         change.done(None);
         self.looked_up(parent, name, source.attributes(guard.path()))
@@ -118,7 +118,7 @@ impl Volume {
         let mut turn = PathTurn::begin();
         let guard = self.shared.locks.lock(&mut turn, false, find)?;
         let (new, existing) = (&guard.paths[0], &guard.paths[1]);
-        let _change = self.shared.known.change(parent, name);
+        let _change = self.shared.metadata.change(parent, name);
         self.shared.touch(ino, false);
         source.hard_link(existing, new)?;
         self.shared.touch(ino, false);
@@ -134,7 +134,7 @@ impl Volume {
         let turn = &mut PathTurn::begin();
         let remove = |turn: &mut PathTurn| {
             let guard = self.shared.path_below(turn, parent, name)?;
-            let change = self.shared.known.change(parent, name);
+            let change = self.shared.metadata.change(parent, name);
             change.done(self.shared.source.remove(guard.path(), true)?);
             self.shared.tree.unlinked(parent, name);
             Ok(())
@@ -156,12 +156,12 @@ impl Volume {
         let guard = self.shared.locks.lock(turn, true, find)?;
         let ino = self.shared.tree.child(parent, name);
         let names = self.other_names(parent, name);
-        self.shared.known.touch(&names, false);
-        let change = self.shared.known.change(parent, name);
+        self.shared.metadata.touch(&names, false);
+        let change = self.shared.metadata.change(parent, name);
         let rest = self.shared.source.keep_content(guard.path());
         let directory = self.shared.source.remove(guard.path(), false)?;
         self.shared.tree.unlinked(parent, name);
-        self.shared.known.touch(&names, false);
+        self.shared.metadata.touch(&names, false);
         change.done(directory);
         self.after_removal(ino);
         Ok(rest)
@@ -225,12 +225,12 @@ impl Volume {
         })?;
         let doomed = tree.child(to.0, to.1);
         let (old, new) = (&guard.paths[0], &guard.paths[1]);
-        let known = &self.shared.known;
-        let _changes = [known.change(from.0, from.1), known.change(to.0, to.1)];
+        let metadata = &self.shared.metadata;
+        let _changes = [metadata.change(from.0, from.1), metadata.change(to.0, to.1)];
         let replaced = self.other_names(to.0, to.1);
-        known.touch(&replaced, false);
+        metadata.touch(&replaced, false);
         self.shared.source.rename(old, new, flags)?;
-        known.touch(&replaced, false);
+        metadata.touch(&replaced, false);
         match flags {
             RenameFlags::EXCHANGE => self.shared.tree.exchanged(from, to),
             _ => self.shared.tree.renamed(from, to),

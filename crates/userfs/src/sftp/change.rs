@@ -8,7 +8,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::diagnosis::Asked;
+use super::diagnosis::Operation;
 use super::packet::{extension, kind, status};
 use super::requests::{Failure, Reply, RequestBatch, Requested};
 use super::stat::{Stat, seconds};
@@ -22,8 +22,8 @@ pub(super) enum Target<'a> {
 }
 
 /// What a refusal is to be looked into as.
-pub(super) fn asked(changes: &SetAttributes) -> Asked {
-    Asked::SetAttributes {
+pub(super) fn operation(changes: &SetAttributes) -> Operation {
+    Operation::SetAttributes {
         resizes: changes.size_bytes.is_some(),
     }
 }

@@ -21,7 +21,7 @@ use crate::source::{Error, Kind, StatVfs};
 
 /// What the server refused to do. Of two paths the new one decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum Operation {
     Open { writes: bool, exclusive: bool },
     List,
     ReadLink,
@@ -126,7 +126,7 @@ impl Facts {
 /// operation, or the new one and the old one.
 pub(super) fn diagnose(
     session: &Arc<Session>,
-    asked: Asked,
+    operation: Operation,
     paths: &[&[u8]],
     failure: Failure,
 ) -> Error {
@@ -136,33 +136,35 @@ pub(super) fn diagnose(
     let facts = || Facts::gather(session, paths);
     Error::Errno(match code {
         status::BAD_MESSAGE if paths.iter().any(|path| is_too_long(path)) => libc::ENAMETOOLONG,
-        status::NO_SUCH_FILE => of_no_such_file(asked, facts()),
-        status::PERMISSION_DENIED => of_permission_denied(asked, facts),
-        status::FAILURE => of_failure(asked, facts()),
+        status::NO_SUCH_FILE => of_no_such_file(operation, facts()),
+        status::PERMISSION_DENIED => of_permission_denied(operation, facts),
+        status::FAILURE => of_failure(operation, facts()),
         _ => return failure.plain(),
     })
 }
 
-fn of_no_such_file(asked: Asked, [path, other]: [Facts; 2]) -> i32 {
-    let is_not_directory = match asked {
-        Asked::List | Asked::RemoveDirectory => is_other_than_directory(path.target),
-        Asked::Rename => is_directory(other.target) && is_other_than_directory(path.target),
+fn of_no_such_file(operation: Operation, [path, other]: [Facts; 2]) -> i32 {
+    let is_not_directory = match operation {
+        Operation::List | Operation::RemoveDirectory => is_other_than_directory(path.target),
+        Operation::Rename => is_directory(other.target) && is_other_than_directory(path.target),
         _ => false,
     };
-    match asked {
+    match operation {
         _ if is_not_directory || path.is_in_a_file() || other.is_in_a_file() => libc::ENOTDIR,
-        Asked::Open { .. } if kind_of(path.target) == Some(Kind::Symlink) => libc::ELOOP,
-        Asked::Write { .. } => libc::EBADF,
+        Operation::Open { .. } if kind_of(path.target) == Some(Kind::Symlink) => libc::ELOOP,
+        Operation::Write { .. } => libc::EBADF,
         _ => libc::ENOENT,
     }
 }
 
-fn of_permission_denied(asked: Asked, facts: impl Fn() -> [Facts; 2]) -> i32 {
+fn of_permission_denied(operation: Operation, facts: impl Fn() -> [Facts; 2]) -> i32 {
     let is_in_sticky = || facts().iter().any(Facts::is_in_sticky);
-    match asked {
-        Asked::SetAttributes { resizes: false } => libc::EPERM,
-        Asked::Link if is_directory(facts()[1].target) => libc::EPERM,
-        Asked::Unlink | Asked::RemoveDirectory | Asked::Rename if is_in_sticky() => libc::EPERM,
+    match operation {
+        Operation::SetAttributes { resizes: false } => libc::EPERM,
+        Operation::Link if is_directory(facts()[1].target) => libc::EPERM,
+        Operation::Unlink | Operation::RemoveDirectory | Operation::Rename if is_in_sticky() => {
+            libc::EPERM
+        }
         _ => libc::EACCES,
     }
 }
@@ -170,19 +172,21 @@ fn of_permission_denied(asked: Asked, facts: impl Fn() -> [Facts; 2]) -> i32 {
 /// In the order in which Linux checks: a name that is there before a file
 /// system that is read-only (`filename_create` in `fs/namei.c`), which goes
 /// before all else.
-fn of_failure(asked: Asked, [found, other]: [Facts; 2]) -> i32 {
-    use Asked::{Link, List, Make, Open, Other, ReadLink, RemoveDirectory, Rename, SetAttributes};
-    let is_new = match asked {
-        Open { exclusive, .. } => exclusive,
-        _ => matches!(asked, Make | Link),
+fn of_failure(operation: Operation, [found, other]: [Facts; 2]) -> i32 {
+    use Operation::{
+        Link, List, Make, Open, Other, ReadLink, RemoveDirectory, Rename, SetAttributes,
     };
-    let changes = match asked {
+    let is_new = match operation {
+        Open { exclusive, .. } => exclusive,
+        _ => matches!(operation, Make | Link),
+    };
+    let changes = match operation {
         Open { writes, .. } => writes,
-        _ => !matches!(asked, List | ReadLink | Other),
+        _ => !matches!(operation, List | ReadLink | Other),
     };
     let file_systems = found.file_system.as_ref().zip(other.file_system.as_ref());
     let is_directory_there = is_directory(found.target);
-    match asked {
+    match operation {
         _ if is_new && found.target.is_some() => libc::EEXIST,
         Open { writes: true, .. } if is_directory_there => libc::EISDIR,
         _ if changes && found.is_read_only() => libc::EROFS,
@@ -191,8 +195,8 @@ fn of_failure(asked: Asked, [found, other]: [Facts; 2]) -> i32 {
         RemoveDirectory => libc::ENOTEMPTY,
         Rename if is_directory_there && !is_directory(other.target) => libc::EISDIR,
         Rename if is_directory_there => libc::ENOTEMPTY,
-        Asked::Unlink | SetAttributes { resizes: true } if is_directory_there => libc::EISDIR,
-        Asked::Write { bytes } if found.is_full(bytes) => libc::ENOSPC,
+        Operation::Unlink | SetAttributes { resizes: true } if is_directory_there => libc::EISDIR,
+        Operation::Write { bytes } if found.is_full(bytes) => libc::ENOSPC,
         Open { .. } | Make | Link | Rename | SetAttributes { .. } if found.is_full(0) => {
             libc::ENOSPC
         }

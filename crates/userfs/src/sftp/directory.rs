@@ -6,7 +6,7 @@ use std::iter::{once, repeat};
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
-use super::diagnosis::Asked;
+use super::diagnosis::Operation;
 use super::packet::{escaped, extension, is_name, kind, status};
 use super::requests::{Failure, Name, OpenHandle, Reply, RequestBatch, Requested};
 use super::source::Shared;
@@ -28,7 +28,7 @@ pub(super) fn list(
     next: &[&Path],
     names_max: usize,
 ) -> Result<Listing> {
-    shared.ask(Asked::List, [path], |batch, _| {
+    shared.ask(Operation::List, [path], |batch, _| {
         let paths: Vec<_> = once(path).chain(next.iter().copied()).collect();
         let open = |path: &&Path| batch.ask(kind::OPENDIR, &[&shared.remote(path)]);
         let asked: Vec<_> = paths.iter().map(open).collect();

@@ -16,7 +16,7 @@ const PAUSE_FIRST: Duration = Duration::from_millis(100);
 const PAUSE_LAST: Duration = Duration::from_secs(30);
 
 /// How long people may take to find a password.
-const PASSWORD_PATIENCE: Duration = Duration::from_secs(600);
+const PASSWORD_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Begins a connection, which may ask for a password if it is told so. An error
 /// is in words.
@@ -55,12 +55,12 @@ impl Link {
 
     fn establish(&self, is_interactive: bool) -> Result<Arc<Session>, String> {
         let greeting = match is_interactive {
-            true => PASSWORD_PATIENCE,
+            true => PASSWORD_TIMEOUT,
             false => self.options.connect_timeout,
         };
-        let patience = (greeting, self.options.answer_timeout);
+        let timeout = (greeting, self.options.answer_timeout);
         (self.connect)(is_interactive)
-            .and_then(|transport| Session::establish(transport, patience))
+            .and_then(|transport| Session::establish(transport, timeout))
             .map_err(|why| format!("cannot connect to {}: {why}", self.host))
     }
 
@@ -72,7 +72,7 @@ impl Link {
     /// ended. Who comes while somebody else connects waits for that attempt. `Lost`
     /// if there is none within the time that a call may wait.
     pub fn session(&self) -> Result<Arc<Session>> {
-        let deadline = Instant::now() + self.options.reconnect_patience;
+        let deadline = Instant::now() + self.options.reconnect_timeout;
         let mut state = self.state.lock();
         if let Some(ended) = state.session.take_if(|session| !session.is_alive()) {
             let why = ended.why_it_ended();

@@ -19,11 +19,11 @@ use crate::source::{Attributes, Error, Identity, Result};
 
 #[derive(Default)]
 pub(super) struct Names {
-    known: Mutex<Known>,
+    state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct Known {
+struct State {
     /// Where open files are, by their numbers. None has lost its name.
     open: Slab<Option<PathBuf>>,
     /// The numbers of files with hard links, by name. Each name counts as one.
@@ -32,7 +32,7 @@ struct Known {
     number: u64,
 }
 
-impl Known {
+impl State {
     /// The name leads to nothing that is known any more.
     fn remove(&mut self, path: &Path) {
         self.links.remove(path);
@@ -45,62 +45,62 @@ impl Known {
 impl Names {
     /// A file was opened; returns its number.
     pub fn opened(&self, path: &Path) -> usize {
-        self.known.lock().open.insert(Some(path.to_owned()))
+        self.state.lock().open.insert(Some(path.to_owned()))
     }
 
     pub fn closed(&self, file: usize) {
-        self.known.lock().open.remove(file);
+        self.state.lock().open.remove(file);
     }
 
     /// Where an open file is, if it still has a name.
     pub fn path(&self, file: usize) -> Option<PathBuf> {
-        self.known.lock().open[file].clone()
+        self.state.lock().open[file].clone()
     }
 
     pub fn linked(&self, existing: &Path, new: &Path) {
-        let mut known = self.known.lock();
-        known.number += 1;
-        let number = Arc::new(known.number);
-        let file = known.links.entry(existing.to_owned()).or_insert(number);
+        let mut state = self.state.lock();
+        state.number += 1;
+        let number = Arc::new(state.number);
+        let file = state.links.entry(existing.to_owned()).or_insert(number);
         let file = Arc::clone(file);
-        known.remove(new);
-        known.links.insert(new.to_owned(), file);
+        state.remove(new);
+        state.links.insert(new.to_owned(), file);
     }
 
     /// A name was removed, or given to another file.
     pub fn unlinked(&self, path: &Path) {
-        self.known.lock().remove(path);
+        self.state.lock().remove(path);
     }
 
     pub fn renamed(&self, from: &Path, to: &Path) {
-        let mut known = self.known.lock();
-        let file = known.links.get(from);
-        if from == to || (file.is_some() && file == known.links.get(to)) {
+        let mut state = self.state.lock();
+        let file = state.links.get(from);
+        if from == to || (file.is_some() && file == state.links.get(to)) {
             // Two names of one file: rename(2) leaves both.
             return;
         }
-        known.remove(to);
+        state.remove(to);
         let moved = |path: &Path| -> Option<PathBuf> {
             let inside = path.strip_prefix(from).ok()?;
             Some(to.components().chain(inside.components()).collect())
         };
-        for (_, open) in &mut known.open {
+        for (_, open) in &mut state.open {
             let new = open.as_deref().and_then(moved);
             *open = new.or(open.take());
         }
-        let below = known.links.range(from.to_owned()..);
+        let below = state.links.range(from.to_owned()..);
         let below = below.map_while(|(path, _)| Some((path.clone(), moved(path)?)));
         for (old, new) in below.collect::<Vec<_>>() {
-            let file = known.links.remove(&old).expect("it was found");
-            known.links.insert(new, file);
+            let file = state.links.remove(&old).expect("it was found");
+            state.links.insert(new, file);
         }
     }
 
     /// What the server tells of a path, with what is known of it here.
     pub fn complete(&self, path: Option<&Path>, stat: &Stat) -> Result<Attributes> {
         let mut attributes = stat.attributes().ok_or(Error::Errno(libc::EIO))?;
-        let known = self.known.lock();
-        if let Some(file) = path.and_then(|path| known.links.get(path)) {
+        let state = self.state.lock();
+        if let Some(file) = path.and_then(|path| state.links.get(path)) {
             attributes.links = u32::try_from(Arc::strong_count(file)).unwrap_or(u32::MAX);
             attributes.identity = Some(Identity {
                 device: 0,
@@ -126,7 +126,7 @@ mod tests {
         names.closed(two);
         names.unlinked(path("b"));
         names.unlinked(path("l"));
-        let known = names.known.lock();
-        assert!(known.open.is_empty() && known.links.is_empty());
+        let state = names.state.lock();
+        assert!(state.open.is_empty() && state.links.is_empty());
     }
 }

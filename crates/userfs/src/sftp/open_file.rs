@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::change::{self, Target};
-use super::diagnosis::{Asked, diagnose};
+use super::diagnosis::{Operation, diagnose};
 use super::packet::{extension, kind, open};
 use super::pipelined_writes::PipelinedWrites;
 use super::requests::{Failure, OpenHandle, Reply, Requested};
@@ -148,14 +148,15 @@ impl SftpFile {
         Ok(writes)
     }
 
-    fn why(&self, opened: &OpenHandle, asked: Asked, failure: Failure) -> Error {
-        diagnose(&opened.session, asked, &[&self.remote()], failure)
+    fn why(&self, opened: &OpenHandle, operation: Operation, failure: Failure) -> Error {
+        diagnose(&opened.session, operation, &[&self.remote()], failure)
     }
 
     /// The error that the first refused write stands for, of which nobody has
     /// been told.
     fn error(&self, writes: &PipelinedWrites) -> Result<()> {
-        let error = |(failure, bytes)| self.why(&writes.opened, Asked::Write { bytes }, failure);
+        let error =
+            |(failure, bytes)| self.why(&writes.opened, Operation::Write { bytes }, failure);
         writes.failed.map(error).map_or(Ok(()), Err)
     }
 
@@ -207,7 +208,7 @@ impl Handle for SftpFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let opened = self.opened()?;
         let read = opened.session.batch().read(&opened.id, buffer, offset);
-        read.map_err(|failure| self.why(&opened, Asked::Other, failure))
+        read.map_err(|failure| self.why(&opened, Operation::Other, failure))
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
@@ -287,8 +288,8 @@ impl Handle for SftpFile {
             changed.map_or(Ok(()), |reply| batch.status(reply))?;
             batch.stat(stat)
         });
-        let asked = Asked::Write { bytes: 0 };
-        let now = done.map_err(|failure| self.why(&opened, asked, failure))?;
+        let operation = Operation::Write { bytes: 0 };
+        let now = done.map_err(|failure| self.why(&opened, operation, failure))?;
         let mut found = |reply: Option<Reply>| batch.stat(reply?).ok();
         let (before, after) = (found(before), found(after));
         drop(writes);
@@ -317,6 +318,6 @@ impl Handle for SftpFile {
         }
         let mut batch = opened.session.batch();
         let done = change::make(&mut batch, Target::Handle(&opened.id), changes);
-        done.map_err(|failure| self.why(&opened, change::asked(changes), failure))
+        done.map_err(|failure| self.why(&opened, change::operation(changes), failure))
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::change::{self, Target};
-use super::diagnosis::Asked;
+use super::diagnosis::Operation;
 use super::open_file::SftpFile;
 use super::packet::{kind, open, parent};
 use super::requests::{Failure, OpenHandle, RequestBatch, Requested};
@@ -17,7 +17,7 @@ use crate::source::{
 /// What is brought of a file while it is opened: all of a small one.
 const BEGIN_BYTES: usize = 32 << 10;
 
-struct Looked {
+struct OpenedFile {
     opened: OpenHandle,
     stat: Stat,
     /// What the directory is, if the file was made.
@@ -53,13 +53,13 @@ fn open_and_look(
     bits: u32,
     new: &Stat,
     reads: bool,
-) -> Result<Looked> {
+) -> Result<OpenedFile> {
     let is_made = bits & open::EXCLUSIVE != 0;
-    let asked = Asked::Open {
+    let operation = Operation::Open {
         writes: bits & (open::WRITE | open::TRUNCATE) != 0,
         exclusive: is_made,
     };
-    shared.ask(asked, [path], |batch, [remote]| {
+    shared.ask(operation, [path], |batch, [remote]| {
         let next = batch.session.take_next_handle().filter(|_| reads);
         let opened = batch.open(remote, bits, new)?;
         let seen = batch.ask(kind::LSTAT, &[remote])?;
@@ -77,7 +77,7 @@ fn open_and_look(
             let read = batch.data(reply, &mut begin).unwrap_or(0);
             begin.truncate(read);
         }
-        Ok(Looked {
+        Ok(OpenedFile {
             opened,
             stat,
             directory: above.and_then(|reply| batch.stat(reply).ok()),
@@ -86,7 +86,7 @@ fn open_and_look(
     })
 }
 
-fn open_existing(shared: &Shared, path: &Path, flags: OpenFlags) -> Result<Looked> {
+fn open_existing(shared: &Shared, path: &Path, flags: OpenFlags) -> Result<OpenedFile> {
     let truncate = if flags.truncate { open::TRUNCATE } else { 0 };
     let bits = access(flags) | truncate;
     let looked = open_and_look(shared, path, bits, &Stat::default(), flags.begin)?;
@@ -98,7 +98,7 @@ fn open_existing(shared: &Shared, path: &Path, flags: OpenFlags) -> Result<Looke
     }))
 }
 
-fn make(shared: &Shared, path: &Path, flags: OpenFlags, creation: &Creation) -> Result<Looked> {
+fn make(shared: &Shared, path: &Path, flags: OpenFlags, creation: &Creation) -> Result<OpenedFile> {
     // A server opens a new file for something, even if nothing is meant.
     let access = match access(flags) {
         0 => open::WRITE,
@@ -106,7 +106,7 @@ fn make(shared: &Shared, path: &Path, flags: OpenFlags, creation: &Creation) -> 
     };
     let bits = access | open::CREATE | open::EXCLUSIVE;
     let mut made = open_and_look(shared, path, bits, &Stat::of_mode(creation.mode), false)?;
-    let Looked { opened, stat, .. } = &mut made;
+    let OpenedFile { opened, stat, .. } = &mut made;
     let (mut batch, remote) = (opened.session.batch(), shared.remote(path));
     let now = match adjust(&mut batch, &remote, *creation, stat) {
         Ok(false) => return Ok(made),

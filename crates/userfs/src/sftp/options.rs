@@ -27,7 +27,7 @@ pub struct Options {
     /// something; after that the connection counts as lost.
     pub answer_timeout: Duration,
     /// How long a call waits for a connection in place of a lost one.
-    pub reconnect_patience: Duration,
+    pub reconnect_timeout: Duration,
     pub notice: Notice,
 }
 
@@ -42,7 +42,7 @@ impl Default for Options {
             is_interactive: false,
             connect_timeout: Duration::from_secs(20),
             answer_timeout: Duration::from_secs(60),
-            reconnect_patience: Duration::from_secs(10),
+            reconnect_timeout: Duration::from_secs(10),
             notice: Arc::new(|_| {}),
         }
     }

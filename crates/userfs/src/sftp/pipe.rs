@@ -14,20 +14,20 @@ use rustix::pipe::{SpliceFlags, splice};
 
 use crate::content::read_full;
 
-pub(super) struct PatientPipe {
+pub(super) struct TimeoutPipe {
     pipe: OwnedFd,
-    patience: Duration,
+    timeout: Duration,
 }
 
-impl PatientPipe {
-    pub fn new(pipe: OwnedFd, patience: Duration) -> Result<Self> {
+impl TimeoutPipe {
+    pub fn new(pipe: OwnedFd, timeout: Duration) -> Result<Self> {
         let flags = rustix::fs::fcntl_getfl(&pipe)?;
         rustix::fs::fcntl_setfl(&pipe, flags | OFlags::NONBLOCK)?;
-        Ok(Self { pipe, patience })
+        Ok(Self { pipe, timeout })
     }
 
     fn wait_for_room(&self) -> Result<()> {
-        let timeout = Timespec::try_from(self.patience).ok();
+        let timeout = Timespec::try_from(self.timeout).ok();
         let mut polled = [PollFd::from_borrowed_fd(self.pipe.as_fd(), PollFlags::OUT)];
         match poll(&mut polled, timeout.as_ref()) {
             Ok(0) => Err(std::io::ErrorKind::TimedOut.into()),

@@ -104,7 +104,7 @@ impl Session {
 
 impl RequestBatch {
     fn begin(&mut self, kind: u8) -> Result<(Encoder<'_>, Reply), Failure> {
-        let (id, reply) = self.session.line.register()?;
+        let (id, reply) = self.session.connection.register()?;
         let mut packet = Encoder::begin(&mut self.unsent, kind);
         packet.u32(id);
         Ok((packet, reply))
@@ -161,7 +161,7 @@ impl RequestBatch {
             }
             content => {
                 let unsent = std::mem::take(&mut self.unsent);
-                self.session.line.send(&unsent, content)?;
+                self.session.connection.send(&unsent, content)?;
             }
         }
         Ok(reply)
@@ -169,7 +169,9 @@ impl RequestBatch {
 
     pub fn send(&mut self) -> Requested<()> {
         if !self.unsent.is_empty() {
-            self.session.line.send(&self.unsent, Content::Bytes(&[]))?;
+            self.session
+                .connection
+                .send(&self.unsent, Content::Bytes(&[]))?;
             self.unsent.clear();
         }
         Ok(())
@@ -186,7 +188,9 @@ impl RequestBatch {
 
     /// Ends the session, as its server cannot be trusted.
     fn distrust(&self, what: Malformed) -> Failure {
-        self.session.line.end(&format!("the server sent {what}"));
+        self.session
+            .connection
+            .end(&format!("the server sent {what}"));
         Failure::Lost
     }
 

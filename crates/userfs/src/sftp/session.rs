@@ -15,7 +15,7 @@ use super::packet::{
     Decoder, Encoder, PACKET_BYTES_MAX, PIECE_BYTES_MIN, VERSION, escaped, extension, kind,
     read_greeting, read_limits,
 };
-use super::pipe::PatientPipe;
+use super::pipe::TimeoutPipe;
 use super::requests::{Failure, Requested};
 use crate::source::Content;
 
@@ -39,7 +39,7 @@ pub trait Peer: Send + Sync {
     /// Ends it now, and returns when it has ended; called more than once.
     fn hang_up(&self);
     /// What it said of itself beside the protocol, fit for a message.
-    fn last_words(&self) -> Option<String>;
+    fn last_messages(&self) -> Option<String>;
 }
 
 pub struct Transport {
@@ -50,7 +50,7 @@ pub struct Transport {
 }
 
 /// What callers and the session's threads share.
-pub(super) struct Line {
+pub(super) struct Connection {
     peer: Box<dyn Peer>,
     waiting: Mutex<Waiting>,
     writer: Mutex<Writer>,
@@ -68,12 +68,12 @@ struct Waiting {
 
 struct Writer {
     /// Gone when the session is being ended.
-    output: Option<PatientPipe>,
+    output: Option<TimeoutPipe>,
     /// Goes with whatever is sent next.
     later: Vec<u8>,
 }
 
-impl Line {
+impl Connection {
     /// A fresh id for a request, and where its answer comes. Ids come round after
     /// 4 billion requests; one that has waited for so long is lost.
     pub fn register(&self) -> Requested<(u32, Reply)> {
@@ -190,11 +190,11 @@ fn ending(error: std::io::Error) -> String {
 
 /// An established connection. Dropping it ends it.
 pub(super) struct Session {
-    pub line: Arc<Line>,
+    pub connection: Arc<Connection>,
     /// Wakes the thread that sends what nothing else has taken along.
     late: SyncSender<()>,
     /// Longest silence of the server while a request waits for its reply.
-    patience: Duration,
+    timeout: Duration,
     extensions: Vec<Vec<u8>>,
     closed_last: Mutex<Option<Vec<u8>>>,
     /// What one READ asks for and one WRITE carries.
@@ -202,16 +202,16 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Greets the server, which has `patience.0` for its first word and
-    /// `patience.1` for any further one, and asks for its limits.
+    /// Greets the server, which has `timeout.0` for its first word and
+    /// `timeout.1` for any further one, and asks for its limits.
     pub fn establish(
         transport: Transport,
-        patience: (Duration, Duration),
+        timeout: (Duration, Duration),
     ) -> Result<Arc<Self>, String> {
-        let (greeting_patience, patience) = patience;
-        let output = PatientPipe::new(transport.writer, patience)
+        let (greeting_timeout, timeout) = timeout;
+        let output = TimeoutPipe::new(transport.writer, timeout)
             .map_err(|error| format!("cannot set up a pipe: {error}"))?;
-        let line = Arc::new(Line {
+        let connection = Arc::new(Connection {
             peer: transport.peer,
             waiting: Mutex::new(Waiting {
                 requests: HashMap::new(),
@@ -224,29 +224,29 @@ impl Session {
                 later: Vec::new(),
             }),
         });
-        let registered = line.register();
+        let registered = connection.register();
         let (id, greeting) = registered.expect("nothing has ended the session yet");
-        let (read_line, late_line) = (Arc::clone(&line), Arc::clone(&line));
+        let (reading, waking) = (Arc::clone(&connection), Arc::clone(&connection));
         let (late, wakes) = sync_channel(1);
         spawn("sftp reader", move || {
-            read_line.read_until_the_end(transport.reader, id);
+            reading.read_until_the_end(transport.reader, id);
         })?;
         spawn("sftp late", move || {
             while wakes.recv().is_ok() {
                 std::thread::sleep(LATER);
                 // What cannot be sent any more is noticed by the reader.
-                let _ = late_line.send(&[], Content::Bytes(&[]));
+                let _ = waking.send(&[], Content::Bytes(&[]));
             }
         })?;
         let mut session = Self {
-            line,
+            connection,
             late,
-            patience,
+            timeout,
             extensions: Vec::new(),
             closed_last: Mutex::default(),
             piece_bytes: PIECE_BYTES_MIN,
         };
-        session.greet(&greeting, greeting_patience)?;
+        session.greet(&greeting, greeting_timeout)?;
         let mut session = Arc::new(session);
         if session.has(extension::LIMITS) {
             let piece_bytes = session.ask_for_limits()?;
@@ -256,21 +256,21 @@ impl Session {
         Ok(session)
     }
 
-    fn greet(&mut self, greeting: &Reply, patience: Duration) -> Result<(), String> {
+    fn greet(&mut self, greeting: &Reply, timeout: Duration) -> Result<(), String> {
         let mut hello = Vec::new();
         let mut packet = Encoder::begin(&mut hello, kind::INIT);
         packet.u32(VERSION);
         packet.finish(0);
-        let answer = match self.line.send(&hello, Content::Bytes(&[])) {
-            Ok(()) => greeting.recv_timeout(patience).ok(),
+        let answer = match self.connection.send(&hello, Content::Bytes(&[])) {
+            Ok(()) => greeting.recv_timeout(timeout).ok(),
             Err(_) => None,
         };
         let Some(answer) = answer else {
-            self.fail_after(patience);
+            self.fail_after(timeout);
             return Err(self.why_it_ended());
         };
         self.extensions = read_greeting(&mut Decoder::new(&answer.body))?;
-        self.line.peer.greeted();
+        self.connection.peer.greeted();
         Ok(())
     }
 
@@ -291,22 +291,22 @@ impl Session {
     /// Why there are no further answers, with what the other end said.
     pub fn why_it_ended(&self) -> String {
         // What ended the connection is told after its end.
-        self.line.peer.hang_up();
-        let reason = self.line.waiting.lock().reason.clone();
+        self.connection.peer.hang_up();
+        let reason = self.connection.waiting.lock().reason.clone();
         let reason = reason.unwrap_or_default();
-        match self.line.peer.last_words() {
+        match self.connection.peer.last_messages() {
             Some(words) => format!("{reason} (ssh said: {words})"),
             None => reason,
         }
     }
 
     pub fn is_alive(&self) -> bool {
-        self.line.waiting.lock().reason.is_none()
+        self.connection.waiting.lock().reason.is_none()
     }
 
-    fn fail_after(&self, patience: Duration) {
-        self.line
-            .end(&format!("it did not answer for {} s", patience.as_secs()));
+    fn fail_after(&self, timeout: Duration) {
+        self.connection
+            .end(&format!("it did not answer for {} s", timeout.as_secs()));
     }
 
     /// Closes a handle with whatever is sent next, or after a little while.
@@ -314,10 +314,10 @@ impl Session {
     /// everything written was answered for, and a session that ends closes all
     /// its handles.
     pub fn close(&self, handle: &[u8]) {
-        let Ok((id, _)) = self.line.register() else {
+        let Ok((id, _)) = self.connection.register() else {
             return;
         };
-        let mut writer = self.line.writer.lock();
+        let mut writer = self.connection.writer.lock();
         let mut packet = Encoder::begin(&mut writer.later, kind::CLOSE);
         packet.u32(id).string(handle);
         packet.finish(0);
@@ -339,12 +339,12 @@ impl Session {
     pub fn answer(&self, reply: &Reply) -> Requested<Packet> {
         let asked = Instant::now();
         loop {
-            let heard = self.line.waiting.lock().heard.max(asked);
-            let rest = self.patience.saturating_sub(heard.elapsed());
+            let heard = self.connection.waiting.lock().heard.max(asked);
+            let rest = self.timeout.saturating_sub(heard.elapsed());
             match reply.recv_timeout(rest) {
                 Ok(packet) => return Ok(packet),
                 Err(RecvTimeoutError::Disconnected) => return Err(Failure::Lost),
-                Err(RecvTimeoutError::Timeout) if rest.is_zero() => self.fail_after(self.patience),
+                Err(RecvTimeoutError::Timeout) if rest.is_zero() => self.fail_after(self.timeout),
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
@@ -355,9 +355,9 @@ impl Drop for Session {
     fn drop(&mut self) {
         // The server ends when its input does, and has then done all that it
         // was asked for.
-        self.line.writer.lock().output = None;
+        self.connection.writer.lock().output = None;
         wait_until(Duration::from_secs(2), || !self.is_alive());
-        self.line.end("it was closed");
+        self.connection.end("it was closed");
     }
 }
 
@@ -370,8 +370,8 @@ pub(super) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<
 }
 
 /// Waits for something to become true; says whether it did.
-pub(super) fn wait_until(patience: Duration, mut is_true: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + patience;
+pub(super) fn wait_until(timeout: Duration, mut is_true: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + timeout;
     loop {
         match (is_true(), Instant::now() < deadline) {
             (true, _) => return true,

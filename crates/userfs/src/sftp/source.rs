@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::address::Address;
 use super::change::{self, Target};
-use super::diagnosis::{Asked, decode_space, diagnose};
+use super::diagnosis::{Operation, decode_space, diagnose};
 use super::directory;
 use super::link::{Connect, Link};
 use super::names::Names;
@@ -48,7 +48,7 @@ impl Shared {
     /// server's, and finds out what a refusal means.
     pub fn ask<T, const N: usize>(
         &self,
-        asked: Asked,
+        operation: Operation,
         paths: [&Path; N],
         work: impl FnOnce(&mut RequestBatch, [&[u8]; N]) -> Requested<T>,
     ) -> Result<T> {
@@ -56,7 +56,7 @@ impl Shared {
         let remote = paths.map(|path| self.remote(path));
         let remote = remote.each_ref().map(Vec::as_slice);
         let done = work(&mut session.batch(), remote);
-        done.map_err(|failure| diagnose(&session, asked, &remote, failure))
+        done.map_err(|failure| diagnose(&session, operation, &remote, failure))
     }
 }
 
@@ -129,7 +129,7 @@ impl Source for Sftp {
                 failure => failure,
             })
         };
-        let stat = self.shared.ask(Asked::Other, [path], look)?;
+        let stat = self.shared.ask(Operation::Other, [path], look)?;
         self.shared.names.complete(Some(path), &stat)
     }
 
@@ -146,7 +146,7 @@ impl Source for Sftp {
             let asked = batch.ask(kind::READLINK, &[remote])?;
             batch.name(asked)
         };
-        let target = self.shared.ask(Asked::ReadLink, [path], read)?;
+        let target = self.shared.ask(Operation::ReadLink, [path], read)?;
         // A target with a zero byte, or none at all, can be on no disk.
         match target.is_empty() || target.contains(&0) {
             true => Err(Error::Errno(libc::EIO)),
@@ -166,15 +166,15 @@ impl Source for Sftp {
             New::Symlink(target) => batch.run(kind::SYMLINK, &[target.as_bytes(), remote]),
             New::Node(..) => Err(Failure::Errno(libc::EPERM)),
         };
-        self.shared.ask(Asked::Make, [path], make)
+        self.shared.ask(Operation::Make, [path], make)
     }
 
     fn remove(&self, path: &Path, is_directory: bool) -> Result<Option<Attributes>> {
-        let (asked, kind) = match is_directory {
-            true => (Asked::RemoveDirectory, kind::RMDIR),
-            false => (Asked::Unlink, kind::REMOVE),
+        let (operation, kind) = match is_directory {
+            true => (Operation::RemoveDirectory, kind::RMDIR),
+            false => (Operation::Unlink, kind::REMOVE),
         };
-        let done = self.shared.ask(asked, [path], |batch, [remote]| {
+        let done = self.shared.ask(operation, [path], |batch, [remote]| {
             let removed = batch.ask(kind, &[remote])?;
             let seen = batch.ask(kind::LSTAT, &[parent(remote)])?;
             batch.status(removed)?;
@@ -189,21 +189,24 @@ impl Source for Sftp {
 
     fn hard_link(&self, existing: &Path, new: &Path) -> Result<()> {
         let paths = [new, existing];
-        self.shared.ask(Asked::Link, paths, |batch, [to, from]| {
-            if !batch.session.has(extension::HARDLINK) {
-                return Err(Failure::Errno(libc::EPERM));
-            }
-            batch.run(kind::EXTENDED, &[extension::HARDLINK, from, to])
-        })?;
+        self.shared
+            .ask(Operation::Link, paths, |batch, [to, from]| {
+                if !batch.session.has(extension::HARDLINK) {
+                    return Err(Failure::Errno(libc::EPERM));
+                }
+                batch.run(kind::EXTENDED, &[extension::HARDLINK, from, to])
+            })?;
         self.shared.names.linked(existing, new);
         Ok(())
     }
 
     fn rename(&self, from: &Path, to: &Path, flags: RenameFlags) -> Result<()> {
         let paths = [to, from];
-        let done = self.shared.ask(Asked::Rename, paths, |batch, [to, from]| {
-            directory::rename(batch, from, to, flags)
-        });
+        let done = self
+            .shared
+            .ask(Operation::Rename, paths, |batch, [to, from]| {
+                directory::rename(batch, from, to, flags)
+            });
         match done {
             Ok(()) => self.shared.names.renamed(from, to),
             // Either name may lead to either file.
@@ -218,36 +221,38 @@ impl Source for Sftp {
 
     fn set_attributes(&self, path: &Path, changes: &SetAttributes) -> Result<()> {
         self.shared
-            .ask(change::asked(changes), [path], |batch, [remote]| {
+            .ask(change::operation(changes), [path], |batch, [remote]| {
                 change::make(batch, Target::Path(remote), changes)
             })
     }
 
     fn space(&self) -> Result<StatVfs> {
         let root = Path::new("");
-        self.shared.ask(Asked::Other, [root], |batch, [remote]| {
-            if !batch.session.has(extension::STATVFS) {
-                return Err(Failure::Errno(libc::ENOSYS));
-            }
-            let asked = batch.ask(kind::EXTENDED, &[extension::STATVFS, remote])?;
-            batch.read_answer(asked, kind::EXTENDED_REPLY, decode_space)
-        })
+        self.shared
+            .ask(Operation::Other, [root], |batch, [remote]| {
+                if !batch.session.has(extension::STATVFS) {
+                    return Err(Failure::Errno(libc::ENOSYS));
+                }
+                let asked = batch.ask(kind::EXTENDED, &[extension::STATVFS, remote])?;
+                batch.read_answer(asked, kind::EXTENDED_REPLY, decode_space)
+            })
     }
 
     fn sync_directory(&self, path: &Path) -> Result<()> {
-        self.shared.ask(Asked::Other, [path], |batch, [remote]| {
-            if !batch.session.has(extension::FSYNC) {
-                return Ok(());
-            }
-            // OpenSSH's server opens a directory like a file for reading, and
-            // fsync takes handles of files only. Others refuse: they cannot.
-            let opened = batch.open(remote, open::READ, &Stat::default())?;
-            let handle = match batch.handle(opened) {
-                Err(Failure::Refused(_)) => return Ok(()),
-                handle => handle?,
-            };
-            let synced = batch.run(kind::EXTENDED, &[extension::FSYNC, &handle.id]);
-            synced.map_err(|failure| failure.plain().into())
-        })
+        self.shared
+            .ask(Operation::Other, [path], |batch, [remote]| {
+                if !batch.session.has(extension::FSYNC) {
+                    return Ok(());
+                }
+                // OpenSSH's server opens a directory like a file for reading, and
+                // fsync takes handles of files only. Others refuse: they cannot.
+                let opened = batch.open(remote, open::READ, &Stat::default())?;
+                let handle = match batch.handle(opened) {
+                    Err(Failure::Refused(_)) => return Ok(()),
+                    handle => handle?,
+                };
+                let synced = batch.run(kind::EXTENDED, &[extension::FSYNC, &handle.id]);
+                synced.map_err(|failure| failure.plain().into())
+            })
     }
 }

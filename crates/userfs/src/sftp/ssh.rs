@@ -47,19 +47,19 @@ pub(super) fn start(
         // A smaller pipe is only slower.
         let _ = rustix::pipe::fcntl_setpipe_size(end, PIPE_BYTES);
     }
-    let words = Arc::new(Words {
+    let messages = Arc::new(Messages {
         lines: Mutex::default(),
         notice: options.notice.clone(),
         is_told: is_interactive,
     });
-    let listener = Arc::clone(&words);
+    let listener = Arc::clone(&messages);
     spawn("ssh messages", move || listener.listen(errors))?;
     Ok(Transport {
         reader: Box::new(reader),
         writer,
         peer: Box::new(Ssh {
             child: Mutex::new(Some((child, foreground))),
-            words,
+            messages,
         }),
     })
 }
@@ -110,14 +110,14 @@ fn command(address: &Address, options: &Options, is_interactive: bool) -> Comman
 
 /// What ssh says on its standard error: its own messages, and those of the
 /// server.
-struct Words {
+struct Messages {
     lines: Mutex<VecDeque<String>>,
     notice: Notice,
     /// Whether each line is handed on as it comes.
     is_told: bool,
 }
 
-impl Words {
+impl Messages {
     const LINES_MAX: usize = 5;
     const LINE_BYTES_MAX: u64 = 4096;
 
@@ -149,7 +149,7 @@ impl Words {
 /// A running ssh, ended and reaped when the session is over.
 struct Ssh {
     child: Mutex<Option<(Child, Option<Foreground>)>>,
-    words: Arc<Words>,
+    messages: Arc<Messages>,
 }
 
 impl Peer for Ssh {
@@ -167,12 +167,12 @@ impl Peer for Ssh {
         }
     }
 
-    fn last_words(&self) -> Option<String> {
+    fn last_messages(&self) -> Option<String> {
         // The thread that listens has the other. A process that ssh left running
         // may hold its standard error.
-        let has_ended = || Arc::strong_count(&self.words) == 1;
+        let has_ended = || Arc::strong_count(&self.messages) == 1;
         wait_until(Duration::from_millis(500), has_ended);
-        let lines = self.words.lines.lock();
+        let lines = self.messages.lines.lock();
         let lines: Vec<_> = lines.iter().map(String::as_str).collect();
         (!lines.is_empty()).then(|| lines.join("; "))
     }
@@ -183,7 +183,7 @@ impl Peer for Ssh {
 fn end(child: &mut Child) {
     let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     // It has a moment to say why it ends.
-    for (signal, patience_ms) in [
+    for (signal, timeout_ms) in [
         (None, 100),
         (Some(Signal::TERM), 1000),
         (Some(Signal::KILL), 0),
@@ -193,7 +193,7 @@ fn end(child: &mut Child) {
             let _ = kill_process_group(group, signal);
         }
         let has_ended = || matches!(child.try_wait(), Ok(Some(_)) | Err(_));
-        if wait_until(Duration::from_millis(patience_ms), has_ended) {
+        if wait_until(Duration::from_millis(timeout_ms), has_ended) {
             return;
         }
     }

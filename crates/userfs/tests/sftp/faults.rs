@@ -164,8 +164,8 @@ fn a_server_that_is_away_gives_errors_and_is_used_again_when_it_is_back() {
         return;
     };
     std::fs::write(bench.path("f"), "content").unwrap();
-    let patience = Duration::from_millis(300);
-    let source = bench.connect_with(|options| options.reconnect_patience = patience);
+    let timeout = Duration::from_millis(300);
+    let source = bench.connect_with(|options| options.reconnect_timeout = timeout);
     let source = source.unwrap();
     let file = open(&source, "f", OpenFlags::READ).unwrap();
     bench.server.kill();

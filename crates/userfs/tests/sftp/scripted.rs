@@ -131,7 +131,7 @@ impl Peer for NoProgram {
 
     fn hang_up(&self) {}
 
-    fn last_words(&self) -> Option<String> {
+    fn last_messages(&self) -> Option<String> {
         None
     }
 }
@@ -178,13 +178,13 @@ fn receive(stream: &mut impl Read) -> Option<Request> {
 pub type Told = Arc<Mutex<Vec<String>>>;
 
 /// Options that let a busy machine take its time, but for reconnecting.
-pub fn options(reconnect_patience: Duration) -> (Options, Told) {
+pub fn options(reconnect_timeout: Duration) -> (Options, Told) {
     let told = Told::default();
     let keep = Arc::clone(&told);
     let options = Options {
         connect_timeout: Duration::from_secs(60),
         answer_timeout: Duration::from_secs(60),
-        reconnect_patience,
+        reconnect_timeout,
         notice: Arc::new(move |line| keep.lock().unwrap().push(line.to_owned())),
         ..Options::default()
     };

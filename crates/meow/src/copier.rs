@@ -14,43 +14,43 @@ use crate::route::{BUFFER_BYTES, Method, Route};
 
 /// What one method did of a copy.
 #[derive(Debug, Clone, Copy)]
-pub struct Leg {
+pub struct Step {
     pub method: Method,
-    /// What it moved; nothing is known of a leg that was refused.
+    /// What it moved; nothing is known of a step that was refused.
     pub moved: Moved,
     /// Why it did not go on, if not for the source's end.
     pub refusal: Option<Errno>,
 }
 
 /// Copies, keeping what every copy needs anew.
-pub struct Carrier {
+pub struct Copier {
     buffer: ReadWrite,
 }
 
-impl Carrier {
+impl Copier {
     pub fn new() -> Self {
         Self {
             buffer: ReadWrite::with_buffer(Buffer::untouched(BUFFER_BYTES)),
         }
     }
 
-    /// Copies from where the source stands to its end, and tells each leg.
+    /// Copies from where the source stands to its end, and tells each step.
     ///
     /// Whatever one of the kernel's own ways fails with, the buffer goes on
     /// from the same place: either that works, or the failing `read` or `write`
     /// tells at which end the trouble lies, which the others cannot.
-    pub fn carry(
+    pub fn copy(
         &mut self,
         source: &End<'_>,
         sink: &End<'_>,
         route: &Route,
-    ) -> Result<Vec<Leg>, CallError> {
-        let mut legs = Vec::new();
+    ) -> Result<Vec<Step>, CallError> {
+        let mut steps = Vec::new();
         if route.lead_bytes > 0 {
             let moved = self.buffer.run(&job(source, sink, route.lead_bytes))?;
-            legs.push(leg(Method::Buffer, moved));
+            steps.push(step(Method::Buffer, moved));
             if moved.bytes < route.lead_bytes {
-                return Ok(legs);
+                return Ok(steps);
             }
         }
         for end in [source, sink] {
@@ -68,27 +68,27 @@ impl Carrier {
                 Method::Sendfile => InKernel::all(Call::Sendfile).run(&whole),
                 Method::CopyFileRange => InKernel::all(Call::CopyFileRange).run(&whole),
                 Method::Buffer => {
-                    legs.push(leg(method, self.buffer.run(&whole)?));
+                    steps.push(step(method, self.buffer.run(&whole)?));
                     break;
                 }
             };
-            legs.push(match result {
-                Ok(moved) => leg(method, moved),
+            steps.push(match result {
+                Ok(moved) => step(method, moved),
                 // What a pipe in between still held is lost to the next method.
                 Err(error) if error.call == "write" => return Err(error),
-                Err(error) => Leg {
+                Err(error) => Step {
                     method,
                     moved: Moved::default(),
                     refusal: error.errno,
                 },
             });
         }
-        Ok(legs)
+        Ok(steps)
     }
 }
 
-fn leg(method: Method, moved: Moved) -> Leg {
-    Leg {
+fn step(method: Method, moved: Moved) -> Step {
+    Step {
         method,
         moved,
         refusal: None,
