@@ -1,13 +1,6 @@
 //! What is told of a file, in plain data.
 
-/// A point in time since 1970-01-01 UTC, as `struct timespec` has it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Time {
-    /// Whole seconds, negative before 1970.
-    pub seconds: i64,
-    /// Nanoseconds after that second, below 1,000,000,000.
-    pub nanoseconds: u32,
-}
+pub use rustix::time::Timespec;
 
 /// What kind of file a path leads to, by its bits of a mode (`S_IFMT`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -61,11 +54,11 @@ pub struct Attributes {
     /// Number of the device that a device file stands for, as `makedev` packs
     /// it; else 0.
     pub device_number: u64,
-    pub atime: Time,
-    pub mtime: Time,
+    pub atime: Timespec,
+    pub mtime: Timespec,
     /// Time of the last change of anything; `mtime` if the source does not
     /// know.
-    pub ctime: Time,
+    pub ctime: Timespec,
     /// What tells it from all other files, if the source can; names with one
     /// identity are hard links to one file.
     pub identity: Option<Identity>,

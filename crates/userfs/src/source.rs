@@ -11,7 +11,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 
-pub use crate::attributes::{Attributes, Identity, Kind, Time};
+pub use crate::attributes::{Attributes, Identity, Kind, Timespec};
 pub use crate::content::Content;
 pub use crate::error::{Error, Result};
 pub use rustix::fs::{RenameFlags, SeekFrom, StatVfs, XattrFlags};
@@ -107,7 +107,7 @@ impl OpenFlags {
 pub enum SetTime {
     /// The source's present (`UTIME_NOW`).
     Now,
-    At(Time),
+    At(Timespec),
 }
 
 /// What to change of a file's attributes; `None` leaves one as it is.

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use parking_lot::Mutex;
 
-use crate::source::{Attributes, Error, Identity, Kind, Result, Time};
+use crate::source::{Attributes, Error, Identity, Kind, Result, Timespec};
 
 /// The number of the root, which FUSE lays down.
 pub const ROOT: u64 = 1;
@@ -21,7 +21,7 @@ pub struct Version {
     identity: Option<Identity>,
     size_bytes: u64,
     /// When it was made.
-    pub mtime: Time,
+    pub mtime: Timespec,
 }
 
 impl Version {

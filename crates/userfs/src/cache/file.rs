@@ -16,7 +16,9 @@ use super::write_back_state::WriteBackState;
 use crate::content::read_full;
 use crate::mount::Shared;
 use crate::ranges::Ranges;
-use crate::source::{Attributes, Error, Handle, OpenReply, Result, SeekFrom, Time, seek_in_data};
+use crate::source::{
+    Attributes, Error, Handle, OpenReply, Result, SeekFrom, Timespec, seek_in_data,
+};
 use crate::tree::Version;
 
 pub(crate) struct CachedFile {
@@ -51,7 +53,7 @@ pub(super) struct State {
     /// What the copy was made from, or was written back as.
     pub version: Option<Version>,
     /// When the source's file was last accessed, as far as told.
-    pub source_atime: Option<Time>,
+    pub source_atime: Option<Timespec>,
     /// Where a sequential reader would go on, and how far ahead is fetched.
     pub next_read: u64,
     pub ahead_bytes: u64,
@@ -212,7 +214,7 @@ impl CachedFile {
         Ok(())
     }
 
-    pub fn set_times(&self, atime: Option<Time>, mtime: Option<Time>) {
+    pub fn set_times(&self, atime: Option<Timespec>, mtime: Option<Timespec>) {
         self.state.lock().progress.set_times(atime, mtime);
     }
 

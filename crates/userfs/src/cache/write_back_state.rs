@@ -22,7 +22,7 @@
 use std::ops::Range;
 
 use crate::ranges::Ranges;
-use crate::source::Time;
+use crate::source::Timespec;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Stage {
@@ -70,8 +70,8 @@ pub(crate) enum Outcome {
 pub(crate) struct Changes {
     pub dirty: Ranges,
     pub size_bytes: u64,
-    pub mtime: Option<Time>,
-    pub atime: Option<Time>,
+    pub mtime: Option<Timespec>,
+    pub atime: Option<Timespec>,
 }
 
 /// State of one file, under the lock of its owner.
@@ -84,8 +84,8 @@ pub(crate) struct WriteBackState {
     /// What was sent since the last successful `fsync`.
     unsynced: Ranges,
     /// Times that the source does not know yet.
-    mtime: Option<Time>,
-    atime: Option<Time>,
+    mtime: Option<Timespec>,
+    atime: Option<Timespec>,
 }
 
 impl WriteBackState {
@@ -117,7 +117,7 @@ impl WriteBackState {
     }
 
     /// Times of the last access and change that the source does not know yet.
-    pub fn times(&self) -> (Option<Time>, Option<Time>) {
+    pub fn times(&self) -> (Option<Timespec>, Option<Timespec>) {
         (self.atime, self.mtime)
     }
 
@@ -141,7 +141,7 @@ impl WriteBackState {
     }
 
     /// The copy was written at `range`.
-    pub fn written(&mut self, range: Range<u64>, now: Time) {
+    pub fn written(&mut self, range: Range<u64>, now: Timespec) {
         self.changed();
         self.size_bytes = self.size_bytes.max(range.end);
         self.dirty.insert(range);
@@ -149,7 +149,7 @@ impl WriteBackState {
     }
 
     /// The copy has another length. Content beyond it is gone.
-    pub fn resized(&mut self, size_bytes: u64, now: Time) {
+    pub fn resized(&mut self, size_bytes: u64, now: Timespec) {
         self.changed();
         self.size_bytes = size_bytes;
         self.dirty.cut(size_bytes);
@@ -163,7 +163,7 @@ impl WriteBackState {
         }
     }
 
-    pub fn set_times(&mut self, atime: Option<Time>, mtime: Option<Time>) {
+    pub fn set_times(&mut self, atime: Option<Timespec>, mtime: Option<Timespec>) {
         // A program may set times before it writes the new content.
         if self.stage != Stage::Emptied {
             self.changed();

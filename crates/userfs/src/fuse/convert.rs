@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fuser::{FileType, TimeOrNow};
 
-use crate::source::{Kind, SetTime, Time};
+use crate::source::{Kind, SetTime, Timespec};
 
 pub(super) fn file_type(kind: Kind) -> FileType {
     match kind {
@@ -18,29 +18,27 @@ pub(super) fn file_type(kind: Kind) -> FileType {
     }
 }
 
-pub(super) fn system_time(time: Time) -> SystemTime {
-    let seconds = Duration::from_secs(time.seconds.unsigned_abs());
-    let whole = match time.seconds < 0 {
+pub(super) fn system_time(time: Timespec) -> SystemTime {
+    let seconds = Duration::from_secs(time.tv_sec.unsigned_abs());
+    let whole = match time.tv_sec < 0 {
         true => UNIX_EPOCH - seconds,
         false => UNIX_EPOCH + seconds,
     };
-    whole + Duration::from_nanos(u64::from(time.nanoseconds))
+    whole + Duration::from_nanos(time.tv_nsec.unsigned_abs())
 }
 
 /// Of a time before 1970, which the kernel counts in whole seconds before and
 /// nanoseconds after these, `fuser` makes a moment with the nanoseconds before
 /// these, too. This takes it back.
-pub(super) fn time(moment: SystemTime) -> Time {
-    let whole = |seconds: u64| i64::try_from(seconds).unwrap_or(i64::MAX);
-    match moment.duration_since(UNIX_EPOCH) {
-        Ok(after) => Time {
-            seconds: whole(after.as_secs()),
-            nanoseconds: after.subsec_nanos(),
-        },
-        Err(before) => Time {
-            seconds: -whole(before.duration().as_secs()),
-            nanoseconds: before.duration().subsec_nanos(),
-        },
+pub(super) fn time(moment: SystemTime) -> Timespec {
+    let (distance, is_before) = match moment.duration_since(UNIX_EPOCH) {
+        Ok(after) => (after, false),
+        Err(before) => (before.duration(), true),
+    };
+    let seconds = i64::try_from(distance.as_secs()).unwrap_or(i64::MAX);
+    Timespec {
+        tv_sec: if is_before { -seconds } else { seconds },
+        tv_nsec: distance.subsec_nanos().into(),
     }
 }
 

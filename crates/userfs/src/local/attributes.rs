@@ -5,14 +5,7 @@ use std::os::fd::AsFd;
 use rustix::fs::{AtFlags, Gid, Mode, Stat, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, Uid};
 
 use super::by_descriptor;
-use crate::source::{Attributes, Identity, Kind, SetAttributes, SetTime, Time};
-
-fn time(seconds: i64, nanoseconds: u64) -> Time {
-    Time {
-        seconds,
-        nanoseconds: u32::try_from(nanoseconds).unwrap_or(0),
-    }
-}
+use crate::source::{Attributes, Identity, Kind, SetAttributes, SetTime};
 
 #[expect(
     clippy::unnecessary_cast,
@@ -28,9 +21,18 @@ pub(super) fn attributes_of(stat: &Stat) -> Attributes {
         blocks: u64::try_from(stat.st_blocks).unwrap_or(0),
         links: u32::try_from(stat.st_nlink).unwrap_or(u32::MAX),
         device_number: stat.st_rdev,
-        atime: time(stat.st_atime as i64, stat.st_atime_nsec as u64),
-        mtime: time(stat.st_mtime as i64, stat.st_mtime_nsec as u64),
-        ctime: time(stat.st_ctime as i64, stat.st_ctime_nsec as u64),
+        atime: Timespec {
+            tv_sec: stat.st_atime as i64,
+            tv_nsec: stat.st_atime_nsec as i64,
+        },
+        mtime: Timespec {
+            tv_sec: stat.st_mtime as i64,
+            tv_nsec: stat.st_mtime_nsec as i64,
+        },
+        ctime: Timespec {
+            tv_sec: stat.st_ctime as i64,
+            tv_nsec: stat.st_ctime_nsec as i64,
+        },
         identity: Some(Identity {
             device: stat.st_dev,
             inode: stat.st_ino,
@@ -39,12 +41,12 @@ pub(super) fn attributes_of(stat: &Stat) -> Attributes {
 }
 
 fn timespec(change: Option<SetTime>) -> Timespec {
-    let (tv_sec, tv_nsec) = match change {
-        None => (0, UTIME_OMIT),
-        Some(SetTime::Now) => (0, UTIME_NOW),
-        Some(SetTime::At(time)) => (time.seconds, time.nanoseconds.into()),
-    };
-    Timespec { tv_sec, tv_nsec }
+    let special = |tv_nsec| Timespec { tv_sec: 0, tv_nsec };
+    match change {
+        None => special(UTIME_OMIT),
+        Some(SetTime::Now) => special(UTIME_NOW),
+        Some(SetTime::At(time)) => time,
+    }
 }
 
 /// Changes all of an open file but its length. The descriptor may be of the

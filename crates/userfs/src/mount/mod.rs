@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 
 use crate::cache::journal::Journal;
 use crate::cache::{Mode, RetryQueue};
-use crate::source::{self, Attributes, Error, OpenFlags, Result, Source, Time};
+use crate::source::{self, Attributes, Error, OpenFlags, Result, Source, Timespec};
 use crate::tree::Tree;
 
 pub(crate) use directories::is_dots;
@@ -86,17 +86,12 @@ impl Shared {
     }
 
     /// The present, as exactly as the source can tell it.
-    pub fn now(&self) -> Time {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-        let nanoseconds = u32::try_from(now.tv_nsec).unwrap_or(0);
-        Time {
-            seconds: now.tv_sec,
-            nanoseconds: if self.source.is_remote() {
-                0
-            } else {
-                nanoseconds
-            },
+    pub fn now(&self) -> Timespec {
+        let mut now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        if self.source.is_remote() {
+            now.tv_nsec = 0;
         }
+        now
     }
 
     /// A file's content or attributes change or have changed, and with
@@ -109,8 +104,8 @@ impl Shared {
 
     /// Whether a later change must have a later time. Where times are whole
     /// seconds, a file can change again within the second of its last change.
-    pub fn is_settled(&self, mtime: Time) -> bool {
-        !self.source.is_remote() || self.now().seconds > mtime.seconds + 2
+    pub fn is_settled(&self, mtime: Timespec) -> bool {
+        !self.source.is_remote() || self.now().tv_sec > mtime.tv_sec + 2
     }
 
     /// A copy and its source agree, or the copy is gone.

@@ -7,7 +7,7 @@
 
 use super::packet::{Decoder, Encoder, Malformed};
 use super::requests::{Reply, RequestBatch, Requested};
-use crate::source::{Attributes, Kind, Time};
+use crate::source::{Attributes, Kind, Timespec};
 
 /// Which fields there are (the draft, section 5).
 mod flag {
@@ -139,9 +139,9 @@ impl Stat {
         i64::try_from(size_bytes).ok()?;
         let (uid, gid) = self.owner.unwrap_or((0, 0));
         let (accessed, modified) = self.times.unwrap_or((0, 0));
-        let at = |seconds: u32| Time {
-            seconds: i64::from(seconds),
-            nanoseconds: 0,
+        let at = |seconds: u32| Timespec {
+            tv_sec: i64::from(seconds),
+            tv_nsec: 0,
         };
         Some(Attributes {
             kind,
@@ -162,8 +162,8 @@ impl Stat {
 
 /// Seconds as the protocol has them: what is before 1970 or after 2106
 /// becomes the nearest that there is.
-pub(super) fn seconds(time: Time) -> u32 {
-    u32::try_from(time.seconds.max(0)).unwrap_or(u32::MAX)
+pub(super) fn seconds(time: Timespec) -> u32 {
+    u32::try_from(time.tv_sec.max(0)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

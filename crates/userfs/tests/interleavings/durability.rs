@@ -4,7 +4,7 @@
 use loom::sync::{Arc, Mutex};
 use loom::thread::JoinHandle;
 
-use crate::source::Time;
+use crate::source::Timespec;
 use crate::write_back_state::{Changes, Outcome, Reached, WriteBack, WriteBackState, write_back};
 use crate::{check, share, start};
 
@@ -38,7 +38,7 @@ impl File {
     fn write(&self, value: u8) {
         let mut copy = self.copy.lock().unwrap();
         copy.0 = value;
-        copy.1.written(0..1, Time::default());
+        copy.1.written(0..1, Timespec::default());
     }
 
     fn write_back(&self, is_sync: bool) -> Result<Outcome, i32> {

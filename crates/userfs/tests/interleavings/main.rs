@@ -12,7 +12,7 @@ mod sync {
     pub(crate) use loom::thread::{ThreadId, current as current_thread};
 }
 mod source {
-    pub use userfs::source::{Error, Result, Time};
+    pub use userfs::source::{Error, Result, Timespec};
 }
 #[path = "../../src/ranges.rs"]
 mod ranges;

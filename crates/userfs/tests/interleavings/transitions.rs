@@ -1,6 +1,6 @@
 //! Write-back on one thread: what each answer of the source leads to.
 
-use crate::source::Time;
+use crate::source::Timespec;
 use crate::write_back_state::{Changes, Outcome, Reached, WriteBack, WriteBackState, write_back};
 
 /// A file whose source answers as it is told.
@@ -34,7 +34,7 @@ impl WriteBack for Model {
 
 fn written() -> Model {
     let model = Model::default();
-    model.with(|state| state.written(0..10, Time::default()));
+    model.with(|state| state.written(0..10, Timespec::default()));
     model
 }
 
@@ -67,7 +67,7 @@ fn what_fails_to_be_sent_is_sent_with_what_was_written_since() {
     let mut file = written();
     file.sends = vec![Err(libc::ENOSPC), Ok(Reached::Source)];
     assert_eq!(write_back(&mut file, false), Err(libc::ENOSPC));
-    file.with(|state| state.written(20..30, Time::default()));
+    file.with(|state| state.written(20..30, Timespec::default()));
     assert_eq!(write_back(&mut file, false), Ok(Outcome::Done));
     assert_eq!(file.sent, [vec![(0, 10)], vec![(0, 10), (20, 30)]]);
 }
@@ -76,7 +76,7 @@ fn what_fails_to_be_sent_is_sent_with_what_was_written_since() {
 fn a_removed_file_sends_nothing_and_stays_removed() {
     let mut file = written();
     file.with(WriteBackState::removed);
-    file.with(|state| state.written(0..10, Time::default()));
+    file.with(|state| state.written(0..10, Timespec::default()));
     assert_eq!(write_back(&mut file, true), Ok(Outcome::Removed));
     assert!(!file.with(|state| state.is_changed()));
 }

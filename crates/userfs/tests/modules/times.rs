@@ -2,16 +2,13 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use userfs::source::Time;
+use userfs::source::Timespec;
 
 use crate::convert::{system_time, time};
 
 #[test]
 fn times_before_1970_and_nanoseconds_come_through() {
-    let at = |seconds, nanoseconds| Time {
-        seconds,
-        nanoseconds,
-    };
+    let at = |tv_sec, tv_nsec| Timespec { tv_sec, tv_nsec };
     for there in [at(0, 0), at(1, 999_999_999), at(-5, 0), at(1 << 33, 7)] {
         assert_eq!(time(system_time(there)), there);
     }

@@ -8,7 +8,7 @@ use toll_sshd::{Settings, Sshd, Subsystem};
 use userfs::sftp::{Address, Options, Sftp};
 use userfs::source::{
     Attributes, Creation, Entry, Error, Handle, New, OpenFlags, RenameFlags, Result, SetAttributes,
-    SetTime, Source, Time,
+    SetTime, Source, Timespec,
 };
 
 #[expect(dead_code, reason = "tests of mounts use more of it")]
@@ -211,8 +211,8 @@ pub fn pattern(bytes: usize, seed: u64) -> Vec<u8> {
 
 /// A time to set, in seconds since 1970.
 pub fn at(seconds: i64) -> Option<SetTime> {
-    Some(SetTime::At(Time {
-        seconds,
-        nanoseconds: 0,
+    Some(SetTime::At(Timespec {
+        tv_sec: seconds,
+        tv_nsec: 0,
     }))
 }

@@ -118,7 +118,7 @@ fn a_write_back_is_finished_with_content_attributes_and_length() {
         let (found, _) = file.finish(&end).unwrap();
         let before = found.size_bytes - bytes as u64;
         assert!(bytes == 0 || before == 7, "{before}");
-        assert_eq!((found.mode, found.mtime.seconds), (0o4711, 1_400_000_000));
+        assert_eq!((found.mode, found.mtime.tv_sec), (0o4711, 1_400_000_000));
         assert!(bench.read("f")[before as usize..] == content);
         remove(&source, "f").unwrap();
     }
@@ -218,7 +218,7 @@ fn attributes_are_set_and_a_symbolic_links_are_its_own() {
     std::fs::write(bench.path("f"), "12345").unwrap();
     symlink("f", bench.path("s")).unwrap();
     let found = |name| attributes(&source, name).unwrap();
-    let times = |name| (found(name).atime.seconds, found(name).mtime.seconds);
+    let times = |name| (found(name).atime.tv_sec, found(name).mtime.tv_sec);
     let changes = SetAttributes {
         mode: Some(0o640),
         size_bytes: Some(3),

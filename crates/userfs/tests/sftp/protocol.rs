@@ -135,7 +135,7 @@ fn attributes_may_have_further_fields_but_not_endless_ones() {
     extended[0] = 0x80;
     let further = [&1_u32.to_be_bytes()[..], &string(b"k"), &string(b"v")].concat();
     let found = answered([&extended[..], &further].concat()).unwrap();
-    let found = (found.mode, found.size_bytes, found.mtime.seconds);
+    let found = (found.mode, found.size_bytes, found.mtime.tv_sec);
     assert_eq!(found, (0o666, 5, 4));
     let endless = [&extended[..], &[255; 4]].concat();
     assert_eq!(answered(endless), Err(Error::Lost));
