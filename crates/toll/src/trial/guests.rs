@@ -10,9 +10,7 @@ use toll_wire::{Failure, FailureKind, Outcome, Request};
 use super::machines;
 use super::{Interrupt, Probe};
 use crate::environment::Workspace;
-use crate::environment::guest::{
-    AcceleratorChoice, GuestDisk, GuestFailure, GuestGroup, GuestSpec, guest_obstacle,
-};
+use crate::environment::guest::{GuestDisk, GuestFailure, GuestGroup, GuestSpec, guest_obstacle};
 use crate::environment::kernel::{self, Kernel, Variant};
 use crate::plan::{Boot, Treatment};
 use crate::spec::Experiment;
@@ -196,13 +194,12 @@ fn kernel_of(boot: &Boot) -> Result<Kernel, String> {
 
 fn spec_of(boot: &Boot, seed: u64, probe: &Path) -> Result<GuestSpec, String> {
     let parameters = GuestParameters::read(boot).expect(CHECKED);
-    let accelerator = boot.get("accelerator").map_or("", String::as_str);
     Ok(GuestSpec {
         memory_bytes: parameters.memory_bytes,
         vcpus: parameters.vcpus,
         swap_bytes: parameters.swap_bytes,
         command_line: parameters.command_line,
-        accelerator: AcceleratorChoice::from_word(accelerator).expect(CHECKED),
+        accelerator: parameters.accelerator.into(),
         seed,
         ..GuestSpec::new(kernel_of(boot)?, probe.to_owned())
     })

@@ -15,7 +15,7 @@ use crate::environment::guest::{
     AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestPlace, GuestSpec,
 };
 use crate::environment::kernel::{self, Variant};
-use crate::spec::guest::ACCELERATORS;
+use crate::spec::guest::GuestAccelerator;
 use crate::spec::quantity::parse_size;
 use crate::trial::{Interrupt, Probe};
 
@@ -57,8 +57,9 @@ pub(super) struct GuestOptions {
 }
 
 fn accelerator(word: &str) -> Result<AcceleratorChoice, String> {
-    AcceleratorChoice::from_word(word)
-        .ok_or_else(|| format!("choose one of {}", ACCELERATORS.join(", ")))
+    let named = toll_wire::from_word::<GuestAccelerator>(word).map(AcceleratorChoice::from);
+    let words = toll_wire::words::<GuestAccelerator>;
+    named.ok_or_else(|| format!("choose one of {}", words().join(", ")))
 }
 
 impl GuestOptions {

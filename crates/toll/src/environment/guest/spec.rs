@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::environment::kernel::Kernel;
+use crate::spec::guest::GuestAccelerator;
 
 /// What a guest is to be.
 #[derive(Debug, Clone)]
@@ -64,16 +65,13 @@ pub enum Accelerator {
     Icount,
 }
 
-impl AcceleratorChoice {
-    /// The choice that a word stands for.
-    pub fn from_word(word: &str) -> Option<Self> {
-        let all = [Accelerator::Kvm, Accelerator::Tcg, Accelerator::Icount];
-        match word {
-            "auto" => Some(Self::Auto),
-            _ => all
-                .into_iter()
-                .find(|one| one.word() == word)
-                .map(Self::Only),
+impl From<GuestAccelerator> for AcceleratorChoice {
+    fn from(named: GuestAccelerator) -> Self {
+        match named {
+            GuestAccelerator::Auto => Self::Auto,
+            GuestAccelerator::Kvm => Self::Only(Accelerator::Kvm),
+            GuestAccelerator::Tcg => Self::Only(Accelerator::Tcg),
+            GuestAccelerator::Icount => Self::Only(Accelerator::Icount),
         }
     }
 }
