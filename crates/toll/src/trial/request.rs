@@ -57,6 +57,23 @@ pub(super) fn request(
         Some(_) => Files::Guest(workspace),
         None => Files::Host(workspace),
     };
+    let workload = filled(experiment, treatment, parameters, files, seed)?;
+    Ok(Request {
+        iterations: experiment.run.iterations,
+        warmup_iterations: experiment.run.warmup_iterations,
+        counters: experiment.counters.clone(),
+        ..Request::new(workload)
+    })
+}
+
+/// A treatment's work with the files, commands and seed of one trial.
+fn filled(
+    experiment: &Experiment,
+    treatment: &Treatment,
+    parameters: TreatmentParameters,
+    files: Files<'_>,
+    seed: u64,
+) -> Result<Workload, String> {
     let file_system = parameters.file_system();
     let directory = files.directory(&file_system)?;
     if let Some(obstacle) = parameters.contradiction() {
@@ -115,12 +132,7 @@ pub(super) fn request(
             work.below = files.below(&file_system)?;
         }
     }
-    Ok(Request {
-        iterations: experiment.run.iterations,
-        warmup_iterations: experiment.run.warmup_iterations,
-        counters: experiment.counters.clone(),
-        ..Request::new(workload)
-    })
+    Ok(workload)
 }
 
 /// The file that a trial reads, if it reads one.
