@@ -2,39 +2,26 @@
 
 use toll_stats::{Interval, median, median_interval, stopped_interval};
 
-use super::contrast::pick;
-use super::data::Data;
-use super::emulation::is_comparable;
+use super::context::AnalysisContext;
 use super::model::{Advice, Better};
-use super::{ALPHA, CONFIDENCE, MARGIN_MIN, derived, metric, twin};
+use super::{ALPHA, CONFIDENCE, MARGIN_MIN, derived, twin};
 use crate::format;
-use crate::plan::Treatment;
 use crate::spec::{AdviceKind, AdviceSpec, Derived, DerivedKind, Experiment, Level, Selector};
 
 /// What a larger buffer must gain, relative, to be worth its memory.
 const WORTHWHILE: f64 = 0.05;
 
 /// Draws all advice that an experiment asks for and its data allow.
-pub(super) fn advise(
-    experiment: &Experiment,
-    treatments: &[Treatment],
-    data: &Data,
-) -> Vec<Advice> {
+pub(super) fn advise(context: &AnalysisContext) -> Vec<Advice> {
     let mut advice = Vec::new();
-    for spec in &experiment.advice {
-        for at in combinations(spec, experiment) {
-            let desk = Desk {
-                spec,
-                at,
-                experiment,
-                treatments,
-                data,
-            };
+    for spec in &context.experiment.advice {
+        for at in combinations(spec, context.experiment) {
+            let topic = Topic { spec, at, context };
             match &spec.kind {
-                AdviceKind::Best => advice.extend(desk.best()),
-                AdviceKind::Saturation => advice.extend(desk.saturation()),
+                AdviceKind::Best => advice.extend(topic.best()),
+                AdviceKind::Saturation => advice.extend(topic.saturation()),
                 AdviceKind::Cost => {
-                    advice.extend(spec.over.iter().flat_map(|over| desk.cost(over)))
+                    advice.extend(spec.over.iter().flat_map(|over| topic.cost(over)))
                 }
             }
         }
@@ -63,12 +50,10 @@ fn combinations(spec: &AdviceSpec, experiment: &Experiment) -> Vec<Selector> {
     all
 }
 
-struct Desk<'a> {
+struct Topic<'a> {
     spec: &'a AdviceSpec,
     at: Selector,
-    experiment: &'a Experiment,
-    treatments: &'a [Treatment],
-    data: &'a Data,
+    context: &'a AnalysisContext<'a>,
 }
 
 struct Candidate {
@@ -77,7 +62,7 @@ struct Candidate {
     median: f64,
 }
 
-impl Desk<'_> {
+impl Topic<'_> {
     fn topic(&self) -> String {
         let mut topic = self.spec.topic.clone();
         for name in &self.spec.each {
@@ -88,16 +73,16 @@ impl Desk<'_> {
     }
 
     fn label(&self, level: &Level) -> String {
-        let factor = self.experiment.factor(&self.spec.factor);
+        let factor = self.context.experiment.factor(&self.spec.factor);
         factor.map_or_else(|| level.text.clone(), |factor| factor.label(level))
     }
 
     /// Treatments along the factor that have data, best first.
     fn candidates(&self) -> Vec<Candidate> {
-        let Some(factor) = self.experiment.factor(&self.spec.factor) else {
+        let Some(factor) = self.context.experiment.factor(&self.spec.factor) else {
             return Vec::new();
         };
-        let better = metric::describe(self.experiment, &self.spec.metric).better;
+        let better = self.context.metric(&self.spec.metric).better;
         let mut candidates: Vec<Candidate> = factor
             .levels
             .iter()
@@ -105,11 +90,11 @@ impl Desk<'_> {
             .filter_map(|level| {
                 let mut selector = self.at.clone();
                 selector.insert(factor.name.clone(), level.clone());
-                let index = pick(&selector, &self.experiment.factors, self.treatments).ok()?;
-                if !is_comparable(self.experiment, &self.spec.metric, &[index], self.data) {
+                let index = self.context.pick(&selector).ok()?;
+                if !self.context.is_comparable(&self.spec.metric, &[index]) {
                     return None;
                 }
-                let values = self.data.values(&self.spec.metric, index);
+                let values = self.context.values(&self.spec.metric, index);
                 (!values.is_empty()).then(|| Candidate {
                     label: self.label(level),
                     index,
@@ -127,10 +112,10 @@ impl Desk<'_> {
     /// How many times worse a candidate is than another: above 1 is worse,
     /// whichever side of the metric is better.
     fn times_worse(&self, of: &Candidate, than: &Candidate, confidence: f64) -> Option<Interval> {
-        let higher = metric::describe(self.experiment, &self.spec.metric).better == Better::Higher;
+        let higher = self.context.metric(&self.spec.metric).better == Better::Higher;
         let (of, than) = if higher { (than, of) } else { (of, than) };
         let logs = self
-            .data
+            .context
             .log_ratios(&self.spec.metric, of.index, than.index)
             .ok()?;
         let interval = stopped_interval(&logs, confidence);
@@ -138,8 +123,8 @@ impl Desk<'_> {
     }
 
     fn value(&self, candidate: &Candidate) -> String {
-        let unit = metric::describe(self.experiment, &self.spec.metric).unit;
-        let values = self.data.values(&self.spec.metric, candidate.index);
+        let unit = self.context.metric(&self.spec.metric).unit;
+        let values = self.context.values(&self.spec.metric, candidate.index);
         let interval = super::summary::estimate(&median_interval(&values, CONFIDENCE));
         format!(
             "{}: {}",
@@ -156,7 +141,7 @@ impl Desk<'_> {
             return None;
         }
         let confidence = 1.0 - ALPHA / others.len() as f64;
-        let noise = twin::noise_band(&self.spec.metric, self.treatments, self.data);
+        let noise = twin::noise_band(&self.spec.metric, self.context);
         let margin = noise.max(MARGIN_MIN);
         let mut rivals = Vec::new();
         let mut evidence = vec![self.value(best)];
@@ -252,7 +237,7 @@ impl Desk<'_> {
 
     /// What each level costs per call and per byte.
     fn cost(&self, over: &str) -> Option<Advice> {
-        let factor = self.experiment.factor(&self.spec.factor)?;
+        let factor = self.context.experiment.factor(&self.spec.factor)?;
         let mut evidence = Vec::new();
         let mut cheapest: Option<(String, f64, f64)> = None;
         let mut decided = true;
@@ -269,7 +254,7 @@ impl Desk<'_> {
                     metric: self.spec.metric.clone(),
                     at: at.clone(),
                 };
-                derived::estimate(&spec, self.experiment, self.treatments, self.data)
+                derived::estimate(&spec, self.context)
             };
             let call = estimate(DerivedKind::CostPerCall);
             let Some(per_call) = call.estimate else {

@@ -10,21 +10,11 @@ use std::collections::BTreeSet;
 use toll_stats::{Margins, shift};
 
 use super::comparison::relation;
-use super::model::{Analysis, Better, Relation, RunComparison, RunRatio, TreatmentSummary};
+use super::model::{Better, Relation, RunComparison, RunRatio, TreatmentSummary};
 use super::summary::estimate;
-use super::{ALPHA, MARGIN_MIN, emulation, metric};
-use crate::run::StoredRun;
+use super::{ALPHA, MARGIN_MIN, Run, emulation, metric};
 
-/// A run with what was concluded from it.
-#[derive(Debug, Clone, Copy)]
-pub struct Judged<'a> {
-    /// What the store holds.
-    pub stored: &'a StoredRun,
-    /// What is concluded from it alone.
-    pub analysis: &'a Analysis,
-}
-
-impl Judged<'_> {
+impl Run {
     fn own(&self) -> impl Iterator<Item = &TreatmentSummary> {
         let all = self.analysis.treatments.iter();
         all.filter(|treatment| treatment.twin_of.is_none())
@@ -53,8 +43,7 @@ impl Judged<'_> {
 /// Compares a run with an earlier one in the new run's main metric, treatment
 /// by treatment: those of the same levels of all factors. The intervals hold
 /// together: each is at confidence 1 - alpha/k for k treatments (Bonferroni).
-#[must_use]
-pub fn compare_runs(new: Judged<'_>, old: Judged<'_>) -> RunComparison {
+pub fn compare_runs(new: &Run, old: &Run) -> RunComparison {
     let name = &new.analysis.primary_metric;
     let better = metric::describe(&new.stored.experiment, name).better;
     let noise_band = new.noise_band(name).max(old.noise_band(name));
@@ -78,9 +67,9 @@ pub fn compare_runs(new: Judged<'_>, old: Judged<'_>) -> RunComparison {
         margins,
         confidence: 1.0 - ALPHA / pairs.iter().filter(is_measured).count().max(1) as f64,
         emulated: [new.emulated(name), old.emulated(name)],
-        is_same_unit: unit(&new, name) == unit(&old, name),
+        is_same_unit: unit(new, name) == unit(old, name),
     };
-    let alone = |one: Judged<'_>, other: Judged<'_>| {
+    let alone = |one: &Run, other: &Run| {
         let is_missing =
             |treatment: &&TreatmentSummary| other.own().all(|o| o.levels != treatment.levels);
         let missing = one.own().filter(is_missing);
@@ -98,7 +87,7 @@ pub fn compare_runs(new: Judged<'_>, old: Judged<'_>) -> RunComparison {
     }
 }
 
-fn unit<'a>(run: &Judged<'a>, metric: &str) -> Option<&'a str> {
+fn unit<'a>(run: &'a Run, metric: &str) -> Option<&'a str> {
     let metric = run.analysis.metrics.get(metric)?;
     Some(metric.unit.as_str())
 }

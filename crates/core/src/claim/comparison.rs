@@ -2,23 +2,20 @@
 
 use toll_stats::{Decision, Direction, Margins, decide, stopped_interval};
 
-use super::contrast::pick;
-use super::data::Data;
-use super::emulation::is_comparable;
+use super::context::AnalysisContext;
 use super::model::{Better, Comparison, Relation};
 use super::summary::estimate;
-use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Width, metric, twin};
-use crate::plan::Treatment;
-use crate::spec::Experiment;
+use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Width};
 
-fn pairs(experiment: &Experiment, treatments: &[Treatment]) -> Vec<(usize, usize)> {
-    let Some(selector) = &experiment.reference else {
+fn pairs(context: &AnalysisContext) -> Vec<(usize, usize)> {
+    let Some(selector) = &context.experiment.reference else {
         return Vec::new();
     };
-    let Ok(reference) = pick(selector, &experiment.factors, treatments) else {
+    let Ok(reference) = context.pick(selector) else {
         return Vec::new();
     };
-    treatments
+    context
+        .treatments
         .iter()
         .filter(|treatment| treatment.index != reference && treatment.twin_of.is_none())
         .map(|treatment| (treatment.index, reference))
@@ -28,23 +25,19 @@ fn pairs(experiment: &Experiment, treatments: &[Treatment]) -> Vec<(usize, usize
 /// Compares all treatments with the reference in the primary metric. The
 /// intervals hold together: each is at confidence 1 - alpha/k for k
 /// comparisons (Bonferroni).
-pub(super) fn compare_all(
-    experiment: &Experiment,
-    treatments: &[Treatment],
-    data: &Data,
-) -> Vec<Comparison> {
-    let pairs = pairs(experiment, treatments);
-    let name = &experiment.metric;
-    let margins = twin::margins(MARGIN_MIN, name, treatments, data);
-    let better = metric::describe(experiment, name).better;
+pub(super) fn compare_all(context: &AnalysisContext) -> Vec<Comparison> {
+    let pairs = pairs(context);
+    let name = &context.experiment.metric;
+    let margins = context.margins(MARGIN_MIN, name);
+    let better = context.metric(name).better;
     let confidence = 1.0 - ALPHA / pairs.len().max(1) as f64;
     pairs
         .into_iter()
         .filter_map(|(treatment, reference)| {
-            let logs = data.log_ratios(name, treatment, reference).ok()?;
+            let logs = context.log_ratios(name, treatment, reference).ok()?;
             let interval = stopped_interval(&logs, confidence);
             let pair = [treatment, reference];
-            let may_judge = is_comparable(experiment, name, &pair, data);
+            let may_judge = context.is_comparable(name, &pair);
             let relation = match interval.reaches(confidence) && may_judge {
                 true => relation(&interval, margins, better),
                 false => Relation::Undecided,
@@ -79,31 +72,27 @@ pub(super) fn relation(
 }
 
 /// Widths of the comparisons' intervals.
-pub(super) fn widths(
-    experiment: &Experiment,
-    treatments: &[Treatment],
-    data: &Data,
-    target: f64,
-) -> Vec<Width> {
-    let mut pairs = pairs(experiment, treatments);
-    if experiment.reference.is_some() {
+pub(super) fn widths(context: &AnalysisContext, target: f64) -> Vec<Width> {
+    let mut pairs = pairs(context);
+    if context.experiment.reference.is_some() {
         // A single treatment is compared with its twin alone; what is waited
         // for is then how well its own noise is known.
-        let twins = treatments
+        let twins = context
+            .treatments
             .iter()
             .filter_map(|t| Some((t.index, t.twin_of?)));
         pairs.extend(twins);
     }
-    let name = &experiment.metric;
+    let name = &context.experiment.metric;
     pairs
         .into_iter()
-        .filter(|(a, b)| is_comparable(experiment, name, &[*a, *b], data))
+        .filter(|(a, b)| context.is_comparable(name, &[*a, *b]))
         .filter_map(|(treatment, reference)| {
-            let logs = data
-                .log_ratios(&experiment.metric, treatment, reference)
+            let logs = context
+                .log_ratios(&context.experiment.metric, treatment, reference)
                 .ok()?;
             Some(Width {
-                id: treatments[treatment].label.clone(),
+                id: context.treatments[treatment].label.clone(),
                 half_width: stopped_interval(&logs, CONFIDENCE).half_width(),
                 target,
             })

@@ -1,45 +1,21 @@
 //! Ratios between treatments, block by block.
 
-use super::data::{Data, log_ratio};
-use crate::plan::Treatment;
-use crate::spec::{Contrast, Experiment, Factor, Selector};
-
-/// The one treatment that a selector picks among those that ran here.
-///
-/// # Errors
-/// With the reason if there is none: not in this profile, skipped, or never
-/// completed.
-pub(super) fn pick(
-    selector: &Selector,
-    factors: &[Factor],
-    treatments: &[Treatment],
-) -> Result<usize, String> {
-    let index = crate::plan::find(treatments, selector, factors)?;
-    match &treatments[index].skipped {
-        Some(reason) => Err(reason.clone()),
-        None => Ok(index),
-    }
-}
+use super::context::{AnalysisContext, log_ratio};
+use crate::spec::{Contrast, Experiment, Selector};
 
 /// Logarithms of a contrast's ratio, one a block.
-///
-/// # Errors
-/// With the reason why the contrast cannot be formed from this run.
 pub(super) fn block_logs(
     contrast: &Contrast,
-    experiment: &Experiment,
-    treatments: &[Treatment],
-    data: &Data,
+    context: &AnalysisContext,
 ) -> Result<Vec<f64>, String> {
-    let pick = |selector| pick(selector, &experiment.factors, treatments);
-    let (of, to) = (pick(&contrast.of)?, pick(&contrast.to)?);
+    let (of, to) = (context.pick(&contrast.of)?, context.pick(&contrast.to)?);
     let Some((per_of, per_to)) = &contrast.per else {
-        return data.log_ratios(&contrast.metric, of, to);
+        return context.log_ratios(&contrast.metric, of, to);
     };
-    let all = [of, to, pick(per_of)?, pick(per_to)?];
-    let blocks = data.common_blocks(&contrast.metric, &all);
+    let all = [of, to, context.pick(per_of)?, context.pick(per_to)?];
+    let blocks = context.common_blocks(&contrast.metric, &all);
     if blocks.is_empty() {
-        return Err(data
+        return Err(context
             .why_absent(&contrast.metric, &all)
             .unwrap_or_else(|| "no block has a trial of all sides".into()));
     }
@@ -47,7 +23,7 @@ pub(super) fn block_logs(
         .iter()
         .map(|block| {
             let [of, to, per_of, per_to] =
-                all.map(|treatment| data.column(&contrast.metric, treatment)[block]);
+                all.map(|treatment| context.column(&contrast.metric, treatment)[block]);
             Ok(log_ratio(of, to)? - log_ratio(per_of, per_to)?)
         })
         .collect()

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use super::data::Data;
+use super::context::AnalysisContext;
 use super::metric::describe;
 use super::model::TreatmentSummary;
 use crate::plan::Treatment;
@@ -31,10 +31,10 @@ pub(super) fn emulated(treatments: &[Treatment], boots: &[BootRecord]) -> BTreeS
     found.map(|treatment| treatment.index).collect()
 }
 
-/// Tells it of each treatment that ran under TCG.
-pub(super) fn note(summaries: &mut [TreatmentSummary], data: &Data) {
+/// Adds the note to each treatment that ran under TCG.
+pub(super) fn note(summaries: &mut [TreatmentSummary], context: &AnalysisContext) {
     for summary in summaries {
-        if data.is_emulated(summary.index) && summary.trials_completed > 0 {
+        if context.is_emulated(summary.index) && summary.trials_completed > 0 {
             summary.notes.push(NOTE.to_owned());
         }
     }
@@ -42,38 +42,18 @@ pub(super) fn note(summaries: &mut [TreatmentSummary], data: &Data) {
 
 /// Why a claim is not judged on this run although there are values for it, if
 /// it is on times and one of its sides was emulated.
-pub(super) fn obstacle(
-    test: &Test,
-    experiment: &Experiment,
-    treatments: &[Treatment],
-    data: &Data,
-) -> Option<String> {
+pub(super) fn obstacle(test: &Test, context: &AnalysisContext) -> Option<String> {
     let is_touched = match test {
         Test::Never(_) => false,
         Test::Ratio(contrast) => {
-            is_time(experiment, &contrast.metric)
-                && sides(contrast).any(|side| any_emulated(side, treatments, data))
+            is_time(context.experiment, &contrast.metric)
+                && sides(contrast).any(|side| any_emulated(side, context))
         }
-        Test::Derived(id) => {
-            let mut all = experiment.derived.iter();
-            let derived = all.find(|derived| derived.id == *id);
-            derived.is_some_and(|derived| {
-                is_of_times(experiment, derived) && any_emulated(&derived.at, treatments, data)
-            })
-        }
+        Test::Derived(id) => context.derived(id).is_some_and(|derived| {
+            is_of_times(context.experiment, derived) && any_emulated(&derived.at, context)
+        }),
     };
     is_touched.then(|| NOTE.to_owned())
-}
-
-/// Whether treatments may be compared by a metric.
-pub(super) fn is_comparable(
-    experiment: &Experiment,
-    metric: &str,
-    treatments: &[usize],
-    data: &Data,
-) -> bool {
-    let is_emulated = |treatment: &usize| data.is_emulated(*treatment);
-    !is_time(experiment, metric) || !treatments.iter().any(is_emulated)
 }
 
 fn is_of_times(experiment: &Experiment, derived: &Derived) -> bool {
@@ -90,10 +70,11 @@ fn sides(contrast: &Contrast) -> impl Iterator<Item = &Selector> {
     [&contrast.of, &contrast.to].into_iter().chain(per)
 }
 
-fn any_emulated(selector: &Selector, treatments: &[Treatment], data: &Data) -> bool {
-    treatments
+fn any_emulated(selector: &Selector, context: &AnalysisContext) -> bool {
+    context
+        .treatments
         .iter()
-        .any(|treatment| data.is_emulated(treatment.index) && treatment.matches(selector))
+        .any(|treatment| context.is_emulated(treatment.index) && treatment.matches(selector))
 }
 
 /// Whether a metric is a time, or an amount in a time.

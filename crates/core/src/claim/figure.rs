@@ -1,23 +1,18 @@
 //! Curves, distributions, boxes and bars.
 
-use super::contrast::pick;
-use super::data::Data;
+use super::context::AnalysisContext;
 use super::model::{
     Bar, BarChart, BoxGroup, BoxPlot, Curve, CurveMark, CurvePoint, CurveSeries, DerivedEstimate,
     Distribution, DistributionGroup, Estimate, Figure, FiveNumbers, MeasuredBox, Staircase,
 };
-use super::summary::{estimate, without_extremes};
-use super::{CONFIDENCE, metric};
-use crate::plan::Treatment;
-use crate::spec::{Experiment, Factor, FigureKind, FigureSpec, GroupSpec, LineSpec, Selector};
+use super::summary::without_extremes;
+use crate::spec::{Factor, FigureKind, FigureSpec, GroupSpec, LineSpec, Selector};
 
 /// Most groups of a distribution drawn unasked; more cannot be told apart.
 const GROUPS_MAX: usize = 40;
 
-struct Canvas<'a> {
-    experiment: &'a Experiment,
-    treatments: &'a [Treatment],
-    data: &'a Data,
+struct Figures<'a> {
+    context: &'a AnalysisContext<'a>,
     derived: &'a [DerivedEstimate],
     staircases: &'a [Staircase],
 }
@@ -25,37 +20,34 @@ struct Canvas<'a> {
 /// The figures that an experiment asks for, else those that fit its factors.
 /// What has no data is left out.
 pub(super) fn draw_all(
-    experiment: &Experiment,
-    treatments: &[Treatment],
-    data: &Data,
+    context: &AnalysisContext,
     derived: &[DerivedEstimate],
     staircases: &[Staircase],
 ) -> Vec<Figure> {
-    let canvas = Canvas {
-        experiment,
-        treatments,
-        data,
+    let figures = Figures {
+        context,
         derived,
         staircases,
     };
-    if experiment.figures.is_empty() {
-        return canvas.unasked();
+    if context.experiment.figures.is_empty() {
+        return figures.unasked();
     }
-    experiment
+    context
+        .experiment
         .figures
         .iter()
         .filter_map(|spec| match spec.kind {
-            FigureKind::Curve => canvas.curve(spec).map(Figure::Curve),
-            FigureKind::Distribution => canvas.distribution(spec).map(Figure::Distribution),
-            FigureKind::Box => canvas.boxes(spec).map(Figure::Box),
-            FigureKind::Bar => canvas.bars(spec).map(Figure::Bar),
+            FigureKind::Curve => figures.curve(spec).map(Figure::Curve),
+            FigureKind::Distribution => figures.distribution(spec).map(Figure::Distribution),
+            FigureKind::Box => figures.boxes(spec).map(Figure::Box),
+            FigureKind::Bar => figures.bars(spec).map(Figure::Bar),
         })
         .collect()
 }
 
-impl Canvas<'_> {
+impl Figures<'_> {
     fn curve(&self, spec: &FigureSpec) -> Option<Curve> {
-        let factor = self.experiment.factor(&spec.factor)?;
+        let factor = self.context.experiment.factor(&spec.factor)?;
         let (mut series, selectors): (Vec<CurveSeries>, Vec<Selector>) = self
             .lines(spec)
             .into_iter()
@@ -67,7 +59,7 @@ impl Canvas<'_> {
                         label: line.label.clone(),
                         published,
                         points,
-                        treads: Vec::new(),
+                        plateaus: Vec::new(),
                     };
                     (series, line.at.clone())
                 })
@@ -79,12 +71,12 @@ impl Canvas<'_> {
         }
         for (line, id) in self.marked_lines(spec, &selectors) {
             if let Some(staircase) = self.staircase(id) {
-                series[line].treads.clone_from(&staircase.treads);
+                series[line].plateaus.clone_from(&staircase.plateaus);
             }
         }
         let unit = match spec.acceleration() {
             Some(_) => String::new(),
-            None => metric::describe(self.experiment, &spec.metric).unit,
+            None => self.context.metric(&spec.metric).unit,
         };
         Some(Curve {
             title: spec.title.clone(),
@@ -119,7 +111,7 @@ impl Canvas<'_> {
         let Some(name) = spec.series.as_deref() else {
             return vec![line("measured here".into(), spec.at.clone())];
         };
-        let factor = self.experiment.factor(name).into_iter();
+        let factor = self.context.experiment.factor(name).into_iter();
         let levels = factor.flat_map(|factor| {
             factor.levels.iter().map(|level| {
                 let mut at = spec.at.clone();
@@ -156,7 +148,7 @@ impl Canvas<'_> {
     ) -> impl Iterator<Item = (usize, &'a str)> {
         let marked = spec.marks.iter().filter(|_| spec.acceleration().is_none());
         marked.filter_map(move |id| {
-            let derived = self.experiment.derived.iter().find(|one| one.id == *id)?;
+            let derived = self.context.derived(id)?;
             let of_line = |at: &Selector| same(at, &derived.at);
             let line = selectors.iter().position(of_line)?;
             let same_axes = derived.factor == spec.factor && derived.metric == spec.metric;
@@ -179,10 +171,10 @@ impl Canvas<'_> {
                     let mut selector = at.clone();
                     selector.extend(base.clone());
                     selector.insert(factor.name.clone(), level.clone());
-                    pick(&selector, &self.experiment.factors, self.treatments).ok()
+                    self.context.pick(&selector).ok()
                 };
                 let y = match spec.acceleration() {
-                    None => self.median(&spec.metric, with(&Selector::new())?)?,
+                    None => self.context.median(&spec.metric, with(&Selector::new())?)?,
                     Some((of, to)) => self.acceleration(&spec.metric, with(of)?, with(to)?)?,
                 };
                 Some(CurvePoint {
@@ -193,17 +185,11 @@ impl Canvas<'_> {
             .collect()
     }
 
-    fn median(&self, metric: &str, treatment: usize) -> Option<Estimate> {
-        let values = self.data.values(metric, treatment);
-        (!values.is_empty()).then(|| estimate(&toll_stats::median_interval(&values, CONFIDENCE)))
-    }
-
     /// `1 - of/to` with the interval of the ratio, whose ends change places.
     fn acceleration(&self, metric: &str, of: usize, to: usize) -> Option<Estimate> {
-        let logs = self.data.log_ratios(metric, of, to).ok()?;
-        let ratio = toll_stats::stopped_interval(&logs, CONFIDENCE).map(f64::exp);
+        let ratio = self.context.ratio(metric, of, to)?;
         Some(Estimate {
-            value: 1.0 - ratio.estimate,
+            value: 1.0 - ratio.value,
             low: 1.0 - ratio.high,
             high: 1.0 - ratio.low,
             confidence: ratio.confidence,
@@ -211,7 +197,7 @@ impl Canvas<'_> {
     }
 
     fn distribution(&self, spec: &FigureSpec) -> Option<Distribution> {
-        let factor = self.experiment.factor(&spec.factor)?;
+        let factor = self.context.experiment.factor(&spec.factor)?;
         let groups: Vec<DistributionGroup> = factor
             .levels
             .iter()
@@ -219,7 +205,7 @@ impl Canvas<'_> {
             .filter_map(|level| {
                 let mut selector = spec.at.clone();
                 selector.insert(factor.name.clone(), level.clone());
-                let index = pick(&selector, &self.experiment.factors, self.treatments).ok()?;
+                let index = self.context.pick(&selector).ok()?;
                 self.group(factor.label(level), &spec.metric, index)
             })
             .collect();
@@ -231,7 +217,7 @@ impl Canvas<'_> {
             label: group.label.clone(),
             measured: self
                 .treatment(group)
-                .and_then(|index| box_of(&self.data.values(&spec.metric, index))),
+                .and_then(|index| box_of(&self.context.values(&spec.metric, index))),
             published: <[f64; 5]>::try_from(group.published.as_slice())
                 .ok()
                 .map(FiveNumbers::from),
@@ -240,9 +226,9 @@ impl Canvas<'_> {
         let is_measured = groups.iter().any(|group| group.measured.is_some());
         is_measured.then(|| BoxPlot {
             title: spec.title.clone(),
-            report: self.experiment.report.clone().unwrap_or_default(),
+            report: self.context.experiment.report.clone().unwrap_or_default(),
             metric: spec.metric.clone(),
-            unit: metric::describe(self.experiment, &spec.metric).unit,
+            unit: self.context.metric(&spec.metric).unit,
             groups,
         })
     }
@@ -252,13 +238,10 @@ impl Canvas<'_> {
         let reference = groups.find(|group| Some(&group.label) == spec.relative_to.as_ref());
         let bars = spec.groups.iter().map(|group| {
             let treatment = self.treatment(group);
-            let median = treatment.and_then(|index| self.median(&spec.metric, index));
+            let median = treatment.and_then(|index| self.context.median(&spec.metric, index));
             let ratio = |reference: &GroupSpec| {
-                let logs =
-                    self.data
-                        .log_ratios(&spec.metric, treatment?, self.treatment(reference)?);
-                let ratio = toll_stats::stopped_interval(&logs.ok()?, CONFIDENCE);
-                Some(estimate(&ratio.map(f64::exp)))
+                self.context
+                    .ratio(&spec.metric, treatment?, self.treatment(reference)?)
             };
             let published = group.published.first().copied();
             Bar {
@@ -275,20 +258,20 @@ impl Canvas<'_> {
         let is_measured = bars.iter().any(|bar| bar.length.is_some());
         is_measured.then(|| BarChart {
             title: spec.title.clone(),
-            report: self.experiment.report.clone().unwrap_or_default(),
+            report: self.context.experiment.report.clone().unwrap_or_default(),
             metric: spec.metric.clone(),
-            unit: metric::describe(self.experiment, &spec.metric).unit,
+            unit: self.context.metric(&spec.metric).unit,
             relative_to: spec.relative_to.clone(),
             bars,
         })
     }
 
     fn treatment(&self, group: &GroupSpec) -> Option<usize> {
-        pick(&group.at, &self.experiment.factors, self.treatments).ok()
+        self.context.pick(&group.at).ok()
     }
 
     fn group(&self, label: String, metric: &str, treatment: usize) -> Option<DistributionGroup> {
-        let values = self.data.values(metric, treatment);
+        let values = self.context.values(metric, treatment);
         (!values.is_empty()).then_some(DistributionGroup { label, values })
     }
 
@@ -301,7 +284,7 @@ impl Canvas<'_> {
         (!groups.is_empty()).then(|| Distribution {
             title,
             metric: metric.to_owned(),
-            unit: metric::describe(self.experiment, metric).unit,
+            unit: self.context.metric(metric).unit,
             groups,
         })
     }
@@ -309,9 +292,10 @@ impl Canvas<'_> {
     /// For an experiment that asks for no figures: a curve if a single factor
     /// is numeric, and the distribution over all treatments.
     fn unasked(&self) -> Vec<Figure> {
-        let metric = &self.experiment.metric;
+        let metric = &self.context.experiment.metric;
         let mut figures = Vec::new();
         let varying: Vec<&Factor> = self
+            .context
             .experiment
             .factors
             .iter()
@@ -333,6 +317,7 @@ impl Canvas<'_> {
             figures.extend(self.curve(&spec).map(Figure::Curve));
         }
         let groups: Vec<DistributionGroup> = self
+            .context
             .treatments
             .iter()
             .filter(|treatment| treatment.twin_of.is_none())

@@ -2,16 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use super::data::Data;
+use super::context::AnalysisContext;
 use super::model::{Better, Metric};
 use crate::spec::Experiment;
 
 /// Describes all metrics of a run.
-pub(super) fn describe_all(experiment: &Experiment, data: &Data) -> BTreeMap<String, Metric> {
-    let primary = std::iter::once(experiment.metric.as_str());
-    data.metrics()
+pub(super) fn describe_all(context: &AnalysisContext) -> BTreeMap<String, Metric> {
+    let primary = std::iter::once(context.experiment.metric.as_str());
+    context
+        .metrics()
         .chain(primary)
-        .map(|name| (name.to_owned(), describe(experiment, name)))
+        .map(|name| (name.to_owned(), context.metric(name)))
         .collect()
 }
 

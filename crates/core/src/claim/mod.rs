@@ -3,15 +3,15 @@
 //! Architecture invariant: this module does no I/O. All it knows of a run is
 //! what the store holds, so the same run always yields the same verdicts.
 
-mod accompaniment;
 mod advice;
 pub mod between;
 mod comparison;
+mod context;
 mod contrast;
-mod data;
 mod derived;
 mod disturbance;
 mod emulation;
+mod explanatory_metrics;
 mod figure;
 mod guest;
 mod metric;
@@ -30,8 +30,8 @@ use crate::plan::Treatment;
 use crate::run::{BootRecord, StoredRun, TrialRecord};
 use crate::spec::Experiment;
 
-use data::Data;
-use model::{Analysis, Better, Factor};
+use context::AnalysisContext;
+use model::{Analysis, Better, FactorSummary};
 
 /// Confidence of every interval that is not a claim's own.
 pub const CONFIDENCE: f64 = 0.95;
@@ -52,32 +52,50 @@ pub struct Width {
     pub target: f64,
 }
 
+/// A run: what was stored of it, and what is concluded from that.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    pub stored: StoredRun,
+    pub analysis: Analysis,
+}
+
+impl From<StoredRun> for Run {
+    fn from(stored: StoredRun) -> Self {
+        let analysis = analyse(&stored);
+        Self { stored, analysis }
+    }
+}
+
 /// Draws all conclusions from a run.
 pub fn analyse(stored: &StoredRun) -> Analysis {
     let experiment = &stored.experiment;
-    let emulated = emulation::emulated(&stored.treatments, &stored.boots);
-    let data = Data::new(&stored.treatments, &stored.trials).with_emulated(emulated);
-    let twins = twin::summarise(experiment, &stored.treatments, &data);
-    let derived = derived::estimate_all(experiment, &stored.treatments, &data);
+    let context = &AnalysisContext::new(
+        experiment,
+        &stored.treatments,
+        &stored.trials,
+        &stored.boots,
+    );
+    let twins = twin::summarise(context);
+    let derived = derived::estimate_all(context);
     let caches = &stored.run.machine.caches_bytes;
-    let staircases = derived::staircases(experiment, &stored.treatments, &data, &derived, caches);
-    let verdicts = verdict::judge_all(experiment, &stored.treatments, &data);
+    let staircases = derived::staircases(context, &derived, caches);
+    let verdicts = verdict::judge_all(context);
     let factors = experiment.factors.iter().map(factor).collect();
-    let mut treatments = summary::summarise(&stored.treatments, &stored.trials, &data);
+    let mut treatments = summary::summarise(context, &stored.trials);
     let mut warnings = warning::collect(stored, &twins);
-    emulation::note(&mut treatments, &data);
+    emulation::note(&mut treatments, context);
     warnings.extend(summary::take_common_notes(&mut treatments));
     Analysis {
-        blocks: data.complete_blocks(&stored.treatments),
+        blocks: context.complete_blocks(),
         primary_metric: experiment.metric.clone(),
-        metrics: metric::describe_all(experiment, &data),
+        metrics: metric::describe_all(context),
         factors,
         treatments,
         verdicts,
-        comparisons: comparison::compare_all(experiment, &stored.treatments, &data),
-        tables: table::fill_all(experiment, &stored.treatments, &data),
-        figures: figure::draw_all(experiment, &stored.treatments, &data, &derived, &staircases),
-        advice: advice::advise(experiment, &stored.treatments, &data),
+        comparisons: comparison::compare_all(context),
+        tables: table::fill_all(context),
+        figures: figure::draw_all(context, &derived, &staircases),
+        advice: advice::advise(context),
         guests: guest::summarise(&stored.boots),
         disturbances: disturbance::summarise(&stored.trials),
         warnings,
@@ -89,16 +107,12 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
 
 /// Treatments whose times are those of an emulation: shown, never judged, and
 /// no matter for other programs.
-#[must_use]
 pub fn emulated_treatments(stored: &StoredRun) -> BTreeSet<usize> {
     emulation::emulated(&stored.treatments, &stored.boots)
 }
 
 /// Why no ratio of a run of this experiment could ever show a regression: it
 /// compares nothing, or in a metric without a worse side.
-///
-/// # Errors
-/// With the reason, if none could.
 pub fn can_regress(experiment: &Experiment, treatments: &[Treatment]) -> Result<(), String> {
     let own = treatments.iter().filter(|one| one.twin_of.is_none());
     if experiment.reference.is_none() || own.count() < 2 {
@@ -108,9 +122,6 @@ pub fn can_regress(experiment: &Experiment, treatments: &[Treatment]) -> Result<
 }
 
 /// Whether more or less of an experiment's metric is worse.
-///
-/// # Errors
-/// With the reason, if neither is.
 pub fn has_worse_side(experiment: &Experiment) -> Result<(), String> {
     match metric::describe(experiment, &experiment.metric).better {
         Better::Neither => Err(format!("{} has no worse side", experiment.metric)),
@@ -118,8 +129,8 @@ pub fn has_worse_side(experiment: &Experiment) -> Result<(), String> {
     }
 }
 
-fn factor(factor: &crate::spec::Factor) -> Factor {
-    Factor {
+fn factor(factor: &crate::spec::Factor) -> FactorSummary {
+    FactorSummary {
         name: factor.name.clone(),
         levels: factor
             .levels
@@ -140,11 +151,10 @@ pub fn widths(
     trials: &[TrialRecord],
     boots: &[BootRecord],
 ) -> Vec<Width> {
-    let emulated = emulation::emulated(treatments, boots);
-    let data = Data::new(treatments, trials).with_emulated(emulated);
+    let context = &AnalysisContext::new(experiment, treatments, trials, boots);
     let target = experiment.run.target_ci;
-    let mut widths = comparison::widths(experiment, treatments, &data, target);
-    let intervals = verdict::intervals(experiment, treatments, &data);
+    let mut widths = comparison::widths(context, target);
+    let intervals = verdict::intervals(context);
     widths.extend(intervals.into_iter().map(|(claim, interval)| Width {
         id: claim.id.clone(),
         half_width: interval.half_width(),

@@ -6,25 +6,19 @@
 
 use std::collections::BTreeMap;
 
-mod between;
-mod guest;
 mod selftest;
 mod shown;
-mod staircase;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::spec::{Better, ClaimDirection};
-pub use between::{RunComparison, RunRatio};
-pub use guest::GuestSummary;
 pub use selftest::{Rate, SelftestArm, SelftestReport};
 pub use shown::{
     Bar, BarChart, BoxGroup, BoxPlot, Curve, CurveMark, CurvePoint, CurveSeries, Distribution,
-    DistributionGroup, Figure, FiveNumbers, MeasuredBox, MeasuredMean, PublishedGroup,
-    PublishedRow, PublishedTable,
+    DistributionGroup, Figure, FiveNumbers, MeasuredBox, MeasuredMean, NearestCache, Plateau,
+    PublishedGroup, PublishedRow, PublishedTable, Staircase, Step,
 };
-pub use staircase::{NearestCache, Staircase, Step, Tread};
 
 /// Everything concluded from one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -36,7 +30,7 @@ pub struct Analysis {
     /// Metrics that appear in the run, by name.
     pub metrics: BTreeMap<String, Metric>,
     /// Factors in the order of the experiment file.
-    pub factors: Vec<Factor>,
+    pub factors: Vec<FactorSummary>,
     /// One for every treatment of the plan, in plan order, twins last.
     pub treatments: Vec<TreatmentSummary>,
     /// The A/A comparisons.
@@ -89,7 +83,7 @@ pub struct Metric {
 
 /// What is varied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Factor {
+pub struct FactorSummary {
     /// Its name in the experiment file.
     pub name: String,
     /// Its levels as labels, in order.
@@ -157,7 +151,6 @@ pub struct TwinSummary {
 impl TwinSummary {
     /// The largest departure from 1 inside the interval of the ratio, relative:
     /// how far apart two runs of the same thing may yet lie.
-    #[must_use]
     pub fn reach(&self) -> f64 {
         self.ratio.high.max(1.0 / self.ratio.low) - 1.0
     }
@@ -228,12 +221,12 @@ pub struct Verdict {
     /// What else the two sides differ in, if the claim is about a ratio of
     /// times.
     #[serde(default)]
-    pub accompaniment: Option<Accompaniment>,
+    pub explanatory_metrics: Option<ExplanatoryMetrics>,
 }
 
 /// What else the two sides of a claim on time differ in: what may explain it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Accompaniment {
+pub struct ExplanatoryMetrics {
     /// Metrics that differ by more than their margin, counters first.
     pub differing: Vec<SideBySide>,
     /// Names of the metrics that are the same within 1 %.
@@ -343,4 +336,62 @@ pub struct DisturbanceSummary {
     pub median: f64,
     /// Largest value.
     pub maximum: f64,
+}
+
+/// A run against an earlier one, treatment by treatment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunComparison {
+    /// Number of the run that is judged.
+    pub new_run: i64,
+    /// Number of the run that it is compared with.
+    pub old_run: i64,
+    /// Metric compared: the main one of the new run.
+    pub metric: String,
+    /// Which direction of it is better.
+    pub better: Better,
+    /// The largest departure from 1 inside the intervals of the A/A twins of
+    /// both runs, relative: a difference within it is none.
+    pub noise_band: f64,
+    /// Treatments that both runs have, in the new run's order.
+    pub ratios: Vec<RunRatio>,
+    /// Labels of treatments that the new run has alone.
+    pub only_new: Vec<String>,
+    /// Labels of treatments that the old run has alone.
+    pub only_old: Vec<String>,
+}
+
+/// One treatment of a run over the same of an earlier one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRatio {
+    /// Label of the treatment in the new run.
+    pub label: String,
+    /// Trials of the new run and of the old one that entered.
+    pub trials: [usize; 2],
+    /// New over old; its interval holds together with those of all others.
+    pub ratio: Option<Estimate>,
+    /// What the interval says.
+    pub relation: Relation,
+    /// Why there is no ratio, or why it is not judged.
+    pub reason: Option<String>,
+}
+
+/// All boots of a run with the same parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct GuestSummary {
+    /// What they were booted with: level by name.
+    pub levels: BTreeMap<String, String>,
+    /// What executed their instructions: `kvm`, `tcg` or `icount`; `None` if
+    /// none of them came up.
+    pub accelerator: Option<String>,
+    /// What the first that came up was, as seen from inside, by name.
+    pub facts: BTreeMap<String, String>,
+    /// Boots.
+    pub boots: usize,
+    /// Boots that did not come up, or ended before their time.
+    pub failed: usize,
+    /// The first of their errors.
+    pub first_error: Option<String>,
+    /// Median time from start until the guest could be asked, in nanoseconds;
+    /// `None` if none came up.
+    pub boot_ns: Option<f64>,
 }

@@ -8,7 +8,6 @@ use super::model::{Better, Estimate, Relation};
 /// a throughput less than 1/1.05 of what it was. The relation has been drawn
 /// before, so that noise, an interval of too few blocks and emulated times
 /// count here as they do there: what is not [`Relation::Worse`] is none.
-#[must_use]
 pub fn is_regression(ratio: &Estimate, relation: Relation, better: Better, limit: f64) -> bool {
     let beyond = match better {
         Better::Lower => ratio.low > 1.0 + limit,

@@ -54,9 +54,6 @@ pub fn schedule(identical: usize, each_delay: usize, seed: u64) -> Vec<u32> {
 }
 
 /// The experiment that compares work with work longer by some hundredths.
-///
-/// # Errors
-/// None that a test does not show: the file comes with the program.
 pub fn experiment(delay_percent: u32) -> Result<Experiment, SpecError> {
     let bytes = READS * READ_BYTES;
     let other = match delay_percent {
@@ -71,9 +68,6 @@ pub fn experiment(delay_percent: u32) -> Result<Experiment, SpecError> {
 }
 
 /// What a comparison's analysis came to.
-///
-/// # Errors
-/// With the reason if nothing could be compared.
 pub fn compared(delay_percent: u32, analysis: &Analysis) -> Result<Compared, String> {
     let failure = || {
         let mut messages = analysis.treatments.iter().filter_map(|treatment| {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use toll_stats::Interval;
 
 use super::CONFIDENCE;
-use super::data::Data;
+use super::context::AnalysisContext;
 use super::model::{Estimate, TreatmentEstimate, TreatmentSummary};
 use crate::plan::Treatment;
 use crate::run::{TrialRecord, TrialState};
@@ -29,23 +29,26 @@ pub(super) fn without_extremes(values: &[f64]) -> Vec<f64> {
 
 /// Summaries of all treatments, in plan order.
 pub(super) fn summarise(
-    treatments: &[Treatment],
+    context: &AnalysisContext,
     trials: &[TrialRecord],
-    data: &Data,
 ) -> Vec<TreatmentSummary> {
-    let mut by_treatment: Vec<Vec<&TrialRecord>> = vec![Vec::new(); treatments.len()];
+    let mut by_treatment: Vec<Vec<&TrialRecord>> = vec![Vec::new(); context.treatments.len()];
     for trial in trials {
         if let Some(list) = by_treatment.get_mut(trial.treatment) {
             list.push(trial);
         }
     }
-    let pairs = treatments.iter().zip(&by_treatment);
+    let pairs = context.treatments.iter().zip(&by_treatment);
     pairs
-        .map(|(treatment, trials)| summary(treatment, trials, data))
+        .map(|(treatment, trials)| summary(treatment, trials, context))
         .collect()
 }
 
-fn summary(treatment: &Treatment, trials: &[&TrialRecord], data: &Data) -> TreatmentSummary {
+fn summary(
+    treatment: &Treatment,
+    trials: &[&TrialRecord],
+    context: &AnalysisContext,
+) -> TreatmentSummary {
     let count =
         |wanted: fn(TrialState) -> bool| trials.iter().filter(|trial| wanted(trial.state)).count();
     let mut notes: Vec<String> = Vec::new();
@@ -54,10 +57,10 @@ fn summary(treatment: &Treatment, trials: &[&TrialRecord], data: &Data) -> Treat
             notes.push(note.clone());
         }
     }
-    let estimates: BTreeMap<String, TreatmentEstimate> = data
+    let estimates: BTreeMap<String, TreatmentEstimate> = context
         .metrics()
         .filter_map(|metric| {
-            let values = data.values(metric, treatment.index);
+            let values = context.values(metric, treatment.index);
             (!values.is_empty()).then(|| (metric.to_owned(), treatment_estimate(values)))
         })
         .collect();

@@ -5,29 +5,18 @@ use std::iter::once;
 
 use toll_stats::stopped_interval;
 
-use super::contrast::pick;
-use super::data::{Data, column_log_ratios};
+use super::CONFIDENCE;
+use super::context::{AnalysisContext, column_log_ratios};
 use super::model::{Estimate, MeasuredMean, PublishedGroup, PublishedRow, PublishedTable};
 use super::summary::{estimate, without_extremes};
-use super::{CONFIDENCE, metric};
-use crate::plan::Treatment;
-use crate::spec::{Experiment, Table, TableGroup, TableMean, TableRow};
+use crate::spec::{Table, TableGroup, TableMean, TableRow};
 
 /// Fills all published tables of an experiment.
-pub(super) fn fill_all(
-    experiment: &Experiment,
-    treatments: &[Treatment],
-    data: &Data,
-) -> Vec<PublishedTable> {
+pub(super) fn fill_all(context: &AnalysisContext) -> Vec<PublishedTable> {
     let fill = |table: &Table| {
         let groups = table.groups.iter().map(|group| {
-            let source = Source {
-                experiment,
-                treatments,
-                data,
-                group,
-            };
-            source.fill(table)
+            let filled = Group { context, group };
+            filled.fill(table)
         });
         PublishedTable {
             title: table.title.clone(),
@@ -37,18 +26,16 @@ pub(super) fn fill_all(
             note: table.note.clone(),
         }
     };
-    experiment.tables.iter().map(fill).collect()
+    context.experiment.tables.iter().map(fill).collect()
 }
 
 /// Where the measured values of a group come from.
-struct Source<'a> {
-    experiment: &'a Experiment,
-    treatments: &'a [Treatment],
-    data: &'a Data,
+struct Group<'a> {
+    context: &'a AnalysisContext<'a>,
     group: &'a TableGroup,
 }
 
-impl Source<'_> {
+impl Group<'_> {
     fn fill(&self, table: &Table) -> PublishedGroup {
         let group = self.group;
         let rows = group.rows.iter();
@@ -57,7 +44,7 @@ impl Source<'_> {
         let (metric, unit) = match &group.per {
             Some(per) => (format!("{} / {per}", group.metric), String::new()),
             None => {
-                let unit = metric::describe(self.experiment, &group.metric).unit;
+                let unit = self.context.metric(&group.metric).unit;
                 (group.metric.clone(), unit)
             }
         };
@@ -113,10 +100,10 @@ impl Source<'_> {
     }
 
     fn why_absent(&self, row: &TableRow) -> String {
-        let treatment = pick(&row.at, &self.experiment.factors, self.treatments).ok();
+        let treatment = self.context.pick(&row.at).ok();
         let mut metrics = once(&self.group.metric).chain(&self.group.per);
         metrics
-            .find_map(|metric| self.data.why_absent(metric, treatment.as_slice()))
+            .find_map(|metric| self.context.why_absent(metric, treatment.as_slice()))
             .unwrap_or_else(|| "no trial completed".into())
     }
 
@@ -125,12 +112,12 @@ impl Source<'_> {
         if row.at.is_empty() {
             return Err("nothing here stands for it".to_owned());
         }
-        let treatment = pick(&row.at, &self.experiment.factors, self.treatments)?;
-        let column = self.data.column(&self.group.metric, treatment);
+        let treatment = self.context.pick(&row.at)?;
+        let column = self.context.column(&self.group.metric, treatment);
         let Some(per) = &self.group.per else {
             return Ok(column.clone());
         };
-        let per = self.data.column(per, treatment);
+        let per = self.context.column(per, treatment);
         let quotients = column.iter().filter_map(|(block, value)| {
             let quotient = value / per.get(block)?;
             quotient.is_finite().then_some((*block, quotient))

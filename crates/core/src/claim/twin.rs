@@ -1,27 +1,22 @@
 //! A/A twins: how far two runs of the same thing lie apart here.
 
-use toll_stats::Margins;
-
-use super::data::Data;
+use super::CONFIDENCE;
+use super::context::AnalysisContext;
 use super::model::TwinSummary;
 use super::summary::estimate;
-use super::{CONFIDENCE, MARGIN_MIN};
 use crate::plan::Treatment;
-use crate::spec::Experiment;
 
 /// The twins of a run, in the primary metric.
-pub(super) fn summarise(
-    experiment: &Experiment,
-    treatments: &[Treatment],
-    data: &Data,
-) -> Vec<TwinSummary> {
-    twins(treatments)
+pub(super) fn summarise(context: &AnalysisContext) -> Vec<TwinSummary> {
+    twins(context.treatments)
         .filter_map(|(twin, original)| {
-            let logs = data.log_ratios(&experiment.metric, twin, original).ok()?;
+            let logs = context
+                .log_ratios(&context.experiment.metric, twin, original)
+                .ok()?;
             let interval = toll_stats::stopped_interval(&logs, CONFIDENCE);
             Some(TwinSummary {
-                label: treatments[original].label.clone(),
-                metric: experiment.metric.clone(),
+                label: context.treatments[original].label.clone(),
+                metric: context.experiment.metric.clone(),
                 ratio: estimate(&interval.map(f64::exp)),
                 band: band_of(&logs),
                 block_ratios: logs.iter().map(|log| log.exp()).collect(),
@@ -49,19 +44,9 @@ fn band_of(logs: &[f64]) -> f64 {
 
 /// The widest band of the twins in a metric: a difference as large as that
 /// between two runs of the same program is none.
-pub(super) fn noise_band(metric: &str, treatments: &[Treatment], data: &Data) -> f64 {
-    twins(treatments)
-        .filter_map(|(twin, original)| data.log_ratios(metric, twin, original).ok())
+pub(super) fn noise_band(metric: &str, context: &AnalysisContext) -> f64 {
+    twins(context.treatments)
+        .filter_map(|(twin, original)| context.log_ratios(metric, twin, original).ok())
         .map(|logs| band_of(&logs))
         .fold(0.0, f64::max)
-}
-
-/// The margins for a metric, on a logarithmic scale. Within `same`, or 1 % if
-/// that is less, values are the same; past this and the noise band they differ.
-pub(super) fn margins(same: f64, metric: &str, treatments: &[Treatment], data: &Data) -> Margins {
-    let same = same.max(MARGIN_MIN);
-    Margins {
-        same: same.ln_1p(),
-        different: same.max(noise_band(metric, treatments, data)).ln_1p(),
-    }
 }

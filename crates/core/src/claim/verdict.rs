@@ -4,13 +4,12 @@ use toll_stats::{
     Decision, Direction, Interval, Margins, decide, holm, stopped_decision_p, stopped_interval,
 };
 
-use super::data::Data;
+use super::context::AnalysisContext;
 use super::model::{ClaimDirection, Outcome, Verdict};
 use super::summary::estimate;
-use super::{ALPHA, CONFIDENCE, accompaniment, contrast, derived, emulation, twin};
+use super::{ALPHA, CONFIDENCE, contrast, derived, emulation, explanatory_metrics};
 use crate::format;
-use crate::plan::Treatment;
-use crate::spec::{Claim, Experiment, Test};
+use crate::spec::{Claim, Test};
 
 /// Share of the way from threshold to published value that half an interval
 /// may take up and still be narrow enough: a quarter leaves three for the
@@ -42,15 +41,12 @@ pub(super) fn target_width(claim: &Claim, target_ci: f64) -> f64 {
 /// Intervals of all testable claims on a logarithmic scale, each at the
 /// confidence of the first, strictest step of Holm's procedure. One that the
 /// blocks are too few for is as wide as can be.
-pub(super) fn intervals<'a>(
-    experiment: &'a Experiment,
-    treatments: &[Treatment],
-    data: &Data,
-) -> Vec<(&'a Claim, Interval)> {
-    let evidence: Vec<(&Claim, Evidence)> = experiment
+pub(super) fn intervals<'a>(context: &AnalysisContext<'a>) -> Vec<(&'a Claim, Interval)> {
+    let evidence: Vec<(&Claim, Evidence)> = context
+        .experiment
         .claims
         .iter()
-        .filter_map(|claim| Some((claim, evidence(claim, experiment, treatments, data).ok()?)))
+        .filter_map(|claim| Some((claim, evidence(claim, context).ok()?)))
         .collect();
     let confidence = 1.0 - ALPHA / evidence.len().max(1) as f64;
     evidence
@@ -90,30 +86,28 @@ enum Evidence {
 }
 
 /// Judges all claims of an experiment together.
-pub(super) fn judge_all(
-    experiment: &Experiment,
-    treatments: &[Treatment],
-    data: &Data,
-) -> Vec<Verdict> {
-    let cases: Vec<Result<Case, String>> = experiment
+pub(super) fn judge_all(context: &AnalysisContext) -> Vec<Verdict> {
+    let cases: Vec<Result<Case, String>> = context
+        .experiment
         .claims
         .iter()
-        .map(|claim| case(claim, experiment, treatments, data))
+        .map(|claim| case(claim, context))
         .collect();
     let ps: Vec<f64> = cases.iter().flatten().map(|case| case.p).collect();
     // Holm over the claims that can be tested; the others make no error.
     let mut steps = holm(&ps, ALPHA).into_iter();
-    experiment
+    context
+        .experiment
         .claims
         .iter()
         .zip(cases)
         .map(|(claim, case)| match case {
-            Err(reason) => untestable(claim, experiment, reason),
+            Err(reason) => untestable(claim, context, reason),
             Ok(case) => {
                 let step = steps.next().expect("one step a testable claim");
                 Verdict {
-                    accompaniment: accompaniment::of(claim, experiment, treatments, data),
-                    ..judge(claim, experiment, &case, &step)
+                    explanatory_metrics: explanatory_metrics::of(claim, context),
+                    ..judge(claim, context, &case, &step)
                 }
             }
         })
@@ -121,20 +115,12 @@ pub(super) fn judge_all(
 }
 
 /// Collects what a claim is judged on.
-///
-/// # Errors
-/// With the reason why this run does not have it.
-fn evidence(
-    claim: &Claim,
-    experiment: &Experiment,
-    treatments: &[Treatment],
-    data: &Data,
-) -> Result<Evidence, String> {
-    let unjudged = emulation::obstacle(&claim.test, experiment, treatments, data);
+fn evidence(claim: &Claim, context: &AnalysisContext) -> Result<Evidence, String> {
+    let unjudged = emulation::obstacle(&claim.test, context);
     match &claim.test {
         Test::Never(reason) => Err(reason.clone()),
         Test::Ratio(contrast) => {
-            let logs = contrast::block_logs(contrast, experiment, treatments, data)?;
+            let logs = contrast::block_logs(contrast, context)?;
             match unjudged {
                 None => Ok(Evidence::Logs(logs)),
                 Some(why) => {
@@ -146,23 +132,18 @@ fn evidence(
         }
         Test::Derived(_) if unjudged.is_some() => Err(unjudged.unwrap_or_default()),
         Test::Derived(id) => {
-            let spec = experiment.derived.iter().find(|derived| derived.id == *id);
+            let spec = context.derived(id);
             let spec = spec.ok_or("the derived quantity is not there")?;
-            derived::Bootstrap::new(spec, experiment, treatments, data).map(Evidence::Derived)
+            derived::Bootstrap::new(spec, context).map(Evidence::Derived)
         }
     }
 }
 
-fn case(
-    claim: &Claim,
-    experiment: &Experiment,
-    treatments: &[Treatment],
-    data: &Data,
-) -> Result<Case, String> {
-    let evidence = evidence(claim, experiment, treatments, data)?;
+fn case(claim: &Claim, context: &AnalysisContext) -> Result<Case, String> {
+    let evidence = evidence(claim, context)?;
     let same = claim.margin.unwrap_or_default();
     let margins = match &claim.test {
-        Test::Ratio(contrast) => twin::margins(same, &contrast.metric, treatments, data),
+        Test::Ratio(contrast) => context.margins(same, &contrast.metric),
         _ => same.ln_1p().into(),
     };
     let scale = LogScale::new(claim, margins);
@@ -243,7 +224,7 @@ impl LogScale {
 
 fn judge(
     claim: &Claim,
-    experiment: &Experiment,
+    context: &AnalysisContext,
     case: &Case,
     step: &toll_stats::HolmStep,
 ) -> Verdict {
@@ -255,7 +236,7 @@ fn judge(
     let Some(interval) = interval else {
         return untestable(
             claim,
-            experiment,
+            context,
             "the quantity is not defined on this run".into(),
         );
     };
@@ -268,7 +249,7 @@ fn judge(
         Decision::Refuted => Outcome::Refuted,
         Decision::Inconclusive => Outcome::Inconclusive,
     };
-    let mut verdict = blank(claim, experiment);
+    let mut verdict = blank(claim, context);
     verdict.outcome = outcome;
     if claim.direction != ClaimDirection::Within {
         verdict.margin = case.scale.margins.same.exp_m1();
@@ -285,24 +266,25 @@ fn judge(
     verdict
 }
 
-fn untestable(claim: &Claim, experiment: &Experiment, reason: String) -> Verdict {
+fn untestable(claim: &Claim, context: &AnalysisContext, reason: String) -> Verdict {
     Verdict {
         reason,
-        ..blank(claim, experiment)
+        ..blank(claim, context)
     }
 }
 
-fn blank(claim: &Claim, experiment: &Experiment) -> Verdict {
+fn blank(claim: &Claim, context: &AnalysisContext) -> Verdict {
     let (contrast, quantity, unit) = match &claim.test {
         Test::Ratio(spec) => (
-            contrast::describe(spec, experiment),
+            contrast::describe(spec, context.experiment),
             spec.metric.clone(),
             String::new(),
         ),
         Test::Derived(id) => {
-            let spec = experiment.derived.iter().find(|derived| derived.id == *id);
+            let spec = context.derived(id);
             let text = spec.map_or_else(String::new, |spec| spec.text.clone());
-            let unit = spec.map_or_else(String::new, |spec| derived::unit(spec, experiment));
+            let unit =
+                spec.map_or_else(String::new, |spec| derived::unit(spec, context.experiment));
             (text, id.clone(), unit)
         }
         Test::Never(_) => (String::new(), String::new(), String::new()),
@@ -327,7 +309,7 @@ fn blank(claim: &Claim, experiment: &Experiment) -> Verdict {
         p_adjusted: None,
         outcome: Outcome::NotTestable,
         reason: String::new(),
-        accompaniment: None,
+        explanatory_metrics: None,
     }
 }
 

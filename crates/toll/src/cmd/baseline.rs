@@ -10,14 +10,12 @@ use serde::Serialize;
 
 use super::compare::confounders;
 use super::gate::{JudgedRatio, ratios_between, ratios_within, why_no_ratio};
-use super::output::Analysed;
 use super::{Failure, output};
 use crate::claim::between::compare_runs;
-use crate::claim::has_worse_side;
 use crate::claim::model::RunComparison;
+use crate::claim::{Run, has_worse_side};
 use crate::plan::{Plan, Treatment};
 use crate::report::compare::over_baseline;
-use crate::report::sanitize::sanitize;
 use crate::spec::Experiment;
 use crate::store::{Baseline, RunStatus, Store};
 
@@ -98,7 +96,7 @@ pub(super) fn run(arguments: &BaselineVerb, store: &Path) -> anyhow::Result<Exit
         Action::Save(arguments) => {
             let mut store = Store::open_existing(store)?;
             let id = store.find_run(&arguments.run)?;
-            output::result(&save(&mut store, &arguments.name, id)?)?;
+            output::result(&output::line(&save(&mut store, &arguments.name, id)?))?;
         }
         Action::Remove(arguments) => remove(arguments, store)?,
     }
@@ -135,8 +133,7 @@ pub(super) fn text(baselines: &[Baseline]) -> String {
             "  {:<width$}  {:>4}  {}",
             one.name, one.run_id, one.experiment
         );
-        text.push_str(&sanitize(&line));
-        text.push('\n');
+        text.push_str(&output::line(&line));
     }
     text
 }
@@ -165,7 +162,7 @@ pub(super) fn save(store: &mut Store, name: &str, run_id: i64) -> anyhow::Result
     };
     Ok(format!(
         "baseline {name} of {}: run {run_id}{instead}",
-        sanitize(&baseline.experiment)
+        baseline.experiment
     ))
 }
 
@@ -262,7 +259,7 @@ impl Against {
     }
 
     /// Compares the runs that have something to be compared with.
-    pub fn compare(&self, store: &Path, runs: &[Analysed]) -> anyhow::Result<Compared> {
+    pub fn compare(&self, store: &Path, runs: &[Run]) -> anyhow::Result<Compared> {
         let mut compared = Compared::default();
         let Some(name) = &self.name else {
             let analyses = runs.iter().map(|run| &run.analysis);
@@ -274,8 +271,8 @@ impl Against {
             let Some(id) = self.run_ids.get(&run.stored.run.experiment) else {
                 continue;
             };
-            let old = Analysed::load(&store, &id.to_string())?;
-            let comparison = compare_runs(run.judged(), old.judged());
+            let old = output::load_run(&store, &id.to_string())?;
+            let comparison = compare_runs(run, &old);
             let differences = confounders(run, &old);
             let text = over_baseline(name, &comparison, &differences, output::style());
             compared.texts.push(text);

@@ -10,12 +10,10 @@ use serde::Serialize;
 
 use super::baseline::BaselineArguments;
 use super::gate::{GateArguments, JudgedRatio, ratios_between};
-use super::output::Analysed;
 use super::{Failure, baseline, output};
 use crate::claim::between::compare_runs;
-use crate::claim::has_worse_side;
 use crate::claim::model::{Analysis, RunComparison};
-use crate::report::ReportedRun;
+use crate::claim::{Run, has_worse_side};
 use crate::report::compare::{MachineDifference, compare};
 use crate::store::{RunRecord, Store};
 
@@ -60,10 +58,8 @@ pub(super) fn run(arguments: &CompareArguments, store: &Path) -> anyhow::Result<
     let reasons: Vec<_> = later.iter().map(|run| why_never(run, first)).collect();
     arguments.gate.check(&experiments, &reasons)?;
     let differences = differences(&runs);
-    let comparisons: Vec<RunComparison> = later
-        .iter()
-        .map(|run| compare_runs(run.judged(), first.judged()))
-        .collect();
+    let comparisons: Vec<RunComparison> =
+        later.iter().map(|run| compare_runs(run, first)).collect();
     if arguments.json {
         let runs = runs
             .iter()
@@ -78,8 +74,7 @@ pub(super) fn run(arguments: &CompareArguments, store: &Path) -> anyhow::Result<
             comparisons: &comparisons,
         })?;
     } else {
-        let reported: Vec<ReportedRun<'_>> = runs.iter().map(Analysed::reported).collect();
-        let text = compare(&reported, &differences, &comparisons, output::style());
+        let text = compare(&runs, &differences, &comparisons, output::style());
         output::result(&text)?;
     }
     let analyses: Vec<_> = later.iter().map(|run| &run.analysis).collect();
@@ -89,22 +84,22 @@ pub(super) fn run(arguments: &CompareArguments, store: &Path) -> anyhow::Result<
 }
 
 /// The runs to compare, the one that the others are compared with first.
-fn load(arguments: &CompareArguments, store: &Store) -> anyhow::Result<Vec<Analysed>> {
+fn load(arguments: &CompareArguments, store: &Store) -> anyhow::Result<Vec<Run>> {
     let last = ["last".to_owned()];
     let names = match arguments.runs.as_slice() {
         [] => &last[..],
         named => named,
     };
-    let mut runs = Analysed::load_all(store, names)?;
+    let mut runs = output::load_runs(store, names)?;
     if let Some(baseline) = &arguments.against.baseline {
         let id = baseline::require(store, baseline, &runs[0].stored.run.experiment)?;
-        runs.insert(0, Analysed::load(store, &id.to_string())?);
+        runs.insert(0, output::load_run(store, &id.to_string())?);
     }
     Ok(runs)
 }
 
 /// Why the ratio of two runs could never be a regression, if so.
-fn why_never(new: &Analysed, old: &Analysed) -> Option<String> {
+fn why_never(new: &Run, old: &Run) -> Option<String> {
     let has = |levels: &BTreeMap<String, String>| {
         let mut treatments = old.analysis.treatments.iter();
         treatments.any(|treatment| treatment.levels == *levels)
@@ -143,19 +138,19 @@ const CONFOUNDERS_FIRST: &[&str] = &[
 ];
 
 /// Facts in which the runs differ, likely confounders first.
-fn differences(runs: &[Analysed]) -> Vec<MachineDifference> {
+fn differences(runs: &[Run]) -> Vec<MachineDifference> {
     differing(&runs.iter().collect::<Vec<_>>())
 }
 
 /// In what two runs differ beside when they were made and how long they went
 /// on.
-pub(super) fn confounders(new: &Analysed, old: &Analysed) -> Vec<MachineDifference> {
+pub(super) fn confounders(new: &Run, old: &Run) -> Vec<MachineDifference> {
     let mut found = differing(&[old, new]);
     found.retain(|difference| !["date", "blocks"].contains(&difference.what.as_str()));
     found
 }
 
-fn differing(runs: &[&Analysed]) -> Vec<MachineDifference> {
+fn differing(runs: &[&Run]) -> Vec<MachineDifference> {
     let facts: Vec<BTreeMap<String, String>> = runs.iter().map(|run| facts(run)).collect();
     let mut names: Vec<&String> = facts.iter().flat_map(BTreeMap::keys).collect();
     names.sort();
@@ -191,7 +186,7 @@ fn differing(runs: &[&Analysed]) -> Vec<MachineDifference> {
 }
 
 /// All that may differ between two runs, flat.
-fn facts(run: &Analysed) -> BTreeMap<String, String> {
+fn facts(run: &Run) -> BTreeMap<String, String> {
     let record = &run.stored.run;
     let mut facts = BTreeMap::from([
         ("experiment".to_owned(), record.experiment.clone()),

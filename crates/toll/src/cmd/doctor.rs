@@ -8,14 +8,12 @@ use clap::Args;
 use serde::Serialize;
 
 use super::empty_region::{self, EmptyRegion};
-use super::output::Analysed;
 use super::run::{Launch, Purpose, WorkDirectories, launch};
 use super::{Failure, output, store_health};
 use crate::environment::guest::{self, GuestFailure};
 use crate::environment::kernel::{self, Variant};
 use crate::environment::{capabilities, inspect, paths, restore};
 use crate::format;
-use crate::report::sanitize::sanitize;
 use crate::run::Machine;
 use crate::spec::adhoc::{self, AdhocCommands};
 use crate::store::Store;
@@ -217,8 +215,8 @@ fn noise(arguments: &DoctorArguments) -> anyhow::Result<Result<f64, i32>> {
     if let SessionEnd::Interrupted(signal) = outcome.end? {
         return Ok(Err(signal));
     }
-    let analysed = Analysed::load(&store, &outcome.run_id.to_string())?;
-    let twin = analysed.analysis.twins.first();
+    let run = output::load_run(&store, &outcome.run_id.to_string())?;
+    let twin = run.analysis.twins.first();
     let missing = || anyhow!("cannot measure noise: no trial completed");
     twin.map(|twin| Ok(twin.reach())).ok_or_else(missing)
 }
@@ -272,5 +270,5 @@ fn text(examination: &Examination) -> String {
     if let Some(region) = &examination.empty_region {
         line("empty timed region", region.text());
     }
-    text.lines().map(|line| sanitize(line) + "\n").collect()
+    text.lines().map(output::line).collect()
 }

@@ -5,10 +5,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 
-use super::output::Analysed;
 use super::{Failure, output};
-use crate::claim::emulated_treatments;
-use crate::report::{ReportError, benchstat, csv, hyperfine, junit, markdown};
+use crate::claim::Run;
+use crate::report::{benchstat, csv, hyperfine, junit, markdown};
 use crate::store::Store;
 use crate::store::exchange::RunDocument;
 
@@ -46,8 +45,8 @@ pub(super) struct ExportFiles {
 
 pub(super) fn run(arguments: &ExportArguments, store: &Path) -> anyhow::Result<ExitCode> {
     let store = Store::read(store)?;
-    let analysed = Analysed::load(&store, &arguments.run)?;
-    write(&analysed, &arguments.files)?;
+    let run = output::load_run(&store, &arguments.run)?;
+    write(&run, &arguments.files)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -71,43 +70,34 @@ impl ExportFiles {
 }
 
 /// Makes one format of a run.
-type Writer = fn(&Analysed) -> anyhow::Result<String>;
+type Writer = fn(&Run) -> anyhow::Result<String>;
 
 /// Writes a run to the files that are named. A format that does not apply to
 /// it keeps none of the others from being written.
-pub(super) fn write(analysed: &Analysed, files: &ExportFiles) -> anyhow::Result<()> {
+pub(super) fn write(run: &Run, files: &ExportFiles) -> anyhow::Result<()> {
     let writers: [Writer; 6] = [
         |run| {
             let document = RunDocument::new(run.stored.clone(), run.analysis.clone());
             Ok(format!("{}\n", output::json_text(&document)?))
         },
         |run| Ok(csv::csv(&run.stored)),
-        |run| Ok(markdown::markdown(&run.reported())),
-        |run| {
-            let emulated = emulated_treatments(&run.stored);
-            hyperfine::hyperfine(&run.stored, &emulated).map_err(refused)
-        },
-        |run| {
-            let emulated = emulated_treatments(&run.stored);
-            benchstat::benchstat(&run.stored, &run.analysis, &emulated).map_err(refused)
-        },
-        |run| junit::junit(&run.reported()).map_err(refused),
+        |run| Ok(markdown::markdown(run)),
+        |run| hyperfine::hyperfine(run).map_err(refused),
+        |run| benchstat::benchstat(run).map_err(refused),
+        |run| junit::junit(run).map_err(refused),
     ];
     let mut first_failure = Ok(());
     for (path, writer) in files.all().into_iter().zip(writers) {
         let Some(path) = path else {
             continue;
         };
-        let written = writer(analysed).and_then(|text| output::write_file(path, text.as_bytes()));
+        let written = writer(run).and_then(|text| output::write_file(path, text.as_bytes()));
         first_failure = first_failure.and(written);
     }
     first_failure
 }
 
 /// A format that does not apply was asked for by mistake.
-fn refused(error: ReportError) -> anyhow::Error {
-    match error {
-        ReportError::DoesNotApply { .. } => Failure::Usage(error.to_string()).into(),
-        _ => error.into(),
-    }
+fn refused(reason: String) -> anyhow::Error {
+    Failure::Usage(reason).into()
 }

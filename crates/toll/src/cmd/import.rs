@@ -26,12 +26,11 @@ pub(super) fn run(arguments: &ImportArguments, store: &Path) -> anyhow::Result<E
         let stored = RunDocument::parse(&text)
             .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
         let id = store.import(&stored)?;
-        output::result(&format!(
+        let run = &stored.run;
+        output::result(&output::line(&format!(
             "run {id}: {} of {} on {}",
-            crate::report::sanitize::sanitize(&stored.run.experiment),
-            crate::report::sanitize::sanitize(&stored.run.created_at),
-            crate::report::sanitize::sanitize(&stored.run.machine.hostname)
-        ))?;
+            run.experiment, run.created_at, run.machine.hostname
+        )))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -7,7 +7,6 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{baseline, output};
-use crate::report::sanitize::sanitize;
 use crate::spec::builtin::BUILTINS;
 use crate::store::{Baseline, RunRecord, RunStatus};
 
@@ -94,8 +93,7 @@ fn text(listing: &Listing) -> String {
             "  {:>4}  {date:<16}  {:<16}  {:<8}  {trials:>7}  {state:<10}  {}",
             run.id, run.experiment, run.profile, run.machine.hostname
         );
-        text.push_str(sanitize(&line).trim_end());
-        text.push('\n');
+        text.push_str(&output::line(line.trim_end()));
     }
     if !listing.baselines.is_empty() {
         text.push_str("\nBaselines (toll run --baseline NAME):\n");

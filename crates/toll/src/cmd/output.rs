@@ -10,13 +10,11 @@ use anyhow::{Context, anyhow};
 use serde::Serialize;
 
 use super::failure;
-use crate::claim::between::Judged;
-use crate::claim::model::Analysis;
+use crate::claim::Run;
 use crate::environment::guest::Stream;
-use crate::report::ReportedRun;
 use crate::report::sanitize::{plain_json, sanitize};
 use crate::report::terminal::{Style, fit, fold};
-use crate::store::{Store, StoreError, StoredRun};
+use crate::store::{Store, StoreError};
 
 /// Columns where nothing tells.
 const WIDTH_DEFAULT: usize = 80;
@@ -60,6 +58,12 @@ pub(super) fn instead_of_work(told: &clap::Error) -> ExitCode {
 /// A message as standard error can show it.
 fn shown(message: &str) -> String {
     fit(sanitize(message), error_style())
+}
+
+/// A line of a result, ended, without what a terminal would obey: names, levels
+/// and messages are other people's text.
+pub(super) fn line(text: &str) -> String {
+    sanitize(text) + "\n"
 }
 
 /// Prints a result. A reader that went away (`toll show | head`) is no error.
@@ -230,46 +234,12 @@ pub(super) fn read_if_any(path: &Path) -> anyhow::Result<Option<Store>> {
     }
 }
 
-/// A run with its analysis, read from the store.
-pub(super) struct Analysed {
-    /// What the store holds.
-    pub stored: StoredRun,
-    /// What is concluded from it.
-    pub analysis: Analysis,
+/// Loads and analyses the run that a text names.
+pub(super) fn load_run(store: &Store, name: &str) -> anyhow::Result<Run> {
+    Ok(store.load(store.find_run(name)?)?.into())
 }
 
-impl Analysed {
-    /// Loads and analyses the run that a text names.
-    ///
-    /// # Errors
-    /// If there is no such run or it cannot be read.
-    pub fn load(store: &Store, name: &str) -> anyhow::Result<Self> {
-        let stored = store.load(store.find_run(name)?)?;
-        let analysis = crate::claim::analyse(&stored);
-        Ok(Self { stored, analysis })
-    }
-
-    /// Loads and analyses several runs.
-    ///
-    /// # Errors
-    /// As [`Self::load`].
-    pub fn load_all(store: &Store, names: &[String]) -> anyhow::Result<Vec<Self>> {
-        names.iter().map(|name| Self::load(store, name)).collect()
-    }
-
-    /// As the comparison of runs takes it.
-    pub fn judged(&self) -> Judged<'_> {
-        Judged {
-            stored: &self.stored,
-            analysis: &self.analysis,
-        }
-    }
-
-    /// As the reports take it.
-    pub fn reported(&self) -> ReportedRun<'_> {
-        ReportedRun {
-            run: &self.stored.run,
-            analysis: &self.analysis,
-        }
-    }
+/// Loads and analyses several runs.
+pub(super) fn load_runs(store: &Store, names: &[String]) -> anyhow::Result<Vec<Run>> {
+    names.iter().map(|name| load_run(store, name)).collect()
 }

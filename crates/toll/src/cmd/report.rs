@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::output;
-use super::output::Analysed;
+use crate::claim::Run;
 use crate::environment::paths;
-use crate::report::{ReportedRun, html, plots};
+use crate::report::{html, plots};
 use crate::store::Store;
 
 #[derive(Debug, Args)]
@@ -27,13 +27,12 @@ pub(super) struct ReportArguments {
 
 pub(super) fn run(arguments: &ReportArguments, store: &Path) -> anyhow::Result<ExitCode> {
     let store = Store::read(store)?;
-    let runs = Analysed::load_all(&store, &arguments.runs)?;
-    let reported: Vec<ReportedRun<'_>> = runs.iter().map(Analysed::reported).collect();
+    let runs = output::load_runs(&store, &arguments.runs)?;
     if let Some(directory) = &arguments.plots {
-        output::result(&write_plots(&reported, directory)?)?;
+        output::result(&write_plots(&runs, directory)?)?;
     }
     if arguments.html.is_some() || arguments.plots.is_none() {
-        let path = write_page(&reported, arguments.html.as_deref())?;
+        let path = write_page(&runs, arguments.html.as_deref())?;
         if path.as_os_str() != "-" {
             output::result(&format!("{}", path.display()))?;
         }
@@ -45,10 +44,13 @@ pub(super) fn run(arguments: &ReportArguments, store: &Path) -> anyhow::Result<E
 ///
 /// # Errors
 /// If it cannot be made or written.
-pub(super) fn write_page(runs: &[ReportedRun<'_>], path: Option<&Path>) -> anyhow::Result<PathBuf> {
+pub(super) fn write_page(runs: &[Run], path: Option<&Path>) -> anyhow::Result<PathBuf> {
     let path = path.map_or_else(
         || {
-            let ids: Vec<String> = runs.iter().map(|run| run.run.id.to_string()).collect();
+            let ids: Vec<String> = runs
+                .iter()
+                .map(|run| run.stored.run.id.to_string())
+                .collect();
             paths::reports().join(format!("run-{}.html", ids.join("-")))
         },
         Path::to_owned,
@@ -62,7 +64,7 @@ pub(super) fn write_page(runs: &[ReportedRun<'_>], path: Option<&Path>) -> anyho
 ///
 /// # Errors
 /// If one cannot be drawn or written.
-pub(super) fn write_plots(runs: &[ReportedRun<'_>], directory: &Path) -> anyhow::Result<String> {
+pub(super) fn write_plots(runs: &[Run], directory: &Path) -> anyhow::Result<String> {
     let mut paths = Vec::new();
     for run in runs {
         for (name, content) in plots::files(run)? {

@@ -7,7 +7,6 @@ use std::time::Instant;
 use clap::Args;
 use serde::Serialize;
 
-use super::output::Analysed;
 use super::progress::Steps;
 use super::run::{Launch, Purpose, WorkDirectories, exit_code_of, launch, random_seed};
 use super::{failure, output};
@@ -120,9 +119,9 @@ fn compare(
     if let SessionEnd::Interrupted(signal) = launched.end? {
         return Ok(Err(signal));
     }
-    let analysed = Analysed::load(store, &launched.run_id.to_string())?;
-    let compared = selftest::compared(delay_percent, &analysed.analysis);
-    let trials = analysed.stored.trials.len();
+    let run = output::load_run(store, &launched.run_id.to_string())?;
+    let compared = selftest::compared(delay_percent, &run.analysis);
+    let trials = run.stored.trials.len();
     Ok(Ok((compared.map_err(anyhow::Error::msg)?, trials)))
 }
 

@@ -8,8 +8,8 @@ use clap::Args;
 
 use super::baseline::{Against, BaselineArguments};
 use super::gate::GateArguments;
-use super::output::Analysed;
 use super::{Failure, output};
+use crate::claim::Run;
 use crate::report::terminal;
 use crate::store::Store;
 use crate::store::exchange::RunDocument;
@@ -34,42 +34,39 @@ pub(super) struct ShowArguments {
 pub(super) fn run(arguments: &ShowArguments, store: &Path) -> anyhow::Result<ExitCode> {
     let path = store;
     let store = Store::read(path)?;
-    let analysed = Analysed::load(&store, &arguments.run)?;
-    let experiment = &analysed.stored.experiment;
+    let run = output::load_run(&store, &arguments.run)?;
+    let experiment = &run.stored.experiment;
     let baseline = arguments.against.baseline.as_ref();
     let against = Against::find(baseline, path, &[experiment])?;
     let gate = &arguments.gate;
     gate.check(&[experiment], &[against.why_no_ratio(experiment)])?;
-    let runs = [analysed];
+    let runs = [run];
     let compared = against.compare(path, &runs)?;
-    let [analysed] = &runs;
-    show(arguments, analysed)?;
+    let [run] = &runs;
+    show(arguments, run)?;
     for text in &compared.texts {
         match arguments.json {
             true => output::aside(text)?,
             false => output::result(&format!("\n{text}"))?,
         }
     }
-    gate.judge(&[&analysed.analysis], &compared.ratios)?;
+    gate.judge(&[&run.analysis], &compared.ratios)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn show(arguments: &ShowArguments, analysed: &Analysed) -> anyhow::Result<()> {
+fn show(arguments: &ShowArguments, run: &Run) -> anyhow::Result<()> {
     if arguments.kernel_log {
-        if analysed.stored.boots.is_empty() {
+        if run.stored.boots.is_empty() {
             bail!(Failure::Usage(format!(
                 "cannot show a kernel's log: run {} booted no guest",
-                analysed.stored.run.id
+                run.stored.run.id
             )));
         }
-        output::result(&terminal::kernel_logs(&analysed.stored.boots))?;
+        output::result(&terminal::kernel_logs(&run.stored.boots))?;
     } else if arguments.json {
-        output::json(&RunDocument::new(
-            analysed.stored.clone(),
-            analysed.analysis.clone(),
-        ))?;
+        output::json(&RunDocument::new(run.stored.clone(), run.analysis.clone()))?;
     } else {
-        output::result(&terminal::summary(&analysed.reported(), output::style()))?;
+        output::result(&terminal::summary(run, output::style()))?;
     }
     Ok(())
 }

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use super::doctor::{Finding, nearest};
 use super::output;
-use crate::report::sanitize::sanitize;
 use crate::store::{RunStatus, Store, StoreError, Survey, SurveyedRun};
 
 /// Most damages told one by one.
@@ -91,8 +90,8 @@ pub(super) fn salvage(store: &Path, new: &Path, json: bool) -> anyhow::Result<Ex
         new.display(),
         store.display()
     ));
-    let lines: Vec<String> = lines.iter().map(|line| sanitize(line)).collect();
-    output::result(&lines.join("\n"))?;
+    let text: String = lines.iter().map(|line| output::line(line)).collect();
+    output::result(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

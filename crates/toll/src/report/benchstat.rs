@@ -1,13 +1,9 @@
 //! The text format of Go's benchmarks, for benchstat.
 
-use std::collections::BTreeSet;
-use std::fmt::Write;
-
-use super::ReportError;
 use super::sanitize::sanitize;
-use super::series::{self, Series};
+use super::series;
+use crate::claim::Run;
 use crate::claim::model::{Analysis, Better};
-use crate::store::StoredRun;
 
 /// Metrics of every program, the units that Go's programs give them, and how
 /// many base units each is. benchstat makes seconds of nanoseconds, but not of
@@ -24,27 +20,17 @@ const UNITS: [(&str, &str, f64); 5] = [
 /// Writes the trials of a run as benchmark results, a line each ("Go benchmark
 /// data format", proposal 14313): a trial's value is the median of its
 /// iterations. A/A twins are left out, as are treatments without a trial and
-/// those in `emulated`.
+/// emulated ones.
 ///
 /// benchstat puts what differs in a configuration line into tables of their
 /// own. So those lines have only what two runs to be compared have in common;
 /// the rest stands in comments.
 ///
 /// # Errors
-/// If no treatment has durations.
-pub fn benchstat(
-    stored: &StoredRun,
-    analysis: &Analysis,
-    emulated: &BTreeSet<usize>,
-) -> Result<String, ReportError> {
-    let all = series::of_run(stored, emulated);
-    if !all
-        .iter()
-        .any(|series| series.values("duration_ns").next().is_some())
-    {
-        return Err(series::no_times("benchstat's text", stored, emulated));
-    }
-    let run = &stored.run;
+/// With the reason if no treatment has durations.
+pub fn benchstat(run: &Run) -> Result<String, String> {
+    let all = series::with_durations(run, "benchstat's text")?;
+    let (run, analysis) = (&run.stored.run, &run.analysis);
     let mut text = String::new();
     let mut push = |line: String| {
         text.push_str(&sanitize(&line));
@@ -68,14 +54,22 @@ pub fn benchstat(
     }
     let name = benchmark_name(&run.experiment);
     let cpus = run.machine.cpus_online.max(1);
+    let primary = own.as_deref();
+    let primary = primary.map(|unit| (analysis.primary_metric.as_str(), unit, 1.0));
+    let columns: Vec<(&str, &str, f64)> = UNITS.into_iter().chain(primary).collect();
     for series in &all {
-        let label = word(series.label);
-        for (index, line) in lines(series, analysis, own.as_deref())
-            .into_iter()
-            .enumerate()
-        {
-            let iterations = series.iterations[index].max(1);
-            push(format!("{name}/{label}-{cpus} {iterations} {line}"));
+        let label = word(&series.treatment.label);
+        for (trial, iterations) in series.iterations.iter().enumerate() {
+            let value = |(metric, unit, factor): &(&str, &str, f64)| {
+                let value = series.values(metric).get(trial)?;
+                Some(format!("{} {unit}", value / factor))
+            };
+            let values: Vec<String> = columns.iter().filter_map(value).collect();
+            let iterations = (*iterations).max(1);
+            push(format!(
+                "{name}/{label}-{cpus} {iterations} {}",
+                values.join(" ")
+            ));
         }
     }
     Ok(text)
@@ -93,25 +87,6 @@ fn own_unit(analysis: &Analysis) -> Option<String> {
     let metric = &analysis.primary_metric;
     let is_common = UNITS.iter().any(|(name, ..)| name == metric);
     (!is_common).then(|| word(metric))
-}
-
-/// Values and units of each trial.
-fn lines(series: &Series<'_>, analysis: &Analysis, own: Option<&str>) -> Vec<String> {
-    let primary = own.map(|unit| (analysis.primary_metric.as_str(), unit, 1.0));
-    series
-        .trials
-        .iter()
-        .map(|trial| {
-            let mut line = String::new();
-            for (metric, unit, factor) in UNITS.into_iter().chain(primary) {
-                if let Some(value) = trial.get(metric) {
-                    let gap = if line.is_empty() { "" } else { " " };
-                    write!(line, "{gap}{} {unit}", value / factor).expect("a text takes all");
-                }
-            }
-            line
-        })
-        .collect()
 }
 
 /// `BenchmarkDdBlockSize` of `dd-block-size`.

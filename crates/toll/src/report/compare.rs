@@ -1,12 +1,13 @@
 //! Runs side by side, never pooled: a median over two machines describes
 //! neither.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use super::terminal::Style;
 use super::terminal::paint;
 use super::terminal::text::{Column, Paint, Row, fit, heading, layout, paragraph, table};
-use super::{ReportedRun, words};
+use super::words;
+use crate::claim::Run;
 use crate::claim::model::{Better, RunComparison, RunRatio, TreatmentSummary};
 use crate::format;
 
@@ -22,9 +23,8 @@ pub struct MachineDifference {
 /// Compares runs: first what differs in the machines, since a difference in the
 /// results may be due to any of it, then verdicts, then medians, then each
 /// later run over the first.
-#[must_use]
 pub fn compare(
-    runs: &[ReportedRun],
+    runs: &[Run],
     differences: &[MachineDifference],
     comparisons: &[RunComparison],
     style: Style,
@@ -35,9 +35,9 @@ pub fn compare(
         let line = format!(
             "{}: {}, {}, {}",
             name(run),
-            run.run.title,
-            words::minute(&run.run.created_at),
-            words::counts(run.analysis)
+            run.stored.run.title,
+            words::minute(&run.stored.run.created_at),
+            words::counts(&run.analysis)
         );
         text.push_str(&paragraph(&line, 0, Paint::Plain, style));
     }
@@ -57,7 +57,6 @@ pub fn compare(
 
 /// A run over the baseline that it is compared with: first in what the two
 /// differ beside their results.
-#[must_use]
 pub fn over_baseline(
     baseline: &str,
     comparison: &RunComparison,
@@ -138,12 +137,12 @@ fn ratio(one: &RunRatio) -> Row {
     row
 }
 
-fn name(run: &ReportedRun) -> String {
-    format!("run {}", run.run.id)
+fn name(run: &Run) -> String {
+    format!("run {}", run.stored.run.id)
 }
 
-fn columns(first: &str, runs: &[ReportedRun], is_number: bool) -> Vec<Column> {
-    let title = |run: &ReportedRun| {
+fn columns(first: &str, runs: &[Run], is_number: bool) -> Vec<Column> {
+    let title = |run: &Run| {
         if is_number {
             Column::numbers(&name(run))
         } else {
@@ -155,7 +154,7 @@ fn columns(first: &str, runs: &[ReportedRun], is_number: bool) -> Vec<Column> {
         .collect()
 }
 
-fn machines(runs: &[ReportedRun], differences: &[MachineDifference], style: Style) -> String {
+fn machines(runs: &[Run], differences: &[MachineDifference], style: Style) -> String {
     let mut text = heading("The runs differ in", style);
     if differences.is_empty() {
         text.push_str(&paragraph(
@@ -183,7 +182,7 @@ fn machines(runs: &[ReportedRun], differences: &[MachineDifference], style: Styl
     text
 }
 
-fn verdicts(runs: &[ReportedRun], style: Style) -> String {
+fn verdicts(runs: &[Run], style: Style) -> String {
     let ids = in_order(runs, |run| {
         run.analysis
             .verdicts
@@ -225,7 +224,7 @@ fn verdicts(runs: &[ReportedRun], style: Style) -> String {
     text
 }
 
-fn outcomes_differ(runs: &[ReportedRun], id: &str) -> bool {
+fn outcomes_differ(runs: &[Run], id: &str) -> bool {
     let mut outcomes = runs.iter().flat_map(|run| {
         let verdicts = run.analysis.verdicts.iter();
         verdicts
@@ -236,7 +235,7 @@ fn outcomes_differ(runs: &[ReportedRun], id: &str) -> bool {
     outcomes.any(|outcome| Some(outcome) != first)
 }
 
-fn medians(runs: &[ReportedRun], style: Style) -> String {
+fn medians(runs: &[Run], style: Style) -> String {
     let labels = in_order(runs, |run| {
         let treatments = run.analysis.treatments.iter();
         treatments
@@ -279,33 +278,18 @@ fn label(treatment: &TreatmentSummary) -> String {
     levels.join(" ")
 }
 
-fn median(run: &ReportedRun, wanted: &str) -> String {
-    let analysis = run.analysis;
-    let mut treatments = analysis.treatments.iter();
-    let found = treatments.find(|one| one.twin_of.is_none() && label(one) == wanted);
-    let metric = &analysis.primary_metric;
-    let unit = analysis
-        .metrics
-        .get(metric)
-        .map_or("", |metric| metric.unit.as_str());
-    match found {
+fn median(run: &Run, wanted: &str) -> String {
+    let mut treatments = run.analysis.treatments.iter();
+    match treatments.find(|one| one.twin_of.is_none() && label(one) == wanted) {
         Some(treatment) if treatment.skipped.is_some() => "skipped".to_owned(),
-        Some(treatment) => treatment.estimates.get(metric).map_or_else(
-            || format::NOTHING.to_owned(),
-            |estimate| format::interval(&estimate.median, unit),
-        ),
+        Some(treatment) => words::median(treatment, &run.analysis),
         None => format::NOTHING.to_owned(),
     }
 }
 
 /// What the runs name, each once, in the order of its first appearance.
-fn in_order(runs: &[ReportedRun], names: impl Fn(&ReportedRun) -> Vec<String>) -> Vec<String> {
-    let mut seen = BTreeMap::new();
-    let mut ordered = Vec::new();
-    for name in runs.iter().flat_map(names) {
-        if seen.insert(name.clone(), ()).is_none() {
-            ordered.push(name);
-        }
-    }
-    ordered
+fn in_order(runs: &[Run], names: impl Fn(&Run) -> Vec<String>) -> Vec<String> {
+    let mut seen = BTreeSet::new();
+    let named = runs.iter().flat_map(names);
+    named.filter(|name| seen.insert(name.clone())).collect()
 }

@@ -1,14 +1,13 @@
 //! The JSON document of hyperfine, for the programs that read it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::ReportError;
 use super::sanitize::plain_json;
 use super::series::{self, Series};
+use crate::claim::Run;
 use crate::spec::{Experiment, Level};
-use crate::store::StoredRun;
 
 /// Nanoseconds in a second.
 const S_NS: f64 = 1e9;
@@ -38,38 +37,35 @@ struct BenchmarkResult {
 
 /// Writes the durations of a run as hyperfine does. What hyperfine calls a run
 /// is a trial, with the median of its iterations; A/A twins are left out, as
-/// are treatments without a trial and those in `emulated`, whose times are not
-/// those of a CPU.
+/// are treatments without a trial and emulated ones, whose times are not those
+/// of a CPU.
 ///
 /// # Errors
-/// If no treatment has durations.
-pub fn hyperfine(stored: &StoredRun, emulated: &BTreeSet<usize>) -> Result<String, ReportError> {
-    let all = series::of_run(stored, emulated);
-    let results: Vec<BenchmarkResult> = all
+/// With the reason if no treatment has durations.
+pub fn hyperfine(run: &Run) -> Result<String, String> {
+    let all = series::with_durations(run, "hyperfine's JSON")?;
+    let results = all
         .iter()
-        .filter_map(|series| result(series, &stored.experiment))
+        .filter_map(|series| result(series, &run.stored.experiment))
         .collect();
-    if results.is_empty() {
-        return Err(series::no_times("hyperfine's JSON", stored, emulated));
-    }
     let text = serde_json::to_string_pretty(&Document { results });
-    Ok(format!(
-        "{}\n",
-        plain_json(text.map_err(ReportError::Json)?)
-    ))
+    let text = text.map_err(|error| format!("cannot write JSON: {error}"))?;
+    Ok(format!("{}\n", plain_json(text)))
 }
 
 fn result(series: &Series<'_>, experiment: &Experiment) -> Option<BenchmarkResult> {
-    let times: Vec<f64> = series.values("duration_ns").map(|ns| ns / S_NS).collect();
+    let seconds = |metric: &str| -> Vec<f64> {
+        let values = series.values(metric).iter();
+        values.map(|ns| ns / S_NS).collect()
+    };
+    let times = seconds("duration_ns");
     if times.is_empty() {
         return None;
     }
     let mean_s = |metric: &str| {
-        let values: Vec<f64> = series.values(metric).map(|ns| ns / S_NS).collect();
+        let values = seconds(metric);
         (!values.is_empty()).then(|| toll_stats::mean(&values))
     };
-    let min = times.iter().copied().fold(f64::INFINITY, f64::min);
-    let max = times.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     Some(BenchmarkResult {
         command: command(series, experiment),
         mean: toll_stats::mean(&times),
@@ -77,35 +73,37 @@ fn result(series: &Series<'_>, experiment: &Experiment) -> Option<BenchmarkResul
         median: toll_stats::median(&times),
         user: mean_s("user_ns"),
         system: mean_s("system_ns"),
-        min,
-        max,
-        exit_codes: series.trials.iter().map(exit_code).collect(),
+        min: times.iter().copied().fold(f64::INFINITY, f64::min),
+        max: times.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        exit_codes: exit_codes(series),
         times,
         parameters: parameters(series, experiment),
     })
 }
 
-/// The exit status of a trial's command. What is no command has none, and a
+/// The exit status of each trial's command. What is no command has none, and a
 /// trial that went wrong is not here.
-fn exit_code(values: &BTreeMap<&str, f64>) -> Option<i32> {
+fn exit_codes(series: &Series<'_>) -> Vec<Option<i32>> {
+    let statuses = series.values("exit_status");
     #[expect(clippy::cast_possible_truncation, reason = "a status is 0 to 255")]
-    let status = |status: &f64| *status as i32;
-    Some(values.get("exit_status").map_or(0, status))
+    let status = |trial: usize| statuses.get(trial).map_or(0, |status| *status as i32);
+    let trials = 0..series.iterations.len();
+    trials.map(|trial| Some(status(trial))).collect()
 }
 
 /// The command with its placeholders filled in, where the treatment is one
 /// whose words tell it apart; otherwise the treatment's label.
 fn command(series: &Series<'_>, experiment: &Experiment) -> String {
-    let Some(template) = series.levels.get(COMMAND) else {
-        return series.label.to_owned();
+    let Some(template) = series.treatment.levels.get(COMMAND) else {
+        return series.treatment.label.clone();
     };
     let mut filled = template.text.clone();
     for factor in varying(experiment) {
         let placeholder = format!("{{{factor}}}");
         if !filled.contains(&placeholder) {
-            return series.label.to_owned();
+            return series.treatment.label.clone();
         }
-        filled = filled.replace(&placeholder, &series.levels[factor].text);
+        filled = filled.replace(&placeholder, &series.treatment.levels[factor].text);
     }
     filled
 }
@@ -121,7 +119,7 @@ fn varying(experiment: &Experiment) -> impl Iterator<Item = &String> {
 
 fn parameters(series: &Series<'_>, experiment: &Experiment) -> BTreeMap<String, String> {
     varying(experiment)
-        .map(|name| (name.clone(), plain(&series.levels[name])))
+        .map(|name| (name.clone(), plain(&series.treatment.levels[name])))
         .collect()
 }
 

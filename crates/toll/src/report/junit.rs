@@ -1,7 +1,8 @@
 //! Verdicts as a JUnit report, which continuous integration shows.
 
 use super::sanitize::sanitize;
-use super::{ReportError, ReportedRun, words};
+use super::words;
+use crate::claim::Run;
 use crate::claim::model::{Outcome, Verdict};
 use crate::format;
 
@@ -11,15 +12,12 @@ use crate::format;
 /// and figures.
 ///
 /// # Errors
-/// If the run has no claim.
-pub fn junit(reported: &ReportedRun) -> Result<String, ReportError> {
-    let (run, analysis) = (reported.run, reported.analysis);
+/// With the reason if the run has no claim.
+pub fn junit(run: &Run) -> Result<String, String> {
+    let (run, analysis) = (&run.stored.run, &run.analysis);
     if analysis.verdicts.is_empty() {
-        return Err(ReportError::DoesNotApply {
-            format: "JUnit's XML",
-            run: run.id,
-            reason: "its experiment has no claim",
-        });
+        let reason = "its experiment has no claim";
+        return Err(super::does_not_apply("JUnit's XML", run.id, reason));
     }
     let count = |outcome| words::outcome_count(analysis, outcome);
     let counts = format!(

@@ -1,14 +1,14 @@
 //! Tables in GitHub's Markdown.
 
 use super::sanitize::sanitize;
-use super::{ReportedRun, words};
+use super::words;
+use crate::claim::Run;
 use crate::claim::model::{Analysis, TreatmentSummary, Verdict};
 use crate::format;
 
 /// The verdicts and treatments of a run as Markdown tables.
-#[must_use]
-pub fn markdown(run: &ReportedRun) -> String {
-    let (record, analysis) = (run.run, run.analysis);
+pub fn markdown(run: &Run) -> String {
+    let (record, analysis) = (&run.stored.run, &run.analysis);
     let mut text = format!("## {}\n\n", escape(&record.title));
     let origin = format!(
         "`{}` run {}, {}, {}: {}",
@@ -73,12 +73,6 @@ fn reason(reason: &str) -> String {
 }
 
 fn treatment(treatment: &TreatmentSummary, analysis: &Analysis) -> String {
-    let metric = &analysis.primary_metric;
-    let unit = words::unit(analysis, metric);
-    let median = treatment.estimates.get(metric).map_or_else(
-        || format::NOTHING.to_owned(),
-        |estimate| format::interval(&estimate.median, unit),
-    );
     let skipped = treatment
         .skipped
         .iter()
@@ -95,7 +89,7 @@ fn treatment(treatment: &TreatmentSummary, analysis: &Analysis) -> String {
         "| `{}` | {} | {} | {} |\n",
         code(&treatment.label),
         words::trials(treatment),
-        escape(&median),
+        escape(&words::median(treatment, analysis)),
         notes.join("<br>")
     )
 }

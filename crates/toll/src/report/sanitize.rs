@@ -12,7 +12,6 @@
 /// use toll::report::sanitize::sanitize;
 /// assert_eq!(sanitize("a\u{1b}[31mb\nc"), "a\u{fffd}[31mb c");
 /// ```
-#[must_use]
 pub fn sanitize(text: &str) -> String {
     text.chars().map(safe).collect()
 }
@@ -41,7 +40,6 @@ fn is_command(character: char) -> bool {
 /// use toll::report::sanitize::plain_json;
 /// assert_eq!(plain_json("[\"\u{9b}1m\"]\n".into()), "[\"\\u009b1m\"]\n");
 /// ```
-#[must_use]
 pub fn plain_json(text: String) -> String {
     let is_plain = |c: char| c == '\n' || !is_command(c) && !matches!(c, '\u{2028}' | '\u{2029}');
     if text.chars().all(is_plain) {

@@ -1,79 +1,62 @@
 //! Trials of each treatment, for the formats of other programs.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use super::ReportError;
-use crate::spec::Level;
-use crate::store::{StoredRun, TrialRecord, TrialState};
+use crate::claim::model::TreatmentSummary;
+use crate::claim::{Run, emulated_treatments};
+use crate::plan::Treatment;
+use crate::store::TrialState;
 
 /// The completed trials of one treatment, in the order in which they ran.
 pub(super) struct Series<'a> {
-    /// The treatment's label.
-    pub label: &'a str,
-    /// Its levels by factor.
-    pub levels: &'a BTreeMap<String, Level>,
-    /// For each trial the median of its samples by metric: iterations of one
-    /// process are no more than one observation.
-    pub trials: Vec<BTreeMap<&'a str, f64>>,
+    pub treatment: &'a Treatment,
+    summary: &'a TreatmentSummary,
     /// Iterations of each trial.
     pub iterations: Vec<usize>,
 }
 
 impl Series<'_> {
-    /// The values of one metric; empty if not all trials have it.
-    pub fn values(&self, metric: &str) -> impl Iterator<Item = f64> {
-        let in_all = self.trials.iter().all(|trial| trial.contains_key(metric));
-        let trials = self.trials.iter().filter(move |_| in_all);
-        trials.map(move |trial| trial[metric])
+    /// The value of each trial in a metric; empty if not all trials have it.
+    pub fn values(&self, metric: &str) -> &[f64] {
+        let estimate = self.summary.estimates.get(metric);
+        let values = estimate.map_or(&[][..], |estimate| &estimate.trial_values);
+        match values.len() == self.iterations.len() {
+            true => values,
+            false => &[],
+        }
     }
 }
 
-/// All treatments but twins, those without a trial, and those to be left out.
-pub(super) fn of_run<'a>(stored: &'a StoredRun, left_out: &BTreeSet<usize>) -> Vec<Series<'a>> {
-    let own = stored
-        .treatments
-        .iter()
-        .filter(|one| one.twin_of.is_none() && !left_out.contains(&one.index));
-    let all = own.map(|treatment| {
+/// All treatments but twins, those without a trial, and those whose times are
+/// not those of a CPU. One of them has durations, or the error says why a
+/// format of durations does not apply.
+pub(super) fn with_durations<'a>(run: &'a Run, format: &str) -> Result<Vec<Series<'a>>, String> {
+    let stored = &run.stored;
+    let emulated = emulated_treatments(stored);
+    let is_own = |one: &&Treatment| one.twin_of.is_none() && !emulated.contains(&one.index);
+    let of_treatment = |treatment: &'a Treatment| {
         let completed = stored.trials.iter().filter(|trial| {
             trial.treatment == treatment.index && trial.state == TrialState::Completed
         });
-        let (trials, iterations) = completed.map(values_of).unzip();
+        let iterations = |samples: &Vec<f64>| samples.len();
         Series {
-            label: &treatment.label,
-            levels: &treatment.levels,
-            trials,
-            iterations,
+            treatment,
+            summary: &run.analysis.treatments[treatment.index],
+            iterations: completed
+                .map(|trial| trial.samples.values().map(iterations).max().unwrap_or(0))
+                .collect(),
         }
-    });
-    all.filter(|series| !series.trials.is_empty()).collect()
-}
-
-/// The median of each metric of a trial, and how many iterations it had.
-fn values_of(trial: &TrialRecord) -> (BTreeMap<&str, f64>, usize) {
-    let samples = trial
-        .samples
+    };
+    let own = stored.treatments.iter().filter(is_own).map(of_treatment);
+    let all: Vec<Series<'_>> = own.filter(|series| !series.iterations.is_empty()).collect();
+    if all
         .iter()
-        .filter(|(_, values)| !values.is_empty());
-    let medians = samples.map(|(name, values)| (name.as_str(), toll_stats::median(values)));
-    let iterations = trial.samples.values().map(Vec::len).max();
-    (medians.collect(), iterations.unwrap_or(0))
-}
-
-/// The error of a format of durations, for a run that has none.
-pub(super) fn no_times(
-    format: &'static str,
-    stored: &StoredRun,
-    emulated: &BTreeSet<usize>,
-) -> ReportError {
+        .any(|series| !series.values("duration_ns").is_empty())
+    {
+        return Ok(all);
+    }
     let reason = match () {
         () if stored.trials.is_empty() => "it has no trial",
         () if !emulated.is_empty() => "its times are those of an emulation, not of a CPU",
         () => "no trial of it has durations (duration_ns)",
     };
-    ReportError::DoesNotApply {
-        format,
-        run: stored.run.id,
-        reason,
-    }
+    Err(super::does_not_apply(format, stored.run.id, reason))
 }

@@ -1,8 +1,9 @@
 //! What people get to see, as a whole.
 
-use super::sample::{self, HOSTILE, Sample};
+use super::sample::{self, HOSTILE};
 use super::terminal::Style;
 use super::{compare, html, junit, markdown, plots, terminal};
+use crate::claim::Run;
 use crate::claim::model::{Better, Estimate, Relation, RunComparison, RunRatio};
 
 fn style(width: usize) -> Style {
@@ -13,7 +14,7 @@ fn style(width: usize) -> Style {
     }
 }
 
-fn samples() -> Vec<Sample> {
+fn samples() -> Vec<Run> {
     vec![
         sample::copying(),
         sample::small(),
@@ -30,8 +31,7 @@ fn widest(text: &str) -> usize {
 
 #[test]
 fn the_verdict_table_fits_its_width() {
-    let samples = samples();
-    let runs: Vec<_> = samples.iter().map(Sample::reported).collect();
+    let runs = samples();
     for width in (40..=200).step_by(7) {
         for unicode in [true, false] {
             let style = Style {
@@ -46,8 +46,7 @@ fn the_verdict_table_fits_its_width() {
 
 #[test]
 fn summary_advice_and_comparison_fit_their_width() {
-    let samples = samples();
-    let runs: Vec<_> = samples.iter().map(Sample::reported).collect();
+    let runs = samples();
     for width in [40, 60, 80, 120, 200] {
         let mut text = compare::compare(&runs, &differences(), &[comparison()], style(width));
         for run in &runs {
@@ -63,12 +62,12 @@ fn summary_advice_and_comparison_fit_their_width() {
 fn color_changes_nothing_but_color() {
     let sample = sample::copying();
     for width in [40, 80, 120] {
-        let plain = terminal::summary(&sample.reported(), style(width));
+        let plain = terminal::summary(&sample, style(width));
         let style = Style {
             color: true,
             ..style(width)
         };
-        let colored = terminal::summary(&sample.reported(), style);
+        let colored = terminal::summary(&sample, style);
         assert!(!plain.contains('\u{1b}'));
         let mut stripped = colored;
         for code in ["1", "2", "31", "32", "33", "0"] {
@@ -85,19 +84,19 @@ fn an_ascii_terminal_gets_ascii() {
         unicode: false,
         ..style(80)
     };
-    assert!(terminal::summary(&sample.reported(), style).is_ascii());
-    assert!(terminal::verdict_table(&[sample.reported()], style).is_ascii());
+    assert!(terminal::summary(&sample, style).is_ascii());
+    assert!(terminal::verdict_table(&[sample], style).is_ascii());
 }
 
 #[test]
 fn no_control_character_of_a_run_reaches_a_terminal_or_markdown() {
-    let sample = sample::hostile();
-    let run = sample.reported();
-    let mut text = terminal::verdict_table(&[run], style(80));
+    let run = sample::hostile();
+    let runs = [run.clone(), run.clone()];
+    let mut text = terminal::verdict_table(&runs[..1], style(80));
     text.push_str(&terminal::summary(&run, style(80)));
     text.push_str(&terminal::advice(&run, style(80)));
     text.push_str(&compare::compare(
-        &[run, run],
+        &runs,
         &differences(),
         &[comparison()],
         style(80),
@@ -113,12 +112,12 @@ fn no_control_character_of_a_run_reaches_a_terminal_or_markdown() {
 
 #[test]
 fn a_junit_report_looks_right() {
-    insta::assert_snapshot!(junit::junit(&sample::copying().reported()).unwrap());
+    insta::assert_snapshot!(junit::junit(&sample::copying()).unwrap());
 }
 
 #[test]
 fn hostile_text_stays_text_in_a_junit_report() {
-    let text = junit::junit(&sample::hostile().reported()).unwrap();
+    let text = junit::junit(&sample::hostile()).unwrap();
     assert!(!text.contains("<script"), "{text}");
     let dangerous = text.chars().find(|character| {
         (character.is_control() && *character != '\n') || *character == '\u{fffe}'
@@ -132,13 +131,13 @@ fn hostile_text_stays_text_in_a_junit_report() {
                      system-out";
         assert!(known.contains(name), "{tag}");
     }
-    assert!(junit::junit(&sample::empty().reported()).is_err());
+    assert!(junit::junit(&sample::empty()).is_err());
 }
 
 #[test]
 fn hostile_markdown_adds_no_cell_and_no_tag() {
     let sample = sample::hostile();
-    let text = markdown::markdown(&sample.reported());
+    let text = markdown::markdown(&sample);
     // Inside backquotes GitHub shows a tag as it is.
     let outside_code = text.split('`').step_by(2);
     assert!(
@@ -156,7 +155,7 @@ fn hostile_markdown_adds_no_cell_and_no_tag() {
 fn the_page_refers_to_nothing_outside() {
     let sample = sample::copying();
     let small = sample::small();
-    let page = html::page(&[sample.reported(), small.reported()]).unwrap();
+    let page = html::page(&[sample, small]).unwrap();
     for reference in [
         "http", "src=", "url(", "@import", "<script", "<link", "<img",
     ] {
@@ -171,7 +170,7 @@ fn the_page_refers_to_nothing_outside() {
 #[test]
 fn hostile_text_stays_text_on_the_page() {
     let sample = sample::hostile();
-    let page = html::page(&[sample.reported()]).unwrap();
+    let page = html::page(&[sample]).unwrap();
     assert!(!page.contains("<script"));
     assert!(!page.contains(HOSTILE));
     assert!(page.contains("&lt;script&gt;alert(1)"));
@@ -180,8 +179,7 @@ fn hostile_text_stays_text_on_the_page() {
 
 #[test]
 fn a_page_holds_every_run_once_and_empty_ones_too() {
-    let samples = samples();
-    let runs: Vec<_> = samples.iter().map(Sample::reported).collect();
+    let runs = samples();
     let page = html::page(&runs).unwrap();
     assert_eq!(page.matches("<article").count(), 4);
     assert_eq!(page.matches("<nav").count(), 1);
@@ -193,7 +191,7 @@ fn a_page_holds_every_run_once_and_empty_ones_too() {
 #[test]
 fn verdicts_come_before_everything_else_on_the_page() {
     let sample = sample::copying();
-    let page = html::page(&[sample.reported()]).unwrap();
+    let page = html::page(&[sample]).unwrap();
     let order = [
         "class=\"score\"",
         "cat.foreign-fs",
@@ -215,7 +213,7 @@ fn verdicts_come_before_everything_else_on_the_page() {
 #[test]
 fn a_claim_on_time_unfolds_into_what_went_with_it() {
     let sample = sample::copying();
-    let page = html::page(&[sample.reported()]).unwrap();
+    let page = html::page(&[sample]).unwrap();
     assert_eq!(page.matches("<details class=\"with\">").count(), 2);
     for shown in [
         "with it: instructions 0.330, system_ns 0.516, minor_faults 3.00, 2 more",
@@ -230,7 +228,7 @@ fn a_claim_on_time_unfolds_into_what_went_with_it() {
 #[test]
 fn rows_of_which_none_was_measured_share_their_reason() {
     let sample = sample::copying();
-    let page = html::page(&[sample.reported()]).unwrap();
+    let page = html::page(&[sample]).unwrap();
     let reason = "not measured: cannot open perf counter l1d-read-misses: no such event";
     assert_eq!(page.matches(reason).count(), 1);
     // One row of another group has a reason of its own.
@@ -241,17 +239,17 @@ fn rows_of_which_none_was_measured_share_their_reason() {
 fn a_published_value_is_shown_in_the_measured_unit_where_that_is_another() {
     let mut sample = sample::copying();
     let detail = "<span class=\"detail\">775\u{a0}ms</span>";
-    let page = html::page(&[sample.reported()]).unwrap();
+    let page = html::page(std::slice::from_ref(&sample)).unwrap();
     assert!(!page.contains(detail), "milliseconds are what is measured");
     sample.analysis.tables[0].groups[0].published_unit = "ticks".into();
-    let page = html::page(&[sample.reported()]).unwrap();
+    let page = html::page(&[sample]).unwrap();
     assert!(page.contains(&format!("775\u{a0}ticks{detail}")));
 }
 
 #[test]
 fn plots_are_written_as_pairs_of_files() {
     let sample = sample::small();
-    let files = plots::files(&sample.reported()).unwrap();
+    let files = plots::files(&sample).unwrap();
     let names: Vec<_> = files.iter().map(|(name, _)| name.as_str()).collect();
     insta::assert_snapshot!(names.join("\n"));
 }
@@ -322,7 +320,7 @@ fn differences() -> Vec<compare::MachineDifference> {
 #[test]
 fn the_verdict_table_looks_right_at_every_width() {
     let sample = sample::copying();
-    let runs = [sample.reported()];
+    let runs = [sample];
     for width in [40, 80, 120, 200] {
         let table = terminal::verdict_table(&runs, style(width));
         insta::assert_snapshot!(format!("verdicts_{width}"), table);
@@ -337,8 +335,8 @@ fn the_verdict_table_looks_right_at_every_width() {
 #[test]
 fn the_summary_and_the_comparison_look_right() {
     let (sample, small) = (sample::copying(), sample::small());
-    insta::assert_snapshot!(terminal::summary(&sample.reported(), style(100)));
-    let runs = [sample.reported(), small.reported()];
+    insta::assert_snapshot!(terminal::summary(&sample, style(100)));
+    let runs = [sample, small];
     insta::assert_snapshot!(compare::compare(
         &runs,
         &differences()[..1],
@@ -350,19 +348,16 @@ fn the_summary_and_the_comparison_look_right() {
 #[test]
 fn the_small_plots_look_right() {
     let mut sample = sample::copying();
-    let plot = terminal::small_plot(&sample.reported(), style(80));
+    let plot = terminal::small_plot(&sample, style(80));
     insta::assert_snapshot!("curve", plot.unwrap());
     sample.analysis.figures.clear();
-    let plot = terminal::small_plot(&sample.reported(), style(80));
+    let plot = terminal::small_plot(&sample, style(80));
     insta::assert_snapshot!("claims", plot.unwrap());
-    assert_eq!(
-        terminal::small_plot(&sample::empty().reported(), style(80)),
-        None
-    );
+    assert_eq!(terminal::small_plot(&sample::empty(), style(80)), None);
 }
 
 #[test]
 fn markdown_looks_right() {
     let sample = sample::copying();
-    insta::assert_snapshot!(markdown::markdown(&sample.reported()));
+    insta::assert_snapshot!(markdown::markdown(&sample));
 }

@@ -1,8 +1,10 @@
 //! The words that every kind of report uses.
 
+use std::collections::BTreeMap;
+
 use crate::claim::model::{
-    Accompaniment, Analysis, GuestSummary, NearestCache, Outcome, Relation, SideBySide, Staircase,
-    TreatmentSummary,
+    Analysis, ExplanatoryMetrics, GuestSummary, Metric, NearestCache, Outcome, Relation,
+    SideBySide, Staircase, TreatmentSummary,
 };
 use crate::format;
 use crate::run::Machine;
@@ -77,75 +79,65 @@ pub fn metric(name: &str) -> &str {
 }
 
 /// The unit of a metric; empty for one that the run does not describe.
-pub fn unit<'a>(analysis: &'a Analysis, metric: &str) -> &'a str {
-    analysis
-        .metrics
-        .get(metric)
-        .map_or("", |metric| metric.unit.as_str())
+pub fn unit<'a>(metrics: &'a BTreeMap<String, Metric>, name: &str) -> &'a str {
+    metrics.get(name).map_or("", |metric| metric.unit.as_str())
 }
 
 /// How the two sides of a claim compare in one metric, with the interval:
 /// `0.16 [0.15, 0.17]`, or the two values where they have no ratio.
-pub fn side_by_side(sides: &SideBySide, analysis: &Analysis) -> String {
-    let unit = unit(analysis, &sides.metric);
-    sides.ratio.as_ref().map_or_else(
-        || {
-            let (of, to) = (format::value(sides.of, unit), format::value(sides.to, unit));
-            format!("{of} over {to}")
-        },
-        format::ratio_interval,
-    )
+fn side_by_side(sides: &SideBySide, metrics: &BTreeMap<String, Metric>) -> String {
+    let value = |value| format::value(value, unit(metrics, &sides.metric));
+    let both = || format!("{} over {}", value(sides.of), value(sides.to));
+    sides
+        .ratio
+        .as_ref()
+        .map_or_else(both, format::ratio_interval)
 }
 
+const NONE_DIFFERS: &str = "nothing else that was measured differs";
+
 /// What went with a difference in time, in one line.
-pub fn accompaniment(accompaniment: &Accompaniment, analysis: &Analysis) -> String {
-    let differing = accompaniment.differing.iter().map(|sides| {
-        format!(
-            "{} {}",
-            metric(&sides.metric),
-            side_by_side(sides, analysis)
-        )
+pub fn explanatory_metrics(found: &ExplanatoryMetrics, analysis: &Analysis) -> String {
+    let differing = found.differing.iter().map(|sides| {
+        let compared = side_by_side(sides, &analysis.metrics);
+        format!("{} {compared}", metric(&sides.metric))
     });
     let mut parts: Vec<String> = differing.collect();
     if parts.is_empty() {
-        parts.push("nothing else that was measured differs".to_owned());
+        parts.push(NONE_DIFFERS.to_owned());
     }
-    if !accompaniment.same.is_empty() {
-        parts.push(format!("the same: {}", same(accompaniment)));
+    if !found.same.is_empty() {
+        let names: Vec<&str> = found.same.iter().map(|name| metric(name)).collect();
+        parts.push(format!("the same: {}", names.join(", ")));
     }
     parts.join("; ")
 }
 
 /// What went with a difference in time, as few words as can be: the first
 /// metrics with their ratios, and how many more there are.
-pub fn accompaniment_brief(accompaniment: &Accompaniment, analysis: &Analysis) -> String {
-    let first = accompaniment.differing.iter().take(BRIEF_METRICS);
+pub fn explanatory_metrics_brief(
+    found: &ExplanatoryMetrics,
+    metrics: &BTreeMap<String, Metric>,
+) -> String {
+    let first = found.differing.iter().take(BRIEF_METRICS);
     let mut parts: Vec<String> = first
         .map(|sides| {
-            let ratio = sides.ratio.as_ref().map_or_else(
-                || side_by_side(sides, analysis),
-                |ratio| format::ratio(ratio.value),
-            );
+            let ratio = sides.ratio.map(|ratio| format::ratio(ratio.value));
+            let ratio = ratio.unwrap_or_else(|| side_by_side(sides, metrics));
             format!("{} {ratio}", metric(&sides.metric))
         })
         .collect();
-    match accompaniment.differing.len().saturating_sub(BRIEF_METRICS) {
+    match found.differing.len().saturating_sub(BRIEF_METRICS) {
         0 => {}
         more => parts.push(format!("{more} more")),
     }
     match parts.is_empty() {
-        true => "nothing else that was measured differs".to_owned(),
+        true => NONE_DIFFERS.to_owned(),
         false => parts.join(", "),
     }
 }
 
 const BRIEF_METRICS: usize = 3;
-
-/// The metrics that do not differ, by name.
-pub fn same(accompaniment: &Accompaniment) -> String {
-    let names: Vec<&str> = accompaniment.same.iter().map(|name| metric(name)).collect();
-    names.join(", ")
-}
 
 /// What goes up along what: `latency_ns by size, huge_pages=none`.
 pub fn staircase(staircase: &Staircase) -> String {
@@ -257,6 +249,15 @@ pub fn trials(treatment: &TreatmentSummary) -> String {
         text.push_str(&format!(", {} excluded", treatment.trials_excluded));
     }
     text
+}
+
+/// The median of a treatment's trials in the main metric, with its interval.
+pub fn median(treatment: &TreatmentSummary, analysis: &Analysis) -> String {
+    let metric = &analysis.primary_metric;
+    treatment.estimates.get(metric).map_or_else(
+        || format::NOTHING.to_owned(),
+        |estimate| format::interval(&estimate.median, unit(&analysis.metrics, metric)),
+    )
 }
 
 /// The label of the treatment with an index of the plan.

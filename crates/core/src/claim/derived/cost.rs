@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use toll_stats::{CostModel, fit_cost_model, median};
 
-use super::grid::{Grid, Source};
+use super::grid::Grid;
+use crate::claim::context::AnalysisContext;
 use crate::spec::Derived;
 
 /// What a cost model is fitted to.
@@ -15,11 +16,11 @@ pub struct CostGrid {
 }
 
 impl CostGrid {
-    pub fn new(spec: &Derived, source: &Source<'_>) -> Result<Self, String> {
-        let (_, indices) = source.over(spec, &spec.at)?;
+    pub fn new(spec: &Derived, context: &AnalysisContext) -> Result<Self, String> {
+        let (_, indices) = context.over(spec, &spec.at)?;
         let value = |names: &[&str], index: usize| {
             let found = names.iter().find_map(|name| {
-                let values = source.data.values(name, index);
+                let values = context.values(name, index);
                 (!values.is_empty()).then(|| median(&values))
             });
             found.ok_or_else(|| format!("no trial recorded {}", names.join(" or ")))
@@ -37,7 +38,7 @@ impl CostGrid {
             })
             .collect::<Result<_, String>>()?;
         Ok(Self {
-            time: Grid::new(spec, source)?,
+            time: Grid::new(spec, context)?,
             sizes,
         })
     }

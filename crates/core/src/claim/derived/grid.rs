@@ -2,10 +2,9 @@
 
 use toll_stats::median;
 
-use crate::claim::contrast;
-use crate::claim::data::Data;
+use crate::claim::context::AnalysisContext;
 use crate::plan::Treatment;
-use crate::spec::{Derived, Experiment, Selector};
+use crate::spec::{Derived, Selector};
 
 /// Values by block of one metric at each level of a factor.
 pub struct Grid {
@@ -18,16 +17,16 @@ pub struct Grid {
 impl Grid {
     /// Levels of `factor` at which `at` has trials, and their values in the
     /// blocks that have all of them.
-    pub fn new(spec: &Derived, source: &Source<'_>) -> Result<Self, String> {
-        let (levels, indices) = source.over(spec, &spec.at)?;
+    pub fn new(spec: &Derived, context: &AnalysisContext) -> Result<Self, String> {
+        let (levels, indices) = context.over(spec, &spec.at)?;
         let metric = &spec.metric;
-        let blocks = source.data.common_blocks(metric, &indices);
+        let blocks = context.common_blocks(metric, &indices);
         Ok(Self {
             levels,
             columns: indices
                 .iter()
                 .map(|index| {
-                    let column = source.data.column(metric, *index);
+                    let column = context.column(metric, *index);
                     blocks.iter().map(|block| column[block]).collect()
                 })
                 .collect(),
@@ -61,14 +60,7 @@ impl Grid {
     }
 }
 
-/// Where values come from.
-pub struct Source<'a> {
-    pub experiment: &'a Experiment,
-    pub treatments: &'a [Treatment],
-    pub data: &'a Data,
-}
-
-impl Source<'_> {
+impl AnalysisContext<'_> {
     /// Treatments that a quantity may be computed from.
     pub fn involved(&self, spec: &Derived) -> Vec<usize> {
         let is_involved = |treatment: &&Treatment| {
@@ -97,7 +89,7 @@ impl Source<'_> {
             }
             let mut selector = at.clone();
             selector.insert(factor.name.clone(), level.clone());
-            match contrast::pick(&selector, &self.experiment.factors, self.treatments) {
+            match self.pick(&selector) {
                 Ok(index) => found.push((level.number.unwrap_or(place as f64), index)),
                 Err(why) => reason = why,
             }

@@ -6,34 +6,29 @@ use toll_stats::{CostModel, Staircase, knee, median, zero_crossing};
 
 use super::Bootstrap;
 use super::cost::CostGrid;
-use super::grid::{Grid, Source};
+use super::grid::Grid;
 use super::staircase;
+use crate::claim::context::AnalysisContext;
 use crate::claim::model::Better;
-use crate::claim::{contrast, metric};
 use crate::spec::{Derived, Level, Selector};
 
 impl Bootstrap {
     pub(super) fn knee(
         spec: &Derived,
         tolerance: f64,
-        source: &Source<'_>,
+        context: &AnalysisContext,
     ) -> Result<Self, String> {
-        let grid = Grid::new(spec, source)?;
-        let better = metric::describe(source.experiment, &spec.metric).better;
-        Ok(Self {
-            blocks: grid.blocks(),
-            details: BTreeMap::new(),
-            outward: Vec::new(),
-            statistic: Box::new(move |blocks| {
-                let mut medians = grid.medians(blocks);
-                if better == Better::Lower {
-                    for value in &mut medians {
-                        *value = 1.0 / *value;
-                    }
+        let grid = Grid::new(spec, context)?;
+        let better = context.metric(&spec.metric).better;
+        Ok(Self::of(grid.blocks(), move |blocks: &[usize]| {
+            let mut medians = grid.medians(blocks);
+            if better == Better::Lower {
+                for value in &mut medians {
+                    *value = 1.0 / *value;
                 }
-                knee(&grid.levels, &medians, tolerance)
-            }),
-        })
+            }
+            knee(&grid.levels, &medians, tolerance)
+        }))
     }
 
     pub(super) fn acceleration(
@@ -41,23 +36,18 @@ impl Bootstrap {
         of: &Selector,
         to: &Selector,
         level: &Level,
-        source: &Source<'_>,
+        context: &AnalysisContext,
     ) -> Result<Self, String> {
         let pick = |side: &Selector| {
             let mut selector = side.clone();
             selector.insert(spec.factor.clone(), level.clone());
-            contrast::pick(&selector, &source.experiment.factors, source.treatments)
+            context.pick(&selector)
         };
-        let logs = source.data.log_ratios(&spec.metric, pick(of)?, pick(to)?)?;
-        Ok(Self {
-            blocks: logs.len(),
-            details: BTreeMap::new(),
-            outward: Vec::new(),
-            statistic: Box::new(move |blocks| {
-                let chosen: Vec<f64> = blocks.iter().map(|block| logs[*block]).collect();
-                Some(1.0 - median(&chosen).exp())
-            }),
-        })
+        let logs = context.log_ratios(&spec.metric, pick(of)?, pick(to)?)?;
+        Ok(Self::of(logs.len(), move |blocks: &[usize]| {
+            let chosen: Vec<f64> = blocks.iter().map(|block| logs[*block]).collect();
+            Some(1.0 - median(&chosen).exp())
+        }))
     }
 
     pub(super) fn crossing(
@@ -65,10 +55,10 @@ impl Bootstrap {
         of: &Selector,
         to: &Selector,
         value: f64,
-        source: &Source<'_>,
+        context: &AnalysisContext,
     ) -> Result<Self, String> {
-        let (levels, of) = source.over(spec, of)?;
-        let (to_levels, to) = source.over(spec, to)?;
+        let (levels, of) = context.over(spec, of)?;
+        let (to_levels, to) = context.over(spec, to)?;
         // Only levels that both sides have can be compared.
         let both: Vec<(f64, usize, usize)> = levels
             .iter()
@@ -79,12 +69,12 @@ impl Bootstrap {
             })
             .collect();
         let all: Vec<usize> = both.iter().flat_map(|(_, of, to)| [*of, *to]).collect();
-        let blocks = source.data.common_blocks(&spec.metric, &all);
+        let blocks = context.common_blocks(&spec.metric, &all);
         let levels: Vec<f64> = both.iter().map(|(level, ..)| *level).collect();
         let accelerations: Vec<Vec<f64>> = both
             .iter()
             .map(|(_, of, to)| {
-                let column = |index: usize| source.data.column(&spec.metric, index);
+                let column = |index: usize| context.column(&spec.metric, index);
                 let ratio = |block: &u32| 1.0 - column(*of)[block] / column(*to)[block];
                 blocks.iter().map(ratio).collect()
             })
@@ -93,27 +83,22 @@ impl Bootstrap {
             levels,
             columns: accelerations,
         };
-        Ok(Self {
-            blocks: grid.blocks(),
-            details: BTreeMap::new(),
-            outward: Vec::new(),
-            statistic: Box::new(move |blocks| {
-                let medians: Vec<f64> = grid
-                    .medians(blocks)
-                    .into_iter()
-                    .map(|acc| acc - value)
-                    .collect();
-                zero_crossing(&grid.levels, &medians)
-            }),
-        })
+        Ok(Self::of(grid.blocks(), move |blocks: &[usize]| {
+            let medians: Vec<f64> = grid
+                .medians(blocks)
+                .into_iter()
+                .map(|acc| acc - value)
+                .collect();
+            zero_crossing(&grid.levels, &medians)
+        }))
     }
 
     pub(super) fn cost(
         spec: &Derived,
-        source: &Source<'_>,
+        context: &AnalysisContext,
         output: impl Fn(&CostModel, &[(f64, f64)]) -> f64 + 'static,
     ) -> Result<Self, String> {
-        let costs = CostGrid::new(spec, source)?;
+        let costs = CostGrid::new(spec, context)?;
         let details = costs.details();
         Ok(Self {
             blocks: costs.time.blocks(),
@@ -130,28 +115,23 @@ impl Bootstrap {
     pub(super) fn place(
         spec: &Derived,
         level: &Level,
-        source: &Source<'_>,
+        context: &AnalysisContext,
     ) -> Result<usize, String> {
-        let (levels, _) = source.over(spec, &spec.at)?;
+        let (levels, _) = context.over(spec, &spec.at)?;
         levels
             .iter()
             .position(|number| Some(*number) == level.number)
             .ok_or_else(|| format!("this run has no {}={}", spec.factor, level.text))
     }
 
-    pub(super) fn spread(spec: &Derived, source: &Source<'_>) -> Result<Self, String> {
-        let grid = Grid::new(spec, source)?;
-        Ok(Self {
-            blocks: grid.blocks(),
-            details: BTreeMap::new(),
-            outward: Vec::new(),
-            statistic: Box::new(move |blocks| {
-                let medians = grid.medians(blocks);
-                let largest = medians.iter().copied().fold(f64::MIN, f64::max);
-                let smallest = medians.iter().copied().fold(f64::MAX, f64::min);
-                (smallest > 0.0).then(|| largest / smallest)
-            }),
-        })
+    pub(super) fn spread(spec: &Derived, context: &AnalysisContext) -> Result<Self, String> {
+        let grid = Grid::new(spec, context)?;
+        Ok(Self::of(grid.blocks(), move |blocks: &[usize]| {
+            let medians = grid.medians(blocks);
+            let largest = medians.iter().copied().fold(f64::MIN, f64::max);
+            let smallest = medians.iter().copied().fold(f64::MAX, f64::min);
+            (smallest > 0.0).then(|| largest / smallest)
+        }))
     }
 
     /// The number of steps is that of all blocks together, and held in the
@@ -161,9 +141,9 @@ impl Bootstrap {
         spec: &Derived,
         number: usize,
         rise: f64,
-        source: &Source<'_>,
+        context: &AnalysisContext,
     ) -> Result<Self, String> {
-        let grid = Grid::new(spec, source)?;
+        let grid = Grid::new(spec, context)?;
         let mut details = BTreeMap::new();
         let mut steps = number;
         if grid.blocks() > 0 {
@@ -186,7 +166,7 @@ impl Bootstrap {
             outward: grid.levels.clone(),
             statistic: Box::new(move |blocks| {
                 let logs = staircase::log_medians(&grid, blocks);
-                let fit = Staircase::fit(&logs, steps, staircase::TREAD_LEVELS_MIN)?;
+                let fit = Staircase::fit(&logs, steps, staircase::PLATEAU_LEVELS_MIN)?;
                 let start = fit.starts[number - 1];
                 Some((grid.levels[start - 1] * grid.levels[start]).sqrt())
             }),
@@ -197,22 +177,21 @@ impl Bootstrap {
         spec: &Derived,
         per: &str,
         level: &Level,
-        source: &Source<'_>,
+        context: &AnalysisContext,
     ) -> Result<Self, String> {
         let mut selector = spec.at.clone();
         selector.insert(spec.factor.clone(), level.clone());
-        let factors = &source.experiment.factors;
-        let index = contrast::pick(&selector, factors, source.treatments)?;
+        let index = context.pick(&selector)?;
         let absent = [&spec.metric, per].into_iter();
         if let Some(reason) = absent
-            .filter_map(|name| source.data.why_absent(name, &[index]))
+            .filter_map(|name| context.why_absent(name, &[index]))
             .next()
         {
             return Err(reason);
         }
         let (of, per) = (
-            source.data.column(&spec.metric, index),
-            source.data.column(per, index),
+            context.column(&spec.metric, index),
+            context.column(per, index),
         );
         let pairs = of
             .iter()
@@ -221,14 +200,9 @@ impl Bootstrap {
             .filter(|(_, per)| *per > 0.0)
             .map(|(of, per)| of / per)
             .collect();
-        Ok(Self {
-            blocks: quotients.len(),
-            details: BTreeMap::new(),
-            outward: Vec::new(),
-            statistic: Box::new(move |blocks| {
-                let chosen: Vec<f64> = blocks.iter().map(|block| quotients[*block]).collect();
-                Some(median(&chosen))
-            }),
-        })
+        Ok(Self::of(quotients.len(), move |blocks: &[usize]| {
+            let chosen: Vec<f64> = blocks.iter().map(|block| quotients[*block]).collect();
+            Some(median(&chosen))
+        }))
     }
 }

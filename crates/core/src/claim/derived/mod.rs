@@ -9,11 +9,9 @@ use std::collections::BTreeMap;
 
 use toll_stats::{BootstrapInterval, BootstrapMethod, Interval, cluster_bca};
 
-use self::grid::Source;
 use super::CONFIDENCE;
-use super::data::Data;
+use super::context::AnalysisContext;
 use super::model::{DerivedEstimate, DerivedValue};
-use crate::plan::Treatment;
 use crate::spec::{Derived, DerivedKind, Experiment};
 pub(super) use staircase::all as staircases;
 
@@ -39,45 +37,41 @@ pub(super) struct Bootstrap {
 }
 
 impl Bootstrap {
+    fn of(blocks: usize, statistic: impl Fn(&[usize]) -> Option<f64> + 'static) -> Self {
+        Self {
+            blocks,
+            statistic: Box::new(statistic),
+            details: BTreeMap::new(),
+            outward: Vec::new(),
+        }
+    }
+
     /// Collects what the quantity needs from a run.
-    ///
-    /// # Errors
-    /// With the reason if the run does not have it.
-    pub fn new(
-        spec: &Derived,
-        experiment: &Experiment,
-        treatments: &[Treatment],
-        data: &Data,
-    ) -> Result<Self, String> {
-        let source = Source {
-            experiment,
-            treatments,
-            data,
-        };
+    pub fn new(spec: &Derived, context: &AnalysisContext) -> Result<Self, String> {
         let bootstrap = match &spec.kind {
-            DerivedKind::Knee { tolerance } => Self::knee(spec, *tolerance, &source)?,
+            DerivedKind::Knee { tolerance } => Self::knee(spec, *tolerance, context)?,
             DerivedKind::Acceleration { of, to, level } => {
-                Self::acceleration(spec, of, to, level, &source)?
+                Self::acceleration(spec, of, to, level, context)?
             }
             DerivedKind::Crossing { of, to, value } => {
-                Self::crossing(spec, of, to, *value, &source)?
+                Self::crossing(spec, of, to, *value, context)?
             }
-            DerivedKind::CostPerCall => Self::cost(spec, &source, |model, _| model.per_call)?,
-            DerivedKind::CostPerByte => Self::cost(spec, &source, |model, _| model.per_byte)?,
+            DerivedKind::CostPerCall => Self::cost(spec, context, |model, _| model.per_call)?,
+            DerivedKind::CostPerByte => Self::cost(spec, context, |model, _| model.per_byte)?,
             DerivedKind::CallShare { level } => {
-                let place = Self::place(spec, level, &source)?;
-                Self::cost(spec, &source, move |model, sizes| {
+                let place = Self::place(spec, level, context)?;
+                Self::cost(spec, context, move |model, sizes| {
                     let (calls, bytes) = sizes[place];
                     model.call_share(calls, bytes)
                 })?
             }
-            DerivedKind::Spread => Self::spread(spec, &source)?,
-            DerivedKind::Quotient { per, level } => Self::quotient(spec, per, level, &source)?,
-            DerivedKind::Step { number, rise } => Self::step(spec, *number, *rise, &source)?,
+            DerivedKind::Spread => Self::spread(spec, context)?,
+            DerivedKind::Quotient { per, level } => Self::quotient(spec, per, level, context)?,
+            DerivedKind::Step { number, rise } => Self::step(spec, *number, *rise, context)?,
         };
         match bootstrap.blocks {
-            0 => Err(data
-                .why_absent(&spec.metric, &source.involved(spec))
+            0 => Err(context
+                .why_absent(&spec.metric, &context.involved(spec))
                 .unwrap_or_else(|| "no block has a trial of every level".into())),
             _ => Ok(bootstrap),
         }
@@ -172,34 +166,26 @@ fn qualification(result: &BootstrapInterval) -> Option<String> {
 }
 
 /// Estimates all derived quantities of an experiment.
-pub(super) fn estimate_all(
-    experiment: &Experiment,
-    treatments: &[Treatment],
-    data: &Data,
-) -> Vec<DerivedEstimate> {
-    experiment
+pub(super) fn estimate_all(context: &AnalysisContext) -> Vec<DerivedEstimate> {
+    context
+        .experiment
         .derived
         .iter()
-        .map(|spec| estimate(spec, experiment, treatments, data))
+        .map(|spec| estimate(spec, context))
         .collect()
 }
 
 /// Estimates one derived quantity.
-pub(super) fn estimate(
-    spec: &Derived,
-    experiment: &Experiment,
-    treatments: &[Treatment],
-    data: &Data,
-) -> DerivedEstimate {
+pub(super) fn estimate(spec: &Derived, context: &AnalysisContext) -> DerivedEstimate {
     let mut estimate = DerivedEstimate {
         id: spec.id.clone(),
         text: spec.text.clone(),
-        unit: unit(spec, experiment),
+        unit: unit(spec, context.experiment),
         estimate: None,
         details: BTreeMap::new(),
         note: None,
     };
-    match Bootstrap::new(spec, experiment, treatments, data) {
+    match Bootstrap::new(spec, context) {
         Err(reason) => estimate.note = Some(reason),
         Ok(bootstrap) => {
             match bootstrap.resample(CONFIDENCE) {

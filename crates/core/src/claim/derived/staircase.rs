@@ -1,20 +1,19 @@
-//! Treads between the steps of a curve.
+//! Plateaus between the steps of a curve.
 
 use std::collections::BTreeMap;
 
 use toll_stats::{Staircase as Fit, cluster_bca};
 
-use super::grid::{Grid, Source};
+use super::grid::Grid;
 use super::{REPLICATES, SEED, unit};
-use crate::claim::data::Data;
-use crate::claim::model::{DerivedEstimate, Estimate, NearestCache, Staircase, Step, Tread};
+use crate::claim::context::AnalysisContext;
+use crate::claim::model::{DerivedEstimate, Estimate, NearestCache, Plateau, Staircase, Step};
 use crate::claim::summary::estimate;
-use crate::claim::{CONFIDENCE, contrast, metric};
-use crate::plan::Treatment;
-use crate::spec::{Derived, DerivedKind, Experiment};
+use crate::claim::{CONFIDENCE, contrast};
+use crate::spec::{Derived, DerivedKind};
 
-/// Levels in a row that make a tread: fewer may be the rise between two.
-pub(super) const TREAD_LEVELS_MIN: usize = 3;
+/// Levels in a row that make a plateau: fewer may be the rise between two.
+pub(super) const PLATEAU_LEVELS_MIN: usize = 3;
 
 /// Logarithms of a metric's medians by level, over chosen blocks.
 pub(super) fn log_medians(grid: &Grid, blocks: &[usize]) -> Vec<f64> {
@@ -27,25 +26,18 @@ pub(super) fn fit(grid: &Grid, rise: f64) -> Option<Fit> {
         return None;
     }
     let all: Vec<usize> = (0..grid.blocks()).collect();
-    Fit::rising(&log_medians(grid, &all), rise.ln_1p(), TREAD_LEVELS_MIN)
+    Fit::rising(&log_medians(grid, &all), rise.ln_1p(), PLATEAU_LEVELS_MIN)
 }
 
 /// The staircases whose steps an experiment asks for. One that has no step, or
 /// cannot be computed, is left out: the derived quantities tell the reason.
 pub(in crate::claim) fn all(
-    experiment: &Experiment,
-    treatments: &[Treatment],
-    data: &Data,
+    context: &AnalysisContext,
     derived: &[DerivedEstimate],
     caches: &BTreeMap<String, u64>,
 ) -> Vec<Staircase> {
-    let source = Source {
-        experiment,
-        treatments,
-        data,
-    };
     let mut groups: Vec<Vec<&Derived>> = Vec::new();
-    for spec in &experiment.derived {
+    for spec in &context.experiment.derived {
         if !matches!(spec.kind, DerivedKind::Step { .. }) {
             continue;
         }
@@ -56,7 +48,7 @@ pub(in crate::claim) fn all(
     }
     groups
         .iter()
-        .filter_map(|group| staircase(group, &source, derived, caches))
+        .filter_map(|group| staircase(group, context, derived, caches))
         .collect()
 }
 
@@ -74,7 +66,7 @@ fn same_curve(a: &Derived, b: &Derived) -> bool {
 
 fn staircase(
     group: &[&Derived],
-    source: &Source<'_>,
+    context: &AnalysisContext,
     derived: &[DerivedEstimate],
     caches: &BTreeMap<String, u64>,
 ) -> Option<Staircase> {
@@ -82,27 +74,27 @@ fn staircase(
     let DerivedKind::Step { rise, .. } = first.kind else {
         return None;
     };
-    let grid = Grid::new(first, source).ok()?;
-    let treads = treads(&grid, &fit(&grid, rise)?)?;
-    let factor_unit = unit(first, source.experiment);
+    let grid = Grid::new(first, context).ok()?;
+    let plateaus = plateaus(&grid, &fit(&grid, rise)?)?;
+    let factor_unit = unit(first, context.experiment);
     let caches = (factor_unit == "bytes").then_some(caches);
     let steps: Vec<Step> = group
         .iter()
-        .filter_map(|spec| step(spec, &treads, derived, caches))
+        .filter_map(|spec| step(spec, &plateaus, derived, caches))
         .collect();
     (!steps.is_empty()).then(|| Staircase {
-        at: contrast::levels(&first.at, source.experiment),
+        at: contrast::levels(&first.at, context.experiment),
         factor: first.factor.clone(),
         factor_unit,
         metric: first.metric.clone(),
-        unit: metric::describe(source.experiment, &first.metric).unit,
-        treads,
+        unit: context.metric(&first.metric).unit,
+        plateaus,
         steps,
     })
 }
 
-/// The treads, with the cuts of the fit held in the resamples.
-fn treads(grid: &Grid, fit: &Fit) -> Option<Vec<Tread>> {
+/// The plateaus, with the cuts of the fit held in the resamples.
+fn plateaus(grid: &Grid, fit: &Fit) -> Option<Vec<Plateau>> {
     let mut bounds = vec![0];
     bounds.extend(&fit.starts);
     bounds.push(grid.levels.len());
@@ -116,7 +108,7 @@ fn treads(grid: &Grid, fit: &Fit) -> Option<Vec<Tread>> {
                 Some((logs.iter().sum::<f64>() / logs.len() as f64).exp())
             };
             let result = cluster_bca(grid.blocks(), mean, CONFIDENCE, REPLICATES, SEED)?;
-            Some(Tread {
+            Some(Plateau {
                 from: grid.levels[from],
                 to: grid.levels[to - 1],
                 value: Estimate {
@@ -130,7 +122,7 @@ fn treads(grid: &Grid, fit: &Fit) -> Option<Vec<Tread>> {
 
 fn step(
     spec: &Derived,
-    treads: &[Tread],
+    plateaus: &[Plateau],
     derived: &[DerivedEstimate],
     caches: Option<&BTreeMap<String, u64>>,
 ) -> Option<Step> {
@@ -138,7 +130,7 @@ fn step(
         return None;
     };
     let at = derived.iter().find(|one| one.id == spec.id)?.estimate?;
-    let (before, after) = (treads.get(number - 1)?.value, treads.get(number)?.value);
+    let (before, after) = (plateaus.get(number - 1)?.value, plateaus.get(number)?.value);
     Some(Step {
         id: spec.id.clone(),
         text: spec.text.clone(),

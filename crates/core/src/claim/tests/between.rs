@@ -1,14 +1,12 @@
 //! Two runs.
 
 use super::*;
-use crate::claim::between::{Judged, compare_runs};
+use crate::claim::between::compare_runs;
 use crate::claim::model::RunComparison;
 use crate::claim::regression::is_regression;
 
 fn compared(new: &StoredRun, old: &StoredRun) -> RunComparison {
-    let (of, to) = (analyse(new), analyse(old));
-    let judged = |stored, analysis| Judged { stored, analysis };
-    compare_runs(judged(new, &of), judged(old, &to))
+    compare_runs(&new.clone().into(), &old.clone().into())
 }
 
 /// What one treatment takes in a block, in nanoseconds, with some noise.

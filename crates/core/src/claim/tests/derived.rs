@@ -140,7 +140,7 @@ fn a_step_lies_between_the_levels_that_it_parts() {
 }
 
 #[test]
-fn a_staircase_has_its_treads_and_the_cache_that_ends_near_a_step() {
+fn a_staircase_has_its_plateaus_and_the_cache_that_ends_near_a_step() {
     let mut stored = staircase();
     stored.run.machine.caches_bytes =
         BTreeMap::from([("L1d".into(), 49_152), ("L2".into(), 4 << 20)]);
@@ -148,20 +148,20 @@ fn a_staircase_has_its_treads_and_the_cache_that_ends_near_a_step() {
     let [stairs] = analysis.staircases.as_slice() else {
         panic!("{:?}", analysis.staircases);
     };
-    let treads: Vec<(f64, f64, f64)> = stairs
-        .treads
+    let plateaus: Vec<(f64, f64, f64)> = stairs
+        .plateaus
         .iter()
-        .map(|tread| {
+        .map(|plateau| {
             (
-                tread.from / 1024.0,
-                tread.to / 1024.0,
-                tread.value.value.round(),
+                plateau.from / 1024.0,
+                plateau.to / 1024.0,
+                plateau.value.value.round(),
             )
         })
         .collect();
     let expected = [(4.0, 32.0, 2.0), (64.0, 512.0, 6.0), (1024.0, 4096.0, 60.0)];
-    assert_eq!(treads, expected);
-    let value = stairs.treads[0].value;
+    assert_eq!(plateaus, expected);
+    let value = stairs.plateaus[0].value;
     assert!(value.low <= value.value && value.value <= value.high && value.low < value.high);
     // The third step is asked for and not there.
     let [step] = stairs.steps.as_slice() else {
@@ -187,7 +187,7 @@ fn a_step_is_marked_on_the_line_that_it_was_found_on() {
         panic!("{:?}", analysis.figures);
     };
     assert_eq!(curve.marks[0].series, Some(0));
-    assert_eq!(curve.series[0].treads, analysis.staircases[0].treads);
+    assert_eq!(curve.series[0].plateaus, analysis.staircases[0].plateaus);
 }
 
 #[test]

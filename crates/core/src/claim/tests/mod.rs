@@ -1,8 +1,8 @@
 //! What each verdict needs, on runs made up for it.
 
-mod accompaniment;
 mod between;
 mod derived;
+mod explanatory_metrics;
 mod shown;
 #[path = "../../../../stats/tests/simulation/mod.rs"]
 mod simulation;

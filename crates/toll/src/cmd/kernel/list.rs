@@ -6,7 +6,6 @@ use serde::Serialize;
 use super::output;
 use crate::environment::kernel::{KernelState, ListedKernel, Variant, find, list};
 use crate::format;
-use crate::report::sanitize::sanitize;
 
 const NOTES: &str = "\
 Example:
@@ -79,8 +78,7 @@ fn text(listing: &Listing) -> String {
                 row.reason.as_deref().unwrap_or_default()
             ),
         };
-        text.push_str(sanitize(&line).trim_end());
-        text.push('\n');
+        text.push_str(&output::line(line.trim_end()));
     }
     if !listing.not_built.is_empty() {
         let words = listing.not_built.join(" ");

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::{Failure, output};
 use crate::environment::kernel::{Kernel, Variant, find};
-use crate::report::sanitize::sanitize;
 
 /// Differing options that are shown; more are counted.
 const DIFFERENCES_MAX: usize = 40;
@@ -172,8 +171,7 @@ fn text(shown: &Shown) -> String {
         }
     }
     let text = lines.join("\n");
-    let lines: Vec<String> = text.lines().map(sanitize).collect();
-    lines.join("\n")
+    text.lines().map(output::line).collect()
 }
 
 #[test]

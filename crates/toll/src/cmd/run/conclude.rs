@@ -4,10 +4,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::{RunArguments, exit_code_of, launch};
+use crate::claim::Run;
 use crate::cmd::baseline::{self, Against, Compared};
-use crate::cmd::output::{Analysed, style};
+use crate::cmd::output::style;
 use crate::cmd::{export, output, report};
-use crate::report::{ReportedRun, terminal};
+use crate::report::terminal;
 use crate::store::Store;
 use crate::store::exchange::RunDocument;
 use crate::trial::SessionEnd;
@@ -34,19 +35,18 @@ pub(super) fn conclude(
     arguments: &RunArguments,
     store: &Path,
     against: &Against,
-    runs: &[Analysed],
+    runs: &[Run],
     ending: Ending,
 ) -> anyhow::Result<ExitCode> {
     // All is kept and put back; who asks again wants the end at once.
     launch::listen()?.let_signals_end();
-    let has_trials = |run: &&Analysed| !run.stored.trials.is_empty();
+    let has_trials = |run: &&Run| !run.stored.trials.is_empty();
     if !runs.iter().any(|run| has_trials(&run)) {
         return ended(ending);
     }
-    let reported: Vec<ReportedRun<'_>> = runs.iter().map(Analysed::reported).collect();
     let page = match arguments.no_html {
         true => None,
-        false => Some(report::write_page(&reported, arguments.html.as_deref())?),
+        false => Some(report::write_page(runs, arguments.html.as_deref())?),
     };
     // Told at the end, so that it keeps nothing else from being shown.
     let exported = match runs {
@@ -54,7 +54,7 @@ pub(super) fn conclude(
         _ => Ok(()),
     };
     let compared = against.compare(store, runs)?;
-    show(arguments, &reported, runs, &compared)?;
+    show(arguments, runs, &compared)?;
     if let Some(page) = page.filter(|page| page.as_os_str() != "-") {
         let told = format!("report: {}", page.display());
         match arguments.json {
@@ -74,14 +74,9 @@ pub(super) fn conclude(
 }
 
 /// Shows the runs, and how they compare with a baseline.
-fn show(
-    arguments: &RunArguments,
-    reported: &[ReportedRun<'_>],
-    runs: &[Analysed],
-    compared: &Compared,
-) -> anyhow::Result<()> {
+fn show(arguments: &RunArguments, runs: &[Run], compared: &Compared) -> anyhow::Result<()> {
     if let Some(directory) = &arguments.plots {
-        let paths = report::write_plots(reported, directory)?;
+        let paths = report::write_plots(runs, directory)?;
         match arguments.json {
             true => output::note(&paths),
             false => output::result(&paths)?,
@@ -98,7 +93,7 @@ fn show(
         }
         output::json(&document)?;
     } else {
-        output::result(&terminal_text(reported))?;
+        output::result(&terminal_text(runs))?;
         for text in &compared.texts {
             output::result(&format!("{text}\n"))?;
         }
@@ -107,7 +102,7 @@ fn show(
 }
 
 /// Applies `--fail-on`.
-fn judge(arguments: &RunArguments, runs: &[Analysed], compared: &Compared) -> anyhow::Result<()> {
+fn judge(arguments: &RunArguments, runs: &[Run], compared: &Compared) -> anyhow::Result<()> {
     let analyses: Vec<_> = runs.iter().map(|run| &run.analysis).collect();
     let judged = arguments.gate.judge(&analyses, &compared.ratios);
     if judged.is_err() && arguments.save_baseline.is_some() {
@@ -117,7 +112,7 @@ fn judge(arguments: &RunArguments, runs: &[Analysed], compared: &Compared) -> an
     judged
 }
 
-fn save(arguments: &RunArguments, store: &Path, runs: &[Analysed]) -> anyhow::Result<()> {
+fn save(arguments: &RunArguments, store: &Path, runs: &[Run]) -> anyhow::Result<()> {
     let Some(name) = &arguments.save_baseline else {
         return Ok(());
     };
@@ -141,7 +136,7 @@ fn ended(ending: Ending) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn terminal_text(runs: &[ReportedRun<'_>]) -> String {
+fn terminal_text(runs: &[Run]) -> String {
     let style = style();
     let mut text = String::new();
     for run in runs {

@@ -2,9 +2,9 @@
 
 use super::arguments::WorkDirectories;
 use crate::cmd::Failure;
+use crate::cmd::output;
 use crate::environment::{check_foreign, file_system_obstacle};
 use crate::plan::{Plan, TreatmentParameters};
-use crate::report::sanitize::sanitize;
 use crate::spec::Experiment;
 use crate::trial::{Guests, memory_shortage};
 
@@ -52,7 +52,7 @@ pub(super) fn describe(
     for claim in &experiment.claims {
         lines.push(format!("  claim {}: {}", claim.id, claim.text));
     }
-    Ok(lines.iter().map(|line| sanitize(line) + "\n").collect())
+    Ok(lines.iter().map(|line| output::line(line)).collect())
 }
 
 /// Why a file system cannot be had, if it cannot.

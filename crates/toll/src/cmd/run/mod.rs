@@ -10,7 +10,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::baseline::Against;
-use super::output::Analysed;
 use super::{Failure, failure, output};
 use crate::environment::paths;
 use crate::spec::Experiment;
@@ -68,7 +67,7 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result
         // What was measured before an error is shown all the same.
         match launched {
             Ok(launched) => {
-                finished.push(Analysed::load(&store, &launched.run_id.to_string())?);
+                finished.push(output::load_run(&store, &launched.run_id.to_string())?);
                 ending = Ending::of(launched.end);
             }
             Err(error) => {
@@ -158,7 +157,7 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCod
     launch::clear_leftovers();
     let purpose = arguments.purpose();
     let launched = launch::resume(&mut store, stored, &arguments.directories, purpose)?;
-    let finished = vec![Analysed::load(&store, &id.to_string())?];
+    let finished = vec![output::load_run(&store, &id.to_string())?];
     let ending = Ending::of(launched.end);
     conclude(arguments, store_path, &against, &finished, ending)
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::cmd::Failure;
-use crate::cmd::output::Analysed;
+use crate::cmd::output;
 use crate::cmd::run::{Launch, Purpose, WorkDirectories, launch, random_seed};
 use crate::environment::{inspect, paths};
 use crate::run::Machine;
@@ -56,9 +56,9 @@ fn newest(store: &Path, work_dir: &Path) -> anyhow::Result<Option<Costs>> {
 }
 
 fn costs_of(store: &Store, name: &str) -> anyhow::Result<Costs> {
-    let analysed = Analysed::load(store, name)?;
-    let mut costs = Costs::from_run(&analysed.stored).map_err(Failure::Usage)?;
-    costs.noise_band = analysed.analysis.twins.first().map(|twin| twin.reach());
+    let run = output::load_run(store, name)?;
+    let mut costs = Costs::from_run(&run.stored).map_err(Failure::Usage)?;
+    costs.noise_band = run.analysis.twins.first().map(|twin| twin.reach());
     Ok(costs)
 }
 

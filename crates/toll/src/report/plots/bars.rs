@@ -1,56 +1,52 @@
 //! Medians of treatments as bars, published values beside them.
 
-use kuva::render::render::Primitive;
+use kuva::plot::MarkerShape;
+use kuva::plot::legend::{LegendEntry, LegendShape};
+use kuva::render::layout::ComputedLayout;
+use kuva::render::render::{Primitive, TextAnchor};
 
-use super::axis::{Axis, Scale};
-use super::frame::{self, Frame, LegendEntry, Swatch};
-use super::ink::{self, LABEL_SIZE, TICK_SIZE, Text, shorten, text_width};
-use super::{NamedPlot, Theme};
+use super::NamedPlot;
+use super::chart::{
+    Axis, Chart, Scale, Vertical, area, diamond, entry, line, row_label, text, text_width,
+};
+use super::palette::LIGHT;
 use crate::claim::model::{Bar, BarChart};
 use crate::format;
 
-const WIDTH: f64 = 960.0;
 const ROW_HEIGHT: f64 = 38.0;
-const LABEL_CHARACTERS_MAX: usize = 44;
 /// Half of a bar's height in pixels.
 const HALF_BAR: f64 = 11.0;
-const TICKS_MAX: usize = 7;
 
 /// Draws the bars, first on top; `None` if there is no value to draw.
-#[must_use]
-pub fn draw(chart: &BarChart, name: String, theme: Theme) -> Option<NamedPlot> {
-    let palette = theme.palette();
+pub fn draw(chart: &BarChart, name: String) -> Option<NamedPlot> {
     let rows: Vec<&Bar> = chart.bars.iter().rev().collect();
-    let legend = legend(chart, palette);
-    let top = frame::heading_height(&legend, WIDTH, false) + 4.0;
-    let bottom = 52.0;
-    let widest = |texts: &mut dyn Iterator<Item = String>, size| {
-        texts
-            .map(|text| text_width(&text, size))
-            .fold(0.0, f64::max)
+    let labels = rows.iter().map(|bar| row_label(&bar.label)).collect();
+    let numbers = rows.iter().map(|bar| text_width(&value(bar, chart)));
+    let drawn = Chart {
+        legend: legend(chart),
+        right: Some(numbers.fold(0.0, f64::max) + 34.0),
+        ..Chart::new(
+            &chart.title,
+            axis(chart)?,
+            Vertical::Rows(labels, ROW_HEIGHT),
+        )
     };
-    let frame = Frame {
-        width: WIDTH,
-        height: top + bottom + ROW_HEIGHT * rows.len() as f64,
-        left: widest(&mut rows.iter().map(|bar| label(bar)), LABEL_SIZE) + 34.0,
-        right: widest(&mut rows.iter().map(|bar| value(bar, chart)), TICK_SIZE) + 34.0,
-        top,
-        bottom,
-        above: 0.0,
-        palette,
-        median: palette.ink,
-        title: chart.title.clone(),
-        legend,
-        x: axis(chart)?,
-        y: Axis::of_rows(rows.len()),
-    };
+    let layout = drawn.layout();
+    let places = ComputedLayout::from_layout(&layout);
     let mut over = Vec::new();
     for (row, bar) in rows.into_iter().enumerate() {
-        over.extend(draw_bar(bar, chart, &frame, frame.at_y(row as f64 + 1.0)));
+        let y = places.map_y(row as f64 + 1.0);
+        over.extend(draw_bar(bar, &drawn.x, &places, y));
+        let beside = (places.width - places.margin_right + 12.0, y + 4.5);
+        over.push(text(
+            &value(bar, chart),
+            beside,
+            TextAnchor::Start,
+            LIGHT.ink,
+        ));
     }
-    let scene = frame.draw(Vec::new(), Vec::new(), over);
-    let alt_text = alt_text(chart);
-    Some(frame::finish(scene, name, &chart.title, &alt_text, theme))
+    let marks = [Vec::new(), over];
+    Some(drawn.finish(name, &alt_text(chart), layout, Vec::new(), marks))
 }
 
 /// Unit of the bars' lengths.
@@ -70,12 +66,7 @@ fn axis(chart: &BarChart) -> Option<Axis> {
         Some(reference) => format!("{}, ratio to {reference}", chart.metric),
         None => chart.metric.clone(),
     };
-    let axis = Axis::over(lengths, Scale::Linear, unit(chart), &title, TICKS_MAX)?;
-    Some(axis.from_zero(unit(chart), TICKS_MAX))
-}
-
-fn label(bar: &Bar) -> String {
-    shorten(&bar.label, LABEL_CHARACTERS_MAX)
+    Some(Axis::over(lengths, Scale::Linear, unit(chart), &title)?.starting_at_zero())
 }
 
 /// What stands at the end of a bar: its length, and the median if that is
@@ -92,45 +83,31 @@ fn value(bar: &Bar, chart: &BarChart) -> String {
     }
 }
 
-fn legend(chart: &BarChart, palette: &'static super::palette::Palette) -> Vec<LegendEntry> {
-    let mut legend = vec![LegendEntry {
-        label: "measured here: median, 95 % interval".into(),
-        color: palette.series[0],
-        swatch: Swatch::Area,
-    }];
+fn legend(chart: &BarChart) -> Vec<LegendEntry> {
+    let measured = "measured here: median, 95 % interval";
+    let mut legend = vec![entry(measured, LIGHT.series[0], LegendShape::Rect)];
     if chart.bars.iter().any(|bar| bar.published.is_some()) {
-        legend.push(LegendEntry {
-            label: chart.report.clone(),
-            color: palette.published,
-            swatch: Swatch::Diamond,
-        });
+        let shape = LegendShape::Marker(MarkerShape::Diamond);
+        legend.push(entry(&chart.report, LIGHT.published, shape));
     }
     legend
 }
 
-fn draw_bar(bar: &Bar, chart: &BarChart, frame: &Frame, y: f64) -> Vec<Primitive> {
-    let palette = frame.palette;
-    let pixel = |value: f64| {
-        let coordinate = Scale::Linear.coordinate(value)?;
-        Some(frame.at_x(coordinate.clamp(frame.x.low, frame.x.high)))
-    };
-    let name = Text::new(&label(bar), frame.left - 14.0, y + 4.5).end();
-    let number = Text::new(&value(bar, chart), frame.edge() + 12.0, y + 4.5);
-    let mut drawn = vec![name.size(LABEL_SIZE).draw(), number.draw()];
+fn draw_bar(bar: &Bar, axis: &Axis, places: &ComputedLayout, y: f64) -> Vec<Primitive> {
+    let pixel = |value: f64| Some(places.map_x(axis.clamped(value)?));
+    let mut drawn = Vec::new();
     if let Some(length) = &bar.length
         && let (Some(low), Some(end), Some(high)) =
             (pixel(length.low), pixel(length.value), pixel(length.high))
     {
-        let (from, to) = ((frame.left, y - HALF_BAR), (end, y + HALF_BAR));
-        drawn.push(ink::area(from, to, palette.series[0], 0.55));
-        drawn.push(ink::line((low, y), (high, y), palette.ink, 1.6));
+        let (from, to) = ((places.margin_left, y - HALF_BAR), (end, y + HALF_BAR));
+        drawn.push(area(from, to, LIGHT.series[0], 0.55));
+        drawn.push(line((low, y), (high, y), LIGHT.ink, 1.6));
         for x in [low, high] {
-            drawn.push(ink::line((x, y - 4.0), (x, y + 4.0), palette.ink, 1.6));
+            drawn.push(line((x, y - 4.0), (x, y + 4.0), LIGHT.ink, 1.6));
         }
     }
-    if let Some(x) = bar.published.and_then(pixel) {
-        drawn.push(ink::diamond(x, y, palette.published, palette));
-    }
+    drawn.extend(bar.published.and_then(pixel).map(|x| diamond(x, y)));
     drawn
 }
 

@@ -1,99 +1,83 @@
 //! A metric against a numeric factor.
 
-use kuva::plot::{LinePlot, ScatterPlot};
-use kuva::prelude::Plot;
-use kuva::render::render::Primitive;
+use kuva::plot::legend::{LegendEntry, LegendShape};
+use kuva::plot::{LinePlot, MarkerShape, ScatterPlot};
+use kuva::prelude::{Plot, ReferenceLine, ShadedRegion};
 
-use super::axis::{Axis, Scale};
-use super::frame::{self, Frame, LegendEntry, Swatch};
-use super::ink::{self, TICK_SIZE, Text, dashed, diamond, text_width};
-use super::palette::Palette;
-use super::{NamedPlot, Theme};
+use super::NamedPlot;
+use super::chart::{Axis, Chart, Scale, Vertical, entry, shorten};
+use super::palette::{LIGHT, Palette};
 use crate::claim::model::{Curve, CurveMark, CurveSeries, Estimate};
 use crate::format;
 
-const WIDTH: f64 = 960.0;
-const HEIGHT: f64 = 470.0;
-const X_TICKS_MAX: usize = 11;
-const Y_TICKS_MAX: usize = 7;
+const HEIGHT: f64 = 340.0;
 const BAND_OPACITY: f64 = 0.18;
 
 /// Draws the curve; `None` if no point can be placed.
-#[must_use]
-pub fn draw(curve: &Curve, name: String, theme: Theme) -> Option<NamedPlot> {
-    let palette = theme.palette();
+pub fn draw(curve: &Curve, name: String) -> Option<NamedPlot> {
     let (x, y) = axes(curve)?;
-    let legend = legend(curve, palette);
-    let left = y
-        .ticks
-        .iter()
-        .map(|(_, label)| text_width(label, TICK_SIZE))
-        .fold(30.0, f64::max);
-    let frame = Frame {
-        width: WIDTH,
-        height: HEIGHT + (mark_rows(curve) - FEW_MARKS).max(0.0) * MARK_ROW,
-        left: left + 22.0,
-        right: 30.0,
-        top: frame::heading_height(&legend, WIDTH, true) + mark_rows(curve) * MARK_ROW,
-        bottom: 52.0,
-        above: mark_rows(curve) * MARK_ROW,
-        palette,
-        median: palette.surface,
-        title: curve.title.clone(),
-        legend,
-        x,
-        y,
+    let data = series(curve, &x, &y);
+    let mut chart = Chart {
+        height: HEIGHT,
+        legend: legend(curve),
+        ..Chart::new(&curve.title, x, Vertical::Axis(y))
     };
-    let (behind, over) = marks(curve, &frame);
-    let mut over = over;
-    over.extend(published_points(curve, &frame));
-    over.extend(treads(curve, &frame));
-    let scene = frame.draw(behind, series(curve, &frame), over);
-    Some(frame::finish(
-        scene,
-        name,
-        &curve.title,
-        &alt_text(curve),
-        theme,
-    ))
+    for (mark, color) in drawn_marks(curve) {
+        let label = format!(
+            "{} {}",
+            mark.label,
+            format::derived(&mark.at, &curve.factor_unit)
+        );
+        let label = shorten(&label, 70);
+        chart.legend.push(entry(&label, color, LegendShape::Rect));
+    }
+    let mut layout = chart.layout();
+    for (mark, color) in drawn_marks(curve) {
+        let (left, right) = chart.x.ends;
+        let place = |value: Option<f64>| chart.x.clamped(value?);
+        let low = place(mark.at.low.or(mark.at.value)).unwrap_or(left);
+        let high = place(mark.at.high).unwrap_or(right);
+        let span = ShadedRegion::vertical(low, high).with_color(color);
+        layout = layout.with_shaded_region(span.with_opacity(0.12));
+        if let Some(x) = place(mark.at.value) {
+            let line = ReferenceLine::vertical(x).with_color(color);
+            layout = layout.with_reference_line(line.with_stroke_width(1.3));
+        }
+    }
+    Some(chart.finish(name, &alt_text(curve), layout, data, Default::default()))
 }
 
 /// Axes that hold every point with its band.
-#[must_use]
 pub fn axes(curve: &Curve) -> Option<(Axis, Axis)> {
     let points = || curve.series.iter().flat_map(|series| &series.points);
-    let x_title = axis_title(&curve.factor, &curve.factor_unit, Scale::Log);
-    let x_values = points().map(|point| point.x);
+    let x_scale = match curve.factor_unit.as_str() {
+        "bytes" => Scale::Binary,
+        _ => Scale::Log,
+    };
+    let x_title = axis_title(&curve.factor, &curve.factor_unit, true);
     let x = Axis::over(
-        x_values,
-        Scale::Log,
+        points().map(|point| point.x),
+        x_scale,
         &curve.factor_unit,
         &x_title,
-        X_TICKS_MAX,
     )?;
-    let y_scale = if curve.log_y {
-        Scale::Log
-    } else {
-        Scale::Linear
+    let y_scale = match curve.log_y {
+        true => Scale::Log,
+        false => Scale::Linear,
     };
     let y_values = points().flat_map(|point| [point.y.low, point.y.value, point.y.high]);
-    let y_title = axis_title(&curve.metric, &curve.unit, y_scale);
-    let y = Axis::over(y_values, y_scale, &curve.unit, &y_title, Y_TICKS_MAX)?;
-    Some((x, y.from_zero(&curve.unit, Y_TICKS_MAX)))
+    let y_title = axis_title(&curve.metric, &curve.unit, curve.log_y);
+    let y = Axis::over(y_values, y_scale, &curve.unit, &y_title)?;
+    Some((x, y.starting_at_zero()))
 }
 
-fn axis_title(name: &str, unit: &str, scale: Scale) -> String {
+fn axis_title(name: &str, unit: &str, is_log: bool) -> String {
     // Units that the tick labels carry need no repeating.
-    let in_ticks = ["bytes", "bytes/s", "ns", "ns/byte", "count", ""];
-    let unit = if in_ticks.contains(&unit) {
-        String::new()
-    } else {
-        format!(", {unit}")
+    let unit = match unit {
+        "bytes" | "bytes/s" | "ns" | "ns/byte" | "count" | "" => String::new(),
+        unit => format!(", {unit}"),
     };
-    let scale = match scale {
-        Scale::Log => " (logarithmic)",
-        Scale::Linear => "",
-    };
+    let scale = if is_log { " (logarithmic)" } else { "" };
     format!("{name}{unit}{scale}")
 }
 
@@ -114,169 +98,82 @@ pub(super) fn series_colors<'c>(
     })
 }
 
-fn legend(curve: &Curve, palette: &Palette) -> Vec<LegendEntry> {
-    let entry = |(series, color): (&CurveSeries, _)| {
-        let (label, swatch) = if series.published {
-            (format!("{} (published)", series.label), Swatch::Dashed)
-        } else {
-            (series.label.clone(), Swatch::Line)
-        };
-        LegendEntry {
-            label: ink::shorten(&label, 48),
-            color,
-            swatch,
+fn legend(curve: &Curve) -> Vec<LegendEntry> {
+    let series = series_colors(curve, &LIGHT);
+    let entries = series.map(|(series, color)| match series.published {
+        true => {
+            let shape = LegendShape::Marker(MarkerShape::Diamond);
+            entry(&format!("{} (published)", series.label), color, shape)
         }
-    };
-    series_colors(curve, palette).map(entry).collect()
+        false => entry(&series.label, color, LegendShape::Line),
+    });
+    entries.collect()
 }
 
-fn series(curve: &Curve, frame: &Frame) -> Vec<Plot> {
+fn series(curve: &Curve, x: &Axis, y: &Axis) -> Vec<Plot> {
     let mut plots: Vec<Plot> = Vec::new();
-    for (series, color) in series_colors(curve, frame.palette) {
-        let mut line = Vec::new();
-        let (mut low, mut high) = (Vec::new(), Vec::new());
-        for point in &series.points {
-            let Some((x, ends)) = coordinates(point.x, &point.y, &frame.y) else {
-                continue;
-            };
-            line.push((x, ends[1]));
-            low.push(ends[0]);
-            high.push(ends[2]);
-        }
-        let mut plot = LinePlot::new()
-            .with_data(line.iter().copied())
-            .with_color(color)
-            .with_stroke_width(if series.published { 1.8 } else { 2.4 });
+    for (series, color) in series_colors(curve, &LIGHT) {
+        let places = series.points.iter();
+        let places = places.filter_map(|point| coordinates(point.x, &point.y, x, y));
+        let places: Vec<(f64, [f64; 3])> = places.collect();
+        let end = |which: usize| places.iter().map(move |(_, ends)| ends[which]);
+        let points: Vec<(f64, f64)> = places.iter().map(|(x, ends)| (*x, ends[1])).collect();
+        let line = LinePlot::new()
+            .with_data(points.iter().copied())
+            .with_color(color);
+        let dots = ScatterPlot::new().with_data(points).with_color(color);
         if series.published {
-            plots.push(plot.with_dashed().into());
+            plots.push(line.with_stroke_width(1.8).with_dashed().into());
+            plots.push(dots.with_marker(MarkerShape::Diamond).with_size(5.0).into());
             continue;
         }
-        plot = plot.with_band(low, high);
-        if let Some(band) = &mut plot.band {
+        let mut line = line.with_stroke_width(2.4).with_band(end(0), end(2));
+        if let Some(band) = &mut line.band {
             band.opacity = BAND_OPACITY;
         }
-        plots.push(plot.into());
-        let dots = ScatterPlot::new().with_data(line).with_color(color);
+        plots.push(line.into());
         plots.push(dots.with_size(3.4).into());
+        plots.extend(plateaus(series, color, x, y));
     }
     plots
 }
 
 /// A point's place and its band, cut off at the axis.
-fn coordinates(x: f64, y: &Estimate, axis: &Axis) -> Option<(f64, [f64; 3])> {
-    let x = Scale::Log.coordinate(x)?;
-    let middle = axis.scale.coordinate(y.value)?;
-    let low = axis.scale.coordinate(y.low).unwrap_or(axis.low);
-    let high = axis.scale.coordinate(y.high).unwrap_or(axis.high);
-    Some((x, [low.max(axis.low), middle, high.min(axis.high)]))
+fn coordinates(x: f64, estimate: &Estimate, along: &Axis, y: &Axis) -> Option<(f64, [f64; 3])> {
+    let x = along.scale.coordinate(x)?;
+    let middle = y.scale.coordinate(estimate.value)?;
+    let low = y.clamped(estimate.low).unwrap_or(y.ends.0);
+    let high = y.clamped(estimate.high).unwrap_or(y.ends.1);
+    Some((x, [low, middle, high]))
 }
 
-fn published_points(curve: &Curve, frame: &Frame) -> Vec<Primitive> {
-    let published = series_colors(curve, frame.palette).filter(|(series, _)| series.published);
-    let points =
-        published.flat_map(|(series, color)| series.points.iter().map(move |point| (point, color)));
-    points
-        .filter_map(|(point, color)| {
-            let (x, ends) = coordinates(point.x, &point.y, &frame.y)?;
-            let (x, y) = (frame.at_x(x), frame.at_y(ends[1]));
-            Some(diamond(x, y, color, frame.palette))
-        })
-        .collect()
+/// The fitted plateaus, each from its first level to its last.
+fn plateaus(series: &CurveSeries, color: &str, x: &Axis, y: &Axis) -> Vec<Plot> {
+    let lines = series.plateaus.iter().filter_map(|plateau| {
+        let (from, ends) = coordinates(plateau.from, &plateau.value, x, y)?;
+        let to = x.scale.coordinate(plateau.to)?;
+        let line = LinePlot::new().with_data([(from, ends[1]), (to, ends[1])]);
+        Some(
+            line.with_color(color)
+                .with_stroke_width(1.6)
+                .with_dashed()
+                .into(),
+        )
+    });
+    lines.collect()
 }
 
-const MARK_ROW: f64 = 17.0;
-/// Rows of marks that the plot's height allows for.
-const FEW_MARKS: f64 = 2.0;
-
-/// Marks that have a place, from left to right.
-fn drawn_marks(curve: &Curve) -> Vec<&CurveMark> {
+/// Marks that have a place, from left to right, in the colour of the line that
+/// each belongs to.
+fn drawn_marks(curve: &Curve) -> Vec<(&CurveMark, &'static str)> {
+    let colors: Vec<&'static str> = series_colors(curve, &LIGHT).map(|(_, one)| one).collect();
     let place = |mark: &CurveMark| mark.at.value.or(mark.at.low);
     let mut marks: Vec<&CurveMark> = curve.marks.iter().filter(|m| place(m).is_some()).collect();
     marks.sort_by(|a, b| f64::total_cmp(&place(a).unwrap_or(0.0), &place(b).unwrap_or(0.0)));
+    let color = |mark: &CurveMark| colors.get(mark.series?).copied();
+    let marks = marks.into_iter();
     marks
-}
-
-fn mark_rows(curve: &Curve) -> f64 {
-    drawn_marks(curve).len() as f64
-}
-
-/// Marked intervals as shaded spans, each with its label in a row of its own
-/// above the axes, so that neighbours never overlap, in the colour of the line
-/// that it belongs to.
-fn marks(curve: &Curve, frame: &Frame) -> (Vec<Primitive>, Vec<Primitive>) {
-    let (mut behind, mut lines, mut labels) = (Vec::new(), Vec::new(), Vec::new());
-    let colors: Vec<&'static str> = series_colors(curve, frame.palette)
-        .map(|(_, color)| color)
-        .collect();
-    let marks = drawn_marks(curve);
-    for (row, mark) in marks.iter().enumerate() {
-        let place = |value: Option<f64>, missing: f64| {
-            let coordinate = value.and_then(|value| Scale::Log.coordinate(value));
-            let coordinate = coordinate.unwrap_or(missing);
-            frame.at_x(coordinate.clamp(frame.x.low, frame.x.high))
-        };
-        let left = place(mark.at.low.or(mark.at.value), frame.x.low);
-        let right = place(mark.at.high, frame.x.high);
-        let line = mark.series.and_then(|line| colors.get(line).copied());
-        let color = line.unwrap_or(frame.palette.muted);
-        let top = frame.top - MARK_ROW * (marks.len() - row) as f64;
-        behind.push(ink::area((left, top), (right, frame.floor()), color, 0.12));
-        if let Some(value) = mark.at.value {
-            let x = place(Some(value), frame.x.high);
-            lines.push(dashed((x, top), (x, frame.floor()), color, 1.3));
-        }
-        let text = format!(
-            "{} {}",
-            mark.label,
-            format::derived(&mark.at, &curve.factor_unit)
-        );
-        labels.extend(label(&text, (left, right), top, color, frame));
-    }
-    lines.extend(labels);
-    (behind, lines)
-}
-
-/// A mark's label beside its span, to the side with room, on a ground that
-/// hides what runs behind it.
-fn label(
-    text: &str,
-    (left, right): (f64, f64),
-    top: f64,
-    color: &'static str,
-    frame: &Frame,
-) -> [Primitive; 2] {
-    let text = ink::shorten(text, 70);
-    let width = text_width(&text, TICK_SIZE);
-    let fits = right + 6.0 + width < frame.width;
-    let (from, drawn) = if fits {
-        (right + 6.0, Text::new(&text, right + 6.0, top + 11.0))
-    } else {
-        (
-            left - 6.0 - width,
-            Text::new(&text, left - 6.0, top + 11.0).end(),
-        )
-    };
-    let ground = ink::area(
-        (from - 2.0, top),
-        (from + width + 2.0, top + MARK_ROW - 2.0),
-        frame.palette.surface,
-        0.85,
-    );
-    [ground, drawn.color(color).draw()]
-}
-
-/// The fitted treads, each from its first level to its last.
-fn treads(curve: &Curve, frame: &Frame) -> Vec<Primitive> {
-    let treads = series_colors(curve, frame.palette)
-        .flat_map(|(series, color)| series.treads.iter().map(move |tread| (tread, color)));
-    treads
-        .filter_map(|(tread, color)| {
-            let (from, ends) = coordinates(tread.from, &tread.value, &frame.y)?;
-            let to = Scale::Log.coordinate(tread.to)?;
-            let y = frame.at_y(ends[1]);
-            let (left, right) = (frame.at_x(from), frame.at_x(to));
-            Some(dashed((left, y), (right, y), color, 1.6))
-        })
+        .map(|mark| (mark, color(mark).unwrap_or(LIGHT.muted)))
         .collect()
 }
 
@@ -332,41 +229,36 @@ mod tests {
         (left.label, left.series) = ("left".into(), Some(1));
         left.at.value = Some(5_000.0);
         curve.marks.push(left);
-        let labels: Vec<&str> = drawn_marks(&curve)
+        let marks = drawn_marks(&curve);
+        let marks: Vec<_> = marks
             .iter()
-            .map(|m| m.label.as_str())
+            .map(|(mark, color)| (mark.label.as_str(), *color))
             .collect();
-        assert_eq!(labels, ["left", "knee, zero"]);
-        let palette = Theme::Light.palette();
-        let svg = draw(&curve, "x".into(), Theme::Light).unwrap().svg;
-        let text_of = |label: &str| {
-            let end = svg.find(&format!(">{label} ")).expect(label);
-            svg[..end].rsplit("<text").next().unwrap().to_owned()
-        };
-        assert!(
-            text_of("left").contains(palette.series[1]),
-            "{}",
-            text_of("left")
+        assert_eq!(
+            marks,
+            [("left", LIGHT.series[1]), ("knee, zero", LIGHT.muted)]
         );
-        assert!(text_of("knee, zero").contains(palette.muted));
+        let svg = draw(&curve, "x".into()).unwrap().svg;
+        let places = [">left ", ">knee, zero "].map(|label| svg.find(label).expect(label));
+        assert!(places.is_sorted());
     }
 
     #[test]
-    fn treads_are_drawn_as_dashed_lines() {
+    fn plateaus_are_drawn_as_dashed_lines() {
         let sample = sample::copying();
         let Figure::Curve(mut curve) = sample.analysis.figures[0].clone() else {
             panic!("the first figure is a curve");
         };
         let dashes = |curve: &Curve| {
-            let svg = draw(curve, "x".into(), Theme::Light).unwrap().svg;
+            let svg = draw(curve, "x".into()).unwrap().svg;
             svg.matches("stroke-dasharray").count()
         };
         let before = dashes(&curve);
-        let mut treads = sample::staircase().treads;
-        for tread in &mut treads {
-            tread.value.value = 9e9;
+        let mut plateaus = sample.analysis.staircases[0].plateaus.clone();
+        for plateau in &mut plateaus {
+            plateau.value.value = 9e9;
         }
-        curve.series[0].treads = treads;
+        curve.series[0].plateaus = plateaus;
         assert_eq!(dashes(&curve), before + 3);
     }
 }

@@ -1,82 +1,68 @@
 //! Forest plot of the claims about ratios.
 
-use kuva::plot::{ForestPlot, ForestRow};
-use kuva::render::render::Primitive;
+use kuva::plot::legend::{LegendEntry, LegendShape};
+use kuva::plot::{ForestPlot, ForestRow, MarkerShape};
+use kuva::render::layout::ComputedLayout;
+use kuva::render::render::{Primitive, TextAnchor};
 
-use super::axis::{Axis, Scale};
-use super::frame::{self, Frame, LegendEntry, Swatch};
-use super::ink::{self, LABEL_SIZE, Text, diamond, line, shape, shorten, text_width};
-use super::palette::Palette;
-use super::{NamedPlot, Theme};
-use crate::claim::model::{Analysis, ClaimDirection, Outcome, Verdict};
+use super::NamedPlot;
+use super::chart::{
+    Axis, Chart, Scale, Vertical, area, diamond, entry, line, row_label, shape, text,
+};
+use super::palette::LIGHT;
+use crate::claim::model::{Analysis, ClaimDirection, Verdict};
 use crate::format;
 use crate::report::words;
 
-const WIDTH: f64 = 960.0;
 const ROW_HEIGHT: f64 = 25.0;
 /// Room for the numbers beside the axis.
 const RIGHT_COLUMN: f64 = 252.0;
-const LABEL_CHARACTERS_MAX: usize = 36;
 /// Ratios beyond this factor of 1 become arrows at the edge: one claim of 3,800
 /// would otherwise press all others together.
 const NEAR_FACTOR: f64 = 4.0;
 
 /// Draws the claims that have a ratio; `None` if there are none.
-#[must_use]
-pub fn draw(analysis: &Analysis, name: String, theme: Theme) -> Option<NamedPlot> {
-    let rows = rows(analysis);
+pub fn draw(analysis: &Analysis, name: String) -> Option<NamedPlot> {
+    let mut rows = rows(analysis);
     let x = ratio_axis(&rows)?;
-    let palette = theme.palette();
-    let legend = legend(&rows, palette);
-    let frame = Frame {
-        width: WIDTH,
-        height: 0.0,
-        left: label_column(&rows),
-        right: RIGHT_COLUMN,
-        top: frame::heading_height(&legend, WIDTH, false) + 24.0,
-        bottom: 50.0,
-        above: 0.0,
-        palette,
-        median: palette.surface,
-        title: "Claims: measured and published ratios".to_owned(),
-        legend,
-        x,
-        y: Axis {
-            scale: Scale::Linear,
-            low: 0.5,
-            high: rows.len() as f64 + 0.5,
-            ticks: Vec::new(),
-            title: String::new(),
-        },
+    rows.reverse();
+    let labels = rows.iter().map(|verdict| row_label(&label(verdict)));
+    let chart = Chart {
+        legend: legend(&rows),
+        right: Some(RIGHT_COLUMN),
+        ..Chart::new(
+            "Claims: measured and published ratios",
+            x,
+            Vertical::Rows(labels.collect(), ROW_HEIGHT),
+        )
     };
-    let height = frame.top + frame.bottom + ROW_HEIGHT * rows.len() as f64;
-    let frame = Frame { height, ..frame };
-    let scene = frame.draw(
-        behind(&rows, &frame),
-        vec![intervals(&rows, &frame.x, palette).into()],
-        marks_and_labels(&rows, &frame),
-    );
-    let title = frame.title.clone();
-    Some(frame::finish(scene, name, &title, &alt_text(&rows), theme))
+    let layout = chart.layout();
+    let places = Places {
+        axis: &chart.x,
+        on: ComputedLayout::from_layout(&layout),
+    };
+    let mut behind = places.behind(&rows);
+    let one = places.on.map_x(1.0);
+    let (top, floor) = (places.on.margin_top, places.on.map_y(0.5));
+    behind.push(line((one, top), (one, floor), LIGHT.reference, 1.2));
+    let data = vec![intervals(&rows, &chart.x).into()];
+    let marks = [behind, places.over(&rows)];
+    rows.reverse();
+    let alt_text = alt_text(&rows);
+    Some(chart.finish(name, &alt_text, layout, data, marks))
 }
 
 /// The claims about ratios that were measured.
-#[must_use]
 pub fn rows(analysis: &Analysis) -> Vec<&Verdict> {
     let is_drawn = |verdict: &&Verdict| verdict.unit.is_empty() && verdict.measured.is_some();
     analysis.verdicts.iter().filter(is_drawn).collect()
 }
 
-fn label_column(rows: &[&Verdict]) -> f64 {
-    let widest = rows
-        .iter()
-        .map(|verdict| text_width(&shorten(&verdict.id, LABEL_CHARACTERS_MAX), LABEL_SIZE))
-        .fold(0.0, f64::max);
-    widest + 58.0
+fn label(verdict: &Verdict) -> String {
+    format!("{} {}", words::symbol(verdict.outcome), verdict.id)
 }
 
 /// An axis that holds 1 and every ratio near it; `None` without rows.
-#[must_use]
 pub fn ratio_axis(rows: &[&Verdict]) -> Option<Axis> {
     if rows.is_empty() {
         return None;
@@ -96,195 +82,150 @@ pub fn ratio_axis(rows: &[&Verdict]) -> Option<Axis> {
     } else {
         values
     };
-    Axis::over(
-        shown.into_iter().chain([1.0]),
-        Scale::Log,
-        "",
-        "ratio (logarithmic)",
-        9,
-    )
+    let shown = shown.into_iter().chain([1.0]);
+    Axis::over(shown, Scale::Log, "", "ratio (logarithmic)")
 }
 
-fn legend(rows: &[&Verdict], palette: &Palette) -> Vec<LegendEntry> {
-    let outcomes = [
-        (Outcome::Supported, "✔ supported"),
-        (Outcome::Refuted, "✘ refuted"),
-        (Outcome::Inconclusive, "? inconclusive"),
-        (Outcome::NotTestable, "– not testable here"),
-    ];
+fn legend(rows: &[&Verdict]) -> Vec<LegendEntry> {
+    let occurs = |outcome| rows.iter().any(|verdict| verdict.outcome == outcome);
+    let outcomes = words::OUTCOMES.into_iter().filter(|one| occurs(*one));
     let mut legend: Vec<LegendEntry> = outcomes
-        .into_iter()
-        .filter(|(outcome, _)| rows.iter().any(|verdict| verdict.outcome == *outcome))
-        .map(|(outcome, label)| LegendEntry {
-            label: label.to_owned(),
-            color: palette.outcome(outcome),
-            swatch: Swatch::Square,
+        .map(|outcome| {
+            let label = format!("{} {}", words::symbol(outcome), words::outcome(outcome));
+            entry(&label, LIGHT.outcome(outcome), LegendShape::Rect)
         })
         .collect();
     if rows.iter().any(|verdict| verdict.published.is_some()) {
-        legend.push(LegendEntry {
-            label: "published".to_owned(),
-            color: palette.published,
-            swatch: Swatch::Diamond,
-        });
+        let shape = LegendShape::Marker(MarkerShape::Diamond);
+        legend.push(entry("published", LIGHT.published, shape));
     }
     legend
 }
 
-fn row_y(rows: usize, index: usize) -> f64 {
-    (rows - index) as f64
-}
-
-/// Stripes to read along, each claim's margin, the line at 1 and the published
-/// values, which the measured ones may cover.
-fn behind(rows: &[&Verdict], frame: &Frame) -> Vec<Primitive> {
-    let palette = frame.palette;
-    let half = ROW_HEIGHT / 2.0;
-    let mut marks = Vec::new();
-    for (index, verdict) in rows.iter().enumerate() {
-        let y = frame.at_y(row_y(rows.len(), index));
-        if index % 2 == 1 {
-            let (from, to) = ((8.0, y - half), (frame.width - 8.0, y + half));
-            marks.push(ink::area(from, to, palette.grid, 0.4));
-        }
-        let band = match verdict.direction {
-            ClaimDirection::Equal => verdict.margin,
-            _ => verdict.noise_margin,
-        };
-        let margin =
-            [1.0 - band, 1.0 + band].map(|side| Scale::Log.coordinate(verdict.threshold * side));
-        if let [Some(low), Some(high)] = margin
-            && low >= frame.x.low
-            && high <= frame.x.high
-        {
-            let (from, to) = ((frame.at_x(low), y - half), (frame.at_x(high), y + half));
-            marks.push(ink::area(from, to, palette.reference, 0.28));
-        }
-    }
-    let one = frame.at_x(0.0);
-    let (from, to) = ((one, frame.top), (one, frame.floor()));
-    marks.push(line(from, to, palette.reference, 1.2));
-    for (index, verdict) in rows.iter().enumerate() {
-        let y = frame.at_y(row_y(rows.len(), index));
-        marks.extend(
-            verdict
-                .published
-                .and_then(|value| published_mark(value, y, frame)),
-        );
-    }
-    marks
-}
-
 /// The measured intervals, cut off at the axis's ends.
-fn intervals(rows: &[&Verdict], x: &Axis, palette: &Palette) -> ForestPlot {
+fn intervals(rows: &[&Verdict], x: &Axis) -> ForestPlot {
     let mut forest = ForestPlot::new()
         .with_marker_size(4.5)
         .with_whisker_width(2.5)
         .with_show_null_line(false);
     forest.null_value = None;
-    for verdict in rows {
+    // kuva has the first row on top.
+    for verdict in rows.iter().rev() {
         let coordinate = |value: f64| {
-            let coordinate = Scale::Log.coordinate(value);
             // A ratio of zero or less has no place but the left end.
-            let end = if value > 0.0 { x.high } else { x.low };
-            coordinate.unwrap_or(end).clamp(x.low, x.high)
+            let end = if value > 0.0 { x.ends.1 } else { x.ends.0 };
+            x.clamped(value).unwrap_or(end)
         };
         let Some(measured) = verdict.measured else {
             continue;
         };
         let [value, low, high] = [measured.value, measured.low, measured.high].map(coordinate);
         // An arrow head stands for a ratio past the edge; its square shrinks.
-        let inside = value > x.low && value < x.high;
-        let color = palette.outcome(verdict.outcome).to_owned();
+        let inside = value > x.ends.0 && value < x.ends.1;
         forest.rows.push(ForestRow {
-            color: Some(color),
+            color: Some(LIGHT.outcome(verdict.outcome).to_owned()),
             weight: Some(if inside { 1.0 } else { 0.0 }),
-            ..ForestRow::new("", value, low, high)
+            ..ForestRow::new(row_label(&label(verdict)), value, low, high)
         });
     }
     forest
 }
 
-fn marks_and_labels(rows: &[&Verdict], frame: &Frame) -> Vec<Primitive> {
-    let palette = frame.palette;
-    let heading = frame.top - 10.0;
-    let number = frame.width - 94.0;
-    let published = frame.width - 16.0;
-    let mut marks = vec![
-        Text::new("measured", number, heading)
-            .end()
-            .color(palette.muted)
-            .draw(),
-        Text::new("published", published, heading)
-            .end()
-            .color(palette.muted)
-            .draw(),
-    ];
-    for (index, verdict) in rows.iter().enumerate() {
-        let y = frame.at_y(row_y(rows.len(), index));
-        let baseline = y + 4.5;
-        let color = palette.outcome(verdict.outcome);
-        let symbol = words::symbol(verdict.outcome);
-        marks.push(
-            Text::new(symbol, 24.0, baseline)
-                .middle()
-                .size(LABEL_SIZE)
-                .color(color)
-                .draw(),
-        );
-        let id = shorten(&verdict.id, LABEL_CHARACTERS_MAX);
-        marks.push(Text::new(&id, 40.0, baseline).size(LABEL_SIZE).draw());
-        if let Some(measured) = &verdict.measured {
-            let text = format::ratio_interval(measured);
-            marks.push(Text::new(&text, number, baseline).end().draw());
-            marks.extend(arrow(measured.value, y, 0.0, frame, color));
-        }
-        if let Some(value) = verdict.published {
-            let text = Text::new(&format::ratio(value), published, baseline).end();
-            marks.push(text.color(palette.published).draw());
-        }
-    }
-    marks
-}
-
-fn published_mark(value: f64, y: f64, frame: &Frame) -> Option<Primitive> {
-    let coordinate = Scale::Log.coordinate(value)?;
-    if coordinate < frame.x.low || coordinate > frame.x.high {
-        return arrow(value, y, ARROW, frame, frame.palette.published);
-    }
-    Some(diamond(
-        frame.at_x(coordinate),
-        y,
-        frame.palette.published,
-        frame.palette,
-    ))
-}
-
 /// Length of an arrow head.
 const ARROW: f64 = 11.0;
 
-/// An arrow head `offset` past the edge for a ratio that lies beyond it.
-fn arrow(value: f64, y: f64, offset: f64, frame: &Frame, color: &str) -> Option<Primitive> {
-    let coordinate = Scale::Log.coordinate(value)?;
-    let (edge, direction) = if coordinate > frame.x.high {
-        (frame.edge(), 1.0)
-    } else if coordinate < frame.x.low {
-        (frame.left, -1.0)
-    } else {
-        return None;
-    };
-    let base = edge + direction * (2.0 + offset);
-    let tip = base + direction * (ARROW - 3.0);
-    let fill = if offset > 0.0 {
-        frame.palette.surface
-    } else {
-        color
-    };
-    Some(shape(
-        &[(base, y - 5.0), (tip, y), (base, y + 5.0)],
-        Some(fill),
-        color,
-    ))
+struct Places<'a> {
+    axis: &'a Axis,
+    on: ComputedLayout,
+}
+
+impl Places<'_> {
+    fn edge(&self) -> f64 {
+        self.on.width - self.on.margin_right
+    }
+
+    /// Stripes to read along, each claim's margin, and the published values,
+    /// which the measured ones may cover.
+    fn behind(&self, rows: &[&Verdict]) -> Vec<Primitive> {
+        let half = ROW_HEIGHT / 2.0;
+        let mut marks = Vec::new();
+        for (index, verdict) in rows.iter().enumerate() {
+            let y = self.on.map_y(index as f64 + 1.0);
+            if index % 2 == 1 {
+                let (from, to) = ((8.0, y - half), (self.on.width - 8.0, y + half));
+                marks.push(area(from, to, LIGHT.grid, 0.4));
+            }
+            let band = match verdict.direction {
+                ClaimDirection::Equal => verdict.margin,
+                _ => verdict.noise_margin,
+            };
+            let [low, high] = [1.0 - band, 1.0 + band].map(|side| verdict.threshold * side);
+            if low >= self.axis.ends.0 && high <= self.axis.ends.1 {
+                let from = (self.on.map_x(low), y - half);
+                let to = (self.on.map_x(high), y + half);
+                marks.push(area(from, to, LIGHT.reference, 0.28));
+            }
+        }
+        for (index, verdict) in rows.iter().enumerate() {
+            let y = self.on.map_y(index as f64 + 1.0);
+            marks.extend(verdict.published.and_then(|value| {
+                let is_inside = self.axis.clamped(value)? == value;
+                match is_inside {
+                    true => Some(diamond(self.on.map_x(value), y)),
+                    false => self.arrow(value, y, ARROW, LIGHT.published),
+                }
+            }));
+        }
+        marks
+    }
+
+    /// The numbers, and arrows of ratios past the edge.
+    fn over(&self, rows: &[&Verdict]) -> Vec<Primitive> {
+        let (number, published) = (self.on.width - 94.0, self.on.width - 16.0);
+        let put =
+            |content: &str, x: f64, y: f64, color| text(content, (x, y), TextAnchor::End, color);
+        let heading = self.on.margin_top - 4.0;
+        let mut marks = vec![
+            put("measured", number, heading, LIGHT.muted),
+            put("published", published, heading, LIGHT.muted),
+        ];
+        for (index, verdict) in rows.iter().enumerate() {
+            let y = self.on.map_y(index as f64 + 1.0);
+            if let Some(measured) = &verdict.measured {
+                let numbers = format::ratio_interval(measured);
+                marks.push(put(&numbers, number, y + 4.5, LIGHT.ink));
+                let color = LIGHT.outcome(verdict.outcome);
+                marks.extend(self.arrow(measured.value, y, 0.0, color));
+            }
+            if let Some(value) = verdict.published {
+                marks.push(put(
+                    &format::ratio(value),
+                    published,
+                    y + 4.5,
+                    LIGHT.published,
+                ));
+            }
+        }
+        marks
+    }
+
+    /// An arrow head `offset` past the edge for a ratio that lies beyond it.
+    fn arrow(&self, value: f64, y: f64, offset: f64, color: &str) -> Option<Primitive> {
+        let coordinate = self.axis.scale.coordinate(value)?;
+        let (edge, left) = (
+            self.edge() + 2.0 + offset,
+            self.on.margin_left + 2.0 + offset,
+        );
+        // The labels leave no room on the left.
+        let (base, tip) = match () {
+            () if coordinate > self.axis.ends.1 => (edge, edge + ARROW - 3.0),
+            () if coordinate < self.axis.ends.0 => (left + ARROW - 3.0, left),
+            () => return None,
+        };
+        let fill = if offset > 0.0 { LIGHT.surface } else { color };
+        let points = [(base, y - 5.0), (tip, y), (base, y + 5.0)];
+        Some(shape(&points, Some(fill), color))
+    }
 }
 
 fn alt_text(rows: &[&Verdict]) -> String {

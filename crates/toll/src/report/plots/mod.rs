@@ -3,42 +3,18 @@
 use kuva::PngBackend;
 use kuva::render::render::Scene;
 
-use super::{ReportError, ReportedRun};
+use crate::claim::Run;
 use crate::claim::model::Figure;
-use palette::Palette;
 
-pub mod axis;
 mod bars;
 mod boxes;
+mod chart;
 mod curve;
 mod distribution;
 mod forest;
-mod frame;
-mod ink;
 pub mod palette;
 pub mod small;
 mod twins;
-
-/// Colours of a plot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Theme {
-    /// Dark ink on white.
-    Light,
-    /// Light ink on a dark ground.
-    Dark,
-    /// Follows the reader's setting; light on paper, in a PNG, and wherever
-    /// style rules in an SVG are ignored.
-    Adaptive,
-}
-
-impl Theme {
-    fn palette(self) -> &'static Palette {
-        match self {
-            Self::Light | Self::Adaptive => &palette::LIGHT,
-            Self::Dark => &palette::DARK,
-        }
-    }
-}
 
 /// A finished plot.
 #[derive(Debug)]
@@ -58,33 +34,30 @@ pub struct NamedPlot {
 const PNG_SCALE: f32 = 2.0;
 
 /// Every plot of a run: claims first, then its figures, then the A/A twins.
-#[must_use]
-pub fn all(run: &ReportedRun, theme: Theme) -> Vec<NamedPlot> {
-    let mut plots: Vec<NamedPlot> = claims(run, theme).into_iter().collect();
-    plots.extend(figures(run, theme));
-    plots.extend(twins(run, theme));
+pub fn all(run: &Run) -> Vec<NamedPlot> {
+    let mut plots: Vec<NamedPlot> = claims(run).into_iter().collect();
+    plots.extend(figures(run));
+    plots.extend(twins(run));
     plots
 }
 
 /// The claims about ratios, as a forest plot.
-#[must_use]
-pub fn claims(run: &ReportedRun, theme: Theme) -> Option<NamedPlot> {
-    forest::draw(run.analysis, "claims".to_owned(), theme)
+pub fn claims(run: &Run) -> Option<NamedPlot> {
+    forest::draw(&run.analysis, "claims".to_owned())
 }
 
 /// The curves and distributions, in their order.
-#[must_use]
-pub fn figures(run: &ReportedRun, theme: Theme) -> Vec<NamedPlot> {
+pub fn figures(run: &Run) -> Vec<NamedPlot> {
     let mut plots = Vec::new();
     for (index, figure) in run.analysis.figures.iter().enumerate() {
         let number = index + 1;
         let (title, draw): (_, &dyn Fn(String) -> Option<NamedPlot>) = match figure {
-            Figure::Curve(curve) => (&curve.title, &|name| curve::draw(curve, name, theme)),
-            Figure::Distribution(groups) => (&groups.title, &|name| {
-                distribution::draw(groups, name, theme)
-            }),
-            Figure::Box(plot) => (&plot.title, &|name| boxes::draw(plot, name, theme)),
-            Figure::Bar(chart) => (&chart.title, &|name| bars::draw(chart, name, theme)),
+            Figure::Curve(curve) => (&curve.title, &|name| curve::draw(curve, name)),
+            Figure::Distribution(groups) => {
+                (&groups.title, &|name| distribution::draw(groups, name))
+            }
+            Figure::Box(plot) => (&plot.title, &|name| boxes::draw(plot, name)),
+            Figure::Bar(chart) => (&chart.title, &|name| bars::draw(chart, name)),
         };
         plots.extend(draw(format!("{number:02}-{}", file_safe(title))));
     }
@@ -92,43 +65,41 @@ pub fn figures(run: &ReportedRun, theme: Theme) -> Vec<NamedPlot> {
 }
 
 /// The A/A comparisons, each a plot of its block ratios.
-#[must_use]
-pub fn twins(run: &ReportedRun, theme: Theme) -> Vec<NamedPlot> {
+pub fn twins(run: &Run) -> Vec<NamedPlot> {
     let twins = run.analysis.twins.iter().enumerate();
     twins
-        .filter_map(|(index, twin)| twins::draw(twin, format!("twin-{:02}", index + 1), theme))
+        .filter_map(|(index, twin)| twins::draw(twin, format!("twin-{:02}", index + 1)))
         .collect()
 }
 
 /// The plot as PNG, at twice its size.
-///
-/// # Errors
-///
-/// [`ReportError::Bitmap`] if the drawing library refuses.
-pub fn png(plot: &NamedPlot) -> Result<Vec<u8>, ReportError> {
+fn png(plot: &NamedPlot) -> anyhow::Result<Vec<u8>> {
     let backend = PngBackend::new().with_scale(PNG_SCALE);
-    backend
-        .render_scene(&plot.scene)
-        .map_err(|reason| ReportError::Bitmap {
-            plot: plot.name.clone(),
-            reason,
-        })
+    backend.render_scene(&plot.scene).map_err(|reason| {
+        anyhow::anyhow!(
+            "cannot draw {} as PNG: {reason}; take the SVG instead",
+            plot.name
+        )
+    })
 }
 
 /// Every plot as files to write: `(file name, bytes)`, an SVG and a PNG each.
-/// The names hold experiment and run, so that runs can share a folder.
-///
-/// # Errors
-///
-/// [`ReportError::Bitmap`] if a plot cannot become a PNG.
-pub fn files(run: &ReportedRun) -> Result<Vec<(String, Vec<u8>)>, ReportError> {
+/// The names hold experiment and run, so that runs can share a folder. The SVGs
+/// follow the reader's setting of light or dark, where style rules count.
+pub fn files(run: &Run) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
     let mut files = Vec::new();
-    let (experiment, id) = (file_safe(&run.run.experiment), run.run.id);
-    for plot in all(run, Theme::Adaptive) {
-        let stem = format!("{experiment}-{id}-{}", plot.name);
-        let bitmap = png(&plot)?;
-        files.push((format!("{stem}.svg"), plot.svg.into_bytes()));
-        files.push((format!("{stem}.png"), bitmap));
+    let record = &run.stored.run;
+    let style = format!("><style>{}</style>", palette::dark_rules());
+    for plot in all(run) {
+        let stem = format!(
+            "{}-{}-{}",
+            file_safe(&record.experiment),
+            record.id,
+            plot.name
+        );
+        let svg = plot.svg.replacen('>', &style, 1);
+        files.push((format!("{stem}.svg"), svg.into_bytes()));
+        files.push((format!("{stem}.png"), png(&plot)?));
     }
     Ok(files)
 }
@@ -174,7 +145,7 @@ mod tests {
     #[test]
     fn every_figure_becomes_a_plot_and_names_do_not_clash() {
         let sample = sample::copying();
-        let plots = all(&sample.reported(), Theme::Adaptive);
+        let plots = all(&sample);
         assert_eq!(plots.len(), 1 + sample.analysis.figures.len() + 1);
         let mut names: Vec<_> = plots.iter().map(|plot| &plot.name).collect();
         names.sort();
@@ -184,13 +155,13 @@ mod tests {
 
     #[test]
     fn an_empty_run_has_no_plots() {
-        assert!(all(&sample::empty().reported(), Theme::Dark).is_empty());
+        assert!(all(&sample::empty()).is_empty());
     }
 
     #[test]
     fn a_hostile_label_stays_text_in_every_plot() {
         let sample = sample::hostile();
-        let plots = all(&sample.reported(), Theme::Adaptive);
+        let plots = all(&sample);
         assert!(plots.len() >= 4);
         for plot in plots {
             assert!(!plot.svg.contains("<script"), "{}", plot.name);
@@ -238,7 +209,7 @@ mod tests {
         if let Some(measured) = &mut sample.analysis.verdicts[1].measured {
             (measured.low, measured.high) = (0.0, f64::INFINITY);
         }
-        let plots = all(&sample.reported(), Theme::Light);
+        let plots = all(&sample);
         assert_eq!(plots.len(), 8);
         for plot in plots {
             for broken in ["NaN", "inf"] {
@@ -252,13 +223,13 @@ mod tests {
     #[test]
     fn the_same_run_gives_the_same_files() {
         let sample = sample::copying();
-        assert!(files(&sample.reported()).unwrap() == files(&sample.reported()).unwrap());
+        assert!(files(&sample).unwrap() == files(&sample).unwrap());
     }
 
     #[test]
     fn a_plot_becomes_a_png() {
         let sample = sample::small();
-        let plots = all(&sample.reported(), Theme::Light);
+        let plots = all(&sample);
         let bitmap = png(&plots[0]).unwrap();
         assert!(bitmap.starts_with(b"\x89PNG"));
     }

@@ -18,15 +18,10 @@ pub struct Palette {
     pub grid: &'static str,
     /// Reference lines, such as a ratio of 1.
     pub reference: &'static str,
-    /// Published values.
     pub published: &'static str,
-    /// Claims that hold.
     pub supported: &'static str,
-    /// Claims that do not.
     pub refuted: &'static str,
-    /// Claims that the data do not decide.
     pub inconclusive: &'static str,
-    /// Claims that this machine cannot test.
     pub not_testable: &'static str,
     /// Measured series, told apart by readers with any colour vision; after
     /// Okabe and Ito, darkened for contrast with white.
@@ -85,8 +80,6 @@ pub const TERMINAL: Palette = Palette {
 };
 
 impl Palette {
-    /// The colour of an outcome.
-    #[must_use]
     pub fn outcome(&self, outcome: Outcome) -> &'static str {
         match outcome {
             Outcome::Supported => self.supported,
@@ -120,7 +113,6 @@ pub const PLOT_CLASS: &str = "toll-plot";
 /// Style rules that turn a light plot dark. Rules outrank the attributes that
 /// carry the light colours, so the drawing itself stays as it is, and where
 /// rules are ignored (a README, an office suite) it is simply light.
-#[must_use]
 pub fn dark_rules() -> String {
     let mut rules = String::from("@media screen and (prefers-color-scheme:dark){");
     for (light, dark) in LIGHT.roles().zip(DARK.roles()) {

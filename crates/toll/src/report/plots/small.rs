@@ -2,12 +2,11 @@
 
 use kuva::TerminalBackend;
 use kuva::plot::LinePlot;
-use kuva::prelude::Plot;
-use kuva::render::render::Primitive;
+use kuva::prelude::{Layout, Plot};
+use kuva::render::layout::ComputedLayout;
+use kuva::render::render::{Primitive, Scene, TextAnchor};
 
-use super::axis::{Axis, Scale};
-use super::frame::Frame;
-use super::ink::{Text, line, shorten};
+use super::chart::{self, Axis, Chart, Vertical, line, shorten, text};
 use super::palette::TERMINAL;
 use super::{curve, forest};
 use crate::claim::model::{Analysis, Curve, Figure, Verdict};
@@ -23,7 +22,6 @@ const FOREST_EXTRA_ROWS: usize = 4;
 const FOREST_CLAIMS_MAX: usize = 40;
 
 /// The first curve, or the claims where there is none.
-#[must_use]
 pub fn draw(analysis: &Analysis, columns: usize, color: bool) -> Option<String> {
     if columns < COLUMNS_MIN {
         return None;
@@ -40,107 +38,116 @@ pub fn draw(analysis: &Analysis, columns: usize, color: bool) -> Option<String> 
     Some(if color { text } else { without_color(&text) })
 }
 
-fn frame(columns: usize, rows: usize, left_columns: usize, x: Axis, y: Axis) -> Frame {
-    Frame {
-        width: columns as f64 * CELL.0,
-        height: rows as f64 * CELL.1,
-        left: (left_columns as f64 + 2.0) * CELL.0,
-        right: 3.0 * CELL.0,
-        top: 1.5 * CELL.1,
-        bottom: 3.5 * CELL.1,
-        above: 0.0,
-        palette: &TERMINAL,
-        median: TERMINAL.surface,
-        title: String::new(),
-        legend: Vec::new(),
-        x,
-        y,
+fn layout(chart: &Chart, [columns, rows, ticks]: [usize; 3], left_columns: usize) -> Layout {
+    let mut layout = chart
+        .axes(&TERMINAL, ticks)
+        .with_show_grid(false)
+        .with_width(columns as f64 * CELL.0)
+        .with_height(rows as f64 * CELL.1)
+        .with_force_margins((left_columns as f64 + 2.0) * CELL.0, 3.0 * CELL.0)
+        .with_force_margins_y(1.1 * CELL.1, 2.9 * CELL.1)
+        .with_x_label(shorten(&chart.x.title, columns));
+    layout.show_legend = false;
+    layout
+}
+
+/// kuva's drawing, with what stands below the axis half a row lower: labels of
+/// ticks would share the row of its line.
+fn draw_plain(data: Vec<Plot>, layout: Layout, places: &ComputedLayout) -> Scene {
+    let floor = places.height - places.margin_bottom;
+    let mut scene = chart::draw(data, layout);
+    for element in &mut scene.elements {
+        if let Primitive::Text { y, .. } = element
+            && *y > floor
+        {
+            *y += CELL.1 / 2.0;
+        }
     }
+    scene
 }
 
 fn draw_curve(curve: &Curve, columns: usize) -> Option<String> {
     let (x, y) = curve::axes(curve)?;
-    let x = x.with_ticks(&curve.factor_unit, (columns / 10).max(2));
-    let label_columns = y.ticks.iter().map(|(_, label)| label.chars().count()).max();
-    let frame = frame(columns, CURVE_ROWS, label_columns.unwrap_or(0), x, y);
+    let y_title = y.title.clone();
     let mut lines: Vec<Plot> = Vec::new();
     let mut letters = Vec::new();
     let mut legend = String::new();
     let colors = curve::series_colors(curve, &TERMINAL);
     for ((series, color), letter) in colors.zip('a'..='z') {
-        let points: Vec<(f64, f64)> = series
-            .points
-            .iter()
-            .filter_map(|point| {
-                let x = Scale::Log.coordinate(point.x)?;
-                Some((x, frame.y.scale.coordinate(point.y.value)?))
-            })
-            .collect();
-        for (x, y) in &points {
-            // Letters tell the series apart without colour.
-            let baseline = frame.at_y(*y) + 4.0;
-            letters.push(Text::new(&letter.to_string(), frame.at_x(*x), baseline).draw());
-        }
+        let points = series.points.iter().filter_map(|point| {
+            let place = (
+                x.scale.coordinate(point.x)?,
+                y.scale.coordinate(point.y.value)?,
+            );
+            Some(place)
+        });
+        let points: Vec<(f64, f64)> = points.collect();
+        // Letters tell the series apart without colour.
+        letters.extend(points.iter().map(|place| (letter.to_string(), *place)));
         lines.push(LinePlot::new().with_data(points).with_color(color).into());
         let published = if series.published { " (published)" } else { "" };
-        legend.push_str(&format!(
-            "  {letter} {}{published}\n",
-            shorten(&series.label, columns - 16)
-        ));
+        let label = shorten(&series.label, columns - 16);
+        legend.push_str(&format!("  {letter} {label}{published}\n"));
     }
-    let scene = frame.draw_plain(lines, letters);
+    let chart = Chart::new("", x, Vertical::Axis(y));
+    let layout = layout(&chart, [columns, CURVE_ROWS, (columns / 10).max(2)], 10);
+    let places = ComputedLayout::from_layout(&layout);
+    let mut scene = draw_plain(lines, layout, &places);
+    scene
+        .elements
+        .extend(letters.iter().map(|(letter, (x, y))| {
+            let at = (places.map_x(*x), places.map_y(*y) + 4.0);
+            text(letter, at, TextAnchor::Start, TERMINAL.ink)
+        }));
     let plot = TerminalBackend::new(columns, CURVE_ROWS).render_scene(&scene);
+    let title = shorten(&curve.title, columns);
     Some(format!(
-        "{}\n{legend}{plot}\n",
-        shorten(&curve.title, columns)
+        "{title}\n{legend}{}\n{plot}\n",
+        shorten(&y_title, columns)
     ))
 }
 
 fn draw_claims(analysis: &Analysis, columns: usize) -> Option<String> {
     let mut claims: Vec<&Verdict> = forest::rows(analysis);
     claims.truncate(FOREST_CLAIMS_MAX);
-    let x = forest::ratio_axis(&claims)?.with_ticks("", (columns / 12).max(2));
-    let y = Axis {
-        scale: Scale::Linear,
-        low: 0.5,
-        high: claims.len() as f64 + 0.5,
-        ticks: Vec::new(),
-        title: String::new(),
-    };
-    let label_columns = claims
-        .iter()
-        .map(|claim| claim.id.chars().count())
-        .max()
-        .unwrap_or(0);
-    let label_columns = label_columns.min(columns / 3);
+    let x = forest::ratio_axis(&claims)?;
+    let longest = claims.iter().map(|claim| claim.id.chars().count()).max();
+    let label_columns = longest.unwrap_or(0).min(columns / 3);
+    claims.reverse();
+    let labels = claims.iter().map(|claim| shorten(&claim.id, label_columns));
+    let chart = Chart::new("", x, Vertical::Rows(labels.collect(), 1.0));
     let rows = claims.len() + FOREST_EXTRA_ROWS;
-    let mut frame = frame(columns, rows, label_columns, x, y);
-    // Each claim in the middle of a row of its own, and the tick labels in the
-    // row below the axis.
-    (frame.top, frame.bottom) = (1.1 * CELL.1, 2.9 * CELL.1);
-    let mut over: Vec<Primitive> = Vec::new();
-    let one = frame.at_x(0.0);
-    over.push(line(
-        (one, frame.top),
-        (one, frame.floor()),
-        TERMINAL.reference,
-        1.0,
-    ));
-    for (index, claim) in claims.iter().enumerate() {
-        let y = frame.at_y((claims.len() - index) as f64);
-        let label = shorten(&claim.id, label_columns);
-        over.push(Text::new(&label, frame.left - CELL.0, y + 4.0).end().draw());
-        over.extend(claim_marks(claim, y, &frame));
+    let size = [columns, rows, (columns / 12).max(2)];
+    let mut layout = layout(&chart, size, label_columns);
+    if let Vertical::Rows(labels, _) = &chart.y {
+        layout = layout.with_y_categories(labels.clone());
     }
-    let scene = frame.draw_plain(Vec::new(), over);
+    let places = ComputedLayout::from_layout(&layout);
+    let mut scene = draw_plain(Vec::new(), layout, &places);
+    let one = places.map_x(1.0);
+    let ends = [0.5, claims.len() as f64 + 0.5].map(|end| (one, places.map_y(end)));
+    scene
+        .elements
+        .push(line(ends[0], ends[1], TERMINAL.reference, 1.0));
+    for (index, claim) in claims.iter().enumerate() {
+        let y = places.map_y(index as f64 + 1.0);
+        scene
+            .elements
+            .extend(claim_marks(claim, y, &chart.x, &places));
+    }
     let plot = TerminalBackend::new(columns, rows).render_scene(&scene);
     Some(format!("Claims: measured ratio ●, published ◇\n{plot}\n"))
 }
 
-fn claim_marks(claim: &Verdict, y: f64, frame: &Frame) -> Vec<Primitive> {
-    let place = |value: f64| {
-        let coordinate = Scale::Log.coordinate(value).unwrap_or(frame.x.low);
-        frame.at_x(coordinate.clamp(frame.x.low, frame.x.high))
+fn claim_marks(claim: &Verdict, y: f64, axis: &Axis, places: &ComputedLayout) -> Vec<Primitive> {
+    let place = |value: f64| places.map_x(axis.clamped(value).unwrap_or(axis.ends.0));
+    let mark = |sign: &str, value: f64| {
+        text(
+            sign,
+            (place(value), y + 4.0),
+            TextAnchor::Start,
+            TERMINAL.ink,
+        )
     };
     let mut marks = Vec::new();
     if let Some(measured) = &claim.measured {
@@ -150,12 +157,8 @@ fn claim_marks(claim: &Verdict, y: f64, frame: &Frame) -> Vec<Primitive> {
             marks.push(line((low, y), (high, y), color, 1.0));
         }
     }
-    if let Some(published) = claim.published {
-        marks.push(Text::new("◇", place(published), y + 4.0).draw());
-    }
-    if let Some(measured) = &claim.measured {
-        marks.push(Text::new("●", place(measured.value), y + 4.0).draw());
-    }
+    marks.extend(claim.published.map(|value| mark("◇", value)));
+    marks.extend(claim.measured.map(|measured| mark("●", measured.value)));
     marks
 }
 

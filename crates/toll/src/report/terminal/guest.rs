@@ -4,7 +4,6 @@ use crate::report::sanitize::sanitize;
 use crate::store::BootRecord;
 
 /// The logs of boots, each under what was booted for which block.
-#[must_use]
 pub fn kernel_logs(boots: &[BootRecord]) -> String {
     let mut text = String::new();
     for boot in boots {

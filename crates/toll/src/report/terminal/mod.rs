@@ -2,7 +2,8 @@
 
 use super::plots::small;
 pub use super::sanitize::sanitize;
-use super::{ReportedRun, words};
+use super::words;
+use crate::claim::Run;
 use crate::claim::model::SelftestReport;
 use crate::run::Machine;
 use crate::trace::model::{ListedCall, TraceReport};
@@ -26,17 +27,14 @@ pub(super) use summary::paint;
 /// What the terminal can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style {
-    /// ANSI colours.
     pub color: bool,
-    /// Columns to fill.
     pub width: usize,
     /// Characters beyond ASCII.
     pub unicode: bool,
 }
 
 /// The verdicts of every run, an experiment a table.
-#[must_use]
-pub fn verdict_table(runs: &[ReportedRun], style: Style) -> String {
+pub fn verdict_table(runs: &[Run], style: Style) -> String {
     let tables: Vec<String> = runs
         .iter()
         .map(|run| verdicts::of_run(run, layout(style)))
@@ -45,61 +43,52 @@ pub fn verdict_table(runs: &[ReportedRun], style: Style) -> String {
 }
 
 /// Everything about one run, for `toll show`.
-#[must_use]
-pub fn summary(run: &ReportedRun, style: Style) -> String {
+pub fn summary(run: &Run, style: Style) -> String {
     fit(summary::of_run(run, layout(style)), style)
 }
 
 /// What answers the question of a comparison of commands; `toll show` has the
 /// rest.
-#[must_use]
-pub fn brief(run: &ReportedRun, style: Style) -> String {
+pub fn brief(run: &Run, style: Style) -> String {
     fit(summary::brief(run, layout(style)), style)
 }
 
 /// What a traced program did; at most so many of its files.
-#[must_use]
 pub fn traced(report: &TraceReport, files_max: usize, style: Style) -> String {
     fit(trace::of_report(report, files_max, layout(style)), style)
 }
 
 /// One call of a list, with its thread's number and folded to the width if that
 /// is wanted.
-#[must_use]
 pub fn listed_call(call: &ListedCall, has_thread: bool, folds: bool, style: Style) -> String {
     fit(calls::of_call(call, has_thread, folds, style), style)
 }
 
 /// Which processes hold which devices.
-#[must_use]
 pub fn devices(report: &toll_observe::devices::Report, style: Style) -> String {
     fit(devices::of_report(report, layout(style)), style)
 }
 
 /// What a capture says about leases; `of` is the capture's name.
-#[must_use]
 pub fn dhcp(report: &toll_observe::dhcp::Report, of: &str, style: Style) -> String {
     fit(dhcp::of_report(report, of, layout(style)), style)
 }
 
 /// Addresses, netmasks and gateways of network interfaces.
-#[must_use]
 pub fn interfaces(report: &toll_observe::interfaces::Report, style: Style) -> String {
     fit(interfaces::of_report(report, layout(style)), style)
 }
 
 /// What a self-test on a machine found.
-#[must_use]
 pub fn selftest(report: &SelftestReport, machine: &Machine, style: Style) -> String {
     fit(selftest::of_report(report, machine, layout(style)), style)
 }
 
 /// What to do on this machine.
-#[must_use]
-pub fn advice(run: &ReportedRun, style: Style) -> String {
+pub fn advice(run: &Run, style: Style) -> String {
     let style = layout(style);
-    let mut text = heading(&format!("What to do: {}", run.run.title), style);
-    let machine = words::machine_line(&run.run.machine);
+    let mut text = heading(&format!("What to do: {}", run.stored.run.title), style);
+    let machine = words::machine_line(&run.stored.run.machine);
     text.push_str(&paragraph(&machine, 0, Paint::Dim, style));
     for guest in &run.analysis.guests {
         text.push_str(&paragraph(&words::guest_line(guest), 0, Paint::Dim, style));
@@ -108,7 +97,7 @@ pub fn advice(run: &ReportedRun, style: Style) -> String {
     fit(text, style)
 }
 
-fn advice_lines(run: &ReportedRun, style: Style) -> String {
+fn advice_lines(run: &Run, style: Style) -> String {
     if run.analysis.advice.is_empty() {
         return "This run holds no advice.\n".to_owned();
     }
@@ -131,10 +120,9 @@ fn advice_lines(run: &ReportedRun, style: Style) -> String {
 
 /// The first curve of a run, or its claims, as a plot of characters; `None` if
 /// there is nothing to draw or no room, or if the terminal is limited to ASCII.
-#[must_use]
-pub fn small_plot(run: &ReportedRun, style: Style) -> Option<String> {
+pub fn small_plot(run: &Run, style: Style) -> Option<String> {
     if !style.unicode {
         return None;
     }
-    small::draw(run.analysis, style.width, style.color)
+    small::draw(&run.analysis, style.width, style.color)
 }

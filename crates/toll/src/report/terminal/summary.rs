@@ -2,13 +2,14 @@
 
 use super::text::{Column, Paint, Row, heading, paragraph, table};
 use super::{Style, advice_lines, verdicts};
+use crate::claim::Run;
 use crate::claim::model::{Analysis, Relation, Step, TreatmentSummary};
 use crate::format;
-use crate::report::{ReportedRun, words};
+use crate::report::words;
 use crate::store::RunStatus;
 
-pub fn of_run(reported: &ReportedRun, style: Style) -> String {
-    let analysis = reported.analysis;
+pub fn of_run(reported: &Run, style: Style) -> String {
+    let analysis = &reported.analysis;
     let mut sections = results(reported, style);
     sections.push(section("Derived", &derived(analysis, style), style));
     sections.push(section("Steps", &steps(analysis, style), style));
@@ -28,18 +29,18 @@ pub fn of_run(reported: &ReportedRun, style: Style) -> String {
 }
 
 /// What answers the question of a comparison of commands.
-pub fn brief(reported: &ReportedRun, style: Style) -> String {
+pub fn brief(reported: &Run, style: Style) -> String {
     let mut sections = results(reported, style);
     sections.push(section(
         "Warnings",
-        &warnings(reported.analysis, style),
+        &warnings(&reported.analysis, style),
         style,
     ));
     joined(sections)
 }
 
-fn results(reported: &ReportedRun, style: Style) -> Vec<String> {
-    let analysis = reported.analysis;
+fn results(reported: &Run, style: Style) -> Vec<String> {
+    let analysis = &reported.analysis;
     vec![
         header(reported, style),
         section("Treatments", &treatments(analysis, style), style),
@@ -62,8 +63,8 @@ fn section(title: &str, body: &str, style: Style) -> String {
     }
 }
 
-fn header(reported: &ReportedRun, style: Style) -> String {
-    let run = reported.run;
+fn header(reported: &Run, style: Style) -> String {
+    let run = &reported.stored.run;
     let mut text = heading(&run.title, style);
     text.push_str(&paragraph(&run.question, 0, Paint::Plain, style));
     let origin = if run.imported { ", imported" } else { "" };
@@ -113,15 +114,10 @@ fn treatments(analysis: &Analysis, style: Style) -> String {
 }
 
 fn treatment(treatment: &TreatmentSummary, analysis: &Analysis) -> Row {
-    let metric = &analysis.primary_metric;
-    let median = treatment.estimates.get(metric).map_or_else(
-        || format::NOTHING.to_owned(),
-        |estimate| format::interval(&estimate.median, words::unit(analysis, metric)),
-    );
     let mut row = Row::new(vec![
         treatment.label.clone(),
         words::trials(treatment),
-        median,
+        words::median(treatment, analysis),
     ]);
     if let Some(reason) = &treatment.skipped {
         row.paint = Paint::Dim;

@@ -1,5 +1,7 @@
 //! Lines for a terminal: wrapping, columns, colour.
 
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
 use super::Style;
 use crate::report::sanitize::sanitize;
 
@@ -8,15 +10,10 @@ use crate::report::sanitize::sanitize;
 pub enum Paint {
     /// The terminal's text colour.
     Plain,
-    /// Bold.
     Bold,
-    /// Less prominent.
     Dim,
-    /// Green.
     Green,
-    /// Red.
     Red,
-    /// Yellow.
     Yellow,
 }
 
@@ -44,23 +41,7 @@ impl Paint {
 /// Columns that a text takes. Characters of double width (East Asian scripts,
 /// emoji) count as two; combining marks as none.
 pub fn columns(text: &str) -> usize {
-    text.chars().map(character_columns).sum()
-}
-
-fn character_columns(character: char) -> usize {
-    match character {
-        '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200d}' | '\u{fe00}'..='\u{fe0f}' => 0,
-        '\u{1100}'..='\u{115f}'
-        | '\u{2e80}'..='\u{a4cf}'
-        | '\u{ac00}'..='\u{d7a3}'
-        | '\u{f900}'..='\u{faff}'
-        | '\u{fe30}'..='\u{fe6f}'
-        | '\u{ff00}'..='\u{ff60}'
-        | '\u{ffe0}'..='\u{ffe6}'
-        | '\u{1f300}'..='\u{1faff}'
-        | '\u{20000}'..='\u{3fffd}' => 2,
-        _ => 1,
-    }
+    text.width()
 }
 
 /// Breaks text into lines of at most `width` columns, within words only where
@@ -84,7 +65,7 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
             lines.push(std::mem::take(&mut line));
         }
         for character in word.chars() {
-            if !line.is_empty() && columns(&line) + character_columns(character) > width {
+            if !line.is_empty() && columns(&line) + character.width().unwrap_or(0) > width {
                 let kept = break_within(&line);
                 let rest = line.split_off(kept);
                 lines.push(std::mem::replace(&mut line, rest));
@@ -211,14 +192,12 @@ pub fn fit(text: String, style: Style) -> String {
 
 /// One column of a [`table`].
 pub struct Column {
-    /// Heading.
     pub title: String,
     /// Whether numbers line up at the right.
     pub is_number: bool,
 }
 
 impl Column {
-    /// A column of words.
     pub fn words(title: &str) -> Self {
         Self {
             title: sanitize(title),
@@ -226,7 +205,6 @@ impl Column {
         }
     }
 
-    /// A column of numbers.
     pub fn numbers(title: &str) -> Self {
         Self {
             title: sanitize(title),
@@ -246,7 +224,6 @@ pub struct Row {
 }
 
 impl Row {
-    /// A row without explanation.
     pub fn new(cells: Vec<String>) -> Self {
         Self {
             cells: cells.iter().map(|cell| sanitize(cell)).collect(),

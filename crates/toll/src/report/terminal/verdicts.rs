@@ -2,9 +2,10 @@
 
 use super::Style;
 use super::text::{Paint, columns, heading, left, paragraph, right, wrap};
+use crate::claim::Run;
 use crate::claim::model::{Outcome, Verdict};
 use crate::format;
-use crate::report::{ReportedRun, sanitize::sanitize, words};
+use crate::report::words;
 
 const GAP: usize = 2;
 /// Sign and the space after it.
@@ -22,24 +23,24 @@ struct Widths {
 }
 
 /// The verdicts as a table.
-pub fn of_run(reported: &ReportedRun, style: Style) -> String {
+pub fn of_run(reported: &Run, style: Style) -> String {
     table(reported, style, |_| String::new())
 }
 
 /// The verdicts with what else the two sides of each claim on time differ in.
-pub fn in_full(reported: &ReportedRun, style: Style) -> String {
+pub fn in_full(reported: &Run, style: Style) -> String {
     table(reported, style, |verdict| {
-        let Some(accompaniment) = &verdict.accompaniment else {
+        let Some(explanatory_metrics) = &verdict.explanatory_metrics else {
             return String::new();
         };
-        let text = words::accompaniment(accompaniment, reported.analysis);
-        let text = format!("with it: {}", sanitize(&text));
+        let text = words::explanatory_metrics(explanatory_metrics, &reported.analysis);
+        let text = format!("with it: {text}");
         paragraph(&text, SIGN + GAP, Paint::Dim, style)
     })
 }
 
-fn table(reported: &ReportedRun, style: Style, below_each: impl Fn(&Verdict) -> String) -> String {
-    let (run, analysis) = (reported.run, reported.analysis);
+fn table(reported: &Run, style: Style, below_each: impl Fn(&Verdict) -> String) -> String {
+    let (run, analysis) = (&reported.stored.run, &&reported.analysis);
     let mut text = heading(&format!("{}: {}", run.experiment, run.title), style);
     if analysis.verdicts.is_empty() {
         text.push_str(&paragraph("No claims to judge.", 0, Paint::Plain, style));
@@ -181,6 +182,6 @@ fn reason(verdict: &Verdict, style: Style) -> String {
         return String::new();
     }
     let outcome = words::outcome(verdict.outcome);
-    let text = format!("{outcome}: {}", sanitize(&verdict.reason));
+    let text = format!("{outcome}: {}", verdict.reason);
     paragraph(&text, SIGN + GAP, Paint::Dim, style)
 }

@@ -1,16 +1,16 @@
 //! What is told beside a claim on time.
 
 use super::*;
-use model::Accompaniment;
+use model::ExplanatoryMetrics;
 
-/// The accompaniment of one claim, of `o-sync` over `none` at 4 KiB, after
+/// The explanatory_metrics of one claim, of `o-sync` over `none` at 4 KiB, after
 /// `change` had its way with the samples of each trial, given durability and
 /// block.
 fn with(
     blocks: u32,
     rest: &str,
     change: impl Fn(&mut BTreeMap<String, Vec<f64>>, &str, u32),
-) -> Option<Accompaniment> {
+) -> Option<ExplanatoryMetrics> {
     let counters = "counters = ['dtlb-read-misses', 'cycles']\n";
     let toml = claim("c", "o-sync", "none", "direction = 'greater'") + rest;
     let mut stored = run(&toml, blocks, cost);
@@ -22,11 +22,11 @@ fn with(
         let durability = &stored.treatments[trial.treatment].levels["durability"].text;
         change(&mut trial.samples, durability, trial.block);
     }
-    analyse(&stored).verdicts.remove(0).accompaniment
+    analyse(&stored).verdicts.remove(0).explanatory_metrics
 }
 
-fn names(accompaniment: &Accompaniment) -> Vec<&str> {
-    let differing = accompaniment.differing.iter();
+fn names(explanatory_metrics: &ExplanatoryMetrics) -> Vec<&str> {
+    let differing = explanatory_metrics.differing.iter();
     differing.map(|sides| sides.metric.as_str()).collect()
 }
 

@@ -1,15 +1,25 @@
-//! Trial values by metric, treatment and block.
+//! What all conclusions of a run are drawn from: its experiment, its treatments,
+//! and trial values by metric, treatment and block.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::plan::Treatment;
-use crate::run::{TrialRecord, TrialState};
+use toll_stats::Margins;
 
-/// One value a completed trial and metric: the median of the trial's samples.
-/// Iterations of one process share its memory layout and its luck, so they are
-/// no more than one observation (Kalibera & Jones 2013).
+use super::model::{Estimate, Metric};
+use super::summary::estimate;
+use super::{CONFIDENCE, MARGIN_MIN, emulation, metric, twin};
+use crate::plan::Treatment;
+use crate::run::{BootRecord, TrialRecord, TrialState};
+use crate::spec::{Derived, Experiment, Selector};
+
+/// A run as the statistics see it.
 #[derive(Debug)]
-pub(super) struct Data {
+pub(super) struct AnalysisContext<'a> {
+    pub experiment: &'a Experiment,
+    pub treatments: &'a [Treatment],
+    /// By treatment and block, the median of the trial's samples. Iterations of
+    /// one process share its memory layout and its luck, so they are no more
+    /// than one observation (Kalibera & Jones 2013).
     by_metric: BTreeMap<String, Vec<BTreeMap<u32, f64>>>,
     blocks: BTreeSet<u32>,
     outcomes: BTreeSet<(u32, usize)>,
@@ -21,27 +31,27 @@ pub(super) struct Data {
     emulated: BTreeSet<usize>,
 }
 
-impl Data {
-    pub fn new(treatments: &[Treatment], trials: &[TrialRecord]) -> Self {
+impl<'a> AnalysisContext<'a> {
+    pub fn new(
+        experiment: &'a Experiment,
+        treatments: &'a [Treatment],
+        trials: &[TrialRecord],
+        boots: &[BootRecord],
+    ) -> Self {
         let mut by_metric: BTreeMap<String, Vec<BTreeMap<u32, f64>>> = BTreeMap::new();
-        for trial in trials
-            .iter()
-            .filter(|trial| trial.state == TrialState::Completed)
-        {
-            for (metric, samples) in &trial.samples {
-                if samples.is_empty() {
-                    continue;
-                }
-                if !by_metric.contains_key(metric) {
-                    by_metric.insert(metric.clone(), vec![BTreeMap::new(); treatments.len()]);
-                }
-                let columns = by_metric.get_mut(metric).expect("just made");
+        let is_completed = |trial: &&TrialRecord| trial.state == TrialState::Completed;
+        for trial in trials.iter().filter(is_completed) {
+            for (metric, samples) in trial.samples.iter().filter(|(_, all)| !all.is_empty()) {
+                let columns = by_metric.entry(metric.clone());
+                let columns = columns.or_insert_with(|| vec![BTreeMap::new(); treatments.len()]);
                 if let Some(column) = columns.get_mut(trial.treatment) {
                     column.insert(trial.block, toll_stats::median(samples));
                 }
             }
         }
         Self {
+            experiment,
+            treatments,
             by_metric,
             counters_missing: trials
                 .iter()
@@ -53,13 +63,59 @@ impl Data {
                 .iter()
                 .map(|trial| (trial.block, trial.treatment))
                 .collect(),
-            emulated: BTreeSet::new(),
+            emulated: emulation::emulated(treatments, boots),
         }
     }
 
-    /// The same, with the treatments whose times are not to be judged.
-    pub fn with_emulated(self, emulated: BTreeSet<usize>) -> Self {
-        Self { emulated, ..self }
+    /// The one treatment that a selector picks among those that ran here.
+    ///
+    /// # Errors
+    /// With the reason if there is none: not in this profile, skipped, or never
+    /// completed.
+    pub fn pick(&self, selector: &Selector) -> Result<usize, String> {
+        let index = crate::plan::find(self.treatments, selector, &self.experiment.factors)?;
+        match &self.treatments[index].skipped {
+            Some(reason) => Err(reason.clone()),
+            None => Ok(index),
+        }
+    }
+
+    pub fn derived(&self, id: &str) -> Option<&'a Derived> {
+        self.experiment.derived.iter().find(|one| one.id == id)
+    }
+
+    pub fn metric(&self, name: &str) -> Metric {
+        metric::describe(self.experiment, name)
+    }
+
+    /// Median of a treatment's trials; `None` without one.
+    pub fn median(&self, metric: &str, treatment: usize) -> Option<Estimate> {
+        let values = self.values(metric, treatment);
+        (!values.is_empty()).then(|| estimate(&toll_stats::median_interval(&values, CONFIDENCE)))
+    }
+
+    /// One treatment over another; `None` without a block of both.
+    pub fn ratio(&self, metric: &str, of: usize, to: usize) -> Option<Estimate> {
+        let logs = self.log_ratios(metric, of, to).ok()?;
+        let interval = toll_stats::stopped_interval(&logs, CONFIDENCE);
+        Some(estimate(&interval.map(f64::exp)))
+    }
+
+    /// The margins for a metric, on a logarithmic scale. Within `same`, or 1 %
+    /// if that is less, values are the same; past this and the noise band they
+    /// differ.
+    pub fn margins(&self, same: f64, metric: &str) -> Margins {
+        let same = same.max(MARGIN_MIN);
+        Margins {
+            same: same.ln_1p(),
+            different: same.max(twin::noise_band(metric, self)).ln_1p(),
+        }
+    }
+
+    /// Whether treatments may be compared by a metric.
+    pub fn is_comparable(&self, metric: &str, treatments: &[usize]) -> bool {
+        !emulation::is_time(self.experiment, metric)
+            || !treatments.iter().any(|one| self.is_emulated(*one))
     }
 
     /// Whether a treatment's times are those of an emulation.
@@ -100,8 +156,9 @@ impl Data {
     }
 
     /// Blocks in which every treatment that runs here has an outcome.
-    pub fn complete_blocks(&self, treatments: &[Treatment]) -> usize {
-        let runs: Vec<usize> = treatments
+    pub fn complete_blocks(&self) -> usize {
+        let runs: Vec<usize> = self
+            .treatments
             .iter()
             .filter(|treatment| treatment.skipped.is_none())
             .map(|treatment| treatment.index)

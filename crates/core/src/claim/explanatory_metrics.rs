@@ -7,12 +7,10 @@
 
 use toll_stats::{Decision, Direction, Interval, Margins, decide, stopped_interval};
 
-use super::contrast::pick;
-use super::data::Data;
-use super::model::{Accompaniment, SideBySide};
+use super::context::AnalysisContext;
+use super::model::{ExplanatoryMetrics, SideBySide};
 use super::summary::estimate;
-use super::{CONFIDENCE, MARGIN_MIN, twin};
-use crate::plan::Treatment;
+use super::{CONFIDENCE, MARGIN_MIN};
 use crate::spec::{Claim, Experiment, Test};
 
 /// Metrics that are the time that a trial's work took, in one form or another.
@@ -49,27 +47,22 @@ const INITIALISATION: &str = "init_";
 
 /// Compares the two sides of a claim on time in all that may explain it. `None`
 /// for other claims, and where nothing is known to differ or to be the same.
-pub(super) fn of(
-    claim: &Claim,
-    experiment: &Experiment,
-    treatments: &[Treatment],
-    data: &Data,
-) -> Option<Accompaniment> {
+pub(super) fn of(claim: &Claim, context: &AnalysisContext) -> Option<ExplanatoryMetrics> {
     let Test::Ratio(contrast) = &claim.test else {
         return None;
     };
     if contrast.per.is_some() {
         return None;
     }
-    let of = pick(&contrast.of, &experiment.factors, treatments).ok()?;
-    let to = pick(&contrast.to, &experiment.factors, treatments).ok()?;
-    let mut result = Accompaniment {
+    let of = context.pick(&contrast.of).ok()?;
+    let to = context.pick(&contrast.to).ok()?;
+    let mut result = ExplanatoryMetrics {
         differing: Vec::new(),
         same: Vec::new(),
     };
-    for metric in causes(&contrast.metric, experiment)? {
-        let margins = twin::margins(MARGIN_MIN, &metric, treatments, data);
-        match compare(&metric, of, to, data, margins) {
+    for metric in causes(&contrast.metric, context.experiment)? {
+        let margins = context.margins(MARGIN_MIN, &metric);
+        match compare(&metric, of, to, context, margins) {
             Some(Found::Differs(sides)) => result.differing.push(sides),
             Some(Found::Same) => result.same.push(metric),
             None => {}
@@ -103,8 +96,14 @@ enum Found {
 }
 
 /// `None` where the blocks do not tell, or both sides are nothing.
-fn compare(metric: &str, of: usize, to: usize, data: &Data, margins: Margins) -> Option<Found> {
-    let (first, second) = (data.values(metric, of), data.values(metric, to));
+fn compare(
+    metric: &str,
+    of: usize,
+    to: usize,
+    context: &AnalysisContext,
+    margins: Margins,
+) -> Option<Found> {
+    let (first, second) = (context.values(metric, of), context.values(metric, to));
     if first.is_empty() || second.is_empty() || (is_nothing(&first) && is_nothing(&second)) {
         return None;
     }
@@ -114,8 +113,8 @@ fn compare(metric: &str, of: usize, to: usize, data: &Data, margins: Margins) ->
         to: toll_stats::median(&second),
         ratio: None,
     };
-    let Ok(logs) = data.log_ratios(metric, of, to) else {
-        let differs = differs_without_ratio(metric, of, to, &sides, data, margins);
+    let Ok(logs) = context.log_ratios(metric, of, to) else {
+        let differs = differs_without_ratio(metric, of, to, &sides, context, margins);
         return differs.then_some(Found::Differs(sides));
     };
     let interval = stopped_interval(&logs, CONFIDENCE);
@@ -141,13 +140,13 @@ fn differs_without_ratio(
     of: usize,
     to: usize,
     sides: &SideBySide,
-    data: &Data,
+    context: &AnalysisContext,
     margins: Margins,
 ) -> bool {
-    let differences: Vec<f64> = data
+    let differences: Vec<f64> = context
         .common_blocks(metric, &[of, to])
         .iter()
-        .map(|block| data.column(metric, of)[block] - data.column(metric, to)[block])
+        .map(|block| context.column(metric, of)[block] - context.column(metric, to)[block])
         .collect();
     if differences.is_empty() {
         return false;

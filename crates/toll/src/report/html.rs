@@ -1,0 +1,191 @@
+//! One self-contained page for the browser and for paper.
+
+use std::collections::BTreeMap;
+
+use minijinja::value::Serde;
+use minijinja::{AutoEscape, Environment, Error, Output, State, Value, context};
+
+use super::plots::palette::dark_rules;
+use super::plots::{self, NamedPlot};
+use super::sanitize::sanitize;
+use super::words;
+use crate::claim::Run;
+use crate::claim::model::{
+    DerivedValue, Estimate, ExplanatoryMetrics, Metric, NearestCache, Outcome, PublishedGroup,
+    PublishedRow, TreatmentSummary, Verdict,
+};
+use crate::format;
+
+const PAGE: &str = include_str!("assets/page.html");
+const RUN: &str = include_str!("assets/run.html");
+const NOTES: &str = include_str!("assets/notes.html");
+const STYLE: &str = include_str!("assets/page.css");
+
+/// Builds the page: one file without scripts or outside references.
+///
+/// # Errors
+/// If the page's template does not render, which is a fault in it.
+pub fn page(runs: &[Run]) -> anyhow::Result<String> {
+    render(runs).map_err(|error| {
+        anyhow::anyhow!(
+            "cannot build the report page: {error}; this is a fault in toll, please report it"
+        )
+    })
+}
+
+fn render(runs: &[Run]) -> Result<String, Error> {
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::Html);
+    environment.set_formatter(escape_and_sanitize);
+    environment.add_template("page.html", PAGE)?;
+    environment.add_template("run.html", RUN)?;
+    environment.add_template("notes.html", NOTES)?;
+    add_filters_of_numbers(&mut environment);
+    add_filters_of_results(&mut environment);
+    let title = match runs {
+        [run] => format!("{} – toll", run.stored.run.title),
+        runs => format!("{} runs – toll", runs.len()),
+    };
+    let style = Value::from_safe_string(format!("{STYLE}\n{}", dark_rules()));
+    let runs: Vec<Value> = runs.iter().map(view).collect();
+    let page = environment.get_template("page.html")?;
+    page.render(context! { title, style, runs })
+}
+
+/// Escapes every value, and takes control characters out of it, so that no
+/// template can forget to.
+fn escape_and_sanitize(out: &mut Output, state: &mut State, value: &Value) -> Result<(), Error> {
+    match value.as_str() {
+        Some(text) if !value.is_safe() => {
+            minijinja::escape_formatter(out, state, &Value::from(sanitize(text)))
+        }
+        _ => minijinja::escape_formatter(out, state, value),
+    }
+}
+
+/// A run as it is, with what only a report has.
+fn view(run: &Run) -> Value {
+    let (record, analysis) = (&run.stored.run, &run.analysis);
+    let svgs = |plots: Vec<NamedPlot>| plots.into_iter().map(svg).collect::<Vec<Value>>();
+    context! {
+        anchor => format!("run-{}-{}", record.id, record.uid),
+        record => Serde(record),
+        analysis => Serde(analysis),
+        counts_text => words::counts(analysis),
+        machine_line => words::machine_line(&record.machine),
+        guest_lines => analysis.guests.iter().map(words::guest_line).collect::<Vec<_>>(),
+        claims_plot => plots::claims(run).map(svg),
+        plots => svgs(plots::figures(run)),
+        twin_plots => svgs(plots::twins(run)),
+    }
+}
+
+/// The drawing without its namespace, which an HTML page need not name.
+fn svg(plot: NamedPlot) -> Value {
+    let namespace = " xmlns=\"http://www.w3.org/2000/svg\"";
+    Value::from_safe_string(plot.svg.replacen(namespace, "", 1))
+}
+
+fn or_nothing<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| format::NOTHING.to_owned(), text)
+}
+
+fn add_filters_of_numbers(environment: &mut Environment) {
+    environment.add_filter("value", |value: f64, unit: String| {
+        format::value(value, &unit)
+    });
+    environment.add_filter("interval", |one: Serde<Option<Estimate>>, unit: String| {
+        or_nothing(one.0, |one| format::interval(&one, &unit))
+    });
+    environment.add_filter(
+        "beyond",
+        |one: Serde<Option<DerivedValue>>, unit: String| {
+            or_nothing(one.0, |one| format::derived(&one, &unit))
+        },
+    );
+    environment.add_filter("ratio_interval", |one: Serde<Option<Estimate>>| {
+        or_nothing(one.0, |one| format::ratio_interval(&one))
+    });
+    environment.add_filter("ratio", |one: Option<f64>| or_nothing(one, format::ratio));
+    environment.add_filter("percent", format::percent);
+    environment.add_filter("significant", format::significant);
+    environment.add_filter("minute", |time: String| words::minute(&time));
+}
+
+fn add_filters_of_results(environment: &mut Environment) {
+    environment.add_filter("outcome", |one: Serde<Outcome>| words::outcome(one.0));
+    environment.add_filter("symbol", |one: Serde<Outcome>| words::symbol(one.0));
+    environment.add_filter("published", |one: Serde<Verdict>| format::published(&one));
+    environment.add_filter("measured", |one: Serde<Verdict>| {
+        let (value, interval) = format::measured_parts(&one);
+        vec![value, interval]
+    });
+    environment.add_filter("margin", |one: Serde<Verdict>| format::margin(&one));
+    environment.add_filter("metric", |name: String| words::metric(&name).to_owned());
+    environment.add_filter(
+        "brief",
+        |one: Serde<ExplanatoryMetrics>, metrics: Serde<BTreeMap<String, Metric>>| {
+            words::explanatory_metrics_brief(&one, &metrics)
+        },
+    );
+    environment.add_filter(
+        "unit",
+        |name: String, metrics: Serde<BTreeMap<String, Metric>>| {
+            words::unit(&metrics, &name).to_owned()
+        },
+    );
+    environment.add_filter("trials", |one: Serde<TreatmentSummary>| words::trials(&one));
+    environment.add_filter(
+        "other_metrics",
+        |treatments: Serde<Vec<TreatmentSummary>>, primary: String| {
+            let mut metrics = treatments.iter().flat_map(|one| one.estimates.keys());
+            metrics.any(|metric| *metric != primary)
+        },
+    );
+    environment.add_filter("cache", |one: Serde<Option<NearestCache>>| {
+        words::nearest_cache(one.0.as_ref())
+    });
+    environment.add_filter("disturbance_unit", |name: String| {
+        words::disturbance_unit(&name)
+    });
+    environment.add_filter("means", |groups: Serde<Vec<PublishedGroup>>| {
+        let rows = groups.iter().flat_map(|group| &group.rows);
+        let means: Vec<_> = rows.filter_map(|row| row.measured_mean).collect();
+        Value::from(Serde(means))
+    });
+    environment.add_filter("missing", |group: Serde<PublishedGroup>| {
+        missing(&group).map(str::to_owned)
+    });
+    environment.add_filter(
+        "published_cell",
+        |row: Serde<PublishedRow>, group: Serde<PublishedGroup>| published_cell(&row, &group),
+    );
+}
+
+/// Why no row of a group was measured, if one reason holds for all.
+fn missing(group: &PublishedGroup) -> Option<&str> {
+    let mut reasons = group.rows.iter().map(|row| row.missing.as_deref());
+    let first = reasons.next()??;
+    reasons.all(|reason| reason == Some(first)).then_some(first)
+}
+
+/// What was published, and the same in the measured unit if that is another.
+fn published_cell(row: &PublishedRow, group: &PublishedGroup) -> Vec<Option<String>> {
+    let published_value = |value| format::value(value, &group.published_unit);
+    let number = row.published.map(published_value);
+    let converted = row
+        .published_converted
+        .map(|value| format::value(value, &group.unit))
+        .filter(|converted| number.as_ref() != Some(converted));
+    let deviation = row.published_deviation.map(published_value);
+    let with_deviation = number.map(|number| match deviation {
+        Some(deviation) => format!("{number} ± {deviation}"),
+        None => number,
+    });
+    let parts = with_deviation.into_iter().chain(row.published_text.clone());
+    let parts: Vec<String> = parts.collect();
+    let text = or_nothing((!parts.is_empty()).then_some(parts), |parts| {
+        parts.join(", ")
+    });
+    vec![Some(text), converted]
+}

@@ -1,0 +1,136 @@
+//! Runs for the tests of this module, made of one stored in `sample.json`.
+
+use serde_json::{Value, json};
+
+use crate::claim::Run;
+use crate::claim::model::{Estimate, Outcome};
+use crate::run::{RunStatus, StoredRun};
+
+/// Text that attacks every output: HTML, SVG, Markdown, a terminal.
+pub const HOSTILE: &str =
+    "<script>alert(1)</script>&\"' | `x` $x$ \u{1b}[31mred\u{1b}[0m \u{202e}live\u{9b}2J";
+
+/// Members whose text is no foreign text, or by which others are found.
+const OWN: [&str; 16] = [
+    "accelerator",
+    "better",
+    "created_at",
+    "direction",
+    "factor_unit",
+    "kind",
+    "metric",
+    "outcome",
+    "primary_metric",
+    "published_unit",
+    "relation",
+    "seed",
+    "status",
+    "uid",
+    "unit",
+    "virtualization",
+];
+
+const EXPERIMENT: &str = "
+    format = 1
+    name = 'cat'
+    metric = 'duration_ns'
+    [workload]
+    kind = 'copy'
+    source = 'zero'
+    sink = 'null'
+    buffer = '4KiB'
+    method = 'page'
+    size = '1MiB'";
+
+fn run_of(mut document: Value) -> Run {
+    let mut part = |name: &str| document[name].take();
+    let (run, analysis) = (part("run"), part("analysis"));
+    Run {
+        stored: StoredRun {
+            run: serde_json::from_value(run).unwrap(),
+            experiment: crate::spec::parse(EXPERIMENT, "sample", "quick").unwrap(),
+            treatments: Vec::new(),
+            trials: Vec::new(),
+            boots: Vec::new(),
+        },
+        analysis: serde_json::from_value(analysis).unwrap(),
+    }
+}
+
+fn document() -> Value {
+    serde_json::from_str(include_str!("sample.json")).unwrap()
+}
+
+/// A large run with every kind of result.
+pub fn copying() -> Run {
+    run_of(document())
+}
+
+/// A small run of the same experiment, on another machine.
+pub fn small() -> Run {
+    let Run {
+        mut stored,
+        mut analysis,
+    } = copying();
+    let run = &mut stored.run;
+    (run.id, run.uid, run.imported) = (9, "5e1f3a7700129c09".into(), true);
+    run.question = "Which way of reading a file is cheapest?".into();
+    run.machine.hostname = "laptop".into();
+    run.machine.kernel_release = "6.12.1".into();
+    analysis.verdicts.truncate(6);
+    analysis.verdicts[2].outcome = Outcome::Supported;
+    analysis.verdicts[2].measured = Some(Estimate {
+        value: 1.002,
+        low: 1.002 * 0.996,
+        high: 1.002 * 1.004,
+        confidence: 0.95,
+    });
+    analysis.treatments.truncate(8);
+    analysis.comparisons.truncate(7);
+    analysis.figures.truncate(1);
+    Run { stored, analysis }
+}
+
+/// A run whose every text is hostile.
+pub fn hostile() -> Run {
+    let mut run = small();
+    run.analysis.figures = copying().analysis.figures;
+    let mut document = json!({ "run": run.stored.run, "analysis": run.analysis });
+    make_hostile(&mut document);
+    run_of(document)
+}
+
+fn make_hostile(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = HOSTILE.into(),
+        Value::Array(all) => all.iter_mut().for_each(make_hostile),
+        Value::Object(members) => {
+            for (name, member) in members.iter_mut() {
+                if !OWN.contains(&name.as_str()) {
+                    make_hostile(member);
+                }
+                let is_map = ["facts", "levels", "mitigations"].contains(&name.as_str());
+                if let (true, Some(map)) = (is_map, member.as_object_mut()) {
+                    map.insert(HOSTILE.into(), HOSTILE.into());
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A run killed before its first trial.
+pub fn empty() -> Run {
+    let mut document = document();
+    for member in document["analysis"].as_object_mut().unwrap().values_mut() {
+        if let Some(all) = member.as_array_mut() {
+            all.clear();
+        }
+    }
+    let mut run = run_of(document);
+    let record = &mut run.stored.run;
+    record.status = RunStatus::Unfinished;
+    (record.updated_at, record.stop_reason) = (None, None);
+    run.analysis.blocks = 0;
+    run
+}
