@@ -10,7 +10,6 @@
 //! has its name (`message.rs`). Only the bytes are timed.
 
 mod address;
-mod clock;
 mod master;
 mod message;
 mod options;

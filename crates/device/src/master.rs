@@ -11,11 +11,11 @@ use rustix::io::Errno;
 use toll_probe::clock::now_ns;
 use toll_probe::copy::mover::CallError;
 use toll_probe::device::{Access, Connection, Device, End, read_full};
+use toll_probe::program::complain;
 
-use crate::clock::Transmission;
 use crate::message::{Answer, Message, Offer, Receipt};
 use crate::options::Options;
-use crate::program::Teller;
+use crate::program::tell;
 use crate::signals::{Alarm, tell_of_source};
 use crate::trouble::{of_connection, of_device, of_file, of_stranger, of_transfer};
 
@@ -24,7 +24,7 @@ struct Source {
     file: File,
 }
 
-pub fn run(options: &Options, teller: &mut Teller) -> Result<(), String> {
+pub fn run(options: &Options) -> Result<(), String> {
     tell_of_source();
     // Before a slave comes, so that a name that is wrong costs nothing.
     let sources: Vec<Source> = options
@@ -34,7 +34,7 @@ pub fn run(options: &Options, teller: &mut Teller) -> Result<(), String> {
         .collect::<Result<_, _>>()?;
     for (index, source) in sources.iter().enumerate() {
         let files_left = u32::try_from(sources.len() - index).unwrap_or(u32::MAX);
-        send(options, source, files_left, teller)?;
+        send(options, source, files_left)?;
     }
     Ok(())
 }
@@ -59,12 +59,7 @@ fn open(path: &Path) -> Result<Source, String> {
     }
 }
 
-fn send(
-    options: &Options,
-    source: &Source,
-    files_left: u32,
-    teller: &mut Teller,
-) -> Result<(), String> {
+fn send(options: &Options, source: &Source, files_left: u32) -> Result<(), String> {
     let cannot = |error: &CallError| of_transfer("send", &source.path, "slave", error);
     let offer = offer(source, files_left, options.verifies)
         .map_err(|error| of_file("read", &source.path, &error))?;
@@ -74,7 +69,11 @@ fn send(
         .map_err(|errno| of_connection("set up /dev/master_device", errno))?;
     let address = listen(&device, options)?;
     if options.address.port() == 0 {
-        teller.remark(&format!("waiting on port {}", address.port()));
+        let port = address.port();
+        complain(
+            End::Master.module_name(),
+            &format!("waiting on port {port}"),
+        );
     }
     device
         .accept(options.timeout)
@@ -91,19 +90,11 @@ fn send(
     sender
         .send_all(source.file.as_fd(), offer.size_bytes)
         .map_err(|error| cannot(&error))?;
-    let transmission = Transmission::since(started_ns, offer.size_bytes);
+    let duration_ns = now_ns() - started_ns;
     let page = sender.page();
     hear_receipt(&sender, source)?;
     drop(alarm);
-    teller.transmission(&transmission)?;
-    match page {
-        Ok(Some(page)) if options.shows_page => teller.page(&page),
-        Err(errno) if options.shows_page => {
-            return Err(of_connection("show the page that was mapped", errno));
-        }
-        _ => {}
-    }
-    Ok(())
+    tell(End::Master, options, duration_ns, offer.size_bytes, page)
 }
 
 fn offer(source: &Source, files_left: u32, verifies: bool) -> io::Result<Offer> {

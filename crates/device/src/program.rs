@@ -2,30 +2,39 @@
 
 use std::process::ExitCode;
 
+use rustix::io::Errno;
 use toll_probe::device::{End, Page};
 use toll_probe::program::{self, complain, print};
 
-use crate::clock::Transmission;
 use crate::options::{self, Options};
+use crate::trouble::of_connection;
 
-/// Says what there is to say, in the name of one of the programs.
-pub struct Teller {
+/// Prints what a transfer took, and the page-table entry if that was asked for,
+/// as the published driver did to the kernel's log.
+pub fn tell(
     end: End,
+    options: &Options,
+    duration_ns: u64,
+    size_bytes: u64,
+    page: Result<Option<Page>, Errno>,
+) -> Result<(), String> {
+    print(&transmission(duration_ns, size_bytes))?;
+    if !options.shows_page {
+        return Ok(());
+    }
+    let page = page.map_err(|errno| of_connection("show the page that was mapped", errno))?;
+    if let Some(page) = page {
+        complain(end.module_name(), &format!("{:X}", page.entry));
+    }
+    Ok(())
 }
 
-impl Teller {
-    pub fn transmission(&mut self, transmission: &Transmission) -> Result<(), String> {
-        print(&transmission.to_string())
-    }
-
-    /// Prints a page-table entry as the published driver did to the kernel's log.
-    pub fn page(&mut self, page: &Page) {
-        self.remark(&format!("{:X}", page.entry));
-    }
-
-    pub fn remark(&mut self, text: &str) {
-        complain(self.end.module_name(), text);
-    }
+/// The line of the report's programs; C's %lf has six decimals.
+fn transmission(duration_ns: u64, size_bytes: u64) -> String {
+    format!(
+        "Transmission time: {:.6} ms, File size: {size_bytes} bytes\n",
+        duration_ns as f64 / 1e6
+    )
 }
 
 /// Runs `master` on the process's arguments.
@@ -38,11 +47,24 @@ pub fn slave() -> ExitCode {
     run(End::Slave, crate::slave::run)
 }
 
-fn run(end: End, work: fn(&Options, &mut Teller) -> Result<(), String>) -> ExitCode {
+fn run(end: End, work: fn(&Options) -> Result<(), String>) -> ExitCode {
     let name = end.module_name();
     let request = options::parse(end, std::env::args_os().skip(1));
     let request = request.map_err(|complaint| format!("{complaint}; see {name} --help"));
     program::run(name, request, |options| {
-        work(&options, &mut Teller { end }).map_err(|complaint| (1, complaint))
+        work(&options).map_err(|complaint| (1, complaint))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_that_of_the_report_s_programs() {
+        assert_eq!(
+            transmission(15_049_360_123, 275_000_000),
+            "Transmission time: 15049.360123 ms, File size: 275000000 bytes\n"
+        );
+    }
 }

@@ -10,11 +10,10 @@ use toll_probe::clock::now_ns;
 use toll_probe::copy::mover::CallError;
 use toll_probe::device::{Access, Connection, Device, End};
 
-use crate::clock::Transmission;
 use crate::message::{Answer, Message, Offer, Receipt};
 use crate::options::Options;
 use crate::output::Output;
-use crate::program::Teller;
+use crate::program::tell;
 use crate::signals::{Alarm, tell_of_output};
 use crate::trouble::{of_connection, of_device, of_file, of_stranger, of_transfer};
 
@@ -23,13 +22,13 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Least time that a master has to be there again for its next file.
 const NEXT_FILE: Duration = Duration::from_secs(10);
 
-pub fn run(options: &Options, teller: &mut Teller) -> Result<(), String> {
+pub fn run(options: &Options) -> Result<(), String> {
     tell_of_output();
     let files = &options.files;
     for (index, path) in files.iter().enumerate() {
         let files_left = u32::try_from(files.len() - index).unwrap_or(u32::MAX);
         let met = meet(options, path, index == 0)?;
-        receive(options, path, met, files_left, teller)?;
+        receive(options, path, met, files_left)?;
     }
     Ok(())
 }
@@ -104,19 +103,13 @@ fn try_to_meet(options: &Options, path: &Path, is_first: bool) -> Result<Met, Mi
     }
 }
 
-fn receive(
-    options: &Options,
-    path: &Path,
-    mut met: Met,
-    files_left: u32,
-    teller: &mut Teller,
-) -> Result<(), String> {
+fn receive(options: &Options, path: &Path, mut met: Met, files_left: u32) -> Result<(), String> {
     let cannot = |error: &CallError| of_transfer("receive", path, "master", error);
     let (receiver, offer) = (&mut met.receiver, met.offer);
     let output = accept(receiver, &offer, path, files_left, options.verifies)?;
     let started_ns = now_ns();
     let received = receiver.receive_all(output.file().as_fd(), offer.size_bytes, &mut || {});
-    let transmission = Transmission::since(started_ns, offer.size_bytes);
+    let duration_ns = now_ns() - started_ns;
     if let Err(error) = received {
         // It hears of this if it is still there; that is more than it can expect.
         let _ = say_last(receiver, Message::Receipt(Receipt::Lost));
@@ -133,15 +126,7 @@ fn receive(
     let said = say_last(receiver, Message::Receipt(receipt));
     kept.map_err(|(_, complaint)| complaint)?;
     said.map_err(|error| cannot(&error))?;
-    teller.transmission(&transmission)?;
-    match page {
-        Ok(Some(page)) if options.shows_page => teller.page(&page),
-        Err(errno) if options.shows_page => {
-            return Err(of_connection("show the page that was mapped", errno));
-        }
-        _ => {}
-    }
-    Ok(())
+    tell(End::Slave, options, duration_ns, offer.size_bytes, page)
 }
 
 /// Says what nothing follows, and waits until it is with the socket: what is

@@ -31,7 +31,6 @@ Examples:
   head -c 131072 /dev/urandom | timewrite /mnt/f1 sync
 ";
 
-#[derive(Debug, PartialEq, Eq)]
 pub struct Target {
     pub path: PathBuf,
     /// Whether it is opened with `O_SYNC`.
@@ -60,42 +59,4 @@ fn measure(path: &OsString, is_synchronous: bool) -> Request<Target> {
         path: path.into(),
         is_synchronous,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parsed(arguments: &[&str]) -> Result<Request<Target>, String> {
-        parse(arguments.iter().map(OsString::from))
-    }
-
-    #[test]
-    fn the_second_word_chooses_o_sync() {
-        for (arguments, is_synchronous) in [(&["f"][..], false), (&["f", "sync"], true)] {
-            assert_eq!(
-                parsed(arguments),
-                Ok(Request::Run(Target {
-                    path: "f".into(),
-                    is_synchronous
-                }))
-            );
-        }
-        // One argument is always the file.
-        assert_eq!(
-            parsed(&["sync"]),
-            Ok(Request::Run(Target {
-                path: "sync".into(),
-                is_synchronous: false
-            }))
-        );
-    }
-
-    #[test]
-    fn other_arguments_are_refused_with_the_usage() {
-        for arguments in [&[][..], &["f", "async"], &["f", "sync", "g"]] {
-            let complaint = parsed(arguments).unwrap_err();
-            assert!(complaint.ends_with(USAGE), "{complaint}");
-        }
-    }
 }

@@ -5,7 +5,6 @@
 //! program. The pass itself is the one of the probe's `write` workload.
 
 mod arguments;
-mod pass;
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -14,8 +13,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::process::ExitCode;
 
 use rustix::fs::OFlags;
+use toll_probe::clock::now_ns;
 use toll_probe::failure::{self, advice};
 use toll_probe::program::{self, print};
+use toll_probe::usage::{Scope, Usage};
+use toll_probe::write::pass::{PassError, write_pass};
 
 use self::arguments::Target;
 
@@ -39,11 +41,43 @@ fn measure(target: &Target) -> Result<(), String> {
     })?;
     let file = open(target).map_err(|error| cannot("open", target, &error))?;
     for buffer_bytes in BUFFER_BYTES {
-        let line = pass::run(&file, &content, buffer_bytes)
+        let line = measure_pass(&file, &content, buffer_bytes)
             .map_err(|(action, error)| cannot(action, target, &error))?;
-        print(&line.to_string())?;
+        print(&line)?;
     }
     Ok(())
+}
+
+/// Writes the content to the file's start, `buffer_bytes` at a time; gives its line.
+fn measure_pass(
+    file: &File,
+    content: &[u8],
+    buffer_bytes: usize,
+) -> Result<String, (&'static str, io::Error)> {
+    let usage_before = Usage::now(Scope::Process);
+    let started_ns = now_ns();
+    let written = write_pass(file.as_fd(), content.len() as u64, |offset| {
+        piece(content, buffer_bytes, offset)
+    });
+    let elapsed_ns = now_ns() - started_ns;
+    let usage = Usage::now(Scope::Process).since(&usage_before);
+    let writes = written.map_err(|error| match error {
+        PassError::Seek(errno) => ("seek in", errno.into()),
+        PassError::Write { errno, .. } => ("write", errno.into()),
+        PassError::NoProgress => ("write", io::ErrorKind::WriteZero.into()),
+    })?;
+    let [user, system, elapsed] =
+        [usage.user_ns, usage.system_ns, elapsed_ns].map(|time_ns| time_ns as f64 / 1e9);
+    Ok(format!(
+        "{buffer_bytes}\t{user:7.4}\t{system:7.4}\t{elapsed:7.4}\t{writes}\n"
+    ))
+}
+
+/// The bytes from `offset` to the end of its buffer, or of the content.
+fn piece(content: &[u8], buffer_bytes: usize, offset: u64) -> &[u8] {
+    let start = offset as usize;
+    let end = (start - start % buffer_bytes + buffer_bytes).min(content.len());
+    &content[start..end]
 }
 
 /// Reads standard input to its end, be it a file of any size or a pipe.
@@ -85,4 +119,22 @@ fn cannot(action: &str, target: &Target, error: &io::Error) -> String {
         error,
         advice,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::piece;
+
+    #[test]
+    fn a_short_write_goes_on_within_its_buffer() {
+        let content = [0; 1000];
+        for (buffer_bytes, offset, length) in [
+            (256, 0, 256),
+            (256, 100, 156),
+            (256, 768, 232),
+            (4096, 0, 1000),
+        ] {
+            assert_eq!(piece(&content, buffer_bytes, offset).len(), length);
+        }
+    }
 }
