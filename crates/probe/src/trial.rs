@@ -2,7 +2,7 @@
 //!
 //! Each workload is a module with one function `run`, which is listed in [`run`].
 //! It makes itself ready, calls [`Trial::repeat`], and there prepares each
-//! iteration, does its work within [`Meter::measure`], the timed region, and
+//! iteration, does its work within `Meter::measure`, the timed region, and
 //! checks what came of it.
 
 use toll_wire::{Failure, ITERATIONS_MAX, Request, Sample, TrialData, Workload};

@@ -25,6 +25,11 @@ const TICK_SIZE: u32 = 12;
 const LABEL_CHARACTERS_MAX: usize = 44;
 /// Room for the title of a vertical axis, in pixels.
 const TITLE_ROOM: f64 = 16.0;
+/// Most ticks of a vertical axis with steps of its own.
+pub const VERTICAL_TICKS_MAX: usize = 7;
+/// Width of a character of a tick's label in pixels, on the generous side: the
+/// reader's font is not known here.
+const CHARACTER_WIDTH: f64 = TICK_SIZE as f64 * 0.56;
 /// Room beside the outermost value, as a share of the axis.
 const PADDING: f64 = 0.03;
 /// Values that span more than this factor need a logarithmic axis.
@@ -39,6 +44,8 @@ pub enum Scale {
     Log,
     /// Logarithmic with ticks at powers of two, for sizes.
     Binary,
+    /// Logarithms as coordinates, for shapes that kuva computes from them.
+    Decades,
 }
 
 /// One axis of a plot.
@@ -123,8 +130,30 @@ impl Axis {
         let Self { scale, unit, .. } = self.clone();
         TickFormat::Custom(Arc::new(move |coordinate| match scale {
             Scale::Binary => tick_label(coordinate.exp2(), &unit),
+            Scale::Decades => tick_label(10_f64.powf(coordinate), &unit),
             _ => tick_label(coordinate, &unit),
         }))
+    }
+
+    /// Characters of the longest label of a tick. kuva leaves room for plain
+    /// numbers, and not for units.
+    pub fn label_characters(&self, ticks_max: usize) -> usize {
+        let (low, high) = self.ends;
+        let ticks: Vec<f64> = match self.step(ticks_max) {
+            Some(step) => {
+                let numbers = (low / step).ceil() as i64..=(high / step).floor() as i64;
+                numbers.map(|number| number as f64 * step).collect()
+            }
+            None => {
+                let decades = low.log10().floor() as i32..=high.log10().floor() as i32;
+                decades.map(|decade| 10_f64.powi(decade)).collect()
+            }
+        };
+        let TickFormat::Custom(label) = self.format() else {
+            return 0;
+        };
+        let labels = ticks.into_iter().map(|tick| label(tick).chars().count());
+        labels.max().unwrap_or(0)
     }
 
     /// The distance of ticks, where kuva's own choice does not suit.
@@ -132,6 +161,7 @@ impl Axis {
         let (low, high) = self.ends;
         match self.scale {
             Scale::Log if high / low > STEPS_SPAN => None,
+            Scale::Decades => Some(1.0),
             Scale::Binary => {
                 let steps = [1.0, 2.0, 4.0, 8.0];
                 let fits = |step: &f64| (high - low) / step < ticks_max as f64;
@@ -153,6 +183,7 @@ impl Scale {
             Self::Linear => value.is_finite().then_some(value),
             Self::Log => (value.is_finite() && value > 0.0).then_some(value),
             Self::Binary => (value.is_finite() && value > 0.0).then(|| value.log2()),
+            Self::Decades => (value.is_finite() && value > 0.0).then(|| value.log10()),
         }
     }
 }
@@ -233,10 +264,14 @@ impl Chart {
             }
         };
         let margins = ComputedLayout::from_layout(&layout);
-        if let Vertical::Axis(_) = self.y {
-            // kuva leaves too little between the title and long labels of ticks.
-            layout.force_margin_left = Some(margins.margin_left + TITLE_ROOM);
-            layout.y_label_offset = (-TITLE_ROOM, 0.0);
+        if let Vertical::Axis(axis) = &self.y {
+            // kuva makes room for plain numbers, and puts the title beside them.
+            let characters = axis.label_characters(VERTICAL_TICKS_MAX);
+            let labels = characters as f64 * CHARACTER_WIDTH;
+            let margin = (labels + 3.0 * TITLE_ROOM).max(margins.margin_left);
+            let title = margin - margins.y_tick_label_px - 1.5 * f64::from(LABEL_SIZE);
+            layout.force_margin_left = Some(margin);
+            layout.y_label_offset = (TITLE_ROOM - title, 0.0);
         }
         layout.with_height(margins.margin_top + area + margins.margin_bottom)
     }
@@ -268,7 +303,7 @@ impl Chart {
         layout.x_tick_step = self.x.step(ticks_max);
         if let Some(axis) = y_axis {
             layout.log_y = axis.scale == Scale::Log;
-            layout.y_tick_step = axis.step(7);
+            layout.y_tick_step = axis.step(VERTICAL_TICKS_MAX);
             layout.y_tick_format = axis.format();
         }
         layout
@@ -352,10 +387,9 @@ pub fn shorten(text: &str, max: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// Width of a text in pixels, on the generous side: the reader's font is not
-/// known here.
+/// Width of a text in pixels.
 pub fn text_width(text: &str) -> f64 {
-    text.chars().count() as f64 * f64::from(TICK_SIZE) * 0.56
+    text.chars().count() as f64 * CHARACTER_WIDTH
 }
 
 pub fn line(from: (f64, f64), to: (f64, f64), color: &str, width: f64) -> Primitive {
@@ -447,7 +481,7 @@ mod tests {
         for odd in [&[][..], &[f64::NAN, -1.0]] {
             assert!(Axis::over(odd.iter().copied(), Scale::Log, "", "").is_none());
         }
-        for scale in [Scale::Linear, Scale::Log, Scale::Binary] {
+        for scale in [Scale::Linear, Scale::Log, Scale::Binary, Scale::Decades] {
             let single = Axis::over([5.0].into_iter(), scale, "", "").unwrap();
             let place = scale.coordinate(5.0).unwrap();
             assert!(single.ends.0 < place && place < single.ends.1);

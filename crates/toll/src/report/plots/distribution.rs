@@ -21,7 +21,11 @@ type Row = (String, Vec<f64>);
 pub fn draw(distribution: &Distribution, name: String) -> Option<NamedPlot> {
     let groups = || distribution.groups.iter();
     let values = groups().flat_map(|group| group.values.iter().copied());
-    let x = Axis::of_trials(values, &distribution.metric, &distribution.unit)?;
+    let is_raincloud = distribution.groups.len() <= RAINCLOUD_GROUPS_MAX;
+    let mut x = Axis::of_trials(values.clone(), &distribution.metric, &distribution.unit)?;
+    if is_raincloud && x.scale == Scale::Log {
+        x = Axis::over(values, Scale::Decades, &x.unit, &x.title)?;
+    }
     // Bottom row first, as kuva counts.
     let rows = groups().rev().map(|group| {
         let values = group.values.iter();
@@ -30,9 +34,8 @@ pub fn draw(distribution: &Distribution, name: String) -> Option<NamedPlot> {
     });
     let rows: Vec<Row> = rows.collect();
     let labels = rows.iter().map(|(label, _)| label.clone()).collect();
-    let is_raincloud = rows.len() <= RAINCLOUD_GROUPS_MAX;
     let (data, row_height, median) = match is_raincloud {
-        true => (raincloud(&rows, x.scale), 66.0, LIGHT.surface),
+        true => (raincloud(&rows), 66.0, LIGHT.surface),
         false => (boxes(&rows), 30.0, LIGHT.ink),
     };
     let chart = Chart {
@@ -43,12 +46,11 @@ pub fn draw(distribution: &Distribution, name: String) -> Option<NamedPlot> {
     Some(chart.finish(name, &alt_text(distribution), layout, data, marks))
 }
 
-/// Densities of values would have another shape on a logarithmic axis.
-fn raincloud(rows: &[Row], scale: Scale) -> Vec<Plot> {
+fn raincloud(rows: &[Row]) -> Vec<Plot> {
     let has_shape = |(_, values): &Row| values.len() >= CLOUD_VALUES_MIN;
     let mut plot = RaincloudPlot::new()
         .with_horizontal(true)
-        .with_cloud(scale == Scale::Linear && rows.iter().all(has_shape))
+        .with_cloud(rows.iter().all(has_shape))
         .with_cloud_width(24.0)
         .with_cloud_alpha(0.35)
         .with_cloud_offset(0.10)

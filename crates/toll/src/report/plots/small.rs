@@ -89,8 +89,10 @@ fn draw_curve(curve: &Curve, columns: usize) -> Option<String> {
         let label = shorten(&series.label, columns - 16);
         legend.push_str(&format!("  {letter} {label}{published}\n"));
     }
+    let label_columns = y.label_characters(chart::VERTICAL_TICKS_MAX);
     let chart = Chart::new("", x, Vertical::Axis(y));
-    let layout = layout(&chart, [columns, CURVE_ROWS, (columns / 10).max(2)], 10);
+    let size = [columns, CURVE_ROWS, (columns / 10).max(2)];
+    let layout = layout(&chart, size, label_columns);
     let places = ComputedLayout::from_layout(&layout);
     let mut scene = draw_plain(lines, layout, &places);
     scene
