@@ -10,7 +10,7 @@ fn probe(duration: &str) -> String {
     format!(
         r#"#!/bin/sh
 read -r request
-size=${{request#*\"size_bytes\":}}
+size=${{request#*\"size\":}}
 size=${{size%%[!0-9]*}}
 {duration}
 sample='{{"metrics":{{"duration_ns":'$d'}},"counters":{{}}}}'
