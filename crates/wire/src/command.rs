@@ -14,8 +14,15 @@ pub struct CommandRequest {
     /// Command run before every iteration, outside the timed region, always by
     /// `sh`.
     pub prepare: Option<String>,
+    /// The command's standard input; empty if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<InputFile>,
     /// Where the command's standard output goes.
     pub output: OutputPolicy,
+    /// What the output must be: checked in an untimed run first, and counted in
+    /// all others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<Content>,
     /// Keep the start of both outputs in the sample, for metrics parsed from
     /// them; at most this many bytes of each. 0 keeps nothing.
     pub capture_bytes_max: u32,
@@ -45,6 +52,34 @@ pub enum OutputPolicy {
     Null,
     /// A pipe that is read to its end and dropped.
     Pipe,
+    /// A pipe whose reader moves the bytes to `/dev/null` by splice(2).
+    PipeSpliced,
+    /// A TCP connection over loopback that is read to its end.
+    Socket,
+    /// A new file in this directory, which is removed after each iteration.
+    NewFile(PathBuf),
     /// Truncated and written anew by each iteration.
     File(PathBuf),
+}
+
+/// A file that a measured command reads.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InputFile {
+    /// The file.
+    pub path: PathBuf,
+    /// A thread of the probe writes it into a pipe that the command reads.
+    pub is_piped: bool,
+    /// Bring this many bytes of it into memory before every iteration.
+    pub warm_bytes: Option<u64>,
+}
+
+/// Bytes that are known by their hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Content {
+    /// How many.
+    pub size_bytes: u64,
+    /// Their hash.
+    pub xxh3: u64,
 }

@@ -27,7 +27,7 @@ mod words;
 mod workload;
 mod write;
 
-pub use command::{CommandRequest, OutputPolicy, ShellChoice};
+pub use command::{CommandRequest, Content, InputFile, OutputPolicy, ShellChoice};
 pub use copy::{CacheState, CopyMethod, CopyRequest, Sink, Source};
 pub use crossing::{
     CROSSING_BYTES_MAX, CROSSING_CALLS_MAX, CrossingCpus, CrossingOperation, CrossingRequest,

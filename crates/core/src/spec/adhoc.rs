@@ -21,6 +21,8 @@ pub struct AdhocCommands {
     pub cleanup: Option<String>,
     /// How commands are started; `sh` where needed if absent.
     pub shell: Option<String>,
+    /// Where their standard input comes from; nowhere if absent.
+    pub input: Option<String>,
     /// Where their standard output goes; nowhere if absent.
     pub output: Option<String>,
     /// Take non-zero exit statuses for measurements.
@@ -90,6 +92,8 @@ pub fn experiment(request: &AdhocCommands, profile: &str) -> Result<Experiment, 
         setup: request.setup.clone(),
         prepare: request.prepare.clone(),
         cleanup: request.cleanup.clone(),
+        input: request.input.clone().unwrap_or_else(|| "null".into()),
+        copies: false,
         output: request.output.clone().unwrap_or_else(|| "null".into()),
         ignore_failure: request.ignore_failure,
     };

@@ -78,6 +78,8 @@ struct WorkloadTable {
     cleanup: Option<String>,
     output: Option<String>,
     #[serde(default)]
+    copies: bool,
+    #[serde(default)]
     ignore_failure: bool,
     #[serde(flatten)]
     parameters: BTreeMap<String, Level>,
@@ -364,6 +366,12 @@ pub(super) fn default_settings(profile: &str) -> RunSettings {
 }
 
 fn workload(table: WorkloadTable) -> Result<WorkloadSpec, String> {
+    let mut parameters = table.parameters;
+    // Of other kinds it is a parameter: `write` has one of this name.
+    let input = match table.kind {
+        WorkloadKind::Command => parameters.remove("input"),
+        _ => None,
+    };
     let mut commands = table.commands;
     if let Some(command) = table.command {
         if !commands.is_empty() {
@@ -373,13 +381,15 @@ fn workload(table: WorkloadTable) -> Result<WorkloadSpec, String> {
     }
     Ok(WorkloadSpec {
         kind: table.kind,
-        parameters: table.parameters,
+        parameters,
         commands,
         shell: shell(table.shell.as_deref()),
         setup: table.setup,
         prepare: table.prepare,
         cleanup: table.cleanup,
+        input: input.map_or_else(|| "null".into(), |input| input.text),
         output: table.output.unwrap_or_else(|| "null".into()),
+        copies: table.copies,
         ignore_failure: table.ignore_failure,
     })
 }

@@ -24,8 +24,13 @@ pub struct WorkloadSpec {
     pub prepare: Option<String>,
     /// Run once after the last trial of each treatment.
     pub cleanup: Option<String>,
-    /// Where standard output goes: `null`, `pipe` or a file name.
+    /// Where standard input comes from: `null`, `file`, `pipe` or a file name.
+    pub input: String,
+    /// Where standard output goes: `null`, `pipe`, `pipe-spliced`, `socket`, `file`
+    /// or a file name.
     pub output: String,
+    /// The output must be the input.
+    pub copies: bool,
     /// Take non-zero exit statuses for measurements.
     pub ignore_failure: bool,
 }
@@ -35,7 +40,8 @@ impl WorkloadSpec {
     pub fn uses_work_directory(&self) -> bool {
         let beside = [&self.setup, &self.prepare, &self.cleanup];
         let beside = beside.into_iter().flatten();
-        let mut all = self.commands.values().chain(beside);
+        let ends = [&self.input, &self.output];
+        let mut all = self.commands.values().chain(beside).chain(ends);
         all.any(|command| command.contains("{workdir}"))
     }
 }
@@ -79,12 +85,13 @@ fn check_placeholders(experiment: &Experiment) -> Result<(), Problem> {
     let sides = [&workload.setup, &workload.prepare, &workload.cleanup];
     let mut templates: Vec<&str> = workload.commands.values().map(String::as_str).collect();
     templates.extend(sides.into_iter().flatten().map(String::as_str));
-    templates.push(&workload.output);
+    templates.extend([workload.input.as_str(), workload.output.as_str()]);
     let varied = experiment.factors.iter().map(|factor| &factor.name);
     for name in varied.chain(workload.parameters.keys()) {
         let placeholder = format!("{{{name}}}");
-        let has_meaning =
-            ["command", "fs"].contains(&name.as_str()) || experiment.is_of_guest(name);
+        let has_meaning = ["command", "fs"].contains(&name.as_str()) || experiment.is_of_guest(name)
+                // Of the file that is laid as the input.
+                || name == "size" && workload.input != "null";
         if !has_meaning
             && !templates
                 .iter()
@@ -108,7 +115,9 @@ fn check_no_commands(experiment: &Experiment) -> Result<(), Problem> {
         ("setup", workload.setup.is_some()),
         ("prepare", workload.prepare.is_some()),
         ("cleanup", workload.cleanup.is_some()),
+        ("input", workload.input != "null"),
         ("output", workload.output != "null"),
+        ("copies", workload.copies),
         ("ignore_failure", workload.ignore_failure),
         ("metrics", !experiment.parsed_metrics.is_empty()),
     ];

@@ -5,6 +5,7 @@
 )]
 
 pub mod child;
+mod ends;
 mod output;
 mod search;
 
@@ -20,7 +21,9 @@ use toll_wire::{
 };
 
 use self::child::Ended;
+use self::ends::Input;
 use self::output::{Outputs, Receiver};
+use crate::copy::sink::OpenSink;
 use crate::counters::{Counters, Inherit};
 use crate::meter::put;
 use crate::{children, clock, failure, trial};
@@ -35,14 +38,20 @@ pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Fai
     if ends_children {
         children::adopt_orphans();
     }
-    let data = trial::repeat(request.warmup_iterations, request.iterations, || {
+    let iterate = |is_check| {
         let prepared = runner.prepare();
-        let sample = prepared.and_then(|()| runner.sample(&request.counters));
+        let sample = prepared.and_then(|()| runner.sample(&request.counters, is_check));
         if ends_children {
             children::end_all();
         }
         sample
-    })?;
+    };
+    let mut warmups = request.warmup_iterations;
+    if command.expected.is_some() {
+        iterate(true)?;
+        warmups = warmups.saturating_sub(1);
+    }
+    let data = trial::repeat(warmups, request.iterations, || iterate(false))?;
     Ok(TrialData {
         counters_missing: missing,
         notes: runner.notes(),
@@ -70,12 +79,14 @@ struct Runner<'a> {
     /// The file that the first word stands for. It is looked up once, so that
     /// the length of `PATH` is not measured.
     program: PathBuf,
+    input: Option<Input>,
     output: OutputPolicy,
     receiver: Receiver,
 }
 
 struct Run {
-    duration_ns: u64,
+    start_ns: u64,
+    end_ns: u64,
     ended: Ended,
     outputs: Outputs,
 }
@@ -83,6 +94,7 @@ struct Run {
 impl<'a> Runner<'a> {
     fn new(request: &'a CommandRequest) -> Result<Self, Failure> {
         let words = words(request)?;
+        let input = request.input.as_ref().map(Input::new).transpose()?;
         let output = match &request.output {
             OutputPolicy::File(path) => OutputPolicy::File(absolute(path)?),
             other => other.clone(),
@@ -99,6 +111,7 @@ impl<'a> Runner<'a> {
             program: search::program(&words[0]),
             words,
             receiver: Receiver::start(!is_piped(request))?,
+            input,
             output,
         })
     }
@@ -108,7 +121,11 @@ impl<'a> Runner<'a> {
             return Ok(());
         };
         let mut command = Command::new("sh");
-        command.arg("-c").arg(line).stdout(open_null()?);
+        command
+            .arg("-c")
+            .arg(line)
+            .stdin(open_null()?)
+            .stdout(open_null()?);
         let run = self.spawn(command, false, 0, "sh")?;
         if run.ended.exit_status() == 0 {
             return Ok(());
@@ -120,36 +137,56 @@ impl<'a> Runner<'a> {
         )))
     }
 
-    fn sample(&self, counters: &[String]) -> Result<Sample, Failure> {
-        let request = self.request;
-        let capture = request.capture_bytes_max as usize;
+    /// The command with its ends; its output is left to be set if it is captured.
+    fn command(&self, sink: Option<&OpenSink>) -> Result<Command, Failure> {
         let mut command = Command::new(&self.program);
         command.arg0(&self.words[0]).args(&self.words[1..]);
-        let has_pipe = is_piped(request);
-        match &self.output {
-            _ if has_pipe => {}
-            OutputPolicy::Null | OutputPolicy::Pipe => {
-                command.stdout(open_null()?);
+        command.stdin(match &self.input {
+            Some(input) => input.open()?,
+            None => open_null()?,
+        });
+        match (&self.output, sink) {
+            (_, Some(sink)) => {
+                let writer = sink.writer().try_clone_to_owned();
+                command.stdout(writer.map_err(|error| cannot_use(Path::new("a sink"), &error))?);
             }
-            OutputPolicy::File(path) => {
+            _ if is_piped(self.request) => {}
+            (OutputPolicy::File(path), None) => {
                 command.stdout(File::create(path).map_err(|error| cannot_use(path, &error))?);
             }
+            _ => {
+                command.stdout(open_null()?);
+            }
         }
+        Ok(command)
+    }
+
+    fn sample(&self, counters: &[String], is_check: bool) -> Result<Sample, Failure> {
+        let request = self.request;
+        let capture = request.capture_bytes_max as usize;
+        let mut sink = ends::open_sink(request, is_check)?;
+        let command = self.command(sink.as_ref())?;
         let name = self.words[0].display().to_string();
         // Opened anew, so that nothing counts what `prepare` has left running.
         let mut counters = Counters::open(counters, Inherit::OnExec);
         counters.start()?;
-        let run = self.spawn(command, has_pipe, capture, &name);
+        let run = self.spawn(command, is_piped(request), capture, &name);
         let counters = counters.stop()?;
-        let run = run?;
+        let mut run = run?;
+        if let Some(received_ns) = sink.as_mut().map(ends::finish).transpose()?.flatten() {
+            run.end_ns = run.end_ns.max(received_ns);
+        }
         self.check_status(&run)?;
+        if let (Some(sink), Some(expected)) = (sink, &request.expected) {
+            ends::check(sink, expected, is_check)?;
+        }
         let mut sample = Sample {
             counters,
             ..Sample::default()
         };
         let usage = &run.ended.usage;
         for (name, value) in usage.metrics().into_iter().chain([
-            ("duration_ns", run.duration_ns),
+            ("duration_ns", run.end_ns - run.start_ns),
             ("block_input_bytes", usage.block_input_bytes),
             ("block_output_bytes", usage.block_output_bytes),
         ]) {
@@ -166,7 +203,7 @@ impl<'a> Runner<'a> {
         Ok(sample)
     }
 
-    /// Runs a command whose standard output is set unless it is a pipe. The
+    /// Runs a command whose standard output is set unless it is captured. The
     /// timed region is from before it is started to when it was waited for.
     fn spawn(
         &self,
@@ -176,7 +213,6 @@ impl<'a> Runner<'a> {
         name: &str,
     ) -> Result<Run, Failure> {
         let mut pipes = self.receiver.open(has_pipe, capture)?;
-        command.stdin(open_null()?);
         if let Some(stderr) = pipes.stderr.take() {
             command.stderr(stderr);
         }
@@ -186,6 +222,8 @@ impl<'a> Runner<'a> {
         let start_ns = clock::now_ns();
         let waited = command.spawn().map(|mut child| pipes.wait(&mut child));
         let end_ns = clock::now_ns();
+        // It holds the writing end of a sink, for whose close a reader waits.
+        drop(command);
         let outputs = pipes.finish()?;
         let waited = waited.map_err(|error| {
             failure::failed_by(
@@ -198,7 +236,8 @@ impl<'a> Runner<'a> {
             failure::instrument_by(&format!("wait for {name}"), &error, "do not ignore SIGCHLD")
         })?;
         Ok(Run {
-            duration_ns: end_ns - start_ns,
+            start_ns,
+            end_ns,
             ended,
             outputs,
         })
@@ -224,18 +263,16 @@ impl<'a> Runner<'a> {
         if self.request.output == OutputPolicy::Null && self.request.capture_bytes_max > 0 {
             notes.push("standard output is a pipe, since it is captured".to_owned());
         }
+        notes.extend(ends::note(&self.request.output));
+        notes.extend(self.input.as_ref().and_then(Input::note));
         notes
     }
 }
 
-/// Whether standard output is a pipe: for the command's sake, or since the start
-/// of it is kept.
+/// Whether standard output is a pipe of which the start is kept.
 fn is_piped(request: &CommandRequest) -> bool {
-    match request.output {
-        OutputPolicy::Null => request.capture_bytes_max > 0,
-        OutputPolicy::Pipe => true,
-        OutputPolicy::File(_) => false,
-    }
+    matches!(request.output, OutputPolicy::Null | OutputPolicy::Pipe)
+        && request.capture_bytes_max > 0
 }
 
 fn words(request: &CommandRequest) -> Result<Vec<std::ffi::OsString>, Failure> {

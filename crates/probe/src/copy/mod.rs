@@ -5,7 +5,7 @@ pub(crate) mod io_uring;
 pub(crate) mod mmap;
 pub mod mover;
 pub mod read_write;
-mod reader;
+pub mod reader;
 mod readv;
 pub(crate) mod sink;
 pub(crate) mod source;

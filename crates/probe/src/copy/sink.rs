@@ -4,6 +4,7 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags, open};
 use rustix::net::sockopt;
@@ -83,6 +84,18 @@ impl OpenSink {
         }
     }
 
+    /// Closes the writer, and tells whether the reader, if there is one, has come
+    /// to the end before `patience` is over.
+    pub fn is_finished_within(&mut self, patience: Duration) -> bool {
+        match &self.end {
+            End::Null | End::File(_) => true,
+            End::Reader(reader) => {
+                self.writer = None;
+                reader.is_done_within(patience)
+            }
+        }
+    }
+
     /// What arrived of `sent` bytes, and what the reader used to receive it.
     pub fn arrived(self, sent: u64, purpose: Purpose) -> Result<(Arrived, Usage), Failure> {
         let unread = |error: &io::Error| failure::failed_to("read back what was copied", error);
@@ -94,10 +107,12 @@ impl OpenSink {
             },
             End::File(scratch) => match purpose {
                 Purpose::Hash => hash_file(scratch.file()),
-                Purpose::Count => scratch.file().metadata().map(|metadata| Arrived {
-                    bytes: metadata.len(),
-                    xxh3: None,
-                }),
+                Purpose::Count | Purpose::Splice => {
+                    scratch.file().metadata().map(|metadata| Arrived {
+                        bytes: metadata.len(),
+                        xxh3: None,
+                    })
+                }
             }
             .map_err(|error| unread(&error))?,
             End::Reader(reader) => return reader.result().map_err(|error| unread(&error)),

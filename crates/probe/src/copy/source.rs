@@ -26,6 +26,11 @@ impl Input {
     pub fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
+
+    /// The file, at its start.
+    pub fn into_file(self) -> File {
+        self.0
+    }
 }
 
 impl OpenSource {

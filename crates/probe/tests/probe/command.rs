@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use toll_wire::{CommandRequest, FailureKind, Outcome, OutputPolicy, Request, Sample, Workload};
+use toll_wire::{
+    CommandRequest, Content, FailureKind, InputFile, Outcome, OutputPolicy, Request, Sample,
+    Workload,
+};
 
 use crate::common::{
     answer_request, ask, by_shell, command as direct, completed, directory, failed, skip,
@@ -244,4 +247,76 @@ fn more_capture_than_a_response_holds_is_refused() {
         FailureKind::Instrument,
         "too much",
     );
+}
+
+/// A file of a megabyte and some, and what is known of it.
+fn content(directory: &std::path::Path) -> (PathBuf, Content) {
+    let path = directory.join("input");
+    let bytes: Vec<u8> = (0..1_500_001_u32).map(|i| (i / 7 % 251) as u8).collect();
+    std::fs::write(&path, &bytes).unwrap();
+    let known = Content {
+        size_bytes: bytes.len() as u64,
+        xxh3: xxhash_rust::xxh3::xxh3_64(&bytes),
+    };
+    (path, known)
+}
+
+/// A command that copies the file through each kind of ends.
+fn copies(command: &str, then: impl Fn(&CommandRequest)) {
+    let directory = directory();
+    let (path, known) = content(directory.path());
+    let outputs = [
+        OutputPolicy::Pipe,
+        OutputPolicy::PipeSpliced,
+        OutputPolicy::Socket,
+        OutputPolicy::NewFile(directory.path().to_owned()),
+    ];
+    for is_piped in [false, true] {
+        for output in &outputs {
+            then(&CommandRequest {
+                input: Some(InputFile {
+                    path: path.clone(),
+                    is_piped,
+                    warm_bytes: Some(known.size_bytes),
+                }),
+                output: output.clone(),
+                expected: Some(known),
+                ..direct(command)
+            });
+            let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
+            assert_eq!(left.len(), 1, "{output:?} leaves a file behind");
+        }
+    }
+}
+
+#[test]
+fn a_command_copies_from_file_and_pipe_to_every_sink() {
+    copies("cat", |command| {
+        let sample = sample_of(command);
+        assert!(sample.metrics["duration_ns"] > 0.0, "{command:?}");
+    });
+}
+
+#[test]
+fn a_command_that_drops_or_changes_a_byte_is_found_out() {
+    for (wrong, why) in [
+        ("tail -c +2", "arrived instead of"),
+        ("tr a b", "hashes to"),
+    ] {
+        copies(wrong, |command| {
+            let message = failure_of(command);
+            assert!(message.contains(why), "{wrong}: {message}");
+        });
+    }
+}
+
+#[test]
+fn a_child_left_behind_does_not_hold_a_sink() {
+    copies("sh -c 'cat; sleep 1000 &'", |command| {
+        // The checks of two ends are enough for what takes seconds.
+        if command.input.as_ref().is_some_and(|input| !input.is_piped) {
+            let sample = sample_of(command);
+            assert!(sample.metrics["duration_ns"] < 60e9);
+        }
+    });
 }

@@ -124,6 +124,8 @@ pub fn command(line: &str) -> CommandRequest {
         command: line.to_owned(),
         shell: ShellChoice::None,
         prepare: None,
+        input: None,
+        expected: None,
         output: OutputPolicy::Null,
         capture_bytes_max: 0,
         ignore_failure: false,

@@ -23,5 +23,5 @@ pub use interrupt::Interrupt;
 pub use lock::RunLock;
 pub use prestarted::PrestartedProbe;
 pub use probe::Probe;
-pub use request::{memory_shortage, workspace_request};
+pub use request::{memory_shortage, missing_program, workspace_request};
 pub use session::Session;

@@ -1,9 +1,12 @@
 //! From a treatment to what the probe is asked.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::str::FromStr;
 
 use toll_wire::{
-    CAPTURED_BYTES_MAX, CommandRequest, HugePages, Mapping, OutputPolicy, Request, Source, Workload,
+    CAPTURED_BYTES_MAX, CommandRequest, Content, HugePages, InputFile, Mapping, OutputPolicy,
+    Request, Source, Workload,
 };
 
 use super::files::{Files, LAID_FOR_GUESTS};
@@ -13,6 +16,7 @@ use crate::environment::{
 use crate::plan::{Plan, Treatment, TreatmentParameters};
 use crate::spec::Experiment;
 use crate::spec::adhoc::effective_shell;
+use crate::spec::quantity::parse_size;
 
 /// Most bytes of each of a command's outputs that are kept for metrics parsed
 /// from them.
@@ -95,10 +99,9 @@ fn filled(
             let expansion = Expansion {
                 experiment,
                 treatment,
-                files,
-                file_system,
+                workdir: directory.display().to_string(),
             };
-            *command = expansion.command();
+            *command = expansion.command(files, &file_system, &directory)?;
         }
         Workload::Memory(memory) => {
             memory.seed = seed;
@@ -151,11 +154,11 @@ pub(super) fn hook(
     workspace: &Workspace,
 ) -> Result<Request, String> {
     let parameters = TreatmentParameters::new(experiment.workload.kind, treatment)?;
+    let directory = workspace.directory(&parameters.file_system());
     let expansion = Expansion {
         experiment,
         treatment,
-        files: Files::Host(workspace),
-        file_system: parameters.file_system(),
+        workdir: directory.map_or_else(|_| String::new(), |d| d.display().to_string()),
     };
     Ok(Request::new(Workload::Command(CommandRequest {
         command: expansion.expand(template),
@@ -164,37 +167,108 @@ pub(super) fn hook(
     })))
 }
 
+/// Why a treatment's command cannot run on this machine, where its program is
+/// named by a path and is not there.
+pub fn missing_program(experiment: &Experiment, treatment: &Treatment) -> Option<String> {
+    if experiment.workload.commands.is_empty() || treatment.boot().is_some() {
+        return None;
+    }
+    let expansion = Expansion {
+        experiment,
+        treatment,
+        workdir: String::new(),
+    };
+    expansion.missing_program(&expansion.expand(expansion.template()))
+}
+
 /// What fills the placeholders of commands.
 struct Expansion<'a> {
     experiment: &'a Experiment,
     treatment: &'a Treatment,
-    files: Files<'a>,
-    file_system: String,
+    workdir: String,
 }
 
 impl Expansion<'_> {
-    fn command(&self) -> CommandRequest {
+    fn command(
+        &self,
+        files: Files<'_>,
+        file_system: &str,
+        directory: &Path,
+    ) -> Result<CommandRequest, String> {
         let spec = &self.experiment.workload;
         let command = self.expand(self.template());
+        if matches!(files, Files::Host(_))
+            && let Some(reason) = self.missing_program(&command)
+        {
+            return Err(reason);
+        }
+        let size_bytes = laid_bytes(self.experiment, self.treatment)?;
+        let laid = size_bytes.map(|size| files.source(file_system, SourceSpec::random(size)));
+        let laid = laid.transpose()?;
+        let input = match self.expand(&spec.input).as_str() {
+            "null" => None,
+            word => Some(InputFile {
+                path: laid.as_ref().map_or(word.into(), |laid| laid.path.clone()),
+                is_piped: word == "pipe",
+                warm_bytes: size_bytes,
+            }),
+        };
+        let output = match self.expand(&spec.output).as_str() {
+            "null" => OutputPolicy::Null,
+            "pipe" => OutputPolicy::Pipe,
+            "pipe-spliced" => OutputPolicy::PipeSpliced,
+            "socket" => OutputPolicy::Socket,
+            "file" => OutputPolicy::NewFile(directory.to_owned()),
+            file => OutputPolicy::File(file.into()),
+        };
+        if spec.copies && (laid.is_none() || matches!(output, OutputPolicy::File(_))) {
+            return Err(
+                "cannot check the copy: copies needs input = \"file\" or \"pipe\", and no output \
+                 to a file of a name; use output = \"file\""
+                    .into(),
+            );
+        }
         // Both outputs of all iterations together have to fit.
         let outputs = 2 * u64::from(self.experiment.run.iterations);
         let share = u32::try_from(CAPTURED_BYTES_MAX / outputs).unwrap_or(u32::MAX);
-        CommandRequest {
+        Ok(CommandRequest {
             shell: effective_shell(&spec.shell, &command),
             command,
             prepare: spec.prepare.as_deref().map(|text| self.expand(text)),
-            output: match spec.output.as_str() {
-                "null" => OutputPolicy::Null,
-                "pipe" => OutputPolicy::Pipe,
-                file => OutputPolicy::File(self.expand(file).into()),
-            },
+            input,
+            output,
+            expected: laid
+                .zip(size_bytes)
+                .filter(|_| spec.copies)
+                .map(|(laid, size_bytes)| Content {
+                    size_bytes,
+                    xxh3: laid.xxh3,
+                }),
             capture_bytes_max: match self.experiment.parsed_metrics.is_empty() {
                 true => 0,
                 false => share.min(CAPTURE_BYTES_MAX),
             },
             ignore_failure: spec.ignore_failure,
             directory: None,
+        })
+    }
+
+    /// Why a command cannot run, where its program is named by a path and is not
+    /// there.
+    fn missing_program(&self, command: &str) -> Option<String> {
+        let spec = &self.experiment.workload;
+        // What a set-up or preparation makes need not be there yet.
+        let is_direct = effective_shell(&spec.shell, command) == toll_wire::ShellChoice::None;
+        if !is_direct || spec.setup.is_some() || spec.prepare.is_some() {
+            return None;
         }
+        let program = command.split_whitespace().next()?;
+        if !program.contains('/') || program.contains(['"', '\'', '\\']) {
+            return None;
+        }
+        let is_program = std::fs::metadata(program)
+            .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
+        (!is_program).then(|| format!("there is no program {program}"))
     }
 
     fn template(&self) -> &str {
@@ -218,17 +292,14 @@ impl Expansion<'_> {
             let value = after.find('}').and_then(|close| {
                 let name = &after[..close];
                 let value = match name {
-                    "workdir" => {
-                        let directory = self.files.directory(&self.file_system);
-                        directory.map_or_else(|_| String::new(), |d| d.display().to_string())
-                    }
-                    _ => self.treatment.levels.get(name)?.text.clone(),
+                    "workdir" => &self.workdir,
+                    _ => &self.treatment.levels.get(name)?.text,
                 };
                 Some((value, close))
             });
             match value {
                 Some((value, close)) => {
-                    expanded.push_str(&value);
+                    expanded.push_str(value);
                     rest = &after[close + 1..];
                 }
                 None => {
@@ -240,6 +311,23 @@ impl Expansion<'_> {
         expanded.push_str(rest);
         expanded
     }
+}
+
+/// Bytes of the file that is laid as a command's input, if one is.
+fn laid_bytes(experiment: &Experiment, treatment: &Treatment) -> Result<Option<u64>, String> {
+    const DEFAULT_BYTES: u64 = 16 << 20;
+    let expansion = Expansion {
+        experiment,
+        treatment,
+        workdir: String::new(),
+    };
+    let input = expansion.expand(&experiment.workload.input);
+    if !["file", "pipe"].contains(&input.as_str()) {
+        return Ok(None);
+    }
+    let size = treatment.levels.get("size");
+    size.map_or(Ok(DEFAULT_BYTES), |size| parse_size(&size.text))
+        .map(Some)
 }
 
 /// What the trials of a plan need of a work directory.
@@ -263,6 +351,10 @@ pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<Workspa
                 request.add_file_system(&file_system);
             }
             request.add_source(&file_system, source);
+        }
+        if let Some(size) = laid_bytes(experiment, treatment)? {
+            request.add_source(&file_system, SourceSpec::random(size));
+            request.scratch_bytes = request.scratch_bytes.max(size);
         }
         let needs = parameters.workload.disk_needs();
         request.scratch_bytes = request.scratch_bytes.max(needs.scratch_bytes);

@@ -14,13 +14,12 @@ use toll::environment::guest::{
     Accelerator, AcceleratorChoice, Guest, GuestDisk, GuestFailure, GuestSpec, Input, Stream,
 };
 use toll::environment::kernel::Kernel;
-use toll_bench::power_cut::content;
 use toll_stats::Rng;
 use toll_wire::guest::{GuestCommand, TerminalSize};
 
 use crate::disk::{BLOCK_BYTES, Disk};
 use crate::model::{Caching, Dump, Model, is_temporary};
-use crate::workload::{Asked, LARGE, LINKED, Workload};
+use crate::workload::{Asked, LARGE, LINKED, Workload, content};
 
 const TOLL: &str = env!("CARGO_BIN_EXE_toll");
 

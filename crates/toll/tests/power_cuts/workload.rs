@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use toll_bench::power_cut::content;
 use toll_stats::Rng;
 
 use crate::model::{Model, Promise};
@@ -16,6 +15,14 @@ pub const LARGE: [&str; 2] = ["a/large", "b/large"];
 /// Two names of one file.
 pub const LINKED: [&str; 2] = ["a/linked", "b/linked"];
 const SCRIPTS: usize = 3;
+
+/// Bytes that follow from a seed: `power_cut::content` of the package toll-bench,
+/// whose program makes them in the guest.
+pub fn content(seed: u64, bytes: usize) -> Vec<u8> {
+    let mut rng = Rng::new(seed);
+    let words = std::iter::repeat_with(|| rng.next_u64().to_le_bytes());
+    words.flatten().take(bytes).collect()
+}
 
 /// One call, which the guest makes.
 #[derive(Debug, Clone)]

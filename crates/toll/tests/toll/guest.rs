@@ -88,6 +88,8 @@ pub fn shell(line: &str) -> GuestTrial {
         command: line.into(),
         shell: ShellChoice::Program("/bin/sh".into()),
         prepare: None,
+        input: None,
+        expected: None,
         output: OutputPolicy::Pipe,
         capture_bytes_max: 4096,
         ignore_failure: false,

@@ -11,6 +11,7 @@ mod baselines;
 mod children;
 mod cli;
 mod clock;
+mod command_ends;
 mod commands;
 mod common;
 mod damaged_stores;

@@ -86,7 +86,7 @@ pub(in crate::cmd) struct RunArguments {
     /// limits also with a complete one
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "",
           conflicts_with_all = ["items", "seed", "dry_run", "levels", "scans", "profile", "warmup",
-              "prepare", "setup", "cleanup", "names", "reference", "shell", "no_shell", "output",
+              "prepare", "setup", "cleanup", "names", "reference", "shell", "no_shell", "input", "output",
               "ignore_failure", "counters", "metric", "guest"])]
     pub resume: Option<String>,
     /// Show what would run, and what not and why, and run nothing
@@ -141,7 +141,12 @@ pub(in crate::cmd) struct RunArguments {
     /// Take a non-zero exit status for a measurement all the same
     #[arg(short = 'i', long)]
     pub ignore_failure: bool,
-    /// Where the standard output of commands goes: null, pipe or a file
+    /// Where the standard input of commands comes from: null, file or pipe (random
+    /// bytes, as many as -L size=SIZE says), or a file of this name
+    #[arg(long, value_name = "WHERE")]
+    pub input: Option<String>,
+    /// Where the standard output of commands goes: null, pipe, pipe-spliced, socket,
+    /// file (a new one each time), or a file of this name
     #[arg(long, value_name = "WHERE")]
     pub output: Option<String>,
     /// The metric to compare and judge by, such as user_ns, max_rss_bytes or

@@ -6,7 +6,7 @@ use crate::cmd::output;
 use crate::environment::{check_foreign, file_system_obstacle};
 use crate::plan::{Plan, TreatmentParameters};
 use crate::spec::Experiment;
-use crate::trial::{Guests, memory_shortage};
+use crate::trial::{Guests, memory_shortage, missing_program};
 
 /// Describes what a run would do.
 ///
@@ -45,7 +45,9 @@ pub(super) fn describe(
             None => obstacle_of(&parameters.file_system(), directories)
                 .or_else(|| memory_shortage(&parameters)),
         };
-        let obstacle = obstacle.or_else(|| parameters.contradiction());
+        let obstacle = obstacle
+            .or_else(|| parameters.contradiction())
+            .or_else(|| missing_program(experiment, treatment));
         let skipped = obstacle.map_or_else(String::new, |why| format!("  (skipped: {why})"));
         lines.push(format!("    {}{skipped}", treatment.label));
     }

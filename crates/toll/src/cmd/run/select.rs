@@ -116,6 +116,7 @@ fn set_commands(
         ("--prepare", arguments.prepare.is_some()),
         ("--cleanup", arguments.cleanup.is_some()),
         ("--shell", arguments.shell.is_some() || arguments.no_shell),
+        ("--input", arguments.input.is_some()),
         ("--output", arguments.output.is_some()),
         ("--ignore-failure", arguments.ignore_failure),
     ];
@@ -150,8 +151,13 @@ fn set_commands(
         if let Some(shell) = shell(arguments) {
             workload.shell = crate::spec::shell(Some(&shell));
         }
-        if let Some(output) = &arguments.output {
-            workload.output.clone_from(output);
+        for (end, given) in [
+            (&mut workload.input, &arguments.input),
+            (&mut workload.output, &arguments.output),
+        ] {
+            if let Some(given) = given {
+                end.clone_from(given);
+            }
         }
         workload.ignore_failure |= arguments.ignore_failure;
     }
@@ -174,6 +180,7 @@ fn adhoc_commands(arguments: &RunArguments, commands: Vec<String>) -> AdhocComma
         prepare: arguments.prepare.clone(),
         cleanup: arguments.cleanup.clone(),
         shell: shell(arguments),
+        input: arguments.input.clone(),
         output: arguments.output.clone(),
         ignore_failure: arguments.ignore_failure,
         reference: arguments.reference.clone(),

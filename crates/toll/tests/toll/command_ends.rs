@@ -1,0 +1,90 @@
+//! What measured commands read and where their output goes.
+
+use serde_json::Value;
+
+use crate::common::{Bench, list};
+
+fn run(bench: &Bench, arguments: &[&str]) -> Value {
+    let arguments = [&["run", "-q", "--no-html", "--json"], arguments].concat();
+    bench.json(&arguments)["runs"][0].clone()
+}
+
+#[test]
+fn commands_copy_between_ends_and_are_checked() {
+    let bench = Bench::new();
+    let file = bench.write(
+        "ends.toml",
+        r#"
+format = 1
+name = "ends"
+require = ["from != pipe or to != socket"]
+[workload]
+kind = "command"
+input = "{from}"
+output = "{to}"
+copies = true
+size = "200k"
+[workload.commands]
+absent = "/no/such/place/cat"
+cat = "cat"
+wrong = "tail -c +2"
+[[factor]]
+name = "from"
+levels = ["file", "pipe"]
+[[factor]]
+name = "to"
+levels = ["pipe", "pipe-spliced", "socket", "file"]
+"#,
+    );
+    let run = run(&bench, &["-r", "3", file.to_str().unwrap()]);
+    let mut states: Vec<(String, &str)> = list(&run["trials"])
+        .iter()
+        .map(|trial| {
+            let treatment =
+                &list(&run["treatments"])[trial["treatment"].as_u64().unwrap() as usize];
+            let command = treatment["levels"]["command"]["text"].as_str().unwrap();
+            (command.to_owned(), trial["state"].as_str().unwrap())
+        })
+        .collect();
+    states.sort_unstable();
+    states.dedup();
+    assert_eq!(
+        states,
+        [
+            ("cat".to_owned(), "completed"),
+            ("wrong".to_owned(), "failed")
+        ],
+        "{run:#}"
+    );
+    let skipped: Vec<&str> = list(&run["treatments"])
+        .iter()
+        .filter_map(|treatment| treatment["skipped"].as_str())
+        .filter(|reason| reason.contains("/no/such/place/cat"))
+        .collect();
+    // With the first treatment's twin.
+    assert_eq!(skipped.len(), 8, "{run:#}");
+    let message = list(&run["trials"])
+        .iter()
+        .find_map(|trial| trial["message"].as_str());
+    assert!(message.is_some_and(|it| it.contains("arrived instead of")));
+}
+
+#[test]
+fn a_commands_input_is_a_file_of_the_users_or_bytes_of_tolls() {
+    let bench = Bench::new();
+    bench.write("words", "12 words");
+    for (options, bytes) in [
+        (&["--input", "words"][..], 8),
+        (&["--input", "pipe", "-L", "size=3k"], 3072),
+        (&["--input", "file", "-L", "size=70001"], 70_001),
+        (&[], 0),
+    ] {
+        let command = format!("test $(wc -c) -eq {bytes}");
+        let run = run(&bench, &[&["-r", "1"], options, &[&command]].concat());
+        let trials = list(&run["trials"]);
+        assert!(
+            trials.iter().all(|trial| trial["state"] == "completed") && !trials.is_empty(),
+            "{run:#}"
+        );
+    }
+}
