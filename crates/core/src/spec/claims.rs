@@ -158,6 +158,9 @@ pub enum ClaimDirection {
 pub(super) struct ClaimTable {
     id: String,
     text: String,
+    /// Factors for each of whose combinations the claim is made.
+    #[serde(default)]
+    pub each: Vec<String>,
     report: Option<String>,
     corrects: Option<String>,
     not_testable: Option<String>,

@@ -9,7 +9,8 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 use toml::Spanned;
 
-use super::claims::{ClaimTable, DerivedTable, claim_of, derived_of};
+use super::claims::{ClaimTable, DerivedTable, derived_of};
+use super::each::{Space, claims_of};
 use super::error::SourceText;
 use super::level::Range;
 use super::quantity::{parse_duration, parse_share};
@@ -245,6 +246,15 @@ impl Reader<'_> {
         let metrics = file.metrics.into_iter();
         let metrics = metrics.map(|(name, metric)| Ok((name, self.at(metric, parsed_metric)?)));
         let of_report = report.as_deref();
+        let constraints = [file.require, overlay.require].concat();
+        let space = Space {
+            factors: &factors,
+            constraints: &constraints,
+            fixed: &workload.parameters,
+        };
+        let claims = self.each(file.claim, |claim| {
+            claims_of(&claim, &metric, of_report, &space)
+        })?;
         Ok(Experiment {
             title: file.title.unwrap_or_else(|| file.name.clone()),
             name: file.name,
@@ -253,13 +263,13 @@ impl Reader<'_> {
             workload,
             guest,
             factors,
-            constraints: [file.require, overlay.require].concat(),
+            constraints,
             parsed_metrics: metrics.collect::<Result<_, SpecError>>()?,
             counters: file.counters,
             run: run_settings(profile, &[file.run, overlay.run]),
             twins: file.twins,
             reference: file.reference,
-            claims: self.each(file.claim, |claim| claim_of(&claim, &metric, of_report))?,
+            claims: claims.concat(),
             derived: self.each(file.derived, |derived| derived_of(&derived, &metric))?,
             tables: self.each(file.table, |table| table_of(table, &metric, of_report))?,
             figures: self.each(file.figure, |figure| figure.finished(&metric))?,

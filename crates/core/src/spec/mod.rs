@@ -7,6 +7,7 @@
 pub mod adhoc;
 pub mod builtin;
 mod claims;
+mod each;
 mod error;
 pub mod expression;
 mod file;

@@ -88,3 +88,55 @@ fn a_commands_input_is_a_file_of_the_users_or_bytes_of_tolls() {
         );
     }
 }
+
+#[test]
+fn a_claim_for_each_combination_is_made_where_there_is_one() {
+    let bench = Bench::new();
+    let file = bench.write(
+        "each.toml",
+        r#"
+format = 1
+name = "each"
+require = ["size == 1k or command != slow"]
+[workload]
+input = "file"
+kind = "command"
+[workload.commands]
+fast = "true"
+middle = "sleep 0.001"
+slow = "sleep 0.002"
+[[factor]]
+name = "size"
+levels = ["1k", "2k"]
+[[claim]]
+id = "fast.{command}.{size}"
+text = "fast is faster than {command} at {size}"
+each = ["command", "size"]
+of = { command = "fast" }
+to = {}
+direction = "less"
+"#,
+    );
+    let file = file.to_str().unwrap();
+    let plan = bench.ok(&["run", "--dry-run", file]);
+    let claims: Vec<&str> = plan
+        .stdout
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("claim "))
+        .collect();
+    assert_eq!(
+        claims,
+        [
+            "fast.middle.1k: fast is faster than middle at 1k",
+            "fast.middle.2k: fast is faster than middle at 2k",
+            "fast.slow.1k: fast is faster than slow at 1k",
+        ]
+    );
+    let text = bench.read("each.toml");
+    bench.write(
+        "each.toml",
+        &text.replace("\"command\", \"size\"]", "\"colour\"]"),
+    );
+    let error = bench.fails(2, &["run", "--dry-run", file]);
+    assert!(error.contains("each names colour"), "{error}");
+}
