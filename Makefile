@@ -13,7 +13,7 @@ LIBEXEC = $(DESTDIR)$(PREFIX)/libexec/toll
 SHARE = $(DESTDIR)$(PREFIX)/share
 ZSH_COMPLETIONS ?= $(PREFIX)/share/zsh/site-functions
 
-SCRIPTS = .ci/run tools/debian-root tools/install-prerequisites tools/kernel-check tools/make-deb \
+SCRIPTS = .ci/run tools/bench-peers tools/debian-root tools/install-prerequisites tools/kernel-check tools/make-deb \
 	tools/same-code tools/test
 
 .PHONY: help
@@ -43,31 +43,46 @@ FUZZ_SECONDS ?= 600
 fuzz: ## Try mutated experiments, documents and messages for FUZZ_SECONDS (600) a target
 	TOLL_FUZZ_SECONDS=$(FUZZ_SECONDS) $(CARGO) test -p toll --test fuzz -- --nocapture --test-threads=1
 
+# Where benches write what came out, and with which profile they run.
+BENCH_OUT ?= bench/results
+BENCH_PROFILE ?= standard
+
+# Runs an experiment of bench/ and writes its table and all that was measured.
+run-bench = LC_ALL=C $(RELEASE)/toll --store target/bench.sqlite run bench/$(1).toml --profile $(BENCH_PROFILE) $(BENCH_OPTIONS) && \
+	mkdir -p $(BENCH_OUT) && \
+	$(RELEASE)/toll --store target/bench.sqlite export last \
+		--markdown $(BENCH_OUT)/$(1).md --json $(BENCH_OUT)/$(1).json
+
 .PHONY: bench-cat
-bench-cat: build ## Time meow beside other programs that copy a file, about 15 minutes
+bench-cat: build ## Time meow beside other programs that copy a file, about an hour
 	@tools/install-prerequisites bench
-	$(RELEASE)/bench-cat --meow $(RELEASE)/meow --out bench/results
+	tools/bench-peers $(RELEASE)
+	$(call run-bench,cat)
 
 .PHONY: bench-device
 bench-device: build ## Compare the virtual device with two programs in guests, about 20 minutes
 	@tools/install-prerequisites run
 	$(RELEASE)/toll kernel build
-	$(RELEASE)/bench-device --toll $(RELEASE)/toll --out bench/results
+	$(call run-bench,device)
 
 .PHONY: bench-hyperfine
 bench-hyperfine: build ## Measure false alarms and time to a decision beside hyperfine, about 25 minutes
 	@tools/install-prerequisites bench
-	$(RELEASE)/bench-hyperfine --toll $(RELEASE)/toll --out bench/results
+	$(RELEASE)/bench-hyperfine --toll $(RELEASE)/toll --out $(BENCH_OUT) $(BENCH_OPTIONS)
 
 .PHONY: bench-toll
-bench-toll: build ## Measure what toll itself costs, about 6 minutes
+bench-toll: build ## Measure what toll itself costs, about 15 minutes
 	@tools/install-prerequisites bench
-	$(RELEASE)/bench-toll --toll $(RELEASE)/toll --out bench/results
+	tools/bench-peers $(RELEASE) --own
+	$(call run-bench,toll)
+	$(call run-bench,toll-parts)
+	$(call run-bench,toll-call)
 
 .PHONY: bench-trace
 bench-trace: build ## Compare what toll trace predicts with what is saved, about 4 minutes
 	@tools/install-prerequisites bench
-	$(RELEASE)/bench-trace --toll $(RELEASE)/toll --out bench/results
+	tools/bench-peers $(RELEASE) --own
+	$(call run-bench,trace)
 
 # Cuts of each cache mode, and of ext4 alone.
 POWER_CUTS ?= 500

@@ -1,42 +1,14 @@
-//! Side-by-side measurements of toll's programs with their peers.
+//! What compares `toll` with other programs as a whole, and what `toll` runs to
+//! measure itself.
 //!
-//! `bench-cat` compares `meow` with other programs that copy a source to a
-//! sink: whole processes, from just before the spawn until the program has
-//! exited and the reader of its sink has seen the end. `bench-device` compares the
-//! virtual device with a connection of two programs, in guests that `toll` boots;
-//! `bench-hyperfine` compares `toll` with hyperfine; `bench-toll` measures what `toll` itself
-//! costs, and `bench-trace` whether what `toll trace` predicts is what is saved.
-//!
-//! Architecture invariant: a [`document::Document`] holds every raw time, and
-//! [`table::render`] makes the whole table of a document alone. Nothing in the
-//! table is computed from anything else.
+//! Comparisons of commands are experiments of `toll`'s own: the `.toml` files beside
+//! this package. Here is what these cannot be: `bench-hyperfine` compares the answers
+//! of `toll` and hyperfine, `bench-parts` and `bench-trace` are commands that such
+//! experiments run, and `power_cut` runs inside of guests.
 
-pub mod analysis;
-pub mod case;
-mod content;
-pub mod device;
-pub mod document;
-mod feeder;
-mod filesystem;
-pub mod kept;
-pub mod machine;
-pub mod own;
-pub mod peers;
-pub mod plan;
+mod machine;
 pub mod power_cut;
-pub mod predicted;
-mod process;
-mod program;
-mod publish;
-pub mod run;
+pub mod process;
 pub mod scratch;
-mod sink;
-mod source_file;
-pub mod table;
 pub mod toll;
-mod trial;
 pub mod versus;
-mod watchdog;
-pub mod workspace;
-
-pub use process::enter_mount_namespace;

@@ -1,65 +1,66 @@
-//! Running `toll` itself, with a store of its own.
+//! Running `toll` itself, with directories of its own for what it keeps.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::Instant;
 
-use crate::process::command;
+use serde_json::Value;
 
-/// The program `toll` and a directory for what it keeps, removed with this
-/// value. Its cache, with the kernels of guests, is the user's.
+use crate::process::{command, output};
+
+/// The program `toll` and a directory for what it keeps.
 pub struct Toll {
-    program: PathBuf,
-    kept: PathBuf,
+    pub program: PathBuf,
+    pub kept: PathBuf,
 }
 
 impl Toll {
-    /// Makes the directory.
-    ///
-    /// # Errors
-    /// If it cannot be made, or the program is not there.
-    pub fn new(program: &Path) -> Result<Self, String> {
-        let program = program
-            .canonicalize()
-            .map_err(|error| format!("cannot find {}: {error}", program.display()))?;
-        let kept = std::env::temp_dir().join(format!("toll-bench-{}", std::process::id()));
-        std::fs::create_dir(&kept)
-            .map_err(|error| format!("cannot make {}: {error}", kept.display()))?;
-        Ok(Self { program, kept })
-    }
-
-    /// Runs an experiment, its progress shown, and gives the run as JSON.
-    ///
-    /// # Errors
-    /// If it fails; what it says of that was shown.
-    pub fn run(&self, experiment: &str, options: &[&str]) -> Result<String, String> {
-        let file = self.kept.join("experiment.toml");
-        std::fs::write(&file, experiment)
-            .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
-        let mut run = self.command();
-        run.arg("run").arg(&file).args(options);
-        let status = run
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .status()
-            .map_err(|error| format!("cannot start {}: {error}", self.program.display()))?;
-        if !status.success() {
-            return Err(format!("cannot make the run: toll ended with {status}"));
-        }
-        crate::process::output(self.command().args(["export", "last", "--json", "-"]))
-    }
-
-    fn command(&self) -> Command {
+    /// A command of it, not started yet.
+    pub fn command(&self, store: &Path) -> Command {
         let mut command = command(&self.program);
+        for name in ["XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"] {
+            command.env(name, self.kept.join(name));
+        }
+        command.arg("--store").arg(store);
         command
-            .env("TOLL_STORE", self.kept.join("runs.sqlite"))
-            .env("XDG_STATE_HOME", &self.kept);
-        command
+    }
+
+    /// Makes a run of a command, or of an experiment, in a store. Gives its wall
+    /// time and the sum of its trials' times in nanoseconds, and their number.
+    ///
+    /// # Errors
+    /// If it fails, or tells something else than expected.
+    pub fn run(&self, store: &Path, arguments: &[&str]) -> Result<(f64, f64, usize), String> {
+        let begin = Instant::now();
+        let run = ["run", "-q", "--no-html"];
+        output(self.command(store).args(run).args(arguments))?;
+        let wall_ns = begin.elapsed().as_nanos() as f64;
+        let exported = output(self.command(store).args(["export", "last", "--json", "-"]))?;
+        let document: Value = parse(&exported)?;
+        let trials = document["trials"].as_array().map_or(&[][..], Vec::as_slice);
+        let samples = trials
+            .iter()
+            .filter_map(|trial| trial["samples"]["duration_ns"].as_array())
+            .flatten()
+            .filter_map(Value::as_f64);
+        Ok((wall_ns, samples.clone().sum(), samples.count()))
     }
 }
 
-impl Drop for Toll {
-    fn drop(&mut self) {
-        // What is left lies in the directory for temporary files.
-        let _ = std::fs::remove_dir_all(&self.kept);
+/// Reads JSON that a program told.
+///
+/// # Errors
+/// If it is none.
+pub fn parse(text: &str) -> Result<Value, String> {
+    serde_json::from_str(text).map_err(|error| format!("cannot read what was told: {error}"))
+}
+
+/// Removes a store with its journals, so that each run finds the same.
+pub fn remove_store(store: &Path) {
+    for ending in ["", "-wal", "-shm"] {
+        let mut name = store.as_os_str().to_owned();
+        name.push(ending);
+        // Which of them there are is SQLite's business.
+        let _ = std::fs::remove_file(name);
     }
 }

@@ -1,15 +1,14 @@
 //! `bench-hyperfine`: `toll run` side by side with hyperfine.
 
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use toll_bench::kept::{Options, conclude, tell};
-use toll_bench::run::Stop;
 use toll_bench::scratch::{Scratch, absolute, beside, interrupts};
-use toll_bench::versus::Document;
 use toll_bench::versus::measure::{Settings, run};
+use toll_bench::versus::{Document, Stop, table};
 
 /// Measures how often toll and hyperfine call identical commands different, and
 /// how long each takes to a right decision on a true difference.
@@ -48,19 +47,56 @@ struct Arguments {
     /// A first look, in which no rate means anything
     #[arg(long, conflicts_with = "from")]
     quick: bool,
-    #[command(flatten)]
-    kept: Options,
+    /// Write the table (.md) and all that was measured (.json) into this directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Measure nothing: make the table of an earlier run's .json file anew
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    conclude(&arguments.kept, || measure(&arguments))
+    match conclude(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Stop::Interrupted) => {
+            tell("interrupted");
+            // As the shell has it: 128 and the number of SIGINT.
+            ExitCode::from(130)
+        }
+        Err(Stop::Failed(reason)) => {
+            tell(&reason);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The files come before standard output, whose reader may leave early.
+fn conclude(arguments: &Arguments) -> Result<(), Stop> {
+    let document = match &arguments.from {
+        Some(file) => Document::read(file)?,
+        None => measure(arguments)?,
+    };
+    if let Some(directory) = &arguments.out {
+        document.write(directory)?;
+    }
+    match std::io::stdout().write_all(table::render(&document).as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(Stop::Failed(format!("cannot write the table: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "progress and errors go there")]
+fn tell(what: &str) {
+    eprintln!("bench-hyperfine: {what}");
 }
 
 fn measure(arguments: &Arguments) -> Result<Document, Stop> {
     let directory = Scratch::make(&std::env::temp_dir(), "toll-bench-hyperfine")?;
     let settings = settings(arguments, directory.path())?;
-    run(&settings, &mut tell::<Document>)
+    run(&settings, &mut tell)
 }
 
 fn settings(arguments: &Arguments, directory: &Path) -> Result<Settings, String> {

@@ -12,11 +12,12 @@ use super::decision::{Search, calibrated_level, is_right, wrong_max};
 use super::load::Load;
 use super::tool::Tools;
 use super::{
-    CONDITIONS, Comparison, Condition, DIFFERENCES_PERCENT, Document, LEVEL, TOOLS, Tool, VERSION,
+    CONDITIONS, Comparison, Condition, DIFFERENCES_PERCENT, Document, LEVEL, Stop, TOOLS, Tool,
+    VERSION,
 };
 use crate::machine::Machine;
 use crate::process::{command, find};
-use crate::run::Stop;
+use crate::toll::Toll;
 
 /// What to run.
 #[derive(Debug, Clone)]
@@ -70,11 +71,13 @@ pub fn run(settings: &Settings, tell: &mut dyn FnMut(&str)) -> Result<Document, 
     let hyperfine = find("hyperfine")
         .ok_or_else(|| "hyperfine is missing; install the package hyperfine".to_owned())?;
     let tools = Tools {
-        toll: settings.toll.clone(),
+        toll: Toll {
+            program: settings.toll.clone(),
+            kept: settings.directory.clone(),
+        },
         hyperfine,
-        directory: settings.directory.clone(),
     };
-    let machine = Machine::inspect(&settings.directory);
+    let machine = Machine::inspect();
     let (pieces, duration_ns) = calibrate(&settings.work, settings.work_ms)?;
     tell(&format!(
         "the shorter command does {pieces} pieces of work in {:.1} ms",
@@ -257,7 +260,10 @@ impl Session<'_> {
 
 /// How many pieces of work take so many milliseconds, and how long a process with
 /// them takes, in nanoseconds.
-pub(crate) fn calibrate(work: &Path, work_ms: f64) -> Result<(u64, f64), String> {
+///
+/// # Errors
+/// If the work fails.
+pub fn calibrate(work: &Path, work_ms: f64) -> Result<(u64, f64), String> {
     let shortest = |pieces: u64| -> Result<f64, String> {
         let mut shortest = f64::INFINITY;
         for _ in 0..9 {

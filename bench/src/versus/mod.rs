@@ -1,9 +1,8 @@
 //! `toll` beside hyperfine: how often each calls two identical commands
 //! different, and how long each takes to a right decision on a true difference.
 //!
-//! Architecture invariant: as in [`crate::document`], a [`Document`] holds
-//! every comparison that was made, and [`table::render`] makes the whole table of
-//! it alone.
+//! Architecture invariant: a [`Document`] holds every comparison that was made, and
+//! [`table::render`] makes the whole table of it alone.
 
 mod decision;
 mod load;
@@ -12,9 +11,10 @@ pub mod table;
 mod tool;
 pub mod welch;
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
-use crate::kept::Kept;
 use crate::machine::Machine;
 
 /// Version of the format.
@@ -117,15 +117,55 @@ pub struct Document {
     pub cut: bool,
 }
 
-impl Kept for Document {
-    const VERSION: u32 = VERSION;
-    const NAME: &'static str = "hyperfine";
+/// Why a run has no result.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// The user wanted it.
+    Interrupted,
+    /// With the reason.
+    Failed(String),
+}
 
-    fn version(&self) -> u32 {
-        self.version
+impl From<String> for Stop {
+    fn from(reason: String) -> Stop {
+        Stop::Failed(reason)
+    }
+}
+
+impl Document {
+    /// Reads the document of an earlier run.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is of another version.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let wrong = |why: String| format!("cannot read {}: {why}", path.display());
+        let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+        let document: Self =
+            serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        match document.version {
+            VERSION => Ok(document),
+            other => Err(wrong(format!(
+                "it is of version {other}, this program knows {VERSION}"
+            ))),
+        }
     }
 
-    fn table(&self) -> String {
-        table::render(self)
+    /// Writes the table and all that was measured into a directory.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn write(&self, directory: &Path) -> Result<(), String> {
+        let wrong = |why: &dyn std::fmt::Display| {
+            format!("cannot write into {}: {why}", directory.display())
+        };
+        let json = serde_json::to_string(self).map_err(|error| wrong(&error))?;
+        std::fs::create_dir_all(directory).map_err(|error| wrong(&error))?;
+        for (name, text) in [
+            ("hyperfine.md", table::render(self)),
+            ("hyperfine.json", json),
+        ] {
+            std::fs::write(directory.join(name), text).map_err(|error| wrong(&error))?;
+        }
+        Ok(())
     }
 }

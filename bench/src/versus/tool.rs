@@ -8,12 +8,12 @@ use serde_json::Value;
 use super::welch::welch_p;
 use super::{Answer, LEVEL, Tool};
 use crate::process::{command, output};
+use crate::toll::{Toll, parse, remove_store};
 
 /// Both tools, and where they may write.
 pub(super) struct Tools {
-    pub(super) toll: PathBuf,
+    pub(super) toll: Toll,
     pub(super) hyperfine: PathBuf,
-    pub(super) directory: PathBuf,
 }
 
 /// What a tool told.
@@ -43,12 +43,8 @@ impl Tools {
 
     fn toll(&self, setting: &[&str], commands: [&str; 2]) -> Result<Told, String> {
         let begin = Instant::now();
-        let store = self.directory.join("runs.sqlite");
-        let mut child = command(&self.toll);
-        for name in ["XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"] {
-            child.env(name, self.directory.join(name));
-        }
-        child.arg("--store").arg(&store);
+        let store = self.toll.kept.join("runs.sqlite");
+        let mut child = self.toll.command(&store);
         child.args([
             "run",
             "-q",
@@ -61,7 +57,7 @@ impl Tools {
         ]);
         let text = output(child.args(setting).args(commands))?;
         let wall_s = begin.elapsed().as_secs_f64();
-        remove(&store);
+        remove_store(&store);
         let document = parse(&text)?;
         let comparison = &document["runs"][0]["analysis"]["comparisons"][0];
         let answer = match comparison["relation"].as_str() {
@@ -80,7 +76,7 @@ impl Tools {
 
     fn hyperfine(&self, setting: &[&str], commands: [&str; 2]) -> Result<Told, String> {
         let begin = Instant::now();
-        let times = self.directory.join("times.json");
+        let times = self.toll.kept.join("times.json");
         let mut child = command(&self.hyperfine);
         child
             .args(["--shell=none", "--style=none", "--export-json"])
@@ -112,7 +108,7 @@ impl Tools {
     /// What a tool says of itself.
     pub(super) fn versions(&self) -> Vec<String> {
         let version = |program: &Path| output(command(program).arg("--version"));
-        [&self.toll, &self.hyperfine]
+        [&self.toll.program, &self.hyperfine]
             .map(|program| version(program).unwrap_or_else(|reason| reason))
             .into()
     }
@@ -124,19 +120,5 @@ pub(super) fn answer_at(p: f64, ratio: f64, level: f64) -> Answer {
         (false, _) => Answer::None,
         (true, true) => Answer::Longer,
         (true, false) => Answer::Shorter,
-    }
-}
-
-fn parse(text: &str) -> Result<Value, String> {
-    serde_json::from_str(text).map_err(|error| format!("cannot read what was told: {error}"))
-}
-
-/// Removes a store with its journals, so that each comparison finds the same.
-fn remove(store: &Path) {
-    for ending in ["", "-wal", "-shm"] {
-        let mut name = store.as_os_str().to_owned();
-        name.push(ending);
-        // Which of them there are is SQLite's business.
-        let _ = std::fs::remove_file(name);
     }
 }

@@ -24,7 +24,7 @@ fn document(comparisons: Vec<Comparison>) -> Document {
         date: "2026-01-01 00:00:00 UTC".into(),
         command_line: "bench-hyperfine".into(),
         seed: 1,
-        machine: Machine::inspect(std::path::Path::new("/")),
+        machine: Machine::inspect(),
         versions: vec!["toll 0".into(), "hyperfine 0".into()],
         work: (2000, 1e7),
         different: 5,

@@ -98,11 +98,14 @@ fn a_corrected_claim_stands_beside_the_published_one() {
 }
 
 #[test]
-fn examples_can_be_read_in_every_profile() {
-    let examples = source_tree().join("experiments/examples");
+fn examples_and_benchmarks_can_be_read_in_every_profile() {
+    let places = ["experiments/examples", "bench"].map(|place| source_tree().join(place));
+    let files = places.iter().flat_map(std::fs::read_dir).flatten();
     let mut read = 0;
-    for entry in std::fs::read_dir(examples).into_iter().flatten() {
-        let path = entry.unwrap().path();
+    for path in files.map(|entry| entry.unwrap().path()) {
+        if path.ends_with("Cargo.toml") {
+            continue;
+        }
         if path.extension().is_none_or(|extension| extension != "toml") {
             continue;
         }
@@ -115,7 +118,7 @@ fn examples_can_be_read_in_every_profile() {
         }
         read += 1;
     }
-    assert!(read > 0, "there are examples");
+    assert!(read > 6, "there are examples and benchmarks");
 }
 
 /// Every metric that an experiment speaks of.
