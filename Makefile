@@ -56,7 +56,8 @@ run-bench = LC_ALL=C $(RELEASE)/toll --store target/bench.sqlite run bench/$(1).
 .PHONY: bench-cat
 bench-cat: build ## Time meow beside other programs that copy a file, about an hour
 	@tools/install-prerequisites bench
-	tools/bench-peers $(RELEASE)
+	mkdir -p $(BENCH_OUT)
+	tools/bench-peers $(RELEASE) >$(BENCH_OUT)/cat-peers.txt
 	$(call run-bench,cat)
 
 .PHONY: bench-device
