@@ -22,7 +22,7 @@ const SPAWNS: u32 = 200;
 /// Blocks of the shorter and of the longer run, whose difference is free of what
 /// a run costs as a whole. Each block has two trials: the command and its twin.
 const BLOCKS: [&str; 2] = ["20", "120"];
-/// How long the command takes whose run's unmeasured share is told.
+/// Duration of the command whose run shows the unmeasured share.
 const WORK_MS: f64 = 100.0;
 /// Readings of the clock for one value.
 const READINGS: u32 = 1_000_000;

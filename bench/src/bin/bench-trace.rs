@@ -154,8 +154,7 @@ fn durations_of(answer: &str) -> Result<Vec<f64>, String> {
     }
 }
 
-/// Runs a command that is asked a line by its standard input, and yields what
-/// it answers.
+/// Gives a command a line on its standard input, and returns its output.
 fn answer(command: &mut Command, line: &str) -> Result<String, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let wrong = |error: std::io::Error| format!("cannot run {name}: {error}");

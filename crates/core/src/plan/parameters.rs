@@ -12,7 +12,7 @@ use crate::spec::guest::GuestParameters;
 /// The parameters of a treatment.
 #[derive(Debug, Clone)]
 pub struct TreatmentParameters {
-    /// What the probe is asked, but for directories, files and seeds.
+    /// The request to the probe, without directories, files and seeds.
     pub workload: Workload,
     /// What is around the trial.
     pub surroundings: Surroundings,
@@ -37,7 +37,7 @@ impl TreatmentParameters {
         let competitor = parameters.competitor();
         match &mut parameters.workload {
             Workload::Memory(memory) => memory.competitor = competitor,
-            // The main guest is asked; its partner is the other end.
+            // The request goes to the main guest; its partner is the other end.
             Workload::Transfer(transfer)
                 if parameters
                     .guest

@@ -130,7 +130,7 @@ fn columns(data: &TrialData) -> BTreeMap<String, Vec<f64>> {
     columns
 }
 
-/// What was told of a disturbance, by name.
+/// The recorded disturbances by name.
 fn numbers(disturbance: &Disturbance) -> BTreeMap<String, f64> {
     let told = serde_json::to_value(disturbance).expect("it is plain data");
     let told = told.as_object().into_iter().flatten();

@@ -12,9 +12,9 @@ use userfs::source::{
 };
 
 #[expect(dead_code, reason = "tests of mounts use more of it")]
-#[path = "../shared/mod.rs"]
-mod shared;
-pub use shared::{Small, set_mode};
+#[path = "../fixtures/mod.rs"]
+mod fixtures;
+pub use fixtures::{Small, set_mode};
 
 /// Says why a test cannot run here.
 #[expect(clippy::print_stderr, reason = "tools/test looks for it")]
@@ -206,7 +206,7 @@ pub fn list(source: &dyn Source, path: &str) -> Result<Vec<Entry>> {
 
 /// Bytes that differ from their neighbours at any distance.
 pub fn pattern(bytes: usize, seed: u64) -> Vec<u8> {
-    shared::content(seed as usize, bytes)
+    fixtures::content(seed as usize, bytes)
 }
 
 /// A time to set, in seconds since 1970.

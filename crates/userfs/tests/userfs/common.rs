@@ -16,9 +16,9 @@ use toll_sshd::{Settings, Sshd};
 
 use crate::watched::Control;
 
-#[path = "../shared/mod.rs"]
-mod shared;
-pub use shared::{Small, assert_same, content, set_mode};
+#[path = "../fixtures/mod.rs"]
+mod fixtures;
+pub use fixtures::{Small, assert_same, content, set_mode};
 
 /// Read while a process is started, until it executes its program.
 static STARTS: RwLock<()> = RwLock::new(());
