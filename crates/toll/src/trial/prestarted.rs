@@ -4,11 +4,10 @@ use std::process::Child;
 
 use crate::environment::children::end_tree;
 
-/// A probe that was started and has not been asked yet. It is ended if it never
-/// is.
+/// A probe process that has no request yet. Dropping it ends the process.
 ///
-/// To start a program and to make a trial durable takes about as long. Both at
-/// once take the time of one, and the probe does nothing but come up and wait.
+/// Starting a program takes about as long as making a trial durable, so both
+/// happen at once. The probe only comes up and waits.
 #[derive(Debug)]
 pub struct PrestartedProbe {
     /// None once it was taken.

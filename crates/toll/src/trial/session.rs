@@ -16,7 +16,7 @@ use crate::plan::{Plan, TreatmentParameters};
 use crate::spec::{Experiment, OutputStream};
 use crate::store::{BootRecord, RunStatus, Store, TrialRecord, TrialState};
 
-/// A run its first trial on, or from where it was left.
+/// One session of a run: from its first trial, or from where an earlier one ended.
 pub struct Session<'a> {
     pub store: &'a mut Store,
     pub run_id: i64,
