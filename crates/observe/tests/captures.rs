@@ -40,7 +40,7 @@ fn observed(link: u16, frames: &[Vec<u8>]) -> Report {
     observer.finish()
 }
 
-/// Each file is told as the file `.json` beside it says.
+/// Each capture gives what the `.json` file beside it holds.
 #[test]
 fn captures_say_what_is_kept_beside_them() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/captures");

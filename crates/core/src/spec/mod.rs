@@ -1,4 +1,4 @@
-//! Experiment files: what is asked, varied, measured and claimed.
+//! Experiment files: question, factors, metrics and claims.
 //!
 //! Architecture invariant: this module does no I/O. It turns text into an
 //! [`Experiment`], a plain value that is stored with each run, so that a run

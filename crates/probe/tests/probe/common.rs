@@ -80,7 +80,7 @@ pub fn completed(outcome: Outcome, what: &str) -> TrialData {
     }
 }
 
-/// The same; `None` where this machine cannot do it, which is told.
+/// The same; says `skipped` and gives `None` where this machine cannot do it.
 pub fn completed_or_skip(outcome: Outcome, what: &str) -> Option<TrialData> {
     match outcome {
         Outcome::Failed(failure) if failure.kind == FailureKind::Unsupported => {
@@ -99,7 +99,7 @@ pub fn sample(workload: &Workload) -> Sample {
     data.samples.remove(0)
 }
 
-/// The same; `None` where this machine cannot do it, which is told.
+/// The same; says `skipped` and gives `None` where this machine cannot do it.
 pub fn sample_or_skip(workload: &Workload) -> Option<Sample> {
     let data = completed_or_skip(ask(workload), &format!("{workload:?}"));
     data.map(|mut data| data.samples.remove(0))

@@ -50,7 +50,7 @@ pub fn is_interface(name: &str) -> bool {
     !name.is_empty() && !name.contains('/') && index(name).is_some()
 }
 
-/// `/sys` may be that of another network namespace, so the kernel is asked.
+/// Asks the kernel: `/sys` may be that of another network namespace.
 fn index(name: &str) -> Option<u32> {
     if_nametoindex(name).ok()
 }
