@@ -177,8 +177,8 @@ fn wanted_flags(mode: Mode, kernel: KernelCache) -> InitFlags {
     always | pages
 }
 
-/// Agrees with the kernel on what is used. What it lacks is done without, but
-/// for passing through, which is asked for by name.
+/// Negotiates FUSE features with the kernel. A missing feature is left out, but
+/// missing pass-through is an error, because an option requests it.
 fn choose_abilities(mode: Mode, kernel: KernelCache, config: &mut KernelConfig) -> io::Result<()> {
     let can = config.capabilities();
     if kernel == KernelCache::PassThrough {

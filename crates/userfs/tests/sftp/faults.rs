@@ -187,7 +187,7 @@ fn a_server_that_is_away_gives_errors_and_is_used_again_when_it_is_back() {
     assert_eq!(&buffer, b"content");
 }
 
-/// Fails unless there is no source, for a reason that is told with these parts.
+/// Fails unless connecting is refused with an error that has all these parts.
 #[track_caller]
 fn check_refused(bench: &Bench, change: impl FnOnce(&mut Options), parts: &[&str]) {
     let why = bench

@@ -191,8 +191,8 @@ impl Mounted {
         Self::with(setting, |_| Settings::default())
     }
 
-    /// The same over a server of certain settings, which are told the directory
-    /// that the mount's lies in.
+    /// The same over a server with these settings. They get the directory above
+    /// the mount's.
     pub fn with(setting: &Setting, settings: impl FnOnce(&Path) -> Settings) -> Self {
         let place = tempfile::Builder::new()
             .prefix("userfs-")

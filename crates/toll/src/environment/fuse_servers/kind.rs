@@ -224,7 +224,7 @@ impl Served {
         Ok(line)
     }
 
-    /// What `toll mount` is told of caches. Where it is compared with
+    /// The cache options of `toll mount`. Where it is compared with
     /// passthrough_hp it has no extended attributes: that knows none as libfuse
     /// builds it.
     fn own_options(self) -> &'static [&'static str] {
@@ -267,7 +267,7 @@ impl Served {
     }
 }
 
-/// What `toll mount` is told of the SSH server.
+/// The options by which `toll mount` reaches the SSH server.
 fn ssh_options(host: Host<'_>) -> Vec<OsString> {
     let port = host.port.to_string();
     let mut line = words(&["--port", &port, "--ssh-config", "/dev/null", "--identity"]);

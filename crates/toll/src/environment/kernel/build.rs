@@ -21,7 +21,7 @@ use crate::environment::process;
 /// Longest wait before an interruption is looked for.
 const NAP: Duration = Duration::from_millis(100);
 
-/// What programs are given to end in when they are told to.
+/// Time between the signal that ends programs and the one that kills them.
 const GRACE: Duration = Duration::from_secs(10);
 
 /// Why a kernel was not built, or the cache not cleaned.
