@@ -6,7 +6,7 @@ use super::context::AnalysisContext;
 use super::model::{Advice, Better};
 use super::{ALPHA, CONFIDENCE, MARGIN_MIN, derived, twin};
 use crate::format;
-use crate::spec::{AdviceKind, AdviceSpec, Derived, DerivedKind, Experiment, Level, Selector};
+use crate::spec::{AdviceKind, AdviceSpec, Derived, DerivedKind, Level, Selector};
 
 /// What a larger buffer must gain, relative, to be worth its memory.
 const WORTHWHILE: f64 = 0.05;
@@ -15,7 +15,7 @@ const WORTHWHILE: f64 = 0.05;
 pub(super) fn advise(context: &AnalysisContext) -> Vec<Advice> {
     let mut advice = Vec::new();
     for spec in &context.experiment.advice {
-        for at in combinations(spec, context.experiment) {
+        for at in context.experiment.combinations(&spec.each, &spec.at) {
             let topic = Topic { spec, at, context };
             match &spec.kind {
                 AdviceKind::Best => advice.extend(topic.best()),
@@ -27,27 +27,6 @@ pub(super) fn advise(context: &AnalysisContext) -> Vec<Advice> {
         }
     }
     advice
-}
-
-/// All combinations of the levels of `each`, on top of `at`.
-fn combinations(spec: &AdviceSpec, experiment: &Experiment) -> Vec<Selector> {
-    let mut all = vec![spec.at.clone()];
-    for name in &spec.each {
-        let Some(factor) = experiment.factor(name) else {
-            continue;
-        };
-        all = all
-            .iter()
-            .flat_map(|at| {
-                factor.levels.iter().map(|level| {
-                    let mut at = at.clone();
-                    at.insert(name.clone(), level.clone());
-                    at
-                })
-            })
-            .collect();
-    }
-    all
 }
 
 struct Topic<'a> {
@@ -256,11 +235,11 @@ impl Topic<'_> {
                 };
                 derived::estimate(&spec, self.context)
             };
-            let call = estimate(DerivedKind::CostPerCall);
+            let call = estimate(DerivedKind::CostPerCall {});
             let Some(per_call) = call.estimate else {
                 continue;
             };
-            let per_byte = estimate(DerivedKind::CostPerByte).estimate?;
+            let per_byte = estimate(DerivedKind::CostPerByte {}).estimate?;
             let residual = call
                 .details
                 .get("relative_residual_rms")

@@ -5,25 +5,25 @@ use crate::spec::{Contrast, Experiment, Selector};
 
 /// Logarithms of a contrast's ratio, one a block.
 pub(super) fn block_logs(
-    contrast: &Contrast,
+    contrast: Contrast<'_>,
     context: &AnalysisContext,
 ) -> Result<Vec<f64>, String> {
-    let (of, to) = (context.pick(&contrast.of)?, context.pick(&contrast.to)?);
-    let Some((per_of, per_to)) = &contrast.per else {
-        return context.log_ratios(&contrast.metric, of, to);
+    let (of, to) = (context.pick(contrast.of)?, context.pick(contrast.to)?);
+    let Some((per_of, per_to)) = contrast.per else {
+        return context.log_ratios(contrast.metric, of, to);
     };
     let all = [of, to, context.pick(per_of)?, context.pick(per_to)?];
-    let blocks = context.common_blocks(&contrast.metric, &all);
+    let blocks = context.common_blocks(contrast.metric, &all);
     if blocks.is_empty() {
         return Err(context
-            .why_absent(&contrast.metric, &all)
+            .why_absent(contrast.metric, &all)
             .unwrap_or_else(|| "no block has a trial of all sides".into()));
     }
     blocks
         .iter()
         .map(|block| {
             let [of, to, per_of, per_to] =
-                all.map(|treatment| context.column(&contrast.metric, treatment)[block]);
+                all.map(|treatment| context.column(contrast.metric, treatment)[block]);
             Ok(log_ratio(of, to)? - log_ratio(per_of, per_to)?)
         })
         .collect()
@@ -31,15 +31,15 @@ pub(super) fn block_logs(
 
 /// A contrast in words: `method=swept / method=page at sink=null`, what both
 /// sides share told once, and what does not vary in this run left out.
-pub(super) fn describe(contrast: &Contrast, experiment: &Experiment) -> String {
-    let own = side(&contrast.of, &contrast.to, experiment);
+pub(super) fn describe(contrast: Contrast<'_>, experiment: &Experiment) -> String {
+    let own = side(contrast.of, contrast.to, experiment);
     let mut text = format!("{} / {}", own.0, own.1);
-    if let Some((per_of, per_to)) = &contrast.per {
+    if let Some((per_of, per_to)) = contrast.per {
         let full = |selector: &Selector| shown(selector.iter(), experiment);
         text = format!(
             "({} / {}) / ({} / {})",
-            full(&contrast.of),
-            full(&contrast.to),
+            full(contrast.of),
+            full(contrast.to),
             full(per_of),
             full(per_to)
         );

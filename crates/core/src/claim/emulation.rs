@@ -12,7 +12,7 @@ use super::metric::describe;
 use super::model::TreatmentSummary;
 use crate::plan::Treatment;
 use crate::run::BootRecord;
-use crate::spec::{Contrast, Derived, DerivedKind, Experiment, Selector, Test};
+use crate::spec::{Derived, DerivedKind, Experiment, Selector, Test};
 
 /// What a reader is told of emulated times.
 pub(super) const NOTE: &str =
@@ -42,12 +42,12 @@ pub(super) fn note(summaries: &mut [TreatmentSummary], context: &AnalysisContext
 
 /// Why a claim is not judged on this run although there are values for it, if
 /// it is on times and one of its sides was emulated.
-pub(super) fn obstacle(test: &Test, context: &AnalysisContext) -> Option<String> {
+pub(super) fn obstacle(test: Test<'_>, context: &AnalysisContext) -> Option<String> {
     let is_touched = match test {
         Test::Never(_) => false,
         Test::Ratio(contrast) => {
-            is_time(context.experiment, &contrast.metric)
-                && sides(contrast).any(|side| any_emulated(side, context))
+            is_time(context.experiment, contrast.metric)
+                && contrast.sides().any(|side| any_emulated(side, context))
         }
         Test::Derived(id) => context.derived(id).is_some_and(|derived| {
             is_of_times(context.experiment, derived) && any_emulated(&derived.at, context)
@@ -63,11 +63,6 @@ fn is_of_times(experiment: &Experiment, derived: &Derived) -> bool {
     };
     let mut metrics = std::iter::once(&derived.metric).chain(per);
     metrics.any(|metric| is_time(experiment, metric))
-}
-
-fn sides(contrast: &Contrast) -> impl Iterator<Item = &Selector> {
-    let per = contrast.per.iter().flat_map(|(of, to)| [of, to]);
-    [&contrast.of, &contrast.to].into_iter().chain(per)
 }
 
 fn any_emulated(selector: &Selector, context: &AnalysisContext) -> bool {

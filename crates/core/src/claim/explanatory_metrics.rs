@@ -48,19 +48,19 @@ const INITIALISATION: &str = "init_";
 /// Compares the two sides of a claim on time in all that may explain it. `None`
 /// for other claims, and where nothing is known to differ or to be the same.
 pub(super) fn of(claim: &Claim, context: &AnalysisContext) -> Option<ExplanatoryMetrics> {
-    let Test::Ratio(contrast) = &claim.test else {
+    let Test::Ratio(contrast) = claim.test() else {
         return None;
     };
     if contrast.per.is_some() {
         return None;
     }
-    let of = context.pick(&contrast.of).ok()?;
-    let to = context.pick(&contrast.to).ok()?;
+    let of = context.pick(contrast.of).ok()?;
+    let to = context.pick(contrast.to).ok()?;
     let mut result = ExplanatoryMetrics {
         differing: Vec::new(),
         same: Vec::new(),
     };
-    for metric in causes(&contrast.metric, context.experiment)? {
+    for metric in causes(contrast.metric, context.experiment)? {
         let margins = context.margins(MARGIN_MIN, &metric);
         match compare(&metric, of, to, context, margins) {
             Some(Found::Differs(sides)) => result.differing.push(sides),

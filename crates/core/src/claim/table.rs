@@ -9,12 +9,12 @@ use super::CONFIDENCE;
 use super::context::{AnalysisContext, column_log_ratios};
 use super::model::{Estimate, MeasuredMean, PublishedGroup, PublishedRow, PublishedTable};
 use super::summary::{estimate, without_extremes};
-use crate::spec::{Table, TableGroup, TableMean, TableRow};
+use crate::spec::{Table, TableMean, TableQuantity, TableRow};
 
 /// Fills all published tables of an experiment.
 pub(super) fn fill_all(context: &AnalysisContext) -> Vec<PublishedTable> {
     let fill = |table: &Table| {
-        let groups = table.groups.iter().map(|group| {
+        let groups = table.quantities.iter().map(|group| {
             let filled = Group { context, group };
             filled.fill(table)
         });
@@ -32,7 +32,7 @@ pub(super) fn fill_all(context: &AnalysisContext) -> Vec<PublishedTable> {
 /// Where the measured values of a group come from.
 struct Group<'a> {
     context: &'a AnalysisContext<'a>,
-    group: &'a TableGroup,
+    group: &'a TableQuantity,
 }
 
 impl Group<'_> {
@@ -52,7 +52,7 @@ impl Group<'_> {
             label: group.label.clone(),
             metric,
             unit,
-            published_unit: group.published_unit.clone(),
+            published_unit: group.unit.clone(),
             rows: group
                 .rows
                 .iter()

@@ -21,16 +21,16 @@ const WIDTH_SHARE: f64 = 0.25;
 /// for a verdict would find too many.
 pub(super) fn target_width(claim: &Claim, target_ci: f64) -> f64 {
     let distance = match claim.published {
-        Some(published) if published > 0.0 && claim.threshold > 0.0 => {
-            (published / claim.threshold).ln().abs()
+        Some(published) if published > 0.0 && claim.threshold() > 0.0 => {
+            (published / claim.threshold()).ln().abs()
         }
         _ => 0.0,
     };
     let band = claim.margin.map_or(0.0, f64::ln_1p);
     let bounds = claim
-        .threshold_high
-        .map_or(0.0, |high| (high / claim.threshold).ln() / 2.0);
-    let from_claim = match claim.direction {
+        .threshold_high()
+        .map_or(0.0, |high| (high / claim.threshold()).ln() / 2.0);
+    let from_claim = match claim.direction() {
         ClaimDirection::Equal => band / 2.0,
         ClaimDirection::Within => bounds / 2.0,
         _ => distance * WIDTH_SHARE,
@@ -116,9 +116,9 @@ pub(super) fn judge_all(context: &AnalysisContext) -> Vec<Verdict> {
 
 /// Collects what a claim is judged on.
 fn evidence(claim: &Claim, context: &AnalysisContext) -> Result<Evidence, String> {
-    let unjudged = emulation::obstacle(&claim.test, context);
-    match &claim.test {
-        Test::Never(reason) => Err(reason.clone()),
+    let unjudged = emulation::obstacle(claim.test(), context);
+    match claim.test() {
+        Test::Never(reason) => Err(reason.to_owned()),
         Test::Ratio(contrast) => {
             let logs = contrast::block_logs(contrast, context)?;
             match unjudged {
@@ -142,8 +142,8 @@ fn evidence(claim: &Claim, context: &AnalysisContext) -> Result<Evidence, String
 fn case(claim: &Claim, context: &AnalysisContext) -> Result<Case, String> {
     let evidence = evidence(claim, context)?;
     let same = claim.margin.unwrap_or_default();
-    let margins = match &claim.test {
-        Test::Ratio(contrast) => context.margins(same, &contrast.metric),
+    let margins = match claim.test() {
+        Test::Ratio(contrast) => context.margins(same, contrast.metric),
         _ => same.ln_1p().into(),
     };
     let scale = LogScale::new(claim, margins);
@@ -189,8 +189,8 @@ impl LogScale {
     /// Being within two bounds is being equal to their middle with half their
     /// distance as the margin.
     fn new(claim: &Claim, margins: Margins) -> Self {
-        let threshold = claim.threshold.ln();
-        let (direction, threshold, margins) = match (claim.direction, claim.threshold_high) {
+        let threshold = claim.threshold().ln();
+        let (direction, threshold, margins) = match (claim.direction(), claim.threshold_high()) {
             (ClaimDirection::Less, _) => (Direction::Less, threshold, margins),
             (ClaimDirection::Greater, _) => (Direction::Greater, threshold, margins),
             (ClaimDirection::Within, Some(high)) => {
@@ -251,7 +251,7 @@ fn judge(
     };
     let mut verdict = blank(claim, context);
     verdict.outcome = outcome;
-    if claim.direction != ClaimDirection::Within {
+    if claim.direction() != ClaimDirection::Within {
         verdict.margin = case.scale.margins.same.exp_m1();
         verdict.noise_margin = case.scale.margins.different.exp_m1();
     }
@@ -274,10 +274,10 @@ fn untestable(claim: &Claim, context: &AnalysisContext, reason: String) -> Verdi
 }
 
 fn blank(claim: &Claim, context: &AnalysisContext) -> Verdict {
-    let (contrast, quantity, unit) = match &claim.test {
+    let (contrast, quantity, unit) = match claim.test() {
         Test::Ratio(spec) => (
             contrast::describe(spec, context.experiment),
-            spec.metric.clone(),
+            spec.metric.to_owned(),
             String::new(),
         ),
         Test::Derived(id) => {
@@ -285,7 +285,7 @@ fn blank(claim: &Claim, context: &AnalysisContext) -> Verdict {
             let text = spec.map_or_else(String::new, |spec| spec.text.clone());
             let unit =
                 spec.map_or_else(String::new, |spec| derived::unit(spec, context.experiment));
-            (text, id.clone(), unit)
+            (text, id.to_owned(), unit)
         }
         Test::Never(_) => (String::new(), String::new(), String::new()),
     };
@@ -297,9 +297,9 @@ fn blank(claim: &Claim, context: &AnalysisContext) -> Verdict {
         contrast,
         quantity,
         unit,
-        direction: claim.direction,
-        threshold: claim.threshold,
-        threshold_high: claim.threshold_high,
+        direction: claim.direction(),
+        threshold: claim.threshold(),
+        threshold_high: claim.threshold_high(),
         published: claim.published,
         measured: None,
         beyond: None,
@@ -316,7 +316,7 @@ fn blank(claim: &Claim, context: &AnalysisContext) -> Verdict {
 /// Why the outcome is what it is, in a sentence.
 fn reason(claim: &Claim, interval: &Interval, verdict: &Verdict, confidence: f64) -> String {
     let margin = format::percent(verdict.margin);
-    match (verdict.outcome, claim.direction) {
+    match (verdict.outcome, claim.direction()) {
         (Outcome::NotTestable, _) => String::new(),
         (Outcome::Inconclusive, _) => inconclusive(claim, interval, verdict, confidence),
         (Outcome::Supported, ClaimDirection::Less) => {
@@ -352,7 +352,7 @@ fn inconclusive(claim: &Claim, interval: &Interval, verdict: &Verdict, confidenc
     if !interval.reaches(confidence) || is_beyond_signs {
         return format!("{} blocks are too few to say", verdict.blocks);
     }
-    let is_plain = claim.threshold == 1.0 && matches!(claim.test, Test::Ratio(_));
+    let is_plain = claim.threshold() == 1.0 && matches!(claim.test(), Test::Ratio(_));
     let excludes_one = interval.low > 1.0 || interval.high < 1.0;
     match is_plain && excludes_one && verdict.noise_margin > verdict.margin {
         true => format!(
@@ -365,14 +365,14 @@ fn inconclusive(claim: &Claim, interval: &Interval, verdict: &Verdict, confidenc
 
 /// Why a claim that something is less, or greater, is refuted.
 fn refuted(claim: &Claim, interval: &Interval, verdict: &Verdict) -> String {
-    let is_less = claim.direction == ClaimDirection::Less;
-    if claim.threshold != 1.0 {
+    let is_less = claim.direction() == ClaimDirection::Less;
+    if claim.threshold() != 1.0 {
         let beyond = 1.0 + verdict.noise_margin;
         let holds = match is_less {
             true => interval.high < 1.0 / beyond,
             false => interval.low > beyond,
         };
-        return match holds && matches!(claim.test, Test::Ratio(_)) {
+        return match holds && matches!(claim.test(), Test::Ratio(_)) {
             true => "the direction holds, but not to the extent claimed".into(),
             false => "the interval lies on the other side of the claim's bound".into(),
         };

@@ -56,4 +56,18 @@ mod tests {
             assert_eq!(builtin.title(), Some(whole.title), "{}", builtin.name);
         }
     }
+
+    #[test]
+    fn what_is_stored_of_an_experiment_is_read_as_it_was() {
+        for builtin in BUILTINS {
+            let whole = crate::spec::parse(builtin.toml, builtin.name, "full").unwrap();
+            let stored = serde_json::to_string(&whole).unwrap();
+            let read: crate::spec::Experiment = serde_json::from_str(&stored).unwrap();
+            read.check().unwrap();
+            // Of a figure's scaled numbers JSON may lose the last bit.
+            let compared = [&read, &whole].map(|one| (&one.claims, &one.derived, &one.tables));
+            assert!(compared[0] == compared[1], "{}", builtin.name);
+            assert!(read.advice == whole.advice, "{}", builtin.name);
+        }
+    }
 }

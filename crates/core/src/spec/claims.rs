@@ -1,21 +1,15 @@
-//! Claims and derived quantities.
+//! Claims: what is to be judged.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::file::share;
-use super::level::number;
-use super::{Level, Selector};
-
-/// Relative tolerance of a knee where none is given: 10 %.
-const KNEE_TOLERANCE: f64 = 0.10;
-
-/// Relative rise of a step where none is given: 100 %. Levels of a cache differ
-/// about threefold; the rounding of a step may look like one of half its height.
-const STEP_RISE: f64 = 1.0;
+use super::expression::Expression;
+use super::level::{number, number_pair, share};
+use super::{Experiment, Selector, join};
 
 /// Something to be judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Claim {
     /// Identifier such as `cat.align`.
     pub id: String,
@@ -25,117 +19,61 @@ pub struct Claim {
     pub report: Option<String>,
     /// The claim of which this is the corrected form.
     pub corrects: Option<String>,
-    /// How to test it.
-    pub test: Test,
-    /// What it says.
-    pub direction: ClaimDirection,
-    /// The value it is about; lower bound for `within`.
-    pub threshold: f64,
-    /// Upper bound for `within`.
-    pub threshold_high: Option<f64>,
+    /// Factors for each of whose combinations a file makes the claim.
+    #[serde(default, skip_serializing)]
+    each: Vec<String>,
+    /// Levels that a file gives for all of the claim's selectors.
+    #[serde(default, skip_serializing)]
+    at: Selector,
+    #[serde(default)]
+    metric: String,
+    of: Option<Selector>,
+    to: Option<Selector>,
+    per_of: Option<Selector>,
+    per_to: Option<Selector>,
+    derived: Option<String>,
+    not_testable: Option<String>,
+    direction: Option<ClaimDirection>,
+    #[serde(default, deserialize_with = "number")]
+    threshold: Option<f64>,
+    #[serde(default, deserialize_with = "number_pair")]
+    between: Option<(f64, f64)>,
     /// Published value.
+    #[serde(default, deserialize_with = "number")]
     pub published: Option<f64>,
     /// Least relative margin.
+    #[serde(default, deserialize_with = "share")]
     pub margin: Option<f64>,
 }
 
 /// How a claim is tested.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Test {
+#[derive(Debug, Clone, Copy)]
+pub enum Test<'a> {
     /// By the ratio of a metric between two treatments of each block.
-    Ratio(Contrast),
+    Ratio(Contrast<'a>),
     /// By a derived quantity.
-    Derived(String),
+    Derived(&'a str),
     /// Not by any run on one machine, for this reason.
-    Never(String),
+    Never(&'a str),
 }
 
 /// Two treatments, or two pairs, to be compared in each block.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Contrast {
-    /// Metric.
-    pub metric: String,
+#[derive(Debug, Clone, Copy)]
+pub struct Contrast<'a> {
+    pub metric: &'a str,
     /// Numerator.
-    pub of: Selector,
+    pub of: &'a Selector,
     /// Denominator.
-    pub to: Selector,
+    pub to: &'a Selector,
     /// A second numerator and denominator by whose ratio the first is divided.
-    pub per: Option<(Selector, Selector)>,
+    pub per: Option<(&'a Selector, &'a Selector)>,
 }
 
-/// A quantity computed from several treatments.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Derived {
-    /// Identifier.
-    pub id: String,
-    /// What it is, in words.
-    pub text: String,
-    /// How it is computed.
-    pub kind: DerivedKind,
-    /// Factor over whose levels it is computed.
-    pub factor: String,
-    /// The levels that count; all if empty.
-    pub among: Vec<Level>,
-    /// Metric.
-    pub metric: String,
-    /// Levels of the other factors.
-    pub at: Selector,
-}
-
-/// Ways to compute a derived quantity.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DerivedKind {
-    /// Smallest level whose metric is within `tolerance` of the best.
-    Knee {
-        /// Relative tolerance.
-        tolerance: f64,
-    },
-    /// `1 - of/to`, the acceleration ratio, at one level: the share of the time
-    /// that the faster side saves.
-    Acceleration {
-        /// The faster side.
-        of: Selector,
-        /// The slower side.
-        to: Selector,
-        /// The level.
-        level: Level,
-    },
-    /// Level at which `1 - of/to` (the acceleration ratio) falls to `value`.
-    Crossing {
-        /// The faster side.
-        of: Selector,
-        /// The slower side.
-        to: Selector,
-        /// The acceleration looked for; 0 is where the gain ends.
-        value: f64,
-    },
-    /// Cost of one call in t = calls·a + bytes·b.
-    CostPerCall,
-    /// Cost of one byte in t = calls·a + bytes·b.
-    CostPerByte,
-    /// Share of the per-call part at one level.
-    CallShare {
-        /// The level.
-        level: Level,
-    },
-    /// Largest over smallest median among the factor's levels.
-    Spread,
-    /// One metric over another of the same trials, at one level.
-    Quotient {
-        /// The metric that it is divided by.
-        per: String,
-        /// The level.
-        level: Level,
-    },
-    /// The level at which the metric goes up for the `number`th time.
-    Step {
-        /// Which of the steps, from 1.
-        number: usize,
-        /// Least relative rise of a step.
-        rise: f64,
-    },
+impl<'a> Contrast<'a> {
+    pub fn sides(self) -> impl Iterator<Item = &'a Selector> {
+        let per = self.per.into_iter().flat_map(|(of, to)| [of, to]);
+        [self.of, self.to].into_iter().chain(per)
+    }
 }
 
 /// What a claim says about its quantity.
@@ -152,218 +90,163 @@ pub enum ClaimDirection {
     Within,
 }
 
-/// A claim as an experiment file has it.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ClaimTable {
-    id: String,
-    text: String,
-    /// Factors for each of whose combinations the claim is made.
-    #[serde(default)]
-    pub each: Vec<String>,
-    report: Option<String>,
-    corrects: Option<String>,
-    not_testable: Option<String>,
-    metric: Option<String>,
-    of: Option<Selector>,
-    to: Option<Selector>,
-    per_of: Option<Selector>,
-    per_to: Option<Selector>,
-    #[serde(default)]
-    at: Selector,
-    derived: Option<String>,
-    direction: Option<ClaimDirection>,
-    threshold: Option<Level>,
-    between: Option<(Level, Level)>,
-    published: Option<Level>,
-    #[serde(default, deserialize_with = "share")]
-    margin: Option<f64>,
-}
-
-/// A derived quantity as an experiment file has it.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct DerivedTable {
-    id: String,
-    text: String,
-    kind: KindName,
-    factor: String,
-    metric: Option<String>,
-    #[serde(default)]
-    at: Selector,
-    #[serde(default, deserialize_with = "share")]
-    tolerance: Option<f64>,
-    of: Option<Selector>,
-    to: Option<Selector>,
-    #[serde(default)]
-    value: f64,
-    level: Option<Level>,
-    per: Option<String>,
-    step: Option<usize>,
-    #[serde(default, deserialize_with = "share")]
-    rise: Option<f64>,
-    #[serde(default)]
-    among: Vec<Level>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum KindName {
-    Knee,
-    Acceleration,
-    Crossing,
-    CostPerCall,
-    CostPerByte,
-    CallShare,
-    Spread,
-    Quotient,
-    Step,
-}
-
-/// A selector with the levels that all parts of a statement share.
-pub(super) fn joined(selector: &Selector, at: &Selector) -> Selector {
-    let mut joined = at.clone();
-    joined.extend(selector.clone());
-    joined
-}
-
-pub(super) fn claim_of(
-    raw: &ClaimTable,
-    metric: &str,
-    report: Option<&str>,
-) -> Result<Claim, String> {
-    let wrong = |why: &str| format!("cannot use claim {}: {why}", raw.id);
-    let metric = raw.metric.clone().unwrap_or_else(|| metric.to_owned());
-    let test = match (&raw.not_testable, &raw.derived, &raw.of, &raw.to) {
-        (Some(reason), None, None, None) => Test::Never(reason.clone()),
-        (None, Some(id), None, None) => Test::Derived(id.clone()),
-        (None, None, Some(of), Some(to)) => Test::Ratio(Contrast {
-            metric,
-            of: joined(of, &raw.at),
-            to: joined(to, &raw.at),
-            per: match (&raw.per_of, &raw.per_to) {
-                (None, None) => None,
-                (Some(of), Some(to)) => Some((joined(of, &raw.at), joined(to, &raw.at))),
-                _ => return Err(wrong("per_of and per_to come together")),
-            },
-        }),
-        _ => {
-            return Err(wrong(
-                "it needs either of and to, or derived, or not_testable",
-            ));
+impl Claim {
+    pub fn test(&self) -> Test<'_> {
+        match (&self.of, &self.to, &self.derived) {
+            (Some(of), Some(to), _) => Test::Ratio(Contrast {
+                metric: &self.metric,
+                of,
+                to,
+                per: self.per_of.as_ref().zip(self.per_to.as_ref()),
+            }),
+            (.., Some(id)) => Test::Derived(id),
+            _ => Test::Never(self.not_testable.as_deref().unwrap_or_default()),
         }
-    };
-    let (direction, threshold, threshold_high) = direction_of(raw, &test)?;
-    let published = raw.published.as_ref().map(number).transpose()?;
-    Ok(Claim {
-        id: raw.id.clone(),
-        text: raw.text.clone(),
-        report: raw
-            .report
-            .clone()
-            .or_else(|| match raw.corrects {
-                None => report.map(str::to_owned),
-                Some(_) => None,
-            })
-            .filter(|report| !report.is_empty()),
-        corrects: raw.corrects.clone(),
-        test,
-        direction,
-        threshold,
-        threshold_high,
-        published,
-        margin: raw.margin,
-    })
-}
+    }
 
-fn direction_of(
-    raw: &ClaimTable,
-    test: &Test,
-) -> Result<(ClaimDirection, f64, Option<f64>), String> {
-    let wrong = |why: &str| format!("cannot use claim {}: {why}", raw.id);
-    if let Some((low, high)) = &raw.between {
-        let (low, high) = (number(low)?, number(high)?);
-        return match raw.direction {
-            None | Some(ClaimDirection::Within) if low < high => {
-                Ok((ClaimDirection::Within, low, Some(high)))
+    pub fn direction(&self) -> ClaimDirection {
+        match (self.between, self.direction) {
+            (Some(_), _) => ClaimDirection::Within,
+            (None, direction) => direction.unwrap_or(ClaimDirection::Equal),
+        }
+    }
+
+    /// The value it is about; the lower bound of [`ClaimDirection::Within`].
+    pub fn threshold(&self) -> f64 {
+        let lower = self.between.map(|(low, _)| low);
+        lower.or(self.threshold).unwrap_or(1.0)
+    }
+
+    /// The upper bound of [`ClaimDirection::Within`].
+    pub fn threshold_high(&self) -> Option<f64> {
+        self.between.map(|(_, high)| high)
+    }
+
+    /// The claims that a statement of a file makes: one, or one for each combination
+    /// of the levels of `each`.
+    pub(super) fn finished(mut self, experiment: &Experiment) -> Result<Vec<Self>, String> {
+        self.check()?;
+        if self.metric.is_empty() {
+            self.metric.clone_from(&experiment.metric);
+        }
+        if self.report.is_none() && self.corrects.is_none() {
+            self.report.clone_from(&experiment.report);
+        }
+        self.report = self.report.filter(|report| !report.is_empty());
+        let at = std::mem::take(&mut self.at);
+        self.sides_mut().for_each(|side| join(side, &at));
+        let each = std::mem::take(&mut self.each);
+        if each.is_empty() {
+            return Ok(vec![self]);
+        }
+        if !matches!(self.test(), Test::Ratio(_)) {
+            return Err(self.wrong("each needs of and to"));
+        }
+        if let Some(name) = each.iter().find(|name| experiment.factor(name).is_none()) {
+            return Err(self.wrong(&format!("each names {name}, which is no factor")));
+        }
+        let constraints = experiment.constraints.iter();
+        let constraints = constraints.map(|text| Expression::parse(text));
+        let constraints = constraints.collect::<Result<Vec<_>, _>>()?;
+        let mut claims = Vec::new();
+        for at in experiment.combinations(&each, &Selector::new()) {
+            let claim = self.at_combination(&at);
+            if claim.of != claim.to && claim.meets(&constraints, experiment)? {
+                claims.push(claim);
             }
-            _ => Err(wrong(
-                "between needs a lower and an upper bound, and no other direction",
-            )),
-        };
-    }
-    let threshold = raw.threshold.as_ref().map(number).transpose()?;
-    match (test, raw.direction) {
-        (Test::Never(_), direction) => Ok((
-            direction.unwrap_or(ClaimDirection::Equal),
-            threshold.unwrap_or(1.0),
-            None,
-        )),
-        (_, None) => Err(wrong("direction is missing: less, greater or equal")),
-        (_, Some(ClaimDirection::Within)) => Err(wrong("direction within needs between")),
-        (Test::Derived(_), Some(_)) if threshold.is_none() => {
-            Err(wrong("a derived quantity needs a threshold"))
         }
-        (Test::Ratio(_), Some(_)) if threshold.is_some_and(|value| value <= 0.0) => {
-            Err(wrong("the threshold of a ratio is above 0"))
-        }
-        (_, Some(direction)) => Ok((direction, threshold.unwrap_or(1.0), None)),
+        Ok(claims)
     }
-}
 
-pub(super) fn derived_of(raw: &DerivedTable, metric: &str) -> Result<Derived, String> {
-    let wrong = |why: &str| format!("cannot use derived quantity {}: {why}", raw.id);
-    let kind = match raw.kind {
-        KindName::Knee => DerivedKind::Knee {
-            tolerance: raw.tolerance.unwrap_or(KNEE_TOLERANCE),
-        },
-        KindName::Acceleration => match (&raw.of, &raw.to, &raw.level) {
-            (Some(of), Some(to), Some(level)) => DerivedKind::Acceleration {
-                of: joined(of, &raw.at),
-                to: joined(to, &raw.at),
-                level: level.clone(),
-            },
-            _ => return Err(wrong("an acceleration needs of, to and a level")),
-        },
-        KindName::Crossing => match (&raw.of, &raw.to) {
-            (Some(of), Some(to)) => DerivedKind::Crossing {
-                of: joined(of, &raw.at),
-                to: joined(to, &raw.at),
-                value: raw.value,
-            },
-            _ => return Err(wrong("a crossing needs of and to")),
-        },
-        KindName::CostPerCall => DerivedKind::CostPerCall,
-        KindName::CostPerByte => DerivedKind::CostPerByte,
-        KindName::CallShare => DerivedKind::CallShare {
-            level: raw
-                .level
-                .clone()
-                .ok_or_else(|| wrong("a call share needs a level"))?,
-        },
-        KindName::Spread => DerivedKind::Spread,
-        KindName::Quotient => match (&raw.per, &raw.level) {
-            (Some(per), Some(level)) => DerivedKind::Quotient {
-                per: per.clone(),
-                level: level.clone(),
-            },
-            _ => return Err(wrong("a quotient needs per, a metric, and a level")),
-        },
-        KindName::Step => DerivedKind::Step {
-            number: raw
-                .step
-                .filter(|number| *number > 0)
-                .ok_or_else(|| wrong("a step needs step, a number from 1"))?,
-            rise: raw.rise.unwrap_or(STEP_RISE),
-        },
-    };
-    Ok(Derived {
-        id: raw.id.clone(),
-        text: raw.text.clone(),
-        kind,
-        factor: raw.factor.clone(),
-        among: raw.among.clone(),
-        metric: raw.metric.clone().unwrap_or_else(|| metric.to_owned()),
-        at: raw.at.clone(),
-    })
+    /// Whether all treatments that a ratio compares can be there, as far as the levels
+    /// that they name tell.
+    fn meets(&self, constraints: &[Expression], experiment: &Experiment) -> Result<bool, String> {
+        let Test::Ratio(contrast) = self.test() else {
+            return Ok(true);
+        };
+        for side in contrast.sides() {
+            let level = |name: &str| side.get(name).or_else(|| experiment.fixed(name));
+            for constraint in constraints {
+                if !constraint.holds(&level)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Checks what needs no other part of the experiment.
+    pub(super) fn check(&self) -> Result<(), String> {
+        let is_ratio = self.of.is_some();
+        let is_testable = self.not_testable.is_none();
+        let tests = [is_ratio, self.derived.is_some(), !is_testable];
+        let has_range = self.between.is_some();
+        let is_range = self.between.is_some_and(|(low, high)| low < high);
+        let is_within = self.direction == Some(ClaimDirection::Within);
+        let bounds = [
+            Some(self.threshold()),
+            self.threshold_high(),
+            self.published,
+        ];
+        let problems = [
+            (
+                is_ratio != self.to.is_some() || tests.iter().filter(|one| **one).count() != 1,
+                "it needs either of and to, or derived, or not_testable",
+            ),
+            (
+                self.per_of.is_some() != self.per_to.is_some(),
+                "per_of and per_to come together",
+            ),
+            (
+                has_range && !(is_range && (is_within || self.direction.is_none())),
+                "between needs a lower and an upper bound, and no other direction",
+            ),
+            (is_within && !has_range, "direction within needs between"),
+            (
+                is_testable && !has_range && self.direction.is_none(),
+                "direction is missing: less, greater or equal",
+            ),
+            (
+                self.derived.is_some() && !has_range && self.threshold.is_none(),
+                "a derived quantity needs a threshold",
+            ),
+            (
+                // Claims are judged on a logarithmic scale, which has no place for 0.
+                is_testable && !bounds.into_iter().flatten().all(|bound| bound > 0.0),
+                "its bounds and its published value are above 0; instead of between 0 and a bound \
+                 say less than the bound",
+            ),
+        ];
+        match problems.iter().find(|(is_wrong, _)| *is_wrong) {
+            Some((_, why)) => Err(self.wrong(why)),
+            None => Ok(()),
+        }
+    }
+
+    fn wrong(&self, why: &str) -> String {
+        format!("cannot use claim {}: {why}", self.id)
+    }
+
+    fn sides_mut(&mut self) -> impl Iterator<Item = &mut Selector> {
+        let sides = [
+            &mut self.of,
+            &mut self.to,
+            &mut self.per_of,
+            &mut self.per_to,
+        ];
+        sides.into_iter().flatten()
+    }
+
+    /// The claim at one combination. A side that names a factor itself keeps its
+    /// level.
+    fn at_combination(&self, at: &Selector) -> Self {
+        let mut claim = self.clone();
+        for (name, level) in at {
+            for text in [&mut claim.id, &mut claim.text] {
+                *text = text.replace(&format!("{{{name}}}"), &level.text);
+            }
+        }
+        claim.sides_mut().for_each(|side| join(side, at));
+        claim
+    }
 }

@@ -1,5 +1,7 @@
 //! Errors in experiment files.
 
+use super::validate::Problem;
+
 /// What is wrong with an experiment file, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpecError {
@@ -40,6 +42,23 @@ impl SourceText<'_> {
             line,
             message: message.into(),
         }
+    }
+
+    /// Tells a problem at the word that shows it: in the statement that begins at an
+    /// offset, or anywhere.
+    pub fn problem(&self, statement: Option<usize>, problem: Problem) -> SpecError {
+        let rest = &self.text[statement.unwrap_or_default()..];
+        // The next one begins with a line of brackets.
+        let end = statement.and_then(|_| Some(1 + rest.get(1..)?.find("\n[")?));
+        let searched = &rest[..end.unwrap_or(rest.len())];
+        let at = problem.mention.and_then(|word| {
+            // A quoted word is where it is given; the last one where it stands twice.
+            let quoted = ['"', '\''].map(|quote| format!("{quote}{word}{quote}"));
+            let mut quoted = quoted.iter().filter_map(|quoted| searched.rfind(quoted));
+            quoted.next().or_else(|| searched.find(&word))
+        });
+        let offset = at.map(|at| statement.unwrap_or_default() + at);
+        self.error(offset.or(statement), problem.message)
     }
 
     pub fn toml_error(&self, error: &toml::de::Error) -> SpecError {

@@ -4,20 +4,20 @@
 //! there.
 
 use std::collections::BTreeMap;
+use std::mem::take;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error};
 use toml::Spanned;
 
-use super::claims::{ClaimTable, DerivedTable, derived_of};
-use super::each::{Space, claims_of};
 use super::error::SourceText;
-use super::level::Range;
-use super::quantity::{parse_duration, parse_share};
-use super::shown::{AdviceSpec, FigureSpec, TableTable, table_of};
+use super::level::{Range, share};
+use super::quantity::parse_duration;
+use super::validate::{self, Problem};
 use super::{
-    Experiment, Factor, GuestSettings, Knob, Level, ParsedMetric, RunSettings, Selector, Shell,
-    SpecError, WorkloadKind, WorkloadSpec, validate,
+    AdviceSpec, Claim, Derived, Experiment, Factor, FigureSpec, GuestSettings, Knob, Level,
+    ParsedMetric, RunSettings, Selector, Shell, SpecError, Table, WorkloadKind, WorkloadSpec,
+    references,
 };
 
 /// Highest `format` of experiment files that this program reads.
@@ -56,11 +56,11 @@ struct ExperimentFile {
     twins: Vec<Selector>,
     reference: Option<Selector>,
     #[serde(default)]
-    claim: Vec<Spanned<ClaimTable>>,
+    claim: Vec<Spanned<Claim>>,
     #[serde(default)]
-    derived: Vec<Spanned<DerivedTable>>,
+    derived: Vec<Spanned<Derived>>,
     #[serde(default)]
-    table: Vec<Spanned<TableTable>>,
+    table: Vec<Spanned<Table>>,
     #[serde(default)]
     figure: Vec<Spanned<FigureSpec>>,
     #[serde(default)]
@@ -140,11 +140,6 @@ fn seconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> 
     Ok(Some(duration.as_secs_f64()))
 }
 
-pub(super) fn share<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
-    let text = String::deserialize(from)?;
-    parse_share(&text).map(Some).map_err(D::Error::custom)
-}
-
 /// Reads an experiment file and applies a profile.
 pub fn parse(text: &str, origin: &str, profile: &str) -> Result<Experiment, SpecError> {
     let source = SourceText { origin, text };
@@ -157,19 +152,7 @@ pub fn parse(text: &str, origin: &str, profile: &str) -> Result<Experiment, Spec
             format!("cannot read format {format}: this toll knows 1 to {FORMAT_VERSION}"),
         ));
     }
-    let experiment = Reader { source }.experiment(file, profile)?;
-    validate::check(&experiment).map_err(|problem| {
-        // A quoted word is where it is given; the last one where it stands twice.
-        let quoted = |word: &String| {
-            let double = text.rfind(&format!("\"{word}\""));
-            double.or_else(|| text.rfind(&format!("'{word}'")))
-        };
-        let offset = problem
-            .mention
-            .and_then(|word| quoted(&word).or_else(|| text.find(&word)));
-        source.error(offset, problem.message)
-    })?;
-    Ok(experiment)
+    Reader { source }.experiment(file, profile)
 }
 
 fn known_profile(name: &str) -> Result<(), String> {
@@ -188,34 +171,68 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     /// Reads one statement; an error gets its line.
-    fn at<T, R>(
+    fn at<T, R, E: Into<Problem>>(
         &self,
         spanned: Spanned<T>,
-        read: impl FnOnce(T) -> Result<R, String>,
+        read: impl FnOnce(T) -> Result<R, E>,
     ) -> Result<R, SpecError> {
         let offset = spanned.span().start;
-        read(spanned.into_inner()).map_err(|message| self.source.error(Some(offset), message))
+        let read = read(spanned.into_inner());
+        read.map_err(|problem| self.source.problem(Some(offset), problem.into()))
     }
 
     fn each<T, R>(
         &self,
         list: Vec<Spanned<T>>,
-        read: impl Fn(T) -> Result<R, String>,
+        read: impl Fn(T) -> Result<R, Problem>,
     ) -> Result<Vec<R>, SpecError> {
         list.into_iter().map(|item| self.at(item, &read)).collect()
     }
 
-    fn experiment(&self, file: ExperimentFile, profile: &str) -> Result<Experiment, SpecError> {
+    fn experiment(&self, mut file: ExperimentFile, profile: &str) -> Result<Experiment, SpecError> {
+        let anywhere = |problem| self.source.problem(None, problem);
+        let (derived, claims) = (take(&mut file.derived), take(&mut file.claim));
+        let (tables, figures) = (take(&mut file.table), take(&mut file.figure));
+        let advice = take(&mut file.advice);
+        let mut experiment = self.frame(file, profile)?;
+        validate::check_frame(&experiment).map_err(anywhere)?;
+        let metric = experiment.metric.clone();
+        // Each refers to what is read before it.
+        experiment.derived = self.each(derived, |derived| {
+            let derived = derived.finished(&metric);
+            references::check_derived(&derived, &experiment).map(|()| derived)
+        })?;
+        let claims = self.each(claims, |claim| {
+            let claims = claim.finished(&experiment)?;
+            let mut each = claims.iter();
+            each.try_for_each(|claim| references::check_claim(claim, &experiment))?;
+            Ok(claims)
+        })?;
+        experiment.claims = claims.concat();
+        experiment.tables = self.each(tables, |table| {
+            let table = table.finished(&metric, experiment.report.as_deref())?;
+            references::check_table(&table, &experiment).map(|()| table)
+        })?;
+        experiment.figures = self.each(figures, |figure| {
+            let figure = figure.finished(&metric)?;
+            references::check_figure(&figure, &experiment).map(|()| figure)
+        })?;
+        experiment.advice = self.each(advice, |advice| {
+            let advice = advice.finished(&metric)?;
+            references::check_advice(&advice, &experiment).map(|()| advice)
+        })?;
+        validate::check_together(&experiment).map_err(anywhere)?;
+        Ok(experiment)
+    }
+
+    /// All but what is to be judged and shown.
+    fn frame(&self, file: ExperimentFile, profile: &str) -> Result<Experiment, SpecError> {
         let (overlay, overlay_at) = self.overlay(file.profile, profile)?;
-        let metric = file.metric.unwrap_or_else(|| "duration_ns".to_owned());
-        let report = file.report;
         let workload_at = Some(file.workload.span().start);
         let mut workload = self.at(file.workload, workload)?;
         let mut factors = self.each(file.factor, |factor| {
-            factor_of(
-                &factor.name,
-                overlay.factors.get(&factor.name).unwrap_or(&factor.levels),
-            )
+            let levels = overlay.factors.get(&factor.name);
+            Ok(factor_of(&factor.name, levels.unwrap_or(&factor.levels))?)
         })?;
         let mut unknown = overlay.factors.keys();
         if let Some(name) = unknown.find(|name| !factors.iter().any(|f| f.name == **name)) {
@@ -245,16 +262,6 @@ impl Reader<'_> {
         }
         let metrics = file.metrics.into_iter();
         let metrics = metrics.map(|(name, metric)| Ok((name, self.at(metric, parsed_metric)?)));
-        let of_report = report.as_deref();
-        let constraints = [file.require, overlay.require].concat();
-        let space = Space {
-            factors: &factors,
-            constraints: &constraints,
-            fixed: &workload.parameters,
-        };
-        let claims = self.each(file.claim, |claim| {
-            claims_of(&claim, &metric, of_report, &space)
-        })?;
         Ok(Experiment {
             title: file.title.unwrap_or_else(|| file.name.clone()),
             name: file.name,
@@ -263,19 +270,19 @@ impl Reader<'_> {
             workload,
             guest,
             factors,
-            constraints,
+            constraints: [file.require, overlay.require].concat(),
             parsed_metrics: metrics.collect::<Result<_, SpecError>>()?,
             counters: file.counters,
             run: run_settings(profile, &[file.run, overlay.run]),
             twins: file.twins,
             reference: file.reference,
-            claims: claims.concat(),
-            derived: self.each(file.derived, |derived| derived_of(&derived, &metric))?,
-            tables: self.each(file.table, |table| table_of(table, &metric, of_report))?,
-            figures: self.each(file.figure, |figure| figure.finished(&metric))?,
-            advice: self.each(file.advice, |advice| advice.finished(&metric))?,
-            report,
-            metric,
+            claims: Vec::new(),
+            derived: Vec::new(),
+            tables: Vec::new(),
+            figures: Vec::new(),
+            advice: Vec::new(),
+            report: file.report,
+            metric: file.metric.unwrap_or_else(|| "duration_ns".to_owned()),
         })
     }
 

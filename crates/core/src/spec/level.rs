@@ -1,8 +1,9 @@
 //! Factors and their levels.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
-use toll_wire::quantity::{format_size, has_size_unit, parse_size};
+use toll_wire::quantity::{format_size, has_size_unit, parse_share, parse_size};
 
 /// Most levels that one factor may have; a range that yields more is a
 /// mistake in its bounds.
@@ -38,13 +39,40 @@ impl From<WrittenLevel> for Level {
     }
 }
 
-/// A number as written, where sizes count in bytes.
-pub(super) fn number(level: &Level) -> Result<f64, String> {
-    let cannot = || format!("cannot read {} as a number or size", level.text);
-    level.number.ok_or_else(cannot)
+/// Reads a number, or a size in bytes.
+pub(super) fn number<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    let level = Option::<Level>::deserialize(from)?;
+    level.map(|level| level.to_number()).transpose()
+}
+
+/// Reads two of them.
+pub(super) fn number_pair<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<(f64, f64)>, D::Error> {
+    let levels = Option::<(Level, Level)>::deserialize(from)?;
+    let pair = levels.map(|(first, second)| Ok((first.to_number()?, second.to_number()?)));
+    pair.transpose()
+}
+
+/// Reads a share, `5%` or 0.05.
+pub(super) fn share<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
+    let level = Option::<Level>::deserialize(from)?;
+    let share = level.map(|level| parse_share(&level.text).map_err(D::Error::custom));
+    share.transpose()
+}
+
+/// Reads a share that must be there.
+pub(super) fn one_share<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    share(from)?.ok_or_else(|| D::Error::custom("cannot read a share: it is missing"))
 }
 
 impl Level {
+    /// The value as a number, for a serde reader.
+    pub(super) fn to_number<E: Error>(&self) -> Result<f64, E> {
+        let cannot = || E::custom(format!("cannot read {} as a number or size", self.text));
+        self.number.ok_or_else(cannot)
+    }
+
     /// Reads a level from its text.
     pub fn new(text: &str) -> Self {
         let number = match parse_size(text) {

@@ -7,7 +7,7 @@
 pub mod adhoc;
 pub mod builtin;
 mod claims;
-mod each;
+mod derived;
 mod error;
 pub mod expression;
 mod file;
@@ -26,21 +26,31 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use toll_wire::{WorkloadKind, quantity};
 
-pub use claims::{Claim, ClaimDirection, Contrast, Derived, DerivedKind, Test};
+pub use claims::{Claim, ClaimDirection, Contrast, Test};
+pub use derived::{Derived, DerivedKind};
 pub use error::SpecError;
 pub use file::{parse, shell};
 pub use guest::{GuestSettings, Knob};
 pub use level::{Factor, Level};
 pub use overrides::{LevelOverride, apply_levels, parse_override};
 pub use shown::{
-    AdviceKind, AdviceSpec, FigureKind, FigureSpec, GroupSpec, LineSpec, Table, TableGroup,
-    TableMean, TableRow,
+    AdviceKind, AdviceSpec, FigureKind, FigureSpec, GroupSpec, LineSpec, Table, TableMean,
+    TableQuantity, TableRow,
 };
 pub use validate::BLOCKS_MAX;
 pub use workload::{Shell, WorkloadSpec};
 
 /// Levels by factor name; picks treatments.
 pub type Selector = BTreeMap<String, Level>;
+
+/// Adds levels to a selector, which keeps those that it has.
+fn join(selector: &mut Selector, at: &Selector) {
+    for (name, level) in at {
+        selector
+            .entry(name.clone())
+            .or_insert_with(|| level.clone());
+    }
+}
 
 /// An experiment with its profile applied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -175,6 +185,21 @@ impl Experiment {
     pub fn fixed(&self, name: &str) -> Option<&Level> {
         let of_workload = self.workload.parameters.get(name);
         of_workload.or_else(|| self.guest.as_ref()?.parameters.get(name))
+    }
+
+    /// All combinations of the levels of some factors, on top of `at`.
+    pub(crate) fn combinations(&self, names: &[String], at: &Selector) -> Vec<Selector> {
+        let mut all = vec![at.clone()];
+        for factor in names.iter().filter_map(|name| self.factor(name)) {
+            let with = |at: &Selector, level: &Level| {
+                let mut at = at.clone();
+                at.insert(factor.name.clone(), level.clone());
+                at
+            };
+            let levels = |at| factor.levels.iter().map(move |level| with(at, level));
+            all = all.iter().flat_map(levels).collect();
+        }
+        all
     }
 
     /// All levels of all factors, each with the factor's name.

@@ -2,7 +2,8 @@
 
 use super::validate::{Problem, problem};
 use super::{
-    AdviceKind, Claim, ClaimDirection, DerivedKind, Experiment, Factor, FigureKind, Selector, Test,
+    AdviceKind, AdviceSpec, Claim, Derived, DerivedKind, Experiment, Factor, FigureKind,
+    FigureSpec, Selector, Table, Test,
 };
 
 /// A statement whose references are checked.
@@ -13,6 +14,10 @@ struct Statement<'a> {
 }
 
 impl<'a> Statement<'a> {
+    fn new(experiment: &'a Experiment, what: String) -> Self {
+        Self { experiment, what }
+    }
+
     fn wrong(&self, name: &str, why: &str) -> Problem {
         problem(name, format!("cannot use {}: {why}", self.what))
     }
@@ -57,147 +62,131 @@ impl<'a> Statement<'a> {
             None => Ok(()),
         }
     }
+
+    fn derived(&self, id: &str) -> Result<(), Problem> {
+        let mut derived = self.experiment.derived.iter();
+        match derived.any(|other| other.id == id) {
+            true => Ok(()),
+            false => Err(self.wrong(id, &format!("there is no derived quantity {id}"))),
+        }
+    }
 }
 
-/// Checks twins, claims, derived quantities, tables, figures and advice.
+/// Checks all that refers to something else.
 pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
-    let statement = |what: String| Statement { experiment, what };
-    let twins = experiment.twins.iter().chain(&experiment.reference);
-    statement("a twin or reference".into()).selectors(twins)?;
-    check_claims(experiment)?;
-    check_derived(experiment)?;
-    check_figures(experiment)?;
-    for advice in &experiment.advice {
-        let statement = statement(format!("advice on {}", advice.topic));
-        statement.factor(&advice.factor)?;
-        if advice.kind == AdviceKind::Saturation {
-            statement.numeric_factor(&advice.factor)?;
-        }
-        if let Some(over) = &advice.over {
-            statement.numeric_factor(over)?;
-        }
-        for name in &advice.each {
-            statement.factor(name)?;
-        }
-        statement.selectors([&advice.at])?;
-    }
-    for table in &experiment.tables {
-        let rows = table.groups.iter().flat_map(|group| &group.rows);
-        statement(format!("table {:?}", table.title)).selectors(rows.map(|row| &row.at))?;
-    }
-    Ok(())
+    let each = |one: &Derived| check_derived(one, experiment);
+    experiment.derived.iter().try_for_each(each)?;
+    let each = |one: &Claim| check_claim(one, experiment);
+    experiment.claims.iter().try_for_each(each)?;
+    let each = |one: &Table| check_table(one, experiment);
+    experiment.tables.iter().try_for_each(each)?;
+    let each = |one: &FigureSpec| check_figure(one, experiment);
+    experiment.figures.iter().try_for_each(each)?;
+    let each = |one: &AdviceSpec| check_advice(one, experiment);
+    experiment.advice.iter().try_for_each(each)
 }
 
-fn check_claims(experiment: &Experiment) -> Result<(), Problem> {
-    for (i, claim) in experiment.claims.iter().enumerate() {
+pub(super) fn check_twins(experiment: &Experiment) -> Result<(), Problem> {
+    let twins = experiment.twins.iter().chain(&experiment.reference);
+    Statement::new(experiment, "a twin or reference".into()).selectors(twins)
+}
+
+pub(super) fn check_claim(claim: &Claim, experiment: &Experiment) -> Result<(), Problem> {
+    claim.check()?;
+    let statement = Statement::new(experiment, format!("claim {}", claim.id));
+    match claim.test() {
+        Test::Ratio(contrast) => statement.selectors(contrast.sides()),
+        Test::Derived(id) => statement.derived(id),
+        Test::Never(_) => Ok(()),
+    }
+}
+
+/// Checks what claims say of each other.
+pub(super) fn check_ids(experiment: &Experiment) -> Result<(), Problem> {
+    let claims = &experiment.claims;
+    for (i, claim) in claims.iter().enumerate() {
         let id = &claim.id;
-        let statement = Statement {
-            experiment,
-            what: format!("claim {id}"),
-        };
-        if experiment.claims[..i].iter().any(|other| other.id == *id) {
-            return Err(statement.wrong(id, "its id stands twice"));
+        if claims[..i].iter().any(|other| other.id == *id) {
+            let message = format!("cannot use claim {id}: its id stands twice");
+            return Err(problem(id, message));
         }
         if let Some(original) = &claim.corrects
-            && !experiment.claims.iter().any(|other| other.id == *original)
+            && !claims.iter().any(|other| other.id == *original)
         {
             let message = format!("cannot correct {original}: there is no such claim");
             return Err(problem(id, message));
         }
-        check_bounds(claim, &statement)?;
-        match &claim.test {
-            Test::Ratio(contrast) => {
-                let pairs = contrast.per.iter().flat_map(|(of, to)| [of, to]);
-                statement.selectors([&contrast.of, &contrast.to].into_iter().chain(pairs))?;
-            }
-            Test::Derived(derived) => {
-                if !experiment.derived.iter().any(|other| other.id == *derived) {
-                    let why = format!("there is no derived quantity {derived}");
-                    return Err(statement.wrong(id, &why));
-                }
-            }
-            Test::Never(_) => {}
-        }
     }
     Ok(())
 }
 
-/// Claims are judged on a logarithmic scale, which has no place for 0.
-fn check_bounds(claim: &Claim, statement: &Statement<'_>) -> Result<(), Problem> {
-    let is_testable = !matches!(claim.test, Test::Never(_));
-    let bounds = [Some(claim.threshold), claim.threshold_high, claim.published];
-    if !is_testable || bounds.iter().flatten().all(|bound| *bound > 0.0) {
-        return Ok(());
+pub(super) fn check_derived(derived: &Derived, experiment: &Experiment) -> Result<(), Problem> {
+    let statement = Statement::new(experiment, format!("derived quantity {}", derived.id));
+    let factor = &derived.factor;
+    match &derived.kind {
+        DerivedKind::Spread {} | DerivedKind::Quotient { .. } => {
+            statement.factor(factor)?;
+        }
+        _ => statement.numeric_factor(factor)?,
     }
-    let advice = match claim.direction {
-        ClaimDirection::Within => "; instead of between 0 and a bound say less than the bound",
-        _ => "",
-    };
-    let why = format!("its bounds and its published value are above 0{advice}");
-    Err(statement.wrong(&claim.id, &why))
+    statement.selectors([&derived.at])?;
+    match &derived.kind {
+        DerivedKind::Knee { tolerance } if *tolerance >= 1.0 => {
+            let why = "a tolerance of 100 % or more has every level in it";
+            Err(statement.wrong("tolerance", why))
+        }
+        DerivedKind::Acceleration { of, to, .. } => statement.selectors([of, to]),
+        DerivedKind::Crossing { of, to, .. } => {
+            statement.positive_factor(factor)?;
+            statement.selectors([of, to])
+        }
+        DerivedKind::Step { number: 0, .. } => {
+            Err(statement.wrong("step", "step is a number from 1"))
+        }
+        DerivedKind::Step { .. } => statement.positive_factor(factor),
+        _ => Ok(()),
+    }
 }
 
-fn check_derived(experiment: &Experiment) -> Result<(), Problem> {
-    for derived in &experiment.derived {
-        let statement = Statement {
-            experiment,
-            what: format!("derived quantity {}", derived.id),
-        };
-        let factor = &derived.factor;
-        match &derived.kind {
-            DerivedKind::Spread | DerivedKind::Quotient { .. } => {
-                statement.factor(factor)?;
-            }
-            _ => statement.numeric_factor(factor)?,
-        }
-        statement.selectors([&derived.at])?;
-        match &derived.kind {
-            DerivedKind::Knee { tolerance } if *tolerance >= 1.0 => {
-                let why = "a tolerance of 100 % or more has every level in it";
-                return Err(statement.wrong(&derived.id, why));
-            }
-            DerivedKind::Acceleration { of, to, .. } => statement.selectors([of, to])?,
-            DerivedKind::Crossing { of, to, .. } => {
-                statement.positive_factor(factor)?;
-                statement.selectors([of, to])?;
-            }
-            DerivedKind::Step { .. } => statement.positive_factor(factor)?,
-            _ => {}
-        }
-    }
-    Ok(())
+pub(super) fn check_table(table: &Table, experiment: &Experiment) -> Result<(), Problem> {
+    table.check()?;
+    let rows = table.quantities.iter().flat_map(|one| &one.rows);
+    let statement = Statement::new(experiment, format!("table {:?}", table.title));
+    statement.selectors(rows.map(|row| &row.at))
 }
 
-fn check_figures(experiment: &Experiment) -> Result<(), Problem> {
-    for figure in &experiment.figures {
-        let statement = Statement {
-            experiment,
-            what: format!("figure {:?}", figure.title),
-        };
-        match figure.kind {
-            FigureKind::Curve => statement.numeric_factor(&figure.factor)?,
-            FigureKind::Distribution => {
-                statement.factor(&figure.factor)?;
-            }
-            FigureKind::Box | FigureKind::Bar => {}
+pub(super) fn check_figure(figure: &FigureSpec, experiment: &Experiment) -> Result<(), Problem> {
+    let statement = Statement::new(experiment, format!("figure {:?}", figure.title));
+    match figure.kind {
+        FigureKind::Curve => statement.numeric_factor(&figure.factor)?,
+        FigureKind::Distribution => {
+            statement.factor(&figure.factor)?;
         }
-        statement.selectors(figure.lines.iter().map(|line| &line.at))?;
-        statement.selectors(figure.groups.iter().map(|group| &group.at))?;
-        if let Some(series) = &figure.series {
-            statement.factor(series)?;
-        }
-        statement.selectors([&figure.at])?;
-        statement.selectors(
-            figure
-                .acceleration()
-                .into_iter()
-                .flat_map(|(of, to)| [of, to]),
-        )?;
-        let is_derived = |id: &String| experiment.derived.iter().any(|other| other.id == *id);
-        if let Some(id) = figure.marks.iter().find(|id| !is_derived(id)) {
-            let message = format!("cannot mark {id} in {}: nothing derives it", statement.what);
-            return Err(problem(id, message));
-        }
+        FigureKind::Box | FigureKind::Bar => {}
     }
-    Ok(())
+    let lines = figure.lines.iter().map(|line| &line.at);
+    let groups = figure.groups.iter().map(|group| &group.at);
+    let sides = figure.acceleration().into_iter();
+    let sides = sides.flat_map(|(of, to)| [of, to]);
+    statement.selectors(lines.chain(groups).chain(sides).chain([&figure.at]))?;
+    if let Some(series) = &figure.series {
+        statement.factor(series)?;
+    }
+    let mut marks = figure.marks.iter();
+    marks.try_for_each(|id| statement.derived(id))
+}
+
+pub(super) fn check_advice(advice: &AdviceSpec, experiment: &Experiment) -> Result<(), Problem> {
+    let statement = Statement::new(experiment, format!("advice on {}", advice.topic));
+    statement.factor(&advice.factor)?;
+    if advice.kind == AdviceKind::Saturation {
+        statement.numeric_factor(&advice.factor)?;
+    }
+    if let Some(over) = &advice.over {
+        statement.numeric_factor(over)?;
+    }
+    for name in &advice.each {
+        statement.factor(name)?;
+    }
+    statement.selectors([&advice.at])
 }

@@ -1,26 +1,41 @@
 //! What is shown beside the verdicts: published tables, figures, advice.
 
-use serde::de::{Deserializer, Error};
+use serde::de::Deserializer;
 use serde::{Deserialize, Serialize};
 
-use super::claims::joined;
-use super::level::number;
-use super::{Level, Selector};
+use super::{Level, Selector, join};
 
+/// A published table. An experiment file has rows of one quantity, or several
+/// quantities under the same conditions; [`Table::finished`] makes both quantities with
+/// rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Table {
     pub title: String,
     /// Short name of the publication.
+    #[serde(default)]
     pub report: String,
-    /// Label of the row to which ratios are taken, in each group.
+    /// Label of the row to which ratios are taken, in each quantity.
     pub relative_to: Option<String>,
     /// Which mean and standard deviation stand beside the median, if any.
     pub mean: Option<TableMean>,
     /// What a reader must know.
     pub note: Option<String>,
-    /// Rows of one quantity each; a single group without a label is the whole
-    /// table.
-    pub groups: Vec<TableGroup>,
+    /// A single one without a label is the whole table.
+    #[serde(default)]
+    pub quantities: Vec<TableQuantity>,
+    #[serde(default, skip_serializing)]
+    metric: Option<String>,
+    #[serde(default, skip_serializing)]
+    unit: Option<String>,
+    #[serde(default, skip_serializing)]
+    scale: Option<f64>,
+    #[serde(default, skip_serializing)]
+    at: Selector,
+    #[serde(default, skip_serializing)]
+    rows: Vec<TableRow>,
+    #[serde(default, skip_serializing)]
+    conditions: Vec<TableCondition>,
 }
 
 /// The trials that a table's mean is taken over.
@@ -33,8 +48,9 @@ pub enum TableMean {
 }
 
 /// One quantity of a published table, under several conditions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TableGroup {
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableQuantity {
     /// What the quantity is called.
     pub label: Option<String>,
     /// Metric of the measured column.
@@ -42,11 +58,28 @@ pub struct TableGroup {
     /// Metric of the same trial that it is divided by.
     pub per: Option<String>,
     /// Unit of the published column.
-    pub published_unit: String,
+    #[serde(default)]
+    pub unit: String,
     /// Base units of the metric in one published unit, such as 512 bytes in a
     /// block; `None` where the two cannot be converted, or need not be.
     pub scale: Option<f64>,
+    #[serde(default)]
     pub rows: Vec<TableRow>,
+    /// Of the rows, by condition of the table. What is `nan` or an empty text was not
+    /// published, or cannot be read.
+    #[serde(default, skip_serializing)]
+    published: Vec<f64>,
+    #[serde(default, skip_serializing)]
+    deviation: Vec<f64>,
+    #[serde(default, skip_serializing)]
+    text: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TableCondition {
+    label: String,
+    at: Selector,
 }
 
 /// A row of a published table.
@@ -128,8 +161,7 @@ pub struct GroupSpec {
 
 fn points<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(f64, f64)>, D::Error> {
     let points = Vec::<(Level, f64)>::deserialize(from)?.into_iter();
-    let point = |(x, y)| Ok((number(&x).map_err(D::Error::custom)?, y));
-    points.map(point).collect()
+    points.map(|(x, y)| Ok((x.to_number()?, y))).collect()
 }
 
 fn one_or_several<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
@@ -191,184 +223,122 @@ pub enum AdviceKind {
     Cost,
 }
 
-/// A published table as an experiment file has it: of one quantity with rows, or of
-/// several quantities under the same conditions.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct TableTable {
-    title: String,
-    report: Option<String>,
-    metric: Option<String>,
-    unit: Option<String>,
-    scale: Option<f64>,
-    relative_to: Option<String>,
-    mean: Option<TableMean>,
-    note: Option<String>,
-    #[serde(default)]
-    at: Selector,
-    #[serde(default)]
-    rows: Vec<TableRow>,
-    #[serde(default)]
-    conditions: Vec<TableCondition>,
-    #[serde(default)]
-    quantities: Vec<TableQuantity>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TableCondition {
-    label: String,
-    at: Selector,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct TableQuantity {
-    label: String,
-    metric: String,
-    per: Option<String>,
-    #[serde(default)]
-    unit: String,
-    scale: Option<f64>,
-    published: Vec<f64>,
-    #[serde(default)]
-    deviation: Vec<f64>,
-    #[serde(default)]
-    text: Vec<String>,
-}
-
 fn is_scale(scale: f64) -> bool {
     scale.is_finite() && scale > 0.0
 }
 
-pub(super) fn table_of(
-    mut table: TableTable,
-    metric: &str,
-    report: Option<&str>,
-) -> Result<Table, String> {
-    let title = table.title.clone();
-    let cannot = |why: &str| format!("cannot use table {title:?}: {why}");
-    let is_matrix = !(table.conditions.is_empty() && table.quantities.is_empty());
-    let groups = match (table.rows.is_empty(), is_matrix) {
-        (false, false) => vec![rows_of_one_quantity(&mut table, metric).map_err(cannot)?],
-        (true, true) if table.metric.is_some() || table.unit.is_some() || table.scale.is_some() => {
-            return Err(cannot(
-                "each of the quantities has its metric, unit and scale",
+impl Table {
+    /// Makes quantities with rows of what an experiment file says, and checks them.
+    pub(super) fn finished(mut self, metric: &str, report: Option<&str>) -> Result<Self, String> {
+        let cannot = |why: &str| format!("cannot use table {:?}: {why}", self.title);
+        let is_matrix = !(self.conditions.is_empty() && self.quantities.is_empty());
+        let of_one = self.metric.is_some() || self.unit.is_some() || self.scale.is_some();
+        match (self.rows.is_empty(), is_matrix) {
+            (false, false) if self.unit.is_none() => {
+                return Err(cannot("it needs the unit of what was published"));
+            }
+            (true, true) if of_one => {
+                return Err(cannot(
+                    "each of the quantities has its metric, unit and scale",
+                ));
+            }
+            (false, false) | (true, true) => {}
+            _ => return Err(cannot("it has either rows, or conditions and quantities")),
+        }
+        let conditions = std::mem::take(&mut self.conditions);
+        for quantity in &mut self.quantities {
+            let filled = quantity.fill_rows(&conditions);
+            filled.map_err(|why| format!("cannot use table {:?}: {why}", self.title))?;
+        }
+        if !is_matrix {
+            self.quantities.push(TableQuantity {
+                metric: self.metric.take().unwrap_or_else(|| metric.to_owned()),
+                unit: self.unit.take().unwrap_or_default(),
+                scale: self.scale.take(),
+                rows: std::mem::take(&mut self.rows),
+                ..TableQuantity::default()
+            });
+        }
+        let at = std::mem::take(&mut self.at);
+        let rows = self.quantities.iter_mut().flat_map(|one| &mut one.rows);
+        for row in rows.filter(|row| is_matrix || !row.at.is_empty()) {
+            join(&mut row.at, &at);
+        }
+        if self.report.is_empty() {
+            report.unwrap_or_default().clone_into(&mut self.report);
+        }
+        self.check()?;
+        Ok(self)
+    }
+
+    /// Checks what needs no other part of the experiment.
+    pub(super) fn check(&self) -> Result<(), String> {
+        for quantity in &self.quantities {
+            let checked = quantity.check();
+            checked.map_err(|why| format!("cannot use table {:?}: {why}", self.title))?;
+        }
+        let has = |label: &str| {
+            let mut quantities = self.quantities.iter();
+            quantities.all(|one| one.rows.iter().any(|row| row.label == label))
+        };
+        match &self.relative_to {
+            Some(label) if !has(label) => Err(format!(
+                "cannot relate table to row {label:?}: there is no such row"
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl TableQuantity {
+    /// Makes a row of each condition.
+    fn fill_rows(&mut self, conditions: &[TableCondition]) -> Result<(), String> {
+        let count = conditions.len();
+        let fits = |length: usize| length == 0 || length == count;
+        if count == 0
+            || self.published.len() != count
+            || !fits(self.deviation.len())
+            || !fits(self.text.len())
+            || !self.rows.is_empty()
+        {
+            return Err(format!(
+                "{:?} needs a published number for each of the {count} conditions, and as many \
+                 deviations and texts if there are any",
+                self.label.as_deref().unwrap_or_default()
             ));
         }
-        (true, true) => {
-            let groups = table
-                .quantities
-                .iter()
-                .map(|one| conditions_of(&table, one));
-            let groups = groups.collect::<Result<Vec<_>, _>>();
-            groups.map_err(|why| cannot(&why))?
-        }
-        _ => return Err(cannot("it has either rows, or conditions and quantities")),
-    };
-    for group in &groups {
-        check_group(group).map_err(|why| cannot(&why))?;
-    }
-    let has = |label: &str| {
-        let mut groups = groups.iter();
-        groups.all(|group| group.rows.iter().any(|row| row.label == label))
-    };
-    match &table.relative_to {
-        Some(label) if !has(label) => Err(format!(
-            "cannot relate table to row {label:?}: there is no such row"
-        )),
-        _ => Ok(Table {
-            title: table.title,
-            report: table
-                .report
-                .or(report.map(str::to_owned))
-                .unwrap_or_default(),
-            relative_to: table.relative_to,
-            mean: table.mean,
-            note: table.note,
-            groups,
-        }),
-    }
-}
-
-fn rows_of_one_quantity(table: &mut TableTable, metric: &str) -> Result<TableGroup, &'static str> {
-    let mut rows = std::mem::take(&mut table.rows);
-    for row in &mut rows {
-        if !row.at.is_empty() {
-            row.at = joined(&row.at, &table.at);
-        }
-    }
-    Ok(TableGroup {
-        label: None,
-        metric: table.metric.take().unwrap_or_else(|| metric.to_owned()),
-        per: None,
-        published_unit: table
-            .unit
-            .take()
-            .ok_or("it needs the unit of what was published")?,
-        scale: table.scale,
-        rows,
-    })
-}
-
-/// A quantity under each condition of the table. What is `nan` or an empty text
-/// was not published, or cannot be read.
-fn conditions_of(table: &TableTable, quantity: &TableQuantity) -> Result<TableGroup, String> {
-    let count = table.conditions.len();
-    let fits = |length: usize| length == 0 || length == count;
-    if count == 0
-        || quantity.published.len() != count
-        || !fits(quantity.deviation.len())
-        || !fits(quantity.text.len())
-    {
-        return Err(format!(
-            "{:?} needs a published number for each of the {count} conditions, and as many \
-             deviations and texts if there are any",
-            quantity.label
-        ));
-    }
-    let told =
-        |values: &[f64], index: usize| values.get(index).copied().filter(|one| !one.is_nan());
-    let rows = table
-        .conditions
-        .iter()
-        .enumerate()
-        .map(|(index, condition)| TableRow {
+        let [published, deviation] = [&mut self.published, &mut self.deviation].map(std::mem::take);
+        let text = std::mem::take(&mut self.text);
+        let told =
+            |values: &[f64], index: usize| values.get(index).copied().filter(|one| !one.is_nan());
+        let rows = conditions.iter().enumerate();
+        let rows = rows.map(|(index, condition)| TableRow {
             label: condition.label.clone(),
-            at: joined(&condition.at, &table.at),
-            published: told(&quantity.published, index),
-            deviation: told(&quantity.deviation, index),
-            text: quantity
-                .text
-                .get(index)
-                .filter(|text| !text.is_empty())
-                .cloned(),
+            at: condition.at.clone(),
+            published: told(&published, index),
+            deviation: told(&deviation, index),
+            text: text.get(index).filter(|text| !text.is_empty()).cloned(),
         });
-    Ok(TableGroup {
-        label: Some(quantity.label.clone()),
-        metric: quantity.metric.clone(),
-        per: quantity.per.clone(),
-        published_unit: quantity.unit.clone(),
-        scale: quantity.scale,
-        rows: rows.collect(),
-    })
-}
-
-fn check_group(group: &TableGroup) -> Result<(), String> {
-    if group.scale.is_some_and(|scale| !is_scale(scale)) {
-        return Err("scale is a number above 0".into());
+        self.rows = rows.collect();
+        Ok(())
     }
-    let is_spread = |deviation: f64| deviation.is_finite() && deviation >= 0.0;
-    let wrong = group.rows.iter().find(|row| {
-        row.deviation
-            .is_some_and(|deviation| row.published.is_none() || !is_spread(deviation))
-    });
-    match wrong {
-        Some(row) => Err(format!(
-            "the deviation of row {:?} is a number of 0 or more and goes with published",
-            row.label
-        )),
-        None => Ok(()),
+
+    fn check(&self) -> Result<(), String> {
+        if self.scale.is_some_and(|scale| !is_scale(scale)) {
+            return Err("scale is a number above 0".into());
+        }
+        let is_spread = |deviation: f64| deviation.is_finite() && deviation >= 0.0;
+        let wrong = self.rows.iter().find(|row| {
+            row.deviation
+                .is_some_and(|deviation| row.published.is_none() || !is_spread(deviation))
+        });
+        match wrong {
+            Some(row) => Err(format!(
+                "the deviation of row {:?} is a number of 0 or more and goes with published",
+                row.label
+            )),
+            None => Ok(()),
+        }
     }
 }
 
@@ -391,7 +361,7 @@ impl FigureSpec {
         let lines = self.lines.iter_mut().map(|line| &mut line.at);
         let groups = self.groups.iter_mut().map(|group| &mut group.at);
         for at in lines.chain(groups).chain(sides.into_iter().flatten()) {
-            *at = joined(at, &self.at);
+            join(at, &self.at);
         }
         let scale = self.scale.take().unwrap_or(1.0);
         let published = self

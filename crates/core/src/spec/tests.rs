@@ -142,15 +142,19 @@ fn a_quotient_and_a_step_need_what_they_are_made_of() {
     refused(
         &derived("kind = \"quotient\"\nlevel = \"4KiB\""),
         8,
-        "needs per",
+        "missing field `per`",
     );
     refused(
         &derived("kind = \"quotient\"\nper = \"calls\""),
         8,
-        "and a level",
+        "missing field `level`",
     );
-    refused(&derived("kind = \"step\""), 8, "a number from 1");
-    refused(&derived("kind = \"step\"\nstep = 0"), 8, "a number from 1");
+    refused(&derived("kind = \"step\""), 8, "missing field `step`");
+    refused(&derived("kind = \"step\"\nstep = 0"), 12, "a number from 1");
+    for kind in ["spread", "cost-per-byte", "step\"\nstep = \"1"] {
+        let of_a_knee = derived(&format!("kind = \"{kind}\"\ntolerance = \"5%\""));
+        refused(&of_a_knee, 8, "");
+    }
     let zero = "[[factor]]\nname = \"size\"\nlevels = [0, 1, 2]\n[[derived]]\nid = \"d\"\n\
                 text = \"x\"\nkind = \"step\"\nfactor = \"size\"\nstep = 1\n";
     refused(&format!("{COPY}{zero}"), 12, "above 0");
@@ -197,7 +201,7 @@ fn claims_need_a_test_a_direction_and_bounds_above_zero() {
     );
     refused(
         &with(&format!("{pair}between = [0, 2]")),
-        9,
+        8,
         "less than the bound",
     );
     refused(
@@ -207,7 +211,7 @@ fn claims_need_a_test_a_direction_and_bounds_above_zero() {
     );
     refused(
         &with("derived = \"d\"\ndirection = \"less\"\nthreshold = 1"),
-        9,
+        11,
         "no derived quantity d",
     );
     let unknown = "of = { sise = \"4KiB\" }\nto = { buffer = \"64KiB\" }\ndirection = \"less\"";
@@ -228,7 +232,7 @@ fn derived_quantities_need_numbers_to_go_over() {
     let knee = "[[derived]]\nid = \"k\"\ntext = \"x\"\nkind = \"knee\"\nfactor = \"sink\"\n";
     refused(&format!("{COPY}{words}{knee}"), 12, "not all numbers");
     let knee = "[[derived]]\nid = \"k\"\ntext = \"x\"\nkind = \"knee\"\nfactor = \"buffer\"\ntolerance = \"100%\"\n";
-    refused(&format!("{COPY}{FACTOR}{knee}"), 9, "every level");
+    refused(&format!("{COPY}{FACTOR}{knee}"), 13, "every level");
 }
 
 #[test]
@@ -401,7 +405,7 @@ fn a_table_says_what_its_numbers_are() {
     let rows = "rows = [{ label = 'a', published = 1 }]";
     let scaled = |scale: &str| format!("unit = 'KB'\nscale = {scale}\n{rows}");
     let good = table(&scaled("1024")).unwrap();
-    assert_eq!(good.tables[0].groups[0].scale, Some(1024.0));
+    assert_eq!(good.tables[0].quantities[0].scale, Some(1024.0));
     let number = "scale is a number above 0";
     let matrix = |quantity: &str| {
         format!(

@@ -22,8 +22,24 @@ pub(super) fn problem(mention: &str, message: String) -> Problem {
 /// of them here.
 pub const BLOCKS_MAX: u32 = 5_000;
 
+impl From<String> for Problem {
+    fn from(message: String) -> Self {
+        Self {
+            message,
+            mention: None,
+        }
+    }
+}
+
 /// Checks an experiment as a whole.
 pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
+    check_frame(experiment)?;
+    references::check(experiment)?;
+    check_together(experiment)
+}
+
+/// Checks all but what is to be judged and shown.
+pub(super) fn check_frame(experiment: &Experiment) -> Result<(), Problem> {
     check_counts(experiment)?;
     check_name(experiment)?;
     check_combinations(experiment)?;
@@ -31,7 +47,13 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
     workload::check(experiment)?;
     guest::check(experiment)?;
     check_constraints(experiment)?;
-    references::check(experiment)
+    references::check_twins(experiment)
+}
+
+/// Checks what no statement shows alone.
+pub(super) fn check_together(experiment: &Experiment) -> Result<(), Problem> {
+    check_counts(experiment)?;
+    references::check_ids(experiment)
 }
 
 fn check_name(experiment: &Experiment) -> Result<(), Problem> {

@@ -134,8 +134,8 @@ fn metrics(experiment: &Experiment) -> BTreeSet<String> {
     let mut metrics = BTreeSet::from(counts);
     metrics.insert(experiment.metric.clone());
     for claim in &experiment.claims {
-        if let Test::Ratio(contrast) = &claim.test {
-            metrics.insert(contrast.metric.clone());
+        if let Test::Ratio(contrast) = claim.test() {
+            metrics.insert(contrast.metric.to_owned());
         }
     }
     metrics.extend(
@@ -149,7 +149,7 @@ fn metrics(experiment: &Experiment) -> BTreeSet<String> {
             metrics.insert(per.clone());
         }
     }
-    for group in experiment.tables.iter().flat_map(|table| &table.groups) {
+    for group in experiment.tables.iter().flat_map(|table| &table.quantities) {
         metrics.insert(group.metric.clone());
         metrics.extend(group.per.clone());
     }
@@ -232,7 +232,7 @@ fn in_the_full_profile_every_selector_finds_its_treatment() {
         let analysis = as_if_all_ran(&experiment);
         let never = |id: &str| {
             let claim = experiment.claims.iter().find(|claim| claim.id == id);
-            claim.is_some_and(|claim| matches!(claim.test, Test::Never(_)))
+            claim.is_some_and(|claim| matches!(claim.test(), Test::Never(_)))
         };
         for verdict in &analysis.verdicts {
             let is_testable = verdict.outcome != Outcome::NotTestable;
@@ -255,7 +255,7 @@ fn in_the_full_profile_every_selector_finds_its_treatment() {
         assert_eq!(analysis.tables.len(), experiment.tables.len());
         for (table, spec) in analysis.tables.iter().zip(&experiment.tables) {
             let rows = table.groups.iter().flat_map(|group| &group.rows);
-            let row_specs = spec.groups.iter().flat_map(|group| &group.rows);
+            let row_specs = spec.quantities.iter().flat_map(|group| &group.rows);
             for (row, row_spec) in rows.zip(row_specs) {
                 let expected = !row_spec.at.is_empty();
                 assert_eq!(

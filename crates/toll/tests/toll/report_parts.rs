@@ -33,7 +33,7 @@ fn list_of(name: &str) -> (String, String) {
 /// Titles of the tables that show published values.
 fn published_tables(experiment: &Experiment) -> BTreeSet<&str> {
     let tables = experiment.tables.iter().filter(|table| {
-        let mut rows = table.groups.iter().flat_map(|group| &group.rows);
+        let mut rows = table.quantities.iter().flat_map(|group| &group.rows);
         rows.any(|row| row.published.is_some())
     });
     tables.map(|table| table.title.as_str()).collect()

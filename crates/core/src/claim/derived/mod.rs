@@ -56,8 +56,8 @@ impl Bootstrap {
             DerivedKind::Crossing { of, to, value } => {
                 Self::crossing(spec, of, to, *value, context)?
             }
-            DerivedKind::CostPerCall => Self::cost(spec, context, |model, _| model.per_call)?,
-            DerivedKind::CostPerByte => Self::cost(spec, context, |model, _| model.per_byte)?,
+            DerivedKind::CostPerCall {} => Self::cost(spec, context, |model, _| model.per_call)?,
+            DerivedKind::CostPerByte {} => Self::cost(spec, context, |model, _| model.per_byte)?,
             DerivedKind::CallShare { level } => {
                 let place = Self::place(spec, level, context)?;
                 Self::cost(spec, context, move |model, sizes| {
@@ -65,7 +65,7 @@ impl Bootstrap {
                     model.call_share(calls, bytes)
                 })?
             }
-            DerivedKind::Spread => Self::spread(spec, context)?,
+            DerivedKind::Spread {} => Self::spread(spec, context)?,
             DerivedKind::Quotient { per, level } => Self::quotient(spec, per, level, context)?,
             DerivedKind::Step { number, rise } => Self::step(spec, *number, *rise, context)?,
         };
@@ -131,11 +131,11 @@ pub(super) fn unit(spec: &Derived, experiment: &Experiment) -> String {
         DerivedKind::Knee { .. } | DerivedKind::Crossing { .. } | DerivedKind::Step { .. } => {
             of_factor()
         }
-        DerivedKind::CostPerCall => "ns",
-        DerivedKind::CostPerByte => "ns/byte",
+        DerivedKind::CostPerCall {} => "ns",
+        DerivedKind::CostPerByte {} => "ns/byte",
         DerivedKind::Acceleration { .. }
         | DerivedKind::CallShare { .. }
-        | DerivedKind::Spread
+        | DerivedKind::Spread {}
         | DerivedKind::Quotient { .. } => "",
     }
     .into()

@@ -1,0 +1,108 @@
+//! Quantities computed from several treatments.
+
+use serde::{Deserialize, Serialize};
+
+use super::level::one_share;
+use super::{Level, Selector, join};
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Derived {
+    /// Identifier.
+    pub id: String,
+    /// What it is, in words.
+    pub text: String,
+    /// How it is computed. Refuses keys that neither the kind nor any other has.
+    #[serde(flatten)]
+    pub kind: DerivedKind,
+    /// Factor over whose levels it is computed.
+    pub factor: String,
+    /// The levels that count; all if empty.
+    #[serde(default)]
+    pub among: Vec<Level>,
+    #[serde(default)]
+    pub metric: String,
+    /// Levels of the other factors.
+    #[serde(default)]
+    pub at: Selector,
+}
+
+/// Ways to compute a derived quantity. Those without parameters have braces: serde
+/// lets a variant without them have any key.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum DerivedKind {
+    /// Smallest level whose metric is within `tolerance` of the best.
+    Knee {
+        /// Relative.
+        #[serde(default = "knee_tolerance", deserialize_with = "one_share")]
+        tolerance: f64,
+    },
+    /// `1 - of/to`, the acceleration ratio, at one level: the share of the time
+    /// that the faster side saves.
+    Acceleration {
+        /// The faster side.
+        of: Selector,
+        /// The slower side.
+        to: Selector,
+        level: Level,
+    },
+    /// Level at which `1 - of/to` (the acceleration ratio) falls to `value`.
+    Crossing {
+        /// The faster side.
+        of: Selector,
+        /// The slower side.
+        to: Selector,
+        /// The acceleration looked for; 0 is where the gain ends.
+        #[serde(default)]
+        value: f64,
+    },
+    /// Cost of one call in t = calls·a + bytes·b.
+    CostPerCall {},
+    /// Cost of one byte in t = calls·a + bytes·b.
+    CostPerByte {},
+    /// Share of the per-call part at one level.
+    CallShare { level: Level },
+    /// Largest over smallest median among the factor's levels.
+    Spread {},
+    /// One metric over another of the same trials, at one level.
+    Quotient {
+        /// The metric that it is divided by.
+        per: String,
+        level: Level,
+    },
+    /// The level at which the metric goes up for the `number`th time.
+    Step {
+        /// Which of the steps, from 1.
+        #[serde(rename = "step")]
+        number: usize,
+        /// Least relative rise of a step.
+        #[serde(default = "step_rise", deserialize_with = "one_share")]
+        rise: f64,
+    },
+}
+
+fn knee_tolerance() -> f64 {
+    0.10
+}
+
+/// Levels of a cache differ about threefold; the rounding of a step may look like one
+/// of half its height.
+fn step_rise() -> f64 {
+    1.0
+}
+
+impl Derived {
+    /// Fills in what an experiment file leaves to its defaults.
+    pub(super) fn finished(mut self, metric: &str) -> Self {
+        if self.metric.is_empty() {
+            metric.clone_into(&mut self.metric);
+        }
+        if let DerivedKind::Acceleration { of, to, .. } | DerivedKind::Crossing { of, to, .. } =
+            &mut self.kind
+        {
+            join(of, &self.at);
+            join(to, &self.at);
+        }
+        self
+    }
+}
