@@ -6,6 +6,8 @@ use rustix::fs::{
     FileType, OFlags, SeekFrom, Stat, fcntl_getfl, fstat, fstatfs, major, minor, seek,
 };
 use rustix::io::Errno;
+use rustix::net::AddressFamily;
+use rustix::net::sockopt::socket_domain;
 use toll_wire::Sink;
 
 /// Number of `/dev/null` (Documentation/admin-guide/devices.txt).
@@ -27,6 +29,8 @@ pub enum Kind {
     AppendedFile,
     Pipe,
     Socket,
+    /// A socket to write to whose bytes a protocol of the network carries.
+    NetworkSocket,
     Null,
     /// A terminal or another character device.
     Device,
@@ -42,7 +46,7 @@ impl Kind {
             Self::EmptyFile => "a file of no known size",
             Self::AppendedFile => "a file that is appended to",
             Self::Pipe => "a pipe",
-            Self::Socket => "a socket",
+            Self::Socket | Self::NetworkSocket => "a socket",
             Self::Null => "/dev/null",
             Self::Device => "a character device",
             Self::Other => "a special file",
@@ -55,7 +59,7 @@ impl From<Kind> for Sink {
     /// rest.
     fn from(kind: Kind) -> Self {
         match kind {
-            Kind::Socket => Self::Socket,
+            Kind::Socket | Kind::NetworkSocket => Self::Socket,
             Kind::Pipe => Self::Pipe,
             Kind::Null => Self::Null,
             _ => Self::File,
@@ -84,6 +88,7 @@ impl<'a> End<'a> {
         let kind = match kind_of(&status) {
             Kind::File if is_appending(fd) => Kind::AppendedFile,
             Kind::File if only_copies(fd) => Kind::CopiedFile,
+            Kind::Socket if !is_local(fd) => Kind::NetworkSocket,
             kind => kind,
         };
         Ok(Self { fd, kind, status })
@@ -146,6 +151,11 @@ fn is_regular(status: &Stat) -> bool {
 /// assumed.
 fn only_copies(fd: BorrowedFd<'_>) -> bool {
     fstatfs(fd).is_ok_and(|status| status.f_type == libc::EXT4_SUPER_MAGIC)
+}
+
+/// Whether both ends of a socket are on this machine, by its family.
+fn is_local(fd: BorrowedFd<'_>) -> bool {
+    socket_domain(fd).is_ok_and(|family| family == AddressFamily::UNIX)
 }
 
 fn is_appending(fd: BorrowedFd<'_>) -> bool {

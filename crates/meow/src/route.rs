@@ -31,9 +31,10 @@ impl Method {
     }
 }
 
-/// Bytes of the buffer. Where the size of a copy's buffer was swept, time no
-/// longer fell beyond this size, and a larger one leaves a CPU's own cache.
-pub const BUFFER_BYTES: usize = 128 << 10;
+/// Bytes of the buffer. Where its size was swept, files and pipes gained nothing
+/// beyond 128 KiB, a connection over loopback another quarter at this size and
+/// nothing beyond.
+pub const BUFFER_BYTES: usize = 256 << 10;
 
 /// Bytes that go through the buffer before pipes are enlarged and spliced,
 /// where a source does not tell how much there is: as much as a pipe holds by
@@ -61,8 +62,8 @@ const PIPE_BYTES_MAX: usize = 1 << 20;
 /// the next will read should not leave a CPU's own cache in between.
 const PIPE_BYTES_BETWEEN: usize = 128 << 10;
 
-/// Bytes that a socket is given at once: of several sizes tried over a loopback
-/// connection the fastest, though by little.
+/// Bytes that a socket is given at once: of several sizes tried the fastest, though
+/// by little.
 const SOCKET_CHUNK_BYTES: usize = 128 << 10;
 
 /// Bytes that are written to a file at once, from its own pages: enough for a
@@ -96,7 +97,7 @@ pub fn choose(source: Kind, sink: Kind, size_bytes: Option<u64>, must_copy: bool
     match (source, sink) {
         // A pipe and a socket keep references to pages until the reader takes
         // them; files and /dev/null are done with them when the call returns.
-        (_, Kind::Pipe | Kind::Socket) if must_copy => {
+        (_, Kind::Pipe | Kind::Socket | Kind::NetworkSocket) if must_copy => {
             through_buffer("--copy asks that the reader gets what was read, and nothing later")
         }
         (Kind::EmptyFile, _) => {
@@ -128,6 +129,13 @@ fn from_file(sink: Kind) -> Route {
             "the socket takes the file's pages themselves, so that the receiver's copy is the \
              only one",
         ),
+        // TCP makes a segment's fragment of each page, which its receiver takes one
+        // by one; of bytes from a buffer the fragments are larger.
+        Kind::NetworkSocket => {
+            return through_buffer(
+                "TCP carries a buffer's bytes in larger pieces than a file's pages",
+            );
+        }
         Kind::Null => (
             &[Method::Sendfile, Method::Buffer][..],
             "the file's pages are brought into memory, and nobody needs a copy of them",
@@ -154,7 +162,7 @@ fn from_pipe(sink: Kind) -> Route {
             PIPE_BYTES_BETWEEN,
             "pages move from one pipe to the other without a copy",
         ),
-        Kind::File | Kind::CopiedFile | Kind::Socket | Kind::Null => (
+        Kind::File | Kind::CopiedFile | Kind::Socket | Kind::NetworkSocket | Kind::Null => (
             BY_SPLICE,
             PIPE_BYTES_MAX,
             "what the pipe holds is passed on inside the kernel, without a copy to this program",
@@ -184,13 +192,14 @@ mod tests {
 
     const LARGE: Option<u64> = Some(1 << 30);
 
-    const ALL: [Kind; 9] = [
+    const ALL: [Kind; 10] = [
         Kind::File,
         Kind::CopiedFile,
         Kind::EmptyFile,
         Kind::AppendedFile,
         Kind::Pipe,
         Kind::Socket,
+        Kind::NetworkSocket,
         Kind::Null,
         Kind::Device,
         Kind::Other,
@@ -212,7 +221,7 @@ mod tests {
             methods(None, false);
             methods(Some(0), true);
             methods(LARGE, false);
-            if matches!(sink, Kind::Pipe | Kind::Socket) {
+            if matches!(sink, Kind::Pipe | Kind::Socket | Kind::NetworkSocket) {
                 assert_eq!(methods(LARGE, true), [Method::Buffer]);
             }
         }
