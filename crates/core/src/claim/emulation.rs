@@ -10,12 +10,12 @@ use std::collections::BTreeSet;
 use super::context::AnalysisContext;
 use super::metric::describe;
 use super::model::TreatmentSummary;
-use crate::plan::Treatment;
+use crate::plan::{self, Treatment};
 use crate::run::BootRecord;
-use crate::spec::{Derived, DerivedKind, Experiment, Selector, Test};
+use crate::spec::{Claim, Derived, DerivedKind, Experiment, Selector, Test};
 
 /// What a reader is told of emulated times.
-pub(super) const NOTE: &str =
+pub const NOTE: &str =
     "emulated, not judged: times under TCG are those of QEMU's translator, not of a CPU";
 
 /// Treatments that ran in a guest under TCG.
@@ -54,6 +54,34 @@ pub(super) fn obstacle(test: Test<'_>, context: &AnalysisContext) -> Option<Stri
         }),
     };
     is_touched.then(|| NOTE.to_owned())
+}
+
+/// Treatments that ran in a guest under TCG and of which no claim judges a count.
+pub fn unjudged(
+    experiment: &Experiment,
+    treatments: &[Treatment],
+    boots: &[BootRecord],
+) -> BTreeSet<usize> {
+    let is_counted = |test: &Test<'_>| match test {
+        Test::Ratio(contrast) => !is_time(experiment, contrast.metric),
+        Test::Derived(id) => {
+            let mut derived = experiment.derived.iter().filter(|one| one.id == *id);
+            derived.any(|one| !is_of_times(experiment, one))
+        }
+        Test::Never(_) => false,
+    };
+    let claims = experiment.claims.iter().map(Claim::test);
+    let counted: BTreeSet<usize> = claims
+        .filter(|test| is_counted(test))
+        .flat_map(|test| plan::of_claim(experiment, &test, treatments))
+        .collect();
+    let is_needed = |index: &usize| {
+        let original = treatments[*index].twin_of.unwrap_or(*index);
+        counted.contains(&original)
+    };
+    let mut found = emulated(treatments, boots);
+    found.retain(|index| !is_needed(index));
+    found
 }
 
 fn is_of_times(experiment: &Experiment, derived: &Derived) -> bool {

@@ -10,7 +10,7 @@ mod context;
 mod contrast;
 mod derived;
 mod disturbance;
-mod emulation;
+pub mod emulation;
 mod explanatory_metrics;
 mod figure;
 mod guest;

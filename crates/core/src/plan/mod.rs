@@ -5,6 +5,7 @@
 //!
 //! Architecture invariant: this module does no I/O.
 
+mod claimed;
 mod parameters;
 mod treatment;
 
@@ -16,6 +17,7 @@ use crate::spec::expression::Expression;
 use crate::spec::guest::GuestParameters;
 use crate::spec::{Experiment, Factor, Level, Selector, WorkloadKind};
 
+pub use claimed::of_claim;
 pub use parameters::TreatmentParameters;
 pub use treatment::{Boot, Treatment};
 
@@ -82,6 +84,9 @@ impl Plan {
                 "cannot plan {}: no combination of levels meets the constraints",
                 experiment.name
             ));
+        }
+        if experiment.run.claims_only {
+            treatments = claimed::keep(experiment, treatments);
         }
         let mut plan = Self {
             treatments,

@@ -44,6 +44,59 @@ fn a_constraint_leaves_out_what_does_not_meet_it() {
 }
 
 #[test]
+fn what_no_claim_compares_can_be_left_out() {
+    let claims = "
+[run]
+claims_only = true
+[[claim]]
+id = 'contrast'
+text = 'x takes less than y'
+of = { a = 'x' }
+to = { a = 'y' }
+at = { b = '1k' }
+direction = 'less'
+[[claim]]
+id = 'knee'
+text = 'the knee lies at 4 KiB'
+derived = 'knee'
+direction = 'equal'
+threshold = '4KiB'
+[[derived]]
+id = 'knee'
+text = 'the knee'
+kind = 'knee'
+factor = 'b'
+at = { a = 'z' }
+among = ['2k', '4k', '8k']
+";
+    let labels = |experiment: &Experiment| -> Vec<String> {
+        let plan = Plan::new(experiment, 1).unwrap();
+        let treatments = plan.treatments.into_iter().enumerate();
+        let own = treatments.map(|(place, treatment)| {
+            assert_eq!(treatment.index, place);
+            treatment.label
+        });
+        own.collect()
+    };
+    let mut claimed = experiment(&format!("{TWO_FACTORS}{claims}"));
+    let kept = [
+        "a=x b=1KiB",
+        "a=y b=1KiB",
+        "a=z b=2KiB",
+        "a=z b=4KiB",
+        "a=z b=8KiB",
+    ];
+    assert_eq!(labels(&claimed)[..5], kept);
+    assert_eq!(labels(&claimed).len(), 6, "and a twin");
+    let levels = spec::parse_override("a=x,y,z").unwrap();
+    spec::apply_levels(&mut claimed, &[levels]).unwrap();
+    assert_eq!(labels(&claimed).len(), 13, "levels by hand are all wanted");
+    claimed.run.claims_only = true;
+    claimed.claims.clear();
+    assert_eq!(labels(&claimed).len(), 13, "nothing would be left");
+}
+
+#[test]
 fn a_selector_must_pick_one_treatment() {
     let experiment = experiment(TWO_FACTORS);
     let plan = Plan::new(&experiment, 1).unwrap();

@@ -147,6 +147,9 @@ pub struct RunSettings {
     pub max_blocks: u32,
     /// Blocks between looks.
     pub look_every: u32,
+    /// Whether treatments that no claim compares are left out.
+    #[serde(default)]
+    pub claims_only: bool,
     /// Whole blocks run and thrown away before the first.
     pub warmup_blocks: u32,
     /// Seconds after which no new block starts.

@@ -120,6 +120,8 @@ pub fn apply_levels(
             )));
         }
     }
+    // Who names levels wants them measured, whatever claims need.
+    experiment.run.claims_only &= overrides.is_empty();
     let factors = experiment.factors.clone();
     let exists = |selector: &Selector| {
         selector.iter().all(|(name, level)| {

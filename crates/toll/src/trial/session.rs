@@ -241,6 +241,7 @@ impl Session<'_> {
         }
         self.guests.end();
         self.keep_boots()?;
+        self.skip_unjudged(observer)?;
         Ok(None)
     }
 

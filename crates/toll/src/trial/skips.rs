@@ -1,6 +1,7 @@
 //! Treatments that cannot run, or not any more.
 
 use super::{Event, Guests, Observer, Session, SessionError};
+use crate::claim::emulation;
 use crate::store::{TrialRecord, TrialState};
 
 /// After this many failures in a row a treatment is given up: its errors are
@@ -42,6 +43,23 @@ impl Session<'_> {
             label: &treatment.label,
             reason: treatment.skipped.as_deref().unwrap_or_default(),
         });
+        Ok(())
+    }
+
+    /// Where only claims matter, one block is enough of times that none judges.
+    pub(super) fn skip_unjudged(
+        &mut self,
+        observer: &mut dyn Observer,
+    ) -> Result<(), SessionError> {
+        if !self.experiment.run.claims_only {
+            return Ok(());
+        }
+        let treatments = &self.plan.treatments;
+        for index in emulation::unjudged(self.experiment, treatments, &self.boots) {
+            if self.plan.treatments[index].skipped.is_none() {
+                self.skip(index, emulation::NOTE.into(), observer)?;
+            }
+        }
         Ok(())
     }
 

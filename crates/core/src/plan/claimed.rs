@@ -1,0 +1,69 @@
+//! Which treatments the claims of an experiment need.
+
+use std::collections::BTreeSet;
+
+use super::{Treatment, find};
+use crate::spec::{Derived, DerivedKind, Experiment, Level, Selector, Test};
+
+/// The treatments that claims compare, numbered anew; all if there are none,
+/// as where the profile's levels leave every claim out.
+pub fn keep(experiment: &Experiment, mut treatments: Vec<Treatment>) -> Vec<Treatment> {
+    let wanted = claimed(experiment, &treatments);
+    if !wanted.is_empty() {
+        treatments.retain(|treatment| wanted.contains(&treatment.index));
+        for (index, treatment) in treatments.iter_mut().enumerate() {
+            treatment.index = index;
+        }
+    }
+    treatments
+}
+
+fn claimed(experiment: &Experiment, treatments: &[Treatment]) -> BTreeSet<usize> {
+    let claims = experiment.claims.iter();
+    claims
+        .flat_map(|claim| of_claim(experiment, &claim.test(), treatments))
+        .collect()
+}
+
+/// Indices of the treatments that a claim compares.
+pub fn of_claim(experiment: &Experiment, test: &Test<'_>, treatments: &[Treatment]) -> Vec<usize> {
+    match test {
+        Test::Ratio(contrast) => {
+            let per = contrast.per.into_iter().flat_map(|(of, to)| [of, to]);
+            let sides = [contrast.of, contrast.to].into_iter().chain(per);
+            let picked = sides.map(|side| find(treatments, side, &experiment.factors));
+            picked.filter_map(Result::ok).collect()
+        }
+        Test::Derived(id) => {
+            let derived = experiment.derived.iter().filter(|one| one.id == *id);
+            derived
+                .flat_map(|one| of_derived(one, treatments))
+                .collect()
+        }
+        Test::Never(_) => Vec::new(),
+    }
+}
+
+fn of_derived(derived: &Derived, treatments: &[Treatment]) -> Vec<usize> {
+    let (sides, level): (Vec<&Selector>, Option<&Level>) = match &derived.kind {
+        DerivedKind::Acceleration { of, to, level } => (vec![of, to], Some(level)),
+        DerivedKind::Crossing { of, to, .. } => (vec![of, to], None),
+        DerivedKind::Quotient { level, .. } => (vec![&derived.at], Some(level)),
+        DerivedKind::Knee { .. }
+        | DerivedKind::CostPerCall {}
+        | DerivedKind::CostPerByte {}
+        | DerivedKind::CallShare { .. }
+        | DerivedKind::Spread {}
+        | DerivedKind::Step { .. } => (vec![&derived.at], None),
+    };
+    let is_among = |own: &Level| match level {
+        Some(level) => own.same(level),
+        None => derived.among.is_empty() || derived.among.iter().any(|one| one.same(own)),
+    };
+    let is_needed = |treatment: &&Treatment| {
+        let level = treatment.levels.get(&derived.factor);
+        sides.iter().any(|side| treatment.matches(side)) && level.is_some_and(is_among)
+    };
+    let needed = treatments.iter().filter(is_needed);
+    needed.map(|treatment| treatment.index).collect()
+}
