@@ -21,12 +21,11 @@ help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: ## Build toll and the kernel for guests, and run all built-in experiments in the quick profile
+run: ## Build toll, and judge all claims in the quick profile
 	@tools/install-prerequisites run
-	$(CARGO) build --release --workspace
-	@# Without it, what needs guests is skipped with the reason.
-	-$(RELEASE)/toll kernel build
-	$(RELEASE)/toll run --profile quick
+	$(CARGO) build --release -p toll -p toll-probe
+	@# Guests come last: until then no kernel is needed.
+	$(RELEASE)/toll run --profile quick --build-kernels
 
 .PHONY: build
 build: ## Build all programs for use

@@ -1,6 +1,7 @@
 //! The guests of a session: each block boots what its trials need, one at a
 //! time.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Instant;
 
@@ -12,7 +13,7 @@ use super::{Interrupt, Probe};
 use crate::environment::Workspace;
 use crate::environment::guest::{GuestDisk, GuestFailure, GuestGroup, GuestSpec, guest_obstacle};
 use crate::environment::kernel::{self, Kernel, Variant};
-use crate::plan::{Boot, Treatment};
+use crate::plan::{Boot, Plan, Treatment};
 use crate::spec::Experiment;
 use crate::spec::guest::GuestParameters;
 use crate::store::BootRecord;
@@ -188,8 +189,21 @@ impl<'a> Guests<'a> {
 }
 
 fn kernel_of(boot: &Boot) -> Result<Kernel, String> {
+    kernel::find(variant_of(boot))
+}
+
+fn variant_of(boot: &Boot) -> Variant {
     let word = boot.get("kernel").map_or("toll", String::as_str);
-    kernel::find(Variant::from_word(word).expect(CHECKED))
+    Variant::from_word(word).expect(CHECKED)
+}
+
+/// Kernels that guests of a plan need and that are not built, each once.
+pub fn missing_kernels(plan: &Plan) -> BTreeSet<Variant> {
+    let boots = plan.treatments.iter().filter_map(Treatment::boot);
+    let needed = boots.map(|boot| variant_of(&boot));
+    needed
+        .filter(|variant| kernel::find(*variant).is_err())
+        .collect()
 }
 
 fn spec_of(boot: &Boot, seed: u64, probe: &Path) -> Result<GuestSpec, String> {

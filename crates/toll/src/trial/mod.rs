@@ -18,7 +18,7 @@ mod session;
 mod skips;
 
 pub use event::{Event, Observer, SessionEnd, SessionError};
-pub use guests::Guests;
+pub use guests::{Guests, missing_kernels};
 pub use interrupt::Interrupt;
 pub use lock::RunLock;
 pub use prestarted::PrestartedProbe;

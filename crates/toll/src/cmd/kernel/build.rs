@@ -66,12 +66,28 @@ impl BuildArguments {
 }
 
 pub(super) fn run(arguments: &BuildArguments) -> anyhow::Result<ExitCode> {
-    let variants = arguments.asked();
-    check_requirements(&variants)?;
+    Ok(
+        match build_all(&arguments.asked(), arguments.jobs, &|text| {
+            output::result(text)
+        })? {
+            Some(signal) => exit_code_of(signal),
+            None => ExitCode::SUCCESS,
+        },
+    )
+}
+
+/// Builds some kernels with so many threads, or one for each CPU, and says what it
+/// has built. Gives the signal that interrupted it, if one did.
+pub(in crate::cmd) fn build_all(
+    variants: &[Variant],
+    jobs: Option<NonZeroUsize>,
+    say: &dyn Fn(&str) -> anyhow::Result<()>,
+) -> anyhow::Result<Option<i32>> {
+    check_requirements(variants)?;
     let cpus = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let threads = arguments.jobs.map_or(cpus, NonZeroUsize::get);
+    let threads = jobs.map_or(cpus, NonZeroUsize::get);
     let interrupt = Interrupt::listen().context("cannot listen for signals")?;
-    for variant in variants {
+    for variant in variants.iter().copied() {
         let begin = Instant::now();
         let mut progress = Progress::new(variant);
         let mut on_event = |event: BuildEvent<'_>| progress.show(event);
@@ -82,10 +98,10 @@ pub(super) fn run(arguments: &BuildArguments) -> anyhow::Result<ExitCode> {
             bar.finish_and_clear();
         }
         match built {
-            Ok(built) => tell(&built, begin.elapsed())?,
+            Ok(built) => say(&told(&built, begin.elapsed()))?,
             Err(BuildError::Interrupted) => {
                 output::note("interrupted; the same command goes on from here");
-                return Ok(exit_code_of(interrupt.signal().unwrap_or(2)));
+                return Ok(Some(interrupt.signal().unwrap_or(2)));
             }
             Err(BuildError::Failed { message, log }) => {
                 for line in log {
@@ -96,10 +112,10 @@ pub(super) fn run(arguments: &BuildArguments) -> anyhow::Result<ExitCode> {
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(None)
 }
 
-fn tell(built: &Built, took: Duration) -> anyhow::Result<()> {
+fn told(built: &Built, took: Duration) -> String {
     let Kernel {
         variant,
         release,
@@ -117,10 +133,7 @@ fn tell(built: &Built, took: Duration) -> anyhow::Result<()> {
         false => "is built already".to_owned(),
     };
     let directory = directory.display();
-    output::result(&format!(
-        "{}: Linux {release} {how}: {directory}",
-        variant.word()
-    ))
+    format!("{}: Linux {release} {how}: {directory}", variant.word())
 }
 
 /// Shows how a build goes on: a live bar on a terminal, plain lines elsewhere.

@@ -8,6 +8,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
+pub(super) use build::build_all;
+
 use super::{Failure, output};
 use crate::environment::kernel::clean;
 use crate::format;

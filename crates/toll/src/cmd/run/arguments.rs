@@ -87,7 +87,7 @@ pub(in crate::cmd) struct RunArguments {
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "",
           conflicts_with_all = ["items", "seed", "dry_run", "levels", "scans", "profile", "warmup",
               "prepare", "setup", "cleanup", "names", "reference", "shell", "no_shell", "input", "output",
-              "ignore_failure", "counters", "metric", "guest"])]
+              "ignore_failure", "counters", "metric", "guest", "build_kernels"])]
     pub resume: Option<String>,
     /// Show what would run, and what not and why, and run nothing
     #[arg(long)]
@@ -104,6 +104,10 @@ pub(in crate::cmd) struct RunArguments {
     /// kernel, memory, vcpus, swap, partner, command_line, accelerator
     #[arg(long)]
     pub guest: bool,
+    /// Build the kernels that guests need and that are not there, each before the
+    /// first experiment that needs it
+    #[arg(long)]
+    pub build_kernels: bool,
     /// Run this many whole blocks first and throw them away
     #[arg(short = 'w', long, value_name = "BLOCKS")]
     pub warmup: Option<u32>,

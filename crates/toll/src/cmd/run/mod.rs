@@ -10,11 +10,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use super::baseline::Against;
-use super::{Failure, failure, output};
+use super::{Failure, failure, kernel, output};
 use crate::environment::paths;
+use crate::plan::Plan;
 use crate::spec::Experiment;
 use crate::store::{RunStatus, Store};
-use crate::trial::RunLock;
+use crate::trial::{RunLock, missing_kernels};
 use anyhow::bail;
 use conclude::{Ending, conclude};
 
@@ -54,6 +55,12 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result
         let name = experiment.name.clone();
         let elapsed_s = begin.elapsed().as_secs_f64();
         share_budget(arguments, &mut experiment, elapsed_s, count - done);
+        if arguments.build_kernels
+            && let Some(signal) = build_kernels(&experiment, seed)
+        {
+            ending = Ending::Interrupted(signal);
+            break;
+        }
         let launched = launch(
             &mut store,
             Launch {
@@ -93,6 +100,21 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result
         ending = obstacles.swap_remove(0);
     }
     conclude(arguments, store_path, &against, &finished, ending)
+}
+
+/// Builds the kernels that an experiment's guests lack. Gives the signal that ended
+/// that; if it fails, the experiment says what it cannot run.
+fn build_kernels(experiment: &Experiment, seed: u64) -> Option<i32> {
+    let plan = Plan::new(experiment, seed).ok()?;
+    let missing = Vec::from_iter(missing_kernels(&plan));
+    let say = |text: &str| {
+        output::note(text);
+        Ok(())
+    };
+    kernel::build_all(&missing, None, &say).unwrap_or_else(|error| {
+        output::note(&error.to_string());
+        None
+    })
 }
 
 /// A time budget given on the command line is for all experiments together:
