@@ -5,7 +5,9 @@
 //! publications count it), sizes are binary (KiB, as buffers are made). Values
 //! that are not finite read `∞` and `–`.
 
-use crate::claim::model::{ClaimDirection, DerivedValue, Estimate, Outcome, Verdict};
+use crate::claim::model::{
+    Better, ClaimDirection, DerivedValue, Estimate, Metric, Outcome, Verdict,
+};
 
 const SIGNIFICANT_DIGITS: i32 = 3;
 const MAX_DECIMALS: usize = 9;
@@ -96,6 +98,40 @@ pub fn value(value: f64, unit: &str) -> String {
 /// A ratio with its interval: `0.496 [0.48, 0.51]`.
 pub fn ratio_interval(estimate: &Estimate) -> String {
     interval(estimate, "")
+}
+
+/// A ratio as people say it: `1.3 times slower [1.2, 1.4]`, `35 times faster
+/// [33, 37]`, `2.1 times less [2.0, 2.2]`.
+pub fn change(ratio: &Estimate, metric: &Metric) -> String {
+    let is_less = ratio.value < 1.0;
+    let times = match is_less {
+        true => inverse(ratio),
+        false => *ratio,
+    };
+    let is_rate = metric.unit.ends_with("/s");
+    let is_time = ["ns", "s"].contains(&metric.unit.as_str()) || metric.unit.starts_with("ns/");
+    let word = match (is_less, metric.better) {
+        (_, Better::Lower | Better::Higher) if is_time || is_rate => {
+            match is_less == (metric.better == Better::Lower) {
+                true => "faster",
+                false => "slower",
+            }
+        }
+        (true, _) => "less",
+        (false, _) => "as much",
+    };
+    let (value, ends) = interval_parts(&times, "");
+    format!("{value} times {word} {ends}")
+}
+
+/// The ratio with both sides exchanged.
+pub fn inverse(ratio: &Estimate) -> Estimate {
+    Estimate {
+        value: 1.0 / ratio.value,
+        low: 1.0 / ratio.high,
+        high: 1.0 / ratio.low,
+        confidence: ratio.confidence,
+    }
 }
 
 /// A value with its interval in one unit: `3.21 ms [3.18, 3.25]`.

@@ -101,6 +101,16 @@ impl Topic<'_> {
         interval.reaches(confidence).then(|| interval.map(f64::exp))
     }
 
+    /// How many times worse, in words.
+    fn worse(&self, interval: &Interval) -> String {
+        let metric = self.context.metric(&self.spec.metric);
+        let ratio = super::summary::estimate(interval);
+        match metric.better {
+            Better::Higher => format::change(&format::inverse(&ratio), &metric),
+            _ => format::change(&ratio, &metric),
+        }
+    }
+
     fn value(&self, candidate: &Candidate) -> String {
         let unit = self.context.metric(&self.spec.metric).unit;
         let values = self.context.values(&self.spec.metric, candidate.index);
@@ -129,9 +139,8 @@ impl Topic<'_> {
             match interval {
                 Some(interval) if interval.low > 1.0 + margin => {
                     if evidence.len() < EVIDENCE_MAX {
-                        let estimate = super::summary::estimate(&interval);
-                        let times = format::ratio_interval(&estimate);
-                        evidence.push(format!("{} takes {times} times as much", other.label));
+                        let worse = self.worse(&interval);
+                        evidence.push(format!("{}: {worse}", other.label));
                     }
                 }
                 _ => rivals.push(other),
@@ -156,6 +165,7 @@ impl Topic<'_> {
             text,
             decided: rivals.is_empty(),
             evidence,
+            gain: gain(best.median, others.iter().map(|other| other.median)),
         })
     }
 
@@ -180,15 +190,15 @@ impl Topic<'_> {
             let Some(interval) = self.times_worse(candidate, best, confidence) else {
                 continue;
             };
-            let shown = format::ratio_interval(&super::summary::estimate(&interval));
+            let worse = self.worse(&interval);
             if interval.high < 1.0 + WORTHWHILE {
-                evidence.push(format!("{} takes {shown} times as much", candidate.label));
+                evidence.push(format!("{} will do: {worse}", candidate.label));
                 found = candidate;
                 break;
             }
             if interval.low <= 1.0 + WORTHWHILE {
                 undecided.push(candidate.label.as_str());
-                evidence.push(format!("{} may do: {shown} times as much", candidate.label));
+                evidence.push(format!("{} may do: {worse}", candidate.label));
             }
         }
         let is_last = candidates
@@ -206,11 +216,13 @@ impl Topic<'_> {
                 "; whether {first} would do, the data do not decide"
             ));
         }
+        let smaller = candidates.iter().filter(|one| one.index < found.index);
         Some(Advice {
             topic: self.topic(),
             text,
             decided: !is_last && undecided.is_empty(),
             evidence,
+            gain: gain(found.median, smaller.map(|one| one.median)),
         })
     }
 
@@ -218,6 +230,7 @@ impl Topic<'_> {
     fn cost(&self, over: &str) -> Option<Advice> {
         let factor = self.context.experiment.factor(&self.spec.factor)?;
         let mut evidence = Vec::new();
+        let mut costs = Vec::new();
         let mut cheapest: Option<(String, f64, f64)> = None;
         let mut decided = true;
         for level in &factor.levels {
@@ -255,6 +268,7 @@ impl Topic<'_> {
             if let (Some(value), Some(low), Some(high)) =
                 (per_call.value, per_call.low, per_call.high)
             {
+                costs.push(value);
                 match &mut cheapest {
                     Some((name, best, best_high)) if value < *best => {
                         decided = high < *best;
@@ -265,7 +279,7 @@ impl Topic<'_> {
                 }
             }
         }
-        let (name, ..) = cheapest?;
+        let (name, least, _) = cheapest?;
         if evidence.len() < 2 {
             return None;
         }
@@ -275,13 +289,24 @@ impl Topic<'_> {
                 "what each kind costs; the data do not tell which costs least per call:".into()
             }
         };
+        costs.retain(|cost| *cost != least);
         Some(Advice {
             topic: self.topic(),
             text,
             decided,
             evidence,
+            gain: gain(least, costs.into_iter()),
         })
     }
+}
+
+/// How many times worse the median of the others is; absent without another.
+fn gain(advised: f64, others: impl Iterator<Item = f64>) -> Option<f64> {
+    let others: Vec<f64> = others.collect();
+    let ratio = (!others.is_empty()).then(|| median(&others) / advised)?;
+    // Less of what is better when more of it is there.
+    let gain = ratio.max(1.0 / ratio);
+    gain.is_finite().then_some(gain)
 }
 
 /// Most figures shown behind a piece of advice that they decide.

@@ -95,6 +95,7 @@ pub(super) fn widths(context: &AnalysisContext, target: f64) -> Vec<Width> {
                 id: context.treatments[treatment].label.clone(),
                 half_width: stopped_interval(&logs, CONFIDENCE).half_width(),
                 target,
+                outcome: None,
             })
         })
         .collect()

@@ -1,6 +1,7 @@
 //! Curves, distributions, boxes and bars.
 
 use super::context::AnalysisContext;
+use super::metric::words;
 use super::model::{
     Bar, BarChart, BoxGroup, BoxPlot, Curve, CurveMark, CurvePoint, CurveSeries, DerivedEstimate,
     Distribution, DistributionGroup, Estimate, Figure, FiveNumbers, MeasuredBox, Staircase,
@@ -309,7 +310,7 @@ impl Figures<'_> {
                 .all(|level| level.number.is_some_and(|n| n > 0.0))
         {
             let spec = FigureSpec {
-                title: format!("{metric} by {}", factor.name),
+                title: format!("{} by {}", words(metric), factor.name),
                 factor: factor.name.clone(),
                 metric: metric.clone(),
                 ..FigureSpec::default()
@@ -324,7 +325,7 @@ impl Figures<'_> {
             .filter_map(|t| self.group(t.label.clone(), metric, t.index))
             .collect();
         if groups.len() <= GROUPS_MAX {
-            let title = format!("{metric} of every trial");
+            let title = format!("{} of every trial", words(metric));
             let distribution = self.distribution_of(title, metric, groups);
             figures.extend(distribution.map(Figure::Distribution));
         }

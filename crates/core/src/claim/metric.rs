@@ -1,4 +1,4 @@
-//! Units and directions of metrics, read off their names.
+//! Words, units and directions of metrics, read off their names.
 
 use std::collections::BTreeMap;
 
@@ -44,5 +44,50 @@ pub(super) fn describe(experiment: &Experiment, name: &str) -> Metric {
     Metric {
         unit: unit.into(),
         better,
+    }
+}
+
+/// A metric in words: `time per byte` of `duration_per_byte_ns`. Counters keep
+/// the names that perf(1) gives them.
+pub fn words(name: &str) -> String {
+    let known = match name {
+        "max_rss_bytes" => "peak memory",
+        "throughput_bytes_per_s" => "throughput",
+        "path_length_instructions" => "path length",
+        "block_input_bytes" => "bytes from storage",
+        "block_output_bytes" => "bytes to storage",
+        "user_ns" => "user time",
+        "system_ns" => "system time",
+        "steal_ns" => "stolen time",
+        _ => "",
+    };
+    if !known.is_empty() {
+        return known.to_owned();
+    }
+    if let Some(counter) = name.strip_prefix("counter.") {
+        return counter.to_owned();
+    }
+    // The unit stands beside each value.
+    let bare = name.strip_suffix("_ns").unwrap_or(name);
+    bare.replace("duration", "time").replace('_', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+
+    #[test]
+    fn metrics_are_called_what_people_call_them() {
+        for (name, called) in [
+            ("duration_ns", "time"),
+            ("duration_per_byte_ns", "time per byte"),
+            ("init_duration_ns", "init time"),
+            ("latency_ns", "latency"),
+            ("max_rss_bytes", "peak memory"),
+            ("counter.dtlb-read-misses", "dtlb-read-misses"),
+            ("minor_faults", "minor faults"),
+        ] {
+            assert_eq!(words(name), called);
+        }
     }
 }

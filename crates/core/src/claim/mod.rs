@@ -21,6 +21,7 @@ pub mod selftest;
 mod summary;
 mod table;
 mod twin;
+mod untestable;
 mod verdict;
 mod warning;
 
@@ -30,8 +31,11 @@ use crate::plan::Treatment;
 use crate::run::{BootRecord, StoredRun, TrialRecord};
 use crate::spec::Experiment;
 
+pub use metric::words as metric_words;
+pub use untestable::cause as untestable_cause;
+
 use context::AnalysisContext;
-use model::{Analysis, Better, FactorSummary};
+use model::{Analysis, Better, FactorSummary, Outcome};
 
 /// Confidence of every interval that is not a claim's own.
 pub const CONFIDENCE: f64 = 0.95;
@@ -50,6 +54,8 @@ pub struct Width {
     pub half_width: f64,
     /// Half-width at which it is narrow enough.
     pub target: f64,
+    /// What it says of the claim so far; `None` for a comparison.
+    pub outcome: Option<Outcome>,
 }
 
 /// A run: what was stored of it, and what is concluded from that.
@@ -82,9 +88,10 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
     let verdicts = verdict::judge_all(context);
     let factors = experiment.factors.iter().map(factor).collect();
     let mut treatments = summary::summarise(context, &stored.trials);
-    let mut warnings = warning::collect(stored, &twins);
+    let warnings = warning::collect(stored, &twins);
     emulation::note(&mut treatments, context);
-    warnings.extend(summary::take_common_notes(&mut treatments));
+    let mut notes = summary::take_common_notes(&mut treatments);
+    notes.extend(warning::cold_host(stored));
     Analysis {
         blocks: context.complete_blocks(),
         primary_metric: experiment.metric.clone(),
@@ -99,6 +106,7 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
         guests: guest::summarise(&stored.boots),
         disturbances: disturbance::summarise(&stored.trials),
         warnings,
+        notes,
         twins,
         derived,
         staircases,
@@ -154,12 +162,7 @@ pub fn widths(
     let context = &AnalysisContext::new(experiment, treatments, trials, boots);
     let target = experiment.run.target_ci;
     let mut widths = comparison::widths(context, target);
-    let intervals = verdict::intervals(context);
-    widths.extend(intervals.into_iter().map(|(claim, interval)| Width {
-        id: claim.id.clone(),
-        half_width: interval.half_width(),
-        target: verdict::target_width(claim, target),
-    }));
+    widths.extend(verdict::widths(context, target));
     widths
 }
 

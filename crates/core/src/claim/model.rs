@@ -57,6 +57,9 @@ pub struct Analysis {
     pub disturbances: Vec<DisturbanceSummary>,
     /// What a reader must know before trusting the numbers.
     pub warnings: Vec<String>,
+    /// What holds for all treatments alike, such as how a metric is taken.
+    #[serde(default)]
+    pub notes: Vec<String>,
 }
 
 /// A point estimate with its interval.
@@ -224,6 +227,27 @@ pub struct Verdict {
     pub explanatory_metrics: Option<ExplanatoryMetrics>,
 }
 
+impl Verdict {
+    /// How far the interval lies past the claim's bound, as a factor: 3 if it
+    /// begins at three times an upper bound. `None` where it lies beyond every
+    /// level tried, or was not measured.
+    pub fn factor_past_bound(&self) -> Option<f64> {
+        let ends = self.measured.map(|measured| (measured.low, measured.high));
+        let (low, high) = ends.or_else(|| {
+            let beyond = self.beyond?;
+            Some((beyond.low?, beyond.high.unwrap_or(f64::INFINITY)))
+        })?;
+        let above = low / self.threshold_high.unwrap_or(self.threshold);
+        let below = self.threshold / high;
+        let factor = match self.direction {
+            ClaimDirection::Less => above,
+            ClaimDirection::Greater => below,
+            ClaimDirection::Equal | ClaimDirection::Within => above.max(below),
+        };
+        factor.is_finite().then_some(factor)
+    }
+}
+
 /// What else the two sides of a claim on time differ in: what may explain it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExplanatoryMetrics {
@@ -319,6 +343,10 @@ pub struct Advice {
     pub decided: bool,
     /// The figures behind it, each a short sentence with its interval.
     pub evidence: Vec<String>,
+    /// How many times worse than what is advised the median of the other
+    /// choices is; absent if nothing else was measured.
+    #[serde(default)]
+    pub gain: Option<f64>,
 }
 
 /// One kind of disturbance over a run.

@@ -7,7 +7,7 @@ use toll_stats::{
 use super::context::AnalysisContext;
 use super::model::{ClaimDirection, Outcome, Verdict};
 use super::summary::estimate;
-use super::{ALPHA, CONFIDENCE, contrast, derived, emulation, explanatory_metrics};
+use super::{ALPHA, CONFIDENCE, Width, contrast, derived, emulation, explanatory_metrics};
 use crate::format;
 use crate::spec::{Claim, Test};
 
@@ -19,7 +19,7 @@ const WIDTH_SHARE: f64 = 0.25;
 /// Half-width, logarithmic, at which a claim's interval is narrow enough. It
 /// depends on what was claimed, never on what was measured: a stop that waited
 /// for a verdict would find too many.
-pub(super) fn target_width(claim: &Claim, target_ci: f64) -> f64 {
+fn target_width(claim: &Claim, target_ci: f64) -> f64 {
     let distance = match claim.published {
         Some(published) if published > 0.0 && claim.threshold() > 0.0 => {
             (published / claim.threshold()).ln().abs()
@@ -38,36 +38,45 @@ pub(super) fn target_width(claim: &Claim, target_ci: f64) -> f64 {
     target_ci.max(from_claim)
 }
 
-/// Intervals of all testable claims on a logarithmic scale, each at the
-/// confidence of the first, strictest step of Holm's procedure. One that the
-/// blocks are too few for is as wide as can be.
-pub(super) fn intervals<'a>(context: &AnalysisContext<'a>) -> Vec<(&'a Claim, Interval)> {
-    let evidence: Vec<(&Claim, Evidence)> = context
-        .experiment
-        .claims
-        .iter()
+/// How wide the intervals of all testable claims are, each at the confidence of
+/// the first, strictest step of Holm's procedure. One that the blocks are too few
+/// for is as wide as can be. What is decided at that step is decided at any.
+pub(super) fn widths(context: &AnalysisContext, target_ci: f64) -> Vec<Width> {
+    let claims = context.experiment.claims.iter();
+    let evidence: Vec<(&Claim, Evidence)> = claims
         .filter_map(|claim| Some((claim, evidence(claim, context).ok()?)))
         .collect();
     let confidence = 1.0 - ALPHA / evidence.len().max(1) as f64;
-    evidence
-        .into_iter()
-        .filter_map(|(claim, evidence)| {
-            let mut interval = match &evidence {
-                Evidence::Logs(logs) => stopped_interval(logs, confidence),
-                Evidence::Derived(bootstrap) => {
-                    bootstrap.interval_of_resamples(confidence)?.map(f64::ln)
-                }
-            };
-            if interval.low == interval.high {
-                // Also where both lie beyond the levels: nothing is open.
-                (interval.low, interval.high) = (0.0, 0.0);
+    let widths = evidence.into_iter().filter_map(|(claim, evidence)| {
+        let (interval, judged, signs_p) = match &evidence {
+            Evidence::Logs(logs) => {
+                let interval = stopped_interval(logs, confidence);
+                (interval, interval, 0.0)
             }
-            if !interval.reaches(confidence) {
-                (interval.low, interval.high) = (f64::NEG_INFINITY, f64::INFINITY);
+            Evidence::Derived(bootstrap) => {
+                let interval = bootstrap.interval_of_resamples(confidence)?;
+                let judged = bootstrap.widened(&interval).map(f64::ln);
+                let signs_p = smallest_sign_p(bootstrap.blocks());
+                (interval.map(f64::ln), judged, signs_p)
             }
-            Some((claim, interval))
+        };
+        let is_enough = interval.reaches(confidence);
+        let decision = match is_enough && signs_p <= 1.0 - confidence {
+            true => LogScale::new(claim, context).decide(&judged),
+            false => Decision::Inconclusive,
+        };
+        let half_width = match is_enough {
+            true => interval.half_width(),
+            false => f64::INFINITY,
+        };
+        Some(Width {
+            id: claim.id.clone(),
+            half_width,
+            target: target_width(claim, target_ci),
+            outcome: Some(outcome(decision)),
         })
-        .collect()
+    });
+    widths.collect()
 }
 
 /// What a claim is judged on.
@@ -141,19 +150,15 @@ fn evidence(claim: &Claim, context: &AnalysisContext) -> Result<Evidence, String
 
 fn case(claim: &Claim, context: &AnalysisContext) -> Result<Case, String> {
     let evidence = evidence(claim, context)?;
-    let same = claim.margin.unwrap_or_default();
-    let margins = match claim.test() {
-        Test::Ratio(contrast) => context.margins(same, contrast.metric),
-        _ => same.ln_1p().into(),
-    };
-    let scale = LogScale::new(claim, margins);
+    let scale = LogScale::new(claim, context);
     let (p, blocks) = match &evidence {
         Evidence::Logs(logs) => (
             stopped_decision_p(logs, scale.direction, scale.threshold, scale.margins),
             logs.len(),
         ),
         Evidence::Derived(bootstrap) => {
-            let decided = |interval: &Interval| scale.decide(interval) != Decision::Inconclusive;
+            let decided =
+                |interval: &Interval| scale.decide(&interval.map(f64::ln)) != Decision::Inconclusive;
             let blocks = bootstrap.blocks();
             // A few blocks that agree resample to an interval without width. So
             // no quantity is more certain than the signs of as many blocks.
@@ -188,7 +193,12 @@ struct LogScale {
 impl LogScale {
     /// Being within two bounds is being equal to their middle with half their
     /// distance as the margin.
-    fn new(claim: &Claim, margins: Margins) -> Self {
+    fn new(claim: &Claim, context: &AnalysisContext) -> Self {
+        let same = claim.margin.unwrap_or_default();
+        let margins = match claim.test() {
+            Test::Ratio(contrast) => context.margins(same, contrast.metric),
+            _ => same.ln_1p().into(),
+        };
         let threshold = claim.threshold().ln();
         let (direction, threshold, margins) = match (claim.direction(), claim.threshold_high()) {
             (ClaimDirection::Less, _) => (Direction::Less, threshold, margins),
@@ -211,14 +221,17 @@ impl LogScale {
         }
     }
 
-    /// Decides on an interval of the natural scale.
-    fn decide(&self, interval: &Interval) -> Decision {
-        decide(
-            &interval.map(f64::ln),
-            self.direction,
-            self.threshold,
-            self.margins,
-        )
+    /// Decides on an interval of logarithms.
+    fn decide(&self, logs: &Interval) -> Decision {
+        decide(logs, self.direction, self.threshold, self.margins)
+    }
+}
+
+fn outcome(decision: Decision) -> Outcome {
+    match decision {
+        Decision::Supported => Outcome::Supported,
+        Decision::Refuted => Outcome::Refuted,
+        Decision::Inconclusive => Outcome::Inconclusive,
     }
 }
 
@@ -241,16 +254,11 @@ fn judge(
         );
     };
     let decision = match step.rejected {
-        true => case.scale.decide(&interval),
+        true => case.scale.decide(&interval.map(f64::ln)),
         false => Decision::Inconclusive,
     };
-    let outcome = match decision {
-        Decision::Supported => Outcome::Supported,
-        Decision::Refuted => Outcome::Refuted,
-        Decision::Inconclusive => Outcome::Inconclusive,
-    };
     let mut verdict = blank(claim, context);
-    verdict.outcome = outcome;
+    verdict.outcome = outcome(decision);
     if claim.direction() != ClaimDirection::Within {
         verdict.margin = case.scale.margins.same.exp_m1();
         verdict.noise_margin = case.scale.margins.different.exp_m1();

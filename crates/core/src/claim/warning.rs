@@ -55,17 +55,21 @@ pub(super) fn collect(stored: &StoredRun, twins: &[TwinSummary]) -> Vec<String> 
             stored.trials.len()
         ));
     }
-    if stored.run.machine.virtualization != "none" {
-        warnings.push(
-            "this is a virtual machine: cold means cold in this kernel, while the host below may \
-             still hold a file in its memory"
-                .into(),
-        );
-    }
     warnings.extend(missing_metric(stored));
     warnings.extend(missing_counters(stored));
     warnings.extend(shared_counters(stored));
     warnings
+}
+
+/// What cold means on a virtual machine, if anything here is measured cold.
+pub(super) fn cold_host(stored: &StoredRun) -> Option<String> {
+    let mut levels = stored.treatments.iter().flat_map(|one| one.levels.values());
+    let is_virtual = stored.run.machine.virtualization != "none";
+    (is_virtual && levels.any(|level| level.text == "cold")).then(|| {
+        "this is a virtual machine: cold means cold in this kernel, while the host below may still \
+         hold a file in its memory"
+            .into()
+    })
 }
 
 /// A metric that no trial recorded yields empty tables; most often its name is

@@ -257,7 +257,7 @@ impl<'a> Runner<'a> {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = vec![
-            "max_rss_bytes is at least the probe's own: the kernel hands it on across exec"
+            "peak memory is at least that of toll's probe: the kernel hands it on across exec"
                 .to_owned(),
         ];
         if self.request.output == OutputPolicy::Null && self.request.capture_bytes_max > 0 {

@@ -8,8 +8,10 @@ use indicatif::{ProgressBar, ProgressStyle};
 use super::output;
 use super::run::Purpose;
 use crate::claim::Width;
+use crate::claim::model::Outcome;
 use crate::report::sanitize::sanitize;
 use crate::report::terminal::fit;
+use crate::report::words;
 use crate::spec::Experiment;
 use crate::trial::{Event, Observer};
 
@@ -40,12 +42,17 @@ pub(super) struct Progress {
     budget: Duration,
     elapsed: Duration,
     slowest: Option<Width>,
+    claims: Vec<Outcome>,
 }
 
 impl Progress {
     pub fn new(experiment: &Experiment, run_id: i64, purpose: Purpose) -> Self {
-        let shown = purpose == Purpose::Shown;
+        let shown = matches!(purpose, Purpose::Shown { .. });
         let is_terminal = is_live();
+        let name = match purpose {
+            Purpose::Shown { number, of } if of > 1 => format!("{number}/{of} {}", experiment.name),
+            _ => experiment.name.clone(),
+        };
         let bar = (shown && is_terminal).then(|| {
             let bar = ProgressBar::new(0);
             let style = output::error_style();
@@ -61,17 +68,17 @@ impl Progress {
                 true => drawn,
                 false => drawn.progress_chars("##-"),
             });
-            bar.set_prefix(sanitize(&experiment.name));
+            bar.set_prefix(sanitize(&name));
             bar
         });
         if shown && !is_terminal {
-            output::note(&format!("{}: run {run_id} begins", experiment.name));
+            output::note(&format!("{name}: run {run_id} begins"));
         }
         Self {
             bar,
             is_plain: shown && !is_terminal,
             tells_skips: purpose != Purpose::Aside,
-            name: experiment.name.clone(),
+            name,
             begin: Instant::now(),
             last_line: None,
             blocks: 0,
@@ -80,6 +87,7 @@ impl Progress {
             budget: Duration::from_secs_f64(experiment.run.time_budget_s),
             elapsed: Duration::ZERO,
             slowest: None,
+            claims: Vec::new(),
         }
     }
 
@@ -123,6 +131,7 @@ impl Progress {
             self.blocks_expected(),
             time(self.begin.elapsed())
         );
+        status.push_str(&self.decided());
         if let Some(width) = &self.slowest {
             let percent = |log: f64| match log.exp_m1() {
                 share if share < 10.0 => format!("±{:.1} %", share * 100.0),
@@ -139,6 +148,17 @@ impl Progress {
             status.push_str(&format!(" · {}", sanitize(trial)));
         }
         fit(status, output::error_style())
+    }
+
+    /// `, 3 ✔ 1 ✘ of 13 claims`: those that are decided already.
+    fn decided(&self) -> String {
+        let count = |wanted| self.claims.iter().filter(|one| **one == wanted).count();
+        let decided = [Outcome::Supported, Outcome::Refuted]
+            .map(|outcome| format!("{} {}", count(outcome), words::symbol(outcome)));
+        match self.claims.len() {
+            0 => String::new(),
+            all => format!(", {} of {}", decided.join(" "), words::plural(all, "claim")),
+        }
     }
 
     fn plain_line(&mut self) {
@@ -218,6 +238,10 @@ impl Steps {
 }
 
 impl Observer for Progress {
+    fn wants_looks(&self) -> bool {
+        self.is_plain || self.bar.is_some()
+    }
+
     fn notice(&mut self, event: &Event<'_>) {
         match event {
             Event::TrialStarts {
@@ -247,6 +271,7 @@ impl Observer for Progress {
                     .iter()
                     .max_by(|a, b| over(a).total_cmp(&over(b)))
                     .cloned();
+                self.claims = widths.iter().filter_map(|width| width.outcome).collect();
             }
             Event::Pauses => {
                 self.finish();

@@ -32,7 +32,10 @@ pub(super) fn run(arguments: &ReportArguments, store: &Path) -> anyhow::Result<E
         output::result(&write_plots(&runs, directory)?)?;
     }
     if arguments.html.is_some() || arguments.plots.is_none() {
-        let path = write_page(&runs, arguments.html.as_deref())?;
+        let ids: Vec<String> = runs.iter().map(|one| one.stored.run.id.to_string()).collect();
+        let default = || page_path(&format!("run-{}", ids.join("-")));
+        let path = arguments.html.clone().unwrap_or_else(default);
+        output::write_file(&path, html::page(&runs)?.as_bytes())?;
         if path.as_os_str() != "-" {
             output::result(&format!("{}", path.display()))?;
         }
@@ -40,23 +43,12 @@ pub(super) fn run(arguments: &ReportArguments, store: &Path) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes the page of some runs, and says where.
-///
-/// # Errors
-/// If it cannot be made or written.
-pub(super) fn write_page(runs: &[Run], path: Option<&Path>) -> anyhow::Result<PathBuf> {
-    let path = path.map_or_else(
-        || {
-            let ids: Vec<String> = runs
-                .iter()
-                .map(|run| run.stored.run.id.to_string())
-                .collect();
-            paths::reports().join(format!("run-{}.html", ids.join("-")))
-        },
-        Path::to_owned,
-    );
-    output::write_file(&path, html::page(runs)?.as_bytes())?;
-    Ok(path)
+/// Where a page of a name goes unless it is told.
+pub(super) fn page_path(name: &str) -> PathBuf {
+    let directory = paths::reports();
+    // If it cannot be made, the page cannot be written, which is told.
+    let _ = std::fs::create_dir_all(&directory);
+    directory.join(format!("{name}.html"))
 }
 
 /// Writes all plots of some runs as SVG and PNG, and gives their paths, one a

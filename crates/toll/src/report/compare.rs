@@ -7,7 +7,7 @@ use super::terminal::Style;
 use super::terminal::paint;
 use super::terminal::text::{Column, Paint, Row, fit, heading, layout, paragraph, table};
 use super::words;
-use crate::claim::Run;
+use crate::claim::{Run, metric_words};
 use crate::claim::model::{Better, RunComparison, RunRatio, TreatmentSummary};
 use crate::format;
 
@@ -37,7 +37,7 @@ pub fn compare(
             name(run),
             run.stored.run.title,
             words::minute(&run.stored.run.created_at),
-            words::counts(&run.analysis)
+            words::counts(&run.analysis.verdicts)
         );
         text.push_str(&paragraph(&line, 0, Paint::Plain, style));
     }
@@ -87,7 +87,7 @@ fn ratios(comparison: &RunComparison, title: &str, style: Style) -> String {
     let mut text = heading(title, style);
     let columns = [
         Column::words("treatment"),
-        Column::numbers(&format!("ratio of {}", comparison.metric)),
+        Column::numbers(&format!("ratio of {}", metric_words(&comparison.metric))),
         Column::words("which is"),
     ];
     let rows: Vec<Row> = comparison.ratios.iter().map(ratio).collect();
@@ -111,7 +111,7 @@ fn ratios(comparison: &RunComparison, title: &str, style: Style) -> String {
     if comparison.better == Better::Neither {
         notes.push(format!(
             "neither more nor less of {} is better",
-            comparison.metric
+            metric_words(&comparison.metric)
         ));
     }
     for (which, labels) in [("new", &comparison.only_new), ("old", &comparison.only_old)] {
@@ -250,7 +250,7 @@ fn medians(runs: &[Run], style: Style) -> String {
             Row::new(std::iter::once(wanted.clone()).chain(cells).collect())
         })
         .collect();
-    let metrics = in_order(runs, |run| vec![run.analysis.primary_metric.clone()]);
+    let metrics = in_order(runs, |run| vec![metric_words(&run.analysis.primary_metric)]);
     let mut text = heading(&format!("Medians, {}", metrics.join(" and ")), style);
     if rows.is_empty() {
         text.push_str(&paragraph(
@@ -282,7 +282,9 @@ fn median(run: &Run, wanted: &str) -> String {
     let mut treatments = run.analysis.treatments.iter();
     match treatments.find(|one| one.twin_of.is_none() && label(one) == wanted) {
         Some(treatment) if treatment.skipped.is_some() => "skipped".to_owned(),
-        Some(treatment) => words::median(treatment, &run.analysis),
+        Some(treatment) => {
+            words::median(treatment, &run.analysis.primary_metric, &run.analysis)
+        }
         None => format::NOTHING.to_owned(),
     }
 }

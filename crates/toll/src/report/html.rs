@@ -8,8 +8,8 @@ use minijinja::{AutoEscape, Environment, Error, Output, State, Value, context};
 use super::plots::palette::dark_rules;
 use super::plots::{self, NamedPlot};
 use super::sanitize::sanitize;
-use super::words;
-use crate::claim::Run;
+use super::{comparison, words};
+use crate::claim::{Run, metric_words};
 use crate::claim::model::{
     DerivedValue, Estimate, ExplanatoryMetrics, Metric, NearestCache, Outcome, PublishedGroup,
     PublishedRow, TreatmentSummary, Verdict,
@@ -21,35 +21,58 @@ const RUN: &str = include_str!("assets/run.html");
 const NOTES: &str = include_str!("assets/notes.html");
 const STYLE: &str = include_str!("assets/page.css");
 
-/// Builds the page: one file without scripts or outside references.
+/// Builds the page of some runs.
 ///
 /// # Errors
-/// If the page's template does not render, which is a fault in it.
+/// As [`Page::render`].
 pub fn page(runs: &[Run]) -> anyhow::Result<String> {
-    render(runs).map_err(|error| {
-        anyhow::anyhow!(
-            "cannot build the report page: {error}; this is a fault in toll, please report it"
-        )
-    })
+    let mut page = Page::default();
+    runs.iter().for_each(|run| page.add(run));
+    page.render()
 }
 
-fn render(runs: &[Run]) -> Result<String, Error> {
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment.set_formatter(escape_and_sanitize);
-    environment.add_template("page.html", PAGE)?;
-    environment.add_template("run.html", RUN)?;
-    environment.add_template("notes.html", NOTES)?;
-    add_filters_of_numbers(&mut environment);
-    add_filters_of_results(&mut environment);
-    let title = match runs {
-        [run] => format!("{} – toll", run.stored.run.title),
-        runs => format!("{} runs – toll", runs.len()),
-    };
-    let style = Value::from_safe_string(format!("{STYLE}\n{}", dark_rules()));
-    let runs: Vec<Value> = runs.iter().map(view).collect();
-    let page = environment.get_template("page.html")?;
-    page.render(context! { title, style, runs })
+/// A page to which runs are added as they end; each is drawn once.
+#[derive(Default)]
+pub struct Page {
+    runs: Vec<Value>,
+    titles: Vec<String>,
+}
+
+impl Page {
+    pub fn add(&mut self, run: &Run) {
+        self.titles.push(run.stored.run.title.clone());
+        self.runs.push(view(run));
+    }
+
+    /// The page so far: one file without scripts or outside references.
+    ///
+    /// # Errors
+    /// If the page's template does not render, which is a fault in it.
+    pub fn render(&self) -> anyhow::Result<String> {
+        self.rendered().map_err(|error| {
+            anyhow::anyhow!(
+                "cannot build the report page: {error}; this is a fault in toll, please report it"
+            )
+        })
+    }
+
+    fn rendered(&self) -> Result<String, Error> {
+        let mut environment = Environment::new();
+        environment.set_auto_escape_callback(|_| AutoEscape::Html);
+        environment.set_formatter(escape_and_sanitize);
+        environment.add_template("page.html", PAGE)?;
+        environment.add_template("run.html", RUN)?;
+        environment.add_template("notes.html", NOTES)?;
+        add_filters_of_numbers(&mut environment);
+        add_filters_of_results(&mut environment);
+        let title = match self.titles.as_slice() {
+            [only] => format!("{only} – toll"),
+            titles => format!("{} runs – toll", titles.len()),
+        };
+        let style = Value::from_safe_string(format!("{STYLE}\n{}", dark_rules()));
+        let page = environment.get_template("page.html")?;
+        page.render(context! { title, style, runs => self.runs.clone() })
+    }
 }
 
 /// Escapes every value, and takes control characters out of it, so that no
@@ -71,7 +94,8 @@ fn view(run: &Run) -> Value {
         anchor => format!("run-{}-{}", record.id, record.uid),
         record => Serde(record),
         analysis => Serde(analysis),
-        counts_text => words::counts(analysis),
+        counts_text => words::counts(&analysis.verdicts),
+        compared => Serde(comparison::table(analysis, &comparison::metrics(run))),
         machine_line => words::machine_line(&record.machine),
         guest_lines => analysis.guests.iter().map(words::guest_line).collect::<Vec<_>>(),
         claims_plot => plots::claims(run).map(svg),
@@ -121,7 +145,7 @@ fn add_filters_of_results(environment: &mut Environment) {
         vec![value, interval]
     });
     environment.add_filter("margin", |one: Serde<Verdict>| format::margin(&one));
-    environment.add_filter("metric", |name: String| words::metric(&name).to_owned());
+    environment.add_filter("metric", |name: String| metric_words(&name));
     environment.add_filter(
         "brief",
         |one: Serde<ExplanatoryMetrics>, metrics: Serde<BTreeMap<String, Metric>>| {
@@ -135,13 +159,6 @@ fn add_filters_of_results(environment: &mut Environment) {
         },
     );
     environment.add_filter("trials", |one: Serde<TreatmentSummary>| words::trials(&one));
-    environment.add_filter(
-        "other_metrics",
-        |treatments: Serde<Vec<TreatmentSummary>>, primary: String| {
-            let mut metrics = treatments.iter().flat_map(|one| one.estimates.keys());
-            metrics.any(|metric| *metric != primary)
-        },
-    );
     environment.add_filter("cache", |one: Serde<Option<NearestCache>>| {
         words::nearest_cache(one.0.as_ref())
     });

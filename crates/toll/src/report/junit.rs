@@ -19,7 +19,8 @@ pub fn junit(run: &Run) -> Result<String, String> {
         let reason = "its experiment has no claim";
         return Err(super::does_not_apply("JUnit's XML", run.id, reason));
     }
-    let count = |outcome| words::outcome_count(analysis, outcome);
+    let outcomes = || analysis.verdicts.iter().map(|one| one.outcome);
+    let count = |wanted| outcomes().filter(|one| *one == wanted).count();
     let counts = format!(
         "tests=\"{}\" failures=\"{}\" errors=\"0\" skipped=\"{}\"",
         analysis.verdicts.len(),

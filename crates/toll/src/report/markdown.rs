@@ -1,9 +1,9 @@
 //! Tables in GitHub's Markdown.
 
 use super::sanitize::sanitize;
-use super::words;
+use super::{comparison, words};
 use crate::claim::Run;
-use crate::claim::model::{Analysis, TreatmentSummary, Verdict};
+use crate::claim::model::Verdict;
 use crate::format;
 
 /// The verdicts and treatments of a run as Markdown tables.
@@ -16,7 +16,7 @@ pub fn markdown(run: &Run) -> String {
         record.id,
         escape(&words::minute(&record.created_at)),
         words::plural(analysis.blocks, "block"),
-        words::counts(analysis)
+        words::counts(&analysis.verdicts)
     );
     text.push_str(&origin);
     text.push_str(&format!(
@@ -31,21 +31,39 @@ pub fn markdown(run: &Run) -> String {
         text.push_str("| :-- | :-- | --: | --: | --: |\n");
         text.extend(analysis.verdicts.iter().map(verdict));
     }
-    if !analysis.treatments.is_empty() {
-        let metric = escape(&analysis.primary_metric);
-        text.push_str(&format!(
-            "\n| Treatment | Trials | Median {metric} | Note |\n"
-        ));
-        text.push_str("| :-- | --: | --: | :-- |\n");
-        text.extend(
-            analysis
-                .treatments
-                .iter()
-                .map(|one| treatment(one, analysis)),
-        );
+    text.push_str(&treatments(run));
+    for note in analysis.warnings.iter().chain(&analysis.notes) {
+        text.push_str(&format!("\n> {}\n", escape(note)));
     }
-    for warning in &analysis.warnings {
-        text.push_str(&format!("\n> {}\n", escape(warning)));
+    text
+}
+
+/// The treatments by the metrics of the run, beside its reference.
+fn treatments(run: &Run) -> String {
+    let table = comparison::table(&run.analysis, &comparison::metrics(run));
+    if table.rows.is_empty() {
+        return String::new();
+    }
+    let cells = |cells: &mut dyn Iterator<Item = String>| {
+        let joined: Vec<String> = cells.collect();
+        format!("| {} |\n", joined.join(" | "))
+    };
+    let titles = table.columns.iter().map(|title| escape(title));
+    let mut text = format!("\n{}", cells(&mut titles.chain(["note".to_owned()])));
+    let rules = table.columns.iter().skip(1).map(|_| "--:".to_owned());
+    let left = || std::iter::once(":--".to_owned());
+    text.push_str(&cells(&mut left().chain(rules).chain(left())));
+    for row in &table.rows {
+        let marks = row.marks.clone();
+        let notes: Vec<String> = row.notes.iter().cloned().chain([marks]).collect();
+        let notes = notes.iter().filter(|note| !note.is_empty());
+        let notes: Vec<String> = notes.map(|note| escape(note)).collect();
+        let label = std::iter::once(format!("`{}`", code(&row.label)));
+        let values = row.cells.iter().map(|cell| escape(cell));
+        text.push_str(&cells(&mut label.chain(values).chain([notes.join("<br>")])));
+    }
+    for note in table.footnotes.iter().chain(&table.sentence) {
+        text.push_str(&format!("\n{}\n", escape(note)));
     }
     text
 }
@@ -70,28 +88,6 @@ fn reason(reason: &str) -> String {
     } else {
         format!("<br>{}", escape(reason))
     }
-}
-
-fn treatment(treatment: &TreatmentSummary, analysis: &Analysis) -> String {
-    let skipped = treatment
-        .skipped
-        .iter()
-        .map(|why| format!("skipped: {}", escape(why)));
-    let failed = treatment
-        .first_failure
-        .iter()
-        .map(|why| format!("failed: {}", escape(why)));
-    let notes: Vec<String> = skipped
-        .chain(failed)
-        .chain(treatment.notes.iter().map(|note| escape(note)))
-        .collect();
-    format!(
-        "| `{}` | {} | {} | {} |\n",
-        code(&treatment.label),
-        words::trials(treatment),
-        escape(&words::median(treatment, analysis)),
-        notes.join("<br>")
-    )
 }
 
 /// Text that stays text: GitHub renders HTML, and pipes end a cell.

@@ -7,7 +7,9 @@
 
 pub mod benchstat;
 pub mod compare;
+mod comparison;
 pub mod csv;
+mod footnotes;
 pub mod html;
 pub mod hyperfine;
 pub mod junit;

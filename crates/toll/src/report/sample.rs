@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::claim::Run;
-use crate::claim::model::{Estimate, Outcome};
+use crate::claim::model::{Better, Estimate, Metric, Outcome, Relation};
 use crate::run::{RunStatus, StoredRun};
+use crate::spec::WorkloadKind;
 
 /// Text that attacks every output: HTML, SVG, Markdown, a terminal.
 pub const HOSTILE: &str =
@@ -89,6 +90,42 @@ pub fn small() -> Run {
     analysis.comparisons.truncate(7);
     analysis.figures.truncate(1);
     Run { stored, analysis }
+}
+
+/// A comparison of three commands, of which one is skipped.
+pub fn commands() -> Run {
+    let mut run = small();
+    run.stored.run.title = "grep -c x vs awk '/x/' vs rg x".into();
+    run.stored.experiment.workload.kind = WorkloadKind::Command;
+    let analysis = &mut run.analysis;
+    (analysis.verdicts, analysis.figures, analysis.advice) = Default::default();
+    (analysis.derived, analysis.staircases, analysis.guests) = Default::default();
+    analysis.notes = vec!["peak memory is at least that of the probe".into()];
+    let commands = ["grep -c x", "awk '/x/'", "rg x"];
+    analysis.treatments.truncate(commands.len());
+    for (treatment, command) in analysis.treatments.iter_mut().zip(commands) {
+        let times = treatment.estimates.values().next().cloned();
+        treatment.label = command.into();
+        if let Some(mut memory) = times {
+            (memory.median.value, memory.median.low, memory.median.high) = (2.5e6, 2.4e6, 2.6e6);
+            treatment.estimates.insert("max_rss_bytes".into(), memory);
+        }
+    }
+    let skipped = &mut analysis.treatments[2];
+    (skipped.estimates, skipped.trials_completed) = Default::default();
+    skipped.skipped = Some("rg is missing".into());
+    let memory = Metric {
+        unit: "bytes".into(),
+        better: Better::Lower,
+    };
+    analysis.metrics.insert("max_rss_bytes".into(), memory);
+    analysis.comparisons.truncate(1);
+    let comparison = &mut analysis.comparisons[0];
+    (comparison.treatment, comparison.reference) = (1, 0);
+    comparison.relation = Relation::Better;
+    let ratio = &mut comparison.ratio;
+    (ratio.value, ratio.low, ratio.high) = (0.762, 0.741, 0.785);
+    run
 }
 
 /// A run whose every text is hostile.

@@ -4,7 +4,7 @@ use super::sample::{self, HOSTILE};
 use super::terminal::Style;
 use super::{compare, html, junit, markdown, plots, terminal};
 use crate::claim::Run;
-use crate::claim::model::{Better, Estimate, Relation, RunComparison, RunRatio};
+use crate::claim::model::{Better, Estimate, Outcome, Relation, RunComparison, RunRatio};
 
 fn style(width: usize) -> Style {
     Style {
@@ -38,21 +38,23 @@ fn the_verdict_table_fits_its_width() {
                 unicode,
                 ..style(width)
             };
-            let table = terminal::verdict_table(&runs, style);
-            assert!(widest(&table) <= width, "at {width}:\n{table}");
+            for run in &runs {
+                let table = terminal::answer(run, style);
+                assert!(widest(&table) <= width, "at {width}:\n{table}");
+            }
         }
     }
 }
 
 #[test]
-fn summary_advice_and_comparison_fit_their_width() {
+fn summary_overview_and_comparison_fit_their_width() {
     let runs = samples();
     for width in [40, 60, 80, 120, 200] {
         let mut text = compare::compare(&runs, &differences(), &[comparison()], style(width));
+        text.push_str(&terminal::overview(&runs, &[], style(width)));
         for run in &runs {
             text.push_str(&terminal::summary(run, style(width)));
-            text.push_str(&terminal::advice(run, style(width)));
-            text.push_str(&terminal::small_plot(run, style(width)).unwrap_or_default());
+            text.push_str(&terminal::result(run, false, style(width)));
         }
         assert!(widest(&text) <= width, "at {width}:\n{text}");
     }
@@ -69,11 +71,8 @@ fn color_changes_nothing_but_color() {
         };
         let colored = terminal::summary(&sample, style);
         assert!(!plain.contains('\u{1b}'));
-        let mut stripped = colored;
-        for code in ["1", "2", "31", "32", "33", "0"] {
-            stripped = stripped.replace(&format!("\u{1b}[{code}m"), "");
-        }
-        assert_eq!(stripped, plain);
+        let stripped = plots::small::without_color(&colored);
+        assert_eq!(stripped, plots::small::without_color(&plain));
     }
 }
 
@@ -85,23 +84,23 @@ fn an_ascii_terminal_gets_ascii() {
         ..style(80)
     };
     assert!(terminal::summary(&sample, style).is_ascii());
-    assert!(terminal::verdict_table(&[sample], style).is_ascii());
+    assert!(terminal::overview(&[sample], &[], style).is_ascii());
 }
 
 #[test]
 fn no_control_character_of_a_run_reaches_a_terminal_or_markdown() {
     let run = sample::hostile();
     let runs = [run.clone(), run.clone()];
-    let mut text = terminal::verdict_table(&runs[..1], style(80));
-    text.push_str(&terminal::summary(&run, style(80)));
-    text.push_str(&terminal::advice(&run, style(80)));
+    let mut text = terminal::summary(&run, style(80));
+    text.push_str(&terminal::result(&run, false, style(80)));
+    let not_run = [(HOSTILE.to_owned(), HOSTILE.to_owned())];
+    text.push_str(&terminal::overview(&runs, &not_run, style(80)));
     text.push_str(&compare::compare(
         &runs,
         &differences(),
         &[comparison()],
         style(80),
     ));
-    text.push_str(&terminal::small_plot(&run, style(80)).unwrap_or_default());
     text.push_str(&markdown::markdown(&run));
     let dangerous = text.chars().find(|character| {
         (character.is_control() && *character != '\n') || *character == '\u{202e}'
@@ -183,7 +182,6 @@ fn a_page_holds_every_run_once_and_empty_ones_too() {
     let page = html::page(&runs).unwrap();
     assert_eq!(page.matches("<article").count(), 4);
     assert_eq!(page.matches("<nav").count(), 1);
-    assert!(page.contains("no claims to judge"));
     let none = html::page(&[]).unwrap();
     assert!(none.contains("No runs"));
 }
@@ -216,9 +214,9 @@ fn a_claim_on_time_unfolds_into_what_went_with_it() {
     let page = html::page(&[sample]).unwrap();
     assert_eq!(page.matches("<details class=\"with\">").count(), 2);
     for shown in [
-        "with it: instructions 0.330, system_ns 0.516, minor_faults 3.00, 2 more",
-        "<li>major_faults <span class=\"muted\">64 over 0</span></li>",
-        "the same within 1 %: dtlb-read-misses, max_rss_bytes",
+        "with it: instructions 0.330, system time 0.516, minor faults 3.00, 2 more",
+        "<li>major faults <span class=\"muted\">64 over 0</span></li>",
+        "the same within 1 %: dtlb-read-misses, peak memory",
         "with it: nothing else that was measured differs",
     ] {
         assert!(page.contains(shown), "{shown}");
@@ -320,16 +318,15 @@ fn differences() -> Vec<compare::MachineDifference> {
 #[test]
 fn the_verdict_table_looks_right_at_every_width() {
     let sample = sample::copying();
-    let runs = [sample];
     for width in [40, 80, 120, 200] {
-        let table = terminal::verdict_table(&runs, style(width));
+        let table = terminal::answer(&sample, style(width));
         insta::assert_snapshot!(format!("verdicts_{width}"), table);
     }
     let style = Style {
         color: true,
         ..style(80)
     };
-    insta::assert_snapshot!("verdicts_color", terminal::verdict_table(&runs, style));
+    insta::assert_snapshot!("verdicts_color", terminal::answer(&sample, style));
 }
 
 #[test]
@@ -360,4 +357,29 @@ fn the_small_plots_look_right() {
 fn markdown_looks_right() {
     let sample = sample::copying();
     insta::assert_snapshot!(markdown::markdown(&sample));
+}
+
+#[test]
+fn several_runs_are_summed_up() {
+    let mut small = sample::small();
+    let not_run = [("primes".to_owned(), "no kernel is built".to_owned())];
+    for verdict in &mut small.analysis.verdicts {
+        (verdict.outcome, verdict.measured) = (Outcome::NotTestable, None);
+        verdict.reason = "this run has no size=1 GiB".into();
+    }
+    let runs = [sample::copying(), small];
+    insta::assert_snapshot!(terminal::overview(&runs, &not_run, style(80)));
+}
+
+#[test]
+fn a_comparison_of_commands_looks_right_everywhere() {
+    let run = sample::commands();
+    insta::assert_snapshot!("commands_80", terminal::result(&run, false, style(80)));
+    insta::assert_snapshot!("commands_quiet_120", terminal::result(&run, true, style(120)));
+    insta::assert_snapshot!("commands_markdown", markdown::markdown(&run));
+    let page = html::page(&[run]).unwrap();
+    let order = ["class=\"sentence\"", "class=\"compared stack\"", "This run"];
+    let places: Vec<_> = order.iter().map(|part| page.find(part).expect(part)).collect();
+    assert!(places.is_sorted(), "{places:?}");
+    assert!(!page.contains("no claims"), "{page}");
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::claim::metric_words;
 use crate::claim::model::{
-    Analysis, ExplanatoryMetrics, GuestSummary, Metric, NearestCache, Outcome, Relation,
-    SideBySide, Staircase, TreatmentSummary,
+    Analysis, ClaimDirection, Estimate, ExplanatoryMetrics, GuestSummary, Metric, NearestCache,
+    Outcome, Relation, SideBySide, Staircase, TreatmentSummary, Verdict,
 };
 use crate::format;
 use crate::run::Machine;
@@ -49,33 +50,43 @@ pub fn relation(relation: Relation) -> &'static str {
     }
 }
 
-/// How many verdicts have an outcome.
-pub fn outcome_count(analysis: &Analysis, outcome: Outcome) -> usize {
-    let verdicts = analysis.verdicts.iter();
-    verdicts
-        .filter(|verdict| verdict.outcome == outcome)
-        .count()
-}
-
-/// `7 supported, 4 refuted, 2 inconclusive`; outcomes that occur.
-pub fn counts(analysis: &Analysis) -> String {
-    let counts: Vec<String> = OUTCOMES
-        .into_iter()
-        .filter_map(|kind| {
-            let count = outcome_count(analysis, kind);
-            (count > 0).then(|| format!("{count} {}", outcome(kind)))
-        })
-        .collect();
-    if counts.is_empty() {
-        "no claims were judged".to_owned()
-    } else {
-        counts.join(", ")
+/// A ratio and what it says: `1.3 times slower [1.2, 1.4]`, `same, 1.00 [0.99,
+/// 1.01]`.
+pub fn change(relation: Relation, ratio: &Estimate, metric: &Metric) -> String {
+    match relation {
+        Relation::Same => format!("same, {}", format::ratio_interval(ratio)),
+        Relation::Undecided => format!("undecided, {}", format::ratio_interval(ratio)),
+        Relation::Better | Relation::Worse | Relation::Different => format::change(ratio, metric),
     }
 }
 
-/// A metric's name for people: `dtlb-read-misses` of `counter.dtlb-read-misses`.
-pub fn metric(name: &str) -> &str {
-    name.strip_prefix("counter.").unwrap_or(name)
+/// What a claim says of its quantity: `over 1.05`, `1.00 give or take 5 %`.
+pub fn bound(verdict: &Verdict) -> String {
+    let threshold = format::value(verdict.threshold, &verdict.unit);
+    match (verdict.direction, verdict.threshold_high) {
+        (ClaimDirection::Less, _) => format!("under {threshold}"),
+        (ClaimDirection::Greater, _) => format!("over {threshold}"),
+        (ClaimDirection::Within, Some(high)) => {
+            format!("{threshold} to {}", format::value(high, &verdict.unit))
+        }
+        _ => format!("{threshold} give or take {}", format::percent(verdict.margin)),
+    }
+}
+
+/// `7 supported, 4 refuted, 2 inconclusive`; outcomes that occur.
+pub fn counts<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> String {
+    let verdicts: Vec<&Verdict> = verdicts.into_iter().collect();
+    let counts: Vec<String> = OUTCOMES
+        .into_iter()
+        .filter_map(|kind| {
+            let count = verdicts.iter().filter(|one| one.outcome == kind).count();
+            (count > 0).then(|| format!("{count} {}", outcome(kind)))
+        })
+        .collect();
+    match counts.is_empty() {
+        true => "no claims were judged".to_owned(),
+        false => counts.join(", "),
+    }
 }
 
 /// The unit of a metric; empty for one that the run does not describe.
@@ -100,14 +111,14 @@ const NONE_DIFFERS: &str = "nothing else that was measured differs";
 pub fn explanatory_metrics(found: &ExplanatoryMetrics, analysis: &Analysis) -> String {
     let differing = found.differing.iter().map(|sides| {
         let compared = side_by_side(sides, &analysis.metrics);
-        format!("{} {compared}", metric(&sides.metric))
+        format!("{} {compared}", metric_words(&sides.metric))
     });
     let mut parts: Vec<String> = differing.collect();
     if parts.is_empty() {
         parts.push(NONE_DIFFERS.to_owned());
     }
     if !found.same.is_empty() {
-        let names: Vec<&str> = found.same.iter().map(|name| metric(name)).collect();
+        let names: Vec<String> = found.same.iter().map(|name| metric_words(name)).collect();
         parts.push(format!("the same: {}", names.join(", ")));
     }
     parts.join("; ")
@@ -124,7 +135,7 @@ pub fn explanatory_metrics_brief(
         .map(|sides| {
             let ratio = sides.ratio.map(|ratio| format::ratio(ratio.value));
             let ratio = ratio.unwrap_or_else(|| side_by_side(sides, metrics));
-            format!("{} {ratio}", metric(&sides.metric))
+            format!("{} {ratio}", metric_words(&sides.metric))
         })
         .collect();
     match found.differing.len().saturating_sub(BRIEF_METRICS) {
@@ -141,7 +152,7 @@ const BRIEF_METRICS: usize = 3;
 
 /// What goes up along what: `latency_ns by size, huge_pages=none`.
 pub fn staircase(staircase: &Staircase) -> String {
-    let curve = format!("{} by {}", staircase.metric, staircase.factor);
+    let curve = format!("{} by {}", metric_words(&staircase.metric), staircase.factor);
     match staircase.at.is_empty() {
         true => curve,
         false => format!("{curve}, {}", staircase.at),
@@ -251,9 +262,8 @@ pub fn trials(treatment: &TreatmentSummary) -> String {
     text
 }
 
-/// The median of a treatment's trials in the main metric, with its interval.
-pub fn median(treatment: &TreatmentSummary, analysis: &Analysis) -> String {
-    let metric = &analysis.primary_metric;
+/// The median of a treatment's trials in a metric, with its interval.
+pub fn median(treatment: &TreatmentSummary, metric: &str, analysis: &Analysis) -> String {
     treatment.estimates.get(metric).map_or_else(
         || format::NOTHING.to_owned(),
         |estimate| format::interval(&estimate.median, unit(&analysis.metrics, metric)),

@@ -42,6 +42,11 @@ pub enum Event<'a> {
 pub trait Observer {
     /// Takes notice of an event.
     fn notice(&mut self, event: &Event<'_>);
+
+    /// Whether it shows how the claims stand while a run goes on.
+    fn wants_looks(&self) -> bool {
+        false
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]

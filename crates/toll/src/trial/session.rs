@@ -37,7 +37,13 @@ pub struct Session<'a> {
     pub servers: BTreeSet<i32>,
     /// The probe of the next trial, if it was started already.
     pub prestarted: Option<PrestartedProbe>,
+    /// When the claims are looked at again for who watches.
+    pub next_peek: Instant,
 }
+
+/// For who watches, the claims are looked at between the looks of the stopping
+/// rule, too, which takes one part in so many of the time.
+const PEEK_EVERY: u32 = 100;
 
 impl Session<'_> {
     /// Runs blocks until the stopping rule, the time budget or a signal ends
@@ -116,8 +122,9 @@ impl Session<'_> {
             // have stopped.
             if blocks > 0 {
                 let elapsed = elapsed(self);
+                let reason = self.stop_reason(blocks, elapsed, observer);
                 observer.notice(&Event::BlockEnds { blocks, elapsed });
-                if let Some(reason) = self.stop_reason(blocks, elapsed, observer) {
+                if let Some(reason) = reason {
                     return Ok(SessionEnd::Complete(reason));
                 }
             }
@@ -143,7 +150,7 @@ impl Session<'_> {
 
     /// Why the run ends after some blocks, if it does.
     fn stop_reason(
-        &self,
+        &mut self,
         blocks: u32,
         elapsed: Duration,
         observer: &mut dyn Observer,
@@ -154,30 +161,36 @@ impl Session<'_> {
             max_blocks: settings.max_blocks as usize,
             look_every: settings.look_every as usize,
         };
-        if rule.is_look(blocks as usize) {
+        let is_look = rule.is_look(blocks as usize);
+        if is_look || observer.wants_looks() && self.next_peek <= Instant::now() {
+            let begin = Instant::now();
             let widths = claim::widths(
                 self.experiment,
                 &self.plan.treatments,
                 &self.trials,
                 &self.boots,
             );
+            self.next_peek = Instant::now() + begin.elapsed() * PEEK_EVERY;
             observer.notice(&Event::Look(&widths));
             let pairs: Vec<(f64, f64)> = widths
                 .iter()
                 .map(|width| (width.half_width, width.target))
                 .collect();
-            match rule.decide(blocks as usize, &pairs) {
-                Stop::WidthReached if widths.is_empty() => {
-                    return Some(format!("no interval was asked for, after {blocks} blocks"));
-                }
-                Stop::WidthReached => {
-                    return Some(format!(
-                        "every interval is as narrow as asked for, after {blocks} blocks"
-                    ));
-                }
-                Stop::Continue | Stop::CapReached => {}
+            if is_look && rule.decide(blocks as usize, &pairs) == Stop::WidthReached {
+                return Some(match widths.is_empty() {
+                    true => format!("no interval was asked for, after {blocks} blocks"),
+                    false => {
+                        format!("every interval is as narrow as asked for, after {blocks} blocks")
+                    }
+                });
             }
         }
+        self.limit_reached(blocks, elapsed)
+    }
+
+    /// The limit of blocks or time that ends the run, if one is reached.
+    fn limit_reached(&self, blocks: u32, elapsed: Duration) -> Option<String> {
+        let settings = self.experiment.run;
         if blocks >= settings.max_blocks {
             return Some(format!(
                 "the cap of {} blocks is reached",
@@ -189,7 +202,7 @@ impl Session<'_> {
         (expected > Duration::from_secs_f64(settings.time_budget_s)).then(|| {
             format!(
                 "the time budget of {} s is used up, after {blocks} blocks",
-                settings.time_budget_s
+                (settings.time_budget_s * 100.0).round() / 100.0
             )
         })
     }

@@ -58,4 +58,5 @@ mod trace;
 mod trace_prices;
 mod transfers;
 mod vanishing;
+mod verdicts_as_reached;
 mod work_files;

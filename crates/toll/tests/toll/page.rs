@@ -160,3 +160,38 @@ fn a_browser_draws_the_page() {
         picture.len()
     );
 }
+
+/// A script that says how far anything of the page reaches past its right edge,
+/// but what lies in a box that scrolls by itself.
+const MEASURE_OVERFLOW: &str = "<script>addEventListener('load', () => {
+  const width = document.documentElement.clientWidth;
+  for (const all of document.querySelectorAll('details')) all.open = true;
+  let worst = '';
+  for (const one of document.querySelectorAll('body *')) {
+    const right = one.getBoundingClientRect().right;
+    if (right > width + 1) worst = one.tagName + ' ' + one.className + ' at ' + right;
+  }
+  document.title = 'width ' + width + ' overflow ' + (worst || 'none');
+});</script></body>";
+
+#[test]
+fn nothing_is_cut_off_on_a_phone_nor_on_a_screen() {
+    let bench = Bench::new();
+    let mut pages = vec![report(&bench)];
+    bench.ok("run -q -r 7 --html two.html true 'sh -c \"echo a long command line of many words; true\"'");
+    pages.push(bench.path("two.html"));
+    for page in pages {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let measured = bench.write("measured.html", &text.replace("</body>", MEASURE_OVERFLOW));
+        for width in [500, 1200] {
+            let size = format!("--window-size={width},900");
+            let Some(output) = chromium(&bench, &measured, &["--dump-dom", &size]) else {
+                return;
+            };
+            let dom = String::from_utf8_lossy(&output.stdout);
+            let told = dom.split("<title>").nth(1).and_then(|rest| rest.split('<').next());
+            let is_whole = |told: &str| told.starts_with("width ") && told.ends_with(" overflow none");
+            assert!(told.is_some_and(is_whole), "{told:?} of {}", page.display());
+        }
+    }
+}

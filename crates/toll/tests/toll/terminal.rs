@@ -128,6 +128,17 @@ fn a_terminal_shows_a_bar_that_leaves_nothing_behind() {
 }
 
 #[test]
+fn progress_shows_which_claims_are_decided() {
+    let bench = bench_with_runs();
+    let line = "toll run --no-html -r 30 pair.toml";
+    let Some(drawn) = drawn_at(&bench, 80, "", line) else {
+        return;
+    };
+    assert!(drawn.contains("0 ✔ 0 ✘ of 1 claim"), "{drawn:?}");
+    assert!(drawn.contains("1 ✔ 0 ✘ of 1 claim"), "{drawn:?}");
+}
+
+#[test]
 fn a_narrow_terminal_gets_progress_on_one_line() {
     let bench = Bench::new();
     let line = "toll run --no-html -r 4 \"sleep 0.02\"";

@@ -93,7 +93,8 @@ impl Bootstrap {
         self.resample(confidence).map(|result| result.interval)
     }
 
-    fn widened(&self, interval: &Interval) -> Interval {
+    /// With ends at levels that were tried.
+    pub fn widened(&self, interval: &Interval) -> Interval {
         let below = self.outward.iter().rev().find(|end| **end <= interval.low);
         let above = self.outward.iter().find(|end| **end >= interval.high);
         Interval {

@@ -67,11 +67,7 @@ fn under_tcg_times_are_shown_and_not_judged_and_counts_are() {
     let relations = analysis.comparisons.iter().map(|c| c.relation);
     assert!(relations.into_iter().all(|r| r == Relation::Undecided));
     let told = |text: &String| text.contains("emulated, not judged");
-    assert!(
-        analysis.warnings.iter().any(told),
-        "{:?}",
-        analysis.warnings
-    );
+    assert!(analysis.notes.iter().any(told), "{:?}", analysis.notes);
 }
 
 #[test]

@@ -268,11 +268,11 @@ impl RunArguments {
         Ok(())
     }
 
-    /// How the run's progress is shown.
-    pub fn purpose(&self) -> Purpose {
+    /// How the progress of one of several runs is shown.
+    pub fn purpose(&self, number: usize, of: usize) -> Purpose {
         match self.quiet {
             true => Purpose::Quiet,
-            false => Purpose::Shown,
+            false => Purpose::Shown { number, of },
         }
     }
 

@@ -1,6 +1,6 @@
-//! Showing and writing what came out of some runs.
+//! Showing and writing what came out of some runs, each as soon as it ends.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::{RunArguments, exit_code_of, launch};
@@ -8,6 +8,7 @@ use crate::claim::Run;
 use crate::cmd::baseline::{self, Against, Compared};
 use crate::cmd::output::style;
 use crate::cmd::{export, output, report};
+use crate::report::html::Page;
 use crate::report::terminal;
 use crate::store::Store;
 use crate::store::exchange::RunDocument;
@@ -30,97 +31,203 @@ impl Ending {
     }
 }
 
-/// Shows and writes what came out, and applies `--fail-on` to it.
-pub(super) fn conclude(
-    arguments: &RunArguments,
-    store: &Path,
-    against: &Against,
-    runs: &[Run],
-    ending: Ending,
-) -> anyhow::Result<ExitCode> {
-    // All is kept and put back; who asks again wants the end at once.
-    launch::listen()?.let_signals_end();
-    let has_trials = |run: &&Run| !run.stored.trials.is_empty();
-    if !runs.iter().any(|run| has_trials(&run)) {
-        return ended(ending);
-    }
-    let page = match arguments.no_html {
-        true => None,
-        false => Some(report::write_page(runs, arguments.html.as_deref())?),
-    };
-    // Told at the end, so that it keeps nothing else from being shown.
-    let exported = match runs {
-        [only] => export::write(only, &arguments.exports.files()),
-        _ => Ok(()),
-    };
-    let compared = against.compare(store, runs)?;
-    show(arguments, runs, &compared)?;
-    if let Some(page) = page.filter(|page| page.as_os_str() != "-") {
-        let told = format!("report: {}", page.display());
-        match arguments.json {
-            true => output::note(&told),
-            false => output::result(&told)?,
-        }
-    }
-    let code = ended(ending)?;
-    exported?;
-    if code == ExitCode::SUCCESS {
-        judge(arguments, runs, &compared)?;
-        save(arguments, store, runs)?;
-    } else if arguments.save_baseline.is_some() {
-        output::note("the baseline is not saved, since the run is not complete");
-    }
-    Ok(code)
+/// What came out so far, and where it is shown.
+pub(super) struct Conclusion<'a> {
+    arguments: &'a RunArguments,
+    store: &'a Path,
+    against: &'a Against,
+    /// Experiments asked for.
+    planned: usize,
+    runs: Vec<Run>,
+    /// Experiments that could not begin, by name, with the reason.
+    not_run: Vec<(String, String)>,
+    page: Page,
+    page_path: Option<PathBuf>,
+    /// What first went wrong in showing; it ends no run.
+    trouble: Option<anyhow::Error>,
 }
 
-/// Shows the runs, and how they compare with a baseline.
-fn show(arguments: &RunArguments, runs: &[Run], compared: &Compared) -> anyhow::Result<()> {
-    if let Some(directory) = &arguments.plots {
-        let paths = report::write_plots(runs, directory)?;
-        match arguments.json {
-            true => output::note(&paths),
-            false => output::result(&paths)?,
+impl<'a> Conclusion<'a> {
+    pub fn new(
+        arguments: &'a RunArguments,
+        store: &'a Path,
+        against: &'a Against,
+        planned: usize,
+    ) -> Self {
+        Self {
+            arguments,
+            store,
+            against,
+            planned,
+            runs: Vec::new(),
+            not_run: Vec::new(),
+            page: Page::default(),
+            page_path: None,
+            trouble: None,
         }
     }
-    if arguments.json {
-        let documents: Vec<RunDocument> = runs
+
+    pub fn has_runs(&self) -> bool {
+        !self.runs.is_empty()
+    }
+
+    /// Takes an experiment that cannot run here.
+    pub fn pass_over(&mut self, name: String, why: &anyhow::Error) {
+        output::note(&format!("skipped: {name}: {why}"));
+        self.not_run.push((name, why.to_string()));
+    }
+
+    /// Takes a run that ended: shows it, and writes the page anew.
+    pub fn add(&mut self, run: Run, ending: &Ending) {
+        if !matches!(ending, Ending::Complete) {
+            self.let_signals_end();
+        }
+        if run.stored.trials.is_empty() {
+            return;
+        }
+        let shown = self.show(&run);
+        self.page.add(&run);
+        self.runs.push(run);
+        let written = self.write_page();
+        self.trouble = self.trouble.take().or(shown.err()).or(written.err());
+    }
+
+    fn show(&self, run: &Run) -> anyhow::Result<()> {
+        if self.arguments.json {
+            return Ok(());
+        }
+        let text = match self.planned {
+            1 => terminal::result(run, self.arguments.quiet, style()),
+            _ => terminal::answer(run, style()),
+        };
+        output::result(&format!("{text}\n"))
+    }
+
+    fn write_page(&mut self) -> anyhow::Result<()> {
+        if self.arguments.no_html {
+            return Ok(());
+        }
+        let named = self.arguments.html.as_deref();
+        let first = self.runs[0].stored.run.id;
+        let path = named.map_or_else(
+            || match self.planned {
+                1 => report::page_path(&format!("run-{first}")),
+                _ => report::page_path(&format!("runs-from-{first}")),
+            },
+            Path::to_owned,
+        );
+        // Standard output takes it once, at the end.
+        if path.as_os_str() != "-" {
+            output::write_file(&path, self.page.render()?.as_bytes())?;
+        }
+        let is_first_of_several = self.page_path.is_none() && self.planned > 1;
+        if is_first_of_several && !self.arguments.quiet {
+            let told = "report, written anew after each experiment";
+            output::note(&format!("{told}: {}", path.display()));
+        }
+        self.page_path = Some(path);
+        Ok(())
+    }
+
+    /// All is kept and put back; who asks again wants the end at once.
+    fn let_signals_end(&self) {
+        if let Ok(interrupt) = launch::listen() {
+            interrupt.let_signals_end();
+        }
+    }
+
+    /// Shows what comes of all runs together, and applies `--fail-on`.
+    pub fn finish(mut self, ending: Ending) -> anyhow::Result<ExitCode> {
+        self.let_signals_end();
+        if self.runs.is_empty() {
+            return ended(ending);
+        }
+        let trouble = self.trouble.take();
+        // Told at the end, so that it keeps nothing else from being shown.
+        let exported = match self.runs.as_slice() {
+            [only] => export::write(only, &self.arguments.exports.files()),
+            _ => Ok(()),
+        };
+        let compared = self.against.compare(self.store, &self.runs)?;
+        self.show_all(&compared)?;
+        let code = ended(ending)?;
+        trouble.map_or(Ok(()), Err)?;
+        exported?;
+        if code == ExitCode::SUCCESS {
+            self.judge(&compared)?;
+            self.save()?;
+        } else if self.arguments.save_baseline.is_some() {
+            output::note("the baseline is not saved, since the run is not complete");
+        }
+        Ok(code)
+    }
+
+    /// Shows what runs have in common, how they compare with a baseline, and
+    /// where all of it is.
+    fn show_all(&self, compared: &Compared) -> anyhow::Result<()> {
+        let arguments = self.arguments;
+        let tell = |text: &str| match arguments.json {
+            true => {
+                output::note(text);
+                Ok(())
+            }
+            false => output::result(text),
+        };
+        if let Some(directory) = &arguments.plots {
+            tell(&report::write_plots(&self.runs, directory)?)?;
+        }
+        if arguments.json {
+            output::json(&self.document(compared))?;
+        } else {
+            for text in &compared.texts {
+                output::result(&format!("{text}\n"))?;
+            }
+            if self.planned > 1 {
+                let overview = terminal::overview(&self.runs, &self.not_run, style());
+                output::result(&format!("{overview}\n"))?;
+            }
+        }
+        match &self.page_path {
+            Some(page) if page.as_os_str() == "-" => output::result(&self.page.render()?),
+            Some(page) => tell(&format!("report: {}", page.display())),
+            None => Ok(()),
+        }
+    }
+
+    fn document(&self, compared: &Compared) -> serde_json::Value {
+        let documents: Vec<RunDocument> = self
+            .runs
             .iter()
             .map(|run| RunDocument::new(run.stored.clone(), run.analysis.clone()))
             .collect();
         let mut document = serde_json::json!({ "runs": documents });
-        if arguments.against.baseline.is_some() {
+        if self.arguments.against.baseline.is_some() {
             document["comparisons"] = serde_json::json!(compared.comparisons);
         }
-        output::json(&document)?;
-    } else {
-        output::result(&terminal_text(runs))?;
-        for text in &compared.texts {
-            output::result(&format!("{text}\n"))?;
+        document
+    }
+
+    /// Applies `--fail-on`.
+    fn judge(&self, compared: &Compared) -> anyhow::Result<()> {
+        let analyses: Vec<_> = self.runs.iter().map(|run| &run.analysis).collect();
+        let judged = self.arguments.gate.judge(&analyses, &compared.ratios);
+        if judged.is_err() && self.arguments.save_baseline.is_some() {
+            // It would hide from the next run what this one was failed for.
+            output::note("the baseline is not saved, since a condition of --fail-on is met");
         }
+        judged
     }
-    Ok(())
-}
 
-/// Applies `--fail-on`.
-fn judge(arguments: &RunArguments, runs: &[Run], compared: &Compared) -> anyhow::Result<()> {
-    let analyses: Vec<_> = runs.iter().map(|run| &run.analysis).collect();
-    let judged = arguments.gate.judge(&analyses, &compared.ratios);
-    if judged.is_err() && arguments.save_baseline.is_some() {
-        // It would hide from the next run what this one was failed for.
-        output::note("the baseline is not saved, since a condition of --fail-on is met");
+    fn save(&self) -> anyhow::Result<()> {
+        let Some(name) = &self.arguments.save_baseline else {
+            return Ok(());
+        };
+        let mut store = Store::open_existing(self.store)?;
+        for run in &self.runs {
+            output::note(&baseline::save(&mut store, name, run.stored.run.id)?);
+        }
+        Ok(())
     }
-    judged
-}
-
-fn save(arguments: &RunArguments, store: &Path, runs: &[Run]) -> anyhow::Result<()> {
-    let Some(name) = &arguments.save_baseline else {
-        return Ok(());
-    };
-    let mut store = Store::open_existing(store)?;
-    for run in runs {
-        output::note(&baseline::save(&mut store, name, run.stored.run.id)?);
-    }
-    Ok(())
 }
 
 fn ended(ending: Ending) -> anyhow::Result<ExitCode> {
@@ -134,27 +241,4 @@ fn ended(ending: Ending) -> anyhow::Result<ExitCode> {
             Ok(exit_code_of(signal))
         }
     }
-}
-
-fn terminal_text(runs: &[Run]) -> String {
-    let style = style();
-    let mut text = String::new();
-    for run in runs {
-        // A comparison of commands has no claims; its table is the result.
-        if run.analysis.verdicts.is_empty() {
-            text.push_str(&terminal::brief(run, style));
-        } else {
-            text.push_str(&terminal::verdict_table(std::slice::from_ref(run), style));
-        }
-        if let Some(plot) = terminal::small_plot(run, style) {
-            text.push('\n');
-            text.push_str(&plot);
-        }
-        if !run.analysis.advice.is_empty() {
-            text.push('\n');
-            text.push_str(&terminal::advice(run, style));
-        }
-        text.push('\n');
-    }
-    text
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::arguments::WorkDirectories;
 use crate::cmd::progress::Progress;
@@ -32,8 +32,8 @@ pub(in crate::cmd) struct Launch {
 /// Who looks at a run while it goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cmd) enum Purpose {
-    /// A person: progress is shown.
-    Shown,
+    /// A person: progress is shown, of one of so many experiments.
+    Shown { number: usize, of: usize },
     /// A person who wants no progress, but to hear of what is skipped.
     Quiet,
     /// Nobody: it is part of another command.
@@ -258,6 +258,7 @@ fn run_session(store: &mut Store, parts: SessionParts) -> anyhow::Result<Launche
         paused: Duration::ZERO,
         servers: BTreeSet::new(),
         prestarted: None,
+        next_peek: Instant::now(),
     };
     let end = session.run(&mut progress);
     progress.finish();

@@ -13,11 +13,11 @@ use super::baseline::Against;
 use super::{Failure, failure, kernel, output};
 use crate::environment::paths;
 use crate::plan::Plan;
-use crate::spec::Experiment;
+use crate::spec::{Experiment, WorkloadKind};
 use crate::store::{RunStatus, Store};
 use crate::trial::{RunLock, missing_kernels};
 use anyhow::bail;
-use conclude::{Ending, conclude};
+use conclude::{Conclusion, Ending};
 
 pub(super) use arguments::{RunArguments, WorkDirectories};
 pub(super) use launch::{Launch, Purpose, launch, random_seed, same_device};
@@ -45,12 +45,14 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result
     let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
     let mut store = Store::open(store_path)?;
     launch::clear_leftovers();
-    launch::warn_of_shared_device(store_path, arguments.directories.work_dir.as_deref());
-    let mut finished = Vec::new();
+    if !arguments.quiet && experiments.iter().any(measures_work_files) {
+        launch::warn_of_shared_device(store_path, arguments.directories.work_dir.as_deref());
+    }
     let mut obstacles = Vec::new();
     let mut ending = Ending::Complete;
     let begin = std::time::Instant::now();
     let count = experiments.len();
+    let mut conclusion = Conclusion::new(arguments, store_path, &against, count);
     for (done, mut experiment) in experiments.drain(..).enumerate() {
         let name = experiment.name.clone();
         let elapsed_s = begin.elapsed().as_secs_f64();
@@ -68,18 +70,19 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result
                 seed,
                 directories: arguments.directories.clone(),
                 command_line: command_line(),
-                purpose: arguments.purpose(),
+                purpose: arguments.purpose(done + 1, count),
             },
         );
         // What was measured before an error is shown all the same.
         match launched {
             Ok(launched) => {
-                finished.push(output::load_run(&store, &launched.run_id.to_string())?);
+                let run = output::load_run(&store, &launched.run_id.to_string())?;
                 ending = Ending::of(launched.end);
+                conclusion.add(run, &ending);
             }
             Err(error) => {
                 ending = match failure::signal(&error) {
-                    Some(signal) if !finished.is_empty() => Ending::Interrupted(signal),
+                    Some(signal) if conclusion.has_runs() => Ending::Interrupted(signal),
                     _ => Ending::Failed(error),
                 }
             }
@@ -89,7 +92,7 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result
             && failure::is_prerequisite(why)
             && count > 1
         {
-            output::note(&format!("skipped: {name}: {why}"));
+            conclusion.pass_over(name, why);
             obstacles.push(std::mem::replace(&mut ending, Ending::Complete));
         }
         if !matches!(ending, Ending::Complete) {
@@ -99,7 +102,13 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result
     if obstacles.len() == count {
         ending = obstacles.swap_remove(0);
     }
-    conclude(arguments, store_path, &against, &finished, ending)
+    conclusion.finish(ending)
+}
+
+/// Whether the work directory's own file system is part of what is measured.
+fn measures_work_files(experiment: &Experiment) -> bool {
+    let kind = experiment.workload.kind;
+    kind != WorkloadKind::Command && kind.has("fs")
 }
 
 /// Builds the kernels that an experiment's guests lack. Gives the signal that ended
@@ -177,11 +186,13 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCod
         store.reopen(id, &stored.experiment)?;
     }
     launch::clear_leftovers();
-    let purpose = arguments.purpose();
+    let purpose = arguments.purpose(1, 1);
     let launched = launch::resume(&mut store, stored, &arguments.directories, purpose)?;
-    let finished = vec![output::load_run(&store, &id.to_string())?];
+    let run = output::load_run(&store, &id.to_string())?;
     let ending = Ending::of(launched.end);
-    conclude(arguments, store_path, &against, &finished, ending)
+    let mut conclusion = Conclusion::new(arguments, store_path, &against, 1);
+    conclusion.add(run, &ending);
+    conclusion.finish(ending)
 }
 
 /// The exit status by which a program tells that a signal ended it.

@@ -11,6 +11,7 @@ use super::chart::{
 };
 use super::palette::LIGHT;
 use crate::claim::model::{Bar, BarChart};
+use crate::claim::metric_words;
 use crate::format;
 
 const ROW_HEIGHT: f64 = 38.0;
@@ -63,8 +64,8 @@ fn axis(chart: &BarChart) -> Option<Axis> {
         measured.into_iter().chain(bar.published)
     });
     let title = match &chart.relative_to {
-        Some(reference) => format!("{}, ratio to {reference}", chart.metric),
-        None => chart.metric.clone(),
+        Some(reference) => format!("{}, ratio to {reference}", metric_words(&chart.metric)),
+        None => metric_words(&chart.metric),
     };
     Some(Axis::over(lengths, Scale::Linear, unit(chart), &title)?.starting_at_zero())
 }

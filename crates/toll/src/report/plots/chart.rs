@@ -12,6 +12,7 @@ use kuva::render::render_utils::compute_tick_step;
 
 use super::NamedPlot;
 use super::palette::{LIGHT, PLOT_CLASS, Palette};
+use crate::claim::metric_words;
 use crate::format;
 use crate::report::sanitize::sanitize;
 
@@ -107,8 +108,11 @@ impl Axis {
         let smallest = values.clone().fold(f64::INFINITY, f64::min);
         let largest = values.clone().fold(f64::NEG_INFINITY, f64::max);
         match smallest > 0.0 && largest / smallest > LOG_SPAN {
-            true => Self::over(values, Scale::Log, unit, &format!("{metric} (logarithmic)")),
-            false => Self::over(values, Scale::Linear, unit, metric),
+            true => {
+                let title = format!("{} (logarithmic)", metric_words(metric));
+                Self::over(values, Scale::Log, unit, &title)
+            }
+            false => Self::over(values, Scale::Linear, unit, &metric_words(metric)),
         }
     }
 

@@ -8,6 +8,7 @@ use super::NamedPlot;
 use super::chart::{Axis, Chart, Scale, Vertical, entry, shorten};
 use super::palette::{LIGHT, Palette};
 use crate::claim::model::{Curve, CurveMark, CurveSeries, Estimate};
+use crate::claim::metric_words;
 use crate::format;
 
 const HEIGHT: f64 = 340.0;
@@ -50,25 +51,36 @@ pub fn draw(curve: &Curve, name: String) -> Option<NamedPlot> {
 /// Axes that hold every point with its band.
 pub fn axes(curve: &Curve) -> Option<(Axis, Axis)> {
     let points = || curve.series.iter().flat_map(|series| &series.points);
-    let x_scale = match curve.factor_unit.as_str() {
-        "bytes" => Scale::Binary,
-        _ => Scale::Log,
+    let mut levels: Vec<f64> = points().map(|point| point.x).collect();
+    levels.sort_by(f64::total_cmp);
+    levels.dedup();
+    let is_whole = levels.iter().all(|level| level.fract() == 0.0);
+    let (x_scale, x_unit) = match curve.factor_unit.as_str() {
+        "bytes" => (Scale::Binary, "bytes"),
+        "" if is_even(&levels) && is_whole => (Scale::Linear, "count"),
+        unit if is_even(&levels) => (Scale::Linear, unit),
+        unit => (Scale::Log, unit),
     };
-    let x_title = axis_title(&curve.factor, &curve.factor_unit, true);
-    let x = Axis::over(
-        points().map(|point| point.x),
-        x_scale,
-        &curve.factor_unit,
-        &x_title,
-    )?;
+    let x_title = axis_title(&curve.factor, &curve.factor_unit, x_scale != Scale::Linear);
+    let x = Axis::over(levels.into_iter(), x_scale, x_unit, &x_title)?;
     let y_scale = match curve.log_y {
         true => Scale::Log,
         false => Scale::Linear,
     };
     let y_values = points().flat_map(|point| [point.y.low, point.y.value, point.y.high]);
-    let y_title = axis_title(&curve.metric, &curve.unit, curve.log_y);
+    let y_title = axis_title(&metric_words(&curve.metric), &curve.unit, curve.log_y);
     let y = Axis::over(y_values, y_scale, &curve.unit, &y_title)?;
     Some((x, y.starting_at_zero()))
+}
+
+/// Whether ascending levels lie about as far apart from each other, as those of
+/// a scan do.
+fn is_even(levels: &[f64]) -> bool {
+    let steps = || levels.windows(2).map(|pair| pair[1] - pair[0]);
+    let (smallest, largest) = steps().fold((f64::INFINITY, 0.0_f64), |ends, step| {
+        (ends.0.min(step), ends.1.max(step))
+    });
+    levels.len() > 2 && largest < 1.5 * smallest
 }
 
 fn axis_title(name: &str, unit: &str, is_log: bool) -> String {

@@ -165,7 +165,7 @@ fn claim_marks(claim: &Verdict, y: f64, axis: &Axis, places: &ComputedLayout) ->
 }
 
 /// Takes the colour codes (`ESC [ … m`) out again.
-fn without_color(text: &str) -> String {
+pub fn without_color(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut characters = text.chars();
     while let Some(character) = characters.next() {

@@ -2,12 +2,11 @@
 
 use super::plots::small;
 pub use super::sanitize::sanitize;
-use super::words;
 use crate::claim::Run;
 use crate::claim::model::SelftestReport;
 use crate::run::Machine;
 use crate::trace::model::{ListedCall, TraceReport};
-use text::{Paint, heading, layout, paragraph};
+use text::{Paint, layout, paragraph};
 pub use text::{fit, fold};
 
 mod calls;
@@ -15,6 +14,7 @@ mod devices;
 mod dhcp;
 mod guest;
 mod interfaces;
+mod overview;
 mod selftest;
 mod summary;
 pub(super) mod text;
@@ -22,6 +22,7 @@ mod trace;
 pub(super) mod verdicts;
 
 pub use guest::kernel_logs;
+pub use overview::LINES_MAX as OVERVIEW_LINES_MAX;
 pub(super) use summary::paint;
 
 /// What the terminal can show.
@@ -33,13 +34,15 @@ pub struct Style {
     pub unicode: bool,
 }
 
-/// The verdicts of every run, an experiment a table.
-pub fn verdict_table(runs: &[Run], style: Style) -> String {
-    let tables: Vec<String> = runs
-        .iter()
-        .map(|run| verdicts::of_run(run, layout(style)))
-        .collect();
-    fit(tables.join("\n"), style)
+/// The verdicts of a run, or the comparison of one that has no claims.
+pub fn answer(run: &Run, style: Style) -> String {
+    fit(summary::answer(run, layout(style)), style)
+}
+
+/// What answers the question of a run: the same with advice and a plot. What
+/// always holds is left out if `is_quiet`.
+pub fn result(run: &Run, is_quiet: bool, style: Style) -> String {
+    fit(summary::result(run, is_quiet, layout(style)), style)
 }
 
 /// Everything about one run, for `toll show`.
@@ -47,10 +50,10 @@ pub fn summary(run: &Run, style: Style) -> String {
     fit(summary::of_run(run, layout(style)), style)
 }
 
-/// What answers the question of a comparison of commands; `toll show` has the
-/// rest.
-pub fn brief(run: &Run, style: Style) -> String {
-    fit(summary::brief(run, layout(style)), style)
+/// Several runs in at most [`OVERVIEW_LINES_MAX`] lines; `not_run` has the name
+/// of each experiment that could not begin, with the reason.
+pub fn overview(runs: &[Run], not_run: &[(String, String)], style: Style) -> String {
+    fit(overview::of_runs(runs, not_run, layout(style)), style)
 }
 
 /// What a traced program did; at most so many of its files.
@@ -84,31 +87,17 @@ pub fn selftest(report: &SelftestReport, machine: &Machine, style: Style) -> Str
     fit(selftest::of_report(report, machine, layout(style)), style)
 }
 
-/// What to do on this machine.
-pub fn advice(run: &Run, style: Style) -> String {
-    let style = layout(style);
-    let mut text = heading(&format!("What to do: {}", run.stored.run.title), style);
-    let machine = words::machine_line(&run.stored.run.machine);
-    text.push_str(&paragraph(&machine, 0, Paint::Dim, style));
-    for guest in &run.analysis.guests {
-        text.push_str(&paragraph(&words::guest_line(guest), 0, Paint::Dim, style));
-    }
-    text.push_str(&advice_lines(run, style));
-    fit(text, style)
-}
-
 fn advice_lines(run: &Run, style: Style) -> String {
-    if run.analysis.advice.is_empty() {
-        return "This run holds no advice.\n".to_owned();
-    }
     let mut text = String::new();
-    for advice in &run.analysis.advice {
+    for (index, advice) in run.analysis.advice.iter().enumerate() {
         let topic = if advice.decided {
             advice.topic.clone()
         } else {
             format!("{} (undecided)", advice.topic)
         };
-        text.push('\n');
+        if index > 0 {
+            text.push('\n');
+        }
         text.push_str(&paragraph(&topic, 0, Paint::Dim, style));
         text.push_str(&paragraph(&advice.text, 2, Paint::Bold, style));
         for evidence in &advice.evidence {

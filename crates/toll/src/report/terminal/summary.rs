@@ -1,52 +1,72 @@
-//! Everything about one run, section by section.
+//! One run: what answers its question first, then what that rests on.
 
 use super::text::{Column, Paint, Row, heading, paragraph, table};
-use super::{Style, advice_lines, verdicts};
+use super::{Style, advice_lines, small_plot, verdicts};
 use crate::claim::Run;
-use crate::claim::model::{Analysis, Relation, Step, TreatmentSummary};
+use crate::claim::model::{Analysis, Relation, Step};
+use crate::claim::metric_words;
 use crate::format;
+use crate::report::comparison::{self, ComparisonTable};
 use crate::report::words;
 use crate::store::RunStatus;
 
+/// All that is shown of a run.
 pub fn of_run(reported: &Run, style: Style) -> String {
     let analysis = &reported.analysis;
-    let mut sections = results(reported, style);
+    let mut sections = match analysis.verdicts.is_empty() {
+        true => vec![compared(reported, style)],
+        false => vec![verdicts::in_full(reported, style)],
+    };
+    sections.extend(advice_and_plot(reported, style));
     sections.push(section("Derived", &derived(analysis, style), style));
     sections.push(section("Steps", &steps(analysis, style), style));
     if !analysis.verdicts.is_empty() {
-        sections.push(verdicts::in_full(reported, style));
+        sections.push(section("Treatments", &treatments(reported, style), style));
     }
-    if !analysis.advice.is_empty() {
-        sections.push(section("Advice", &advice_lines(reported, style), style));
-    }
+    sections.push(section("Noise", &noise(analysis, style), style));
     sections.push(section(
         "Disturbances",
         &disturbances(analysis, style),
         style,
     ));
-    sections.push(section("Warnings", &warnings(analysis, style), style));
+    sections.push(caveats(analysis, true, style));
+    sections.push(section("This run", &origin(reported, style), style));
     joined(sections)
 }
 
-/// What answers the question of a comparison of commands.
-pub fn brief(reported: &Run, style: Style) -> String {
-    let mut sections = results(reported, style);
-    sections.push(section(
-        "Warnings",
-        &warnings(&reported.analysis, style),
-        style,
-    ));
-    joined(sections)
-}
-
-fn results(reported: &Run, style: Style) -> Vec<String> {
+/// What answers the question of a run, without what always holds if `is_quiet`.
+pub fn result(reported: &Run, is_quiet: bool, style: Style) -> String {
     let analysis = &reported.analysis;
-    vec![
-        header(reported, style),
-        section("Treatments", &treatments(analysis, style), style),
-        section("Comparisons", &comparisons(analysis, style), style),
-        section("Noise", &noise(analysis, style), style),
-    ]
+    let mut sections = vec![answer(reported, style)];
+    sections.extend(advice_and_plot(reported, style));
+    if analysis.verdicts.is_empty() {
+        sections.push(section("Noise", &noise(analysis, style), style));
+    }
+    sections.push(caveats(analysis, !is_quiet, style));
+    joined(sections)
+}
+
+/// The verdicts, or the comparison of a run that has no claims.
+pub fn answer(reported: &Run, style: Style) -> String {
+    match reported.analysis.verdicts.is_empty() {
+        true => compared(reported, style),
+        false => verdicts::of_run(reported, style),
+    }
+}
+
+fn compared(reported: &Run, style: Style) -> String {
+    let run = &reported.stored.run;
+    let mut text = heading(&run.title, style);
+    text.push_str(&treatments(reported, style));
+    text
+}
+
+fn advice_and_plot(reported: &Run, style: Style) -> [String; 2] {
+    let advice = match reported.analysis.advice.is_empty() {
+        true => String::new(),
+        false => section("What to do", &advice_lines(reported, style), style),
+    };
+    [advice, small_plot(reported, style).unwrap_or_default()]
 }
 
 fn joined(mut sections: Vec<String>) -> String {
@@ -63,10 +83,9 @@ fn section(title: &str, body: &str, style: Style) -> String {
     }
 }
 
-fn header(reported: &Run, style: Style) -> String {
+/// Where, when and how the run was made.
+fn origin(reported: &Run, style: Style) -> String {
     let run = &reported.stored.run;
-    let mut text = heading(&run.title, style);
-    text.push_str(&paragraph(&run.question, 0, Paint::Plain, style));
     let origin = if run.imported { ", imported" } else { "" };
     let status = match run.status {
         RunStatus::Complete => "complete",
@@ -77,6 +96,7 @@ fn header(reported: &Run, style: Style) -> String {
         .as_ref()
         .map_or_else(String::new, |why| format!(": {why}"));
     let mut lines = vec![
+        run.question.clone(),
         format!(
             "run {} ({}){origin}, {} profile, seed {}",
             run.id, run.uid, run.profile, run.seed
@@ -90,44 +110,50 @@ fn header(reported: &Run, style: Style) -> String {
     ];
     lines.extend(reported.analysis.guests.iter().map(words::guest_line));
     lines.push(format!("toll {}: {}", run.toll_version, run.command_line));
-    for line in lines {
-        text.push_str(&paragraph(&line, 0, Paint::Dim, style));
+    lines.retain(|line| !line.is_empty());
+    lines
+        .iter()
+        .map(|line| paragraph(line, 0, Paint::Dim, style))
+        .collect()
+}
+
+/// The treatments by the metrics of the run, beside its reference.
+fn treatments(reported: &Run, style: Style) -> String {
+    let table = comparison::table(&reported.analysis, &comparison::metrics(reported));
+    comparison_table(&table, style)
+}
+
+fn comparison_table(compared: &ComparisonTable, style: Style) -> String {
+    if compared.rows.is_empty() {
+        return paragraph("No treatments.", 0, Paint::Plain, style);
+    }
+    let (first, others) = compared.columns.split_first().expect("a column of labels");
+    let mut columns = vec![Column::words(first)];
+    columns.extend(others.iter().map(|title| Column::numbers(title)));
+    let rows: Vec<Row> = compared
+        .rows
+        .iter()
+        .map(|one| {
+            let label = format!("{} {}", one.label, one.marks).trim_end().to_owned();
+            let cells = std::iter::once(label).chain(one.cells.iter().cloned());
+            let mut row = Row::new(cells.collect());
+            row.paint = match one.is_skipped {
+                true => Paint::Dim,
+                false => one.relation.map_or(Paint::Plain, paint),
+            };
+            row.below.clone_from(&one.notes);
+            row
+        })
+        .collect();
+    let mut text = table(&columns, &rows, style);
+    for note in &compared.footnotes {
+        text.push_str(&paragraph(note, 0, Paint::Dim, style));
+    }
+    if let Some(sentence) = &compared.sentence {
+        text.push('\n');
+        text.push_str(&paragraph(sentence, 0, Paint::Bold, style));
     }
     text
-}
-
-fn treatments(analysis: &Analysis, style: Style) -> String {
-    if analysis.treatments.is_empty() {
-        return String::new();
-    }
-    let columns = [
-        Column::words("treatment"),
-        Column::numbers("trials"),
-        Column::numbers(&format!("median {}", analysis.primary_metric)),
-    ];
-    let rows: Vec<Row> = analysis
-        .treatments
-        .iter()
-        .map(|one| treatment(one, analysis))
-        .collect();
-    table(&columns, &rows, style)
-}
-
-fn treatment(treatment: &TreatmentSummary, analysis: &Analysis) -> Row {
-    let mut row = Row::new(vec![
-        treatment.label.clone(),
-        words::trials(treatment),
-        words::median(treatment, analysis),
-    ]);
-    if let Some(reason) = &treatment.skipped {
-        row.paint = Paint::Dim;
-        row.below.push(format!("skipped: {reason}"));
-    }
-    if let Some(failure) = &treatment.first_failure {
-        row.below.push(format!("first failure: {failure}"));
-    }
-    row.below.extend(treatment.notes.iter().cloned());
-    row
 }
 
 fn noise(analysis: &Analysis, style: Style) -> String {
@@ -136,7 +162,7 @@ fn noise(analysis: &Analysis, style: Style) -> String {
     }
     let columns = [
         Column::words("A/A twin"),
-        Column::words("metric"),
+        Column::words("by"),
         Column::numbers("twin over original"),
         Column::numbers("band"),
     ];
@@ -146,7 +172,7 @@ fn noise(analysis: &Analysis, style: Style) -> String {
         .map(|twin| {
             Row::new(vec![
                 twin.label.clone(),
-                twin.metric.clone(),
+                metric_words(&twin.metric),
                 format::ratio_interval(&twin.ratio),
                 format!("±{}", format::percent(twin.band)),
             ])
@@ -208,36 +234,6 @@ fn steps(analysis: &Analysis, style: Style) -> String {
     tables.collect::<Vec<String>>().join("\n")
 }
 
-fn comparisons(analysis: &Analysis, style: Style) -> String {
-    let Some(first) = analysis.comparisons.first() else {
-        return String::new();
-    };
-    let reference = words::treatment_label(analysis, first.reference);
-    let mut text = paragraph(&format!("over {reference}"), 0, Paint::Dim, style);
-    let columns = [
-        Column::words("treatment"),
-        Column::words("metric"),
-        Column::numbers("ratio"),
-        Column::words("which is"),
-    ];
-    let rows: Vec<Row> = analysis
-        .comparisons
-        .iter()
-        .map(|comparison| {
-            let mut row = Row::new(vec![
-                words::treatment_label(analysis, comparison.treatment),
-                comparison.metric.clone(),
-                format::ratio_interval(&comparison.ratio),
-                words::relation(comparison.relation).to_owned(),
-            ]);
-            row.paint = paint(comparison.relation);
-            row
-        })
-        .collect();
-    text.push_str(&table(&columns, &rows, style));
-    text
-}
-
 /// The colour in which a relation is shown.
 pub fn paint(relation: Relation) -> Paint {
     match relation {
@@ -263,7 +259,7 @@ fn disturbances(analysis: &Analysis, style: Style) -> String {
         .map(|disturbance| {
             let unit = words::disturbance_unit(&disturbance.name);
             let mut row = Row::new(vec![
-                disturbance.name.clone(),
+                metric_words(&disturbance.name),
                 format!(
                     "{} of {}",
                     disturbance.trials_affected, disturbance.trials_recorded
@@ -278,10 +274,15 @@ fn disturbances(analysis: &Analysis, style: Style) -> String {
     table(&columns, &rows, style)
 }
 
-fn warnings(analysis: &Analysis, style: Style) -> String {
-    analysis
-        .warnings
-        .iter()
-        .map(|warning| paragraph(&format!("· {warning}"), 0, Paint::Yellow, style))
-        .collect()
+/// What a reader must know: what went wrong, and what always holds if wanted.
+fn caveats(analysis: &Analysis, has_notes: bool, style: Style) -> String {
+    let line = |text: &String, paint| paragraph(&format!("· {text}"), 0, paint, style);
+    let warnings = analysis.warnings.iter().map(|one| line(one, Paint::Yellow));
+    let notes = analysis.notes.iter().filter(|_| has_notes);
+    let body: String = warnings.chain(notes.map(|one| line(one, Paint::Dim))).collect();
+    let title = match analysis.warnings.is_empty() {
+        true => "Notes",
+        false => "Warnings",
+    };
+    section(title, &body, style)
 }

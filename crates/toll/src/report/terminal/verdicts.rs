@@ -5,6 +5,7 @@ use super::text::{Paint, columns, heading, left, paragraph, right, wrap};
 use crate::claim::Run;
 use crate::claim::model::{Outcome, Verdict};
 use crate::format;
+use crate::report::footnotes::Footnotes;
 use crate::report::words;
 
 const GAP: usize = 2;
@@ -40,28 +41,36 @@ pub fn in_full(reported: &Run, style: Style) -> String {
 }
 
 fn table(reported: &Run, style: Style, below_each: impl Fn(&Verdict) -> String) -> String {
-    let (run, analysis) = (&reported.stored.run, &&reported.analysis);
+    let (run, analysis) = (&reported.stored.run, &reported.analysis);
     let mut text = heading(&format!("{}: {}", run.experiment, run.title), style);
-    if analysis.verdicts.is_empty() {
-        text.push_str(&paragraph("No claims to judge.", 0, Paint::Plain, style));
-        return text;
-    }
     let widths = widths(&analysis.verdicts, style);
     if let Some(widths) = &widths {
         text.push_str(&titles(widths, style));
     }
-    for verdict in &analysis.verdicts {
-        match &widths {
-            Some(widths) => text.push_str(&beside(verdict, widths, style)),
-            None => text.push_str(&below(verdict, style)),
+    let reasons: Vec<String> = analysis.verdicts.iter().map(reason).collect();
+    let told = reasons.iter().filter(|reason| !reason.is_empty());
+    let footnotes = Footnotes::shared(told.map(String::as_str));
+    for (verdict, reason) in analysis.verdicts.iter().zip(&reasons) {
+        let mark = footnotes.mark(reason);
+        let id = format!("{} {}", verdict.id, mark.as_deref().unwrap_or_default());
+        text.push_str(&match &widths {
+            Some(widths) => beside(verdict, id.trim_end(), widths, style),
+            None => below(verdict, id.trim_end(), style),
+        });
+        if mark.is_none() && !reason.is_empty() {
+            text.push_str(&paragraph(reason, SIGN + GAP, Paint::Dim, style));
         }
         text.push_str(&below_each(verdict));
     }
     text.push('\n');
+    for note in footnotes.lines() {
+        text.push_str(&paragraph(&note, 0, Paint::Dim, style));
+    }
     let summary = format!(
-        "{}; {}",
-        words::counts(analysis),
-        words::plural(analysis.blocks, "block")
+        "{}; {}, run {}",
+        words::counts(&analysis.verdicts),
+        words::plural(analysis.blocks, "block"),
+        run.id
     );
     text.push_str(&paragraph(&summary, 0, Paint::Bold, style));
     text
@@ -123,7 +132,7 @@ fn head(verdict: &Verdict, style: Style) -> String {
 }
 
 /// The claim's id in its colour, the numbers beside it, its text below.
-fn beside(verdict: &Verdict, widths: &Widths, style: Style) -> String {
+fn beside(verdict: &Verdict, id: &str, widths: &Widths, style: Style) -> String {
     let paint = paint(verdict.outcome);
     let numbers = numbers(
         &format::published(verdict),
@@ -132,7 +141,7 @@ fn beside(verdict: &Verdict, widths: &Widths, style: Style) -> String {
         widths,
     );
     let mut text = head(verdict, style);
-    for (index, id) in wrap(&verdict.id, widths.claim).iter().enumerate() {
+    for (index, id) in wrap(id, widths.claim).iter().enumerate() {
         if index == 0 {
             text.push_str(&paint.on(id, style));
             text.push_str(&" ".repeat(widths.claim.saturating_sub(columns(id))));
@@ -143,15 +152,14 @@ fn beside(verdict: &Verdict, widths: &Widths, style: Style) -> String {
         }
     }
     text.push_str(&paragraph(&verdict.text, SIGN, Paint::Plain, style));
-    text.push_str(&reason(verdict, style));
     text
 }
 
-fn below(verdict: &Verdict, style: Style) -> String {
+fn below(verdict: &Verdict, id: &str, style: Style) -> String {
     let paint = paint(verdict.outcome);
     let room = style.width.saturating_sub(SIGN);
     let mut text = head(verdict, style);
-    for (index, id) in wrap(&verdict.id, room).iter().enumerate() {
+    for (index, id) in wrap(id, room).iter().enumerate() {
         let indent = if index == 0 { "" } else { "  " };
         text.push_str(&format!("{indent}{}\n", paint.on(id, style)));
     }
@@ -172,16 +180,13 @@ fn below(verdict: &Verdict, style: Style) -> String {
     if !numbers.is_empty() {
         text.push_str(&paragraph(&numbers.join(", "), SIGN, Paint::Plain, style));
     }
-    text.push_str(&reason(verdict, style));
     text
 }
 
-/// Why a claim is not simply supported.
-fn reason(verdict: &Verdict, style: Style) -> String {
+/// Why a claim is not simply supported; empty if it is.
+fn reason(verdict: &Verdict) -> String {
     if verdict.outcome == Outcome::Supported || verdict.reason.is_empty() {
         return String::new();
     }
-    let outcome = words::outcome(verdict.outcome);
-    let text = format!("{outcome}: {}", verdict.reason);
-    paragraph(&text, SIGN + GAP, Paint::Dim, style)
+    format!("{}: {}", words::outcome(verdict.outcome), verdict.reason)
 }

@@ -1,0 +1,183 @@
+//! The treatments of a run, beside its reference where it has one: the same
+//! table for the terminal, the page and Markdown.
+
+use serde::Serialize;
+
+use super::footnotes::Footnotes;
+use super::words;
+use crate::claim::model::{Analysis, Better, Comparison, Relation, TreatmentSummary};
+use crate::claim::{Run, metric_words};
+use crate::format;
+use crate::spec::WorkloadKind;
+
+/// A metric shown beside the time of commands.
+const MEMORY: &str = "max_rss_bytes";
+
+#[derive(Debug, Serialize)]
+pub struct ComparisonTable {
+    /// Titles: the treatment, then for each metric its median and, where the
+    /// treatments are compared by it, the change.
+    pub columns: Vec<String>,
+    pub rows: Vec<ComparisonRow>,
+    /// What several rows share.
+    pub footnotes: Vec<String>,
+    /// What comes of the comparison, in one sentence.
+    pub sentence: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct ComparisonRow {
+    pub label: String,
+    /// Marks of footnotes, `[a][b]`.
+    pub marks: String,
+    /// One for each column but the first.
+    pub cells: Vec<String>,
+    /// How it compares by the first metric.
+    pub relation: Option<Relation>,
+    pub is_skipped: bool,
+    /// What holds for this row alone.
+    pub notes: Vec<String>,
+}
+
+/// The metrics that a run is shown by: its own, and the memory of commands.
+pub fn metrics(run: &Run) -> Vec<&str> {
+    let analysis = &run.analysis;
+    let mut metrics = vec![analysis.primary_metric.as_str()];
+    let is_recorded = analysis.metrics.contains_key(MEMORY);
+    let is_of_commands = run.stored.experiment.workload.kind == WorkloadKind::Command;
+    if is_of_commands && is_recorded && metrics[0] != MEMORY {
+        metrics.push(MEMORY);
+    }
+    metrics
+}
+
+/// The treatments by some metrics, of which the first decides.
+pub fn table(analysis: &Analysis, metrics: &[&str]) -> ComparisonTable {
+    let treatments = || analysis.treatments.iter().filter(|one| one.twin_of.is_none());
+    let notes: Vec<Vec<String>> = treatments().map(|one| notes(one, analysis)).collect();
+    let footnotes = Footnotes::shared(notes.iter().flatten().map(String::as_str));
+    let rows = treatments().zip(notes).map(|(treatment, mut notes)| {
+        let marks = notes.iter().filter_map(|note| footnotes.mark(note)).collect();
+        notes.retain(|note| footnotes.mark(note).is_none());
+        ComparisonRow {
+            label: treatment.label.clone(),
+            marks,
+            cells: metrics
+                .iter()
+                .flat_map(|metric| cells(treatment, metric, *metric == metrics[0], analysis))
+                .collect(),
+            relation: comparison(analysis, treatment.index, metrics[0]).map(|one| one.relation),
+            is_skipped: treatment.skipped.is_some(),
+            notes,
+        }
+    });
+    let rows = rows.collect();
+    let mut columns = vec!["treatment".to_owned()];
+    for metric in metrics {
+        columns.push(metric_words(metric));
+        if is_compared(analysis, metric) {
+            columns.push("change".to_owned());
+        }
+    }
+    ComparisonTable {
+        columns,
+        rows,
+        footnotes: footnotes.lines(),
+        sentence: sentence(analysis),
+    }
+}
+
+/// The comparison of a treatment with the reference.
+fn comparison<'a>(analysis: &'a Analysis, index: usize, metric: &str) -> Option<&'a Comparison> {
+    let mut all = analysis.comparisons.iter();
+    all.find(|one| one.treatment == index && one.metric == metric)
+}
+
+fn is_compared(analysis: &Analysis, metric: &str) -> bool {
+    analysis.comparisons.iter().any(|one| one.metric == metric)
+}
+
+/// The median of a metric, of the first with its interval, and its change where
+/// there are any.
+fn cells(
+    treatment: &TreatmentSummary,
+    metric: &str,
+    is_first: bool,
+    analysis: &Analysis,
+) -> Vec<String> {
+    let median = words::median(treatment, metric, analysis);
+    let mut cells = vec![match median.split_once(" [") {
+        Some((value, _)) if !is_first => value.to_owned(),
+        _ => median,
+    }];
+    if !is_compared(analysis, metric) {
+        return cells;
+    }
+    let is_reference = |one: &Comparison| one.reference == treatment.index;
+    cells.push(match comparison(analysis, treatment.index, metric) {
+        Some(one) => change(one, analysis),
+        None if analysis.comparisons.iter().any(is_reference) => "reference".to_owned(),
+        None => format::NOTHING.to_owned(),
+    });
+    cells
+}
+
+/// `1.3 times slower [1.2, 1.4]`, `same, 1.00 [0.99, 1.01]`.
+fn change(comparison: &Comparison, analysis: &Analysis) -> String {
+    words::change(comparison.relation, &comparison.ratio, &analysis.metrics[&comparison.metric])
+}
+
+fn notes(treatment: &TreatmentSummary, analysis: &Analysis) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some(reason) = &treatment.skipped {
+        notes.push(format!("skipped: {reason}"));
+    }
+    let is_odd = treatment.trials_failed + treatment.trials_excluded > 0
+        || treatment.trials_completed != analysis.blocks && treatment.skipped.is_none();
+    if is_odd {
+        notes.push(format!("trials: {}", words::trials(treatment)));
+    }
+    if let Some(failure) = &treatment.first_failure {
+        notes.push(format!("first failure: {failure}"));
+    }
+    notes.extend(treatment.notes.iter().cloned());
+    notes
+}
+
+/// What comes of the comparison by the main metric, for the treatment that does
+/// best beside the reference.
+fn sentence(analysis: &Analysis) -> Option<String> {
+    let name = &analysis.primary_metric;
+    let metric = analysis.metrics.get(name)?;
+    let compared = analysis.comparisons.iter().filter(|one| one.metric == *name);
+    let by_ratio = |a: &&Comparison, b: &&Comparison| a.ratio.value.total_cmp(&b.ratio.value);
+    let best = match metric.better {
+        Better::Higher => compared.max_by(by_ratio)?,
+        Better::Lower | Better::Neither => compared.min_by(by_ratio)?,
+    };
+    let [one, other] =
+        [best.treatment, best.reference].map(|index| words::treatment_label(analysis, index));
+    let (name, ratio) = (metric_words(name), format::ratio_interval(&best.ratio));
+    let verb = match metric.better {
+        Better::Lower => "takes",
+        Better::Higher | Better::Neither => "has",
+    };
+    let share = best.ratio.value - 1.0;
+    let percent = format::percent(share.abs());
+    Some(match best.relation {
+        Relation::Same => {
+            format!("{one} and {other} do not differ in {name}: the ratio is {ratio}.")
+        }
+        Relation::Undecided => format!(
+            "{} do not tell {one} and {other} apart by {name}: the ratio is {ratio}.",
+            words::plural(analysis.blocks, "block")
+        ),
+        _ if share < 0.0 => {
+            format!("{one} {verb} {ratio} of the {name} of {other} ({percent} less).")
+        }
+        _ if share < 1.0 => {
+            format!("{one} {verb} {ratio} times the {name} of {other} ({percent} more).")
+        }
+        _ => format!("{one} {verb} {ratio} times the {name} of {other}."),
+    })
+}

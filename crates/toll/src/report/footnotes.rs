@@ -1,0 +1,37 @@
+//! Texts that several rows of a table share, each told once below it.
+
+/// Each under a letter, in the order of its first row.
+pub struct Footnotes(Vec<String>);
+
+impl Footnotes {
+    /// Takes the texts that occur more than once.
+    pub fn shared<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> Self {
+        let mut shared: Vec<String> = Vec::new();
+        for text in texts.clone() {
+            let is_known = shared.iter().any(|one| one == text);
+            if !is_known && texts.clone().filter(|other| *other == text).nth(1).is_some() {
+                shared.push(text.to_owned());
+            }
+        }
+        Self(shared)
+    }
+
+    /// `[a]`, which stands for a text; `None` for one of a single row.
+    pub fn mark(&self, text: &str) -> Option<String> {
+        let place = self.0.iter().position(|one| one == text)?;
+        let letter = char::from(b'a' + u8::try_from(place % 26).unwrap_or(0));
+        let round = match place / 26 {
+            0 => String::new(),
+            round => (round + 1).to_string(),
+        };
+        Some(format!("[{letter}{round}]"))
+    }
+
+    /// `[a] skipped: no such file system`, a line each.
+    pub fn lines(&self) -> Vec<String> {
+        let lines = self.0.iter();
+        lines
+            .map(|text| format!("{} {text}", self.mark(text).unwrap_or_default()))
+            .collect()
+    }
+}
