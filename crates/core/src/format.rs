@@ -157,7 +157,12 @@ fn interval_parts(estimate: &Estimate, unit: &str) -> (String, String) {
         "count" if estimate.value.abs() >= EXACT_COUNT_LIMIT => COUNTS,
         _ => UNSCALED,
     };
-    let scale = scale_of(estimate.value, scales);
+    // Zero has no unit of its own.
+    let largest = match estimate.value == 0.0 {
+        true => estimate.high,
+        false => estimate.value,
+    };
+    let scale = scale_of(largest, scales);
     let [value, low, high] =
         [estimate.value, estimate.low, estimate.high].map(|end| end / scale.factor);
     let Some(decimals) = decimals_of_width(low, high) else {

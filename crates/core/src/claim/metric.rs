@@ -68,7 +68,8 @@ pub fn words(name: &str) -> String {
         return counter.to_owned();
     }
     // The unit stands beside each value.
-    let bare = name.strip_suffix("_ns").unwrap_or(name);
+    let bare = name.strip_suffix("_ns").or(name.strip_suffix("_khz"));
+    let bare = bare.unwrap_or(name);
     bare.replace("duration", "time").replace('_', " ")
 }
 

@@ -157,8 +157,9 @@ fn case(claim: &Claim, context: &AnalysisContext) -> Result<Case, String> {
             logs.len(),
         ),
         Evidence::Derived(bootstrap) => {
-            let decided =
-                |interval: &Interval| scale.decide(&interval.map(f64::ln)) != Decision::Inconclusive;
+            let decided = |interval: &Interval| {
+                scale.decide(&interval.map(f64::ln)) != Decision::Inconclusive
+            };
             let blocks = bootstrap.blocks();
             // A few blocks that agree resample to an interval without width. So
             // no quantity is more certain than the signs of as many blocks.
@@ -358,7 +359,10 @@ fn reason(claim: &Claim, interval: &Interval, verdict: &Verdict, confidence: f64
 fn inconclusive(claim: &Claim, interval: &Interval, verdict: &Verdict, confidence: f64) -> String {
     let is_beyond_signs = smallest_sign_p(verdict.blocks) > 1.0 - confidence;
     if !interval.reaches(confidence) || is_beyond_signs {
-        return format!("{} blocks are too few to say", verdict.blocks);
+        return match verdict.blocks {
+            1 => "1 block is too few to say".into(),
+            blocks => format!("{blocks} blocks are too few to say"),
+        };
     }
     let is_plain = claim.threshold() == 1.0 && matches!(claim.test(), Test::Ratio(_));
     let excludes_one = interval.low > 1.0 || interval.high < 1.0;

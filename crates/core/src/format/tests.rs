@@ -121,3 +121,56 @@ fn what_lies_beyond_the_levels_is_said_in_words() {
         "64 KiB [32 KiB, beyond range]"
     );
 }
+
+#[test]
+fn ratios_read_as_people_say_them() {
+    let metric = |unit: &str, better| Metric {
+        unit: unit.to_owned(),
+        better,
+    };
+    let time = metric("ns", Better::Lower);
+    let rate = metric("bytes/s", Better::Higher);
+    let memory = metric("bytes", Better::Lower);
+    for (ratio, metric, text) in [
+        (
+            estimate(1.3, 1.2, 1.4),
+            &time,
+            "1.30 times slower [1.20, 1.40]",
+        ),
+        (
+            estimate(0.5, 0.4, 0.625),
+            &time,
+            "2.00 times faster [1.6, 2.5]",
+        ),
+        (
+            estimate(1.3, 1.2, 1.4),
+            &rate,
+            "1.30 times faster [1.20, 1.40]",
+        ),
+        (
+            estimate(0.5, 0.4, 0.625),
+            &rate,
+            "2.00 times slower [1.6, 2.5]",
+        ),
+        (
+            estimate(1.3, 1.2, 1.4),
+            &memory,
+            "1.30 times as much [1.20, 1.40]",
+        ),
+        (
+            estimate(0.5, 0.4, 0.625),
+            &memory,
+            "2.00 times less [1.6, 2.5]",
+        ),
+    ] {
+        assert_eq!(change(&ratio, metric), text);
+    }
+}
+
+#[test]
+fn an_interval_of_zero_has_the_unit_of_its_end() {
+    assert_eq!(
+        plain(&interval(&estimate(0.0, 0.0, 1.2e6), "ns")),
+        "0.0 ms [0.0, 1.2]"
+    );
+}

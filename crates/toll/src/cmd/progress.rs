@@ -132,7 +132,9 @@ impl Progress {
             time(self.begin.elapsed())
         );
         status.push_str(&self.decided());
-        if let Some(width) = &self.slowest {
+        if let Some(width) = &self.slowest
+            && self.blocks >= self.min_blocks
+        {
             let percent = |log: f64| match log.exp_m1() {
                 share if share < 10.0 => format!("±{:.1} %", share * 100.0),
                 _ => "wide open".into(),

@@ -32,7 +32,10 @@ pub(super) fn run(arguments: &ReportArguments, store: &Path) -> anyhow::Result<E
         output::result(&write_plots(&runs, directory)?)?;
     }
     if arguments.html.is_some() || arguments.plots.is_none() {
-        let ids: Vec<String> = runs.iter().map(|one| one.stored.run.id.to_string()).collect();
+        let ids: Vec<String> = runs
+            .iter()
+            .map(|one| one.stored.run.id.to_string())
+            .collect();
         let default = || page_path(&format!("run-{}", ids.join("-")));
         let path = arguments.html.clone().unwrap_or_else(default);
         output::write_file(&path, html::page(&runs)?.as_bytes())?;

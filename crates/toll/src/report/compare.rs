@@ -7,8 +7,8 @@ use super::terminal::Style;
 use super::terminal::paint;
 use super::terminal::text::{Column, Paint, Row, fit, heading, layout, paragraph, table};
 use super::words;
-use crate::claim::{Run, metric_words};
 use crate::claim::model::{Better, RunComparison, RunRatio, TreatmentSummary};
+use crate::claim::{Run, metric_words};
 use crate::format;
 
 /// Something in which the machines of the compared runs differ.
@@ -282,9 +282,7 @@ fn median(run: &Run, wanted: &str) -> String {
     let mut treatments = run.analysis.treatments.iter();
     match treatments.find(|one| one.twin_of.is_none() && label(one) == wanted) {
         Some(treatment) if treatment.skipped.is_some() => "skipped".to_owned(),
-        Some(treatment) => {
-            words::median(treatment, &run.analysis.primary_metric, &run.analysis)
-        }
+        Some(treatment) => words::median(treatment, &run.analysis.primary_metric, &run.analysis),
         None => format::NOTHING.to_owned(),
     }
 }

@@ -53,11 +53,19 @@ pub fn metrics(run: &Run) -> Vec<&str> {
 
 /// The treatments by some metrics, of which the first decides.
 pub fn table(analysis: &Analysis, metrics: &[&str]) -> ComparisonTable {
-    let treatments = || analysis.treatments.iter().filter(|one| one.twin_of.is_none());
+    let treatments = || {
+        analysis
+            .treatments
+            .iter()
+            .filter(|one| one.twin_of.is_none())
+    };
     let notes: Vec<Vec<String>> = treatments().map(|one| notes(one, analysis)).collect();
     let footnotes = Footnotes::shared(notes.iter().flatten().map(String::as_str));
     let rows = treatments().zip(notes).map(|(treatment, mut notes)| {
-        let marks = notes.iter().filter_map(|note| footnotes.mark(note)).collect();
+        let marks = notes
+            .iter()
+            .filter_map(|note| footnotes.mark(note))
+            .collect();
         notes.retain(|note| footnotes.mark(note).is_none());
         ComparisonRow {
             label: treatment.label.clone(),
@@ -124,20 +132,27 @@ fn cells(
 
 /// `1.3 times slower [1.2, 1.4]`, `same, 1.00 [0.99, 1.01]`.
 fn change(comparison: &Comparison, analysis: &Analysis) -> String {
-    words::change(comparison.relation, &comparison.ratio, &analysis.metrics[&comparison.metric])
+    words::change(
+        comparison.relation,
+        &comparison.ratio,
+        &analysis.metrics[&comparison.metric],
+    )
 }
 
 fn notes(treatment: &TreatmentSummary, analysis: &Analysis) -> Vec<String> {
     let mut notes = Vec::new();
-    if let Some(reason) = &treatment.skipped {
-        notes.push(format!("skipped: {reason}"));
+    let skipped = treatment.skipped.as_deref().unwrap_or_default();
+    if !skipped.is_empty() {
+        notes.push(format!("skipped: {skipped}"));
     }
     let is_odd = treatment.trials_failed + treatment.trials_excluded > 0
         || treatment.trials_completed != analysis.blocks && treatment.skipped.is_none();
     if is_odd {
         notes.push(format!("trials: {}", words::trials(treatment)));
     }
-    if let Some(failure) = &treatment.first_failure {
+    if let Some(failure) = &treatment.first_failure
+        && !skipped.contains(failure)
+    {
         notes.push(format!("first failure: {failure}"));
     }
     notes.extend(treatment.notes.iter().cloned());
@@ -149,7 +164,10 @@ fn notes(treatment: &TreatmentSummary, analysis: &Analysis) -> Vec<String> {
 fn sentence(analysis: &Analysis) -> Option<String> {
     let name = &analysis.primary_metric;
     let metric = analysis.metrics.get(name)?;
-    let compared = analysis.comparisons.iter().filter(|one| one.metric == *name);
+    let compared = analysis
+        .comparisons
+        .iter()
+        .filter(|one| one.metric == *name);
     let by_ratio = |a: &&Comparison, b: &&Comparison| a.ratio.value.total_cmp(&b.ratio.value);
     let best = match metric.better {
         Better::Higher => compared.max_by(by_ratio)?,

@@ -9,7 +9,13 @@ impl Footnotes {
         let mut shared: Vec<String> = Vec::new();
         for text in texts.clone() {
             let is_known = shared.iter().any(|one| one == text);
-            if !is_known && texts.clone().filter(|other| *other == text).nth(1).is_some() {
+            if !is_known
+                && texts
+                    .clone()
+                    .filter(|other| *other == text)
+                    .nth(1)
+                    .is_some()
+            {
                 shared.push(text.to_owned());
             }
         }
@@ -33,5 +39,18 @@ impl Footnotes {
         lines
             .map(|text| format!("{} {text}", self.mark(text).unwrap_or_default()))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_occurs_once_gets_no_letter() {
+        let notes = Footnotes::shared(["x", "once", "y", "x", "y", "x"].into_iter());
+        assert_eq!(notes.mark("x").as_deref(), Some("[a]"));
+        assert_eq!(notes.mark("once"), None);
+        assert_eq!(notes.lines(), ["[a] x", "[b] y"]);
     }
 }

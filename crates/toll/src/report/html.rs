@@ -9,11 +9,11 @@ use super::plots::palette::dark_rules;
 use super::plots::{self, NamedPlot};
 use super::sanitize::sanitize;
 use super::{comparison, words};
-use crate::claim::{Run, metric_words};
 use crate::claim::model::{
     DerivedValue, Estimate, ExplanatoryMetrics, Metric, NearestCache, Outcome, PublishedGroup,
     PublishedRow, TreatmentSummary, Verdict,
 };
+use crate::claim::{Run, metric_words};
 use crate::format;
 
 const PAGE: &str = include_str!("assets/page.html");

@@ -375,11 +375,17 @@ fn several_runs_are_summed_up() {
 fn a_comparison_of_commands_looks_right_everywhere() {
     let run = sample::commands();
     insta::assert_snapshot!("commands_80", terminal::result(&run, false, style(80)));
-    insta::assert_snapshot!("commands_quiet_120", terminal::result(&run, true, style(120)));
+    insta::assert_snapshot!(
+        "commands_quiet_120",
+        terminal::result(&run, true, style(120))
+    );
     insta::assert_snapshot!("commands_markdown", markdown::markdown(&run));
     let page = html::page(&[run]).unwrap();
     let order = ["class=\"sentence\"", "class=\"compared stack\"", "This run"];
-    let places: Vec<_> = order.iter().map(|part| page.find(part).expect(part)).collect();
+    let places: Vec<_> = order
+        .iter()
+        .map(|part| page.find(part).expect(part))
+        .collect();
     assert!(places.is_sorted(), "{places:?}");
     assert!(!page.contains("no claims"), "{page}");
 }

@@ -69,7 +69,10 @@ pub fn bound(verdict: &Verdict) -> String {
         (ClaimDirection::Within, Some(high)) => {
             format!("{threshold} to {}", format::value(high, &verdict.unit))
         }
-        _ => format!("{threshold} give or take {}", format::percent(verdict.margin)),
+        _ => format!(
+            "{threshold} give or take {}",
+            format::percent(verdict.margin)
+        ),
     }
 }
 
@@ -152,7 +155,11 @@ const BRIEF_METRICS: usize = 3;
 
 /// What goes up along what: `latency_ns by size, huge_pages=none`.
 pub fn staircase(staircase: &Staircase) -> String {
-    let curve = format!("{} by {}", metric_words(&staircase.metric), staircase.factor);
+    let curve = format!(
+        "{} by {}",
+        metric_words(&staircase.metric),
+        staircase.factor
+    );
     match staircase.at.is_empty() {
         true => curve,
         false => format!("{curve}, {}", staircase.at),

@@ -178,7 +178,9 @@ const MEASURE_OVERFLOW: &str = "<script>addEventListener('load', () => {
 fn nothing_is_cut_off_on_a_phone_nor_on_a_screen() {
     let bench = Bench::new();
     let mut pages = vec![report(&bench)];
-    bench.ok("run -q -r 7 --html two.html true 'sh -c \"echo a long command line of many words; true\"'");
+    bench.ok(
+        "run -q -r 7 --html two.html true 'sh -c \"echo a long command line of many words; true\"'",
+    );
     pages.push(bench.path("two.html"));
     for page in pages {
         let text = std::fs::read_to_string(&page).unwrap();
@@ -189,8 +191,12 @@ fn nothing_is_cut_off_on_a_phone_nor_on_a_screen() {
                 return;
             };
             let dom = String::from_utf8_lossy(&output.stdout);
-            let told = dom.split("<title>").nth(1).and_then(|rest| rest.split('<').next());
-            let is_whole = |told: &str| told.starts_with("width ") && told.ends_with(" overflow none");
+            let told = dom
+                .split("<title>")
+                .nth(1)
+                .and_then(|rest| rest.split('<').next());
+            let is_whole =
+                |told: &str| told.starts_with("width ") && told.ends_with(" overflow none");
             assert!(told.is_some_and(is_whole), "{told:?} of {}", page.display());
         }
     }

@@ -81,7 +81,10 @@ fn verdicts_and_the_page_come_when_each_experiment_ends() {
     let bench = bench_of_two();
     let mut running = Running(start(&bench));
     let counts = "1 supported, 1 refuted, 1 not testable here";
-    has(&bench.read("out"), &["✔ first.more", "✘ first.less", counts]);
+    has(
+        &bench.read("out"),
+        &["✔ first.more", "✘ first.less", counts],
+    );
     assert!(page(&bench).contains("first.more") && !page(&bench).contains("second.more"));
     bench.write("go", "");
     assert!(running.0.wait().unwrap().success());
@@ -108,7 +111,10 @@ fn an_interrupted_run_shows_and_keeps_what_was_measured() {
     let mut running = Running(start(&bench));
     kill_process(Pid::from_child(&running.0), Signal::INT).unwrap();
     assert_eq!(running.0.wait().unwrap().code(), Some(130));
-    has(&bench.read("out"), &["✔ first.more", "Summary of 1 run", "report: "]);
+    has(
+        &bench.read("out"),
+        &["✔ first.more", "Summary of 1 run", "report: "],
+    );
     has(&bench.read("err"), &["interrupted; everything"]);
     has(&page(&bench), &["first.more"]);
     has(&bench.ok("show 1").stdout, &["✔ first.more"]);

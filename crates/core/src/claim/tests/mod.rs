@@ -443,14 +443,29 @@ fn claims_on_derived_quantities_are_judged_by_their_interval() {
         claim("share", "direction = 'less'\nthreshold = 0.5"),
     ]
     .concat();
-    let outcomes: Vec<Outcome> = analyse(&run(&toml, 20, cost))
-        .verdicts
-        .iter()
-        .map(|v| v.outcome)
-        .collect();
-    assert_eq!(
-        outcomes,
-        [Outcome::Supported, Outcome::Refuted, Outcome::Refuted]
+    let stored = run(&toml, 20, cost);
+    let verdicts = analyse(&stored).verdicts;
+    let expected = [Outcome::Supported, Outcome::Refuted, Outcome::Refuted];
+    assert!(verdicts.iter().map(|one| one.outcome).eq(expected));
+    let shown = super::widths(&stored.experiment, &stored.treatments, &stored.trials, &[]);
+    let shown: Vec<_> = shown.iter().filter_map(|width| width.outcome).collect();
+    assert_eq!(shown, expected, "while it runs");
+    // 0.5 lies far below, and 256 KiB not as far.
+    let past = |id: &str| {
+        verdicts
+            .iter()
+            .find(|one| one.id == id)?
+            .factor_past_bound()
+    };
+    assert!(
+        past("c-knee").is_some_and(|factor| factor < 1.0),
+        "{:?}",
+        past("c-knee")
+    );
+    assert!(
+        past("c-share").is_some_and(|factor| factor > 1.0),
+        "{:?}",
+        past("c-share")
     );
 }
 

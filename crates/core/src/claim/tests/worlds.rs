@@ -68,6 +68,7 @@ fn simulate(world: World, seed: u64) -> Analysis {
     };
     let mut disturbances = Disturbances::new(world, seed);
     let mut trials = Vec::new();
+    let mut decided = Vec::new();
     for block in 0.. {
         for treatment in plan.block_order(block) {
             let takes_longer = plan.treatments[treatment].levels["buffer"].text == "32KiB";
@@ -83,17 +84,28 @@ fn simulate(world: World, seed: u64) -> Analysis {
             let widths = widths(&experiment, &plan.treatments, &trials, &[]);
             let pairs: Vec<(f64, f64)> = widths.iter().map(|w| (w.half_width, w.target)).collect();
             if rule.decide(blocks, &pairs) != Stop::Continue {
+                let outcomes = widths.into_iter().filter_map(|w| Some((w.id, w.outcome?)));
+                decided.extend(outcomes.filter(|(_, outcome)| *outcome != Outcome::Inconclusive));
                 break;
             }
         }
     }
-    analyse(&StoredRun {
+    let analysis = analyse(&StoredRun {
         run: record(),
         experiment,
         treatments: plan.treatments,
         trials,
         boots: Vec::new(),
-    })
+    });
+    for (id, outcome) in decided {
+        let verdict = analysis.verdicts.iter().find(|one| one.id == id);
+        assert_eq!(
+            verdict.map(|one| one.outcome),
+            Some(outcome),
+            "{id}, seed {seed}"
+        );
+    }
+    analysis
 }
 
 /// What came of the runs in a world.

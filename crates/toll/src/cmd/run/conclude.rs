@@ -100,7 +100,8 @@ impl<'a> Conclusion<'a> {
             1 => terminal::result(run, self.arguments.quiet, style()),
             _ => terminal::answer(run, style()),
         };
-        output::result(&format!("{text}\n"))
+        let gap = if self.has_runs() { "\n" } else { "" };
+        output::result(&format!("{gap}{text}"))
     }
 
     fn write_page(&mut self) -> anyhow::Result<()> {
@@ -171,7 +172,7 @@ impl<'a> Conclusion<'a> {
                 output::note(text);
                 Ok(())
             }
-            false => output::result(text),
+            false => output::result(&format!("\n{text}")),
         };
         if let Some(directory) = &arguments.plots {
             tell(&report::write_plots(&self.runs, directory)?)?;
@@ -180,11 +181,11 @@ impl<'a> Conclusion<'a> {
             output::json(&self.document(compared))?;
         } else {
             for text in &compared.texts {
-                output::result(&format!("{text}\n"))?;
+                output::result(&format!("\n{text}"))?;
             }
             if self.planned > 1 {
                 let overview = terminal::overview(&self.runs, &self.not_run, style());
-                output::result(&format!("{overview}\n"))?;
+                output::result(&format!("\n{overview}"))?;
             }
         }
         match &self.page_path {

@@ -10,8 +10,8 @@ use super::chart::{
     Axis, Chart, Scale, Vertical, area, diamond, entry, line, row_label, text, text_width,
 };
 use super::palette::LIGHT;
-use crate::claim::model::{Bar, BarChart};
 use crate::claim::metric_words;
+use crate::claim::model::{Bar, BarChart};
 use crate::format;
 
 const ROW_HEIGHT: f64 = 38.0;

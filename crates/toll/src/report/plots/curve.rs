@@ -7,8 +7,8 @@ use kuva::prelude::{Plot, ReferenceLine, ShadedRegion};
 use super::NamedPlot;
 use super::chart::{Axis, Chart, Scale, Vertical, entry, shorten};
 use super::palette::{LIGHT, Palette};
-use crate::claim::model::{Curve, CurveMark, CurveSeries, Estimate};
 use crate::claim::metric_words;
+use crate::claim::model::{Curve, CurveMark, CurveSeries, Estimate};
 use crate::format;
 
 const HEIGHT: f64 = 340.0;
@@ -253,6 +253,19 @@ mod tests {
         let svg = draw(&curve, "x".into()).unwrap().svg;
         let places = [">left ", ">knee, zero "].map(|label| svg.find(label).expect(label));
         assert!(places.is_sorted());
+    }
+
+    #[test]
+    fn a_scan_of_even_steps_gets_a_linear_axis() {
+        for (levels, is_linear) in [
+            (&[1.0, 2.0, 3.0][..], true),
+            (&[0.5, 1.0, 1.5, 2.0], true),
+            (&[1.0, 2.0, 4.0, 8.0], false),
+            (&[1.0, 10.0, 100.0], false),
+            (&[1.0, 100.0], false),
+        ] {
+            assert_eq!(is_even(levels), is_linear, "{levels:?}");
+        }
     }
 
     #[test]

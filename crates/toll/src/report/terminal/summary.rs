@@ -3,8 +3,8 @@
 use super::text::{Column, Paint, Row, heading, paragraph, table};
 use super::{Style, advice_lines, small_plot, verdicts};
 use crate::claim::Run;
-use crate::claim::model::{Analysis, Relation, Step};
 use crate::claim::metric_words;
+use crate::claim::model::{Analysis, Relation, Step};
 use crate::format;
 use crate::report::comparison::{self, ComparisonTable};
 use crate::report::words;
@@ -279,7 +279,9 @@ fn caveats(analysis: &Analysis, has_notes: bool, style: Style) -> String {
     let line = |text: &String, paint| paragraph(&format!("· {text}"), 0, paint, style);
     let warnings = analysis.warnings.iter().map(|one| line(one, Paint::Yellow));
     let notes = analysis.notes.iter().filter(|_| has_notes);
-    let body: String = warnings.chain(notes.map(|one| line(one, Paint::Dim))).collect();
+    let body: String = warnings
+        .chain(notes.map(|one| line(one, Paint::Dim)))
+        .collect();
     let title = match analysis.warnings.is_empty() {
         true => "Notes",
         false => "Warnings",

@@ -47,18 +47,28 @@ fn table(reported: &Run, style: Style, below_each: impl Fn(&Verdict) -> String) 
     if let Some(widths) = &widths {
         text.push_str(&titles(widths, style));
     }
-    let reasons: Vec<String> = analysis.verdicts.iter().map(reason).collect();
-    let told = reasons.iter().filter(|reason| !reason.is_empty());
-    let footnotes = Footnotes::shared(told.map(String::as_str));
-    for (verdict, reason) in analysis.verdicts.iter().zip(&reasons) {
+    let reasons: Vec<(String, String)> = analysis.verdicts.iter().map(reason).collect();
+    let told = reasons.iter().filter(|(reason, _)| !reason.is_empty());
+    let footnotes = Footnotes::shared(told.map(|(reason, _)| reason.as_str()));
+    for (verdict, (reason, own)) in analysis.verdicts.iter().zip(&reasons) {
         let mark = footnotes.mark(reason);
         let id = format!("{} {}", verdict.id, mark.as_deref().unwrap_or_default());
         text.push_str(&match &widths {
             Some(widths) => beside(verdict, id.trim_end(), widths, style),
             None => below(verdict, id.trim_end(), style),
         });
-        if mark.is_none() && !reason.is_empty() {
-            text.push_str(&paragraph(reason, SIGN + GAP, Paint::Dim, style));
+        let reason = [reason, own].into_iter().filter(|part| !part.is_empty());
+        let reason: Vec<&str> = reason
+            .map(String::as_str)
+            .skip(usize::from(mark.is_some()))
+            .collect();
+        if !reason.is_empty() {
+            text.push_str(&paragraph(
+                &reason.join("; "),
+                SIGN + GAP,
+                Paint::Dim,
+                style,
+            ));
         }
         text.push_str(&below_each(verdict));
     }
@@ -183,10 +193,15 @@ fn below(verdict: &Verdict, id: &str, style: Style) -> String {
     text
 }
 
-/// Why a claim is not simply supported; empty if it is.
-fn reason(verdict: &Verdict) -> String {
+/// Why a claim is not simply supported, empty if it is, and what of that is its
+/// own: the ratio of a claim that is not judged.
+fn reason(verdict: &Verdict) -> (String, String) {
     if verdict.outcome == Outcome::Supported || verdict.reason.is_empty() {
-        return String::new();
+        return Default::default();
     }
-    format!("{}: {}", words::outcome(verdict.outcome), verdict.reason)
+    let reason = format!("{}: {}", words::outcome(verdict.outcome), verdict.reason);
+    match reason.split_once("; the ratio was ") {
+        Some((shared, ratio)) => (shared.to_owned(), format!("the ratio was {ratio}")),
+        None => (reason, String::new()),
+    }
 }
