@@ -432,44 +432,6 @@ fn derived_quantities_find_what_was_put_in() {
 }
 
 #[test]
-fn claims_on_derived_quantities_are_judged_by_their_interval() {
-    let claim = |id: &str, rest: &str| {
-        format!("[[claim]]\nid = 'c-{id}'\ntext = 'x'\nderived = '{id}'\n{rest}\n")
-    };
-    let toml = [
-        DERIVED.to_owned(),
-        claim("knee", "between = ['32KiB', '128KiB']"),
-        claim("zero", "direction = 'less'\nthreshold = '256KiB'"),
-        claim("share", "direction = 'less'\nthreshold = 0.5"),
-    ]
-    .concat();
-    let stored = run(&toml, 20, cost);
-    let verdicts = analyse(&stored).verdicts;
-    let expected = [Outcome::Supported, Outcome::Refuted, Outcome::Refuted];
-    assert!(verdicts.iter().map(|one| one.outcome).eq(expected));
-    let shown = super::widths(&stored.experiment, &stored.treatments, &stored.trials, &[]);
-    let shown: Vec<_> = shown.iter().filter_map(|width| width.outcome).collect();
-    assert_eq!(shown, expected, "while it runs");
-    // 0.5 lies far below, and 256 KiB not as far.
-    let past = |id: &str| {
-        verdicts
-            .iter()
-            .find(|one| one.id == id)?
-            .factor_past_bound()
-    };
-    assert!(
-        past("c-knee").is_some_and(|factor| factor < 1.0),
-        "{:?}",
-        past("c-knee")
-    );
-    assert!(
-        past("c-share").is_some_and(|factor| factor > 1.0),
-        "{:?}",
-        past("c-share")
-    );
-}
-
-#[test]
 fn failures_are_counted_and_leave_no_value() {
     let once = |durability: &str, buffer: f64, block: u32| match (durability, block) {
         ("fsync", 3) => None,

@@ -66,7 +66,8 @@ fn advice_and_plot(reported: &Run, style: Style) -> [String; 2] {
         true => String::new(),
         false => section("What to do", &advice_lines(reported, style), style),
     };
-    [advice, small_plot(reported, style).unwrap_or_default()]
+    let plot = small_plot(reported, style).map(|plot| format!("{}\n", plot.trim_end()));
+    [advice, plot.unwrap_or_default()]
 }
 
 fn joined(mut sections: Vec<String>) -> String {
