@@ -1,5 +1,6 @@
 //! What is shown while a run goes on.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
@@ -43,6 +44,8 @@ pub(super) struct Progress {
     elapsed: Duration,
     slowest: Option<Width>,
     claims: Vec<Outcome>,
+    /// How many more treatments were skipped for each reason that was told.
+    skips: BTreeMap<String, usize>,
 }
 
 impl Progress {
@@ -88,6 +91,7 @@ impl Progress {
             elapsed: Duration::ZERO,
             slowest: None,
             claims: Vec::new(),
+            skips: BTreeMap::new(),
         }
     }
 
@@ -181,8 +185,16 @@ impl Progress {
         }
     }
 
-    /// Clears the bar.
+    /// Clears the bar, and tells how many treatments were skipped besides those
+    /// that were named.
     pub fn finish(&self) {
+        self.clear();
+        for (reason, more) in self.skips.iter().filter(|(_, more)| **more > 0) {
+            output::note(&format!("skipped: {more} more: {reason}"));
+        }
+    }
+
+    fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
@@ -276,7 +288,7 @@ impl Observer for Progress {
                 self.claims = widths.iter().filter_map(|width| width.outcome).collect();
             }
             Event::Pauses => {
-                self.finish();
+                self.clear();
                 output::note("paused; the trial that ran is measured anew when the run goes on");
             }
             Event::Continues => {
@@ -286,8 +298,15 @@ impl Observer for Progress {
             }
             Event::Trouble(message) => self.say(&format!("warning: {message}")),
             Event::Skipped { label, reason } => {
-                if self.tells_skips {
-                    self.say(&format!("skipped: {label}: {reason}"));
+                if !self.tells_skips {
+                    return;
+                }
+                match self.skips.get_mut(*reason) {
+                    Some(more) => *more += 1,
+                    None => {
+                        self.say(&format!("skipped: {label}: {reason}"));
+                        self.skips.insert((*reason).to_owned(), 0);
+                    }
                 }
             }
         }

@@ -28,7 +28,7 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result
     if arguments.resume.is_some() {
         return resume(arguments, store_path);
     }
-    let mut experiments = select::experiments(arguments)?;
+    let experiments = select::experiments(arguments)?;
     let against = against(
         arguments,
         store_path,
@@ -48,12 +48,24 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result
     if !arguments.quiet && experiments.iter().any(measures_work_files) {
         launch::warn_of_shared_device(store_path, arguments.directories.work_dir.as_deref());
     }
+    let mut conclusion = Conclusion::new(arguments, store_path, &against, experiments.len());
+    let ending = measure(arguments, &mut store, experiments, seed, &mut conclusion)?;
+    conclusion.finish(ending)
+}
+
+/// Runs experiments one after the other, each shown when it ends.
+fn measure(
+    arguments: &RunArguments,
+    store: &mut Store,
+    experiments: Vec<Experiment>,
+    seed: u64,
+    conclusion: &mut Conclusion<'_>,
+) -> anyhow::Result<Ending> {
     let mut obstacles = Vec::new();
     let mut ending = Ending::Complete;
     let begin = std::time::Instant::now();
     let count = experiments.len();
-    let mut conclusion = Conclusion::new(arguments, store_path, &against, count);
-    for (done, mut experiment) in experiments.drain(..).enumerate() {
+    for (done, mut experiment) in experiments.into_iter().enumerate() {
         let name = experiment.name.clone();
         let elapsed_s = begin.elapsed().as_secs_f64();
         share_budget(arguments, &mut experiment, elapsed_s, count - done);
@@ -64,7 +76,7 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result
             break;
         }
         let launched = launch(
-            &mut store,
+            store,
             Launch {
                 experiment,
                 seed,
@@ -76,7 +88,7 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result
         // What was measured before an error is shown all the same.
         match launched {
             Ok(launched) => {
-                let run = output::load_run(&store, &launched.run_id.to_string())?;
+                let run = output::load_run(store, &launched.run_id.to_string())?;
                 ending = Ending::of(launched.end);
                 conclusion.add(run, &ending);
             }
@@ -102,7 +114,7 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result
     if obstacles.len() == count {
         ending = obstacles.swap_remove(0);
     }
-    conclusion.finish(ending)
+    Ok(ending)
 }
 
 /// Whether the work directory's own file system is part of what is measured.
