@@ -312,3 +312,32 @@ impl Observer for Progress {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::builtin;
+
+    #[test]
+    fn claims_are_counted_that_are_decided_already() {
+        let sweep = builtin::find("sweep").unwrap();
+        let experiment = crate::spec::parse(sweep.toml, "sweep", "quick").unwrap();
+        let mut progress = Progress::new(&experiment, 1, Purpose::Aside);
+        assert_eq!(progress.decided(), "");
+        let outcomes = [
+            None,
+            Some(Outcome::Supported),
+            Some(Outcome::Inconclusive),
+            Some(Outcome::Refuted),
+            Some(Outcome::Refuted),
+        ];
+        let widths = outcomes.map(|outcome| Width {
+            id: "x".into(),
+            half_width: 0.1,
+            target: 0.05,
+            outcome,
+        });
+        progress.notice(&Event::Look(&widths));
+        assert_eq!(progress.decided(), ", 1 ✔ 2 ✘ of 4 claims");
+    }
+}
