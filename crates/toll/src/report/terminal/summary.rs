@@ -15,7 +15,7 @@ pub fn of_run(reported: &Run, style: Style) -> String {
     let analysis = &reported.analysis;
     let mut sections = match analysis.verdicts.is_empty() {
         true => vec![compared(reported, style)],
-        false => vec![verdicts::in_full(reported, style)],
+        false => vec![verdicts::of_run(reported, true, style)],
     };
     sections.extend(advice_and_plot(reported, style));
     sections.push(section("Derived", &derived(analysis, style), style));
@@ -50,7 +50,7 @@ pub fn result(reported: &Run, is_quiet: bool, style: Style) -> String {
 pub fn answer(reported: &Run, style: Style) -> String {
     match reported.analysis.verdicts.is_empty() {
         true => compared(reported, style),
-        false => verdicts::of_run(reported, style),
+        false => verdicts::of_run(reported, false, style),
     }
 }
 

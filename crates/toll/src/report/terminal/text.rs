@@ -219,7 +219,9 @@ pub struct Row {
     pub cells: Vec<String>,
     /// Paint of the first cell.
     pub paint: Paint,
-    /// Indented below the row.
+    /// What the row is about, below it.
+    pub text: Option<String>,
+    /// What explains it, indented below that.
     pub below: Vec<String>,
 }
 
@@ -228,6 +230,7 @@ impl Row {
         Self {
             cells: cells.iter().map(|cell| sanitize(cell)).collect(),
             paint: Paint::Plain,
+            text: None,
             below: Vec::new(),
         }
     }
@@ -263,11 +266,23 @@ pub fn table(columns_of: &[Column], rows: &[Row], style: Style) -> String {
         text.push_str(&line(
             columns_of, &row.cells, &widths, row.paint, false, style,
         ));
-        for below in &row.below {
-            text.push_str(&paragraph(below, GAP, Paint::Dim, style));
-        }
+        text.push_str(&explained(row, style));
     }
     text
+}
+
+/// What stands below a row.
+fn explained(row: &Row, style: Style) -> String {
+    let indent = GAP * (1 + usize::from(row.text.is_some()));
+    let text = row
+        .text
+        .iter()
+        .map(|text| paragraph(text, GAP, Paint::Plain, style));
+    let below = row
+        .below
+        .iter()
+        .map(|below| paragraph(below, indent, Paint::Dim, style));
+    text.chain(below).collect()
 }
 
 /// One row; the first cell wraps, the others stand on its first line.
@@ -318,9 +333,7 @@ fn blocks(columns_of: &[Column], rows: &[Row], style: Style) -> String {
                 text.push_str(&paragraph(&entry, GAP, Paint::Plain, style));
             }
         }
-        for below in &row.below {
-            text.push_str(&paragraph(below, GAP, Paint::Dim, style));
-        }
+        text.push_str(&explained(row, style));
     }
     text
 }
