@@ -19,17 +19,14 @@ use crate::trial::{Event, Observer};
 /// Least time between plain lines where there is no terminal.
 const PLAIN_LINE_EVERY: Duration = Duration::from_secs(10);
 
-/// Narrower than this a terminal has no room for a bar.
-const BAR_COLUMNS_MIN: usize = 96;
-
 /// Whether standard error is a terminal on which a line can be drawn anew.
 pub(super) fn is_live() -> bool {
     let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
     stderr().is_terminal() && !is_dumb
 }
 
-/// Shows a run's progress on standard error: a live bar on a terminal, plain
-/// lines elsewhere.
+/// Shows a run's progress on standard error: a line that is drawn anew on a
+/// terminal, further lines elsewhere.
 pub(super) struct Progress {
     bar: Option<ProgressBar>,
     is_plain: bool,
@@ -58,19 +55,9 @@ impl Progress {
         };
         let bar = (shown && is_terminal).then(|| {
             let bar = ProgressBar::new(0);
-            let style = output::error_style();
-            // Where a bar leaves no room for the words, these alone, cut off at
-            // the line's end.
-            let template = match style.width {
-                0..BAR_COLUMNS_MIN => "{prefix:.bold} {wide_msg}",
-                _ => "{prefix:.bold} {wide_bar:.cyan/dim} {msg}",
-            };
-            // The templates are constant; tests draw them.
-            let drawn = ProgressStyle::with_template(template).expect("template is right");
-            bar.set_style(match style.unicode {
-                true => drawn,
-                false => drawn.progress_chars("##-"),
-            });
+            // Cut off at the line's end; the template is constant, and tests draw it.
+            let line = ProgressStyle::with_template("{prefix:.bold} {wide_msg}");
+            bar.set_style(line.expect("template is right"));
             bar.set_prefix(sanitize(&name));
             bar
         });
@@ -258,14 +245,10 @@ impl Observer for Progress {
 
     fn notice(&mut self, event: &Event<'_>) {
         match event {
-            Event::TrialStarts {
-                done, of, label, ..
-            } => {
+            Event::TrialStarts { done, of, label } => {
                 if let Some(bar) = &self.bar {
-                    let blocks = u64::from(self.blocks_expected().max(self.blocks + 1));
-                    bar.set_length(blocks * *of as u64);
-                    bar.set_position(u64::from(self.blocks) * *of as u64 + *done as u64);
-                    bar.set_message(self.status(label));
+                    let trial = format!("{} of {of}: {label}", done + 1);
+                    bar.set_message(self.status(&trial));
                 }
             }
             Event::GuestBoots => {

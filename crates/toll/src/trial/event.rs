@@ -10,8 +10,6 @@ use crate::store::{StoreError, TrialRecord};
 pub enum Event<'a> {
     /// A trial is about to begin.
     TrialStarts {
-        /// Block, from 0.
-        block: u32,
         /// Trials of this block that are done.
         done: usize,
         of: usize,

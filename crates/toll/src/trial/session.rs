@@ -230,7 +230,6 @@ impl Session<'_> {
             }
             let label = &self.plan.treatments[treatment].label;
             observer.notice(&Event::TrialStarts {
-                block,
                 done: ran,
                 of,
                 label,
@@ -437,7 +436,6 @@ impl Session<'_> {
                 }
                 let label = format!("warm-up: {}", self.plan.treatments[treatment].label);
                 let starts = Event::TrialStarts {
-                    block: 0,
                     done: treatment,
                     of,
                     label: &label,
