@@ -230,7 +230,6 @@ impl Topic<'_> {
     fn cost(&self, over: &str) -> Option<Advice> {
         let factor = self.context.experiment.factor(&self.spec.factor)?;
         let mut evidence = Vec::new();
-        let mut costs = Vec::new();
         let mut cheapest: Option<(String, f64, f64)> = None;
         let mut decided = true;
         for level in &factor.levels {
@@ -268,7 +267,6 @@ impl Topic<'_> {
             if let (Some(value), Some(low), Some(high)) =
                 (per_call.value, per_call.low, per_call.high)
             {
-                costs.push(value);
                 match &mut cheapest {
                     Some((name, best, best_high)) if value < *best => {
                         decided = high < *best;
@@ -279,7 +277,7 @@ impl Topic<'_> {
                 }
             }
         }
-        let (name, least, _) = cheapest?;
+        let (name, ..) = cheapest?;
         if evidence.len() < 2 {
             return None;
         }
@@ -289,13 +287,13 @@ impl Topic<'_> {
                 "what each kind costs; the data do not tell which costs least per call:".into()
             }
         };
-        costs.retain(|cost| *cost != least);
         Some(Advice {
             topic: self.topic(),
             text,
             decided,
             evidence,
-            gain: gain(least, costs.into_iter()),
+            // Kinds that promise less cost less.
+            gain: None,
         })
     }
 }
