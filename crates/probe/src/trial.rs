@@ -39,7 +39,21 @@ pub fn run(request: &Request) -> Result<TrialData, Failure> {
     };
     // Whatever it came to: a call that the pause interrupted may have failed.
     watch.end()?;
+    if let Ok(data) = &data {
+        debug_assert_eq!(
+            unlisted(data, request),
+            None,
+            "experiments may name no such metric"
+        );
+    }
     data
+}
+
+/// A metric of the samples that experiments may not name.
+fn unlisted(data: &TrialData, request: &Request) -> Option<String> {
+    let known = request.workload.kind().metrics();
+    let mut names = data.samples.iter().flat_map(|sample| sample.metrics.keys());
+    names.find(|name| !known.contains(name)).cloned()
 }
 
 /// A trial with the meter of its timed regions.

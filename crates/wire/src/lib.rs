@@ -15,6 +15,7 @@ mod files;
 pub mod guest;
 mod levels;
 mod memory;
+mod metrics;
 mod primes;
 pub mod quantity;
 mod reclaim;

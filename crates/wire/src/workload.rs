@@ -49,6 +49,23 @@ pub enum WorkloadKind {
     Files,
 }
 
+impl Workload {
+    pub fn kind(&self) -> WorkloadKind {
+        match self {
+            Self::Copy(_) => WorkloadKind::Copy,
+            Self::Write(_) => WorkloadKind::Write,
+            Self::Command(_) => WorkloadKind::Command,
+            Self::Memory(_) => WorkloadKind::Memory,
+            Self::Chase(_) => WorkloadKind::Chase,
+            Self::Reclaim(_) => WorkloadKind::Reclaim,
+            Self::Primes(_) => WorkloadKind::Primes,
+            Self::Crossing(_) => WorkloadKind::Crossing,
+            Self::Transfer(_) => WorkloadKind::Transfer,
+            Self::Files(_) => WorkloadKind::Files,
+        }
+    }
+}
+
 /// Parameters of the memory workload that the published set of reclaim has.
 const PUBLISHED_PARAMETERS: &[&str] = &["addressing", "order", "initialisation", "buffer", "steps"];
 

@@ -60,6 +60,23 @@ fn the_tables_of_parameters_agree_with_the_program() {
 }
 
 #[test]
+fn the_list_of_metrics_has_those_of_all_workloads() {
+    let (_, section) = DOCUMENT.split_once("\n## Metrics\n").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    for word in toll_wire::words::<WorkloadKind>() {
+        let kind: WorkloadKind = toll_wire::from_word(word).unwrap();
+        let is_derived = |name: &String| {
+            let rest = name.strip_prefix("init_").unwrap_or(name);
+            let is_of_making = rest != name && kind.metrics().iter().any(|other| other == rest);
+            is_of_making || name.ends_with(toll_wire::guest::PATH_LENGTH)
+        };
+        for name in kind.metrics().iter().filter(|name| !is_derived(name)) {
+            assert!(section.contains(&format!("`{name}`")), "{word}: {name}");
+        }
+    }
+}
+
+#[test]
 fn a_level_that_does_not_fit_is_told_what_does() {
     use WorkloadKind::{Copy, Files, Reclaim, Transfer};
     for (kind, name, text, words) in [

@@ -7,6 +7,7 @@
 
 mod claimed;
 mod parameters;
+mod selections;
 mod treatment;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,7 @@ use crate::spec::{Experiment, Factor, Level, Selector, WorkloadKind};
 
 pub use claimed::of_claim;
 pub use parameters::TreatmentParameters;
+pub use selections::read;
 pub use treatment::{Boot, Treatment};
 
 /// Most treatments of one experiment. A block runs them all, so more would
@@ -182,17 +184,30 @@ pub fn find(
     selector: &Selector,
     factors: &[Factor],
 ) -> Result<usize, String> {
-    let mut found = treatments
-        .iter()
-        .filter(|treatment| treatment.twin_of.is_none() && treatment.matches(selector));
-    match (found.next(), found.next()) {
-        (Some(only), None) => Ok(only.index),
-        (Some(first), Some(second)) => {
-            let open = first.first_difference(second).unwrap_or_default();
-            Err(format!("{} leaves {open} open", describe(selector)))
-        }
-        (None, _) => Err(why_none(selector, factors)),
+    let mut found = picked(treatments, selector);
+    match found.next() {
+        None => Err(why_none(selector, factors)),
+        Some(only) => match left_open(treatments, selector) {
+            None => Ok(only.index),
+            Some(open) => Err(format!("{} leaves {open} open", describe(selector))),
+        },
     }
+}
+
+fn picked<'a>(
+    treatments: &'a [Treatment],
+    selector: &'a Selector,
+) -> impl Iterator<Item = &'a Treatment> {
+    let is_picked =
+        |treatment: &&Treatment| treatment.twin_of.is_none() && treatment.matches(selector);
+    treatments.iter().filter(is_picked)
+}
+
+/// A factor of which a selector should name a level, as it picks several treatments.
+fn left_open<'a>(treatments: &'a [Treatment], selector: &'a Selector) -> Option<&'a str> {
+    let mut found = picked(treatments, selector);
+    let (first, second) = (found.next()?, found.next()?);
+    first.first_difference(second)
 }
 
 fn why_none(selector: &Selector, factors: &[Factor]) -> String {

@@ -183,3 +183,30 @@ fn within_a_boot_the_order_is_random() {
         .collect();
     assert!(orders.len() > 10, "{}", orders.len());
 }
+
+#[test]
+fn a_selector_that_picks_several_treatments_is_refused_where_one_is_meant() {
+    let head = "format = 1\nname = 't'\n[workload]\nkind = 'copy'\n[[factor]]\nname = 'buffer'\n\
+                levels = ['4k', '64k']\n[[factor]]\nname = 'sink'\nlevels = ['null', 'pipe']\n";
+    let read = |rest: &str| super::read(&format!("{head}{rest}"), "t.toml", "quick");
+    let claim = |of: &str, to: &str| {
+        format!(
+            "[[claim]]\nid = 'c'\ntext = 'x'\nof = {{ {of} }}\nto = {{ {to} }}\ndirection = 'less'\n"
+        )
+    };
+    let whole = claim(
+        "buffer = '4k', sink = 'null'",
+        "buffer = '64k', sink = 'null'",
+    );
+    assert!(read(&whole).is_ok());
+    let derived = "[[derived]]\nid = 'c'\ntext = 'x'\nkind = 'spread'\nfactor = 'buffer'\n";
+    for rest in [
+        claim("buffer = '4k'", "buffer = '64k', sink = 'null'"),
+        derived.to_owned(),
+    ] {
+        let error = read(&rest).unwrap_err();
+        assert!(error.message.contains("name a level of sink"), "{error}");
+        assert_eq!(error.line, Some(12), "{error}");
+    }
+    assert!(read(&format!("{derived}at = {{ sink = 'pipe' }}\n")).is_ok());
+}

@@ -26,7 +26,7 @@ pub struct Claim {
     #[serde(default, skip_serializing)]
     at: Selector,
     #[serde(default)]
-    metric: String,
+    pub(crate) metric: String,
     of: Option<Selector>,
     to: Option<Selector>,
     per_of: Option<Selector>,

@@ -1,5 +1,6 @@
 //! Errors in experiment files.
 
+use super::near::suggestion;
 use super::validate::Problem;
 
 /// What is wrong with an experiment file, and where.
@@ -68,6 +69,23 @@ impl SourceText<'_> {
             true => message.to_owned(),
             false => format!("cannot read it: {message}"),
         };
-        self.error(error.span().map(|span| span.start), message)
+        let offset = error.span().map(|span| span.start);
+        let Some((word, known)) = unknown_word(&message) else {
+            return self.error(offset, message);
+        };
+        let near = suggestion(word, known);
+        // An unknown key of a statement may be told of the statement as a whole.
+        let mention = Some(format!("{word} ="));
+        let message = format!("{message}{near}");
+        self.problem(offset, Problem { message, mention })
     }
+}
+
+/// The key or word that serde does not know, and those that it does.
+fn unknown_word(message: &str) -> Option<(&str, Vec<&str>)> {
+    if !message.contains("unknown field") && !message.contains("unknown variant") {
+        return None;
+    }
+    let mut quoted = message.split('`').skip(1).step_by(2);
+    Some((quoted.next()?, quoted.collect()))
 }

@@ -11,8 +11,9 @@ use serde::de::{Deserializer, Error};
 use toml::Spanned;
 
 use super::error::SourceText;
-use super::level::{Range, share};
+use super::level::{Levels, share};
 use super::quantity::parse_duration;
+use super::references::Scope;
 use super::validate::{self, Problem};
 use super::{
     AdviceSpec, Claim, Derived, Experiment, Factor, FigureSpec, GuestSettings, Knob, Level,
@@ -37,7 +38,7 @@ struct ExperimentFile {
     #[serde(default)]
     question: String,
     report: Option<String>,
-    metric: Option<String>,
+    metric: Option<MetricName>,
     workload: Spanned<WorkloadTable>,
     guest: Option<Spanned<GuestTable>>,
     #[serde(default)]
@@ -65,6 +66,16 @@ struct ExperimentFile {
     figure: Vec<Spanned<FigureSpec>>,
     #[serde(default)]
     advice: Vec<Spanned<AdviceSpec>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "cannot read metric: it is the name of one; did you mean [metrics.NAME], which \
+                 describes one that is parsed from output?"
+)]
+enum MetricName {
+    Name(String),
 }
 
 #[derive(Debug, Deserialize)]
@@ -99,13 +110,6 @@ struct GuestTable {
 struct FactorTable {
     name: String,
     levels: Levels,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Levels {
-    List(Vec<Level>),
-    Range(Range),
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -156,6 +160,37 @@ pub fn parse(text: &str, origin: &str, profile: &str) -> Result<Experiment, Spec
     Reader { source }.experiment(file, profile)
 }
 
+/// An error at the place in a file that a problem mentions.
+pub fn located(text: &str, origin: &str, problem: Problem) -> SpecError {
+    SourceText { origin, text }.problem(None, problem)
+}
+
+/// Levels of factors and fixed parameters, of the file and of all its profiles.
+fn levels_of_all_profiles(file: &ExperimentFile) -> BTreeMap<String, Vec<Level>> {
+    let profiles = || file.profile.values().map(Spanned::get_ref);
+    let factors = file.factor.iter().map(|factor| {
+        let factor = factor.get_ref();
+        (&factor.name, &factor.levels)
+    });
+    let factors = factors.chain(profiles().flat_map(|profile| &profile.factors));
+    let fixed = file.workload.get_ref().parameters.iter();
+    let guest = file
+        .guest
+        .iter()
+        .flat_map(|guest| &guest.get_ref().parameters);
+    let changed = profiles().flat_map(|profile| profile.workload.iter().chain(&profile.guest));
+    let mut levels: BTreeMap<String, Vec<Level>> = BTreeMap::new();
+    for (name, of_factor) in factors {
+        // A range that cannot be is told where it is used.
+        let (of_factor, _) = of_factor.read().unwrap_or_default();
+        levels.entry(name.clone()).or_default().extend(of_factor);
+    }
+    for (name, level) in fixed.chain(guest).chain(changed) {
+        levels.entry(name.clone()).or_default().push(level.clone());
+    }
+    levels
+}
+
 fn known_profile(name: &str) -> Result<(), String> {
     match PROFILES.contains(&name) {
         true => Ok(()),
@@ -195,32 +230,40 @@ impl Reader<'_> {
         let (derived, claims) = (take(&mut file.derived), take(&mut file.claim));
         let (tables, figures) = (take(&mut file.table), take(&mut file.figure));
         let advice = take(&mut file.advice);
+        let mut levels = levels_of_all_profiles(&file);
         let mut experiment = self.frame(file, profile)?;
         validate::check_frame(&experiment).map_err(anywhere)?;
+        references::check_metric(&experiment).map_err(anywhere)?;
+        let guest = experiment.guest.iter().flat_map(|guest| &guest.parameters);
+        for (name, level) in experiment.varied().chain(guest) {
+            levels.entry(name.clone()).or_default().push(level.clone());
+        }
         let metric = experiment.metric.clone();
         // Each refers to what is read before it.
         experiment.derived = self.each(derived, |derived| {
             let derived = derived.finished(&metric);
-            references::check_derived(&derived, &experiment).map(|()| derived)
+            references::check_derived(&derived, Scope::new(&experiment, &levels)).map(|()| derived)
         })?;
         let claims = self.each(claims, |claim| {
             let claims = claim.finished(&experiment)?;
             let mut each = claims.iter();
-            each.try_for_each(|claim| references::check_claim(claim, &experiment))?;
+            each.try_for_each(|claim| {
+                references::check_claim(claim, Scope::new(&experiment, &levels))
+            })?;
             Ok(claims)
         })?;
         experiment.claims = claims.concat();
         experiment.tables = self.each(tables, |table| {
             let table = table.finished(&metric, experiment.report.as_deref())?;
-            references::check_table(&table, &experiment).map(|()| table)
+            references::check_table(&table, Scope::new(&experiment, &levels)).map(|()| table)
         })?;
         experiment.figures = self.each(figures, |figure| {
             let figure = figure.finished(&metric)?;
-            references::check_figure(&figure, &experiment).map(|()| figure)
+            references::check_figure(&figure, Scope::new(&experiment, &levels)).map(|()| figure)
         })?;
         experiment.advice = self.each(advice, |advice| {
             let advice = advice.finished(&metric)?;
-            references::check_advice(&advice, &experiment).map(|()| advice)
+            references::check_advice(&advice, Scope::new(&experiment, &levels)).map(|()| advice)
         })?;
         validate::check_together(&experiment).map_err(anywhere)?;
         Ok(experiment)
@@ -233,7 +276,8 @@ impl Reader<'_> {
         let mut workload = self.at(file.workload, workload)?;
         let mut factors = self.each(file.factor, |factor| {
             let levels = overlay.factors.get(&factor.name);
-            Ok(factor_of(&factor.name, levels.unwrap_or(&factor.levels))?)
+            let (levels, is_size) = levels.unwrap_or(&factor.levels).read()?;
+            Ok(Factor::new(&factor.name, levels, is_size)?)
         })?;
         let mut unknown = overlay.factors.keys();
         if let Some(name) = unknown.find(|name| !factors.iter().any(|f| f.name == **name)) {
@@ -283,7 +327,10 @@ impl Reader<'_> {
             figures: Vec::new(),
             advice: Vec::new(),
             report: file.report,
-            metric: file.metric.unwrap_or_else(|| "duration_ns".to_owned()),
+            metric: match file.metric {
+                Some(MetricName::Name(name)) => name,
+                None => "duration_ns".to_owned(),
+            },
         })
     }
 
@@ -421,14 +468,6 @@ pub fn shell(name: Option<&str>) -> Shell {
         Some("none") => Shell::None,
         Some(program) => Shell::Program(program.to_owned()),
     }
-}
-
-fn factor_of(name: &str, levels: &Levels) -> Result<Factor, String> {
-    let (levels, is_size) = match levels {
-        Levels::List(list) => (list.clone(), false),
-        Levels::Range(range) => range.levels()?,
-    };
-    Factor::new(name, levels, is_size)
 }
 
 fn parsed_metric(metric: ParsedMetric) -> Result<ParsedMetric, String> {

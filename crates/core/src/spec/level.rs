@@ -1,6 +1,7 @@
 //! Factors and their levels.
 
-use serde::de::Error;
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Error, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use toll_wire::quantity::{format_size, has_size_unit, parse_share, parse_size};
@@ -151,6 +152,47 @@ impl Factor {
     /// The level that a text means, if the factor has it.
     pub fn find(&self, wanted: &Level) -> Option<&Level> {
         self.levels.iter().find(|level| level.same(wanted))
+    }
+}
+
+/// Levels as an experiment file gives them.
+#[derive(Debug)]
+pub(super) enum Levels {
+    List(Vec<Level>),
+    Range(Range),
+}
+
+impl<'de> Deserialize<'de> for Levels {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(LevelsVisitor)
+    }
+}
+
+struct LevelsVisitor;
+
+impl<'de> Visitor<'de> for LevelsVisitor {
+    type Value = Levels;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a list of levels, or a range of from, to and one of times, step and points")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Levels, A::Error> {
+        Deserialize::deserialize(SeqAccessDeserializer::new(list)).map(Levels::List)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, range: A) -> Result<Levels, A::Error> {
+        Deserialize::deserialize(MapAccessDeserializer::new(range)).map(Levels::Range)
+    }
+}
+
+impl Levels {
+    /// The levels, and whether they are sizes whatever their texts.
+    pub fn read(&self) -> Result<(Vec<Level>, bool), String> {
+        match self {
+            Self::List(list) => Ok((list.clone(), false)),
+            Self::Range(range) => range.levels(),
+        }
     }
 }
 

@@ -13,6 +13,7 @@ pub mod expression;
 mod file;
 pub mod guest;
 pub mod level;
+mod near;
 mod overrides;
 mod references;
 mod shown;
@@ -29,15 +30,16 @@ pub use toll_wire::{WorkloadKind, quantity};
 pub use claims::{Claim, ClaimDirection, Contrast, Test};
 pub use derived::{Derived, DerivedKind};
 pub use error::SpecError;
-pub use file::{parse, shell};
+pub use file::{located, parse, shell};
 pub use guest::{GuestSettings, Knob};
 pub use level::{Factor, Level};
+pub use near::{nearest, suggestion};
 pub use overrides::{LevelOverride, apply_levels, parse_override};
 pub use shown::{
     AdviceKind, AdviceSpec, FigureKind, FigureSpec, GroupSpec, LineSpec, Table, TableMean,
     TableQuantity, TableRow,
 };
-pub use validate::BLOCKS_MAX;
+pub use validate::{BLOCKS_MAX, Problem};
 pub use workload::{Shell, WorkloadSpec};
 
 /// Levels by factor name; picks treatments.
@@ -177,6 +179,11 @@ impl Experiment {
     /// by [`parse`].
     pub fn check(&self) -> Result<(), String> {
         validate::check(self).map_err(|problem| problem.message)
+    }
+
+    /// Refuses a main metric that no trial of the experiment can have.
+    pub fn check_metric(&self) -> Result<(), String> {
+        references::check_metric(self).map_err(|problem| problem.message)
     }
 
     /// The factor of a name.

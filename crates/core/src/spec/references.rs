@@ -1,21 +1,42 @@
 //! Checks of what refers to factors, levels and quantities.
 
+use std::collections::BTreeMap;
+
+use super::near::suggestion;
 use super::validate::{Problem, problem};
 use super::{
     AdviceKind, AdviceSpec, Claim, Derived, DerivedKind, Experiment, Factor, FigureKind,
-    FigureSpec, Selector, Table, Test,
+    FigureSpec, Level, Selector, Table, Test,
 };
+
+/// What statements refer to.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    /// All but the statements.
+    pub experiment: &'a Experiment,
+    /// Levels of factors and parameters in any profile. `None` where they are not known:
+    /// then levels and metrics are not checked. A stored run may be of a newer program,
+    /// and levels set on the command line take others away.
+    pub levels: Option<&'a BTreeMap<String, Vec<Level>>>,
+}
+
+impl<'a> Scope<'a> {
+    pub fn new(experiment: &'a Experiment, levels: &'a BTreeMap<String, Vec<Level>>) -> Self {
+        let levels = Some(levels);
+        Self { experiment, levels }
+    }
+}
 
 /// A statement whose references are checked.
 struct Statement<'a> {
-    experiment: &'a Experiment,
+    scope: Scope<'a>,
     /// What it is, for errors.
     what: String,
 }
 
 impl<'a> Statement<'a> {
-    fn new(experiment: &'a Experiment, what: String) -> Self {
-        Self { experiment, what }
+    fn new(scope: Scope<'a>, what: String) -> Self {
+        Self { scope, what }
     }
 
     fn wrong(&self, name: &str, why: &str) -> Problem {
@@ -23,8 +44,8 @@ impl<'a> Statement<'a> {
     }
 
     fn factor(&self, name: &str) -> Result<&'a Factor, Problem> {
-        let factor = self.experiment.factor(name);
-        factor.ok_or_else(|| self.wrong(name, &format!("there is no factor {name}")))
+        let factor = self.scope.experiment.factor(name);
+        factor.ok_or_else(|| self.no_factor(name))
     }
 
     fn numeric_factor(&self, name: &str) -> Result<(), Problem> {
@@ -47,55 +68,151 @@ impl<'a> Statement<'a> {
         }
     }
 
-    /// Selectors name factors or parameters only. A level that the profile does
-    /// not have is no error: what needs it is not testable in that profile.
+    fn no_factor(&self, name: &str) -> Problem {
+        let experiment = self.scope.experiment;
+        let factors = experiment.factors.iter().map(|factor| &factor.name);
+        let guest = experiment.guest.iter();
+        let guest = guest.flat_map(|guest| guest.parameters.keys());
+        let known = factors
+            .chain(experiment.workload.parameters.keys())
+            .chain(guest);
+        let near = suggestion(name, known.map(String::as_str));
+        self.wrong(name, &format!("there is no factor {name}{near}"))
+    }
+
+    /// Selectors name factors or parameters only, and levels that they have in some
+    /// profile. What needs a level of another profile is not testable in this one.
     fn selectors<'s>(
         &self,
         selectors: impl IntoIterator<Item = &'s Selector>,
     ) -> Result<(), Problem> {
-        let is_known = |name: &str| {
-            self.experiment.factor(name).is_some() || self.experiment.fixed(name).is_some()
+        let experiment = self.scope.experiment;
+        for (name, level) in selectors.into_iter().flatten() {
+            if experiment.factor(name).is_none() && experiment.fixed(name).is_none() {
+                return Err(self.no_factor(name));
+            }
+            self.levels(name, [level])?;
+        }
+        Ok(())
+    }
+
+    fn levels<'s>(
+        &self,
+        name: &str,
+        levels: impl IntoIterator<Item = &'s Level>,
+    ) -> Result<(), Problem> {
+        let Some(known) = self.scope.levels.and_then(|levels| levels.get(name)) else {
+            return Ok(());
         };
-        let mut names = selectors.into_iter().flat_map(Selector::keys);
-        match names.find(|name| !is_known(name)) {
-            Some(name) => Err(self.wrong(name, &format!("there is no factor {name}"))),
+        let is_unknown = |level: &&Level| !known.iter().any(|other| other.same(level));
+        match levels.into_iter().find(is_unknown) {
             None => Ok(()),
+            Some(Level { text, .. }) => {
+                let near = suggestion(text, known.iter().map(|level| level.text.as_str()));
+                Err(self.wrong(text, &format!("no profile has {name}={text}{near}")))
+            }
+        }
+    }
+
+    /// A metric must be one that trials can have.
+    fn metrics<'s>(&self, names: impl IntoIterator<Item = &'s str>) -> Result<(), Problem> {
+        if self.scope.levels.is_none() {
+            return Ok(());
+        }
+        let experiment = self.scope.experiment;
+        let mut names = names.into_iter();
+        match names.find(|name| !is_metric(experiment, name)) {
+            None => Ok(()),
+            Some(name) => Err(self.wrong(name, &no_metric(experiment, name))),
         }
     }
 
     fn derived(&self, id: &str) -> Result<(), Problem> {
-        let mut derived = self.experiment.derived.iter();
-        match derived.any(|other| other.id == id) {
+        let derived = &self.scope.experiment.derived;
+        match derived.iter().any(|other| other.id == id) {
             true => Ok(()),
-            false => Err(self.wrong(id, &format!("there is no derived quantity {id}"))),
+            false => {
+                let near = suggestion(id, derived.iter().map(|other| other.id.as_str()));
+                Err(self.wrong(id, &format!("there is no derived quantity {id}{near}")))
+            }
+        }
+    }
+}
+
+fn is_metric(experiment: &Experiment, name: &str) -> bool {
+    if let Some(counter) = name.strip_prefix("counter.") {
+        let time = [".enabled_ns", ".running_ns"];
+        let counter = time
+            .iter()
+            .find_map(|end| counter.strip_suffix(end))
+            .unwrap_or(counter);
+        return experiment.counters.iter().any(|known| known == counter);
+    }
+    let kind = experiment.workload.kind;
+    experiment.parsed_metrics.contains_key(name) || kind.metrics().iter().any(|known| known == name)
+}
+
+fn no_metric(experiment: &Experiment, name: &str) -> String {
+    if let Some(counter) = name.strip_prefix("counter.") {
+        let near = suggestion(counter, experiment.counters.iter().map(String::as_str));
+        return format!("{counter} is not among the counters{near}");
+    }
+    let kind = experiment.workload.kind;
+    let known = kind.metrics();
+    let all = known.iter().chain(experiment.parsed_metrics.keys());
+    let near = suggestion(name, all.map(String::as_str));
+    format!(
+        "no trial of a workload of kind {} has a metric {name}{near}",
+        toll_wire::word(&kind)
+    )
+}
+
+pub(super) fn check_metric(experiment: &Experiment) -> Result<(), Problem> {
+    let name = &experiment.metric;
+    match is_metric(experiment, name) {
+        true => Ok(()),
+        false => {
+            let why = no_metric(experiment, name);
+            Err(problem(name, format!("cannot use metric {name}: {why}")))
         }
     }
 }
 
 /// Checks all that refers to something else.
 pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
-    let each = |one: &Derived| check_derived(one, experiment);
+    let scope = Scope {
+        experiment,
+        levels: None,
+    };
+    let each = |one: &Derived| check_derived(one, scope);
     experiment.derived.iter().try_for_each(each)?;
-    let each = |one: &Claim| check_claim(one, experiment);
+    let each = |one: &Claim| check_claim(one, scope);
     experiment.claims.iter().try_for_each(each)?;
-    let each = |one: &Table| check_table(one, experiment);
+    let each = |one: &Table| check_table(one, scope);
     experiment.tables.iter().try_for_each(each)?;
-    let each = |one: &FigureSpec| check_figure(one, experiment);
+    let each = |one: &FigureSpec| check_figure(one, scope);
     experiment.figures.iter().try_for_each(each)?;
-    let each = |one: &AdviceSpec| check_advice(one, experiment);
+    let each = |one: &AdviceSpec| check_advice(one, scope);
     experiment.advice.iter().try_for_each(each)
 }
 
 pub(super) fn check_twins(experiment: &Experiment) -> Result<(), Problem> {
     let twins = experiment.twins.iter().chain(&experiment.reference);
-    Statement::new(experiment, "a twin or reference".into()).selectors(twins)
+    let scope = Scope {
+        experiment,
+        levels: None,
+    };
+    Statement::new(scope, "a twin or reference".into()).selectors(twins)
 }
 
-pub(super) fn check_claim(claim: &Claim, experiment: &Experiment) -> Result<(), Problem> {
+pub(super) fn check_claim(claim: &Claim, scope: Scope<'_>) -> Result<(), Problem> {
     claim.check()?;
-    let statement = Statement::new(experiment, format!("claim {}", claim.id));
+    let statement = Statement::new(scope, format!("claim {}", claim.id));
     match claim.test() {
-        Test::Ratio(contrast) => statement.selectors(contrast.sides()),
+        Test::Ratio(contrast) => {
+            statement.metrics([contrast.metric])?;
+            statement.selectors(contrast.sides())
+        }
         Test::Derived(id) => statement.derived(id),
         Test::Never(_) => Ok(()),
     }
@@ -120,8 +237,8 @@ pub(super) fn check_ids(experiment: &Experiment) -> Result<(), Problem> {
     Ok(())
 }
 
-pub(super) fn check_derived(derived: &Derived, experiment: &Experiment) -> Result<(), Problem> {
-    let statement = Statement::new(experiment, format!("derived quantity {}", derived.id));
+pub(super) fn check_derived(derived: &Derived, scope: Scope<'_>) -> Result<(), Problem> {
+    let statement = Statement::new(scope, format!("derived quantity {}", derived.id));
     let factor = &derived.factor;
     match &derived.kind {
         DerivedKind::Spread {} | DerivedKind::Quotient { .. } => {
@@ -129,13 +246,27 @@ pub(super) fn check_derived(derived: &Derived, experiment: &Experiment) -> Resul
         }
         _ => statement.numeric_factor(factor)?,
     }
+    statement.metrics([derived.metric.as_str()])?;
     statement.selectors([&derived.at])?;
+    statement.levels(factor, &derived.among)?;
     match &derived.kind {
         DerivedKind::Knee { tolerance } if *tolerance >= 1.0 => {
             let why = "a tolerance of 100 % or more has every level in it";
             Err(statement.wrong("tolerance", why))
         }
-        DerivedKind::Acceleration { of, to, .. } => statement.selectors([of, to]),
+        DerivedKind::Acceleration { of, to, level } => {
+            statement.levels(factor, [level])?;
+            statement.selectors([of, to])
+        }
+        DerivedKind::CostPerCall {} | DerivedKind::CostPerByte {} => statement.metrics(["calls"]),
+        DerivedKind::CallShare { level } => {
+            statement.metrics(["calls"])?;
+            statement.levels(factor, [level])
+        }
+        DerivedKind::Quotient { per, level } => {
+            statement.metrics([per.as_str()])?;
+            statement.levels(factor, [level])
+        }
         DerivedKind::Crossing { of, to, .. } => {
             statement.positive_factor(factor)?;
             statement.selectors([of, to])
@@ -148,15 +279,18 @@ pub(super) fn check_derived(derived: &Derived, experiment: &Experiment) -> Resul
     }
 }
 
-pub(super) fn check_table(table: &Table, experiment: &Experiment) -> Result<(), Problem> {
+pub(super) fn check_table(table: &Table, scope: Scope<'_>) -> Result<(), Problem> {
     table.check()?;
     let rows = table.quantities.iter().flat_map(|one| &one.rows);
-    let statement = Statement::new(experiment, format!("table {:?}", table.title));
+    let statement = Statement::new(scope, format!("table {:?}", table.title));
+    let metrics = table.quantities.iter();
+    let metrics = metrics.flat_map(|one| [&one.metric].into_iter().chain(&one.per));
+    statement.metrics(metrics.map(String::as_str))?;
     statement.selectors(rows.map(|row| &row.at))
 }
 
-pub(super) fn check_figure(figure: &FigureSpec, experiment: &Experiment) -> Result<(), Problem> {
-    let statement = Statement::new(experiment, format!("figure {:?}", figure.title));
+pub(super) fn check_figure(figure: &FigureSpec, scope: Scope<'_>) -> Result<(), Problem> {
+    let statement = Statement::new(scope, format!("figure {:?}", figure.title));
     match figure.kind {
         FigureKind::Curve => statement.numeric_factor(&figure.factor)?,
         FigureKind::Distribution => {
@@ -169,6 +303,8 @@ pub(super) fn check_figure(figure: &FigureSpec, experiment: &Experiment) -> Resu
     let sides = figure.acceleration().into_iter();
     let sides = sides.flat_map(|(of, to)| [of, to]);
     statement.selectors(lines.chain(groups).chain(sides).chain([&figure.at]))?;
+    statement.metrics([figure.metric.as_str()])?;
+    statement.levels(&figure.factor, &figure.except)?;
     if let Some(series) = &figure.series {
         statement.factor(series)?;
     }
@@ -176,8 +312,8 @@ pub(super) fn check_figure(figure: &FigureSpec, experiment: &Experiment) -> Resu
     marks.try_for_each(|id| statement.derived(id))
 }
 
-pub(super) fn check_advice(advice: &AdviceSpec, experiment: &Experiment) -> Result<(), Problem> {
-    let statement = Statement::new(experiment, format!("advice on {}", advice.topic));
+pub(super) fn check_advice(advice: &AdviceSpec, scope: Scope<'_>) -> Result<(), Problem> {
+    let statement = Statement::new(scope, format!("advice on {}", advice.topic));
     statement.factor(&advice.factor)?;
     if advice.kind == AdviceKind::Saturation {
         statement.numeric_factor(&advice.factor)?;
@@ -188,5 +324,7 @@ pub(super) fn check_advice(advice: &AdviceSpec, experiment: &Experiment) -> Resu
     for name in &advice.each {
         statement.factor(name)?;
     }
+    statement.metrics([advice.metric.as_str()])?;
+    statement.levels(&advice.factor, &advice.except)?;
     statement.selectors([&advice.at])
 }

@@ -1,3 +1,5 @@
+mod checks;
+
 use super::*;
 
 const HEAD: &str = "format = 1\nname = \"t\"\n";
@@ -151,9 +153,9 @@ fn a_quotient_and_a_step_need_what_they_are_made_of() {
     );
     refused(&derived("kind = \"step\""), 8, "missing field `step`");
     refused(&derived("kind = \"step\"\nstep = 0"), 12, "a number from 1");
-    for kind in ["spread", "cost-per-byte", "step\"\nstep = \"1"] {
+    for kind in ["spread", "cost-per-byte", "call-share"] {
         let of_a_knee = derived(&format!("kind = \"{kind}\"\ntolerance = \"5%\""));
-        refused(&of_a_knee, 8, "");
+        refused(&of_a_knee, 13, "unknown field `tolerance`");
     }
     let zero = "[[factor]]\nname = \"size\"\nlevels = [0, 1, 2]\n[[derived]]\nid = \"d\"\n\
                 text = \"x\"\nkind = \"step\"\nfactor = \"size\"\nstep = 1\n";

@@ -6,12 +6,12 @@ use super::expression::Expression;
 use super::{Experiment, guest, references, workload};
 
 /// What is wrong, and a word of the file that shows where.
-pub(super) struct Problem {
+pub struct Problem {
     pub message: String,
     pub mention: Option<String>,
 }
 
-pub(super) fn problem(mention: &str, message: String) -> Problem {
+pub(crate) fn problem(mention: &str, message: String) -> Problem {
     Problem {
         message,
         mention: Some(mention.to_owned()),
@@ -115,21 +115,25 @@ fn check_counts(experiment: &Experiment) -> Result<(), Problem> {
 }
 
 /// Most combinations of levels that a plan goes through.
-const COMBINATIONS_MAX: u64 = 1_000_000;
+const COMBINATIONS_MAX: u128 = 1_000_000;
 /// Most constraints that it looks at for all of them together.
-const EVALUATIONS_MAX: u64 = 10_000_000;
+const EVALUATIONS_MAX: u128 = 10_000_000;
 
 fn check_combinations(experiment: &Experiment) -> Result<(), Problem> {
-    let counts = experiment
-        .factors
-        .iter()
-        .map(|factor| factor.levels.len() as u64);
-    let constraints = experiment.constraints.len() as u64;
-    match counts.fold(1_u64, u64::saturating_mul) {
+    let counts = experiment.factors.iter();
+    let counts = counts.map(|factor| factor.levels.len() as u128);
+    let constraints = experiment.constraints.len() as u128;
+    match counts.fold(1_u128, u128::saturating_mul) {
         few @ 0..=COMBINATIONS_MAX if few * constraints <= EVALUATIONS_MAX => Ok(()),
         many => Err(problem(
             "factor",
-            format!("cannot plan {many} combinations of levels: use fewer levels or factors"),
+            format!(
+                "cannot plan {} combinations of levels: use fewer levels or factors",
+                match many {
+                    0..1_000_000_000_000 => many.to_string(),
+                    _ => format!("more than 10^{}", many.ilog10()),
+                }
+            ),
         )),
     }
 }

@@ -321,6 +321,8 @@ better = "lower"
 [[factor]]
 name = "seconds"
 levels = ["0.01", "0.03"]
+[profile.full]
+factors = { seconds = ["0.01", "0.03", "60"] }
 [[claim]]
 id = "sleep.longer"
 text = "Sleeping 30 ms takes over twice as long as 10 ms"

@@ -169,7 +169,8 @@ fn judged(bench: &Bench) -> Ran {
     let mut text = String::from(
         "format = 1\nname = 'told'\nmetric = 'told_ns'\n[workload]\nkind = 'command'\n\
          command = 'echo took {n} ns'\n[metrics.told_ns]\npattern = 'took ([0-9]+) ns'\n\
-         unit = 'ns'\nbetter = 'lower'\n[[factor]]\nname = 'n'\nlevels = ['100', '110']\n",
+         unit = 'ns'\nbetter = 'lower'\n[[factor]]\nname = 'n'\nlevels = ['100', '110']\n\
+         [profile.full]\nfactors = { n = ['100', '110', '7'] }\n",
     );
     for (id, direction, of) in [
         ("yes", "greater", "110"),

@@ -21,6 +21,7 @@ const HEAD: &str = "
 format = 1
 name = 't'
 report = 'Paper'
+counters = ['cycles', 'absent']
 [workload]
 kind = 'write'
 input = '1MiB'
@@ -30,6 +31,9 @@ levels = ['none', 'o-sync', 'fsync']
 [[factor]]
 name = 'buffer'
 levels = ['4KiB', '16KiB', '64KiB', '256KiB']
+[profile.full.factors]
+durability = ['none', 'fdatasync', 'absent']
+buffer = ['4KiB', '8KiB']
 ";
 
 /// A run of `blocks` blocks whose trials last what `duration` says, in

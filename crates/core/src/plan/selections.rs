@@ -1,0 +1,69 @@
+//! Selectors that pick several treatments, where only one can be meant.
+
+use super::{Plan, Treatment, describe, left_open};
+use crate::spec::{self, Derived, DerivedKind, Experiment, Problem, Selector, SpecError, Test};
+
+/// Reads an experiment file that is to be run as it is: refuses also what only its plan
+/// shows.
+pub fn read(text: &str, origin: &str, profile: &str) -> Result<Experiment, SpecError> {
+    let experiment = spec::parse(text, origin, profile)?;
+    let planned = Plan::new(&experiment, 0).map_err(Problem::from);
+    let checked = planned.and_then(|plan| check(&experiment, &plan.treatments));
+    match checked {
+        Ok(()) => Ok(experiment),
+        Err(problem) => Err(spec::located(text, origin, problem)),
+    }
+}
+
+fn check(experiment: &Experiment, treatments: &[Treatment]) -> Result<(), Problem> {
+    let check = |what: &str, name: &str, selector: &Selector| {
+        let Some(open) = left_open(treatments, selector) else {
+            return Ok(());
+        };
+        let selector = describe(selector);
+        Err(Problem {
+            message: format!(
+                "cannot use {what} {name}: {selector} picks several treatments; name a level of {open}"
+            ),
+            mention: Some(name.to_owned()),
+        })
+    };
+    if let Some(reference) = &experiment.reference {
+        check("the", "reference", reference)?;
+    }
+    for claim in &experiment.claims {
+        if let Test::Ratio(contrast) = claim.test() {
+            let mut sides = contrast.sides();
+            sides.try_for_each(|side| check("claim", &claim.id, side))?;
+        }
+    }
+    for derived in &experiment.derived {
+        let mut selectors = selectors_of(derived, experiment).into_iter();
+        selectors.try_for_each(|at| check("derived quantity", &derived.id, &at))?;
+    }
+    for table in &experiment.tables {
+        let mut rows = table.quantities.iter().flat_map(|one| &one.rows);
+        rows.try_for_each(|row| match row.at.is_empty() {
+            true => Ok(()),
+            false => check("table", &table.title, &row.at),
+        })?;
+    }
+    for figure in &experiment.figures {
+        let mut groups = figure.groups.iter();
+        groups.try_for_each(|group| check("figure", &figure.title, &group.at))?;
+    }
+    Ok(())
+}
+
+/// The treatments along a quantity's factor.
+fn selectors_of(derived: &Derived, experiment: &Experiment) -> Vec<Selector> {
+    let sides = match &derived.kind {
+        DerivedKind::Acceleration { of, to, .. } | DerivedKind::Crossing { of, to, .. } => {
+            vec![of, to]
+        }
+        _ => vec![&derived.at],
+    };
+    let factor = [derived.factor.clone()];
+    let along = |side: &Selector| experiment.combinations(&factor, side);
+    sides.into_iter().flat_map(along).collect()
+}
