@@ -28,10 +28,10 @@ mod show;
 mod store_health;
 mod trace;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 pub use failure::Failure;
 
@@ -43,10 +43,34 @@ pub use failure::Failure;
 struct Cli {
     /// File in which runs are kept [default: $TOLL_STORE, else
     /// $XDG_DATA_HOME/toll/runs.sqlite]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, value_name = "FILE")]
     store: Option<PathBuf>,
     #[command(subcommand)]
     verb: Verb,
+}
+
+/// The arguments of a verb that reads or writes runs.
+#[derive(Debug, Args)]
+struct WithStore<T: Args> {
+    /// File in which runs are kept [default: $TOLL_STORE, else
+    /// $XDG_DATA_HOME/toll/runs.sqlite]
+    #[arg(long, global = true, value_name = "FILE")]
+    store: Option<PathBuf>,
+    #[command(flatten)]
+    arguments: T,
+}
+
+impl<T: Args> WithStore<T> {
+    /// Does the verb's work; `store` is the file that was named before the verb.
+    fn run(
+        self,
+        store: Option<PathBuf>,
+        work: impl FnOnce(&T, &Path) -> anyhow::Result<ExitCode>,
+    ) -> anyhow::Result<ExitCode> {
+        let store = self.store.or(store);
+        let store = store.unwrap_or_else(crate::environment::paths::store);
+        work(&self.arguments, &store)
+    }
 }
 
 const EXIT_CODES: &str = "\
@@ -57,23 +81,23 @@ interrupted by SIGHUP, SIGINT or SIGTERM, with everything measured so far kept."
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Run experiments, or compare commands
-    Run(Box<run::RunArguments>),
+    Run(Box<WithStore<run::RunArguments>>),
     /// List the runs that are kept, and the built-in experiments
-    List(list::ListArguments),
+    List(WithStore<list::ListArguments>),
     /// Show a run: verdicts, treatments, noise, advice
-    Show(show::ShowArguments),
+    Show(WithStore<show::ShowArguments>),
     /// Write a report of runs as one HTML file, or its plots
-    Report(report::ReportArguments),
+    Report(WithStore<report::ReportArguments>),
     /// Write a run as JSON, CSV or Markdown, or for other tools
-    Export(export::ExportArguments),
+    Export(WithStore<export::ExportArguments>),
     /// Take in a run exported on another machine
-    Import(import::ImportArguments),
+    Import(WithStore<import::ImportArguments>),
     /// Put runs side by side: machines, kernels, dates
-    Compare(compare::CompareArguments),
+    Compare(WithStore<compare::CompareArguments>),
     /// Save, list and forget runs that others are compared with
-    Baseline(baseline::BaselineVerb),
+    Baseline(WithStore<baseline::BaselineVerb>),
     /// Count what a program's system calls move, and price it
-    Trace(Box<trace::TraceArguments>),
+    Trace(Box<WithStore<trace::TraceArguments>>),
     /// Tell of devices held, terminal sessions, leases and network interfaces
     Observe(Box<observe::ObserveArguments>),
     /// Boot a virtual machine and run a command or a shell in it
@@ -81,7 +105,7 @@ enum Verb {
     /// Mount a directory, local or of another host, by a program
     Mount(Box<mount::MountArguments>),
     /// Tell what can run here, what not and why, and how noisy the machine is
-    Doctor(doctor::DoctorArguments),
+    Doctor(WithStore<doctor::DoctorArguments>),
     /// Find out whether comparisons on this machine can be trusted
     ///
     /// Compares identical work with itself, and, as the positive control, with work
@@ -98,7 +122,7 @@ enum Verb {
     ///
     /// Takes about a minute on a quiet machine and at most some four, with --full
     /// seven times as long. A signal ends it with what was found until then.
-    Selftest(selftest::SelftestArguments),
+    Selftest(WithStore<selftest::SelftestArguments>),
     /// Build, list and remove the kernels that guests run
     Kernel(kernel::KernelArguments),
     /// Print completions for a shell
@@ -113,22 +137,26 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(instead) => return output::instead_of_work(&instead),
     };
-    let store = cli.store.unwrap_or_else(crate::environment::paths::store);
+    let store = cli.store;
     let result = match cli.verb {
-        Verb::Run(arguments) => run::run(&arguments, &store),
-        Verb::List(arguments) => list::run(&arguments, &store),
-        Verb::Show(arguments) => show::run(&arguments, &store),
-        Verb::Report(arguments) => report::run(&arguments, &store),
-        Verb::Export(arguments) => export::run(&arguments, &store),
-        Verb::Import(arguments) => import::run(&arguments, &store),
-        Verb::Compare(arguments) => compare::run(&arguments, &store),
-        Verb::Baseline(arguments) => baseline::run(&arguments, &store),
-        Verb::Trace(arguments) => trace::run(&arguments, &store),
+        Verb::Run(verb) => verb.run(store, run::run),
+        Verb::List(verb) => verb.run(store, list::run),
+        Verb::Show(verb) => verb.run(store, show::run),
+        Verb::Report(verb) => verb.run(store, report::run),
+        Verb::Export(verb) => verb.run(store, export::run),
+        Verb::Import(verb) => verb.run(store, import::run),
+        Verb::Compare(verb) => verb.run(store, compare::run),
+        Verb::Baseline(verb) => verb.run(store, baseline::run),
+        Verb::Trace(verb) => verb.run(store, trace::run),
+        Verb::Doctor(verb) => verb.run(store, doctor::run),
+        Verb::Selftest(verb) => verb.run(store, selftest::run),
+        _ if store.is_some() => Err(Failure::Usage(
+            "cannot use --store here: this command neither reads nor keeps runs".into(),
+        )
+        .into()),
         Verb::Observe(arguments) => observe::run(&arguments),
         Verb::Guest(arguments) => guest::run(&arguments),
         Verb::Mount(arguments) => mount::run(&arguments),
-        Verb::Doctor(arguments) => doctor::run(&arguments, &store),
-        Verb::Selftest(arguments) => selftest::run(&arguments, &store),
         Verb::Kernel(arguments) => kernel::run(&arguments),
         Verb::Completions(arguments) => completions::run(&arguments),
         Verb::Man(arguments) => man::run(&arguments),
