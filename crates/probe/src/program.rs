@@ -46,8 +46,8 @@ pub fn run<T>(
 /// Prints a result to standard output, at once.
 pub fn print(text: &str) -> Result<(), String> {
     let mut stdout = io::stdout().lock();
-    let printed = stdout.write_all(text.as_bytes());
-    printed
+    toll_streams::check_stdout()
+        .and_then(|()| stdout.write_all(text.as_bytes()))
         .and_then(|()| stdout.flush())
         .map_err(|error| cannot("print the result", &error, "check standard output"))
 }

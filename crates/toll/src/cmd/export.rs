@@ -56,7 +56,7 @@ impl ExportFiles {
         self.all().iter().any(Option::is_some)
     }
 
-    fn all(&self) -> [Option<&Path>; 6] {
+    pub fn all(&self) -> [Option<&Path>; 6] {
         [
             &self.json,
             &self.csv,

@@ -59,3 +59,13 @@ pub(super) fn is_prerequisite(error: &anyhow::Error) -> bool {
         || matches!(error.downcast_ref(), Some(SessionError::NothingRuns(_)))
         || matches!(error.downcast_ref(), Some(BuildError::Prerequisite(_)))
 }
+
+/// Whether another experiment may run all the same.
+pub(super) fn is_of_one_experiment(error: &anyhow::Error) -> bool {
+    let of_session = error.downcast_ref();
+    is_prerequisite(error)
+        || matches!(
+            of_session,
+            Some(SessionError::EverythingFailed(_) | SessionError::Setup(_))
+        )
+}

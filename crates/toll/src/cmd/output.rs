@@ -1,7 +1,7 @@
 //! Printing, and what the terminal can show.
 
-use std::fs::File;
-use std::io::{self, IsTerminal, Write};
+use std::fs::{self, File};
+use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::failure;
 use crate::claim::Run;
 use crate::environment::guest::Stream;
+use crate::environment::paths;
 use crate::report::sanitize::{plain_json, sanitize};
 use crate::report::terminal::{Style, fit, fold};
 use crate::store::{Store, StoreError};
@@ -101,7 +102,18 @@ fn columns_set() -> Option<usize> {
 }
 
 fn standard_output(content: &[u8]) -> anyhow::Result<()> {
+    check_standard_output()?;
     write_to(io::stdout().lock(), content)
+}
+
+/// Refuses to work for a result that nobody can get.
+///
+/// # Errors
+/// If standard output was closed when the program started.
+pub(super) fn check_standard_output() -> anyhow::Result<()> {
+    toll_streams::check_stdout().map_err(|_| {
+        anyhow!("cannot write the result: standard output is closed; give it a file or /dev/null")
+    })
 }
 
 fn write_to(mut stream: impl Write, content: &[u8]) -> anyhow::Result<()> {
@@ -185,34 +197,160 @@ fn style_of(stream: &(impl IsTerminal + AsFd)) -> Style {
     }
 }
 
-/// Writes a file, with an error that names it.
+/// Writes a file whole, or leaves what was there.
 ///
 /// # Errors
-/// If it cannot be written.
+/// If it cannot be written; the error names it.
 pub(super) fn write_file(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     if path.as_os_str() == "-" {
         return standard_output(content);
     }
-    let written = create_file(path)?.write_all(content);
-    written.with_context(|| cannot_write(path))
+    replace(path, content).map_err(|error| cannot_write(path, &error))
 }
 
-/// Makes a file, and the directories above it.
+fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    // Of a link that which it leads to.
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let there = fs::metadata(&target);
+    let in_place = || fs::write(&target, content);
+    if there.as_ref().is_ok_and(|metadata| !metadata.is_file()) {
+        // A device or a pipe.
+        return in_place();
+    }
+    let temporary = target.with_file_name(format!(".toll-{}", std::process::id()));
+    let mut file = match File::create_new(&temporary) {
+        // Who may write a file need not be allowed to write its directory.
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied && there.is_ok() => {
+            return in_place();
+        }
+        made => made?,
+    };
+    let written = file.write_all(content);
+    let written = written.and_then(|()| fs::rename(&temporary, &target));
+    if written.is_err() {
+        let _ = fs::remove_file(&temporary);
+    }
+    written
+}
+
+/// Reads a file, or standard input for `-`.
+///
+/// # Errors
+/// If it cannot be read, or is too large; the error names it.
+pub(super) fn read_file(path: &Path, bytes_max: u64) -> anyhow::Result<Vec<u8>> {
+    let cannot = |error: io::Error| cannot_read(path, &error);
+    let mut bytes = Vec::new();
+    let source: Box<dyn Read> = match path.as_os_str() == "-" {
+        true => Box::new(io::stdin().lock()),
+        false => Box::new(File::open(path).map_err(cannot)?),
+    };
+    let read = source.take(bytes_max + 1).read_to_end(&mut bytes);
+    match read.map_err(cannot)? as u64 > bytes_max {
+        true => Err(anyhow!(
+            "cannot read {}: it is over the limit of {} MiB",
+            path.display(),
+            bytes_max >> 20
+        )),
+        false => Ok(bytes),
+    }
+}
+
+/// Why a file cannot be read.
+pub(super) fn cannot_read(path: &Path, error: &io::Error) -> anyhow::Error {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => anyhow!("cannot read {path}: there is no such file"),
+        io::ErrorKind::IsADirectory => {
+            anyhow!("cannot read {path}: it is a directory; name a file")
+        }
+        _ => anyhow!("cannot read {path}: {error}; choose another file"),
+    }
+}
+
+/// Makes a file that is written bit by bit.
 ///
 /// # Errors
 /// If it cannot be made; the error names it.
 pub(super) fn create_file(path: &Path) -> anyhow::Result<File> {
-    if let Some(directory) = path
-        .parent()
-        .filter(|parent| !parent.as_os_str().is_empty())
-    {
-        std::fs::create_dir_all(directory).with_context(|| cannot_write(path))?;
-    }
-    File::create(path).with_context(|| cannot_write(path))
+    File::create(path).map_err(|error| cannot_write(path, &error))
 }
 
-fn cannot_write(path: &Path) -> String {
-    format!("cannot write {}", path.display())
+/// Makes a directory, but none above it.
+///
+/// # Errors
+/// If it cannot be made; the error names it.
+pub(super) fn create_directory(path: &Path) -> anyhow::Result<()> {
+    check_directory(path)?;
+    match path.is_dir() {
+        true => Ok(()),
+        false => fs::create_dir(path).map_err(|error| cannot_write(path, &error)),
+    }
+}
+
+/// Refuses a directory that could not be made, before time is spent on its content.
+///
+/// # Errors
+/// If it could not be made; the error names it.
+pub(super) fn check_directory(path: &Path) -> anyhow::Result<()> {
+    match path.is_dir() {
+        true => Ok(()),
+        false if path.exists() => Err(cannot_write(path, &io::ErrorKind::NotADirectory.into())),
+        false => check_file(path),
+    }
+}
+
+/// Refuses a file that has no directory, before time is spent on its content.
+///
+/// # Errors
+/// If it could not be written; the error names it.
+pub(super) fn check_file(path: &Path) -> anyhow::Result<()> {
+    let directory = path.parent().filter(|one| !one.as_os_str().is_empty());
+    let kind = match path.as_os_str() == "-" || directory.is_none_or(Path::is_dir) {
+        true if path.is_dir() => io::ErrorKind::IsADirectory,
+        true => return Ok(()),
+        false => io::ErrorKind::NotFound,
+    };
+    Err(cannot_write(path, &kind.into()))
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> anyhow::Error {
+    let path = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            anyhow!("cannot write {path}: its directory is not there; make the directory first")
+        }
+        io::ErrorKind::IsADirectory => {
+            anyhow!("cannot write {path}: it is a directory; choose another file")
+        }
+        io::ErrorKind::NotADirectory => {
+            anyhow!("cannot write {path}: it is no directory; choose another one")
+        }
+        io::ErrorKind::StorageFull => {
+            anyhow!("cannot write {path}: the disk is full; make room on it")
+        }
+        _ => anyhow!("cannot write {path}: {error}; choose another file"),
+    }
+}
+
+/// Opens a store to write to it. Its directory is made, and those above in the default
+/// place only: of a file that was named, more than one that is missing is a slip.
+///
+/// # Errors
+/// If it cannot be used.
+pub(super) fn open_store(path: &Path) -> anyhow::Result<Store> {
+    let directory = path.parent().filter(|one| !one.as_os_str().is_empty());
+    if let Some(directory) = directory.filter(|one| !one.exists()) {
+        let made = match path == paths::default_store() {
+            true => fs::create_dir_all(directory),
+            false => fs::create_dir(directory),
+        };
+        match made {
+            // Told with the store.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            made => made.with_context(|| format!("cannot make {}", directory.display()))?,
+        }
+    }
+    Ok(Store::open(path)?)
 }
 
 /// Opens a store to read it; `None` if there is none yet. That a file is there

@@ -60,6 +60,7 @@ pub(super) fn page_path(name: &str) -> PathBuf {
 /// # Errors
 /// If one cannot be drawn or written.
 pub(super) fn write_plots(runs: &[Run], directory: &Path) -> anyhow::Result<String> {
+    output::create_directory(directory)?;
     let mut paths = Vec::new();
     for run in runs {
         for (name, content) in plots::files(run)? {

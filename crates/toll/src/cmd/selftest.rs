@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &SelftestArguments, store: &Path) -> anyhow::Result
     let schedule = selftest::schedule(identical, each_delay, seed);
     let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
     let mut store = match arguments.keep {
-        true => Store::open(store)?,
+        true => output::open_store(store)?,
         false => Store::in_memory()?,
     };
     let mut progress = Steps::new("selftest", schedule.len());

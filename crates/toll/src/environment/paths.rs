@@ -26,10 +26,12 @@ fn base(variable: &str, fallback: &str) -> PathBuf {
 
 /// The store's file, unless `TOLL_STORE` or `--store` names another.
 pub fn store() -> PathBuf {
-    std::env::var_os("TOLL_STORE").map_or_else(
-        || base("XDG_DATA_HOME", ".local/share").join("toll/runs.sqlite"),
-        PathBuf::from,
-    )
+    std::env::var_os("TOLL_STORE").map_or_else(default_store, PathBuf::from)
+}
+
+/// The store's file where none is named.
+pub fn default_store() -> PathBuf {
+    base("XDG_DATA_HOME", ".local/share").join("toll/runs.sqlite")
 }
 
 /// Where reports are written unless a file is named.

@@ -96,8 +96,18 @@ impl StoreError {
             Self::At { .. } => self,
             other => Self::At {
                 path: path.to_owned(),
-                error: Box::new(other),
+                error: Box::new(other.or_full(path)),
             },
+        }
+    }
+
+    /// The same, or that the disk is full if that is why. SQLite does not always say so:
+    /// of its files beside the store it tells an I/O error, and after it has rolled back
+    /// by itself that there is no transaction.
+    pub(super) fn or_full(self, path: &Path) -> Self {
+        match self {
+            Self::Sqlite(_) if lacks_room(path) => Self::Full,
+            other => other,
         }
     }
 
@@ -108,6 +118,22 @@ impl StoreError {
             other => other,
         }
     }
+}
+
+/// Whether SQLite cannot make its smallest file beside the store.
+fn lacks_room(store: &Path) -> bool {
+    const BYTES_MIN: u64 = 64 << 10;
+    let directory = store
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    let room = rustix::fs::statvfs(directory.unwrap_or(Path::new(".")));
+    room.is_ok_and(|room| {
+        let blocks = match rustix::process::geteuid().is_root() {
+            true => room.f_bfree,
+            false => room.f_bavail,
+        };
+        blocks * room.f_frsize < BYTES_MIN
+    })
 }
 
 fn what_is_left(readable: &[i64]) -> String {
@@ -149,6 +175,9 @@ impl From<rusqlite::Error> for StoreError {
             Code::ReadOnly | Code::CannotOpen => Self::ReadOnly,
             Code::DiskFull => Self::Full,
             Code::DatabaseBusy | Code::DatabaseLocked => Self::Busy,
+            Code::Unknown if error.to_string().contains("no transaction is active") => {
+                Self::Sqlite(error)
+            }
             // A table or column that is not there makes a statement wrong.
             Code::DatabaseCorrupt | Code::NotADatabase | Code::Unknown => Self::damaged(error),
             _ if failure.extended_code == SQLITE_IOERR_SHORT_READ => {

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
@@ -59,13 +60,10 @@ CREATE TABLE baselines (
 ";
 
 impl Store {
-    /// Opens a store to write to it, making it and its directory if they are
-    /// missing. A damaged one is refused and left as it is.
+    /// Opens a store to write to it, making it if it is missing. A damaged one is
+    /// refused and left as it is.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         let at = |error: StoreError| error.at(path);
-        if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory).map_err(|error| at(error.into()))?;
-        }
         let store = Self {
             connection: connect(path).map_err(at)?,
             path: Some(path.to_owned()),
@@ -104,10 +102,10 @@ impl Store {
             keep_log(&connection, has_log(path))?;
             prepared(connection)
         });
-        let connection = match ordinary {
+        let connection = match ordinary.map_err(|error| error.or_full(path)) {
             // SQLite keeps a file beside the store that tells readers of each
             // other, and it cannot be made here.
-            Err(StoreError::ReadOnly) => connect_alone(path).and_then(prepared),
+            Err(StoreError::ReadOnly | StoreError::Full) => connect_alone(path).and_then(prepared),
             other => other,
         };
         Ok(Self {
@@ -126,6 +124,9 @@ impl Store {
             Ok(_) => Self::open(path),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(StoreError::InTheWay.at(path))
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Err(StoreError::Io(io::Error::other("its directory is not there")).at(path))
             }
             Err(error) => Err(StoreError::from(error).at(path)),
         }
@@ -153,14 +154,30 @@ fn has_log(store: &Path) -> bool {
     fs::metadata(log_of(store)).is_ok_and(|log| log.len() > 0)
 }
 
+fn has_directory(store: &Path) -> bool {
+    let directory = store
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    directory.is_none_or(Path::is_dir)
+}
+
 fn is_there(store: &Path) -> bool {
     store.exists() || has_log(store)
 }
 
 /// Opens a file, after looking for what SQLite would not tell, or would destroy.
 fn connect(path: &Path) -> Result<Connection, StoreError> {
+    // Opening a pipe would wait for whoever writes into it.
+    if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return Err(StoreError::Io(io::Error::other("it is no regular file")));
+    }
     let length = match fs::File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+        Err(error) if error.kind() == io::ErrorKind::NotFound && has_directory(path) => 0,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Err(StoreError::Io(io::Error::other(
+                "its directory is not there",
+            )));
+        }
         Err(error) => return Err(error.into()),
         Ok(file) if file.metadata()?.is_dir() => {
             return Err(StoreError::Io(io::ErrorKind::IsADirectory.into()));
@@ -238,9 +255,8 @@ fn prepare_to_write(connection: &Connection) -> Result<(), StoreError> {
     // FULL: a commit has reached the device before the next trial begins, so
     // that nothing of the store's is left for a measured fsync to flush, and
     // a finished trial survives even a power cut.
-    connection.execute_batch(
-        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON",
-    )?;
+    keep_a_log(connection)?;
+    connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON")?;
     if let Found::Tables = found {
         return Ok(());
     }
@@ -256,6 +272,20 @@ fn prepare_to_write(connection: &Connection) -> Result<(), StoreError> {
     }
     connection.execute_batch("COMMIT")?;
     Ok(())
+}
+
+/// Sets the journal mode. SQLite does not wait for others who set it at the same time.
+fn keep_a_log(connection: &Connection) -> Result<(), StoreError> {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let set = connection.execute_batch("PRAGMA journal_mode = WAL");
+        match set.map_err(StoreError::from) {
+            Err(StoreError::Busy) if Instant::now() < deadline => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            other => return other,
+        }
+    }
 }
 
 /// Has SQLite look at the structure of all pages: with a wrong list of free ones

@@ -48,7 +48,7 @@ fn trial(block: u32, treatment: usize) -> TrialRecord {
 }
 
 fn filled(directory: &tempfile::TempDir) -> (Store, i64) {
-    let mut store = Store::open(&directory.path().join("deep/runs.sqlite")).unwrap();
+    let mut store = Store::open(&directory.path().join("runs.sqlite")).unwrap();
     let experiment = experiment();
     let plan = Plan::new(&experiment, u64::MAX).unwrap();
     let id = store
@@ -68,7 +68,7 @@ fn what_was_added_is_read_back_whole() {
         .set_status(id, RunStatus::Complete, Some("narrow enough"))
         .unwrap();
     drop(store);
-    let store = Store::open(&directory.path().join("deep/runs.sqlite")).unwrap();
+    let store = Store::open(&directory.path().join("runs.sqlite")).unwrap();
     let stored = store.load(id).unwrap();
     assert_eq!(stored.run.seed, u64::MAX);
     assert_eq!(

@@ -75,12 +75,19 @@ impl Store {
     /// Adds a run made elsewhere, whole.
     pub fn import(&mut self, stored: &StoredRun) -> Result<i64, StoreError> {
         self.change(|connection| {
-            let sql = "SELECT id FROM runs WHERE uid = ?1";
-            let known = connection.query_row(sql, [&stored.run.uid], |row| row.get(0));
-            match known.optional()? {
-                Some(id) => Err(StoreError::AlreadyThere(id)),
-                None => insert_whole(connection, None, stored),
-            }
+            let refuse_known = || {
+                let sql = "SELECT id FROM runs WHERE uid = ?1";
+                let known = connection.query_row(sql, [&stored.run.uid], |row| row.get(0));
+                known
+                    .optional()?
+                    .map_or(Ok(()), |id| Err(StoreError::AlreadyThere(id)))
+            };
+            refuse_known()?;
+            insert_whole(connection, None, stored).or_else(|error| {
+                // Another program may have added it meanwhile.
+                refuse_known()?;
+                Err(error)
+            })
         })
     }
 }

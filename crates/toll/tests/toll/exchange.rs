@@ -251,6 +251,7 @@ fn markdown_has_tables() {
 #[test]
 fn several_exports_at_once_are_all_written() {
     let bench = bench_with_run();
+    std::fs::create_dir(bench.path("o")).unwrap();
     bench.ok("export 1 --json o/run.json --csv o/run.csv --markdown o/run.md");
     for name in ["o/run.json", "o/run.csv", "o/run.md"] {
         assert!(!bench.read(name).is_empty());

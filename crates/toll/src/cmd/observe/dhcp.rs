@@ -53,7 +53,7 @@ pub(super) fn run(arguments: &DhcpArguments) -> anyhow::Result<ExitCode> {
             )));
         }
         let wrong = |error| anyhow!("cannot read {shown}: {error}");
-        observe(&super::read(path)?).map_err(wrong)?
+        observe(&output::read_file(path, super::FILE_BYTES_MAX)?).map_err(wrong)?
     } else if is_interface(&shown) {
         listen(arguments, &shown)?
     } else {

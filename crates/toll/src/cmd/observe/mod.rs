@@ -6,12 +6,8 @@ mod interface;
 mod opened_devices;
 mod session;
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{anyhow, bail};
 use clap::{Args, Subcommand};
 
 use super::{Failure, output};
@@ -66,22 +62,4 @@ pub(super) fn run(arguments: &ObserveArguments) -> anyhow::Result<ExitCode> {
         What::Dhcp(arguments) => dhcp::run(arguments),
         What::Interface(arguments) => interface::run(arguments),
     }
-}
-
-/// A file, or standard input.
-fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let wrong = |error: io::Error| anyhow!("cannot read {}: {error}", path.display());
-    let mut bytes = Vec::new();
-    let mut bounded: Box<dyn Read> = match path.as_os_str() == "-" {
-        true => Box::new(io::stdin().lock().take(FILE_BYTES_MAX + 1)),
-        false => Box::new(File::open(path).map_err(wrong)?.take(FILE_BYTES_MAX + 1)),
-    };
-    bounded.read_to_end(&mut bytes).map_err(wrong)?;
-    if bytes.len() as u64 > FILE_BYTES_MAX {
-        bail!(
-            "cannot read {}: it is larger than 1 GiB; cut it into parts",
-            path.display()
-        );
-    }
-    Ok(bytes)
 }

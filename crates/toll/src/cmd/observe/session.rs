@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use toll_observe::session::{COLUMNS_MAX, LINES_MAX, Settings, Shown, Timing, clean};
 
-use super::{Failure, output, read};
+use super::{FILE_BYTES_MAX, Failure, output};
 
 const NOTES: &str = "\
 Examples:
@@ -49,7 +49,7 @@ pub(super) struct SessionArguments {
 pub(super) fn run(arguments: &SessionArguments) -> anyhow::Result<ExitCode> {
     let timing = match &arguments.timing {
         Some(path) => {
-            let parsed = Timing::parse(&read(path)?);
+            let parsed = Timing::parse(&output::read_file(path, FILE_BYTES_MAX)?);
             let wrong = |error| Failure::Usage(format!("cannot read {}: {error}", path.display()));
             Some(parsed.map_err(wrong)?)
         }
@@ -59,7 +59,11 @@ pub(super) fn run(arguments: &SessionArguments) -> anyhow::Result<ExitCode> {
         columns: arguments.columns,
         lines: arguments.lines,
     };
-    let session = clean(&read(&arguments.file)?, timing.as_ref(), settings);
+    let session = clean(
+        &output::read_file(&arguments.file, FILE_BYTES_MAX)?,
+        timing.as_ref(),
+        settings,
+    );
     for note in session.recordings.iter().flat_map(|one| &one.notes) {
         output::note(&format!("note: {note}"));
     }

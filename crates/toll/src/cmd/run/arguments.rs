@@ -11,6 +11,7 @@ use crate::cmd::Failure;
 use crate::cmd::baseline::{BaselineArguments, parse_name};
 use crate::cmd::export::ExportFiles;
 use crate::cmd::gate::GateArguments;
+use crate::cmd::output;
 use crate::spec::quantity::{parse_duration, parse_share};
 use crate::spec::{Experiment, LevelOverride, parse_override};
 
@@ -258,6 +259,19 @@ impl RunArguments {
                 experiment.name
             )));
         }
+        output::check_standard_output()?;
+        for path in self
+            .exports
+            .files()
+            .all()
+            .into_iter()
+            .chain([self.html.as_deref()])
+        {
+            path.map_or(Ok(()), output::check_file)?;
+        }
+        self.plots
+            .as_deref()
+            .map_or(Ok(()), output::check_directory)?;
         if runs > 1 && self.exports.files().any() {
             bail!(Failure::Usage(
                 "cannot export several experiments to one file: name one experiment, or use `toll \

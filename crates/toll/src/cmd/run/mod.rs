@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result
     }
     arguments.check_files(experiments.len(), &experiments[0])?;
     let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
-    let mut store = Store::open(store_path)?;
+    let mut store = output::open_store(store_path)?;
     launch::clear_leftovers();
     if !arguments.quiet && experiments.iter().any(measures_work_files) {
         launch::warn_of_shared_device(store_path, arguments.directories.work_dir.as_deref());
@@ -99,9 +99,9 @@ fn measure(
                 }
             }
         }
-        // Of several, one that cannot run here is told and passed over.
+        // Of several, one that cannot run here, or not any more, is told and passed over.
         if let Ending::Failed(why) = &ending
-            && failure::is_prerequisite(why)
+            && failure::is_of_one_experiment(why)
             && count > 1
         {
             conclusion.pass_over(name, why);
@@ -111,8 +111,15 @@ fn measure(
             break;
         }
     }
-    if obstacles.len() == count {
-        ending = obstacles.swap_remove(0);
+    let is_failure = |ending: &Ending| match ending {
+        Ending::Failed(why) => !failure::is_prerequisite(why),
+        _ => false,
+    };
+    if matches!(ending, Ending::Complete) {
+        let failed = obstacles.iter().position(is_failure);
+        if let Some(place) = failed.or((obstacles.len() == count).then_some(0)) {
+            ending = obstacles.swap_remove(place);
+        }
     }
     Ok(ending)
 }
@@ -170,7 +177,7 @@ fn against(
 
 fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCode> {
     let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
-    let mut store = Store::open(store_path)?;
+    let mut store = output::open_store(store_path)?;
     let id = match arguments.resume.as_deref() {
         Some(name) if !name.is_empty() => store.find_run(name)?,
         _ => store.last_unfinished()?.ok_or_else(|| {

@@ -1,13 +1,15 @@
 //! Which experiments a command line means.
 
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::path::Path;
 
 use super::RunArguments;
-use crate::cmd::Failure;
+use crate::cmd::{Failure, output};
+use crate::environment::startable;
 use crate::spec::adhoc::{self, AdhocCommands};
 use crate::spec::builtin::{self, BUILTINS};
-use crate::spec::{Experiment, WorkloadKind, apply_levels};
+use crate::spec::{Experiment, WorkloadKind, apply_levels, nearest};
 use anyhow::bail;
 
 /// Experiment files over this size are refused, in bytes.
@@ -32,8 +34,9 @@ pub(super) fn experiments(arguments: &RunArguments) -> anyhow::Result<Vec<Experi
         if let Some(builtin) = builtin::find(item) {
             experiments.push(crate::spec::parse(builtin.toml, builtin.name, profile)?);
         } else if is_file(item) {
-            experiments.push(crate::spec::parse(&read(item)?, item, profile)?);
+            experiments.push(crate::plan::read(&read(item)?, item, profile)?);
         } else {
+            refuse_slip(item, arguments)?;
             commands.push(item.clone());
         }
     }
@@ -53,8 +56,27 @@ pub(super) fn experiments(arguments: &RunArguments) -> anyhow::Result<Vec<Experi
     for experiment in &mut experiments {
         arguments.apply_settings(experiment);
         experiment.check().map_err(Failure::Usage)?;
+        experiment.check_metric().map_err(Failure::Usage)?;
     }
     Ok(experiments)
+}
+
+/// Refuses a command that is no program and nearly the name of an experiment. What the
+/// commands around the trials make may come to be one.
+fn refuse_slip(item: &str, arguments: &RunArguments) -> anyhow::Result<()> {
+    let is_word = !item.contains(['/', ' ', '{']) && !adhoc::needs_shell(item);
+    let may_be_made = arguments.setup.is_some() || arguments.prepare.is_some();
+    let names = BUILTINS.iter().map(|builtin| builtin.name);
+    if is_word
+        && !may_be_made
+        && startable(OsStr::new(item)).is_err()
+        && let Some(near) = nearest(item, names)
+    {
+        bail!(Failure::Usage(format!(
+            "cannot run {item}: no experiment and no program has this name; did you mean {near}?"
+        )));
+    }
+    Ok(())
 }
 
 /// Whether an item names an experiment file. What has a space in it is a command,
@@ -69,14 +91,17 @@ fn is_file(item: &str) -> bool {
 
 fn read(item: &str) -> anyhow::Result<String> {
     let wrong = |why: &dyn Display| Failure::Usage(format!("cannot read {item}: {why}"));
-    let length = std::fs::metadata(item)
-        .map_err(|error| wrong(&error))?
-        .len();
-    if length > FILE_BYTES_MAX {
+    let cannot = |error| Failure::Usage(output::cannot_read(Path::new(item), &error).to_string());
+    let found = std::fs::metadata(item).map_err(cannot)?;
+    // A pipe might never end.
+    if !found.is_file() {
+        bail!(wrong(&"it is no regular file"));
+    }
+    if found.len() > FILE_BYTES_MAX {
         let limit = format!("it is over the limit of {} MiB", FILE_BYTES_MAX >> 20);
         bail!(wrong(&limit));
     }
-    Ok(std::fs::read_to_string(item).map_err(|error| wrong(&error))?)
+    Ok(std::fs::read_to_string(item).map_err(cannot)?)
 }
 
 /// Sets levels where an experiment has the factor; each must fit at least one.

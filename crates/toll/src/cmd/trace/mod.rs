@@ -89,6 +89,10 @@ pub(super) fn run(arguments: &TraceArguments, store: &Path) -> anyhow::Result<Ex
     if let Some(code) = unstartable(&arguments.command[0]) {
         return Ok(code);
     }
+    arguments
+        .output
+        .as_deref()
+        .map_or(Ok(()), output::check_file)?;
     let strace = Strace::find().map_err(Failure::Prerequisite)?;
     let work_dir = arguments.work_dir.clone().unwrap_or_else(paths::work);
     // A run that is not there is told before the command has run.

@@ -83,7 +83,7 @@ fn nearest(path: &Path) -> PathBuf {
 pub(super) fn measure(store: &Path, work_dir: Option<&Path>) -> anyhow::Result<Costs> {
     let experiment = crate::spec::parse(COSTS_TOML, COSTS_NAME, "standard")?;
     let _lock = RunLock::take(&paths::run_lock()).map_err(anyhow::Error::msg)?;
-    let mut store = Store::open(store)?;
+    let mut store = output::open_store(store)?;
     let launched = launch(
         &mut store,
         Launch {
