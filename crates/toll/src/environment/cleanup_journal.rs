@@ -241,7 +241,13 @@ fn remove_directory(directory: &Path) -> Result<(), String> {
         ));
     }
     match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+        // Below a file nothing was ever made.
+        Err(error)
+            if !matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+            ) =>
+        {
             Err(format!("cannot remove {}: {error}", directory.display()))
         }
         _ => Ok(()),

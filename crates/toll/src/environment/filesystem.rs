@@ -198,6 +198,16 @@ pub(super) fn mount_tmpfs(
     Ok(Mounted::at(&point))
 }
 
+/// What a program serves at a mountpoint already, by its name in the table of mounts.
+pub fn served_at(point: &Path) -> Option<String> {
+    // The last one is on top.
+    let (_, top) = mounts()
+        .into_iter()
+        .rev()
+        .find(|(at, _)| Path::new(at) == point)?;
+    is_fuse(&top.kind).then_some(top.source)
+}
+
 fn is_fuse(kind: &str) -> bool {
     kind == "fuse" || kind.starts_with("fuse.")
 }

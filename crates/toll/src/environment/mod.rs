@@ -27,10 +27,11 @@ mod workspace_check;
 
 pub use capability::{Capability, capabilities, file_system_obstacle};
 pub use cleanup_journal::restore;
-pub use filesystem::check_foreign;
+pub use filesystem::{check_foreign, served_at};
 pub use inspect::inspect;
 pub use memory::memory_obstacle;
 pub use memory_limit::{MemoryLimit, memory_limit_obstacle};
 pub use source_file::{SourceContent, SourceFile, SourceSpec};
 pub use strace::{Strace, TraceEnd, Unstartable, startable};
 pub use workspace::{Workspace, WorkspaceRequest};
+pub use workspace_check::Fault;

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::cleanup_journal::{Change, Instance, Journal, serial};
@@ -13,7 +14,7 @@ use super::paths;
 use super::paths::Cannot;
 use super::source_file::{self, SourceFile, SourceSpec};
 use super::swap::Swap;
-use super::workspace_check::{Made, lacks_room};
+use super::workspace_check::{Fault, Made, lacks_room};
 
 /// What the trials of a run need.
 #[derive(Debug, Clone, Default)]
@@ -94,9 +95,8 @@ impl Workspace {
         request: &WorkspaceRequest,
         interrupted: &dyn Fn() -> bool,
     ) -> Result<Self, String> {
-        let base = request.base.clone().unwrap_or_else(paths::work);
         // Absolute before it is noted: the next start has another directory.
-        let base = std::path::absolute(&base).cannot("use", &base)?;
+        let base = base_of(request)?;
         let root = base.join(format!("run-{}-{}", std::process::id(), serial()));
         let mut journal = Journal::open()?;
         journal.note(Change::Directory(root.clone()))?;
@@ -114,13 +114,8 @@ impl Workspace {
             scratch_bytes: request.scratch_bytes,
             journal: RefCell::new(journal),
         };
-        fs::create_dir_all(&root).map_err(|error| {
-            format!(
-                "cannot make {}: {error}; choose another place with --work-dir",
-                root.display()
-            )
-        })?;
-        workspace.check_space(request)?;
+        fs::create_dir_all(&root).map_err(|error| cannot_make(&root, &error))?;
+        Self::check_space(&root, request)?;
         let is_root = rustix::process::geteuid().is_root();
         if is_root && request.file_systems.iter().any(|name| name != "work") {
             filesystem::enter_mount_namespace()?;
@@ -151,7 +146,20 @@ impl Workspace {
         }
     }
 
-    fn check_space(&self, request: &WorkspaceRequest) -> Result<(), String> {
+    /// Finds out whether the work directories could be made, and leaves nothing.
+    pub fn check(request: &WorkspaceRequest) -> Result<(), String> {
+        let root = base_of(request)?.join(format!("run-{}-{}", std::process::id(), serial()));
+        let above = root.ancestors();
+        let missing: Vec<&Path> = above.take_while(|directory| !directory.exists()).collect();
+        let made = fs::create_dir_all(&root).map_err(|error| cannot_make(&root, &error));
+        let checked = made.and_then(|()| Self::check_space(&root, request));
+        for directory in missing {
+            let _ = fs::remove_dir(directory);
+        }
+        checked
+    }
+
+    fn check_space(directory: &Path, request: &WorkspaceRequest) -> Result<(), String> {
         let on_disk = request
             .file_systems
             .iter()
@@ -161,14 +169,14 @@ impl Workspace {
         let of_one = guest.map_or(0, |swap| swap + request.guest_disk_bytes());
         let images = of_one * if request.has_guest_pairs { 2 } else { 1 };
         let needed = Self::bytes_needed(request) * on_disk.max(1) + images;
-        let free = rustix::fs::statvfs(&self.root)
+        let free = rustix::fs::statvfs(directory)
             .map(|stat| stat.f_bavail * stat.f_frsize)
             .unwrap_or(u64::MAX);
         if free < needed {
             return Err(format!(
                 "cannot lay out the work files: {} needs about {} MiB free and has {}; choose \
                  another place with --work-dir, or fewer levels of fs or size",
-                self.root.display(),
+                directory.display(),
                 needed >> 20,
                 free >> 20
             ));
@@ -218,21 +226,36 @@ impl Workspace {
 
     /// Notes what was made, to know it again.
     fn note_made(&mut self) -> Result<(), String> {
-        let directories = mounted(&self.file_systems).map(|(_, mounted)| &mounted.directory);
-        let sources = self.sources.values().map(|source| &source.path);
-        let paths = directories.chain(sources).chain(self.zeros.values());
-        for path in [&self.root].into_iter().chain(paths) {
-            let noted = self.made.note(path);
+        let directories =
+            mounted(&self.file_systems).map(|(name, mounted)| (name, &mounted.directory));
+        let sources = self.sources.iter();
+        let sources = sources.map(|((name, _), source)| (name, &source.path));
+        let zeros = self.zeros.iter().map(|((name, _), path)| (name, path));
+        self.made.note(&self.root, None).cannot("use", &self.root)?;
+        for (name, path) in directories.chain(sources).chain(zeros) {
+            let is_own = name != "work";
+            let noted = self.made.note(path, is_own.then_some(name));
             noted.cannot("use", path)?;
         }
         Ok(())
     }
 
-    /// What happened to the work directory from outside, if trials cannot work
-    /// in it any more.
-    pub fn fault(&self) -> Option<String> {
-        let changed = self.made.changed();
-        changed.or_else(|| lacks_room(&self.root, &self.made, self.scratch_bytes))
+    /// What happened to the work directory or a file system in it from outside, if
+    /// trials cannot work there any more. File systems that are not used any more do not
+    /// matter.
+    pub fn fault(&self, is_used: &dyn Fn(&str) -> bool) -> Option<Fault> {
+        let changed = self.made.changed(is_used);
+        changed.or_else(|| {
+            let full = lacks_room(&self.root, &self.made, self.scratch_bytes);
+            full.map(Fault::WorkDirectory)
+        })
+    }
+
+    /// Whether a file system is still mounted where it was. Else a trial that makes its
+    /// files itself would measure what lies below.
+    pub fn is_mounted(&self, file_system: &str) -> bool {
+        let directory = self.directory(file_system);
+        directory.map_or(true, |directory| self.made.is_there(directory))
     }
 
     /// Makes the limits, and swap for what they push out: as much as the
@@ -307,6 +330,16 @@ impl Workspace {
     pub fn root(&self) -> &Path {
         &self.root
     }
+}
+
+fn base_of(request: &WorkspaceRequest) -> Result<PathBuf, String> {
+    let base = request.base.clone().unwrap_or_else(paths::work);
+    std::path::absolute(&base).cannot("use", &base)
+}
+
+fn cannot_make(directory: &Path, error: &io::Error) -> String {
+    let directory = directory.display();
+    format!("cannot make {directory}: {error}; choose another place with --work-dir")
 }
 
 /// Those that could be had, by name.

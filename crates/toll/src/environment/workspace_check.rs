@@ -1,5 +1,5 @@
-//! Whether the work directory is still what was made, and has room: a trial that
-//! fails because it is not tells nothing of its treatment.
+//! Whether the work directory and the file systems under test are still what was made,
+//! and have room: a trial that fails because they are not tells nothing of its treatment.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -8,6 +8,15 @@ use std::path::{Path, PathBuf};
 
 /// Least room in which trials can work at all, in bytes.
 const ROOM_BYTES_MIN: u64 = 1 << 20;
+
+/// What happened from outside to what was made.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// No trial can work any more.
+    WorkDirectory(String),
+    /// Only those on this file system cannot.
+    FileSystem { name: String, why: String },
+}
 
 /// Directories and files as they were made.
 #[derive(Debug, Default)]
@@ -18,6 +27,8 @@ pub(super) struct Made {
 #[derive(Debug)]
 struct Entry {
     path: PathBuf,
+    /// The file system under test that it lies on; `None` of the work directory's own.
+    file_system: Option<String>,
     device: u64,
     inode: u64,
     /// Size of a file, in bytes; `None` of a directory.
@@ -26,10 +37,11 @@ struct Entry {
 
 impl Made {
     /// Notes a directory or file that was made just now.
-    pub fn note(&mut self, path: &Path) -> io::Result<()> {
+    pub fn note(&mut self, path: &Path, file_system: Option<&str>) -> io::Result<()> {
         let metadata = fs::symlink_metadata(path)?;
         self.entries.push(Entry {
             path: path.to_owned(),
+            file_system: file_system.map(str::to_owned),
             device: metadata.dev(),
             inode: metadata.ino(),
             size_bytes: metadata.is_file().then_some(metadata.len()),
@@ -37,15 +49,34 @@ impl Made {
         Ok(())
     }
 
-    /// What became of one of them, if it is not what was made.
-    pub fn changed(&self) -> Option<String> {
-        self.entries.iter().find_map(|entry| {
+    /// What became of one of them, if it is not what was made: of the work directory
+    /// first, which holds all others. File systems that are not used any more do not
+    /// matter.
+    pub fn changed(&self, is_used: &dyn Fn(&str) -> bool) -> Option<Fault> {
+        let matters = |entry: &&Entry| entry.file_system.as_deref().is_none_or(is_used);
+        self.entries.iter().filter(matters).find_map(|entry| {
             let why = match fs::symlink_metadata(&entry.path) {
                 Ok(metadata) => entry.difference(&metadata)?.to_owned(),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => "is gone".to_owned(),
                 Err(error) => format!("cannot be looked at any more: {error}"),
             };
-            Some(format!("{} {why}", entry.path.display()))
+            let why = format!("{} {why}", entry.path.display());
+            Some(match &entry.file_system {
+                None => Fault::WorkDirectory(why),
+                Some(name) => Fault::FileSystem {
+                    name: name.clone(),
+                    why,
+                },
+            })
+        })
+    }
+
+    /// Whether a directory is still what was made.
+    pub fn is_there(&self, directory: &Path) -> bool {
+        let mut entries = self.entries.iter();
+        let entry = entries.find(|entry| entry.path == directory);
+        entry.is_none_or(|entry| {
+            fs::symlink_metadata(directory).is_ok_and(|now| entry.difference(&now).is_none())
         })
     }
 
@@ -116,12 +147,15 @@ mod tests {
             let _ = fs::remove_file(&path);
             fs::write(&path, "12345").unwrap();
             let mut made = Made::default();
-            made.note(directory.path()).unwrap();
-            made.note(&path).unwrap();
-            assert_eq!(made.changed(), None);
+            made.note(directory.path(), None).unwrap();
+            made.note(&path, Some("ext4")).unwrap();
+            assert_eq!(made.changed(&|_| true), None);
             made
         };
-        let told = |made: Made| made.changed().unwrap();
+        let told = |made: Made| match made.changed(&|_| true).unwrap() {
+            Fault::FileSystem { name, why } if name == "ext4" => why,
+            other => panic!("{other:?}"),
+        };
         let made = fresh();
         fs::remove_file(&path).unwrap();
         assert!(told(made).ends_with("source is gone"));
@@ -134,6 +168,7 @@ mod tests {
         assert!(told(made).ends_with("was replaced"));
         let made = fresh();
         fs::remove_file(&path).unwrap();
+        assert_eq!(made.changed(&|_| false), None, "it is not used any more");
         symlink(directory.path().join("other"), &path).unwrap();
         assert!(told(made).ends_with("symbolic link"));
     }
@@ -145,7 +180,7 @@ mod tests {
         fs::create_dir(root.join("work")).unwrap();
         fs::write(root.join("work/source"), vec![1; 100_000]).unwrap();
         let mut made = Made::default();
-        made.note(&root.join("work/source")).unwrap();
+        made.note(&root.join("work/source"), None).unwrap();
         assert_eq!(made.others_bytes(root), 0);
         fs::write(root.join("work/left"), vec![1; 100_000]).unwrap();
         assert!(made.others_bytes(root) >= 100_000);

@@ -244,7 +244,9 @@ impl Session<'_> {
             let Some(trial) = trial else {
                 return Ok(Some(self.interrupt.signal().unwrap_or_default()));
             };
-            self.require_work_directory(&trial)?;
+            if self.is_of_a_lost_file_system(&trial, observer)? {
+                continue;
+            }
             self.store.add_trial(self.run_id, &trial)?;
             observer.notice(&Event::TrialEnds(&trial));
             self.trials.push(trial);
@@ -255,18 +257,6 @@ impl Session<'_> {
         self.keep_boots()?;
         self.skip_unjudged(observer)?;
         Ok(None)
-    }
-
-    /// Ends the session if a trial went wrong because of the work directory: it is
-    /// not the treatment's fault, and is made again when the run goes on.
-    fn require_work_directory(&self, trial: &TrialRecord) -> Result<(), SessionError> {
-        if trial.state == TrialState::Completed {
-            return Ok(());
-        }
-        match self.workspace.fault() {
-            Some(why) => Err(SessionError::WorkDirectory(why)),
-            None => Ok(()),
-        }
     }
 
     /// Records the guests that have ended.

@@ -2,6 +2,8 @@
 
 use super::{Event, Guests, Observer, Session, SessionError};
 use crate::claim::emulation;
+use crate::environment::Fault;
+use crate::plan::TreatmentParameters;
 use crate::store::{TrialRecord, TrialState};
 
 /// After this many failures in a row a treatment is given up: its errors are
@@ -28,6 +30,52 @@ impl Session<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a trial tells nothing because its file system is gone: it is not the
+    /// treatment's fault. All treatments on that file system are skipped. Without the
+    /// work directory the session ends, and the trial is made again when it goes on.
+    pub(super) fn is_of_a_lost_file_system(
+        &mut self,
+        trial: &TrialRecord,
+        observer: &mut dyn Observer,
+    ) -> Result<bool, SessionError> {
+        let own = self.file_system(trial.treatment);
+        let is_there = own
+            .as_ref()
+            .is_none_or(|own| self.workspace.is_mounted(own));
+        if trial.state == TrialState::Completed && is_there {
+            return Ok(false);
+        }
+        let is_used = |name: &str| !self.those_on(name).is_empty();
+        match self.workspace.fault(&is_used) {
+            None => Ok(false),
+            Some(Fault::WorkDirectory(why)) => Err(SessionError::WorkDirectory(why)),
+            Some(Fault::FileSystem { name, why }) => {
+                let reason = format!("its file system was lost during the run: {why}");
+                for index in self.those_on(&name) {
+                    self.skip(index, reason.clone(), observer)?;
+                }
+                Ok(self.plan.treatments[trial.treatment].skipped.is_some())
+            }
+        }
+    }
+
+    /// Treatments that still run on a file system.
+    fn those_on(&self, file_system: &str) -> Vec<usize> {
+        let treatments = self.plan.treatments.iter();
+        let running = treatments.filter(|treatment| treatment.skipped.is_none());
+        let all = running.map(|treatment| treatment.index);
+        all.filter(|index| self.file_system(*index).as_deref() == Some(file_system))
+            .collect()
+    }
+
+    /// The file system of a treatment on this machine, as the work directory knows it.
+    fn file_system(&self, treatment: usize) -> Option<String> {
+        let treatment = &self.plan.treatments[treatment];
+        let parameters = TreatmentParameters::new(self.experiment.workload.kind, treatment);
+        let parameters = parameters.ok().filter(|one| one.guest.is_none());
+        parameters.map(|parameters| parameters.file_system())
     }
 
     fn skip(

@@ -36,6 +36,7 @@ mod kernel_code;
 mod kernel_selftests;
 mod kernel_sources;
 mod kills;
+mod messages;
 mod mount;
 mod mount_by_users;
 mod observe_devices;

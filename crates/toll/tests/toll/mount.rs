@@ -141,6 +141,21 @@ fn what_is_wrong_is_told_before_anything_is_mounted() {
 }
 
 #[test]
+fn a_second_mount_on_the_same_mountpoint_is_refused() {
+    let Some(place) = Place::new() else { return };
+    assert!(place.mount(&[]).status.success());
+    let again = place.mount(&[]);
+    let said = String::from_utf8(again.stderr).unwrap();
+    assert_eq!(again.status.code(), Some(2), "{said}");
+    assert!(
+        said.contains("is mounted there already; unmount it first"),
+        "{said}"
+    );
+    place.unmount();
+    assert!(!place.is_mounted());
+}
+
+#[test]
 fn an_error_in_the_background_is_told_in_the_foreground() {
     let Some(place) = Place::new() else { return };
     // A file where the directory for copies should be.

@@ -1,5 +1,6 @@
 //! The command line of `toll mount`.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use userfs::fuse::{KernelCache, Options};
 use userfs::sftp::Address;
 
 use super::Failure;
-use crate::environment::paths;
+use crate::environment::{paths, served_at};
 
 /// `toll mount`
 ///
@@ -95,6 +96,13 @@ impl MountArguments {
 
     pub(super) fn settings(&self) -> anyhow::Result<Settings> {
         let mountpoint = directory(&self.mountpoint)?;
+        if let Some(source) = served_at(&mountpoint) {
+            let point = mountpoint.display();
+            bail!(Failure::Usage(format!(
+                "cannot mount on {point}: {source} is mounted there already; unmount it first with \
+                 `fusermount3 -u {point}`, or choose another directory"
+            )));
+        }
         let place = self.place()?;
         if let Place::Local(source) = &place
             && mountpoint.starts_with(source)
@@ -184,7 +192,15 @@ fn directory(path: &Path) -> anyhow::Result<PathBuf> {
     let cannot = |why: &dyn std::fmt::Display| {
         Failure::Usage(format!("cannot use {}: {why}", path.display()))
     };
-    let whole = path.canonicalize().map_err(|error| cannot(&error))?;
+    let whole = path.canonicalize().map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => cannot(&"it is not there; make the directory first"),
+        // A mount of which the program has died.
+        io::ErrorKind::NotConnected => cannot(&format!(
+            "the program that served it is gone; remove its mount with `fusermount3 -u {}`",
+            path.display()
+        )),
+        _ => cannot(&error),
+    })?;
     match whole.is_dir() {
         true => Ok(whole),
         false => Err(cannot(&"it is no directory").into()),

@@ -1,9 +1,10 @@
 //! `toll run --dry-run`
 
 use super::arguments::WorkDirectories;
+use super::launch;
 use crate::cmd::Failure;
 use crate::cmd::output;
-use crate::environment::{check_foreign, file_system_obstacle};
+use crate::environment::{Workspace, check_foreign, file_system_obstacle};
 use crate::plan::{Plan, TreatmentParameters};
 use crate::spec::Experiment;
 use crate::trial::{Guests, memory_shortage, missing_program};
@@ -11,13 +12,15 @@ use crate::trial::{Guests, memory_shortage, missing_program};
 /// Describes what a run would do.
 ///
 /// # Errors
-/// If the experiment cannot be planned.
+/// If the experiment cannot be planned, or its work directory not be made.
 pub(super) fn describe(
     experiment: &Experiment,
     seed: u64,
     directories: &WorkDirectories,
 ) -> anyhow::Result<String> {
     let plan = Plan::new(experiment, seed).map_err(Failure::Usage)?;
+    let workspace = launch::workspace_of(experiment, &plan, directories)?;
+    Workspace::check(&workspace).map_err(Failure::Prerequisite)?;
     let run = &experiment.run;
     let mut lines = vec![
         format!("{}: {}", experiment.name, experiment.title),

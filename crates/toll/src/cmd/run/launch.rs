@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::arguments::WorkDirectories;
 use crate::cmd::progress::Progress;
 use crate::cmd::{Failure, output};
-use crate::environment::{Workspace, check_foreign, inspect, paths, restore};
+use crate::environment::{Workspace, WorkspaceRequest, check_foreign, inspect, paths, restore};
 use crate::plan::{Plan, Treatment};
 use crate::spec::Experiment;
 use crate::store::{BootRecord, RunRecord, RunStatus, Store, StoredRun, TrialRecord};
@@ -163,14 +163,15 @@ fn require_some_guest(plan: &Plan) -> anyhow::Result<()> {
     }
 }
 
-/// Makes the work directories, and tells how large a guest's work disk is to be,
-/// in bytes.
-fn lay_out(
+/// The work directories that a run needs.
+///
+/// # Errors
+/// If the place that is chosen for them cannot be used.
+pub(super) fn workspace_of(
     experiment: &Experiment,
     plan: &Plan,
     directories: &WorkDirectories,
-    interrupt: &Interrupt,
-) -> anyhow::Result<(Workspace, u64)> {
+) -> anyhow::Result<WorkspaceRequest> {
     let mut request = workspace_request(experiment, plan).map_err(Failure::Usage)?;
     let WorkDirectories {
         work_dir,
@@ -193,6 +194,18 @@ fn lay_out(
         )));
     }
     request.base = Some(base);
+    Ok(request)
+}
+
+/// Makes the work directories, and tells how large a guest's work disk is to be,
+/// in bytes.
+fn lay_out(
+    experiment: &Experiment,
+    plan: &Plan,
+    directories: &WorkDirectories,
+    interrupt: &Interrupt,
+) -> anyhow::Result<(Workspace, u64)> {
+    let request = workspace_of(experiment, plan, directories)?;
     let laid = Workspace::create(&request, &|| interrupt.signal().is_some());
     // A ^C ends the programs that make file systems, too; what they failed to make
     // for that reason is nothing that this machine lacks.

@@ -29,11 +29,8 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result
         return resume(arguments, store_path);
     }
     let experiments = select::experiments(arguments)?;
-    let against = against(
-        arguments,
-        store_path,
-        &experiments.iter().collect::<Vec<_>>(),
-    )?;
+    let all: Vec<&Experiment> = experiments.iter().collect();
+    let against = against(arguments, store_path, &all)?;
     let seed = arguments.seed.map_or_else(random_seed, Ok)?;
     if arguments.dry_run {
         for experiment in &experiments {
@@ -111,23 +108,27 @@ fn measure(
             break;
         }
     }
-    let is_failure = |ending: &Ending| match ending {
-        Ending::Failed(why) => !failure::is_prerequisite(why),
-        _ => false,
-    };
-    if matches!(ending, Ending::Complete) {
-        let failed = obstacles.iter().position(is_failure);
-        if let Some(place) = failed.or((obstacles.len() == count).then_some(0)) {
-            ending = obstacles.swap_remove(place);
-        }
-    }
-    Ok(ending)
+    Ok(with_obstacles(ending, obstacles, count))
 }
 
 /// Whether the work directory's own file system is part of what is measured.
 fn measures_work_files(experiment: &Experiment) -> bool {
     let kind = experiment.workload.kind;
     kind != WorkloadKind::Command && kind.has("fs")
+}
+
+/// How several experiments end of which some were passed over: a failure, or a
+/// prerequisite that all of them lack, is that of the whole.
+fn with_obstacles(ending: Ending, mut obstacles: Vec<Ending>, count: usize) -> Ending {
+    let is_failure = |ending: &Ending| match ending {
+        Ending::Failed(why) => !failure::is_prerequisite(why),
+        _ => false,
+    };
+    let failed = obstacles.iter().position(is_failure);
+    match (&ending, failed.or((obstacles.len() == count).then_some(0))) {
+        (Ending::Complete, Some(place)) => obstacles.swap_remove(place),
+        _ => ending,
+    }
 }
 
 /// Builds the kernels that an experiment's guests lack. Gives the signal that ended
