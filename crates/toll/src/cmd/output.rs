@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, anyhow};
+use rustix::fs::{Access, access};
 use serde::Serialize;
 
 use super::failure;
@@ -305,12 +306,20 @@ pub(super) fn check_directory(path: &Path) -> anyhow::Result<()> {
 /// If it could not be written; the error names it.
 pub(super) fn check_file(path: &Path) -> anyhow::Result<()> {
     let directory = path.parent().filter(|one| !one.as_os_str().is_empty());
-    let kind = match path.as_os_str() == "-" || directory.is_none_or(Path::is_dir) {
-        true if path.is_dir() => io::ErrorKind::IsADirectory,
+    let directory = directory.unwrap_or(Path::new("."));
+    let error = match path.as_os_str() == "-" {
         true => return Ok(()),
-        false => io::ErrorKind::NotFound,
+        false if !directory.is_dir() => io::ErrorKind::NotFound.into(),
+        false if path.is_dir() => io::ErrorKind::IsADirectory.into(),
+        false => {
+            let written = if path.exists() { path } else { directory };
+            match access(written, Access::WRITE_OK) {
+                Ok(()) => return Ok(()),
+                Err(errno) => errno.into(),
+            }
+        }
     };
-    Err(cannot_write(path, &kind.into()))
+    Err(cannot_write(path, &error))
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> anyhow::Error {

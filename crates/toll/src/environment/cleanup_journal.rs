@@ -241,13 +241,8 @@ fn remove_directory(directory: &Path) -> Result<(), String> {
         ));
     }
     match fs::remove_dir_all(directory) {
-        // Below a file nothing was ever made.
-        Err(error)
-            if !matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-            ) =>
-        {
+        // Where it cannot be reached it could not be made.
+        Err(error) if fs::symlink_metadata(directory).is_ok() => {
             Err(format!("cannot remove {}: {error}", directory.display()))
         }
         _ => Ok(()),

@@ -91,6 +91,7 @@ impl Store {
     /// neither the file nor a log that a kill left beside it.
     pub fn read(path: &Path) -> Result<Self, StoreError> {
         let at = |error: StoreError| error.at(path);
+        path.try_exists().map_err(|error| at(error.into()))?;
         if !is_there(path) {
             return Err(at(StoreError::Empty));
         }
