@@ -51,6 +51,6 @@ pub use quantile::{mean, median, outliers, quantile, standard_deviation};
 pub use rng::Rng;
 pub use signed_rank::hodges_lehmann;
 pub use staircase::Staircase;
-pub use stopped::{stopped_decision_p, stopped_interval};
+pub use stopped::{stopped_decision_p, stopped_interval, values_needed};
 pub use stopping::{Stop, StoppingRule};
 pub use two_sample::shift;

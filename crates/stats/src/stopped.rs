@@ -12,6 +12,7 @@
 //!
 //! [`StoppingRule`]: crate::StoppingRule
 
+use crate::interval::CONFIDENCE_SLACK;
 use crate::{Direction, Interval, Margins, decision_p, hodges_lehmann};
 
 /// Share of the nominal error that is left for an interval of a run that
@@ -33,6 +34,17 @@ pub fn stopped_interval(values: &[f64], confidence: f64) -> Interval {
         confidence: 1.0 - with_stopping(1.0 - exact.confidence),
         ..exact
     }
+}
+
+/// Fewest values from which a [`stopped_interval`] of a confidence can be had.
+pub fn values_needed(confidence: f64) -> usize {
+    crate::interval::assert_confidence(confidence);
+    // The widest interval misses if all values lie on one side.
+    let error = |count: i32| with_stopping(2.0 * 0.5_f64.powi(count));
+    let reaches = |count: &i32| error(*count) <= 1.0 - confidence + CONFIDENCE_SLACK;
+    let needed = (1..).find(reaches);
+    let needed = needed.and_then(|count| usize::try_from(count).ok());
+    needed.expect("an error halves with each value")
 }
 
 /// As [`decision_p`], but the smallest level at which [`decide`] on the
@@ -74,6 +86,19 @@ mod tests {
             assert!(stopped.reaches(0.95), "{count}: {stopped:?}");
             let same = hodges_lehmann(&values, stopped.confidence);
             assert!(stopped.low <= same.low && same.high <= stopped.high);
+        }
+    }
+
+    #[test]
+    fn as_many_values_as_are_needed_reach_the_confidence_and_one_fewer_does_not() {
+        for confidence in [0.5, 0.9, 0.95, 0.975, 0.99, 0.999, 0.99995] {
+            let needed = values_needed(confidence);
+            let reaches =
+                |count| stopped_interval(&normal(1, count), confidence).reaches(confidence);
+            assert!(
+                reaches(needed) && !reaches(needed - 1),
+                "{confidence}: {needed}"
+            );
         }
     }
 

@@ -1,5 +1,6 @@
 //! Running a program.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +15,15 @@ pub struct CommandRequest {
     /// Command run before every iteration, outside the timed region, always by
     /// `sh`.
     pub prepare: Option<String>,
+    /// Command run after every iteration, as `prepare` is before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conclude: Option<String>,
+    /// Variables set for the command and what is run around it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub environment: BTreeMap<String, String>,
+    /// Numbers of the iterations, for [`ITERATION_VARIABLE`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub numbering: Option<Numbering>,
     /// The command's standard input; empty if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<InputFile>,
@@ -30,6 +40,21 @@ pub struct CommandRequest {
     pub ignore_failure: bool,
     /// Working directory; the probe's own if absent.
     pub directory: Option<PathBuf>,
+}
+
+/// The variable that tells a command, and what is run around it, which iteration it
+/// is: `0` is the first that counts, `warmup-0` the first that does not. Named as
+/// hyperfine's.
+pub const ITERATION_VARIABLE: &str = "HYPERFINE_ITERATION";
+
+/// How many iterations of a command other trials run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Numbering {
+    /// Warm-ups before those of this trial.
+    pub warmups_before: u64,
+    /// Iterations before those of this trial; absent if it is a warm-up as a whole.
+    pub iterations_before: Option<u64>,
 }
 
 /// How a command line becomes a process.

@@ -28,7 +28,9 @@ mod words;
 mod workload;
 mod write;
 
-pub use command::{CommandRequest, Content, InputFile, OutputPolicy, ShellChoice};
+pub use command::{
+    CommandRequest, Content, ITERATION_VARIABLE, InputFile, Numbering, OutputPolicy, ShellChoice,
+};
 pub use copy::{CacheState, CopyMethod, CopyRequest, Sink, Source};
 pub use crossing::{
     CROSSING_BYTES_MAX, CROSSING_CALLS_MAX, CrossingCpus, CrossingOperation, CrossingRequest,

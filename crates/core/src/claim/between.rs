@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 
 use toll_stats::{Margins, shift};
 
-use super::comparison::relation;
+use super::comparison::{confidence, relation};
 use super::model::{Better, Relation, RunComparison, RunRatio, TreatmentSummary};
 use super::summary::estimate;
-use super::{ALPHA, MARGIN_MIN, Run, emulation, metric};
+use super::{MARGIN_MIN, Run, emulation, metric};
 
 impl Run {
     fn own(&self) -> impl Iterator<Item = &TreatmentSummary> {
@@ -40,11 +40,18 @@ impl Run {
     }
 }
 
-/// Compares a run with an earlier one in the new run's main metric, treatment
-/// by treatment: those of the same levels of all factors. The intervals hold
-/// together: each is at confidence 1 - alpha/k for k treatments (Bonferroni).
-pub fn compare_runs(new: &Run, old: &Run) -> RunComparison {
-    let name = &new.analysis.primary_metric;
+/// Compares a run with an earlier one in each metric that the new run compares,
+/// treatment by treatment: those of the same levels of all factors. The intervals
+/// hold together: each is at confidence 1 - alpha/k for k ratios (Bonferroni).
+pub fn compare_runs(new: &Run, old: &Run) -> Vec<RunComparison> {
+    let metrics: Vec<&str> = new.stored.experiment.compared_metrics().collect();
+    let compared = metrics.iter();
+    compared
+        .map(|metric| compare_in(metric, metrics.len(), new, old))
+        .collect()
+}
+
+fn compare_in(name: &str, metrics: usize, new: &Run, old: &Run) -> RunComparison {
     let better = metric::describe(&new.stored.experiment, name).better;
     let noise_band = new.noise_band(name).max(old.noise_band(name));
     let margins = Margins {
@@ -65,7 +72,7 @@ pub fn compare_runs(new: &Run, old: &Run) -> RunComparison {
         metric: name,
         better,
         margins,
-        confidence: 1.0 - ALPHA / pairs.iter().filter(is_measured).count().max(1) as f64,
+        confidence: confidence(metrics * pairs.iter().filter(is_measured).count()),
         emulated: [new.emulated(name), old.emulated(name)],
         is_same_unit: unit(new, name) == unit(old, name),
     };
@@ -83,7 +90,7 @@ pub fn compare_runs(new: &Run, old: &Run) -> RunComparison {
         ratios: pairs.iter().map(|(a, b)| judge.ratio(a, b)).collect(),
         only_new: alone(new, old),
         only_old: alone(old, new),
-        metric: name.clone(),
+        metric: name.to_owned(),
     }
 }
 

@@ -1,11 +1,14 @@
 //! Every treatment against the reference.
 
-use toll_stats::{Decision, Direction, Margins, decide, stopped_interval};
+use toll_stats::{Decision, Direction, Interval, Margins, decide, stopped_interval, values_needed};
 
 use super::context::AnalysisContext;
 use super::model::{Better, Comparison, Relation};
 use super::summary::estimate;
-use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Width};
+use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Width, emulation};
+use crate::format;
+use crate::plan::Treatment;
+use crate::spec::{Experiment, WorkloadKind};
 
 fn pairs(context: &AnalysisContext) -> Vec<(usize, usize)> {
     let Some(selector) = &context.experiment.reference else {
@@ -22,43 +25,143 @@ fn pairs(context: &AnalysisContext) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// Compares all treatments with the reference in the primary metric. The
-/// intervals hold together: each is at confidence 1 - alpha/k for k
-/// comparisons (Bonferroni).
+/// Confidence of each comparison's interval, so that all of an experiment hold
+/// together: 1 - alpha/k for k comparisons (Bonferroni).
+pub(super) fn confidence(comparisons: usize) -> f64 {
+    1.0 - ALPHA / comparisons.max(1) as f64
+}
+
+/// Fewest blocks from which a comparison within a run of this experiment can be
+/// decided; `None` if it compares nothing.
+pub fn blocks_needed(experiment: &Experiment, treatments: &[Treatment]) -> Option<usize> {
+    let own = treatments.iter().filter(|one| one.twin_of.is_none());
+    let compared = own.count().saturating_sub(1);
+    if experiment.reference.is_none() || compared == 0 {
+        return None;
+    }
+    let comparisons = compared * experiment.compared_metrics().count();
+    Some(values_needed(confidence(comparisons)))
+}
+
+/// Compares all treatments with the reference in the main metric, then in the
+/// others that are named, then in what commands are shown to use.
 pub(super) fn compare_all(context: &AnalysisContext) -> Vec<Comparison> {
     let pairs = pairs(context);
-    let name = &context.experiment.metric;
-    let margins = context.margins(MARGIN_MIN, name);
-    let better = context.metric(name).better;
-    let confidence = 1.0 - ALPHA / pairs.len().max(1) as f64;
-    pairs
-        .into_iter()
-        .filter_map(|(treatment, reference)| {
-            let logs = context.log_ratios(name, treatment, reference).ok()?;
-            let interval = stopped_interval(&logs, confidence);
-            let pair = [treatment, reference];
-            let may_judge = context.is_comparable(name, &pair);
-            let relation = match interval.reaches(confidence) && may_judge {
-                true => relation(&interval, margins, better),
-                false => Relation::Undecided,
-            };
-            Some(Comparison {
-                treatment,
-                reference,
-                metric: name.clone(),
-                ratio: estimate(&interval.map(f64::exp)),
-                relation,
-            })
+    let named: Vec<&str> = context.experiment.compared_metrics().collect();
+    let all = named.iter().copied().chain(resources(context.experiment));
+    let mut comparisons = Vec::new();
+    for metric in all {
+        let is_judged = named.contains(&metric);
+        let comparing = Comparing {
+            metric,
+            margins: context.margins(MARGIN_MIN, metric),
+            confidence: match is_judged {
+                true => confidence(pairs.len() * named.len()),
+                false => CONFIDENCE,
+            },
+            is_judged,
+            context,
+        };
+        let compared = pairs.iter().filter_map(|pair| comparing.compare(*pair));
+        comparisons.extend(compared);
+    }
+    comparisons
+}
+
+/// Why treatments that ran are not compared by a metric that is named.
+pub(super) fn obstacles(context: &AnalysisContext) -> Vec<String> {
+    let pairs = pairs(context);
+    let obstacle = |metric: &str| {
+        let ran = pairs.iter().filter(|(treatment, reference)| {
+            let columns = [treatment, reference].map(|one| context.column(metric, *one));
+            columns.iter().all(|column| !column.is_empty())
+        });
+        let mut reasons = ran.filter_map(|(treatment, reference)| {
+            let logs = context.log_ratios(metric, *treatment, *reference);
+            logs.err()
+        });
+        reasons
+            .next()
+            .map(|reason| format!("not all are compared by {metric}: {reason}"))
+    };
+    let metrics = context.experiment.compared_metrics();
+    metrics.filter_map(obstacle).collect()
+}
+
+/// What the system says that commands used, but for metrics that are compared
+/// anyway.
+fn resources(experiment: &Experiment) -> Vec<&'static str> {
+    const RESOURCES: [&str; 3] = ["user_ns", "system_ns", "max_rss_bytes"];
+    let is_shown = |name: &&str| {
+        let mut compared = experiment.compared_metrics();
+        experiment.workload.kind == WorkloadKind::Command && compared.all(|one| one != *name)
+    };
+    RESOURCES.into_iter().filter(is_shown).collect()
+}
+
+/// What is the same for all comparisons in one metric.
+struct Comparing<'a> {
+    metric: &'a str,
+    margins: Margins,
+    confidence: f64,
+    is_judged: bool,
+    context: &'a AnalysisContext<'a>,
+}
+
+impl Comparing<'_> {
+    fn compare(&self, (treatment, reference): (usize, usize)) -> Option<Comparison> {
+        let (metric, context) = (self.metric, self.context);
+        let logs = context.log_ratios(metric, treatment, reference).ok()?;
+        let interval = stopped_interval(&logs, self.confidence);
+        let may_judge = context.is_comparable(metric, &[treatment, reference]);
+        let has_enough = interval.reaches(self.confidence);
+        let relation = match has_enough && may_judge {
+            true => relation(&interval, self.margins, context.metric(metric).better),
+            false => Relation::Undecided,
+        };
+        let reason = match relation {
+            Relation::Undecided if !may_judge => Some(emulation::NOTE.to_owned()),
+            Relation::Undecided if !has_enough => {
+                let needed = values_needed(self.confidence);
+                Some(too_few_blocks(logs.len(), needed))
+            }
+            Relation::Undecided => Some(why_undecided(&interval, self.margins)),
+            _ => None,
+        };
+        Some(Comparison {
+            treatment,
+            reference,
+            metric: metric.to_owned(),
+            ratio: estimate(&interval.map(f64::exp)),
+            relation,
+            reason,
+            is_judged: self.is_judged,
         })
-        .collect()
+    }
+}
+
+/// That a run of so many blocks decides no comparison.
+pub fn too_few_blocks(blocks: usize, needed: usize) -> String {
+    match blocks {
+        1 => format!("1 block cannot decide; at least {needed} can"),
+        _ => format!("{blocks} blocks cannot decide; at least {needed} can"),
+    }
+}
+
+/// Why an interval that reaches its confidence decides nothing.
+fn why_undecided(interval: &Interval, margins: Margins) -> String {
+    let excludes_none = interval.low > 0.0 || interval.high < 0.0;
+    match excludes_none && margins.different > margins.same {
+        true => format!(
+            "the difference is not past what two runs of the same thing show here ({})",
+            format::percent(margins.different.exp_m1())
+        ),
+        false => "the interval is too wide; more blocks narrow it".into(),
+    }
 }
 
 /// What an interval says, judged against the margins.
-pub(super) fn relation(
-    interval: &toll_stats::Interval,
-    margins: Margins,
-    better: Better,
-) -> Relation {
+pub(super) fn relation(interval: &Interval, margins: Margins, better: Better) -> Relation {
     let holds = |direction| decide(interval, direction, 0.0, margins) == Decision::Supported;
     if holds(Direction::Equal) {
         return Relation::Same;
@@ -83,20 +186,28 @@ pub(super) fn widths(context: &AnalysisContext, target: f64) -> Vec<Width> {
             .filter_map(|t| Some((t.index, t.twin_of?)));
         pairs.extend(twins);
     }
-    let name = &context.experiment.metric;
-    pairs
-        .into_iter()
-        .filter(|(a, b)| context.is_comparable(name, &[*a, *b]))
-        .filter_map(|(treatment, reference)| {
-            let logs = context
-                .log_ratios(&context.experiment.metric, treatment, reference)
-                .ok()?;
-            Some(Width {
-                id: context.treatments[treatment].label.clone(),
-                half_width: stopped_interval(&logs, CONFIDENCE).half_width(),
-                target,
-                outcome: None,
-            })
-        })
-        .collect()
+    let compared = context.experiment.compared_metrics();
+    let widths = compared.flat_map(|metric| {
+        let pairs = pairs.iter().copied();
+        pairs.filter_map(move |pair| width(metric, pair, target, context))
+    });
+    widths.collect()
+}
+
+fn width(
+    metric: &str,
+    (treatment, reference): (usize, usize),
+    target: f64,
+    context: &AnalysisContext,
+) -> Option<Width> {
+    if !context.is_comparable(metric, &[treatment, reference]) {
+        return None;
+    }
+    let logs = context.log_ratios(metric, treatment, reference).ok()?;
+    Some(Width {
+        id: context.treatments[treatment].label.clone(),
+        half_width: stopped_interval(&logs, CONFIDENCE).half_width(),
+        target,
+        outcome: None,
+    })
 }

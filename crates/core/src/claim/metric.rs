@@ -8,10 +8,9 @@ use crate::spec::Experiment;
 
 /// Describes all metrics of a run.
 pub(super) fn describe_all(context: &AnalysisContext) -> BTreeMap<String, Metric> {
-    let primary = std::iter::once(context.experiment.metric.as_str());
     context
         .metrics()
-        .chain(primary)
+        .chain(context.experiment.compared_metrics())
         .map(|name| (name.to_owned(), context.metric(name)))
         .collect()
 }

@@ -24,6 +24,7 @@ mod twin;
 mod untestable;
 mod verdict;
 mod warning;
+pub mod work;
 
 use std::collections::BTreeSet;
 
@@ -31,6 +32,7 @@ use crate::plan::Treatment;
 use crate::run::{BootRecord, StoredRun, TrialRecord};
 use crate::spec::Experiment;
 
+pub use comparison::{blocks_needed, too_few_blocks};
 pub use metric::words as metric_words;
 pub use untestable::cause as untestable_cause;
 
@@ -72,6 +74,30 @@ impl From<StoredRun> for Run {
     }
 }
 
+impl Run {
+    /// The same run, compared in other metrics, of which the first is the main one.
+    ///
+    /// # Errors
+    /// If no trial recorded one of them.
+    pub fn in_metrics(mut self, metrics: &[String]) -> Result<Self, String> {
+        let recorded = |name: &str| {
+            let mut treatments = self.analysis.treatments.iter();
+            treatments.any(|treatment| treatment.estimates.contains_key(name))
+        };
+        if let Some(unknown) = metrics.iter().find(|name| !recorded(name)) {
+            let known = self.analysis.metrics.keys().filter(|name| recorded(name));
+            let known: Vec<&str> = known.map(String::as_str).collect();
+            return Err(format!(
+                "cannot show {unknown} of run {}: no trial recorded it; recorded are {}",
+                self.stored.run.id,
+                known.join(", ")
+            ));
+        }
+        self.stored.experiment.compare_in(metrics);
+        Ok(self.stored.into())
+    }
+}
+
 /// Draws all conclusions from a run.
 pub fn analyse(stored: &StoredRun) -> Analysis {
     let experiment = &stored.experiment;
@@ -88,7 +114,8 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
     let verdicts = verdict::judge_all(context);
     let factors = experiment.factors.iter().map(factor).collect();
     let mut treatments = summary::summarise(context, &stored.trials);
-    let warnings = warning::collect(stored, &twins);
+    let mut warnings = warning::collect(stored, &twins);
+    warnings.extend(comparison::obstacles(context));
     emulation::note(&mut treatments, context);
     let mut notes = summary::take_common_notes(&mut treatments);
     notes.extend(warning::cold_host(stored));
@@ -129,11 +156,13 @@ pub fn can_regress(experiment: &Experiment, treatments: &[Treatment]) -> Result<
     has_worse_side(experiment)
 }
 
-/// Whether more or less of an experiment's metric is worse.
+/// Whether more or less of a metric that an experiment compares is worse.
 pub fn has_worse_side(experiment: &Experiment) -> Result<(), String> {
-    match metric::describe(experiment, &experiment.metric).better {
-        Better::Neither => Err(format!("{} has no worse side", experiment.metric)),
-        Better::Lower | Better::Higher => Ok(()),
+    let has_none = |name: &&str| metric::describe(experiment, name).better == Better::Neither;
+    let metrics: Vec<&str> = experiment.compared_metrics().collect();
+    match metrics.iter().all(has_none) {
+        true => Err(format!("{} has no worse side", metrics.join(", "))),
+        false => Ok(()),
     }
 }
 

@@ -314,6 +314,12 @@ pub struct Comparison {
     pub ratio: Estimate,
     /// What the interval says.
     pub relation: Relation,
+    /// Why it says nothing, where that is known.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// Whether it counts: a metric that nobody named is only shown, and its
+    /// interval holds for itself.
+    pub is_judged: bool,
 }
 
 /// What a comparison's interval says, judged against the margin.
@@ -373,7 +379,7 @@ pub struct RunComparison {
     pub new_run: i64,
     /// Number of the run that it is compared with.
     pub old_run: i64,
-    /// Metric compared: the main one of the new run.
+    /// Metric compared: one that the new run compares.
     pub metric: String,
     /// Which direction of it is better.
     pub better: Better,

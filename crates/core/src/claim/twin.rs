@@ -6,17 +6,22 @@ use super::model::TwinSummary;
 use super::summary::estimate;
 use crate::plan::Treatment;
 
-/// The twins of a run, in the primary metric.
+/// The twins of a run, in the metrics that are compared.
 pub(super) fn summarise(context: &AnalysisContext) -> Vec<TwinSummary> {
+    let metrics = context.experiment.compared_metrics();
+    metrics
+        .flat_map(|metric| summarise_metric(metric, context))
+        .collect()
+}
+
+fn summarise_metric(metric: &str, context: &AnalysisContext) -> Vec<TwinSummary> {
     twins(context.treatments)
         .filter_map(|(twin, original)| {
-            let logs = context
-                .log_ratios(&context.experiment.metric, twin, original)
-                .ok()?;
+            let logs = context.log_ratios(metric, twin, original).ok()?;
             let interval = toll_stats::stopped_interval(&logs, CONFIDENCE);
             Some(TwinSummary {
                 label: context.treatments[original].label.clone(),
-                metric: context.experiment.metric.clone(),
+                metric: metric.to_owned(),
                 ratio: estimate(&interval.map(f64::exp)),
                 band: band_of(&logs),
                 block_ratios: logs.iter().map(|log| log.exp()).collect(),

@@ -55,7 +55,7 @@ pub(super) fn collect(stored: &StoredRun, twins: &[TwinSummary]) -> Vec<String> 
             stored.trials.len()
         ));
     }
-    warnings.extend(missing_metric(stored));
+    warnings.extend(missing_metrics(stored));
     warnings.extend(missing_counters(stored));
     warnings.extend(shared_counters(stored));
     warnings
@@ -74,8 +74,7 @@ pub(super) fn cold_host(stored: &StoredRun) -> Option<String> {
 
 /// A metric that no trial recorded yields empty tables; most often its name is
 /// mistyped.
-fn missing_metric(stored: &StoredRun) -> Option<String> {
-    let metric = &stored.experiment.metric;
+fn missing_metrics(stored: &StoredRun) -> Vec<String> {
     let mut recorded: Vec<&str> = stored
         .trials
         .iter()
@@ -84,13 +83,15 @@ fn missing_metric(stored: &StoredRun) -> Option<String> {
         .collect();
     recorded.sort_unstable();
     recorded.dedup();
-    let is_missing = !recorded.is_empty() && !recorded.contains(&metric.as_str());
-    is_missing.then(|| {
+    let compared = stored.experiment.compared_metrics();
+    let missing = compared.filter(|name| !recorded.is_empty() && !recorded.contains(name));
+    let told = missing.map(|metric| {
         format!(
             "no trial recorded the metric {metric}; recorded are {}",
             recorded.join(", ")
         )
-    })
+    });
+    told.collect()
 }
 
 /// A counter that shared its unit with others saw only part of the time.

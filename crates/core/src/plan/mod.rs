@@ -13,10 +13,11 @@ mod treatment;
 use std::collections::{BTreeMap, BTreeSet};
 
 use toll_stats::Rng;
+use toll_wire::Numbering;
 
 use crate::spec::expression::Expression;
 use crate::spec::guest::GuestParameters;
-use crate::spec::{Experiment, Factor, Level, Selector, WorkloadKind};
+use crate::spec::{Experiment, Factor, Level, RunSettings, Selector, WorkloadKind};
 
 pub use claimed::of_claim;
 pub use parameters::TreatmentParameters;
@@ -35,6 +36,16 @@ pub struct Plan {
     seed: u64,
     /// Whether all trials of a block draw the same.
     shares_draws: bool,
+}
+
+/// Where a trial stands in a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TrialPlace {
+    pub block: u32,
+    /// Position in the block.
+    pub position: usize,
+    /// Its block is a warm-up, which is thrown away; those have numbers of their own.
+    pub is_warmup: bool,
 }
 
 impl Plan {
@@ -170,6 +181,29 @@ impl Plan {
         };
         let stream = (u64::from(block) << 32) | (1 << 30) | drawn_for;
         Rng::new(self.seed).fork(stream).next_u64()
+    }
+
+    /// Numbers of the iterations of one trial, so that those of a command are counted
+    /// from 0 without a gap, its twin's among them.
+    pub fn numbering(&self, run: &RunSettings, place: TrialPlace, treatment: usize) -> Numbering {
+        let twin_of = self.treatments[treatment].twin_of;
+        let original = twin_of.unwrap_or(treatment);
+        let is_twin = |one: &&Treatment| one.twin_of == Some(original);
+        let trials_in_block = 1 + self.treatments.iter().filter(is_twin).count() as u64;
+        let rank = u64::from(twin_of.is_some());
+        let trials_before = u64::from(place.block) * trials_in_block + rank;
+        let [warmups, iterations] = [run.warmup_iterations, run.iterations].map(u64::from);
+        let warmup_trials = u64::from(run.warmup_blocks) * trials_in_block;
+        match place.is_warmup {
+            true => Numbering {
+                warmups_before: trials_before * (warmups + iterations),
+                iterations_before: None,
+            },
+            false => Numbering {
+                warmups_before: warmup_trials * (warmups + iterations) + trials_before * warmups,
+                iterations_before: Some(trials_before * iterations),
+            },
+        }
     }
 
     /// The seed that the plan was made from.

@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use super::workload::NOWHERE;
 use super::{Experiment, Factor, GuestSettings, Level, LevelOverride, Selector, SpecError};
-use super::{Shell, WorkloadKind, WorkloadSpec};
+use super::{PerCommand, Shell, WorkloadKind, WorkloadSpec};
+
+/// The name of experiments made of commands.
+pub const NAME: &str = "commands";
 
 /// Commands to compare, as given on the command line.
 #[derive(Debug, Clone, Default)]
@@ -13,30 +17,16 @@ pub struct AdhocCommands {
     /// Names for them, in order; a command without one is its own name.
     pub names: Vec<String>,
     pub overrides: Vec<LevelOverride>,
-    /// Template to run once before each treatment's first trial.
-    pub setup: Option<String>,
-    /// Template to run before every timed repetition.
-    pub prepare: Option<String>,
-    /// Template to run once after each treatment's last trial.
-    pub cleanup: Option<String>,
-    /// How commands are started; `sh` where needed if absent.
-    pub shell: Option<String>,
-    /// Where their standard input comes from; nowhere if absent.
-    pub input: Option<String>,
-    /// Where their standard output goes; nowhere if absent.
-    pub output: Option<String>,
-    /// Take non-zero exit statuses for measurements.
-    pub ignore_failure: bool,
     /// Command to which the others are compared: one of them, or a further
     /// one. The first if absent.
     pub reference: Option<String>,
-    pub counters: Vec<String>,
     /// Run them in a guest.
     pub in_guest: bool,
 }
 
-/// Makes an experiment of commands. Its first treatment, or the one named as
-/// the reference, is what all others are compared to, and its A/A twin.
+/// Makes an experiment of commands, to be checked when it has all its settings. Its
+/// first treatment, or the one named as the reference, is what all others are
+/// compared to, and its A/A twin.
 pub fn experiment(request: &AdhocCommands, profile: &str) -> Result<Experiment, SpecError> {
     let wrong = |message: String| SpecError {
         origin: "command line".into(),
@@ -84,22 +74,41 @@ pub fn experiment(request: &AdhocCommands, profile: &str) -> Result<Experiment, 
     {
         reference.insert("command".into(), word(name));
     }
-    let workload = WorkloadSpec {
-        kind: WorkloadKind::Command,
-        parameters: BTreeMap::new(),
-        commands: named.iter().cloned().collect(),
-        shell: super::shell(request.shell.as_deref()),
-        setup: request.setup.clone(),
-        prepare: request.prepare.clone(),
-        cleanup: request.cleanup.clone(),
-        input: request.input.clone().unwrap_or_else(|| "null".into()),
-        copies: false,
-        output: request.output.clone().unwrap_or_else(|| "null".into()),
-        ignore_failure: request.ignore_failure,
-    };
-    let experiment = assemble(request, profile, workload, factors, reference);
-    super::validate::check(&experiment).map_err(|problem| wrong(problem.message))?;
-    Ok(experiment)
+    Ok(assemble(
+        request,
+        profile,
+        named.into_iter().collect(),
+        factors,
+        reference,
+    ))
+}
+
+/// An option that may be given once for all commands, or once for each in their
+/// order.
+///
+/// # Errors
+/// If it was given another number of times.
+pub fn per_command<T: Clone>(
+    option: &str,
+    values: &[T],
+    commands: &[&str],
+) -> Result<Option<PerCommand<T>>, String> {
+    match values {
+        [] => Ok(None),
+        [all] => Ok(Some(PerCommand::Same(all.clone()))),
+        several if several.len() == commands.len() => {
+            let names = commands.iter().map(|name| (*name).to_owned());
+            Ok(Some(PerCommand::Each(
+                names.zip(several.iter().cloned()).collect(),
+            )))
+        }
+        several => Err(format!(
+            "cannot use {option} {} times: give it once for all commands, or once for each of the \
+             {} in their order",
+            several.len(),
+            commands.len()
+        )),
+    }
 }
 
 /// A command's name as a level, never a number however it looks.
@@ -113,18 +122,33 @@ fn word(text: &str) -> Level {
 fn assemble(
     request: &AdhocCommands,
     profile: &str,
-    workload: WorkloadSpec,
+    commands: BTreeMap<String, String>,
     factors: Vec<Factor>,
     reference: Selector,
 ) -> Experiment {
     Experiment {
-        name: "commands".into(),
+        name: NAME.into(),
         title: request.commands.join(" vs "),
         question: String::new(),
         report: None,
         profile: profile.to_owned(),
         metric: "duration_ns".into(),
-        workload,
+        further_metrics: Vec::new(),
+        workload: WorkloadSpec {
+            kind: WorkloadKind::Command,
+            parameters: BTreeMap::new(),
+            commands,
+            shell: Shell::Auto,
+            setup: None,
+            prepare: None,
+            conclude: None,
+            cleanup: None,
+            input: NOWHERE.into(),
+            copies: false,
+            output: PerCommand::Same(NOWHERE.into()),
+            environment: PerCommand::default(),
+            ignore_failure: false,
+        },
         guest: request.in_guest.then(|| {
             let mut guest = GuestSettings::default();
             // What is varied is not fixed as well.
@@ -136,7 +160,7 @@ fn assemble(
         factors,
         constraints: Vec::new(),
         parsed_metrics: BTreeMap::new(),
-        counters: request.counters.clone(),
+        counters: Vec::new(),
         run: super::file::default_settings(profile),
         twins: vec![reference.clone()],
         reference: Some(reference),

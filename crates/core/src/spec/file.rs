@@ -15,10 +15,11 @@ use super::level::{Levels, share};
 use super::quantity::parse_duration;
 use super::references::Scope;
 use super::validate::{self, Problem};
+use super::workload::NOWHERE;
 use super::{
     AdviceSpec, Claim, Derived, Experiment, Factor, FigureSpec, GuestSettings, Knob, Level,
-    ParsedMetric, RunSettings, Selector, Shell, SpecError, Table, WorkloadKind, WorkloadSpec,
-    references,
+    ParsedMetric, PerCommand, RunSettings, Selector, Shell, SpecError, Table, WorkloadKind,
+    WorkloadSpec, references,
 };
 
 /// Highest `format` of experiment files that this program reads.
@@ -86,9 +87,12 @@ struct WorkloadTable {
     commands: BTreeMap<String, String>,
     shell: Option<String>,
     setup: Option<String>,
-    prepare: Option<String>,
+    prepare: Option<PerCommand>,
+    conclude: Option<PerCommand>,
     cleanup: Option<String>,
-    output: Option<String>,
+    output: Option<PerCommand>,
+    #[serde(default)]
+    environment: PerCommand<BTreeMap<String, String>>,
     #[serde(default)]
     copies: bool,
     #[serde(default)]
@@ -331,6 +335,7 @@ impl Reader<'_> {
                 Some(MetricName::Name(name)) => name,
                 None => "duration_ns".to_owned(),
             },
+            further_metrics: Vec::new(),
         })
     }
 
@@ -453,9 +458,13 @@ fn workload(table: WorkloadTable) -> Result<WorkloadSpec, String> {
         shell: shell(table.shell.as_deref()),
         setup: table.setup,
         prepare: table.prepare,
+        conclude: table.conclude,
         cleanup: table.cleanup,
-        input: input.map_or_else(|| "null".into(), |input| input.text),
-        output: table.output.unwrap_or_else(|| "null".into()),
+        input: input.map_or_else(|| NOWHERE.into(), |input| input.text),
+        output: table
+            .output
+            .unwrap_or_else(|| PerCommand::Same(NOWHERE.into())),
+        environment: table.environment,
         copies: table.copies,
         ignore_failure: table.ignore_failure,
     })

@@ -40,7 +40,7 @@ pub use shown::{
     TableQuantity, TableRow,
 };
 pub use validate::{BLOCKS_MAX, Problem};
-pub use workload::{Shell, WorkloadSpec};
+pub use workload::{PerCommand, Shell, WorkloadSpec};
 
 /// Levels by factor name; picks treatments.
 pub type Selector = BTreeMap<String, Level>;
@@ -69,6 +69,9 @@ pub struct Experiment {
     pub profile: String,
     /// The metric it is mainly about.
     pub metric: String,
+    /// Metrics in which treatments are compared besides.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub further_metrics: Vec<String>,
     /// What each trial does.
     pub workload: WorkloadSpec,
     /// The guests that trials run in; `None` where all run on this machine.
@@ -184,6 +187,28 @@ impl Experiment {
     /// Refuses a main metric that no trial of the experiment can have.
     pub fn check_metric(&self) -> Result<(), String> {
         references::check_metric(self).map_err(|problem| problem.message)
+    }
+
+    /// The metrics in which treatments are compared, the main one first.
+    pub fn compared_metrics(&self) -> impl Iterator<Item = &str> {
+        let further = self.further_metrics.iter();
+        std::iter::once(&self.metric)
+            .chain(further)
+            .map(String::as_str)
+    }
+
+    /// Compares treatments in these metrics, of which the first is the main one.
+    pub fn compare_in(&mut self, metrics: &[String]) {
+        let Some((main, further)) = metrics.split_first() else {
+            return;
+        };
+        self.metric.clone_from(main);
+        self.further_metrics.clear();
+        for metric in further {
+            if !self.compared_metrics().any(|known| known == metric) {
+                self.further_metrics.push(metric.clone());
+            }
+        }
     }
 
     /// The factor of a name.

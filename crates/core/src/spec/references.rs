@@ -168,10 +168,10 @@ fn no_metric(experiment: &Experiment, name: &str) -> String {
 }
 
 pub(super) fn check_metric(experiment: &Experiment) -> Result<(), Problem> {
-    let name = &experiment.metric;
-    match is_metric(experiment, name) {
-        true => Ok(()),
-        false => {
+    let mut compared = experiment.compared_metrics();
+    match compared.find(|name| !is_metric(experiment, name)) {
+        None => Ok(()),
+        Some(name) => {
             let why = no_metric(experiment, name);
             Err(problem(name, format!("cannot use metric {name}: {why}")))
         }

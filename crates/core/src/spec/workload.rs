@@ -21,28 +21,89 @@ pub struct WorkloadSpec {
     /// Run once before the first trial of each treatment.
     pub setup: Option<String>,
     /// Run before every timed repetition.
-    pub prepare: Option<String>,
+    pub prepare: Option<PerCommand>,
+    /// Run after every timed repetition.
+    pub conclude: Option<PerCommand>,
     /// Run once after the last trial of each treatment.
     pub cleanup: Option<String>,
     /// Where standard input comes from: `null`, `file`, `pipe` or a file name.
     pub input: String,
     /// Where standard output goes: `null`, `pipe`, `pipe-spliced`, `socket`, `file`
     /// or a file name.
-    pub output: String,
+    pub output: PerCommand,
+    /// Variables set for the command and for all that is run around it.
+    pub environment: PerCommand<BTreeMap<String, String>>,
     /// The output must be the input.
     pub copies: bool,
     /// Take non-zero exit statuses for measurements.
     pub ignore_failure: bool,
 }
 
+/// Something for all commands, or one for each by its name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected one for all commands, or a table with one for each by the names of commands"
+)]
+pub enum PerCommand<T = String> {
+    Same(T),
+    Each(BTreeMap<String, T>),
+}
+
+impl<T> PerCommand<T> {
+    /// What one command has.
+    pub fn of(&self, command: &str) -> Option<&T> {
+        match self {
+            Self::Same(all) => Some(all),
+            Self::Each(each) => each.get(command),
+        }
+    }
+
+    fn all(&self) -> Vec<&T> {
+        match self {
+            Self::Same(all) => vec![all],
+            Self::Each(each) => each.values().collect(),
+        }
+    }
+
+    /// The first name that no command has.
+    fn unknown_name(&self, commands: &BTreeMap<String, String>) -> Option<&String> {
+        let Self::Each(each) = self else {
+            return None;
+        };
+        each.keys().find(|name| !commands.contains_key(*name))
+    }
+}
+
+/// No variables.
+impl Default for PerCommand<BTreeMap<String, String>> {
+    fn default() -> Self {
+        Self::Same(BTreeMap::new())
+    }
+}
+
+/// Words of `input` and `output` for no file.
+pub(super) const NOWHERE: &str = "null";
+
 impl WorkloadSpec {
     /// Whether a command has the work directory's path put into it.
     pub fn uses_work_directory(&self) -> bool {
-        let beside = [&self.setup, &self.prepare, &self.cleanup];
-        let beside = beside.into_iter().flatten();
-        let ends = [&self.input, &self.output];
-        let mut all = self.commands.values().chain(beside).chain(ends);
-        all.any(|command| command.contains("{workdir}"))
+        let mut all = self.templates();
+        all.any(|template| template.contains("{workdir}"))
+    }
+
+    /// All texts in which placeholders are filled.
+    fn templates(&self) -> impl Iterator<Item = &str> {
+        let around = [&self.setup, &self.cleanup].into_iter().flatten();
+        let each = [&self.prepare, &self.conclude].into_iter().flatten();
+        let each = each.chain([&self.output]).flat_map(PerCommand::all);
+        let variables = self
+            .environment
+            .all()
+            .into_iter()
+            .flat_map(BTreeMap::values);
+        let texts = self.commands.values().chain(around).chain([&self.input]);
+        texts.chain(each).chain(variables).map(String::as_str)
     }
 }
 
@@ -82,21 +143,14 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
 /// most often a mistyped name.
 fn check_placeholders(experiment: &Experiment) -> Result<(), Problem> {
     let workload = &experiment.workload;
-    let sides = [&workload.setup, &workload.prepare, &workload.cleanup];
-    let mut templates: Vec<&str> = workload.commands.values().map(String::as_str).collect();
-    templates.extend(sides.into_iter().flatten().map(String::as_str));
-    templates.extend([workload.input.as_str(), workload.output.as_str()]);
     let varied = experiment.factors.iter().map(|factor| &factor.name);
     for name in varied.chain(workload.parameters.keys()) {
         let placeholder = format!("{{{name}}}");
         let has_meaning = ["command", "fs"].contains(&name.as_str()) || experiment.is_of_guest(name)
                 // Of the file that is laid as the input.
-                || name == "size" && workload.input != "null";
-        if !has_meaning
-            && !templates
-                .iter()
-                .any(|template| template.contains(&placeholder))
-        {
+                || name == "size" && workload.input != NOWHERE;
+        let is_used = |template: &str| template.contains(&placeholder);
+        if !has_meaning && !workload.templates().any(is_used) {
             return Err(problem(
                 name,
                 format!("cannot use {name}: no command has {placeholder} in it"),
@@ -109,14 +163,17 @@ fn check_placeholders(experiment: &Experiment) -> Result<(), Problem> {
 /// What only commands have must not be given, and silently ignored, elsewhere.
 fn check_no_commands(experiment: &Experiment) -> Result<(), Problem> {
     let workload = &experiment.workload;
+    let nowhere = PerCommand::Same(NOWHERE.to_owned());
     let given = [
         ("command", !workload.commands.is_empty()),
         ("shell", workload.shell != Shell::Auto),
         ("setup", workload.setup.is_some()),
         ("prepare", workload.prepare.is_some()),
+        ("conclude", workload.conclude.is_some()),
         ("cleanup", workload.cleanup.is_some()),
-        ("input", workload.input != "null"),
-        ("output", workload.output != "null"),
+        ("input", workload.input != NOWHERE),
+        ("output", workload.output != nowhere),
+        ("environment", workload.environment != PerCommand::default()),
         ("copies", workload.copies),
         ("ignore_failure", workload.ignore_failure),
         ("metrics", !experiment.parsed_metrics.is_empty()),
@@ -138,6 +195,7 @@ fn check_commands(experiment: &Experiment) -> Result<(), Problem> {
             "cannot run: the workload has no command".into(),
         ));
     }
+    check_each(&experiment.workload)?;
     match experiment.factor("command") {
         Some(factor) => {
             for level in &factor.levels {
@@ -158,5 +216,55 @@ fn check_commands(experiment: &Experiment) -> Result<(), Problem> {
             "commands",
             "cannot choose among commands: the factor command is missing".into(),
         )),
+    }
+}
+
+/// A text for a command that there is not, and a variable that no process could
+/// have, are most often mistyped.
+fn check_each(workload: &WorkloadSpec) -> Result<(), Problem> {
+    let commands = &workload.commands;
+    let unknown = |texts: &'_ Option<PerCommand>| {
+        let texts = texts.as_ref();
+        texts.and_then(|texts| texts.unknown_name(commands).cloned())
+    };
+    for (key, unknown) in [
+        ("prepare", unknown(&workload.prepare)),
+        ("conclude", unknown(&workload.conclude)),
+        ("output", workload.output.unknown_name(commands).cloned()),
+        (
+            "environment",
+            workload.environment.unknown_name(commands).cloned(),
+        ),
+    ] {
+        if let Some(name) = unknown {
+            let why = format!("cannot use {key} for {name:?}: there is no such command");
+            return Err(problem(&name, why));
+        }
+    }
+    if workload
+        .output
+        .all()
+        .iter()
+        .any(|output| *output == "inherit")
+    {
+        return Err(problem(
+            "inherit",
+            "cannot let commands write to the terminal: name a file, or use pipe; a file of this \
+             name is ./inherit"
+                .into(),
+        ));
+    }
+    let is_impossible = |name: &&String| name.is_empty() || name.contains(['=', '\0']);
+    let variables = workload.environment.all();
+    match variables
+        .iter()
+        .flat_map(|all| all.keys())
+        .find(is_impossible)
+    {
+        Some(name) => Err(problem(
+            name,
+            format!("cannot set the variable {name:?}: a name is not empty and has no `=`"),
+        )),
+        None => Ok(()),
     }
 }

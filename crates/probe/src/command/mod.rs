@@ -6,6 +6,7 @@
 
 pub mod child;
 mod ends;
+mod environment;
 mod output;
 mod search;
 
@@ -22,6 +23,7 @@ use toll_wire::{
 
 use self::child::Ended;
 use self::ends::Input;
+use self::environment::IterationNumbers;
 use self::output::{Outputs, Receiver};
 use crate::copy::sink::OpenSink;
 use crate::counters::{Counters, Inherit};
@@ -39,8 +41,7 @@ pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Fai
         children::adopt_orphans();
     }
     let iterate = |is_check| {
-        let prepared = runner.prepare();
-        let sample = prepared.and_then(|()| runner.sample(&request.counters, is_check));
+        let sample = runner.iterate(&request.counters, is_check);
         if ends_children {
             children::end_all();
         }
@@ -51,7 +52,11 @@ pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Fai
         iterate(true)?;
         warmups = warmups.saturating_sub(1);
     }
-    let data = trial::repeat(warmups, request.iterations, || iterate(false))?;
+    let mut numbers = IterationNumbers::new(command.numbering, warmups);
+    let data = trial::repeat(warmups, request.iterations, || {
+        numbers.begin();
+        iterate(false)
+    })?;
     Ok(TrialData {
         counters_missing: missing,
         notes: runner.notes(),
@@ -93,6 +98,8 @@ struct Run {
 
 impl<'a> Runner<'a> {
     fn new(request: &'a CommandRequest) -> Result<Self, Failure> {
+        // Before anything looks at `PATH`.
+        environment::set_all(request)?;
         let words = words(request)?;
         let input = request.input.as_ref().map(Input::new).transpose()?;
         let output = match &request.output {
@@ -116,8 +123,18 @@ impl<'a> Runner<'a> {
         })
     }
 
-    fn prepare(&self) -> Result<(), Failure> {
-        let Some(line) = &self.request.prepare else {
+    /// One run of the command, with what is run before and after it.
+    fn iterate(&self, counters: &[String], is_check: bool) -> Result<Sample, Failure> {
+        self.beside("prepare", self.request.prepare.as_ref())?;
+        let sample = self.sample(counters, is_check);
+        // After a failure, too: it may remove what the command has made.
+        let concluded = self.beside("conclude", self.request.conclude.as_ref());
+        sample.and_then(|sample| concluded.map(|()| sample))
+    }
+
+    /// Runs a command beside the measured one.
+    fn beside(&self, verb: &str, line: Option<&String>) -> Result<(), Failure> {
+        let Some(line) = line else {
             return Ok(());
         };
         let mut command = Command::new("sh");
@@ -131,7 +148,7 @@ impl<'a> Runner<'a> {
             return Ok(());
         }
         Err(failure::failed(format!(
-            "cannot prepare by `{line}`: {}{}; run it by hand to see why",
+            "cannot {verb} by `{line}`: {}{}; run it by hand to see why",
             run.ended.describe(),
             last_words(&run.outputs)
         )))

@@ -130,6 +130,7 @@ pub fn command(line: &str) -> CommandRequest {
         capture_bytes_max: 0,
         ignore_failure: false,
         directory: None,
+        ..CommandRequest::default()
     }
 }
 

@@ -8,11 +8,12 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::compare::confounders;
-use super::gate::{JudgedRatio, ratios_between, ratios_within, why_no_ratio};
+use super::compare::{confounders, work_differences};
+use super::gate::{GateArguments, JudgedRatio, ratios_between, ratios_within, why_no_ratio};
 use super::{Failure, output};
 use crate::claim::between::compare_runs;
 use crate::claim::model::RunComparison;
+use crate::claim::work::different_work;
 use crate::claim::{Run, has_worse_side};
 use crate::plan::{Plan, Treatment};
 use crate::report::compare::over_baseline;
@@ -258,6 +259,28 @@ impl Against {
         }
     }
 
+    /// Refuses to judge ratios to runs that did not do the same as these
+    /// experiments do.
+    ///
+    /// # Errors
+    /// As [`GateArguments::check_work`]; also if such a run cannot be read.
+    pub fn check_work(
+        &self,
+        gate: &GateArguments,
+        store: &Path,
+        experiments: &[&Experiment],
+    ) -> anyhow::Result<()> {
+        for experiment in experiments {
+            if let Some(id) = self.run_ids.get(&experiment.name)
+                && gate.watches_ratios()
+            {
+                let old = Store::read(store)?.load(*id)?.experiment;
+                gate.check_work(&different_work(&[&old, *experiment]))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Compares the runs that have something to be compared with.
     pub fn compare(&self, store: &Path, runs: &[Run]) -> anyhow::Result<Compared> {
         let mut compared = Compared::default();
@@ -272,12 +295,16 @@ impl Against {
                 continue;
             };
             let old = output::load_run(&store, &id.to_string())?;
-            let comparison = compare_runs(run, &old);
-            let differences = confounders(run, &old);
-            let text = over_baseline(name, &comparison, &differences, output::style());
+            let comparisons = compare_runs(run, &old);
+            let both = [&old, run];
+            let work = work_differences(&both);
+            let mut others = confounders(&both);
+            others.retain(|difference| !["date", "blocks"].contains(&difference.what.as_str()));
+            let text = over_baseline(name, &comparisons, &work, &others, output::style());
             compared.texts.push(text);
-            compared.ratios.extend(ratios_between(&comparison));
-            compared.comparisons.push(comparison);
+            let ratios = comparisons.iter().flat_map(ratios_between);
+            compared.ratios.extend(ratios);
+            compared.comparisons.extend(comparisons);
         }
         Ok(compared)
     }

@@ -13,8 +13,9 @@ use super::gate::{GateArguments, JudgedRatio, ratios_between};
 use super::{Failure, baseline, output};
 use crate::claim::between::compare_runs;
 use crate::claim::model::{Analysis, RunComparison};
+use crate::claim::work::{Difference, different_work, differing};
 use crate::claim::{Run, has_worse_side};
-use crate::report::compare::{MachineDifference, compare};
+use crate::report::compare::compare;
 use crate::store::{RunRecord, Store};
 
 #[derive(Debug, Args)]
@@ -23,6 +24,10 @@ pub(super) struct CompareArguments {
     /// the first, or with the baseline [default with --baseline: last]
     #[arg(required_unless_present = "baseline", value_name = "RUN")]
     runs: Vec<String>,
+    /// Compare in this metric; several may be given [default: those that the
+    /// later run compares]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    metric: Vec<String>,
     #[command(flatten)]
     against: BaselineArguments,
     #[command(flatten)]
@@ -34,7 +39,8 @@ pub(super) struct CompareArguments {
 
 #[derive(Debug, Serialize)]
 struct Comparison<'a> {
-    differences: &'a [MachineDifference],
+    work_differences: &'a [Difference],
+    differences: &'a [Difference],
     runs: Vec<ComparedRun<'a>>,
     comparisons: &'a [RunComparison],
 }
@@ -57,9 +63,15 @@ pub(super) fn run(arguments: &CompareArguments, store: &Path) -> anyhow::Result<
     let experiments: Vec<_> = later.iter().map(|run| &run.stored.experiment).collect();
     let reasons: Vec<_> = later.iter().map(|run| why_never(run, first)).collect();
     arguments.gate.check(&experiments, &reasons)?;
-    let differences = differences(&runs);
-    let comparisons: Vec<RunComparison> =
-        later.iter().map(|run| compare_runs(run, first)).collect();
+    let all: Vec<&Run> = runs.iter().collect();
+    let work = work_differences(&all);
+    arguments.gate.check_work(&work)?;
+    let differences = confounders(&all);
+    let later = later.iter();
+    let comparisons: Vec<RunComparison> = later
+        .clone()
+        .flat_map(|run| compare_runs(run, first))
+        .collect();
     if arguments.json {
         let runs = runs
             .iter()
@@ -69,15 +81,16 @@ pub(super) fn run(arguments: &CompareArguments, store: &Path) -> anyhow::Result<
             })
             .collect();
         output::json(&Comparison {
+            work_differences: &work,
             differences: &differences,
             runs,
             comparisons: &comparisons,
         })?;
     } else {
-        let text = compare(&runs, &differences, &comparisons, output::style());
+        let text = compare(&runs, &work, &differences, &comparisons, output::style());
         output::result(&text)?;
     }
-    let analyses: Vec<_> = later.iter().map(|run| &run.analysis).collect();
+    let analyses: Vec<_> = later.map(|run| &run.analysis).collect();
     let ratios: Vec<JudgedRatio> = comparisons.iter().flat_map(ratios_between).collect();
     arguments.gate.judge(&analyses, &ratios)?;
     Ok(ExitCode::SUCCESS)
@@ -95,7 +108,10 @@ fn load(arguments: &CompareArguments, store: &Store) -> anyhow::Result<Vec<Run>>
         let id = baseline::require(store, baseline, &runs[0].stored.run.experiment)?;
         runs.insert(0, output::load_run(store, &id.to_string())?);
     }
-    Ok(runs)
+    let runs = runs
+        .into_iter()
+        .map(|run| run.in_metrics(&arguments.metric));
+    Ok(runs.collect::<Result<_, _>>().map_err(Failure::Usage)?)
 }
 
 /// Why the ratio of two runs could never be a regression, if so.
@@ -119,64 +135,34 @@ fn why_never(new: &Run, old: &Run) -> Option<String> {
 const CONFOUNDERS_FIRST: &[&str] = &[
     "experiment",
     "levels",
-    "fixed",
     "profile",
-    "iterations",
-    "cpu_model",
-    "cpus_online",
+    "cpu model",
+    "cpus online",
     "virtualization",
-    "memory_bytes",
-    "work_file_system",
-    "kernel_release",
-    "kernel_version",
-    "kernel_command_line",
+    "memory bytes",
+    "work file system",
+    "kernel release",
+    "kernel version",
+    "kernel command line",
     "mitigations",
     "smt",
     "microcode",
     "governor",
-    "clock_source",
+    "clock source",
 ];
 
-/// Facts in which the runs differ, likely confounders first.
-fn differences(runs: &[Run]) -> Vec<MachineDifference> {
-    differing(&runs.iter().collect::<Vec<_>>())
+/// What some runs do differently.
+pub(super) fn work_differences(runs: &[&Run]) -> Vec<Difference> {
+    let experiments: Vec<_> = runs.iter().map(|run| &run.stored.experiment).collect();
+    different_work(&experiments)
 }
 
-/// In what two runs differ beside when they were made and how long they went
-/// on.
-pub(super) fn confounders(new: &Run, old: &Run) -> Vec<MachineDifference> {
-    let mut found = differing(&[old, new]);
-    found.retain(|difference| !["date", "blocks"].contains(&difference.what.as_str()));
-    found
-}
-
-fn differing(runs: &[&Run]) -> Vec<MachineDifference> {
+/// In what else some runs differ, likely confounders first.
+pub(super) fn confounders(runs: &[&Run]) -> Vec<Difference> {
     let facts: Vec<BTreeMap<String, String>> = runs.iter().map(|run| facts(run)).collect();
-    let mut names: Vec<&String> = facts.iter().flat_map(BTreeMap::keys).collect();
-    names.sort();
-    names.dedup();
-    let mut differences: Vec<MachineDifference> = names
-        .into_iter()
-        .filter(|name| {
-            facts
-                .iter()
-                .any(|of_run| of_run.get(*name) != facts[0].get(*name))
-        })
-        .map(|name| MachineDifference {
-            what: name.replace('_', " "),
-            values: facts
-                .iter()
-                .map(|of_run| {
-                    of_run
-                        .get(name)
-                        .cloned()
-                        .unwrap_or_else(|| "unknown".into())
-                })
-                .collect(),
-        })
-        .collect();
+    let mut differences = differing(&facts);
     differences.sort_by_key(|difference| {
-        let start = |known: &&str| difference.what.replace(' ', "_").starts_with(*known);
+        let start = |known: &&str| difference.what.starts_with(*known);
         CONFOUNDERS_FIRST
             .iter()
             .position(start)
@@ -200,10 +186,6 @@ fn facts(run: &Run) -> BTreeMap<String, String> {
                 .unwrap_or_default()
                 .replace('T', " "),
         ),
-        (
-            "iterations".to_owned(),
-            run.stored.experiment.run.iterations.to_string(),
-        ),
         ("blocks".to_owned(), run.analysis.blocks.to_string()),
     ]);
     for factor in &run.analysis.factors {
@@ -212,14 +194,11 @@ fn facts(run: &Run) -> BTreeMap<String, String> {
             factor.levels.join(", "),
         );
     }
-    for (name, level) in &run.stored.experiment.workload.parameters {
-        facts.insert(format!("fixed {name}"), level.text.clone());
-    }
     if let Ok(machine) = serde_json::to_value(&record.machine) {
         flatten("", &machine, &mut facts);
     }
     // Read anew for each run: it always differs and explains nothing.
-    facts.remove("clock_read_ns");
+    facts.remove("clock read ns");
     facts
 }
 
@@ -227,8 +206,9 @@ fn flatten(prefix: &str, value: &serde_json::Value, facts: &mut BTreeMap<String,
     match value {
         serde_json::Value::Object(members) => {
             for (name, member) in members {
+                let name = name.replace('_', " ");
                 let name = match prefix {
-                    "" => name.clone(),
+                    "" => name,
                     prefix => format!("{prefix} {name}"),
                 };
                 flatten(&name, member, facts);

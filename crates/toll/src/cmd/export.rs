@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::{Failure, output};
 use crate::claim::Run;
-use crate::report::{benchstat, csv, hyperfine, junit, markdown};
+use crate::report::markup::Markup;
+use crate::report::{benchstat, csv, document, hyperfine, junit};
 use crate::store::Store;
 use crate::store::exchange::RunDocument;
 
@@ -17,84 +18,126 @@ pub(super) struct ExportArguments {
     run: String,
     #[command(flatten)]
     files: ExportFiles,
+    /// Schema of hyperfine's JSON: 2 as of hyperfine 2.0, 1 as before
+    #[arg(long, value_name = "N", default_value = "2", requires = "hyperfine")]
+    hyperfine_schema: Schema,
 }
 
-/// Files to write; `-` is standard output.
-#[derive(Debug, Args, Default)]
-#[group(required = true, multiple = true)]
-pub(super) struct ExportFiles {
-    /// Everything, every sample included, for `toll import` and other programs
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// One line a trial, iteration and metric
-    #[arg(long, value_name = "FILE")]
-    pub csv: Option<PathBuf>,
-    /// Verdicts and treatments as tables
-    #[arg(long, value_name = "FILE")]
-    pub markdown: Option<PathBuf>,
-    /// Durations in the JSON of hyperfine, for its scripts
-    #[arg(long, value_name = "FILE")]
-    pub hyperfine: Option<PathBuf>,
-    /// Durations in the text of Go's benchmarks, for benchstat
-    #[arg(long, value_name = "FILE")]
-    pub benchstat: Option<PathBuf>,
-    /// Verdicts as a JUnit report, a test case a claim
-    #[arg(long, value_name = "FILE")]
-    pub junit: Option<PathBuf>,
+/// Makes the options of files to write, whose long names begin with a prefix.
+macro_rules! export_files {
+    ($(#[$attribute:meta])* $name:ident, $prefix:literal) => {
+        #[derive(Debug, Args, Default)]
+        $(#[$attribute])*
+        pub(super) struct $name {
+            /// Write everything, every sample included, as JSON, for `toll import` and
+            /// other programs; hyperfine's form has an option of its own
+            #[arg(id = concat!($prefix, "json"), long = concat!($prefix, "json"), value_name = "FILE")]
+            json: Option<PathBuf>,
+            /// Write one line a trial, iteration and metric as CSV
+            #[arg(id = concat!($prefix, "csv"), long = concat!($prefix, "csv"), value_name = "FILE")]
+            csv: Option<PathBuf>,
+            /// Write verdicts and treatments as tables in Markdown
+            #[arg(id = concat!($prefix, "markdown"), long = concat!($prefix, "markdown"), value_name = "FILE")]
+            markdown: Option<PathBuf>,
+            /// Write the same tables in AsciiDoc
+            #[arg(id = concat!($prefix, "asciidoc"), long = concat!($prefix, "asciidoc"), value_name = "FILE")]
+            asciidoc: Option<PathBuf>,
+            /// Write the same tables for Emacs' Org mode
+            #[arg(id = concat!($prefix, "orgmode"), long = concat!($prefix, "orgmode"), value_name = "FILE")]
+            orgmode: Option<PathBuf>,
+            /// Write what hyperfine measures in the JSON of hyperfine, for its scripts
+            #[arg(id = concat!($prefix, "hyperfine"), long = concat!($prefix, "hyperfine"), value_name = "FILE")]
+            hyperfine: Option<PathBuf>,
+            /// Write durations in the text of Go's benchmarks, for benchstat
+            #[arg(id = concat!($prefix, "benchstat"), long = concat!($prefix, "benchstat"), value_name = "FILE")]
+            benchstat: Option<PathBuf>,
+            /// Write verdicts as a JUnit report, a test case a claim
+            #[arg(id = concat!($prefix, "junit"), long = concat!($prefix, "junit"), value_name = "FILE")]
+            pub junit: Option<PathBuf>,
+        }
+
+        impl $name {
+            fn all(&self, schema: Schema) -> [(&Option<PathBuf>, Writer); 8] {
+                let hyperfine: Writer = match schema {
+                    Schema::First => |run| hyperfine::schema_1(run).map_err(refused),
+                    Schema::Second => |run| hyperfine::schema_2(run).map_err(refused),
+                };
+                [
+                    (&self.json, run_document),
+                    (&self.csv, |run| Ok(csv::csv(&run.stored))),
+                    (&self.markdown, |run| Ok(document::document(run, Markup::Markdown))),
+                    (&self.asciidoc, |run| Ok(document::document(run, Markup::AsciiDoc))),
+                    (&self.orgmode, |run| Ok(document::document(run, Markup::Org))),
+                    (&self.hyperfine, hyperfine),
+                    (&self.benchstat, |run| benchstat::benchstat(run).map_err(refused)),
+                    (&self.junit, |run| junit::junit(run).map_err(refused)),
+                ]
+            }
+
+            /// Writes a run to the files that are named. A format that does not apply
+            /// to it keeps none of the others from being written.
+            pub fn write(&self, run: &Run, schema: Schema) -> anyhow::Result<()> {
+                let mut first_failure = Ok(());
+                for (path, writer) in self.all(schema) {
+                    if let Some(path) = path {
+                        let text = writer(run);
+                        let written =
+                            text.and_then(|text| output::write_file(path, text.as_bytes()));
+                        first_failure = first_failure.and(written);
+                    }
+                }
+                first_failure
+            }
+        }
+    };
 }
 
-pub(super) fn run(arguments: &ExportArguments, store: &Path) -> anyhow::Result<ExitCode> {
-    let store = Store::read(store)?;
-    let run = output::load_run(&store, &arguments.run)?;
-    write(&run, &arguments.files)?;
-    Ok(ExitCode::SUCCESS)
-}
+export_files!(
+    /// Files to write; `-` is standard output.
+    #[group(required = true, multiple = true)]
+    ExportFiles,
+    ""
+);
 
-impl ExportFiles {
-    /// Whether any file is named.
-    pub fn any(&self) -> bool {
-        self.all().iter().any(Option::is_some)
+export_files!(
+    /// The same of `toll run`, under the names that hyperfine gives such options.
+    RunExports,
+    "export-"
+);
+
+impl RunExports {
+    /// The files that are named.
+    pub fn files(&self) -> Vec<&Path> {
+        let all = self.all(Schema::default());
+        all.into_iter()
+            .filter_map(|(path, _)| path.as_deref())
+            .collect()
     }
+}
 
-    pub fn all(&self) -> [Option<&Path>; 6] {
-        [
-            &self.json,
-            &self.csv,
-            &self.markdown,
-            &self.hyperfine,
-            &self.benchstat,
-            &self.junit,
-        ]
-        .map(|file| file.as_deref())
-    }
+/// A version of hyperfine's JSON.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(super) enum Schema {
+    #[value(name = "1")]
+    First,
+    #[default]
+    #[value(name = "2")]
+    Second,
 }
 
 /// Makes one format of a run.
 type Writer = fn(&Run) -> anyhow::Result<String>;
 
-/// Writes a run to the files that are named. A format that does not apply to
-/// it keeps none of the others from being written.
-pub(super) fn write(run: &Run, files: &ExportFiles) -> anyhow::Result<()> {
-    let writers: [Writer; 6] = [
-        |run| {
-            let document = RunDocument::new(run.stored.clone(), run.analysis.clone());
-            Ok(format!("{}\n", output::json_text(&document)?))
-        },
-        |run| Ok(csv::csv(&run.stored)),
-        |run| Ok(markdown::markdown(run)),
-        |run| hyperfine::hyperfine(run).map_err(refused),
-        |run| benchstat::benchstat(run).map_err(refused),
-        |run| junit::junit(run).map_err(refused),
-    ];
-    let mut first_failure = Ok(());
-    for (path, writer) in files.all().into_iter().zip(writers) {
-        let Some(path) = path else {
-            continue;
-        };
-        let written = writer(run).and_then(|text| output::write_file(path, text.as_bytes()));
-        first_failure = first_failure.and(written);
-    }
-    first_failure
+fn run_document(run: &Run) -> anyhow::Result<String> {
+    let document = RunDocument::new(run.stored.clone(), run.analysis.clone());
+    Ok(format!("{}\n", output::json_text(&document)?))
+}
+
+pub(super) fn run(arguments: &ExportArguments, store: &Path) -> anyhow::Result<ExitCode> {
+    let store = Store::read(store)?;
+    let run = output::load_run(&store, &arguments.run)?;
+    arguments.files.write(&run, arguments.hyperfine_schema)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// A format that does not apply was asked for by mistake.

@@ -7,6 +7,7 @@ use super::{Failure, output};
 use crate::claim::can_regress;
 use crate::claim::model::{Analysis, Better, Estimate, Outcome, Relation, RunComparison};
 use crate::claim::regression::is_regression;
+use crate::claim::work::Difference;
 use crate::format;
 use crate::plan::Plan;
 use crate::report::words;
@@ -38,6 +39,10 @@ pub(super) struct GateArguments {
     /// undecided or not testable does not count
     #[arg(long, value_name = "CONDITION", value_parser = parse, value_delimiter = ',')]
     fail_on: Vec<Condition>,
+    /// Let --fail-on regression judge runs though they did not do the same: other
+    /// commands under the same names, another output, other settings
+    #[arg(long, requires = "fail_on")]
+    allow_different_work: bool,
 }
 
 /// A ratio that a regression may show in.
@@ -95,6 +100,30 @@ impl GateArguments {
         Ok(())
     }
 
+    /// Refuses to judge a ratio of runs that did not do the same: it is no
+    /// regression, whatever comes out.
+    ///
+    /// # Errors
+    /// With what they do differently, unless that is allowed.
+    pub fn check_work(&self, differences: &[Difference]) -> anyhow::Result<()> {
+        if !self.watches_ratios() || self.allow_different_work || differences.is_empty() {
+            return Ok(());
+        }
+        let list = differences.iter().map(|one| {
+            let values: Vec<String> = one
+                .values
+                .iter()
+                .map(|value| format!("`{value}`"))
+                .collect();
+            format!("{}: {}", one.what, values.join(" against "))
+        });
+        bail!(Failure::Usage(format!(
+            "cannot fail on a regression: the runs did not do the same ({}); compare runs of the \
+             same work, or say --allow-different-work",
+            list.collect::<Vec<_>>().join("; ")
+        )))
+    }
+
     /// Tells what counts, and fails if anything does.
     ///
     /// # Errors
@@ -127,6 +156,7 @@ pub(super) fn ratios_within(analysis: &Analysis) -> Vec<JudgedRatio> {
     let label = |index: usize| analysis.treatments[index].label.clone();
     let comparisons = analysis.comparisons.iter();
     comparisons
+        .filter(|comparison| comparison.is_judged)
         .map(|comparison| JudgedRatio {
             what: format!(
                 "{} over {}",

@@ -57,6 +57,8 @@ fn render_verb(verb: &Command, name: &str, page: &mut Vec<u8>) -> std::io::Resul
     man.render_options_section(&mut section)?;
     // Headings one deeper, since the verb's own is the section.
     let section = String::from_utf8_lossy(&section).replace(".SH ", ".SS ");
+    // Alternatives are one word, which is longer than a line unless it may break.
+    let section = section.replace("\\fR|\\fB", "\\fR|\\:\\fB");
     page.extend_from_slice(section.as_bytes());
     Ok(())
 }

@@ -19,6 +19,9 @@ pub(super) struct ShowArguments {
     /// Run: its number, the start of its identity, or `last`
     #[arg(default_value = "last")]
     run: String,
+    /// Show this metric instead of the experiment's; several may be given
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    metric: Vec<String>,
     /// Print one JSON document, every sample included
     #[arg(long)]
     json: bool,
@@ -35,11 +38,13 @@ pub(super) fn run(arguments: &ShowArguments, store: &Path) -> anyhow::Result<Exi
     let path = store;
     let store = Store::read(path)?;
     let run = output::load_run(&store, &arguments.run)?;
+    let run = run.in_metrics(&arguments.metric).map_err(Failure::Usage)?;
     let experiment = &run.stored.experiment;
     let baseline = arguments.against.baseline.as_ref();
     let against = Against::find(baseline, path, &[experiment])?;
     let gate = &arguments.gate;
     gate.check(&[experiment], &[against.why_no_ratio(experiment)])?;
+    against.check_work(gate, path, &[experiment])?;
     let runs = [run];
     let compared = against.compare(path, &runs)?;
     let [run] = &runs;

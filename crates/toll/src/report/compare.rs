@@ -8,33 +8,26 @@ use super::terminal::paint;
 use super::terminal::text::{Column, Paint, Row, fit, heading, layout, paragraph, table};
 use super::words;
 use crate::claim::model::{Better, RunComparison, RunRatio, TreatmentSummary};
+use crate::claim::work::Difference;
 use crate::claim::{Run, metric_words};
 use crate::format;
 
-/// Something in which the machines of the compared runs differ.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct MachineDifference {
-    /// What differs, such as `kernel`.
-    pub what: String,
-    /// Its value in each run, in the order of the runs.
-    pub values: Vec<String>,
-}
-
-/// Compares runs: first what differs in the machines, since a difference in the
-/// results may be due to any of it, then verdicts, then medians, then each
-/// later run over the first.
+/// Compares runs: first what they did differently and in what their machines
+/// differ, since a difference in the results may be due to any of it, then
+/// verdicts, then medians, then each later run over the first.
 pub fn compare(
     runs: &[Run],
-    differences: &[MachineDifference],
+    work: &[Difference],
+    differences: &[Difference],
     comparisons: &[RunComparison],
     style: Style,
 ) -> String {
     let style = layout(style);
     let mut text = heading("Runs", style);
-    for run in runs {
+    let names = names(runs);
+    for (run, name) in runs.iter().zip(&names) {
         let line = format!(
-            "{}: {}, {}, {}",
-            name(run),
+            "{name}: {}, {}, {}",
             run.stored.run.title,
             words::minute(&run.stored.run.created_at),
             words::counts(&run.analysis.verdicts)
@@ -42,7 +35,11 @@ pub fn compare(
         text.push_str(&paragraph(&line, 0, Paint::Plain, style));
     }
     text.push('\n');
-    text.push_str(&machines(runs, differences, style));
+    if !work.is_empty() {
+        text.push_str(&different_work(&names, work, style));
+        text.push('\n');
+    }
+    text.push_str(&machines(&names, work, differences, style));
     text.push('\n');
     text.push_str(&verdicts(runs, style));
     text.push('\n');
@@ -55,28 +52,35 @@ pub fn compare(
     fit(text, style)
 }
 
-/// A run over the baseline that it is compared with: first in what the two
-/// differ beside their results.
+/// A run over the baseline that it is compared with, metric by metric: first what
+/// the two did differently, last in what else they differ.
 pub fn over_baseline(
     baseline: &str,
-    comparison: &RunComparison,
-    differences: &[MachineDifference],
+    comparisons: &[RunComparison],
+    work: &[Difference],
+    differences: &[Difference],
     style: Style,
 ) -> String {
     let style = layout(style);
-    let title = format!(
-        "Run {} over baseline {baseline}, run {}",
-        comparison.new_run, comparison.old_run
-    );
-    let mut text = ratios(comparison, &title, style);
+    let mut parts = Vec::new();
+    for comparison in comparisons {
+        let (new, old) = (comparison.new_run, comparison.old_run);
+        if parts.is_empty() && !work.is_empty() {
+            let names = [old, new].map(|run| format!("run {run}"));
+            parts.push(different_work(&names, work, style));
+        }
+        let title = format!("Run {new} over baseline {baseline}, run {old}");
+        parts.push(ratios(comparison, &title, style));
+    }
+    let mut text = parts.join("\n");
     let names: Vec<&str> = differences.iter().map(|one| one.what.as_str()).collect();
-    let told = format!(
-        "The runs differ in {}; each may be the cause (toll compare {} {}).",
-        names.join(", "),
-        comparison.old_run,
-        comparison.new_run
-    );
-    if !names.is_empty() {
+    if let (Some(comparison), false) = (comparisons.first(), names.is_empty()) {
+        let told = format!(
+            "The runs differ in {}; each may be the cause (toll compare {} {}).",
+            names.join(", "),
+            comparison.old_run,
+            comparison.new_run
+        );
         text.push_str(&paragraph(&told, 0, Paint::Yellow, style));
     }
     fit(text, style)
@@ -137,49 +141,55 @@ fn ratio(one: &RunRatio) -> Row {
     row
 }
 
-fn name(run: &Run) -> String {
-    format!("run {}", run.stored.run.id)
+fn names(runs: &[Run]) -> Vec<String> {
+    let name = |run: &Run| format!("run {}", run.stored.run.id);
+    runs.iter().map(name).collect()
 }
 
-fn columns(first: &str, runs: &[Run], is_number: bool) -> Vec<Column> {
-    let title = |run: &Run| {
-        if is_number {
-            Column::numbers(&name(run))
-        } else {
-            Column::words(&name(run))
-        }
-    };
-    std::iter::once(Column::words(first))
-        .chain(runs.iter().map(title))
-        .collect()
+fn columns(first: &str, names: &[String], column: fn(&str) -> Column) -> Vec<Column> {
+    let named = names.iter().map(|name| column(name));
+    std::iter::once(Column::words(first)).chain(named).collect()
 }
 
-fn machines(runs: &[Run], differences: &[MachineDifference], style: Style) -> String {
+/// What the runs did differently, which says more than any machine.
+fn different_work(names: &[String], work: &[Difference], style: Style) -> String {
+    let mut text = heading("The runs did not do the same", style);
+    text.push_str(&facts(names, work, style));
+    let caution = "A ratio below compares different work: it says nothing on a change of the \
+                   program or the machine.";
+    text.push_str(&paragraph(caution, 0, Paint::Red, style));
+    text
+}
+
+fn machines(
+    names: &[String],
+    work: &[Difference],
+    differences: &[Difference],
+    style: Style,
+) -> String {
     let mut text = heading("The runs differ in", style);
     if differences.is_empty() {
-        text.push_str(&paragraph(
-            "nothing that was recorded",
-            0,
-            Paint::Plain,
-            style,
-        ));
+        let nothing = match work.is_empty() {
+            true => "nothing that was recorded",
+            false => "nothing else that was recorded",
+        };
+        text.push_str(&paragraph(nothing, 0, Paint::Plain, style));
         return text;
     }
-    let rows: Vec<Row> = differences
-        .iter()
-        .map(|difference| {
-            let values = difference.values.iter().cloned();
-            Row::new(
-                std::iter::once(difference.what.clone())
-                    .chain(values)
-                    .collect(),
-            )
-        })
-        .collect();
-    text.push_str(&table(&columns("", runs, false), &rows, style));
+    text.push_str(&facts(names, differences, style));
     let caution = "Each of these may be the cause of a difference below.";
     text.push_str(&paragraph(caution, 0, Paint::Yellow, style));
     text
+}
+
+fn facts(names: &[String], differences: &[Difference], style: Style) -> String {
+    let row = |difference: &Difference| {
+        let values = difference.values.iter().cloned();
+        let what = std::iter::once(difference.what.clone());
+        Row::new(what.chain(values).collect())
+    };
+    let rows: Vec<Row> = differences.iter().map(row).collect();
+    table(&columns("", names, Column::words), &rows, style)
 }
 
 fn verdicts(runs: &[Run], style: Style) -> String {
@@ -219,7 +229,11 @@ fn verdicts(runs: &[Run], style: Style) -> String {
     if rows.is_empty() {
         text.push_str(&paragraph("No claims to compare.", 0, Paint::Plain, style));
     } else {
-        text.push_str(&table(&columns("claim", runs, false), &rows, style));
+        text.push_str(&table(
+            &columns("claim", &names(runs), Column::words),
+            &rows,
+            style,
+        ));
     }
     text
 }
@@ -260,7 +274,11 @@ fn medians(runs: &[Run], style: Style) -> String {
             style,
         ));
     } else {
-        text.push_str(&table(&columns("treatment", runs, true), &rows, style));
+        text.push_str(&table(
+            &columns("treatment", &names(runs), Column::numbers),
+            &rows,
+            style,
+        ));
     }
     text
 }

@@ -39,13 +39,15 @@ pub struct ComparisonRow {
     pub notes: Vec<String>,
 }
 
-/// The metrics that a run is shown by: its own, and the memory of commands.
+/// The metrics that a run is shown by: those that it compares, and the memory of
+/// commands.
 pub fn metrics(run: &Run) -> Vec<&str> {
     let analysis = &run.analysis;
-    let mut metrics = vec![analysis.primary_metric.as_str()];
+    let mut metrics: Vec<&str> = run.stored.experiment.compared_metrics().collect();
+    metrics[0] = &analysis.primary_metric;
     let is_recorded = analysis.metrics.contains_key(MEMORY);
     let is_of_commands = run.stored.experiment.workload.kind == WorkloadKind::Command;
-    if is_of_commands && is_recorded && metrics[0] != MEMORY {
+    if is_of_commands && is_recorded && !metrics.contains(&MEMORY) {
         metrics.push(MEMORY);
     }
     metrics
@@ -59,7 +61,14 @@ pub fn table(analysis: &Analysis, metrics: &[&str]) -> ComparisonTable {
             .iter()
             .filter(|one| one.twin_of.is_none())
     };
-    let notes: Vec<Vec<String>> = treatments().map(|one| notes(one, analysis)).collect();
+    let notes: Vec<Vec<String>> = treatments()
+        .map(|one| {
+            let mut notes = notes(one, analysis);
+            let compared = comparison(analysis, one.index, metrics[0]);
+            notes.extend(compared.and_then(|compared| compared.reason.clone()));
+            notes
+        })
+        .collect();
     let footnotes = Footnotes::shared(notes.iter().flatten().map(String::as_str));
     let rows = treatments().zip(notes).map(|(treatment, mut notes)| {
         let marks = notes

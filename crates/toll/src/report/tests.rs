@@ -1,10 +1,12 @@
 //! What people get to see, as a whole.
 
+use super::markup::Markup;
 use super::sample::{self, HOSTILE};
 use super::terminal::Style;
-use super::{compare, html, junit, markdown, plots, terminal};
+use super::{compare, document, html, junit, plots, terminal};
 use crate::claim::Run;
 use crate::claim::model::{Better, Estimate, Outcome, Relation, RunComparison, RunRatio};
+use crate::claim::work::Difference;
 
 fn style(width: usize) -> Style {
     Style {
@@ -50,7 +52,13 @@ fn the_verdict_table_fits_its_width() {
 fn summary_overview_and_comparison_fit_their_width() {
     let runs = samples();
     for width in [40, 60, 80, 120, 200] {
-        let mut text = compare::compare(&runs, &differences(), &[comparison()], style(width));
+        let mut text = compare::compare(
+            &runs,
+            &work(),
+            &differences(),
+            &[comparison()],
+            style(width),
+        );
         text.push_str(&terminal::overview(&runs, &[], style(width)));
         for run in &runs {
             text.push_str(&terminal::summary(run, style(width)));
@@ -102,11 +110,12 @@ fn no_control_character_of_a_run_reaches_a_terminal_or_markdown() {
     text.push_str(&terminal::overview(&runs, &not_run, style(80)));
     text.push_str(&compare::compare(
         &runs,
+        &work(),
         &differences(),
         &[comparison()],
         style(80),
     ));
-    text.push_str(&markdown::markdown(&run));
+    text.push_str(&document::document(&run, Markup::Markdown));
     let dangerous = text.chars().find(|character| {
         (character.is_control() && *character != '\n') || *character == '\u{202e}'
     });
@@ -141,7 +150,7 @@ fn hostile_text_stays_text_in_a_junit_report() {
 #[test]
 fn hostile_markdown_adds_no_cell_and_no_tag() {
     let sample = sample::hostile();
-    let text = markdown::markdown(&sample);
+    let text = document::document(&sample, Markup::Markdown);
     // Inside backquotes GitHub shows a tag as it is.
     let outside_code = text.split('`').step_by(2);
     assert!(
@@ -296,7 +305,10 @@ fn comparison() -> RunComparison {
 
 #[test]
 fn a_run_over_its_baseline_looks_right_and_fits() {
-    let text = |width| compare::over_baseline("main", &comparison(), &differences(), style(width));
+    let text = |width| {
+        let compared = [comparison()];
+        compare::over_baseline("main", &compared, &work(), &differences(), style(width))
+    };
     for width in [20, 40, 60, 120] {
         assert!(
             widest(&text(width)) <= width,
@@ -307,16 +319,24 @@ fn a_run_over_its_baseline_looks_right_and_fits() {
     insta::assert_snapshot!(text(80));
 }
 
-fn differences() -> Vec<compare::MachineDifference> {
+fn difference(what: &str, old: &str, new: &str) -> Difference {
+    Difference {
+        what: what.into(),
+        values: vec![old.into(), new.into()],
+    }
+}
+
+fn work() -> Vec<Difference> {
     vec![
-        compare::MachineDifference {
-            what: "kernel".into(),
-            values: vec!["6.1.0-25-cloud-amd64".into(), "6.12.1".into()],
-        },
-        compare::MachineDifference {
-            what: "host".into(),
-            values: vec!["bench-01".into(), HOSTILE.into()],
-        },
+        difference("command gzip", "gzip -1 <log", "gzip -6 <log"),
+        difference("output", "null", HOSTILE),
+    ]
+}
+
+fn differences() -> Vec<Difference> {
+    vec![
+        difference("kernel", "6.1.0-25-cloud-amd64", "6.12.1"),
+        difference("host", "bench-01", HOSTILE),
     ]
 }
 
@@ -341,6 +361,7 @@ fn the_summary_and_the_comparison_look_right() {
     let runs = [sample, small];
     insta::assert_snapshot!(compare::compare(
         &runs,
+        &work()[..1],
         &differences()[..1],
         &[comparison()],
         style(100)
@@ -361,7 +382,7 @@ fn the_small_plots_look_right() {
 #[test]
 fn markdown_looks_right() {
     let sample = sample::copying();
-    insta::assert_snapshot!(markdown::markdown(&sample));
+    insta::assert_snapshot!(document::document(&sample, Markup::Markdown));
 }
 
 #[test]
@@ -384,7 +405,10 @@ fn a_comparison_of_commands_looks_right_everywhere() {
         "commands_quiet_120",
         terminal::result(&run, true, style(120))
     );
-    insta::assert_snapshot!("commands_markdown", markdown::markdown(&run));
+    insta::assert_snapshot!(
+        "commands_markdown",
+        document::document(&run, Markup::Markdown)
+    );
     let page = html::page(&[run]).unwrap();
     let order = ["class=\"sentence\"", "class=\"compared stack\"", "This run"];
     let places: Vec<_> = order

@@ -39,7 +39,8 @@ impl Store {
     /// The newest run that is not finished, if there is one.
     pub fn last_unfinished(&self) -> Result<Option<i64>, StoreError> {
         let sql = "SELECT max(id) FROM runs WHERE record ->> 'status' = 'unfinished' \
-                   AND NOT record ->> 'imported'";
+                   AND NOT record ->> 'imported' AND EXISTS (SELECT 1 FROM json_each(treatments) \
+                   WHERE value ->> 'skipped' IS NULL)";
         self.read_with(|connection| Ok(connection.query_row(sql, [], |row| row.get(0))?))
     }
 

@@ -1,5 +1,6 @@
 //! From a treatment to what the probe is asked.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::str::FromStr;
@@ -15,7 +16,8 @@ use crate::environment::{
 };
 use crate::plan::{Plan, Treatment, TreatmentParameters};
 use crate::spec::Experiment;
-use crate::spec::adhoc::effective_shell;
+use crate::spec::PerCommand;
+use crate::spec::adhoc::{self, effective_shell};
 use crate::spec::quantity::parse_size;
 
 /// Most bytes of each of a command's outputs that are kept for metrics parsed
@@ -163,6 +165,7 @@ pub(super) fn hook(
     Ok(Request::new(Workload::Command(CommandRequest {
         command: expansion.expand(template),
         shell: toll_wire::ShellChoice::Program("sh".into()),
+        environment: expansion.environment(),
         ..CommandRequest::default()
     })))
 }
@@ -213,7 +216,10 @@ impl Expansion<'_> {
                 warm_bytes: size_bytes,
             }),
         };
-        let output = match self.expand(&spec.output).as_str() {
+        let name = self.command_name();
+        let each = |texts: &PerCommand| texts.of(name).map(|text| self.expand(text));
+        let output = each(&spec.output).unwrap_or_else(|| "null".into());
+        let output = match output.as_str() {
             "null" => OutputPolicy::Null,
             "pipe" => OutputPolicy::Pipe,
             "pipe-spliced" => OutputPolicy::PipeSpliced,
@@ -234,7 +240,10 @@ impl Expansion<'_> {
         Ok(CommandRequest {
             shell: effective_shell(&spec.shell, &command),
             command,
-            prepare: spec.prepare.as_deref().map(|text| self.expand(text)),
+            prepare: spec.prepare.as_ref().and_then(each),
+            conclude: spec.conclude.as_ref().and_then(each),
+            environment: self.environment(),
+            numbering: None,
             input,
             output,
             expected: laid
@@ -257,9 +266,11 @@ impl Expansion<'_> {
     /// there.
     fn missing_program(&self, command: &str) -> Option<String> {
         let spec = &self.experiment.workload;
-        // What a set-up or preparation makes need not be there yet.
+        // What a set-up or preparation makes need not be there yet, and what the
+        // command line names was mistyped, which must not pass as skipped.
+        let may_be_made = spec.setup.is_some() || spec.prepare.is_some();
         let is_direct = effective_shell(&spec.shell, command) == toll_wire::ShellChoice::None;
-        if !is_direct || spec.setup.is_some() || spec.prepare.is_some() {
+        if !is_direct || may_be_made || self.experiment.name == adhoc::NAME {
             return None;
         }
         let program = command.split_whitespace().next()?;
@@ -271,13 +282,27 @@ impl Expansion<'_> {
         (!is_program).then(|| format!("there is no program {program}"))
     }
 
+    /// The name of the treatment's command: its level, or that of the only one.
+    fn command_name(&self) -> &str {
+        let commands = &self.experiment.workload.commands;
+        let level = self.treatment.levels.get("command");
+        let chosen = level.and_then(|level| commands.get_key_value(&level.text));
+        chosen
+            .or_else(|| commands.first_key_value())
+            .map_or("", |(name, _)| name)
+    }
+
     fn template(&self) -> &str {
         let commands = &self.experiment.workload.commands;
-        let name = self.treatment.levels.get("command");
-        let chosen = name.and_then(|level| commands.get(&level.text));
-        chosen
-            .or_else(|| commands.values().next())
-            .map_or("", String::as_str)
+        commands.get(self.command_name()).map_or("", String::as_str)
+    }
+
+    fn environment(&self) -> BTreeMap<String, String> {
+        let all = &self.experiment.workload.environment;
+        let variables = all.of(self.command_name()).into_iter().flatten();
+        variables
+            .map(|(name, value)| (name.clone(), self.expand(value)))
+            .collect()
     }
 
     /// Fills in `{factor}` and `{workdir}`; other braces stay, since shells

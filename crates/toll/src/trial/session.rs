@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use toll_stats::{Stop, StoppingRule};
-use toll_wire::{Failure, FailureKind, Outcome, Request};
+use toll_wire::{Failure, FailureKind, Outcome, Request, Workload};
 
 use super::guests::InGuest;
 use super::probe::ProbeOptions;
@@ -12,7 +12,7 @@ use super::request::{self, parse_metric};
 use super::{Event, Guests, Interrupt, Observer, PrestartedProbe, Probe, SessionEnd, SessionError};
 use crate::claim;
 use crate::environment::Workspace;
-use crate::plan::{Plan, TreatmentParameters};
+use crate::plan::{Plan, TreatmentParameters, TrialPlace};
 use crate::spec::{Experiment, OutputStream};
 use crate::store::{BootRecord, RunStatus, Store, TrialRecord, TrialState};
 
@@ -239,7 +239,12 @@ impl Session<'_> {
                 observer.notice(&Event::GuestBoots);
             }
             let next = self.next_padding_bytes(block, &order[position + 1..], done);
-            let trial = self.unpaused_trial(block, position, treatment, next, observer);
+            let place = TrialPlace {
+                block,
+                position,
+                is_warmup: false,
+            };
+            let trial = self.unpaused_trial(place, treatment, next, observer);
             self.keep_boots()?;
             let Some(trial) = trial else {
                 return Ok(Some(self.interrupt.signal().unwrap_or_default()));
@@ -272,15 +277,14 @@ impl Session<'_> {
     /// interrupt ended it.
     fn unpaused_trial(
         &mut self,
-        block: u32,
-        position: usize,
+        place: TrialPlace,
         treatment: usize,
         next_padding_bytes: Option<usize>,
         observer: &mut dyn Observer,
     ) -> Option<TrialRecord> {
         loop {
             self.pause_if_asked(observer);
-            let trial = self.trial(block, position, treatment, next_padding_bytes);
+            let trial = self.trial(place, treatment, next_padding_bytes);
             if trial.is_some() || !self.interrupt.wants_pause() {
                 return trial;
             }
@@ -319,17 +323,17 @@ impl Session<'_> {
 
     fn trial(
         &mut self,
-        block: u32,
-        position: usize,
+        place: TrialPlace,
         treatment: usize,
         next_padding_bytes: Option<usize>,
     ) -> Option<TrialRecord> {
+        let block = place.block;
         let started_at = jiff::Timestamp::now().to_string();
         let begin = Instant::now();
         let seed = self.plan.trial_seed(block, treatment);
         let padding_bytes = self.plan.padding_bytes(block, treatment);
         let boot = self.plan.treatments[treatment].boot();
-        let outcome = match (self.request(treatment, seed), boot) {
+        let outcome = match (self.numbered_request(place, treatment, seed), boot) {
             (Ok(request), None) => {
                 let limit_bytes = self.memory_limit_bytes(treatment);
                 let options = ProbeOptions {
@@ -362,7 +366,7 @@ impl Session<'_> {
         };
         let mut trial = TrialRecord {
             block,
-            position: u32::try_from(position).expect("plans are limited"),
+            position: u32::try_from(place.position).expect("plans are limited"),
             treatment,
             started_at,
             wall_ns: 0,
@@ -376,6 +380,21 @@ impl Session<'_> {
         trial.take_outcome(self.with_parsed_metrics(outcome));
         trial.wall_ns = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Some(trial)
+    }
+
+    /// The request for a trial, whose command is told which iteration it is.
+    fn numbered_request(
+        &self,
+        place: TrialPlace,
+        treatment: usize,
+        seed: u64,
+    ) -> Result<Request, String> {
+        let mut request = self.request(treatment, seed)?;
+        if let Workload::Command(command) = &mut request.workload {
+            let numbering = self.plan.numbering(&self.experiment.run, place, treatment);
+            command.numbering = Some(numbering);
+        }
+        Ok(request)
     }
 
     pub(super) fn request(&self, treatment: usize, seed: u64) -> Result<Request, String> {
@@ -431,7 +450,12 @@ impl Session<'_> {
                     label: &label,
                 };
                 observer.notice(&starts);
-                let trial = self.unpaused_trial(block, treatment, treatment, None, observer);
+                let place = TrialPlace {
+                    block,
+                    position: treatment,
+                    is_warmup: true,
+                };
+                let trial = self.unpaused_trial(place, treatment, None, observer);
                 if trial.is_none() {
                     return self.interrupt.signal();
                 }

@@ -2,8 +2,9 @@
 
 use toll::claim::Run;
 use toll::claim::between::compare_runs;
+use toll::report::markup::Markup;
 use toll::report::terminal::{self, Style};
-use toll::report::{benchstat, csv, html, hyperfine, junit, markdown, plots};
+use toll::report::{benchstat, csv, document, html, hyperfine, junit, plots};
 use toll::store::StoredRun;
 use toll_stats::Rng;
 
@@ -21,10 +22,13 @@ pub fn everywhere(stored: &StoredRun, rng: &mut Rng) {
     let _ = terminal::small_plot(&run, style);
     let _ = terminal::kernel_logs(&stored.boots);
     csv::csv(stored);
-    let _ = markdown::markdown(&run);
+    for markup in [Markup::Markdown, Markup::AsciiDoc, Markup::Org] {
+        let _ = document::document(&run, markup);
+    }
     html::page(std::slice::from_ref(&run)).expect("the page's template fits all runs");
     let _ = junit::junit(&run);
-    let _ = hyperfine::hyperfine(&run);
+    let _ = hyperfine::schema_1(&run);
+    let _ = hyperfine::schema_2(&run);
     let _ = benchstat::benchstat(&run);
     // Bitmaps take longer than all the rest.
     if rng.below(200) == 0 {

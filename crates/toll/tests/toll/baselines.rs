@@ -156,3 +156,72 @@ fn a_run_that_is_not_complete_becomes_no_baseline() {
     let ran = measure(&bench, [100, 200], "--baseline main");
     assert_eq!(ran.code, Some(0), "{ran:#?}");
 }
+
+#[test]
+fn runs_that_did_not_do_the_same_are_not_gated_unless_that_is_allowed() {
+    let bench = Bench::new();
+    let run = |options: &str| bench.run(&*format!("run -q --no-html -r 8 {options}"));
+    let saved = run("-n zip 'cat /dev/null' --save-baseline main");
+    assert_eq!(saved.code, Some(0), "{saved:#?}");
+    let gate = "--baseline main --fail-on regression=5%";
+    for (options, difference) in [
+        (
+            "-n zip 'cat /dev/zero'",
+            "command: `cat /dev/null` against `cat /dev/zero`",
+        ),
+        (
+            "-n zip 'cat /dev/null' --output pipe",
+            "output: `null` against `pipe`",
+        ),
+        (
+            "-n zip 'cat /dev/null' --env A=1",
+            "variables: `none` against `A=1`",
+        ),
+        (
+            "-n zip 'cat /dev/null' -p true",
+            "prepare: `none` against `true`",
+        ),
+        (
+            "-n zip 'cat /dev/null' --shell sh",
+            "shell: `sh where needed` against `sh`",
+        ),
+    ] {
+        let refused = run(&format!("{options} {gate}"));
+        assert_eq!(refused.code, Some(2), "{options}: {refused:#?}");
+        has(
+            &refused.stderr,
+            &["did not do the same", difference, "--allow-different-work"],
+        );
+    }
+    assert_eq!(
+        list(&bench.json("list --json")["runs"]).len(),
+        1,
+        "nothing ran"
+    );
+    // What is allowed is judged, and the difference comes before the ratios.
+    let work = "-n zip 'cat /dev/null' --output pipe";
+    let allowed = run(&format!("{work} {gate} --allow-different-work"));
+    assert!([Some(0), Some(3)].contains(&allowed.code), "{allowed:#?}");
+    let compared = bench.ok("compare 1 2").stdout;
+    for text in [&allowed.stdout, &compared] {
+        has(
+            text,
+            &["The runs did not do the same", "output", "null", "pipe"],
+        );
+        let place = |needle: &str| text.find(needle).expect("it is there");
+        assert!(place("did not do the same") < place("ratio of"), "{text}");
+    }
+    assert!(
+        !compared.contains("nothing that was recorded"),
+        "{compared}"
+    );
+    let errors = bench.fails(2, "compare 1 2 --fail-on regression=5%");
+    has(&errors, &["output: `null` against `pipe`"]);
+    let errors = bench.fails(2, &*format!("show 2 {gate}"));
+    has(&errors, &["did not do the same"]);
+    let document = bench.json("compare 1 2 --json");
+    assert_eq!(document["work_differences"][0]["what"], "output");
+    // A command that only one of them has is compared with nothing.
+    let more = run(&format!("-n zip -n other 'cat /dev/null' true {gate}"));
+    assert!([Some(0), Some(3)].contains(&more.code), "{more:#?}");
+}

@@ -61,7 +61,7 @@ fn documents_are_valid_by_the_published_schema() {
     let document = exported(&bench);
     check(&document);
     // One block only: intervals have no ends to speak of.
-    bench.ok("run -q --no-html -r 1 true false");
+    bench.fails(1, "run -q --no-html -r 1 true false");
     check(&exported(&bench));
     let mut wrong = document;
     wrong["trials"][0]["state"] = json!("purring");
@@ -72,7 +72,8 @@ fn documents_are_valid_by_the_published_schema() {
 fn a_run_is_judged_the_same_elsewhere() {
     for options in ["-r 1 true \"sh -c 'exit 3'\"", "-r 6 true 'sleep 0.001'"] {
         let bench = Bench::new();
-        bench.ok(&*format!("run -q --no-html {options}"));
+        // Of one, a command fails.
+        bench.run(&*format!("run -q --no-html {options}"));
         let here = exported(&bench);
         bench.write("run.json", &here.to_string());
         let told = bench.ok("import run.json --store other.sqlite").stdout;

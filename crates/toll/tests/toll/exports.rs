@@ -1,11 +1,10 @@
 //! The formats of other programs.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{Bench, Ran, has_program, list, skip};
+use crate::common::{Bench, Ran, has_program, list, skip, source_tree};
 
 /// A path into a document and the kind of what stands there; elements of a list
 /// share one path.
@@ -39,40 +38,37 @@ fn shape_of(text: &str) -> BTreeMap<String, &'static str> {
     found
 }
 
-/// What hyperfine itself writes of the same command line.
-fn by_hyperfine(bench: &Bench, arguments: &[&str]) -> String {
-    let status = Command::new("hyperfine")
-        .args(arguments)
-        .args(["--style", "none", "--export-json", "theirs.json"])
-        .current_dir(bench.path("."))
-        .output();
-    let output = status.expect("hyperfine starts");
-    assert!(output.status.success(), "{output:?}");
-    bench.read("theirs.json")
+/// What a version of hyperfine wrote of a command line.
+fn by_hyperfine(version: &str, case: &str) -> String {
+    let name = format!("crates/toll/tests/toll/samples/hyperfine-{version}-{case}.json");
+    std::fs::read_to_string(source_tree().join(name)).expect("the sample is there")
 }
 
-fn by_toll(bench: &Bench, arguments: &[&str]) -> String {
+fn by_toll(bench: &Bench, schema: &str, arguments: &[&str]) -> String {
     let common = ["run", "-q", "--no-html", "--export-hyperfine", "ours.json"];
-    bench.ok(&[&common[..], arguments].concat());
+    let schema = ["--hyperfine-schema", schema];
+    bench.ok(&[&common[..], &schema, arguments].concat());
     bench.read("ours.json")
 }
 
 #[test]
 fn hyperfines_own_document_has_the_same_keys_and_types() {
-    if !has_program("hyperfine") {
-        skip("hyperfine is missing; install the package hyperfine");
-        return;
-    }
     let bench = Bench::new();
-    for arguments in [
-        &["-r", "3", "sleep 0.001", "sleep 0.002"][..],
-        &["-r", "3", "-L", "s", "0.001,0.002", "sleep {s}"],
-        &["-r", "3", "-i", "false", "true"],
-        &["-r", "1", "sleep 0.001"],
+    let plain = &["-r", "2", "sleep 0.001", "sleep 0.002"][..];
+    let parameters = &["-r", "2", "-L", "s", "0.001,0.002", "sleep {s}"][..];
+    let named = &["-n", "wait {s}", "--env", "A={s}"][..];
+    let single = &["-r", "1", "-i", "false"][..];
+    for (version, case, arguments) in [
+        ("1.15", "plain", plain),
+        ("1.15", "parameters", parameters),
+        ("1.15", "single", single),
+        ("2.0", "plain", plain),
+        ("2.0", "parameters", &[named, parameters].concat()),
+        ("2.0", "single", single),
     ] {
-        let ours = by_toll(&bench, arguments);
-        let theirs = by_hyperfine(&bench, arguments);
-        assert_eq!(shape_of(&ours), shape_of(&theirs), "{arguments:?}");
+        let ours = by_toll(&bench, &version[..1], arguments);
+        let theirs = by_hyperfine(version, case);
+        assert_eq!(shape_of(&ours), shape_of(&theirs), "{version} {case}");
         // In the same order, for those that read with their eyes.
         let keys = |text: &str| -> Vec<String> {
             let lines = text
@@ -80,7 +76,54 @@ fn hyperfines_own_document_has_the_same_keys_and_types() {
                 .filter_map(|line| line.trim().split_once("\": "));
             lines.map(|(key, _)| key.to_owned()).collect()
         };
-        assert_eq!(keys(&ours), keys(&theirs), "{arguments:?}");
+        assert_eq!(keys(&ours), keys(&theirs), "{version} {case}");
+    }
+    // The newer one is the default.
+    let second = bench.ok("export last --hyperfine -").stdout;
+    assert!(second.contains("\"schema_version\": 2"), "{second}");
+    bench.fails(2, "export last --hyperfine - --hyperfine-schema 3");
+    bench.fails(2, "export last --hyperfine-schema 1");
+}
+
+#[test]
+fn a_document_of_schema_2_tells_commands_names_and_variables_apart() {
+    let bench = Bench::new();
+    let line = [
+        "-r",
+        "3",
+        "--counter",
+        "page-faults",
+        "-L",
+        "n",
+        "4k,8k",
+        "-n",
+        "read {n}",
+    ];
+    let rest = ["--env", "N={n}", "head -c {n} /dev/zero"];
+    let text = by_toll(&bench, "2", &[&line[..], &rest].concat());
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let results = list(&document["results"]);
+    assert_eq!(results.len(), 2, "{document:#}");
+    for (result, n, bytes) in [(&results[0], "4k", "4096"), (&results[1], "8k", "8192")] {
+        assert_eq!(result["command"], &*format!("head -c {n} /dev/zero"));
+        assert_eq!(result["name"], &*format!("read {n}"));
+        assert_eq!(result["environment"]["N"], n);
+        assert_eq!(result["parameters"]["n"]["value"], bytes);
+        let seconds = |metric: &str| -> Vec<f64> {
+            let runs = list(&result["measurements"]).iter();
+            runs.filter_map(|run| run[metric]["value"].as_f64())
+                .collect()
+        };
+        let [user, system] = [seconds("time_user"), seconds("time_system")];
+        for (cpu, parts) in seconds("time_cpu").iter().zip(user.iter().zip(&system)) {
+            assert!((cpu - parts.0 - parts.1).abs() < 1e-12);
+        }
+        let wall = seconds("time_wall_clock");
+        let summary = &result["summary"]["time_wall_clock"];
+        assert_eq!(summary["count"], 3);
+        let mean = wall.iter().sum::<f64>() / 3.0;
+        assert!((summary["mean"].as_f64().unwrap() - mean).abs() < 1e-12);
+        assert_eq!(list(&result["measurements"])[0]["exit_code"], 0);
     }
 }
 
@@ -96,7 +139,7 @@ fn what_scripts_compute_from_a_hyperfine_document_is_right() {
         "-i",
         "head -c {n} /dev/zero; exit 3",
     ];
-    let document: Value = serde_json::from_str(&by_toll(&bench, &arguments)).unwrap();
+    let document: Value = serde_json::from_str(&by_toll(&bench, "1", &arguments)).unwrap();
     let results = list(&document["results"]);
     assert_eq!(results.len(), 2, "the A/A twin is left out: {document:#}");
     for (result, bytes) in results.iter().zip(["4096", "8192"]) {
@@ -243,4 +286,29 @@ fn a_format_that_does_not_apply_says_so_and_keeps_no_other_from_being_written() 
         let errors = bench.fails(2, &["export", "last", format, "-"]);
         assert!(errors.contains("no trial of it has durations"), "{errors}");
     }
+}
+
+#[test]
+fn tables_are_written_in_three_languages() {
+    let bench = Bench::new();
+    let files = "--export-markdown t.md --export-asciidoc t.adoc --export-orgmode t.org";
+    bench.ok(&*format!(
+        "run -q --no-html -r 6 'sleep 0.001' 'cat /dev/null | sort' {files}"
+    ));
+    let [markdown, asciidoc, org] = ["t.md", "t.adoc", "t.org"].map(|name| bench.read(name));
+    for (text, title, head, row) in [
+        (&markdown, "## sleep", "| Treatment |", "| `sleep 0.001` |"),
+        (
+            &asciidoc,
+            "== sleep",
+            "|===\n| Treatment |",
+            "| `cat /dev/null &#124; sort`\n",
+        ),
+        (&org, "* sleep", "| Treatment |", "| =sleep 0.001= |"),
+    ] {
+        for needle in [title, head, row] {
+            assert!(text.contains(needle), "{needle}: {text}");
+        }
+    }
+    assert_eq!(bench.ok("export last --orgmode -").stdout, org);
 }

@@ -94,6 +94,7 @@ pub fn shell(line: &str) -> GuestTrial {
         capture_bytes_max: 4096,
         ignore_failure: false,
         directory: Some("/work".into()),
+        ..CommandRequest::default()
     }))
 }
 

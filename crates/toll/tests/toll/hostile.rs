@@ -178,19 +178,57 @@ fn check_markdown(text: &str) {
     let bare: String = unescaped.split('`').step_by(2).collect();
     assert!(!bare.contains('<'), "{text}");
     assert!(!bare.replace("\\]", "").contains("]("), "{text}");
+    // As in cmark-gfm, any backslash before a pipe keeps it in its cell.
+    check_rows(&text.replace("\\|", ""));
+    for line in text.lines().filter(|line| !line.starts_with('|')) {
+        let is_ours = line.is_empty() || line.starts_with("## ") || line.starts_with("> ");
+        assert!(is_ours || !line.starts_with(['#', '-', '=']), "{line}");
+    }
+}
+
+/// Rows of one table have as many cells.
+fn check_rows(text: &str) {
     let mut columns = None;
     for line in text.lines() {
         if !line.starts_with('|') {
             columns = None;
             continue;
         }
-        // As in cmark-gfm, any backslash before a pipe keeps it in its cell.
-        let pipes = line.replace("\\|", "").matches('|').count();
-        assert_eq!(*columns.get_or_insert(pipes), pipes, "{line}");
+        // A rule of Org has crosses where its columns meet.
+        let borders = match line.starts_with("|-") {
+            true => line.matches(['|', '+']).count(),
+            false => line.matches('|').count(),
+        };
+        assert_eq!(*columns.get_or_insert(borders), borders, "{line}");
     }
-    for line in text.lines().filter(|line| !line.starts_with('|')) {
-        let is_ours = line.is_empty() || line.starts_with("## ") || line.starts_with("> ");
-        assert!(is_ours || !line.starts_with(['#', '-', '=']), "{line}");
+}
+
+fn check_asciidoc(text: &str) {
+    check_plain(text, "asciidoc");
+    for line in text.lines() {
+        let own = ["== ", "NOTE: ", "[cols=", "|===", "| "];
+        let rest = own
+            .iter()
+            .find_map(|own| line.strip_prefix(own))
+            .unwrap_or(line);
+        let is_head = line.starts_with("| Verdict | ") || line.starts_with("| Treatment | ");
+        let means_something = [
+            '|', '<', '{', '}', '*', '_', '#', '+', '~', '^', '$', '\\', '\'',
+        ];
+        // The break of a line, and references by number.
+        let bare = rest.trim_end_matches(" +").replace("&#", "&");
+        let is_text = !bare.contains(means_something);
+        assert!(is_text || is_head || line.starts_with("[cols="), "{line}");
+    }
+}
+
+fn check_org(text: &str) {
+    check_plain(text, "org");
+    check_rows(text);
+    for line in text.lines() {
+        let is_ours = ["#+begin_quote", "#+end_quote"].contains(&line);
+        assert!(is_ours || !line.starts_with('#'), "{line}");
+        assert!(!line.contains("[[") && !line.contains("src_"), "{line}");
     }
 }
 
@@ -284,7 +322,16 @@ fn written(bench: &Bench, run: &str) -> Written {
         "--plots",
         &directory,
     ]);
-    let files = ["markdown", "csv", "junit", "hyperfine", "benchstat", "json"];
+    let files = [
+        "markdown",
+        "asciidoc",
+        "orgmode",
+        "csv",
+        "junit",
+        "hyperfine",
+        "benchstat",
+        "json",
+    ];
     let mut arguments = vec!["export".to_owned(), run.to_owned()];
     for name in files {
         arguments.extend([format!("--{name}"), file(name)]);
@@ -373,6 +420,8 @@ fn texts_of_others_stay_texts_in_everything_that_is_shown_or_written() {
         check_xml(&hostile_junit, &junit);
         let out = |name: &str| bench.read(&format!("out-{run}/{name}"));
         check_markdown(&out("markdown"));
+        check_asciidoc(&out("asciidoc"));
+        check_org(&out("orgmode"));
         check_csv(&out("csv"));
         check_benchstat(&out("benchstat"));
         for name in ["hyperfine", "json"] {

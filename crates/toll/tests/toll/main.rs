@@ -12,6 +12,7 @@ mod children;
 mod cli;
 mod clock;
 mod command_ends;
+mod command_options;
 mod commands;
 mod common;
 mod damaged_stores;

@@ -122,6 +122,20 @@ fn a_complete_run_is_not_resumed() {
 }
 
 #[test]
+fn the_last_run_that_can_still_succeed_is_resumed_and_named() {
+    let bench = Bench::new();
+    let child = start_and_wait_for_a_trial(&bench, "run -q --no-html -r 20 'sleep 0.05'");
+    kill(child);
+    bench.fails(1, "run -q --no-html -r 9 slep");
+    let unfinished = bench.ok("list").stdout.matches("unfinished").count();
+    assert_eq!(unfinished, 2);
+    let ran = bench.ok("run --resume --no-html");
+    has(&ran.stderr, &["resuming run 1 of commands", "sleep 0.05"]);
+    let errors = bench.fails(2, "run --resume");
+    has(&errors, &["anything can still succeed", "toll list"]);
+}
+
+#[test]
 fn an_imported_run_is_not_resumed() {
     let bench = Bench::new();
     let child = start_and_wait_for_a_trial(&bench, "run -q --no-html -r 99 'sleep 0.05'");

@@ -6,7 +6,8 @@ use crate::claim::model::RunComparison;
 use crate::claim::regression::is_regression;
 
 fn compared(new: &StoredRun, old: &StoredRun) -> RunComparison {
-    compare_runs(&new.clone().into(), &old.clone().into())
+    let mut compared = compare_runs(&new.clone().into(), &old.clone().into());
+    compared.remove(0)
 }
 
 /// What one treatment takes in a block, in nanoseconds, with some noise.

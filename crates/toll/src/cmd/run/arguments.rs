@@ -1,5 +1,6 @@
 //! The options of `toll run`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use clap::{Args, ValueEnum};
 use super::Purpose;
 use crate::cmd::Failure;
 use crate::cmd::baseline::{BaselineArguments, parse_name};
-use crate::cmd::export::ExportFiles;
+use crate::cmd::export::{RunExports, Schema};
 use crate::cmd::gate::GateArguments;
 use crate::cmd::output;
 use crate::spec::quantity::{parse_duration, parse_share};
@@ -60,6 +61,19 @@ impl WorkDirectories {
     }
 }
 
+/// Values of variables by name.
+pub(super) type Variables = BTreeMap<String, String>;
+
+/// Reads variables with their values, of which the last of a name counts.
+fn parse_variables(text: &str) -> Result<Variables, String> {
+    let words = shlex::split(text).ok_or("a quote or escape has no end")?;
+    let variable = |word: String| match word.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(format!("expected NAME=VALUE, found {word}")),
+    };
+    words.into_iter().map(variable).collect()
+}
+
 #[derive(Debug, Args)]
 pub(in crate::cmd) struct RunArguments {
     /// Built-in experiments by name, experiment files (*.toml), or commands to
@@ -87,8 +101,9 @@ pub(in crate::cmd) struct RunArguments {
     /// limits also with a complete one
     #[arg(long, value_name = "RUN", num_args = 0..=1, default_missing_value = "",
           conflicts_with_all = ["items", "seed", "dry_run", "levels", "scans", "profile", "warmup",
-              "prepare", "setup", "cleanup", "names", "reference", "shell", "no_shell", "input", "output",
-              "ignore_failure", "counters", "metric", "guest", "build_kernels"])]
+              "prepare", "conclude", "setup", "cleanup", "names", "reference", "shell", "no_shell",
+              "input", "output", "environment", "ignore_failure", "counters", "metric", "guest",
+              "build_kernels"])]
     pub resume: Option<String>,
     /// Show what would run, and what not and why, and run nothing
     #[arg(long)]
@@ -121,9 +136,13 @@ pub(in crate::cmd) struct RunArguments {
     /// Run at most this many blocks
     #[arg(short = 'M', long, value_name = "BLOCKS")]
     pub max_runs: Option<u32>,
-    /// Command to run before every timed run of a command
+    /// Command to run before every timed run of a command; given several times,
+    /// the first is for the first command, and so on
     #[arg(short = 'p', long, value_name = "COMMAND")]
-    pub prepare: Option<String>,
+    pub prepare: Vec<String>,
+    /// Command to run after every timed run of a command; several as with --prepare
+    #[arg(short = 'C', long, value_name = "COMMAND")]
+    pub conclude: Vec<String>,
     /// Command to run once before the first trial of each treatment
     #[arg(short = 's', long, value_name = "COMMAND")]
     pub setup: Option<String>,
@@ -151,18 +170,38 @@ pub(in crate::cmd) struct RunArguments {
     #[arg(long, value_name = "WHERE")]
     pub input: Option<String>,
     /// Where the standard output of commands goes: null, pipe, pipe-spliced, socket,
-    /// file (a new one each time), or a file of this name
+    /// file (a new one each time), or a file of this name; given several times, the
+    /// first is for the first command, and so on
     #[arg(long, value_name = "WHERE")]
-    pub output: Option<String>,
+    pub output: Vec<String>,
+    /// Variables for commands and for what is run around them: NAME=VALUE, several
+    /// with spaces between and quotes as in a shell; given several times, the first
+    /// is for the first command, and so on
+    #[arg(long = "env", value_name = "VARIABLES", value_parser = parse_variables)]
+    pub environment: Vec<Variables>,
     /// The metric to compare and judge by, such as user_ns, max_rss_bytes or
-    /// minor_faults [default: the experiment's; duration_ns for commands]
-    #[arg(long, value_name = "NAME")]
-    pub metric: Option<String>,
+    /// minor_faults; several may be given, the first is the main one [default: the
+    /// experiment's; duration_ns for commands]
+    #[arg(
+        long,
+        visible_alias = "metrics",
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
+    pub metric: Vec<String>,
     /// Count these events too (instructions, page-faults, raw:0x01c2, …)
     #[arg(long = "counter", value_name = "EVENT", value_delimiter = ',')]
     pub counters: Vec<String>,
     #[command(flatten)]
     pub exports: RunExports,
+    /// Schema of hyperfine's JSON: 2 as of hyperfine 2.0, 1 as before
+    #[arg(
+        long,
+        value_name = "N",
+        default_value = "2",
+        requires = "export-hyperfine"
+    )]
+    pub hyperfine_schema: Schema,
     /// Write the report to this file [default: a file in
     /// $XDG_DATA_HOME/toll/reports]
     #[arg(long, value_name = "FILE")]
@@ -191,44 +230,6 @@ pub(in crate::cmd) struct RunArguments {
     pub quiet: bool,
 }
 
-/// Files to write a run to, under the names that hyperfine gives such options.
-#[derive(Debug, Args)]
-pub(in crate::cmd) struct RunExports {
-    /// Write everything measured as JSON; hyperfine's form of JSON is
-    /// --export-hyperfine
-    #[arg(long, value_name = "FILE")]
-    export_json: Option<PathBuf>,
-    /// Write every sample as CSV
-    #[arg(long, value_name = "FILE")]
-    export_csv: Option<PathBuf>,
-    /// Write verdicts and treatments as Markdown
-    #[arg(long, value_name = "FILE")]
-    export_markdown: Option<PathBuf>,
-    /// Write durations in the JSON of hyperfine, for its scripts
-    #[arg(long, value_name = "FILE")]
-    export_hyperfine: Option<PathBuf>,
-    /// Write durations in the text of Go's benchmarks, for benchstat
-    #[arg(long, value_name = "FILE")]
-    export_benchstat: Option<PathBuf>,
-    /// Write verdicts as a JUnit report, a test case a claim
-    #[arg(long, value_name = "FILE")]
-    export_junit: Option<PathBuf>,
-}
-
-impl RunExports {
-    /// As `toll export` takes them.
-    pub fn files(&self) -> ExportFiles {
-        ExportFiles {
-            json: self.export_json.clone(),
-            csv: self.export_csv.clone(),
-            markdown: self.export_markdown.clone(),
-            hyperfine: self.export_hyperfine.clone(),
-            benchstat: self.export_benchstat.clone(),
-            junit: self.export_junit.clone(),
-        }
-    }
-}
-
 impl RunArguments {
     /// Checks what the parser cannot.
     ///
@@ -253,26 +254,21 @@ impl RunArguments {
     /// # Errors
     /// If they are.
     pub fn check_files(&self, runs: usize, experiment: &Experiment) -> anyhow::Result<()> {
-        if self.exports.export_junit.is_some() && experiment.claims.is_empty() {
+        if self.exports.junit.is_some() && experiment.claims.is_empty() {
             bail!(Failure::Usage(format!(
                 "cannot write JUnit's XML of {}: it has no claim",
                 experiment.name
             )));
         }
         output::check_standard_output()?;
-        for path in self
-            .exports
-            .files()
-            .all()
-            .into_iter()
-            .chain([self.html.as_deref()])
-        {
-            path.map_or(Ok(()), output::check_file)?;
+        let files = self.exports.files();
+        for path in files.iter().copied().chain(self.html.as_deref()) {
+            output::check_file(path)?;
         }
         self.plots
             .as_deref()
             .map_or(Ok(()), output::check_directory)?;
-        if runs > 1 && self.exports.files().any() {
+        if runs > 1 && !files.is_empty() {
             bail!(Failure::Usage(
                 "cannot export several experiments to one file: name one experiment, or use `toll \
                  export` afterwards"
@@ -336,9 +332,7 @@ impl RunArguments {
         if let Some(blocks) = self.warmup {
             run.warmup_blocks = blocks;
         }
-        if let Some(metric) = &self.metric {
-            experiment.metric.clone_from(metric);
-        }
+        experiment.compare_in(&self.metric);
         for counter in &self.counters {
             if !experiment.counters.contains(counter) {
                 experiment.counters.push(counter.clone());

@@ -3,13 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use anyhow::bail;
+
 use super::{RunArguments, exit_code_of, launch};
 use crate::claim::Run;
 use crate::cmd::baseline::{self, Against, Compared};
 use crate::cmd::output::style;
-use crate::cmd::{export, output, report};
+use crate::cmd::{output, report};
 use crate::report::html::Page;
 use crate::report::terminal;
+use crate::spec::adhoc;
 use crate::store::Store;
 use crate::store::exchange::RunDocument;
 use crate::trial::SessionEnd;
@@ -146,7 +149,10 @@ impl<'a> Conclusion<'a> {
         let trouble = self.trouble.take();
         // Told at the end, so that it keeps nothing else from being shown.
         let exported = match self.runs.as_slice() {
-            [only] => export::write(only, &self.arguments.exports.files()),
+            [only] => {
+                let schema = self.arguments.hyperfine_schema;
+                self.arguments.exports.write(only, schema)
+            }
             _ => Ok(()),
         };
         let compared = self.against.compare(self.store, &self.runs)?;
@@ -155,6 +161,7 @@ impl<'a> Conclusion<'a> {
         trouble.map_or(Ok(()), Err)?;
         exported?;
         if code == ExitCode::SUCCESS {
+            require_all_commands(&self.runs)?;
             self.judge(&compared)?;
             self.save()?;
         } else if self.arguments.save_baseline.is_some() {
@@ -229,6 +236,31 @@ impl<'a> Conclusion<'a> {
         }
         Ok(())
     }
+}
+
+/// Fails if a command of the command line never succeeded: nothing is compared
+/// with it. Of an experiment file, that is a row and what its claims say of it.
+fn require_all_commands(runs: &[Run]) -> anyhow::Result<()> {
+    let mut named = runs
+        .iter()
+        .filter(|run| run.stored.run.experiment == adhoc::NAME);
+    let treatments = named.next().map(|run| run.analysis.treatments.iter());
+    let mut failed = treatments
+        .into_iter()
+        .flatten()
+        .filter(|one| one.twin_of.is_none() && one.trials_completed == 0 && one.trials_failed > 0);
+    let Some(first) = failed.next() else {
+        return Ok(());
+    };
+    let others = match failed.count() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    bail!(
+        "cannot compare {}{others}: no run of it succeeded: {}",
+        first.label,
+        first.first_failure.as_deref().unwrap_or_default()
+    )
 }
 
 fn ended(ending: Ending) -> anyhow::Result<ExitCode> {

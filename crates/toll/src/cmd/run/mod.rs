@@ -11,10 +11,12 @@ use std::process::ExitCode;
 
 use super::baseline::Against;
 use super::{Failure, failure, kernel, output};
+use crate::claim::{blocks_needed, too_few_blocks};
 use crate::environment::paths;
 use crate::plan::Plan;
+use crate::report::words;
 use crate::spec::{Experiment, WorkloadKind};
-use crate::store::{RunStatus, Store};
+use crate::store::{RunStatus, Store, StoredRun};
 use crate::trial::{RunLock, missing_kernels};
 use anyhow::bail;
 use conclude::{Conclusion, Ending};
@@ -32,6 +34,10 @@ pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result
     let all: Vec<&Experiment> = experiments.iter().collect();
     let against = against(arguments, store_path, &all)?;
     let seed = arguments.seed.map_or_else(random_seed, Ok)?;
+    if !arguments.quiet {
+        let all = experiments.iter();
+        all.for_each(|experiment| warn_of_few_blocks(experiment, seed));
+    }
     if arguments.dry_run {
         for experiment in &experiments {
             output::listing(&dry::describe(experiment, seed, &arguments.directories)?)?;
@@ -173,6 +179,7 @@ fn against(
     arguments
         .gate
         .check(experiments, &reasons.collect::<Vec<_>>())?;
+    against.check_work(&arguments.gate, store, experiments)?;
     Ok(against)
 }
 
@@ -182,10 +189,17 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCod
     let id = match arguments.resume.as_deref() {
         Some(name) if !name.is_empty() => store.find_run(name)?,
         _ => store.last_unfinished()?.ok_or_else(|| {
-            Failure::Usage("cannot resume: no run is unfinished; see `toll list`".into())
+            Failure::Usage(
+                "cannot resume: no run is unfinished of which anything can still succeed; see \
+                 `toll list`"
+                    .into(),
+            )
         })?,
     };
     let mut stored = store.load(id)?;
+    if !arguments.quiet {
+        output::note(&resumed(&stored));
+    }
     if stored.run.imported {
         bail!(Failure::Usage(format!(
             "cannot resume run {id}: it was made on another machine"
@@ -213,6 +227,35 @@ fn resume(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCod
     let mut conclusion = Conclusion::new(arguments, store_path, &against, 1);
     conclusion.add(run, &ending);
     conclusion.finish(ending)
+}
+
+/// Which run is gone on with, for those who named none.
+fn resumed(stored: &StoredRun) -> String {
+    let run = &stored.run;
+    format!(
+        "resuming run {} of {}, begun {}, with {}: {}",
+        run.id,
+        run.experiment,
+        words::minute(&run.created_at),
+        words::plural(stored.trials.len(), "trial"),
+        run.title
+    )
+}
+
+/// Tells before any time is spent if a run is too short to decide a comparison.
+fn warn_of_few_blocks(experiment: &Experiment, seed: u64) {
+    let blocks = experiment.run.max_blocks as usize;
+    let plan = Plan::new(experiment, seed);
+    let needed = plan
+        .ok()
+        .and_then(|plan| blocks_needed(experiment, &plan.treatments));
+    if let Some(needed) = needed.filter(|needed| blocks < *needed) {
+        let few = too_few_blocks(blocks, needed);
+        output::note(&format!(
+            "note: {}: {few} (--runs {needed}, or --min-runs)",
+            experiment.name
+        ));
+    }
 }
 
 /// The exit status by which a program tells that a signal ended it.

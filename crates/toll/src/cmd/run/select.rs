@@ -5,11 +5,12 @@ use std::fmt::Display;
 use std::path::Path;
 
 use super::RunArguments;
+use super::arguments::Variables;
 use crate::cmd::{Failure, output};
 use crate::environment::startable;
 use crate::spec::adhoc::{self, AdhocCommands};
 use crate::spec::builtin::{self, BUILTINS};
-use crate::spec::{Experiment, WorkloadKind, apply_levels, nearest};
+use crate::spec::{Experiment, Shell, WorkloadKind, apply_levels, nearest};
 use anyhow::bail;
 
 /// Experiment files over this size are refused, in bytes.
@@ -43,16 +44,25 @@ pub(super) fn experiments(arguments: &RunArguments) -> anyhow::Result<Vec<Experi
     if arguments.guest {
         experiments.iter_mut().for_each(Experiment::move_into_guest);
     }
+    let has_commands = !commands.is_empty() || has_reference;
     if !experiments.is_empty() {
-        set_levels(arguments, &mut experiments, !commands.is_empty())?;
-        set_commands(arguments, &mut experiments, !commands.is_empty())?;
+        set_levels(arguments, &mut experiments, has_commands)?;
     }
-    if !commands.is_empty() || has_reference {
-        experiments.push(adhoc::experiment(
-            &adhoc_commands(arguments, commands),
-            profile,
-        )?);
+    if has_commands {
+        let request = AdhocCommands {
+            names: names_of(arguments, &commands),
+            commands,
+            overrides: arguments.overrides(),
+            reference: arguments.reference.clone(),
+            in_guest: arguments.guest,
+        };
+        experiments.push(adhoc::experiment(&request, profile)?);
+    } else if !arguments.names.is_empty() {
+        bail!(Failure::Usage(
+            "cannot use --command-name here: there is no command to name".into(),
+        ));
     }
+    set_commands(arguments, &mut experiments)?;
     for experiment in &mut experiments {
         arguments.apply_settings(experiment);
         experiment.check().map_err(Failure::Usage)?;
@@ -65,7 +75,7 @@ pub(super) fn experiments(arguments: &RunArguments) -> anyhow::Result<Vec<Experi
 /// commands around the trials make may come to be one.
 fn refuse_slip(item: &str, arguments: &RunArguments) -> anyhow::Result<()> {
     let is_word = !item.contains(['/', ' ', '{']) && !adhoc::needs_shell(item);
-    let may_be_made = arguments.setup.is_some() || arguments.prepare.is_some();
+    let may_be_made = arguments.setup.is_some() || !arguments.prepare.is_empty();
     let names = BUILTINS.iter().map(|builtin| builtin.name);
     if is_word
         && !may_be_made
@@ -130,86 +140,108 @@ fn set_levels(
     Ok(())
 }
 
+/// All variables together, for a single command.
+fn merged(environment: &[Variables]) -> Vec<Variables> {
+    match environment {
+        [] => Vec::new(),
+        all => vec![
+            all.iter()
+                .flatten()
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        ],
+    }
+}
+
+/// Names of commands: those given, and for others that have variables of their own
+/// these before the command, as in a shell.
+fn names_of(arguments: &RunArguments, commands: &[String]) -> Vec<String> {
+    let mut names = arguments.names.clone();
+    let environment = &arguments.environment;
+    if commands.len() > 1 && environment.len() == commands.len() {
+        let rest = commands.iter().zip(environment).skip(names.len());
+        names.extend(rest.map(|(command, variables)| {
+            let word = |(name, value): (&String, &String)| {
+                let value = shlex::try_quote(value).unwrap_or_default();
+                format!("{name}={value} ")
+            };
+            variables.iter().map(word).collect::<String>() + command
+        }));
+    }
+    names
+}
+
 /// Options about commands mean an experiment only if it runs commands.
-fn set_commands(
-    arguments: &RunArguments,
-    experiments: &mut [Experiment],
-    has_commands: bool,
-) -> anyhow::Result<()> {
+fn set_commands(arguments: &RunArguments, experiments: &mut [Experiment]) -> anyhow::Result<()> {
     let given = [
         ("--setup", arguments.setup.is_some()),
-        ("--prepare", arguments.prepare.is_some()),
+        ("--prepare", !arguments.prepare.is_empty()),
+        ("--conclude", !arguments.conclude.is_empty()),
         ("--cleanup", arguments.cleanup.is_some()),
         ("--shell", arguments.shell.is_some() || arguments.no_shell),
         ("--input", arguments.input.is_some()),
-        ("--output", arguments.output.is_some()),
+        ("--output", !arguments.output.is_empty()),
+        ("--env", !arguments.environment.is_empty()),
         ("--ignore-failure", arguments.ignore_failure),
     ];
-    let runs_commands = experiments
-        .iter()
-        .any(|e| e.workload.kind == WorkloadKind::Command);
-    if let Some((option, _)) = given.iter().find(|(_, given)| *given)
-        && !runs_commands
-        && !has_commands
-    {
-        bail!(Failure::Usage(format!(
-            "cannot use {option} here: the experiment runs no commands"
-        )));
-    }
-    if !arguments.names.is_empty() && !has_commands {
-        bail!(Failure::Usage(
-            "cannot use --command-name here: there is no command to name".into(),
-        ));
-    }
     let of_commands =
         |experiment: &&mut Experiment| experiment.workload.kind == WorkloadKind::Command;
+    let mut runs_commands = false;
     for experiment in experiments.iter_mut().filter(of_commands) {
-        let workload = &mut experiment.workload;
-        let replace = |target: &mut Option<String>, value: &Option<String>| {
-            if value.is_some() {
-                target.clone_from(value);
-            }
-        };
-        replace(&mut workload.setup, &arguments.setup);
-        replace(&mut workload.prepare, &arguments.prepare);
-        replace(&mut workload.cleanup, &arguments.cleanup);
-        if let Some(shell) = shell(arguments) {
-            workload.shell = crate::spec::shell(Some(&shell));
-        }
-        for (end, given) in [
-            (&mut workload.input, &arguments.input),
-            (&mut workload.output, &arguments.output),
-        ] {
-            if let Some(given) = given {
-                end.clone_from(given);
-            }
-        }
-        workload.ignore_failure |= arguments.ignore_failure;
+        runs_commands = true;
+        set_workload(arguments, experiment).map_err(Failure::Usage)?;
     }
+    match given.iter().find(|(_, given)| *given) {
+        Some((option, _)) if !runs_commands => bail!(Failure::Usage(format!(
+            "cannot use {option} here: the experiment runs no commands"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Puts the options about commands into an experiment of commands.
+fn set_workload(arguments: &RunArguments, experiment: &mut Experiment) -> Result<(), String> {
+    let factor = experiment.factor("command");
+    let levels = factor.into_iter().flat_map(|factor| &factor.levels);
+    let mut names: Vec<&str> = levels.map(|level| level.text.as_str()).collect();
+    if names.is_empty() {
+        names.extend(experiment.workload.commands.keys().map(String::as_str));
+    }
+    let each = |option, values| adhoc::per_command(option, values, &names);
+    let prepare = each("--prepare", &arguments.prepare)?;
+    let conclude = each("--conclude", &arguments.conclude)?;
+    let output = each("--output", &arguments.output)?;
+    let environment = match names.len() {
+        1 => adhoc::per_command("--env", &merged(&arguments.environment), &names)?,
+        _ => adhoc::per_command("--env", &arguments.environment, &names)?,
+    };
+    let workload = &mut experiment.workload;
+    workload.prepare = prepare.or(workload.prepare.take());
+    workload.conclude = conclude.or(workload.conclude.take());
+    if let Some(output) = output {
+        workload.output = output;
+    }
+    let setup = arguments.setup.clone();
+    workload.setup = setup.or(workload.setup.take());
+    let cleanup = arguments.cleanup.clone();
+    workload.cleanup = cleanup.or(workload.cleanup.take());
+    if arguments.no_shell {
+        workload.shell = Shell::None;
+    } else if let Some(shell) = &arguments.shell {
+        workload.shell = crate::spec::shell(Some(shell));
+    }
+    if let Some(input) = &arguments.input {
+        let may_be_made = workload.setup.is_some() || workload.prepare.is_some();
+        let is_here = !arguments.guest && !may_be_made && !input.contains('{');
+        if is_here && !["null", "file", "pipe"].contains(&input.as_str()) {
+            std::fs::metadata(input)
+                .map_err(|error| format!("cannot use --input {input}: {error}"))?;
+        }
+        workload.input.clone_from(input);
+    }
+    if let Some(environment) = environment {
+        workload.environment = environment;
+    }
+    workload.ignore_failure |= arguments.ignore_failure;
     Ok(())
-}
-
-fn shell(arguments: &RunArguments) -> Option<String> {
-    match arguments.no_shell {
-        true => Some("none".into()),
-        false => arguments.shell.clone(),
-    }
-}
-
-fn adhoc_commands(arguments: &RunArguments, commands: Vec<String>) -> AdhocCommands {
-    AdhocCommands {
-        commands,
-        names: arguments.names.clone(),
-        overrides: arguments.overrides(),
-        setup: arguments.setup.clone(),
-        prepare: arguments.prepare.clone(),
-        cleanup: arguments.cleanup.clone(),
-        shell: shell(arguments),
-        input: arguments.input.clone(),
-        output: arguments.output.clone(),
-        ignore_failure: arguments.ignore_failure,
-        reference: arguments.reference.clone(),
-        counters: Vec::new(),
-        in_guest: arguments.guest,
-    }
 }

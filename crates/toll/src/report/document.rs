@@ -1,0 +1,103 @@
+//! A run as tables in a document: verdicts, ratios and treatments.
+
+use super::comparison::{self, ComparisonRow};
+use super::markup::{Column, Markup};
+use super::words;
+use crate::claim::Run;
+use crate::claim::model::{Analysis, Verdict};
+use crate::format;
+
+/// The verdicts, comparisons and treatments of a run as tables.
+pub fn document(run: &Run, markup: Markup) -> String {
+    let (record, analysis) = (&run.stored.run, &run.analysis);
+    let mut text = markup.heading(&record.title);
+    let origin = format!(
+        "{} run {}, {}, {}: {}",
+        markup.code(&record.experiment),
+        record.id,
+        markup.text(&words::minute(&record.created_at)),
+        words::plural(analysis.blocks, "block"),
+        words::counts(&analysis.verdicts)
+    );
+    text.push_str(&format!(
+        "\n{origin}\n\n{}\n",
+        markup.text(&words::machine_line(&record.machine))
+    ));
+    for guest in &analysis.guests {
+        text.push_str(&format!("\n{}\n", markup.text(&words::guest_line(guest))));
+    }
+    for table in [verdicts(analysis, markup), treatments(run, markup)] {
+        text.extend(table.map(|table| format!("\n{table}")));
+    }
+    for remark in analysis.warnings.iter().chain(&analysis.notes) {
+        text.push_str(&format!("\n{}", markup.remark(remark)));
+    }
+    text
+}
+
+fn verdicts(analysis: &Analysis, markup: Markup) -> Option<String> {
+    let columns = [
+        Column::words("Verdict"),
+        Column::words("Claim"),
+        Column::numbers("Published"),
+        Column::numbers("Measured"),
+        Column::numbers("Margin"),
+    ];
+    let row = |verdict: &Verdict| {
+        let claim = format!(
+            "{} {}",
+            markup.code(&verdict.id),
+            markup.text(&verdict.text)
+        );
+        let reason = [markup.text(&verdict.reason)];
+        let reason = reason.into_iter().filter(|reason| !reason.is_empty());
+        vec![
+            format!(
+                "{} {}",
+                words::symbol(verdict.outcome),
+                words::outcome(verdict.outcome)
+            ),
+            lines(std::iter::once(claim).chain(reason), markup),
+            markup.text(&format::published(verdict)),
+            markup.text(&format::measured(verdict)),
+            format::margin(verdict),
+        ]
+    };
+    table(&columns, analysis.verdicts.iter().map(row), markup)
+}
+
+/// The treatments by the metrics of the run, beside its reference.
+fn treatments(run: &Run, markup: Markup) -> Option<String> {
+    let compared = comparison::table(&run.analysis, &comparison::metrics(run));
+    let (first, others) = compared.columns.split_first()?;
+    let mut columns = vec![Column::words(first)];
+    columns.extend(others.iter().map(|title| Column::numbers(title)));
+    columns.push(Column::words("note"));
+    let row = |one: &ComparisonRow| {
+        let notes = one.notes.iter().chain(std::iter::once(&one.marks));
+        let notes = notes.filter(|note| !note.is_empty());
+        let mut cells = vec![markup.code(&one.label)];
+        cells.extend(one.cells.iter().map(|cell| markup.text(cell)));
+        cells.push(lines(notes.map(|note| markup.text(note)), markup));
+        cells
+    };
+    let mut text = table(&columns, compared.rows.iter().map(row), markup)?;
+    for note in compared.footnotes.iter().chain(&compared.sentence) {
+        text.push_str(&format!("\n{}\n", markup.text(note)));
+    }
+    Some(text)
+}
+
+/// `None` without a row.
+fn table(
+    columns: &[Column<'_>],
+    rows: impl Iterator<Item = Vec<String>>,
+    markup: Markup,
+) -> Option<String> {
+    let rows: Vec<Vec<String>> = rows.collect();
+    (!rows.is_empty()).then(|| markup.table(columns, &rows))
+}
+
+fn lines(lines: impl Iterator<Item = String>, markup: Markup) -> String {
+    lines.collect::<Vec<_>>().join(markup.line_break())
+}
