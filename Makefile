@@ -66,9 +66,10 @@ bench-device: build ## Compare the virtual device with two programs in guests, a
 	$(call run-bench,device)
 
 .PHONY: bench-hyperfine
-bench-hyperfine: build ## Measure false alarms and time to a decision beside hyperfine, about 25 minutes
+bench-hyperfine: build ## Measure false alarms and time to a decision beside hyperfine, about 90 minutes
 	@tools/install-prerequisites bench
-	$(RELEASE)/bench-hyperfine --toll $(RELEASE)/toll --out $(BENCH_OUT) $(BENCH_OPTIONS)
+	tools/bench-peers $(RELEASE) --hyperfine
+	$(RELEASE)/bench-hyperfine --toll $(RELEASE)/toll --hyperfine target/peers/hyperfine --out $(BENCH_OUT) $(BENCH_OPTIONS)
 
 .PHONY: bench-toll
 bench-toll: build ## Measure what toll itself costs, about 15 minutes

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
+use toll_bench::process::find;
 use toll_bench::scratch::{Scratch, absolute, beside, interrupts};
 use toll_bench::versus::measure::{Settings, run};
 use toll_bench::versus::{Document, Stop, table};
@@ -26,13 +27,16 @@ struct Arguments {
         conflicts_with = "from"
     )]
     toll: Option<PathBuf>,
+    /// The program hyperfine [default: the one in PATH]
+    #[arg(long, value_name = "PATH")]
+    hyperfine: Option<PathBuf>,
     /// The program bench-work [default: beside this program]
     #[arg(long, value_name = "PATH")]
     work: Option<PathBuf>,
     /// How long the shorter command takes, in milliseconds
     #[arg(long, value_name = "N", default_value_t = 10.0)]
     work_ms: f64,
-    /// Identical pairs for each tool and condition [default: 30, with --quick 3]
+    /// Identical pairs for each tool and condition [default: 100, with --quick 3]
     #[arg(long, value_name = "N")]
     identical: Option<usize>,
     /// Different pairs for each tool and setting [default: 10, with --quick 2]
@@ -41,7 +45,7 @@ struct Arguments {
     /// Seed of the order of comparisons
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Begin no comparison after so many minutes [default: 25, with --quick 3]
+    /// Begin no comparison after so many minutes [default: 90, with --quick 3]
     #[arg(long, value_name = "N")]
     minutes: Option<f64>,
     /// A first look, in which no rate means anything
@@ -103,16 +107,19 @@ fn settings(arguments: &Arguments, directory: &Path) -> Result<Settings, String>
     let interrupted = interrupts()?;
     let (identical, different, minutes) = match arguments.quick {
         true => (3, 2, 3.0),
-        false => (30, 10, 25.0),
+        false => (100, 10, 90.0),
     };
     let work = match &arguments.work {
         Some(work) => work.clone(),
         None => beside("bench-work")?,
     };
+    let hyperfine = arguments.hyperfine.clone().or_else(|| find("hyperfine"));
+    let hyperfine = hyperfine.ok_or("hyperfine is missing; name it with --hyperfine")?;
     let minutes = arguments.minutes.unwrap_or(minutes);
     let words: Vec<String> = std::env::args().collect();
     Ok(Settings {
         toll: absolute(arguments.toll.as_deref().unwrap_or(Path::new("toll")))?,
+        hyperfine: absolute(&hyperfine)?,
         work: absolute(&work)?,
         work_ms: arguments.work_ms,
         identical: arguments.identical.unwrap_or(identical),

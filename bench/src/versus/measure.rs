@@ -16,7 +16,7 @@ use super::{
     VERSION,
 };
 use crate::machine::Machine;
-use crate::process::{command, find};
+use crate::process::command;
 use crate::toll::Toll;
 
 /// What to run.
@@ -24,6 +24,8 @@ use crate::toll::Toll;
 pub struct Settings {
     /// The program toll.
     pub toll: PathBuf,
+    /// The program hyperfine.
+    pub hyperfine: PathBuf,
     /// The program bench-work.
     pub work: PathBuf,
     /// How long the shorter command is to take, in milliseconds.
@@ -45,7 +47,7 @@ pub struct Settings {
 }
 
 /// Share of the time for identical pairs.
-const IDENTICAL_SHARE: f64 = 0.55;
+const IDENTICAL_SHARE: f64 = 0.7;
 /// How many times as long as toll hyperfine may measure.
 const LIMIT_FACTOR: f64 = 4.0;
 /// Least pieces of work by which the command is made as long as asked for: a
@@ -68,14 +70,12 @@ fn ladder(tool: Tool) -> [Vec<&'static str>; 8] {
 /// # Errors
 /// If a program is missing or fails, or at an interrupt.
 pub fn run(settings: &Settings, tell: &mut dyn FnMut(&str)) -> Result<Document, Stop> {
-    let hyperfine = find("hyperfine")
-        .ok_or_else(|| "hyperfine is missing; install the package hyperfine".to_owned())?;
     let tools = Tools {
         toll: Toll {
             program: settings.toll.clone(),
             kept: settings.directory.clone(),
         },
-        hyperfine,
+        hyperfine: settings.hyperfine.clone(),
     };
     let machine = Machine::inspect();
     let (pieces, duration_ns) = calibrate(&settings.work, settings.work_ms)?;
