@@ -87,12 +87,13 @@ impl Tools {
             .map_err(|error| format!("cannot read hyperfine's times: {error}"))?;
         let document = parse(&text)?;
         let times_of = |index: usize| -> Result<Vec<f64>, String> {
-            let list = document["results"][index]["times"].as_array();
-            let numbers =
-                list.map(|list| list.iter().filter_map(Value::as_f64).collect::<Vec<_>>());
-            numbers
-                .filter(|numbers| numbers.len() > 1)
-                .ok_or_else(|| "cannot read hyperfine's times: there are too few".to_owned())
+            let runs = document["results"][index]["measurements"].as_array();
+            let seconds = |run: &Value| run["time_wall_clock"]["value"].as_f64();
+            let times = runs.map(|runs| runs.iter().filter_map(seconds).collect::<Vec<_>>());
+            times.filter(|times| times.len() > 1).ok_or_else(|| {
+                "cannot read hyperfine's times: there are too few; give hyperfine 2.0 or newer"
+                    .to_owned()
+            })
         };
         let (first, second) = (times_of(0)?, times_of(1)?);
         let p = welch_p(&first, &second);
