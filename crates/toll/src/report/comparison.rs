@@ -132,6 +132,11 @@ fn cells(
     }
     let is_reference = |one: &Comparison| one.reference == treatment.index;
     cells.push(match comparison(analysis, treatment.index, metric) {
+        // What nobody named is beside the point: its value will do.
+        Some(one) if !one.is_judged => {
+            let change = change(one, analysis);
+            change.split(" [").next().unwrap_or_default().to_owned()
+        }
         Some(one) => change(one, analysis),
         None if analysis.comparisons.iter().any(is_reference) => "reference".to_owned(),
         None => format::NOTHING.to_owned(),

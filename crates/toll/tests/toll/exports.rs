@@ -297,14 +297,14 @@ fn tables_are_written_in_three_languages() {
     ));
     let [markdown, asciidoc, org] = ["t.md", "t.adoc", "t.org"].map(|name| bench.read(name));
     for (text, title, head, row) in [
-        (&markdown, "## sleep", "| Treatment |", "| `sleep 0.001` |"),
+        (&markdown, "## sleep", "| treatment |", "| `sleep 0.001` |"),
         (
             &asciidoc,
             "== sleep",
-            "|===\n| Treatment |",
+            "|===\n| treatment |",
             "| `cat /dev/null &#124; sort`\n",
         ),
-        (&org, "* sleep", "| Treatment |", "| =sleep 0.001= |"),
+        (&org, "* sleep", "| treatment |", "| =sleep 0.001= |"),
     ] {
         for needle in [title, head, row] {
             assert!(text.contains(needle), "{needle}: {text}");

@@ -211,7 +211,7 @@ fn check_asciidoc(text: &str) {
             .iter()
             .find_map(|own| line.strip_prefix(own))
             .unwrap_or(line);
-        let is_head = line.starts_with("| Verdict | ") || line.starts_with("| Treatment | ");
+        let is_head = line.starts_with("| Verdict | ") || line.starts_with("| treatment | ");
         let means_something = [
             '|', '<', '{', '}', '*', '_', '#', '+', '~', '^', '$', '\\', '\'',
         ];
