@@ -13,7 +13,7 @@ LIBEXEC = $(DESTDIR)$(PREFIX)/libexec/toll
 SHARE = $(DESTDIR)$(PREFIX)/share
 ZSH_COMPLETIONS ?= $(PREFIX)/share/zsh/site-functions
 
-SCRIPTS = .ci/run tools/bench-peers tools/debian-root tools/install-prerequisites tools/kernel-check tools/make-deb \
+SCRIPTS = .ci/run tools/bench-peers tools/bench-price tools/debian-root tools/install-prerequisites tools/kernel-check tools/make-deb \
 	tools/same-code tools/test
 
 .PHONY: help
@@ -70,6 +70,13 @@ bench-hyperfine: build ## Measure false alarms and time to a decision beside hyp
 	@tools/install-prerequisites bench
 	tools/bench-peers $(RELEASE) --hyperfine
 	$(RELEASE)/bench-hyperfine --toll $(RELEASE)/toll --hyperfine target/peers/hyperfine --out $(BENCH_OUT) $(BENCH_OPTIONS)
+
+.PHONY: bench-prices
+bench-prices: build ## Compare toll prices with lmbench and perf bench, about 15 minutes
+	@tools/install-prerequisites bench
+	tools/bench-peers $(RELEASE) --own
+	tools/bench-price --fetch
+	$(call run-bench,prices)
 
 .PHONY: bench-toll
 bench-toll: build ## Measure what toll itself costs, about 15 minutes

@@ -208,6 +208,18 @@ fn derived_parts(derived: &DerivedValue, unit: &str) -> (String, String) {
     (part(derived.value), ends)
 }
 
+/// A price: the value, and apart from it the ends of its interval in the same
+/// unit, each with three digits. Unlike of a verdict, nothing hangs on more.
+pub fn price_parts(price: &DerivedValue, unit: &str) -> (String, String) {
+    let (Some(value), Some(low), Some(high), "ns") = (price.value, price.low, price.high, unit)
+    else {
+        return derived_parts(price, unit);
+    };
+    let factor = scale_of(value, DURATIONS).factor;
+    let ends = [low, high].map(|end| significant(end / factor));
+    (duration_ns(value), format!("[{}]", ends.join(", ")))
+}
+
 /// What a claim's quantity came out as, or [`NOTHING`].
 pub fn measured(verdict: &Verdict) -> String {
     let (value, interval) = measured_parts(verdict);

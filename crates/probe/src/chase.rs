@@ -11,7 +11,8 @@
 //! of a stride.
 
 use toll_wire::{
-    ChaseRequest, Failure, HugePages, LINE_BYTES, MEMORY_BYTES_MAX, Request, Sample, TrialData,
+    ChaseRequest, ChaseStride, Failure, HugePages, LINE_BYTES, MEMORY_BYTES_MAX, Request, Sample,
+    TrialData,
 };
 
 use crate::failure;
@@ -21,6 +22,8 @@ use crate::trial::Trial;
 use crate::usage::Scope;
 
 const LINE: usize = LINE_BYTES as usize;
+/// Lines of a page.
+const PAGE_LINES: u32 = 64;
 
 /// The cycle is made once; iterations go on around it.
 pub fn run(request: &Request, chase: &ChaseRequest) -> Result<TrialData, Failure> {
@@ -35,6 +38,8 @@ pub fn run(request: &Request, chase: &ChaseRequest) -> Result<TrialData, Failure
 /// A buffer whose lines form one cycle, and a place in it.
 struct Cycle {
     region: Region,
+    /// Bytes that the cycle covers.
+    length: usize,
     /// Offsets of the lines in the order of the cycle, in lines.
     order: Vec<u32>,
     /// Loads made since the cycle began.
@@ -53,7 +58,12 @@ impl Cycle {
         };
         let region = Region::map(Backing::Anonymous, mapped, request.huge_pages, false)?;
         let lines = u32::try_from(length / LINE).expect("the length is limited");
-        let mut order: Vec<u32> = (0..lines).collect();
+        let mut order: Vec<u32> = match request.stride {
+            ChaseStride::Line => (0..lines).collect(),
+            ChaseStride::Page => (0..lines / PAGE_LINES)
+                .map(|page| page * PAGE_LINES + page % PAGE_LINES)
+                .collect(),
+        };
         shuffle(&mut order, request.seed);
         let all = region.part(0, length);
         for (place, line) in order.iter().enumerate() {
@@ -63,6 +73,7 @@ impl Cycle {
         let offset = u64::from(order[0]) * LINE_BYTES;
         Ok(Self {
             region,
+            length,
             order,
             position: 0,
             offset,
@@ -94,7 +105,7 @@ impl Cycle {
         let mut sample = measured.into_sample();
         for (name, value) in [
             ("accesses", accesses as f64),
-            ("buffer_bytes", (self.lines() * LINE) as f64),
+            ("buffer_bytes", self.length as f64),
             ("huge_page_bytes", residency.huge as f64),
             ("latency_ns", latency),
         ] {
@@ -118,7 +129,11 @@ impl Cycle {
 }
 
 fn checked_length(request: &ChaseRequest) -> Result<usize, Failure> {
-    let fits = (2 * LINE_BYTES..=MEMORY_BYTES_MAX).contains(&request.size_bytes)
+    let least = match request.stride {
+        ChaseStride::Line => 2 * LINE_BYTES,
+        ChaseStride::Page => 2 * u64::from(PAGE_LINES) * LINE_BYTES,
+    };
+    let fits = (least..=MEMORY_BYTES_MAX).contains(&request.size_bytes)
         && request.size_bytes.is_multiple_of(LINE_BYTES)
         && request.accesses > 0;
     match usize::try_from(request.size_bytes) {
@@ -126,9 +141,7 @@ fn checked_length(request: &ChaseRequest) -> Result<usize, Failure> {
         _ => Err(failure::instrument(format!(
             "cannot chase {} times through {} bytes: it takes at least one access, and {} to \
              {MEMORY_BYTES_MAX} bytes in lines of {LINE_BYTES}; choose another size",
-            request.accesses,
-            request.size_bytes,
-            2 * LINE_BYTES
+            request.accesses, request.size_bytes, least
         ))),
     }
 }
@@ -152,16 +165,23 @@ mod tests {
     fn chase(size_bytes: u64) -> ChaseRequest {
         ChaseRequest {
             size_bytes,
-            huge_pages: HugePages::None,
             accesses: 1,
             seed: 7,
+            huge_pages: HugePages::None,
+            ..ChaseRequest::default()
         }
     }
 
     #[test]
-    fn the_cycle_leads_through_every_line_once() {
-        for lines in [2, 3, 64, 1_000] {
-            let mut cycle = Cycle::new(&chase(lines * 64)).unwrap();
+    fn the_cycle_leads_through_every_line_once_or_through_one_of_each_page() {
+        let of_pages = |pages| ChaseRequest {
+            stride: ChaseStride::Page,
+            ..chase(pages * 4096)
+        };
+        let by_lines = [2, 3, 64, 1_000].map(|lines| (lines, chase(lines * 64)));
+        let by_pages = [2, 65, 300].map(|pages| (pages, of_pages(pages)));
+        for (lines, request) in by_lines.into_iter().chain(by_pages) {
+            let mut cycle = Cycle::new(&request).unwrap();
             let start = cycle.offset;
             let mut seen = std::collections::BTreeSet::new();
             for _ in 0..lines {
@@ -194,6 +214,11 @@ mod tests {
 
     #[test]
     fn what_is_no_cycle_is_refused() {
+        let page = ChaseRequest {
+            stride: ChaseStride::Page,
+            ..chase(4096)
+        };
+        assert!(Cycle::new(&page).is_err());
         for size_bytes in [0, 64, 100, MEMORY_BYTES_MAX + 64] {
             assert!(Cycle::new(&chase(size_bytes)).is_err(), "{size_bytes}");
         }

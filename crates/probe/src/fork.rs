@@ -62,6 +62,24 @@ fn fork() -> std::io::Result<Option<Pid>> {
     }
 }
 
+/// Splits the process; the child ends at once. Waits for it.
+pub fn start_and_wait() -> std::io::Result<()> {
+    match fork()? {
+        Some(child) => wait_for(child.as_raw_nonzero().get()),
+        // SAFETY: _exit takes a number and has no preconditions.
+        None => unsafe { libc::_exit(0) },
+    }
+}
+
+/// Waits for a child, which must end with status 0.
+pub fn wait_for(child: i32) -> std::io::Result<()> {
+    let status = waitpid(Pid::from_raw(child), WaitOptions::empty())?;
+    match status.and_then(|(_, status)| status.exit_status()) {
+        Some(0) => Ok(()),
+        _ => Err(std::io::Error::other("the child did not end with status 0")),
+    }
+}
+
 fn end_with(parent: Pid) {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     // A parent that died before that call would never be noticed.

@@ -15,7 +15,7 @@ pub mod clock;
 pub mod command;
 pub mod copy;
 mod counters;
-mod crossing;
+pub mod crossing;
 pub mod device;
 mod disturbance;
 mod driver;

@@ -13,6 +13,7 @@ use std::ffi::OsString;
 use std::io::{BufRead, Read, Write};
 use std::process::ExitCode;
 
+use toll_probe::crossing::process::END_FLAG;
 use toll_probe::primes::process;
 use toll_probe::{failure, guest, lifetime, trial};
 use toll_wire::{MESSAGE_BYTES_MAX, Outcome, Response, WIRE_VERSION};
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
     match arguments.as_slice() {
         [] => answer(),
         [flag] if flag == "--version" => print_version(),
+        [flag] if flag.as_encoded_bytes() == END_FLAG.to_bytes() => ExitCode::SUCCESS,
         [flag, rest @ ..] if flag == process::FLAG => count_primes(rest),
         _ => {
             // Nothing is left to tell if even standard error is gone.

@@ -1,5 +1,7 @@
 //! Crossings between a program and the kernel, one kind at a time.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::levels::{count, sizes};
@@ -17,12 +19,20 @@ pub struct CrossingRequest {
     /// Calls in one iteration: 1 to [`CROSSING_CALLS_MAX`].
     #[serde(deserialize_with = "count::<1, CROSSING_CALLS_MAX, _, _>")]
     pub calls: u64,
-    /// CPUs of the two processes of [`CrossingOperation::PipePingPong`].
+    /// CPUs of the two ends of a ping-pong.
     pub cpus: CrossingCpus,
+    /// What the other end of [`CrossingOperation::FutexPingPong`] is.
+    pub peer: CrossingPeer,
+    /// Operations that one `io_uring_enter` submits: 1 to [`RING_BATCH_MAX`].
+    #[serde(deserialize_with = "count::<1, RING_BATCH_MAX, _, _>")]
+    pub batch: u64,
+    /// Directory on the file system under test, for the operations on files.
+    #[serde(rename = "@directory")]
+    pub directory: PathBuf,
 }
 
 sizes! {
-    call_size: 1..=CROSSING_BYTES_MAX, "1 byte to 1 MiB, as much as the driver takes";
+    call_size: 1..=CROSSING_BYTES_MAX, "1 byte to 1 GiB";
 }
 
 impl Default for CrossingRequest {
@@ -32,12 +42,54 @@ impl Default for CrossingRequest {
             size_bytes: 4,
             calls: 1000,
             cpus: CrossingCpus::One,
+            peer: CrossingPeer::Process,
+            batch: 1,
+            directory: PathBuf::new(),
         }
     }
 }
 
-/// Most bytes that one call copies: what the driver `toll_primes` takes.
-pub const CROSSING_BYTES_MAX: u64 = 1 << 20;
+/// Bytes of a file that reads and writes go through, unless one call moves more.
+pub const CROSSING_FILE_BYTES: u64 = 2 << 20;
+
+/// A fault on a file's page maps the pages around it, 64 KiB as Linux comes
+/// (`fault_around_bytes`). So only one page of so many bytes is touched.
+pub const FAULT_AROUND_BYTES: u64 = 64 << 10;
+
+impl CrossingRequest {
+    /// Most bytes that it has on the file system at a time.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        use CrossingOperation as Op;
+        match self.operation {
+            Op::ReadFile | Op::WriteFile | Op::IoUringRead => {
+                self.size_bytes.max(CROSSING_FILE_BYTES)
+            }
+            Op::FilePageFault => self.calls.saturating_mul(FAULT_AROUND_BYTES),
+            Op::OpenClose | Op::Stat | Op::CreateUnlink | Op::Rename => 4096,
+            _ => 0,
+        }
+    }
+
+    /// Bytes of memory that it needs, if it needs much.
+    pub(crate) fn memory_bytes(&self) -> Option<u64> {
+        use CrossingOperation as Op;
+        match self.operation {
+            Op::MemoryRead => Some(self.size_bytes),
+            Op::MemoryFill | Op::MemoryCopy => Some(2 * self.size_bytes),
+            Op::HugePageFault => Some(self.calls.saturating_mul(2 << 20)),
+            _ => None,
+        }
+    }
+}
+
+/// Most bytes that one call copies.
+pub const CROSSING_BYTES_MAX: u64 = 1 << 30;
+
+/// Most bytes that the driver `toll_primes` copies.
+pub const DRIVER_BYTES_MAX: u64 = 1 << 20;
+
+/// Most operations in flight in an io_uring.
+pub const RING_BATCH_MAX: u64 = 1024;
 
 /// Most calls of one iteration.
 pub const CROSSING_CALLS_MAX: u64 = 1 << 32;
@@ -68,19 +120,88 @@ pub enum CrossingOperation {
     CopyFromUser,
     /// The first write to a page of anonymous memory.
     PageFault,
+    /// The first write to a transparent huge page.
+    HugePageFault,
+    /// The first read of a mapped page of a file that is in the page cache.
+    FilePageFault,
+    /// `mmap` of a page of anonymous memory and `munmap`, without a touch.
+    MmapMunmap,
     /// A signal that the process sends to itself and handles.
     Signal,
     /// A byte to another process and one back, each through a pipe.
     PipePingPong,
-    /// A no-operation through an io_uring, submitted and waited for alone.
+    /// The same through a pair of Unix stream sockets.
+    UnixPingPong,
+    /// The same through a TCP connection over loopback.
+    TcpPingPong,
+    /// The same by two eventfds.
+    EventfdPingPong,
+    /// A word of shared memory that two ends change in turn, each waiting for
+    /// the other by `futex`.
+    FutexPingPong,
+    /// A no-operation through an io_uring.
     IoUringNop,
+    /// A read of the bytes from a warm file through an io_uring.
+    IoUringRead,
+    /// `pread` of the bytes from a warm file, one place after the other.
+    ReadFile,
+    /// `pwrite` of the bytes to a file whose pages are in the page cache.
+    WriteFile,
+    /// `open` of a file and `close`.
+    OpenClose,
+    /// `stat` of a file.
+    Stat,
+    /// `open` that makes a file, `close`, and `unlink`.
+    CreateUnlink,
+    /// `rename` of a file within a directory.
+    Rename,
+    /// A thread that does nothing, made and joined.
+    ThreadCreate,
+    /// A process that ends at once, by `fork`, waited for.
+    Fork,
+    /// A statically linked program that ends at once, by `posix_spawn`.
+    SpawnStatic,
+    /// A dynamically linked program that ends at once, by `posix_spawn`.
+    SpawnDynamic,
+    /// A read of all words of the bytes.
+    MemoryRead,
+    /// `memset` of the bytes.
+    MemoryFill,
+    /// `memcpy` of the bytes.
+    MemoryCopy,
 }
 
-/// Where the two processes of a ping-pong run.
+impl CrossingOperation {
+    /// Whether a call moves the request's bytes.
+    pub fn moves_bytes(self) -> bool {
+        matches!(
+            self,
+            Self::WriteMemfd
+                | Self::CopyFromUser
+                | Self::IoUringRead
+                | Self::ReadFile
+                | Self::WriteFile
+                | Self::MemoryRead
+                | Self::MemoryFill
+                | Self::MemoryCopy
+        )
+    }
+}
+
+/// What the other end of a ping-pong is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CrossingPeer {
+    Process,
+    /// A thread of the same process.
+    Thread,
+}
+
+/// Where the two ends of a ping-pong run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CrossingCpus {
-    /// Both on one CPU, so that each byte is a switch between processes.
+    /// Both on one CPU, so that each byte is a switch.
     One,
     /// Each on a CPU of its own, so that each byte wakes another CPU.
     Two,

@@ -33,13 +33,15 @@ pub use command::{
 };
 pub use copy::{CacheState, CopyMethod, CopyRequest, Sink, Source};
 pub use crossing::{
-    CROSSING_BYTES_MAX, CROSSING_CALLS_MAX, CrossingCpus, CrossingOperation, CrossingRequest,
+    CROSSING_BYTES_MAX, CROSSING_CALLS_MAX, CROSSING_FILE_BYTES, CrossingCpus, CrossingOperation,
+    CrossingPeer, CrossingRequest, DRIVER_BYTES_MAX, FAULT_AROUND_BYTES, RING_BATCH_MAX,
 };
 pub use files::{FILE_CALLS_MAX, FILES_MAX, FilesOperation, FilesRequest};
 pub use levels::{Amount, count, from_levels, size_within};
 pub use memory::{
-    AccessOrder, Addressing, ChaseRequest, Competitor, CompetitorUses, HugePages, Initialisation,
-    LINE_BYTES, MEMORY_BYTES_MAX, Mapping, MemoryAdvice, MemoryRequest, WORKING_SET_LINES,
+    AccessOrder, Addressing, ChaseRequest, ChaseStride, Competitor, CompetitorUses, HugePages,
+    Initialisation, LINE_BYTES, MEMORY_BYTES_MAX, Mapping, MemoryAdvice, MemoryRequest,
+    WORKING_SET_LINES,
 };
 pub use primes::{
     PRIMES_N_MAX, PrimesAllocation, PrimesClock, PrimesPlacement, PrimesRequest, Printing,

@@ -47,6 +47,8 @@ pub struct ChaseRequest {
     /// at least two lines.
     #[serde(rename = "size", deserialize_with = "cycle_size")]
     pub size_bytes: u64,
+    /// Which lines of these bytes the cycle goes through.
+    pub stride: ChaseStride,
     /// Pages that the buffer is made of.
     pub huge_pages: HugePages,
     /// Loads in one iteration.
@@ -85,6 +87,7 @@ impl Default for ChaseRequest {
     fn default() -> Self {
         Self {
             size_bytes: 16 << 20,
+            stride: ChaseStride::Line,
             huge_pages: HugePages::None,
             accesses: 1 << 20,
             seed: 0,
@@ -100,6 +103,18 @@ pub const WORKING_SET_LINES: u64 = 512;
 
 /// Largest buffer of a work on memory, in bytes.
 pub const MEMORY_BYTES_MAX: u64 = 64 << 30;
+
+/// Which lines a chase goes through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ChaseStride {
+    /// All of them.
+    Line,
+    /// One of each 4 KiB, so that nearly every load needs another translation of
+    /// an address. Its place moves on from page to page, which spreads the lines
+    /// over the sets of the caches.
+    Page,
+}
 
 /// How the address of line `i` of a working set with base `b` is formed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -96,7 +96,8 @@ impl WorkloadKind {
             Self::Memory | Self::Reclaim => &["pressure", "limit", "fs"],
             Self::Transfer => &["content", "fs"],
             Self::Files => &["mount_cache", "round_trip_ms", "fs"],
-            Self::Chase | Self::Primes | Self::Crossing => &[],
+            Self::Crossing => &["mount_cache", "fs"],
+            Self::Chase | Self::Primes => &[],
         }
     }
 
@@ -251,7 +252,8 @@ impl Workload {
                 // What an untimed pass makes is beside what the timed one does.
                 needs.scratch_bytes = 2 * bytes;
             }
-            Self::Command(_) | Self::Chase(_) | Self::Primes(_) | Self::Crossing(_) => {}
+            Self::Crossing(crossing) => needs.scratch_bytes = crossing.file_bytes(),
+            Self::Command(_) | Self::Chase(_) | Self::Primes(_) => {}
         }
         needs
     }
@@ -267,6 +269,7 @@ impl Workload {
             }),
             // The order of the cycle is kept beside it, 4 bytes a line.
             Self::Chase(chase) => Some(chase.size_bytes + chase.size_bytes / 16),
+            Self::Crossing(crossing) => crossing.memory_bytes(),
             Self::Reclaim(reclaim) => {
                 let stream = match reclaim.set.streams_file() {
                     true => 0,

@@ -239,6 +239,7 @@ impl Topic<'_> {
                 let spec = Derived {
                     id: String::new(),
                     text: String::new(),
+                    group: None,
                     kind,
                     factor: over.to_owned(),
                     among: Vec::new(),

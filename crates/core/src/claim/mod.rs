@@ -16,6 +16,7 @@ mod figure;
 mod guest;
 mod metric;
 pub mod model;
+mod price_list;
 pub mod regression;
 pub mod selftest;
 mod summary;
@@ -119,7 +120,9 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
     emulation::note(&mut treatments, context);
     let mut notes = summary::take_common_notes(&mut treatments);
     notes.extend(warning::cold_host(stored));
+    let prices = price_list::list(context, &treatments, &derived, caches);
     Analysis {
+        prices,
         blocks: context.complete_blocks(),
         primary_metric: experiment.metric.clone(),
         metrics: metric::describe_all(context),

@@ -39,6 +39,9 @@ pub struct Analysis {
     pub verdicts: Vec<Verdict>,
     /// Quantities computed from several treatments, such as a knee.
     pub derived: Vec<DerivedEstimate>,
+    /// What each row costs, in an experiment of rows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prices: Vec<Price>,
     /// Curves that go up in steps, where the experiment asks for the steps.
     #[serde(default)]
     pub staircases: Vec<Staircase>,
@@ -285,6 +288,25 @@ pub struct DerivedEstimate {
     /// Further figures, such as a model's residual, by name.
     pub details: BTreeMap<String, f64>,
     /// Why there is no estimate, or what qualifies it.
+    pub note: Option<String>,
+}
+
+/// A line of a price list: what a row of an experiment costs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Price {
+    /// What is paid for, in words.
+    pub name: String,
+    /// Heading under which it stands; absent of what is measured and not listed.
+    pub group: Option<String>,
+    /// Index of the treatment; absent of a derived quantity.
+    pub treatment: Option<usize>,
+    /// What the price is of, such as `call`; empty of a derived quantity.
+    pub per: String,
+    /// Unit of the value: `ns` or `bytes`.
+    pub unit: String,
+    /// The price; absent if it could not be measured.
+    pub value: Option<DerivedValue>,
+    /// Why there is no price, or what qualifies it.
     pub note: Option<String>,
 }
 

@@ -10,6 +10,7 @@ mod parameters;
 mod selections;
 mod treatment;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use toll_stats::Rng;
@@ -17,7 +18,7 @@ use toll_wire::Numbering;
 
 use crate::spec::expression::Expression;
 use crate::spec::guest::GuestParameters;
-use crate::spec::{Experiment, Factor, Level, RunSettings, Selector, WorkloadKind};
+use crate::spec::{Experiment, Factor, Level, ROW, RunSettings, Selector, WorkloadKind};
 
 pub use claimed::of_claim;
 pub use parameters::TreatmentParameters;
@@ -57,14 +58,10 @@ impl Plan {
             .map(|text| Expression::parse(text))
             .collect::<Result<_, _>>()?;
         let mut treatments = Vec::new();
-        for levels in Combinations::new(&experiment.factors) {
-            let lookup = |name: &str| {
-                let varied = levels.get(name).copied();
-                varied.or_else(|| experiment.fixed(name))
-            };
+        for levels in combinations(experiment) {
             let mut fits = true;
             for constraint in &constraints {
-                fits &= constraint.holds(&lookup)?;
+                fits &= holds(constraint, &levels, experiment)?;
             }
             if !fits {
                 continue;
@@ -76,15 +73,12 @@ impl Plan {
                     experiment.name
                 ));
             }
-            let levels = levels.into_iter();
-            let mut levels: BTreeMap<String, Level> = levels
-                .map(|(name, level)| (name.to_owned(), level.clone()))
-                .collect();
-            levels.extend(experiment.workload.parameters.clone());
+            let mut levels = levels;
             if let Some(guest) = &experiment.guest {
                 levels.extend(guest.parameters.clone());
             }
-            let treatment = Treatment::new(treatments.len(), &experiment.factors, levels);
+            let factors = experiment.factors_at(&levels);
+            let treatment = Treatment::new(treatments.len(), &factors, levels);
             if let Some(boot) = treatment.boot()
                 && let Some(why) = GuestParameters::read(&boot)?.contradiction()
             {
@@ -268,17 +262,68 @@ pub fn describe(selector: &Selector) -> String {
     parts.join(" ")
 }
 
+/// Whether a treatment meets a constraint. One on a factor that the treatment's
+/// row does not vary says nothing about it.
+fn holds(
+    constraint: &Expression,
+    levels: &BTreeMap<String, Level>,
+    experiment: &Experiment,
+) -> Result<bool, String> {
+    let is_of_others = Cell::new(false);
+    let guest = experiment.guest.as_ref();
+    let lookup = |name: &str| {
+        let own = levels.get(name);
+        let found = own.or_else(|| guest?.parameters.get(name));
+        if found.is_none() && experiment.factor(name).is_some() {
+            is_of_others.set(true);
+        }
+        found
+    };
+    let holds = constraint.holds(&lookup);
+    match is_of_others.get() {
+        true => Ok(true),
+        false => holds,
+    }
+}
+
+/// Levels of all treatments before constraints, with the fixed parameters of each.
+fn combinations(experiment: &Experiment) -> Box<dyn Iterator<Item = BTreeMap<String, Level>> + '_> {
+    let with = |fixed: &BTreeMap<String, Level>, varied: BTreeMap<&str, &Level>| {
+        let mut levels = fixed.clone();
+        let varied = varied.into_iter();
+        levels.extend(varied.map(|(name, level)| (name.to_owned(), level.clone())));
+        levels
+    };
+    let Some(rows) = experiment
+        .factor(ROW)
+        .filter(|_| !experiment.rows.is_empty())
+    else {
+        let fixed = &experiment.workload.parameters;
+        let all = Combinations::new(experiment.factors.iter().collect());
+        return Box::new(all.map(move |varied| with(fixed, varied)));
+    };
+    Box::new(rows.levels.iter().flat_map(move |name| {
+        let row = experiment.rows.iter().find(|row| row.name == name.text);
+        let row = row.expect("the experiment was checked");
+        let all = Combinations::new(experiment.factors_of(row).collect());
+        all.map(move |mut varied| {
+            varied.insert(ROW, name);
+            with(&row.parameters, varied)
+        })
+    }))
+}
+
 /// All combinations of levels, the last factor varying fastest.
 struct Combinations<'a> {
-    factors: &'a [Factor],
+    factors: Vec<&'a Factor>,
     next: Option<Vec<usize>>,
 }
 
 impl<'a> Combinations<'a> {
-    fn new(factors: &'a [Factor]) -> Self {
+    fn new(factors: Vec<&'a Factor>) -> Self {
         Self {
-            factors,
             next: Some(vec![0; factors.len()]),
+            factors,
         }
     }
 }

@@ -3,10 +3,11 @@
 use toll_wire::guest::PairSide;
 use toll_wire::{
     Channel, Competitor, CompetitorUses, LIMIT_BYTES_MIN, Pressure, Surroundings, TransferPart,
-    Workload, WorkloadKind,
+    Workload,
 };
 
 use super::Treatment;
+use crate::spec::Experiment;
 use crate::spec::guest::GuestParameters;
 
 /// The parameters of a treatment.
@@ -22,7 +23,8 @@ pub struct TreatmentParameters {
 
 impl TreatmentParameters {
     /// Reads the levels of a treatment.
-    pub fn new(kind: WorkloadKind, treatment: &Treatment) -> Result<Self, String> {
+    pub fn new(experiment: &Experiment, treatment: &Treatment) -> Result<Self, String> {
+        let kind = experiment.kind(&treatment.levels);
         let levels = treatment.levels.iter();
         let levels: Vec<(&str, &str)> = levels
             .map(|(name, level)| (name.as_str(), level.text.as_str()))

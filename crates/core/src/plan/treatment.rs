@@ -25,8 +25,8 @@ pub struct Treatment {
 }
 
 impl Treatment {
-    pub(super) fn new(index: usize, factors: &[Factor], levels: BTreeMap<String, Level>) -> Self {
-        let varying: Vec<_> = factors
+    pub(super) fn new(index: usize, factors: &[&Factor], levels: BTreeMap<String, Level>) -> Self {
+        let varying: Vec<&&Factor> = factors
             .iter()
             .filter(|factor| factor.levels.len() > 1)
             .collect();
@@ -37,7 +37,7 @@ impl Treatment {
             },
             [only] => only.label(&levels[&only.name]),
             several => {
-                let part = |factor: &&Factor| {
+                let part = |factor: &&&Factor| {
                     format!("{}={}", factor.name, factor.label(&levels[&factor.name]))
                 };
                 several.iter().map(part).collect::<Vec<_>>().join(" ")
@@ -87,7 +87,7 @@ impl Treatment {
     pub(super) fn first_difference(&self, other: &Treatment) -> Option<&str> {
         self.levels
             .iter()
-            .find(|(name, level)| !other.levels[*name].same(level))
+            .find(|(name, level)| other.levels.get(*name).is_none_or(|one| !one.same(level)))
             .map(|(name, _)| name.as_str())
     }
 }

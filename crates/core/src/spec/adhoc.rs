@@ -149,6 +149,7 @@ fn assemble(
             environment: PerCommand::default(),
             ignore_failure: false,
         },
+        rows: Vec::new(),
         guest: request.in_guest.then(|| {
             let mut guest = GuestSettings::default();
             // What is varied is not fixed as well.

@@ -35,8 +35,8 @@ macro_rules! builtins {
 }
 
 builtins![
-    "cat", "sweep", "write", "mem", "pressure", "chase", "crossing", "transfer", "userfs",
-    // Those that need guests, which may first need a kernel.
+    "prices", "cat", "sweep", "write", "mem", "pressure", "chase", "crossing", "transfer",
+    "userfs", // Those that need guests, which may first need a kernel.
     "primes", "reclaim", "device",
 ];
 

@@ -11,6 +11,9 @@ pub struct Derived {
     pub id: String,
     /// What it is, in words.
     pub text: String,
+    /// Heading of the price list under which it stands, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<String>,
     /// How it is computed. Refuses keys that neither the kind nor any other has.
     #[serde(flatten)]
     pub kind: DerivedKind,
@@ -79,6 +82,19 @@ pub enum DerivedKind {
         #[serde(default = "step_rise", deserialize_with = "one_share")]
         rise: f64,
     },
+}
+
+impl DerivedKind {
+    /// The two sides of a quantity that compares treatments.
+    pub fn sides(&self) -> impl Iterator<Item = &Selector> {
+        let sides = match self {
+            Self::Acceleration { of, to, .. } | Self::Crossing { of, to, .. } => {
+                [Some(of), Some(to)]
+            }
+            _ => [None, None],
+        };
+        sides.into_iter().flatten()
+    }
 }
 
 fn knee_tolerance() -> f64 {

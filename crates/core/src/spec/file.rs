@@ -14,6 +14,7 @@ use super::error::SourceText;
 use super::level::{Levels, share};
 use super::quantity::parse_duration;
 use super::references::Scope;
+use super::row::{ROW, Row, RowsTable};
 use super::validate::{self, Problem};
 use super::workload::NOWHERE;
 use super::{
@@ -42,6 +43,8 @@ struct ExperimentFile {
     metric: Option<MetricName>,
     workload: Spanned<WorkloadTable>,
     guest: Option<Spanned<GuestTable>>,
+    #[serde(default)]
+    rows: Vec<RowsTable>,
     #[serde(default)]
     factor: Vec<Spanned<FactorTable>>,
     #[serde(default)]
@@ -283,6 +286,18 @@ impl Reader<'_> {
             let (levels, is_size) = levels.unwrap_or(&factor.levels).read()?;
             Ok(Factor::new(&factor.name, levels, is_size)?)
         })?;
+        let metric = match file.metric {
+            Some(MetricName::Name(name)) => name,
+            None => "duration_ns".to_owned(),
+        };
+        let rows = self.rows(file.rows, &workload, &metric)?;
+        if !rows.is_empty() && !factors.iter().any(|factor| factor.name == ROW) {
+            let all = Levels::List(rows.iter().map(|row| Level::new(&row.name)).collect());
+            let levels = overlay.factors.get(ROW).unwrap_or(&all).read();
+            let factor = levels.and_then(|(levels, is_size)| Factor::new(ROW, levels, is_size));
+            let factor = factor.map_err(|message| self.source.error(workload_at, message))?;
+            factors.insert(0, factor);
+        }
         let mut unknown = overlay.factors.keys();
         if let Some(name) = unknown.find(|name| !factors.iter().any(|f| f.name == **name)) {
             let message = format!("cannot set levels of {name}: there is no such factor");
@@ -317,6 +332,7 @@ impl Reader<'_> {
             question: file.question.trim().to_owned(),
             profile: profile.to_owned(),
             workload,
+            rows,
             guest,
             factors,
             constraints: [file.require, overlay.require].concat(),
@@ -331,12 +347,34 @@ impl Reader<'_> {
             figures: Vec::new(),
             advice: Vec::new(),
             report: file.report,
-            metric: match file.metric {
-                Some(MetricName::Name(name)) => name,
-                None => "duration_ns".to_owned(),
-            },
+            metric,
             further_metrics: Vec::new(),
         })
+    }
+
+    fn rows(
+        &self,
+        tables: Vec<RowsTable>,
+        workload: &WorkloadSpec,
+        metric: &str,
+    ) -> Result<Vec<Row>, SpecError> {
+        let mut rows: Vec<Row> = Vec::new();
+        for mut table in tables {
+            for row in std::mem::take(&mut table.list) {
+                let row = self.at(row, |row| {
+                    let row = table.row(row, workload, metric)?;
+                    match rows.iter().any(|other| other.name == row.name) {
+                        true => Err(format!(
+                            "cannot use row {:?}: its name stands twice",
+                            row.name
+                        )),
+                        false => Ok(row),
+                    }
+                })?;
+                rows.push(row);
+            }
+        }
+        Ok(rows)
     }
 
     /// What the chosen profile changes, and where it stands.

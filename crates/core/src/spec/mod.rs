@@ -16,6 +16,7 @@ pub mod level;
 mod near;
 mod overrides;
 mod references;
+mod row;
 mod shown;
 mod validate;
 mod workload;
@@ -35,6 +36,7 @@ pub use guest::{GuestSettings, Knob};
 pub use level::{Factor, Level};
 pub use near::{nearest, suggestion};
 pub use overrides::{LevelOverride, apply_levels, parse_override};
+pub use row::{ROW, Row};
 pub use shown::{
     AdviceKind, AdviceSpec, FigureKind, FigureSpec, GroupSpec, LineSpec, Table, TableMean,
     TableQuantity, TableRow,
@@ -74,6 +76,10 @@ pub struct Experiment {
     pub further_metrics: Vec<String>,
     /// What each trial does.
     pub workload: WorkloadSpec,
+    /// What single treatments do, where that differs: the levels of the factor
+    /// `row`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rows: Vec<Row>,
     /// The guests that trials run in; `None` where all run on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub guest: Option<GuestSettings>,

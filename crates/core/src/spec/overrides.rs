@@ -105,7 +105,7 @@ pub fn apply_levels(
             .remove(&chosen.name)
             .is_some()
             || experiment.is_of_guest(&chosen.name)
-            || experiment.workload.kind.has(&chosen.name)
+            || (experiment.rows.is_empty() && experiment.workload.kind.has(&chosen.name))
         {
             if let Some(guest) = &mut experiment.guest {
                 guest.vary(&chosen.name);

@@ -3,7 +3,7 @@
 use toll_wire::ITERATIONS_MAX;
 
 use super::expression::Expression;
-use super::{Experiment, guest, references, workload};
+use super::{Experiment, Factor, guest, references, workload};
 
 /// What is wrong, and a word of the file that shows where.
 pub struct Problem {
@@ -103,6 +103,7 @@ fn check_counts(experiment: &Experiment) -> Result<(), Problem> {
         ("advice", experiment.advice.len()),
         ("metrics", experiment.parsed_metrics.len()),
         ("commands", experiment.workload.commands.len()),
+        ("row", experiment.rows.len()),
     ] {
         if count > STATEMENTS_MAX {
             return Err(problem(
@@ -120,10 +121,20 @@ const COMBINATIONS_MAX: u128 = 1_000_000;
 const EVALUATIONS_MAX: u128 = 10_000_000;
 
 fn check_combinations(experiment: &Experiment) -> Result<(), Problem> {
-    let counts = experiment.factors.iter();
-    let counts = counts.map(|factor| factor.levels.len() as u128);
+    let product = |factors: &mut dyn Iterator<Item = &Factor>| {
+        factors
+            .map(|factor| factor.levels.len() as u128)
+            .fold(1_u128, u128::saturating_mul)
+    };
+    let count = match experiment.rows.as_slice() {
+        [] => product(&mut experiment.factors.iter()),
+        rows => rows
+            .iter()
+            .map(|row| product(&mut experiment.factors_of(row)))
+            .fold(0, u128::saturating_add),
+    };
     let constraints = experiment.constraints.len() as u128;
-    match counts.fold(1_u128, u128::saturating_mul) {
+    match count {
         few @ 0..=COMBINATIONS_MAX if few * constraints <= EVALUATIONS_MAX => Ok(()),
         many => Err(problem(
             "factor",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::validate::{Problem, problem};
-use super::{Experiment, Level, WorkloadKind};
+use super::{Experiment, Level, WorkloadKind, row};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadSpec {
@@ -121,7 +121,10 @@ pub enum Shell {
 pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
     let kind = experiment.workload.kind;
     let named = experiment.workload.parameters.iter();
-    for (name, level) in named.chain(experiment.varied()) {
+    row::check(experiment)?;
+    // A row checks the factors that vary within it.
+    let varied = experiment.varied().filter(|_| experiment.rows.is_empty());
+    for (name, level) in named.chain(varied) {
         let is_of_guest = experiment.is_of_guest(name);
         let checked = match is_of_guest || (kind == WorkloadKind::Command && name != "fs") {
             true => Ok(()),

@@ -22,6 +22,9 @@ use crate::run::{StoredRun, TrialState};
 /// memory.
 const WORTHWHILE: f64 = 0.05;
 
+/// Most bytes of a copy by which calls are priced.
+const SIZE_BYTES_MAX: u64 = 2 << 20;
+
 /// A wider band than this, relative, makes prices doubtful.
 const NOISE_MAX: f64 = 0.1;
 
@@ -151,7 +154,7 @@ impl Costs {
         let cannot = || {
             format!(
                 "cannot price calls by run {}: it has no copies of a warm file to /dev/null through \
-                 buffers of several sizes; let `toll trace --measure` make one",
+                 buffers of several sizes; let `toll prices` make one",
                 stored.run.id
             )
         };
@@ -253,8 +256,9 @@ impl Measured {
             CopyMethod::Page | CopyMethod::PageAligned => page_bytes,
             _ => copy.buffer_bytes.unwrap_or(0),
         };
-        // A buffer larger than what is moved was never filled.
-        if bytes == 0 || bytes > copy.size_bytes {
+        // A buffer larger than what is moved was never filled, and larger copies are
+        // lines of the list, each at one size.
+        if bytes == 0 || bytes > copy.size_bytes || copy.size_bytes > SIZE_BYTES_MAX {
             return;
         }
         let ns = duration_ns / (copy.size_bytes as f64 / bytes as f64);
@@ -298,8 +302,7 @@ impl Measured {
 /// What a treatment copies, if it copies warm bytes on the work directory's file
 /// system.
 fn warm_copy(stored: &StoredRun, treatment: &Treatment) -> Option<CopyRequest> {
-    let kind = stored.experiment.workload.kind;
-    let parameters = TreatmentParameters::new(kind, treatment).ok()?;
+    let parameters = TreatmentParameters::new(&stored.experiment, treatment).ok()?;
     let is_here = parameters.surroundings.fs == WorkFileSystem::Work;
     match parameters.workload {
         Workload::Copy(copy) if is_here && copy.cache == CacheState::Warm => Some(copy),

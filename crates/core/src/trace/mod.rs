@@ -17,12 +17,6 @@ pub mod price;
 pub mod sizes;
 pub mod tally;
 
-/// Experiment that measures what calls cost, as a file of its own kind.
-pub const COSTS_TOML: &str = include_str!("costs.toml");
-
-/// Name of that experiment, by which its runs are found again.
-pub const COSTS_NAME: &str = "trace-costs";
-
 /// All system calls, as [`TRACED_CALLS`] is those of interest.
 pub const ALL_CALLS: &[&str] = &[];
 

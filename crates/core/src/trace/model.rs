@@ -23,6 +23,9 @@ pub struct TraceReport {
     /// Wall time of the command under trace, in nanoseconds: far more than it
     /// takes by itself.
     pub traced_wall_ns: u64,
+    /// How many times as long it took under trace, at least; `None` without
+    /// prices.
+    pub slowdown: Option<f64>,
     /// Threads that made a call that was counted.
     pub threads: usize,
     /// System calls, the longest in total under trace first.
@@ -160,6 +163,9 @@ pub struct TraceAdvice {
     pub instead_ns: f64,
     /// The difference over what all priced calls cost, 0 to 1.
     pub share: f64,
+    /// Numbers, from 1, of other advice in the list that is about the same bytes:
+    /// of such advice one can be followed.
+    pub overlaps: Vec<usize>,
     /// Under which condition it holds, where there is one.
     pub condition: Option<String>,
 }

@@ -45,6 +45,7 @@ pub fn report(traced: Traced, tally: &Tally, costs: Option<Costs>) -> TraceRepor
     let priced_ns = costs
         .as_ref()
         .map(|_| calls.iter().filter_map(|call| call.priced_ns).sum());
+    let slowdown = slowdown(traced.wall_ns, &calls);
     let advice = desk.advice(priced_ns.unwrap_or(0.0));
     let mut notes = traced.notes;
     notes.extend(desk.notes(&calls));
@@ -53,6 +54,7 @@ pub fn report(traced: Traced, tally: &Tally, costs: Option<Costs>) -> TraceRepor
         command: traced.command,
         ended: traced.ended,
         traced_wall_ns: traced.wall_ns,
+        slowdown,
         threads: tally.threads.len(),
         calls,
         files,
@@ -63,9 +65,46 @@ pub fn report(traced: Traced, tally: &Tally, costs: Option<Costs>) -> TraceRepor
     }
 }
 
+/// How many times as long the command took under trace, at least: by what its
+/// priced calls took longer than they cost. What strace takes beside the calls is
+/// not known. `None` where no call has a price.
+fn slowdown(wall_ns: u64, calls: &[CallSummary]) -> Option<f64> {
+    let longer = |call: &CallSummary| Some(call.traced_ns as f64 - call.priced_ns?);
+    let extra_ns: f64 = calls.iter().filter_map(longer).sum();
+    let is_priced = calls.iter().any(|call| call.priced_ns.is_some());
+    // Threads that wait at the same time may be stopped longer than the command ran.
+    let own_ns = wall_ns as f64 - extra_ns.max(0.0);
+    (is_priced && own_ns > 0.0).then(|| wall_ns as f64 / own_ns)
+}
+
 fn traced_ns(file: &FileSummary) -> u64 {
     let of = |flow: &Option<FlowSummary>| flow.as_ref().map_or(0, |flow| flow.traced_ns);
     of(&file.read).saturating_add(of(&file.written))
+}
+
+/// A change with the flows that it is about.
+struct Change {
+    advice: TraceAdvice,
+    flows: Vec<(usize, Direction)>,
+}
+
+/// Tells of each change which others are about the same bytes: their savings do
+/// not add up.
+fn with_overlaps(changes: Vec<Change>) -> Vec<TraceAdvice> {
+    let flows: Vec<_> = changes.iter().map(|change| change.flows.clone()).collect();
+    let overlaps = |place: usize| {
+        let own: &Vec<(usize, Direction)> = &flows[place];
+        let is_shared =
+            |other: &usize| *other != place && flows[*other].iter().any(|flow| own.contains(flow));
+        let others = (0..flows.len()).filter(is_shared);
+        others.map(|other| other + 1).collect()
+    };
+    let each = changes.into_iter().enumerate();
+    each.map(|(place, change)| TraceAdvice {
+        overlaps: overlaps(place),
+        ..change.advice
+    })
+    .collect()
 }
 
 struct Desk<'a> {
@@ -149,30 +188,40 @@ impl Desk<'_> {
         let Some(costs) = self.costs else {
             return Vec::new();
         };
-        let mut larger: Vec<TraceAdvice> = Vec::new();
-        for (descriptor, file) in &self.tally.files {
+        let mut larger: Vec<Change> = Vec::new();
+        for (index, (descriptor, file)) in self.tally.files.iter().enumerate() {
             for (way, flow) in [
                 (Direction::Read, &file.read),
                 (Direction::Written, &file.written),
             ] {
-                larger.extend(self.larger_buffer(costs, descriptor, way, flow, file.seeks));
+                let advice = self.larger_buffer(costs, descriptor, way, flow, file.seeks);
+                larger.extend(advice.map(|advice| Change {
+                    advice,
+                    flows: vec![(index, way)],
+                }));
             }
         }
         let copies = self.tally.copies.iter();
-        let other =
-            copies.filter_map(|((from, to), bytes)| self.no_buffer(costs, *from, *to, *bytes));
-        let mut advice = Vec::new();
+        let other = copies.filter_map(|((from, to), bytes)| {
+            Some(Change {
+                advice: self.no_buffer(costs, *from, *to, *bytes)?,
+                flows: vec![(*from, Direction::Read), (*to, Direction::Written)],
+            })
+        });
+        let mut changes = Vec::new();
         for mut sort in [larger, other.collect()] {
-            for one in &mut sort {
-                one.share = one.saving_ns() / priced_ns;
+            for Change { advice, .. } in &mut sort {
+                advice.share = advice.saving_ns() / priced_ns;
             }
-            sort.retain(|one| one.saving_ns() >= SAVING_MIN_NS && one.share >= SHARE_MIN);
-            sort.sort_by(|a, b| b.saving_ns().total_cmp(&a.saving_ns()));
+            sort.retain(|Change { advice, .. }| {
+                advice.saving_ns() >= SAVING_MIN_NS && advice.share >= SHARE_MIN
+            });
+            sort.sort_by(|a, b| b.advice.saving_ns().total_cmp(&a.advice.saving_ns()));
             sort.truncate(ADVICE_MAX);
-            advice.extend(sort);
+            changes.extend(sort);
         }
-        advice.sort_by(|a, b| b.saving_ns().total_cmp(&a.saving_ns()));
-        advice
+        changes.sort_by(|a, b| b.advice.saving_ns().total_cmp(&a.advice.saving_ns()));
+        with_overlaps(changes)
     }
 
     /// The same bytes of a stream with the best buffer. Calls that stand for
@@ -213,6 +262,7 @@ impl Desk<'_> {
             now_ns,
             instead_ns: least as f64 * one,
             share: 0.0,
+            overlaps: Vec::new(),
             condition: None,
         })
     }
@@ -246,6 +296,7 @@ impl Desk<'_> {
             now_ns,
             instead_ns: bytes as f64 * per_byte(best),
             share: 0.0,
+            overlaps: Vec::new(),
             condition: Some("if the bytes pass unchanged".into()),
         })
     }
@@ -363,6 +414,8 @@ mod tests {
             .iter()
             .find(|a| a.condition.is_some())
             .unwrap();
+        let numbers: Vec<&[usize]> = report.advice.iter().map(|a| &a.overlaps[..]).collect();
+        assert_eq!(numbers, [&[2, 3][..], &[1], &[1]], "{:#?}", report.advice);
         assert_eq!(copy.instead, "by copy_file_range of 128\u{a0}KiB");
         assert!((copy.instead_ns - 13_107.2).abs() < 1e-6);
         assert!(copy.now_ns > 131_072.0 * 300.0);

@@ -4,13 +4,12 @@ use std::hint::black_box;
 use std::io;
 use std::os::fd::OwnedFd;
 
-use io_uring::{IoUring, opcode};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::{ioctl_fionread, pread, pwrite};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::getppid;
 use rustix::time::{ClockId, clock_gettime};
-use toll_wire::{Failure, HugePages};
+use toll_wire::{DRIVER_BYTES_MAX, Failure, HugePages};
 
 use super::{Crossing, crossing_failed};
 use crate::buffer::{Buffer, page_bytes};
@@ -109,6 +108,11 @@ pub fn ioctl_module() -> Result<impl FnMut(u64) -> Result<(), Failure>, Failure>
 
 /// A copy of `size` bytes into a buffer of the driver's.
 pub fn copy_from_user(size: usize) -> Result<impl FnMut(u64) -> Result<(), Failure>, Failure> {
+    if size as u64 > DRIVER_BYTES_MAX {
+        return Err(failure::instrument(format!(
+            "cannot copy {size} bytes: the driver takes at most {DRIVER_BYTES_MAX}; choose fewer"
+        )));
+    }
     let (driver, buffer) = (Driver::open()?, Buffer::aligned(size));
     Ok(move |calls| {
         let bytes = buffer.bytes();
@@ -118,30 +122,6 @@ pub fn copy_from_user(size: usize) -> Result<impl FnMut(u64) -> Result<(), Failu
         }
         Ok(())
     })
-}
-
-/// An operation that does nothing, through a ring of one entry.
-pub fn io_uring_nop() -> Result<impl FnMut(u64) -> Result<(), Failure>, Failure> {
-    let mut ring = crate::copy::io_uring::ring(1)?;
-    Ok(move |calls| nops(&mut ring, calls))
-}
-
-fn nops(ring: &mut IoUring, calls: u64) -> Result<(), Failure> {
-    for _ in 0..calls {
-        let entry = opcode::Nop::new().build();
-        // SAFETY: a no-operation refers to no memory.
-        let pushed = unsafe { ring.submission().push(&entry) };
-        pushed.expect("the ring is empty");
-        ring.submit_and_wait(1)
-            .map_err(|error| crossing_failed("io_uring_enter", &error))?;
-        let result = ring.completion().next().map(|entry| entry.result());
-        if result != Some(0) {
-            return Err(failure::failed(format!(
-                "cannot cross by io_uring: a no-operation gave {result:?}; see the kernel log"
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// A write to pages of a file in memory.

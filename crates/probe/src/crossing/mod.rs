@@ -5,7 +5,12 @@
 //! system call; [`CrossingOperation::UserCall`] shows how much both are.
 
 mod calls;
+mod file;
+mod futex;
+mod memory;
 mod ping_pong;
+pub mod process;
+mod ring;
 mod signal;
 
 use toll_wire::{
@@ -14,7 +19,11 @@ use toll_wire::{
 };
 
 use self::calls::{PageFault, WriteMemfd};
+use self::file::{FileBytes, FileNames};
+use self::futex::FutexPingPong;
+use self::memory::{LargeFault, MemoryPass};
 use self::ping_pong::PingPong;
+use self::ring::Ring;
 use self::signal::SelfSignal;
 use crate::failure;
 use crate::meter::{Meter, put};
@@ -69,21 +78,36 @@ fn check(crossing: &CrossingRequest) -> Result<(), Failure> {
 }
 
 fn operation(crossing: &CrossingRequest) -> Result<Box<dyn Crossing>, Failure> {
+    use CrossingOperation as Op;
     let size = crossing.size_bytes as usize;
     Ok(match crossing.operation {
-        CrossingOperation::UserCall => Box::new(calls::user_call),
-        CrossingOperation::Vdso => Box::new(calls::vdso),
-        CrossingOperation::ClockSyscall => Box::new(calls::clock_syscall),
-        CrossingOperation::EmptySyscall => Box::new(calls::empty_syscall),
-        CrossingOperation::UnknownSyscall => Box::new(calls::unknown_syscall),
-        CrossingOperation::IoctlPipe => Box::new(calls::ioctl_pipe()?),
-        CrossingOperation::IoctlModule => Box::new(calls::ioctl_module()?),
-        CrossingOperation::WriteMemfd => Box::new(WriteMemfd::new(size)?),
-        CrossingOperation::CopyFromUser => Box::new(calls::copy_from_user(size)?),
-        CrossingOperation::PageFault => Box::new(PageFault::new(crossing.calls)?),
-        CrossingOperation::Signal => Box::new(SelfSignal::new()?),
-        CrossingOperation::PipePingPong => Box::new(PingPong::new(crossing.cpus)?),
-        CrossingOperation::IoUringNop => Box::new(calls::io_uring_nop()?),
+        Op::UserCall => Box::new(calls::user_call),
+        Op::Vdso => Box::new(calls::vdso),
+        Op::ClockSyscall => Box::new(calls::clock_syscall),
+        Op::EmptySyscall => Box::new(calls::empty_syscall),
+        Op::UnknownSyscall => Box::new(calls::unknown_syscall),
+        Op::IoctlPipe => Box::new(calls::ioctl_pipe()?),
+        Op::IoctlModule => Box::new(calls::ioctl_module()?),
+        Op::WriteMemfd => Box::new(WriteMemfd::new(size)?),
+        Op::CopyFromUser => Box::new(calls::copy_from_user(size)?),
+        Op::PageFault => Box::new(PageFault::new(crossing.calls)?),
+        Op::HugePageFault | Op::FilePageFault => Box::new(LargeFault::new(crossing)?),
+        Op::MmapMunmap => Box::new(memory::mmap_munmap),
+        Op::Signal => Box::new(SelfSignal::new()?),
+        Op::PipePingPong | Op::UnixPingPong | Op::TcpPingPong | Op::EventfdPingPong => {
+            Box::new(PingPong::new(crossing.operation, crossing.cpus)?)
+        }
+        Op::FutexPingPong => Box::new(FutexPingPong::new(crossing)?),
+        Op::IoUringNop | Op::IoUringRead => Box::new(Ring::new(crossing)?),
+        Op::ReadFile | Op::WriteFile => Box::new(FileBytes::new(crossing)?),
+        Op::OpenClose | Op::Stat | Op::CreateUnlink | Op::Rename => {
+            Box::new(FileNames::new(crossing)?)
+        }
+        Op::ThreadCreate => Box::new(process::create_thread),
+        Op::Fork => Box::new(process::fork_process),
+        Op::SpawnStatic => Box::new(process::spawn_static()?),
+        Op::SpawnDynamic => Box::new(process::spawn_dynamic()?),
+        Op::MemoryRead | Op::MemoryFill | Op::MemoryCopy => Box::new(MemoryPass::new(crossing)),
     })
 }
 
@@ -100,15 +124,10 @@ fn sample(
     let mut sample = measured.into_sample();
     put(&mut sample, "calls", calls);
     put(&mut sample, "duration_per_call_ns", duration / calls);
-    if matches!(
-        crossing.operation,
-        CrossingOperation::WriteMemfd | CrossingOperation::CopyFromUser
-    ) {
-        put(
-            &mut sample,
-            "bytes_copied",
-            calls * crossing.size_bytes as f64,
-        );
+    if crossing.operation.moves_bytes() {
+        let copied = calls * crossing.size_bytes as f64;
+        put(&mut sample, "bytes_copied", copied);
+        put(&mut sample, "duration_per_byte_ns", duration / copied);
     }
     Ok(sample)
 }

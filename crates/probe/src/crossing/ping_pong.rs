@@ -1,11 +1,15 @@
 //! A byte to another process and back.
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::io;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{Errno, read, write};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use toll_wire::{CrossingCpus, Failure};
+use toll_wire::{CrossingCpus, CrossingOperation, Failure};
 
 use super::{Crossing, crossing_failed};
 use crate::failure;
@@ -14,33 +18,82 @@ use crate::fork::Child;
 pub struct PingPong {
     to: OwnedFd,
     from: OwnedFd,
+    /// Bytes of a message: an eventfd takes a word.
+    length: usize,
     affinity_before: CpuSet,
     _other: Child,
 }
 
+/// A message: 1 as a word of an eventfd, or its first byte.
+const MESSAGE: [u8; 8] = 1_u64.to_ne_bytes();
+
 impl PingPong {
     /// Starts the other process, and binds both to their CPUs.
-    pub fn new(cpus: CrossingCpus) -> Result<Self, Failure> {
+    pub fn new(operation: CrossingOperation, cpus: CrossingCpus) -> Result<Self, Failure> {
         let affinity_before = sched_getaffinity(None)
             .map_err(|errno| crossing_failed("sched_getaffinity", &errno.into()))?;
         let (own, others) = choose(&affinity_before, cpus)?;
-        let pipe = || {
-            pipe_with(PipeFlags::CLOEXEC).map_err(|errno| crossing_failed("pipe", &errno.into()))
+        let length = match operation {
+            CrossingOperation::EventfdPingPong => MESSAGE.len(),
+            _ => 1,
         };
-        let (ping, to) = pipe()?;
-        let (from, pong) = pipe()?;
-        let other = Child::start(|| return_bytes(&ping, &pong, others))
+        let [(to, from), (pong, ping)] = ends(operation)?;
+        let other = Child::start(|| return_messages(&ping, &pong, length, others))
             .map_err(|error| crossing_failed("fork", &error))?;
         // From here on it is ended whatever happens.
         let pair = Self {
             to,
             from,
+            length,
             affinity_before,
             _other: other,
         };
         bind(own).map_err(|errno| crossing_failed("sched_setaffinity", &errno.into()))?;
         Ok(pair)
     }
+}
+
+/// What each of the two processes writes to and reads from.
+fn ends(operation: CrossingOperation) -> Result<[(OwnedFd, OwnedFd); 2], Failure> {
+    let ends = match operation {
+        CrossingOperation::UnixPingPong => UnixStream::pair().and_then(|(one, other)| {
+            Ok([
+                (one.try_clone()?.into(), one.into()),
+                (other.try_clone()?.into(), other.into()),
+            ])
+        }),
+        CrossingOperation::TcpPingPong => connected().and_then(|(one, other)| {
+            Ok([
+                (one.try_clone()?.into(), one.into()),
+                (other.try_clone()?.into(), other.into()),
+            ])
+        }),
+        CrossingOperation::EventfdPingPong => {
+            let word = || Ok::<_, io::Error>(eventfd(0, EventfdFlags::CLOEXEC)?);
+            word().and_then(|one| {
+                let other = word()?;
+                Ok([(one.try_clone()?, other.try_clone()?), (other, one)])
+            })
+        }
+        _ => {
+            let pipe = || Ok::<_, io::Error>(pipe_with(PipeFlags::CLOEXEC)?);
+            pipe().and_then(|(ping, to)| {
+                let (from, pong) = pipe()?;
+                Ok([(to, from), (pong, ping)])
+            })
+        }
+    };
+    ends.map_err(|error| crossing_failed("a channel", &error))
+}
+
+/// A TCP connection over loopback that sends each byte at once.
+fn connected() -> io::Result<(TcpStream, TcpStream)> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let one = TcpStream::connect(listener.local_addr()?)?;
+    let (other, _) = listener.accept()?;
+    one.set_nodelay(true)?;
+    other.set_nodelay(true)?;
+    Ok((one, other))
 }
 
 impl Drop for PingPong {
@@ -52,22 +105,26 @@ impl Drop for PingPong {
 
 impl Crossing for PingPong {
     fn cross(&mut self, calls: u64) -> Result<(), Failure> {
-        let mut byte = [0];
+        let mut answer = MESSAGE;
         for _ in 0..calls {
-            write(&self.to, &byte).map_err(|errno| crossing_failed("write", &errno.into()))?;
-            let arrived = read(&self.from, &mut byte)
+            write(&self.to, &MESSAGE[..self.length])
+                .map_err(|errno| crossing_failed("write", &errno.into()))?;
+            let arrived = read(&self.from, &mut answer[..self.length])
                 .map_err(|errno| crossing_failed("read", &errno.into()))?;
-            if arrived == 0 {
+            if arrived != self.length || answer != MESSAGE {
                 return Err(failure::failed(
-                    "cannot cross to another process: it has ended; see the kernel log",
+                    "cannot cross to another process: it has ended, or sent something else; see \
+                     the kernel log",
                 ));
             }
+            answer = [0; MESSAGE.len()];
+            answer[self.length..].copy_from_slice(&MESSAGE[self.length..]);
         }
         Ok(())
     }
 }
 
-fn choose(allowed: &CpuSet, cpus: CrossingCpus) -> Result<(usize, usize), Failure> {
+pub fn choose(allowed: &CpuSet, cpus: CrossingCpus) -> Result<(usize, usize), Failure> {
     let mut set = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
     let first = set.next().unwrap_or(0);
     match (cpus, set.next()) {
@@ -79,17 +136,18 @@ fn choose(allowed: &CpuSet, cpus: CrossingCpus) -> Result<(usize, usize), Failur
     }
 }
 
-fn bind(cpu: usize) -> Result<(), Errno> {
+pub fn bind(cpu: usize) -> Result<(), Errno> {
     let mut set = CpuSet::new();
     set.set(cpu);
     sched_setaffinity(None, &set)
 }
 
 /// What the other process does, until it is ended. It makes system calls alone.
-fn return_bytes(ping: &OwnedFd, pong: &OwnedFd, cpu: usize) {
-    let mut byte = [0];
+fn return_messages(ping: &OwnedFd, pong: &OwnedFd, length: usize, cpu: usize) {
+    let mut message = MESSAGE;
+    let message = &mut message[..length];
     if bind(cpu).is_ok() {
-        while read(ping.as_fd(), &mut byte) == Ok(1) && write(pong.as_fd(), &byte) == Ok(1) {}
+        while read(ping, &mut *message) == Ok(length) && write(pong, message) == Ok(length) {}
     }
 }
 

@@ -1,11 +1,13 @@
 //! The crossing workload, from request to response.
 
 use toll_wire::{
-    CROSSING_BYTES_MAX, CROSSING_CALLS_MAX, CrossingCpus, CrossingOperation, CrossingRequest,
-    FailureKind, Request, Workload, from_word, words,
+    CROSSING_BYTES_MAX, CROSSING_CALLS_MAX, CrossingCpus, CrossingOperation, CrossingPeer,
+    CrossingRequest, DRIVER_BYTES_MAX, FailureKind, Request, Workload, from_word, words,
 };
 
-use crate::common::{answer_request, completed, refused, sample, sample_or_skip};
+use crate::common::{
+    answer_request, completed, directory, refused, sample, sample_or_skip, scratch_files,
+};
 
 const CALLS: u64 = 300;
 const OF_GUESTS: [CrossingOperation; 2] = [
@@ -18,32 +20,83 @@ fn crossing(operation: CrossingOperation) -> CrossingRequest {
         operation,
         size_bytes: 4,
         calls: CALLS,
-        cpus: CrossingCpus::One,
+        ..CrossingRequest::default()
     }
 }
 
 #[test]
-fn every_operation_of_a_host_is_made_as_often_as_asked() {
+fn every_operation_of_a_host_is_made_as_often_as_asked_and_leaves_nothing() {
+    let files = directory();
     let operations = words::<CrossingOperation>().iter();
     for operation in operations.filter_map(|word| from_word(word)) {
         if OF_GUESTS.contains(&operation) {
             continue;
         }
-        let Some(sample) = sample_or_skip(&Workload::Crossing(crossing(operation))) else {
+        let calls = match operation {
+            // Each takes 2 MiB.
+            CrossingOperation::HugePageFault => 3,
+            _ => CALLS - 1,
+        };
+        let workload = Workload::Crossing(CrossingRequest {
+            calls,
+            size_bytes: 16,
+            directory: files.path().to_owned(),
+            ..crossing(operation)
+        });
+        let Some(sample) = sample_or_skip(&workload) else {
             continue;
         };
         let metrics = &sample.metrics;
-        assert_eq!(metrics["calls"], CALLS as f64, "{operation:?}");
+        assert_eq!(metrics["calls"], calls as f64, "{operation:?}");
         // JSON may round the last digit.
-        let total = metrics["duration_per_call_ns"] * CALLS as f64;
+        let total = metrics["duration_per_call_ns"] * calls as f64;
         assert_eq!(total.round(), metrics["duration_ns"], "{operation:?}");
-        let copies = operation == CrossingOperation::WriteMemfd;
-        let copied = copies.then_some(4.0 * CALLS as f64);
+        let moved = operation.moves_bytes().then_some(16.0 * calls as f64);
+        let told = metrics.get("bytes_copied").copied();
+        assert_eq!(told, moved, "{operation:?}");
         assert_eq!(
-            metrics.get("bytes_copied").copied(),
-            copied,
+            scratch_files(files.path()),
+            [] as [std::path::PathBuf; 0],
             "{operation:?}"
         );
+    }
+}
+
+#[test]
+fn pages_that_are_larger_than_one_are_one_fault_each() {
+    let files = directory();
+    for operation in [
+        CrossingOperation::HugePageFault,
+        CrossingOperation::FilePageFault,
+    ] {
+        let workload = Workload::Crossing(CrossingRequest {
+            calls: 8,
+            directory: files.path().to_owned(),
+            ..crossing(operation)
+        });
+        let Some(sample) = sample_or_skip(&workload) else {
+            continue;
+        };
+        let faults = sample.metrics["minor_faults"];
+        assert!((8.0..16.0).contains(&faults), "{operation:?}: {faults}");
+    }
+}
+
+#[test]
+fn a_thread_may_be_the_other_end_and_operations_may_be_submitted_together() {
+    for request in [
+        CrossingRequest {
+            peer: CrossingPeer::Thread,
+            ..crossing(CrossingOperation::FutexPingPong)
+        },
+        CrossingRequest {
+            batch: 32,
+            ..crossing(CrossingOperation::IoUringNop)
+        },
+    ] {
+        if let Some(sample) = sample_or_skip(&Workload::Crossing(request)) {
+            assert_eq!(sample.metrics["calls"], CALLS as f64);
+        }
     }
 }
 
@@ -81,7 +134,7 @@ fn a_ping_pong_may_have_two_cpus() {
 #[test]
 fn the_largest_copy_counts_its_bytes_in_every_iteration() {
     let workload = Workload::Crossing(CrossingRequest {
-        size_bytes: CROSSING_BYTES_MAX,
+        size_bytes: DRIVER_BYTES_MAX,
         calls: 3,
         ..crossing(CrossingOperation::WriteMemfd)
     });

@@ -270,9 +270,9 @@ fn a_counter_that_is_missing_has_a_reason_and_no_value() {
 fn a_chase_tells_its_latency() {
     let mut request = Request::new(Workload::Chase(ChaseRequest {
         size_bytes: 1 << 20,
-        huge_pages: HugePages::None,
         accesses: 100_003,
         seed: 5,
+        ..ChaseRequest::default()
     }));
     request.iterations = 3;
     let data = completed(answer_request(&request), "chase");
@@ -291,9 +291,9 @@ fn a_chase_tells_its_latency() {
 fn what_cannot_be_is_refused() {
     let chase = ChaseRequest {
         size_bytes: 65,
-        huge_pages: HugePages::None,
         accesses: 1,
         seed: 0,
+        ..ChaseRequest::default()
     };
     let memory = |buffer_bytes, mapping| {
         Workload::Memory(MemoryRequest {

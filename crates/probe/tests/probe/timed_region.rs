@@ -20,6 +20,7 @@ fn empty_region() -> Request {
         size_bytes: 1,
         cpus: CrossingCpus::One,
         calls: 1,
+        ..CrossingRequest::default()
     }));
     request.counters = SOFTWARE.map(str::to_owned).to_vec();
     request.iterations = 20;

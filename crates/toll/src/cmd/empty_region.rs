@@ -44,6 +44,7 @@ pub(super) fn measure(probe: &Probe) -> anyhow::Result<Result<EmptyRegion, i32>>
         size_bytes: 1,
         cpus: CrossingCpus::One,
         calls: 1,
+        ..CrossingRequest::default()
     }));
     request.counters = COUNTERS.map(str::to_owned).to_vec();
     let interrupt = Interrupt::listen().context("cannot listen for signals")?;

@@ -20,6 +20,7 @@ mod man;
 mod mount;
 mod observe;
 mod output;
+mod prices;
 mod progress;
 mod report;
 mod run;
@@ -96,6 +97,8 @@ enum Verb {
     Compare(WithStore<compare::CompareArguments>),
     /// Save, list and forget runs that others are compared with
     Baseline(WithStore<baseline::BaselineVerb>),
+    /// Measure what this machine charges for calls, in about a minute
+    Prices(WithStore<prices::PricesArguments>),
     /// Count what a program's system calls move, and price it
     Trace(Box<WithStore<trace::TraceArguments>>),
     /// Tell of devices held, terminal sessions, leases and network interfaces
@@ -147,6 +150,7 @@ pub fn main() -> ExitCode {
         Verb::Import(verb) => verb.run(store, import::run),
         Verb::Compare(verb) => verb.run(store, compare::run),
         Verb::Baseline(verb) => verb.run(store, baseline::run),
+        Verb::Prices(verb) => verb.run(store, prices::run),
         Verb::Trace(verb) => verb.run(store, trace::run),
         Verb::Doctor(verb) => verb.run(store, doctor::run),
         Verb::Selftest(verb) => verb.run(store, selftest::run),

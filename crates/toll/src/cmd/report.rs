@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use super::output;
+use super::prices::stored;
 use crate::claim::Run;
 use crate::environment::paths;
 use crate::report::{html, plots};
@@ -38,7 +39,12 @@ pub(super) fn run(arguments: &ReportArguments, store: &Path) -> anyhow::Result<E
             .collect();
         let default = || page_path(&format!("run-{}", ids.join("-")));
         let path = arguments.html.clone().unwrap_or_else(default);
-        output::write_file(&path, html::page(&runs)?.as_bytes())?;
+        let mut page = html::Page::default();
+        if let Some(prices) = stored::newest_list(&store, &runs[0].stored.run.machine)? {
+            page.add(&prices);
+        }
+        runs.iter().for_each(|run| page.add(run));
+        output::write_file(&path, page.render()?.as_bytes())?;
         if path.as_os_str() != "-" {
             output::result(&format!("{}", path.display()))?;
         }

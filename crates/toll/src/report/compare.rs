@@ -161,7 +161,8 @@ fn different_work(names: &[String], work: &[Difference], style: Style) -> String
     text
 }
 
-fn machines(
+/// In what runs of these names differ beside their work.
+pub(super) fn machines(
     names: &[String],
     work: &[Difference],
     differences: &[Difference],

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 
 use super::sanitize::sanitize;
+use crate::claim::Run;
+use crate::claim::model::Price;
 use crate::store::StoredRun;
 
 /// Writes a run as CSV (RFC 4180): a header, then one line for every sample,
@@ -45,6 +47,39 @@ pub fn csv(stored: &StoredRun) -> String {
                 push([iteration.to_string(), metric.clone(), value.to_string()]);
             }
         }
+    }
+    text
+}
+
+/// Writes lines of a price list as CSV.
+pub fn prices(run: &Run, is_shown: &dyn Fn(&Price) -> bool) -> String {
+    let head = [
+        "group",
+        "name",
+        "value",
+        "low",
+        "high",
+        "confidence",
+        "unit",
+        "per",
+        "note",
+    ];
+    let mut text = line(head.into_iter().map(Cow::Borrowed));
+    for price in run.analysis.prices.iter().filter(|price| is_shown(price)) {
+        let value = price.value.as_ref();
+        let end = |end: Option<f64>| end.map_or_else(String::new, |end| end.to_string());
+        let fields = [
+            price.group.clone().unwrap_or_default(),
+            price.name.clone(),
+            end(value.and_then(|value| value.value)),
+            end(value.and_then(|value| value.low)),
+            end(value.and_then(|value| value.high)),
+            end(value.map(|value| value.confidence)),
+            price.unit.clone(),
+            price.per.clone(),
+            price.note.clone().unwrap_or_default(),
+        ];
+        text.push_str(&line(fields.into_iter().map(Cow::Owned)));
     }
     text
 }

@@ -10,14 +10,15 @@ use super::plots::{self, NamedPlot};
 use super::sanitize::sanitize;
 use super::{comparison, words};
 use crate::claim::model::{
-    DerivedValue, Estimate, ExplanatoryMetrics, Metric, NearestCache, Outcome, PublishedGroup,
-    PublishedRow, TreatmentSummary, Verdict,
+    DerivedValue, Estimate, ExplanatoryMetrics, Metric, NearestCache, Outcome, Price,
+    PublishedGroup, PublishedRow, TreatmentSummary, Verdict,
 };
 use crate::claim::{Run, metric_words};
 use crate::format;
 
 const PAGE: &str = include_str!("assets/page.html");
 const RUN: &str = include_str!("assets/run.html");
+const PRICES: &str = include_str!("assets/prices.html");
 const NOTES: &str = include_str!("assets/notes.html");
 const STYLE: &str = include_str!("assets/page.css");
 
@@ -34,12 +35,19 @@ pub fn page(runs: &[Run]) -> anyhow::Result<String> {
 /// A page to which runs are added as they end; each is drawn once.
 #[derive(Default)]
 pub struct Page {
+    /// A price list of the machine, which comes first.
+    prices: Option<Value>,
     runs: Vec<Value>,
     titles: Vec<String>,
 }
 
 impl Page {
+    /// Adds a run; of several price lists the last one counts.
     pub fn add(&mut self, run: &Run) {
+        if !run.analysis.prices.is_empty() {
+            self.prices = Some(price_list(run));
+            return;
+        }
         self.titles.push(run.stored.run.title.clone());
         self.runs.push(view(run));
     }
@@ -62,16 +70,19 @@ impl Page {
         environment.set_formatter(escape_and_sanitize);
         environment.add_template("page.html", PAGE)?;
         environment.add_template("run.html", RUN)?;
+        environment.add_template("prices.html", PRICES)?;
         environment.add_template("notes.html", NOTES)?;
         add_filters_of_numbers(&mut environment);
         add_filters_of_results(&mut environment);
         let title = match self.titles.as_slice() {
+            [] if self.prices.is_some() => "Prices – toll".to_owned(),
             [only] => format!("{only} – toll"),
             titles => format!("{} runs – toll", titles.len()),
         };
         let style = Value::from_safe_string(format!("{STYLE}\n{}", dark_rules()));
         let page = environment.get_template("page.html")?;
-        page.render(context! { title, style, runs => self.runs.clone() })
+        let (prices, runs) = (self.prices.clone(), self.runs.clone());
+        page.render(context! { title, style, prices, runs })
     }
 }
 
@@ -83,6 +94,27 @@ fn escape_and_sanitize(out: &mut Output, state: &mut State, value: &Value) -> Re
             minijinja::escape_formatter(out, state, &Value::from(sanitize(text)))
         }
         _ => minijinja::escape_formatter(out, state, value),
+    }
+}
+
+fn price_list(run: &Run) -> Value {
+    let (record, analysis) = (&run.stored.run, &run.analysis);
+    let mut groups: Vec<(&str, Vec<&Price>)> = Vec::new();
+    for price in &analysis.prices {
+        let Some(group) = &price.group else {
+            continue;
+        };
+        match groups.iter_mut().find(|(name, _)| name == group) {
+            Some((_, prices)) => prices.push(price),
+            None => groups.push((group, vec![price])),
+        }
+    }
+    context! {
+        record => Serde(record),
+        blocks_text => words::plural(analysis.blocks, "block"),
+        machine_line => words::machine_line(&record.machine),
+        groups => Serde(groups),
+        plot => plots::prices(run).map(svg),
     }
 }
 
@@ -137,6 +169,12 @@ fn add_filters_of_numbers(environment: &mut Environment) {
 }
 
 fn add_filters_of_results(environment: &mut Environment) {
+    environment.add_filter("price", |one: Serde<Price>| {
+        let value = one.value.as_ref();
+        let parts = value.map(|value| format::price_parts(value, &one.unit));
+        let (value, ends) = parts.unwrap_or_else(|| (format::NOTHING.to_owned(), String::new()));
+        vec![value, ends]
+    });
     environment.add_filter("outcome", |one: Serde<Outcome>| words::outcome(one.0));
     environment.add_filter("symbol", |one: Serde<Outcome>| words::symbol(one.0));
     environment.add_filter("published", |one: Serde<Verdict>| format::published(&one));

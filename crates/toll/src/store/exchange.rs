@@ -102,17 +102,9 @@ impl RunDocument {
         }
         self.experiment.check()?;
         let experiment = &self.experiment;
-        let mut names: Vec<&String> = experiment.factors.iter().map(|f| &f.name).collect();
-        names.extend(experiment.workload.parameters.keys());
-        names.extend(
-            experiment
-                .guest
-                .iter()
-                .flat_map(|guest| guest.parameters.keys()),
-        );
-        names.sort();
         for (index, treatment) in self.treatments.iter().enumerate() {
-            if !treatment.levels.keys().eq(names.iter().copied()) {
+            let names = experiment.level_names(&treatment.levels)?;
+            if !treatment.levels.keys().map(String::as_str).eq(names) {
                 return Err(format!(
                     "treatment {index} does not have the experiment's factors"
                 ));

@@ -52,7 +52,7 @@ pub(super) fn request(
     workspace: &Workspace,
     seed: u64,
 ) -> Result<Request, String> {
-    let parameters = TreatmentParameters::new(experiment.workload.kind, treatment)?;
+    let parameters = TreatmentParameters::new(experiment, treatment)?;
     if let Some(reason) = memory_shortage(&parameters) {
         return Err(reason);
     }
@@ -123,7 +123,7 @@ fn filled(
         }
         Workload::Chase(chase) => chase.seed = seed,
         Workload::Primes(primes) => primes.seed = seed,
-        Workload::Crossing(_) => {}
+        Workload::Crossing(crossing) => crossing.directory = directory,
         Workload::Transfer(transfer) => {
             transfer.directory = directory;
             if let Some(spec) = source {
@@ -155,7 +155,7 @@ pub(super) fn hook(
     template: &str,
     workspace: &Workspace,
 ) -> Result<Request, String> {
-    let parameters = TreatmentParameters::new(experiment.workload.kind, treatment)?;
+    let parameters = TreatmentParameters::new(experiment, treatment)?;
     let directory = workspace.directory(&parameters.file_system());
     let expansion = Expansion {
         experiment,
@@ -359,7 +359,7 @@ fn laid_bytes(experiment: &Experiment, treatment: &Treatment) -> Result<Option<u
 pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<WorkspaceRequest, String> {
     let mut request = WorkspaceRequest::default();
     for treatment in &plan.treatments {
-        let parameters = TreatmentParameters::new(experiment.workload.kind, treatment)?;
+        let parameters = TreatmentParameters::new(experiment, treatment)?;
         request.memory_limits.extend(parameters.memory_limit());
         let mut file_system = parameters.file_system();
         if let Some(guest) = &parameters.guest {

@@ -403,8 +403,8 @@ impl Session<'_> {
     }
 
     fn memory_limit_bytes(&self, treatment: usize) -> Option<u64> {
-        let kind = self.experiment.workload.kind;
-        let parameters = TreatmentParameters::new(kind, &self.plan.treatments[treatment]);
+        let parameters =
+            TreatmentParameters::new(self.experiment, &self.plan.treatments[treatment]);
         parameters.ok()?.memory_limit()
     }
 

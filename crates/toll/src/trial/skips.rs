@@ -73,7 +73,7 @@ impl Session<'_> {
     /// The file system of a treatment on this machine, as the work directory knows it.
     fn file_system(&self, treatment: usize) -> Option<String> {
         let treatment = &self.plan.treatments[treatment];
-        let parameters = TreatmentParameters::new(self.experiment.workload.kind, treatment);
+        let parameters = TreatmentParameters::new(self.experiment, treatment);
         let parameters = parameters.ok().filter(|one| one.guest.is_none());
         parameters.map(|parameters| parameters.file_system())
     }

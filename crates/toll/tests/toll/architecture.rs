@@ -198,6 +198,7 @@ fn only_environment_trials_and_the_probe_start_processes() {
                 "crates/toll/src/trial/",
                 "crates/probe/src/command/",
                 "crates/probe/src/copy/system_cat.rs",
+                "crates/probe/src/crossing/process.rs",
                 "crates/probe/src/fork.rs",
                 "crates/probe/src/guest/",
                 "crates/probe/src/primes/process.rs",

@@ -11,6 +11,7 @@ const VERBS: &[&str] = &[
     "import",
     "compare",
     "baseline",
+    "prices",
     "observe",
     "doctor",
     "kernel",

@@ -76,9 +76,9 @@ fn trial(workload: Workload) -> GuestTrial {
 fn chase() -> GuestTrial {
     trial(Workload::Chase(ChaseRequest {
         size_bytes: 4096,
-        huge_pages: HugePages::None,
         accesses: 10_000,
         seed: 1,
+        ..ChaseRequest::default()
     }))
 }
 

@@ -47,6 +47,7 @@ mod observe_session;
 mod outputs;
 mod page;
 mod pressure;
+mod prices;
 mod report_parts;
 mod resume;
 mod selftest;

@@ -3,6 +3,7 @@
 mod between;
 mod derived;
 mod explanatory_metrics;
+mod price_list;
 mod shown;
 #[path = "../../../../stats/tests/simulation/mod.rs"]
 mod simulation;

@@ -9,6 +9,7 @@ use super::{RunArguments, exit_code_of, launch};
 use crate::claim::Run;
 use crate::cmd::baseline::{self, Against, Compared};
 use crate::cmd::output::style;
+use crate::cmd::prices::stored;
 use crate::cmd::{output, report};
 use crate::report::html::Page;
 use crate::report::terminal;
@@ -89,10 +90,25 @@ impl<'a> Conclusion<'a> {
             return;
         }
         let shown = self.show(&run);
+        if !self.arguments.no_html && self.runs.is_empty() {
+            self.begin_page(&run);
+        }
         self.page.add(&run);
         self.runs.push(run);
         let written = self.write_page();
         self.trouble = self.trouble.take().or(shown.err()).or(written.err());
+    }
+
+    /// A page starts with the newest price list of the machine, if there is one.
+    fn begin_page(&mut self, run: &Run) {
+        let store = Store::read(self.store);
+        let machine = &run.stored.run.machine;
+        let prices = store
+            .ok()
+            .and_then(|store| stored::newest_list(&store, machine).ok()?);
+        if let Some(prices) = prices {
+            self.page.add(&prices);
+        }
     }
 
     fn show(&self, run: &Run) -> anyhow::Result<()> {

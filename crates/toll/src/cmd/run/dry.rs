@@ -41,8 +41,7 @@ pub(super) fn describe(
     ];
     for index in plan.block_order(0) {
         let treatment = &plan.treatments[index];
-        let parameters = TreatmentParameters::new(experiment.workload.kind, treatment)
-            .map_err(Failure::Usage)?;
+        let parameters = TreatmentParameters::new(experiment, treatment).map_err(Failure::Usage)?;
         let obstacle = match treatment.boot() {
             Some(boot) => Guests::obstacle(&boot),
             None => obstacle_of(&parameters.file_system(), directories)

@@ -22,7 +22,7 @@ use anyhow::bail;
 use conclude::{Conclusion, Ending};
 
 pub(super) use arguments::{RunArguments, WorkDirectories};
-pub(super) use launch::{Launch, Purpose, launch, random_seed, same_device};
+pub(super) use launch::{Launch, Launched, Purpose, launch, random_seed, same_device};
 
 /// Runs what the command line names, and shows what came out.
 pub(super) fn run(arguments: &RunArguments, store_path: &Path) -> anyhow::Result<ExitCode> {
@@ -264,7 +264,7 @@ pub(super) fn exit_code_of(signal: i32) -> ExitCode {
 }
 
 /// The command line as it was typed, for the record.
-fn command_line() -> String {
+pub(super) fn command_line() -> String {
     let words = std::env::args_os().map(|word| {
         let word = word.to_string_lossy().into_owned();
         let is_plain = |c: char| c.is_alphanumeric() || "-_./=,:+%@".contains(c);

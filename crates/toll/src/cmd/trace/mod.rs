@@ -1,7 +1,7 @@
 //! `toll trace`
 
 mod calls;
-mod prices;
+mod costs;
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use anyhow::Context;
 use clap::Args;
 
 use super::{Failure, output};
-use crate::environment::{Strace, TraceEnd, Unstartable, paths, startable};
+use crate::environment::{Strace, TraceEnd, Unstartable, startable};
 use crate::report::terminal::{self, Style};
 use crate::trace::costs::Costs;
 use crate::trace::model::{Ended, TraceReport};
@@ -21,7 +21,7 @@ use crate::trace::tally::Tally;
 use crate::trace::{ALL_CALLS, TRACED_CALLS};
 use crate::trial::Interrupt;
 use calls::CallList;
-use prices::Prices;
+use costs::Prices;
 
 const NOTES: &str = "\
 Examples:
@@ -68,12 +68,12 @@ pub(super) struct TraceArguments {
     /// Count every system call, not only those that move bytes; slower
     #[arg(long)]
     all: bool,
-    /// Price calls by what this run measured [default: the newest run of this
-    /// machine that measured what calls cost while it was quiet; if there is
-    /// none, one is made]
+    /// Price calls by this run of `toll prices` [default: the newest one of this
+    /// machine that was measured while it was quiet; if there is none, the rows
+    /// that calls are priced by are measured]
     #[arg(long, value_name = "RUN", conflicts_with = "measure")]
     cost_model: Option<String>,
-    /// Measure anew what calls cost here, which takes a few seconds
+    /// Measure anew what calls cost here, which takes some seconds
     #[arg(long)]
     measure: bool,
     /// Price nothing
@@ -94,12 +94,12 @@ pub(super) fn run(arguments: &TraceArguments, store: &Path) -> anyhow::Result<Ex
         .as_deref()
         .map_or(Ok(()), output::check_file)?;
     let strace = Strace::find().map_err(Failure::Prerequisite)?;
-    let work_dir = arguments.work_dir.clone().unwrap_or_else(paths::work);
+    let work_dir = arguments.work_dir.as_deref();
     // A run that is not there is told before the command has run.
     let stored = match (arguments.no_prices, arguments.measure) {
         (true, _) => Prices::NotWanted,
         (false, true) => Prices::Missing,
-        (false, false) => prices::stored(arguments.cost_model.as_deref(), store, &work_dir)?,
+        (false, false) => costs::stored(arguments.cost_model.as_deref(), store, work_dir)?,
     };
     let mut list = match arguments.calls {
         true => Some(CallList::begin(
@@ -158,9 +158,12 @@ pub(super) fn unstartable(command: &OsStr) -> Option<ExitCode> {
 fn measure(arguments: &TraceArguments, store: &Path) -> anyhow::Result<Costs> {
     // Standard error may be one JSON document.
     if arguments.output.is_some() || !arguments.json {
-        output::note("measuring what calls cost here; the next trace finds it in the store …");
+        output::note(
+            "measuring what calls cost here, for some seconds; the next trace finds it in the \
+             store …",
+        );
     }
-    prices::measure(store, arguments.work_dir.as_deref())
+    costs::measure(store, arguments.work_dir.as_deref())
 }
 
 /// Runs the command; tells too whether a signal came for this program.

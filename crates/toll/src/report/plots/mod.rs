@@ -13,6 +13,7 @@ mod curve;
 mod distribution;
 mod forest;
 pub mod palette;
+mod prices;
 pub mod small;
 mod twins;
 
@@ -33,12 +34,17 @@ pub struct NamedPlot {
 /// Pixels of a PNG for each pixel of the drawing: sharp on dense displays.
 const PNG_SCALE: f32 = 2.0;
 
-/// Every plot of a run: claims first, then its figures, then the A/A twins.
+/// Every plot of a run: prices and claims first, then its figures, then the A/A twins.
 pub fn all(run: &Run) -> Vec<NamedPlot> {
-    let mut plots: Vec<NamedPlot> = claims(run).into_iter().collect();
+    let mut plots: Vec<NamedPlot> = prices(run).into_iter().chain(claims(run)).collect();
     plots.extend(figures(run));
     plots.extend(twins(run));
     plots
+}
+
+/// The price list, as dots on one axis.
+pub fn prices(run: &Run) -> Option<NamedPlot> {
+    prices::draw(&run.analysis.prices, "prices".to_owned())
 }
 
 /// The claims about ratios, as a forest plot.

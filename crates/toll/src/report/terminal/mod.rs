@@ -3,7 +3,8 @@
 use super::plots::small;
 pub use super::sanitize::sanitize;
 use crate::claim::Run;
-use crate::claim::model::SelftestReport;
+use crate::claim::model::{RunComparison, SelftestReport};
+use crate::claim::work::Difference;
 use crate::run::Machine;
 use crate::trace::model::{ListedCall, TraceReport};
 use text::{Paint, layout, paragraph};
@@ -15,6 +16,7 @@ mod dhcp;
 mod guest;
 mod interfaces;
 mod overview;
+mod prices;
 mod selftest;
 mod summary;
 pub(super) mod text;
@@ -23,6 +25,7 @@ pub(super) mod verdicts;
 
 pub use guest::kernel_logs;
 pub use overview::LINES_MAX as OVERVIEW_LINES_MAX;
+pub use prices::is_listed;
 pub(super) use summary::paint;
 
 /// What the terminal can show.
@@ -36,24 +39,52 @@ pub struct Style {
 
 /// The verdicts of a run, or the comparison of one that has no claims.
 pub fn answer(run: &Run, style: Style) -> String {
-    fit(summary::answer(run, layout(style)), style)
+    match run.analysis.prices.is_empty() {
+        true => fit(summary::answer(run, layout(style)), style),
+        false => prices(run, &is_listed, style),
+    }
 }
 
 /// What answers the question of a run: the same with advice and a plot. What
 /// always holds is left out if `is_quiet`.
 pub fn result(run: &Run, is_quiet: bool, style: Style) -> String {
-    fit(summary::result(run, is_quiet, layout(style)), style)
+    match run.analysis.prices.is_empty() {
+        true => fit(summary::result(run, is_quiet, layout(style)), style),
+        false => prices(run, &is_listed, style),
+    }
 }
 
 /// Everything about one run, for `toll show`.
 pub fn summary(run: &Run, style: Style) -> String {
-    fit(summary::of_run(run, layout(style)), style)
+    let style_of_text = layout(style);
+    let prices = match run.analysis.prices.is_empty() {
+        true => String::new(),
+        false => prices::of_run(run, &prices::is_listed, style_of_text) + "\n",
+    };
+    fit(prices + &summary::of_run(run, style_of_text), style)
 }
 
 /// Several runs in at most [`OVERVIEW_LINES_MAX`] lines; `not_run` has the name
 /// of each experiment that could not begin, with the reason.
 pub fn overview(runs: &[Run], not_run: &[(String, String)], style: Style) -> String {
     fit(overview::of_runs(runs, not_run, layout(style)), style)
+}
+
+/// The lines of a price list that are wanted.
+pub fn prices(run: &Run, is_shown: prices::IsShown, style: Style) -> String {
+    fit(prices::of_run(run, is_shown, layout(style)), style)
+}
+
+/// A price list beside another one.
+pub fn prices_compared(
+    run: &Run,
+    other: &Run,
+    differences: &[Difference],
+    comparison: &RunComparison,
+    style: Style,
+) -> String {
+    let text = prices::compared(run, other, differences, comparison, layout(style));
+    fit(text, style)
 }
 
 /// What a traced program did; at most so many of its files.

@@ -15,7 +15,11 @@ const BAR_COLUMNS_MIN: usize = 4;
 const COMMAND_COLUMNS_MAX: usize = 240;
 
 pub fn of_report(report: &TraceReport, files_max: usize, style: Style) -> String {
-    let mut sections = vec![header(report, style), calls(report, style)];
+    let mut sections = vec![
+        header(report, style),
+        advice(report, style),
+        calls(report, style),
+    ];
     let files = files(report, files_max, style);
     if !files.is_empty() {
         sections.push(format!(
@@ -23,7 +27,6 @@ pub fn of_report(report: &TraceReport, files_max: usize, style: Style) -> String
             heading("Sizes of the calls, by file", style)
         ));
     }
-    sections.push(advice(report, style));
     if !report.notes.is_empty() {
         let note = |note: &String| paragraph(&format!("· {note}"), 0, Paint::Yellow, style);
         sections.push(report.notes.iter().map(note).collect());
@@ -58,10 +61,18 @@ fn header(report: &TraceReport, style: Style) -> String {
 
 /// What the columns of times mean.
 fn meaning(report: &TraceReport) -> String {
-    let stops = "Tracing stops the program at every call that is counted, so its times under trace \
-                 are not its own.";
+    let stops = match report.slowdown {
+        Some(factor) => format!(
+            "Tracing stops the program at every call that is counted: it took at least {} times \
+             as long as without.",
+            format::ratio(factor)
+        ),
+        None => "Tracing stops the program at every call that is counted, so its times under \
+                 trace are not its own."
+            .to_owned(),
+    };
     let (Some(costs), Some(priced_ns)) = (&report.costs, report.priced_ns) else {
-        return stops.to_owned();
+        return stops;
     };
     format!(
         "{stops} Priced is what the same calls cost without it, {} together, as run {} measured them \
@@ -250,14 +261,21 @@ fn advice(report: &TraceReport, style: Style) -> String {
                     as 1 ms and 5 % of what the priced calls cost.";
         text.push_str(&paragraph(line, 0, Paint::Plain, style));
     }
-    for one in &report.advice {
-        text.push_str(&advice_lines(one, style));
+    let is_numbered = report.advice.iter().any(|one| !one.overlaps.is_empty());
+    for (index, one) in report.advice.iter().enumerate() {
+        let number = is_numbered.then_some(index + 1);
+        text.push_str(&advice_lines(one, number, style));
     }
     text
 }
 
-fn advice_lines(advice: &TraceAdvice, style: Style) -> String {
-    let now = format!("{}: {}", advice.now, format::duration_ns(advice.now_ns));
+fn advice_lines(advice: &TraceAdvice, number: Option<usize>, style: Style) -> String {
+    let number = number.map_or_else(String::new, |number| format!("{number}. "));
+    let now = format!(
+        "{number}{}: {}",
+        advice.now,
+        format::duration_ns(advice.now_ns)
+    );
     let condition = advice.condition.as_ref();
     let instead = format!(
         "{}: {}, which saves {} ({}){}",
@@ -267,12 +285,24 @@ fn advice_lines(advice: &TraceAdvice, style: Style) -> String {
         format::percent(advice.share),
         condition.map_or_else(String::new, |condition| format!(", {condition}"))
     );
+    let others: Vec<String> = advice.overlaps.iter().map(usize::to_string).collect();
+    let overlaps = match others.is_empty() {
+        true => String::new(),
+        false => {
+            let line = format!(
+                "overlaps with {}: these savings do not add up",
+                others.join(", ")
+            );
+            paragraph(&line, 2, Paint::Dim, style)
+        }
+    };
     let whole = format!("{now}; {instead}");
     if wrap(&whole, style.width).len() == 1 {
-        return paragraph(&whole, 0, Paint::Bold, style);
+        return paragraph(&whole, 0, Paint::Bold, style) + &overlaps;
     }
     let mut text = paragraph(&now, 0, Paint::Plain, style);
     text.push_str(&paragraph(&instead, 2, Paint::Bold, style));
+    text.push_str(&overlaps);
     text
 }
 
@@ -316,6 +346,7 @@ mod tests {
             now_ns: 2e6,
             instead_ns: 1e3,
             share: 0.5,
+            overlaps: vec![2],
             condition: None,
         });
         report
@@ -344,10 +375,10 @@ mod tests {
             unicode: true,
         };
         let report = report();
-        let lines = |width| advice_lines(&report.advice[0], style(width));
+        let lines = |width| advice_lines(&report.advice[0], None, style(width));
         let whole = "200 reads of 1\u{a0}B from /in: 2.00\u{a0}ms; at 128\u{a0}KiB: 1.00\u{a0}µs, which \
                      saves 2.00\u{a0}ms (50\u{a0}%)\n";
-        assert_eq!(lines(100), whole);
-        assert_eq!(lines(60).lines().count(), 2);
+        assert!(lines(100).starts_with(whole));
+        assert_eq!(lines(60).lines().count(), 3);
     }
 }

@@ -1,0 +1,229 @@
+//! Rows: an experiment whose treatments are works of different kinds.
+//!
+//! A level of the factor `row` names a row, as a level of the factor `command`
+//! names a command. What a row measures is a line of a price list.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+use toml::Spanned;
+
+use super::validate::{Problem, problem};
+use super::{Experiment, Factor, Level, WorkloadKind, WorkloadSpec};
+
+/// The factor whose levels are names of rows.
+pub const ROW: &str = "row";
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// What it is for people, and the level that picks it.
+    pub name: String,
+    pub kind: WorkloadKind,
+    /// Parameters of its workload that are held fixed.
+    pub parameters: BTreeMap<String, Level>,
+    /// Factors that vary within it, of those that some row names so.
+    pub vary: Vec<String>,
+    /// Heading of a price list under which it stands; one without is measured
+    /// and not listed.
+    pub group: Option<String>,
+    /// Metric that is its price.
+    pub metric: String,
+    /// The price is the metric times this.
+    pub times: f64,
+    /// What the price is of, such as `call`.
+    pub per: String,
+}
+
+/// Rows with what they share, as a file has them.
+#[derive(Debug, Deserialize)]
+pub(super) struct RowsTable {
+    group: Option<String>,
+    kind: Option<WorkloadKind>,
+    pub list: Vec<Spanned<RowTable>>,
+    #[serde(flatten)]
+    shared: Shared,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct RowTable {
+    name: String,
+    #[serde(default)]
+    vary: Vec<String>,
+    #[serde(flatten)]
+    own: Shared,
+}
+
+/// What a row may share with others of its table.
+#[derive(Debug, Clone, Deserialize)]
+struct Shared {
+    metric: Option<String>,
+    times: Option<f64>,
+    per: Option<String>,
+    #[serde(flatten)]
+    parameters: BTreeMap<String, Level>,
+}
+
+impl RowsTable {
+    /// Reads one of the rows. What neither it nor its table says is that of the
+    /// workload, whose parameters it has if it is of the same kind.
+    pub fn row(
+        &self,
+        table: RowTable,
+        workload: &WorkloadSpec,
+        metric_of_file: &str,
+    ) -> Result<Row, String> {
+        let (name, own) = (table.name, table.own);
+        let wrong = |why: &str| Err(format!("cannot use row {name:?}: {why}"));
+        let kind = self.kind.unwrap_or(workload.kind);
+        if kind == WorkloadKind::Command {
+            return wrong("a command is no row; put it under [workload.commands]");
+        }
+        let mut parameters = match kind == workload.kind {
+            true => workload.parameters.clone(),
+            false => BTreeMap::new(),
+        };
+        parameters.extend(self.shared.parameters.clone());
+        parameters.extend(own.parameters);
+        for (parameter, level) in &parameters {
+            kind.check(parameter, &level.text)?;
+        }
+        let times = own.times.or(self.shared.times).unwrap_or(1.0);
+        if !(times.is_finite() && times > 0.0) {
+            return wrong("times is a number above 0");
+        }
+        if let Some(varied) = table
+            .vary
+            .iter()
+            .find(|name| parameters.contains_key(*name))
+        {
+            return wrong(&format!("it varies {varied}, which it also holds fixed"));
+        }
+        let metric = own.metric.or_else(|| self.shared.metric.clone());
+        let per = own.per.or_else(|| self.shared.per.clone());
+        Ok(Row {
+            name,
+            kind,
+            parameters,
+            vary: table.vary,
+            group: self.group.clone(),
+            metric: metric
+                .unwrap_or_else(|| usual_metric(kind).unwrap_or(metric_of_file).to_owned()),
+            times,
+            per: per.unwrap_or_default(),
+        })
+    }
+}
+
+/// What calls or loads of these kinds cost.
+fn usual_metric(kind: WorkloadKind) -> Option<&'static str> {
+    match kind {
+        WorkloadKind::Crossing => Some("duration_per_call_ns"),
+        WorkloadKind::Chase => Some("latency_ns"),
+        _ => None,
+    }
+}
+
+impl Experiment {
+    /// The row of a treatment by its levels; `None` in an experiment without rows.
+    pub fn row(&self, levels: &BTreeMap<String, Level>) -> Option<&Row> {
+        let name = levels.get(ROW)?;
+        self.rows.iter().find(|row| row.name == name.text)
+    }
+
+    /// Names of the levels that a treatment has, given these.
+    pub fn level_names(&self, levels: &BTreeMap<String, Level>) -> Result<BTreeSet<&str>, String> {
+        let mut names: BTreeSet<&str> = match (self.rows.as_slice(), self.row(levels)) {
+            ([], _) => {
+                let factors = self.factors.iter().map(|factor| factor.name.as_str());
+                let fixed = self.workload.parameters.keys().map(String::as_str);
+                factors.chain(fixed).collect()
+            }
+            (_, Some(row)) => {
+                let factors = self.factors_of(row).map(|factor| factor.name.as_str());
+                let fixed = row.parameters.keys().map(String::as_str);
+                factors.chain(fixed).chain([ROW]).collect()
+            }
+            (_, None) => return Err("it is of no row of the experiment".into()),
+        };
+        let guest = self.guest.iter().flat_map(|guest| guest.parameters.keys());
+        names.extend(guest.map(String::as_str));
+        Ok(names)
+    }
+
+    /// What a treatment does, by its levels.
+    pub fn kind(&self, levels: &BTreeMap<String, Level>) -> WorkloadKind {
+        self.row(levels).map_or(self.workload.kind, |row| row.kind)
+    }
+
+    /// The factors that vary at some levels, the factor `row` among them.
+    pub(crate) fn factors_at(&self, levels: &BTreeMap<String, Level>) -> Vec<&Factor> {
+        match self.row(levels) {
+            Some(row) => self
+                .factor(ROW)
+                .into_iter()
+                .chain(self.factors_of(row))
+                .collect(),
+            None => self.factors.iter().collect(),
+        }
+    }
+
+    /// The factors whose levels a row combines with. One that rows vary does so
+    /// in these alone; any other varies in all.
+    pub(crate) fn factors_of<'a>(&'a self, row: &'a Row) -> impl Iterator<Item = &'a Factor> {
+        let is_picked = |name: &String| self.rows.iter().any(|other| other.vary.contains(name));
+        self.factors.iter().filter(move |factor| {
+            factor.name != ROW && (row.vary.contains(&factor.name) || !is_picked(&factor.name))
+        })
+    }
+}
+
+/// Checks rows together with factors.
+pub(super) fn check(experiment: &Experiment) -> Result<(), Problem> {
+    let rows = &experiment.rows;
+    for row in rows {
+        let wrong =
+            |why: String| problem(&row.name, format!("cannot use row {:?}: {why}", row.name));
+        if let Some(name) = row
+            .vary
+            .iter()
+            .find(|name| experiment.factor(name).is_none())
+        {
+            return Err(wrong(format!(
+                "it varies {name}, and there is no such factor"
+            )));
+        }
+        for factor in experiment.factors_of(row) {
+            if row.parameters.contains_key(&factor.name) {
+                let name = &factor.name;
+                return Err(wrong(format!("it holds {name} fixed, which is a factor")));
+            }
+            if !experiment.is_of_guest(&factor.name) {
+                for level in &factor.levels {
+                    let checked = row.kind.check(&factor.name, &level.text);
+                    checked.map_err(|message| problem(&level.text, message))?;
+                }
+            }
+        }
+    }
+    let Some(factor) = experiment.factor(ROW).filter(|_| !rows.is_empty()) else {
+        return Ok(());
+    };
+    let is_row = |level: &&Level| rows.iter().any(|row| row.name == level.text);
+    match factor.levels.iter().find(|level| !is_row(level)) {
+        None => Ok(()),
+        Some(level) => {
+            let names: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+            Err(problem(
+                &level.text,
+                format!(
+                    "cannot use row {:?}: there is none of this name; there are {}",
+                    level.text,
+                    names.join(", ")
+                ),
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

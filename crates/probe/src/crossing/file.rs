@@ -1,0 +1,247 @@
+//! Crossings that have to do with a file in a directory of the trial's own.
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use rustix::fs::{Mode, OFlags, open, rename, stat, unlink};
+use rustix::io::{Errno, pread, pwrite};
+use toll_wire::{CROSSING_FILE_BYTES, CacheState, CrossingOperation, CrossingRequest, Failure};
+
+use super::{Crossing, crossing_failed};
+use crate::buffer::Buffer;
+use crate::failure;
+use crate::page_cache;
+use crate::scratch::{ScratchDirectory, remove_left_overs};
+use crate::write::pattern::Pattern;
+
+/// Seeds of what the file holds, and of what is written over it.
+const SEED: u64 = 1;
+const SEED_WRITTEN: u64 = 2;
+
+/// A file whose pages are in the page cache, of a whole number of pieces.
+pub struct WarmFile {
+    pub file: File,
+    pub span_bytes: u64,
+    pattern: Pattern,
+    directory: ScratchDirectory,
+}
+
+impl WarmFile {
+    pub fn new(directory: &Path, piece_bytes: u64) -> Result<Self, Failure> {
+        Self::of_span(directory, piece_bytes, CROSSING_FILE_BYTES)
+    }
+
+    pub fn of_span(directory: &Path, piece_bytes: u64, span_bytes: u64) -> Result<Self, Failure> {
+        remove_left_overs(directory);
+        let directory = ScratchDirectory::create(directory)?;
+        let span_bytes = (span_bytes - span_bytes % piece_bytes).max(piece_bytes);
+        let pattern = Pattern::new(piece_bytes as usize, span_bytes, SEED);
+        let path = directory.path().join("file");
+        let cannot = |error| failure::failed_to(&format!("fill {}", path.display()), &error);
+        let file = File::options()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .map_err(cannot)?;
+        let mut offset = 0;
+        while offset < span_bytes {
+            let piece = pattern.piece(offset, span_bytes - offset);
+            file.write_all_at(piece, offset).map_err(cannot)?;
+            offset += piece.len() as u64;
+        }
+        page_cache::establish(&file, span_bytes, CacheState::Warm)?;
+        Ok(Self {
+            file,
+            span_bytes,
+            pattern,
+            directory,
+        })
+    }
+
+    /// What the file was filled with at an offset, up to the end of the piece.
+    pub fn content(&self, offset: u64) -> &[u8] {
+        self.pattern.piece(offset, self.span_bytes - offset)
+    }
+
+    /// A name in the file's directory, as calls take it.
+    fn name(&self, name: &str) -> CString {
+        let path = self.directory.path().join(name);
+        CString::new(path.as_os_str().as_bytes()).expect("a path has no zero byte")
+    }
+}
+
+/// The offset that follows, from the start again at the end.
+pub fn next_offset(offset: u64, piece_bytes: u64, span_bytes: u64) -> u64 {
+    match offset + 2 * piece_bytes <= span_bytes {
+        true => offset + piece_bytes,
+        false => 0,
+    }
+}
+
+/// `pread` or `pwrite` of piece after piece.
+pub struct FileBytes {
+    warm: WarmFile,
+    writes: bool,
+    buffer: Buffer,
+    /// Where the last call was.
+    offset: u64,
+}
+
+impl FileBytes {
+    pub fn new(request: &CrossingRequest) -> Result<Self, Failure> {
+        let writes = request.operation == CrossingOperation::WriteFile;
+        let length = request.size_bytes as usize;
+        let mut buffer = Buffer::aligned(length);
+        if writes {
+            let written = Pattern::new(length, request.size_bytes, SEED_WRITTEN);
+            let bytes = written.piece(0, request.size_bytes);
+            buffer.bytes_mut().copy_from_slice(bytes);
+        }
+        Ok(Self {
+            warm: WarmFile::new(&request.directory, request.size_bytes)?,
+            writes,
+            buffer,
+            offset: 0,
+        })
+    }
+
+    fn each(&mut self, calls: u64, call: impl Fn(&File, &mut [u8], u64) -> Result<usize, Errno>) {
+        let (length, span) = (self.buffer.bytes().len() as u64, self.warm.span_bytes);
+        for _ in 0..calls {
+            self.offset = next_offset(self.offset, length, span);
+            if call(&self.warm.file, self.buffer.bytes_mut(), self.offset) != Ok(length as usize) {
+                // The check tells.
+                self.offset = u64::MAX;
+                return;
+            }
+        }
+    }
+}
+
+impl Crossing for FileBytes {
+    fn cross(&mut self, calls: u64) -> Result<(), Failure> {
+        match self.writes {
+            true => self.each(calls, |file, bytes, offset| pwrite(file, &*bytes, offset)),
+            false => self.each(calls, |file, bytes, offset| pread(file, bytes, offset)),
+        }
+        match self.offset {
+            u64::MAX => Err(failure::failed(
+                "cannot cross by a read or write of the file: it moved less than was asked; free \
+                 space there",
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn settle(&mut self, _calls: u64) -> Result<(), Failure> {
+        let buffer = self.buffer.bytes();
+        let is_right = match self.writes {
+            true => {
+                let mut held = vec![0; buffer.len()];
+                let read = self.warm.file.read_exact_at(&mut held, self.offset);
+                read.is_ok() && held == buffer
+            }
+            false => buffer == self.warm.content(self.offset),
+        };
+        match is_right {
+            true => Ok(()),
+            false => Err(failure::failed(
+                "cannot trust the crossings: the file holds other bytes; see the kernel log",
+            )),
+        }
+    }
+}
+
+/// Calls on names.
+pub struct FileNames {
+    warm: WarmFile,
+    operation: CrossingOperation,
+    name: CString,
+    other: CString,
+}
+
+impl FileNames {
+    pub fn new(request: &CrossingRequest) -> Result<Self, Failure> {
+        let warm = WarmFile::of_span(&request.directory, 4096, 4096)?;
+        Ok(Self {
+            name: warm.name("file"),
+            other: warm.name("other"),
+            operation: request.operation,
+            warm,
+        })
+    }
+
+    fn open_close(&self, calls: u64) -> Result<(), Errno> {
+        for _ in 0..calls {
+            drop(open(
+                &*self.name,
+                OFlags::RDONLY | OFlags::CLOEXEC,
+                Mode::empty(),
+            )?);
+        }
+        Ok(())
+    }
+
+    fn stat(&self, calls: u64) -> Result<(), Errno> {
+        for _ in 0..calls {
+            if stat(&*self.name)?.st_size as u64 != self.warm.span_bytes {
+                return Err(Errno::IO);
+            }
+        }
+        Ok(())
+    }
+
+    fn create_unlink(&self, calls: u64) -> Result<(), Errno> {
+        let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
+        for _ in 0..calls {
+            drop(open(&*self.other, flags, Mode::RUSR | Mode::WUSR)?);
+            unlink(&*self.other)?;
+        }
+        Ok(())
+    }
+
+    fn rename(&self, calls: u64) -> Result<(), Errno> {
+        let mut names: [&CStr; 2] = [&self.name, &self.other];
+        for _ in 0..calls {
+            rename(names[0], names[1])?;
+            names.swap(0, 1);
+        }
+        Ok(())
+    }
+}
+
+impl Crossing for FileNames {
+    fn cross(&mut self, calls: u64) -> Result<(), Failure> {
+        let (call, crossed) = match self.operation {
+            CrossingOperation::OpenClose => ("open", self.open_close(calls)),
+            CrossingOperation::Stat => ("stat", self.stat(calls)),
+            CrossingOperation::CreateUnlink => ("open and unlink", self.create_unlink(calls)),
+            _ => ("rename", self.rename(calls)),
+        };
+        crossed.map_err(|errno| crossing_failed(call, &errno.into()))
+    }
+
+    /// An odd number of renames leaves the file under its other name.
+    fn settle(&mut self, calls: u64) -> Result<(), Failure> {
+        let has_moved = self.operation == CrossingOperation::Rename && !calls.is_multiple_of(2);
+        let (there, gone) = match has_moved {
+            true => (&self.other, &self.name),
+            false => (&self.name, &self.other),
+        };
+        let is_there = stat(&**there).is_ok_and(|one| one.st_size as u64 == self.warm.span_bytes);
+        if !is_there || stat(&**gone).is_ok() {
+            return Err(failure::failed(
+                "cannot trust the crossings: a name is missing or left over; see the kernel log",
+            ));
+        }
+        match has_moved {
+            true => rename(&*self.other, &*self.name)
+                .map_err(|errno| crossing_failed("rename", &errno.into())),
+            false => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! A word that two ends change in turn, each waiting for the other by `futex`.
+
+use std::io;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
+
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::mm::MapFlags;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use toll_wire::{CrossingPeer, CrossingRequest, Failure};
+
+use super::ping_pong::{bind, choose};
+use super::{Crossing, crossing_failed};
+use crate::failure;
+use crate::fork::Child;
+use crate::mapping::{Mapping, READ_WRITE};
+
+/// Whose turn it is.
+const OURS: u32 = 0;
+const THEIRS: u32 = 1;
+const END: u32 = 2;
+
+/// Longest wait for the other end, in seconds.
+const PATIENCE_S: i64 = 10;
+
+pub struct FutexPingPong {
+    word: &'static AtomicU32,
+    affinity_before: CpuSet,
+    thread: Option<JoinHandle<()>>,
+    _process: Option<Child>,
+}
+
+impl FutexPingPong {
+    pub fn new(request: &CrossingRequest) -> Result<Self, Failure> {
+        let affinity_before = sched_getaffinity(None)
+            .map_err(|errno| crossing_failed("sched_getaffinity", &errno.into()))?;
+        let (own, others) = choose(&affinity_before, request.cpus)?;
+        let word = shared_word()?;
+        let mut pair = Self {
+            word,
+            affinity_before,
+            thread: None,
+            _process: None,
+        };
+        let answer = move || {
+            if bind(others).is_ok() {
+                answer_turns(word);
+            }
+        };
+        match request.peer {
+            CrossingPeer::Process => {
+                let child =
+                    Child::start(answer).map_err(|error| crossing_failed("fork", &error))?;
+                pair._process = Some(child);
+            }
+            CrossingPeer::Thread => {
+                let thread = std::thread::Builder::new().spawn(answer);
+                pair.thread = Some(thread.map_err(|error| crossing_failed("clone", &error))?);
+            }
+        }
+        bind(own).map_err(|errno| crossing_failed("sched_setaffinity", &errno.into()))?;
+        Ok(pair)
+    }
+}
+
+impl Drop for FutexPingPong {
+    fn drop(&mut self) {
+        self.word.store(END, Ordering::Release);
+        wake(self.word);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+        // In a guest other trials may follow in this process.
+        let _ = sched_setaffinity(None, &self.affinity_before);
+    }
+}
+
+impl Crossing for FutexPingPong {
+    fn cross(&mut self, calls: u64) -> Result<(), Failure> {
+        for _ in 0..calls {
+            self.word.store(THEIRS, Ordering::Release);
+            wake(self.word);
+            while self.word.load(Ordering::Acquire) == THEIRS {
+                if !wait(self.word, THEIRS) {
+                    return Err(failure::failed(
+                        "cannot cross by futex: the other end does not answer; see the kernel log",
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the other end does, until it is ended.
+fn answer_turns(word: &AtomicU32) {
+    loop {
+        match word.load(Ordering::Acquire) {
+            OURS => {
+                wait(word, OURS);
+            }
+            THEIRS => {
+                word.store(OURS, Ordering::Release);
+                wake(word);
+            }
+            _ => return,
+        }
+    }
+}
+
+/// A word that a forked process shares. It stays for the life of the process.
+fn shared_word() -> Result<&'static AtomicU32, Failure> {
+    let cannot = |errno: rustix::io::Errno| crossing_failed("memfd_create", &errno.into());
+    let file = memfd_create("toll", MemfdFlags::CLOEXEC).map_err(cannot)?;
+    ftruncate(&file, 4096).map_err(cannot)?;
+    let mapping = Mapping::of_file(&file, 0, 4096, READ_WRITE, MapFlags::SHARED).map_err(cannot)?;
+    let word = mapping.at(0, size_of::<AtomicU32>()).cast::<u32>();
+    std::mem::forget(mapping);
+    // SAFETY: the page is mapped for ever, zeroed, and used as this word alone.
+    Ok(unsafe { AtomicU32::from_ptr(word) })
+}
+
+/// Waits while the word has a value; false if nobody woke this end in time.
+fn wait(word: &AtomicU32, value: u32) -> bool {
+    let patience = libc::timespec {
+        tv_sec: PATIENCE_S,
+        tv_nsec: 0,
+    };
+    let operation = libc::FUTEX_WAIT;
+    // SAFETY: the word and the timespec live through the call.
+    let status = unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            word.as_ptr(),
+            operation,
+            value,
+            &raw const patience,
+        )
+    };
+    // Woken, changed before it slept (EAGAIN), or interrupted: the caller looks.
+    status == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ETIMEDOUT)
+}
+
+fn wake(word: &AtomicU32) {
+    // SAFETY: the word lives through the call.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
+}

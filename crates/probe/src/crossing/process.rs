@@ -1,0 +1,121 @@
+//! Threads, processes and programs that end at once.
+
+use std::ffi::{CStr, CString};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::ptr::null;
+
+use toll_wire::Failure;
+
+use super::crossing_failed;
+use crate::{failure, fork};
+
+/// Has the probe end at once: it is the static program that is spawned.
+pub const END_FLAG: &CStr = c"--end";
+
+const SELF: &str = "/proc/self/exe";
+const DYNAMIC: &str = "/bin/true";
+
+pub fn create_thread(calls: u64) -> Result<(), Failure> {
+    for _ in 0..calls {
+        let thread = std::thread::Builder::new().spawn(|| ());
+        let thread = thread.map_err(|error| crossing_failed("clone", &error))?;
+        if thread.join().is_err() {
+            return Err(failure::failed(
+                "cannot cross by clone: the thread panicked",
+            ));
+        }
+    }
+    Ok(())
+}
+
+pub fn fork_process(calls: u64) -> Result<(), Failure> {
+    for _ in 0..calls {
+        fork::start_and_wait().map_err(|error| crossing_failed("fork", &error))?;
+    }
+    Ok(())
+}
+
+/// A program that needs no dynamic linker: this one.
+pub fn spawn_static() -> Result<impl FnMut(u64) -> Result<(), Failure>, Failure> {
+    if has_interpreter(SELF)? {
+        return Err(failure::unsupported(
+            "cannot spawn a static program: toll-probe was linked dynamically; build it as its \
+             sources say",
+        ));
+    }
+    // The link in /proc would have to be looked up in every call.
+    let path = std::fs::read_link(SELF).map_err(|error| failure::failed_to("find it", &error))?;
+    let path = path.into_os_string().into_encoded_bytes();
+    let path = CString::new(path).expect("a path has no zero byte");
+    Ok(move |calls| spawn_each(&path, &[&path, END_FLAG], calls))
+}
+
+/// A program that the dynamic linker starts.
+pub fn spawn_dynamic() -> Result<impl FnMut(u64) -> Result<(), Failure>, Failure> {
+    if !has_interpreter(DYNAMIC)? {
+        return Err(failure::unsupported(format!(
+            "cannot spawn a dynamic program: {DYNAMIC} is linked statically; use a system whose \
+             {DYNAMIC} is not"
+        )));
+    }
+    let path = CString::new(DYNAMIC).expect("the name has no zero byte");
+    Ok(move |calls| spawn_each(&path, &[&path], calls))
+}
+
+fn spawn_each(path: &CStr, words: &[&CStr], calls: u64) -> Result<(), Failure> {
+    let mut argv: Vec<*mut libc::c_char> = words.iter().map(|w| w.as_ptr().cast_mut()).collect();
+    argv.push(std::ptr::null_mut());
+    let environment: [*mut libc::c_char; 1] = [std::ptr::null_mut()];
+    for _ in 0..calls {
+        let mut pid = 0;
+        // SAFETY: the path and both lists end with a zero and live through the call.
+        let error = unsafe {
+            libc::posix_spawn(
+                &raw mut pid,
+                path.as_ptr(),
+                null(),
+                null(),
+                argv.as_ptr(),
+                environment.as_ptr(),
+            )
+        };
+        if error != 0 {
+            return Err(crossing_failed(
+                "posix_spawn",
+                &io::Error::from_raw_os_error(error),
+            ));
+        }
+        fork::wait_for(pid).map_err(|error| crossing_failed("posix_spawn", &error))?;
+    }
+    Ok(())
+}
+
+/// Whether a program's file names a dynamic linker (PT_INTERP of elf(5)).
+fn has_interpreter(path: &str) -> Result<bool, Failure> {
+    const HEADER_BYTES: usize = 64;
+    const ENTRY_BYTES: usize = 56;
+    const PT_INTERP: u32 = 3;
+    let cannot = |error: io::Error| {
+        let advice = "use a system of 64 bits that has it";
+        failure::unsupported_by(&format!("spawn {path}"), &error, advice)
+    };
+    let file = File::open(path).map_err(cannot)?;
+    let mut header = [0; HEADER_BYTES];
+    file.read_exact_at(&mut header, 0).map_err(cannot)?;
+    if !header.starts_with(b"\x7fELF\x02") {
+        return Err(cannot(io::Error::other("it is no ELF file of 64 bits")));
+    }
+    let offset = u64::from_ne_bytes(header[32..40].try_into().expect("eight bytes"));
+    let entries = u16::from_ne_bytes(header[56..58].try_into().expect("two bytes"));
+    for entry in 0..u64::from(entries) {
+        let mut kind = [0; 4];
+        let place = offset.saturating_add(entry * ENTRY_BYTES as u64);
+        file.read_exact_at(&mut kind, place).map_err(cannot)?;
+        if u32::from_ne_bytes(kind) == PT_INTERP {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

@@ -1,0 +1,118 @@
+//! Operations through an io_uring, one or several at a time.
+
+use std::os::fd::AsRawFd;
+
+use io_uring::squeue::Entry;
+use io_uring::{IoUring, opcode, types};
+use toll_wire::{CrossingOperation, CrossingRequest, Failure};
+
+use super::file::{WarmFile, next_offset};
+use super::{Crossing, crossing_failed};
+use crate::buffer::Buffer;
+use crate::failure;
+
+pub struct Ring {
+    // Dropped before the buffer that the kernel writes to.
+    ring: IoUring,
+    batch: u64,
+    read: Option<Reads>,
+}
+
+/// What reads go from and to.
+struct Reads {
+    warm: WarmFile,
+    buffer: Buffer,
+    length: u32,
+    /// Where the last read was.
+    offset: u64,
+}
+
+impl Ring {
+    pub fn new(request: &CrossingRequest) -> Result<Self, Failure> {
+        let entries = u32::try_from(request.batch.next_power_of_two()).expect("a batch is limited");
+        let reads = || {
+            Ok::<_, Failure>(Reads {
+                warm: WarmFile::new(&request.directory, request.size_bytes)?,
+                buffer: Buffer::aligned(request.size_bytes as usize),
+                length: u32::try_from(request.size_bytes).expect("sizes are limited"),
+                offset: 0,
+            })
+        };
+        let is_read = request.operation == CrossingOperation::IoUringRead;
+        Ok(Self {
+            ring: crate::copy::io_uring::ring(entries)?,
+            batch: request.batch,
+            read: is_read.then(reads).transpose()?,
+        })
+    }
+
+    /// All reads of a batch have one buffer, as `pread` after `pread` would. They
+    /// are ordered by nothing, so its content is checked after batches of one.
+    fn entry(&mut self) -> Entry {
+        let Some(read) = &mut self.read else {
+            return opcode::Nop::new().build();
+        };
+        read.offset = next_offset(read.offset, u64::from(read.length), read.warm.span_bytes);
+        let file = types::Fd(read.warm.file.as_raw_fd());
+        let memory = read.buffer.bytes_mut().as_mut_ptr();
+        opcode::Read::new(file, memory, read.length)
+            .offset(read.offset)
+            .build()
+    }
+
+    fn submit(&mut self, count: u64) -> Result<(), Failure> {
+        for _ in 0..count {
+            let entry = self.entry();
+            // SAFETY: file and buffer live until the batch has completed, below.
+            let pushed = unsafe { self.ring.submission().push(&entry) };
+            pushed.expect("the queue has room for a batch");
+        }
+        self.ring
+            .submit_and_wait(count as usize)
+            .map_err(|error| crossing_failed("io_uring_enter", &error))?;
+        let expected = self.read.as_ref().map_or(0, |read| read.length);
+        let mut completed = 0;
+        for entry in self.ring.completion() {
+            completed += 1;
+            if u32::try_from(entry.result()) != Ok(expected) {
+                return Err(failure::failed(format!(
+                    "cannot cross by io_uring: an operation gave {}; see the kernel log",
+                    entry.result()
+                )));
+            }
+        }
+        match completed == count {
+            true => Ok(()),
+            false => Err(failure::failed(format!(
+                "cannot cross by io_uring: {completed} of {count} operations completed; see the \
+                 kernel log"
+            ))),
+        }
+    }
+}
+
+impl Crossing for Ring {
+    fn cross(&mut self, calls: u64) -> Result<(), Failure> {
+        let mut left = calls;
+        while left > 0 {
+            let count = left.min(self.batch);
+            self.submit(count)?;
+            left -= count;
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, _calls: u64) -> Result<(), Failure> {
+        if self.read.is_none() {
+            return Ok(());
+        }
+        self.submit(1)?;
+        let read = self.read.as_ref().expect("just looked at");
+        match read.buffer.bytes() == read.warm.content(read.offset) {
+            true => Ok(()),
+            false => Err(failure::failed(
+                "cannot trust the crossings: a read brought other bytes; see the kernel log",
+            )),
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! `toll prices`
+
+pub(super) mod stored;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+
+use super::run::{Launched, Purpose, command_line, exit_code_of};
+use super::{Failure, compare, output};
+use crate::claim::Run;
+use crate::claim::between::compare_runs;
+use crate::claim::model::Price;
+use crate::report::{csv, html, terminal};
+use crate::spec::{Experiment, ROW, Row};
+use crate::store::Store;
+use crate::store::exchange::{DOCUMENT_BYTES_MAX, RunDocument};
+use crate::trial::SessionEnd;
+
+const NOTES: &str = "\
+Examples:
+  toll prices
+  toll prices --group io_uring --group memory
+  toll prices --last --html prices.html --csv prices.csv
+  toll prices --json >here.json
+  toll prices --last --compare there.json
+
+Trials are randomised in blocks as those of any experiment, and the run is kept: toll list and
+toll show know it as `prices`, and toll trace prices calls by it. With 8 blocks an interval is
+from the least to the greatest of 8 trials, which covers at least 95 %.";
+
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+pub(super) struct PricesArguments {
+    /// Measure nothing: show the newest list of this machine in the store
+    #[arg(long, conflicts_with_all = ["blocks", "quiet"])]
+    last: bool,
+    /// Measure these groups of rows only, or show them with --last
+    #[arg(long = "group", value_name = "GROUP")]
+    groups: Vec<String>,
+    /// Measure these rows only, or show them with --last
+    #[arg(long = "row", value_name = "ROW")]
+    rows: Vec<String>,
+    /// Blocks to measure: from 6 on, intervals cover 95 % [default: 8]
+    #[arg(short = 'r', long, value_name = "BLOCKS")]
+    blocks: Option<u32>,
+    /// List rows too that are measured for other purposes
+    #[arg(long)]
+    all: bool,
+    /// Compare with a list that `toll prices --json` wrote, there or here
+    #[arg(long, value_name = "FILE")]
+    compare: Option<PathBuf>,
+    /// Print the run as one JSON document, as toll export has it; with --compare
+    /// what differs and the ratios
+    #[arg(long)]
+    json: bool,
+    /// Write the list as CSV to this file, `-` for standard output
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write the list as one HTML page to this file, `-` for standard output
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Show no progress
+    #[arg(short, long)]
+    quiet: bool,
+    /// Where to make work files [default: $TOLL_WORK_DIR, else
+    /// $XDG_CACHE_HOME/toll/work]
+    #[arg(long, value_name = "DIR")]
+    work_dir: Option<PathBuf>,
+}
+
+pub(super) fn run(arguments: &PricesArguments, store: &Path) -> anyhow::Result<ExitCode> {
+    let experiment = chosen(arguments)?;
+    // A file that is not there is told before a minute has passed.
+    let other = arguments.compare.as_deref().map(read).transpose()?;
+    let (run, ended) = match arguments.last {
+        true => (last(arguments, store)?, Ok(ExitCode::SUCCESS)),
+        false => measure(arguments, experiment, store)?,
+    };
+    show(arguments, &run, other.as_ref())?;
+    ended
+}
+
+/// The experiment, with the rows and blocks that are asked for.
+fn chosen(arguments: &PricesArguments) -> anyhow::Result<Experiment> {
+    let mut experiment = stored::experiment()?;
+    choose_rows(&mut experiment, arguments)?;
+    if let Some(blocks) = arguments.blocks {
+        experiment.run.min_blocks = blocks;
+        experiment.run.max_blocks = blocks;
+    }
+    experiment.check().map_err(Failure::Usage)?;
+    Ok(experiment)
+}
+
+impl PricesArguments {
+    fn names_some(&self) -> bool {
+        !(self.groups.is_empty() && self.rows.is_empty())
+    }
+
+    /// Whether a line is to be shown.
+    fn is_shown(&self, price: &Price) -> bool {
+        match &price.group {
+            _ if self.rows.contains(&price.name) => true,
+            Some(group) => !self.names_some() || self.groups.contains(group),
+            None => self.all && !self.names_some(),
+        }
+    }
+}
+
+/// Keeps the rows that are named, and those by which quantities of named groups
+/// are derived.
+fn choose_rows(experiment: &mut Experiment, arguments: &PricesArguments) -> anyhow::Result<()> {
+    let rows = experiment.rows.clone();
+    let groups: Vec<&String> = rows.iter().filter_map(|row| row.group.as_ref()).collect();
+    let names: Vec<&String> = rows.iter().map(|row| &row.name).collect();
+    require_known("group", &arguments.groups, groups)?;
+    require_known("row", &arguments.rows, names)?;
+    if !arguments.names_some() {
+        return Ok(());
+    }
+    let is_listed = |group: &Option<String>| {
+        let group = group.as_ref();
+        group.is_some_and(|group| arguments.groups.contains(group))
+    };
+    experiment
+        .derived
+        .retain(|derived| is_listed(&derived.group));
+    let derived = experiment.derived.clone();
+    let is_needed = |row: &Row| {
+        let mut sides = derived.iter().flat_map(|one| one.kind.sides());
+        sides.any(|side| side.get(ROW).is_some_and(|level| level.text == row.name))
+    };
+    let kept = rows.iter().filter(|row| {
+        arguments.rows.contains(&row.name) || is_listed(&row.group) || is_needed(row)
+    });
+    stored::keep_rows(experiment, kept.map(|row| row.name.as_str()))
+}
+
+fn require_known(what: &str, wanted: &[String], mut known: Vec<&String>) -> anyhow::Result<()> {
+    let Some(wrong) = wanted.iter().find(|name| !known.contains(name)) else {
+        return Ok(());
+    };
+    known.dedup();
+    let known: Vec<String> = known.iter().map(|name| format!("{name:?}")).collect();
+    bail!(Failure::Usage(format!(
+        "cannot list {what} {wrong:?}: there is none of this name; there are {}",
+        known.join(", ")
+    )));
+}
+
+/// Measures, and says how it ended; what was measured is kept and shown all the
+/// same.
+fn measure(
+    arguments: &PricesArguments,
+    experiment: Experiment,
+    store: &Path,
+) -> anyhow::Result<(Run, anyhow::Result<ExitCode>)> {
+    let mut store = output::open_store(store)?;
+    let purpose = match arguments.quiet {
+        true => Purpose::Aside,
+        false => Purpose::Shown { number: 1, of: 1 },
+    };
+    let how = (command_line(), purpose);
+    let work_dir = arguments.work_dir.as_deref();
+    let Launched { run_id, end } = stored::measure(&mut store, experiment, work_dir, how)?;
+    let run = output::load_run(&store, &run_id.to_string())?;
+    if run.stored.trials.is_empty() {
+        end?;
+        bail!("cannot show prices: none was measured");
+    }
+    let ended = match end {
+        Ok(SessionEnd::Complete(_)) => Ok(ExitCode::SUCCESS),
+        Ok(SessionEnd::Interrupted(signal)) => {
+            output::note("interrupted; what was measured so far is kept and shown");
+            Ok(exit_code_of(signal))
+        }
+        Err(failure) => Err(failure),
+    };
+    Ok((run, ended))
+}
+
+fn last(arguments: &PricesArguments, store: &Path) -> anyhow::Result<Run> {
+    let store = Store::read(store)?;
+    let here = stored::here(arguments.work_dir.as_deref());
+    let newest = stored::newest_list(&store, &here)?.ok_or_else(|| {
+        Failure::Usage(
+            "cannot show prices: the store has no list of this machine and kernel; run `toll \
+             prices`"
+                .into(),
+        )
+    })?;
+    Ok(newest)
+}
+
+/// A list of another machine, or an earlier one.
+fn read(path: &Path) -> anyhow::Result<Run> {
+    let bytes = output::read_file(path, DOCUMENT_BYTES_MAX)?;
+    let stored = RunDocument::parse(&String::from_utf8_lossy(&bytes))
+        .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
+    let run = Run::from(stored);
+    match run.analysis.prices.is_empty() {
+        false => Ok(run),
+        true => Err(Failure::Usage(format!(
+            "cannot compare with {}: its run of {} has no prices; write them with `toll prices \
+             --json`",
+            path.display(),
+            run.stored.run.experiment
+        ))
+        .into()),
+    }
+}
+
+fn show(arguments: &PricesArguments, run: &Run, other: Option<&Run>) -> anyhow::Result<()> {
+    let is_shown = |price: &Price| arguments.is_shown(price);
+    if let Some(path) = &arguments.csv {
+        output::write_file(path, csv::prices(run, &is_shown).as_bytes())?;
+    }
+    if let Some(path) = &arguments.html {
+        output::write_file(path, html::page(std::slice::from_ref(run))?.as_bytes())?;
+    }
+    let is_document = |path: &Option<PathBuf>| path.as_ref().is_some_and(|p| p.as_os_str() == "-");
+    let compared = other.map(|other| {
+        let mut differences = compare::confounders(&[run, other]);
+        differences.retain(|difference| difference.what != "date");
+        let comparison = compare_runs(run, other).swap_remove(0);
+        (other, differences, comparison)
+    });
+    if arguments.json {
+        if let Some((_, differences, comparison)) = &compared {
+            let both = serde_json::json!({ "differences": differences, "comparison": comparison });
+            return output::json(&both);
+        }
+        return output::json(&RunDocument::new(run.stored.clone(), run.analysis.clone()));
+    }
+    if is_document(&arguments.csv) || is_document(&arguments.html) {
+        return Ok(());
+    }
+    let style = output::style();
+    output::result(&match &compared {
+        None => terminal::prices(run, &is_shown, style),
+        Some((other, differences, comparison)) => {
+            terminal::prices_compared(run, other, differences, comparison, style)
+        }
+    })
+}

@@ -1,0 +1,199 @@
+//! A price list: what each row costs, by group.
+
+use super::Style;
+use super::text::{Column, Paint, Row, heading, paragraph, table};
+use crate::claim::Run;
+use crate::claim::model::{Price, RunComparison};
+use crate::claim::work::Difference;
+use crate::format;
+use crate::report::compare::machines;
+use crate::report::words;
+
+/// From so many blocks on, the interval of a median covers 95 %.
+const BLOCKS_MIN: usize = 6;
+
+/// Which lines are shown.
+pub type IsShown<'a> = &'a dyn Fn(&Price) -> bool;
+
+/// Whether a line stands in the list unasked.
+pub fn is_listed(price: &Price) -> bool {
+    price.group.is_some()
+}
+
+pub fn of_run(run: &Run, is_shown: IsShown, style: Style) -> String {
+    let prices = listed(run, is_shown);
+    let mut text = head(run, style);
+    let columns = [
+        Column::words("what"),
+        Column::numbers("price"),
+        Column::words("95 % interval"),
+        Column::words("for each"),
+    ];
+    text.push_str(&grouped(&prices, &columns, style, |price| row(price)));
+    text.push_str(&notes(run, style));
+    text
+}
+
+/// A list beside another one: what differs in the machines first.
+pub fn compared(
+    run: &Run,
+    other: &Run,
+    differences: &[Difference],
+    comparison: &RunComparison,
+    style: Style,
+) -> String {
+    let mut text = heading("What this machine charges, over the other list", style);
+    for (name, run) in [("this", run), ("other", other)] {
+        let line = format!("{name}: {}", when_and_where(run));
+        text.push_str(&paragraph(&line, 0, Paint::Dim, style));
+    }
+    text.push('\n');
+    let names = ["this list".to_owned(), "other list".to_owned()];
+    text.push_str(&machines(&names, &[], differences, style));
+    text.push('\n');
+    let columns = [
+        Column::words("what"),
+        Column::numbers("this"),
+        Column::numbers("other"),
+        Column::numbers("ratio"),
+        Column::words("which is"),
+    ];
+    let prices = listed(run, &is_listed);
+    text.push_str(&grouped(&prices, &columns, style, |price| {
+        compared_row(price, other, comparison)
+    }));
+    let band = format::percent(comparison.noise_band);
+    let note = format!(
+        "The intervals of all ratios hold together. A difference within {band}, as between the A/A \
+         twins, is none."
+    );
+    text.push_str(&paragraph(&note, 0, Paint::Dim, style));
+    text
+}
+
+fn listed<'a>(run: &'a Run, is_shown: IsShown) -> Vec<&'a Price> {
+    let prices = run.analysis.prices.iter();
+    prices.filter(|price| is_shown(price)).collect()
+}
+
+fn head(run: &Run, style: Style) -> String {
+    let mut text = heading(&run.stored.run.title, style);
+    text.push_str(&paragraph(&when_and_where(run), 0, Paint::Dim, style));
+    text.push('\n');
+    text
+}
+
+fn when_and_where(run: &Run) -> String {
+    let record = &run.stored.run;
+    format!(
+        "{}; run {}, {}",
+        words::machine_line(&record.machine),
+        record.id,
+        words::minute(&record.created_at)
+    )
+}
+
+/// One table, so that columns line up, with the groups between its rows.
+fn grouped(
+    prices: &[&Price],
+    columns: &[Column],
+    style: Style,
+    row: impl Fn(&Price) -> Row,
+) -> String {
+    let mut rows: Vec<Row> = Vec::new();
+    let mut before = None;
+    for price in prices {
+        if before != Some(&price.group) {
+            let name = price
+                .group
+                .as_deref()
+                .unwrap_or("measured for other purposes");
+            let mut group = Row::new(vec![name.to_owned()]);
+            group.cells.resize(columns.len(), String::new());
+            group.paint = Paint::Bold;
+            rows.push(group);
+        }
+        before = Some(&price.group);
+        rows.push(row(price));
+    }
+    table(columns, &rows, style)
+}
+
+fn row(price: &Price) -> Row {
+    let name = format!("\u{a0}\u{a0}{}", price.name);
+    let Some(value) = &price.value else {
+        let mut row = Row::new(vec![
+            name,
+            format::NOTHING.into(),
+            String::new(),
+            price.per.clone(),
+        ]);
+        row.below
+            .extend(price.note.iter().map(|why| format!("  {why}")));
+        return row;
+    };
+    let (number, ends) = format::price_parts(value, &price.unit);
+    let per = [Some(&price.per), price.note.as_ref()]
+        .into_iter()
+        .flatten();
+    let per: Vec<&str> = per
+        .map(String::as_str)
+        .filter(|part| !part.is_empty())
+        .collect();
+    Row::new(vec![name, number, ends, per.join(" ")])
+}
+
+fn compared_row(price: &Price, other: &Run, comparison: &RunComparison) -> Row {
+    let value = |price: Option<&Price>| {
+        let value = price.and_then(|price| price.value.as_ref()?.value);
+        value.map_or_else(
+            || format::NOTHING.to_owned(),
+            |value| format::value(value, &price_unit(price)),
+        )
+    };
+    let mut others = other.analysis.prices.iter();
+    let same = others.find(|other| other.name == price.name && other.group == price.group);
+    let ratio = comparison
+        .ratios
+        .iter()
+        .find(|ratio| ratio.label == price.name);
+    let told = ratio.and_then(|ratio| ratio.ratio.as_ref());
+    let relation = ratio.map_or("", |ratio| words::relation(ratio.relation));
+    let mut row = Row::new(vec![
+        format!("\u{a0}\u{a0}{}", price.name),
+        value(Some(price)),
+        value(same),
+        told.map_or_else(|| format::NOTHING.to_owned(), format::ratio_interval),
+        relation.to_owned(),
+    ]);
+    if let Some(ratio) = ratio {
+        row.paint = super::paint(ratio.relation);
+        row.below
+            .extend(ratio.reason.iter().map(|why| format!("  {why}")));
+    }
+    row
+}
+
+fn price_unit(price: Option<&Price>) -> String {
+    price.map_or_else(String::new, |price| price.unit.clone())
+}
+
+fn notes(run: &Run, style: Style) -> String {
+    let mut notes = Vec::new();
+    let blocks = run.analysis.blocks;
+    if blocks < BLOCKS_MIN {
+        notes.push(format!(
+            "with {} the intervals cover less than 95 %; {BLOCKS_MIN} blocks are enough",
+            words::plural(blocks, "block")
+        ));
+    }
+    notes.extend(run.analysis.warnings.iter().cloned());
+    let told = notes
+        .iter()
+        .map(|note| paragraph(&format!("· {note}"), 0, Paint::Yellow, style));
+    let told: String = told.collect();
+    match told.is_empty() {
+        true => told,
+        false => format!("\n{told}"),
+    }
+}
