@@ -23,9 +23,8 @@ pub struct TraceReport {
     /// Wall time of the command under trace, in nanoseconds: far more than it
     /// takes by itself.
     pub traced_wall_ns: u64,
-    /// How many times as long it took under trace, at least; `None` without
-    /// prices.
-    pub slowdown: Option<f64>,
+    /// How many times as long it took under trace; `None` where prices do not tell.
+    pub slowdown: Option<Slowdown>,
     /// Threads that made a call that was counted.
     pub threads: usize,
     /// System calls, the longest in total under trace first.
@@ -41,6 +40,13 @@ pub struct TraceReport {
     pub advice: Vec<TraceAdvice>,
     /// What a reader needs to know to judge it.
     pub notes: Vec<String>,
+}
+
+/// Bounds of a factor.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Slowdown {
+    pub least: f64,
+    pub most: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use super::costs::{Costs, TransferCost};
 use super::descriptor::{Descriptor, Kind};
 use super::model::{
-    CallSummary, Ended, FileSummary, FlowSummary, TRACE_VERSION, TraceAdvice, TraceReport,
+    CallSummary, Ended, FileSummary, FlowSummary, Slowdown, TRACE_VERSION, TraceAdvice, TraceReport,
 };
 use super::sizes::Sizes;
 use super::tally::{CallTally, Direction, FileTally, Flow, Tally};
@@ -65,16 +65,26 @@ pub fn report(traced: Traced, tally: &Tally, costs: Option<Costs>) -> TraceRepor
     }
 }
 
-/// How many times as long the command took under trace, at least: by what its
-/// priced calls took longer than they cost. What strace takes beside the calls is
-/// not known. `None` where no call has a price.
-fn slowdown(wall_ns: u64, calls: &[CallSummary]) -> Option<f64> {
-    let longer = |call: &CallSummary| Some(call.traced_ns as f64 - call.priced_ns?);
-    let extra_ns: f64 = calls.iter().filter_map(longer).sum();
-    let is_priced = calls.iter().any(|call| call.priced_ns.is_some());
+/// How many times as long the command took under trace. At least: without what its
+/// priced calls took longer than they cost; what strace takes between calls is not
+/// known. At most: as if it did nothing but its priced calls. `None` without any.
+fn slowdown(wall_ns: u64, calls: &[CallSummary]) -> Option<Slowdown> {
+    let priced = || {
+        calls
+            .iter()
+            .filter_map(|call| Some((call, call.priced_ns?)))
+    };
+    let priced_ns: f64 = priced().map(|(_, price)| price).sum();
+    let longer_ns: f64 = priced()
+        .map(|(call, price)| call.traced_ns as f64 - price)
+        .sum();
+    let wall = wall_ns as f64;
     // Threads that wait at the same time may be stopped longer than the command ran.
-    let own_ns = wall_ns as f64 - extra_ns.max(0.0);
-    (is_priced && own_ns > 0.0).then(|| wall_ns as f64 / own_ns)
+    let rest_ns = wall - longer_ns.max(0.0);
+    (priced_ns > 0.0 && rest_ns > priced_ns).then(|| Slowdown {
+        least: wall / rest_ns,
+        most: wall / priced_ns,
+    })
 }
 
 fn traced_ns(file: &FileSummary) -> u64 {

@@ -29,7 +29,7 @@ pub fn of_run(run: &Run, is_shown: IsShown, style: Style) -> String {
         Column::words("95 % interval"),
         Column::words("for each"),
     ];
-    text.push_str(&grouped(&prices, &columns, style, |price| row(price)));
+    text.push_str(&grouped(&prices, &columns, style, row));
     text.push_str(&notes(run, style));
     text
 }

@@ -63,9 +63,10 @@ fn header(report: &TraceReport, style: Style) -> String {
 fn meaning(report: &TraceReport) -> String {
     let stops = match report.slowdown {
         Some(factor) => format!(
-            "Tracing stops the program at every call that is counted: it took at least {} times \
-             as long as without.",
-            format::ratio(factor)
+            "Tracing stops the program at every call that is counted, so it took {} to {} times as \
+             long as without.",
+            format::ratio(factor.least),
+            format::ratio(factor.most)
         ),
         None => "Tracing stops the program at every call that is counted, so its times under \
                  trace are not its own."
