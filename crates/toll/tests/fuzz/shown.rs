@@ -25,7 +25,7 @@ pub fn everywhere(stored: &StoredRun, rng: &mut Rng) {
     for markup in [Markup::Markdown, Markup::AsciiDoc, Markup::Org] {
         let _ = document::document(&run, markup);
     }
-    html::page(std::slice::from_ref(&run), None).expect("the page's template fits all runs");
+    html::page(std::slice::from_ref(&run)).expect("the page's template fits all runs");
     let _ = junit::junit(&run);
     let _ = hyperfine::schema_1(&run);
     let _ = hyperfine::schema_2(&run);

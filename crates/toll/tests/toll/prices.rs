@@ -149,7 +149,7 @@ fn a_whole_list_is_what_reports_start_with_and_traces_are_priced_by() {
         &text,
         &["TLB reach, 4 KiB pages", "round trip", "create and unlink"],
     );
-    assert!(!text.contains("row=copies"), "{text}");
+    assert!(!text.contains("for other purposes"), "{text}");
     has(
         &bench.ok("prices --last --all").stdout,
         &["row=copies", "for other purposes"],
