@@ -59,9 +59,12 @@ pub fn compared(
         Column::words("which is"),
     ];
     let prices = listed(run, &is_listed);
+    let common = common_reason(comparison);
     text.push_str(&grouped(&prices, &columns, style, |price| {
-        compared_row(price, other, comparison)
+        compared_row(price, other, comparison, common)
     }));
+    let notes = common.map(|why| paragraph(&format!("· all: {why}"), 0, Paint::Yellow, style));
+    text.extend(notes);
     let band = format::percent(comparison.noise_band);
     let note = format!(
         "The intervals of all ratios hold together. A difference within {band}, as between the A/A \
@@ -69,6 +72,13 @@ pub fn compared(
     );
     text.push_str(&paragraph(&note, 0, Paint::Dim, style));
     text
+}
+
+/// Why no ratio is judged, if one reason holds for all.
+fn common_reason(comparison: &RunComparison) -> Option<&str> {
+    let mut reasons = comparison.ratios.iter().map(|one| one.reason.as_deref());
+    let first = reasons.next()??;
+    reasons.all(|reason| reason == Some(first)).then_some(first)
 }
 
 fn listed<'a>(run: &'a Run, is_shown: IsShown) -> Vec<&'a Price> {
@@ -143,7 +153,12 @@ fn row(price: &Price) -> Row {
     Row::new(vec![name, number, ends, per.join(" ")])
 }
 
-fn compared_row(price: &Price, other: &Run, comparison: &RunComparison) -> Row {
+fn compared_row(
+    price: &Price,
+    other: &Run,
+    comparison: &RunComparison,
+    common: Option<&str>,
+) -> Row {
     let value = |price: Option<&Price>| {
         let value = price.and_then(|price| price.value.as_ref()?.value);
         value.map_or_else(
@@ -168,8 +183,11 @@ fn compared_row(price: &Price, other: &Run, comparison: &RunComparison) -> Row {
     ]);
     if let Some(ratio) = ratio {
         row.paint = super::paint(ratio.relation);
-        row.below
-            .extend(ratio.reason.iter().map(|why| format!("  {why}")));
+        let own = ratio
+            .reason
+            .iter()
+            .filter(|why| common != Some(why.as_str()));
+        row.below.extend(own.map(|why| format!("  {why}")));
     }
     row
 }
