@@ -27,6 +27,8 @@ pub struct TraceReport {
     pub slowdown: Option<Slowdown>,
     /// Threads that made a call that was counted.
     pub threads: usize,
+    /// Programs that were executed, the longest in total under trace first.
+    pub programs: Vec<ProgramSummary>,
     /// System calls, the longest in total under trace first.
     pub calls: Vec<CallSummary>,
     /// Files, the longest in total under trace first.
@@ -86,6 +88,21 @@ pub struct FileSummary {
     pub written: Option<FlowSummary>,
     /// Times the place in it was set.
     pub seeks: u64,
+    /// Whether helper processes alone used it.
+    pub is_of_helpers: bool,
+}
+
+/// All processes of one program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProgramSummary {
+    /// Its file's name, without directories.
+    pub name: String,
+    /// Counted calls.
+    pub calls: u64,
+    /// Time in them under trace, in nanoseconds.
+    pub traced_ns: u64,
+    /// Whether it has hardly a part in that time.
+    pub is_helper: bool,
 }
 
 /// One direction of one file.

@@ -3,16 +3,19 @@
 use super::costs::{Costs, TransferCost};
 use super::descriptor::{Descriptor, Kind};
 use super::model::{
-    CallSummary, Ended, FileSummary, FlowSummary, Slowdown, TRACE_VERSION, TraceAdvice, TraceReport,
+    CallSummary, Ended, FileSummary, FlowSummary, ProgramSummary, Slowdown, TRACE_VERSION,
+    TraceAdvice, TraceReport,
 };
 use super::sizes::Sizes;
-use super::tally::{CallTally, Direction, FileTally, Flow, Tally};
+use super::tally::{CallTally, Direction, FileTally, Flow, ProgramTally, Tally};
 use crate::format;
 
 /// Less than this share of what all calls cost is not worth a change.
 const SHARE_MIN: f64 = 0.05;
 /// Less than this is not worth a change either, in nanoseconds.
 const SAVING_MIN_NS: f64 = 1e6;
+/// A program with less than this share of the time under trace is a helper.
+const HELPER_SHARE: f64 = 0.05;
 /// Most changes of one sort that are told.
 const ADVICE_MAX: usize = 5;
 
@@ -33,13 +36,23 @@ pub fn report(traced: Traced, tally: &Tally, costs: Option<Costs>) -> TraceRepor
         costs: costs.as_ref(),
         tally,
     };
+    let programs = programs(tally);
+    let helpers: Vec<&str> = programs
+        .iter()
+        .filter(|program| program.is_helper)
+        .map(|program| program.name.as_str())
+        .collect();
     let mut calls: Vec<CallSummary> = tally
         .calls
         .iter()
         .map(|(name, call)| desk.call(name, call))
         .collect();
     calls.sort_by(|a, b| b.traced_ns.cmp(&a.traced_ns).then(a.name.cmp(&b.name)));
-    let mut files: Vec<FileSummary> = tally.files.iter().map(|(d, f)| desk.file(d, f)).collect();
+    let mut files: Vec<FileSummary> = tally
+        .files
+        .iter()
+        .map(|(d, f)| desk.file(d, f, &helpers))
+        .collect();
     files.retain(|file| file.read.is_some() || file.written.is_some());
     files.sort_by_key(|file| std::cmp::Reverse(traced_ns(file)));
     let priced_ns = costs
@@ -56,6 +69,7 @@ pub fn report(traced: Traced, tally: &Tally, costs: Option<Costs>) -> TraceRepor
         traced_wall_ns: traced.wall_ns,
         slowdown,
         threads: tally.threads.len(),
+        programs,
         calls,
         files,
         costs,
@@ -63,6 +77,20 @@ pub fn report(traced: Traced, tally: &Tally, costs: Option<Costs>) -> TraceRepor
         advice,
         notes,
     }
+}
+
+/// The programs, and which of them hardly matter.
+fn programs(tally: &Tally) -> Vec<ProgramSummary> {
+    let all_ns: u64 = tally.programs.iter().map(|program| program.traced_ns).sum();
+    let summary = |program: &ProgramTally| ProgramSummary {
+        name: program.name.clone(),
+        calls: program.calls,
+        traced_ns: program.traced_ns,
+        is_helper: (program.traced_ns as f64) < HELPER_SHARE * all_ns as f64,
+    };
+    let mut programs: Vec<ProgramSummary> = tally.programs.iter().map(summary).collect();
+    programs.sort_by_key(|program| std::cmp::Reverse(program.traced_ns));
+    programs
 }
 
 /// How many times as long the command took under trace. At least: without what its
@@ -168,7 +196,7 @@ impl Desk<'_> {
         }
     }
 
-    fn file(&self, descriptor: &Descriptor, tally: &FileTally) -> FileSummary {
+    fn file(&self, descriptor: &Descriptor, tally: &FileTally, helpers: &[&str]) -> FileSummary {
         let flow = |way, flow: &Flow| {
             let sizes = flow.all();
             let mut buffered = flow.stream.clone();
@@ -191,6 +219,10 @@ impl Desk<'_> {
             read: flow(Direction::Read, &tally.read),
             written: flow(Direction::Written, &tally.written),
             seeks: tally.seeks,
+            is_of_helpers: tally
+                .programs
+                .iter()
+                .all(|index| helpers.contains(&self.tally.programs[*index].name.as_str())),
         }
     }
 

@@ -74,6 +74,17 @@ pub struct FileTally {
     /// Times the place in it was changed; a read behind that cannot be one
     /// with the read before it.
     pub seeks: u64,
+    /// Numbers of the programs that used it, in [`Tally::programs`].
+    pub programs: BTreeSet<usize>,
+}
+
+/// What all processes of one program did together.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ProgramTally {
+    /// Its file's name, without directories.
+    pub name: String,
+    pub calls: u64,
+    pub traced_ns: u64,
 }
 
 /// Number of a file in [`Tally::files`].
@@ -90,6 +101,9 @@ pub struct Tally {
     names: HashMap<Descriptor, FileIndex>,
     /// Every file that bytes came from or went to, in the order of its first call.
     pub files: Vec<(Descriptor, FileTally)>,
+    /// Programs that were executed, the command's own first.
+    pub programs: Vec<ProgramTally>,
+    program_of: HashMap<u32, usize>,
     flows: HashMap<u32, ThreadFlows>,
     /// Bytes that a thread read of one file and wrote to another through a buffer, as
     /// far as counts can tell.
@@ -131,6 +145,8 @@ impl Tally {
         let tally = self.calls.get_mut(&call.name).expect("just made");
         tally.calls += 1;
         tally.traced_ns = tally.traced_ns.saturating_add(duration_ns);
+        let program = self.charge(thread, call, duration_ns);
+        let tally = self.calls.get_mut(&call.name).expect("just made");
         let value = match &call.result {
             CallResult::Error(name) => {
                 *tally.errors.entry(name.clone()).or_default() += 1;
@@ -160,6 +176,7 @@ impl Tally {
         for (way, end) in shape.ends {
             let index = self.file(end);
             let file = &mut self.files[index].1;
+            file.programs.insert(program);
             let flow = match way {
                 Direction::Read => &mut file.read,
                 Direction::Written => &mut file.written,
@@ -180,6 +197,39 @@ impl Tally {
                 Role::Apart => flow.apart.add(value),
             }
         }
+    }
+
+    /// Charges a call to the program of its process; a process that has executed
+    /// none yet is still the command's. Gives the program's number.
+    fn charge(&mut self, thread: u32, call: &Call, duration_ns: u64) -> usize {
+        let is_done = call.result == CallResult::Value(0);
+        if call.name == "execve" && is_done {
+            let path = call
+                .arguments
+                .first()
+                .map_or("", |path| path.trim_matches('"'));
+            let name = path.rsplit('/').next().unwrap_or(path);
+            let known = self
+                .programs
+                .iter()
+                .position(|program| program.name == name);
+            let index = known.unwrap_or_else(|| {
+                self.programs.push(ProgramTally {
+                    name: name.to_owned(),
+                    ..ProgramTally::default()
+                });
+                self.programs.len() - 1
+            });
+            self.program_of.insert(thread, index);
+        }
+        if self.programs.is_empty() {
+            self.programs.push(ProgramTally::default());
+        }
+        let index = self.program_of.get(&thread).copied().unwrap_or(0);
+        let program = &mut self.programs[index];
+        program.calls += 1;
+        program.traced_ns = program.traced_ns.saturating_add(duration_ns);
+        index
     }
 
     fn seek(&mut self, call: &Call) {
@@ -365,6 +415,31 @@ mod tests {
         assert_eq!((read.stream.calls(), read.stream.bytes()), (1, 10));
         assert_eq!((read.apart.calls(), read.apart.bytes()), (2, 4));
         assert_eq!(read.traced_ns, 300);
+    }
+
+    #[test]
+    fn calls_are_charged_to_the_program_that_a_process_has_executed() {
+        let tally = tally(
+            "1 execve(\"/bin/sh\", [\"sh\"], 0x7 /* 3 vars */) = 0 <0.000000100>\n\
+             2 read(3</a>, \"\"..., 4) = 4 <0.000000010>\n\
+             2 execve(\"/nowhere/tail\", [\"tail\"], 0x7) = -1 ENOENT (No such file) <0.000000001>\n\
+             2 execve(\"/usr/bin/tail\", [\"tail\"], 0x7) = 0 <0.000000020>\n\
+             2 read(3</b>, \"\"..., 4) = 4 <0.000000030>\n\
+             1 read(3</b>, \"\"..., 4) = 4 <0.000000040>\n",
+        );
+        let programs = tally.programs.iter();
+        let told: Vec<_> = programs
+            .map(|one| (&one.name[..], one.calls, one.traced_ns))
+            .collect();
+        assert_eq!(told, [("sh", 4, 151), ("tail", 2, 50)]);
+        let users = |name| {
+            file(&tally, name)
+                .programs
+                .iter()
+                .copied()
+                .collect::<Vec<_>>()
+        };
+        assert_eq!((users("/a"), users("/b")), (vec![0], vec![0, 1]));
     }
 
     #[test]

@@ -95,6 +95,48 @@ fn children_and_pipes_are_followed() {
 }
 
 #[test]
+fn programs_that_hardly_matter_are_left_out_unless_asked_for() {
+    let bench = Bench::new();
+    if !can_trace(&bench) {
+        return;
+    }
+    bench.write("small", "x");
+    let line = "cat small; dd if=/dev/zero of=/dev/null bs=1 count=50000 status=none";
+    let (_, report) = traced(&bench, &[], &["sh", "-c", line]);
+    let programs = list(&report["programs"]);
+    assert_eq!(programs[0]["name"], "dd", "{programs:#?}");
+    assert_eq!(programs[0]["is_helper"], false);
+    let cat = programs.iter().find(|program| program["name"] == "cat");
+    assert_eq!(cat.expect("it ran")["is_helper"], true, "{programs:#?}");
+    assert_eq!(file(&report, "/small")["is_of_helpers"], true);
+    let text = |option: &str| {
+        let words = [
+            "trace",
+            "--no-prices",
+            "-o",
+            "summary",
+            option,
+            "sh",
+            "-c",
+            line,
+        ];
+        bench.ok(&words
+            .into_iter()
+            .filter(|word| !word.is_empty())
+            .collect::<Vec<_>>());
+        bench.read("summary")
+    };
+    let short = text("");
+    assert!(short.contains("--helpers shows them"), "{short}");
+    assert!(!short.contains("/small"), "{short}");
+    let long = text("--helpers");
+    assert!(
+        long.contains("/small") && !long.contains("shows them"),
+        "{long}"
+    );
+}
+
+#[test]
 fn threads_that_cut_each_others_lines_in_two_are_all_counted() {
     let bench = Bench::new();
     if !can_trace(&bench) {

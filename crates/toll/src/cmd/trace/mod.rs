@@ -13,7 +13,7 @@ use clap::Args;
 
 use super::{Failure, output};
 use crate::environment::{Strace, TraceEnd, Unstartable, startable};
-use crate::report::terminal::{self, Style};
+use crate::report::terminal::{self, Style, TraceShown};
 use crate::trace::costs::Costs;
 use crate::trace::model::{Ended, TraceReport};
 use crate::trace::price::{self, Traced};
@@ -65,6 +65,10 @@ pub(super) struct TraceArguments {
     /// Show the sizes of calls on at most so many files
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
+    /// Show programs with less than 5 % of the time under trace, too, and the
+    /// files that they alone used
+    #[arg(long)]
+    helpers: bool,
     /// Count every system call, not only those that move bytes; slower
     #[arg(long)]
     all: bool,
@@ -238,7 +242,13 @@ fn show(
 ) -> anyhow::Result<()> {
     let text = match arguments.json {
         true => output::json_text(report)? + "\n",
-        false => terminal::traced(report, arguments.top, style(arguments)),
+        false => {
+            let shown = TraceShown {
+                files_max: arguments.top,
+                helpers: arguments.helpers,
+            };
+            terminal::traced(report, shown, style(arguments))
+        }
     };
     if let Some(list) = list {
         return list.finish(&text);

@@ -27,6 +27,7 @@ pub use guest::kernel_logs;
 pub use overview::LINES_MAX as OVERVIEW_LINES_MAX;
 pub use prices::is_listed;
 pub(super) use summary::paint;
+pub use trace::Shown as TraceShown;
 
 /// What the terminal can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,9 +88,9 @@ pub fn prices_compared(
     fit(text, style)
 }
 
-/// What a traced program did; at most so many of its files.
-pub fn traced(report: &TraceReport, files_max: usize, style: Style) -> String {
-    fit(trace::of_report(report, files_max, layout(style)), style)
+/// What a traced program did.
+pub fn traced(report: &TraceReport, shown: TraceShown, style: Style) -> String {
+    fit(trace::of_report(report, shown, layout(style)), style)
 }
 
 /// One call of a list, with its thread's number and folded to the width if that

@@ -4,7 +4,9 @@ use super::Style;
 use super::text::{Column, Paint, Row, columns, heading, paragraph, right, table, wrap};
 use crate::format;
 use crate::report::words;
-use crate::trace::model::{CallSummary, Ended, FileSummary, FlowSummary, TraceAdvice, TraceReport};
+use crate::trace::model::{
+    CallSummary, Ended, FileSummary, FlowSummary, ProgramSummary, TraceAdvice, TraceReport,
+};
 use crate::trace::sizes::Sizes;
 
 /// Longest bar of a histogram, in columns.
@@ -14,13 +16,24 @@ const BAR_COLUMNS_MIN: usize = 4;
 /// Longest command that stands in the heading whole, in columns.
 const COMMAND_COLUMNS_MAX: usize = 240;
 
-pub fn of_report(report: &TraceReport, files_max: usize, style: Style) -> String {
+/// How much of a trace is shown.
+#[derive(Debug, Clone, Copy)]
+pub struct Shown {
+    /// Most files.
+    pub files_max: usize,
+    /// Whether programs that hardly matter are shown, and files that they alone
+    /// used.
+    pub helpers: bool,
+}
+
+pub fn of_report(report: &TraceReport, shown: Shown, style: Style) -> String {
     let mut sections = vec![
         header(report, style),
         advice(report, style),
+        programs(report, shown, style),
         calls(report, style),
     ];
-    let files = files(report, files_max, style);
+    let files = files(report, shown, style);
     if !files.is_empty() {
         sections.push(format!(
             "{}{files}",
@@ -138,12 +151,48 @@ fn row(call: &CallSummary, has_prices: bool) -> Row {
     row
 }
 
-fn files(report: &TraceReport, files_max: usize, style: Style) -> String {
+/// The programs, where there are several.
+fn programs(report: &TraceReport, shown: Shown, style: Style) -> String {
+    let (helpers, others): (Vec<_>, Vec<_>) = report
+        .programs
+        .iter()
+        .partition(|program| program.is_helper && !shown.helpers);
+    if report.programs.len() < 2 {
+        return String::new();
+    }
+    let titles = [
+        Column::words("program"),
+        Column::numbers("calls"),
+        Column::numbers("under trace"),
+    ];
+    let row = |program: &&ProgramSummary| {
+        Row::new(vec![
+            program.name.clone(),
+            format::count(program.calls as f64),
+            format::duration_ns(program.traced_ns as f64),
+        ])
+    };
+    let rows: Vec<Row> = others.iter().map(row).collect();
+    let mut text = table(&titles, &rows, style);
+    if !helpers.is_empty() {
+        let names: Vec<&str> = helpers.iter().map(|one| one.name.as_str()).collect();
+        let line = format!(
+            "and helpers with less than 5 % of that time each: {}; --helpers shows them",
+            names.join(", ")
+        );
+        text.push_str(&paragraph(&line, 0, Paint::Dim, style));
+    }
+    text
+}
+
+fn files(report: &TraceReport, shown: Shown, style: Style) -> String {
     let mut text = String::new();
-    for file in report.files.iter().take(files_max) {
+    let is_shown = |file: &&FileSummary| shown.helpers || !file.is_of_helpers;
+    let files: Vec<&FileSummary> = report.files.iter().filter(is_shown).collect();
+    for file in files.iter().take(shown.files_max) {
         text.push_str(&self::file(file, style));
     }
-    let more = report.files.len().saturating_sub(files_max);
+    let more = files.len().saturating_sub(shown.files_max);
     if more > 0 {
         let line = format!("and {}; --top shows more", words::plural(more, "file"));
         text.push_str(&paragraph(&line, 0, Paint::Dim, style));
@@ -359,7 +408,14 @@ mod tests {
             width,
             unicode,
         };
-        super::super::traced(&report(), 10, style)
+        super::super::traced(
+            &report(),
+            Shown {
+                files_max: 10,
+                helpers: false,
+            },
+            style,
+        )
     }
 
     #[test]
