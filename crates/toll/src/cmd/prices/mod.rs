@@ -31,6 +31,9 @@ Trials are randomised in blocks as those of any experiment, and the run is kept:
 toll show know it as `prices`, and toll trace prices calls by it. With 8 blocks an interval is
 from the least to the greatest of 8 trials, which covers at least 95 %.";
 
+/// Seconds after which no block begins where their number is given.
+const BUDGET_OF_BLOCKS_S: f64 = 3600.0;
+
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
 pub(super) struct PricesArguments {
@@ -90,6 +93,8 @@ fn chosen(arguments: &PricesArguments) -> anyhow::Result<Experiment> {
     if let Some(blocks) = arguments.blocks {
         experiment.run.min_blocks = blocks;
         experiment.run.max_blocks = blocks;
+        // So many are asked for, however long they take.
+        experiment.run.time_budget_s = experiment.run.time_budget_s.max(BUDGET_OF_BLOCKS_S);
     }
     experiment.check().map_err(Failure::Usage)?;
     Ok(experiment)

@@ -199,6 +199,9 @@ fn price_unit(price: Option<&Price>) -> String {
 fn notes(run: &Run, style: Style) -> String {
     let mut notes = Vec::new();
     let blocks = run.analysis.blocks;
+    if blocks < run.stored.experiment.run.min_blocks as usize {
+        notes.extend(run.stored.run.stop_reason.clone());
+    }
     if blocks < BLOCKS_MIN {
         notes.push(format!(
             "with {} the intervals cover less than 95 %; {BLOCKS_MIN} blocks are enough",
