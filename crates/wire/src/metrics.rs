@@ -95,7 +95,12 @@ impl WorkloadKind {
             // Its published set is the work of memory.
             Self::Reclaim => &[RECLAIM, MEMORY, SYSTEM],
             Self::Primes => &[PRIMES],
-            Self::Crossing => &[&["bytes_copied", "calls", "duration_per_call_ns"]],
+            Self::Crossing => &[&[
+                "bytes_copied",
+                "calls",
+                "duration_per_byte_ns",
+                "duration_per_call_ns",
+            ]],
             Self::Transfer => &[RATES, TRANSFER],
             Self::Files => &[
                 RATES,

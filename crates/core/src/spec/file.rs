@@ -14,7 +14,7 @@ use super::error::SourceText;
 use super::level::{Levels, share};
 use super::quantity::parse_duration;
 use super::references::Scope;
-use super::row::{ROW, Row, RowsTable};
+use super::row::{ROW, RowsTable};
 use super::validate::{self, Problem};
 use super::workload::NOWHERE;
 use super::{
@@ -208,13 +208,13 @@ fn known_profile(name: &str) -> Result<(), String> {
     }
 }
 
-struct Reader<'a> {
+pub(super) struct Reader<'a> {
     source: SourceText<'a>,
 }
 
 impl Reader<'_> {
     /// Reads one statement; an error gets its line.
-    fn at<T, R, E: Into<Problem>>(
+    pub(super) fn at<T, R, E: Into<Problem>>(
         &self,
         spanned: Spanned<T>,
         read: impl FnOnce(T) -> Result<R, E>,
@@ -350,31 +350,6 @@ impl Reader<'_> {
             metric,
             further_metrics: Vec::new(),
         })
-    }
-
-    fn rows(
-        &self,
-        tables: Vec<RowsTable>,
-        workload: &WorkloadSpec,
-        metric: &str,
-    ) -> Result<Vec<Row>, SpecError> {
-        let mut rows: Vec<Row> = Vec::new();
-        for mut table in tables {
-            for row in std::mem::take(&mut table.list) {
-                let row = self.at(row, |row| {
-                    let row = table.row(row, workload, metric)?;
-                    match rows.iter().any(|other| other.name == row.name) {
-                        true => Err(format!(
-                            "cannot use row {:?}: its name stands twice",
-                            row.name
-                        )),
-                        false => Ok(row),
-                    }
-                })?;
-                rows.push(row);
-            }
-        }
-        Ok(rows)
     }
 
     /// What the chosen profile changes, and where it stands.

@@ -148,8 +148,10 @@ fn is_metric(experiment: &Experiment, name: &str) -> bool {
             .unwrap_or(counter);
         return experiment.counters.iter().any(|known| known == counter);
     }
-    let kind = experiment.workload.kind;
-    experiment.parsed_metrics.contains_key(name) || kind.metrics().iter().any(|known| known == name)
+    let rows = experiment.rows.iter().map(|row| row.kind);
+    let mut kinds = rows.chain([experiment.workload.kind]);
+    experiment.parsed_metrics.contains_key(name)
+        || kinds.any(|kind| kind.metrics().iter().any(|known| known == name))
 }
 
 fn no_metric(experiment: &Experiment, name: &str) -> String {

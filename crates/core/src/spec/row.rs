@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
+use super::file::Reader;
 use super::validate::{Problem, problem};
-use super::{Experiment, Factor, Level, WorkloadKind, WorkloadSpec};
+use super::{Experiment, Factor, Level, SpecError, WorkloadKind, WorkloadSpec};
 
 /// The factor whose levels are names of rows.
 pub const ROW: &str = "row";
@@ -111,6 +112,33 @@ impl RowsTable {
             times,
             per: per.unwrap_or_default(),
         })
+    }
+}
+
+impl Reader<'_> {
+    pub(super) fn rows(
+        &self,
+        tables: Vec<RowsTable>,
+        workload: &WorkloadSpec,
+        metric: &str,
+    ) -> Result<Vec<Row>, SpecError> {
+        let mut rows: Vec<Row> = Vec::new();
+        for mut table in tables {
+            for row in std::mem::take(&mut table.list) {
+                let row = self.at(row, |row| {
+                    let row = table.row(row, workload, metric)?;
+                    match rows.iter().any(|other| other.name == row.name) {
+                        true => Err(format!(
+                            "cannot use row {:?}: its name stands twice",
+                            row.name
+                        )),
+                        false => Ok(row),
+                    }
+                })?;
+                rows.push(row);
+            }
+        }
+        Ok(rows)
     }
 }
 
