@@ -21,9 +21,10 @@ help: ## Print this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: ## Build toll, and judge all claims in the quick profile
+run: ## Build toll, list what this machine charges, and judge all claims in the quick profile
 	@tools/install-prerequisites run
 	$(CARGO) build --release -p toll -p toll-probe
+	$(RELEASE)/toll prices
 	@# Guests come last: until then no kernel is needed.
 	$(RELEASE)/toll run --profile quick --build-kernels
 

@@ -286,10 +286,8 @@ impl Reader<'_> {
             let (levels, is_size) = levels.unwrap_or(&factor.levels).read()?;
             Ok(Factor::new(&factor.name, levels, is_size)?)
         })?;
-        let metric = match file.metric {
-            Some(MetricName::Name(name)) => name,
-            None => "duration_ns".to_owned(),
-        };
+        let named = file.metric.map(|MetricName::Name(name)| name);
+        let metric = named.unwrap_or_else(|| "duration_ns".to_owned());
         let rows = self.rows(file.rows, &workload, &metric)?;
         if !rows.is_empty() && !factors.iter().any(|factor| factor.name == ROW) {
             let all = Levels::List(rows.iter().map(|row| Level::new(&row.name)).collect());
@@ -311,9 +309,8 @@ impl Reader<'_> {
             }
             (None, None) => None,
             (None, Some(name)) => {
-                let message =
-                    format!("cannot set {name} of the guest: the experiment has no [guest]");
-                return Err(self.source.error(overlay_at, message));
+                let why = format!("cannot set {name} of the guest: the experiment has no [guest]");
+                return Err(self.source.error(overlay_at, why));
             }
         };
         // A single template, under the empty name, needs no factor to choose it.
