@@ -14,7 +14,7 @@ use super::error::SourceText;
 use super::level::{Levels, share};
 use super::quantity::parse_duration;
 use super::references::Scope;
-use super::row::{ROW, RowsTable};
+use super::row::{ROW, RowsTable, factor_of_rows};
 use super::validate::{self, Problem};
 use super::workload::NOWHERE;
 use super::{
@@ -290,10 +290,8 @@ impl Reader<'_> {
         let metric = named.unwrap_or_else(|| "duration_ns".to_owned());
         let rows = self.rows(file.rows, &workload, &metric)?;
         if !rows.is_empty() && !factors.iter().any(|factor| factor.name == ROW) {
-            let all = Levels::List(rows.iter().map(|row| Level::new(&row.name)).collect());
-            let levels = overlay.factors.get(ROW).unwrap_or(&all).read();
-            let factor = levels.and_then(|(levels, is_size)| Factor::new(ROW, levels, is_size));
-            let factor = factor.map_err(|message| self.source.error(workload_at, message))?;
+            let factor = factor_of_rows(&rows, overlay.factors.get(ROW));
+            let factor = factor.map_err(|why| self.source.error(workload_at, why))?;
             factors.insert(0, factor);
         }
         let mut unknown = overlay.factors.keys();

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::file::Reader;
+use super::level::Levels;
 use super::validate::{Problem, problem};
 use super::{Experiment, Factor, Level, SpecError, WorkloadKind, WorkloadSpec};
 
@@ -113,6 +114,13 @@ impl RowsTable {
             per: per.unwrap_or_default(),
         })
     }
+}
+
+/// The factor `row` of a file that does not have it: all rows, or those of a profile.
+pub(super) fn factor_of_rows(rows: &[Row], chosen: Option<&Levels>) -> Result<Factor, String> {
+    let all = Levels::List(rows.iter().map(|row| Level::new(&row.name)).collect());
+    let (levels, is_size) = chosen.unwrap_or(&all).read()?;
+    Factor::new(ROW, levels, is_size)
 }
 
 impl Reader<'_> {
