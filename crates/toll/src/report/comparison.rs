@@ -111,7 +111,9 @@ fn comparison<'a>(analysis: &'a Analysis, index: usize, metric: &str) -> Option<
 }
 
 fn is_compared(analysis: &Analysis, metric: &str) -> bool {
-    analysis.comparisons.iter().any(|one| one.metric == metric)
+    // What nobody named is beside the point: its value will do.
+    let mut comparisons = analysis.comparisons.iter();
+    comparisons.any(|one| one.metric == metric && one.is_judged)
 }
 
 /// The median of a metric, of the first with its interval, and its change where
@@ -132,11 +134,6 @@ fn cells(
     }
     let is_reference = |one: &Comparison| one.reference == treatment.index;
     cells.push(match comparison(analysis, treatment.index, metric) {
-        // What nobody named is beside the point: its value will do.
-        Some(one) if !one.is_judged => {
-            let change = change(one, analysis);
-            change.split(" [").next().unwrap_or_default().to_owned()
-        }
         Some(one) => change(one, analysis),
         None if analysis.comparisons.iter().any(is_reference) => "reference".to_owned(),
         None => format::NOTHING.to_owned(),
