@@ -354,8 +354,11 @@ fn varying(experiment: &Experiment) -> impl Iterator<Item = &String> {
 }
 
 fn parameters(series: &Series<'_>, experiment: &Experiment) -> BTreeMap<String, String> {
-    varying(experiment)
-        .map(|name| (name.clone(), plain(&series.treatment.levels[name])))
+    // A row of an experiment has not all factors.
+    let own = |name| Some((name, series.treatment.levels.get(name)?));
+    let varying = varying(experiment).filter_map(own);
+    varying
+        .map(|(name, level)| (name.clone(), plain(level)))
         .collect()
 }
 

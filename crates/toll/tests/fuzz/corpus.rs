@@ -55,7 +55,8 @@ fn measured() -> String {
         }
         command.env_remove("TOLL_STORE").env_remove("TOLL_WORK_DIR");
         let output = command.args(arguments).output().expect("toll starts");
-        assert!(output.status.success(), "{output:#?}");
+        // 1: one of the commands fails on purpose.
+        assert!(matches!(output.status.code(), Some(0 | 1)), "{output:#?}");
         String::from_utf8(output.stdout).expect("documents are UTF-8")
     };
     toll(&[

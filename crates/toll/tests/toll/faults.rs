@@ -199,7 +199,7 @@ fn a_full_work_directory_is_a_failed_trial() {
     let Some(ran) = in_a_namespace(&bench, line) else {
         return;
     };
-    assert_eq!(ran.code, Some(0), "{ran:#?}");
+    assert_eq!(ran.code, Some(1), "{ran:#?}");
     let run = &ran.json()["runs"][0];
     let mut states = states(run);
     states.sort_unstable();

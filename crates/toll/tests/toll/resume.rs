@@ -126,7 +126,7 @@ fn the_last_run_that_can_still_succeed_is_resumed_and_named() {
     let bench = Bench::new();
     let child = start_and_wait_for_a_trial(&bench, "run -q --no-html -r 20 'sleep 0.05'");
     kill(child);
-    bench.fails(1, "run -q --no-html -r 9 slep");
+    bench.fails(1, "run -q --no-html -r 9 nosuchprogram");
     let unfinished = bench.ok("list").stdout.matches("unfinished").count();
     assert_eq!(unfinished, 2);
     let ran = bench.ok("run --resume --no-html");
