@@ -73,7 +73,7 @@ fn different_commands(experiments: &[&Experiment]) -> Vec<Difference> {
                 (known.len() > 1).then(|| (*name, values.into_iter().map(shown).collect()))
             })
             .collect();
-        // What is the same for all commands is told once.
+        // A difference that all commands share is listed once.
         let is_common = differing.len() == shared.len()
             && differing
                 .iter()

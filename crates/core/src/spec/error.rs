@@ -74,7 +74,7 @@ impl SourceText<'_> {
             return self.error(offset, message);
         };
         let near = suggestion(word, known);
-        // An unknown key of a statement may be told of the statement as a whole.
+        // serde may report an unknown key at the line of the whole statement.
         let mention = Some(format!("{word} ="));
         let message = format!("{message}{near}");
         self.problem(offset, Problem { message, mention })

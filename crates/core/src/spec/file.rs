@@ -188,7 +188,7 @@ fn levels_of_all_profiles(file: &ExperimentFile) -> BTreeMap<String, Vec<Level>>
     let changed = profiles().flat_map(|profile| profile.workload.iter().chain(&profile.guest));
     let mut levels: BTreeMap<String, Vec<Level>> = BTreeMap::new();
     for (name, of_factor) in factors {
-        // A range that cannot be is told where it is used.
+        // An impossible range is reported where it is used.
         let (of_factor, _) = of_factor.read().unwrap_or_default();
         levels.entry(name.clone()).or_default().extend(of_factor);
     }

@@ -119,7 +119,7 @@ impl FileBytes {
         for _ in 0..calls {
             self.offset = next_offset(self.offset, length, span);
             if call(&self.warm.file, self.buffer.bytes_mut(), self.offset) != Ok(length as usize) {
-                // The check tells.
+                // `cross` reports it.
                 self.offset = u64::MAX;
                 return;
             }

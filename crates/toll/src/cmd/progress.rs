@@ -41,7 +41,7 @@ pub(super) struct Progress {
     elapsed: Duration,
     slowest: Option<Width>,
     claims: Vec<Outcome>,
-    /// How many more treatments were skipped for each reason that was told.
+    /// How many more treatments were skipped for each reason already printed.
     skips: BTreeMap<String, usize>,
 }
 
@@ -172,7 +172,7 @@ impl Progress {
         }
     }
 
-    /// Clears the bar, and tells how many treatments were skipped besides those
+    /// Clears the bar, and prints how many treatments were skipped besides those
     /// that were named.
     pub fn finish(&self) {
         self.clear();

@@ -52,10 +52,10 @@ pub(super) fn run(arguments: &ReportArguments, store: &Path) -> anyhow::Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Where a page of a name goes unless it is told.
+/// The default path of a page.
 pub(super) fn page_path(name: &str) -> PathBuf {
     let directory = paths::reports();
-    // If it cannot be made, the page cannot be written, which is told.
+    // A failure shows when the page is written.
     let _ = std::fs::create_dir_all(&directory);
     directory.join(format!("{name}.html"))
 }

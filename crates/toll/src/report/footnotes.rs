@@ -1,4 +1,4 @@
-//! Texts that several rows of a table share, each told once below it.
+//! Texts that several rows of a table share, each printed once below it.
 
 /// Each under a letter, in the order of its first row.
 pub struct Footnotes(Vec<String>);

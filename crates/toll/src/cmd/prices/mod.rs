@@ -76,7 +76,7 @@ pub(super) struct PricesArguments {
 
 pub(super) fn run(arguments: &PricesArguments, store: &Path) -> anyhow::Result<ExitCode> {
     let experiment = chosen(arguments)?;
-    // A file that is not there is told before a minute has passed.
+    // A missing file ends the program before it measures for a minute.
     let other = arguments.compare.as_deref().map(read).transpose()?;
     let (run, ended) = match arguments.last {
         true => (last(arguments, store)?, Ok(ExitCode::SUCCESS)),
@@ -86,14 +86,14 @@ pub(super) fn run(arguments: &PricesArguments, store: &Path) -> anyhow::Result<E
     ended
 }
 
-/// The experiment, with the rows and blocks that are asked for.
+/// The experiment with the rows and blocks of the command line.
 fn chosen(arguments: &PricesArguments) -> anyhow::Result<Experiment> {
     let mut experiment = stored::experiment()?;
     choose_rows(&mut experiment, arguments)?;
     if let Some(blocks) = arguments.blocks {
         experiment.run.min_blocks = blocks;
         experiment.run.max_blocks = blocks;
-        // So many are asked for, however long they take.
+        // The user named the number of blocks: they run however long they take.
         experiment.run.time_budget_s = experiment.run.time_budget_s.max(BUDGET_OF_BLOCKS_S);
     }
     experiment.check().map_err(Failure::Usage)?;

@@ -40,7 +40,7 @@ pub(super) struct Conclusion<'a> {
     arguments: &'a RunArguments,
     store: &'a Path,
     against: &'a Against,
-    /// Experiments asked for.
+    /// How many experiments the command line names.
     planned: usize,
     runs: Vec<Run>,
     /// Experiments that could not begin, by name, with the reason.
@@ -163,7 +163,7 @@ impl<'a> Conclusion<'a> {
             return ended(ending);
         }
         let trouble = self.trouble.take();
-        // Told at the end, so that it keeps nothing else from being shown.
+        // Reported at the end, so that all else is shown first.
         let exported = match self.runs.as_slice() {
             [only] => {
                 let schema = self.arguments.hyperfine_schema;

@@ -102,7 +102,7 @@ fn measure(
                 }
             }
         }
-        // Of several, one that cannot run here, or not any more, is told and passed over.
+        // Among several experiments, one that cannot run is reported and passed over.
         if let Ending::Failed(why) = &ending
             && failure::is_of_one_experiment(why)
             && count > 1
