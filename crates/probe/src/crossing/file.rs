@@ -11,7 +11,7 @@ use rustix::io::{Errno, pread, pwrite};
 use toll_wire::{CROSSING_FILE_BYTES, CacheState, CrossingOperation, CrossingRequest, Failure};
 
 use super::{Crossing, crossing_failed};
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, page_bytes};
 use crate::failure;
 use crate::page_cache;
 use crate::scratch::{ScratchDirectory, remove_left_overs};
@@ -49,11 +49,18 @@ impl WarmFile {
             .create_new(true)
             .open(&path)
             .map_err(cannot)?;
+        let mut content = Vec::with_capacity(span_bytes as usize);
+        while (content.len() as u64) < span_bytes {
+            let offset = content.len() as u64;
+            content.extend_from_slice(pattern.piece(offset, span_bytes - offset));
+        }
+        // Not in smaller parts than a page: each may be a round trip of FUSE. Nor all
+        // at once: ext4 keeps in one folio what one write brings, and each later write
+        // walks all blocks of its folio.
         let mut offset = 0;
-        while offset < span_bytes {
-            let piece = pattern.piece(offset, span_bytes - offset);
-            file.write_all_at(piece, offset).map_err(cannot)?;
-            offset += piece.len() as u64;
+        for part in content.chunks((piece_bytes as usize).max(page_bytes())) {
+            file.write_all_at(part, offset).map_err(cannot)?;
+            offset += part.len() as u64;
         }
         // One that a program serves may keep nothing, which is what is measured.
         if !fstatfs(&file).is_ok_and(|found| found.f_type == FUSE_MAGIC) {

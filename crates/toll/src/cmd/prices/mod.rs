@@ -28,8 +28,8 @@ Examples:
   toll prices --last --compare there.json
 
 Trials are randomised in blocks as those of any experiment, and the run is kept: toll list and
-toll show know it as `prices`, and toll trace prices calls by it. With 8 blocks an interval is
-from the least to the greatest of 8 trials, which covers at least 95 %.";
+toll show know it as `prices`, and toll trace prices calls by it. With 16 blocks an
+interval is from the fourth least to the fourth greatest of 16 trials, which covers at least 95 %.";
 
 /// Seconds after which no block begins where their number is given.
 const BUDGET_OF_BLOCKS_S: f64 = 3600.0;
@@ -46,7 +46,7 @@ pub(super) struct PricesArguments {
     /// Measure these rows only, or show them with --last
     #[arg(long = "row", value_name = "ROW")]
     rows: Vec<String>,
-    /// Blocks to measure: from 6 on, intervals cover 95 % [default: 8]
+    /// Blocks to measure: from 6 on, intervals cover 95 % [default: 16]
     #[arg(short = 'r', long, value_name = "BLOCKS")]
     blocks: Option<u32>,
     /// List rows too that are measured for other purposes
