@@ -360,6 +360,10 @@ pub fn workspace_request(experiment: &Experiment, plan: &Plan) -> Result<Workspa
     let mut request = WorkspaceRequest::default();
     for treatment in &plan.treatments {
         let parameters = TreatmentParameters::new(experiment, treatment)?;
+        // It will be skipped, so nothing has to be laid out for it.
+        if memory_shortage(&parameters).is_some() {
+            continue;
+        }
         request.memory_limits.extend(parameters.memory_limit());
         let mut file_system = parameters.file_system();
         if let Some(guest) = &parameters.guest {
