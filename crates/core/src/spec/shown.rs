@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Level, Selector, join};
 
 /// A published table. An experiment file has rows of one quantity, or several
-/// quantities under the same conditions; [`Table::finished`] makes both quantities with
+/// quantities under the same conditions; `finished` makes both quantities with
 /// rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
