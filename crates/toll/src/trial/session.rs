@@ -37,12 +37,12 @@ pub struct Session<'a> {
     pub servers: BTreeSet<i32>,
     /// The probe of the next trial, if it was started already.
     pub prestarted: Option<PrestartedProbe>,
-    /// When the claims are looked at again for who watches.
+    /// When the claims are judged again for the progress line.
     pub next_peek: Instant,
 }
 
-/// For who watches, the claims are looked at between the looks of the stopping
-/// rule, too, which takes one part in so many of the time.
+/// The progress line judges the claims between the looks of the stopping rule, too.
+/// That takes at most one part in so many of the time.
 const PEEK_EVERY: u32 = 100;
 
 impl Session<'_> {
@@ -382,7 +382,7 @@ impl Session<'_> {
         Some(trial)
     }
 
-    /// The request for a trial, whose command is told which iteration it is.
+    /// The request for a trial. It numbers the iterations of a command.
     fn numbered_request(
         &self,
         place: TrialPlace,

@@ -149,7 +149,8 @@ impl<'a> Conclusion<'a> {
         Ok(())
     }
 
-    /// All is kept and put back; who asks again wants the end at once.
+    /// Lets the next signal end the program at once: the store is written and the
+    /// machine restored.
     fn let_signals_end(&self) {
         if let Ok(interrupt) = launch::listen() {
             interrupt.let_signals_end();

@@ -31,8 +31,7 @@ pub(super) fn stored(
         let run = output::load_run(&Store::read(store)?, name)?;
         return Ok(Prices::Found(Box::new(costs_of(&run)?)));
     }
-    // What is wrong with the store is told when prices have to be kept in it;
-    // it is no reason not to trace.
+    // A damaged store does not stop a trace. The error shows when prices are stored.
     let newest = newest(store, work_dir).ok().flatten();
     Ok(newest.map_or(Prices::Missing, |costs| Prices::Found(Box::new(costs))))
 }
