@@ -236,14 +236,12 @@ pub fn measured_parts(verdict: &Verdict) -> (String, String) {
     }
 }
 
-/// The margin that supporting a claim takes, or [`NOTHING`]: for sameness the
-/// narrower, for a difference the wider one.
+/// The margin around a claim's threshold, or [`NOTHING`].
 pub fn margin(verdict: &Verdict) -> String {
     match (verdict.outcome, verdict.direction) {
         (Outcome::NotTestable, _) | (_, ClaimDirection::Within) => NOTHING.to_owned(),
-        _ if verdict.noise_margin == 0.0 => NOTHING.to_owned(),
-        (_, ClaimDirection::Equal) => percent(verdict.margin),
-        _ => percent(verdict.noise_margin),
+        _ if verdict.margin == 0.0 => NOTHING.to_owned(),
+        _ => percent(verdict.margin),
     }
 }
 

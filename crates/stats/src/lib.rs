@@ -4,9 +4,9 @@
 //! that block. [`hodges_lehmann`] estimates its centre with an exact interval,
 //! [`decide`] turns the interval into a [`Decision`] on a claim, [`decision_p`]
 //! gives the same decision as a p-value so that [`holm()`] can guard a family of
-//! claims, and [`StoppingRule`] says when enough blocks are in; [`stopped_interval`]
-//! and [`stopped_decision_p`] are for a run that it ended. [`shift`] is for two
-//! samples that were not drawn together.
+//! claims. [`Looks`] says when a run may end; [`stopped_interval`] and
+//! [`stopped_decision_p`] are for a run that did. [`shift`] is for two samples that
+//! were not drawn together.
 //!
 //! Architecture invariant: every function here depends on its arguments alone.
 //! The crate reads no file, no clock and no environment, and has no
@@ -24,6 +24,7 @@ mod decision;
 mod holm;
 mod interval;
 mod knee;
+mod looks;
 mod normal;
 mod null;
 mod order;
@@ -33,17 +34,17 @@ mod rng;
 mod signed_rank;
 mod staircase;
 mod stopped;
-mod stopping;
 mod two_sample;
 mod walsh;
 
 pub use bootstrap::{BootstrapInterval, BootstrapMethod, cluster_bca};
 pub use cost_model::{CostModel, fit_cost_model};
 pub use crossing::zero_crossing;
-pub use decision::{Decision, Direction, Margins, decide, decision_p};
+pub use decision::{Decision, Region, decide, decision_p};
 pub use holm::{HolmStep, holm};
 pub use interval::Interval;
 pub use knee::knee;
+pub use looks::Looks;
 pub use normal::{normal_cdf, normal_quantile};
 pub use order::median_interval;
 pub use proportion::clopper_pearson;
@@ -52,5 +53,4 @@ pub use rng::Rng;
 pub use signed_rank::hodges_lehmann;
 pub use staircase::Staircase;
 pub use stopped::{stopped_decision_p, stopped_interval, values_needed};
-pub use stopping::{Stop, StoppingRule};
 pub use two_sample::shift;

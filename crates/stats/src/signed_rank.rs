@@ -77,7 +77,7 @@ pub(crate) fn interval_rank(count: usize, alpha: f64, two_sided: impl Fn(usize) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Direction, decision_p};
+    use crate::{Region, decision_p};
 
     /// Hamilton depression scores before and after tranquillisers: example 3.1
     /// of Hollander, Wolfe and Chicken, from Salsburg (1970).
@@ -110,7 +110,7 @@ mod tests {
     fn depression_scores_give_the_published_p() {
         // T+ = 5 of 9 changes, P(T+ ≤ 5) = 10/512 (R prints V = 40 for the
         // opposite sign and p = 0.01953).
-        let p = decision_p(&changes(), Direction::Less, 0.0, 0.0);
+        let p = decision_p(&changes(), Region::Below(0.0));
         assert_eq!(p, 20.0 / 512.0);
     }
 

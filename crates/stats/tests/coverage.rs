@@ -1,8 +1,8 @@
 //! Simulated coverage, from fixed seeds: what each interval promises, it keeps.
 
 use toll_stats::{
-    Decision, Direction, Interval, Rng, cluster_bca, decide, decision_p, hodges_lehmann, holm,
-    mean, median_interval, shift,
+    Decision, Interval, Region, Rng, cluster_bca, decide, decision_p, hodges_lehmann, holm, mean,
+    median_interval, shift,
 };
 
 /// Share of `samples` intervals that hold the true centre 0.
@@ -92,7 +92,7 @@ fn holm_over_true_nulls_errs_in_any_claim_no_more_often_than_alpha() {
         let claims: Vec<Vec<f64>> = (0..4)
             .map(|_| (0..12).map(|_| laplace(&mut rng)).collect())
             .collect();
-        let p = |values: &Vec<f64>| decision_p(values, Direction::Less, 0.0, 0.0);
+        let p = |values: &Vec<f64>| decision_p(values, Region::Below(0.0));
         let p_values: Vec<f64> = claims.iter().map(p).collect();
         // At the border itself "less" is false, so supporting it is an error.
         holm(&p_values, 0.1)
@@ -100,7 +100,7 @@ fn holm_over_true_nulls_errs_in_any_claim_no_more_often_than_alpha() {
             .zip(&claims)
             .any(|(step, values)| {
                 let interval = hodges_lehmann(values, 1.0 - step.level);
-                let decision = decide(&interval, Direction::Less, 0.0, 0.0);
+                let decision = decide(&interval, Region::Below(0.0));
                 assert_eq!(step.rejected, decision != Decision::Inconclusive);
                 decision == Decision::Supported
             })

@@ -3,8 +3,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use toll_stats::{
-    Decision, Direction, Margins, StoppingRule, decide, decision_p, fit_cost_model, hodges_lehmann,
-    holm, knee, median, median_interval, outliers, quantile, zero_crossing,
+    Decision, Looks, Region, decide, decision_p, fit_cost_model, hodges_lehmann, holm, knee,
+    median, median_interval, outliers, quantile, zero_crossing,
 };
 
 /// Multiples of a quarter: their sums, halves and shifts are exact, so that
@@ -17,11 +17,12 @@ fn quarter() -> impl Strategy<Value = f64> {
     (-48i32..48).prop_map(|x| f64::from(x) / 4.0)
 }
 
-fn direction() -> impl Strategy<Value = Direction> {
+fn region() -> impl Strategy<Value = Region> {
     prop_oneof![
-        Just(Direction::Less),
-        Just(Direction::Greater),
-        Just(Direction::Equal)
+        quarter().prop_map(Region::Below),
+        quarter().prop_map(Region::Above),
+        (quarter(), 0i32..20)
+            .prop_map(|(from, width)| Region::Within(from, from + f64::from(width) / 4.0)),
     ]
 }
 
@@ -44,16 +45,12 @@ proptest! {
     #[test]
     fn a_verdict_is_reached_exactly_where_its_p_is_at_most_the_level(
         values in quarters(1..30),
-        direction in direction(),
-        threshold in quarter(),
-        same in (0i32..20).prop_map(|x| f64::from(x) / 4.0),
-        noise in (0i32..8).prop_map(|x| f64::from(x) / 4.0),
+        region in region(),
         level in level(),
     ) {
-        let margin = Margins { same, different: same + noise };
         let interval = hodges_lehmann(&values, 1.0 - level);
-        let decision = decide(&interval, direction, threshold, margin);
-        let p = decision_p(&values, direction, threshold, margin);
+        let decision = decide(&interval, region);
+        let p = decision_p(&values, region);
         // Too few values for the level have the widest interval there is, at
         // another level; a verdict must not be drawn from it.
         if interval.reaches(1.0 - level) {
@@ -81,8 +78,9 @@ proptest! {
             high: low + width,
             confidence: 0.95,
         };
-        let all = [Direction::Less, Direction::Equal, Direction::Greater]
-            .map(|direction| decide(&interval, direction, threshold, margin));
+        let (from, to) = (threshold - margin, threshold + margin);
+        let all = [Region::Below(from), Region::Within(from, to), Region::Above(to)]
+            .map(|region| decide(&interval, region));
         let count = |decision| all.iter().filter(|&&d| d == decision).count();
         prop_assert!(count(Decision::Supported) <= 1);
         prop_assert!(count(Decision::Refuted) <= 2);
@@ -98,14 +96,12 @@ proptest! {
         margin in (0i32..20).prop_map(|x| f64::from(x) / 4.0),
     ) {
         let mirrored: Vec<f64> = values.iter().map(|x| -x).collect();
-        for (direction, opposite) in [
-            (Direction::Less, Direction::Greater),
-            (Direction::Equal, Direction::Equal),
+        let (from, to) = (threshold - margin, threshold + margin);
+        for (region, mirror) in [
+            (Region::Below(from), Region::Above(-from)),
+            (Region::Within(from, to), Region::Within(-to, -from)),
         ] {
-            prop_assert_eq!(
-                decision_p(&values, direction, threshold, margin),
-                decision_p(&mirrored, opposite, -threshold, margin)
-            );
+            prop_assert_eq!(decision_p(&values, region), decision_p(&mirrored, mirror));
         }
     }
 
@@ -143,7 +139,7 @@ proptest! {
         prop_assert_eq!(hodges_lehmann(&values, 0.9), hodges_lehmann(&shuffled, 0.9));
         prop_assert_eq!(median_interval(&values, 0.9), median_interval(&shuffled, 0.9));
         prop_assert_eq!(median(&values), median(&shuffled));
-        let p = |values: &[f64]| decision_p(values, Direction::Equal, 0.0, 1.0);
+        let p = |values: &[f64]| decision_p(values, Region::Within(-1.0, 1.0));
         prop_assert_eq!(p(&values), p(&shuffled));
     }
 
@@ -239,17 +235,17 @@ proptest! {
     }
 
     #[test]
-    fn a_run_that_follows_the_rule_ends_at_the_cap_at_the_latest(
-        min_blocks in 1usize..20,
-        more in 0usize..40,
-        look_every in 1usize..10,
-        width in 0.0..2.0f64,
+    fn looks_never_make_an_error_smaller_and_more_of_them_never_make_it_less(
+        first in 1usize..30,
+        more in 0usize..100,
+        tail in 1e-6..0.4f64,
     ) {
-        let rule = StoppingRule { min_blocks, max_blocks: min_blocks + more, look_every };
-        let stops = |blocks: &usize| {
-            rule.decide(*blocks, &[(width, 1.0)]) != toll_stats::Stop::Continue
-        };
-        let end = (0..200).find(stops).unwrap();
-        prop_assert_eq!(end, if width <= 1.0 { min_blocks } else { min_blocks + more });
+        let looks = Looks { first, last: first + more };
+        let error = looks.error(tail);
+        prop_assert!(tail <= error && error <= 1.0, "{}", error);
+        let longer = Looks { first, last: first + more + 1 };
+        prop_assert!(error <= longer.error(tail));
+        let end = (0..200).find(|blocks| looks.latest(*blocks) == Some(looks.last));
+        prop_assert_eq!(end, Some(looks.last));
     }
 }

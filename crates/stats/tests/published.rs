@@ -1,7 +1,7 @@
 //! The crate against worked examples in print.
 
 use toll_stats::{
-    BootstrapMethod, Direction, cluster_bca, decision_p, hodges_lehmann, mean, outliers,
+    BootstrapMethod, Region, cluster_bca, decision_p, hodges_lehmann, mean, outliers,
 };
 
 /// Test A of the spatial data: table 14.1 of Efron and Tibshirani, "An
@@ -38,7 +38,7 @@ fn darwins_plants_have_the_p_value_of_fishers_reanalysis_by_ranks() {
     let differences = [
         49.0, -67.0, 8.0, 16.0, 6.0, 23.0, 28.0, 41.0, 14.0, 29.0, 56.0, 24.0, 75.0, 60.0, -48.0,
     ];
-    let p = decision_p(&differences, Direction::Less, 0.0, 0.0);
+    let p = decision_p(&differences, Region::Below(0.0));
     assert!((p - 0.0413).abs() < 1e-4, "{p}");
     let interval = hodges_lehmann(&differences, 0.95);
     assert!(interval.low > 0.0, "{interval:?}");

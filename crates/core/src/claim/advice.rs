@@ -1,10 +1,10 @@
 //! What to do on this machine.
 
-use toll_stats::{Interval, median, median_interval, stopped_interval};
+use toll_stats::{Interval, hodges_lehmann, median, median_interval};
 
 use super::context::AnalysisContext;
 use super::model::{Advice, Better};
-use super::{ALPHA, CONFIDENCE, MARGIN_MIN, derived, twin};
+use super::{ALPHA, CONFIDENCE, MARGIN_MIN, derived};
 use crate::format;
 use crate::spec::{AdviceKind, AdviceSpec, Derived, DerivedKind, Level, Selector};
 
@@ -97,7 +97,7 @@ impl Topic<'_> {
             .context
             .log_ratios(&self.spec.metric, of.index, than.index)
             .ok()?;
-        let interval = stopped_interval(&logs, confidence);
+        let interval = hodges_lehmann(&logs, confidence);
         interval.reaches(confidence).then(|| interval.map(f64::exp))
     }
 
@@ -130,14 +130,12 @@ impl Topic<'_> {
             return None;
         }
         let confidence = 1.0 - ALPHA / others.len() as f64;
-        let noise = twin::noise_band(&self.spec.metric, self.context);
-        let margin = noise.max(MARGIN_MIN);
         let mut rivals = Vec::new();
         let mut evidence = vec![self.value(best)];
         for other in others {
             let interval = self.times_worse(other, best, confidence);
             match interval {
-                Some(interval) if interval.low > 1.0 + margin => {
+                Some(interval) if interval.low > 1.0 + MARGIN_MIN => {
                     if evidence.len() < EVIDENCE_MAX {
                         let worse = self.worse(&interval);
                         evidence.push(format!("{}: {worse}", other.label));

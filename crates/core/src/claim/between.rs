@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use toll_stats::{Margins, shift};
+use toll_stats::shift;
 
 use super::comparison::{confidence, relation};
 use super::model::{Better, Relation, RunComparison, RunRatio, TreatmentSummary};
@@ -54,10 +54,6 @@ pub fn compare_runs(new: &Run, old: &Run) -> Vec<RunComparison> {
 fn compare_in(name: &str, metrics: usize, new: &Run, old: &Run) -> RunComparison {
     let better = metric::describe(&new.stored.experiment, name).better;
     let noise_band = new.noise_band(name).max(old.noise_band(name));
-    let margins = Margins {
-        same: MARGIN_MIN.ln_1p(),
-        different: noise_band.max(MARGIN_MIN).ln_1p(),
-    };
     let pairs: Vec<(&TreatmentSummary, &TreatmentSummary)> = new
         .own()
         .filter_map(|treatment| {
@@ -71,7 +67,7 @@ fn compare_in(name: &str, metrics: usize, new: &Run, old: &Run) -> RunComparison
     let judge = Judge {
         metric: name,
         better,
-        margins,
+        margin: noise_band.max(MARGIN_MIN).ln_1p(),
         confidence: confidence(metrics * pairs.iter().filter(is_measured).count()),
         emulated: [new.emulated(name), old.emulated(name)],
         is_same_unit: unit(new, name) == unit(old, name),
@@ -103,7 +99,7 @@ fn unit<'a>(run: &'a Run, metric: &str) -> Option<&'a str> {
 struct Judge<'a> {
     metric: &'a str,
     better: Better,
-    margins: Margins,
+    margin: f64,
     confidence: f64,
     emulated: [BTreeSet<usize>; 2],
     is_same_unit: bool,
@@ -139,7 +135,7 @@ impl Judge<'_> {
         if self.emulated[0].contains(&new.index) || self.emulated[1].contains(&old.index) {
             ratio.reason = Some(emulation::NOTE.to_owned());
         } else if interval.reaches(self.confidence) {
-            ratio.relation = relation(&interval, self.margins, self.better);
+            ratio.relation = relation(&interval, self.margin, self.better);
         } else {
             ratio.reason = Some("too few trials for an interval of this confidence".into());
         }

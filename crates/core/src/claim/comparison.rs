@@ -1,11 +1,13 @@
 //! Every treatment against the reference.
 
-use toll_stats::{Decision, Direction, Interval, Margins, decide, stopped_interval, values_needed};
+use toll_stats::{
+    Decision, Interval, Region, decide, hodges_lehmann, stopped_interval, values_needed,
+};
 
 use super::context::AnalysisContext;
 use super::model::{Better, Comparison, Relation};
 use super::summary::estimate;
-use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Width, emulation};
+use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Question, emulation};
 use crate::format;
 use crate::plan::Treatment;
 use crate::spec::{Experiment, WorkloadKind};
@@ -31,16 +33,19 @@ pub(super) fn confidence(comparisons: usize) -> f64 {
     1.0 - ALPHA / comparisons.max(1) as f64
 }
 
-/// Fewest blocks from which a comparison within a run of this experiment can be
+/// Fewest blocks from which the comparisons within a run of this experiment can be
 /// decided; `None` if it compares nothing.
-pub fn blocks_needed(experiment: &Experiment, treatments: &[Treatment]) -> Option<usize> {
+pub(super) fn blocks_needed(experiment: &Experiment, treatments: &[Treatment]) -> Option<usize> {
     let own = treatments.iter().filter(|one| one.twin_of.is_none());
     let compared = own.count().saturating_sub(1);
     if experiment.reference.is_none() || compared == 0 {
         return None;
     }
     let comparisons = compared * experiment.compared_metrics().count();
-    Some(values_needed(confidence(comparisons)))
+    Some(values_needed(
+        confidence(comparisons),
+        experiment.run.looks(),
+    ))
 }
 
 /// Compares all treatments with the reference in the main metric, then in the
@@ -54,7 +59,6 @@ pub(super) fn compare_all(context: &AnalysisContext) -> Vec<Comparison> {
         let is_judged = named.contains(&metric);
         let comparing = Comparing {
             metric,
-            margins: context.margins(MARGIN_MIN, metric),
             confidence: match is_judged {
                 true => confidence(pairs.len() * named.len()),
                 false => CONFIDENCE,
@@ -102,7 +106,6 @@ fn resources(experiment: &Experiment) -> Vec<&'static str> {
 /// What is the same for all comparisons in one metric.
 struct Comparing<'a> {
     metric: &'a str,
-    margins: Margins,
     confidence: f64,
     is_judged: bool,
     context: &'a AnalysisContext<'a>,
@@ -112,20 +115,23 @@ impl Comparing<'_> {
     fn compare(&self, (treatment, reference): (usize, usize)) -> Option<Comparison> {
         let (metric, context) = (self.metric, self.context);
         let logs = context.log_ratios(metric, treatment, reference).ok()?;
-        let interval = stopped_interval(&logs, self.confidence);
+        let interval = match self.is_judged {
+            true => stopped_interval(&logs, self.confidence, context.looks()),
+            false => hodges_lehmann(&logs, self.confidence),
+        };
         let may_judge = context.is_comparable(metric, &[treatment, reference]);
         let has_enough = interval.reaches(self.confidence);
         let relation = match has_enough && may_judge {
-            true => relation(&interval, self.margins, context.metric(metric).better),
+            true => relation(&interval, MARGIN_MIN.ln_1p(), context.metric(metric).better),
             false => Relation::Undecided,
         };
         let reason = match relation {
             Relation::Undecided if !may_judge => Some(emulation::NOTE.to_owned()),
             Relation::Undecided if !has_enough => {
-                let needed = values_needed(self.confidence);
+                let needed = values_needed(self.confidence, context.looks());
                 Some(too_few_blocks(logs.len(), needed))
             }
-            Relation::Undecided => Some(why_undecided(&interval, self.margins)),
+            Relation::Undecided => Some(why_undecided(&interval)),
             _ => None,
         };
         Some(Comparison {
@@ -149,24 +155,23 @@ pub fn too_few_blocks(blocks: usize, needed: usize) -> String {
 }
 
 /// Why an interval that reaches its confidence decides nothing.
-fn why_undecided(interval: &Interval, margins: Margins) -> String {
-    let excludes_none = interval.low > 0.0 || interval.high < 0.0;
-    match excludes_none && margins.different > margins.same {
-        true => format!(
-            "the difference is not past what two runs of the same thing show here ({})",
-            format::percent(margins.different.exp_m1())
-        ),
-        false => "the interval is too wide; more blocks narrow it".into(),
+fn why_undecided(interval: &Interval) -> String {
+    let reaches_past = |end: f64| end.abs() > MARGIN_MIN.ln_1p();
+    let margin = format::percent(MARGIN_MIN);
+    match interval.contains(0.0) || reaches_past(interval.low) && reaches_past(interval.high) {
+        true => "the interval is too wide; more blocks narrow it".into(),
+        false => format!("it may be under {margin}, which counts as the same; more blocks tell"),
     }
 }
 
-/// What an interval says, judged against the margins.
-pub(super) fn relation(interval: &Interval, margins: Margins, better: Better) -> Relation {
-    let holds = |direction| decide(interval, direction, 0.0, margins) == Decision::Supported;
-    if holds(Direction::Equal) {
+/// What an interval says, judged against a margin on its logarithmic scale.
+pub(super) fn relation(interval: &Interval, margin: f64, better: Better) -> Relation {
+    let holds = |region| decide(interval, region) == Decision::Supported;
+    if holds(Region::Within(-margin, margin)) {
         return Relation::Same;
     }
-    match (holds(Direction::Less), holds(Direction::Greater), better) {
+    let (less, more) = (Region::Below(-margin), Region::Above(margin));
+    match (holds(less), holds(more), better) {
         (false, false, _) => Relation::Undecided,
         (_, _, Better::Neither) => Relation::Different,
         (true, _, Better::Lower) | (_, true, Better::Higher) => Relation::Better,
@@ -174,40 +179,47 @@ pub(super) fn relation(interval: &Interval, margins: Margins, better: Better) ->
     }
 }
 
-/// Widths of the comparisons' intervals.
-pub(super) fn widths(context: &AnalysisContext, target: f64) -> Vec<Width> {
+/// The comparisons as questions, each at the confidence at which it is judged.
+pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
     let mut pairs = pairs(context);
-    if context.experiment.reference.is_some() {
+    if pairs.is_empty() && context.experiment.reference.is_some() {
         // A single treatment is compared with its twin alone; what is waited
         // for is then how well its own noise is known.
-        let twins = context
-            .treatments
-            .iter()
-            .filter_map(|t| Some((t.index, t.twin_of?)));
-        pairs.extend(twins);
+        let twins = context.treatments.iter();
+        pairs.extend(twins.filter_map(|twin| Some((twin.index, twin.twin_of?))));
     }
-    let compared = context.experiment.compared_metrics();
-    let widths = compared.flat_map(|metric| {
-        let pairs = pairs.iter().copied();
-        pairs.filter_map(move |pair| width(metric, pair, target, context))
-    });
-    widths.collect()
+    let compared: Vec<&str> = context.experiment.compared_metrics().collect();
+    let confidence = confidence(pairs.len() * compared.len());
+    let each = |metric| {
+        let pairs = pairs.iter();
+        pairs.filter_map(move |pair| question(metric, *pair, confidence, context))
+    };
+    compared.into_iter().flat_map(each).collect()
 }
 
-fn width(
+fn question(
     metric: &str,
     (treatment, reference): (usize, usize),
-    target: f64,
+    confidence: f64,
     context: &AnalysisContext,
-) -> Option<Width> {
+) -> Option<Question> {
     if !context.is_comparable(metric, &[treatment, reference]) {
         return None;
     }
     let logs = context.log_ratios(metric, treatment, reference).ok()?;
-    Some(Width {
+    let interval = stopped_interval(&logs, confidence, context.looks());
+    let is_enough = interval.reaches(confidence);
+    let relation = relation(&interval, MARGIN_MIN.ln_1p(), Better::Neither);
+    Some(Question {
         id: context.treatments[treatment].label.clone(),
-        half_width: stopped_interval(&logs, CONFIDENCE).half_width(),
-        target,
+        half_width: if is_enough {
+            interval.half_width()
+        } else {
+            f64::INFINITY
+        },
+        target: context.experiment.run.target_ci,
+        is_decided: is_enough && relation != Relation::Undecided,
         outcome: None,
+        treatments: vec![treatment, reference],
     })
 }

@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use toll_stats::Margins;
+use toll_stats::Looks;
 
 use super::model::{Estimate, Metric};
 use super::summary::estimate;
-use super::{CONFIDENCE, MARGIN_MIN, emulation, metric, twin};
+use super::{CONFIDENCE, emulation, metric};
 use crate::plan::Treatment;
-use crate::run::{BootRecord, TrialRecord, TrialState};
+use crate::run::{BootRecord, RunStatus, TrialRecord, TrialState};
 use crate::spec::{Derived, Experiment, Selector};
 
 /// A run as the statistics see it.
@@ -97,19 +97,13 @@ impl<'a> AnalysisContext<'a> {
     /// One treatment over another; `None` without a block of both.
     pub fn ratio(&self, metric: &str, of: usize, to: usize) -> Option<Estimate> {
         let logs = self.log_ratios(metric, of, to).ok()?;
-        let interval = toll_stats::stopped_interval(&logs, CONFIDENCE);
+        let interval = toll_stats::hodges_lehmann(&logs, CONFIDENCE);
         Some(estimate(&interval.map(f64::exp)))
     }
 
-    /// The margins for a metric, on a logarithmic scale. Within `same`, or 1 %
-    /// if that is less, values are the same; past this and the noise band they
-    /// differ.
-    pub fn margins(&self, same: f64, metric: &str) -> Margins {
-        let same = same.max(MARGIN_MIN);
-        Margins {
-            same: same.ln_1p(),
-            different: same.max(twin::noise_band(metric, self)).ln_1p(),
-        }
+    /// When the run could end by what it saw.
+    pub fn looks(&self) -> Looks {
+        self.experiment.run.looks()
     }
 
     /// Whether treatments may be compared by a metric.
@@ -155,19 +149,15 @@ impl<'a> AnalysisContext<'a> {
             .collect()
     }
 
-    /// Blocks in which every treatment that runs here has an outcome.
-    pub fn complete_blocks(&self) -> usize {
-        let runs: Vec<usize> = self
-            .treatments
-            .iter()
-            .filter(|treatment| treatment.skipped.is_none())
-            .map(|treatment| treatment.index)
-            .collect();
-        let complete = |block: &&u32| {
-            runs.iter()
-                .all(|index| self.outcomes.contains(&(**block, *index)))
+    /// Blocks that ended. The last of an unfinished run did if every treatment that
+    /// runs here has an outcome in it.
+    pub fn ended_blocks(&self, status: RunStatus) -> usize {
+        let has_outcome = |treatment: &Treatment| {
+            let last = self.blocks.last().copied().unwrap_or_default();
+            treatment.skipped.is_some() || self.outcomes.contains(&(last, treatment.index))
         };
-        self.blocks.iter().filter(complete).count()
+        let is_ended = status == RunStatus::Complete || self.treatments.iter().all(has_outcome);
+        self.blocks.len() - usize::from(!is_ended && !self.blocks.is_empty())
     }
 
     /// Why one of some treatments has no value of a metric: its trials failed, or

@@ -5,10 +5,11 @@
 //! nothing, so each interval holds for itself: none is corrected for their
 //! number, as verdicts are.
 
-use toll_stats::{Decision, Direction, Interval, Margins, decide, stopped_interval};
+use toll_stats::{Interval, hodges_lehmann};
 
+use super::comparison::relation;
 use super::context::AnalysisContext;
-use super::model::{ExplanatoryMetrics, SideBySide};
+use super::model::{Better, ExplanatoryMetrics, Relation, SideBySide};
 use super::summary::estimate;
 use super::{CONFIDENCE, MARGIN_MIN};
 use crate::spec::{Claim, Experiment, Test};
@@ -61,8 +62,7 @@ pub(super) fn of(claim: &Claim, context: &AnalysisContext) -> Option<Explanatory
         same: Vec::new(),
     };
     for metric in causes(contrast.metric, context.experiment)? {
-        let margins = context.margins(MARGIN_MIN, &metric);
-        match compare(&metric, of, to, context, margins) {
+        match compare(&metric, of, to, context) {
             Some(Found::Differs(sides)) => result.differing.push(sides),
             Some(Found::Same) => result.same.push(metric),
             None => {}
@@ -96,13 +96,7 @@ enum Found {
 }
 
 /// `None` where the blocks do not tell, or both sides are nothing.
-fn compare(
-    metric: &str,
-    of: usize,
-    to: usize,
-    context: &AnalysisContext,
-    margins: Margins,
-) -> Option<Found> {
+fn compare(metric: &str, of: usize, to: usize, context: &AnalysisContext) -> Option<Found> {
     let (first, second) = (context.values(metric, of), context.values(metric, to));
     if first.is_empty() || second.is_empty() || (is_nothing(&first) && is_nothing(&second)) {
         return None;
@@ -114,19 +108,21 @@ fn compare(
         ratio: None,
     };
     let Ok(logs) = context.log_ratios(metric, of, to) else {
-        let differs = differs_without_ratio(metric, of, to, &sides, context, margins);
+        let differs = differs_without_ratio(metric, of, to, &sides, context);
         return differs.then_some(Found::Differs(sides));
     };
-    let interval = stopped_interval(&logs, CONFIDENCE);
+    let interval = hodges_lehmann(&logs, CONFIDENCE);
     if !interval.reaches(CONFIDENCE) {
         return None;
     }
-    let holds = |direction| decide(&interval, direction, 0.0, margins) == Decision::Supported;
-    if holds(Direction::Less) || holds(Direction::Greater) {
-        sides.ratio = Some(estimate(&interval.map(f64::exp)));
-        return Some(Found::Differs(sides));
+    match relation(&interval, MARGIN_MIN.ln_1p(), Better::Neither) {
+        Relation::Same => Some(Found::Same),
+        Relation::Undecided => None,
+        _ => {
+            sides.ratio = Some(estimate(&interval.map(f64::exp)));
+            Some(Found::Differs(sides))
+        }
     }
-    holds(Direction::Equal).then_some(Found::Same)
 }
 
 fn is_nothing(values: &[f64]) -> bool {
@@ -141,7 +137,6 @@ fn differs_without_ratio(
     to: usize,
     sides: &SideBySide,
     context: &AnalysisContext,
-    margins: Margins,
 ) -> bool {
     let differences: Vec<f64> = context
         .common_blocks(metric, &[of, to])
@@ -151,7 +146,7 @@ fn differs_without_ratio(
     if differences.is_empty() {
         return false;
     }
-    let interval: Interval = stopped_interval(&differences, CONFIDENCE);
-    let least = margins.different.exp_m1() * sides.of.max(sides.to);
+    let interval: Interval = hodges_lehmann(&differences, CONFIDENCE);
+    let least = MARGIN_MIN * sides.of.max(sides.to);
     interval.reaches(CONFIDENCE) && (interval.low > least || interval.high < -least)
 }

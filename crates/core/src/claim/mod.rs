@@ -33,7 +33,7 @@ use crate::plan::Treatment;
 use crate::run::{BootRecord, StoredRun, TrialRecord};
 use crate::spec::Experiment;
 
-pub use comparison::{blocks_needed, too_few_blocks};
+pub use comparison::too_few_blocks;
 pub use metric::words as metric_words;
 pub use untestable::cause as untestable_cause;
 
@@ -48,17 +48,34 @@ pub const ALPHA: f64 = 0.05;
 /// builds or layouts of the same program is as large (Mytkowicz 2009).
 pub const MARGIN_MIN: f64 = 0.01;
 
-/// How wide the interval of a claim, or of a comparison, still is.
+/// What a run is to answer: a claim, or a comparison.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Width {
+pub struct Question {
     /// The claim, or the compared treatment.
     pub id: String,
     /// Half the width of its interval on a logarithmic scale: 0.05 is ±5 %.
     pub half_width: f64,
-    /// Half-width at which it is narrow enough.
+    /// Half-width at which a claim without a verdict is left so, and which a
+    /// comparison needs in any case.
     pub target: f64,
-    /// What it says of the claim so far; `None` for a comparison.
+    /// Whether its interval decides it.
+    pub is_decided: bool,
+    /// The claim's verdict so far; `None` for a comparison.
     pub outcome: Option<Outcome>,
+    /// The treatments that its answer needs.
+    pub treatments: Vec<usize>,
+}
+
+impl Question {
+    /// Whether no further block is needed. A comparison that is as narrow as it must
+    /// be but not decided is worth going on for while `is_early`.
+    pub fn is_settled(&self, is_early: bool) -> bool {
+        let is_narrow = self.half_width <= self.target;
+        match self.outcome {
+            Some(_) => self.is_decided || is_narrow,
+            None => is_narrow && (self.is_decided || !is_early),
+        }
+    }
 }
 
 /// A run: what was stored of it, and what is concluded from that.
@@ -123,7 +140,7 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
     let prices = price_list::list(context, &treatments, &derived, caches);
     Analysis {
         prices,
-        blocks: context.complete_blocks(),
+        blocks: context.ended_blocks(stored.run.status),
         primary_metric: experiment.metric.clone(),
         metrics: metric::describe_all(context),
         factors,
@@ -181,21 +198,25 @@ fn factor(factor: &crate::spec::Factor) -> FactorSummary {
     }
 }
 
-/// Widths of all intervals on which the stopping rule waits: those of the
-/// testable claims, and of the comparisons with a reference. Claims are looked
-/// at with the confidence that Holm's first step would ask of them, so that a
-/// run does not stop before its verdicts can be drawn.
-pub fn widths(
+/// What a run is to answer: its testable claims; where it has none, its comparisons.
+pub fn questions(
     experiment: &Experiment,
     treatments: &[Treatment],
     trials: &[TrialRecord],
     boots: &[BootRecord],
-) -> Vec<Width> {
+) -> Vec<Question> {
     let context = &AnalysisContext::new(experiment, treatments, trials, boots);
-    let target = experiment.run.target_ci;
-    let mut widths = comparison::widths(context, target);
-    widths.extend(verdict::widths(context, target));
-    widths
+    let claims = verdict::questions(context);
+    match claims.is_empty() {
+        true => comparison::questions(context),
+        false => claims,
+    }
+}
+
+/// Fewest blocks from which a run can answer all its questions; `None` if it has none.
+pub fn blocks_needed(experiment: &Experiment, treatments: &[Treatment]) -> Option<usize> {
+    let of_claims = verdict::blocks_needed(experiment);
+    of_claims.or_else(|| comparison::blocks_needed(experiment, treatments))
 }
 
 #[cfg(test)]

@@ -147,9 +147,6 @@ pub struct TwinSummary {
     pub metric: String,
     /// Twin over original; honest noise centres on 1.
     pub ratio: Estimate,
-    /// The band within which no difference counts: how far this ratio departs
-    /// from 1, relative, 0.012 for 1.2 %.
-    pub band: f64,
     /// Per-block ratios, for the plot.
     pub block_ratios: Vec<f64>,
 }
@@ -211,11 +208,9 @@ pub struct Verdict {
     /// what the factor's levels span (a crossing that never comes, for
     /// instance); `measured` is absent then.
     pub beyond: Option<DerivedValue>,
-    /// Up to here, relative, values count as the same: 0.01 for 1 %.
+    /// Up to here, relative, values count as the same: 0.01 for 1 %. It is 0 where
+    /// the claim's border is the threshold itself.
     pub margin: f64,
-    /// Past here, relative, they count as different: the margin, or the band
-    /// of the A/A twins if that is wider. In between they are neither.
-    pub noise_margin: f64,
     /// Blocks that entered.
     pub blocks: usize,
     /// Holm-adjusted p-value of the decision.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::iter::once;
 
-use toll_stats::stopped_interval;
+use toll_stats::hodges_lehmann;
 
 use super::CONFIDENCE;
 use super::context::{AnalysisContext, column_log_ratios};
@@ -128,7 +128,7 @@ impl Group<'_> {
 
 fn ratio(of: &BTreeMap<u32, f64>, to: &BTreeMap<u32, f64>) -> Option<Estimate> {
     let logs = column_log_ratios(of, to).ok()?;
-    Some(estimate(&stopped_interval(&logs, CONFIDENCE).map(f64::exp)))
+    Some(estimate(&hodges_lehmann(&logs, CONFIDENCE).map(f64::exp)))
 }
 
 fn mean_of(values: &[f64], mean: TableMean) -> MeasuredMean {

@@ -1,88 +1,71 @@
 //! Judging claims.
 
-use toll_stats::{
-    Decision, Direction, Interval, Margins, decide, holm, stopped_decision_p, stopped_interval,
-};
+use toll_stats::{Decision, HolmStep, Interval, Looks, Region, decide, holm};
+use toll_stats::{stopped_decision_p, stopped_interval, values_needed};
 
 use super::context::AnalysisContext;
 use super::model::{ClaimDirection, Outcome, Verdict};
 use super::summary::estimate;
-use super::{ALPHA, CONFIDENCE, Width, contrast, derived, emulation, explanatory_metrics};
+use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Question};
+use super::{contrast, derived, emulation, explanatory_metrics};
 use crate::format;
-use crate::spec::{Claim, Test};
+use crate::plan::of_claim;
+use crate::spec::{Claim, Experiment, Test};
 
 /// Share of the way from threshold to published value that half an interval
 /// may take up and still be narrow enough: a quarter leaves three for the
 /// estimate to err in.
 const WIDTH_SHARE: f64 = 0.25;
 
-/// Half-width, logarithmic, at which a claim's interval is narrow enough. It
-/// depends on what was claimed, never on what was measured: a stop that waited
-/// for a verdict would find too many.
+/// Half-width, logarithmic, at which a claim that is not decided is left so. From a
+/// wider interval no verdict could follow where the published value is true.
 fn target_width(claim: &Claim, target_ci: f64) -> f64 {
-    let distance = match claim.published {
-        Some(published) if published > 0.0 && claim.threshold() > 0.0 => {
-            (published / claim.threshold()).ln().abs()
+    let margin = margin(claim);
+    let from_claim = match (claim.direction(), claim.threshold_high(), claim.published) {
+        (ClaimDirection::Equal, ..) if margin > 0.0 => margin / 2.0,
+        (ClaimDirection::Within, Some(high), _) => (high / claim.threshold()).ln() / 4.0,
+        (ClaimDirection::Less | ClaimDirection::Greater, _, Some(published))
+            if published > 0.0 && claim.threshold() > 0.0 && published != claim.threshold() =>
+        {
+            (published / claim.threshold()).ln().abs() * WIDTH_SHARE
         }
-        _ => 0.0,
+        _ => f64::INFINITY,
     };
-    let band = claim.margin.map_or(0.0, f64::ln_1p);
-    let bounds = claim
-        .threshold_high()
-        .map_or(0.0, |high| (high / claim.threshold()).ln() / 2.0);
-    let from_claim = match claim.direction() {
-        ClaimDirection::Equal => band / 2.0,
-        ClaimDirection::Within => bounds / 2.0,
-        _ => distance * WIDTH_SHARE,
-    };
-    target_ci.max(from_claim)
+    target_ci.min(from_claim)
 }
 
-/// How wide the intervals of all testable claims are, each at the confidence of
-/// the first, strictest step of Holm's procedure. One that the blocks are too few
-/// for is as wide as can be. What is decided at that step is decided at any.
-pub(super) fn widths(context: &AnalysisContext, target_ci: f64) -> Vec<Width> {
-    let claims = context.experiment.claims.iter();
-    let evidence: Vec<(&Claim, Evidence)> = claims
-        .filter_map(|claim| Some((claim, evidence(claim, context).ok()?)))
-        .collect();
-    let confidence = 1.0 - ALPHA / evidence.len().max(1) as f64;
-    let widths = evidence.into_iter().filter_map(|(claim, evidence)| {
-        let (interval, judged, signs_p) = match &evidence {
-            Evidence::Logs(logs) => {
-                let interval = stopped_interval(logs, confidence);
-                (interval, interval, 0.0)
+/// The testable claims as questions, each with the verdict that it would have now.
+pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
+    let cases = cases(context).into_iter();
+    let testable = cases.filter_map(|(claim, case)| Some((claim, case.ok()?)));
+    testable
+        .map(|(claim, (case, step))| {
+            let confidence = case.confidence(step.level);
+            let interval = match &case.evidence {
+                Evidence::Logs(logs) => Some(stopped_interval(logs, confidence, case.looks)),
+                // Between which levels it lies, no number of blocks tells.
+                Evidence::Derived(bootstrap) => bootstrap
+                    .interval_of_resamples(case.confidence_at_look(step.level))
+                    .map(|interval| interval.map(f64::ln)),
+            };
+            let enough = interval.filter(|interval| interval.reaches(confidence));
+            let decision = case.decision(&step);
+            Question {
+                id: claim.id.clone(),
+                half_width: enough.map_or(f64::INFINITY, |one| one.half_width()),
+                target: target_width(claim, context.experiment.run.target_ci),
+                is_decided: decision != Decision::Inconclusive,
+                outcome: Some(outcome(decision)),
+                treatments: of_claim(context.experiment, &claim.test(), context.treatments),
             }
-            Evidence::Derived(bootstrap) => {
-                let interval = bootstrap.interval_of_resamples(confidence)?;
-                let judged = bootstrap.widened(&interval).map(f64::ln);
-                let signs_p = smallest_sign_p(bootstrap.blocks());
-                (interval.map(f64::ln), judged, signs_p)
-            }
-        };
-        let is_enough = interval.reaches(confidence);
-        let decision = match is_enough && signs_p <= 1.0 - confidence {
-            true => LogScale::new(claim, context).decide(&judged),
-            false => Decision::Inconclusive,
-        };
-        let half_width = match is_enough {
-            true => interval.half_width(),
-            false => f64::INFINITY,
-        };
-        Some(Width {
-            id: claim.id.clone(),
-            half_width,
-            target: target_width(claim, target_ci),
-            outcome: Some(outcome(decision)),
         })
-    });
-    widths.collect()
+        .collect()
 }
 
 /// What a claim is judged on.
 struct Case {
-    p: f64,
-    scale: LogScale,
+    region: Region,
+    looks: Looks,
     blocks: usize,
     evidence: Evidence,
 }
@@ -96,30 +79,29 @@ enum Evidence {
 
 /// Judges all claims of an experiment together.
 pub(super) fn judge_all(context: &AnalysisContext) -> Vec<Verdict> {
-    let cases: Vec<Result<Case, String>> = context
-        .experiment
-        .claims
-        .iter()
-        .map(|claim| case(claim, context))
-        .collect();
-    let ps: Vec<f64> = cases.iter().flatten().map(|case| case.p).collect();
-    // Holm over the claims that can be tested; the others make no error.
+    let judged = cases(context).into_iter().map(|(claim, case)| match case {
+        Err(reason) => untestable(claim, context, reason),
+        Ok((case, step)) => Verdict {
+            explanatory_metrics: explanatory_metrics::of(claim, context),
+            ..judge(claim, context, &case, &step)
+        },
+    });
+    judged.collect()
+}
+
+/// Every claim with what it is judged on and its step of Holm's procedure, which goes
+/// over the claims that can be tested; the others make no error.
+fn cases<'a>(context: &AnalysisContext<'a>) -> Vec<(&'a Claim, Result<(Case, HolmStep), String>)> {
+    let claims = context.experiment.claims.iter();
+    let cases: Vec<(&Claim, Result<Case, String>)> =
+        claims.map(|claim| (claim, case(claim, context))).collect();
+    let testable = cases.iter().filter_map(|(_, case)| case.as_ref().ok());
+    let ps: Vec<f64> = testable.map(Case::p).collect();
     let mut steps = holm(&ps, ALPHA).into_iter();
-    context
-        .experiment
-        .claims
-        .iter()
-        .zip(cases)
-        .map(|(claim, case)| match case {
-            Err(reason) => untestable(claim, context, reason),
-            Ok(case) => {
-                let step = steps.next().expect("one step a testable claim");
-                Verdict {
-                    explanatory_metrics: explanatory_metrics::of(claim, context),
-                    ..judge(claim, context, &case, &step)
-                }
-            }
-        })
+    let mut with_step = |case| (case, steps.next().expect("one step a testable claim"));
+    cases
+        .into_iter()
+        .map(|(claim, case)| (claim, case.map(&mut with_step)))
         .collect()
 }
 
@@ -133,7 +115,7 @@ fn evidence(claim: &Claim, context: &AnalysisContext) -> Result<Evidence, String
             match unjudged {
                 None => Ok(Evidence::Logs(logs)),
                 Some(why) => {
-                    let ratio = stopped_interval(&logs, CONFIDENCE).map(f64::exp);
+                    let ratio = toll_stats::hodges_lehmann(&logs, CONFIDENCE).map(f64::exp);
                     let shown = format::ratio_interval(&estimate(&ratio));
                     Err(format!("{why}; the ratio was {shown}"))
                 }
@@ -150,82 +132,113 @@ fn evidence(claim: &Claim, context: &AnalysisContext) -> Result<Evidence, String
 
 fn case(claim: &Claim, context: &AnalysisContext) -> Result<Case, String> {
     let evidence = evidence(claim, context)?;
-    let scale = LogScale::new(claim, context);
-    let (p, blocks) = match &evidence {
-        Evidence::Logs(logs) => (
-            stopped_decision_p(logs, scale.direction, scale.threshold, scale.margins),
-            logs.len(),
-        ),
-        Evidence::Derived(bootstrap) => {
-            let decided = |interval: &Interval| {
-                scale.decide(&interval.map(f64::ln)) != Decision::Inconclusive
-            };
-            let blocks = bootstrap.blocks();
-            // A few blocks that agree resample to an interval without width. So
-            // no quantity is more certain than the signs of as many blocks.
-            let p = bootstrap
-                .smallest_level(decided)
-                .max(smallest_sign_p(blocks));
-            (p, blocks)
-        }
-    };
     Ok(Case {
-        p,
-        scale,
-        blocks,
+        region: region(claim),
+        looks: context.looks(),
+        blocks: match &evidence {
+            Evidence::Logs(logs) => logs.len(),
+            Evidence::Derived(bootstrap) => bootstrap.blocks(),
+        },
         evidence,
     })
 }
 
-/// The smallest two-sided p-value that a test of signs can have.
-fn smallest_sign_p(blocks: usize) -> f64 {
-    let exponent = i32::try_from(blocks).unwrap_or(i32::MAX);
-    2.0 * 0.5_f64.powi(exponent).min(0.5)
-}
+impl Case {
+    /// Confidence of the interval that decides at a level of error. Where the region
+    /// has one border, only one end of the interval can err, so each end has the
+    /// whole level.
+    fn confidence(&self, level: f64) -> f64 {
+        1.0 - 2.0 * level / self.region.sides() as f64
+    }
 
-/// A claim's direction, threshold and margins as natural logarithms.
-#[derive(Clone, Copy)]
-struct LogScale {
-    direction: Direction,
-    threshold: f64,
-    margins: Margins,
-}
+    /// The same of the interval of a single look.
+    fn confidence_at_look(&self, level: f64) -> f64 {
+        1.0 - 2.0 * self.looks.tail(level / self.region.sides() as f64)
+    }
 
-impl LogScale {
-    /// Being within two bounds is being equal to their middle with half their
-    /// distance as the margin.
-    fn new(claim: &Claim, context: &AnalysisContext) -> Self {
-        let same = claim.margin.unwrap_or_default();
-        let margins = match claim.test() {
-            Test::Ratio(contrast) => context.margins(same, contrast.metric),
-            _ => same.ln_1p().into(),
-        };
-        let threshold = claim.threshold().ln();
-        let (direction, threshold, margins) = match (claim.direction(), claim.threshold_high()) {
-            (ClaimDirection::Less, _) => (Direction::Less, threshold, margins),
-            (ClaimDirection::Greater, _) => (Direction::Greater, threshold, margins),
-            (ClaimDirection::Within, Some(high)) => {
-                let high = high.ln();
-                let half = (high - threshold) / 2.0;
-                (
-                    Direction::Equal,
-                    f64::midpoint(threshold, high),
-                    half.into(),
-                )
+    /// The smallest level at which the claim is decided, either way.
+    fn p(&self) -> f64 {
+        let sides = self.region.sides() as f64;
+        match &self.evidence {
+            Evidence::Logs(logs) => stopped_decision_p(logs, self.region, self.looks) * sides / 2.0,
+            Evidence::Derived(bootstrap) => {
+                let decided = |interval: &Interval| {
+                    decide(&interval.map(f64::ln), self.region) != Decision::Inconclusive
+                };
+                let level = bootstrap.smallest_level(decided);
+                let of_all_looks = (sides * self.looks.error(level / 2.0)).min(1.0);
+                of_all_looks.max(self.smallest_sign_p())
             }
-            _ => (Direction::Equal, threshold, margins),
-        };
-        Self {
-            direction,
-            threshold,
-            margins,
         }
     }
 
-    /// Decides on an interval of logarithms.
-    fn decide(&self, logs: &Interval) -> Decision {
-        decide(logs, self.direction, self.threshold, self.margins)
+    /// The smallest p-value that a test of the blocks' signs can have. A few blocks
+    /// that agree resample to an interval without width, so no quantity is more
+    /// certain than this.
+    fn smallest_sign_p(&self) -> f64 {
+        let blocks = i32::try_from(self.blocks).unwrap_or(i32::MAX);
+        self.region.sides() as f64 * self.looks.error(0.5_f64.powi(blocks))
     }
+
+    /// The interval at a level; `None` if the quantity is not defined on this run.
+    fn interval(&self, level: f64) -> Option<Interval> {
+        let confidence = self.confidence(level);
+        match &self.evidence {
+            Evidence::Logs(logs) => {
+                Some(stopped_interval(logs, confidence, self.looks).map(f64::exp))
+            }
+            Evidence::Derived(bootstrap) => {
+                let interval = bootstrap.interval(self.confidence_at_look(level))?;
+                Some(Interval {
+                    confidence,
+                    ..interval
+                })
+            }
+        }
+    }
+
+    fn decision(&self, step: &HolmStep) -> Decision {
+        match self.interval(step.level) {
+            Some(interval) if step.rejected => decide(&interval.map(f64::ln), self.region),
+            _ => Decision::Inconclusive,
+        }
+    }
+}
+
+/// Up to where, relative, values count as the same as a claim's threshold. Ratios
+/// are not told from 1 more closely than two layouts of one program differ.
+fn margin(claim: &Claim) -> f64 {
+    let own = claim.margin.unwrap_or_default();
+    let is_sameness = claim.direction() == ClaimDirection::Equal || claim.threshold() == 1.0;
+    match claim.test() {
+        Test::Ratio(_) if is_sameness => own.max(MARGIN_MIN),
+        _ => own,
+    }
+}
+
+/// The logarithms of the values that a claim names.
+fn region(claim: &Claim) -> Region {
+    let (threshold, margin) = (claim.threshold().ln(), margin(claim).ln_1p());
+    match (claim.direction(), claim.threshold_high()) {
+        (ClaimDirection::Less, _) => Region::Below(threshold - margin),
+        (ClaimDirection::Greater, _) => Region::Above(threshold + margin),
+        (ClaimDirection::Within, Some(high)) => Region::Within(threshold, high.ln()),
+        _ => Region::Within(threshold - margin, threshold + margin),
+    }
+}
+
+/// Fewest blocks from which every claim of an experiment can be decided; `None`
+/// without claims that a run tests.
+pub(super) fn blocks_needed(experiment: &Experiment) -> Option<usize> {
+    let is_tested = |claim: &&Claim| !matches!(claim.test(), Test::Never(_));
+    let claims = experiment.claims.iter().filter(is_tested);
+    let regions: Vec<Region> = claims.map(region).collect();
+    let sides = regions.iter().map(Region::sides).max()?;
+    let level = ALPHA / regions.len() as f64;
+    Some(values_needed(
+        1.0 - 2.0 * level / sides as f64,
+        experiment.run.looks(),
+    ))
 }
 
 fn outcome(decision: Decision) -> Outcome {
@@ -236,41 +249,20 @@ fn outcome(decision: Decision) -> Outcome {
     }
 }
 
-fn judge(
-    claim: &Claim,
-    context: &AnalysisContext,
-    case: &Case,
-    step: &toll_stats::HolmStep,
-) -> Verdict {
-    let confidence = 1.0 - step.level;
-    let interval = match &case.evidence {
-        Evidence::Logs(logs) => Some(stopped_interval(logs, confidence).map(f64::exp)),
-        Evidence::Derived(bootstrap) => bootstrap.interval(confidence),
-    };
-    let Some(interval) = interval else {
-        return untestable(
-            claim,
-            context,
-            "the quantity is not defined on this run".into(),
-        );
-    };
-    let decision = match step.rejected {
-        true => case.scale.decide(&interval.map(f64::ln)),
-        false => Decision::Inconclusive,
+fn judge(claim: &Claim, context: &AnalysisContext, case: &Case, step: &HolmStep) -> Verdict {
+    let Some(interval) = case.interval(step.level) else {
+        let reason = "the quantity is not defined on this run";
+        return untestable(claim, context, reason.into());
     };
     let mut verdict = blank(claim, context);
-    verdict.outcome = outcome(decision);
-    if claim.direction() != ClaimDirection::Within {
-        verdict.margin = case.scale.margins.same.exp_m1();
-        verdict.noise_margin = case.scale.margins.different.exp_m1();
-    }
+    verdict.outcome = outcome(case.decision(step));
     verdict.blocks = case.blocks;
     verdict.p_adjusted = Some(step.adjusted_p);
-    verdict.reason = reason(claim, &interval, &verdict, confidence);
+    verdict.reason = reason(claim, &interval, &verdict, case, step);
     // JSON has no infinity, so what lies beyond the levels is kept apart.
     match interval.estimate.is_finite() && interval.high.is_finite() {
         true => verdict.measured = Some(estimate(&interval)),
-        false => verdict.beyond = Some(derived::bounded(&interval, confidence)),
+        false => verdict.beyond = Some(derived::bounded(&interval, interval.confidence)),
     }
     verdict
 }
@@ -312,8 +304,7 @@ fn blank(claim: &Claim, context: &AnalysisContext) -> Verdict {
         published: claim.published,
         measured: None,
         beyond: None,
-        margin: claim.margin.unwrap_or_default(),
-        noise_margin: claim.margin.unwrap_or_default(),
+        margin: margin(claim),
         blocks: 0,
         p_adjusted: None,
         outcome: Outcome::NotTestable,
@@ -323,11 +314,17 @@ fn blank(claim: &Claim, context: &AnalysisContext) -> Verdict {
 }
 
 /// Why the outcome is what it is, in a sentence.
-fn reason(claim: &Claim, interval: &Interval, verdict: &Verdict, confidence: f64) -> String {
+fn reason(
+    claim: &Claim,
+    interval: &Interval,
+    verdict: &Verdict,
+    case: &Case,
+    step: &HolmStep,
+) -> String {
     let margin = format::percent(verdict.margin);
     match (verdict.outcome, claim.direction()) {
         (Outcome::NotTestable, _) => String::new(),
-        (Outcome::Inconclusive, _) => inconclusive(claim, interval, verdict, confidence),
+        (Outcome::Inconclusive, _) => inconclusive(interval, case, step),
         (Outcome::Supported, ClaimDirection::Less) => {
             "the interval lies below the claim's bound".into()
         }
@@ -343,10 +340,9 @@ fn reason(claim: &Claim, interval: &Interval, verdict: &Verdict, confidence: f64
         (Outcome::Refuted, _) if interval.low == f64::INFINITY => {
             "it is not reached within the levels tried".into()
         }
-        (Outcome::Refuted, ClaimDirection::Equal) => format!(
-            "the interval lies outside the margin of {}",
-            format::percent(verdict.noise_margin)
-        ),
+        (Outcome::Refuted, ClaimDirection::Equal) => {
+            format!("the interval lies outside the margin of {margin}")
+        }
         (Outcome::Refuted, ClaimDirection::Within) => {
             "the interval lies outside the claim's bounds".into()
         }
@@ -354,32 +350,22 @@ fn reason(claim: &Claim, interval: &Interval, verdict: &Verdict, confidence: f64
     }
 }
 
-/// An interval that excludes no effect at all, but only one that noise could
-/// make, must not read as if it were wide.
-fn inconclusive(claim: &Claim, interval: &Interval, verdict: &Verdict, confidence: f64) -> String {
-    let is_beyond_signs = smallest_sign_p(verdict.blocks) > 1.0 - confidence;
-    if !interval.reaches(confidence) || is_beyond_signs {
-        return match verdict.blocks {
+fn inconclusive(interval: &Interval, case: &Case, step: &HolmStep) -> String {
+    let is_enough = interval.reaches(case.confidence(step.level));
+    if !is_enough || case.smallest_sign_p() > step.level {
+        return match case.blocks {
             1 => "1 block is too few to say".into(),
             blocks => format!("{blocks} blocks are too few to say"),
         };
     }
-    let is_plain = claim.threshold() == 1.0 && matches!(claim.test(), Test::Ratio(_));
-    let excludes_one = interval.low > 1.0 || interval.high < 1.0;
-    match is_plain && excludes_one && verdict.noise_margin > verdict.margin {
-        true => format!(
-            "the difference is not past what two runs of the same thing show here ({})",
-            format::percent(verdict.noise_margin)
-        ),
-        false => "the interval crosses the bound, so it does not decide".into(),
-    }
+    "the interval crosses the bound, so it does not decide".into()
 }
 
 /// Why a claim that something is less, or greater, is refuted.
 fn refuted(claim: &Claim, interval: &Interval, verdict: &Verdict) -> String {
     let is_less = claim.direction() == ClaimDirection::Less;
     if claim.threshold() != 1.0 {
-        let beyond = 1.0 + verdict.noise_margin;
+        let beyond = 1.0 + MARGIN_MIN;
         let holds = match is_less {
             true => interval.high < 1.0 / beyond,
             false => interval.low > beyond,

@@ -6,19 +6,19 @@
 //! Architecture invariant: this module does no I/O.
 
 mod claimed;
+mod order;
 mod parameters;
 mod selections;
 mod treatment;
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use toll_stats::Rng;
-use toll_wire::Numbering;
 
 use crate::spec::expression::Expression;
 use crate::spec::guest::GuestParameters;
-use crate::spec::{Experiment, Factor, Level, ROW, RunSettings, Selector, WorkloadKind};
+use crate::spec::{Experiment, Factor, Level, ROW, Selector, WorkloadKind};
 
 pub use claimed::of_claim;
 pub use parameters::TreatmentParameters;
@@ -37,16 +37,8 @@ pub struct Plan {
     seed: u64,
     /// Whether all trials of a block draw the same.
     shares_draws: bool,
-}
-
-/// Where a trial stands in a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TrialPlace {
-    pub block: u32,
-    /// Position in the block.
-    pub position: usize,
-    /// Its block is a warm-up, which is thrown away; those have numbers of their own.
-    pub is_warmup: bool,
+    /// The treatments of each question that a run is to answer.
+    compared: Vec<Vec<usize>>,
 }
 
 impl Plan {
@@ -101,7 +93,9 @@ impl Plan {
             // How long counting takes depends on the numbers, so a comparison
             // within a block is one on the same numbers.
             shares_draws: experiment.workload.kind == WorkloadKind::Primes,
+            compared: Vec::new(),
         };
+        plan.compared = order::compared(experiment, &plan.treatments);
         plan.add_twins(experiment)?;
         Ok(plan)
     }
@@ -133,30 +127,6 @@ impl Plan {
         Ok(())
     }
 
-    /// Indices of treatments in the order in which a block runs them, skipped
-    /// ones included: their place is drawn all the same, so that the order of
-    /// the others does not depend on what this machine has. Those that share a
-    /// boot of a guest stand together, since each block boots it once: boots
-    /// are in random order, and so is what runs in each.
-    pub fn block_order(&self, block: u32) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.treatments.len()).collect();
-        let mut rng = Rng::new(self.seed).fork(u64::from(block));
-        rng.shuffle(&mut order);
-        let boots: Vec<Option<Boot>> = self.treatments.iter().map(Treatment::boot).collect();
-        if boots.iter().all(Option::is_none) {
-            return order;
-        }
-        let mut seen = BTreeSet::new();
-        let mut places: Vec<&Option<Boot>> = boots.iter().collect();
-        places.retain(|boot| seen.insert(*boot));
-        // Not by who comes first: the boot with most trials would lead too often.
-        rng.shuffle(&mut places);
-        let numbered = places.into_iter().enumerate();
-        let place_of: BTreeMap<_, _> = numbered.map(|(place, boot)| (boot, place)).collect();
-        order.sort_by_key(|treatment| place_of[&boots[*treatment]]);
-        order
-    }
-
     /// Length of the padding in the environment of one trial, in bytes. Where
     /// the stack starts depends on the environment's size, and with it whether
     /// hot data straddles cache lines; so it is drawn anew for each trial
@@ -177,27 +147,10 @@ impl Plan {
         Rng::new(self.seed).fork(stream).next_u64()
     }
 
-    /// Numbers of the iterations of one trial, so that those of a command are counted
-    /// from 0 without a gap, its twin's among them.
-    pub fn numbering(&self, run: &RunSettings, place: TrialPlace, treatment: usize) -> Numbering {
-        let twin_of = self.treatments[treatment].twin_of;
-        let original = twin_of.unwrap_or(treatment);
-        let is_twin = |one: &&Treatment| one.twin_of == Some(original);
-        let trials_in_block = 1 + self.treatments.iter().filter(is_twin).count() as u64;
-        let rank = u64::from(twin_of.is_some());
-        let trials_before = u64::from(place.block) * trials_in_block + rank;
-        let [warmups, iterations] = [run.warmup_iterations, run.iterations].map(u64::from);
-        let warmup_trials = u64::from(run.warmup_blocks) * trials_in_block;
-        match place.is_warmup {
-            true => Numbering {
-                warmups_before: trials_before * (warmups + iterations),
-                iterations_before: None,
-            },
-            false => Numbering {
-                warmups_before: warmup_trials * (warmups + iterations) + trials_before * warmups,
-                iterations_before: Some(trials_before * iterations),
-            },
-        }
+    /// Whether two treatments are the same one or its twin.
+    pub fn are_twins(&self, one: usize, other: usize) -> bool {
+        let original = |index: usize| self.treatments[index].twin_of.unwrap_or(index);
+        original(one) == original(other)
     }
 
     /// The seed that the plan was made from.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::workload::NOWHERE;
 use super::{Experiment, Factor, GuestSettings, Level, LevelOverride, Selector, SpecError};
-use super::{PerCommand, Shell, WorkloadKind, WorkloadSpec};
+use super::{PerCommand, RunSettings, Shell, WorkloadKind, WorkloadSpec};
 
 /// The name of experiments made of commands.
 pub const NAME: &str = "commands";
@@ -162,7 +162,10 @@ fn assemble(
         constraints: Vec::new(),
         parsed_metrics: BTreeMap::new(),
         counters: Vec::new(),
-        run: super::file::default_settings(profile),
+        run: RunSettings {
+            max_blocks: BLOCKS,
+            ..super::file::default_settings(profile)
+        },
         twins: vec![reference.clone()],
         reference: Some(reference),
         claims: Vec::new(),
@@ -172,6 +175,10 @@ fn assemble(
         advice: Vec::new(),
     }
 }
+
+/// Most blocks of commands. Short ones take seconds for so many, and long ones are
+/// ended by their precision, or by the time.
+const BLOCKS: u32 = 200;
 
 /// Whether a command line needs a shell: it has an operator, expansion, quote
 /// that only a shell treats, or starts with a word that a shell provides.

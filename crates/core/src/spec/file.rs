@@ -127,7 +127,6 @@ struct RunTable {
     warmup_blocks: Option<u32>,
     min_blocks: Option<u32>,
     max_blocks: Option<u32>,
-    look_every: Option<u32>,
     claims_only: Option<bool>,
     #[serde(default, deserialize_with = "seconds")]
     time_budget: Option<f64>,
@@ -413,7 +412,6 @@ fn run_settings(profile: &str, layers: &[RunTable]) -> RunSettings {
             warmup_iterations: layer.warmup_iterations.unwrap_or(run.warmup_iterations),
             min_blocks: layer.min_blocks.unwrap_or(run.min_blocks),
             max_blocks: layer.max_blocks.unwrap_or(run.max_blocks),
-            look_every: layer.look_every.unwrap_or(run.look_every),
             claims_only: layer.claims_only.unwrap_or(run.claims_only),
             warmup_blocks: layer.warmup_blocks.unwrap_or(run.warmup_blocks),
             time_budget_s: layer.time_budget.unwrap_or(run.time_budget_s),
@@ -436,7 +434,6 @@ pub(super) fn default_settings(profile: &str) -> RunSettings {
         warmup_iterations: 0,
         min_blocks,
         max_blocks,
-        look_every: 5,
         claims_only: false,
         warmup_blocks: 0,
         time_budget_s,

@@ -26,6 +26,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use toll_stats::Looks;
 pub use toll_wire::{WorkloadKind, quantity};
 
 pub use claims::{Claim, ClaimDirection, Contrast, Test};
@@ -152,12 +153,10 @@ pub struct RunSettings {
     pub iterations: u32,
     /// Untimed repetitions inside a trial, before.
     pub warmup_iterations: u32,
-    /// Blocks before the first look at widths.
+    /// Blocks before the first look.
     pub min_blocks: u32,
     /// Blocks at most.
     pub max_blocks: u32,
-    /// Blocks between looks.
-    pub look_every: u32,
     /// Whether treatments that no claim compares are left out.
     #[serde(default)]
     pub claims_only: bool,
@@ -173,6 +172,14 @@ pub struct RunSettings {
 }
 
 impl RunSettings {
+    /// When the run may end by what it saw.
+    pub fn looks(&self) -> Looks {
+        Looks {
+            first: self.min_blocks as usize,
+            last: self.max_blocks as usize,
+        }
+    }
+
     /// How long a trial may take. A guest may be emulated, which takes some ten
     /// times as long.
     pub fn trial_timeout(&self, is_in_guest: bool) -> Duration {

@@ -161,9 +161,6 @@ fn check_run(experiment: &Experiment) -> Result<(), Problem> {
     if run.min_blocks == 0 || run.max_blocks < run.min_blocks || run.max_blocks > BLOCKS_MAX {
         return wrong("blocks", "it needs 1 <= min_blocks <= max_blocks <= 5,000");
     }
-    if run.look_every == 0 {
-        return wrong("look_every", "look_every is at least 1");
-    }
     if run.time_budget_s <= 0.0 || run.trial_timeout_s.is_some_and(|limit| limit <= 0.0) {
         return wrong("time", "time_budget and trial_timeout are above 0");
     }

@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::output;
 use super::run::Purpose;
-use crate::claim::Width;
+use crate::claim::Question;
 use crate::claim::model::Outcome;
 use crate::report::sanitize::sanitize;
 use crate::report::terminal::fit;
@@ -39,7 +39,7 @@ pub(super) struct Progress {
     max_blocks: u32,
     budget: Duration,
     elapsed: Duration,
-    slowest: Option<Width>,
+    slowest: Option<Question>,
     claims: Vec<Outcome>,
     /// How many more treatments were skipped for each reason already printed.
     skips: BTreeMap<String, usize>,
@@ -262,13 +262,11 @@ impl Observer for Progress {
                 self.elapsed = *elapsed;
                 self.plain_line();
             }
-            Event::Look(widths) => {
-                let over = |width: &&Width| width.half_width / width.target;
-                self.slowest = widths
-                    .iter()
-                    .max_by(|a, b| over(a).total_cmp(&over(b)))
-                    .cloned();
-                self.claims = widths.iter().filter_map(|width| width.outcome).collect();
+            Event::Look(questions) => {
+                let over = |open: &&Question| open.half_width / open.target;
+                let open = questions.iter().filter(|one| !one.is_settled(false));
+                self.slowest = open.max_by(|a, b| over(a).total_cmp(&over(b))).cloned();
+                self.claims = questions.iter().filter_map(|one| one.outcome).collect();
             }
             Event::Pauses => {
                 self.clear();
@@ -314,13 +312,15 @@ mod tests {
             Some(Outcome::Refuted),
             Some(Outcome::Refuted),
         ];
-        let widths = outcomes.map(|outcome| Width {
+        let questions = outcomes.map(|outcome| Question {
             id: "x".into(),
             half_width: 0.1,
             target: 0.05,
+            is_decided: false,
             outcome,
+            treatments: Vec::new(),
         });
-        progress.notice(&Event::Look(&widths));
+        progress.notice(&Event::Look(&questions));
         assert_eq!(progress.decided(), ", 1 ✔ 2 ✘ of 4 claims");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::claim::Width;
+use crate::claim::Question;
 use crate::store::{StoreError, TrialRecord};
 
 /// What happens during a run, for whoever shows it.
@@ -23,7 +23,8 @@ pub enum Event<'a> {
         /// Time since the run began, earlier sessions included.
         elapsed: Duration,
     },
-    Look(&'a [Width]),
+    /// How the run's questions stand.
+    Look(&'a [Question]),
     /// The program is about to be stopped, as somebody asked.
     Pauses,
     Continues,

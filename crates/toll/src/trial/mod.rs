@@ -16,6 +16,7 @@ mod probe;
 mod request;
 mod session;
 mod skips;
+mod stopping;
 
 pub use event::{Event, Observer, SessionEnd, SessionError};
 pub use guests::{Guests, missing_kernels};

@@ -3,16 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use toll_stats::{Stop, StoppingRule};
-use toll_wire::{Failure, FailureKind, Outcome, Request, Workload};
+use toll_wire::{Failure, FailureKind, Numbering, Outcome, Request, Workload};
 
 use super::guests::InGuest;
 use super::probe::ProbeOptions;
 use super::request::{self, parse_metric};
 use super::{Event, Guests, Interrupt, Observer, PrestartedProbe, Probe, SessionEnd, SessionError};
-use crate::claim;
 use crate::environment::Workspace;
-use crate::plan::{Plan, TreatmentParameters, TrialPlace};
+use crate::plan::{Plan, TreatmentParameters};
 use crate::spec::{Experiment, OutputStream};
 use crate::store::{BootRecord, RunStatus, Store, TrialRecord, TrialState};
 
@@ -39,11 +37,20 @@ pub struct Session<'a> {
     pub prestarted: Option<PrestartedProbe>,
     /// When the claims are judged again for the progress line.
     pub next_peek: Instant,
+    /// The treatments that each open question needs, as the latest look found them;
+    /// absent before the first look.
+    pub open: Option<Vec<Vec<usize>>>,
 }
 
-/// The progress line judges the claims between the looks of the stopping rule, too.
-/// That takes at most one part in so many of the time.
-const PEEK_EVERY: u32 = 100;
+/// Where a trial stands in a run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TrialPlace {
+    block: u32,
+    /// Position in the block.
+    position: usize,
+    /// Its block is a warm-up, which is thrown away; those have numbers of their own.
+    is_warmup: bool,
+}
 
 impl Session<'_> {
     /// Runs blocks until the stopping rule, the time budget or a signal ends
@@ -136,77 +143,6 @@ impl Session<'_> {
         }
     }
 
-    /// Leading blocks in which every treatment that runs has an outcome.
-    fn complete_blocks(&self, done: &BTreeSet<(u32, usize)>) -> u32 {
-        let is_complete = |block: &u32| {
-            let mut running = self.plan.treatments.iter().filter(|t| t.skipped.is_none());
-            running.all(|treatment| done.contains(&(*block, treatment.index)))
-        };
-        let count = (0..self.experiment.run.max_blocks)
-            .take_while(is_complete)
-            .count();
-        u32::try_from(count).expect("blocks are limited")
-    }
-
-    /// Why the run ends after some blocks, if it does.
-    fn stop_reason(
-        &mut self,
-        blocks: u32,
-        elapsed: Duration,
-        observer: &mut dyn Observer,
-    ) -> Option<String> {
-        let settings = self.experiment.run;
-        let rule = StoppingRule {
-            min_blocks: settings.min_blocks as usize,
-            max_blocks: settings.max_blocks as usize,
-            look_every: settings.look_every as usize,
-        };
-        let is_look = rule.is_look(blocks as usize);
-        if is_look || observer.wants_looks() && self.next_peek <= Instant::now() {
-            let begin = Instant::now();
-            let widths = claim::widths(
-                self.experiment,
-                &self.plan.treatments,
-                &self.trials,
-                &self.boots,
-            );
-            self.next_peek = Instant::now() + begin.elapsed() * PEEK_EVERY;
-            observer.notice(&Event::Look(&widths));
-            let pairs: Vec<(f64, f64)> = widths
-                .iter()
-                .map(|width| (width.half_width, width.target))
-                .collect();
-            if is_look && rule.decide(blocks as usize, &pairs) == Stop::WidthReached {
-                return Some(match widths.is_empty() {
-                    true => format!("no interval was asked for, after {blocks} blocks"),
-                    false => {
-                        format!("every interval is as narrow as asked for, after {blocks} blocks")
-                    }
-                });
-            }
-        }
-        self.limit_reached(blocks, elapsed)
-    }
-
-    /// The limit of blocks or time that ends the run, if one is reached.
-    fn limit_reached(&self, blocks: u32, elapsed: Duration) -> Option<String> {
-        let settings = self.experiment.run;
-        if blocks >= settings.max_blocks {
-            return Some(format!(
-                "the cap of {} blocks is reached",
-                settings.max_blocks
-            ));
-        }
-        // A block that would probably end past the budget is not begun.
-        let expected = elapsed + elapsed / blocks;
-        (expected > Duration::from_secs_f64(settings.time_budget_s)).then(|| {
-            format!(
-                "the time budget of {} s is used up, after {blocks} blocks",
-                (settings.time_budget_s * 100.0).round() / 100.0
-            )
-        })
-    }
-
     /// Runs one block; `Some` signal if it was interrupted.
     fn block(
         &mut self,
@@ -214,13 +150,9 @@ impl Session<'_> {
         done: &BTreeSet<(u32, usize)>,
         observer: &mut dyn Observer,
     ) -> Result<Option<i32>, SessionError> {
-        let order = self.plan.block_order(block);
-        let of = self
-            .plan
-            .treatments
-            .iter()
-            .filter(|t| t.skipped.is_none())
-            .count();
+        let order = self.plan.block_order(block, self.open.as_deref());
+        let runs = |treatment: &&usize| self.plan.treatments[**treatment].skipped.is_none();
+        let of = order.iter().filter(runs).count();
         let mut ran = 0;
         for (position, treatment) in order.iter().copied().enumerate() {
             if done.contains(&(block, treatment))
@@ -308,9 +240,10 @@ impl Session<'_> {
         };
         let (block, treatment) = match rest.iter().find(|treatment| runs(block, treatment)) {
             Some(treatment) => (block, *treatment),
-            None if block + 1 >= self.experiment.run.max_blocks => return None,
+            // At a look the run may end, and what it goes on with may change.
+            None if self.is_look(block + 1) => return None,
             None => {
-                let order = self.plan.block_order(block + 1);
+                let order = self.plan.block_order(block + 1, self.open.as_deref());
                 let first = order.iter().find(|treatment| runs(block + 1, treatment));
                 (block + 1, *first?)
             }
@@ -391,10 +324,33 @@ impl Session<'_> {
     ) -> Result<Request, String> {
         let mut request = self.request(treatment, seed)?;
         if let Workload::Command(command) = &mut request.workload {
-            let numbering = self.plan.numbering(&self.experiment.run, place, treatment);
-            command.numbering = Some(numbering);
+            command.numbering = Some(self.numbering(place, treatment));
         }
         Ok(request)
+    }
+
+    /// Numbers of the iterations of one trial, so that those of a command are counted
+    /// from 0 without a gap, its twin's among them.
+    fn numbering(&self, place: TrialPlace, treatment: usize) -> Numbering {
+        let run = &self.experiment.run;
+        let [warmups, iterations] = [run.warmup_iterations, run.iterations].map(u64::from);
+        let is_twin = |other: &usize| self.plan.are_twins(treatment, *other);
+        let count = |range: std::ops::Range<usize>| range.filter(is_twin).count() as u64;
+        let in_warmup_block = count(0..self.plan.treatments.len());
+        if place.is_warmup {
+            let before = u64::from(place.block) * in_warmup_block + count(0..treatment);
+            return Numbering {
+                warmups_before: before * (warmups + iterations),
+                iterations_before: None,
+            };
+        }
+        let thrown_away = u64::from(run.warmup_blocks) * in_warmup_block;
+        let recorded = self.trials.iter().map(|trial| trial.treatment);
+        let before = recorded.filter(is_twin).count() as u64;
+        Numbering {
+            warmups_before: thrown_away * (warmups + iterations) + before * warmups,
+            iterations_before: Some(before * iterations),
+        }
     }
 
     pub(super) fn request(&self, treatment: usize, seed: u64) -> Result<Request, String> {

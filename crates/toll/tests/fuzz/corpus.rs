@@ -92,7 +92,7 @@ pub fn made_up(mut experiment: Experiment, rng: &mut Rng) -> Option<StoredRun> {
     ];
     let mut trials = Vec::new();
     for block in 0..3 {
-        for (position, treatment) in plan.block_order(block).into_iter().enumerate() {
+        for (position, treatment) in plan.block_order(block, None).into_iter().enumerate() {
             let samples: BTreeMap<String, Vec<f64>> = metrics
                 .iter()
                 .map(|name| ((*name).to_owned(), vec![1e6 * (1.0 + rng.uniform())]))

@@ -1,6 +1,6 @@
 use crate::claim::model::{Analysis, Outcome, Relation};
 use crate::claim::tests::in_guest;
-use crate::claim::{analyse, widths};
+use crate::claim::{analyse, questions};
 use crate::run::StoredRun;
 
 const GUEST: &str = "
@@ -73,13 +73,13 @@ fn under_tcg_times_are_shown_and_not_judged_and_counts_are() {
 #[test]
 fn no_run_waits_for_what_it_will_not_judge() {
     let stored = under("tcg");
-    let widths = widths(
+    let open = questions(
         &stored.experiment,
         &stored.treatments,
         &stored.trials,
         &stored.boots,
     );
-    let ids: Vec<&str> = widths.iter().map(|width| width.id.as_str()).collect();
+    let ids: Vec<&str> = open.iter().map(|one| one.id.as_str()).collect();
     assert_eq!(ids, ["count"]);
 }
 

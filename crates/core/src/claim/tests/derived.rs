@@ -31,8 +31,8 @@ fn a_quotient_of_nothing_is_below_any_bound() {
     let verdict = &analyse(&stored).verdicts[0];
     assert_eq!(verdict.outcome, Outcome::Supported, "{}", verdict.reason);
     assert_eq!(verdict.measured.unwrap().value, 0.0);
-    let widths = widths(&stored.experiment, &stored.treatments, &stored.trials, &[]);
-    assert_eq!(widths[0].half_width, 0.0, "nothing is left open");
+    let open = questions(&stored.experiment, &stored.treatments, &stored.trials, &[]);
+    assert_eq!(open[0].half_width, 0.0, "nothing is left open");
 }
 
 #[test]
@@ -226,7 +226,7 @@ fn claims_on_derived_quantities_are_judged_by_their_interval() {
     let verdicts = analyse(&stored).verdicts;
     let expected = [Outcome::Supported, Outcome::Refuted, Outcome::Refuted];
     assert!(verdicts.iter().map(|one| one.outcome).eq(expected));
-    let shown = widths(&stored.experiment, &stored.treatments, &stored.trials, &[]);
+    let shown = questions(&stored.experiment, &stored.treatments, &stored.trials, &[]);
     let shown: Vec<_> = shown.iter().filter_map(|width| width.outcome).collect();
     assert_eq!(shown, expected, "while it runs");
     // 0.5 lies far below, and 256 KiB not as far.

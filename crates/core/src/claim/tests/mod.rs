@@ -274,48 +274,49 @@ fn what_did_not_run_is_not_testable_with_the_reason() {
 }
 
 #[test]
-fn a_noisy_twin_widens_the_margin_of_difference_alone() {
-    // The twin is the first treatment: every second trial of it is 30 % off.
-    let noisy = |durability: &str, buffer: f64, block: u32| {
-        let value = cost(durability, buffer, block)?;
-        let is_original = durability == "none" && buffer == 4096.0;
-        Some(if is_original && block.is_multiple_of(2) {
-            value * 1.3
-        } else {
-            value
-        })
-    };
-    let mut stored = run(
-        &claim("c", "fsync", "o-sync", "direction = 'less'"),
-        12,
-        noisy,
-    );
-    let twin = stored.treatments.len() - 1;
-    for trial in stored
-        .trials
-        .iter_mut()
-        .filter(|trial| trial.treatment == twin)
-    {
-        for value in trial.samples.get_mut("duration_ns").unwrap() {
-            *value *= if trial.block.is_multiple_of(3) {
-                1.2
-            } else {
-                1.0
-            };
-        }
+fn a_noisy_twin_warns_and_changes_no_verdict() {
+    let toml = claim("c", "fsync", "o-sync", "direction = 'less'");
+    let quiet = run(&toml, 12, cost);
+    let mut noisy = quiet.clone();
+    let twin = noisy.treatments.len() - 1;
+    let of_twin = noisy.trials.iter_mut().filter(|one| one.treatment == twin);
+    for trial in of_twin.filter(|trial| trial.block.is_multiple_of(3)) {
+        let values = trial.samples.get_mut("duration_ns").unwrap();
+        values.iter_mut().for_each(|value| *value *= 1.5);
     }
-    let analysis = analyse(&stored);
-    assert!(
-        analysis.twins[0].band > 0.05,
-        "{:?}",
-        analysis.twins[0].ratio
-    );
-    let verdict = &analysis.verdicts[0];
-    assert!((verdict.noise_margin - analysis.twins[0].band).abs() < 1e-12);
-    assert!(
-        (verdict.margin - MARGIN_MIN).abs() < 1e-12,
-        "noise makes nothing the same"
-    );
+    let (quiet, noisy) = (analyse(&quiet), analyse(&noisy));
+    assert_eq!(quiet.verdicts, noisy.verdicts);
+    let warns = |analysis: &Analysis| {
+        analysis
+            .warnings
+            .iter()
+            .any(|one| one.contains("same treatment"))
+    };
+    assert!(!warns(&quiet), "{:?}", quiet.warnings);
+    assert!(warns(&noisy), "{:?}", noisy.warnings);
+}
+
+#[test]
+fn a_border_is_the_threshold_itself_but_for_a_threshold_of_one() {
+    let longer = |share: f64| {
+        move |durability: &str, buffer: f64, block: u32| {
+            let value = cost("none", buffer, block)?;
+            Some(if durability == "fsync" {
+                value * share
+            } else {
+                value
+            })
+        }
+    };
+    let outcome = |rest: &str, share: f64| {
+        only(&claim("c", "fsync", "none", rest), 20, longer(share)).outcome
+    };
+    let at_most = "direction = 'less'\nthreshold = 1.05";
+    assert_eq!(outcome(at_most, 1.045), Outcome::Supported);
+    assert_eq!(outcome(at_most, 1.055), Outcome::Refuted);
+    let faster = "direction = 'less'";
+    assert_eq!(outcome(faster, 0.985), Outcome::Supported);
+    assert_eq!(outcome(faster, 0.995), Outcome::Refuted);
 }
 
 #[test]
@@ -456,17 +457,57 @@ fn failures_are_counted_and_leave_no_value() {
 
 #[test]
 fn a_width_is_wanted_by_what_was_claimed_and_not_by_what_was_found() {
-    let toml = claim(
-        "c",
-        "o-sync",
-        "none",
-        "direction = 'greater'\npublished = 150\nthreshold = 12.2",
-    );
-    let stored = run(&toml, 10, cost);
-    let other = run(&toml, 10, |_, _, block| Some(1.0 + f64::from(block)));
-    let widths = |stored: &StoredRun| {
-        super::widths(&stored.experiment, &stored.treatments, &stored.trials, &[])
+    let target = |rest: &str, duration: fn(&str, f64, u32) -> Option<f64>| {
+        let stored = run(&claim("c", "o-sync", "none", rest), 10, duration);
+        super::questions(&stored.experiment, &stored.treatments, &stored.trials, &[])[0].target
     };
-    assert_eq!(widths(&stored)[0].target, widths(&other)[0].target);
-    assert!(widths(&stored)[0].target > 0.5);
+    let other = |_: &str, _: f64, block: u32| Some(1.0 + f64::from(block));
+    // A quarter of the way from 1 to 1.1 on a logarithmic scale, less than 5 %.
+    let near = "direction = 'greater'\npublished = 1.1";
+    assert_eq!(target(near, cost), target(near, other));
+    assert!((target(near, cost) - 1.1_f64.ln() / 4.0).abs() < 1e-12);
+    assert_eq!(target("direction = 'greater'\npublished = 150", cost), 0.05);
+    // Half the margin, so that sameness can be shown.
+    let same = "direction = 'equal'\nmargin = '2%'";
+    assert!((target(same, cost) - 1.02_f64.ln() / 2.0).abs() < 1e-3);
+}
+
+#[test]
+fn a_run_goes_on_for_what_is_open_alone() {
+    let toml = claim("clear", "o-sync", "none", "direction = 'greater'")
+        + &claim("close", "fsync", "none", "direction = 'greater'");
+    let close = |durability: &str, buffer: f64, block: u32| {
+        let value = cost(
+            if durability == "fsync" {
+                "none"
+            } else {
+                durability
+            },
+            buffer,
+            block,
+        )?;
+        let noise = 0.9 + 0.3 * f64::from(block * 7 % 11) / 11.0;
+        Some(if durability == "fsync" {
+            value * noise
+        } else {
+            value
+        })
+    };
+    let stored = run(&toml, 10, close);
+    let all = super::questions(&stored.experiment, &stored.treatments, &stored.trials, &[]);
+    let settled: Vec<(&str, bool)> = all
+        .iter()
+        .map(|one| (one.id.as_str(), one.is_settled(false)))
+        .collect();
+    assert_eq!(settled, [("clear", true), ("close", false)]);
+    let labels = all[1]
+        .treatments
+        .iter()
+        .map(|one| &stored.treatments[*one].label);
+    let labels: Vec<&String> = labels.collect();
+    assert_eq!(labels.len(), 2);
+    assert!(
+        labels.iter().all(|label| !label.contains("o-sync")),
+        "{labels:?}"
+    );
 }

@@ -1,11 +1,11 @@
-//! Whole runs in simulated worlds: planned, stopped by the widths of their
-//! intervals, and judged as real ones, so that a wrong verdict anywhere between
+//! Whole runs in simulated worlds: planned, ended by what they decide, and judged
+//! as real ones, so that a wrong verdict anywhere between
 //! a trial's duration and the table counts.
 
 use super::simulation::{Disturbances, WORLDS, World};
-use super::{BTreeMap, Outcome, Plan, Relation, StoredRun, analyse, record, spec, widths};
+use super::{BTreeMap, Outcome, Plan, Relation, StoredRun, analyse, record, spec};
 use crate::claim::model::Analysis;
-use toll_stats::{Stop, StoppingRule};
+use crate::claim::{Question, questions};
 
 /// Runs a world: the standard error of a share of 5 % over them is 1.3 %, of
 /// one of 95 % over all worlds together 0.5 %.
@@ -27,7 +27,6 @@ levels = ['4KiB', '8KiB', '16KiB', '32KiB']
 [run]
 min_blocks = 10
 max_blocks = 40
-look_every = 5
 target_ci = '2%'
 [[claim]]
 id = 'less'
@@ -61,16 +60,13 @@ const LONGER: f64 = 1.2;
 fn simulate(world: World, seed: u64) -> Analysis {
     let experiment = spec::parse(EXPERIMENT, "test", "standard").unwrap();
     let plan = Plan::new(&experiment, seed).unwrap();
-    let rule = StoppingRule {
-        min_blocks: experiment.run.min_blocks as usize,
-        max_blocks: experiment.run.max_blocks as usize,
-        look_every: experiment.run.look_every as usize,
-    };
+    let looks = experiment.run.looks();
     let mut disturbances = Disturbances::new(world, seed);
     let mut trials = Vec::new();
     let mut decided = Vec::new();
+    let mut open: Option<Vec<Vec<usize>>> = None;
     for block in 0.. {
-        for treatment in plan.block_order(block) {
+        for treatment in plan.block_order(block, open.as_deref()) {
             let takes_longer = plan.treatments[treatment].levels["buffer"].text == "32KiB";
             let work_ns = 1e6 * if takes_longer { LONGER } else { 1.0 };
             let duration_ns = work_ns * disturbances.draw().exp();
@@ -80,14 +76,16 @@ fn simulate(world: World, seed: u64) -> Analysis {
             });
         }
         let blocks = block as usize + 1;
-        if rule.is_look(blocks) {
-            let widths = widths(&experiment, &plan.treatments, &trials, &[]);
-            let pairs: Vec<(f64, f64)> = widths.iter().map(|w| (w.half_width, w.target)).collect();
-            if rule.decide(blocks, &pairs) != Stop::Continue {
-                let outcomes = widths.into_iter().filter_map(|w| Some((w.id, w.outcome?)));
-                decided.extend(outcomes.filter(|(_, outcome)| *outcome != Outcome::Inconclusive));
+        if looks.is_look(blocks) {
+            let questions = questions(&experiment, &plan.treatments, &trials, &[]);
+            let further = questions.iter().filter(|one| !one.is_settled(false));
+            let further: Vec<Vec<usize>> = further.map(|one| one.treatments.clone()).collect();
+            if further.is_empty() || blocks >= looks.last {
+                let outcomes = questions.into_iter().filter(|one| one.is_decided);
+                decided.extend(outcomes.filter_map(|one: Question| Some((one.id, one.outcome?))));
                 break;
             }
+            open = Some(further);
         }
     }
     let analysis = analyse(&StoredRun {

@@ -2,6 +2,7 @@
 
 use super::arguments::WorkDirectories;
 use super::launch;
+use crate::claim::blocks_needed;
 use crate::cmd::Failure;
 use crate::cmd::output;
 use crate::environment::{Workspace, check_foreign, file_system_obstacle};
@@ -37,9 +38,14 @@ pub(super) fn describe(
             run.time_budget_s,
             run.target_ci * 100.0
         ),
-        "  first block, in this order:".to_owned(),
     ];
-    for index in plan.block_order(0) {
+    if let Some(needed) = blocks_needed(experiment, &plan.treatments) {
+        lines.push(format!(
+            "  deciding everything takes {needed} blocks at least"
+        ));
+    }
+    lines.push("  first block, in this order:".to_owned());
+    for index in plan.block_order(0, None) {
         let treatment = &plan.treatments[index];
         let parameters = TreatmentParameters::new(experiment, treatment).map_err(Failure::Usage)?;
         let obstacle = match treatment.boot() {

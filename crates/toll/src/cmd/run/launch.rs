@@ -272,6 +272,7 @@ fn run_session(store: &mut Store, parts: SessionParts) -> anyhow::Result<Launche
         servers: BTreeSet::new(),
         prestarted: None,
         next_peek: Instant::now(),
+        open: None,
     };
     let end = session.run(&mut progress);
     progress.finish();

@@ -10,7 +10,7 @@ use super::chart::{
     Axis, Chart, Scale, Vertical, area, diamond, entry, line, row_label, shape, text,
 };
 use super::palette::LIGHT;
-use crate::claim::model::{Analysis, ClaimDirection, Verdict};
+use crate::claim::model::{Analysis, Verdict};
 use crate::format;
 use crate::report::words;
 
@@ -155,11 +155,8 @@ impl Places<'_> {
                 let (from, to) = ((8.0, y - half), (self.on.width - 8.0, y + half));
                 marks.push(area(from, to, LIGHT.grid, 0.4));
             }
-            let band = match verdict.direction {
-                ClaimDirection::Equal => verdict.margin,
-                _ => verdict.noise_margin,
-            };
-            let [low, high] = [1.0 - band, 1.0 + band].map(|side| verdict.threshold * side);
+            let [low, high] =
+                [1.0 - verdict.margin, 1.0 + verdict.margin].map(|side| verdict.threshold * side);
             if low >= self.axis.ends.0 && high <= self.axis.ends.1 {
                 let from = (self.on.map_x(low), y - half);
                 let to = (self.on.map_x(high), y + half);

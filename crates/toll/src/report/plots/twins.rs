@@ -14,38 +14,31 @@ const HEIGHT: f64 = 180.0;
 
 /// Draws the pair; `None` without blocks.
 pub fn draw(twin: &TwinSummary, name: String) -> Option<NamedPlot> {
-    let (ratio, band) = (&twin.ratio, [1.0 - twin.band, 1.0 + twin.band]);
+    let ratio = &twin.ratio;
     let blocks = twin.block_ratios.len();
     let values = twin.block_ratios.iter().copied();
-    let values = values.chain(band).chain([ratio.low, ratio.high]);
+    let values = values.chain([1.0, ratio.low, ratio.high]);
     let y = Axis::over(values, Scale::Linear, "", "twin over original")?;
     let numbers = (1..=blocks).map(|block| block as f64);
     let x = Axis::over(numbers, Scale::Linear, "count", "block, in the order run")?;
     let interval = format::ratio_interval(ratio);
-    let percent = format::percent(twin.band);
-    let none = format!("no difference: within ±{percent}");
     let ratio_label = format!("ratio {interval}");
     let chart = Chart {
         height: HEIGHT,
         legend: vec![
             entry("one block", LIGHT.series[0], LegendShape::Circle),
             entry(&ratio_label, LIGHT.series[0], LegendShape::Rect),
-            entry(&none, LIGHT.muted, LegendShape::Line),
         ],
         ..Chart::new(&format!("A/A twin: {}", twin.label), x, Vertical::Axis(y))
     };
     let span = ShadedRegion::horizontal(ratio.low, ratio.high).with_color(LIGHT.series[0]);
     let one = ReferenceLine::horizontal(1.0).with_color(LIGHT.reference);
-    let mut layout = chart
+    let layout = chart
         .layout()
         .with_shaded_region(span.with_opacity(0.16))
         .with_reference_line(one.with_dasharray("none").with_stroke_width(1.5));
-    for edge in band {
-        let edge = ReferenceLine::horizontal(edge).with_color(LIGHT.muted);
-        layout = layout.with_reference_line(edge.with_stroke_width(1.2));
-    }
     let alt_text = format!(
-        "Ratio of two identical treatments ({}) in {blocks} blocks: {interval}, noise band ±{percent}.",
+        "Ratio of two identical treatments ({}) in {blocks} blocks: {interval}.",
         twin.label
     );
     Some(chart.finish(name, &alt_text, layout, points(twin), Default::default()))

@@ -165,7 +165,6 @@ fn noise(analysis: &Analysis, style: Style) -> String {
         Column::words("A/A twin"),
         Column::words("by"),
         Column::numbers("twin over original"),
-        Column::numbers("band"),
     ];
     let rows: Vec<Row> = analysis
         .twins
@@ -175,7 +174,6 @@ fn noise(analysis: &Analysis, style: Style) -> String {
                 twin.label.clone(),
                 metric_words(&twin.metric),
                 format::ratio_interval(&twin.ratio),
-                format!("±{}", format::percent(twin.band)),
             ])
         })
         .collect();

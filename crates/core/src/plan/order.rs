@@ -1,0 +1,89 @@
+//! Which treatments a block runs, and in which order.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use toll_stats::Rng;
+
+use super::{Boot, Plan, Treatment, claimed, find};
+use crate::spec::Experiment;
+
+/// Blocks at the begin that run every treatment: as many as an interval of 95 % takes.
+const FULL_BLOCKS: u32 = 6;
+/// After these, one block in so many does.
+const FULL_EVERY: u32 = 4;
+
+/// The treatments that each claim compares; without claims, each treatment beside
+/// the reference.
+pub(super) fn compared(experiment: &Experiment, treatments: &[Treatment]) -> Vec<Vec<usize>> {
+    let claims = experiment.claims.iter();
+    let of_claims = claims.map(|claim| claimed::of_claim(experiment, &claim.test(), treatments));
+    let of_claims: Vec<Vec<usize>> = of_claims.filter(|needed| !needed.is_empty()).collect();
+    if !of_claims.is_empty() {
+        return of_claims;
+    }
+    let reference = experiment.reference.as_ref();
+    let reference = reference.and_then(|at| find(treatments, at, &experiment.factors).ok());
+    let own = treatments.iter().filter(|one| one.twin_of.is_none());
+    let others = own
+        .map(|one| one.index)
+        .filter(|one| Some(*one) != reference);
+    others
+        .map(|other| reference.into_iter().chain([other]).collect())
+        .collect()
+}
+
+impl Plan {
+    /// Indices of the treatments that a block runs, in their order. `open` are the
+    /// treatments of each question that is not settled; without it, all are. A block
+    /// runs what open questions need; the first blocks, and one in four after them,
+    /// run everything, for figures, tables and twins.
+    ///
+    /// Treatments of one question stand together, since what disturbs a machine lasts
+    /// from one trial to the next and cancels between neighbours. Questions, and the
+    /// treatments of each, are in random order, and the whole order is reversed for
+    /// every second block on average: whatever is shared by many questions, and so
+    /// comes early, comes late as often.
+    ///
+    /// Skipped treatments are included: their place is drawn all the same, so that
+    /// the order of the others does not depend on what this machine has. Those that
+    /// share a boot of a guest stand together, since each block boots it once: boots
+    /// are in random order, and so is what runs in each.
+    pub fn block_order(&self, block: u32, open: Option<&[Vec<usize>]>) -> Vec<usize> {
+        let mut rng = Rng::new(self.seed).fork(u64::from(block));
+        let is_full = block < FULL_BLOCKS || block % FULL_EVERY == FULL_EVERY - 1;
+        let mut groups = open.unwrap_or(&self.compared).to_vec();
+        if is_full || groups.is_empty() {
+            let others = (0..self.treatments.len()).map(|treatment| vec![treatment]);
+            let in_groups: BTreeSet<usize> = groups.iter().flatten().copied().collect();
+            let others = others.filter(|other| !in_groups.contains(&other[0]));
+            groups.extend(others);
+        }
+        rng.shuffle(&mut groups);
+        let mut order: Vec<usize> = Vec::new();
+        for group in &mut groups {
+            rng.shuffle(group);
+            group.retain(|treatment| !order.contains(treatment));
+            order.append(group);
+        }
+        if rng.below(2) == 1 {
+            order.reverse();
+        }
+        self.by_boot(order, &mut rng)
+    }
+
+    fn by_boot(&self, mut order: Vec<usize>, rng: &mut Rng) -> Vec<usize> {
+        let boots: Vec<Option<Boot>> = self.treatments.iter().map(Treatment::boot).collect();
+        if boots.iter().all(Option::is_none) {
+            return order;
+        }
+        let mut seen = BTreeSet::new();
+        let mut places: Vec<&Option<Boot>> = boots.iter().collect();
+        places.retain(|boot| seen.insert(*boot));
+        // Not by who comes first: the boot with most trials would lead too often.
+        rng.shuffle(&mut places);
+        let numbered = places.into_iter().enumerate();
+        let place_of: BTreeMap<_, _> = numbered.map(|(place, boot)| (boot, place)).collect();
+        order.sort_by_key(|treatment| place_of[&boots[*treatment]]);
+        order
+    }
+}

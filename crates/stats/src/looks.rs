@@ -1,0 +1,192 @@
+//! When a run looks at its intervals, and what looking often costs.
+
+use crate::normal::normal_quantile;
+
+/// The looks of a run that may end at any of them, whatever it sees there.
+///
+/// Whoever may stop at the first look that decides has a chance to err at each
+/// (Armitage, McPherson and Rowe, "Repeated significance tests on accumulating
+/// data", JRSS A 132 (1969)). So each look takes a smaller error, the same at all
+/// of them (Pocock, "Group sequential methods in the design and analysis of
+/// clinical trials", Biometrika 64 (1977)), and the intervals of all looks hold
+/// together (Jennison and Turnbull, "Interim analyses: the repeated confidence
+/// interval approach", JRSS B 51 (1989)).
+///
+/// Looks are a quarter of the blocks apart. In such a geometric sequence
+/// neighbouring looks are equally correlated, however long the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Looks {
+    /// Blocks before the first look.
+    pub first: usize,
+    /// Blocks at most; there the last look is.
+    pub last: usize,
+}
+
+/// Correlation of the statistics of neighbouring looks: √(4/5), since that of
+/// sums over m and n blocks is √(m/n).
+const CORRELATION: f64 = 0.894_427_190_999_915_9;
+
+impl Looks {
+    /// A run of a number of blocks that was fixed beforehand.
+    pub fn once(blocks: usize) -> Self {
+        Self {
+            first: blocks,
+            last: blocks,
+        }
+    }
+
+    /// Whether there is a look after this many blocks; past the last always.
+    pub fn is_look(&self, blocks: usize) -> bool {
+        blocks >= self.last || self.before_last().any(|look| look == blocks)
+    }
+
+    /// The latest look after at most this many blocks.
+    pub fn latest(&self, blocks: usize) -> Option<usize> {
+        let looks = self.before_last().chain([self.last]);
+        looks.take_while(|look| *look <= blocks).last()
+    }
+
+    fn before_last(&self) -> impl Iterator<Item = usize> {
+        let following = |look: &usize| Some(look + (look / 4).max(1));
+        let last = self.last;
+        std::iter::successors(Some(self.first), following).take_while(move |look| *look < last)
+    }
+
+    /// Chance that a statistic without effect passes, at one look or another, what
+    /// it passes with chance `tail` at a single one; to one side. At most 1.
+    ///
+    /// Of looks A₁ to Aₖ it is at most the sum of P(Aᵢ) without the sum of P(Aᵢ₋₁
+    /// and Aᵢ) (Hunter, "An upper bound for the probability of a union", Journal of
+    /// Applied Probability 13 (1976); Worsley, Biometrika 69 (1982)).
+    pub fn error(&self, tail: f64) -> f64 {
+        let further = self.before_last().count() as f64;
+        if further == 0.0 || tail <= 0.0 || tail >= 0.5 {
+            return tail.clamp(0.0, 1.0);
+        }
+        let passed_twice = both_above(-normal_quantile(tail), tail);
+        (tail + further * (tail - passed_twice)).min(1.0)
+    }
+
+    /// The tail at each look that makes [`Looks::error`] what is asked for.
+    pub fn tail(&self, error: f64) -> f64 {
+        let (mut low, mut high) = (0.0, error);
+        if self.error(high) <= error {
+            return high;
+        }
+        // The last of these halvings are below the precision of a double.
+        for _ in 0..60 {
+            let middle = f64::midpoint(low, high);
+            match self.error(middle) <= error {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        low
+    }
+}
+
+/// Chance that two standard normal values of the [`CORRELATION`] both lie above
+/// `z`, which one does with chance `tail` (Drezner and Wesolowsky, "On the
+/// computation of the bivariate normal integral", Journal of Statistical
+/// Computation and Simulation 35 (1990)), by Simpson's rule.
+fn both_above(z: f64, tail: f64) -> f64 {
+    const STEPS: usize = 16;
+    let step = CORRELATION.asin() / STEPS as f64;
+    let value = |place: usize| {
+        let weight = match place {
+            0 | STEPS => 1.0,
+            _ if place % 2 == 1 => 4.0,
+            _ => 2.0,
+        };
+        weight * (-z * z / (1.0 + (place as f64 * step).sin())).exp()
+    };
+    let sum: f64 = (0..=STEPS).map(value).sum();
+    tail * tail + sum * step / 3.0 / (2.0 * std::f64::consts::PI)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Rng;
+
+    const LOOKS: Looks = Looks {
+        first: 10,
+        last: 40,
+    };
+
+    #[test]
+    fn looks_are_a_quarter_of_the_blocks_apart_and_one_is_at_the_last() {
+        let looks: Vec<usize> = (0..43).filter(|&blocks| LOOKS.is_look(blocks)).collect();
+        assert_eq!(looks, [10, 12, 15, 18, 22, 27, 33, 40, 41, 42]);
+        assert_eq!(
+            [9, 10, 11, 12, 39, 40, 50].map(|blocks| LOOKS.latest(blocks)),
+            [
+                None,
+                Some(10),
+                Some(10),
+                Some(12),
+                Some(33),
+                Some(40),
+                Some(40)
+            ]
+        );
+        let few: Vec<usize> = (0..6)
+            .filter(|&blocks| Looks { first: 1, last: 4 }.is_look(blocks))
+            .collect();
+        assert_eq!(few, [1, 2, 3, 4, 5]);
+        assert!(Looks { first: 9, last: 5 }.is_look(5));
+    }
+
+    #[test]
+    fn one_look_costs_nothing_and_more_cost_more() {
+        assert_eq!(Looks::once(10).error(0.025), 0.025);
+        assert_eq!(Looks::once(10).tail(0.025), 0.025);
+        let errors: Vec<f64> = [10, 12, 20, 40, 100]
+            .map(|last| Looks { first: 10, last }.error(0.01))
+            .into();
+        assert!(errors.is_sorted_by(|a, b| a < b), "{errors:?}");
+    }
+
+    #[test]
+    fn tail_undoes_error() {
+        for error in [0.5, 0.05, 0.01, 1e-4, 1e-9] {
+            let again = LOOKS.error(LOOKS.tail(error));
+            assert!((again / error - 1.0).abs() < 1e-9, "{error}: {again}");
+        }
+    }
+
+    #[test]
+    fn both_of_two_correlated_values_are_above_as_often_as_drawn() {
+        let mut rng = Rng::new(5);
+        let (z, draws) = (1.5, 400_000);
+        let both = (0..draws).filter(|_| {
+            let first = rng.normal();
+            let other = (1.0 - CORRELATION * CORRELATION).sqrt() * rng.normal();
+            first > z && CORRELATION * first + other > z
+        });
+        let drawn = both.count() as f64 / f64::from(draws);
+        let computed = both_above(z, crate::normal_cdf(-z));
+        assert!((drawn / computed - 1.0).abs() < 0.02, "{drawn} {computed}");
+    }
+
+    /// The looks at sums of normal values err as often as they say, or a little less.
+    #[test]
+    fn no_more_runs_pass_than_the_error_says() {
+        for (looks, error) in [(LOOKS, 0.05), (Looks { first: 6, last: 90 }, 0.025)] {
+            let z = -normal_quantile(looks.tail(error));
+            let mut rng = Rng::new(77);
+            let runs = 20_000;
+            let passed = (0..runs).filter(|_| {
+                let mut sum = 0.0;
+                let mut is_passed = false;
+                for blocks in 1..=looks.last {
+                    sum += rng.normal();
+                    is_passed |= looks.is_look(blocks) && sum > z * (blocks as f64).sqrt();
+                }
+                is_passed
+            });
+            let share = passed.count() as f64 / f64::from(runs);
+            assert!((0.7 * error..1.03 * error).contains(&share), "{share}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! When a run ends, and what it goes on for.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use super::{Event, Observer, Session};
+use crate::claim::{self, Question};
+use crate::store::TrialRecord;
+
+/// The progress line judges the claims between the looks that may end the run, too.
+/// That takes at most one part in so many of the time.
+const PEEK_EVERY: u32 = 100;
+
+/// For so long a comparison goes on that is narrow enough but not decided.
+const COMPARISON: Duration = Duration::from_secs(3);
+
+impl Session<'_> {
+    /// Whether the run may end after this many blocks by what it saw.
+    pub(super) fn is_look(&self, blocks: u32) -> bool {
+        self.experiment.run.looks().is_look(blocks as usize)
+    }
+
+    /// Leading blocks in which every treatment that they run has an outcome. Each look
+    /// of an earlier session is taken again, on what was recorded before it.
+    pub(super) fn complete_blocks(&mut self, done: &BTreeSet<(u32, usize)>) -> u32 {
+        let mut blocks = 0;
+        while blocks < self.experiment.run.max_blocks {
+            if blocks > 0 && self.is_look(blocks) {
+                let mut before = self.trials.clone();
+                before.retain(|trial| trial.block < blocks);
+                let questions = self.questions(&before);
+                self.open = self.open(&questions, &before);
+            }
+            let order = self.plan.block_order(blocks, self.open.as_deref());
+            let is_skipped = |treatment: usize| self.plan.treatments[treatment].skipped.is_some();
+            let is_done = |one: &usize| is_skipped(*one) || done.contains(&(blocks, *one));
+            if !order.iter().all(is_done) {
+                break;
+            }
+            blocks += 1;
+        }
+        blocks
+    }
+
+    fn questions(&self, trials: &[TrialRecord]) -> Vec<Question> {
+        claim::questions(self.experiment, &self.plan.treatments, trials, &self.boots)
+    }
+
+    /// What the next blocks are for; without questions they run everything. Time is
+    /// that of the trials alone, so that a resumed run finds the same.
+    fn open(&self, questions: &[Question], trials: &[TrialRecord]) -> Option<Vec<Vec<usize>>> {
+        let spent = Duration::from_nanos(trials.iter().map(|trial| trial.wall_ns).sum());
+        let count = u32::try_from(questions.len()).unwrap_or(u32::MAX);
+        let is_early = spent < COMPARISON.saturating_mul(count);
+        let open = questions.iter().filter(|one| !one.is_settled(is_early));
+        let needed = open.map(|one| one.treatments.clone());
+        (!questions.is_empty()).then(|| needed.collect())
+    }
+
+    /// Why the run ends after some blocks, if it does.
+    pub(super) fn stop_reason(
+        &mut self,
+        blocks: u32,
+        elapsed: Duration,
+        observer: &mut dyn Observer,
+    ) -> Option<String> {
+        let is_look = self.is_look(blocks);
+        if is_look || observer.wants_looks() && self.next_peek <= Instant::now() {
+            let begin = Instant::now();
+            let questions = self.questions(&self.trials);
+            self.next_peek = Instant::now() + begin.elapsed() * PEEK_EVERY;
+            observer.notice(&Event::Look(&questions));
+            if is_look {
+                self.open = self.open(&questions, &self.trials);
+                if questions.is_empty() {
+                    return Some(format!("no question was open, after {blocks} blocks"));
+                }
+                if self.open.as_ref().is_some_and(Vec::is_empty) {
+                    return Some(format!(
+                        "everything is decided, or as precise as asked for, after {blocks} blocks"
+                    ));
+                }
+            }
+        }
+        self.limit_reached(blocks, elapsed)
+    }
+
+    /// The limit of blocks or time that ends the run, if one is reached.
+    fn limit_reached(&self, blocks: u32, elapsed: Duration) -> Option<String> {
+        let settings = self.experiment.run;
+        if blocks >= settings.max_blocks {
+            return Some(format!(
+                "the cap of {} blocks is reached",
+                settings.max_blocks
+            ));
+        }
+        // A block that would probably end past the budget is not begun.
+        let expected = elapsed + elapsed / blocks;
+        (expected > Duration::from_secs_f64(settings.time_budget_s)).then(|| {
+            format!(
+                "the time budget of {} s is used up, after {blocks} blocks",
+                (settings.time_budget_s * 100.0).round() / 100.0
+            )
+        })
+    }
+}
