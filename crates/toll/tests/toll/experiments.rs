@@ -279,7 +279,7 @@ fn in_the_full_profile_every_selector_finds_its_treatment() {
             experiment.name
         );
         for twin in &analysis.twins {
-            assert!(twin.band.is_finite());
+            assert!(twin.reach().is_finite());
         }
         assert_eq!(
             analysis.twins.len(),
