@@ -67,7 +67,7 @@ bench-device: build ## Compare the virtual device with two programs in guests, a
 	$(call run-bench,device)
 
 .PHONY: bench-hyperfine
-bench-hyperfine: build ## Measure false alarms and time to a decision beside hyperfine, about 90 minutes
+bench-hyperfine: build ## Measure right and wrong answers beside hyperfine, under two hours
 	@tools/install-prerequisites bench
 	tools/bench-peers $(RELEASE) --hyperfine
 	$(RELEASE)/bench-hyperfine --toll $(RELEASE)/toll --hyperfine target/peers/hyperfine --out $(BENCH_OUT) $(BENCH_OPTIONS)

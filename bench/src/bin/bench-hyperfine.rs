@@ -9,10 +9,10 @@ use clap::Parser;
 use toll_bench::process::find;
 use toll_bench::scratch::{Scratch, absolute, beside, interrupts};
 use toll_bench::versus::measure::{Settings, run};
-use toll_bench::versus::{Document, Stop, table};
+use toll_bench::versus::{CONDITIONS, Condition, Document, Stop, table};
 
-/// Measures how often toll and hyperfine call identical commands different, and
-/// how long each takes to a right decision on a true difference.
+/// Measures how often toll and hyperfine call two commands different, identical ones
+/// among them, and how long each takes.
 ///
 /// The table goes to standard output, progress to standard error. It wants a
 /// quiet machine, and makes it a noisy one where it has to.
@@ -39,13 +39,16 @@ struct Arguments {
     /// Identical pairs for each tool and condition [default: 100, with --quick 3]
     #[arg(long, value_name = "N")]
     identical: Option<usize>,
-    /// Different pairs for each tool and setting [default: 10, with --quick 2]
+    /// Pairs for each tool, condition and difference [default: 24, with --quick 2]
     #[arg(long, value_name = "N")]
     different: Option<usize>,
+    /// Only under these conditions [default: all]
+    #[arg(long, value_name = "CONDITION")]
+    condition: Vec<Condition>,
     /// Seed of the order of comparisons
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Begin no comparison after so many minutes [default: 90, with --quick 3]
+    /// Begin no comparison after so many minutes [default: 120, with --quick 3]
     #[arg(long, value_name = "N")]
     minutes: Option<f64>,
     /// A first look, in which no rate means anything
@@ -107,7 +110,7 @@ fn settings(arguments: &Arguments, directory: &Path) -> Result<Settings, String>
     let interrupted = interrupts()?;
     let (identical, different, minutes) = match arguments.quick {
         true => (3, 2, 3.0),
-        false => (100, 10, 90.0),
+        false => (100, 24, 120.0),
     };
     let work = match &arguments.work {
         Some(work) => work.clone(),
@@ -124,6 +127,10 @@ fn settings(arguments: &Arguments, directory: &Path) -> Result<Settings, String>
         work_ms: arguments.work_ms,
         identical: arguments.identical.unwrap_or(identical),
         different: arguments.different.unwrap_or(different),
+        conditions: match arguments.condition.as_slice() {
+            [] => CONDITIONS.to_vec(),
+            named => named.to_vec(),
+        },
         limit: Duration::try_from_secs_f64(60.0 * minutes)
             .map_err(|error| format!("cannot run for {minutes} minutes: {error}"))?,
         seed: arguments.seed,

@@ -8,13 +8,9 @@ use std::time::{Duration, Instant};
 
 use toll_stats::Rng;
 
-use super::decision::{Search, calibrated_level, is_right, wrong_max};
 use super::load::Load;
 use super::tool::Tools;
-use super::{
-    CONDITIONS, Comparison, Condition, DIFFERENCES_PERCENT, Document, LEVEL, Stop, TOOLS, Tool,
-    VERSION,
-};
+use super::{Comparison, Condition, DIFFERENCES_PERCENT, Document, Stop, TOOLS, Tool, VERSION};
 use crate::machine::Machine;
 use crate::process::command;
 use crate::toll::Toll;
@@ -32,8 +28,10 @@ pub struct Settings {
     pub work_ms: f64,
     /// Identical pairs for each tool and condition.
     pub identical: usize,
-    /// Different pairs for each tool, condition, difference and setting.
+    /// Pairs for each tool, condition and difference.
     pub different: usize,
+    /// Under what they are made.
+    pub conditions: Vec<Condition>,
     /// Begin no comparison after this.
     pub limit: Duration,
     /// Seed of orders and loads.
@@ -46,24 +44,9 @@ pub struct Settings {
     pub interrupted: Arc<AtomicBool>,
 }
 
-/// Share of the time for identical pairs.
-const IDENTICAL_SHARE: f64 = 0.7;
-/// How many times as long as toll hyperfine may measure.
-const LIMIT_FACTOR: f64 = 4.0;
 /// Least pieces of work by which the command is made as long as asked for: a
 /// multiple of 100, so that a hundredth is whole.
 const PIECES_STEP: u64 = 100;
-
-/// Options that make a tool measure longer and longer: the fewest runs from which
-/// it can tell anything, then always twice as many. Toll's are blocks, of three
-/// runs each.
-fn ladder(tool: Tool) -> [Vec<&'static str>; 8] {
-    let runs = match tool {
-        Tool::Toll => ["6", "10", "20", "40", "80", "160", "320", "640"],
-        Tool::Hyperfine => ["5", "10", "20", "40", "80", "160", "320", "640"],
-    };
-    runs.map(|runs| vec!["--runs", runs])
-}
 
 /// Makes all comparisons, as far as time allows.
 ///
@@ -96,21 +79,12 @@ pub fn run(settings: &Settings, tell: &mut dyn FnMut(&str)) -> Result<Document, 
             machine,
             versions: tools.versions(),
             work: (pieces, duration_ns),
-            different: settings.different,
             comparisons: Vec::new(),
             cut: false,
         },
         tell,
     };
-    session.identical_pairs()?;
-    // The small differences take longest, so they come last.
-    for difference in DIFFERENCES_PERCENT {
-        for condition in CONDITIONS {
-            for tool in TOOLS {
-                session.climb(tool, condition, difference)?;
-            }
-        }
-    }
+    session.rounds()?;
     Ok(session.document)
 }
 
@@ -126,95 +100,46 @@ struct Session<'a> {
 
 impl Session<'_> {
     /// Whether there is no time for another comparison.
-    fn is_over(&mut self, share: f64) -> Result<bool, Stop> {
+    fn is_over(&mut self) -> Result<bool, Stop> {
         if self.settings.interrupted.load(Ordering::Relaxed) {
             return Err(Stop::Interrupted);
         }
-        let over = self.begin.elapsed() > self.settings.limit.mul_f64(share);
+        let over = self.begin.elapsed() > self.settings.limit;
         self.document.cut |= over;
         Ok(over)
     }
 
-    /// Pairs of identical commands, each tool as it comes, in random order.
-    fn identical_pairs(&mut self) -> Result<(), Stop> {
+    /// Rounds of one comparison of each kind, in random order, so that both tools
+    /// meet the same machine.
+    fn rounds(&mut self) -> Result<(), Stop> {
         let mut rng = Rng::new(self.settings.seed);
-        for round in 0..self.settings.identical {
-            let mut pairs: Vec<(Condition, Tool)> = CONDITIONS
-                .into_iter()
-                .flat_map(|condition| TOOLS.map(|tool| (condition, tool)))
-                .collect();
-            rng.shuffle(&mut pairs);
-            (self.tell)(&format!(
-                "identical commands: {round} of {} rounds after {:.0} s",
-                self.settings.identical,
-                self.begin.elapsed().as_secs_f64()
-            ));
-            for (condition, tool) in pairs {
-                if self.is_over(IDENTICAL_SHARE)? {
+        let (identical, different) = (self.settings.identical, self.settings.different);
+        let rounds = identical.max(different);
+        for round in 0..rounds {
+            let mut kinds = Vec::new();
+            for condition in &self.settings.conditions {
+                for difference in DIFFERENCES_PERCENT {
+                    let wanted = if difference == 0 {
+                        identical
+                    } else {
+                        different
+                    };
+                    if round < wanted {
+                        kinds.extend(TOOLS.map(|tool| (tool, *condition, difference)));
+                    }
+                }
+            }
+            rng.shuffle(&mut kinds);
+            let seconds = self.begin.elapsed().as_secs_f64();
+            (self.tell)(&format!("{round} of {rounds} rounds after {seconds:.0} s"));
+            for (tool, condition, difference) in kinds {
+                if self.is_over()? {
                     return Ok(());
                 }
-                self.compare(tool, condition, 0, &[])?;
+                self.compare(tool, condition, difference)?;
             }
         }
         Ok(())
-    }
-
-    /// Has a tool measure longer and longer until it is right often enough;
-    /// hyperfine no longer than it takes to see that toll takes less than half of
-    /// its time.
-    fn climb(&mut self, tool: Tool, condition: Condition, difference: u32) -> Result<(), Stop> {
-        let (level, limit_s) = match tool {
-            Tool::Toll => (LEVEL, f64::INFINITY),
-            Tool::Hyperfine => {
-                let toll = Search::of(&self.document, Tool::Toll, condition, difference, LEVEL);
-                (
-                    calibrated_level(&self.document, condition),
-                    toll.seconds().map_or(f64::INFINITY, |s| LIMIT_FACTOR * s),
-                )
-            }
-        };
-        for setting in ladder(tool) {
-            (self.tell)(&format!(
-                "{tool:?}, {condition:?}, {difference} %: {}",
-                setting.join(" ")
-            ));
-            // Where 5 % has been enough before, the stricter level is in question.
-            let plain = Search::of(&self.document, tool, condition, difference, LEVEL);
-            let asked = plain.seconds().map_or(LEVEL, |_| level);
-            if !self.rung(tool, condition, difference, &setting, asked)? {
-                return Ok(());
-            }
-            let search = Search::of(&self.document, tool, condition, difference, level);
-            match search {
-                Search::Over { seconds, .. } if seconds < limit_s => {}
-                _ => return Ok(()),
-            }
-        }
-        Ok(())
-    }
-
-    /// All comparisons at a setting, as far as they can still be right often
-    /// enough at a level; whether there was time for that.
-    fn rung(
-        &mut self,
-        tool: Tool,
-        condition: Condition,
-        difference: u32,
-        setting: &[&str],
-        level: f64,
-    ) -> Result<bool, Stop> {
-        let mut wrong = 0;
-        for _ in 0..self.settings.different {
-            if self.is_over(1.0)? {
-                return Ok(false);
-            }
-            let comparison = self.compare(tool, condition, difference, setting)?;
-            wrong += usize::from(!is_right(comparison, level));
-            if wrong > wrong_max(self.settings.different) {
-                break;
-            }
-        }
-        Ok(true)
     }
 
     fn compare(
@@ -222,8 +147,7 @@ impl Session<'_> {
         tool: Tool,
         condition: Condition,
         difference_percent: u32,
-        setting: &[&str],
-    ) -> Result<&Comparison, Stop> {
+    ) -> Result<(), Stop> {
         let pieces = self.document.work.0;
         let more = pieces + pieces / 100 * u64::from(difference_percent);
         let program = self.settings.work.display();
@@ -231,9 +155,7 @@ impl Session<'_> {
         let usual_s = &mut self.usual_s[tool as usize];
         let seed = self.settings.seed + self.document.comparisons.len() as u64;
         let load = Load::start(&self.settings.work, condition, *usual_s, seed)?;
-        let told = self
-            .tools
-            .compare(tool, setting, [&commands[0], &commands[1]]);
+        let told = self.tools.compare(tool, [&commands[0], &commands[1]]);
         drop(load);
         // ^C at a terminal reaches the tool as well, which then fails.
         let told =
@@ -248,13 +170,12 @@ impl Session<'_> {
             tool,
             condition,
             difference_percent,
-            setting: setting.join(" "),
             answer: told.answer,
             p: told.p,
             ratio: told.ratio,
             wall_s: told.wall_s,
         });
-        Ok(self.document.comparisons.last().expect("one was just made"))
+        Ok(())
     }
 }
 

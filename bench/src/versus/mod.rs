@@ -1,10 +1,9 @@
-//! `toll` beside hyperfine: how often each calls two identical commands
-//! different, and how long each takes to a right decision on a true difference.
+//! `toll` beside hyperfine: how often each calls two commands different, identical
+//! ones among them, and how long each takes.
 //!
 //! Architecture invariant: a [`Document`] holds every comparison that was made, and
 //! [`table::render`] makes the whole table of it alone.
 
-mod decision;
 mod load;
 pub mod measure;
 pub mod table;
@@ -18,17 +17,15 @@ use serde::{Deserialize, Serialize};
 use crate::machine::Machine;
 
 /// Version of the format.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
-/// True differences of which a right decision is asked, in hundredths.
-pub const DIFFERENCES_PERCENT: [u32; 3] = [20, 5, 2];
+/// How much more work the second command does, in hundredths.
+pub const DIFFERENCES_PERCENT: [u32; 4] = [0, 2, 5, 20];
 /// Level of both tools, and the false alarms that they may make.
 pub const LEVEL: f64 = 0.05;
-/// Share of comparisons that must be right for a setting to be long enough.
-pub const POWER: f64 = 0.8;
 
 /// What goes on beside the commands that are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Condition {
     /// Nothing that this program starts.
@@ -45,7 +42,7 @@ pub enum Condition {
 pub const CONDITIONS: [Condition; 3] = [Condition::Quiet, Condition::Neighbour, Condition::Drift];
 
 /// Who compares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tool {
     /// `toll run`.
@@ -78,8 +75,6 @@ pub struct Comparison {
     pub condition: Condition,
     /// How much more work the second command does, in hundredths.
     pub difference_percent: u32,
-    /// The tool's options that say how long to measure; empty for its defaults.
-    pub setting: String,
     /// What it said at its level of 5 %.
     pub answer: Answer,
     /// p-value of Welch's test; of hyperfine alone.
@@ -108,9 +103,6 @@ pub struct Document {
     /// Pieces of work in the shorter command, and how long it takes when quiet, in
     /// nanoseconds.
     pub work: (u64, f64),
-    /// Different pairs that were to be made for each tool, condition, difference
-    /// and setting.
-    pub different: usize,
     /// Every comparison, in the order of time.
     pub comparisons: Vec<Comparison>,
     /// Whether the time ended before the plan did.

@@ -2,29 +2,24 @@
 
 use std::fmt::Write;
 
-use toll_stats::clopper_pearson;
+use toll_stats::{clopper_pearson, median};
 
-use super::decision::{Search, calibrated_level, median_s, of};
-use super::{Answer, CONDITIONS, Condition, DIFFERENCES_PERCENT, Document, LEVEL, TOOLS, Tool};
+use super::{
+    Answer, CONDITIONS, Comparison, Condition, DIFFERENCES_PERCENT, Document, TOOLS, Tool,
+};
 
 /// How the figures were made.
 const METHOD: &str = "\
 1. A command is `bench-work N`, which does N equal pieces of work and nothing else; a difference of 2 % is 2 % more of them.
    Starting the process is part of the time, so the ratio of times is a little nearer to 1.
-2. Each comparison is the program as a user starts it, and its time that of the whole program: `toll run COMMAND COMMAND`, and
-   `hyperfine --shell=none --export-json` with Welch's t-test at 5 % on the exported times, as in hyperfine's script
-   `welch_ttest.py`. Toll calls commands different if it calls the second better or worse.
+2. Each comparison is the program as a user starts it, with its defaults, and its time that of the whole program: `toll run
+   COMMAND COMMAND`, and `hyperfine --shell=none --export-json` with Welch's t-test at 5 % on the exported times, as in
+   hyperfine's script `welch_ttest.py`. Toll calls commands different if it calls the second better or worse.
 3. Conditions: nothing else that the benchmark starts; a neighbour process that keeps every CPU busy for 20 to 400 ms and lets it
    rest as long, at random; a load on every CPU that grows from nothing to 60 % of the time over as long as the tool's
    last comparison took.
-4. False alarms: identical commands, each tool with its defaults, tools and conditions in random order. Intervals are exact
-   (Clopper and Pearson), at 95 %.
-5. Time to a right decision: each tool is made to measure longer until at least 80 % of its comparisons are right, by `--runs`,
-   doubled again and again; toll's runs are blocks of three commands each, its A/A twin among them. Told is the median
-   time of a comparison at that setting. Hyperfine's is told at 5 %, and, where it raised false alarms in more than 5 % of
-   identical pairs of that condition, at the level at which it would have raised no more; toll is compared with the latter.
-   Hyperfine is given no longer than four times as long as toll took: `over` is the longest setting that was not right often
-   enough.
+4. Rounds of one comparison of each kind, in random order. Intervals are exact (Clopper and Pearson), at 95 %. Right is to
+   call identical commands not different, and of others the second longer.
 ";
 
 /// Writes the whole table of a document.
@@ -32,10 +27,8 @@ const METHOD: &str = "\
 pub fn render(document: &Document) -> String {
     let mut text = String::from("# `toll` and hyperfine\n\n");
     text += &head(document);
-    text += "\n## Identical commands\n\n";
-    text += &alarms(document);
-    text += "\n## Time to a right decision\n\n";
-    text += &decisions(document);
+    text += "\n## What they said\n\n";
+    text += &answers(document);
     if document.cut {
         text += "\nThe time ended before all was measured: `–` was not.\n";
     }
@@ -67,64 +60,47 @@ fn head(document: &Document) -> String {
     text
 }
 
-fn alarms(document: &Document) -> String {
+fn answers(document: &Document) -> String {
     let mut text = String::from(
-        "| condition | tool | different | share | median time | at most 5 % |\n|---|---|---|---|---|---|\n",
+        "| condition | more work | tool | longer | shorter | of | right | median time |\n\
+         |---|---|---|---|---|---|---|---|\n",
     );
     for condition in CONDITIONS {
-        for tool in TOOLS {
-            let made = of(document, tool, condition, 0);
-            if made.is_empty() {
-                continue;
+        for difference in DIFFERENCES_PERCENT {
+            for tool in TOOLS {
+                text += &row(document, condition, difference, tool);
             }
-            let count = made.iter().filter(|it| it.answer != Answer::None).count();
-            let interval = clopper_pearson(count, made.len(), 0.95);
-            put(
-                &mut text,
-                format_args!(
-                    "| {} | {} | {count} of {} | {:.1} % [{:.1}, {:.1}] | {:.2} s | {} |\n",
-                    name(condition),
-                    tool_name(tool),
-                    made.len(),
-                    100.0 * interval.estimate,
-                    100.0 * interval.low,
-                    100.0 * interval.high,
-                    median_s(&made),
-                    if interval.estimate <= LEVEL {
-                        "yes"
-                    } else {
-                        "no"
-                    }
-                ),
-            );
         }
     }
     text
 }
 
-fn decisions(document: &Document) -> String {
-    let mut text = String::from(
-        "| condition | difference | toll | hyperfine at 5 % | hyperfine at equal false alarms | toll / hyperfine | at most half |\n\
-         |---|---|---|---|---|---|---|\n",
-    );
-    for condition in CONDITIONS {
-        let level = calibrated_level(document, condition);
-        for difference in DIFFERENCES_PERCENT {
-            let time = |tool, level| Search::of(document, tool, condition, difference, level);
-            let toll = time(Tool::Toll, LEVEL);
-            let plain = time(Tool::Hyperfine, LEVEL);
-            let equal = time(Tool::Hyperfine, level);
-            let (ratio, is_reached) = toll.beside(&equal);
-            put(
-                &mut text,
-                format_args!(
-                    "| {} | {difference} % | {toll} | {plain} | {equal} (p < {level:.2e}) | {ratio} | {is_reached} |\n",
-                    name(condition),
-                ),
-            );
-        }
+/// The row of one kind of comparisons; empty if none was made.
+fn row(document: &Document, condition: Condition, difference: u32, tool: Tool) -> String {
+    let is_one = |it: &&Comparison| {
+        (it.tool, it.condition, it.difference_percent) == (tool, condition, difference)
+    };
+    let made: Vec<&Comparison> = document.comparisons.iter().filter(is_one).collect();
+    if made.is_empty() {
+        return String::new();
     }
-    text
+    let said = |answer| made.iter().filter(|it| it.answer == answer).count();
+    let right = said(match difference {
+        0 => Answer::None,
+        _ => Answer::Longer,
+    });
+    let share = clopper_pearson(right, made.len(), 0.95);
+    let [percent, low, high] = [share.estimate, share.low, share.high].map(|it| 100.0 * it);
+    let seconds: Vec<f64> = made.iter().map(|it| it.wall_s).collect();
+    format!(
+        "| {} | {difference} % | {} | {} | {} | {} | {percent:.0} % [{low:.0}, {high:.0}] | {:.2} s |\n",
+        name(condition),
+        tool_name(tool),
+        said(Answer::Longer),
+        said(Answer::Shorter),
+        made.len(),
+        median(&seconds)
+    )
 }
 
 fn name(condition: Condition) -> &'static str {

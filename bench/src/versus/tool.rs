@@ -29,19 +29,14 @@ impl Tools {
     ///
     /// # Errors
     /// If the tool fails, or tells something else than expected.
-    pub(super) fn compare(
-        &self,
-        tool: Tool,
-        setting: &[&str],
-        commands: [&str; 2],
-    ) -> Result<Told, String> {
+    pub(super) fn compare(&self, tool: Tool, commands: [&str; 2]) -> Result<Told, String> {
         match tool {
-            Tool::Toll => self.toll(setting, commands),
-            Tool::Hyperfine => self.hyperfine(setting, commands),
+            Tool::Toll => self.toll(commands),
+            Tool::Hyperfine => self.hyperfine(commands),
         }
     }
 
-    fn toll(&self, setting: &[&str], commands: [&str; 2]) -> Result<Told, String> {
+    fn toll(&self, commands: [&str; 2]) -> Result<Told, String> {
         let begin = Instant::now();
         let store = self.toll.kept.join("runs.sqlite");
         let mut child = self.toll.command(&store);
@@ -55,7 +50,7 @@ impl Tools {
             "-n",
             "second",
         ]);
-        let text = output(child.args(setting).args(commands))?;
+        let text = output(child.args(commands))?;
         let wall_s = begin.elapsed().as_secs_f64();
         remove_store(&store);
         let document = parse(&text)?;
@@ -74,14 +69,14 @@ impl Tools {
         })
     }
 
-    fn hyperfine(&self, setting: &[&str], commands: [&str; 2]) -> Result<Told, String> {
+    fn hyperfine(&self, commands: [&str; 2]) -> Result<Told, String> {
         let begin = Instant::now();
         let times = self.toll.kept.join("times.json");
         let mut child = command(&self.hyperfine);
         child
             .args(["--shell=none", "--style=none", "--export-json"])
             .arg(&times);
-        output(child.args(setting).args(commands))?;
+        output(child.args(commands))?;
         let wall_s = begin.elapsed().as_secs_f64();
         let text = std::fs::read_to_string(&times)
             .map_err(|error| format!("cannot read hyperfine's times: {error}"))?;
@@ -99,7 +94,7 @@ impl Tools {
         let p = welch_p(&first, &second);
         let ratio = toll_stats::mean(&second) / toll_stats::mean(&first);
         Ok(Told {
-            answer: answer_at(p, ratio, LEVEL),
+            answer: answer_of(p, ratio),
             p: Some(p),
             ratio,
             wall_s,
@@ -115,9 +110,9 @@ impl Tools {
     }
 }
 
-/// What Welch's test says at a level.
-pub(super) fn answer_at(p: f64, ratio: f64, level: f64) -> Answer {
-    match (p < level, ratio > 1.0) {
+/// What Welch's test says.
+pub(super) fn answer_of(p: f64, ratio: f64) -> Answer {
+    match (p < LEVEL, ratio > 1.0) {
         (false, _) => Answer::None,
         (true, true) => Answer::Longer,
         (true, false) => Answer::Shorter,
