@@ -34,6 +34,7 @@ mod rng;
 mod signed_rank;
 mod staircase;
 mod stopped;
+mod student;
 mod two_sample;
 mod walsh;
 
@@ -53,4 +54,5 @@ pub use rng::Rng;
 pub use signed_rank::hodges_lehmann;
 pub use staircase::Staircase;
 pub use stopped::{stopped_decision_p, stopped_interval, values_needed};
+pub use student::student_quantile;
 pub use two_sample::shift;

@@ -145,6 +145,16 @@ fn intervals_cover_with_bimodal_noise() {
 }
 
 #[test]
+fn intervals_cover_with_skewed_noise() {
+    check(World::Skewed);
+}
+
+#[test]
+fn intervals_cover_among_bursts() {
+    check(World::Bursts);
+}
+
+#[test]
 fn every_world_disturbs_as_it_says() {
     for world in WORLDS {
         let mut disturbances = Disturbances::new(world, 1);
@@ -163,6 +173,8 @@ fn every_world_disturbs_as_it_says() {
             World::Autocorrelation => (0.9..0.97).contains(&correlation),
             World::HeavyTails => mad < 0.02 && deviation > 0.1,
             World::Bimodal => (0.033..0.041).contains(&deviation),
+            World::Skewed => drawn.iter().all(|x| *x >= 0.0) && deviation > 0.025,
+            World::Bursts => correlation > 0.8 && deviation > 0.06,
         };
         assert!(is_so, "{world:?}: {deviation} {mad} {correlation}");
     }

@@ -2,8 +2,8 @@
 //!
 //! The two share no block, so nothing can be paired: each treatment gives two
 //! series of trials, and the interval is that of the shift between them. What
-//! changed on the machine from one run to the other is in the ratio, too; the
-//! blocks of one run guard against it, the comparison of two does not.
+//! changed on the machine from one run to the other is in the ratio, too. How much
+//! that is, other runs of the same thing tell ([`super::sessions`]).
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use toll_stats::shift;
 use super::comparison::{confidence, relation};
 use super::model::{Better, Relation, RunComparison, RunRatio, TreatmentSummary};
 use super::summary::estimate;
-use super::{MARGIN_MIN, Run, emulation, metric};
+use super::{MARGIN_MIN, Run, emulation, metric, sessions};
 
 impl Run {
-    fn own(&self) -> impl Iterator<Item = &TreatmentSummary> {
+    pub(super) fn own(&self) -> impl Iterator<Item = &TreatmentSummary> {
         let all = self.analysis.treatments.iter();
         all.filter(|treatment| treatment.twin_of.is_none())
     }
@@ -28,9 +28,7 @@ impl Run {
         }
     }
 
-    /// How far apart two runs of the same thing may lie. It is wider than the
-    /// band of a verdict: what changed between two runs as wholes (memory
-    /// layout, neighbours) is the same in all trials of each, and in no interval.
+    /// How far two runs of the same treatment lay apart within this run.
     fn noise_band(&self, metric: &str) -> f64 {
         let twins = self.analysis.twins.iter();
         let bands = twins
@@ -42,18 +40,21 @@ impl Run {
 
 /// Compares a run with an earlier one in each metric that the new run compares,
 /// treatment by treatment: those of the same levels of all factors. The intervals
-/// hold together: each is at confidence 1 - alpha/k for k ratios (Bonferroni).
-pub fn compare_runs(new: &Run, old: &Run) -> Vec<RunComparison> {
+/// hold together: each is at confidence 1 - alpha/k for k ratios (Bonferroni). Of
+/// `others`, runs at other times, those count that did the same as the old run.
+pub fn compare_runs(new: &Run, old: &Run, others: &[Run]) -> Vec<RunComparison> {
     let metrics: Vec<&str> = new.stored.experiment.compared_metrics().collect();
     let compared = metrics.iter();
     compared
-        .map(|metric| compare_in(metric, metrics.len(), new, old))
+        .map(|metric| compare_in(metric, metrics.len(), [new, old], others))
         .collect()
 }
 
-fn compare_in(name: &str, metrics: usize, new: &Run, old: &Run) -> RunComparison {
+fn compare_in(name: &str, metrics: usize, [new, old]: [&Run; 2], others: &[Run]) -> RunComparison {
     let better = metric::describe(&new.stored.experiment, name).better;
-    let noise_band = new.noise_band(name).max(old.noise_band(name));
+    let sessions = sessions::of(old, others, name);
+    let of_twins = new.noise_band(name).max(old.noise_band(name));
+    let margin = sessions.shift.unwrap_or(of_twins).max(MARGIN_MIN);
     let pairs: Vec<(&TreatmentSummary, &TreatmentSummary)> = new
         .own()
         .filter_map(|treatment| {
@@ -67,7 +68,7 @@ fn compare_in(name: &str, metrics: usize, new: &Run, old: &Run) -> RunComparison
     let judge = Judge {
         metric: name,
         better,
-        margin: noise_band.max(MARGIN_MIN).ln_1p(),
+        margin: margin.ln_1p(),
         confidence: confidence(metrics * pairs.iter().filter(is_measured).count()),
         emulated: [new.emulated(name), old.emulated(name)],
         is_same_unit: unit(new, name) == unit(old, name),
@@ -82,7 +83,8 @@ fn compare_in(name: &str, metrics: usize, new: &Run, old: &Run) -> RunComparison
         new_run: new.stored.run.id,
         old_run: old.stored.run.id,
         better,
-        noise_band,
+        margin,
+        sessions,
         ratios: pairs.iter().map(|(a, b)| judge.ratio(a, b)).collect(),
         only_new: alone(new, old),
         only_old: alone(old, new),

@@ -19,6 +19,7 @@ pub mod model;
 mod price_list;
 pub mod regression;
 pub mod selftest;
+mod sessions;
 mod summary;
 mod table;
 mod twin;
@@ -35,6 +36,7 @@ use crate::spec::Experiment;
 
 pub use comparison::too_few_blocks;
 pub use metric::words as metric_words;
+pub use sessions::SESSIONS_MIN;
 pub use untestable::cause as untestable_cause;
 
 use context::AnalysisContext;

@@ -400,15 +400,27 @@ pub struct RunComparison {
     pub metric: String,
     /// Which direction of it is better.
     pub better: Better,
-    /// The largest departure from 1 inside the intervals of the A/A twins of
-    /// both runs, relative: a difference within it is none.
-    pub noise_band: f64,
+    /// A difference within this is none, relative: the least of any comparison, or how
+    /// far sessions lie apart; where that is not known, the largest departure from 1
+    /// inside the intervals of the A/A twins of both runs.
+    pub margin: f64,
+    /// What is known of sessions of the old run.
+    pub sessions: Sessions,
     /// Treatments that both runs have, in the new run's order.
     pub ratios: Vec<RunRatio>,
     /// Labels of treatments that the new run has alone.
     pub only_new: Vec<String>,
     /// Labels of treatments that the old run has alone.
     pub only_old: Vec<String>,
+}
+
+/// Runs of the same work on the same system, at different times.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Sessions {
+    /// How many there are.
+    pub runs: usize,
+    /// How far 95 % of two of them lie apart at most, relative; absent with too few.
+    pub shift: Option<f64>,
 }
 
 /// One treatment of a run over the same of an earlier one.

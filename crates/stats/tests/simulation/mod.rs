@@ -21,16 +21,24 @@ pub enum World {
     HeavyTails,
     /// Three trials in ten take 8 % longer, with 0.4 % around either mode.
     Bimodal,
+    /// Exponential noise: nothing is quicker than the work, much is slower, by 3 % on
+    /// average.
+    Skewed,
+    /// As [`World::Plain`], but for spells of 20 trials on average, each as long
+    /// after the one before, in which everything takes 15 % longer.
+    Bursts,
 }
 
 /// All worlds.
-pub const WORLDS: [World; 6] = [
+pub const WORLDS: [World; 8] = [
     World::Plain,
     World::Drift,
     World::Outliers,
     World::Autocorrelation,
     World::HeavyTails,
     World::Bimodal,
+    World::Skewed,
+    World::Bursts,
 ];
 
 /// The disturbances of one run in a world, in the order of its trials.
@@ -75,6 +83,13 @@ impl Disturbances {
             }
             World::Bimodal if uniform < 0.3 => 0.004 * normal + 0.08,
             World::Bimodal => 0.004 * normal,
+            World::Skewed => -0.03 * (1.0 - uniform).ln(),
+            World::Bursts => {
+                if uniform < 0.05 {
+                    self.lasting = if self.lasting > 0.0 { -0.15 } else { 0.15 };
+                }
+                self.lasting.max(0.0).min(0.15) + 0.02 * normal
+            }
         }
     }
 }

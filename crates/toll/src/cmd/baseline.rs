@@ -8,7 +8,7 @@ use anyhow::bail;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
-use super::compare::{confounders, work_differences};
+use super::compare::{confounders, other_runs, work_differences};
 use super::gate::{GateArguments, JudgedRatio, ratios_between, ratios_within, why_no_ratio};
 use super::{Failure, output};
 use crate::claim::between::compare_runs;
@@ -295,8 +295,8 @@ impl Against {
                 continue;
             };
             let old = output::load_run(&store, &id.to_string())?;
-            let comparisons = compare_runs(run, &old);
             let both = [&old, run];
+            let comparisons = compare_runs(run, &old, &other_runs(&store, &both)?);
             let work = work_differences(&both);
             let mut others = confounders(&both);
             others.retain(|difference| !["date", "blocks"].contains(&difference.what.as_str()));

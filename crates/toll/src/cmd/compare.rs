@@ -16,7 +16,7 @@ use crate::claim::model::{Analysis, RunComparison};
 use crate::claim::work::{Difference, different_work, differing};
 use crate::claim::{Run, has_worse_side};
 use crate::report::compare::compare;
-use crate::store::{RunRecord, Store};
+use crate::store::{RunRecord, RunStatus, Store};
 
 #[derive(Debug, Args)]
 pub(super) struct CompareArguments {
@@ -67,10 +67,11 @@ pub(super) fn run(arguments: &CompareArguments, store: &Path) -> anyhow::Result<
     let work = work_differences(&all);
     arguments.gate.check_work(&work)?;
     let differences = confounders(&all);
+    let others = other_runs(&store, &all)?;
     let later = later.iter();
     let comparisons: Vec<RunComparison> = later
         .clone()
-        .flat_map(|run| compare_runs(run, first))
+        .flat_map(|run| compare_runs(run, first, &others))
         .collect();
     if arguments.json {
         let runs = runs
@@ -112,6 +113,28 @@ fn load(arguments: &CompareArguments, store: &Store) -> anyhow::Result<Vec<Run>>
         .into_iter()
         .map(|run| run.in_metrics(&arguments.metric));
     Ok(runs.collect::<Result<_, _>>().map_err(Failure::Usage)?)
+}
+
+/// Most runs that are read to tell how far sessions lie apart.
+const SESSIONS_MAX: usize = 10;
+
+/// The newest other runs of the experiments of some runs, which may be sessions of one
+/// of them. Those that cannot be read are left out.
+pub(super) fn other_runs(store: &Store, compared: &[&Run]) -> anyhow::Result<Vec<Run>> {
+    let is_other = |record: &RunRecord| {
+        let records = compared.iter().map(|run| &run.stored.run);
+        let mut of_experiment = records.clone().map(|run| &run.experiment);
+        of_experiment.any(|name| *name == record.experiment)
+            && !records.clone().any(|run| run.id == record.id)
+            && record.status == RunStatus::Complete
+    };
+    let records = store.runs()?.into_iter().map(|(record, _)| record);
+    let mut ids: Vec<i64> = records.filter(is_other).map(|record| record.id).collect();
+    ids.sort_unstable();
+    let newest = ids.into_iter().rev().take(SESSIONS_MAX);
+    Ok(newest
+        .filter_map(|id| Some(store.load(id).ok()?.into()))
+        .collect())
 }
 
 /// Why the ratio of two runs could never be a regression, if so.

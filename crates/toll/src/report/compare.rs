@@ -106,12 +106,7 @@ fn ratios(comparison: &RunComparison, title: &str, style: Style) -> String {
         text.push_str(&table(&columns, &rows, style));
     }
     let mut notes = Vec::new();
-    if comparison.noise_band > 0.0 {
-        let band = format::percent(comparison.noise_band);
-        notes.push(format!(
-            "a difference within {band}, as between the A/A twins, is none"
-        ));
-    }
+    notes.push(words::margin_between_runs(comparison));
     if comparison.better == Better::Neither {
         notes.push(format!(
             "neither more nor less of {} is better",

@@ -5,7 +5,7 @@ use super::sample::{self, HOSTILE};
 use super::terminal::Style;
 use super::{compare, document, html, junit, plots, terminal};
 use crate::claim::Run;
-use crate::claim::model::{Better, Estimate, Outcome, Relation, RunComparison, RunRatio};
+use crate::claim::model::{Better, Estimate, Outcome, Relation, RunComparison, RunRatio, Sessions};
 use crate::claim::work::Difference;
 
 fn style(width: usize) -> Style {
@@ -285,7 +285,11 @@ fn comparison() -> RunComparison {
         old_run: 7,
         metric: "duration_ns".into(),
         better: Better::Lower,
-        noise_band: 0.034,
+        margin: 0.034,
+        sessions: Sessions {
+            runs: 1,
+            shift: None,
+        },
         ratios: vec![
             ratio("method=page sink=null", 1.12, 1.18, Relation::Worse),
             ratio("method=swept sink=null", 0.99, 1.02, Relation::Undecided),

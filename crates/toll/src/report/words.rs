@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::claim::metric_words;
 use crate::claim::model::{
     Analysis, ClaimDirection, Estimate, ExplanatoryMetrics, GuestSummary, Metric, NearestCache,
-    Outcome, Relation, SideBySide, Staircase, TreatmentSummary, Verdict,
+    Outcome, Relation, RunComparison, Sessions, SideBySide, Staircase, TreatmentSummary, Verdict,
 };
+use crate::claim::{SESSIONS_MIN, metric_words};
 use crate::format;
 use crate::run::Machine;
 use crate::spec::guest::{PARTNER, PARTNER_GUEST};
@@ -291,5 +291,27 @@ pub fn disturbance_unit(name: &str) -> &'static str {
         _ if name.contains("_bytes") => "bytes",
         _ if name.ends_with("_khz") => "kHz",
         _ => "count",
+    }
+}
+
+/// Within what two runs are the same, and from what that is known.
+pub(super) fn margin_between_runs(comparison: &RunComparison) -> String {
+    let margin = format::percent(comparison.margin);
+    match comparison.sessions {
+        Sessions {
+            runs,
+            shift: Some(_),
+        } => format!(
+            "a difference within {margin} is none: {runs} runs of the older kind lie so far apart"
+        ),
+        Sessions { runs, shift: None } => format!(
+            "a difference within {margin}, as between the A/A twins, is none; how far runs at \
+             different times lie apart takes {SESSIONS_MIN} of the older kind to tell, and there \
+             {}",
+            match runs {
+                1 => "is 1".to_owned(),
+                more => format!("are {more}"),
+            }
+        ),
     }
 }

@@ -6,7 +6,7 @@ use crate::claim::model::RunComparison;
 use crate::claim::regression::is_regression;
 
 fn compared(new: &StoredRun, old: &StoredRun) -> RunComparison {
-    let mut compared = compare_runs(&new.clone().into(), &old.clone().into());
+    let mut compared = compare_runs(&new.clone().into(), &old.clone().into(), &[]);
     compared.remove(0)
 }
 
@@ -136,4 +136,39 @@ fn what_one_run_alone_has_is_named_and_what_failed_has_a_reason() {
         );
     }
     assert_eq!(failed.count(), 4);
+}
+
+/// Some runs of the same treatments, each a little longer or shorter as a whole.
+fn sessions(shares: &[f64]) -> Vec<Run> {
+    let shares = shares.iter();
+    let session = |share: &f64| {
+        run("", 20, |_, buffer, block| {
+            noisy(buffer * 100.0 * share, block)
+        })
+        .into()
+    };
+    shares.map(session).collect()
+}
+
+#[test]
+fn runs_of_the_same_thing_tell_how_far_sessions_lie_apart() {
+    let all = sessions(&[1.0, 1.03, 0.98, 1.01, 0.99]);
+    let [old, new] = [&all[0], &sessions(&[1.04])[0]];
+    let alone = compare_runs(new, old, &all[1..2]).remove(0);
+    assert_eq!((alone.sessions.runs, alone.sessions.shift), (2, None));
+    let longer = "durability=none buffer=4KiB";
+    assert_eq!(relation_of(&alone, longer), Relation::Worse);
+    let known = compare_runs(new, old, &all[1..]).remove(0);
+    assert_eq!(known.sessions.runs, 5);
+    // Of 5 values with a standard deviation of 1.9 %: 2.776 · √2 · 0.019.
+    let shift = known.sessions.shift.unwrap();
+    assert!((0.074..0.080).contains(&shift), "{shift}");
+    assert_eq!(known.margin, shift);
+    assert_ne!(relation_of(&known, longer), Relation::Worse);
+    // A run of something else is no session.
+    let mut other: Vec<Run> = all[1..].to_vec();
+    for run in &mut other {
+        run.stored.run.machine.kernel_version = "another".into();
+    }
+    assert_eq!(compare_runs(new, old, &other)[0].sessions.runs, 1);
 }

@@ -57,19 +57,21 @@ direction = 'greater'
 /// How many times as long the largest size takes.
 const LONGER: f64 = 1.2;
 
-fn simulate(world: World, seed: u64) -> Analysis {
-    let experiment = spec::parse(EXPERIMENT, "test", "standard").unwrap();
+/// A whole run, of which each trial takes what `work_ns` says of its treatment.
+fn run_to_the_end(
+    toml: &str,
+    seed: u64,
+    mut work_ns: impl FnMut(&crate::plan::Treatment) -> f64,
+) -> Analysis {
+    let experiment = spec::parse(toml, "test", "standard").unwrap();
     let plan = Plan::new(&experiment, seed).unwrap();
     let looks = experiment.run.looks();
-    let mut disturbances = Disturbances::new(world, seed);
     let mut trials = Vec::new();
     let mut decided = Vec::new();
     let mut open: Option<Vec<Vec<usize>>> = None;
     for block in 0.. {
         for treatment in plan.block_order(block, open.as_deref()) {
-            let takes_longer = plan.treatments[treatment].levels["buffer"].text == "32KiB";
-            let work_ns = 1e6 * if takes_longer { LONGER } else { 1.0 };
-            let duration_ns = work_ns * disturbances.draw().exp();
+            let duration_ns = work_ns(&plan.treatments[treatment]);
             trials.push(super::TrialRecord {
                 samples: BTreeMap::from([("duration_ns".to_owned(), vec![duration_ns])]),
                 ..super::trial(block, treatment, Some(duration_ns), 4096.0)
@@ -104,6 +106,14 @@ fn simulate(world: World, seed: u64) -> Analysis {
         );
     }
     analysis
+}
+
+fn simulate(world: World, seed: u64) -> Analysis {
+    let mut disturbances = Disturbances::new(world, seed);
+    run_to_the_end(EXPERIMENT, seed, |treatment| {
+        let takes_longer = treatment.levels["buffer"].text == "32KiB";
+        1e6 * if takes_longer { LONGER } else { 1.0 } * disturbances.draw().exp()
+    })
 }
 
 /// What came of the runs in a world.
@@ -201,5 +211,82 @@ fn true_differences_are_found_where_noise_allows_it() {
             longer.is_some_and(|verdict| verdict.outcome == Outcome::Supported)
         });
         assert!(found.count() >= 38, "{world:?}");
+    }
+}
+
+/// Claims on so many treatments beside the first, in turn less, greater and equal.
+fn borders(claims: usize) -> String {
+    let directions = ["'less'", "'greater'", "'equal'\nmargin = '3%'"];
+    let levels: Vec<String> = (1..=claims + 1)
+        .map(|pages| (4096 * pages).to_string())
+        .collect();
+    let mut toml = format!(
+        "format = 1\nname = 'borders'\n[workload]\nkind = 'write'\ninput = '1MiB'\n\
+         [[factor]]\nname = 'buffer'\nlevels = [{}]\n[run]\nmin_blocks = 8\nmax_blocks = 20\n",
+        levels.join(", ")
+    );
+    for (place, level) in levels[1..].iter().enumerate() {
+        toml += &format!(
+            "[[claim]]\nid = 'c{place}'\ntext = 'x'\nof = {{ buffer = {level} }}\n\
+             to = {{ buffer = {} }}\ndirection = {}\n",
+            levels[0],
+            directions[place % 3]
+        );
+    }
+    toml
+}
+
+/// Whether a run in which every truth lies on a border has a wrong verdict: just no
+/// longer less, or greater, and just still equal. Where noise is symmetric, that of one
+/// treatment in four is twice as large; else a ratio of unequal arms has another centre.
+fn errs_on_a_border(world: World, claims: usize, seed: u64) -> bool {
+    let mut disturbances = Disturbances::new(world, seed);
+    let truths = [-1.01_f64.ln(), 1.01_f64.ln(), 1.03_f64.ln()];
+    let analysis = run_to_the_end(&borders(claims), seed, |treatment| {
+        let index = treatment.twin_of.unwrap_or(treatment.index);
+        let truth = if index == 0 {
+            0.0
+        } else {
+            truths[(index - 1) % 3]
+        };
+        let is_symmetric = matches!(world, World::Plain | World::HeavyTails);
+        let scale = if is_symmetric && index % 4 == 3 {
+            2.0
+        } else {
+            1.0
+        };
+        1e6 * (truth + scale * disturbances.draw()).exp()
+    });
+    let wrong = |(place, verdict): (usize, &crate::claim::model::Verdict)| match place % 3 {
+        2 => verdict.outcome == Outcome::Refuted,
+        _ => verdict.outcome == Outcome::Supported,
+    };
+    analysis.verdicts.iter().enumerate().any(wrong)
+}
+
+#[test]
+fn on_the_borders_a_report_of_many_claims_errs_as_rarely_as_one_of_a_single_claim() {
+    const RUNS: u64 = 120;
+    for claims in [1, 30] {
+        let errors: u64 = std::thread::scope(|scope| {
+            let count = |world| {
+                (0..RUNS)
+                    .filter(|seed| errs_on_a_border(world, claims, *seed))
+                    .count()
+            };
+            let running = WORLDS.map(|world| scope.spawn(move || count(world) as u64));
+            let joined = running.map(|thread| thread.join().expect("a world ends"));
+            // Of 120 runs at 5 %, more than 12 err by chance in 1 of 100 worlds.
+            assert!(
+                joined.iter().all(|wrong| *wrong <= 13),
+                "{claims} claims: {joined:?}"
+            );
+            joined.iter().sum()
+        });
+        // Over all worlds the standard error is 0.7 %.
+        assert!(
+            errors as f64 <= 0.065 * (RUNS * WORLDS.len() as u64) as f64,
+            "{claims}: {errors}"
+        );
     }
 }

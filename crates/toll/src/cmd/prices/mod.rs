@@ -230,7 +230,7 @@ fn show(arguments: &PricesArguments, run: &Run, other: Option<&Run>) -> anyhow::
     let compared = other.map(|other| {
         let mut differences = compare::confounders(&[run, other]);
         differences.retain(|difference| difference.what != "date");
-        let comparison = compare_runs(run, other).swap_remove(0);
+        let comparison = compare_runs(run, other, &[]).swap_remove(0);
         (other, differences, comparison)
     });
     if arguments.json {

@@ -65,10 +65,9 @@ pub fn compared(
     }));
     let notes = common.map(|why| paragraph(&format!("· all: {why}"), 0, Paint::Yellow, style));
     text.extend(notes);
-    let band = format::percent(comparison.noise_band);
     let note = format!(
-        "The intervals of all ratios hold together. A difference within {band}, as between the A/A \
-         twins, is none."
+        "The intervals of all ratios hold together; {}.",
+        words::margin_between_runs(comparison)
     );
     text.push_str(&paragraph(&note, 0, Paint::Dim, style));
     text
