@@ -8,53 +8,11 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use toll_sshd::{Settings, Subsystem};
 use userfs::sftp::{Options, Sftp};
-use userfs::source::{Error, Finish, OpenFlags, Result};
+use userfs::source::{Error, OpenFlags};
 
-use crate::common::{
-    Bench, NO_CHANGES, READ_WRITE, attributes, both_servers, open, pattern, rename,
-};
+use crate::common::{Bench, READ_WRITE, attributes, both_servers, open, pattern};
 
 const PIECE: usize = 1 << 20;
-
-/// Does something again and again, each time with a number, while the server's
-/// sessions are killed, until some attempts were lost. Each goes on until it is
-/// done, and may do more after a loss.
-fn while_killed(
-    bench: &Bench,
-    mut work: impl FnMut(usize) -> Result<()> + Send,
-    mut lose: impl FnMut(usize) + Send,
-) {
-    let (lost, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
-    std::thread::scope(|scope| {
-        let worker = scope.spawn(|| {
-            for number in 1.. {
-                while let Err(error) = work(number) {
-                    assert_eq!(error, Error::Lost);
-                    lost.fetch_add(1, Ordering::Relaxed);
-                    lose(number);
-                }
-                if is_over.load(Ordering::Relaxed) {
-                    return;
-                }
-            }
-        });
-        for _ in 0..1000 {
-            if lost.load(Ordering::Relaxed) >= 5 || worker.is_finished() {
-                break;
-            }
-            // Long enough for a connection to be made.
-            std::thread::sleep(Duration::from_millis(700));
-            bench.server.kill_sessions();
-        }
-        is_over.store(true, Ordering::Relaxed);
-    });
-    let lost = lost.load(Ordering::Relaxed);
-    assert!(lost >= 5, "no session was killed in mid-call");
-    let told = bench.told.lock().unwrap();
-    for part in ["connection lost", "connected again"] {
-        assert!(told.iter().any(|line| line.contains(part)), "{told:?}");
-    }
-}
 
 #[test]
 fn what_is_read_from_a_server_that_is_killed_in_between_is_right_or_an_error() {
@@ -63,69 +21,42 @@ fn what_is_read_from_a_server_that_is_killed_in_between_is_right_or_an_error() {
         std::fs::write(bench.path("f"), &content).unwrap();
         let source = bench.connect();
         let file = open(&source, "f", OpenFlags::READ).unwrap();
-        let mut buffer = vec![0; PIECE];
-        let read = |number| {
-            let offset = number % 24 * PIECE;
-            assert_eq!(file.read_at(&mut buffer, offset as u64)?, PIECE);
-            assert!(buffer == content[offset..offset + PIECE]);
-            Ok(())
-        };
-        while_killed(&bench, read, |_| {});
-    }
-}
-
-#[test]
-fn what_a_sync_acknowledged_is_on_the_server_however_often_it_is_killed() {
-    for bench in both_servers() {
-        let source = bench.connect();
-        let file = open(&source, "f", READ_WRITE).unwrap();
-        let write = |round| {
-            let content = pattern(8 * PIECE, round as u64);
-            for (number, piece) in content.chunks(PIECE).enumerate() {
-                file.write_at(piece, (number * PIECE) as u64)?;
+        let (lost, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let mut buffer = vec![0; PIECE];
+                for offset in (0..24 * PIECE).step_by(PIECE).cycle() {
+                    match file.read_at(&mut buffer, offset as u64) {
+                        Ok(count) => assert_eq!(count, PIECE),
+                        Err(error) => {
+                            assert_eq!(error, Error::Lost);
+                            lost.fetch_add(1, Ordering::Relaxed);
+                            continue;
+                        }
+                    }
+                    assert!(buffer == content[offset..offset + PIECE]);
+                    if is_over.load(Ordering::Relaxed) {
+                        return;
+                    }
+                }
+            });
+            for _ in 0..1000 {
+                if lost.load(Ordering::Relaxed) >= 5 || reader.is_finished() {
+                    break;
+                }
+                // Long enough for a connection to be made.
+                std::thread::sleep(Duration::from_millis(700));
+                bench.server.kill_sessions();
             }
-            file.sync()?;
-            assert!(bench.read("f") == content);
-            Ok(())
-        };
-        while_killed(&bench, write, |_| {});
+            is_over.store(true, Ordering::Relaxed);
+        });
+        let lost = lost.load(Ordering::Relaxed);
+        assert!(lost >= 5, "no session was killed in mid-call");
+        let told = bench.told.lock().unwrap();
+        for part in ["connection lost", "connected again"] {
+            assert!(told.iter().any(|line| line.contains(part)), "{told:?}");
+        }
     }
-}
-
-/// Replaces `f` by a content, as a write-back does.
-fn replace(source: &Sftp, content: &[u8], temporary: &str) -> Result<()> {
-    let flags = OpenFlags {
-        exclusive: true,
-        ..READ_WRITE
-    };
-    let file = open(source, temporary, flags)?;
-    file.finish(&Finish {
-        bytes: content,
-        offset: 0,
-        changes: &NO_CHANGES,
-        is_sync: true,
-        looks_at_name: false,
-    })?;
-    rename(source, temporary, "f")
-}
-
-#[test]
-fn a_file_that_is_replaced_is_the_old_or_the_new_one_whenever_the_server_is_killed() {
-    let Some(bench) = Bench::start() else { return };
-    let source = bench.connect();
-    let content = |round: usize| pattern(6 * PIECE + round, round as u64);
-    replace(&source, &content(0), ".t").unwrap();
-    let mut attempt = 0;
-    let work = |round| {
-        attempt += 1;
-        replace(&source, &content(round), &format!(".t{attempt}"))?;
-        assert!(bench.read("f") == content(round));
-        Ok(())
-    };
-    while_killed(&bench, work, |round| {
-        let found = bench.read("f");
-        assert!(found == content(round - 1) || found == content(round));
-    });
 }
 
 #[test]

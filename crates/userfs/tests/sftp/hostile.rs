@@ -13,23 +13,14 @@ use userfs::source::{Attributes, Entry, Error, OpenFlags, Result, Source};
 use crate::common::{assert_errno, attributes, list, open};
 use crate::scripted::{
     Answer, DIRECTORY, FILE, Request, connect, greeting, kind, name, options, packet, source, stat,
-    status, string, transport, usual,
+    status, string, transport,
 };
-
-/// A source of a server that is silent about what `answer` does not answer.
-fn silent_but(mut answer: impl FnMut(&Request) -> Option<Answer> + Send + 'static) -> Sftp {
-    source(move |request| {
-        let answer = answer(request).or_else(|| usual(request));
-        answer.unwrap_or(Answer::Silence)
-    })
-    .0
-}
 
 fn look(source: &Sftp) -> Result<Attributes> {
     attributes(source, "x")
 }
 
-fn refused(answer: impl FnMut(&Request) -> Answer + Send + 'static) -> String {
+fn refused(answer: impl FnMut(&Request) -> Option<Answer> + Send + 'static) -> String {
     let (options, _) = options(Duration::ZERO);
     let again = || Err(String::new());
     let refused = connect(transport(answer), again, &options);
@@ -38,7 +29,7 @@ fn refused(answer: impl FnMut(&Request) -> Answer + Send + 'static) -> String {
 
 #[test]
 fn a_greeting_that_is_none_is_told_in_words() {
-    let text = refused(|_| Answer::End(b"\x1b[31mWelcome to \xff!\r\n".to_vec()));
+    let text = refused(|_| Some(Answer::End(b"\x1b[31mWelcome to \xff!\r\n".to_vec())));
     assert!(text.contains("text before SFTP began"), "{text}");
     assert!(text.contains("Welcome to"), "{text}");
     assert!(
@@ -55,7 +46,7 @@ fn a_greeting_that_is_none_is_told_in_words() {
         (greeting(&[])[..6].to_vec(), "the connection ended"),
         (endless, "before SFTP began"),
     ] {
-        let why = refused(move |_| Answer::End(greeting.clone()));
+        let why = refused(move |_| Some(Answer::End(greeting.clone())));
         assert!(why.contains(part), "{why}: {part}");
     }
 }
@@ -65,13 +56,12 @@ fn a_server_that_never_greets_or_never_answers_is_given_up() {
     let (mut options, told) = options(Duration::ZERO);
     let again = || Err("still gone".to_owned());
     options.connect_timeout = Duration::from_millis(20);
-    let silent = connect(transport(|_| Answer::Silence), again, &options);
+    let silent = connect(transport(|_| Some(Answer::Silence)), again, &options);
     assert!(silent.err().unwrap().contains("did not answer"));
     // Long enough for a busy machine to find the root.
     options.connect_timeout = Duration::from_secs(60);
     options.answer_timeout = Duration::from_secs(3);
-    let answer = |request: &Request| usual(request).unwrap_or(Answer::Silence);
-    let source = connect(transport(answer), again, &options).unwrap();
+    let source = connect(transport(|_| None), again, &options).unwrap();
     assert_eq!(look(&source), Err(Error::Lost));
     assert_eq!(look(&source), Err(Error::Lost));
     let told = told.lock().unwrap().join("\n");
@@ -107,7 +97,7 @@ fn wrong_answers(id: u32) -> Vec<(&'static str, Vec<u8>)> {
 fn an_answer_that_breaks_the_protocol_ends_the_connection() {
     for number in 0..wrong_answers(0).len() {
         let (name, _) = wrong_answers(0)[number];
-        let source = silent_but(move |request| {
+        let (source, _) = source(move |request| {
             let wrong = || Answer::Bytes(wrong_answers(request.id)[number].1.clone());
             (request.kind == kind::LSTAT).then(wrong)
         });
@@ -134,7 +124,7 @@ fn list_of(listed: &[u8], count: u32) -> Result<Vec<Entry>> {
         }
         kind::READDIR => request.status(1),
         kind::CLOSE => request.status(0),
-        _ => usual(request).unwrap_or(Answer::Silence),
+        _ => None,
     });
     let listed = list(&source, "");
     for line in told.lock().unwrap().iter() {
@@ -166,14 +156,14 @@ fn a_name_that_cannot_be_is_never_passed_on() {
 }
 
 /// What a read of 10 bytes of a file gives.
-fn read_of(mut data: impl FnMut(&Request) -> Answer + Send + 'static) -> (Result<usize>, [u8; 10]) {
-    let source = silent_but(move |request| {
-        Some(match request.kind {
-            kind::OPEN => request.answer(kind::HANDLE, &string(b"h")),
-            kind::LSTAT => request.answer(kind::ATTRS, &stat(FILE, 10)),
-            kind::READ => data(request),
-            _ => return None,
-        })
+fn read_of(
+    mut data: impl FnMut(&Request) -> Option<Answer> + Send + 'static,
+) -> (Result<usize>, [u8; 10]) {
+    let (source, _) = source(move |request| match request.kind {
+        kind::OPEN => request.answer(kind::HANDLE, &string(b"h")),
+        kind::LSTAT => request.answer(kind::ATTRS, &stat(FILE, 10)),
+        kind::READ => data(request),
+        _ => None,
     });
     let file = open(&source, "f", OpenFlags::READ).unwrap();
     let mut buffer = [0; 10];
@@ -206,9 +196,9 @@ fn a_short_answer_is_asked_on_for() {
 
 #[test]
 fn a_handle_that_is_too_long_is_refused() {
-    let source = silent_but(|request| {
-        let long = || request.answer(kind::HANDLE, &string(&[1; 257]));
-        (request.kind == kind::OPENDIR).then(long)
+    let (source, _) = source(|request| match request.kind {
+        kind::OPENDIR => request.answer(kind::HANDLE, &string(&[1; 257])),
+        _ => None,
     });
     assert_eq!(list(&source, ""), Err(Error::Lost));
 }
@@ -218,22 +208,20 @@ fn the_beginning_of_a_file_that_comes_by_another_handle_is_not_taken() {
     let mut files = 0_u8;
     let guesses = Arc::new(Mutex::new(Vec::new()));
     let asked = Arc::clone(&guesses);
-    let source = silent_but(move |request| {
-        Some(match request.kind {
-            kind::OPEN => {
-                // No handle is used twice.
-                files += 1;
-                request.answer(kind::HANDLE, &string(&[files]))
-            }
-            kind::LSTAT => request.answer(kind::ATTRS, &stat(FILE, 10)),
-            kind::READ => {
-                let [handle] = request.strings();
-                let answer = request.answer(kind::DATA, &string(&handle));
-                asked.lock().unwrap().push(handle);
-                answer
-            }
-            _ => return None,
-        })
+    let (source, _) = source(move |request| match request.kind {
+        kind::OPEN => {
+            // No handle is used twice.
+            files += 1;
+            request.answer(kind::HANDLE, &string(&[files]))
+        }
+        kind::LSTAT => request.answer(kind::ATTRS, &stat(FILE, 10)),
+        kind::READ => {
+            let [handle] = request.strings();
+            let answer = request.answer(kind::DATA, &string(&handle));
+            asked.lock().unwrap().push(handle);
+            answer
+        }
+        _ => None,
     });
     let begin = true;
     for _ in 0..3 {
@@ -252,14 +240,15 @@ fn the_beginning_of_a_file_that_comes_by_another_handle_is_not_taken() {
 }
 
 /// The answer of a server that means well.
-fn sound(request: &Request) -> Answer {
+fn sound(request: &Request) -> Option<Answer> {
     match request.kind {
         kind::OPEN | kind::OPENDIR => request.answer(kind::HANDLE, &string(b"h")),
         kind::LSTAT | kind::FSTAT => request.answer(kind::ATTRS, &stat(FILE, 9)),
         kind::READ => request.answer(kind::DATA, &string(b"123456789")),
         kind::READLINK => request.answer(kind::NAME, &name(b"name", &stat(FILE, 9))),
         kind::READDIR => request.status(1),
-        _ => usual(request).unwrap_or(request.status(0)),
+        kind::INIT | kind::REALPATH | kind::STAT => None,
+        _ => request.status(0),
     }
 }
 
@@ -272,7 +261,9 @@ fn survive(changed_from: usize, change: impl Fn(Vec<u8>) -> Vec<u8> + Send + 'st
         answers += 1;
         match sound(request) {
             // The first three find the root.
-            Answer::Bytes(bytes) if answers > 3 + changed_from => Answer::End(change(bytes)),
+            Some(Answer::Bytes(bytes)) if answers > 3 + changed_from => {
+                Some(Answer::End(change(bytes)))
+            }
             answer => answer,
         }
     });
@@ -321,7 +312,7 @@ fn a_root_that_is_no_directory_or_nowhere_is_refused() {
         let why = refused(move |request| match request.kind {
             kind::REALPATH => request.answer(kind::NAME, &name(root, &[0; 4])),
             kind::STAT => request.answer(kind::ATTRS, &stat(permissions, 0)),
-            _ => usual(request).unwrap_or(Answer::Silence),
+            _ => None,
         });
         assert!(why.contains(part), "{why}");
     }

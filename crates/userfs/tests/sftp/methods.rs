@@ -35,26 +35,6 @@ fn mode_of(bench: &Bench, name: &str) -> u32 {
 }
 
 #[test]
-fn a_file_that_is_written_is_what_is_read_on_either_server() {
-    for bench in both_servers() {
-        let source = bench.connect();
-        for bytes in [0, 1, 4096, (128 << 10) + 1, (9 << 20) + 7] {
-            let content = pattern(bytes, 1);
-            let name = format!("file {bytes}");
-            let file = open(&source, &name, READ_WRITE).unwrap();
-            file.write_at(&content, 0).unwrap();
-            file.sync().unwrap();
-            assert!(bench.read(&name) == content, "{bytes}");
-            let mut buffer = vec![0; bytes + 10];
-            assert_eq!(file.read_at(&mut buffer, 0), Ok(bytes));
-            assert!(buffer[..bytes] == content, "{bytes}");
-            assert_eq!(file.read_at(&mut buffer, bytes as u64), Ok(0));
-            assert_eq!(file.attributes().unwrap().size_bytes, bytes as u64);
-        }
-    }
-}
-
-#[test]
 fn parts_of_a_file_are_read_and_written_at_any_offset() {
     let Some(bench) = Bench::start() else { return };
     let source = bench.connect();
@@ -374,29 +354,6 @@ fn the_space_is_that_of_the_servers_file_system() {
     assert_eq!(bytes(&space), bytes(&there));
     assert_eq!(space.f_namemax, there.f_namemax);
     source.sync_directory(Path::new("")).unwrap();
-}
-
-#[test]
-fn many_callers_share_one_connection() {
-    let Some(bench) = Bench::start() else { return };
-    let source = &bench.connect();
-    std::thread::scope(|scope| {
-        for number in 0..16_u64 {
-            scope.spawn(move || {
-                let content = pattern(700_000, number);
-                let file = open(source, &format!("f{number}"), READ_WRITE).unwrap();
-                file.write_at(&content, number).unwrap();
-                let mut read = vec![0; 700_000];
-                for _ in 0..5 {
-                    assert_eq!(file.read_at(&mut read, number), Ok(700_000));
-                    assert!(read == content);
-                    list(source, "").unwrap();
-                }
-                make(source, &format!("d{number}"), New::Directory, 0o755).unwrap();
-            });
-        }
-    });
-    assert_eq!(list(source, "").unwrap().len(), 32);
 }
 
 #[test]

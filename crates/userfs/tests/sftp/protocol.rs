@@ -13,7 +13,6 @@ use crate::common::{
 };
 use crate::scripted::{
     Answer, FILE, Request, connect, greeting, kind, name, options, source, stat, string, transport,
-    usual,
 };
 
 /// What a server was asked.
@@ -24,14 +23,15 @@ type Asked = Arc<Mutex<Vec<(u8, Vec<u8>)>>>;
 fn recording(mut answer: impl FnMut(&Request) -> Option<Answer> + Send + 'static) -> (Sftp, Asked) {
     let asked = Asked::default();
     let record = Arc::clone(&asked);
-    let (source, _) = source(move |request| {
-        let answer = answer(request).or_else(|| usual(request));
-        answer.unwrap_or_else(|| {
-            let fields = (request.kind, request.fields.clone());
+    let refuse = move |request: &Request| match request.kind {
+        kind::INIT | kind::REALPATH | kind::STAT => None,
+        asked => {
+            let fields = (asked, request.fields.clone());
             record.lock().unwrap().push(fields);
             request.status(4)
-        })
-    });
+        }
+    };
+    let (source, _) = source(move |request| answer(request).or_else(|| refuse(request)));
     (source, asked)
 }
 
@@ -44,9 +44,9 @@ fn paths_lie_below_the_root() {
         ("/", "a", "/a", "/"),
         ("/", "", "/", "/"),
     ] {
-        let (source, asked) = recording(move |request| {
-            let answer = || request.answer(kind::NAME, &name(root.as_bytes(), &[0; 4]));
-            (request.kind == kind::REALPATH).then(answer)
+        let (source, asked) = recording(move |request| match request.kind {
+            kind::REALPATH => request.answer(kind::NAME, &name(root.as_bytes(), &[0; 4])),
+            _ => None,
         });
         // What is refused is looked at, and the directory that it lies in.
         attributes(&source, path).unwrap_err();
@@ -59,8 +59,8 @@ fn paths_lie_below_the_root() {
 /// Answers of a server that has one file.
 fn one_file(request: &Request) -> Option<Answer> {
     match request.kind {
-        kind::OPEN => Some(request.answer(kind::HANDLE, &string(b"h"))),
-        kind::LSTAT => Some(request.answer(kind::ATTRS, &stat(FILE, 1))),
+        kind::OPEN => request.answer(kind::HANDLE, &string(b"h")),
+        kind::LSTAT => request.answer(kind::ATTRS, &stat(FILE, 1)),
         _ => None,
     }
 }
@@ -96,7 +96,7 @@ fn attributes_are_changed_in_the_order_that_keeps_set_user_id_safe() {
             }
             let mut record = record.lock().unwrap();
             record.push((request.kind, request.fields.clone()));
-            Some(request.status(0))
+            request.status(0)
         });
         set(&source, "f", changes).unwrap();
         assert_eq!(*sets.lock().unwrap(), expected);
@@ -127,7 +127,7 @@ fn attributes_may_have_further_fields_but_not_endless_ones() {
     let answered = |fields: Vec<u8>| {
         let (source, _) = source(move |request| match request.kind {
             kind::LSTAT => request.answer(kind::ATTRS, &fields),
-            _ => usual(request).unwrap_or(Answer::Silence),
+            _ => None,
         });
         attributes(&source, "f")
     };
@@ -176,11 +176,11 @@ fn limits_choose_among_sound_sizes() {
             kind::INIT => Some(Answer::Bytes(greeting(&["limits@openssh.com", "1"]))),
             kind::EXTENDED => {
                 let limits = [0, limit, limit, 0].map(u64::to_be_bytes).concat();
-                Some(request.answer(kind::EXTENDED_REPLY, &limits))
+                request.answer(kind::EXTENDED_REPLY, &limits)
             }
             kind::READ => {
                 record.lock().unwrap().push(request.fields[13..].to_vec());
-                Some(request.status(1))
+                request.status(1)
             }
             _ => one_file(request),
         });
@@ -204,7 +204,7 @@ fn text_of_a_server_cannot_command_a_terminal() {
     ] {
         let (options, _) = options(Duration::ZERO);
         let sent = text.as_bytes().to_vec();
-        let server = transport(move |_| Answer::End(sent.clone()));
+        let server = transport(move |_| Some(Answer::End(sent.clone())));
         let refused = connect(server, || Err(String::new()), &options);
         let why = refused.err().unwrap();
         assert!(why.contains(&format!("(\"{shown}\")")), "{why}");
@@ -215,12 +215,12 @@ fn text_of_a_server_cannot_command_a_terminal() {
 fn the_end_reaches_all_who_wait_and_those_who_come_after() {
     let mut waiting = 0;
     let (source, told) = source(move |request| match request.kind {
-        kind::LSTAT if waiting == 2 => Answer::End(Vec::new()),
+        kind::LSTAT if waiting == 2 => Some(Answer::End(Vec::new())),
         kind::LSTAT => {
             waiting += 1;
-            Answer::Silence
+            None
         }
-        _ => usual(request).unwrap_or(Answer::Silence),
+        _ => None,
     });
     let look = || assert_eq!(attributes(&source, "f"), Err(Error::Lost));
     std::thread::scope(|scope| (0..3).for_each(|_| drop(scope.spawn(look))));
@@ -257,9 +257,7 @@ fn a_write_that_nobody_reads_ends() {
         kind::WRITE => loop {
             std::thread::park();
         },
-        _ => one_file(request)
-            .or_else(|| usual(request))
-            .unwrap_or(Answer::Silence),
+        _ => one_file(request),
     });
     let source = connect(server, || Err("it is gone".to_owned()), &options).unwrap();
     let file = open(&source, "f", OpenFlags::WRITE).unwrap();

@@ -29,13 +29,12 @@ pub struct Request {
 
 impl Request {
     /// A packet that answers it.
-    pub fn answer(&self, kind: u8, fields: &[u8]) -> Answer {
-        Answer::Bytes(packet(kind, self.id, fields))
+    pub fn answer(&self, kind: u8, fields: &[u8]) -> Option<Answer> {
+        Some(Answer::Bytes(packet(kind, self.id, fields)))
     }
 
-    /// A status that answers it.
-    pub fn status(&self, code: u32) -> Answer {
-        Answer::Bytes(status(self.id, code))
+    pub fn status(&self, code: u32) -> Option<Answer> {
+        Some(Answer::Bytes(status(self.id, code)))
     }
 
     /// The strings that its fields begin with: paths or handles.
@@ -114,13 +113,13 @@ pub fn name(name: &[u8], stat: &[u8]) -> Vec<u8> {
 }
 
 /// Answers what finds the root; what follows is a test's.
-pub fn usual(request: &Request) -> Option<Answer> {
-    Some(match request.kind {
-        kind::INIT => Answer::Bytes(greeting(&["fsync@openssh.com", "1"])),
+fn usual(request: &Request) -> Option<Answer> {
+    match request.kind {
+        kind::INIT => Some(Answer::Bytes(greeting(&["fsync@openssh.com", "1"]))),
         kind::REALPATH => request.answer(kind::NAME, &name(b"/srv", &[0; 4])),
         kind::STAT => request.answer(kind::ATTRS, &stat(DIRECTORY, 0)),
-        _ => return None,
-    })
+        _ => None,
+    }
 }
 
 /// The server sees the end of its input by itself.
@@ -136,13 +135,15 @@ impl Peer for NoProgram {
     }
 }
 
-/// A way to a server that answers by a function.
-pub fn transport(mut answer: impl FnMut(&Request) -> Answer + Send + 'static) -> Transport {
+/// A way to a server that answers by a function. What that does not answer is
+/// answered as usual, or not at all.
+pub fn transport(mut answer: impl FnMut(&Request) -> Option<Answer> + Send + 'static) -> Transport {
     let (mut input, writer): (PipeReader, PipeWriter) = std::io::pipe().unwrap();
     let (reader, mut output) = std::io::pipe().unwrap();
     std::thread::spawn(move || {
         while let Some(request) = receive(&mut input) {
-            match answer(&request) {
+            let answer = answer(&request).or_else(|| usual(&request));
+            match answer.unwrap_or(Answer::Silence) {
                 Answer::Bytes(bytes) if output.write_all(&bytes).is_ok() => {}
                 Answer::Silence => {}
                 Answer::Bytes(_) => return,
@@ -204,7 +205,7 @@ pub fn connect(
 }
 
 /// A source of a server that cannot be reached again.
-pub fn source(answer: impl FnMut(&Request) -> Answer + Send + 'static) -> (Sftp, Told) {
+pub fn source(answer: impl FnMut(&Request) -> Option<Answer> + Send + 'static) -> (Sftp, Told) {
     let (options, told) = options(Duration::ZERO);
     let again = || Err("it is gone".to_owned());
     let source = connect(transport(answer), again, &options).unwrap();

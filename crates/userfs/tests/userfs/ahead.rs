@@ -53,7 +53,7 @@ fn assert_old(mounted: &Mounted, name: &str, old: &[u8], new: &[u8]) {
 }
 
 fn each_cached(test: impl Fn(&mut Mounted)) {
-    each(&REMOTE_CACHED, |mounted| {
+    each(REMOTE_CACHED, |mounted| {
         test(mounted);
         mounted.stop_clean();
         assert_eq!(
@@ -156,7 +156,7 @@ fn a_connection_that_is_lost_while_a_file_is_sent_costs_neither_content() {
 
 #[test]
 fn what_a_killed_mount_had_sent_is_removed_by_the_next() {
-    each(&REMOTE_CACHED, |mounted| {
+    each(REMOTE_CACHED, |mounted| {
         fs::write(mounted.behind("f"), "old").unwrap();
         let file = write_some(mounted, "f", &content(1));
         mounted.kill();

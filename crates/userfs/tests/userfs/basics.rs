@@ -1,46 +1,13 @@
 //! What every program expects, in every way to cache.
 
 use std::fs::{self, File};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 
-use crate::common::{Mounted, SETTINGS, content, each};
+use crate::common::{Mounted, REMOTE_MODES, SETTINGS, each};
 
 fn everywhere(test: impl Fn(&Mounted)) {
     each(&SETTINGS, |mounted| test(mounted));
-}
-
-#[test]
-fn what_is_written_is_at_the_source_after_close_and_is_read_again() {
-    everywhere(|mounted| {
-        let content = content(1, 1_200_000);
-        fs::write(mounted.path("f"), &content).unwrap();
-        mounted.assert_behind("f", &content);
-        mounted.assert_read("f", &content);
-        fs::write(mounted.path("f"), b"short").unwrap();
-        mounted.assert_behind("f", b"short");
-        assert_eq!(fs::read_dir(&mounted.source).unwrap().count(), 1);
-    });
-}
-
-#[test]
-fn an_unlinked_file_stays_readable_and_writable_until_it_is_closed() {
-    everywhere(|mounted| {
-        fs::write(mounted.behind("f"), vec![1; 400_000]).unwrap();
-        let mut file = mounted.open("f");
-        fs::remove_file(mounted.path("f")).unwrap();
-        assert!(!mounted.behind("f").exists());
-        file.write_all(b"more").unwrap();
-        assert_eq!(file.metadata().unwrap().len(), 400_000);
-        assert_eq!(file.metadata().unwrap().nlink(), 0);
-        file.seek(SeekFrom::Start(0)).unwrap();
-        let mut content = Vec::new();
-        file.read_to_end(&mut content).unwrap();
-        assert_eq!(content.len(), 400_000);
-        assert!(content.starts_with(b"more\x01"));
-        drop(file);
-        assert_eq!(fs::read_dir(&mounted.source).unwrap().count(), 0);
-    });
 }
 
 #[test]
@@ -61,21 +28,6 @@ fn replacing_a_file_keeps_its_mode_owner_and_extended_attributes() {
         let mut value = [0; 16];
         let length = rustix::fs::getxattr(&behind, "user.note", &mut value).unwrap();
         assert_eq!(&value[..length], b"kept");
-    });
-}
-
-#[test]
-fn a_hard_link_stays_one_file_with_what_is_written_through_either_name() {
-    everywhere(|mounted| {
-        fs::write(mounted.path("f"), b"before").unwrap();
-        fs::hard_link(mounted.path("f"), mounted.path("g")).unwrap();
-        fs::write(mounted.path("g"), b"after").unwrap();
-        mounted.assert_read("f", b"after");
-        mounted.assert_behind("f", b"after");
-        for directory in [&mounted.source, &mounted.at] {
-            let [f, g] = ["f", "g"].map(|name| fs::metadata(directory.join(name)).unwrap());
-            assert_eq!((f.ino(), f.nlink()), (g.ino(), 2));
-        }
     });
 }
 
@@ -164,7 +116,8 @@ fn free_space_is_the_sources_and_a_file_without_a_name_is_refused() {
 
 #[test]
 fn many_threads_work_on_files_of_their_own_and_on_one() {
-    everywhere(|mounted| {
+    each(SETTINGS.iter().chain(&REMOTE_MODES), |mounted| {
+        let mounted = &*mounted;
         fs::write(mounted.path("shared"), vec![0; 64 * 4096]).unwrap();
         std::thread::scope(|scope| {
             for thread in 0..24_u8 {

@@ -95,10 +95,7 @@ pub const SETTINGS: [Setting; 6] = [
 ];
 
 /// Those with a local copy.
-pub const CACHED: [Setting; 2] = [
-    Setting::new("whole", "pages"),
-    Setting::new("blocks", "pages"),
-];
+pub const CACHED: &[Setting] = SETTINGS.split_at(2).0;
 
 /// All over SFTP, where nothing can pass through.
 pub const REMOTE_SETTINGS: [Setting; 5] = [
@@ -110,10 +107,7 @@ pub const REMOTE_SETTINGS: [Setting; 5] = [
 ];
 
 /// Those over SFTP with a local copy.
-pub const REMOTE_CACHED: [Setting; 2] = [
-    Setting::remote("whole", "pages"),
-    Setting::remote("blocks", "pages"),
-];
+pub const REMOTE_CACHED: &[Setting] = REMOTE_SETTINGS.split_at(2).0;
 
 /// The ways to cache over SFTP that are the default for each mode.
 pub const REMOTE_MODES: [Setting; 3] = [

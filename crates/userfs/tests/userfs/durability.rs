@@ -147,7 +147,7 @@ fn each_mode(test: impl Fn(&Mounted)) {
 }
 
 fn each_cached(test: impl Fn(&mut Mounted)) {
-    each(&watched(CACHED.iter().chain(&REMOTE_CACHED)), test);
+    each(&watched(CACHED.iter().chain(REMOTE_CACHED)), test);
 }
 
 /// Synchronises a file by a new descriptor.

@@ -27,7 +27,7 @@ fn each_small(settings: &[Setting], options: &str, test: impl Fn(&mut Mounted)) 
 
 #[test]
 fn a_full_disk_is_told_to_close_and_the_old_content_stays_until_there_is_room() {
-    each_small(&CACHED, "size=4m", |mounted| {
+    each_small(CACHED, "size=4m", |mounted| {
         fs::write(mounted.behind("f"), vec![1; 1 << 20]).unwrap();
         fs::write(mounted.behind("ballast"), vec![2; 2 << 20]).unwrap();
         let content = content(1, 2_000_000);
@@ -86,7 +86,7 @@ fn a_full_disk_is_told_to_fsync_and_what_was_acknowledged_before_stays() {
 
 #[test]
 fn what_cannot_be_written_back_before_the_end_is_kept_and_told() {
-    each_small(&CACHED, "size=2m", |mounted| {
+    each_small(CACHED, "size=2m", |mounted| {
         let alone = without_new_processes();
         fs::write(mounted.path("f"), vec![5; 3 << 20]).unwrap();
         drop(alone);
@@ -162,7 +162,7 @@ fn temporary_files_of_a_killed_mount_are_removed_by_the_next() {
 
 #[test]
 fn the_old_content_stays_until_there_is_a_new_one() {
-    each(&CACHED, |mounted| {
+    each(CACHED, |mounted| {
         fs::write(mounted.behind("f"), b"old").unwrap();
         let file = File::create(mounted.path("f")).unwrap();
         // What a shell does before it starts a command with its output here.

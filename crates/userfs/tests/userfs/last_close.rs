@@ -15,7 +15,7 @@ fn each_changed(
     others: impl Fn(&Mounted),
     check: impl Fn(&Mounted),
 ) {
-    each(CACHED.iter().chain(&REMOTE_CACHED), |mounted| {
+    each(CACHED.iter().chain(REMOTE_CACHED), |mounted| {
         fs::write(mounted.behind("f"), content).unwrap();
         let alone = without_new_processes();
         let file = mounted.open("f");
@@ -57,7 +57,7 @@ fn what_is_closed_last_is_there_though_the_source_replaced_the_empty_file_before
 
 #[test]
 fn what_is_closed_last_is_there_though_another_mount_replaced_the_empty_file_before() {
-    each(CACHED.iter().chain(&REMOTE_CACHED), |mounted| {
+    each(CACHED.iter().chain(REMOTE_CACHED), |mounted| {
         let place = tempfile::tempdir().unwrap();
         let other = Mounted::of(&mounted.source, place.path(), &CACHED[0]);
         File::create(mounted.behind("f")).unwrap();

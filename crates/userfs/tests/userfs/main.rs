@@ -22,6 +22,7 @@ mod recording;
 mod regressions;
 mod remote;
 mod requests;
+mod script;
 mod server;
 mod slow;
 mod stress;

@@ -17,7 +17,7 @@ use crate::common::{
 };
 
 fn each_cached(test: impl Fn(&mut Mounted)) {
-    each(&watched(&CACHED), test);
+    each(&watched(CACHED), test);
 }
 
 /// What another call gets while one is held. If it has to wait for that one, it
@@ -154,7 +154,7 @@ fn set_times(file: &File) -> std::io::Result<()> {
 
 #[test]
 fn times_alone_of_a_file_that_is_removed_fail_nothing_and_keep_no_copy() {
-    each(&watched(CACHED.iter().chain(&REMOTE_CACHED)), |mounted| {
+    each(&watched(CACHED.iter().chain(REMOTE_CACHED)), |mounted| {
         let remove = || fs::remove_file(mounted.path("f")).unwrap();
         let alone = without_new_processes();
 

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::common::{
-    Mounted, REMOTE_CACHED, REMOTE_MODES, Small, assert_errno, await_that, close, content, each,
-    without_new_processes,
+    Mounted, REMOTE_CACHED, REMOTE_MODES, Small, assert_errno, assert_same, await_that, close,
+    content, each, without_new_processes,
 };
 
 /// Writes a file anew, and synchronises it if it is told so.
@@ -71,6 +71,12 @@ fn what_was_acknowledged_is_on_the_server_however_often_it_is_killed() {
                     Err(error) => {
                         assert_eq!(error.raw_os_error(), Some(libc::EIO), "{error}");
                         failed.fetch_add(1, Ordering::Relaxed);
+                        let found = fs::read(watched.behind(&name)).unwrap_or_default();
+                        if watched.setting.mode == "whole" && !found.is_empty() {
+                            // All of what some write was to bring.
+                            let round = found.len() - content_of(0).len();
+                            assert_same(&found, &content_of(round), &name);
+                        }
                     }
                 }
                 if is_over.load(Ordering::Relaxed) {
@@ -100,7 +106,7 @@ fn without_server(mounted: &mut Mounted) -> (File, Vec<u8>, Vec<u8>) {
 
 #[test]
 fn an_old_content_stays_whole_while_a_new_one_cannot_be_brought() {
-    each(&REMOTE_CACHED, |mounted| {
+    each(REMOTE_CACHED, |mounted| {
         let alone = without_new_processes();
         let (file, old, new) = without_server(mounted);
         assert_errno(file.sync_all(), libc::EIO);
@@ -115,7 +121,7 @@ fn an_old_content_stays_whole_while_a_new_one_cannot_be_brought() {
 
 #[test]
 fn a_file_that_was_closed_without_its_server_is_brought_when_that_is_back() {
-    each(&REMOTE_CACHED, |mounted| {
+    each(REMOTE_CACHED, |mounted| {
         let alone = without_new_processes();
         let (file, old, new) = without_server(mounted);
         assert_eq!(close(file), Err(rustix::io::Errno::IO));

@@ -7,27 +7,19 @@ use std::io::Write;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
-use crate::common::{Mounted, REMOTE_CACHED, Setting, await_that, without_new_processes};
-use crate::recorder::Recorded;
-
-/// A mount with attributes that last as long as the test.
-fn each(settings: &[Setting], test: impl Fn(&Recorded)) {
-    for setting in settings.iter().filter(|setting| setting.is_possible()) {
-        let lifetime_ms = 1_000_000;
-        test(&Recorded::new(&Setting {
-            lifetime_ms,
-            ..setting.clone()
-        }));
-    }
-}
+use crate::common::{Mounted, REMOTE_CACHED, await_that, without_new_processes};
+use crate::recorder::{Recorded, each};
 
 impl Recorded {
     /// How often each kind of request was sent so far.
     fn requests(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
-        for words in self.said() {
-            if !["STATUS", "HANDLE"].contains(&&*words[0]) {
-                *counts.entry(words[0].clone()).or_insert(0) += 1;
+        for line in self.lines() {
+            if let [request, _, kind, ..] = &line[..]
+                && request == "request"
+                && kind != "sent"
+            {
+                *counts.entry(kind.clone()).or_insert(0) += 1;
             }
         }
         counts
@@ -41,9 +33,9 @@ impl Recorded {
         work(&self.mounted);
         drop(alone);
         // A file is closed after its last user was answered.
-        let closes = closes + count_before("CLOSE");
-        await_that("a CLOSE", || {
-            closes == 0 || self.requests().get("CLOSE") >= Some(&closes)
+        let closes = closes + count_before("close");
+        await_that("a close", || {
+            closes == 0 || self.requests().get("close") >= Some(&closes)
         });
         let mut asked = self.requests();
         asked.retain(|kind, count| {
@@ -60,7 +52,7 @@ fn expected<const N: usize>(counts: [(&str, usize); N]) -> BTreeMap<String, usiz
 
 #[test]
 fn a_small_file_is_made_in_three_round_trips() {
-    each(&REMOTE_CACHED, |recorded| {
+    each(REMOTE_CACHED, |recorded| {
         let make = |name: &'static str| {
             move |mounted: &Mounted| {
                 let mut file = File::create_new(mounted.path(name)).unwrap();
@@ -72,16 +64,16 @@ fn a_small_file_is_made_in_three_round_trips() {
         // time and looked at, by handle, and by name before and after; closed by
         // the way.
         let made = expected([
-            ("CLOSE", 1),
-            ("FSETSTAT", 1),
-            ("FSTAT", 1),
-            ("LSTAT", 5),
-            ("OPEN", 1),
-            ("WRITE", 1),
+            ("close", 1),
+            ("fsetstat", 1),
+            ("fstat", 1),
+            ("lstat", 5),
+            ("open", 1),
+            ("write", 1),
         ]);
         assert_eq!(recorded.by(1, make("b")), made);
         let removed = recorded.by(0, |mounted| fs::remove_file(mounted.path("b")).unwrap());
-        assert_eq!(removed, expected([("LSTAT", 1), ("REMOVE", 1)]));
+        assert_eq!(removed, expected([("lstat", 1), ("remove", 1)]));
     });
 }
 
@@ -99,11 +91,11 @@ fn names_of_a_directory_are_asked_for_together_after_a_few() {
                 assert_eq!(fs::metadata(path).unwrap().len(), number);
             }
         });
-        asked.remove("READDIR");
+        asked.remove("readdir");
         // Of both directories and two files, then of all.
         assert_eq!(
             asked,
-            expected([("CLOSE", 1), ("LSTAT", 4), ("OPENDIR", 1)])
+            expected([("close", 1), ("lstat", 4), ("opendir", 1)])
         );
     });
 }
@@ -122,13 +114,13 @@ fn a_tree_that_was_listed_is_opened_without_being_looked_up() {
             }
         });
         // Of the directory, and with each opening.
-        asked.remove("READDIR");
+        asked.remove("readdir");
         let counts = [
-            ("CLOSE", 3),
-            ("LSTAT", 3),
-            ("OPEN", 2),
-            ("OPENDIR", 1),
-            ("READ", 2),
+            ("close", 3),
+            ("lstat", 3),
+            ("open", 2),
+            ("opendir", 1),
+            ("read", 2),
         ];
         assert_eq!(asked, expected(counts));
     });
@@ -151,7 +143,7 @@ fn who_goes_through_a_tree_gets_directories_beside_each_other_at_once() {
         recorded.by(1, |mounted| directories = names(mounted.at.clone()));
         assert_eq!(directories.len(), 5);
         let first = recorded.by(5, |_| assert_eq!(names(directories[0].clone()).len(), 1));
-        assert_eq!(first.get("OPENDIR"), Some(&5), "{first:?}");
+        assert_eq!(first.get("opendir"), Some(&5), "{first:?}");
         let others = recorded.by(0, |_| {
             for directory in &directories[1..] {
                 assert_eq!(names(directory.clone()), [directory.join("f")]);
@@ -160,12 +152,12 @@ fn who_goes_through_a_tree_gets_directories_beside_each_other_at_once() {
         assert_eq!(others, expected([]), "they were told already");
         // A listing is reused until it is too old, or this mount changes something.
         let again = recorded.by(0, |_| assert_eq!(names(directories[2].clone()).len(), 1));
-        assert!(!again.contains_key("OPENDIR"), "{again:?}");
+        assert!(!again.contains_key("opendir"), "{again:?}");
         let changed = recorded.by(2, |_| {
             File::create_new(directories[2].join("g")).unwrap();
             assert_eq!(names(directories[2].clone()).len(), 2);
         });
-        assert!(changed.contains_key("OPENDIR"), "{changed:?}");
+        assert!(changed.contains_key("opendir"), "{changed:?}");
     });
 }
 
@@ -183,6 +175,6 @@ fn a_page_at_a_random_place_brings_little_more_than_itself() {
                 assert_eq!(page, [3; 4096]);
             }
         });
-        assert_eq!(asked.get("READ"), Some(&15), "{asked:?}");
+        assert_eq!(asked.get("read"), Some(&15), "{asked:?}");
     });
 }

@@ -1,177 +1,59 @@
 //! Several threads and processes on one mount: every call returns what it
 //! returns on ext4, and the content in the end is the same.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{AtFlags, Mode, OFlags, linkat};
-use rustix::io::Errno;
-
 use crate::common::{Mounted, SETTINGS, close, each, starting, without_new_processes};
-use crate::random::Random;
+use crate::script::{Operation, Random, Script, directory, summary, tree};
 
 const THREADS: u64 = 4;
 const EXT4_MAGIC: i64 = 0xef53;
 
 /// Names that a thread uses in its own directory and in the common one.
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+const LENGTH_MAX: usize = 100_000;
 
-/// Contents that differ differ in this, too.
-fn summary(content: &[u8]) -> String {
-    let mut hasher = DefaultHasher::new();
-    content.hash(&mut hasher);
-    format!("{} bytes, hash {:x}", content.len(), hasher.finish())
-}
+const WEIGHTS: [(Operation, usize); 12] = [
+    (Operation::Open, 4),
+    (Operation::Write, 1),
+    (Operation::Truncate, 1),
+    (Operation::Sync, 1),
+    (Operation::Read, 2),
+    (Operation::Close, 1),
+    (Operation::Rename, 1),
+    (Operation::Link, 1),
+    (Operation::Unlink, 1),
+    (Operation::MakeDirectory, 1),
+    (Operation::RemoveDirectory, 1),
+    (Operation::Look, 1),
+];
 
-/// One thread's work: what it does depends on its number alone, and names of one
+/// A script in a directory of its own and in the common one, and writes to a file
+/// that another thread gives other names, each followed by a close. Names of one
 /// thread are no other's, so that every result is determined.
-struct Script {
-    number: u64,
-    random: Random,
-    /// The thread's own directory, and the one that all use and one renames.
-    directories: [OwnedFd; 2],
-    open: Vec<File>,
-    /// A file that another thread gives other names.
-    moved: File,
-    results: Vec<String>,
-}
-
-fn errno<T>(outcome: Result<T, Errno>) -> String {
-    outcome.map_or_else(|error| format!("{error:?}"), |_| "ok".to_owned())
-}
-
-impl Script {
-    fn new(base: &Path, number: u64) -> Self {
-        let own = base.join(format!("own{number}"));
-        fs::create_dir(&own).unwrap();
-        let open = |path: &Path| {
-            let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
-            rustix::fs::open(path, flags, Mode::empty()).unwrap()
-        };
-        let moved = File::create_new(base.join(format!("moved{number}"))).unwrap();
-        Self {
-            number,
-            random: Random(number),
-            directories: [open(&own), open(&base.join("common"))],
-            open: Vec::new(),
-            moved,
-            results: Vec::new(),
+fn run_script(mut script: Script, moved: File, operations: usize) -> Vec<String> {
+    let mut results = Vec::new();
+    for _ in 0..operations {
+        if script.random.below(6) == 0 {
+            let length = 1 + script.random.below(3 << 14);
+            let bytes = script.random.bytes(length);
+            moved
+                .write_all_at(&bytes, script.random.below(1 << 16) as u64)
+                .unwrap();
+            close(moved.try_clone().unwrap()).unwrap();
         }
+        let (outcome, content) = script.step(&WEIGHTS);
+        results.push(format!("{outcome} {}", summary(&content)));
     }
-
-    fn name(&mut self) -> String {
-        let name = NAMES[self.random.below(NAMES.len())];
-        format!("{name}{}", self.number)
+    for file in script.open {
+        close(file).unwrap();
     }
-
-    /// A directory, and a name that is this thread's alone in it or in a
-    /// directory that the thread may have made there.
-    fn place(&mut self) -> (usize, String) {
-        let at = self.random.below(2);
-        let name = self.name();
-        match self.random.below(3) {
-            0 => (at, format!("{name}/{}", self.name())),
-            _ => (at, name),
-        }
-    }
-
-    fn directory(&self, at: usize) -> BorrowedFd<'_> {
-        self.directories[at].as_fd()
-    }
-
-    fn open(&mut self) -> String {
-        let flags = match self.random.below(5) {
-            0 => OFlags::CREATE | OFlags::EXCL,
-            1 => OFlags::CREATE | OFlags::TRUNC,
-            2 => OFlags::CREATE | OFlags::APPEND,
-            3 => OFlags::empty(),
-            _ => OFlags::CREATE,
-        };
-        let (at, name) = self.place();
-        let flags = flags | OFlags::RDWR | OFlags::CLOEXEC;
-        let opened = rustix::fs::openat(self.directory(at), name, flags, Mode::from(0o644));
-        errno(opened.map(|file| self.open.push(file.into())))
-    }
-
-    fn on_open(&mut self, operation: usize) -> String {
-        if self.open.is_empty() {
-            return "nothing is open".to_owned();
-        }
-        let at = self.random.below(self.open.len());
-        let offset = self.random.below(1 << 16) as u64;
-        let byte = self.random.below(255) as u8;
-        let length = 1 + self.random.below(3 << 14);
-        let file = &self.open[at];
-        match operation {
-            0 => errno(rustix::io::pwrite(file, &vec![byte; length], offset)),
-            1 => errno(rustix::fs::ftruncate(file, offset)),
-            2 => errno(rustix::fs::fsync(file)),
-            3 => {
-                let mut content = vec![0; 1 << 18];
-                let read = rustix::io::pread(file, &mut content, 0);
-                let read = read.map(|count| summary(&content[..count]));
-                let links = rustix::fs::fstat(file).map(|stat| stat.st_nlink);
-                format!("{read:?}, links {links:?}")
-            }
-            _ => errno(close(self.open.swap_remove(at))),
-        }
-    }
-
-    fn on_names(&mut self, operation: usize) -> String {
-        let (from, to) = (self.place(), self.place());
-        let (old, new) = (self.directory(from.0), self.directory(to.0));
-        match operation {
-            0 => errno(rustix::fs::renameat(old, &from.1, new, &to.1)),
-            1 => errno(linkat(old, &from.1, new, &to.1, AtFlags::empty())),
-            2 => errno(rustix::fs::unlinkat(old, &from.1, AtFlags::empty())),
-            3 => errno(rustix::fs::mkdirat(old, &from.1, Mode::from(0o755))),
-            4 => errno(rustix::fs::unlinkat(old, &from.1, AtFlags::REMOVEDIR)),
-            _ => match rustix::fs::statat(old, &from.1, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) if stat.st_mode & libc::S_IFMT == libc::S_IFDIR => "directory".to_owned(),
-                Ok(stat) => format!("{} bytes, {} links", stat.st_size, stat.st_nlink),
-                Err(error) => format!("{error:?}"),
-            },
-        }
-    }
-
-    /// Writes to the file that is being renamed, and closes a descriptor of it.
-    fn on_moved(&mut self) -> String {
-        let byte = self.random.below(255) as u8;
-        let length = 1 + self.random.below(3 << 14);
-        let offset = self.random.below(1 << 16) as u64;
-        let written = errno(rustix::io::pwrite(&self.moved, &vec![byte; length], offset));
-        let copy = self.moved.try_clone().unwrap();
-        format!("{written} {}", errno(close(copy)))
-    }
-
-    fn run(mut self, operations: usize) -> Vec<String> {
-        for step in 0..operations {
-            let operation = self.random.below(19);
-            let result = match operation {
-                0..4 => self.open(),
-                4..10 => self.on_open(operation - 4),
-                10..16 => self.on_names(operation - 10),
-                _ => self.on_moved(),
-            };
-            self.results.push(format!("{step}: {operation} {result}"));
-            if self.open.len() > 4 {
-                let closed = errno(close(self.open.remove(0)));
-                self.results.push(format!("{step}: close {closed}"));
-            }
-        }
-        self.open.push(self.moved);
-        for file in self.open.into_iter().rev() {
-            let closed = errno(close(file));
-            self.results.push(format!("end: close {closed}"));
-        }
-        self.results
-    }
+    close(moved).unwrap();
+    results
 }
 
 /// Gives the common directory and each thread's `moved` file another name and
@@ -193,41 +75,28 @@ fn rename_all(base: &Path, is_over: &AtomicBool) -> u64 {
 
 /// What each thread's calls return.
 fn run(base: &Path, operations: usize) -> Vec<Vec<String>> {
-    fs::create_dir(base.join("common")).unwrap();
-    let scripts: Vec<_> = (0..THREADS)
-        .map(|number| Script::new(base, number))
-        .collect();
+    let common = base.join("common");
+    fs::create_dir(&common).unwrap();
+    let prepared = (0..THREADS).map(|number| {
+        let own = base.join(format!("own{number}"));
+        fs::create_dir(&own).unwrap();
+        let moved = File::create_new(base.join(format!("moved{number}"))).unwrap();
+        let directories = vec![directory(&own), directory(&common)];
+        let names = NAMES.map(|name| format!("{name}{number}")).into();
+        let script = Script::new(Random(number), directories, names, LENGTH_MAX, true);
+        (script, moved)
+    });
+    let prepared: Vec<_> = prepared.collect();
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let renames = scope.spawn(|| rename_all(base, &is_over));
-        let run = |script: Script| scope.spawn(move || script.run(operations));
-        let threads: Vec<_> = scripts.into_iter().map(run).collect();
+        let run = |(script, moved)| scope.spawn(move || run_script(script, moved, operations));
+        let threads: Vec<_> = prepared.into_iter().map(run).collect();
         let results: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
         is_over.store(true, Ordering::Relaxed);
         assert!(renames.join().unwrap() > 0, "nothing was renamed meanwhile");
         results.into_iter().map(|result| result.unwrap()).collect()
     })
-}
-
-/// Every file's content, and links, by its path; directories as such.
-fn tree(at: &Path) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
-    let mut left = vec![at.to_path_buf()];
-    while let Some(directory) = left.pop() {
-        for entry in fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            let metadata = fs::symlink_metadata(&path).unwrap();
-            let name = path.strip_prefix(at).unwrap().display().to_string();
-            if metadata.is_dir() {
-                found.insert(name, "directory".to_owned());
-                left.push(path);
-                continue;
-            }
-            let content = summary(&fs::read(&path).unwrap());
-            found.insert(name, format!("{content}, {} links", metadata.nlink()));
-        }
-    }
-    found
 }
 
 fn each_without_write_back(test: impl Fn(&mut Mounted)) {

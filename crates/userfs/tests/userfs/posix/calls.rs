@@ -194,7 +194,10 @@ fn call(words: &[&str], directory: &Path) -> Outcome {
             );
             ok(rustix::fs::chownat(CWD, at(1), uid, gid, follow(words[0])))
         }
-        "truncate" => truncate(&at(1), words[2].parse().unwrap()),
+        "truncate" => {
+            truncate(&at(1), words[2].parse().unwrap())?;
+            Ok("ok".to_owned())
+        }
         "utimens" | "lutimens" => {
             let times = Timestamps {
                 last_access: time(words[2]),
@@ -270,11 +273,12 @@ fn kind_and_device(kind: &str) -> (FileType, u64) {
     }
 }
 
-fn truncate(path: &Path, length: i64) -> Outcome {
+/// `truncate(2)`: by a name, without opening it.
+pub fn truncate(path: &Path, length: i64) -> std::io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes()).unwrap();
     // SAFETY: the path ends with a zero byte and outlives the call.
     match unsafe { libc::truncate(path.as_ptr(), length) } {
-        0 => Ok("ok".to_owned()),
+        0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),
     }
 }

@@ -7,6 +7,7 @@ mod calls;
 use std::path::Path;
 
 use crate::common::{SETTINGS, each, set_mode};
+pub use calls::truncate;
 use calls::{Line, perform};
 
 /// Runs the lines of a table in an empty directory. Returns what came out

@@ -1,0 +1,336 @@
+//! Random operations on files: the same for the same seed, so that those on a
+//! mount can be compared with those on a directory without one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File, Metadata};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Result;
+use std::iter::repeat_n;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use memmap2::MmapOptions;
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, fallocate, linkat, renameat, unlinkat};
+
+use crate::common::close;
+use crate::posix::truncate;
+
+const OPEN_MAX: usize = 6;
+/// Some files get longer than what a copy holds in memory.
+const LONG: usize = 1_400_000;
+
+/// A small generator of numbers (Steele, Lea, Flood, "Fast splittable
+/// pseudorandom number generators", 2014).
+pub struct Random(pub u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below a bound.
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound.max(1) as u64) as usize
+    }
+
+    pub fn bytes(&mut self, length: usize) -> Vec<u8> {
+        let words = (0..length.div_ceil(8)).map(|_| self.next().to_le_bytes());
+        let mut bytes = words.collect::<Vec<_>>().concat();
+        bytes.truncate(length);
+        bytes
+    }
+}
+
+/// What is done to a name, to two, or to an open file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    Open,
+    Rename,
+    Link,
+    Unlink,
+    MakeDirectory,
+    RemoveDirectory,
+    TruncateName,
+    Look,
+    Close,
+    Write,
+    Read,
+    Truncate,
+    Sync,
+    Allocate,
+    ReadMapped,
+    WriteMapped,
+}
+
+/// A sequence of operations. Which ones they are depends on the seed and on what
+/// the earlier ones returned.
+pub struct Script {
+    pub random: Random,
+    pub directories: Vec<OwnedFd>,
+    names: Vec<String>,
+    pub open: Vec<File>,
+    /// Most files stay below this length.
+    length_max: usize,
+    /// Some names are in directories that the script may have made.
+    makes_directories: bool,
+    /// The file system can allocate storage. If not, nor does a script that is
+    /// compared with it.
+    pub allocates: bool,
+}
+
+/// What a call returned, in words.
+fn told<T>(outcome: Result<T>) -> String {
+    outcome.map_or_else(|error| error.to_string(), |_| "ok".to_owned())
+}
+
+impl Script {
+    /// A script on names in some directories that nothing else uses.
+    pub fn new(
+        random: Random,
+        directories: Vec<OwnedFd>,
+        names: Vec<String>,
+        length_max: usize,
+        makes_directories: bool,
+    ) -> Self {
+        Self {
+            random,
+            directories,
+            names,
+            open: Vec::new(),
+            length_max,
+            makes_directories,
+            allocates: true,
+        }
+    }
+
+    fn name(&mut self) -> String {
+        self.names[self.random.below(self.names.len())].clone()
+    }
+
+    /// A directory and a name in it.
+    fn place(&mut self) -> (usize, String) {
+        let at = self.random.below(self.directories.len());
+        let name = self.name();
+        match self.makes_directories && self.random.below(3) == 0 {
+            true => (at, format!("{name}/{}", self.name())),
+            false => (at, name),
+        }
+    }
+
+    /// Does one of some operations, each as likely as its weight says. Returns
+    /// what it was, what came of it, and what was read.
+    pub fn step(&mut self, weights: &[(Operation, usize)]) -> (String, Vec<u8>) {
+        let each = |(operation, weight): &(Operation, usize)| repeat_n(*operation, *weight);
+        let all: Vec<Operation> = weights.iter().flat_map(each).collect();
+        let operation = all[self.random.below(all.len())];
+        let mut content = Vec::new();
+        let outcome = match operation {
+            Operation::Open if self.open.len() < OPEN_MAX => self.open_one(),
+            Operation::Open => told(close(self.open.remove(0)).map_err(Into::into)),
+            Operation::Rename
+            | Operation::Link
+            | Operation::Unlink
+            | Operation::MakeDirectory
+            | Operation::RemoveDirectory
+            | Operation::TruncateName
+            | Operation::Look => self.on_names(operation),
+            _ => self.on_open(operation, &mut content),
+        };
+        (format!("{operation:?} {outcome}"), content)
+    }
+
+    fn open_one(&mut self) -> String {
+        let how = match self.random.below(6) {
+            0 => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
+            1 => OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC,
+            2 => OFlags::RDWR | OFlags::CREATE | OFlags::APPEND,
+            3 => OFlags::WRONLY | OFlags::CREATE,
+            4 => OFlags::RDONLY,
+            _ => OFlags::RDWR | OFlags::CREATE,
+        };
+        let (at, name) = self.place();
+        let flags = how | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(&self.directories[at], &name, flags, Mode::from(0o644));
+        let outcome = opened.map(|file| {
+            let file = File::from(file);
+            // Else two sets of pages would stand for one file.
+            let number = |file: &File| file.metadata().unwrap().ino();
+            let is_same = |other: &File| number(other) == number(&file);
+            let same = self.open.iter().position(is_same);
+            self.open.push(file);
+            format!("ok, the same as {same:?}")
+        });
+        let outcome = outcome.unwrap_or_else(|error| error.to_string());
+        format!("{name} in {at} {how:?}: {outcome}")
+    }
+
+    fn on_open(&mut self, operation: Operation, content: &mut Vec<u8>) -> String {
+        if self.open.is_empty() {
+            return "nothing is open".to_owned();
+        }
+        let at = self.random.below(self.open.len());
+        let length_max = match self.random.below(40) {
+            0 => self.length_max.max(LONG),
+            _ => self.length_max,
+        };
+        let offset = self.random.below(length_max);
+        let length = match self.random.below(4) {
+            0 => self.random.below(100),
+            1 => 4096,
+            _ => self.random.below(70_000),
+        };
+        let length = length.min(length_max - offset);
+        let file = &self.open[at];
+        let outcome = match operation {
+            Operation::Close => told(close(self.open.swap_remove(at)).map_err(Into::into)),
+            Operation::Write => told(file.write_all_at(&self.random.bytes(length), offset as u64)),
+            Operation::Truncate => told(file.set_len(offset as u64)),
+            Operation::Sync => told(file.sync_all()),
+            Operation::Allocate => self.allocate(at, offset, length),
+            Operation::Read => {
+                let found = file.metadata().unwrap();
+                let (size, links) = (found.size() as usize, found.nlink());
+                let outcome = told(read(file, offset % (size + 5000), 2 * length, content));
+                format!("{outcome} of {size}, {links} links")
+            }
+            _ => self.on_mapping(operation, at, (offset, length), content),
+        };
+        format!("{at} {offset}+{length}: {outcome}")
+    }
+
+    fn allocate(&mut self, at: usize, offset: usize, length: usize) -> String {
+        let flags = match self.random.below(2) {
+            0 => FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE,
+            _ => FallocateFlags::empty(),
+        };
+        if !self.allocates {
+            return format!("{flags:?}");
+        }
+        let length = 1 + length as u64;
+        let done = fallocate(&self.open[at], flags, offset as u64, length);
+        format!("{flags:?} {}", told(done.map_err(Into::into)))
+    }
+
+    /// Reads or writes a part inside of a file by a mapping.
+    fn on_mapping(
+        &mut self,
+        operation: Operation,
+        at: usize,
+        (offset, length): (usize, usize),
+        content: &mut Vec<u8>,
+    ) -> String {
+        let file = &self.open[at];
+        let size = file.metadata().unwrap().size() as usize;
+        if size == 0 {
+            return "nothing to map".to_owned();
+        }
+        let offset = offset % size;
+        let length = 1 + length % (size - offset);
+        let mut options = MmapOptions::new();
+        options.offset(offset as u64).len(length);
+        if operation == Operation::ReadMapped {
+            // SAFETY: the range lies inside of the file, which nobody cuts meanwhile.
+            let mapped = unsafe { options.map(file) };
+            return told(mapped.map(|mapped| content.extend_from_slice(&mapped)));
+        }
+        // SAFETY: likewise.
+        let mapped = unsafe { options.map_mut(file) };
+        told(mapped.map(|mut mapped| mapped.copy_from_slice(&self.random.bytes(length))))
+    }
+
+    fn on_names(&mut self, operation: Operation) -> String {
+        let (from, to) = (self.place(), self.place());
+        let length = self.random.below(self.length_max);
+        let (old, new) = (&self.directories[from.0], &self.directories[to.0]);
+        let none = AtFlags::empty();
+        let outcome = match operation {
+            Operation::Rename => renameat(old, &from.1, new, &to.1),
+            Operation::Link => linkat(old, &from.1, new, &to.1, none),
+            Operation::Unlink => unlinkat(old, &from.1, none),
+            Operation::MakeDirectory => rustix::fs::mkdirat(old, &from.1, Mode::from(0o755)),
+            Operation::RemoveDirectory => unlinkat(old, &from.1, AtFlags::REMOVEDIR),
+            Operation::TruncateName => {
+                let path = format!("/proc/self/fd/{}/{}", old.as_raw_fd(), from.1);
+                let done = truncate(Path::new(&path), length as i64);
+                return format!("{from:?} {length}: {}", told(done));
+            }
+            _ => {
+                let found = rustix::fs::statat(old, &from.1, AtFlags::SYMLINK_NOFOLLOW);
+                return match found {
+                    Ok(stat) if stat.st_mode & libc::S_IFMT == libc::S_IFDIR => {
+                        format!("{from:?}: directory")
+                    }
+                    Ok(stat) => format!("{from:?}: {}, {} links", stat.st_size, stat.st_nlink),
+                    Err(error) => format!("{from:?}: {error}"),
+                };
+            }
+        };
+        format!("{from:?} {to:?}: {}", told(outcome.map_err(Into::into)))
+    }
+}
+
+/// Reads until there is as much or the file ends.
+fn read(file: &File, offset: usize, length: usize, content: &mut Vec<u8>) -> Result<()> {
+    content.resize(length, 0);
+    let mut done = 0;
+    while done < length {
+        match file.read_at(&mut content[done..], (offset + done) as u64) {
+            Ok(0) => break,
+            Ok(count) => done += count,
+            Err(error) => {
+                content.clear();
+                return Err(error);
+            }
+        }
+    }
+    content.truncate(done);
+    Ok(())
+}
+
+/// Opens a directory.
+pub fn directory(path: &Path) -> OwnedFd {
+    let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
+    rustix::fs::open(path, flags, Mode::empty()).unwrap()
+}
+
+/// A content in short: those that differ differ in this, too.
+pub fn summary(content: &[u8]) -> String {
+    let mut hasher = DefaultHasher::new();
+    content.hash(&mut hasher);
+    format!("{} bytes, hash {:x}", content.len(), hasher.finish())
+}
+
+/// Every file's content by its path, with how many links it has and which path is
+/// the first of them; directories as such.
+pub fn tree(at: &Path) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let mut left = vec![at.to_path_buf()];
+    while let Some(directory) = left.pop() {
+        for entry in fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            let metadata = fs::symlink_metadata(&path).unwrap();
+            let name = path.strip_prefix(at).unwrap().display().to_string();
+            if metadata.is_dir() {
+                left.push(path.clone());
+            }
+            found.insert(name, (path, metadata));
+        }
+    }
+    let mut first_names = HashMap::new();
+    let told = |(name, (path, metadata)): (String, (PathBuf, Metadata))| {
+        if metadata.is_dir() {
+            return (name, "directory".to_owned());
+        }
+        let content = summary(&fs::read(path).unwrap());
+        let links = metadata.nlink();
+        let first = first_names.entry(metadata.ino()).or_insert(name.clone());
+        let told = format!("{content}, {links} links, {first} first");
+        (name, told)
+    };
+    found.into_iter().map(told).collect()
+}
