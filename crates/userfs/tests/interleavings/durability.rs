@@ -2,11 +2,11 @@
 //! no change is lost when a write-back or an `fsync` fails.
 
 use loom::sync::{Arc, Mutex};
-use loom::thread::JoinHandle;
+use loom::thread::{JoinHandle, spawn};
 
+use crate::check;
 use crate::source::Timespec;
 use crate::write_back_state::{Changes, Outcome, Reached, WriteBack, WriteBackState, write_back};
-use crate::{check, share, start};
 
 /// A source of one byte, with a device behind its page cache.
 #[derive(Default)]
@@ -17,6 +17,8 @@ struct Source {
     is_page_dirty: bool,
     sends_to_fail: usize,
     syncs_to_fail: usize,
+    /// What is sent to be synchronised is a new file, on the device at once.
+    replaces: bool,
 }
 
 /// One open file, as the library's `CachedFile` has it.
@@ -60,7 +62,7 @@ impl WriteBack for Attempt<'_> {
         call(&mut self.0.copy.lock().unwrap().1)
     }
 
-    fn send(&mut self, changes: &Changes, _is_sync: bool) -> Result<Reached, i32> {
+    fn send(&mut self, changes: &Changes, is_sync: bool) -> Result<Reached, i32> {
         let value = self.0.copy.lock().unwrap().0;
         let mut source = self.0.source.lock().unwrap();
         if source.sends_to_fail > 0 {
@@ -70,6 +72,11 @@ impl WriteBack for Attempt<'_> {
         if !changes.dirty.is_empty() {
             source.content = value;
             source.is_page_dirty = true;
+        }
+        if is_sync && source.replaces {
+            source.device = source.content;
+            source.is_page_dirty = false;
+            return Ok(Reached::Device);
         }
         Ok(Reached::Source)
     }
@@ -91,23 +98,26 @@ impl WriteBack for Attempt<'_> {
 /// Runs a model of a file to which 1 was written, and whose source fails so often.
 fn check_file(
     (sends_to_fail, syncs_to_fail): (usize, usize),
-    model: impl Fn(Arc<File>) + Sync + Send + 'static,
+    model: impl Fn(Arc<File>) + Copy + Sync + Send + 'static,
 ) {
-    check(move || {
-        let file = File::new(Source {
-            sends_to_fail,
-            syncs_to_fail,
-            ..Source::default()
+    for replaces in [false, true] {
+        check(move || {
+            let file = File::new(Source {
+                sends_to_fail,
+                syncs_to_fail,
+                replaces,
+                ..Source::default()
+            });
+            file.write(1);
+            model(Arc::new(file));
         });
-        file.write(1);
-        model(share(file));
-    });
+    }
 }
 
 /// Does something to a file in a thread of its own.
 fn beside<T: 'static>(file: &Arc<File>, work: impl FnOnce(&File) -> T + 'static) -> JoinHandle<T> {
     let file = file.clone();
-    start(move || work(&file))
+    spawn(move || work(&file))
 }
 
 #[test]
@@ -179,5 +189,43 @@ fn what_is_written_during_a_write_back_is_still_dirty_after_it() {
         file.write_back(false).unwrap();
         assert_eq!(file.source.lock().unwrap().content, 2);
         assert!(!file.copy.lock().unwrap().1.is_changed());
+    });
+}
+
+#[test]
+fn a_failed_sync_makes_dirty_what_was_sent_and_a_failed_send_what_was_to_be() {
+    check_file((1, 1), |file| {
+        let is_changed = || file.copy.lock().unwrap().1.is_changed();
+        assert_eq!(file.write_back(false), Err(libc::ENOSPC));
+        assert!(is_changed());
+        assert_eq!(file.write_back(false), Ok(Outcome::Done));
+        assert!(!is_changed());
+        assert_eq!(file.write_back(true), Err(libc::EIO));
+        assert!(is_changed());
+        assert_eq!(file.write_back(true), Ok(Outcome::Done));
+        assert_eq!(file.device(), 1);
+    });
+}
+
+#[test]
+fn a_sync_brings_what_others_wrote_to_the_device_though_the_file_is_durable_here() {
+    check_file((0, 0), |file| {
+        file.write_back(true).unwrap();
+        let mut source = file.source.lock().unwrap();
+        (source.content, source.is_page_dirty) = (2, true);
+        drop(source);
+        file.write_back(true).unwrap();
+        assert_eq!(file.device(), 2);
+    });
+}
+
+#[test]
+fn a_removed_file_sends_nothing_and_stays_removed() {
+    check_file((0, 0), |file| {
+        file.copy.lock().unwrap().1.removed();
+        file.write(2);
+        assert_eq!(file.write_back(true), Ok(Outcome::Removed));
+        assert!(!file.copy.lock().unwrap().1.is_changed());
+        assert_eq!(file.source.lock().unwrap().content, 0);
     });
 }

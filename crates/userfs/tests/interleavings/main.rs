@@ -4,9 +4,6 @@
 
 #![expect(dead_code, reason = "a model uses a part of each module")]
 
-use loom::sync::Arc;
-use loom::thread;
-
 mod sync {
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use loom::thread::{ThreadId, current as current_thread};
@@ -24,7 +21,6 @@ mod write_back_state;
 
 mod durability;
 mod paths;
-mod transitions;
 
 /// Runs a model in every interleaving with at most two forced switches between
 /// threads, which finds almost all faults in a fraction of the time.
@@ -32,14 +28,4 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
     builder.check(model);
-}
-
-/// Starts a thread of a model.
-fn start<T: 'static>(work: impl FnOnce() -> T + 'static) -> thread::JoinHandle<T> {
-    thread::spawn(work)
-}
-
-/// Shares a value among the threads of a model.
-fn share<T>(value: T) -> Arc<T> {
-    Arc::new(value)
 }

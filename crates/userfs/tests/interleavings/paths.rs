@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use loom::thread::spawn;
 
+use crate::check;
 use crate::path_locks::{PathLocks, PathTurn};
 use crate::source::{Error, Result};
-use crate::{check, share, start};
 
 fn paths(names: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(names.iter().map(PathBuf::from).collect())
@@ -17,14 +18,14 @@ fn paths(names: &[&str]) -> Result<Vec<PathBuf>> {
 fn check_locks<T: Default + 'static>(
     model: impl Fn(Arc<PathLocks>, Arc<T>) + Sync + Send + 'static,
 ) {
-    check(move || model(share(PathLocks::default()), share(T::default())));
+    check(move || model(Arc::new(PathLocks::default()), Arc::new(T::default())));
 }
 
 #[test]
 fn a_path_is_never_used_while_it_or_a_directory_above_is_changed() {
     check_locks(|locks, users: Arc<AtomicUsize>| {
         let (user_locks, user_count) = (locks.clone(), users.clone());
-        let user = start(move || {
+        let user = spawn(move || {
             let mut turn = PathTurn::begin();
             for _ in 0..2 {
                 let guard = user_locks.lock(&mut turn, false, || paths(&["a/b/c"]));
@@ -46,7 +47,7 @@ fn two_renames_and_a_user_of_both_paths_always_end() {
     check_locks(|locks, _: Arc<()>| {
         let threads = [["a/x", "b/x"], ["b/x", "a/x"]].map(|names| {
             let locks = locks.clone();
-            start(move || {
+            spawn(move || {
                 let mut turn = PathTurn::begin();
                 drop(locks.lock(&mut turn, true, || paths(&names)));
             })
@@ -63,7 +64,7 @@ fn two_renames_and_a_user_of_both_paths_always_end() {
 fn a_path_is_found_again_after_a_rename_that_was_waited_for() {
     check_locks(|locks, is_moved: Arc<AtomicBool>| {
         let (renamer_locks, moves) = (locks.clone(), is_moved.clone());
-        let renamer = start(move || {
+        let renamer = spawn(move || {
             let mut turn = PathTurn::begin();
             let guard = renamer_locks.lock(&mut turn, true, || paths(&["old", "new"]));
             moves.store(true, Ordering::SeqCst);

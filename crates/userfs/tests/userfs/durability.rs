@@ -155,68 +155,56 @@ fn sync(mounted: &Mounted, name: &str) {
     File::open(mounted.path(name)).unwrap().sync_all().unwrap();
 }
 
+/// A way to synchronise a file of a size that has been closed.
+type Fsync = fn(&Mounted, &str, usize);
+
+const FSYNCS: [(&str, Fsync); 6] = [
+    ("of a new file", |mounted, name, size| {
+        fs::write(mounted.path(name), vec![2; size]).unwrap();
+        sync(mounted, name);
+    }),
+    ("of a file that was there before", |mounted, name, size| {
+        fs::write(mounted.behind(name), vec![1; size + 100]).unwrap();
+        fs::write(mounted.path(name), vec![2; size]).unwrap();
+        sync(mounted, name);
+    }),
+    ("of a part", |mounted, name, size| {
+        fs::write(mounted.behind(name), vec![1; size]).unwrap();
+        let part = mounted.open(name);
+        part.write_all_at(b"part", size as u64 / 3).unwrap();
+        drop(part);
+        mounted.open(name).sync_all().unwrap();
+    }),
+    ("by a descriptor from before", |mounted, name, size| {
+        fs::write(mounted.behind(name), b"before").unwrap();
+        let other = File::open(mounted.path(name)).unwrap();
+        fs::write(mounted.path(name), vec![2; size]).unwrap();
+        other.sync_all().unwrap();
+    }),
+    ("of a shortened file", |mounted, name, size| {
+        fs::write(mounted.behind(name), vec![1; size]).unwrap();
+        mounted.open(name).set_len(size as u64 / 2).unwrap();
+        sync(mounted, name);
+        mounted.assert_behind(name, vec![1; size / 2]);
+    }),
+    ("under a new name", |mounted, name, size| {
+        let old = mounted.path("old");
+        fs::write(&old, vec![2; size]).unwrap();
+        fs::rename(&old, mounted.path(name)).unwrap();
+        sync(mounted, name);
+        sync(mounted, "");
+    }),
+];
+
 #[test]
-fn fsync_after_a_close_brings_what_was_closed_to_the_device() {
+fn fsync_brings_what_was_closed_before_to_the_device() {
     each_mode(|mounted| {
-        for size in SIZES {
-            for is_there_before in [false, true] {
-                let name = format!("{size}-{is_there_before}");
-                if is_there_before {
-                    fs::write(mounted.behind(&name), vec![1; size + 100]).unwrap();
-                }
-                fs::write(mounted.path(&name), vec![2; size]).unwrap();
-                sync(mounted, &name);
-                assert_durable(mounted, &name, "fsync after close");
+        for (how, fsync) in FSYNCS {
+            for size in SIZES {
+                let name = format!("{how} {size}");
+                fsync(mounted, &name, size);
+                assert_durable(mounted, &name, how);
             }
-        }
-    });
-}
-
-#[test]
-fn fsync_of_a_part_that_was_closed_before_brings_it_to_the_device() {
-    each_mode(|mounted| {
-        fs::write(mounted.behind("f"), vec![1; 3 << 20]).unwrap();
-        mounted.open("f").write_all_at(b"part", 1 << 20).unwrap();
-        mounted.open("f").sync_all().unwrap();
-        assert_durable(mounted, "f", "fsync of a part");
-    });
-}
-
-#[test]
-fn fsync_by_another_descriptor_brings_what_this_one_closed_to_the_device() {
-    each_mode(|mounted| {
-        for size in SIZES {
-            let name = size.to_string();
-            fs::write(mounted.behind(&name), b"before").unwrap();
-            let other = File::open(mounted.path(&name)).unwrap();
-            fs::write(mounted.path(&name), vec![2; size]).unwrap();
-            other.sync_all().unwrap();
-            assert_durable(mounted, &name, "fsync by another descriptor");
-        }
-    });
-}
-
-#[test]
-fn fsync_of_a_shortened_file_brings_its_length_to_the_device() {
-    each_mode(|mounted| {
-        fs::write(mounted.behind("f"), vec![1; 100 << 10]).unwrap();
-        mounted.open("f").set_len(50 << 10).unwrap();
-        sync(mounted, "f");
-        assert_durable(mounted, "f", "fsync of a length");
-        mounted.assert_behind("f", [1; 50 << 10]);
-    });
-}
-
-#[test]
-fn fsync_under_a_new_name_brings_what_was_closed_under_the_old_to_the_device() {
-    each_mode(|mounted| {
-        for size in SIZES {
-            let (old, new) = (format!("{size}-old"), format!("{size}-new"));
-            fs::write(mounted.path(&old), vec![2; size]).unwrap();
-            fs::rename(mounted.path(&old), mounted.path(&new)).unwrap();
-            sync(mounted, &new);
-            sync(mounted, "");
-            assert_durable(mounted, &new, "fsync after rename");
         }
     });
 }

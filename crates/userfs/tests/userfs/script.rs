@@ -171,7 +171,7 @@ impl Script {
 
     fn on_open(&mut self, operation: Operation, content: &mut Vec<u8>) -> String {
         if self.open.is_empty() {
-            return "nothing is open".to_owned();
+            return self.open_one();
         }
         let at = self.random.below(self.open.len());
         let length_max = match self.random.below(40) {
