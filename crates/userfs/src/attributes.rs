@@ -17,7 +17,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of file that the bits of a mode say, if they do.
     pub fn of_mode(mode: u32) -> Option<Self> {
         Some(match mode & libc::S_IFMT {
             libc::S_IFREG => Self::File,

@@ -5,7 +5,6 @@ use std::os::unix::fs::FileExt;
 
 use crate::error::Result;
 
-/// What is written to a file of a source.
 #[derive(Debug, Clone, Copy)]
 pub enum Content<'a> {
     Bytes(&'a [u8]),

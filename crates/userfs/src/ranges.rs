@@ -12,7 +12,6 @@ impl Ranges {
         self.0.is_empty()
     }
 
-    /// The ranges in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = Range<u64>> + '_ {
         self.0.iter().cloned()
     }
@@ -50,7 +49,6 @@ impl Ranges {
         tail.iter().chain(rest.iter()).collect()
     }
 
-    /// What of `range` is not in it.
     pub fn missing(&self, range: Range<u64>) -> Vec<Range<u64>> {
         match range.is_empty() {
             true => Vec::new(),

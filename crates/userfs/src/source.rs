@@ -40,7 +40,6 @@ pub struct Listing {
     pub ahead: Vec<Option<Vec<Entry>>>,
 }
 
-/// Who owns a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Owner {
     pub uid: u32,
@@ -49,7 +48,6 @@ pub struct Owner {
     pub gid: u32,
 }
 
-/// What a new file is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Creation {
     /// Permissions; the umask has been applied already and the source's is
@@ -76,7 +74,6 @@ pub struct OpenFlags {
     pub read: bool,
     /// `write_at`, `truncate` or `allocate` will be called.
     pub write: bool,
-    /// Make the file if there is none.
     pub create: Option<Creation>,
     /// With `create`: fail with `EEXIST` if there is one.
     pub exclusive: bool,
@@ -102,7 +99,6 @@ impl OpenFlags {
     };
 }
 
-/// What a time is set to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SetTime {
     /// The source's present (`UTIME_NOW`).
@@ -138,7 +134,6 @@ pub struct OpenReply {
     pub attributes: Attributes,
     /// What its directory is, if the file was made and that came with it.
     pub directory: Option<Attributes>,
-    /// What it begins with, as far as that came with it.
     pub begin: Vec<u8>,
 }
 
@@ -246,14 +241,11 @@ pub trait Extended {
     fn remove(&self, path: &Path, name: &OsStr) -> Result<()>;
 }
 
-/// The end of a write-back.
 pub struct Finish<'a> {
     /// The last bytes, which may be none, and where they go.
     pub bytes: &'a [u8],
     pub offset: u64,
-    /// Changed after that.
     pub changes: &'a SetAttributes,
-    /// Whether it is synchronised then.
     pub is_sync: bool,
     /// Whether to look if the file has its name before and afterwards.
     pub looks_at_name: bool,
@@ -332,7 +324,6 @@ pub trait Handle: Send + Sync {
         Err(Error::Errno(libc::EOPNOTSUPP))
     }
 
-    /// The file's descriptor, if it is open in this process.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }

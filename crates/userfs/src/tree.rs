@@ -20,12 +20,10 @@ pub const ROOT: u64 = 1;
 pub struct Version {
     identity: Option<Identity>,
     size_bytes: u64,
-    /// When it was made.
     pub mtime: Timespec,
 }
 
 impl Version {
-    /// The version that attributes are those of.
     pub fn of(attributes: &Attributes) -> Self {
         Self {
             identity: attributes.identity,
@@ -113,12 +111,10 @@ impl Tree {
         names.unwrap_or_default()
     }
 
-    /// The node of a name as far as known.
     pub fn child(&self, parent: u64, name: &OsStr) -> Option<u64> {
         self.state.lock().child(parent, name)
     }
 
-    /// The number of a directory's directory; the root's own for the root.
     pub fn parent(&self, ino: u64) -> u64 {
         let parent = self.with(ino, |node| Some(node.links.first()?.0));
         parent.flatten().unwrap_or(ROOT)
@@ -136,19 +132,16 @@ impl Tree {
         ino
     }
 
-    /// The kernel has forgotten `count` lookups.
     pub fn forget(&self, ino: u64, count: u64) {
         self.release(ino, |node| {
             node.lookups = node.lookups.saturating_sub(count);
         });
     }
 
-    /// Keeps a node until [`Tree::unpin`].
     pub fn pin(&self, ino: u64) {
         self.with(ino, |node| node.pins += 1);
     }
 
-    /// The end of what [`Tree::pin`] began.
     pub fn unpin(&self, ino: u64) {
         self.release(ino, |node| node.pins -= 1);
     }
@@ -172,7 +165,6 @@ impl Tree {
         state.collect(from.0);
     }
 
-    /// Two names have changed places.
     pub fn exchanged(&self, one: (u64, &OsStr), other: (u64, &OsStr)) {
         let mut state = self.state.lock();
         let (first, second) = (state.detach(one.0, one.1), state.detach(other.0, other.1));
@@ -222,7 +214,6 @@ impl Tree {
         is_news == Some(true)
     }
 
-    /// Notes which version the kernel's pages stand for from now on.
     pub fn set_seen(&self, ino: u64, version: Option<Version>) {
         self.with(ino, |node| node.seen = version);
     }
@@ -297,7 +288,6 @@ impl State {
         }
     }
 
-    /// Gives a file, if it is known, a name.
     fn attach(&mut self, ino: Option<u64>, parent: u64, name: &OsStr) {
         if let Some(ino) = ino
             && let Some(directory) = self.nodes.get_mut(&parent)
@@ -307,7 +297,6 @@ impl State {
         }
     }
 
-    /// Takes a name away from its file.
     fn detach(&mut self, parent: u64, name: &OsStr) -> Option<u64> {
         let ino = self.nodes.get_mut(&parent)?.children.remove(name)?;
         let is_other = |link: &(u64, OsString)| (link.0, &*link.1) != (parent, name);

@@ -15,13 +15,19 @@ pub enum Class {
     Block,
 }
 
-/// A device's number.
+impl Class {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Character => "character",
+            Self::Block => "block",
+        }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Number {
     pub class: Class,
-    /// The driver.
     pub major: u32,
-    /// The device of that driver.
     pub minor: u32,
 }
 
@@ -54,14 +60,12 @@ pub struct Block {
     /// The file behind a loop device.
     pub backing_file: Option<String>,
     pub mounts: Vec<Mount>,
-    /// The kernel swaps to it.
     pub is_swap: bool,
 }
 
 #[derive(Debug, Clone)]
 pub struct Mount {
     pub directory: String,
-    /// `ext4` and the like.
     pub file_system: String,
 }
 
@@ -95,7 +99,6 @@ impl Tables {
         tables
     }
 
-    /// The words for a device.
     #[must_use]
     pub fn describe(&self, number: Number) -> String {
         let mut words = self.kind(number);
@@ -135,32 +138,25 @@ impl Tables {
         if let Some(words) = by_number(number) {
             return words;
         }
-        let class_word = match class {
-            // Behind the virtual consoles.
-            Class::Character if major == 4 => return format!("serial port {}", minor - 64),
-            Class::Character => "character",
-            Class::Block => "block",
-        };
+        let word = class.word();
         match self.drivers.get(&(class, major)) {
+            // Behind the virtual consoles.
+            _ if class == Class::Character && major == 4 => format!("serial port {}", minor - 64),
             Some(name) => by_name("driver", name)
-                .unwrap_or_else(|| format!("{class_word} device of the driver {name}")),
-            None => format!("{class_word} device {major}:{minor}"),
+                .unwrap_or_else(|| format!("{word} device of the driver {name}")),
+            None => format!("{word} device {major}:{minor}"),
         }
     }
 }
 
 fn by_number(number: Number) -> Option<String> {
-    let class = match number.class {
-        Class::Character => "character",
-        Class::Block => "block",
-    };
     let is_in = |range: &str, number: u32| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         range == "*" || (first.parse().ok()..=last.parse().ok()).contains(&Some(number))
     };
     WORDS.lines().find_map(|line| {
         let mut fields = line.splitn(4, ' ');
-        let is_it = fields.next()? == class
+        let is_it = fields.next()? == number.class.word()
             && is_in(fields.next()?, number.major)
             && is_in(fields.next()?, number.minor);
         let words = fields.next().filter(|_| is_it)?;
@@ -184,7 +180,6 @@ fn entry(line: &str) -> Option<(u32, String)> {
     Some((number.parse().ok()?, name.trim().to_owned()))
 }
 
-/// A size in the largest unit that it fills.
 fn size(bytes: u64) -> String {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut unit = 0;

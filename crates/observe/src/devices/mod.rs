@@ -8,7 +8,6 @@ use serde::Serialize;
 
 pub use kind::{Block, Class, Mount, Number, Tables};
 
-/// How a process has hold of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum By {
@@ -18,14 +17,12 @@ pub enum By {
     Inherited,
     /// A descriptor that it opened while it was watched.
     Opened,
-    /// Memory.
     Mapping,
     WorkingDirectory,
     RootDirectory,
     ControllingTerminal,
 }
 
-/// What it may do with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Access {
@@ -34,7 +31,6 @@ pub enum Access {
     ReadWrite,
     /// Neither: a descriptor of `O_PATH`.
     PathOnly,
-    /// It is not told.
     Unknown,
 }
 
@@ -54,7 +50,6 @@ impl Access {
     }
 }
 
-/// What a path leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Target {
     /// A device, wherever its node lies.
@@ -67,12 +62,10 @@ pub enum Target {
     Other,
 }
 
-/// One hold of a process on something.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Sighting {
     /// The node's path, as [`shown_path`] has it.
     pub path: String,
-    /// Its name is gone.
     pub is_deleted: bool,
     pub target: Target,
     /// Of a pseudo-terminal's master: the number of the slave.
@@ -82,12 +75,17 @@ pub struct Sighting {
     pub descriptor: Option<u32>,
 }
 
+impl Sighting {
+    fn device(&self) -> (&str, bool, Target, Option<u32>) {
+        (&self.path, self.is_deleted, self.target, self.terminal)
+    }
+}
+
 /// Holds of one kind on one device.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Hold {
     pub by: By,
     pub access: Access,
-    /// How often.
     pub count: u64,
     /// Each once.
     pub descriptors: Vec<u32>,
@@ -98,13 +96,10 @@ pub struct Hold {
 pub struct Held {
     /// The node's path, as [`shown_path`] has it.
     pub path: String,
-    /// Its name is gone.
     pub is_deleted: bool,
     /// None for what is no device.
     pub number: Option<Number>,
-    /// What it is, in words.
     pub kind: String,
-    /// Each way of holding it.
     pub holds: Vec<Hold>,
 }
 
@@ -115,11 +110,9 @@ pub struct Process {
     /// It sees other file systems than this program, so that its paths may
     /// mean other files.
     pub has_other_mounts: bool,
-    /// What it holds, by path.
     pub devices: Vec<Held>,
 }
 
-/// A process that could not be looked at.
 #[derive(Debug, Serialize)]
 pub struct Unseen {
     pub pid: u32,
@@ -127,13 +120,10 @@ pub struct Unseen {
     pub reason: String,
 }
 
-/// How a watched command ended.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ended {
-    /// With this status.
     Status(i32),
-    /// By this signal.
     Signal(i32),
 }
 
@@ -144,11 +134,8 @@ pub struct Report {
     /// The command that was watched; none if running processes were looked at.
     pub command: Option<Vec<String>>,
     pub ended: Option<Ended>,
-    /// How many processes were looked at.
     pub processes_seen: u64,
-    /// Those that hold something.
     pub processes: Vec<Process>,
-    /// Those that could not be looked at.
     pub unseen: Vec<Unseen>,
     /// What should be known about it.
     pub notes: Vec<String>,
@@ -157,44 +144,34 @@ pub struct Report {
 /// What was seen of a process, each with how often.
 pub type Sightings = BTreeMap<Sighting, u64>;
 
-/// Sums up what a process holds.
 #[must_use]
 pub fn held(sightings: &Sightings, tables: &Tables) -> Vec<Held> {
-    let mut devices: BTreeMap<_, Held> = BTreeMap::new();
-    for (sighting, count) in sightings {
-        let (number, kind) = describe(sighting, tables);
-        let key = (&sighting.path, sighting.is_deleted, number, kind.clone());
-        let device = devices.entry(key).or_insert_with(|| Held {
-            path: sighting.path.clone(),
-            is_deleted: sighting.is_deleted,
+    // In the order of devices, and of each in that of ways to hold it.
+    let sightings: Vec<(&Sighting, &u64)> = sightings.iter().collect();
+    let devices = sightings.chunk_by(|(one, _), (other, _)| one.device() == other.device());
+    let held = devices.map(|seen| {
+        let (number, kind) = describe(seen[0].0, tables);
+        let how = |of: &Sighting| (of.by, of.access);
+        let ways = seen.chunk_by(|(one, _), (other, _)| how(one) == how(other));
+        Held {
+            path: seen[0].0.path.clone(),
+            is_deleted: seen[0].0.is_deleted,
             number,
             kind,
-            holds: Vec::new(),
-        });
-        add(&mut device.holds, sighting, *count);
-    }
-    devices.into_values().collect()
+            holds: ways.map(hold).collect(),
+        }
+    });
+    held.collect()
 }
 
-fn add(holds: &mut Vec<Hold>, sighting: &Sighting, count: u64) {
-    let (by, access) = (sighting.by, sighting.access);
-    let known = holds
-        .iter()
-        .position(|hold| (hold.by, hold.access) == (by, access));
-    let index = known.unwrap_or(holds.len());
-    if known.is_none() {
-        holds.push(Hold {
-            by,
-            access,
-            count: 0,
-            descriptors: Vec::new(),
-        });
+fn hold(seen: &[(&Sighting, &u64)]) -> Hold {
+    let descriptors = seen.iter().filter_map(|(sighting, _)| sighting.descriptor);
+    Hold {
+        by: seen[0].0.by,
+        access: seen[0].0.access,
+        count: seen.iter().map(|(_, count)| *count).sum(),
+        descriptors: descriptors.collect(),
     }
-    let hold = &mut holds[index];
-    hold.count += count;
-    hold.descriptors.extend(sighting.descriptor);
-    // They come in order.
-    hold.descriptors.dedup();
 }
 
 fn describe(sighting: &Sighting, tables: &Tables) -> (Option<Number>, String) {

@@ -10,7 +10,6 @@ use super::options::duration;
 /// The last lease of each client on each address.
 type Leases<'a> = HashMap<(&'a str, Ipv4Addr), &'a Lease>;
 
-/// Puts what came of each exchange into words.
 pub(super) fn outcomes(report: &mut Report) {
     let leases: Leases = report
         .leases
@@ -89,7 +88,6 @@ fn times(lease: &Lease) -> String {
     text
 }
 
-/// The questions with what this capture answers.
 pub(super) fn answers(report: &Report) -> Vec<Answer> {
     if report.messages == 0 {
         return Vec::new();

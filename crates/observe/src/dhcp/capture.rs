@@ -9,13 +9,11 @@ const PACKET_BYTES_MAX: usize = 256 * 1024 + 64;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Packet<'a> {
-    /// Its number in the capture, from 1.
     pub number: u64,
     /// Since 1970; none if the capture does not tell.
     pub time_ns: Option<u64>,
     /// What it begins with (tcpdump.org/linktypes.html).
     pub link: u16,
-    /// What was captured of it.
     pub bytes: &'a [u8],
 }
 
@@ -101,7 +99,6 @@ pub(super) fn read(file: &[u8], observer: &mut Observer) -> Result<(), String> {
     Ok(())
 }
 
-/// An interface of a pcapng file.
 struct Interface {
     link: u16,
     ticks_per_second: u128,

@@ -8,7 +8,6 @@ use super::meaning;
 use super::message::Message;
 use super::model::{Event, Exchange, Lease, LeaseEnd, Offer, Repeat};
 
-/// Exchanges and leases so far.
 #[derive(Debug, Default)]
 pub(super) struct Book {
     pub exchanges: Vec<Exchange>,
@@ -33,7 +32,6 @@ struct Place {
 }
 
 impl Book {
-    /// Takes a message in.
     pub fn add(
         &mut self,
         packet: u64,
@@ -60,13 +58,8 @@ impl Book {
                 server: message.address_of(54),
             };
             // Few servers answer; a capture of very many offers is hostile.
-            if !exchange
-                .offers
-                .iter()
-                .rev()
-                .take(8)
-                .any(|known| *known == offer)
-            {
+            let mut newest = exchange.offers.iter().rev().take(8);
+            if newest.all(|known| *known != offer) {
                 exchange.offers.push(offer);
             }
         }
@@ -102,7 +95,6 @@ impl Book {
         })
     }
 
-    /// The exchange that a message belongs to.
     fn place(&mut self, message: &Message, is_repeat: bool) -> usize {
         let key = (message.hardware.clone(), message.xid);
         let is_ending = matches!(message.kind(), Some(4 | 7));

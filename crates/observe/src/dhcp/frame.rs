@@ -59,7 +59,6 @@ pub(super) enum Content {
     Other,
 }
 
-/// Tags of virtual networks that a frame may have.
 const VLANS_MAX: usize = 4;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;

@@ -39,7 +39,6 @@ fn words(kind: &str) -> Option<[&'static str; 3]> {
     Some([name, lines.next()?.trim_start(), lines.next()?.trim_start()])
 }
 
-/// The name of a message type.
 #[must_use]
 pub fn type_name(number: u8) -> String {
     let words = match number {

@@ -15,7 +15,6 @@ pub struct Message {
     pub(super) is_reply: bool,
     #[serde(skip)]
     pub(super) xid: u32,
-    /// The client's link-layer address.
     #[serde(skip)]
     pub(super) hardware: String,
     /// The address that the client has (`ciaddr`).

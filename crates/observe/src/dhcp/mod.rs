@@ -87,7 +87,6 @@ impl Observer {
         }
     }
 
-    /// Notes what is wrong with a packet.
     pub fn problem(&mut self, packet: u64, reason: String) {
         match self.report.problems.len() < PROBLEMS_MAX {
             true => self.report.problems.push(Problem { packet, reason }),
@@ -95,7 +94,6 @@ impl Observer {
         }
     }
 
-    /// What all of them say.
     #[must_use]
     pub fn finish(self) -> Report {
         let notes = self.notes();
@@ -113,31 +111,29 @@ impl Observer {
 
     fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        if self.dhcpv6 > 0 {
-            notes.push(format!(
-                "{} packets are of DHCPv6, which is another protocol and is not looked at",
-                self.dhcpv6
-            ));
-        }
-        if self.fragments > 0 {
-            notes.push(format!(
-                "{} packets are fragments of UDP datagrams ({} of them surely of DHCP); they are not \
-                 put together",
-                self.fragments, self.dhcp_fragments
-            ));
-        }
+        let mut note = |count: u64, what: &str| {
+            if count > 0 {
+                notes.push(format!("{count} {what}"));
+            }
+        };
+        note(
+            self.dhcpv6,
+            "packets are of DHCPv6, which is another protocol and is not looked at",
+        );
+        let of_dhcp = self.dhcp_fragments;
+        let fragments = format!(
+            "packets are fragments of UDP datagrams ({of_dhcp} of them surely of DHCP); they are \
+             not put together"
+        );
+        note(self.fragments, &fragments);
         for (link, count) in &self.unknown_links {
-            notes.push(format!(
-                "{count} packets have link type {link}, which is not read; capture on Ethernet, or \
-                 with tcpdump -i any"
-            ));
+            let unknown = format!(
+                "packets have link type {link}, which is not read; capture on Ethernet, or with \
+                 tcpdump -i any"
+            );
+            note(*count, &unknown);
         }
-        if self.problems_beyond > 0 {
-            notes.push(format!(
-                "{} more problems are not listed",
-                self.problems_beyond
-            ));
-        }
+        note(self.problems_beyond, "more problems are not listed");
         notes
     }
 }

@@ -41,7 +41,6 @@ pub struct Problem {
     pub reason: String,
 }
 
-/// Messages of one client that belong together.
 #[derive(Debug, Default, Serialize)]
 pub struct Exchange {
     /// The client's link-layer address, as its messages have it.
@@ -54,10 +53,8 @@ pub struct Exchange {
     pub vendor_class: Option<String>,
     /// The number that its messages and their answers carry.
     pub xid: String,
-    /// In the order of the capture.
     pub messages: Vec<Event>,
     pub offers: Vec<Offer>,
-    /// What came of it, in words.
     pub outcome: String,
 }
 
@@ -67,7 +64,6 @@ pub struct Offer {
     pub server: Option<Ipv4Addr>,
 }
 
-/// A message on its way.
 #[derive(Debug, Serialize)]
 pub struct Event {
     /// The packet's number in the capture, from 1.
@@ -84,13 +80,11 @@ pub struct Event {
     pub kind: String,
     /// Of a REQUEST: what it asks for.
     pub phase: Option<Phase>,
-    /// What it says, in a few words.
     pub summary: String,
     #[serde(flatten)]
     pub message: Message,
     /// It says what an earlier one said.
     pub repeats: Option<Repeat>,
-    /// What would happen had it been lost.
     pub if_lost: &'static str,
 }
 
@@ -104,10 +98,8 @@ pub struct Repeat {
     pub is_sent_again: bool,
 }
 
-/// An address that was granted.
 #[derive(Debug, Serialize)]
 pub struct Lease {
-    /// The client's link-layer address.
     pub client: String,
     pub address: Ipv4Addr,
     /// Who granted it; unknown if that was before the capture.
@@ -128,9 +120,7 @@ pub struct Lease {
     pub has_default_times: bool,
     /// Packets of ACKs that granted more time.
     pub renewed: Vec<u64>,
-    /// How it ended, as far as the capture tells.
     pub end: LeaseEnd,
-    /// The packet that ended it.
     pub ended: Option<u64>,
 }
 
@@ -139,7 +129,6 @@ pub struct Lease {
 pub enum LeaseEnd {
     /// It has not in this capture.
     Open,
-    /// The client gave it back.
     Released,
     /// The client found that another host uses the address.
     Declined,

@@ -47,7 +47,6 @@ impl Copy {
         })
     }
 
-    /// The file, for reads without the lock of its owner.
     pub fn file(&self) -> Arc<File> {
         Arc::clone(&self.file)
     }

@@ -114,7 +114,6 @@ impl State {
         start <= self.next_read + slack && start + slack >= self.next_read
     }
 
-    /// What of a range is not in the copy.
     fn missing(&self, range: Range<u64>) -> Vec<Range<u64>> {
         self.present
             .missing(range.start..range.end.min(self.valid_bytes))

@@ -64,7 +64,6 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Begins anew with what the source has.
     fn begin(&mut self, attributes: &Attributes) -> Result<()> {
         self.copy.set_len(0)?;
         self.copy.set_len(attributes.size_bytes)?;
@@ -81,7 +80,6 @@ impl State {
 }
 
 impl CachedFile {
-    /// A file of which nothing is known yet.
     pub fn new(shared: &Arc<Shared>, ino: u64, mode: Mode) -> Result<Self> {
         Ok(Self {
             shared: Arc::clone(shared),

@@ -123,7 +123,6 @@ impl RetryQueue {
 }
 
 impl CachedFile {
-    /// Whether there still is something to be kept.
     fn mark_kept(&self) -> bool {
         let mut state = self.state.lock();
         state.progress.keep();

@@ -40,7 +40,6 @@ pub(super) struct StagedUpload {
     temporary: Option<TemporaryFile>,
     /// What of the copy the temporary file has or is going to have.
     sent: Ranges,
-    /// Where that ends.
     end: u64,
     is_busy: bool,
     is_over: bool,
@@ -219,7 +218,6 @@ impl CachedFile {
         Some(temporary)
     }
 
-    /// Nothing that was sent ahead is needed any more.
     pub fn stop_sending(&self, turn: &mut PathTurn) {
         if let Some(temporary) = self.take_temporary(turn) {
             self.discard(turn, temporary);

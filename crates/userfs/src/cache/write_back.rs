@@ -329,7 +329,6 @@ impl CachedFile {
         }
     }
 
-    /// A range of the copy in memory.
     pub(super) fn read_copy(&self, range: &Range<u64>) -> Result<Vec<u8>> {
         let mut bytes = vec![0; (range.end - range.start) as usize];
         if !bytes.is_empty() {

@@ -56,7 +56,6 @@ pub(crate) enum Reached {
     Device,
 }
 
-/// What a write-back did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The source has all changes.
@@ -140,7 +139,6 @@ impl WriteBackState {
         };
     }
 
-    /// The copy was written at `range`.
     pub fn written(&mut self, range: Range<u64>, now: Timespec) {
         self.changed();
         self.size_bytes = self.size_bytes.max(range.end);
@@ -148,7 +146,6 @@ impl WriteBackState {
         self.mtime = Some(now);
     }
 
-    /// The copy has another length. Content beyond it is gone.
     pub fn resized(&mut self, size_bytes: u64, now: Timespec) {
         self.changed();
         self.size_bytes = size_bytes;
@@ -187,7 +184,6 @@ impl WriteBackState {
         }
     }
 
-    /// Takes the changes that are to be sent, if there are any.
     fn begin(&mut self) -> Option<Changes> {
         match self.stage {
             Stage::Clean | Stage::Sent | Stage::Durable | Stage::Removed => None,
@@ -250,7 +246,6 @@ impl WriteBackState {
 pub(crate) trait WriteBack {
     type Error;
 
-    /// Calls with the state, locked.
     fn with<T>(&self, call: impl FnOnce(&mut WriteBackState) -> T) -> T;
 
     /// Sends changes; brings them to the device if `is_sync` and that takes no

@@ -30,9 +30,7 @@ const INO_UNKNOWN: u64 = 0xffff_ffff;
 pub(super) struct Server {
     pub volume: Arc<Volume>,
     pub notifier: OnceLock<Notifier>,
-    /// Where answers can be spliced to.
     pub device: OnceLock<Device>,
-    /// Waiting threads that are busy.
     busy: AtomicUsize,
     /// Files whose reads and writes do not come here, and how often they are
     /// open: all opens of a file must name the same backing file.

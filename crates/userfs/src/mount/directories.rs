@@ -55,7 +55,6 @@ impl Volume {
         }
     }
 
-    /// What an open directory has, read anew for offset 0.
     pub fn list(&self, handle: u64, offset: u64) -> Result<Arc<Listed>> {
         let directory = self.directories.get(handle)?;
         let before = Arc::clone(&directory.lock());
@@ -169,7 +168,6 @@ impl Volume {
         Some(self.look_up_as(listed.ino, name, attributes, age))
     }
 
-    /// Makes the names in a directory durable.
     pub fn sync_directory(&self, handle: u64) -> Result<()> {
         let ino = self.directories.get(handle)?.lock().ino;
         let synced = self.by_path(ino, |source, path| Ok(source.sync_directory(path)));

@@ -18,7 +18,6 @@ pub(crate) struct Access {
 }
 
 impl Access {
-    /// What the flags of `open(2)` ask for.
     pub fn of(flags: i32, thread: u32) -> Self {
         let access = flags & libc::O_ACCMODE;
         Self {
@@ -35,7 +34,6 @@ impl Access {
 }
 
 impl Volume {
-    /// How a file is opened at the source.
     fn open_flags(&self, wanted: OpenFlags) -> OpenFlags {
         let is_cached = self.options.mode != Mode::None;
         OpenFlags {
@@ -82,7 +80,6 @@ impl Volume {
         self.add_cached(ino, wanted.write, wanted.truncate, open)
     }
 
-    /// Makes a file, if there is none, and opens it.
     pub fn create(
         &self,
         parent: u64,
@@ -198,7 +195,6 @@ impl Volume {
         }
     }
 
-    /// Changes go to the source's device.
     pub fn sync(&self, handle: u64) -> Result<()> {
         let file = self.files.get(handle)?;
         match &file.content {

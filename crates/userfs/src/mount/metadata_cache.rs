@@ -58,7 +58,6 @@ pub(crate) struct MetadataCache {
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Answer {
-    /// Cached attributes and their age.
     Is(Attributes, Duration),
     /// Not cached: ask for this name.
     Ask,
@@ -76,7 +75,6 @@ pub(crate) struct Change<'a> {
     directory: u64,
     name: &'a OsStr,
     version: u64,
-    /// The directory's attributes after it, if the reply had them.
     own: Option<Attributes>,
 }
 
@@ -140,7 +138,6 @@ impl MetadataCache {
         }
     }
 
-    /// Whether anything is cached at all.
     pub fn is_used(&self) -> bool {
         !self.lifetime.is_zero()
     }
@@ -293,7 +290,6 @@ impl Drop for Change<'_> {
     }
 }
 
-/// The entries of a directory at one moment.
 #[derive(Debug)]
 struct CachedListing {
     /// When it was asked for.
@@ -301,7 +297,6 @@ struct CachedListing {
     /// In the order of the reply. An entry loses its attributes when something
     /// begins to change them.
     entries: Vec<Entry>,
-    /// The directory's version when it was read.
     version: u64,
 }
 

@@ -57,7 +57,6 @@ impl Shared {
         self.locks.lock(turn, false, find)
     }
 
-    /// Locks the path of a name in a directory.
     pub fn path_below<'a>(
         &'a self,
         turn: &'a mut PathTurn,
@@ -180,7 +179,6 @@ pub(crate) struct Volume {
     pub shared: Arc<Shared>,
     pub options: Options,
     retries: Arc<RetryQueue>,
-    /// The copies of open files, by inode number.
     copies: Mutex<HashMap<u64, open::Copied>>,
     files: open::Handles<open::OpenFile>,
     directories: open::Handles<directories::Directory>,
@@ -192,7 +190,6 @@ pub(crate) struct Volume {
 pub(crate) struct NodeAttributes {
     pub ino: u64,
     pub attributes: Attributes,
-    /// How long ago the source told them.
     pub age: Duration,
 }
 
@@ -263,7 +260,6 @@ impl Volume {
         self.options.kernel == KernelCache::WriteBack
     }
 
-    /// Changes are refused once the mount ends.
     fn refuse_while_closing(&self) -> Result<()> {
         match self.is_closing.load(Ordering::SeqCst) {
             true => Err(Error::Errno(libc::EROFS)),

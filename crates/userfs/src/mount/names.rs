@@ -93,7 +93,6 @@ impl Volume {
         ))
     }
 
-    /// Makes something at a name, and tells what it is.
     pub fn make(
         &self,
         parent: u64,
@@ -167,7 +166,6 @@ impl Volume {
         Ok(rest)
     }
 
-    /// What else a name's file is called.
     fn other_names(&self, parent: u64, name: &OsStr) -> Vec<(u64, OsString)> {
         let tree = &self.shared.tree;
         let ino = tree.child(parent, name);

@@ -13,7 +13,6 @@ use crate::cache::CachedFile;
 use crate::source::{Attributes, Error, Handle, OpenReply, Result};
 use crate::tree::Version;
 
-/// The copy of a file that somebody has open.
 pub(super) struct Copied {
     file: Arc<CachedFile>,
     users: usize,
@@ -40,7 +39,6 @@ impl OpenFile {
     }
 }
 
-/// What the kernel is told about an opened file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Opened {
     pub handle: u64,
@@ -59,7 +57,6 @@ impl Volume {
         open.or_else(|| self.retries.get(ino))
     }
 
-    /// The copies of all files that are open.
     fn all_cached(&self) -> Vec<Arc<CachedFile>> {
         let copies = self.copies.lock();
         copies.values().map(|copied| copied.file.clone()).collect()
@@ -170,7 +167,6 @@ impl Volume {
         names.filter_map(Result::ok).collect()
     }
 
-    /// Writes back a file, and keeps it if that fails.
     pub(super) fn write_back(
         &self,
         turn: &mut PathTurn,
@@ -210,7 +206,6 @@ impl Volume {
     }
 }
 
-/// Open files, or open directories, by the kernel's handle.
 pub(super) struct Handles<T>(RwLock<Slab<Arc<T>>>);
 
 impl<T> Default for Handles<T> {

@@ -82,7 +82,6 @@ pub(super) fn needs_present(changes: &SetAttributes) -> bool {
     changes.atime.is_some() != changes.mtime.is_some()
 }
 
-/// The requests that make the changes, in their order.
 fn steps(changes: &SetAttributes, now: &Stat) -> Vec<Stat> {
     let mut steps = Vec::new();
     if changes.uid.is_some() || changes.gid.is_some() {

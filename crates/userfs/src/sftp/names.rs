@@ -28,7 +28,6 @@ struct State {
     open: Slab<Option<PathBuf>>,
     /// The numbers of files with hard links, by name. Each name counts as one.
     links: BTreeMap<PathBuf, Arc<u64>>,
-    /// The last of these numbers.
     number: u64,
 }
 
@@ -43,7 +42,6 @@ impl State {
 }
 
 impl Names {
-    /// A file was opened; returns its number.
     pub fn opened(&self, path: &Path) -> usize {
         self.state.lock().open.insert(Some(path.to_owned()))
     }
@@ -52,7 +50,6 @@ impl Names {
         self.state.lock().open.remove(file);
     }
 
-    /// Where an open file is, if it still has a name.
     pub fn path(&self, file: usize) -> Option<PathBuf> {
         self.state.lock().open[file].clone()
     }

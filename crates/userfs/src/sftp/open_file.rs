@@ -27,16 +27,13 @@ pub(super) struct SftpFile {
     /// READ and WRITE alone: a file is neither made nor emptied again.
     flags: u32,
     opened: Mutex<Arc<OpenHandle>>,
-    /// What it was when it was opened.
     first: Stat,
     durability: Mutex<Durability>,
     writes: Mutex<PipelinedWrites>,
 }
 
-/// Whether what was written is on the server's device.
 #[derive(Default)]
 struct Durability {
-    /// How often something was changed.
     changes: u64,
     /// The first session that took content since the last synchronisation. Once
     /// it has ended, the server may have started again, and then has lost what

@@ -20,12 +20,10 @@ const BEGIN_BYTES: usize = 32 << 10;
 struct OpenedFile {
     opened: OpenHandle,
     stat: Stat,
-    /// What the directory is, if the file was made.
     directory: Option<Stat>,
     begin: Vec<u8>,
 }
 
-/// Opens a regular file, with what it is then.
 pub(super) fn open(shared: &Arc<Shared>, path: &Path, flags: OpenFlags) -> Result<OpenReply> {
     let open = || open_existing(shared, path, flags);
     let looked = make_or_open(flags, |new| make(shared, path, flags, new), open)?;
@@ -38,7 +36,6 @@ pub(super) fn open(shared: &Arc<Shared>, path: &Path, flags: OpenFlags) -> Resul
     })
 }
 
-/// READ and WRITE in the protocol's bits.
 fn access(flags: OpenFlags) -> u32 {
     let bit = |is_set: bool, bit: u32| if is_set { bit } else { 0 };
     bit(flags.read, open::READ) | bit(flags.write, open::WRITE)

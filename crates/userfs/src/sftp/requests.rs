@@ -110,7 +110,6 @@ impl RequestBatch {
         Ok((packet, reply))
     }
 
-    /// A request; `fields` writes what follows its id.
     pub fn request(&mut self, kind: u8, fields: impl FnOnce(&mut Encoder<'_>)) -> Requested<Reply> {
         let (mut packet, reply) = self.begin(kind)?;
         fields(&mut packet);
@@ -128,7 +127,6 @@ impl RequestBatch {
         })
     }
 
-    /// An OPEN, with attributes for a new file.
     pub fn open(&mut self, path: &[u8], flags: u32, new: &Stat) -> Requested<Reply> {
         self.request(kind::OPEN, |packet| {
             packet.string(path).u32(flags);
@@ -136,13 +134,11 @@ impl RequestBatch {
         })
     }
 
-    /// A request that is done or refused, and its answer.
     pub fn run(&mut self, kind: u8, strings: &[&[u8]]) -> Requested<()> {
         let reply = self.ask(kind, strings)?;
         self.status(reply)
     }
 
-    /// The attributes of a path (LSTAT, STAT) or a handle (FSTAT).
     pub fn look_up(&mut self, kind: u8, of: &[u8]) -> Requested<Stat> {
         let reply = self.ask(kind, &[of])?;
         self.stat(reply)
@@ -241,7 +237,6 @@ impl RequestBatch {
         }
     }
 
-    /// The handle that OPEN or OPENDIR answers.
     pub fn handle(&mut self, reply: Reply) -> Requested<OpenHandle> {
         let id = self.read_answer(reply, kind::HANDLE, |fields| {
             let id = fields.string()?;

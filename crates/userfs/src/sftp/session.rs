@@ -283,7 +283,6 @@ impl Session {
         }
     }
 
-    /// Whether the server has an extension, in the version that is used here.
     pub fn has(&self, extension: &[u8]) -> bool {
         self.extensions.iter().any(|name| name == extension)
     }
@@ -369,7 +368,6 @@ pub(super) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<
     }
 }
 
-/// Waits for something to become true; says whether it did.
 pub(super) fn wait_until(timeout: Duration, mut is_true: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + timeout;
     loop {

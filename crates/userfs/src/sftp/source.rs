@@ -27,7 +27,6 @@ pub struct Sftp {
     name: String,
 }
 
-/// What a source and its open files need.
 pub(super) struct Shared {
     pub link: Link,
     /// The directory on the server: absolute, and without symbolic links, so that
@@ -37,7 +36,6 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Where a path of the source lies on the server.
     pub fn remote(&self, path: &Path) -> Vec<u8> {
         // Without a slash at the end, if the path is empty.
         let remote: PathBuf = self.root.components().chain(path.components()).collect();
@@ -86,7 +84,6 @@ impl Sftp {
     }
 }
 
-/// Where a directory lies, without symbolic links.
 fn find_root(link: &Link, directory: &str) -> Result<PathBuf, String> {
     let given = match directory {
         "" => ".",

@@ -18,7 +18,6 @@ mod flag {
     pub const EXTENDED: u32 = 0x8000_0000;
 }
 
-/// More extended fields than this are nonsense.
 const EXTENDED_MAX: u32 = 1024;
 
 /// Attributes as they are sent, each of which may be missing.

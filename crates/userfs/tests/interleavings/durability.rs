@@ -114,7 +114,6 @@ fn check_file(
     }
 }
 
-/// Does something to a file in a thread of its own.
 fn beside<T: 'static>(file: &Arc<File>, work: impl FnOnce(&File) -> T + 'static) -> JoinHandle<T> {
     let file = file.clone();
     spawn(move || work(&file))

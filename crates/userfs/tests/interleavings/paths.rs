@@ -14,7 +14,6 @@ fn paths(names: &[&str]) -> Result<Vec<PathBuf>> {
     Ok(names.iter().map(PathBuf::from).collect())
 }
 
-/// Runs a model of locks and something beside them.
 fn check_locks<T: Default + 'static>(
     model: impl Fn(Arc<PathLocks>, Arc<T>) + Sync + Send + 'static,
 ) {

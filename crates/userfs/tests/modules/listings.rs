@@ -25,7 +25,6 @@ fn entry(name: &str) -> Entry {
     }
 }
 
-/// A cache with one directory that has one file.
 fn listed() -> MetadataCache {
     let cache = MetadataCache::new(LONG);
     let name = OsStr::new("a");

@@ -16,28 +16,23 @@ use userfs::source::{
 mod fixtures;
 pub use fixtures::{Small, set_mode};
 
-/// Says why a test cannot run here.
 #[expect(clippy::print_stderr, reason = "tools/test looks for it")]
 pub fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
 }
 
-/// Fails with an error number.
 #[track_caller]
 pub fn assert_errno<T: std::fmt::Debug>(found: Result<T>, errno: i32) {
     assert_eq!(found.err(), Some(Error::Errno(errno)));
 }
 
-/// A server with a directory of its own.
 pub struct Bench {
     pub server: Sshd,
     pub directory: tempfile::TempDir,
-    /// What was told to the user.
     pub told: Arc<Mutex<Vec<String>>>,
 }
 
 impl Bench {
-    /// A server, or why there is none.
     pub fn with(settings: &Settings) -> Option<Self> {
         match Sshd::start(settings) {
             Ok(server) => {
@@ -60,7 +55,6 @@ impl Bench {
         Self::with(&Settings::default())
     }
 
-    /// How the server is reached, with what it says kept.
     pub fn options(&self) -> Options {
         let told = Arc::clone(&self.told);
         Options {
@@ -93,23 +87,19 @@ impl Bench {
         Sftp::connect(&self.address(self.directory.path()), &options)
     }
 
-    /// What a file really has.
     pub fn read(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.path(name)).unwrap()
     }
 
-    /// What `lstat` really tells.
     pub fn stat(&self, name: &str) -> std::fs::Metadata {
         std::fs::symlink_metadata(self.path(name)).unwrap()
     }
 
-    /// Where a file of the source really lies.
     pub fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
 }
 
-/// OpenSSH's server in sshd, with options.
 pub fn internal(options: &[&str]) -> Settings {
     Settings {
         subsystem: Subsystem::Internal(options.iter().map(|option| (*option).to_owned()).collect()),
@@ -137,7 +127,6 @@ pub const CREATION: Creation = Creation {
     owner: None,
 };
 
-/// Read and write, and make the file if there is none.
 pub const READ_WRITE: OpenFlags = OpenFlags {
     read: true,
     write: true,
@@ -199,7 +188,6 @@ pub const CUT: SetAttributes = SetAttributes {
     ..NO_CHANGES
 };
 
-/// All that a directory has.
 pub fn list(source: &dyn Source, path: &str) -> Result<Vec<Entry>> {
     Ok(source.list(Path::new(path), &[], usize::MAX)?.entries)
 }

@@ -118,7 +118,6 @@ fn small(directory: &Path, options: &str) -> Option<Small> {
         .ok()
 }
 
-/// Runs a test with a source on a small file system.
 fn with_small(options: &str, test: impl FnOnce(&Bench, &dyn Source)) {
     if let Some(bench) = Bench::start()
         && let Some(_mounted) = small(bench.directory.path(), options)

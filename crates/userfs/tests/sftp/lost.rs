@@ -16,7 +16,6 @@ use crate::scripted::{
 /// A server with files of a length, all sessions of which see the same.
 #[derive(Default)]
 struct World {
-    /// Lengths by path.
     files: BTreeMap<Vec<u8>, u64>,
     /// The kind of request at which the session ends, before it is done.
     ends_at: Option<u8>,
@@ -113,7 +112,6 @@ fn lose(source: &Sftp, world: &Shared) {
     assert_eq!(attributes(source, "g"), Err(Error::Lost));
 }
 
-/// How long a call waits for a connection.
 const PATIENCE_CALL: Duration = Duration::from_secs(2);
 
 #[test]

@@ -20,7 +20,6 @@ const BEGIN: OpenFlags = OpenFlags {
     ..OpenFlags::READ
 };
 
-/// What is made with a mode.
 fn new(mode: u32) -> OpenFlags {
     let owner = None;
     OpenFlags {
@@ -29,7 +28,6 @@ fn new(mode: u32) -> OpenFlags {
     }
 }
 
-/// The permissions that a file really has.
 fn mode_of(bench: &Bench, name: &str) -> u32 {
     bench.stat(name).mode() & 0o7777
 }

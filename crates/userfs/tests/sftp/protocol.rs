@@ -15,7 +15,6 @@ use crate::scripted::{
     Answer, FILE, Request, connect, greeting, kind, name, options, source, stat, string, transport,
 };
 
-/// What a server was asked.
 type Asked = Arc<Mutex<Vec<(u8, Vec<u8>)>>>;
 
 /// A server that answers by a function, else as the usual one, else "failure";
@@ -56,7 +55,6 @@ fn paths_lie_below_the_root() {
     }
 }
 
-/// Answers of a server that has one file.
 fn one_file(request: &Request) -> Option<Answer> {
     match request.kind {
         kind::OPEN => request.answer(kind::HANDLE, &string(b"h")),
@@ -268,7 +266,6 @@ fn a_write_that_nobody_reads_ends() {
     assert!(told[0].contains(why), "{told:?}");
 }
 
-/// What the program `ssh` is started with.
 fn arguments(address: &str, options: Options) -> Vec<String> {
     let place = tempfile::tempdir().unwrap();
     let (program, found) = (place.path().join("ssh"), place.path().join("found"));

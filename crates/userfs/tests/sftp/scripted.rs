@@ -28,7 +28,6 @@ pub struct Request {
 }
 
 impl Request {
-    /// A packet that answers it.
     pub fn answer(&self, kind: u8, fields: &[u8]) -> Option<Answer> {
         Some(Answer::Bytes(packet(kind, self.id, fields)))
     }
@@ -52,17 +51,13 @@ impl Request {
     }
 }
 
-/// What a server does about a request.
 pub enum Answer {
     /// Sends these bytes, whatever they are.
     Bytes(Vec<u8>),
-    /// Sends nothing.
     Silence,
-    /// Sends these bytes and ends.
     End(Vec<u8>),
 }
 
-/// A packet of an answer.
 pub fn packet(kind: u8, id: u32, fields: &[u8]) -> Vec<u8> {
     let length = u32::try_from(5 + fields.len()).unwrap().to_be_bytes();
     [&length[..], &[kind], &id.to_be_bytes(), fields].concat()
@@ -101,7 +96,6 @@ pub fn greeting(extensions: &[&str]) -> Vec<u8> {
     packet(kind::VERSION, 3, &words.collect::<Vec<_>>().concat())
 }
 
-/// One name with attributes, as a NAME says it.
 pub fn name(name: &[u8], stat: &[u8]) -> Vec<u8> {
     [
         &1_u32.to_be_bytes()[..],

@@ -31,18 +31,15 @@ pub fn without_new_processes() -> RwLockWriteGuard<'static, ()> {
     STARTS.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts processes.
 pub fn starting<T>(start: impl FnOnce() -> T) -> T {
     let _others = STARTS.read().unwrap_or_else(PoisonError::into_inner);
     start()
 }
 
-/// Starts a server.
 pub fn start(settings: &Settings) -> Result<Sshd, String> {
     starting(|| Sshd::start(settings))
 }
 
-/// What a mount is to be.
 #[derive(Clone, Debug)]
 pub struct Setting {
     pub mode: &'static str,
@@ -67,7 +64,6 @@ impl Setting {
         }
     }
 
-    /// The same with a source that is watched.
     pub const fn watched(self) -> Self {
         Self {
             is_watched: true,
@@ -75,7 +71,6 @@ impl Setting {
         }
     }
 
-    /// The same over SFTP.
     pub const fn remote(mode: &'static str, kernel: &'static str) -> Self {
         Self {
             is_remote: true,
@@ -119,7 +114,6 @@ pub const REMOTE_MODES: [Setting; 3] = [
 /// Over SFTP without a copy.
 pub const DIRECT: Setting = Setting::remote("none", "direct");
 
-/// Settings with a source that is watched.
 pub fn watched<'a>(settings: impl IntoIterator<Item = &'a Setting>) -> Vec<Setting> {
     let settings = settings.into_iter();
     settings.map(|setting| setting.clone().watched()).collect()
@@ -158,18 +152,14 @@ pub fn each<'a>(settings: impl IntoIterator<Item = &'a Setting>, test: impl Fn(&
     }
 }
 
-/// A mount with a source of its own.
 pub struct Mounted {
     pub source: PathBuf,
     pub at: PathBuf,
     pub copies: PathBuf,
     pub setting: Setting,
-    /// What a watched source does.
     pub control: Control,
     process: Option<Process>,
-    /// What a remote source is reached through.
     pub server: Option<Sshd>,
-    /// Held to the end.
     _place: Option<TempDir>,
 }
 
@@ -225,7 +215,6 @@ impl Mounted {
         mounted
     }
 
-    /// Mounts again what was unmounted.
     pub fn mount(&mut self) {
         let said = Arc::new(Mutex::new(Vec::new()));
         let mut command = Command::new(std::env::current_exe().unwrap());
@@ -277,7 +266,6 @@ impl Mounted {
         });
     }
 
-    /// Starts the server again that was killed.
     pub fn start_server_again(&mut self) {
         let server = self.server.as_mut().expect("it is remote");
         starting(|| server.start_again()).expect("the server starts");
@@ -291,19 +279,16 @@ impl Mounted {
         self.source.join(name)
     }
 
-    /// What a file has in the mount.
     #[track_caller]
     pub fn read(&self, name: &str) -> Vec<u8> {
         fs::read(self.path(name)).unwrap()
     }
 
-    /// What it has at the source.
     #[track_caller]
     pub fn read_behind(&self, name: &str) -> Vec<u8> {
         fs::read(self.behind(name)).unwrap()
     }
 
-    /// Fails unless the source has a content.
     #[track_caller]
     pub fn assert_behind(&self, name: &str, expected: impl AsRef<[u8]>) {
         assert_same(
@@ -313,7 +298,6 @@ impl Mounted {
         );
     }
 
-    /// Fails unless the mount has a content.
     #[track_caller]
     pub fn assert_read(&self, name: &str, expected: impl AsRef<[u8]>) {
         assert_same(
@@ -323,7 +307,6 @@ impl Mounted {
         );
     }
 
-    /// Opens a file of the mount to read and write.
     #[track_caller]
     pub fn open(&self, name: &str) -> File {
         open(&self.path(name))
@@ -333,7 +316,6 @@ impl Mounted {
         self.process.as_ref().expect("it is mounted")
     }
 
-    /// What the serving process has said so far.
     pub fn said(&self) -> Vec<String> {
         self.running().said.lock().unwrap().clone()
     }
@@ -358,7 +340,6 @@ impl Mounted {
         assert!(is_clean, "{:?}: {said:?}", self.setting);
     }
 
-    /// Sends the serving process a signal.
     pub fn signal(&self, signal: Signal) {
         let child = &self.running().child;
         let pid = rustix::process::Pid::from_child(child);
@@ -369,12 +350,10 @@ impl Mounted {
         }
     }
 
-    /// The serving process.
     pub fn process(&self) -> u32 {
         self.running().child.id()
     }
 
-    /// What is kept of files that could not be written back.
     pub fn kept(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.copies.join("kept"));
         let entries = entries.into_iter().flatten();
@@ -398,14 +377,12 @@ impl Mounted {
         self.mount();
     }
 
-    /// Kills the serving process as nothing else does.
     pub fn kill(&mut self) {
         let mut process = self.process.take().expect("it is mounted");
         process.child.kill().unwrap();
         process.child.wait().unwrap();
     }
 
-    /// Takes a dead mount away.
     pub fn detach(&self) {
         let _ = rustix::mount::unmount(&self.at, UnmountFlags::DETACH);
     }
@@ -429,7 +406,6 @@ fn is_stopped(process: u32) -> bool {
     })
 }
 
-/// Opens a file to read and write.
 #[track_caller]
 pub fn open(path: &Path) -> File {
     File::options().read(true).write(true).open(path).unwrap()
@@ -446,7 +422,6 @@ pub fn close(file: File) -> rustix::io::Result<()> {
     }
 }
 
-/// Fails unless a call has failed so.
 #[track_caller]
 pub fn assert_errno<T: std::fmt::Debug>(outcome: std::io::Result<T>, errno: i32) {
     let found = outcome
@@ -459,7 +434,6 @@ pub fn assert_errno<T: std::fmt::Debug>(outcome: std::io::Result<T>, errno: i32)
 /// Longer than anything takes that does not hang.
 pub const LONG: Duration = Duration::from_secs(600);
 
-/// Waits for something that must come.
 #[track_caller]
 pub fn await_that(what: &str, is_so: impl Fn() -> bool) {
     let deadline = Instant::now() + LONG;
@@ -469,7 +443,6 @@ pub fn await_that(what: &str, is_so: impl Fn() -> bool) {
     }
 }
 
-/// The temporary files that a directory has.
 pub fn temporaries(directory: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(directory)
         .unwrap()

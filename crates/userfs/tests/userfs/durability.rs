@@ -15,7 +15,6 @@ use crate::common::{
 /// In place in one request, replaced, and in parts where that can be.
 const SIZES: [usize; 3] = [10 << 10, 100 << 10, 3 << 20];
 
-/// How a name came to be where it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Named {
     /// With its file, whose `fsync` brings it to the device, too.
@@ -150,7 +149,6 @@ fn each_cached(test: impl Fn(&mut Mounted)) {
     each(&watched(CACHED.iter().chain(REMOTE_CACHED)), test);
 }
 
-/// Synchronises a file by a new descriptor.
 fn sync(mounted: &Mounted, name: &str) {
     File::open(mounted.path(name)).unwrap().sync_all().unwrap();
 }

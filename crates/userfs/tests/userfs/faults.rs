@@ -15,7 +15,6 @@ use crate::common::{
     close, content, each, temporaries, without_new_processes,
 };
 
-/// Runs a test in mounts of a small file system.
 fn each_small(settings: &[Setting], options: &str, test: impl Fn(&mut Mounted)) {
     for setting in settings.iter().filter(|setting| setting.is_possible()) {
         let place = tempfile::tempdir().unwrap();

@@ -10,7 +10,6 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::common::{DIRECT, Mounted, Small, assert_errno, assert_same, close, content, each};
 
-/// Stops what serves the mount's connection.
 fn stop_server(mounted: &Mounted) {
     let sessions = mounted.server.as_ref().unwrap().sessions();
     assert!(!sessions.is_empty());

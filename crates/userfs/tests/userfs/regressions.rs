@@ -40,7 +40,6 @@ fn meanwhile<T: Send>(mounted: &Mounted, held: &str, call: impl FnOnce() -> T + 
     })
 }
 
-/// Closes a file in another thread.
 fn closing<'scope>(
     scope: &'scope Scope<'scope, '_>,
     file: File,

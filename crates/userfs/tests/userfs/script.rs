@@ -83,7 +83,6 @@ pub struct Script {
     pub allocates: bool,
 }
 
-/// What a call returned, in words.
 fn told<T>(outcome: Result<T>) -> String {
     outcome.map_or_else(|error| error.to_string(), |_| "ok".to_owned())
 }
@@ -112,7 +111,6 @@ impl Script {
         self.names[self.random.below(self.names.len())].clone()
     }
 
-    /// A directory and a name in it.
     fn place(&mut self) -> (usize, String) {
         let at = self.random.below(self.directories.len());
         let name = self.name();
@@ -292,7 +290,6 @@ fn read(file: &File, offset: usize, length: usize, content: &mut Vec<u8>) -> Res
     Ok(())
 }
 
-/// Opens a directory.
 pub fn directory(path: &Path) -> OwnedFd {
     let flags = OFlags::DIRECTORY | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty()).unwrap()

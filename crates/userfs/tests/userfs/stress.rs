@@ -73,7 +73,6 @@ fn rename_all(base: &Path, is_over: &AtomicBool) -> u64 {
     rounds
 }
 
-/// What each thread's calls return.
 fn run(base: &Path, operations: usize) -> Vec<Vec<String>> {
     let common = base.join("common");
     fs::create_dir(&common).unwrap();

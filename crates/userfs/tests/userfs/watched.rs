@@ -56,7 +56,6 @@ impl Control {
         self.put("hold", call, part);
     }
 
-    /// Waits until such a call waits.
     pub fn await_held(&self, call: &str) {
         let held = self.file("held", call);
         await_that(&format!("{call} after {:#?}", self.calls()), || {
@@ -64,22 +63,18 @@ impl Control {
         });
     }
 
-    /// Ends [`Control::hold`].
     pub fn let_go(&self, call: &str) {
         fs::remove_file(self.file("hold", call)).unwrap();
     }
 
-    /// Lets such calls fail.
     pub fn fail(&self, call: &str, part: &str, errno: i32) {
         self.put("fail", call, &format!("always {errno} {part}"));
     }
 
-    /// Lets the next such call fail.
     pub fn fail_once(&self, call: &str, part: &str, errno: i32) {
         self.put("fail", call, &format!("once {errno} {part}"));
     }
 
-    /// Ends [`Control::fail`].
     pub fn succeed(&self, call: &str) {
         fs::remove_file(self.file("fail", call)).unwrap();
     }
@@ -121,7 +116,6 @@ impl Control {
         Err(Error::Errno(errno.parse().unwrap()))
     }
 
-    /// After a change.
     fn done(&self, fields: &[&str]) {
         let mut options = fs::File::options();
         options.append(true).create(true);
@@ -145,7 +139,6 @@ impl Control {
     }
 }
 
-/// Another source, seen through.
 pub struct Watched {
     pub inner: Arc<dyn Source>,
     pub control: Control,
@@ -244,7 +237,6 @@ impl Source for Watched {
 struct WatchedHandle {
     inner: Box<dyn Handle>,
     control: Control,
-    /// What it was opened as.
     path: PathBuf,
     number: String,
 }

@@ -30,7 +30,6 @@ const ERRORS: &[(&str, i32)] = errors! {
     EPERM ENOENT EACCES EEXIST ENOTDIR EISDIR EINVAL ENAMETOOLONG ENOTEMPTY ELOOP ENXIO EBUSY
 };
 
-/// Who makes a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Caller {
     uid: u32,
@@ -88,7 +87,6 @@ impl Caller {
     }
 }
 
-/// Makes the call of a line and tells what came of it.
 pub fn perform(line: &Line<'_>, directory: &Path) -> String {
     let outcome = match &line.caller {
         None => call(&line.words, directory),
@@ -110,7 +108,6 @@ pub fn perform(line: &Line<'_>, directory: &Path) -> String {
     }
 }
 
-/// A name of the table as a path.
 fn path(directory: &Path, name: &str) -> PathBuf {
     let mut whole = Vec::new();
     let mut rest = name;
@@ -209,7 +206,6 @@ fn call(words: &[&str], directory: &Path) -> Outcome {
     }
 }
 
-/// The calls that change nothing, and those on content.
 fn look(words: &[&str], directory: &Path) -> Outcome {
     let at = |index: usize| path(directory, words[index]);
     match words[0] {
