@@ -16,31 +16,13 @@ use crate::common::{
     Mounted, REMOTE_SETTINGS, SETTINGS, Setting, assert_same, await_no_temporaries, await_that,
     each,
 };
-use crate::script::{Operation, Random, Script, directory, tree};
+use crate::script::{Random, Script, directory, tree};
 
 /// So many operations take some seconds.
 const OPERATIONS: u64 = 14_000;
-const LENGTH_MAX: usize = 300_000;
 const LOG_LINES: usize = 60;
 
 const DIRECTORIES: [&str; 3] = ["", "d", "d/e"];
-const NAMES: [&str; 2] = ["a", "b"];
-
-const WEIGHTS: [(Operation, usize); 13] = [
-    (Operation::Open, 150),
-    (Operation::Close, 80),
-    (Operation::Write, 250),
-    (Operation::Read, 250),
-    (Operation::Truncate, 60),
-    (Operation::TruncateName, 30),
-    (Operation::WriteMapped, 90),
-    (Operation::ReadMapped, 60),
-    (Operation::Rename, 30),
-    (Operation::Unlink, 25),
-    (Operation::Link, 15),
-    (Operation::Allocate, 20),
-    (Operation::Look, 28),
-];
 
 struct Run<'a> {
     mounted: &'a mut Mounted,
@@ -75,8 +57,7 @@ impl<'a> Run<'a> {
         let allocates = !mounted.setting.is_remote || mounted.setting.mode != "none";
         let scripts = [plain.path(), &mounted.at].map(|base| {
             fs::create_dir_all(base.join("d/e")).unwrap();
-            let names = NAMES.map(str::to_owned).into();
-            let mut script = Script::new(Random(seed), directories(base), names, LENGTH_MAX, false);
+            let mut script = Script::new(seed, directories(base), 0);
             script.allocates = allocates;
             script
         });
@@ -106,7 +87,7 @@ impl<'a> Run<'a> {
     }
 
     fn step_both(&mut self) {
-        let [plain, mounted] = self.scripts.each_mut().map(|script| script.step(&WEIGHTS));
+        let [plain, mounted] = self.scripts.each_mut().map(|script| script.step());
         self.note(&plain.0);
         assert_eq!(mounted.0, plain.0);
         assert_same(&mounted.1, &plain.1, &plain.0);
@@ -146,9 +127,11 @@ impl<'a> Run<'a> {
                 !is_empty || length(self.mounted.behind(name)) == 0
             });
         }
-        for name in DIRECTORIES {
+        let is_directory = |name: &&String| expected[*name] == "directory";
+        for name in expected.keys().filter(is_directory) {
             await_no_temporaries(&self.mounted.behind(name));
         }
+        await_no_temporaries(&self.mounted.source);
         assert_eq!(tree(&self.mounted.source), expected, "at the source");
         assert_eq!(tree(&self.mounted.at), expected, "in the mount");
     }

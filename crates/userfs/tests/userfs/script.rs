@@ -16,7 +16,10 @@ use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, fallocate, linkat, renam
 use crate::common::close;
 use crate::posix::truncate;
 
+const NAMES: [&str; 3] = ["a", "b", "c"];
 const OPEN_MAX: usize = 6;
+/// Most files stay below this length.
+const LENGTH_MAX: usize = 300_000;
 /// Some files get longer than what a copy holds in memory.
 const LONG: usize = 1_400_000;
 
@@ -67,17 +70,34 @@ pub enum Operation {
     WriteMapped,
 }
 
+/// How often each operation is done.
+const WEIGHTS: [(Operation, usize); 16] = [
+    (Operation::Open, 150),
+    (Operation::Close, 80),
+    (Operation::Write, 220),
+    (Operation::Read, 220),
+    (Operation::Truncate, 60),
+    (Operation::Sync, 30),
+    (Operation::Allocate, 20),
+    (Operation::ReadMapped, 60),
+    (Operation::WriteMapped, 80),
+    (Operation::Rename, 40),
+    (Operation::Link, 30),
+    (Operation::Unlink, 30),
+    (Operation::MakeDirectory, 30),
+    (Operation::RemoveDirectory, 20),
+    (Operation::TruncateName, 30),
+    (Operation::Look, 30),
+];
+
 /// A sequence of operations. Which ones they are depends on the seed and on what
 /// the earlier ones returned.
 pub struct Script {
     pub random: Random,
     pub directories: Vec<OwnedFd>,
-    names: Vec<String>,
+    /// What distinguishes its names from those of other scripts.
+    number: u64,
     pub open: Vec<File>,
-    /// Most files stay below this length.
-    length_max: usize,
-    /// Some names are in directories that the script may have made.
-    makes_directories: bool,
     /// The file system can allocate storage. If not, nor does a script that is
     /// compared with it.
     pub allocates: bool,
@@ -88,43 +108,36 @@ fn told<T>(outcome: Result<T>) -> String {
 }
 
 impl Script {
-    /// A script on names in some directories that nothing else uses.
-    pub fn new(
-        random: Random,
-        directories: Vec<OwnedFd>,
-        names: Vec<String>,
-        length_max: usize,
-        makes_directories: bool,
-    ) -> Self {
+    pub fn new(seed: u64, directories: Vec<OwnedFd>, number: u64) -> Self {
         Self {
-            random,
+            random: Random(seed),
             directories,
-            names,
+            number,
             open: Vec::new(),
-            length_max,
-            makes_directories,
             allocates: true,
         }
     }
 
     fn name(&mut self) -> String {
-        self.names[self.random.below(self.names.len())].clone()
+        let name = NAMES[self.random.below(NAMES.len())];
+        format!("{name}{}", self.number)
     }
 
+    /// A name in one of the directories, or in one that the script may have made
+    /// there.
     fn place(&mut self) -> (usize, String) {
         let at = self.random.below(self.directories.len());
         let name = self.name();
-        match self.makes_directories && self.random.below(3) == 0 {
-            true => (at, format!("{name}/{}", self.name())),
-            false => (at, name),
+        match self.random.below(4) {
+            0 => (at, format!("{name}/{}", self.name())),
+            _ => (at, name),
         }
     }
 
-    /// Does one of some operations, each as likely as its weight says. Returns
-    /// what it was, what came of it, and what was read.
-    pub fn step(&mut self, weights: &[(Operation, usize)]) -> (String, Vec<u8>) {
-        let each = |(operation, weight): &(Operation, usize)| repeat_n(*operation, *weight);
-        let all: Vec<Operation> = weights.iter().flat_map(each).collect();
+    /// Does an operation. Returns what it was, what came of it, and what was read.
+    pub fn step(&mut self) -> (String, Vec<u8>) {
+        let each = |(operation, weight): (Operation, usize)| repeat_n(operation, weight);
+        let all: Vec<Operation> = WEIGHTS.into_iter().flat_map(each).collect();
         let operation = all[self.random.below(all.len())];
         let mut content = Vec::new();
         let outcome = match operation {
@@ -156,9 +169,12 @@ impl Script {
         let opened = rustix::fs::openat(&self.directories[at], &name, flags, Mode::from(0o644));
         let outcome = opened.map(|file| {
             let file = File::from(file);
+            let found = file.metadata().unwrap();
+            if found.is_dir() {
+                return "a directory".to_owned();
+            }
             // Else two sets of pages would stand for one file.
-            let number = |file: &File| file.metadata().unwrap().ino();
-            let is_same = |other: &File| number(other) == number(&file);
+            let is_same = |other: &File| other.metadata().unwrap().ino() == found.ino();
             let same = self.open.iter().position(is_same);
             self.open.push(file);
             format!("ok, the same as {same:?}")
@@ -173,8 +189,8 @@ impl Script {
         }
         let at = self.random.below(self.open.len());
         let length_max = match self.random.below(40) {
-            0 => self.length_max.max(LONG),
-            _ => self.length_max,
+            0 => LONG,
+            _ => LENGTH_MAX,
         };
         let offset = self.random.below(length_max);
         let length = match self.random.below(4) {
@@ -243,7 +259,7 @@ impl Script {
 
     fn on_names(&mut self, operation: Operation) -> String {
         let (from, to) = (self.place(), self.place());
-        let length = self.random.below(self.length_max);
+        let length = self.random.below(LENGTH_MAX);
         let (old, new) = (&self.directories[from.0], &self.directories[to.0]);
         let none = AtFlags::empty();
         let outcome = match operation {

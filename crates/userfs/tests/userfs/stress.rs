@@ -8,29 +8,10 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::{Mounted, SETTINGS, close, each, starting, without_new_processes};
-use crate::script::{Operation, Random, Script, directory, summary, tree};
+use crate::script::{Script, directory, summary, tree};
 
 const THREADS: u64 = 4;
 const EXT4_MAGIC: i64 = 0xef53;
-
-/// Names that a thread uses in its own directory and in the common one.
-const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-const LENGTH_MAX: usize = 100_000;
-
-const WEIGHTS: [(Operation, usize); 12] = [
-    (Operation::Open, 4),
-    (Operation::Write, 1),
-    (Operation::Truncate, 1),
-    (Operation::Sync, 1),
-    (Operation::Read, 2),
-    (Operation::Close, 1),
-    (Operation::Rename, 1),
-    (Operation::Link, 1),
-    (Operation::Unlink, 1),
-    (Operation::MakeDirectory, 1),
-    (Operation::RemoveDirectory, 1),
-    (Operation::Look, 1),
-];
 
 /// A script in a directory of its own and in the common one, and writes to a file
 /// that another thread gives other names, each followed by a close. Names of one
@@ -46,7 +27,7 @@ fn run_script(mut script: Script, moved: File, operations: usize) -> Vec<String>
                 .unwrap();
             close(moved.try_clone().unwrap()).unwrap();
         }
-        let (outcome, content) = script.step(&WEIGHTS);
+        let (outcome, content) = script.step();
         results.push(format!("{outcome} {}", summary(&content)));
     }
     for file in script.open {
@@ -81,9 +62,7 @@ fn run(base: &Path, operations: usize) -> Vec<Vec<String>> {
         fs::create_dir(&own).unwrap();
         let moved = File::create_new(base.join(format!("moved{number}"))).unwrap();
         let directories = vec![directory(&own), directory(&common)];
-        let names = NAMES.map(|name| format!("{name}{number}")).into();
-        let script = Script::new(Random(number), directories, names, LENGTH_MAX, true);
-        (script, moved)
+        (Script::new(number, directories, number), moved)
     });
     let prepared: Vec<_> = prepared.collect();
     let is_over = AtomicBool::new(false);
