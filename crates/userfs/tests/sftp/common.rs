@@ -14,7 +14,7 @@ use userfs::source::{
 #[expect(dead_code, reason = "tests of mounts use more of it")]
 #[path = "../fixtures/mod.rs"]
 mod fixtures;
-pub use fixtures::{Small, set_mode};
+pub use fixtures::{Small, content, set_mode};
 
 #[expect(clippy::print_stderr, reason = "tools/test looks for it")]
 pub fn skip(reason: &str) {
@@ -129,11 +129,8 @@ pub const CREATION: Creation = Creation {
 
 pub const READ_WRITE: OpenFlags = OpenFlags {
     read: true,
-    write: true,
     create: Some(CREATION),
-    exclusive: false,
-    truncate: false,
-    begin: false,
+    ..OpenFlags::WRITE
 };
 
 pub fn open(source: &dyn Source, path: &str, flags: OpenFlags) -> Result<Box<dyn Handle>> {
@@ -174,27 +171,16 @@ pub fn set(source: &dyn Source, path: &str, changes: SetAttributes) -> Result<()
     source.set_attributes(Path::new(path), &changes)
 }
 
-pub const NO_CHANGES: SetAttributes = SetAttributes {
-    mode: None,
-    uid: None,
-    gid: None,
-    size_bytes: None,
-    atime: None,
-    mtime: None,
-};
-
-pub const CUT: SetAttributes = SetAttributes {
-    size_bytes: Some(0),
-    ..NO_CHANGES
-};
+/// A change of the length alone.
+pub fn cut() -> SetAttributes {
+    SetAttributes {
+        size_bytes: Some(0),
+        ..SetAttributes::default()
+    }
+}
 
 pub fn list(source: &dyn Source, path: &str) -> Result<Vec<Entry>> {
     Ok(source.list(Path::new(path), &[], usize::MAX)?.entries)
-}
-
-/// Bytes that differ from their neighbours at any distance.
-pub fn pattern(bytes: usize, seed: u64) -> Vec<u8> {
-    fixtures::content(seed as usize, bytes)
 }
 
 /// A time to set, in seconds since 1970.

@@ -8,9 +8,9 @@ use userfs::local::Local;
 use userfs::source::{Creation, New, OpenFlags, Owner, Result, SetAttributes, Source};
 
 use crate::common::{
-    Bench, CUT, NO_CHANGES, READ_WRITE, Small, assert_errno, attributes, both_servers, internal,
-    is_root, link, list, make, open, pattern, remove, remove_directory, rename, rename_new, set,
-    set_mode, skip,
+    Bench, READ_WRITE, Small, assert_errno, attributes, both_servers, content, cut, internal,
+    is_root, link, list, make, open, remove, remove_directory, rename, rename_new, set, set_mode,
+    skip,
 };
 
 /// What is done, by name.
@@ -74,8 +74,8 @@ const CASES: &[Case] = &[
     ("rename into itself", |s| rename(s, "d", "d/x")),
     ("rename in a file", |s| rename(s, "f", "f/x")),
     ("rename that must be new", |s| rename_new(s, "f", "d/f")),
-    ("truncate of a directory", |s| set(s, "d", CUT)),
-    ("truncate of nothing", |s| set(s, "x", CUT)),
+    ("truncate of a directory", |s| set(s, "d", cut())),
+    ("truncate of nothing", |s| set(s, "x", cut())),
     ("a long name", |s| {
         make(s, &"n".repeat(256), DIRECTORY, 0o755)
     }),
@@ -129,7 +129,7 @@ fn with_small(options: &str, test: impl FnOnce(&Bench, &dyn Source)) {
 #[test]
 fn a_full_disk_of_the_server_is_told_and_ruins_nothing() {
     with_small("size=4m", |_, source| {
-        let content = pattern(1 << 20, 1);
+        let content = content(1, 1 << 20);
         let write = |name, bytes: &[u8]| open(source, name, READ_WRITE)?.write_at(bytes, 0);
         write("f", &content).unwrap();
         let file = open(source, "g", READ_WRITE).unwrap();
@@ -162,7 +162,7 @@ fn a_disk_that_is_read_only_is_told() {
             remove(source, "f"),
             remove_directory(source, "d"),
             rename(source, "f", "x"),
-            set(source, "f", CUT),
+            set(source, "f", cut()),
         ] {
             assert_errno(refused, libc::EROFS);
         }
@@ -206,7 +206,7 @@ fn a_server_without_rights_refuses_and_says_so() {
     let source = &bench.connect();
     let mode = SetAttributes {
         mode: Some(0o777),
-        ..NO_CHANGES
+        ..SetAttributes::default()
     };
     for (refused, errno) in [
         (opened(source, "d/f", OpenFlags::READ), libc::EACCES),
@@ -215,7 +215,7 @@ fn a_server_without_rights_refuses_and_says_so() {
         (remove(source, "t/f"), libc::EPERM),
         (rename(source, "t/f", "t/g"), libc::EPERM),
         (make(source, "x", DIRECTORY, 0o755), libc::EACCES),
-        (set(source, "d/f", CUT), libc::EACCES),
+        (set(source, "d/f", cut()), libc::EACCES),
         (set(source, "f", mode), libc::EPERM),
     ] {
         assert_errno(refused, errno);

@@ -10,14 +10,14 @@ use toll_sshd::{Settings, Subsystem};
 use userfs::sftp::{Options, Sftp};
 use userfs::source::{Error, OpenFlags};
 
-use crate::common::{Bench, READ_WRITE, attributes, both_servers, open, pattern};
+use crate::common::{Bench, READ_WRITE, attributes, both_servers, content, open};
 
 const PIECE: usize = 1 << 20;
 
 #[test]
 fn what_is_read_from_a_server_that_is_killed_in_between_is_right_or_an_error() {
     for bench in both_servers() {
-        let content = pattern(24 * PIECE, 1);
+        let content = content(1, 24 * PIECE);
         std::fs::write(bench.path("f"), &content).unwrap();
         let source = bench.connect();
         let file = open(&source, "f", OpenFlags::READ).unwrap();

@@ -10,9 +10,8 @@ use userfs::source::{
 };
 
 use crate::common::{
-    Bench, CUT, NO_CHANGES, READ_WRITE, assert_errno, at, attributes, both_servers, internal,
-    is_root, link, list, make, open, pattern, remove, remove_directory, rename, rename_new, set,
-    set_mode, skip,
+    Bench, READ_WRITE, assert_errno, at, attributes, both_servers, content, cut, internal, is_root,
+    link, list, make, open, remove, remove_directory, rename, rename_new, set, set_mode, skip,
 };
 
 const BEGIN: OpenFlags = OpenFlags {
@@ -38,7 +37,7 @@ fn parts_of_a_file_are_read_and_written_at_any_offset() {
     let source = bench.connect();
     let file = open(&source, "sparse", READ_WRITE).unwrap();
     let far = (5 << 30) + 3;
-    let content = pattern(300_000, 2);
+    let content = content(2, 300_000);
     file.write_at(&content, far).unwrap();
     assert_eq!(file.attributes().unwrap().size_bytes, far + 300_000);
     let mut buffer = vec![1; 300_100];
@@ -57,7 +56,7 @@ fn the_beginning_of_a_file_comes_with_its_opening() {
     for bench in both_servers() {
         let lengths = [1, 0, 40_000, 300, 32 << 10];
         for (number, length) in (0..).zip(lengths) {
-            let content = pattern(length, number);
+            let content = content(number, length);
             std::fs::write(bench.path(&number.to_string()), content).unwrap();
         }
         let source = bench.connect();
@@ -66,7 +65,7 @@ fn the_beginning_of_a_file_comes_with_its_opening() {
         for (number, length) in (0..).zip(lengths) {
             let found = source.open(Path::new(&number.to_string()), BEGIN).unwrap();
             assert!(
-                found.begin == pattern(length.min(32 << 10), number),
+                found.begin == content(number, length.min(32 << 10)),
                 "{length}"
             );
         }
@@ -81,14 +80,14 @@ fn a_write_back_is_finished_with_content_attributes_and_length() {
         let found = source.open(Path::new("f"), READ_WRITE).unwrap();
         let file = found.handle;
         assert_eq!(found.attributes, file.attributes().unwrap());
-        let content = pattern(bytes, 6);
+        let content = content(6, bytes);
         let end = Finish {
             bytes: &content,
             offset: 7,
             changes: &SetAttributes {
                 mode: Some(0o4711),
                 mtime: at(1_400_000_000),
-                ..NO_CHANGES
+                ..SetAttributes::default()
             },
             is_sync,
             looks_at_name: false,
@@ -202,14 +201,14 @@ fn attributes_are_set_and_a_symbolic_links_are_its_own() {
         size_bytes: Some(3),
         atime: at(1_000_000_000),
         mtime: at(1_100_000_000),
-        ..NO_CHANGES
+        ..SetAttributes::default()
     };
     set(&source, "f", changes).unwrap();
     assert_eq!((found("f").mode, found("f").size_bytes), (0o640, 3));
     assert_eq!(times("f"), (1_000_000_000, 1_100_000_000));
     let mtime = |mtime| SetAttributes {
         mtime,
-        ..NO_CHANGES
+        ..SetAttributes::default()
     };
     for name in ["s", "f"] {
         set(&source, name, mtime(at(1_200_000_000))).unwrap();
@@ -218,7 +217,7 @@ fn attributes_are_set_and_a_symbolic_links_are_its_own() {
     assert_eq!(times("f").0, 1_000_000_000);
     set(&source, "f", mtime(Some(SetTime::Now))).unwrap();
     assert!(times("f").1 > 1_200_000_000);
-    assert!(set(&source, "s", CUT).is_err());
+    assert!(set(&source, "s", cut()).is_err());
     assert_eq!(found("f").size_bytes, 3);
 }
 
@@ -232,7 +231,7 @@ fn an_open_file_is_changed_whatever_its_name_is() {
     let changes = SetAttributes {
         mode: Some(0o600),
         atime: at(7),
-        ..NO_CHANGES
+        ..SetAttributes::default()
     };
     file.set_attributes(&changes).unwrap();
     let found = bench.stat("g");
@@ -301,7 +300,15 @@ fn a_server_that_works_as_root_gives_new_files_their_owner() {
         assert_eq!(found, (uid, gid, mode), "{name}");
     }
     let gid = Some(78);
-    set(&source, "d/d", SetAttributes { gid, ..NO_CHANGES }).unwrap();
+    set(
+        &source,
+        "d/d",
+        SetAttributes {
+            gid,
+            ..SetAttributes::default()
+        },
+    )
+    .unwrap();
     assert_eq!((bench.stat("d/d").uid(), bench.stat("d/d").gid()), (12, 78));
 }
 
@@ -326,7 +333,7 @@ fn a_server_without_extensions_does_what_it_can() {
     assert_errno(source.space().map(drop), libc::ENOSYS);
     source.sync_directory(Path::new("")).unwrap();
     let file = open(&source, "b", READ_WRITE).unwrap();
-    let content = pattern(1 << 20, 5);
+    let content = content(5, 1 << 20);
     file.write_at(&content, 0).unwrap();
     file.sync().unwrap();
     let mut read = vec![0; 1 << 20];
@@ -335,7 +342,7 @@ fn a_server_without_extensions_does_what_it_can() {
     symlink("b", bench.path("s")).unwrap();
     let mode = SetAttributes {
         mode: Some(0o600),
-        ..NO_CHANGES
+        ..SetAttributes::default()
     };
     set(&source, "b", mode).unwrap();
     assert_errno(set(&source, "s", mode), libc::EOPNOTSUPP);

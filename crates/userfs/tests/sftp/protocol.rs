@@ -8,9 +8,7 @@ use std::time::Duration;
 use userfs::sftp::{Address, Options, Sftp};
 use userfs::source::{Content, Error, OpenFlags, SetAttributes, Source};
 
-use crate::common::{
-    Bench, NO_CHANGES, READ_WRITE, assert_errno, at, attributes, link, open, set, set_mode,
-};
+use crate::common::{Bench, READ_WRITE, assert_errno, at, attributes, link, open, set, set_mode};
 use crate::scripted::{
     Answer, FILE, Request, connect, greeting, kind, name, options, source, stat, string, transport,
 };
@@ -73,18 +71,18 @@ fn attributes_are_changed_in_the_order_that_keeps_set_user_id_safe() {
     let owner_and_mode = SetAttributes {
         mode: Some(0o4755),
         uid: Some(7),
-        ..NO_CHANGES
+        ..SetAttributes::default()
     };
     let one_time = SetAttributes {
         mtime: at(50),
-        ..NO_CHANGES
+        ..SetAttributes::default()
     };
     let both_steps = vec![asked(2, &[7, u32::MAX]), asked(4, &[0o4755])];
     for (changes, expected) in [
         (owner_and_mode, both_steps),
         // The times of the file are 3 and 4.
         (one_time, vec![asked(8, &[3, 50])]),
-        (NO_CHANGES, vec![]),
+        (SetAttributes::default(), vec![]),
     ] {
         let sets = Asked::default();
         let record = Arc::clone(&sets);
@@ -107,7 +105,7 @@ fn times_outside_of_the_protocols_are_the_nearest_of_it() {
         let changes = SetAttributes {
             atime: at(seconds),
             mtime: at(seconds),
-            ..NO_CHANGES
+            ..SetAttributes::default()
         };
         // An LSTAT first, as this server would follow a link.
         let (source, asked) = recording(|_| None);

@@ -1,140 +1,24 @@
 //! What `fsync` acknowledges is on the source's device, whoever wrote it and
 //! when: told by a model of a device that loses all that was not synchronised.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{Seek, Write};
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::common::{
     CACHED, Mounted, REMOTE_CACHED, REMOTE_MODES, Setting, assert_errno, await_that, each, watched,
     without_new_processes,
 };
+use crate::device::Device;
 
 /// In place in one request, replaced, and in parts where that can be.
-const SIZES: [usize; 3] = [10 << 10, 100 << 10, 3 << 20];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Named {
-    /// With its file, whose `fsync` brings it to the device, too.
-    Created,
-    /// Only an `fsync` of the directory brings it there.
-    Moved,
-}
-
-/// A device according to what the source was asked.
-#[derive(Default)]
-struct Device {
-    files: usize,
-    names: HashMap<PathBuf, usize>,
-    handles: HashMap<String, usize>,
-    /// Files with changes that are not on the device.
-    dirty: HashSet<usize>,
-    /// Files of which a `fsync` failed: what had been written before is not
-    /// written by a second one.
-    lost: HashSet<usize>,
-    /// Names that are not on the device.
-    named: HashMap<PathBuf, Named>,
-}
-
-impl Device {
-    fn of(mounted: &Mounted) -> Self {
-        let mut device = Self::default();
-        for call in mounted.control.calls() {
-            let path = Path::new(&call[1]);
-            device.called(&call[0], path, &call[2]);
-        }
-        device
-    }
-
-    /// The file of a name, from now on if it was not known.
-    fn file(&mut self, path: &Path) -> usize {
-        let next = self.files;
-        let file = *self.names.entry(path.to_path_buf()).or_insert(next);
-        self.files += usize::from(file == next);
-        file
-    }
-
-    fn called(&mut self, call: &str, path: &Path, rest: &str) {
-        match call {
-            "open" | "create" | "cut" => {
-                if call == "create" && !self.names.contains_key(path) {
-                    self.named.insert(path.to_path_buf(), Named::Created);
-                }
-                let file = self.file(path);
-                self.handles.insert(rest.to_owned(), file);
-                if call == "cut" {
-                    self.dirty.insert(file);
-                }
-            }
-            "write" | "truncate" | "allocate" | "set_handle" => {
-                let file = self.handles[rest];
-                self.dirty.insert(file);
-                if call == "write" {
-                    self.lost.remove(&file);
-                }
-            }
-            "set_attributes" => {
-                let file = self.file(path);
-                self.dirty.insert(file);
-            }
-            "sync" => self.synced(self.handles[rest]),
-            "sync_directory" => self.named.retain(|name, _| name.parent() != Some(path)),
-            "failed" if path == Path::new("sync") => {
-                let file = self.file(Path::new(rest));
-                self.lost.insert(file);
-            }
-            "rename" => {
-                let file = self.file(path);
-                self.removed(path);
-                self.moved(file, Path::new(rest));
-            }
-            "hard_link" => {
-                let file = self.file(path);
-                self.moved(file, Path::new(rest));
-            }
-            "unlink" => self.removed(path),
-            _ => {}
-        }
-    }
-
-    fn synced(&mut self, file: usize) {
-        self.dirty.remove(&file);
-        let names = &self.names;
-        self.named
-            .retain(|name, how| *how == Named::Moved || names.get(name) != Some(&file));
-    }
-
-    fn removed(&mut self, path: &Path) {
-        self.names.remove(path);
-        self.named.remove(path);
-    }
-
-    fn moved(&mut self, file: usize, to: &Path) {
-        self.names.insert(to.to_path_buf(), file);
-        self.named.insert(to.to_path_buf(), Named::Moved);
-    }
-
-    /// Why a file would not be there, or not as it was, after a loss of power.
-    fn would_lose(&self, name: &str) -> Option<&'static str> {
-        let Some(file) = self.names.get(Path::new(name)) else {
-            return Some("the source was never told of it");
-        };
-        if self.lost.contains(file) {
-            return Some("what a failed fsync left behind was not written again");
-        }
-        if self.dirty.contains(file) {
-            return Some("its content was not synchronised after it was written");
-        }
-        let named = self.named.get(Path::new(name));
-        named.map(|_| "its name was not synchronised")
-    }
-}
+pub const SIZES: [usize; 3] = [10 << 10, 100 << 10, 3 << 20];
 
 #[track_caller]
 fn assert_durable(mounted: &Mounted, name: &str, case: &str) {
-    let loss = Device::of(mounted).would_lose(name);
+    let loss = Device::after(&mounted.control.calls()).would_lose(Path::new(name));
     let (setting, calls) = (&mounted.setting, mounted.control.calls());
     assert_eq!(loss, None, "{case} of {name} in {setting:?}: {calls:#?}");
 }
@@ -153,39 +37,48 @@ fn sync(mounted: &Mounted, name: &str) {
     File::open(mounted.path(name)).unwrap().sync_all().unwrap();
 }
 
-/// A way to synchronise a file of a size that has been closed.
-type Fsync = fn(&Mounted, &str, usize);
+/// A way to synchronise a file of a size.
+pub type Fsync = fn(&Mounted, &str, usize);
 
-const FSYNCS: [(&str, Fsync); 6] = [
-    ("of a new file", |mounted, name, size| {
+pub const FSYNCS: [(&str, Fsync); 7] = [
+    ("-of-a-new-file", |mounted, name, size| {
         fs::write(mounted.path(name), vec![2; size]).unwrap();
         sync(mounted, name);
     }),
-    ("of a file that was there before", |mounted, name, size| {
+    ("-of-what-is-open", |mounted, name, size| {
+        let file = File::create_new(mounted.path(name)).unwrap();
+        for at in [0, size as u64, 100] {
+            file.write_all_at(&vec![2; size], at).unwrap();
+            file.sync_all().unwrap();
+        }
+        file.write_all_at(b"changed", 50).unwrap();
+        file.sync_data().unwrap();
+    }),
+    ("-of-a-file-that-was-there-before", |mounted, name, size| {
         fs::write(mounted.behind(name), vec![1; size + 100]).unwrap();
         fs::write(mounted.path(name), vec![2; size]).unwrap();
         sync(mounted, name);
     }),
-    ("of a part", |mounted, name, size| {
+    ("-of-a-part", |mounted, name, size| {
         fs::write(mounted.behind(name), vec![1; size]).unwrap();
         let part = mounted.open(name);
         part.write_all_at(b"part", size as u64 / 3).unwrap();
         drop(part);
         mounted.open(name).sync_all().unwrap();
     }),
-    ("by a descriptor from before", |mounted, name, size| {
+    ("-by-a-descriptor-from-before", |mounted, name, size| {
         fs::write(mounted.behind(name), b"before").unwrap();
         let other = File::open(mounted.path(name)).unwrap();
         fs::write(mounted.path(name), vec![2; size]).unwrap();
         other.sync_all().unwrap();
     }),
-    ("of a shortened file", |mounted, name, size| {
+    ("-of-a-shortened-file", |mounted, name, size| {
         fs::write(mounted.behind(name), vec![1; size]).unwrap();
         mounted.open(name).set_len(size as u64 / 2).unwrap();
         sync(mounted, name);
         mounted.assert_behind(name, vec![1; size / 2]);
     }),
-    ("under a new name", |mounted, name, size| {
+    ("-under-a-new-name", |mounted, name, size| {
         let old = mounted.path("old");
         fs::write(&old, vec![2; size]).unwrap();
         fs::rename(&old, mounted.path(name)).unwrap();
@@ -195,11 +88,11 @@ const FSYNCS: [(&str, Fsync); 6] = [
 ];
 
 #[test]
-fn fsync_brings_what_was_closed_before_to_the_device() {
+fn fsync_brings_what_was_written_before_to_the_device() {
     each_mode(|mounted| {
         for (how, fsync) in FSYNCS {
             for size in SIZES {
-                let name = format!("{how} {size}");
+                let name = size.to_string() + how;
                 fsync(mounted, &name, size);
                 assert_durable(mounted, &name, how);
             }
@@ -217,7 +110,8 @@ fn fsync_of_a_directory_brings_the_names_in_it_to_the_device() {
             fs::rename(mounted.path(&old), mounted.path(&new)).unwrap();
         }
         sync(mounted, "d");
-        let (device, calls) = (Device::of(mounted), mounted.control.calls());
+        let calls = mounted.control.calls();
+        let device = Device::after(&calls);
         assert_eq!(
             device.named,
             HashMap::new(),

@@ -9,6 +9,7 @@ mod ahead;
 mod basics;
 mod coherence;
 mod common;
+mod device;
 mod durability;
 mod faults;
 mod large;

@@ -1,31 +1,22 @@
 //! What `fsync` and `close` acknowledge over SFTP: the server has answered
 //! `fsync@openssh.com` for the file, and that was asked after the last write.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 
 use crate::common::{REMOTE_CACHED, REMOTE_MODES, close, open};
+use crate::device::Device;
+use crate::durability::{FSYNCS, SIZES};
 use crate::recorder::{Recorded, each};
 
-/// How far the content of a file on the server has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Content {
-    Opened,
-    Written,
-    Durable,
-}
-
-/// How far the content of what has a name now has come.
-fn content_of(lines: &[Vec<String>], path: &Path) -> Option<Content> {
-    let mut files = Vec::new();
-    let mut names: BTreeMap<&str, usize> = BTreeMap::new();
-    let mut handles: BTreeMap<&str, usize> = BTreeMap::new();
+/// The calls of a source that the answered requests of a server's log stand for.
+fn calls(lines: &[Vec<String>]) -> Vec<Vec<String>> {
+    let mut calls = Vec::new();
     let mut request: Vec<&str> = Vec::new();
     for line in lines {
-        let words: Vec<&str> = line.iter().map(String::as_str).collect();
+        let words = line.iter().map(|word| word.trim_matches(['"', '(', ')']));
+        let words: Vec<&str> = words.collect();
         let ["request", _, "sent", answer @ ..] = &words[..] else {
             match words.strip_prefix(&["request"]) {
                 Some(asked) => request = asked[1..].to_vec(),
@@ -33,62 +24,46 @@ fn content_of(lines: &[Vec<String>], path: &Path) -> Option<Content> {
             }
             continue;
         };
+        let mut call = |call: &str, path: &str, to: &str| {
+            calls.push([call, path, to].map(str::to_owned).to_vec());
+        };
         match (&request[..], answer) {
-            (["open", .., "open", name, _, _, _, _], ["handle", _, handle]) => {
-                let file = *names.entry(*name).or_insert(files.len());
-                files.resize(files.len().max(file + 1), Content::Opened);
-                handles.insert(*handle, file);
+            (["open", .., path, "flags", how, "mode", _], ["handle", _, handle]) => {
+                let is_made = how.contains("CREATE");
+                call(if is_made { "create" } else { "open" }, path, handle);
             }
-            (["write", _, _, handle, ..], _) => {
-                files[handles[handle.trim_end_matches(')')]] = Content::Written;
+            (["write", _, "handle", handle, ..], _) => call("write", "", handle),
+            (["fsetstat", "handle", handle, ..], _) => call("set_handle", "", handle),
+            (["fsync", "handle", handle, _, path], ["status", "0"]) => {
+                call("sync", "", handle);
+                call("sync_directory", path, "");
             }
-            // Another handle is a directory's.
-            (["fsync", _, handle, ..], ["status", "0"]) => {
-                if let Some(file) = handles.get(handle.trim_end_matches(')'))
-                    && files[*file] == Content::Written
-                {
-                    files[*file] = Content::Durable;
-                }
-            }
-            (["posix-rename", _, _, from, _, to], ["status", "0"]) => {
-                if let Some(file) = names.remove(*from) {
-                    names.insert(*to, file);
-                }
-            }
+            (["posix-rename", _, _, from, _, to], ["status", "0"]) => call("rename", from, to),
+            (["remove", .., path], ["status", "0"]) => call("unlink", path, ""),
             _ => {}
         }
     }
-    let file = names.get(&*format!("{path:?}"))?;
-    Some(files[*file])
+    calls
 }
 
 /// Fails unless the server has answered that what a name stands for is on its
 /// device with all that was written.
 #[track_caller]
 fn assert_durable(recorded: &Recorded, name: &str, what: &str) {
-    let lines = recorded.lines();
-    let found = content_of(&lines, &recorded.mounted.behind(name));
-    let (setting, end) = (
-        &recorded.mounted.setting,
-        &lines[lines.len().max(12) - 12..],
-    );
-    let is_durable = found == Some(Content::Durable);
-    assert!(is_durable, "{setting:?}, {what}: {found:?}\n{end:#?}");
+    let (calls, setting) = (calls(&recorded.lines()), &recorded.mounted.setting);
+    let loss = Device::after(&calls).would_lose(&recorded.mounted.behind(name));
+    assert_eq!(loss, None, "{setting:?}, {what}: {calls:#?}");
 }
 
 #[test]
-fn an_fsync_waits_for_the_servers() {
+fn an_fsync_waits_for_the_servers_whoever_wrote_and_has_closed() {
     each(&REMOTE_MODES, |recorded| {
-        for (name, bytes) in [("short", 10_000), ("long", 3 << 20)] {
-            let mut file = File::create_new(recorded.mounted.path(name)).unwrap();
-            for content in [vec![1; bytes], vec![2; 5000]] {
-                file.write_all(&content).unwrap();
-                file.sync_all().unwrap();
-                assert_durable(recorded, name, "fsync of a new file");
+        for (how, fsync) in FSYNCS {
+            for size in SIZES {
+                let name = size.to_string() + how;
+                fsync(&recorded.mounted, &name, size);
+                assert_durable(recorded, &name, how);
             }
-            file.write_all_at(&[3; 200], 100).unwrap();
-            file.sync_data().unwrap();
-            assert_durable(recorded, name, "fdatasync of a changed file");
         }
     });
 }
