@@ -350,10 +350,6 @@ impl Mounted {
         }
     }
 
-    pub fn process(&self) -> u32 {
-        self.running().child.id()
-    }
-
     pub fn kept(&self) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.copies.join("kept"));
         let entries = entries.into_iter().flatten();

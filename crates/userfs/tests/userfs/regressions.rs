@@ -311,7 +311,7 @@ fn rmdir_and_a_rename_above_it_end_though_a_file_is_still_sent_to_there() {
 const LARGE_BYTES: u64 = 65 << 20;
 
 #[test]
-fn a_file_grows_though_the_name_of_another_copy_is_left_where_names_are_needed() {
+fn a_file_grows_where_a_copy_cannot_be_made_without_a_name() {
     for setting in CACHED.iter().filter(|setting| setting.is_possible()) {
         // Copies lie on a file system without `O_TMPFILE`, which a mount is.
         let inner = Mounted::new(&Setting::new("none", "direct"));
@@ -320,9 +320,6 @@ fn a_file_grows_though_the_name_of_another_copy_is_left_where_names_are_needed()
         let source = place.path().join("source");
         fs::create_dir(&source).unwrap();
         let mounted = Mounted::of(&source, place.path(), setting);
-        // What a killed mount of the same process number has left.
-        let stale = format!(".copy-{}", mounted.process());
-        fs::write(inner.behind(&stale), b"stale").unwrap();
         let file = File::create(mounted.path("f")).unwrap();
         file.set_len(LARGE_BYTES).unwrap();
     }

@@ -65,7 +65,11 @@ fn what_was_acknowledged_is_on_the_server_however_often_it_is_killed() {
                 match write(&watched.path(&name), &new, round % 2 == 0) {
                     Ok(()) => {
                         written.fetch_add(1, Ordering::Relaxed);
-                        watched.assert_behind(&name, new);
+                        watched.assert_behind(&name, &new);
+                        // Killed in between, a read is right or an error.
+                        if let Ok(found) = fs::read(watched.path(&name)) {
+                            assert_same(&found, &new, &name);
+                        }
                         acknowledged.push((name, round));
                     }
                     Err(error) => {
@@ -86,7 +90,8 @@ fn what_was_acknowledged_is_on_the_server_however_often_it_is_killed() {
         });
         assert!(failed.load(Ordering::Relaxed) >= 4, "nothing failed");
         assert!(!acknowledged.is_empty());
-        mounted.stop();
+        let said = mounted.stop().0.join("\n");
+        assert!(said.contains("connection lost") && said.contains("connected again"));
         for (name, round) in acknowledged {
             mounted.assert_behind(&name, content_of(round));
         }

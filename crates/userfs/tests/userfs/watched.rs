@@ -177,30 +177,21 @@ impl Source for Watched {
     forward! {
         fn name(&self) -> String;
         fn is_remote(&self) -> bool;
+        fn attributes(&self, path: &Path) -> Result<Attributes>;
         fn list(&self, path: &Path, next: &[&Path], names_max: usize) -> Result<Listing>;
         fn read_link(&self, path: &Path) -> Result<OsString>;
+        fn make(&self, path: &Path, new: New<'_>, creation: &Creation) -> Result<()>;
         fn keep_content(&self, path: &Path) -> Option<OwnedFd>;
         fn space(&self) -> Result<StatVfs>;
         fn extended(&self) -> Result<&dyn Extended>;
     }
 
-    fn attributes(&self, path: &Path) -> Result<Attributes> {
-        self.control.enter("attributes", path)?;
-        self.inner.attributes(path)
-    }
-
     fn open(&self, path: &Path, flags: OpenFlags) -> Result<OpenReply> {
-        self.control.enter("open", path)?;
         let found = self.inner.open(path, flags)?;
         Ok(OpenReply {
             handle: self.watch(path, flags, found.handle),
             ..found
         })
-    }
-
-    fn make(&self, path: &Path, new: New<'_>, creation: &Creation) -> Result<()> {
-        let make = || self.inner.make(path, new, creation);
-        self.control.change("make", path, None, make)
     }
 
     fn remove(&self, path: &Path, is_directory: bool) -> Result<Option<Attributes>> {
