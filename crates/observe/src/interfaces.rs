@@ -14,11 +14,9 @@ const ROUTE_REJECTS: u32 = 0x200;
 
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// Version of the JSON document.
     pub version: u32,
     /// In the order of their numbers.
     pub interfaces: Vec<Interface>,
-    /// What should be known about it.
     pub notes: Vec<String>,
 }
 
@@ -26,7 +24,6 @@ pub struct Report {
 pub struct Interface {
     /// Bytes that are not UTF-8 are replaced.
     pub name: String,
-    /// Its number in the kernel.
     pub index: u32,
     pub state: State,
     /// `02:00:00:00:00:01`; `None` for one without, as the loopback.
@@ -39,11 +36,9 @@ pub struct Interface {
     pub default_routes: Vec<DefaultRoute>,
 }
 
-/// Whether an interface can carry packets.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// Switched off.
     Down,
     /// Switched on, but its link is not ready: no cable, no peer.
     NoCarrier,
@@ -58,7 +53,6 @@ pub struct Address {
     pub prefix_length: Option<u32>,
     /// The same as a mask.
     pub netmask: Option<IpAddr>,
-    /// Of an IPv4 network.
     pub broadcast: Option<IpAddr>,
     /// The other end of a point-to-point link.
     pub peer: Option<IpAddr>,
@@ -67,7 +61,6 @@ pub struct Address {
 /// A route for packets to which no other route applies.
 #[derive(Debug, Serialize)]
 pub struct DefaultRoute {
-    /// `IPv4` or `IPv6`.
     pub family: &'static str,
     /// Every destination is on the link; there is no router.
     pub is_on_link: bool,

@@ -62,7 +62,6 @@ pub struct Creation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum New<'a> {
     Directory,
-    /// A symbolic link that says this.
     Symlink(&'a OsStr),
     /// A named pipe, a socket, an empty regular file, or a device file with its
     /// number (`mknod`).

@@ -85,8 +85,10 @@ impl Default for Tree {
 }
 
 impl Tree {
-    fn with<T>(&self, ino: u64, call: impl FnOnce(&mut Node) -> T) -> Option<T> {
-        self.state.lock().nodes.get_mut(&ino).map(call)
+    /// Nothing is called for a node that is gone.
+    fn with<T: Default>(&self, ino: u64, call: impl FnOnce(&mut Node) -> T) -> T {
+        let mut state = self.state.lock();
+        state.nodes.get_mut(&ino).map(call).unwrap_or_default()
     }
 
     /// The same; the node may go then.
@@ -107,8 +109,7 @@ impl Tree {
 
     /// The names of a node: the directory's number and the name in it.
     pub fn names(&self, ino: u64) -> Vec<(u64, OsString)> {
-        let names = self.with(ino, |node| node.links.clone());
-        names.unwrap_or_default()
+        self.with(ino, |node| node.links.clone())
     }
 
     pub fn child(&self, parent: u64, name: &OsStr) -> Option<u64> {
@@ -117,7 +118,7 @@ impl Tree {
 
     pub fn parent(&self, ino: u64) -> u64 {
         let parent = self.with(ino, |node| Some(node.links.first()?.0));
-        parent.flatten().unwrap_or(ROOT)
+        parent.unwrap_or(ROOT)
     }
 
     /// The node that a name leads to, according to what the source told about
@@ -183,10 +184,9 @@ impl Tree {
     /// Whether a node is what attributes at its path say: another file may
     /// have taken the name at the source.
     pub fn is(&self, ino: u64, found: &Attributes) -> bool {
-        let is_it = |node: &mut Node| {
+        self.with(ino, |node| {
             node.kind == found.kind && (ino == ROOT || node.identity == found.identity)
-        };
-        self.with(ino, is_it) == Some(true)
+        })
     }
 
     /// A file is opened as a version, for which the kernel's pages stand from now
@@ -194,11 +194,10 @@ impl Tree {
     /// again to know how long it is, which is said once for each version.
     pub fn opened(&self, ino: u64, version: Version) -> (bool, bool) {
         let now = Some(version);
-        let known = self.with(ino, |node| {
+        self.with(ino, |node| {
             let is_seen = std::mem::replace(&mut node.seen, now) == now;
             (is_seen, std::mem::replace(&mut node.told, now) != now)
-        });
-        known.unwrap_or_default()
+        })
     }
 
     /// Whether the kernel has to look a file up again before a thread opens it to
@@ -206,12 +205,11 @@ impl Tree {
     /// once, and the file may have changed again meanwhile.
     pub fn must_be_looked_up(&self, ino: u64, thread: u32, found: &Attributes) -> bool {
         let now = Some(Version::of(found));
-        let is_news = self.with(ino, |node| {
+        self.with(ino, |node| {
             let is_second = node.reopening.remove(&thread);
             let is_news = node.seen != now && node.told != now && !is_second;
             is_news && node.reopening.insert(thread)
-        });
-        is_news == Some(true)
+        })
     }
 
     pub fn set_seen(&self, ino: u64, version: Option<Version>) {

@@ -53,11 +53,9 @@ impl Number {
     }
 }
 
-/// What is known of a block device beside its number.
 #[derive(Debug, Clone, Default)]
 pub struct Block {
     pub size_bytes: Option<u64>,
-    /// The file behind a loop device.
     pub backing_file: Option<String>,
     pub mounts: Vec<Mount>,
     pub is_swap: bool,
@@ -69,7 +67,6 @@ pub struct Mount {
     pub file_system: String,
 }
 
-/// What this kernel says of its drivers and block devices.
 #[derive(Debug, Clone, Default)]
 pub struct Tables {
     misc: BTreeMap<u32, String>,

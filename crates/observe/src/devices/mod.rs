@@ -11,7 +11,6 @@ pub use kind::{Block, Class, Mount, Number, Tables};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum By {
-    /// A descriptor, open now.
     Descriptor,
     /// A descriptor that it was started with.
     Inherited,
@@ -54,9 +53,7 @@ impl Access {
 pub enum Target {
     /// A device, wherever its node lies.
     Device(Number),
-    /// A regular file below `/dev`.
     File,
-    /// A directory of `/dev`, or itself.
     Directory,
     /// Something else below `/dev`: a socket, a pipe with a name.
     Other,
@@ -81,17 +78,14 @@ impl Sighting {
     }
 }
 
-/// Holds of one kind on one device.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Hold {
     pub by: By,
     pub access: Access,
     pub count: u64,
-    /// Each once.
     pub descriptors: Vec<u32>,
 }
 
-/// A device, or something else below `/dev`, that a process holds.
 #[derive(Debug, Serialize)]
 pub struct Held {
     /// The node's path, as [`shown_path`] has it.
@@ -137,11 +131,9 @@ pub struct Report {
     pub processes_seen: u64,
     pub processes: Vec<Process>,
     pub unseen: Vec<Unseen>,
-    /// What should be known about it.
     pub notes: Vec<String>,
 }
 
-/// What was seen of a process, each with how often.
 pub type Sightings = BTreeMap<Sighting, u64>;
 
 #[must_use]

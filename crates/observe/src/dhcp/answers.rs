@@ -7,7 +7,6 @@ use std::collections::{BTreeSet, HashMap};
 use super::model::{Answer, Event, Exchange, Lease, LeaseEnd, Report};
 use super::options::duration;
 
-/// The last lease of each client on each address.
 type Leases<'a> = HashMap<(&'a str, Ipv4Addr), &'a Lease>;
 
 pub(super) fn outcomes(report: &mut Report) {

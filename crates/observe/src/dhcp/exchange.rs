@@ -12,9 +12,7 @@ use super::model::{Event, Exchange, Lease, LeaseEnd, Offer, Repeat};
 pub(super) struct Book {
     pub exchanges: Vec<Exchange>,
     pub leases: Vec<Lease>,
-    /// The newest exchange of a client and a number.
     newest: HashMap<(String, u32), Place>,
-    /// The newest lease of a client on an address.
     held: HashMap<(String, Ipv4Addr), usize>,
     /// Packets that carried a message, without the seconds in it, and their
     /// identification of IP.
@@ -27,7 +25,6 @@ struct Place {
     /// A server has granted or refused, so that what the client says next is
     /// another matter.
     is_decided: bool,
-    /// The address that its last REQUEST was about.
     asked: Option<Ipv4Addr>,
 }
 
@@ -147,7 +144,6 @@ impl Book {
         }
     }
 
-    /// The open lease of a message's client on an address.
     fn open(&self, message: &Message, address: Ipv4Addr) -> Option<usize> {
         let held = self.held.get(&(message.hardware.clone(), address)).copied();
         held.filter(|index| self.leases[*index].end == LeaseEnd::Open)

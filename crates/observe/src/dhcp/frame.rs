@@ -37,7 +37,6 @@ pub struct Datagram {
     pub destination: Ipv4Addr,
     pub destination_port: u16,
     pub checksum: Checksum,
-    /// Of IP.
     #[serde(skip)]
     pub(super) identification: u16,
     #[serde(skip)]
@@ -55,7 +54,6 @@ pub(super) enum Content {
     },
     Dhcpv6,
     UnknownLink(u16),
-    /// Nothing that is looked at here.
     Other,
 }
 

@@ -10,7 +10,6 @@ const MESSAGES: &str = include_str!("messages.txt");
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// It takes one of the offers.
     Selecting,
     /// It has restarted and asks whether its address is still good.
     InitReboot,

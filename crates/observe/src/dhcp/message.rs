@@ -29,7 +29,6 @@ pub struct Message {
     pub hops: u8,
     /// Seconds since the client began, as it counts them.
     pub seconds: u16,
-    /// The client wants answers as broadcasts.
     pub wants_broadcast: bool,
     pub server_name: Option<String>,
     pub boot_file: Option<String>,

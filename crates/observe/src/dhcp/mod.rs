@@ -22,7 +22,6 @@ use std::collections::BTreeMap;
 use exchange::Book;
 use frame::Content;
 
-/// Most problems that are kept; further ones are counted.
 const PROBLEMS_MAX: usize = 1000;
 
 /// Takes packets one after the other. What it needs grows with the messages of

@@ -17,14 +17,12 @@ pub struct Report {
     pub begin_ns: Option<u64>,
     /// Messages of DHCP and BOOTP that could be read.
     pub messages: u64,
-    /// By their first message.
     pub exchanges: Vec<Exchange>,
     pub leases: Vec<Lease>,
     /// What the lab asked, answered from this capture.
     pub answers: Vec<Answer>,
     /// Packets that are not what they say, or could not be read.
     pub problems: Vec<Problem>,
-    /// What should be known about it.
     pub notes: Vec<String>,
 }
 
@@ -36,7 +34,6 @@ pub struct Answer {
 
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// Its number, from 1.
     pub packet: u64,
     pub reason: String,
 }
@@ -70,25 +67,21 @@ pub struct Event {
     pub packet: u64,
     /// Since 1970.
     pub time_ns: Option<u64>,
-    /// Since the capture's first packet.
     pub since_begin_ns: Option<i64>,
     /// `UDP`: DHCP has no other transport.
     pub transport: &'static str,
     #[serde(flatten)]
     pub datagram: Datagram,
-    /// `DISCOVER`, `OFFER` and so on.
     pub kind: String,
     /// Of a REQUEST: what it asks for.
     pub phase: Option<Phase>,
     pub summary: String,
     #[serde(flatten)]
     pub message: Message,
-    /// It says what an earlier one said.
     pub repeats: Option<Repeat>,
     pub if_lost: &'static str,
 }
 
-/// Why a message is there twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Repeat {
     /// The packet of the first one.
@@ -111,14 +104,12 @@ pub struct Lease {
     pub granted: Option<u64>,
     /// 4294967295 is for ever.
     pub lease_s: Option<u32>,
-    /// When the client asks its server for more.
     pub t1_s: Option<u32>,
     /// When it asks every server.
     pub t2_s: Option<u32>,
     /// T1 or T2 were not in the ACK and are a half and seven eighths of the
     /// lease (RFC 2131, 4.4.5).
     pub has_default_times: bool,
-    /// Packets of ACKs that granted more time.
     pub renewed: Vec<u64>,
     pub end: LeaseEnd,
     pub ended: Option<u64>,
@@ -132,6 +123,5 @@ pub enum LeaseEnd {
     Released,
     /// The client found that another host uses the address.
     Declined,
-    /// The server refused to go on with it.
     Refused,
 }

@@ -13,7 +13,6 @@ use super::meaning::type_name;
 pub struct DhcpOption {
     pub code: u8,
     pub name: String,
-    /// In words.
     pub value: String,
     /// In JSON in hexadecimal digits.
     #[serde(serialize_with = "as_hex")]
@@ -127,7 +126,6 @@ fn addresses(bytes: &[u8]) -> Option<String> {
     joined(bytes.chunks(4).map(address))
 }
 
-/// A time as DHCP counts it.
 #[must_use]
 pub fn duration(seconds: u32) -> String {
     match seconds {
@@ -275,7 +273,6 @@ fn vendor_data(bytes: &[u8]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// A 16-bit number, most significant byte first.
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
 }

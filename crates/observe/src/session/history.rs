@@ -16,7 +16,6 @@ pub struct Line {
     pub end_ns: Option<u64>,
 }
 
-/// A title that was given to the terminal's window.
 #[derive(Debug, Serialize)]
 pub struct Title {
     /// At most 1000 characters of it.
@@ -35,11 +34,9 @@ pub struct AlternateScreen {
     pub line: usize,
     pub begin_ns: Option<u64>,
     pub end_ns: Option<u64>,
-    /// What it showed last.
     pub text: Vec<String>,
 }
 
-/// What has left the screen.
 #[derive(Debug, Default)]
 pub(super) struct History {
     pub lines: Vec<Line>,
@@ -50,7 +47,6 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Takes in a row that is finished.
     pub fn push(&mut self, row: &Row) {
         if !self.goes_on {
             self.lines.push(Line {

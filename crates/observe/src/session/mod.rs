@@ -29,7 +29,6 @@ pub struct Settings {
     pub lines: Option<usize>,
 }
 
-/// What a file holds.
 #[derive(Debug, Serialize)]
 pub struct Session {
     /// Of this document: 1.
@@ -40,18 +39,14 @@ pub struct Session {
 
 #[derive(Debug, Serialize)]
 pub struct Recording {
-    /// When it began, in the words of `script`.
     pub started: Option<String>,
     pub ended: Option<String>,
     /// The command that was recorded, if it was not a shell alone.
     pub command: Option<String>,
-    /// The terminal's type, the value of TERM.
     pub terminal: Option<String>,
     /// The terminal that `script` ran on.
     pub tty: Option<String>,
-    /// Of the recorded command.
     pub exit_status: Option<i32>,
-    /// At the begin.
     pub screen_columns: usize,
     pub screen_lines: usize,
     /// Nothing told the size, so that of old terminals was taken.
@@ -60,16 +55,12 @@ pub struct Recording {
     pub titles: Vec<Title>,
     /// What editors and pagers showed, which is not in the text.
     pub alternate_screens: Vec<AlternateScreen>,
-    /// Bytes that were no UTF-8.
     pub invalid_bytes: u64,
-    /// What should be known about it.
     pub notes: Vec<String>,
 }
 
-/// What of a session is shown beside its text.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Shown {
-    /// A line for each title.
     pub titles: bool,
     /// The last of each alternate screen.
     pub alternate_screens: bool,

@@ -20,7 +20,6 @@ pub(super) fn push_shown(text: &mut String, character: char) {
     }
 }
 
-/// One column of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Cell {
     base: char,
@@ -49,7 +48,6 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Notes that something is written now.
     pub fn touch(&mut self, now_ns: Option<u64>) {
         self.is_touched = true;
         self.begin_ns = self.begin_ns.or(now_ns);
@@ -67,7 +65,6 @@ impl Row {
         }
     }
 
-    /// Writes a character of one or two columns.
     pub fn put(&mut self, column: usize, character: char, width: usize) {
         self.reach(column + width);
         self.split(column);

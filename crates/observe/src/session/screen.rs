@@ -19,7 +19,6 @@ pub const LINES_MAX: usize = 500;
 /// back.
 const LINE_OF_ALTERNATE: usize = usize::MAX;
 
-/// A cursor as the terminal saves it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Cursor {
     pub row: usize,
@@ -32,13 +31,11 @@ pub(super) struct Cursor {
     pub is_relative: bool,
 }
 
-/// A screen with its alternate.
 #[derive(Debug)]
 pub(super) struct Screen {
     pub columns: usize,
     pub lines: usize,
     rows: Vec<Row>,
-    /// The screen that is not shown.
     other: Vec<Row>,
     pub is_alternate: bool,
     pub cursor: Cursor,
@@ -117,7 +114,6 @@ impl Screen {
         &mut self.rows[self.cursor.row]
     }
 
-    /// Writes a character where the cursor is.
     pub fn put(&mut self, character: char) {
         let now_ns = self.now_ns;
         let width = character.width().unwrap_or(0).min(2).min(self.columns);

@@ -5,7 +5,6 @@
 pub(super) struct Part<'a> {
     /// The line `Script started on …`, without its end.
     pub header: Option<&'a [u8]>,
-    /// What was written to the terminal.
     pub body: &'a [u8],
     /// The line `Script done on …`.
     pub footer: Option<&'a [u8]>,
@@ -60,7 +59,6 @@ fn find_footer(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     })
 }
 
-/// What a header or a footer says.
 #[derive(Debug, Default)]
 pub(super) struct Says {
     /// In the words of the line.

@@ -10,7 +10,6 @@ use super::screen::Screen;
 /// Longest title that is kept, in characters.
 const TITLE_CHARACTERS_MAX: usize = 1000;
 
-/// A terminal that keeps what it showed.
 pub(super) struct Terminal {
     parser: Parser,
     screen: Screen,
@@ -20,14 +19,12 @@ pub(super) struct Terminal {
     sequence: String,
     /// A title in the form of `screen`, which is written like text.
     title: Option<String>,
-    /// The last character written, for REP.
     last: Option<char>,
     /// The cursor has just been sent to the first column of the first line.
     is_home: bool,
     invalid_bytes: u64,
 }
 
-/// What came out at the end.
 pub(super) struct Finished {
     pub history: History,
     pub invalid_bytes: u64,
@@ -179,7 +176,6 @@ impl Terminal {
         self.screen.put(character);
     }
 
-    /// Does what a control character or sequence asks for.
     fn perform(&mut self, function: Function, was_home: bool) {
         use Function::*;
         let screen = &mut self.screen;
@@ -235,7 +231,6 @@ impl Terminal {
         }
     }
 
-    /// Changes what stands on the screen.
     fn edit(&mut self, function: Function, was_home: bool) {
         use Function::*;
         let screen = &mut self.screen;

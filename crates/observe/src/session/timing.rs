@@ -7,18 +7,13 @@
 
 use std::collections::BTreeMap;
 
-/// One entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
-    /// So many bytes were written to the terminal.
     Output(usize),
-    /// So many bytes were typed.
     Input(usize),
-    /// The window has another size.
     Resize { columns: usize, lines: usize },
 }
 
-/// When what was recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Timing {
     /// With the time of each, in nanoseconds since the begin.
@@ -101,7 +96,6 @@ fn size(text: &str) -> Option<(usize, usize)> {
     (size.0 > 0 && size.1 > 0).then_some(size)
 }
 
-/// Seconds with decimals.
 fn nanoseconds(text: &str) -> Option<u64> {
     let (seconds, decimals) = text.split_once(['.', ',']).unwrap_or((text, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());

@@ -12,6 +12,10 @@ use crate::source::{Attributes, Identity, Kind, SetAttributes, SetTime};
     reason = "the types of the fields differ between architectures"
 )]
 pub(super) fn attributes_of(stat: &Stat) -> Attributes {
+    let at = |tv_sec, tv_nsec| Timespec {
+        tv_sec: tv_sec as i64,
+        tv_nsec: tv_nsec as i64,
+    };
     Attributes {
         kind: Kind::of_mode(stat.st_mode).unwrap_or(Kind::File),
         mode: stat.st_mode & 0o7777,
@@ -21,18 +25,9 @@ pub(super) fn attributes_of(stat: &Stat) -> Attributes {
         blocks: u64::try_from(stat.st_blocks).unwrap_or(0),
         links: u32::try_from(stat.st_nlink).unwrap_or(u32::MAX),
         device_number: stat.st_rdev,
-        atime: Timespec {
-            tv_sec: stat.st_atime as i64,
-            tv_nsec: stat.st_atime_nsec as i64,
-        },
-        mtime: Timespec {
-            tv_sec: stat.st_mtime as i64,
-            tv_nsec: stat.st_mtime_nsec as i64,
-        },
-        ctime: Timespec {
-            tv_sec: stat.st_ctime as i64,
-            tv_nsec: stat.st_ctime_nsec as i64,
-        },
+        atime: at(stat.st_atime, stat.st_atime_nsec),
+        mtime: at(stat.st_mtime, stat.st_mtime_nsec),
+        ctime: at(stat.st_ctime, stat.st_ctime_nsec),
         identity: Some(Identity {
             device: stat.st_dev,
             inode: stat.st_ino,

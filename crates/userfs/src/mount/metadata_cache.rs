@@ -56,15 +56,6 @@ pub(crate) struct MetadataCache {
     state: Mutex<State>,
 }
 
-#[derive(Debug, PartialEq)]
-pub(super) enum Answer {
-    Is(Attributes, Duration),
-    /// Not cached: ask for this name.
-    Ask,
-    /// Not cached: read the whole directory.
-    List(DirectoryVersion),
-}
-
 /// The state of a directory before it is read or changed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct DirectoryVersion(u64, Instant);
@@ -81,6 +72,11 @@ pub(crate) struct Change<'a> {
 impl Directory {
     fn version(&self) -> DirectoryVersion {
         DirectoryVersion(self.version, Instant::now())
+    }
+
+    fn unlisted_version(&self, lifetime: Duration) -> Option<DirectoryVersion> {
+        let is_listed = self.fresh(lifetime).is_some();
+        (!is_listed).then(|| self.version())
     }
 
     /// Whether the lookups that are counted are of this lifetime.
@@ -142,33 +138,37 @@ impl MetadataCache {
         !self.lifetime.is_zero()
     }
 
-    fn with<T>(&self, call: impl FnOnce(&mut State) -> T) -> Option<T> {
-        self.is_used().then(|| call(&mut self.state.lock()))
+    /// Without a lifetime, nothing is called, and nothing is known.
+    fn with<T: Default>(&self, call: impl FnOnce(&mut State) -> T) -> T {
+        match self.is_used() {
+            true => call(&mut self.state.lock()),
+            false => T::default(),
+        }
     }
 
-    fn with_directory<T>(&self, ino: u64, call: impl FnOnce(&mut Directory) -> T) -> Option<T> {
+    fn with_directory<T: Default>(&self, ino: u64, call: impl FnOnce(&mut Directory) -> T) -> T {
         self.with(|state| call(state.directory(ino)))
     }
 
-    /// Looks a name up, and decides how to ask for it if it is not cached. A name
-    /// that the listing lacks is looked up at the source: another client may have
-    /// created the file since.
-    pub(super) fn child(&self, parent: u64, name: &OsStr) -> Answer {
-        let answer = self.with_directory(parent, |directory| {
-            if let Some(listing) = directory.fresh(self.lifetime) {
-                let at = listing.position(name);
-                let cached = at.and_then(|at| listing.entries[at].attributes);
-                let age = listing.begun.elapsed();
-                return cached.map_or(Answer::Ask, |attributes| Answer::Is(attributes, age));
-            }
+    /// Cached attributes of a name, and their age. A name that the listing lacks
+    /// is looked up at the source: another client may have created the file since.
+    pub(super) fn child(&self, parent: u64, name: &OsStr) -> Option<(Attributes, Duration)> {
+        self.with_directory(parent, |directory| {
+            let listing = directory.fresh(self.lifetime)?;
+            let at = listing.position(name)?;
+            Some((listing.entries[at].attributes?, listing.begun.elapsed()))
+        })
+    }
+
+    /// The version of a directory that is read as a whole instead of being asked
+    /// for one name.
+    pub(super) fn walked_version(&self, ino: u64) -> Option<DirectoryVersion> {
+        self.with_directory(ino, |directory| {
             let is_walk = directory.asked >= ASKED_MAX && directory.counts(self.lifetime);
             let is_paused = directory.paused.is_some_and(|from| from.elapsed() < PAUSE);
-            match is_walk && !is_paused {
-                true => Answer::List(directory.version()),
-                false => Answer::Ask,
-            }
-        });
-        answer.unwrap_or(Answer::Ask)
+            let version = directory.unlisted_version(self.lifetime);
+            version.filter(|_| is_walk && !is_paused)
+        })
     }
 
     /// Counts a lookup that found its name. Missing names do not count: they are
@@ -185,16 +185,12 @@ impl MetadataCache {
 
     /// The version of a directory that is about to be read.
     pub(super) fn version(&self, ino: u64) -> Option<DirectoryVersion> {
-        self.with_directory(ino, |directory| directory.version())
+        self.with_directory(ino, |directory| Some(directory.version()))
     }
 
-    /// The same unless a listing is cached.
+    /// None if a listing is cached.
     pub(super) fn unlisted_version(&self, ino: u64) -> Option<DirectoryVersion> {
-        let version = self.with_directory(ino, |directory| {
-            let is_listed = directory.fresh(self.lifetime).is_some();
-            (!is_listed).then(|| directory.version())
-        });
-        version.flatten()
+        self.with_directory(ino, |directory| directory.unlisted_version(self.lifetime))
     }
 
     /// Keeps the entries of a directory, unless this mount has changed something
@@ -217,11 +213,10 @@ impl MetadataCache {
     /// All entries of a directory that nothing has changed since it was read,
     /// and when that was.
     pub(super) fn entries(&self, ino: u64) -> Option<(Vec<Entry>, Instant)> {
-        let entries = self.with_directory(ino, |directory| {
+        self.with_directory(ino, |directory| {
             let listing = directory.fresh(self.lifetime)?;
             (listing.version == directory.version).then(|| (listing.entries.clone(), listing.begun))
-        });
-        entries.flatten()
+        })
     }
 
     /// The directories to prefetch when one of a directory that was just read
@@ -232,25 +227,23 @@ impl MetadataCache {
             directory.ahead = (directory.ahead * 2).clamp(AHEAD_MIN, AHEAD_MAX);
             Some((next, directory.ahead))
         });
-        next.flatten().unwrap_or_default()
+        next.unwrap_or_default()
     }
 
     pub(super) fn directory(&self, ino: u64) -> Option<(Attributes, Duration)> {
-        let own = self.with(|state| {
+        self.with(|state| {
             let (since, attributes) = state.directories.get(&ino)?.own?;
             let age = since.elapsed();
             (age < self.lifetime).then_some((attributes, age))
-        });
-        own.flatten()
+        })
     }
 
     pub fn change<'a>(&'a self, directory: u64, name: &'a OsStr) -> Change<'a> {
-        let version = self.with(|state| state.change(directory, Some(name), true).version);
         Change {
             cache: self,
             directory,
             name,
-            version: version.unwrap_or(0),
+            version: self.with(|state| state.change(directory, Some(name), true).version),
             own: None,
         }
     }
@@ -267,7 +260,7 @@ impl MetadataCache {
 
     /// Invalidates a directory's own attributes.
     pub fn touch_directory(&self, ino: u64) {
-        self.with(|state| state.change(ino, None, true).version);
+        self.with(|state| _ = state.change(ino, None, true));
     }
 }
 

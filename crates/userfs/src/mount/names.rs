@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use super::metadata_cache::{Answer, DirectoryVersion, NAMES_MAX};
+use super::metadata_cache::{DirectoryVersion, NAMES_MAX};
 use super::{NodeAttributes, PathTurn, Volume};
 use crate::source::{Attributes, Creation, Error, LookUp, New, RenameFlags, Result};
 
@@ -12,14 +12,10 @@ impl Volume {
     /// Looks a name up for the kernel, and counts the lookup (`FUSE_FORGET`).
     pub fn look_up(&self, parent: u64, name: &OsStr) -> Result<NodeAttributes> {
         let metadata = &self.shared.metadata;
-        let answer = match metadata.child(parent, name) {
-            Answer::List(before) => {
-                self.peek(parent, before);
-                metadata.child(parent, name)
-            }
-            answer => answer,
-        };
-        if let Answer::Is(attributes, age) = answer {
+        if let Some(before) = metadata.walked_version(parent) {
+            self.peek(parent, before);
+        }
+        if let Some((attributes, age)) = metadata.child(parent, name) {
             return Ok(self.look_up_as(parent, name, attributes, age));
         }
         let found = self.look_up_in(parent, name, None)?;

@@ -28,7 +28,6 @@ pub(super) const WINDOW_BYTES: usize = 2 << 20;
 /// A handle of an open file or directory. Dropping it closes it.
 pub(super) struct OpenHandle {
     pub session: Arc<Session>,
-    /// As the server named it.
     pub id: Vec<u8>,
 }
 
@@ -44,9 +43,7 @@ pub(super) type Name = (Vec<u8>, Stat);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// There was no answer.
     Lost,
-    /// The answer is a status code other than OK.
     Refused(u32),
     /// This error, which the server need not be asked about.
     Errno(i32),
@@ -182,7 +179,6 @@ impl RequestBatch {
         }
     }
 
-    /// Ends the session, as its server cannot be trusted.
     fn distrust(&self, what: Malformed) -> Failure {
         self.session
             .connection

@@ -34,7 +34,6 @@ pub(super) type Reply = Receiver<Packet>;
 
 /// What holds the other end of a connection, such as the program `ssh`.
 pub trait Peer: Send + Sync {
-    /// The server has answered for the first time.
     fn greeted(&self);
     /// Ends it now, and returns when it has ended; called more than once.
     fn hang_up(&self);
@@ -60,9 +59,7 @@ pub(super) struct Connection {
 struct Waiting {
     requests: HashMap<u32, Sender<Packet>>,
     id_next: u32,
-    /// When the server last sent anything.
     heard: Instant,
-    /// Why there will be no further answers.
     reason: Option<String>,
 }
 
@@ -197,7 +194,6 @@ pub(super) struct Session {
     timeout: Duration,
     extensions: Vec<Vec<u8>>,
     closed_last: Mutex<Option<Vec<u8>>>,
-    /// What one READ asks for and one WRITE carries.
     pub piece_bytes: usize,
 }
 

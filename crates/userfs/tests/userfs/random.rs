@@ -187,15 +187,15 @@ macro_rules! agree {
 }
 
 agree! {
-    random_operations_agree_with_a_model_in_whole: SETTINGS[0];
-    random_operations_agree_with_a_model_in_blocks: SETTINGS[1];
-    random_operations_agree_with_a_model_without_a_copy: SETTINGS[2];
-    random_operations_agree_with_a_model_without_pages: SETTINGS[3];
-    random_operations_agree_with_a_model_with_the_kernels_write_back: SETTINGS[4];
-    random_operations_agree_with_a_model_passing_through: SETTINGS[5];
-    random_operations_over_sftp_agree_with_a_model_in_whole: REMOTE_SETTINGS[0];
-    random_operations_over_sftp_agree_with_a_model_in_blocks: REMOTE_SETTINGS[1];
-    random_operations_over_sftp_agree_with_a_model_without_a_copy: REMOTE_SETTINGS[2];
-    random_operations_over_sftp_agree_with_a_model_without_pages: REMOTE_SETTINGS[3];
-    random_operations_over_sftp_agree_with_a_model_with_the_kernels_write_back: REMOTE_SETTINGS[4];
+    random_operations_agree_with_a_directory_in_whole: SETTINGS[0];
+    random_operations_agree_with_a_directory_in_blocks: SETTINGS[1];
+    random_operations_agree_with_a_directory_without_a_copy: SETTINGS[2];
+    random_operations_agree_with_a_directory_without_pages: SETTINGS[3];
+    random_operations_agree_with_a_directory_with_the_kernels_write_back: SETTINGS[4];
+    random_operations_agree_with_a_directory_passing_through: SETTINGS[5];
+    random_operations_over_sftp_agree_with_a_directory_in_whole: REMOTE_SETTINGS[0];
+    random_operations_over_sftp_agree_with_a_directory_in_blocks: REMOTE_SETTINGS[1];
+    random_operations_over_sftp_agree_with_a_directory_without_a_copy: REMOTE_SETTINGS[2];
+    random_operations_over_sftp_agree_with_a_directory_without_pages: REMOTE_SETTINGS[3];
+    random_operations_over_sftp_agree_with_a_directory_with_the_kernels_write_back: REMOTE_SETTINGS[4];
 }

@@ -98,8 +98,8 @@ pub struct Script {
     /// What distinguishes its names from those of other scripts.
     number: u64,
     pub open: Vec<File>,
-    /// The file system can allocate storage. If not, nor does a script that is
-    /// compared with it.
+    /// The file system can allocate storage, and so can the one that it is compared
+    /// with.
     pub allocates: bool,
 }
 
