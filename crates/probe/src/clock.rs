@@ -6,7 +6,11 @@ use rustix::time::{ClockId, clock_gettime};
 /// (clock_gettime(2)). Since Linux 5.3 the vDSO serves it without a system
 /// call where the clock source allows.
 pub fn now_ns() -> u64 {
-    let now = clock_gettime(ClockId::MonotonicRaw);
+    read_ns(ClockId::MonotonicRaw)
+}
+
+pub fn read_ns(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
     // Time since boot is never negative.
     now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
 }

@@ -13,40 +13,28 @@ use toll_wire::Disturbance;
 use crate::proc_file;
 use crate::usage::{Scope, Usage};
 
-/// The files that hold the machine's running totals, which are read twice: of a
-/// file of `/proc/pressure` opening takes ten times as long as reading. `None`
-/// where there is no such file.
-struct Sources {
-    stat: Option<File>,
-    sched: Option<File>,
-    psi_cpu: Option<File>,
-    psi_io: Option<File>,
-    psi_memory: Option<File>,
-}
+/// The files that hold the machine's running totals, and what is read of each in
+/// the order of [`Disturbance`]: steal time, migrations, and stalls for CPU, I/O and
+/// memory.
+const TOTALS: [(&str, fn(&str) -> Option<u64>); 5] = [
+    ("/proc/stat", steal_ns),
+    ("/proc/self/sched", migrations),
+    ("/proc/pressure/cpu", psi_some_ns),
+    ("/proc/pressure/io", psi_some_ns),
+    ("/proc/pressure/memory", psi_some_ns),
+];
+
+/// Those files, which are read twice: of a file of `/proc/pressure` opening takes
+/// ten times as long as reading. `None` where there is no such file.
+struct Sources([Option<File>; TOTALS.len()]);
 
 impl Sources {
-    fn open() -> Self {
-        let open = |path| File::open(path).ok();
-        Self {
-            stat: open("/proc/stat"),
-            sched: open("/proc/self/sched"),
-            psi_cpu: open("/proc/pressure/cpu"),
-            psi_io: open("/proc/pressure/io"),
-            psi_memory: open("/proc/pressure/memory"),
-        }
-    }
-
     fn totals(&self) -> Totals {
         let usage = Usage::now(Scope::Thread);
-        let psi = |file| head_of(file).as_deref().and_then(psi_some_ns);
+        let total = |at: usize| TOTALS[at].1(&head_of(&self.0[at])?);
         Totals {
             usage,
-            steal_ns: head_of(&self.stat)
-                .and_then(|text| steal_ns(&text, rustix::param::clock_ticks_per_second())),
-            migrations: head_of(&self.sched).as_deref().and_then(migrations),
-            psi_cpu_some_ns: psi(&self.psi_cpu),
-            psi_io_some_ns: psi(&self.psi_io),
-            psi_memory_some_ns: psi(&self.psi_memory),
+            counts: std::array::from_fn(total),
         }
     }
 }
@@ -54,11 +42,7 @@ impl Sources {
 /// The machine's running totals at one moment; `None` where it does not tell.
 struct Totals {
     usage: Usage,
-    steal_ns: Option<u64>,
-    migrations: Option<u64>,
-    psi_cpu_some_ns: Option<u64>,
-    psi_io_some_ns: Option<u64>,
-    psi_memory_some_ns: Option<u64>,
+    counts: [Option<u64>; TOTALS.len()],
 }
 
 /// A look at the machine that began, and ends with [`Self::end`]. Each moment
@@ -75,14 +59,14 @@ pub struct Observation {
 impl Observation {
     pub fn begin() -> Self {
         let memory = head_of(&File::open("/proc/meminfo").ok()).unwrap_or_default();
-        let sources = Sources::open();
+        let sources = Sources(TOTALS.map(|(path, _)| File::open(path).ok()));
         let before = sources.totals();
         Self {
             dirty_bytes: proc_file::bytes(&memory, "Dirty"),
             writeback_bytes: proc_file::bytes(&memory, "Writeback"),
-            migration_counter: match before.migrations {
-                Some(_) => None,
-                None => count_migrations(),
+            migration_counter: match before.counts {
+                [_, Some(_), ..] => None,
+                _ => count_migrations(),
             },
             sources,
             before,
@@ -97,14 +81,22 @@ impl Observation {
             .migration_counter
             .as_mut()
             .and_then(|counter| counter.read().ok());
+        let difference = |at: usize| Some(after.counts[at]?.saturating_sub(before.counts[at]?));
+        let [
+            steal_ns,
+            migrations,
+            psi_cpu_some_ns,
+            psi_io_some_ns,
+            psi_memory_some_ns,
+        ] = std::array::from_fn(difference);
         Disturbance {
-            steal_ns: difference(before.steal_ns, after.steal_ns),
+            steal_ns,
             involuntary_switches: Some(used.involuntary_switches),
-            migrations: difference(before.migrations, after.migrations).or(counted),
+            migrations: migrations.or(counted),
             major_faults: Some(used.major_faults),
-            psi_cpu_some_ns: difference(before.psi_cpu_some_ns, after.psi_cpu_some_ns),
-            psi_io_some_ns: difference(before.psi_io_some_ns, after.psi_io_some_ns),
-            psi_memory_some_ns: difference(before.psi_memory_some_ns, after.psi_memory_some_ns),
+            psi_cpu_some_ns,
+            psi_io_some_ns,
+            psi_memory_some_ns,
             dirty_bytes_before: self.dirty_bytes,
             writeback_bytes_before: self.writeback_bytes,
             frequency_khz: frequency_khz(rustix::thread::sched_getcpu()),
@@ -129,13 +121,13 @@ fn count_migrations() -> Option<Counter> {
     builder.exclude_kernel(false).enabled(true).build().ok()
 }
 
-fn difference(before: Option<u64>, after: Option<u64>) -> Option<u64> {
-    Some(after?.saturating_sub(before?))
-}
-
 /// Steal time of all CPUs together, the 8th value of the `cpu` line of
 /// proc_stat(5).
-fn steal_ns(stat: &str, ticks_per_second: u64) -> Option<u64> {
+fn steal_ns(stat: &str) -> Option<u64> {
+    steal_ns_at(stat, rustix::param::clock_ticks_per_second())
+}
+
+fn steal_ns_at(stat: &str, ticks_per_second: u64) -> Option<u64> {
     const STEAL_COLUMN: usize = 8;
     let line = stat.lines().find(|line| line.starts_with("cpu "))?;
     let ticks: u64 = line
@@ -203,8 +195,8 @@ mod tests {
     #[test]
     fn steal_is_the_eighth_value_in_ticks() {
         let stat = "cpu  42106 0 3598 252296 1674 0 139 29 0 0\ncpu0 1 1 1 1 1 1 1 7 0 0\n";
-        assert_eq!(steal_ns(stat, 100), Some(290_000_000));
-        assert_eq!(steal_ns(stat, 0), None);
+        assert_eq!(steal_ns_at(stat, 100), Some(290_000_000));
+        assert_eq!(steal_ns_at(stat, 0), None);
     }
 
     #[test]
@@ -246,9 +238,9 @@ mod tests {
             "\0\u{fffd}:::",
         ];
         for text in texts {
-            assert_eq!(steal_ns(text, 100), None, "{text:?}");
-            assert_eq!(psi_some_ns(text), None, "{text:?}");
-            assert_eq!(migrations(text), None, "{text:?}");
+            for (_, read) in TOTALS {
+                assert_eq!(read(text), None, "{text:?}");
+            }
             assert_eq!(cpuinfo_khz(text.lines(), 0), None, "{text:?}");
         }
     }

@@ -3,9 +3,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 use toll_wire::Failure;
 
+use crate::clock::read_ns;
 use crate::failure;
 
 /// Least time in suspension that is told from the imprecision of reading two
@@ -58,13 +59,8 @@ extern "C" fn continued(_signal: libc::c_int) {
 /// Time that the machine has spent in suspension, which the one clock counts and
 /// the other does not (clock_gettime(2)).
 fn suspended_ns() -> u64 {
-    let now_ns = |clock| {
-        let now = clock_gettime(clock);
-        // Time since boot is never negative.
-        now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
-    };
-    let awake_ns = now_ns(ClockId::Monotonic);
-    now_ns(ClockId::Boottime).saturating_sub(awake_ns)
+    let awake_ns = read_ns(ClockId::Monotonic);
+    read_ns(ClockId::Boottime).saturating_sub(awake_ns)
 }
 
 #[cfg(test)]
