@@ -16,8 +16,9 @@ use toll_wire::{
 };
 
 use crate::failure;
-use crate::memory::{Backing, HUGE_PAGE_BYTES, Region, Residency, restrict_huge_pages, split_mix};
+use crate::memory::{Backing, HUGE_PAGE_BYTES, Region, Residency, restrict_huge_pages};
 use crate::meter::{Meter, put};
+use crate::random::shuffle;
 use crate::trial::Trial;
 use crate::usage::Scope;
 
@@ -146,16 +147,6 @@ fn checked_length(request: &ChaseRequest) -> Result<usize, Failure> {
     }
 }
 
-/// Shuffles as Durstenfeld does (Algorithm 235, CACM 7 (1964)), so that each
-/// order, and with it each cycle, is as likely as any other.
-fn shuffle(order: &mut [u32], seed: u64) {
-    let mut state = seed;
-    for last in (1..order.len()).rev() {
-        let chosen = split_mix(&mut state) % (last as u64 + 1);
-        order.swap(last, chosen as usize);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use toll_wire::HugePages;
@@ -191,17 +182,6 @@ mod tests {
             }
             assert_eq!((cycle.offset, seen.len() as u64), (start, lines));
         }
-    }
-
-    #[test]
-    fn another_seed_gives_another_order() {
-        let order = |seed| {
-            let mut order: Vec<u32> = (0..100).collect();
-            shuffle(&mut order, seed);
-            order
-        };
-        assert_ne!(order(1), order(2));
-        assert_eq!(order(1), order(1));
     }
 
     #[test]

@@ -32,6 +32,7 @@ pub mod page_cache;
 pub mod primes;
 mod proc_file;
 pub mod program;
+mod random;
 mod reclaim;
 mod scratch;
 mod transfer;

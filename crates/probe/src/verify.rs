@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use toll_wire::{Content, Failure};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::failure;
@@ -17,14 +18,8 @@ pub struct Arrived {
     pub xxh3: Option<u64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Expected {
-    pub bytes: u64,
-    pub xxh3: u64,
-}
-
-pub fn check(arrived: &Arrived, expected: &Expected) -> Result<(), toll_wire::Failure> {
-    check_length(arrived.bytes, expected.bytes)?;
+pub fn check(arrived: &Arrived, expected: &Content) -> Result<(), Failure> {
+    check_length(arrived.bytes, expected.size_bytes)?;
     match arrived.xxh3 {
         Some(hash) if hash != expected.xxh3 => Err(failure::failed(format!(
             "cannot trust the copy: its content hashes to {hash:016x} instead of {:016x}; \
@@ -35,7 +30,7 @@ pub fn check(arrived: &Arrived, expected: &Expected) -> Result<(), toll_wire::Fa
     }
 }
 
-pub fn check_length(arrived: u64, expected: u64) -> Result<(), toll_wire::Failure> {
+pub fn check_length(arrived: u64, expected: u64) -> Result<(), Failure> {
     if arrived == expected {
         return Ok(());
     }
@@ -85,7 +80,10 @@ mod tests {
 
     #[test]
     fn a_wrong_length_or_hash_is_refused_and_an_absent_hash_is_not() {
-        let expected = Expected { bytes: 5, xxh3: 9 };
+        let expected = Content {
+            size_bytes: 5,
+            xxh3: 9,
+        };
         let arrived = |bytes, xxh3| Arrived { bytes, xxh3 };
         assert!(check(&arrived(5, Some(9)), &expected).is_ok());
         assert!(check(&arrived(5, None), &expected).is_ok());

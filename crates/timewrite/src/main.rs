@@ -14,10 +14,11 @@ use std::process::ExitCode;
 
 use rustix::fs::OFlags;
 use toll_probe::clock::now_ns;
+use toll_probe::copy::mover::CallError;
 use toll_probe::failure::{self, advice};
 use toll_probe::program::{self, print};
 use toll_probe::usage::{Scope, Usage};
-use toll_probe::write::pass::{PassError, write_pass};
+use toll_probe::write::pass::write_pass;
 
 use self::arguments::Target;
 
@@ -42,18 +43,14 @@ fn measure(target: &Target) -> Result<(), String> {
     let file = open(target).map_err(|error| cannot("open", target, &error))?;
     for buffer_bytes in BUFFER_BYTES {
         let line = measure_pass(&file, &content, buffer_bytes)
-            .map_err(|(action, error)| cannot(action, target, &error))?;
+            .map_err(|error| cannot(error.call, target, &error.into()))?;
         print(&line)?;
     }
     Ok(())
 }
 
 /// Writes the content to the file's start, `buffer_bytes` at a time; gives its line.
-fn measure_pass(
-    file: &File,
-    content: &[u8],
-    buffer_bytes: usize,
-) -> Result<String, (&'static str, io::Error)> {
+fn measure_pass(file: &File, content: &[u8], buffer_bytes: usize) -> Result<String, CallError> {
     let usage_before = Usage::now(Scope::Process);
     let started_ns = now_ns();
     let written = write_pass(file.as_fd(), content.len() as u64, |offset| {
@@ -61,11 +58,7 @@ fn measure_pass(
     });
     let elapsed_ns = now_ns() - started_ns;
     let usage = Usage::now(Scope::Process).since(&usage_before);
-    let writes = written.map_err(|error| match error {
-        PassError::Seek(errno) => ("seek in", errno.into()),
-        PassError::Write { errno, .. } => ("write", errno.into()),
-        PassError::NoProgress => ("write", io::ErrorKind::WriteZero.into()),
-    })?;
+    let writes = written?;
     let [user, system, elapsed] =
         [usage.user_ns, usage.system_ns, elapsed_ns].map(|time_ns| time_ns as f64 / 1e9);
     Ok(format!(

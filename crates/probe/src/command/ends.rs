@@ -18,8 +18,7 @@ use crate::copy::mover::{Job, Mover};
 use crate::copy::reader::{Purpose, READER_BUFFER_BYTES};
 use crate::copy::sink::OpenSink;
 use crate::copy::source::OpenSource;
-use crate::verify::{self, Expected};
-use crate::{children, failure, scratch};
+use crate::{children, failure, scratch, verify};
 
 /// Bytes written into a command's input at a time, as `cat` does.
 const FEED_BYTES: u64 = 128 << 10;
@@ -163,11 +162,7 @@ pub fn check(sink: OpenSink, expected: &Content, is_check: bool) -> Result<(), F
         false => Purpose::Count,
     };
     let (arrived, _) = sink.arrived(expected.size_bytes, purpose)?;
-    let expected = Expected {
-        bytes: expected.size_bytes,
-        xxh3: expected.xxh3,
-    };
-    verify::check(&arrived, &expected)
+    verify::check(&arrived, expected)
 }
 
 /// How the output is received, for the notes.

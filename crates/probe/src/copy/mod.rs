@@ -16,7 +16,9 @@ mod vmsplice;
 
 use std::os::fd::{AsFd, BorrowedFd};
 
-use toll_wire::{CopyMethod, CopyRequest, Failure, Request, Sample, Sink, Source, TrialData};
+use toll_wire::{
+    Content, CopyMethod, CopyRequest, Failure, Request, Sample, Sink, Source, TrialData,
+};
 
 use self::in_kernel::{Call, InKernel};
 use self::mover::{CallError, Job, Moved, Mover};
@@ -26,7 +28,7 @@ use self::source::{Input, OpenSource};
 use crate::meter::{Meter, put};
 use crate::trial::Trial;
 use crate::usage::Scope;
-use crate::verify::{self, Arrived, Expected, check_length};
+use crate::verify::{self, Arrived, check_length};
 use crate::{failure, scratch};
 
 pub fn run(request: &Request, copy: &CopyRequest) -> Result<TrialData, Failure> {
@@ -134,8 +136,8 @@ fn check(arrived: &Arrived, copy: &CopyRequest) -> Result<(), Failure> {
         Source::File { xxh3, .. } => *xxh3,
         Source::Zero => verify::hash_zeros(copy.size_bytes),
     };
-    let bytes = copy.size_bytes;
-    verify::check(arrived, &Expected { bytes, xxh3 })
+    let size_bytes = copy.size_bytes;
+    verify::check(arrived, &Content { size_bytes, xxh3 })
 }
 
 /// A way to copy from a source to a kind of sink. Without `buffer_bytes` the

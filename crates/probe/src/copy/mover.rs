@@ -123,6 +123,15 @@ impl CallError {
     }
 }
 
+impl From<CallError> for std::io::Error {
+    fn from(error: CallError) -> Self {
+        match error.errno {
+            Some(errno) => errno.into(),
+            None => std::io::ErrorKind::WriteZero.into(),
+        }
+    }
+}
+
 /// The bytes of one call: those asked for, or as many as go.
 pub fn chunk_or_all(buffer_bytes: Option<u64>) -> Result<usize, Failure> {
     buffer_bytes.map_or(Ok(CALL_BYTES_MAX), checked_length)

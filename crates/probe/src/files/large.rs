@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, fsync, open};
@@ -15,9 +14,9 @@ use super::memory::drop_pages;
 use super::set::Set;
 use super::{Done, Operation, distrust, failed};
 use crate::buffer::{Buffer, checked_length};
-use crate::memory::split_mix;
-use crate::write::pass::{PassError, write_pass};
-use crate::write::pattern::Pattern;
+use crate::random::shuffle;
+use crate::write::pass::write_pass;
+use crate::write::pattern::{Pattern, first_difference};
 
 /// Seeds of the content that is read or written, and of what a file that is
 /// overwritten held before.
@@ -96,11 +95,7 @@ impl<'a> Large<'a> {
         let file = open(path, flags, Mode::from_raw_mode(0o600))?;
         let size_bytes = self.request.size_bytes;
         let piece = |offset| self.content.piece(offset, size_bytes - offset);
-        let written = write_pass(file.as_fd(), size_bytes, piece);
-        let calls = written.map_err(|error| match error {
-            PassError::Seek(errno) | PassError::Write { errno, .. } => errno.into(),
-            PassError::NoProgress => io::Error::from(io::ErrorKind::WriteZero),
-        })?;
+        let calls = write_pass(file.as_fd(), size_bytes, piece)?;
         self.finish(file)?;
         Ok(Done {
             calls,
@@ -136,7 +131,9 @@ impl Operation for Large<'_> {
             return Ok(());
         };
         let path = set.below.join(NAME);
-        lay(&path, content, self.request.size_bytes).map_err(|error| failed("lay", &path, &error))
+        File::create_new(&path)
+            .and_then(|file| content.lay(&file, self.request.size_bytes))
+            .map_err(|error| failed("lay", &path, &error))
     }
 
     fn cool(&self, set: &Set) -> Result<Option<String>, Failure> {
@@ -185,32 +182,34 @@ impl Operation for Large<'_> {
     }
 
     fn check(&mut self, set: &Set) -> Result<(), Failure> {
-        let (buffer, size_bytes) = (self.buffer.bytes_mut(), self.request.size_bytes);
-        match self.request.operation {
-            FilesOperation::ReadSequential | FilesOperation::ReadRandom => {
-                compare(&set.above.join(NAME), buffer, size_bytes, |_| &self.content)
+        let FilesRequest {
+            size_bytes,
+            buffer_bytes,
+            operation,
+            ..
+        } = *self.request;
+        let directory = match operation {
+            FilesOperation::ReadSequential | FilesOperation::ReadRandom => &set.above,
+            _ => &set.below,
+        };
+        let mut written = self.offsets.clone();
+        written.sort_unstable();
+        let content = |offset| {
+            let is_overwritten = written
+                .binary_search(&(offset - offset % buffer_bytes))
+                .is_ok();
+            match operation == FilesOperation::WriteRandom && !is_overwritten {
+                true => &self.before,
+                false => &self.content,
             }
-            FilesOperation::WriteSequential => {
-                compare(&set.below.join(NAME), buffer, size_bytes, |_| &self.content)
-            }
-            _ => {
-                let mut written = self.offsets.clone();
-                written.sort_unstable();
-                let content = |offset| match written.binary_search(&offset) {
-                    Ok(_) => &self.content,
-                    Err(_) => &self.before,
-                };
-                compare(&set.below.join(NAME), buffer, size_bytes, content)
-            }
-        }
+        };
+        compare(&directory.join(NAME), size_bytes, content)
     }
 }
 
-/// Compares a file's content, buffer by buffer, with what `expected` has at an
-/// offset.
+/// Compares a file's content with what `expected` has at an offset.
 fn compare<'p>(
     path: &Path,
-    buffer: &mut [u8],
     size_bytes: u64,
     expected: impl Fn(u64) -> &'p Pattern,
 ) -> Result<(), Failure> {
@@ -223,18 +222,11 @@ fn compare<'p>(
         let why = format!("has {length} bytes instead of {size_bytes}");
         return Err(distrust(path, &why));
     }
-    let mut offset = 0;
-    while offset < size_bytes {
-        let piece = expected(offset).piece(offset, size_bytes - offset);
-        let actual = &mut buffer[..piece.len()];
-        let read = file.read_exact_at(actual, offset);
-        read.map_err(|error| failed("read back", path, &error))?;
-        if actual != piece {
-            return Err(distrust(path, &format!("differs after byte {offset}")));
-        }
-        offset += piece.len() as u64;
+    match first_difference(&file, size_bytes, expected) {
+        Ok(None) => Ok(()),
+        Ok(Some(at)) => Err(distrust(path, &format!("differs after byte {at}"))),
+        Err(error) => Err(failed("read back", path, &error)),
     }
-    Ok(())
 }
 
 /// Offsets of whole buffers in random order, each once until all had their
@@ -243,23 +235,7 @@ fn offsets(request: &FilesRequest) -> Vec<u64> {
     let buffers = request.size_bytes / request.buffer_bytes;
     let calls = request.calls.unwrap_or(buffers);
     let mut order: Vec<u64> = (0..buffers).collect();
-    let mut state = request.seed;
-    // Fisher and Yates; a bias of 2^-40 for as many buffers as can be.
-    for last in (1..order.len()).rev() {
-        let chosen = split_mix(&mut state) % (last as u64 + 1);
-        order.swap(last, chosen as usize);
-    }
+    shuffle(&mut order, request.seed);
     let turns = order.iter().cycle().take(calls as usize);
     turns.map(|buffer| buffer * request.buffer_bytes).collect()
-}
-
-fn lay(path: &Path, content: &Pattern, size_bytes: u64) -> io::Result<()> {
-    let file = File::create_new(path)?;
-    let mut offset = 0;
-    while offset < size_bytes {
-        let piece = content.piece(offset, size_bytes - offset);
-        file.write_all_at(piece, offset)?;
-        offset += piece.len() as u64;
-    }
-    file.sync_all()
 }

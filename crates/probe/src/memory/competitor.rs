@@ -7,11 +7,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use toll_wire::{Competitor, CompetitorUses, Failure, HugePages};
 
-use super::pattern::split_mix;
 use super::region::{Backing, Part, Region};
 use crate::buffer::page_bytes;
 use crate::failure;
 use crate::fork::Child;
+use crate::random::split_mix;
 
 /// Accesses to random pages for each that writes; as published.
 const ACCESSES_PER_WRITE: usize = 8;

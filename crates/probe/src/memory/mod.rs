@@ -27,7 +27,7 @@ use toll_wire::{
     MemoryAdvice, MemoryRequest, Request, Sample, TrialData, WORKING_SET_LINES,
 };
 
-pub use pattern::{Filling, split_mix};
+pub use pattern::Filling;
 pub use region::{Backing, HUGE_PAGE_BYTES, Region, restrict_huge_pages};
 pub use residency::{Residency, reset_peak};
 

@@ -4,7 +4,7 @@ use toll_wire::{Failure, PrimesRequest, RandomSource};
 
 use super::core::in_range;
 use crate::failure;
-use crate::memory::split_mix;
+use crate::random::split_mix;
 
 /// Standard deviations by which a count of random numbers may be off: chance
 /// alone exceeds them once in 5e8 trials.

@@ -10,7 +10,8 @@ use toll_wire::{CacheState, Failure, HotMapping, HugePages};
 
 use crate::buffer::page_bytes;
 use crate::mapping::Mapping;
-use crate::memory::{Backing, Filling, Region, split_mix};
+use crate::memory::{Backing, Filling, Region};
+use crate::random::split_mix;
 use crate::{failure, page_cache};
 
 /// The order in which pages are used and what they hold, from a seed.

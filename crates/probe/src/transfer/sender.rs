@@ -3,8 +3,8 @@
 use std::os::fd::OwnedFd;
 
 use toll_wire::{
-    CacheState, Channel, Failure, ReceiverReport, Request, Sample, SendMethod, TransferMessage,
-    TransferRequest, TransferTerms, TrialData,
+    CacheState, Channel, Content, Failure, ReceiverReport, Request, Sample, SendMethod,
+    TransferMessage, TransferRequest, TransferTerms, TrialData,
 };
 
 use super::control::Control;
@@ -24,7 +24,7 @@ use crate::failure;
 use crate::meter::{Measured, Meter, put};
 use crate::trial::Trial;
 use crate::usage::Scope;
-use crate::verify::{Arrived, Expected, check};
+use crate::verify::{Arrived, check};
 
 /// Whether the two ends can compare their clocks' times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -207,8 +207,8 @@ impl<'a> Sender<'a> {
             bytes: report.bytes,
             xxh3: Some(report.xxh3),
         };
-        let expected = Expected {
-            bytes: self.transfer.size_bytes,
+        let expected = Content {
+            size_bytes: self.transfer.size_bytes,
             xxh3: self.transfer.xxh3,
         };
         check(&arrived, &expected)

@@ -6,15 +6,15 @@ pub mod pattern;
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileExt;
 
 use rustix::fs::{Advice, Mode, OFlags, fadvise, fdatasync, fsync, open};
 use rustix::io::Errno;
 use toll_wire::{Durability, Failure, Placement, Request, Sample, TrialData, WriteRequest};
 
-use self::pass::{PassError, write_pass};
-use self::pattern::Pattern;
+use self::pass::write_pass;
+use self::pattern::{Pattern, first_difference};
 use crate::buffer::checked_length;
+use crate::copy::mover::CallError;
 use crate::failure;
 use crate::meter::{Meter, put};
 use crate::scratch::{self, ScratchFile};
@@ -73,14 +73,8 @@ impl<'a> Writer<'a> {
     fn allocate(&self) -> Result<(), Failure> {
         let before = Pattern::new(1 << 20, self.request.input_bytes, SEED_BEFORE);
         let file = self.scratch.file();
-        let mut offset = 0;
-        while offset < self.request.input_bytes {
-            let piece = before.piece(offset, self.request.input_bytes - offset);
-            file.write_all_at(piece, offset)
-                .map_err(|error| self.failed("fill", &error))?;
-            offset += piece.len() as u64;
-        }
-        file.sync_all()
+        before
+            .lay(file, self.request.input_bytes)
             .map_err(|error| self.failed("fill", &error))?;
         if self.request.durability == Durability::ODirect {
             // A direct write would pay for throwing out cached pages.
@@ -150,16 +144,9 @@ impl<'a> Writer<'a> {
         Ok(calls)
     }
 
-    fn pass_failure(&self, error: PassError) -> Failure {
-        let (errno, writes) = match error {
-            PassError::Seek(errno) => return self.failed("seek in", &errno.into()),
-            PassError::NoProgress => {
-                return self.failed("write", &io::ErrorKind::WriteZero.into());
-            }
-            PassError::Write { errno, writes } => (errno, writes),
-        };
+    fn pass_failure(&self, error: CallError) -> Failure {
         let is_direct = self.request.durability == Durability::ODirect;
-        if is_direct && errno == Errno::INVAL && writes == 0 {
+        if is_direct && error.is_refusal && error.errno == Some(Errno::INVAL) {
             return failure::unsupported(format!(
                 "cannot write {} bytes at a time with O_DIRECT in {}: invalid argument; \
                  choose a multiple of the device's block size",
@@ -167,7 +154,7 @@ impl<'a> Writer<'a> {
                 self.request.directory.display()
             ));
         }
-        self.failed("write", &errno.into())
+        self.failed(error.call, &error.into())
     }
 
     fn check_length(&self) -> Result<(), Failure> {
@@ -185,22 +172,12 @@ impl<'a> Writer<'a> {
     }
 
     fn verify(&self) -> Result<(), Failure> {
-        let mut block = vec![0; 1 << 20];
-        let mut offset = 0;
-        while offset < self.request.input_bytes {
-            let left = self.request.input_bytes - offset;
-            let expected = self.pattern.piece(offset, left.min(block.len() as u64));
-            let actual = &mut block[..expected.len()];
-            self.scratch
-                .file()
-                .read_exact_at(actual, offset)
-                .map_err(|error| self.failed("read back", &error))?;
-            if actual != expected {
-                return Err(self.distrust(&format!("its content differs after byte {offset}")));
-            }
-            offset += expected.len() as u64;
+        let (file, bytes) = (self.scratch.file(), self.request.input_bytes);
+        match first_difference(file, bytes, |_| &self.pattern) {
+            Ok(None) => Ok(()),
+            Ok(Some(at)) => Err(self.distrust(&format!("its content differs after byte {at}"))),
+            Err(error) => Err(self.failed("read back", &error)),
         }
-        Ok(())
     }
 
     fn distrust(&self, why: &str) -> Failure {
@@ -219,6 +196,8 @@ impl<'a> Writer<'a> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::FileExt;
+
     use super::*;
 
     #[test]
@@ -238,23 +217,16 @@ mod tests {
         );
         writer.write_all(&writer.open().unwrap()).unwrap();
         writer.verify().unwrap();
+        let file = writer.scratch.file();
         let mut byte = [0];
-        writer
-            .scratch
-            .file()
-            .read_exact_at(&mut byte, 10_000)
-            .unwrap();
-        writer
-            .scratch
-            .file()
-            .write_all_at(&[!byte[0]], 10_000)
-            .unwrap();
+        file.read_exact_at(&mut byte, 10_000).unwrap();
+        file.write_all_at(&[!byte[0]], 10_000).unwrap();
         let failure = writer.verify().unwrap_err();
         assert!(
             failure.message.starts_with("cannot trust the written file"),
             "{failure:?}"
         );
-        writer.scratch.file().set_len(10_000).unwrap();
+        file.set_len(10_000).unwrap();
         assert!(writer.check_length().is_err());
     }
 }

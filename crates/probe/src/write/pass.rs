@@ -5,19 +5,7 @@ use std::os::fd::BorrowedFd;
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PassError {
-    /// The file's position cannot be set to its start.
-    Seek(Errno),
-    /// A `write` failed.
-    Write {
-        errno: Errno,
-        /// Writes that had worked before.
-        writes: u64,
-    },
-    /// A `write` took no byte.
-    NoProgress,
-}
+use crate::copy::mover::CallError;
 
 /// Seeks to the start and writes `size_bytes`; `piece` yields the bytes for one
 /// `write` at an offset, so that a short write goes on within its piece. Yields
@@ -26,19 +14,19 @@ pub fn write_pass<'p>(
     file: BorrowedFd<'_>,
     size_bytes: u64,
     piece: impl Fn(u64) -> &'p [u8],
-) -> Result<u64, PassError> {
-    seek(file, SeekFrom::Start(0)).map_err(PassError::Seek)?;
+) -> Result<u64, CallError> {
+    seek(file, SeekFrom::Start(0)).map_err(|errno| CallError::of("seek in", errno))?;
     let mut writes = 0;
     let mut offset = 0;
     while offset < size_bytes {
         match rustix::io::write(file, piece(offset)) {
-            Ok(0) => return Err(PassError::NoProgress),
+            Ok(0) => return Err(CallError::no_progress("write")),
             Ok(length) => {
                 offset += length as u64;
                 writes += 1;
             }
             Err(Errno::INTR) => {}
-            Err(errno) => return Err(PassError::Write { errno, writes }),
+            Err(errno) => return Err(CallError::characteristic("write", errno, writes)),
         }
     }
     Ok(writes)

@@ -1,7 +1,12 @@
 //! The bytes that are written: random, so that a file system that compresses
 //! has nothing to gain.
 
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
 use crate::buffer::Buffer;
+use crate::random::split_mix;
 
 /// Length of the pattern that an input is made of, unless one `write` is longer.
 const PATTERN_BYTES: u64 = 4 << 20;
@@ -41,16 +46,46 @@ impl Pattern {
         let length = usize::try_from(left).map_or(end - start, |left| left.min(end - start));
         &bytes[start..start + length]
     }
+
+    /// Writes an input to the start of a file, and waits until it is on the device.
+    pub fn lay(&self, file: &File, input_bytes: u64) -> io::Result<()> {
+        let mut offset = 0;
+        while offset < input_bytes {
+            let piece = self.piece(offset, input_bytes - offset);
+            file.write_all_at(piece, offset)?;
+            offset += piece.len() as u64;
+        }
+        file.sync_all()
+    }
+}
+
+/// The offset of the first piece of a file that differs from what `expected` has
+/// there; `None` if none does.
+pub fn first_difference<'p>(
+    file: &File,
+    size_bytes: u64,
+    expected: impl Fn(u64) -> &'p Pattern,
+) -> io::Result<Option<u64>> {
+    let mut block = vec![0; 1 << 20];
+    let mut offset = 0;
+    while offset < size_bytes {
+        let left = (size_bytes - offset).min(block.len() as u64);
+        let piece = expected(offset).piece(offset, left);
+        let actual = &mut block[..piece.len()];
+        file.read_exact_at(actual, offset)?;
+        if actual != piece {
+            return Ok(Some(offset));
+        }
+        offset += piece.len() as u64;
+    }
+    Ok(None)
 }
 
 fn fill(memory: &mut [u8], seed: u64) {
     let mut state = seed;
     for chunk in memory.chunks_mut(size_of::<u64>()) {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^= mixed >> 31;
-        chunk.copy_from_slice(&mixed.to_le_bytes()[..chunk.len()]);
+        let word = split_mix(&mut state).to_le_bytes();
+        chunk.copy_from_slice(&word[..chunk.len()]);
     }
 }
 
