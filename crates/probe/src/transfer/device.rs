@@ -7,15 +7,14 @@
 
 use std::ffi::CStr;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use rustix::io::Errno;
-use toll_wire::{Failure, ReceiveMethod, SendMethod, TransferPart, TransferRequest};
+use toll_wire::{Failure, ReceiveMethod, SendMethod, TransferRequest};
 
-use super::CHANNEL_PORT;
 use super::control::PARTNER_DEADLINE;
-use super::link::Metrics;
-use crate::device::{Access, Connection, Device, End, Page, Setup, Way};
+use super::link::{Metrics, waiting_address};
+use crate::device::{Access, Connection, Device, End, Setup, Way};
 use crate::driver::Module;
 use crate::failure;
 
@@ -26,8 +25,7 @@ const PAGE_STATE: u64 = 0x67;
 /// No ioctl that is timed pays for a line in the kernel log.
 const SILENT: &CStr = c"log=0";
 
-/// The device's own way to send, if it is one of its own.
-pub fn way_to_send(method: SendMethod) -> Way {
+fn way_to_send(method: SendMethod) -> Way {
     match method {
         SendMethod::ReadWrite => Way::ReadWrite,
         SendMethod::Mmap => Way::Mmap,
@@ -35,26 +33,11 @@ pub fn way_to_send(method: SendMethod) -> Way {
     }
 }
 
-pub fn way_to_receive(method: ReceiveMethod) -> Way {
+fn way_to_receive(method: ReceiveMethod) -> Way {
     match method {
         ReceiveMethod::ReadWrite => Way::ReadWrite,
         ReceiveMethod::Mmap => Way::Mmap,
         ReceiveMethod::Splice => Way::Foreign,
-    }
-}
-
-/// How the device's own ways move a file.
-fn describe(setup: &Setup, way: Way) -> String {
-    match way {
-        Way::Mmap => setup.describe_mapped(),
-        _ => format!("buffer of {} bytes", setup.buffer_bytes),
-    }
-}
-
-fn setup(transfer: &TransferRequest, buffer_bytes: u64) -> Setup {
-    Setup {
-        mode: transfer.mode,
-        buffer_bytes: u32::try_from(buffer_bytes).expect("its limits were checked"),
     }
 }
 
@@ -75,52 +58,61 @@ fn no_facts(errno: Errno) -> Failure {
     failure::instrument_by(what, &errno.into(), "use modules of this version")
 }
 
-/// How many pages were described, and the state of the one that was.
-fn page_metrics(page: Option<Page>, [count, state]: [&'static str; 2]) -> Metrics {
-    match page {
-        None => vec![(count, 0)],
-        Some(page) => vec![(count, 1), (state, page.entry & PAGE_STATE)],
-    }
-}
-
-/// The sender's device.
 enum State {
     Closed,
     Waiting(Device),
     Connected(Connection),
 }
 
-/// The sender's end.
-pub struct Master {
+/// The master's end, which sends, or the slave's, which receives.
+pub struct DeviceLink {
     // Closed before the module goes.
     state: State,
+    end: End,
     way: Way,
     setup: Setup,
+    /// Where a master waits.
     address: SocketAddr,
     _module: Module,
 }
 
-impl Master {
-    pub fn new(transfer: &TransferRequest) -> Result<Self, Failure> {
+impl DeviceLink {
+    pub fn new(end: End, transfer: &TransferRequest) -> Result<Self, Failure> {
+        let (way, buffer_bytes) = match end {
+            End::Master => (way_to_send(transfer.sender), transfer.buffer_bytes),
+            End::Slave => (
+                way_to_receive(transfer.receiver),
+                transfer.receiver_buffer_bytes,
+            ),
+        };
         Ok(Self {
             state: State::Closed,
-            way: way_to_send(transfer.sender),
-            setup: setup(transfer, transfer.buffer_bytes),
-            address: match transfer.part {
-                TransferPart::Sender { listen } => (listen, CHANNEL_PORT).into(),
-                _ => (Ipv4Addr::LOCALHOST, 0).into(),
+            end,
+            way,
+            setup: Setup {
+                mode: transfer.mode,
+                buffer_bytes: u32::try_from(buffer_bytes).expect("its limits were checked"),
             },
-            _module: Module::insert(End::Master.module(), SILENT)?,
+            address: waiting_address(transfer),
+            _module: Module::insert(end.module(), SILENT)?,
         })
     }
 
+    pub fn has_own_way(&self) -> bool {
+        self.way != Way::Foreign
+    }
+
+    /// How the device's own ways move a file.
     pub fn describe(&self) -> String {
-        describe(&self.setup, self.way)
+        match self.way {
+            Way::Mmap => self.setup.describe_mapped(),
+            _ => format!("buffer of {} bytes", self.setup.buffer_bytes),
+        }
     }
 
     /// Waits for the slave from now on; yields where.
     pub fn listen(&mut self) -> Result<SocketAddr, Failure> {
-        let device = open(End::Master, &self.setup)?;
+        let device = open(self.end, &self.setup)?;
         let address = device
             .listen(self.address)
             .map_err(|errno| cannot(&format!("wait on {}", self.address), &errno.into()))?;
@@ -135,97 +127,72 @@ impl Master {
         device
             .accept(Some(PARTNER_DEADLINE))
             .map_err(|errno| cannot("let the slave in", &errno.into()))?;
-        let sender = Connection::new(device, &self.setup, self.way, Access::Read)
+        self.connected(device)
+    }
+
+    pub fn connect(&mut self, to: SocketAddr) -> Result<(), Failure> {
+        let device = open(self.end, &self.setup)?;
+        device
+            .connect(to, Some(PARTNER_DEADLINE))
+            .map_err(|errno| cannot(&format!("connect to {to}"), &errno.into()))?;
+        self.connected(device)
+    }
+
+    fn connected(&mut self, device: Device) -> Result<(), Failure> {
+        let access = match self.end {
+            End::Master => Access::Read,
+            End::Slave => Access::Write,
+        };
+        let connection = Connection::new(device, &self.setup, self.way, access)
             .map_err(|error| error.into_failure("the driver's buffer", "memory"))?;
-        self.state = State::Connected(sender);
+        self.state = State::Connected(connection);
         Ok(())
     }
 
-    pub fn sender(&self) -> &Connection {
+    pub fn connection(&self) -> &Connection {
         match &self.state {
-            State::Connected(sender) => sender,
-            _ => unreachable!("the slave was let in"),
+            State::Connected(connection) => connection,
+            _ => unreachable!("it is connected"),
         }
     }
 
-    pub fn sender_mut(&mut self) -> &mut Connection {
+    pub fn connection_mut(&mut self) -> &mut Connection {
         match &mut self.state {
-            State::Connected(sender) => sender,
-            _ => unreachable!("the slave was let in"),
+            State::Connected(connection) => connection,
+            _ => unreachable!("it is connected"),
         }
     }
 
+    /// The kernel's calls, and with a mapped file how many pages were described and
+    /// the state of the one that was.
     pub fn metrics(&self) -> Result<Metrics, Failure> {
-        let sender = self.sender();
-        let statistics = sender.device().statistics().map_err(no_facts)?;
-        let mut metrics = vec![("sender_kernel_calls", statistics.sends)];
+        let connection = self.connection();
+        let statistics = connection.device().statistics().map_err(no_facts)?;
+        let (calls, pages, page_state) = match self.end {
+            End::Master => (
+                ("sender_kernel_calls", statistics.sends),
+                "sender_pages",
+                "sender_page_state",
+            ),
+            End::Slave => (
+                ("receiver_kernel_calls", statistics.receives),
+                "receiver_pages",
+                "receiver_page_state",
+            ),
+        };
+        let mut metrics = vec![calls];
         if self.way == Way::Mmap {
-            let page = sender.page().map_err(no_facts)?;
-            metrics.extend(page_metrics(page, ["sender_pages", "sender_page_state"]));
+            match connection.page().map_err(no_facts)? {
+                None => metrics.push((pages, 0)),
+                Some(page) => {
+                    metrics.extend([(pages, 1), (page_state, page.entry & PAGE_STATE)]);
+                }
+            }
         }
         Ok(metrics)
     }
 
     pub fn close(&mut self) {
         self.state = State::Closed;
-    }
-}
-
-/// The receiver's end.
-pub struct Slave {
-    // Closed before the module goes.
-    receiver: Option<Connection>,
-    way: Way,
-    setup: Setup,
-    _module: Module,
-}
-
-impl Slave {
-    pub fn new(transfer: &TransferRequest) -> Result<Self, Failure> {
-        Ok(Self {
-            receiver: None,
-            way: way_to_receive(transfer.receiver),
-            setup: setup(transfer, transfer.receiver_buffer_bytes),
-            _module: Module::insert(End::Slave.module(), SILENT)?,
-        })
-    }
-
-    pub fn describe(&self) -> String {
-        describe(&self.setup, self.way)
-    }
-
-    pub fn connect(&mut self, to: SocketAddr) -> Result<(), Failure> {
-        let device = open(End::Slave, &self.setup)?;
-        device
-            .connect(to, Some(PARTNER_DEADLINE))
-            .map_err(|errno| cannot(&format!("connect to {to}"), &errno.into()))?;
-        let receiver = Connection::new(device, &self.setup, self.way, Access::Write)
-            .map_err(|error| error.into_failure("the driver's buffer", "memory"))?;
-        self.receiver = Some(receiver);
-        Ok(())
-    }
-
-    pub fn receiver(&self) -> &Connection {
-        self.receiver.as_ref().expect("it is connected")
-    }
-
-    pub fn receiver_mut(&mut self) -> &mut Connection {
-        self.receiver.as_mut().expect("it is connected")
-    }
-
-    pub fn metrics(&self) -> Result<Metrics, Failure> {
-        let receiver = self.receiver();
-        let statistics = receiver.device().statistics().map_err(no_facts)?;
-        let mut metrics = vec![("receiver_kernel_calls", statistics.receives)];
-        if self.way == Way::Mmap {
-            let page = receiver.page().map_err(no_facts)?;
-            let names = ["receiver_pages", "receiver_page_state"];
-            metrics.extend(page_metrics(page, names));
-        }
-        Ok(metrics)
-    }
-
-    pub fn close(&mut self) {
-        self.receiver = None;
     }
 }

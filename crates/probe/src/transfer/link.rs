@@ -23,9 +23,10 @@ use toll_wire::{Channel, Failure, Sink, TransferPart, TransferRequest};
 
 use super::CHANNEL_PORT;
 use super::control::{PARTNER_DEADLINE, is_readable_within};
-use super::device::{Master, Slave};
+use super::device::DeviceLink;
 use crate::copy::mover::CallError;
 use crate::copy::sink::SOCKET_BUFFER_BYTES;
+use crate::device::End;
 use crate::failure;
 
 pub fn channel_name(channel: Channel) -> &'static str {
@@ -71,38 +72,57 @@ fn unix_sockets() -> Result<(OwnedFd, OwnedFd), Errno> {
     Ok((reader, writer))
 }
 
-/// The sender's end. In each iteration `offer`, `accept`, what is sent, `finish`
-/// and `close` follow each other.
-pub enum SenderLink {
+/// Where the sender's side of a channel with addresses waits.
+pub fn waiting_address(transfer: &TransferRequest) -> SocketAddr {
+    match transfer.part {
+        TransferPart::Sender { listen } => (listen, CHANNEL_PORT).into(),
+        _ => (Ipv4Addr::LOCALHOST, 0).into(),
+    }
+}
+
+/// An end of a channel. In each iteration the sender calls `offer`, `accept` and
+/// `finish`, the receiver `connect`, and both `close`.
+pub enum Link {
     /// For all iterations, until it is broken off.
     Pair(Option<OwnedFd>),
     Tcp {
-        listener: TcpListener,
+        /// The sender's.
+        listener: Option<TcpListener>,
         stream: Option<TcpStream>,
     },
-    Device(Master),
+    Device(DeviceLink),
 }
 
-impl SenderLink {
-    pub fn new(transfer: &TransferRequest, pair: Option<OwnedFd>) -> Result<Self, Failure> {
+impl Link {
+    /// The sender's end, over what was made before the processes split.
+    pub fn of_sender(transfer: &TransferRequest, pair: Option<OwnedFd>) -> Result<Self, Failure> {
         if pair.is_some() {
             return Ok(Self::Pair(pair));
         }
         if transfer.channel == Channel::Device {
-            return Ok(Self::Device(Master::new(transfer)?));
+            return Ok(Self::Device(DeviceLink::new(End::Master, transfer)?));
         }
-        let address: SocketAddr = match transfer.part {
-            TransferPart::Sender { listen } => (listen, CHANNEL_PORT).into(),
-            _ => (Ipv4Addr::LOCALHOST, 0).into(),
-        };
+        let address = waiting_address(transfer);
         let listener = TcpListener::bind(address).and_then(|listener| {
             // An accepted socket inherits its listener's buffers.
             sockopt::set_socket_send_buffer_size(&listener, SOCKET_BUFFER_BYTES)?;
             Ok(listener)
         });
         Ok(Self::Tcp {
-            listener: listener.map_err(|error| cannot_reach(address.ip(), &error))?,
+            listener: Some(listener.map_err(|error| cannot_reach(address.ip(), &error))?),
             stream: None,
+        })
+    }
+
+    /// The receiver's end likewise.
+    pub fn of_receiver(transfer: &TransferRequest, pair: Option<OwnedFd>) -> Result<Self, Failure> {
+        Ok(match (transfer.channel, pair) {
+            (Channel::Device, _) => Self::Device(DeviceLink::new(End::Slave, transfer)?),
+            (_, None) => Self::Tcp {
+                listener: None,
+                stream: None,
+            },
+            (_, pair) => Self::Pair(pair),
         })
     }
 
@@ -110,21 +130,27 @@ impl SenderLink {
     /// channel has addresses.
     pub fn offer(&mut self) -> Result<Option<SocketAddr>, Failure> {
         match self {
-            Self::Pair(_) => Ok(None),
-            Self::Tcp { listener, .. } => listener
+            Self::Tcp {
+                listener: Some(listener),
+                ..
+            } => listener
                 .local_addr()
                 .map(Some)
                 .map_err(|error| cannot_open(Channel::Tcp, &error)),
-            Self::Device(master) => master.listen().map(Some),
+            Self::Device(device) => device.listen().map(Some),
+            _ => Ok(None),
         }
     }
 
     /// Takes the receiver's connection, which is there already, and no other's.
     pub fn accept(&mut self, from: Option<SocketAddr>) -> Result<(), Failure> {
         let (listener, stream) = match self {
-            Self::Pair(_) => return Ok(()),
-            Self::Device(master) => return master.accept(),
-            Self::Tcp { listener, stream } => (listener, stream),
+            Self::Device(device) => return device.accept(),
+            Self::Tcp {
+                listener: Some(listener),
+                stream,
+            } => (listener, stream),
+            _ => return Ok(()),
         };
         loop {
             if !is_readable_within(listener, PARTNER_DEADLINE) {
@@ -143,11 +169,27 @@ impl SenderLink {
         }
     }
 
-    pub fn writer(&self) -> BorrowedFd<'_> {
+    /// Connects to where the sender waits, if the channel has addresses, and
+    /// yields where from.
+    pub fn connect(&mut self, to: Option<SocketAddr>) -> Result<Option<SocketAddr>, Failure> {
+        match (self, to) {
+            (Self::Tcp { stream, .. }, Some(to)) => {
+                let connected = connect_to(to).and_then(|new| Ok((new.local_addr()?, new)));
+                let (from, connected) = connected.map_err(|error| cannot_reach(to.ip(), &error))?;
+                *stream = Some(connected);
+                Ok(Some(from))
+            }
+            (Self::Device(device), Some(to)) => device.connect(to).map(|()| None),
+            _ => Ok(None),
+        }
+    }
+
+    /// What is written to or read from.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
         match self {
-            Self::Pair(writer) => writer.as_ref().expect("it is not broken off").as_fd(),
-            Self::Tcp { stream, .. } => stream.as_ref().expect("it was accepted").as_fd(),
-            Self::Device(master) => master.sender().device().as_fd(),
+            Self::Pair(end) => end.as_ref().expect("it is not broken off").as_fd(),
+            Self::Tcp { stream, .. } => stream.as_ref().expect("it is connected").as_fd(),
+            Self::Device(device) => device.connection().device().as_fd(),
         }
     }
 
@@ -162,15 +204,23 @@ impl SenderLink {
                 let errno = Errno::from_io_error(&error).unwrap_or(Errno::IO);
                 CallError::of("shutdown", errno)
             }),
-            Self::Device(master) => master.sender_mut().finish(),
+            Self::Device(device) => device.connection_mut().finish(),
             _ => Ok(()),
+        }
+    }
+
+    /// The device, if it moves the file in a way of its own.
+    pub fn own_way(&mut self) -> Option<&mut DeviceLink> {
+        match self {
+            Self::Device(device) if device.has_own_way() => Some(device),
+            _ => None,
         }
     }
 
     /// What else is to be told of the iteration, before its connection is closed.
     pub fn metrics(&self) -> Result<Metrics, Failure> {
         match self {
-            Self::Device(master) => master.metrics(),
+            Self::Device(device) => device.metrics(),
             _ => Ok(Vec::new()),
         }
     }
@@ -180,75 +230,11 @@ impl SenderLink {
         match self {
             Self::Pair(_) => {}
             Self::Tcp { stream, .. } => *stream = None,
-            Self::Device(master) => master.close(),
+            Self::Device(device) => device.close(),
         }
     }
 
-    /// Lets the receiver see an end, whatever it still expects.
-    pub fn break_off(&mut self) {
-        match self {
-            Self::Pair(writer) => *writer = None,
-            _ => self.close(),
-        }
-    }
-}
-
-/// The receiver's end likewise: `connect`, what is received, and `close`.
-pub enum ReceiverLink {
-    /// For all iterations, until it is broken off.
-    Pair(Option<OwnedFd>),
-    Tcp(Option<OwnedFd>),
-    Device(Slave),
-}
-
-impl ReceiverLink {
-    /// The receiver's end, over what was made before the processes split.
-    pub fn new(transfer: &TransferRequest, pair: Option<OwnedFd>) -> Result<Self, Failure> {
-        Ok(match (transfer.channel, pair) {
-            (Channel::Device, _) => Self::Device(Slave::new(transfer)?),
-            (_, None) => Self::Tcp(None),
-            (_, pair) => Self::Pair(pair),
-        })
-    }
-
-    /// Connects to where the sender waits, if the channel has addresses, and
-    /// yields where from.
-    pub fn connect(&mut self, to: Option<SocketAddr>) -> Result<Option<SocketAddr>, Failure> {
-        match (self, to) {
-            (Self::Tcp(stream), Some(to)) => {
-                let connected = connect_to(to);
-                let (socket, from) = connected.map_err(|error| cannot_reach(to.ip(), &error))?;
-                *stream = Some(socket);
-                Ok(Some(from))
-            }
-            (Self::Device(slave), Some(to)) => slave.connect(to).map(|()| None),
-            _ => Ok(None),
-        }
-    }
-
-    pub fn reader(&self) -> BorrowedFd<'_> {
-        match self {
-            Self::Pair(end) | Self::Tcp(end) => end.as_ref().expect("it is connected").as_fd(),
-            Self::Device(slave) => slave.receiver().device().as_fd(),
-        }
-    }
-
-    pub fn metrics(&self) -> Result<Metrics, Failure> {
-        match self {
-            Self::Device(slave) => slave.metrics(),
-            _ => Ok(Vec::new()),
-        }
-    }
-
-    pub fn close(&mut self) {
-        match self {
-            Self::Pair(_) => {}
-            Self::Tcp(stream) => *stream = None,
-            Self::Device(slave) => slave.close(),
-        }
-    }
-
-    /// Lets the sender see that nobody takes more.
+    /// Lets the other end see an end, whatever it still expects.
     pub fn break_off(&mut self) {
         match self {
             Self::Pair(end) => *end = None,
@@ -257,7 +243,7 @@ impl ReceiverLink {
     }
 }
 
-fn connect_to(to: SocketAddr) -> io::Result<(OwnedFd, SocketAddr)> {
+fn connect_to(to: SocketAddr) -> io::Result<TcpStream> {
     let family = match to {
         SocketAddr::V4(_) => AddressFamily::INET,
         SocketAddr::V6(_) => AddressFamily::INET6,
@@ -266,9 +252,7 @@ fn connect_to(to: SocketAddr) -> io::Result<(OwnedFd, SocketAddr)> {
     // Before the handshake, in which the window's scale is agreed on.
     sockopt::set_socket_recv_buffer_size(&socket, SOCKET_BUFFER_BYTES)?;
     connect(&socket, &to)?;
-    let stream = TcpStream::from(socket);
-    let from = stream.local_addr()?;
-    Ok((stream.into(), from))
+    Ok(socket.into())
 }
 
 fn cannot_reach(address: IpAddr, error: &io::Error) -> Failure {

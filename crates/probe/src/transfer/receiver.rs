@@ -7,13 +7,11 @@ use std::os::fd::{AsFd, OwnedFd};
 use toll_wire::{Failure, ReceiverReport, TransferMessage, TransferRequest, TransferTerms};
 
 use super::control::Control;
-use super::device::way_to_receive;
 use super::disk::Disk;
-use super::link::{ReceiverLink, channel_name};
+use super::link::{Link, channel_name};
 use super::receive::{Arrival, Taker};
 use super::sender::named;
 use crate::copy::mover::{CallError, Moved};
-use crate::device::Way;
 use crate::scratch::ScratchFile;
 use crate::usage::{Scope, Usage};
 use crate::verify::hash_file;
@@ -45,7 +43,7 @@ pub fn serve(
 struct Receiver<'a> {
     transfer: &'a TransferRequest,
     control: &'a Control,
-    link: ReceiverLink,
+    link: Link,
     /// None where the device receives in a way of its own.
     taker: Option<Taker>,
 }
@@ -56,21 +54,23 @@ impl<'a> Receiver<'a> {
         control: &'a Control,
         pair: Option<OwnedFd>,
     ) -> Result<Self, Failure> {
-        let link = ReceiverLink::new(transfer, pair)?;
-        let is_own = matches!(link, ReceiverLink::Device(_))
-            && way_to_receive(transfer.receiver) != Way::Foreign;
+        let mut link = Link::of_receiver(transfer, pair)?;
+        let taker = match link.own_way() {
+            Some(_) => None,
+            None => Some(Taker::new(transfer)?),
+        };
         Ok(Self {
             transfer,
             control,
             link,
-            taker: (!is_own).then(|| Taker::new(transfer)).transpose()?,
+            taker,
         })
     }
 
     fn notes(&self) -> Vec<String> {
         let note = match (&self.link, &self.taker) {
             (_, Some(taker)) => taker.note(),
-            (ReceiverLink::Device(slave), None) => slave.describe(),
+            (Link::Device(device), None) => device.describe(),
             _ => unreachable!("only a device has ways of its own"),
         };
         vec![format!("receiver: {note}")]
@@ -144,16 +144,12 @@ impl<'a> Receiver<'a> {
     /// for reading and writing, without allocating.
     fn receive_all(&mut self, file: &File, arrival: &mut Arrival) -> Result<Moved, CallError> {
         let size_bytes = self.transfer.size_bytes;
-        match (&mut self.link, &mut self.taker) {
-            (ReceiverLink::Device(slave), None) => {
-                let receiver = slave.receiver_mut();
-                receiver.receive_all(file.as_fd(), size_bytes, &mut || arrival.note())
-            }
-            (link, taker) => {
-                let taker = taker.as_mut().expect("only a device has ways of its own");
-                taker.take(link.reader(), file, size_bytes, arrival)
-            }
+        if let Some(taker) = &mut self.taker {
+            return taker.take(self.link.descriptor(), file, size_bytes, arrival);
         }
+        let device = self.link.own_way().expect("only a device has one");
+        let receiver = device.connection_mut();
+        receiver.receive_all(file.as_fd(), size_bytes, &mut || arrival.note())
     }
 
     /// What is behind a call that failed: the other end, or the own file.

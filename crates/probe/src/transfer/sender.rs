@@ -3,13 +3,12 @@
 use std::os::fd::OwnedFd;
 
 use toll_wire::{
-    CacheState, Channel, Content, Failure, ReceiverReport, Request, Sample, SendMethod,
-    TransferMessage, TransferRequest, TransferTerms, TrialData,
+    CacheState, Content, Failure, ReceiverReport, Request, Sample, SendMethod, TransferMessage,
+    TransferRequest, TransferTerms, TrialData,
 };
 
 use super::control::Control;
-use super::device::way_to_send;
-use super::link::{SenderLink, channel_name, kind_of};
+use super::link::{Link, channel_name, kind_of};
 use super::zerocopy::Zerocopy;
 use crate::buffer::{Buffer, checked_length};
 use crate::copy::in_kernel::{Call, InKernel};
@@ -19,7 +18,6 @@ use crate::copy::mover::{CallError, Job, Moved, Mover};
 use crate::copy::read_write::ReadWrite;
 use crate::copy::source::{Input, OpenSource};
 use crate::copy::splice::Splice;
-use crate::device::Way;
 use crate::failure;
 use crate::meter::{Measured, Meter, put};
 use crate::trial::Trial;
@@ -69,7 +67,7 @@ struct Sender<'a> {
     control: &'a Control,
     clock: Clock,
     source: OpenSource,
-    link: SenderLink,
+    link: Link,
     /// None where the device sends in a way of its own.
     mover: Option<Box<dyn Mover>>,
 }
@@ -82,15 +80,19 @@ impl<'a> Sender<'a> {
         pair: Option<OwnedFd>,
     ) -> Result<Self, Failure> {
         let (path, size_bytes) = (&transfer.source, transfer.size_bytes);
-        let is_own =
-            transfer.channel == Channel::Device && way_to_send(transfer.sender) != Way::Foreign;
+        let source = OpenSource::of_file(path, size_bytes, CacheState::Warm)?;
+        let mut link = Link::of_sender(transfer, pair)?;
+        let mover = match link.own_way() {
+            Some(_) => None,
+            None => Some(mover(transfer)?),
+        };
         Ok(Self {
             transfer,
             control,
             clock,
-            source: OpenSource::of_file(path, size_bytes, CacheState::Warm)?,
-            link: SenderLink::new(transfer, pair)?,
-            mover: (!is_own).then(|| mover(transfer)).transpose()?,
+            source,
+            link,
+            mover,
         })
     }
 
@@ -112,7 +114,7 @@ impl<'a> Sender<'a> {
     fn notes(&self) -> Vec<String> {
         let methods = match (&self.link, &self.mover) {
             (_, Some(mover)) => mover.notes(),
-            (SenderLink::Device(master), None) => vec![master.describe()],
+            (Link::Device(device), None) => vec![device.describe()],
             _ => unreachable!("only a device has ways of its own"),
         };
         let methods = methods.iter().map(|note| format!("sender: {note}"));
@@ -176,18 +178,14 @@ impl<'a> Sender<'a> {
 
     /// Sends the whole file, without allocating.
     fn send_all(&mut self, input: &Input) -> Result<Moved, CallError> {
-        match (&mut self.link, &mut self.mover) {
-            (SenderLink::Device(master), None) => {
-                let sender = master.sender_mut();
-                sender.send_all(input.as_fd(), self.transfer.size_bytes)
-            }
-            (link, mover) => {
-                let mover = mover.as_mut().expect("only a device has ways of its own");
-                let moved = mover.run(&job(self.transfer, link, input))?;
-                link.finish()?;
-                Ok(moved)
-            }
-        }
+        let Some(mover) = &mut self.mover else {
+            let device = self.link.own_way().expect("only a device has one");
+            let sender = device.connection_mut();
+            return sender.send_all(input.as_fd(), self.transfer.size_bytes);
+        };
+        let moved = mover.run(&job(self.transfer, &self.link, input))?;
+        self.link.finish()?;
+        Ok(moved)
     }
 
     /// What is behind a call that failed: most often the other end.
@@ -242,10 +240,10 @@ impl<'a> Sender<'a> {
     }
 }
 
-fn job<'a>(transfer: &TransferRequest, link: &'a SenderLink, input: &'a Input) -> Job<'a> {
+fn job<'a>(transfer: &TransferRequest, link: &'a Link, input: &'a Input) -> Job<'a> {
     Job {
         source: input.as_fd(),
-        sink: link.writer(),
+        sink: link.descriptor(),
         sink_kind: kind_of(transfer.channel),
         size_bytes: transfer.size_bytes,
     }
