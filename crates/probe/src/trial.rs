@@ -5,25 +5,17 @@
 //! iteration, does its work within `Meter::measure`, the timed region, and
 //! checks what came of it.
 
-use toll_wire::{Failure, ITERATIONS_MAX, Request, Sample, TrialData, Workload};
+use toll_wire::{Failure, Request, Sample, TrialData, Workload};
 
 use crate::counters::{Counters, Inherit};
 use crate::disturbance::Observation;
 use crate::interruption::Watch;
 use crate::meter::Meter;
 use crate::usage::Scope;
-use crate::{
-    chase, command, copy, crossing, failure, files, memory, primes, reclaim, transfer, write,
-};
+use crate::{chase, command, copy, crossing, files, memory, primes, reclaim, transfer, write};
 
 /// Runs one trial.
 pub fn run(request: &Request) -> Result<TrialData, Failure> {
-    if request.iterations == 0 || request.iterations > ITERATIONS_MAX {
-        return Err(failure::instrument(format!(
-            "cannot run {} iterations: a trial has 1 to {ITERATIONS_MAX}; choose another number",
-            request.iterations
-        )));
-    }
     let watch = Watch::begin();
     let data = match &request.workload {
         Workload::Copy(copy) => copy::run(request, copy),
@@ -117,6 +109,7 @@ pub fn repeat(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure;
 
     #[test]
     fn warm_ups_run_first_yield_no_sample_and_the_first_failure_ends_the_trial() {

@@ -1,11 +1,12 @@
 //! From levels of an experiment file, which are texts, to parameters.
 //!
 //! A struct of parameters is read by serde from texts as it is from a message.
-//! Numbers are the difference: in a message they are numbers, in an experiment
-//! file texts with a unit and bounds. A field whose name in messages begins with
+//! Numbers have bounds in both; in an experiment file they are texts, with a unit
+//! where they are sizes. A field whose name in messages begins with
 //! `@` is filled in by `toll`; no level has such a name.
 
 use std::fmt;
+use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 
 use serde::de::value::{MapAccessDeserializer, MapDeserializer, StrDeserializer};
@@ -29,23 +30,23 @@ pub fn from_levels<'a, T: DeserializeOwned>(
     read.map_err(|LevelError(message)| message)
 }
 
-/// A count from `MIN` to `MAX`, as a number or as a text that is checked.
+/// A count from `MIN` to `MAX`, as a number or as a text.
 pub fn count<'de, const MIN: u64, const MAX: u64, D, T>(from: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Amount,
 {
-    from.deserialize_any(AmountVisitor(std::marker::PhantomData, |text: &str| {
-        let number = parse_size(text)
-            .ok()
-            .filter(|number| (MIN..=MAX).contains(number));
-        number.ok_or_else(|| format!("it is a whole number from {MIN} to {MAX}"))
-    }))
+    from.deserialize_any(AmountVisitor {
+        bounds: MIN..=MAX,
+        words: &format!("a whole number from {MIN} to {MAX}"),
+        is_size: false,
+        amount: PhantomData,
+    })
 }
 
 /// A size in bytes, as a number or as a text such as `64k`.
 pub(crate) fn size<'de, D: Deserializer<'de>, T: Amount>(from: D) -> Result<T, D::Error> {
-    from.deserialize_any(AmountVisitor(std::marker::PhantomData, parse_size))
+    size_within(from, 0..=u64::MAX, "a size")
 }
 
 /// The same with bounds, which `words` tell.
@@ -54,13 +55,12 @@ pub fn size_within<'de, D: Deserializer<'de>, T: Amount>(
     bounds: RangeInclusive<u64>,
     words: &str,
 ) -> Result<T, D::Error> {
-    from.deserialize_any(AmountVisitor(std::marker::PhantomData, |text: &str| {
-        let bytes = parse_size(text)?;
-        match bounds.contains(&bytes) {
-            true => Ok(bytes),
-            false => Err(format!("it is {words}")),
-        }
-    }))
+    from.deserialize_any(AmountVisitor {
+        bounds,
+        words,
+        is_size: true,
+        amount: PhantomData,
+    })
 }
 
 /// Defines readers of sizes with bounds.
@@ -100,13 +100,18 @@ impl Amount for Option<u64> {
     }
 }
 
-struct AmountVisitor<T, F>(std::marker::PhantomData<T>, F);
+struct AmountVisitor<'w, T> {
+    bounds: RangeInclusive<u64>,
+    words: &'w str,
+    is_size: bool,
+    amount: PhantomData<T>,
+}
 
-impl<T: Amount, F: Fn(&str) -> Result<u64, String>> Visitor<'_> for AmountVisitor<T, F> {
+impl<T: Amount> Visitor<'_> for AmountVisitor<'_, T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a whole number or a size")
+        f.write_str(self.words)
     }
 
     fn visit_unit<E: Error>(self) -> Result<T, E> {
@@ -114,12 +119,19 @@ impl<T: Amount, F: Fn(&str) -> Result<u64, String>> Visitor<'_> for AmountVisito
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<T, E> {
-        T::from_number(Some(number)).ok_or_else(|| E::custom("the number is too large"))
+        match self.bounds.contains(&number) {
+            true => T::from_number(Some(number)),
+            false => None,
+        }
+        .ok_or_else(|| E::custom(format_args!("it is {}", self.words)))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
-        let number = (self.1)(text).map_err(E::custom)?;
-        self.visit_u64(number)
+        match parse_size(text) {
+            Ok(number) => self.visit_u64(number),
+            Err(why) if self.is_size => Err(E::custom(why)),
+            Err(_) => Err(E::custom(format_args!("it is {}", self.words))),
+        }
     }
 }
 

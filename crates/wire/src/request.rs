@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{WIRE_VERSION, WireError, Workload};
+use crate::levels::count;
+use crate::{ITERATIONS_MAX, WIRE_VERSION, WireError, Workload};
 
 /// One trial: a workload, how often to repeat it inside the trial, and what to
 /// count meanwhile.
@@ -11,7 +12,8 @@ use crate::{WIRE_VERSION, WireError, Workload};
 pub struct Request {
     pub version: u32,
     pub workload: Workload,
-    /// Timed repetitions; each yields one sample. At least 1.
+    /// Timed repetitions; each yields one sample.
+    #[serde(deserialize_with = "count::<1, { ITERATIONS_MAX as u64 }, _, _>")]
     pub iterations: u32,
     /// Untimed repetitions before the first timed one.
     pub warmup_iterations: u32,

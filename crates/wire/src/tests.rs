@@ -18,6 +18,7 @@ fn transfer(channel: Channel, sender: SendMethod) -> TransferRequest {
     TransferRequest {
         channel,
         sender,
+        receiver_buffer_bytes: 64 << 10,
         part: TransferPart::Receiver {
             connect: "fd77::1".parse().unwrap(),
         },

@@ -13,10 +13,7 @@ pub mod process;
 mod ring;
 mod signal;
 
-use toll_wire::{
-    CROSSING_BYTES_MAX, CROSSING_CALLS_MAX, CrossingOperation, CrossingRequest, Failure, Request,
-    Sample, TrialData,
-};
+use toll_wire::{CrossingOperation, CrossingRequest, Failure, Request, Sample, TrialData};
 
 use self::calls::{PageFault, WriteMemfd};
 use self::file::{FileBytes, FileNames};
@@ -53,7 +50,6 @@ impl<F: FnMut(u64) -> Result<(), Failure>> Crossing for F {
 }
 
 pub fn run(request: &Request, crossing: &CrossingRequest) -> Result<TrialData, Failure> {
-    check(crossing)?;
     let mut operation = operation(crossing)?;
     let trial = Trial::new(request, Scope::Thread);
     // The first crossing brings in code and pages that the others find there.
@@ -61,20 +57,6 @@ pub fn run(request: &Request, crossing: &CrossingRequest) -> Result<TrialData, F
     operation.cross(1)?;
     operation.settle(1)?;
     trial.repeat(|meter| sample(operation.as_mut(), crossing, meter))
-}
-
-fn check(crossing: &CrossingRequest) -> Result<(), Failure> {
-    for (what, value, most) in [
-        ("bytes", crossing.size_bytes, CROSSING_BYTES_MAX),
-        ("calls", crossing.calls, CROSSING_CALLS_MAX),
-    ] {
-        if !(1..=most).contains(&value) {
-            return Err(failure::instrument(format!(
-                "cannot cross with {value} {what}: it is 1 to {most}; choose another number"
-            )));
-        }
-    }
-    Ok(())
 }
 
 fn operation(crossing: &CrossingRequest) -> Result<Box<dyn Crossing>, Failure> {

@@ -17,15 +17,11 @@ mod tree;
 use std::io;
 use std::path::Path;
 
-use toll_wire::{
-    CacheState, Durability, FILE_CALLS_MAX, FILES_MAX, Failure, FilesRequest, Request, Sample,
-    TrialData,
-};
+use toll_wire::{CacheState, Failure, FilesRequest, Request, Sample, TrialData};
 
 use self::large::Large;
 use self::set::{Place, Set};
 use self::small::Small;
-use crate::buffer::checked_length;
 use crate::failure;
 use crate::meter::{Meter, add_rates, put};
 use crate::trial::Trial;
@@ -74,39 +70,14 @@ pub fn run(request: &Request, files: &FilesRequest) -> Result<TrialData, Failure
 }
 
 fn check(files: &FilesRequest) -> Result<(), Failure> {
-    let cannot = |what: String| {
-        Err(failure::instrument(format!(
-            "cannot work on files: {what}; choose another number"
-        )))
-    };
-    checked_length(files.buffer_bytes)?;
-    if !(1..=FILES_MAX).contains(&files.count) {
-        return cannot(format!(
-            "count is {} and may be 1 to {FILES_MAX}",
-            files.count
-        ));
-    }
-    if files.calls.is_some_and(|calls| calls > FILE_CALLS_MAX) {
-        return cannot(format!("calls may be at most {FILE_CALLS_MAX}"));
-    }
-    if !files.operation.is_of_tree() && files.size_bytes == 0 {
-        return cannot("a file without bytes takes no call".into());
-    }
-    if files.calls == Some(0) {
-        return cannot("calls are at least 1".into());
-    }
     if files.operation.is_random() && files.size_bytes < files.buffer_bytes {
-        return cannot(format!(
-            "a file of {} bytes has no whole buffer of {} at a random place",
+        return Err(failure::instrument(format!(
+            "cannot work on files: a file of {} bytes has no whole buffer of {} at a random place; \
+             choose another number",
             files.size_bytes, files.buffer_bytes
-        ));
+        )));
     }
-    match files.durability {
-        Durability::None | Durability::Fsync => Ok(()),
-        _ => Err(failure::unsupported(
-            "cannot work on files with this durability: it is none or fsync",
-        )),
-    }
+    Ok(())
 }
 
 fn sample(

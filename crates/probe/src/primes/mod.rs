@@ -18,8 +18,8 @@ mod user;
 use std::mem::MaybeUninit;
 
 use toll_wire::{
-    Failure, PRIMES_N_MAX, PrimesAllocation, PrimesClock, PrimesPlacement, PrimesRequest, Printing,
-    RandomSource, Request, Sample, TrialData,
+    Failure, PrimesAllocation, PrimesClock, PrimesPlacement, PrimesRequest, Printing, RandomSource,
+    Request, Sample, TrialData,
 };
 
 use self::bpf::BpfCounter;
@@ -87,12 +87,6 @@ pub fn run(request: &Request, primes: &PrimesRequest) -> Result<TrialData, Failu
 }
 
 fn check(primes: &PrimesRequest) -> Result<(), Failure> {
-    if !(2..=PRIMES_N_MAX).contains(&primes.n) {
-        return Err(failure::instrument(format!(
-            "cannot count primes among {} numbers: it is 2 to {PRIMES_N_MAX}; choose another n",
-            primes.n
-        )));
-    }
     let is_usual = primes.allocation == PrimesAllocation::Usual;
     let is_bulk = primes.random == RandomSource::Bulk;
     let prints = primes.printing == Printing::Inside;

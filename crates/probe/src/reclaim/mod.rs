@@ -20,8 +20,8 @@ mod stream;
 use std::rc::Rc;
 
 use toll_wire::{
-    CacheState, Failure, HotMapping, HugePages, MEMORY_BYTES_MAX, PASSES_MAX, PROCESSES_MAX,
-    ReclaimRequest, Request, Sample, TrialData, WorkingSet,
+    CacheState, Failure, HotMapping, HugePages, ReclaimRequest, Request, Sample, TrialData,
+    WorkingSet,
 };
 
 use self::hot::{Hot, Order};
@@ -65,7 +65,7 @@ impl<'a> Set<'a> {
     fn new(request: &'a ReclaimRequest) -> Result<Self, Failure> {
         check(request)?;
         let page = page_bytes();
-        // Both fit, since they were checked against MEMORY_BYTES_MAX.
+        // Both fit: they are at most MEMORY_BYTES_MAX.
         let (hot, stream) = (
             request.hot_bytes as usize / page,
             request.stream_bytes as usize / page,
@@ -248,30 +248,12 @@ impl<'a> Set<'a> {
     }
 }
 
-/// Checks bounds, and that the set can be mapped so.
+/// Checks that the set can be mapped so.
 fn check(request: &ReclaimRequest) -> Result<(), Failure> {
-    let bounds = [
-        ("hot bytes", request.hot_bytes, MEMORY_BYTES_MAX),
-        ("bytes of stream", request.stream_bytes, MEMORY_BYTES_MAX),
-        (
-            "processes",
-            request.processes.into(),
-            u64::from(PROCESSES_MAX),
-        ),
-        ("passes", request.passes.into(), u64::from(PASSES_MAX)),
-    ];
-    for (what, value, most) in bounds {
-        if value == 0 || value > most {
-            return Err(failure::instrument(format!(
-                "cannot work on a set of {value} {what}: it has 1 to {most}; choose another number"
-            )));
-        }
-    }
     let (set, mapping, why) = match (request.set, request.mapping) {
         (WorkingSet::Published, _) => {
             return Err(failure::instrument(
-                "cannot reclaim from the published set: it is of the memory workload; ask for that"
-                    .to_owned(),
+                "cannot reclaim from the published set: it is of the memory workload; ask for that",
             ));
         }
         (WorkingSet::Executable, HotMapping::Anonymous | HotMapping::FileShared) => (

@@ -20,8 +20,7 @@ use std::cell::Cell;
 use std::net::IpAddr;
 
 use toll_wire::{
-    Failure, Request, TRANSFER_BUFFER_BYTES_MAX, TRANSFER_BUFFER_BYTES_MIN, TransferPart,
-    TransferRequest, TrialData,
+    Failure, Request, TRANSFER_BUFFER_BYTES_MAX, TransferPart, TransferRequest, TrialData,
 };
 
 use self::control::Control;
@@ -39,26 +38,13 @@ pub const CONTROL_PORT: u16 = 2326;
 const _: () = assert!(TRANSFER_BUFFER_BYTES_MAX <= CALL_BYTES_MAX as u64);
 
 pub fn run(request: &Request, transfer: &TransferRequest) -> Result<TrialData, Failure> {
-    check(transfer)?;
+    if let Some(why) = transfer.contradiction() {
+        return Err(failure::unsupported(why));
+    }
     match transfer.part {
         TransferPart::Both => run_both(request, transfer),
         TransferPart::Sender { listen } => run_sender(request, transfer, listen),
         TransferPart::Receiver { connect } => run_receiver(transfer, connect),
-    }
-}
-
-fn check(transfer: &TransferRequest) -> Result<(), Failure> {
-    let range = TRANSFER_BUFFER_BYTES_MIN..=TRANSFER_BUFFER_BYTES_MAX;
-    let both = [transfer.buffer_bytes, transfer.receiver_buffer_bytes];
-    if let Some(wrong) = both.iter().find(|bytes| !range.contains(bytes)) {
-        return Err(failure::instrument(format!(
-            "cannot transfer through a buffer of {wrong} bytes: it has {TRANSFER_BUFFER_BYTES_MIN} to \
-             {TRANSFER_BUFFER_BYTES_MAX}; choose another"
-        )));
-    }
-    match transfer.contradiction() {
-        Some(why) => Err(failure::unsupported(why.to_owned())),
-        None => Ok(()),
     }
 }
 

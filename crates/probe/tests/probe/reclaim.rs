@@ -213,16 +213,13 @@ fn a_set_that_cannot_be_is_refused_with_the_reason() {
     );
     type Change = fn(&mut ReclaimRequest);
     let instrument: [(Change, &str); 5] = [
-        (|r| r.processes = 0, "cannot work on a set of 0 processes"),
+        (|r| r.processes = 0, "it is a whole number from 1 to 64"),
         (
             |r| r.passes = 1 << 30,
-            "cannot work on a set of 1073741824 passes",
+            "it is a whole number from 1 to 10000",
         ),
-        (
-            |r| r.stream_bytes = 1 << 60,
-            "cannot work on a set of 1152921504606846976 bytes of stream",
-        ),
-        (|r| r.hot_bytes = 2 * page_bytes(), "cannot share out"),
+        (|r| r.stream_bytes = 1 << 60, "it is 1 MiB to 64 GiB"),
+        (|r| r.hot_bytes = 2 * page_bytes(), "it is 1 MiB to 64 GiB"),
         (
             |r| (r.set, r.mapping) = (WorkingSet::FileHot, HotMapping::FileShared),
             "cannot stream through a file: none is named",
@@ -232,7 +229,7 @@ fn a_set_that_cannot_be_is_refused_with_the_reason() {
         let mut request = base.clone();
         change(&mut request);
         let message = refused(&Workload::Reclaim(request), FailureKind::Instrument);
-        assert!(message.starts_with(words), "{message}");
+        assert!(message.contains(words), "{message}");
     }
 }
 
