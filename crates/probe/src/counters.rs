@@ -200,11 +200,8 @@ impl Group {
     }
 
     fn cannot_read(&self, error: &io::Error) -> Failure {
-        failure::instrument_by(
-            &format!("read perf counter {}", self.names.join(", ")),
-            error,
-            "ask for fewer counters",
-        )
+        let what = format!("read perf counter {}", self.names.join(", "));
+        failure::instrument(failure::cannot(&what, error, "ask for fewer counters"))
     }
 }
 

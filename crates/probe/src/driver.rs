@@ -16,12 +16,14 @@ use rustix::system::{delete_module, finit_module};
 use toll_wire::Failure;
 use toll_wire::guest::MODULES_DIRECTORY;
 
-use crate::failure;
+use crate::failure::{self, OrFail};
 
 /// What the driver `toll_primes` is reached by.
 const DEVICE: &str = "/dev/toll_primes";
 /// Where modules have their parameters, some of which are results.
 const PARAMETERS: &str = "/sys/module";
+
+const SEE_LOG: &str = "see the kernel log";
 
 /// `TOLL_PRIMES_EMPTY`: nothing at all.
 const EMPTY: Opcode = opcode::none(0xe7, 0);
@@ -81,10 +83,8 @@ impl ModuleFile {
         }
         let open = |name| {
             let path = Path::new(MODULES_DIRECTORY).join(format!("{}.ko", text(name)));
-            File::open(path).map_err(|error| {
-                let advice = "boot a kernel for which the modules are built";
-                failure::unsupported_by(&inserting(name), &error, advice)
-            })
+            let advice = "boot a kernel for which the modules are built";
+            File::open(path).unsupported_by(inserting(name), advice)
         };
         Ok(Self {
             name,
@@ -100,7 +100,7 @@ impl ModuleFile {
         if let Some(shared) = &self.shared {
             match finit_module(shared, c"", 0) {
                 Ok(()) | Err(Errno::EXIST) => {}
-                Err(errno) => return Err(refused(TOLLDEV, errno)),
+                refused => refused.failed_by(inserting(TOLLDEV), SEE_LOG)?,
             }
         }
         let inserted = match finit_module(&self.file, parameters, 0) {
@@ -110,19 +110,13 @@ impl ModuleFile {
             }
             other => other,
         };
-        match inserted {
-            Ok(()) => Ok(Module { name }),
-            Err(errno) => Err(refused(name, errno)),
-        }
+        inserted.failed_by(inserting(name), SEE_LOG)?;
+        Ok(Module { name })
     }
 }
 
 fn inserting(name: &'static CStr) -> String {
     format!("insert the module {}", text(name))
-}
-
-fn refused(name: &'static CStr, errno: Errno) -> Failure {
-    failure::failed_by(&inserting(name), &errno.into(), "see the kernel log")
 }
 
 /// An inserted module, removed when this value goes.
@@ -177,9 +171,7 @@ impl Driver {
             .read(true)
             .write(true)
             .open(DEVICE)
-            .map_err(|error| {
-                failure::failed_by(&format!("open {DEVICE}"), &error, "see the kernel log")
-            })?;
+            .failed_by(format_args!("open {DEVICE}"), SEE_LOG)?;
         Ok(Self {
             file,
             _module: module,

@@ -1,5 +1,6 @@
 //! Making the failures that a response carries.
 
+use std::fmt::Display;
 use std::io;
 
 use toll_wire::{Failure, FailureKind};
@@ -24,26 +25,65 @@ fn of(kind: FailureKind, message: impl Into<String>) -> Failure {
     Failure { kind, message }
 }
 
-/// [`failed`] by an error, with the usual advice.
-pub fn failed_to(action: &str, error: &io::Error) -> Failure {
-    failed_by(action, error, advice(error))
+/// Failures from the errors of calls. A message has the advice given, or else the
+/// usual one.
+pub trait OrFail<T>: Sized {
+    fn or_fail(
+        self,
+        kind: FailureKind,
+        action: impl Display,
+        advice: Option<&str>,
+    ) -> Result<T, Failure>;
+
+    #[inline]
+    fn failed_to(self, action: impl Display) -> Result<T, Failure> {
+        self.or_fail(FailureKind::Failed, action, None)
+    }
+
+    fn failed_by(self, action: impl Display, advice: &str) -> Result<T, Failure> {
+        self.or_fail(FailureKind::Failed, action, Some(advice))
+    }
+
+    fn instrument_to(self, action: impl Display) -> Result<T, Failure> {
+        self.or_fail(FailureKind::Instrument, action, None)
+    }
+
+    fn instrument_by(self, action: impl Display, advice: &str) -> Result<T, Failure> {
+        self.or_fail(FailureKind::Instrument, action, Some(advice))
+    }
+
+    fn unsupported_by(self, action: impl Display, advice: &str) -> Result<T, Failure> {
+        self.or_fail(FailureKind::Unsupported, action, Some(advice))
+    }
 }
 
-/// [`instrument`] by an error, with the usual advice.
+impl<T, E: Into<io::Error>> OrFail<T> for Result<T, E> {
+    #[inline]
+    fn or_fail(
+        self,
+        kind: FailureKind,
+        action: impl Display,
+        advice_given: Option<&str>,
+    ) -> Result<T, Failure> {
+        self.map_err(|error| {
+            let error = error.into();
+            let advice = advice_given.unwrap_or_else(|| advice(&error));
+            of(kind, cannot(&action.to_string(), &error, advice))
+        })
+    }
+}
+
+/// [`failed`] by an error, with the usual advice.
+pub fn failed_to(action: &str, error: &io::Error) -> Failure {
+    failed(cannot(action, error, advice(error)))
+}
+
 pub fn instrument_to(action: &str, error: &io::Error) -> Failure {
-    instrument_by(action, error, advice(error))
+    instrument(cannot(action, error, advice(error)))
 }
 
 pub fn unsupported_by(action: &str, error: &io::Error, advice: &str) -> Failure {
     unsupported(cannot(action, error, advice))
-}
-
-pub fn failed_by(action: &str, error: &io::Error, advice: &str) -> Failure {
-    failed(cannot(action, error, advice))
-}
-
-pub fn instrument_by(action: &str, error: &io::Error, advice: &str) -> Failure {
-    instrument(cannot(action, error, advice))
 }
 
 /// The form of all messages.
@@ -63,6 +103,14 @@ pub fn reason(error: &io::Error) -> String {
         Some(first) => first.to_lowercase().chain(characters).collect(),
         None => text,
     }
+}
+
+/// Whether no network interface serves an address.
+pub fn is_without_network(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::ENETUNREACH | libc::ENETDOWN | libc::EADDRNOTAVAIL | libc::EAFNOSUPPORT)
+    )
 }
 
 /// What a reader can do about an error of a data-moving call.

@@ -14,6 +14,7 @@ use std::io::{BufRead, Read, Write};
 use std::process::ExitCode;
 
 use toll_probe::crossing::process::END_FLAG;
+use toll_probe::failure::OrFail;
 use toll_probe::primes::process;
 use toll_probe::{failure, guest, lifetime, trial};
 use toll_wire::{MESSAGE_BYTES_MAX, Outcome, Response, WIRE_VERSION};
@@ -85,13 +86,7 @@ fn read_request() -> Result<toll_wire::Request, toll_wire::Failure> {
         .lock()
         .take(limit)
         .read_until(b'\n', &mut line)
-        .map_err(|error| {
-            failure::instrument_by(
-                "read the trial request",
-                &error,
-                "start the probe through toll",
-            )
-        })?;
+        .instrument_by("read the trial request", "start the probe through toll")?;
     let text = std::str::from_utf8(&line).map_err(|error| {
         failure::instrument(format!(
             "cannot read the trial request: {error}; send JSON in UTF-8"

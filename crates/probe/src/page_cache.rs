@@ -12,7 +12,7 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use toll_wire::{CacheState, Failure};
 
 use crate::buffer::page_bytes;
-use crate::failure;
+use crate::failure::{self, OrFail};
 use crate::mapping::Mapping;
 
 /// A file system's number in `statfs` (include/uapi/linux/magic.h).
@@ -121,9 +121,8 @@ pub fn resident_pages(file: &File, size_bytes: u64) -> Result<u64, Failure> {
     }
     match cachestat(file, size_bytes) {
         Some(pages) => Ok(pages),
-        None => mincore_pages(file, size_bytes).map_err(|error| {
-            failure::instrument_to("tell which pages of the source are resident", &error)
-        }),
+        None => mincore_pages(file, size_bytes)
+            .instrument_to("tell which pages of the source are resident"),
     }
 }
 

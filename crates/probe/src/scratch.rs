@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, test_kill_process};
 
-use crate::failure;
+use crate::failure::OrFail;
 
 const PREFIX: &str = ".toll-probe-";
 
@@ -73,8 +73,7 @@ impl ScratchDirectory {
     /// Makes an empty directory in `directory`.
     pub fn create(directory: &Path) -> Result<Self, toll_wire::Failure> {
         let path = directory.join(format!("{PREFIX}{}.tmp", std::process::id()));
-        std::fs::create_dir(&path)
-            .map_err(|error| failure::failed_to(&format!("make {}", path.display()), &error))?;
+        std::fs::create_dir(&path).failed_to(format_args!("make {}", path.display()))?;
         let lock = File::open(&path).ok();
         if let Some(lock) = &lock {
             // A file system without locks has the process id in the name to go by.
@@ -102,7 +101,7 @@ fn open_new(path: &Path) -> Result<File, toll_wire::Failure> {
         .create_new(true)
         .mode(0o600)
         .open(path)
-        .map_err(|error| failure::failed_to(&format!("create {}", path.display()), &error))?;
+        .failed_to(format_args!("create {}", path.display()))?;
     // A file system without locks has the process id in the name to go by.
     let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
     Ok(file)

@@ -27,8 +27,9 @@ use self::environment::IterationNumbers;
 use self::output::{Outputs, Receiver};
 use crate::copy::sink::OpenSink;
 use crate::counters::{Counters, Inherit};
+use crate::failure::{self, OrFail};
 use crate::meter::put;
-use crate::{children, clock, failure, trial};
+use crate::{children, clock, trial};
 
 pub fn run(request: &Request, command: &CommandRequest) -> Result<TrialData, Failure> {
     check_capture(request, command)?;
@@ -109,9 +110,8 @@ impl<'a> Runner<'a> {
         // Changing directory once keeps `posix_spawn` on its fast path, which
         // not every C library has for a child in another directory.
         if let Some(directory) = &request.directory {
-            std::env::set_current_dir(directory).map_err(|error| {
-                failure::failed_to(&format!("enter {}", directory.display()), &error)
-            })?;
+            std::env::set_current_dir(directory)
+                .failed_to(format_args!("enter {}", directory.display()))?;
         }
         Ok(Self {
             request,
@@ -242,16 +242,12 @@ impl<'a> Runner<'a> {
         // It holds the writing end of a sink, for whose close a reader waits.
         drop(command);
         let outputs = pipes.finish()?;
-        let waited = waited.map_err(|error| {
-            failure::failed_by(
-                &format!("start {name}"),
-                &error,
-                "give a program on PATH, or use a shell",
-            )
-        })?;
-        let ended = waited.map_err(|error| {
-            failure::instrument_by(&format!("wait for {name}"), &error, "do not ignore SIGCHLD")
-        })?;
+        let waited = waited.failed_by(
+            format_args!("start {name}"),
+            "give a program on PATH, or use a shell",
+        )?;
+        let ended =
+            waited.instrument_by(format_args!("wait for {name}"), "do not ignore SIGCHLD")?;
         Ok(Run {
             start_ns,
             end_ns,

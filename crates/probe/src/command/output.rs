@@ -16,7 +16,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use toll_wire::Failure;
 
 use super::child::{self, Ended};
-use crate::failure;
+use crate::failure::OrFail;
 
 /// Bytes kept from the end of each output, for the message of a failure.
 const TAIL_BYTES_MAX: usize = 4096;
@@ -89,7 +89,7 @@ impl Receiver {
     /// output are kept.
     pub fn open(&self, has_stdout: bool, head_bytes_max: usize) -> Result<Pipes<'_>, Failure> {
         self.try_open(has_stdout, head_bytes_max)
-            .map_err(|error| cannot_receive(&error))
+            .instrument_to("receive a command's output")
     }
 
     fn try_open(&self, has_stdout: bool, head_bytes_max: usize) -> io::Result<Pipes<'_>> {
@@ -205,7 +205,7 @@ impl Drainer {
         };
         thread::Builder::new()
             .spawn(body)
-            .map_err(|error| cannot_receive(&error))?;
+            .instrument_to("receive a command's output")?;
         Ok(Self { jobs, results })
     }
 
@@ -223,15 +223,12 @@ impl Drainer {
     /// Tells that the command has ended, and takes what it printed until then.
     fn finish(&self, ended: &OwnedFd) -> Result<Outputs, Failure> {
         rustix::io::write(ended, &1u64.to_ne_bytes())
-            .map_err(|errno| cannot_receive(&errno.into()))?;
+            .instrument_to("receive a command's output")?;
         self.results
             .recv()
-            .map_err(|error| cannot_receive(&io::Error::other(error)))
+            .map_err(io::Error::other)
+            .instrument_to("receive a command's output")
     }
-}
-
-fn cannot_receive(error: &io::Error) -> Failure {
-    failure::instrument_to("receive a command's output", error)
 }
 
 /// A pipe whose reading end does not block. The writing end, the command's, has

@@ -9,7 +9,7 @@ use toll_wire::{Failure, Sink};
 
 use super::mover::{CallError, Job, Moved, Mover, portion};
 use crate::buffer::{Buffer, checked_length};
-use crate::failure;
+use crate::failure::OrFail;
 
 /// Buffers, and so transfers in flight at most.
 const DEPTH: usize = 8;
@@ -21,10 +21,8 @@ const NO_OFFSET: u64 = u64::MAX;
 
 /// Sets up a ring.
 pub fn ring(entries: u32) -> Result<IoUring, Failure> {
-    IoUring::new(entries).map_err(|error| {
-        let advice = "use a kernel that has it and set kernel.io_uring_disabled to 0";
-        failure::unsupported_by("set up io_uring", &error, advice)
-    })
+    let advice = "use a kernel that has it and set kernel.io_uring_disabled to 0";
+    IoUring::new(entries).unsupported_by("set up io_uring", advice)
 }
 
 pub struct Uring {
@@ -50,13 +48,10 @@ impl Uring {
         });
         // SAFETY: the memory belongs to `buffer`, which outlives the ring.
         let registered = unsafe { ring.submitter().register_buffers(&parts) };
-        registered.map_err(|error| {
-            failure::unsupported_by(
-                "register buffers with io_uring",
-                &error,
-                "raise the limit of locked memory",
-            )
-        })?;
+        registered.unsupported_by(
+            "register buffers with io_uring",
+            "raise the limit of locked memory",
+        )?;
         Ok(Self {
             ring,
             buffer,

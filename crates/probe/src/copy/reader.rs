@@ -14,9 +14,10 @@ use toll_wire::Failure;
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::buffer::Buffer;
+use crate::clock;
+use crate::failure::OrFail;
 use crate::usage::{Scope, Usage};
 use crate::verify::Arrived;
-use crate::{clock, failure};
 
 /// Bytes asked for at a time: four times what a pipe holds by default, and yet
 /// small enough to stay in a second-level cache.
@@ -57,13 +58,9 @@ impl Reader {
             moments.1.tell(end_ns, &starter);
             received.map(|arrived| (arrived, used))
         };
-        let thread = thread::Builder::new().spawn(body).map_err(|error| {
-            failure::instrument_by(
-                "start the sink's reader",
-                &error,
-                "raise the limit of threads",
-            )
-        })?;
+        let thread = thread::Builder::new()
+            .spawn(body)
+            .instrument_by("start the sink's reader", "raise the limit of threads")?;
         ready.wait();
         Ok(Self { thread, end })
     }

@@ -12,7 +12,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use toll_wire::{Failure, Sink};
 
 use super::reader::{Purpose, Reader};
-use crate::failure;
+use crate::failure::{self, OrFail};
 use crate::scratch::ScratchFile;
 use crate::usage::Usage;
 use crate::verify::{Arrived, hash_file};
@@ -44,8 +44,8 @@ impl OpenSink {
             Sink::Null => open_null(),
             Sink::File => open_file(directory),
             Sink::Pipe => {
-                let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)
-                    .map_err(|errno| cannot_open("a pipe", &errno.into()))?;
+                let (reader, writer) =
+                    pipe_with(PipeFlags::CLOEXEC).instrument_to("open a pipe as the sink")?;
                 Self::with_reader(writer, reader, purpose)
             }
             Sink::Socket => {
@@ -98,7 +98,6 @@ impl OpenSink {
 
     /// What arrived of `sent` bytes, and what the reader used to receive it.
     pub fn arrived(self, sent: u64, purpose: Purpose) -> Result<(Arrived, Usage), Failure> {
-        let unread = |error: &io::Error| failure::failed_to("read back what was copied", error);
         let arrived = match self.end {
             // The device keeps nothing, so the writer's count must do.
             End::Null => Arrived {
@@ -114,8 +113,8 @@ impl OpenSink {
                     })
                 }
             }
-            .map_err(|error| unread(&error))?,
-            End::Reader(reader) => return reader.result().map_err(|error| unread(&error)),
+            .failed_to("read back what was copied")?,
+            End::Reader(reader) => return reader.result().failed_to("read back what was copied"),
         };
         Ok((arrived, Usage::default()))
     }
@@ -123,7 +122,7 @@ impl OpenSink {
 
 fn open_null() -> Result<OpenSink, Failure> {
     let writer = open("/dev/null", OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())
-        .map_err(|errno| cannot_open("/dev/null", &errno.into()))?;
+        .instrument_to("open /dev/null as the sink")?;
     Ok(OpenSink {
         writer: Some(writer),
         end: End::Null,
@@ -139,7 +138,7 @@ fn open_file(directory: &Path) -> Result<OpenSink, Failure> {
         OFlags::WRONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW,
         Mode::empty(),
     )
-    .map_err(|errno| cannot_open("the sink file", &errno.into()))?;
+    .instrument_to("open the sink file as the sink")?;
     Ok(OpenSink {
         writer: Some(writer),
         end: End::File(scratch),
@@ -147,15 +146,13 @@ fn open_file(directory: &Path) -> Result<OpenSink, Failure> {
 }
 
 fn connect_loopback() -> Result<(TcpStream, TcpStream), Failure> {
-    connect_pair().map_err(|error| match error.raw_os_error() {
-        Some(libc::ENETUNREACH | libc::ENETDOWN | libc::EADDRNOTAVAIL | libc::EAFNOSUPPORT) => {
-            failure::unsupported_by(
-                "connect a socket over 127.0.0.1",
-                &error,
-                "bring the loopback interface up",
-            )
-        }
-        _ => cannot_open("a socket", &error),
+    connect_pair().map_err(|error| match failure::is_without_network(&error) {
+        true => failure::unsupported_by(
+            "connect a socket over 127.0.0.1",
+            &error,
+            "bring the loopback interface up",
+        ),
+        false => failure::instrument_to("open a socket as the sink", &error),
     })
 }
 
@@ -172,8 +169,4 @@ fn connect_pair() -> io::Result<(TcpStream, TcpStream)> {
             return Ok((writer, reader));
         }
     }
-}
-
-fn cannot_open(what: &str, error: &io::Error) -> Failure {
-    failure::instrument_to(&format!("open {what} as the sink"), error)
 }

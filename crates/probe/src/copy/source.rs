@@ -2,15 +2,15 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 use toll_wire::{CacheState, CopyRequest, Failure, Source};
 
 use crate::buffer::page_bytes;
+use crate::failure::{self, OrFail};
+use crate::page_cache;
 use crate::scratch::open_laid_out;
-use crate::{failure, page_cache};
 
 pub struct OpenSource {
     path: PathBuf,
@@ -44,8 +44,11 @@ impl OpenSource {
     /// Opens and checks a file of which `size_bytes` are to be copied, whose
     /// pages are in the state `cache` when an iteration begins.
     pub fn of_file(path: &Path, size_bytes: u64, cache: CacheState) -> Result<Self, Failure> {
-        let file = open_laid_out(path).map_err(|error| cannot_open(path, &error))?;
-        let metadata = file.metadata().map_err(|error| cannot_open(path, &error))?;
+        let file =
+            open_laid_out(path).failed_to(format_args!("open {} as the source", path.display()))?;
+        let metadata = file
+            .metadata()
+            .failed_to(format_args!("open {} as the source", path.display()))?;
         let shown = path.display();
         if !metadata.is_file() {
             return Err(failure::failed(format!(
@@ -76,7 +79,7 @@ impl OpenSource {
         }
         open_laid_out(&self.path)
             .map(Input)
-            .map_err(|error| cannot_open(&self.path, &error))
+            .failed_to(format_args!("open {} as the source", self.path.display()))
     }
 
     /// Whether the content is checked before the timed iterations. A cold source
@@ -110,15 +113,12 @@ impl OpenSource {
 
 fn open_zero() -> Result<OpenSource, Failure> {
     let path = PathBuf::from("/dev/zero");
-    let file = File::open(&path).map_err(|error| cannot_open(&path, &error))?;
+    let file =
+        File::open(&path).failed_to(format_args!("open {} as the source", path.display()))?;
     Ok(OpenSource {
         path,
         file,
         pages: None,
         resident_pages: Cell::new(0),
     })
-}
-
-fn cannot_open(path: &Path, error: &io::Error) -> Failure {
-    failure::failed_to(&format!("open {} as the source", path.display()), error)
 }

@@ -9,7 +9,7 @@ use rustix::pipe::{SpliceFlags, fcntl_getpipe_size, fcntl_setpipe_size, pipe, sp
 use toll_wire::{Failure, Sink};
 
 use super::mover::{CallError, Job, read_full, wait_for, write_all};
-use crate::failure;
+use crate::failure::OrFail;
 
 /// Size asked for: the largest that an unprivileged process may have by default
 /// (`pipe-max-size` in proc_sys_fs(5)).
@@ -25,17 +25,11 @@ pub struct TransitPipe {
 impl TransitPipe {
     /// Makes a pipe of 1 MiB, or of its default size if that is not permitted.
     pub fn new() -> Result<Self, Failure> {
-        let cannot = |errno: rustix::io::Errno| {
-            failure::instrument_by(
-                "make a pipe",
-                &errno.into(),
-                "raise the limit of open files",
-            )
-        };
-        let (reader, writer) = pipe().map_err(cannot)?;
+        let advice = "raise the limit of open files";
+        let (reader, writer) = pipe().instrument_by("make a pipe", advice)?;
         // A refusal (EPERM, the user's share is used up) leaves the default.
         let _ = fcntl_setpipe_size(&writer, PIPE_BYTES);
-        let capacity = fcntl_getpipe_size(&writer).map_err(cannot)?;
+        let capacity = fcntl_getpipe_size(&writer).instrument_by("make a pipe", advice)?;
         Ok(Self {
             reader,
             writer,

@@ -11,10 +11,10 @@ use rustix::process::getppid;
 use rustix::time::{ClockId, clock_gettime};
 use toll_wire::{DRIVER_BYTES_MAX, Failure, HugePages};
 
-use super::{Crossing, crossing_failed};
+use super::Crossing;
 use crate::buffer::{Buffer, page_bytes};
 use crate::driver::Driver;
-use crate::failure;
+use crate::failure::{self, OrFail};
 use crate::memory::{Backing, Region, restrict_huge_pages};
 
 /// Most pages that one iteration faults in, 4 GiB of them.
@@ -52,8 +52,7 @@ pub fn clock_syscall(calls: u64) -> Result<(), Failure> {
         // SAFETY: `time` is a writable timespec for the duration of the call.
         let status = unsafe { libc::syscall(libc::SYS_clock_gettime, clock, &raw mut time) };
         if status != 0 {
-            let error = io::Error::last_os_error();
-            return Err(crossing_failed("clock_gettime", &error));
+            return Err(io::Error::last_os_error()).failed_to("cross by clock_gettime");
         }
     }
     Ok(())
@@ -82,12 +81,11 @@ pub fn unknown_syscall(calls: u64) -> Result<(), Failure> {
 /// Asks an empty pipe how much is in it.
 pub fn ioctl_pipe() -> Result<impl FnMut(u64) -> Result<(), Failure>, Failure> {
     let pipe = pipe_with(PipeFlags::CLOEXEC);
-    let ends = pipe.map_err(|errno| crossing_failed("pipe", &errno.into()))?;
+    let ends = pipe.failed_to("cross by pipe")?;
     Ok(move |calls| {
         let (reader, _writer) = &ends;
         for _ in 0..calls {
-            let held =
-                ioctl_fionread(reader).map_err(|errno| crossing_failed("ioctl", &errno.into()))?;
+            let held = ioctl_fionread(reader).failed_to("cross by ioctl")?;
             black_box(held);
         }
         Ok(())
@@ -100,7 +98,7 @@ pub fn ioctl_module() -> Result<impl FnMut(u64) -> Result<(), Failure>, Failure>
     Ok(move |calls| {
         for _ in 0..calls {
             let crossed = driver.empty();
-            crossed.map_err(|error| crossing_failed("ioctl", &error))?;
+            crossed.failed_to("cross by ioctl")?;
         }
         Ok(())
     })
@@ -118,7 +116,7 @@ pub fn copy_from_user(size: usize) -> Result<impl FnMut(u64) -> Result<(), Failu
         let bytes = buffer.bytes();
         for _ in 0..calls {
             let copied = driver.copy(bytes);
-            copied.map_err(|error| crossing_failed("ioctl", &error))?;
+            copied.failed_to("cross by ioctl")?;
         }
         Ok(())
     })
@@ -132,10 +130,8 @@ pub struct WriteMemfd {
 
 impl WriteMemfd {
     pub fn new(size: usize) -> Result<Self, Failure> {
-        let file = memfd_create("toll", MemfdFlags::CLOEXEC).map_err(|errno| {
-            let advice = "use a kernel that has them";
-            failure::unsupported_by("write to a memfd", &errno.into(), advice)
-        })?;
+        let file = memfd_create("toll", MemfdFlags::CLOEXEC)
+            .unsupported_by("write to a memfd", "use a kernel that has them")?;
         let buffer = Buffer::aligned(size);
         Ok(Self { file, buffer })
     }
@@ -145,8 +141,7 @@ impl Crossing for WriteMemfd {
     fn cross(&mut self, calls: u64) -> Result<(), Failure> {
         let bytes = self.buffer.bytes();
         for _ in 0..calls {
-            let written = pwrite(&self.file, bytes, 0)
-                .map_err(|errno| crossing_failed("pwrite", &errno.into()))?;
+            let written = pwrite(&self.file, bytes, 0).failed_to("cross by pwrite")?;
             if written != bytes.len() {
                 return Err(failure::failed(format!(
                     "cannot cross by pwrite: it took {written} of {} bytes; free memory",

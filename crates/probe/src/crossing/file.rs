@@ -10,9 +10,9 @@ use rustix::fs::{Mode, OFlags, fstatfs, open, rename, stat, unlink};
 use rustix::io::{Errno, pread, pwrite};
 use toll_wire::{CROSSING_FILE_BYTES, CacheState, CrossingOperation, CrossingRequest, Failure};
 
-use super::{Crossing, crossing_failed};
+use super::Crossing;
 use crate::buffer::{Buffer, page_bytes};
-use crate::failure;
+use crate::failure::{self, OrFail};
 use crate::page_cache;
 use crate::scratch::{ScratchDirectory, remove_left_overs};
 use crate::write::pattern::Pattern;
@@ -42,13 +42,13 @@ impl WarmFile {
         let span_bytes = (span_bytes - span_bytes % piece_bytes).max(piece_bytes);
         let pattern = Pattern::new(piece_bytes as usize, span_bytes, SEED);
         let path = directory.path().join("file");
-        let cannot = |error| failure::failed_to(&format!("fill {}", path.display()), &error);
+        let filling = format!("fill {}", path.display());
         let file = File::options()
             .read(true)
             .write(true)
             .create_new(true)
             .open(&path)
-            .map_err(cannot)?;
+            .failed_to(&filling)?;
         let mut content = Vec::with_capacity(span_bytes as usize);
         while (content.len() as u64) < span_bytes {
             let offset = content.len() as u64;
@@ -59,7 +59,7 @@ impl WarmFile {
         // walks all blocks of its folio.
         let mut offset = 0;
         for part in content.chunks((piece_bytes as usize).max(page_bytes())) {
-            file.write_all_at(part, offset).map_err(cannot)?;
+            file.write_all_at(part, offset).failed_to(&filling)?;
             offset += part.len() as u64;
         }
         // One that a program serves may keep nothing, which is what is measured.
@@ -234,7 +234,7 @@ impl Crossing for FileNames {
             CrossingOperation::CreateUnlink => ("open and unlink", self.create_unlink(calls)),
             _ => ("rename", self.rename(calls)),
         };
-        crossed.map_err(|errno| crossing_failed(call, &errno.into()))
+        crossed.failed_to(format_args!("cross by {call}"))
     }
 
     /// An odd number of renames leaves the file under its other name.
@@ -251,8 +251,7 @@ impl Crossing for FileNames {
             ));
         }
         match has_moved {
-            true => rename(&*self.other, &*self.name)
-                .map_err(|errno| crossing_failed("rename", &errno.into())),
+            true => rename(&*self.other, &*self.name).failed_to("cross by rename"),
             false => Ok(()),
         }
     }

@@ -1,17 +1,19 @@
 //! A word that two ends change in turn, each waiting for the other by `futex`.
 
-use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+use rustix::io::Errno;
 use rustix::mm::MapFlags;
+use rustix::thread::futex::{self, Flags};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::time::Timespec;
 use toll_wire::{CrossingPeer, CrossingRequest, Failure};
 
+use super::Crossing;
 use super::ping_pong::{bind, choose};
-use super::{Crossing, crossing_failed};
-use crate::failure;
+use crate::failure::{self, OrFail};
 use crate::fork::Child;
 use crate::mapping::{Mapping, READ_WRITE};
 
@@ -32,8 +34,7 @@ pub struct FutexPingPong {
 
 impl FutexPingPong {
     pub fn new(request: &CrossingRequest) -> Result<Self, Failure> {
-        let affinity_before = sched_getaffinity(None)
-            .map_err(|errno| crossing_failed("sched_getaffinity", &errno.into()))?;
+        let affinity_before = sched_getaffinity(None).failed_to("cross by sched_getaffinity")?;
         let (own, others) = choose(&affinity_before, request.cpus)?;
         let word = shared_word()?;
         let mut pair = Self {
@@ -49,16 +50,15 @@ impl FutexPingPong {
         };
         match request.peer {
             CrossingPeer::Process => {
-                let child =
-                    Child::start(answer).map_err(|error| crossing_failed("fork", &error))?;
+                let child = Child::start(answer).failed_to("cross by fork")?;
                 pair._process = Some(child);
             }
             CrossingPeer::Thread => {
                 let thread = std::thread::Builder::new().spawn(answer);
-                pair.thread = Some(thread.map_err(|error| crossing_failed("clone", &error))?);
+                pair.thread = Some(thread.failed_to("cross by clone")?);
             }
         }
-        bind(own).map_err(|errno| crossing_failed("sched_setaffinity", &errno.into()))?;
+        bind(own).failed_to("cross by sched_setaffinity")?;
         Ok(pair)
     }
 }
@@ -110,10 +110,12 @@ fn answer_turns(word: &AtomicU32) {
 
 /// A word that a forked process shares. It stays for the life of the process.
 fn shared_word() -> Result<&'static AtomicU32, Failure> {
-    let cannot = |errno: rustix::io::Errno| crossing_failed("memfd_create", &errno.into());
-    let file = memfd_create("toll", MemfdFlags::CLOEXEC).map_err(cannot)?;
-    ftruncate(&file, 4096).map_err(cannot)?;
-    let mapping = Mapping::of_file(&file, 0, 4096, READ_WRITE, MapFlags::SHARED).map_err(cannot)?;
+    let map = || {
+        let file = memfd_create("toll", MemfdFlags::CLOEXEC)?;
+        ftruncate(&file, 4096)?;
+        Mapping::of_file(&file, 0, 4096, READ_WRITE, MapFlags::SHARED)
+    };
+    let mapping = map().failed_to("cross by memfd_create")?;
     let word = mapping.at(0, size_of::<AtomicU32>()).cast::<u32>();
     std::mem::forget(mapping);
     // SAFETY: the page is mapped for ever, zeroed, and used as this word alone.
@@ -122,26 +124,14 @@ fn shared_word() -> Result<&'static AtomicU32, Failure> {
 
 /// Waits while the word has a value; false if nobody woke this end in time.
 fn wait(word: &AtomicU32, value: u32) -> bool {
-    let patience = libc::timespec {
+    let patience = Timespec {
         tv_sec: PATIENCE_S,
         tv_nsec: 0,
     };
-    let operation = libc::FUTEX_WAIT;
-    // SAFETY: the word and the timespec live through the call.
-    let status = unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            operation,
-            value,
-            &raw const patience,
-        )
-    };
     // Woken, changed before it slept (EAGAIN), or interrupted: the caller looks.
-    status == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::ETIMEDOUT)
+    futex::wait(word, Flags::empty(), value, Some(&patience)) != Err(Errno::TIMEDOUT)
 }
 
 fn wake(word: &AtomicU32) {
-    // SAFETY: the word lives through the call.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
+    let _ = futex::wake(word, Flags::empty(), 1);
 }

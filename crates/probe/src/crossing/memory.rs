@@ -6,10 +6,10 @@ use std::os::fd::AsFd;
 use rustix::mm::MapFlags;
 use toll_wire::{CrossingOperation, CrossingRequest, FAULT_AROUND_BYTES, Failure, HugePages};
 
+use super::Crossing;
 use super::file::WarmFile;
-use super::{Crossing, crossing_failed};
 use crate::buffer::page_bytes;
-use crate::failure;
+use crate::failure::{self, OrFail};
 use crate::mapping::{Mapping, READ_WRITE};
 use crate::memory::{Backing, HUGE_PAGE_BYTES, Region, Residency};
 
@@ -20,8 +20,8 @@ const FAULT_BYTES_MAX: u64 = 1 << 30;
 pub fn mmap_munmap(calls: u64) -> Result<(), Failure> {
     let page = page_bytes();
     for _ in 0..calls {
-        let mapping = Mapping::anonymous(page, READ_WRITE, MapFlags::empty())
-            .map_err(|errno| crossing_failed("mmap", &errno.into()))?;
+        let mapping =
+            Mapping::anonymous(page, READ_WRITE, MapFlags::empty()).failed_to("cross by mmap")?;
         black_box(mapping.start());
     }
     Ok(())

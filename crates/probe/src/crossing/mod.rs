@@ -22,7 +22,6 @@ use self::memory::{LargeFault, MemoryPass};
 use self::ping_pong::PingPong;
 use self::ring::Ring;
 use self::signal::SelfSignal;
-use crate::failure;
 use crate::meter::{Meter, put};
 use crate::trial::Trial;
 use crate::usage::Scope;
@@ -112,9 +111,4 @@ fn sample(
         put(&mut sample, "duration_per_byte_ns", duration / copied);
     }
     Ok(sample)
-}
-
-/// A call that a crossing consists of did not succeed.
-fn crossing_failed(call: &str, error: &std::io::Error) -> Failure {
-    failure::failed_to(&format!("cross by {call}"), error)
 }

@@ -11,8 +11,8 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use toll_wire::{CrossingCpus, CrossingOperation, Failure};
 
-use super::{Crossing, crossing_failed};
-use crate::failure;
+use super::Crossing;
+use crate::failure::{self, OrFail};
 use crate::fork::Child;
 
 pub struct PingPong {
@@ -30,8 +30,7 @@ const MESSAGE: [u8; 8] = 1_u64.to_ne_bytes();
 impl PingPong {
     /// Starts the other process, and binds both to their CPUs.
     pub fn new(operation: CrossingOperation, cpus: CrossingCpus) -> Result<Self, Failure> {
-        let affinity_before = sched_getaffinity(None)
-            .map_err(|errno| crossing_failed("sched_getaffinity", &errno.into()))?;
+        let affinity_before = sched_getaffinity(None).failed_to("cross by sched_getaffinity")?;
         let (own, others) = choose(&affinity_before, cpus)?;
         let length = match operation {
             CrossingOperation::EventfdPingPong => MESSAGE.len(),
@@ -39,7 +38,7 @@ impl PingPong {
         };
         let [(to, from), (pong, ping)] = ends(operation)?;
         let other = Child::start(|| return_messages(&ping, &pong, length, others))
-            .map_err(|error| crossing_failed("fork", &error))?;
+            .failed_to("cross by fork")?;
         // From here on it is ended whatever happens.
         let pair = Self {
             to,
@@ -48,7 +47,7 @@ impl PingPong {
             affinity_before,
             _other: other,
         };
-        bind(own).map_err(|errno| crossing_failed("sched_setaffinity", &errno.into()))?;
+        bind(own).failed_to("cross by sched_setaffinity")?;
         Ok(pair)
     }
 }
@@ -83,7 +82,7 @@ fn ends(operation: CrossingOperation) -> Result<[(OwnedFd, OwnedFd); 2], Failure
             })
         }
     };
-    ends.map_err(|error| crossing_failed("a channel", &error))
+    ends.failed_to("cross by a channel")
 }
 
 /// A TCP connection over loopback that sends each byte at once.
@@ -107,10 +106,9 @@ impl Crossing for PingPong {
     fn cross(&mut self, calls: u64) -> Result<(), Failure> {
         let mut answer = MESSAGE;
         for _ in 0..calls {
-            write(&self.to, &MESSAGE[..self.length])
-                .map_err(|errno| crossing_failed("write", &errno.into()))?;
-            let arrived = read(&self.from, &mut answer[..self.length])
-                .map_err(|errno| crossing_failed("read", &errno.into()))?;
+            write(&self.to, &MESSAGE[..self.length]).failed_to("cross by write")?;
+            let arrived =
+                read(&self.from, &mut answer[..self.length]).failed_to("cross by read")?;
             if arrived != self.length || answer != MESSAGE {
                 return Err(failure::failed(
                     "cannot cross to another process: it has ended, or sent something else; see \

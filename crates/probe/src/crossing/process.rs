@@ -8,8 +8,8 @@ use std::ptr::null;
 
 use toll_wire::Failure;
 
-use super::crossing_failed;
-use crate::{failure, fork};
+use crate::failure::{self, OrFail};
+use crate::fork;
 
 /// Has the probe end at once: it is the static program that is spawned.
 pub const END_FLAG: &CStr = c"--end";
@@ -20,7 +20,7 @@ const DYNAMIC: &str = "/bin/true";
 pub fn create_thread(calls: u64) -> Result<(), Failure> {
     for _ in 0..calls {
         let thread = std::thread::Builder::new().spawn(|| ());
-        let thread = thread.map_err(|error| crossing_failed("clone", &error))?;
+        let thread = thread.failed_to("cross by clone")?;
         if thread.join().is_err() {
             return Err(failure::failed(
                 "cannot cross by clone: the thread panicked",
@@ -32,7 +32,7 @@ pub fn create_thread(calls: u64) -> Result<(), Failure> {
 
 pub fn fork_process(calls: u64) -> Result<(), Failure> {
     for _ in 0..calls {
-        fork::start_and_wait().map_err(|error| crossing_failed("fork", &error))?;
+        fork::start_and_wait().failed_to("cross by fork")?;
     }
     Ok(())
 }
@@ -46,7 +46,7 @@ pub fn spawn_static() -> Result<impl FnMut(u64) -> Result<(), Failure>, Failure>
         ));
     }
     // The link in /proc would have to be looked up in every call.
-    let path = std::fs::read_link(SELF).map_err(|error| failure::failed_to("find it", &error))?;
+    let path = std::fs::read_link(SELF).failed_to("find it")?;
     let path = path.into_os_string().into_encoded_bytes();
     let path = CString::new(path).expect("a path has no zero byte");
     Ok(move |calls| spawn_each(&path, &[&path, END_FLAG], calls))
@@ -82,12 +82,9 @@ fn spawn_each(path: &CStr, words: &[&CStr], calls: u64) -> Result<(), Failure> {
             )
         };
         if error != 0 {
-            return Err(crossing_failed(
-                "posix_spawn",
-                &io::Error::from_raw_os_error(error),
-            ));
+            return Err(io::Error::from_raw_os_error(error)).failed_to("cross by posix_spawn");
         }
-        fork::wait_for(pid).map_err(|error| crossing_failed("posix_spawn", &error))?;
+        fork::wait_for(pid).failed_to("cross by posix_spawn")?;
     }
     Ok(())
 }

@@ -6,10 +6,10 @@ use io_uring::squeue::Entry;
 use io_uring::{IoUring, opcode, types};
 use toll_wire::{CrossingOperation, CrossingRequest, Failure};
 
+use super::Crossing;
 use super::file::{WarmFile, next_offset};
-use super::{Crossing, crossing_failed};
 use crate::buffer::Buffer;
-use crate::failure;
+use crate::failure::{self, OrFail};
 
 pub struct Ring {
     // Dropped before the buffer that the kernel writes to.
@@ -69,7 +69,7 @@ impl Ring {
         }
         self.ring
             .submit_and_wait(count as usize)
-            .map_err(|error| crossing_failed("io_uring_enter", &error))?;
+            .failed_to("cross by io_uring_enter")?;
         let expected = self.read.as_ref().map_or(0, |read| read.length);
         let mut completed = 0;
         for entry in self.ring.completion() {

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use toll_wire::Failure;
 
-use super::{Crossing, crossing_failed};
-use crate::failure;
+use super::Crossing;
+use crate::failure::{self, OrFail};
 
 /// Signals handled since the program began.
 static HANDLED: AtomicU64 = AtomicU64::new(0);
@@ -26,7 +26,7 @@ impl SelfSignal {
         // SAFETY: the handler only adds to an atomic, which is signal-safe.
         let previous = unsafe { libc::signal(libc::SIGUSR1, handler as libc::sighandler_t) };
         if previous == libc::SIG_ERR {
-            return Err(crossing_failed("signal", &io::Error::last_os_error()));
+            return Err(io::Error::last_os_error()).failed_to("cross by signal");
         }
         Ok(Self { handled_before: 0 })
     }
@@ -49,7 +49,7 @@ impl Crossing for SelfSignal {
             // SAFETY: tgkill(2) takes plain integers.
             let status = unsafe { libc::syscall(libc::SYS_tgkill, process, thread, libc::SIGUSR1) };
             if status != 0 {
-                return Err(crossing_failed("tgkill", &io::Error::last_os_error()));
+                return Err(io::Error::last_os_error()).failed_to("cross by tgkill");
             }
         }
         Ok(())

@@ -8,7 +8,8 @@ use rustix::process::geteuid;
 use toll_wire::{CacheState, Failure};
 
 use super::failed;
-use crate::{failure, page_cache};
+use crate::failure::{self, OrFail};
+use crate::page_cache;
 
 /// Where names and attributes can be thrown out, and which word does that and
 /// leaves pages alone (Documentation/admin-guide/sysctl/vm.rst).
@@ -50,13 +51,8 @@ pub fn drop_names(directory: &Path) -> Result<(), Failure> {
     }
     let before = unused_names();
     for _ in 0..ATTEMPTS_MAX {
-        fs::write(DROP.0, DROP.1).map_err(|error| {
-            failure::unsupported_by(
-                "drop names and attributes from memory",
-                &error,
-                "choose warm",
-            )
-        })?;
+        fs::write(DROP.0, DROP.1)
+            .unsupported_by("drop names and attributes from memory", "choose warm")?;
         if unused_names() <= (before / SHARE_LEFT).max(OF_OTHERS) {
             return Ok(());
         }

@@ -34,11 +34,12 @@ pub use residency::{Residency, reset_peak};
 use self::competitor::RunningCompetitor;
 use self::pattern::{Pattern, Places, access, predict};
 use crate::counters::Counters;
+use crate::failure::{self, OrFail};
 use crate::meter::{Meter, put};
+use crate::page_cache;
 use crate::trial::Trial;
 use crate::usage::Scope;
 use crate::vmstat::VmStat;
-use crate::{failure, page_cache};
 
 /// Bytes read between initialisation and accesses, which throw what is in the
 /// first-level cache out of it; as published.
@@ -265,8 +266,7 @@ fn open_backing(request: &MemoryRequest) -> Result<Option<File>, Failure> {
 }
 
 fn sync(file: &File) -> Result<(), Failure> {
-    file.sync_data()
-        .map_err(|error| failure::failed_to("sync the mapped file", &error))
+    file.sync_data().failed_to("sync the mapped file")
 }
 
 fn read_places(file: &File, pattern: &Pattern, places: &mut Places) -> Result<(), Failure> {
@@ -279,7 +279,7 @@ fn read_places(file: &File, pattern: &Pattern, places: &mut Places) -> Result<()
         // The last place's line may end with the file.
         let bytes = &mut block[..(count - 1) * place_bytes + 1];
         file.read_exact_at(bytes, (first * place_bytes) as u64)
-            .map_err(|error| failure::failed_to("read the mapped file", &error))?;
+            .failed_to("read the mapped file")?;
         for (index, byte) in bytes.iter().step_by(place_bytes).enumerate() {
             match byte {
                 0 => {}

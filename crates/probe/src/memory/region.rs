@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MsyncFlags, madvise, msync};
 use toll_wire::{Failure, HugePages};
 
-use crate::failure;
+use crate::failure::{self, OrFail};
 use crate::mapping::{Mapping, READ_WRITE};
 
 /// Alignment at which a CPU can use a transparent huge page of 2 MiB, the size
@@ -117,13 +117,10 @@ impl Region {
     pub fn advise(&self, advice: Advice, name: &str) -> Result<(), Failure> {
         // Only advice that leaves content as it is comes here.
         // SAFETY: the range is mapped, and the advice discards nothing.
-        unsafe { madvise(self.start.cast(), self.length, advice) }.map_err(|errno| {
-            failure::unsupported_by(
-                &format!("advise {name}"),
-                &errno.into(),
-                "this kernel or mapping does not take it",
-            )
-        })
+        unsafe { madvise(self.start.cast(), self.length, advice) }.unsupported_by(
+            format_args!("advise {name}"),
+            "this kernel or mapping does not take it",
+        )
     }
 
     /// Sets all bytes to 0 by `memset`.
@@ -135,10 +132,8 @@ impl Region {
     /// Waits until what was changed is on the device (`msync(MS_SYNC)`).
     pub fn sync(&self) -> Result<(), Failure> {
         // SAFETY: the range is mapped.
-        unsafe { msync(self.start.cast(), self.length, MsyncFlags::SYNC) }.map_err(|errno| {
-            let error = errno.into();
-            failure::failed_to("msync the buffer", &error)
-        })
+        unsafe { msync(self.start.cast(), self.length, MsyncFlags::SYNC) }
+            .failed_to("msync the buffer")
     }
 }
 
@@ -257,11 +252,8 @@ pub fn restrict_huge_pages(huge_pages: HugePages) -> Result<(), Failure> {
         0 => Ok(()),
         // A kernel without transparent huge pages has none to disable.
         _ if io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL) => Ok(()),
-        _ => Err(failure::instrument_by(
-            "disable transparent huge pages",
-            &io::Error::last_os_error(),
-            "use huge_pages = system",
-        )),
+        _ => Err(io::Error::last_os_error())
+            .instrument_by("disable transparent huge pages", "use huge_pages = system"),
     }
 }
 

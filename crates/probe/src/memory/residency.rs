@@ -4,7 +4,7 @@ use std::fs;
 
 use toll_wire::Failure;
 
-use crate::failure;
+use crate::failure::{self, OrFail};
 
 /// What `/proc/self/smaps` tells of one mapping, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -17,13 +17,10 @@ impl Residency {
     /// Looks at the mapping around an address. Unlike the totals of a process,
     /// which the kernel keeps in batches a CPU, this counts page by page.
     pub fn around(address: usize) -> Result<Self, Failure> {
-        let text = fs::read_to_string("/proc/self/smaps").map_err(|error| {
-            failure::instrument_by(
-                "tell how much of the buffer is in memory",
-                &error,
-                "use a kernel with CONFIG_PROC_PAGE_MONITOR",
-            )
-        })?;
+        let text = fs::read_to_string("/proc/self/smaps").instrument_by(
+            "tell how much of the buffer is in memory",
+            "use a kernel with CONFIG_PROC_PAGE_MONITOR",
+        )?;
         parse(&text, address).ok_or_else(|| {
             failure::instrument(
                 "cannot tell how much of the buffer is in memory: it is not in /proc/self/smaps; \

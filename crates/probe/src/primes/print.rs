@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 use rustix::pipe::{PipeFlags, pipe_with};
 use toll_wire::Failure;
 
-use crate::failure;
+use crate::failure::{self, OrFail};
 
 /// A stream of the C library on a pipe, and the pipe's other end.
 pub struct Printer {
@@ -19,8 +19,7 @@ pub struct Printer {
 impl Printer {
     /// A stream on a pipe that is read after each print.
     pub fn on_pipe() -> Result<Self, Failure> {
-        let (reader, writer) =
-            pipe_with(PipeFlags::CLOEXEC).map_err(|errno| cannot(&errno.into()))?;
+        let (reader, writer) = pipe_with(PipeFlags::CLOEXEC).failed_to("print the count")?;
         let mut printer = Self::on(writer)?;
         printer.reader = Some(reader.into());
         Ok(printer)
@@ -66,7 +65,7 @@ impl Printer {
             return Ok(());
         };
         let mut line = [0; 32];
-        let length = reader.read(&mut line).map_err(|error| cannot(&error))?;
+        let length = reader.read(&mut line).failed_to("print the count")?;
         if line[..length] == *format!("{primes}\n").as_bytes() {
             return Ok(());
         }

@@ -16,7 +16,7 @@ use super::Counted;
 use super::print::Printer;
 use super::user::{count_primes, seed_rand};
 use crate::command::child;
-use crate::failure;
+use crate::failure::{self, OrFail};
 use crate::usage::Usage;
 
 /// The argument by which the probe is such a process.
@@ -35,7 +35,7 @@ pub struct ProcessRun {
 
 impl Process {
     pub fn new() -> Result<Self, Failure> {
-        let program = File::open("/proc/self/exe").map_err(|error| cannot(&error))?;
+        let program = File::open("/proc/self/exe").failed_to("count primes in a process")?;
         Ok(Self { program })
     }
 
@@ -43,7 +43,7 @@ impl Process {
     /// holds all of it, so that reading it waits for nothing.
     pub fn run(&self, request: &PrimesRequest) -> Result<ProcessRun, Failure> {
         use std::os::fd::AsRawFd;
-        let (mut reader, writer) = io::pipe().map_err(|error| cannot(&error))?;
+        let (mut reader, writer) = io::pipe().failed_to("count primes in a process")?;
         // Of the descriptor, since the file may have been replaced meanwhile.
         let program = format!("/proc/self/fd/{}", self.program.as_raw_fd());
         let mut command = Command::new(program);
@@ -56,14 +56,14 @@ impl Process {
             ])
             .stdin(Stdio::null())
             .stdout(writer);
-        let child = command.spawn().map_err(|error| cannot(&error))?;
+        let child = command.spawn().failed_to("count primes in a process")?;
         drop(command);
-        let ended = child::wait(&child).map_err(|error| cannot(&error))?;
+        let ended = child::wait(&child).failed_to("count primes in a process")?;
         let mut text = String::new();
         let read = (&mut reader)
             .take(OUTPUT_BYTES_MAX)
             .read_to_string(&mut text);
-        read.map_err(|error| cannot(&error))?;
+        read.failed_to("count primes in a process")?;
         match (ended.exit_status(), parse(&text)) {
             (0, Some(counted)) => Ok(ProcessRun {
                 counted,
@@ -75,10 +75,6 @@ impl Process {
             ))),
         }
     }
-}
-
-fn cannot(error: &io::Error) -> Failure {
-    failure::failed_to("count primes in a process", error)
 }
 
 /// What such a process prints: the count, and what allocating, drawing and

@@ -8,7 +8,8 @@ use toll_wire::{Failure, RandomSource};
 use super::Counted;
 use super::core::{count, draw, in_range};
 use super::print::Printer;
-use crate::{clock, failure};
+use crate::clock;
+use crate::failure::OrFail;
 
 unsafe extern "C" {
     /// rand(3), which the published program called for each number.
@@ -95,11 +96,7 @@ fn random_bytes(places: &mut [MaybeUninit<u32>]) -> Result<(), Failure> {
             Err(_) => {
                 let error = io::Error::last_os_error();
                 if error.kind() != io::ErrorKind::Interrupted {
-                    return Err(failure::failed_by(
-                        "draw numbers by getrandom",
-                        &error,
-                        "see the kernel log",
-                    ));
+                    return Err(error).failed_by("draw numbers by getrandom", "see the kernel log");
                 }
             }
         }

@@ -9,10 +9,11 @@ use rustix::mm::{MapFlags, ProtFlags};
 use toll_wire::{CacheState, Failure, HotMapping, HugePages};
 
 use crate::buffer::page_bytes;
+use crate::failure::{self, OrFail};
 use crate::mapping::Mapping;
 use crate::memory::{Backing, Filling, Region};
+use crate::page_cache;
 use crate::random::split_mix;
-use crate::{failure, page_cache};
 
 /// The order in which pages are used and what they hold, from a seed.
 #[derive(Debug, Clone, Copy)]
@@ -116,8 +117,7 @@ impl Hot {
         is_code: bool,
     ) -> Result<Self, Failure> {
         let length = order.pages * page_bytes();
-        lay(order, file, is_code)
-            .map_err(|error| failure::failed_to("write the hot pages", &error))?;
+        lay(order, file, is_code).failed_to("write the hot pages")?;
         page_cache::establish(file, length as u64, CacheState::Cold)?;
         let pages = match (is_code, mapping) {
             (true, _) => Pages::Code(Code::map(file.as_fd(), length)?),

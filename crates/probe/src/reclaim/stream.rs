@@ -1,16 +1,16 @@
 //! What passes by the hot pages.
 
 use std::fs::File;
-use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
 
 use toll_wire::{CacheState, Failure, HugePages};
 
 use crate::buffer::page_bytes;
+use crate::failure::{self, OrFail};
 use crate::memory::{Backing, Region};
+use crate::page_cache;
 use crate::scratch::open_laid_out;
-use crate::{failure, page_cache};
 
 /// Bytes of one `read`.
 const READ_BYTES: usize = 64 << 10;
@@ -117,7 +117,10 @@ fn read(file: &File, buffer: &mut [u8], at: u64) -> Result<usize, Wrong> {
 pub fn make_cold(path: &Path, size_bytes: u64) -> Result<(), Failure> {
     let file = open(path)?;
     page_cache::check_state(&file, CacheState::Cold)?;
-    let length = file.metadata().map_err(|error| cannot(path, &error))?.len();
+    let length = file
+        .metadata()
+        .failed_to(format_args!("stream through {}", path.display()))?
+        .len();
     if length < size_bytes {
         return Err(failure::failed(format!(
             "cannot stream through {}: it has {length} bytes; give a file of {size_bytes}",
@@ -129,9 +132,5 @@ pub fn make_cold(path: &Path, size_bytes: u64) -> Result<(), Failure> {
 }
 
 fn open(path: &Path) -> Result<File, Failure> {
-    open_laid_out(path).map_err(|error| cannot(path, &error))
-}
-
-fn cannot(path: &Path, error: &io::Error) -> Failure {
-    failure::failed_to(&format!("stream through {}", path.display()), error)
+    open_laid_out(path).failed_to(format_args!("stream through {}", path.display()))
 }

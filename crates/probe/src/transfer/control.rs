@@ -14,7 +14,8 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
 use toll_wire::{Failure, TransferMessage, decode_transfer_message, encode_transfer_message};
 
-use crate::{clock, failure};
+use crate::clock;
+use crate::failure::{self, OrFail};
 
 /// Longest word, in bytes. The other end may be a stranger on the network.
 const WORD_BYTES_MAX: usize = 1 << 20;
@@ -58,13 +59,7 @@ impl Control {
             SocketFlags::CLOEXEC,
             None,
         )
-        .map_err(|errno| {
-            failure::instrument_by(
-                "make the control channel",
-                &errno.into(),
-                "raise the limit of open files",
-            )
-        })?;
+        .instrument_by("make the control channel", "raise the limit of open files")?;
         Ok((
             Self::new(near, Partner::Receiver),
             Self::new(far, Partner::Sender),
@@ -72,18 +67,19 @@ impl Control {
     }
 
     pub fn wait_for_receiver(address: SocketAddr) -> Result<Self, Failure> {
-        let cannot = |error: &io::Error| {
-            failure::failed_to(&format!("wait for the receiver on {address}"), error)
-        };
-        let listener = TcpListener::bind(address).map_err(|error| cannot(&error))?;
+        let listener = TcpListener::bind(address)
+            .failed_to(format_args!("wait for the receiver on {address}"))?;
         if !is_readable_within(&listener, PARTNER_DEADLINE) {
             return Err(failure::failed(format!(
                 "cannot send: no receiver came to {address} within {} s; start it meanwhile",
                 PARTNER_DEADLINE.as_secs()
             )));
         }
-        let (stream, _) = listener.accept().map_err(|error| cannot(&error))?;
-        Self::over(stream, Partner::Receiver).map_err(|error| cannot(&error))
+        let (stream, _) = listener
+            .accept()
+            .failed_to(format_args!("wait for the receiver on {address}"))?;
+        Self::over(stream, Partner::Receiver)
+            .failed_to(format_args!("wait for the receiver on {address}"))
     }
 
     /// Connects to a sender on another host, which may not be there yet.
@@ -94,18 +90,12 @@ impl Control {
             let connected = TcpStream::connect_timeout(&address, left.max(RETRY_PAUSE))
                 .and_then(|stream| Self::over(stream, Partner::Sender));
             match connected {
-                Ok(control) => return Ok(control),
-                Err(error) if left.is_zero() => {
-                    return Err(failure::failed_by(
-                        &format!(
-                            "receive: no sender is on {address} after {} s",
-                            PARTNER_DEADLINE.as_secs()
-                        ),
-                        &error,
-                        "start it meanwhile",
-                    ));
+                Err(_) if !left.is_zero() => std::thread::sleep(RETRY_PAUSE),
+                last => {
+                    let after_s = PARTNER_DEADLINE.as_secs();
+                    let what = format!("receive: no sender is on {address} after {after_s} s");
+                    return last.failed_by(what, "start it meanwhile");
                 }
-                Err(_) => std::thread::sleep(RETRY_PAUSE),
             }
         }
     }

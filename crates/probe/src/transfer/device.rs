@@ -6,17 +6,15 @@
 //! (sendfile, splice, io_uring) works with the device's, too.
 
 use std::ffi::CStr;
-use std::io;
 use std::net::SocketAddr;
 
-use rustix::io::Errno;
 use toll_wire::{Failure, ReceiveMethod, SendMethod, TransferRequest};
 
 use super::control::PARTNER_DEADLINE;
 use super::link::{Metrics, waiting_address};
 use crate::device::{Access, Connection, Device, End, Setup, Way};
 use crate::driver::Module;
-use crate::failure;
+use crate::failure::OrFail;
 
 /// Present, writable, of user mode, accessed, dirty (x86-64 page-table entries,
 /// Intel SDM volume 3, 4.5): what of an entry is compared with the report's.
@@ -24,6 +22,8 @@ const PAGE_STATE: u64 = 0x67;
 
 /// No ioctl that is timed pays for a line in the kernel log.
 const SILENT: &CStr = c"log=0";
+
+const SEE_LOG: &str = "see the kernel log";
 
 fn way_to_send(method: SendMethod) -> Way {
     match method {
@@ -42,20 +42,10 @@ fn way_to_receive(method: ReceiveMethod) -> Way {
 }
 
 fn open(end: End, setup: &Setup) -> Result<Device, Failure> {
-    let cannot = |error: &io::Error| cannot(&format!("open {}", end.path()), error);
-    let device = Device::open(end).map_err(|error| cannot(&error))?;
-    let configured = device.configure(setup);
-    configured.map_err(|errno| cannot(&errno.into()))?;
+    let opening = format!("open {}", end.path());
+    let device = Device::open(end).failed_by(&opening, SEE_LOG)?;
+    device.configure(setup).failed_by(&opening, SEE_LOG)?;
     Ok(device)
-}
-
-fn cannot(what: &str, error: &io::Error) -> Failure {
-    failure::failed_by(what, error, "see the kernel log")
-}
-
-fn no_facts(errno: Errno) -> Failure {
-    let what = "ask the device what it did";
-    failure::instrument_by(what, &errno.into(), "use modules of this version")
 }
 
 enum State {
@@ -115,7 +105,7 @@ impl DeviceLink {
         let device = open(self.end, &self.setup)?;
         let address = device
             .listen(self.address)
-            .map_err(|errno| cannot(&format!("wait on {}", self.address), &errno.into()))?;
+            .failed_by(format_args!("wait on {}", self.address), SEE_LOG)?;
         self.state = State::Waiting(device);
         Ok(address)
     }
@@ -126,7 +116,7 @@ impl DeviceLink {
         };
         device
             .accept(Some(PARTNER_DEADLINE))
-            .map_err(|errno| cannot("let the slave in", &errno.into()))?;
+            .failed_by("let the slave in", SEE_LOG)?;
         self.connected(device)
     }
 
@@ -134,7 +124,7 @@ impl DeviceLink {
         let device = open(self.end, &self.setup)?;
         device
             .connect(to, Some(PARTNER_DEADLINE))
-            .map_err(|errno| cannot(&format!("connect to {to}"), &errno.into()))?;
+            .failed_by(format_args!("connect to {to}"), SEE_LOG)?;
         self.connected(device)
     }
 
@@ -167,7 +157,9 @@ impl DeviceLink {
     /// the state of the one that was.
     pub fn metrics(&self) -> Result<Metrics, Failure> {
         let connection = self.connection();
-        let statistics = connection.device().statistics().map_err(no_facts)?;
+        let (asking, advice) = ("ask the device what it did", "use modules of this version");
+        let statistics = connection.device().statistics();
+        let statistics = statistics.instrument_by(asking, advice)?;
         let (calls, pages, page_state) = match self.end {
             End::Master => (
                 ("sender_kernel_calls", statistics.sends),
@@ -182,7 +174,7 @@ impl DeviceLink {
         };
         let mut metrics = vec![calls];
         if self.way == Way::Mmap {
-            match connection.page().map_err(no_facts)? {
+            match connection.page().instrument_by(asking, advice)? {
                 None => metrics.push((pages, 0)),
                 Some(page) => {
                     metrics.extend([(pages, 1), (page_state, page.entry & PAGE_STATE)]);

@@ -256,15 +256,13 @@ fn connect_to(to: SocketAddr) -> io::Result<TcpStream> {
 }
 
 fn cannot_reach(address: IpAddr, error: &io::Error) -> Failure {
-    match error.raw_os_error() {
-        Some(libc::ENETUNREACH | libc::ENETDOWN | libc::EADDRNOTAVAIL | libc::EAFNOSUPPORT) => {
-            failure::unsupported_by(
-                &format!("connect over {address}"),
-                error,
-                "bring its network interface up",
-            )
-        }
-        _ => cannot_open(Channel::Tcp, error),
+    match failure::is_without_network(error) {
+        true => failure::unsupported_by(
+            &format!("connect over {address}"),
+            error,
+            "bring its network interface up",
+        ),
+        false => cannot_open(Channel::Tcp, error),
     }
 }
 

@@ -26,8 +26,9 @@ use toll_wire::{
 use self::control::Control;
 use self::sender::Clock;
 use crate::copy::mover::CALL_BYTES_MAX;
+use crate::failure::{self, OrFail};
 use crate::fork::Child;
-use crate::{failure, scratch};
+use crate::scratch;
 
 /// Port on which the sender's side of a channel waits, where the two ends are on
 /// two hosts.
@@ -62,9 +63,8 @@ fn run_both(request: &Request, transfer: &TransferRequest) -> Result<TrialData, 
     };
     // Before there are buffers: memory shared with a child is copied at its
     // first use.
-    let receiver = Child::start(receive).map_err(|error| {
-        failure::failed_by("start the receiver's process", &error, "free resources")
-    })?;
+    let receiver =
+        Child::start(receive).failed_by("start the receiver's process", "free resources")?;
     let (control, writer) = near.take().expect("only the receiver's process took them");
     let outcome = sender::run(request, transfer, control, Clock::Shared, writer);
     drop(receiver);

@@ -11,11 +11,12 @@ use super::disk::Disk;
 use super::link::{Link, channel_name};
 use super::receive::{Arrival, Taker};
 use super::sender::named;
+use crate::clock;
 use crate::copy::mover::{CallError, Moved};
+use crate::failure::OrFail;
 use crate::scratch::ScratchFile;
 use crate::usage::{Scope, Usage};
 use crate::verify::hash_file;
-use crate::{clock, failure};
 
 /// Does what the sender asks until it needs no more, over what was made before
 /// the processes split. The sender has been told of an error.
@@ -122,8 +123,7 @@ impl<'a> Receiver<'a> {
             metrics.push(("receiver_disk_write_bytes", written.bytes));
         }
         self.link.close();
-        let arrived = hash_file(file)
-            .map_err(|error| failure::failed_to("read back what was received", &error))?;
+        let arrived = hash_file(file).failed_to("read back what was received")?;
         Ok(ReceiverReport {
             end_ns,
             duration_ns: arrival.until(end_ns),

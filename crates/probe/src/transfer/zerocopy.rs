@@ -13,7 +13,7 @@ use toll_wire::Failure;
 
 use crate::buffer::Buffer;
 use crate::copy::mover::{CallError, Job, Moved, Mover, portion, read_full};
-use crate::failure;
+use crate::failure::OrFail;
 
 /// Buffers, and so how many reads the sends run ahead of their notifications.
 const DEPTH: usize = 8;
@@ -131,13 +131,10 @@ impl Mover for Zerocopy {
     fn prepare(&mut self, job: &Job<'_>) -> Result<(), Failure> {
         self.loans = [Loan::default(); DEPTH];
         self.sends = 0;
-        enable(job.sink).map_err(|error| {
-            failure::unsupported_by(
-                "set SO_ZEROCOPY on the connection",
-                &error,
-                "use a kernel from 4.14 on",
-            )
-        })
+        enable(job.sink).unsupported_by(
+            "set SO_ZEROCOPY on the connection",
+            "use a kernel from 4.14 on",
+        )
     }
 
     fn run(&mut self, job: &Job<'_>) -> Result<Moved, CallError> {

@@ -16,7 +16,7 @@ use self::program::{
     COUNT_NS_OFFSET, CUT_SHORT, Instruction, NUMBERS_OFFSET, THREE_OFFSET, ZERO_OFFSET, assemble,
 };
 use super::map::SharedMap;
-use crate::failure;
+use crate::failure::{self, OrFail};
 
 const MAP_CREATE: libc::c_long = 0;
 const PROG_LOAD: libc::c_long = 5;
@@ -102,9 +102,7 @@ impl BpfCounter {
             prog_fd: self.program.as_raw_fd().cast_unsigned(),
             ..ProgRun::default()
         };
-        bpf(PROG_RUN, &mut attributes).map_err(|error| {
-            failure::failed_by("run the BPF program", &error, "see the kernel log")
-        })?;
+        bpf(PROG_RUN, &mut attributes).failed_by("run the BPF program", "see the kernel log")?;
         match attributes.retval {
             CUT_SHORT => Err(failure::instrument(
                 "cannot trust the BPF program: the kernel ended a loop before its time; keep other \
