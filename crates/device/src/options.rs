@@ -89,7 +89,6 @@ Example:
 /// down costs about the same whatever its size.
 const MAPPED_BUFFER_BYTES: u32 = 1 << 20;
 
-/// A command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// The files in their order; never empty.
@@ -105,7 +104,6 @@ pub struct Options {
     pub address: SocketAddr,
 }
 
-/// What stands on a command line.
 #[derive(Default)]
 struct Line {
     operands: Vec<OsString>,
@@ -118,7 +116,6 @@ struct Line {
     shows_page: bool,
 }
 
-/// Understands the arguments of a program.
 pub fn parse(
     end: End,
     arguments: impl IntoIterator<Item = OsString>,

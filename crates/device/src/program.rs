@@ -37,12 +37,10 @@ fn transmission(duration_ns: u64, size_bytes: u64) -> String {
     )
 }
 
-/// Runs `master` on the process's arguments.
 pub fn master() -> ExitCode {
     run(End::Master, crate::master::run)
 }
 
-/// Runs `slave` on the process's arguments.
 pub fn slave() -> ExitCode {
     run(End::Slave, crate::slave::run)
 }

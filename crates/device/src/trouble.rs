@@ -8,7 +8,6 @@ use toll_probe::copy::mover::CallError;
 use toll_probe::device::End;
 use toll_probe::failure::{advice, cannot, reason};
 
-/// What cannot be done with a file of this program's.
 pub fn of_file(action: &str, path: &Path, error: &io::Error) -> String {
     cannot(
         &format!("{action} {}", path.display()),
@@ -30,7 +29,6 @@ pub fn of_device(end: End, error: &io::Error) -> String {
     cannot(&format!("open {}", end.path()), error, &what_to_do)
 }
 
-/// What a device or its connection cannot do.
 pub fn of_connection(action: &str, errno: Errno) -> String {
     let error = io::Error::from(errno);
     let what_to_do = match errno {
@@ -47,7 +45,6 @@ pub fn of_connection(action: &str, errno: Errno) -> String {
     cannot(action, &error, what_to_do)
 }
 
-/// What went wrong in the middle of a transfer of the file `path`.
 pub fn of_transfer(action: &str, path: &Path, partner: &str, error: &CallError) -> String {
     let what = format!("cannot {action} {}", path.display());
     let is_of_channel = matches!(error.call, "send" | "receive" | "write" | "finish");

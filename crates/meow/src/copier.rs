@@ -12,7 +12,6 @@ use toll_probe::copy::splice::Splice;
 use crate::ends::{End, Kind};
 use crate::route::{BUFFER_BYTES, Method, Route};
 
-/// What one method did of a copy.
 #[derive(Debug, Clone, Copy)]
 pub struct Step {
     pub method: Method,

@@ -5,7 +5,6 @@
 //! and has SIGPIPE ignored, by which a `cat` must be ended.
 #![no_main]
 
-/// Where the C library starts the program.
 #[unsafe(no_mangle)]
 extern "C" fn main(_count: libc::c_int, _arguments: *const *const libc::c_char) -> libc::c_int {
     meow::run()

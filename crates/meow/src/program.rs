@@ -24,7 +24,6 @@ const LEAD_SUFFICED: &str = "no more came than is worth another way";
 /// The only other exit code that `cat` has.
 const FAILURE: i32 = 1;
 
-/// Runs the program on the process's arguments and yields its exit code.
 pub fn run() -> i32 {
     guard_standard_error();
     let is_posix = std::env::var_os("POSIXLY_CORRECT").is_some();

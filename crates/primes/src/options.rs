@@ -52,9 +52,7 @@ The kernel toll has the call, in a guest (see toll kernel --help):
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Program {
-    /// `prime_user`.
     User,
-    /// `prime_sys_test`.
     SystemCall,
 }
 
@@ -97,7 +95,6 @@ pub struct Options {
     pub runs: u32,
 }
 
-/// Understands the arguments after the program's name.
 pub fn parse(
     program: Program,
     arguments: impl IntoIterator<Item = OsString>,

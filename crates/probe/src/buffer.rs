@@ -4,7 +4,6 @@ use toll_wire::BUFFER_BYTES_MAX;
 
 use crate::failure;
 
-/// Size of a memory page, in bytes.
 pub fn page_bytes() -> usize {
     rustix::param::page_size()
 }

@@ -23,7 +23,6 @@ use crate::trial::Trial;
 use crate::usage::Scope;
 
 const LINE: usize = LINE_BYTES as usize;
-/// Lines of a page.
 const PAGE_LINES: u32 = 64;
 
 /// The cycle is made once; iterations go on around it.
@@ -39,7 +38,6 @@ pub fn run(request: &Request, chase: &ChaseRequest) -> Result<TrialData, Failure
 /// A buffer whose lines form one cycle, and a place in it.
 struct Cycle {
     region: Region,
-    /// Bytes that the cycle covers.
     length: usize,
     /// Offsets of the lines in the order of the cycle, in lines.
     order: Vec<u32>,

@@ -130,7 +130,6 @@ impl Counters {
         Ok(())
     }
 
-    /// What a reader must know of the counters that are open.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

@@ -73,7 +73,6 @@ impl Observation {
         }
     }
 
-    /// What happened since its beginning.
     pub fn end(mut self) -> Disturbance {
         let (before, after) = (self.before, self.sources.totals());
         let used = after.usage.since(&before.usage);

@@ -66,7 +66,6 @@ fn text(name: &'static CStr) -> &'static str {
     name.to_str().expect("the names are ASCII")
 }
 
-/// A module that can be inserted.
 pub struct ModuleFile {
     name: &'static CStr,
     file: File,
@@ -157,7 +156,6 @@ fn remove(name: &'static CStr) {
     let _ = delete_module(name, libc::O_NONBLOCK);
 }
 
-/// The device of `toll_primes`.
 pub struct Driver {
     // Closed before the module goes.
     file: File,

@@ -26,20 +26,17 @@ struct Started {
     start_ns: u64,
 }
 
-/// What one region cost.
 pub struct Measured {
     pub duration_ns: u64,
     /// When the region began and ended, in nanoseconds of the clock.
     pub start_ns: u64,
     pub end_ns: u64,
-    /// Resources used by the scope's threads.
     pub usage: Usage,
     storage: Option<StorageBytes>,
     counters: BTreeMap<String, CounterReading>,
 }
 
 impl Meter {
-    /// A meter that charges the tasks of `scope`.
     pub fn new(counters: Counters, scope: Scope) -> Self {
         let mut meter = Self {
             counters,

@@ -52,9 +52,6 @@ impl Drop for ScratchFile {
 
 /// Opens a file that was laid out for a trial. A symbolic link in its place was
 /// put there by somebody else and is not followed.
-///
-/// # Errors
-/// If it cannot be opened, `ELOOP` if it is a link.
 pub fn open_laid_out(path: &Path) -> std::io::Result<File> {
     OpenOptions::new()
         .read(true)

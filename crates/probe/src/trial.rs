@@ -14,7 +14,6 @@ use crate::meter::Meter;
 use crate::usage::Scope;
 use crate::{chase, command, copy, crossing, files, memory, primes, reclaim, transfer, write};
 
-/// Runs one trial.
 pub fn run(request: &Request) -> Result<TrialData, Failure> {
     let watch = Watch::begin();
     let data = match &request.workload {
@@ -69,7 +68,6 @@ impl Trial {
         }
     }
 
-    /// Runs all iterations.
     pub fn repeat(
         mut self,
         mut iterate: impl FnMut(&mut Meter) -> Result<Sample, Failure>,

@@ -37,7 +37,6 @@ pub struct Usage {
     pub max_rss_bytes: u64,
 }
 
-/// Whose resources to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// The calling thread: a reader that drains the sink is not charged.
@@ -47,7 +46,6 @@ pub enum Scope {
 }
 
 impl Usage {
-    /// Reads the resources used until now.
     pub fn now(scope: Scope) -> Self {
         let who = match scope {
             Scope::Thread => {
@@ -104,7 +102,6 @@ pub fn peak_rss_bytes() -> Option<u64> {
     proc_file::bytes(&std::fs::read_to_string("/proc/self/status").ok()?, "VmHWM")
 }
 
-/// A zeroed `rusage`, to be filled by the kernel.
 pub fn empty() -> libc::rusage {
     // SAFETY: rusage is plain integers, for which all bits zero are valid.
     unsafe { std::mem::zeroed() }

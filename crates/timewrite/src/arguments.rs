@@ -37,7 +37,6 @@ pub struct Target {
     pub is_synchronous: bool,
 }
 
-/// Understands the arguments after the program's name.
 pub fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Request<Target>, String> {
     let arguments: Vec<OsString> = arguments.collect();
     match &arguments[..] {

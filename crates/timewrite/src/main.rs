@@ -34,7 +34,6 @@ fn main() -> ExitCode {
     })
 }
 
-/// All passes, a line each as soon as it is measured.
 fn measure(target: &Target) -> Result<(), String> {
     let content = read_input().map_err(|error| {
         let advice = "give the file to be written as `<FILE`";

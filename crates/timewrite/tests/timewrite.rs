@@ -22,7 +22,6 @@ fn timewrite(arguments: &[&str], stdin: Stdio) -> Output {
         .unwrap()
 }
 
-/// Feeds `input` through a pipe.
 fn timewrite_fed(arguments: &[&str], input: &[u8]) -> Output {
     let mut child = Command::new(env!("CARGO_BIN_EXE_timewrite"))
         .args(arguments)

@@ -5,11 +5,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Parameters of [`crate::Workload::Command`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CommandRequest {
-    /// The command line to measure.
     pub command: String,
     pub shell: ShellChoice,
     /// Command run before every iteration, outside the timed region, always by
@@ -27,7 +25,6 @@ pub struct CommandRequest {
     /// The command's standard input; empty if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<InputFile>,
-    /// Where the command's standard output goes.
     pub output: OutputPolicy,
     /// What the output must be: checked in an untimed run first, and counted in
     /// all others.
@@ -91,7 +88,6 @@ pub enum OutputPolicy {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InputFile {
-    /// The file.
     pub path: PathBuf,
     /// A thread of the probe writes it into a pipe that the command reads.
     pub is_piped: bool,
@@ -103,8 +99,6 @@ pub struct InputFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Content {
-    /// How many.
     pub size_bytes: u64,
-    /// Their hash.
     pub xxh3: u64,
 }

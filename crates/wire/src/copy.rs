@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use crate::BUFFER_BYTES_MAX;
 use crate::levels::{size, sizes};
 
-/// Parameters of [`crate::Workload::Copy`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CopyRequest {
@@ -17,7 +16,6 @@ pub struct CopyRequest {
     /// State of the source's pages in the page cache before each iteration.
     /// Ignored for [`Source::Zero`], which has none.
     pub cache: CacheState,
-    /// Bytes to move in one iteration.
     #[serde(rename = "size", deserialize_with = "size")]
     pub size_bytes: u64,
     /// Buffer (or chunk, for methods without one) in bytes, for the methods
@@ -86,7 +84,6 @@ pub enum CopyMethod {
     SystemCat,
 }
 
-/// Where a copy's bytes come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
@@ -102,7 +99,6 @@ pub enum Source {
     },
 }
 
-/// Where a copy's bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sink {

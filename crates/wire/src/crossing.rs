@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::levels::{count, sizes};
 
-/// Parameters of [`crate::Workload::Crossing`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CrossingRequest {
@@ -16,12 +15,9 @@ pub struct CrossingRequest {
     /// [`CROSSING_BYTES_MAX`].
     #[serde(rename = "size", deserialize_with = "call_size")]
     pub size_bytes: u64,
-    /// Calls in one iteration: 1 to [`CROSSING_CALLS_MAX`].
     #[serde(deserialize_with = "count::<1, CROSSING_CALLS_MAX, _, _>")]
     pub calls: u64,
-    /// CPUs of the two ends of a ping-pong.
     pub cpus: CrossingCpus,
-    /// What the other end of [`CrossingOperation::FutexPingPong`] is.
     pub peer: CrossingPeer,
     /// Operations that one `io_uring_enter` submits: 1 to [`RING_BATCH_MAX`].
     #[serde(deserialize_with = "count::<1, RING_BATCH_MAX, _, _>")]
@@ -82,16 +78,13 @@ impl CrossingRequest {
     }
 }
 
-/// Most bytes that one call copies.
 pub const CROSSING_BYTES_MAX: u64 = 1 << 30;
 
 /// Most bytes that the driver `toll_primes` copies.
 pub const DRIVER_BYTES_MAX: u64 = 1 << 20;
 
-/// Most operations in flight in an io_uring.
 pub const RING_BATCH_MAX: u64 = 1024;
 
-/// Most calls of one iteration.
 pub const CROSSING_CALLS_MAX: u64 = 1 << 32;
 
 /// One kind of crossing, or what one is compared with.
@@ -149,7 +142,6 @@ pub enum CrossingOperation {
     WriteFile,
     /// `open` of a file and `close`.
     OpenClose,
-    /// `stat` of a file.
     Stat,
     /// `open` that makes a file, `close`, and `unlink`.
     CreateUnlink,

@@ -8,7 +8,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::levels::{count, sizes};
 use crate::{BUFFER_BYTES_MAX, CacheState, Durability};
 
-/// Parameters of [`crate::Workload::Files`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FilesRequest {
@@ -27,7 +26,6 @@ pub struct FilesRequest {
     /// Bytes of each small file.
     #[serde(rename = "small_size", deserialize_with = "small_size")]
     pub small_bytes: u64,
-    /// Small files: 1 to [`FILES_MAX`].
     #[serde(deserialize_with = "count::<1, FILES_MAX, _, _>")]
     pub count: u64,
     #[serde(rename = "buffer", deserialize_with = "buffer_size")]
@@ -81,13 +79,10 @@ impl Default for FilesRequest {
     }
 }
 
-/// Most small files of one tree.
 pub const FILES_MAX: u64 = 1_000_000;
 
-/// Most calls of a random operation.
 pub const FILE_CALLS_MAX: u64 = 1 << 24;
 
-/// What is done with files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FilesOperation {

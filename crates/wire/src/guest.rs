@@ -115,17 +115,14 @@ impl PairSide {
     }
 }
 
-/// A request to the init.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestRequest {
     pub version: u32,
-    /// What it is to do.
     pub action: GuestAction,
 }
 
 impl GuestRequest {
-    /// Wraps an action in a message of this version.
     pub fn new(action: GuestAction) -> Self {
         Self {
             version: WIRE_VERSION,
@@ -134,7 +131,6 @@ impl GuestRequest {
     }
 }
 
-/// What an init can do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GuestAction {
@@ -148,7 +144,6 @@ pub enum GuestAction {
     End,
 }
 
-/// One trial in a guest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestTrial {
@@ -162,17 +157,14 @@ pub struct GuestTrial {
     pub knobs: Vec<Knob>,
 }
 
-/// A setting of the guest's kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Knob {
     /// The file that holds it, such as `/proc/sys/vm/page-cluster`.
     pub path: PathBuf,
-    /// What is written to the file, by one `write`.
     pub value: String,
 }
 
-/// A command for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GuestCommand {
@@ -185,7 +177,6 @@ pub struct GuestCommand {
     pub input: String,
 }
 
-/// A terminal's size in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TerminalSize {
@@ -201,7 +192,6 @@ pub struct GuestAnswer {
 }
 
 impl GuestAnswer {
-    /// Wraps an event in a message of this version.
     pub fn new(event: GuestEvent) -> Self {
         Self {
             version: WIRE_VERSION,
@@ -210,7 +200,6 @@ impl GuestAnswer {
     }
 }
 
-/// What happens in a guest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum GuestEvent {
@@ -246,9 +235,7 @@ pub struct GuestFacts {
     pub kernel_release: String,
     /// Kernel version: build number and date (`uname -v`).
     pub kernel_version: String,
-    /// The kernel's command line.
     pub command_line: String,
-    /// CPU model, as the guest sees it.
     pub cpu_model: String,
     pub cpus_online: u32,
     /// Memory that the kernel manages, in bytes.
@@ -260,7 +247,6 @@ pub struct GuestFacts {
     /// Median cost of one clock read of the probe, in nanoseconds of the guest's
     /// clock.
     pub clock_read_ns: f64,
-    /// Size of a page in bytes.
     pub page_bytes: u64,
     /// Randomisation of address spaces (`kernel.randomize_va_space`), if it can
     /// be read.
@@ -276,12 +262,10 @@ pub struct GuestFacts {
     pub file_systems: BTreeMap<String, PathBuf>,
 }
 
-/// Decodes a request to an init from one line of JSON.
 pub fn decode_guest_request(line: &str) -> Result<GuestRequest, WireError> {
     crate::decode(line, "the guest's request")
 }
 
-/// Decodes an answer of an init from one line of JSON.
 pub fn decode_guest_answer(line: &str) -> Result<GuestAnswer, WireError> {
     crate::decode(line, "the guest's answer")
 }

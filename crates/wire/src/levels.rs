@@ -63,7 +63,6 @@ pub fn size_within<'de, D: Deserializer<'de>, T: Amount>(
     })
 }
 
-/// Defines readers of sizes with bounds.
 macro_rules! sizes {
     ($($name:ident: $bounds:expr, $words:literal;)*) => {$(
         fn $name<'de, D, T>(from: D) -> Result<T, D::Error>

@@ -7,18 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::CacheState;
 use crate::levels::{count, sizes};
 
-/// Parameters of [`crate::Workload::Memory`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct MemoryRequest {
-    /// How a line's address follows from the working set's base.
     pub addressing: Addressing,
-    /// How the working set moves from step to step.
     pub order: AccessOrder,
     pub mapping: Mapping,
-    /// What is done to the buffer before the accesses.
     pub initialisation: Initialisation,
-    /// Pages that the buffer is made of.
     pub huge_pages: HugePages,
     pub advice: MemoryAdvice,
     /// State of a file's pages in the page cache before each iteration.
@@ -39,7 +34,6 @@ pub struct MemoryRequest {
     pub seed: u64,
 }
 
-/// Parameters of [`crate::Workload::Chase`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ChaseRequest {
@@ -47,14 +41,11 @@ pub struct ChaseRequest {
     /// at least two lines.
     #[serde(rename = "size", deserialize_with = "cycle_size")]
     pub size_bytes: u64,
-    /// Which lines of these bytes the cycle goes through.
     pub stride: ChaseStride,
-    /// Pages that the buffer is made of.
     pub huge_pages: HugePages,
     /// Loads in one iteration.
     #[serde(deserialize_with = "count::<1, { 1 << 44 }, _, _>")]
     pub accesses: u64,
-    /// Seed of the cycle's order.
     #[serde(rename = "@seed")]
     pub seed: u64,
 }
@@ -104,11 +95,9 @@ pub const WORKING_SET_LINES: u64 = 512;
 /// Largest buffer of a work on memory, in bytes.
 pub const MEMORY_BYTES_MAX: u64 = 64 << 30;
 
-/// Which lines a chase goes through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChaseStride {
-    /// All of them.
     Line,
     /// One of each 4 KiB, so that nearly every load needs another translation of
     /// an address. Its place moves on from page to page, which spreads the lines
@@ -168,7 +157,6 @@ pub enum Initialisation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Competitor {
-    /// Bytes of anonymous memory that it uses.
     pub bytes: u64,
     pub uses: CompetitorUses,
 }
@@ -185,7 +173,6 @@ pub enum CompetitorUses {
     Sweep,
 }
 
-/// What the buffer's pages are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HugePages {

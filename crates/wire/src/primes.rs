@@ -4,23 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::levels::count;
 
-/// Parameters of [`crate::Workload::Primes`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PrimesRequest {
-    /// Where the counting code runs.
     pub placement: PrimesPlacement,
     /// How many numbers, each from 2 to `n`: 2 to [`PRIMES_N_MAX`].
     #[serde(deserialize_with = "count::<2, { PRIMES_N_MAX as u64 }, _, _>")]
     pub n: u32,
-    /// Where the numbers come from.
     pub random: RandomSource,
-    /// Whether the count is printed inside the timed region.
     pub printing: Printing,
-    /// How the array of numbers is allocated.
     pub allocation: PrimesAllocation,
     pub clock: PrimesClock,
-    /// Seed of [`RandomSource::Seeded`].
     #[serde(rename = "@seed")]
     pub seed: u64,
 }

@@ -7,13 +7,11 @@ use serde::{Deserialize, Serialize};
 use crate::MEMORY_BYTES_MAX;
 use crate::levels::{count, sizes};
 
-/// Parameters of [`crate::Workload::Reclaim`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ReclaimRequest {
     /// What is used again and again, by whom, beside which stream.
     pub set: WorkingSet,
-    /// What backs the hot pages.
     pub mapping: HotMapping,
     /// Bytes of the hot pages of all processes together: whole pages for each.
     #[serde(rename = "hot", deserialize_with = "set_size")]
@@ -22,10 +20,8 @@ pub struct ReclaimRequest {
     /// parts of whole pages.
     #[serde(rename = "stream", deserialize_with = "set_size")]
     pub stream_bytes: u64,
-    /// Processes, which start together: 1 to [`PROCESSES_MAX`].
     #[serde(deserialize_with = "count::<1, { PROCESSES_MAX as u64 }, _, _>")]
     pub processes: u32,
-    /// Passes over the stream, 1 to [`PASSES_MAX`].
     #[serde(deserialize_with = "count::<1, { PASSES_MAX as u64 }, _, _>")]
     pub passes: u32,
     /// File of zeros of at least `stream_bytes`, for sets whose stream is of
@@ -36,7 +32,6 @@ pub struct ReclaimRequest {
     /// the file of the hot pages there.
     #[serde(rename = "@directory")]
     pub directory: PathBuf,
-    /// Seed of the hot pages' content and of the order of their uses.
     #[serde(rename = "@seed")]
     pub seed: u64,
 }

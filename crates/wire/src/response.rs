@@ -36,7 +36,6 @@ pub enum Outcome {
     Failed(Failure),
 }
 
-/// What one completed trial measured.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrialData {
@@ -52,7 +51,6 @@ pub struct TrialData {
     pub notes: Vec<String>,
 }
 
-/// What one timed iteration yields.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sample {
@@ -69,7 +67,6 @@ pub struct Sample {
     pub stderr: Option<String>,
 }
 
-/// One counter's reading around one timed region.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CounterReading {
@@ -137,7 +134,6 @@ pub enum FailureKind {
     Crashed,
 }
 
-/// Decodes a response from one line of JSON.
 pub fn decode_response(line: &str) -> Result<Response, WireError> {
     crate::decode(line, "the probe's response")
 }

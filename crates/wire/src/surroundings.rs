@@ -5,11 +5,9 @@ use serde::{Deserialize, Serialize};
 use crate::MEMORY_BYTES_MAX;
 use crate::levels::{count, sizes};
 
-/// What is around a trial.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Surroundings {
-    /// The file system that its files are on.
     pub fs: WorkFileSystem,
     /// What a file system that a program serves keeps of a file; its own choice if
     /// absent.
@@ -17,12 +15,10 @@ pub struct Surroundings {
     /// Round-trip time to the SSH server of a file system, in milliseconds.
     #[serde(deserialize_with = "count::<0, 10_000, _, _>")]
     pub round_trip_ms: u64,
-    /// What another process does with memory meanwhile.
     pub pressure: Pressure,
     /// Memory that a trial on this machine may have.
     #[serde(rename = "limit", deserialize_with = "limit_size")]
     pub limit_bytes: Option<u64>,
-    /// What is in the file that is sent.
     pub content: SourceContent,
 }
 

@@ -14,11 +14,8 @@ pub const TRANSFER_BUFFER_BYTES_MAX: u64 = 16 << 20;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TransferRequest {
-    /// What joins the two ends.
     pub channel: Channel,
-    /// How the sender gives the file to the channel.
     pub sender: SendMethod,
-    /// How the receiver takes it from the channel into its own file.
     pub receiver: ReceiveMethod,
     /// How the kernel's sockets are used; of [`Channel::Device`] alone.
     pub mode: SocketMode,
@@ -40,7 +37,6 @@ pub struct TransferRequest {
     /// Directory in which the receiver makes its file.
     #[serde(rename = "@directory")]
     pub directory: PathBuf,
-    /// Which of the ends this probe is.
     #[serde(rename = "@part")]
     pub part: TransferPart,
 }

@@ -76,7 +76,6 @@ pub struct ReceiverReport {
     /// Its data-moving system calls.
     pub calls: u64,
     pub bytes: u64,
-    /// XXH3-64 of them.
     pub xxh3: u64,
     /// Time in user mode from before it waited for bytes until the end, in
     /// nanoseconds.
@@ -96,7 +95,6 @@ struct Envelope {
     message: TransferMessage,
 }
 
-/// Encodes a word to the other end as one line, without the line's end.
 pub fn encode_transfer_message(message: &TransferMessage) -> String {
     crate::encode(&Envelope {
         version: WIRE_VERSION,
@@ -104,7 +102,6 @@ pub fn encode_transfer_message(message: &TransferMessage) -> String {
     })
 }
 
-/// Decodes a word of the other end.
 pub fn decode_transfer_message(line: &str) -> Result<TransferMessage, WireError> {
     let envelope: Envelope = crate::decode(line, "what the other end of the transfer says")?;
     Ok(envelope.message)

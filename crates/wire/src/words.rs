@@ -23,7 +23,6 @@ pub fn from_word<T: DeserializeOwned>(word: &str) -> Option<T> {
     T::deserialize(deserializer).ok()
 }
 
-/// The word of a variant without content.
 pub fn word<T: serde::Serialize>(variant: &T) -> String {
     crate::encode(variant).trim_matches('"').to_owned()
 }

@@ -12,25 +12,15 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum Workload {
-    /// Move a source's bytes to a sink.
     Copy(CopyRequest),
-    /// Write a buffer to a file until all input is in it, with a durability.
     Write(WriteRequest),
-    /// Run a program and account for it from outside.
     Command(CommandRequest),
-    /// Touch the lines of a buffer by the published access function.
     Memory(MemoryRequest),
-    /// Follow a random cycle of pointers.
     Chase(ChaseRequest),
-    /// Use hot pages again and again while others stream by.
     Reclaim(ReclaimRequest),
-    /// Count primes among random numbers.
     Primes(PrimesRequest),
-    /// Cross between program and kernel again and again.
     Crossing(CrossingRequest),
-    /// Send a file from one process to another.
     Transfer(TransferRequest),
-    /// Work on files by their names.
     Files(FilesRequest),
 }
 
@@ -220,7 +210,6 @@ pub struct DiskNeeds {
 }
 
 impl Workload {
-    /// What a trial needs of the disk.
     pub fn disk_needs(&self) -> DiskNeeds {
         let mut needs = DiskNeeds::default();
         match self {

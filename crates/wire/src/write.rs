@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use crate::BUFFER_BYTES_MAX;
 use crate::levels::{size, sizes};
 
-/// Parameters of [`crate::Workload::Write`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WriteRequest {
@@ -21,9 +20,7 @@ pub struct WriteRequest {
     /// Bytes written in one iteration.
     #[serde(rename = "input", deserialize_with = "size")]
     pub input_bytes: u64,
-    /// When the bytes must have reached the device.
     pub durability: Durability,
-    /// Whether blocks exist already.
     pub placement: Placement,
 }
 

@@ -59,7 +59,6 @@ fn show_ascii(byte: u8, output: &mut Vec<u8>) {
     }
 }
 
-/// Every decoration there is.
 fn decorations() -> Vec<Decoration> {
     let mut all = Vec::new();
     for numbering in [Numbering::None, Numbering::All, Numbering::NonBlank] {
@@ -76,7 +75,6 @@ fn decorations() -> Vec<Decoration> {
     all
 }
 
-/// Decorates an input cut at some places.
 fn decorated(decoration: Decoration, chunks: &[&[u8]]) -> Vec<u8> {
     let mut decorator = Decorator::new(decoration);
     let mut output = Vec::new();

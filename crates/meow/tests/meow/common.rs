@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// The program under test.
 pub const MEOW: &str = env!("CARGO_BIN_EXE_meow");
 
 /// Longest that any wait of the tests may take. Far above what they need: it
@@ -29,8 +28,6 @@ pub const MORE_THAN_PIPES_HOLD: usize = 16 << 20;
 /// Ends the script of a shell in which `meow` takes the shell's place.
 pub const EXEC: &str = r#"exec "$0" "$@""#;
 
-/// Tells why a test does not apply to this machine; `tools/test` counts these
-/// lines as skips.
 #[expect(clippy::print_stderr, reason = "a skip tells its reason")]
 pub fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
@@ -74,7 +71,6 @@ impl Running {
         Self(child.unwrap_or_else(|error| panic!("cannot start {command:?}: {error}")))
     }
 
-    /// Waits for a successful end.
     #[track_caller]
     pub fn succeed(&mut self) {
         let status = self.end();
@@ -83,7 +79,6 @@ impl Running {
         assert!(status.success(), "{status}: {}", errors.escape_ascii());
     }
 
-    /// Waits for the end.
     #[track_caller]
     pub fn end(&mut self) -> ExitStatus {
         let mut status = None;
@@ -95,7 +90,6 @@ impl Running {
     }
 }
 
-/// Waits for something that happens soon.
 #[track_caller]
 pub fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
     let start = Instant::now();
@@ -105,7 +99,6 @@ pub fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
     }
 }
 
-/// How a run ended and what it said.
 pub struct Ended {
     pub status: ExitStatus,
     pub output: Vec<u8>,
@@ -161,13 +154,10 @@ pub fn supply(mut stream: impl Write + Send + 'static, bytes: Vec<u8>) -> JoinHa
     })
 }
 
-/// What a thread found.
 pub fn join<T>(thread: JoinHandle<T>) -> T {
     thread.join().unwrap()
 }
 
-/// Runs a program to its end with what the test made of its standard input and
-/// output.
 #[track_caller]
 pub fn run(mut command: Command) -> Ended {
     command.stderr(Stdio::piped());
@@ -182,7 +172,6 @@ pub fn run(mut command: Command) -> Ended {
     }
 }
 
-/// Runs meow with arguments and with nothing to read on standard input.
 #[track_caller]
 pub fn run_meow<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Ended {
     let mut command = meow();
@@ -191,7 +180,6 @@ pub fn run_meow<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Ende
     run(command)
 }
 
-/// Opens a file to be written, as it is.
 pub fn writable(path: impl AsRef<Path>) -> File {
     File::options().write(true).open(path).unwrap()
 }
@@ -205,7 +193,6 @@ pub fn appendable(path: impl AsRef<Path>) -> File {
         .unwrap()
 }
 
-/// Files of one test.
 pub struct Files(TempDir);
 
 impl Files {
@@ -230,34 +217,28 @@ impl Files {
         self.0.path().join(name)
     }
 
-    /// The directory itself.
     pub fn directory(&self) -> &Path {
         self.0.path()
     }
 
-    /// Makes a file with content.
     pub fn file(&self, name: &str, content: &[u8]) -> PathBuf {
         let path = self.path(name);
         std::fs::write(&path, content).unwrap();
         path
     }
 
-    /// The content of a file.
     pub fn content(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.path(name)).unwrap()
     }
 
-    /// A new file to write to.
     pub fn sink(&self, name: &str) -> File {
         File::create(self.path(name)).unwrap()
     }
 
-    /// A file to read from.
     pub fn open(&self, name: &str) -> File {
         File::open(self.path(name)).unwrap()
     }
 
-    /// The program, started in this directory.
     pub fn meow(&self) -> Command {
         let mut command = meow();
         command.current_dir(self.directory());
@@ -273,7 +254,6 @@ impl Files {
         command
     }
 
-    /// Runs such a script with arguments.
     #[track_caller]
     pub fn shell<A: AsRef<OsStr>>(&self, script: &str, arguments: &[A]) -> Ended {
         let mut command = self.meow_under(script);
@@ -281,7 +261,6 @@ impl Files {
         run(command)
     }
 
-    /// Runs meow in this directory with arguments between two ends.
     #[track_caller]
     pub fn run_between(
         &self,
@@ -315,7 +294,6 @@ impl Files {
     }
 }
 
-/// A pipe from which these bytes come.
 pub fn pipe_of(bytes: &[u8]) -> std::io::PipeReader {
     let (reader, writer) = std::io::pipe().unwrap();
     supply(writer, bytes.to_vec());

@@ -10,7 +10,6 @@ use crate::common::{Files, MEOW, assert_same, content, pipe_of, run, skip};
 const FAST_CALLS: &str = "copy_file_range,sendfile,splice,tee,vmsplice,io_uring_setup,\
                           io_uring_enter,io_uring_register";
 
-/// The program `strace` that injects by some rules.
 fn strace(rules: &[&str]) -> Command {
     let mut command = Command::new("strace");
     command.args(["-f", "-qq", "-o", "/dev/null"]);

@@ -8,7 +8,6 @@ use toll_wire::{CopyMethod, words};
 
 use crate::common::{Files, MEOW, assert_same, content, run, skip, writable};
 
-/// Whether this machine lets programs use io_uring.
 fn has_io_uring() -> bool {
     let disabled = std::fs::read_to_string("/proc/sys/kernel/io_uring_disabled");
     let is_there = disabled.is_ok_and(|text| text.trim() == "0");

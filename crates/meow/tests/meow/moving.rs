@@ -12,7 +12,6 @@ use crate::common::{
     Files, WAYS, assert_same, collect, content, join, pipe_of, run, supply, writable,
 };
 
-/// Where bytes come from.
 const SOURCES: [&str; 7] = [
     "operand",
     "standard input",
@@ -23,7 +22,6 @@ const SOURCES: [&str; 7] = [
     "TCP socket",
 ];
 
-/// Where bytes go to.
 const SINKS: [&str; 7] = [
     "file",
     "appended file",
@@ -52,7 +50,6 @@ fn make_fifo(files: &Files, name: &str) {
     mknodat(CWD, files.path(name), FileType::Fifo, mode, 0).unwrap();
 }
 
-/// Gives a command its source.
 fn set_source(files: &Files, source: &str, command: &mut Command, bytes: &[u8]) {
     match source {
         "operand" => {
@@ -101,7 +98,6 @@ fn receive(far: impl Read + Send + 'static) -> Received {
     Box::new(|| join(thread))
 }
 
-/// Gives a command its sink.
 fn set_sink(files: &Files, sink: &str, command: &mut Command) -> Received {
     let mut file = |mut file: File| -> Received {
         command.stdout(file.try_clone().unwrap());

@@ -27,7 +27,6 @@ fn terminal(is_raw: bool) -> (File, OwnedFd) {
     (File::from(near), far)
 }
 
-/// Reads a number of bytes.
 fn read_exactly(mut near: File, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     near.read_exact(&mut bytes).unwrap();

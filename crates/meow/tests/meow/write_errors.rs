@@ -104,7 +104,6 @@ fn a_pipe_without_a_reader_ends_the_run_by_signal_or_is_told_where_that_is_ignor
     }
 }
 
-/// A pipe that nobody reads.
 fn broken_pipe() -> PipeWriter {
     std::io::pipe().unwrap().1
 }

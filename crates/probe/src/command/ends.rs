@@ -24,13 +24,11 @@ use crate::{children, failure, scratch, verify};
 const FEED_BYTES: u64 = 128 << 10;
 /// Longest wait until a pipe is full.
 const FILL_PATIENCE: Duration = Duration::from_secs(5);
-/// Pause between looks whether it is.
 const FILL_POLL: Duration = Duration::from_micros(50);
 /// A command that has ended leaves its output open for longer than this only if
 /// it has left a process behind.
 const END_PATIENCE: Duration = Duration::from_secs(1);
 
-/// The standard input of a command.
 pub struct Input {
     path: PathBuf,
     is_piped: bool,
@@ -40,9 +38,6 @@ pub struct Input {
 
 impl Input {
     /// Checks an input.
-    ///
-    /// # Errors
-    /// If it is to be in memory and is no such file.
     pub fn new(file: &InputFile) -> Result<Self, Failure> {
         let warm = file
             .warm_bytes
@@ -56,9 +51,6 @@ impl Input {
 
     /// Opens it for one run. A pipe is full then, or holds all there is: no
     /// command waits for the probe to begin.
-    ///
-    /// # Errors
-    /// If it cannot be opened, or not brought into memory.
     pub fn open(&self) -> Result<Stdio, Failure> {
         let file = match &self.warm {
             Some(source) => source.ready()?.into_file(),
@@ -104,9 +96,6 @@ fn feed(file: File) -> io::Result<Stdio> {
 
 /// The sink that takes a command's output, if the probe receives it or makes its
 /// file.
-///
-/// # Errors
-/// If it cannot be made here.
 pub fn open_sink(request: &CommandRequest, is_check: bool) -> Result<Option<OpenSink>, Failure> {
     let nowhere = Path::new("/");
     let (sink, directory, purpose) = match &request.output {
@@ -134,9 +123,6 @@ pub fn open_sink(request: &CommandRequest, is_check: bool) -> Result<Option<Open
 
 /// Waits until a sink has all that a command wrote. Gives when that was, unless
 /// the command left a process behind that had to be ended first.
-///
-/// # Errors
-/// If the output stays open.
 pub fn finish(sink: &mut OpenSink) -> Result<Option<u64>, Failure> {
     if sink.is_finished_within(END_PATIENCE) {
         return Ok(sink.finish());
@@ -153,9 +139,6 @@ pub fn finish(sink: &mut OpenSink) -> Result<Option<u64>, Failure> {
 }
 
 /// Compares what arrived with what was expected.
-///
-/// # Errors
-/// If it is something else.
 pub fn check(sink: OpenSink, expected: &Content, is_check: bool) -> Result<(), Failure> {
     let purpose = match is_check {
         true => Purpose::Hash,

@@ -5,9 +5,6 @@ use toll_wire::{CommandRequest, Failure, ITERATION_VARIABLE, Numbering};
 use crate::failure;
 
 /// Sets the variables of all iterations.
-///
-/// # Errors
-/// If no process can have one of them.
 pub fn set_all(request: &CommandRequest) -> Result<(), Failure> {
     for (name, value) in &request.environment {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
@@ -37,7 +34,6 @@ pub struct IterationNumbers {
 }
 
 impl IterationNumbers {
-    /// Of a trial with so many warm-ups.
     pub fn new(numbering: Option<Numbering>, warmups: u32) -> Self {
         Self {
             numbering,
@@ -46,7 +42,6 @@ impl IterationNumbers {
         }
     }
 
-    /// Sets the variable for the next iteration.
     pub fn begin(&mut self) {
         if let Some(number) = self.next() {
             set(ITERATION_VARIABLE, &number);

@@ -15,7 +15,6 @@ pub enum Call {
     CopyFileRange,
 }
 
-/// Calls of a chunk each.
 pub struct InKernel {
     call: Call,
     chunk: usize,
@@ -28,7 +27,6 @@ impl InKernel {
         Ok(Self { call, chunk })
     }
 
-    /// A copier that asks for as much as goes.
     pub fn all(call: Call) -> Self {
         Self {
             call,

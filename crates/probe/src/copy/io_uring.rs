@@ -19,7 +19,6 @@ const BUFFER_BYTES_DEFAULT: u64 = 128 << 10;
 /// Offset that means "at the file's own position", for what has no other.
 const NO_OFFSET: u64 = u64::MAX;
 
-/// Sets up a ring.
 pub fn ring(entries: u32) -> Result<IoUring, Failure> {
     let advice = "use a kernel that has it and set kernel.io_uring_disabled to 0";
     IoUring::new(entries).unsupported_by("set up io_uring", advice)

@@ -66,7 +66,6 @@ pub fn run(request: &Request, copy: &CopyRequest) -> Result<TrialData, Failure> 
     Ok(data)
 }
 
-/// A method with its ends.
 struct Copier<'a> {
     mover: Box<dyn Mover>,
     copy: &'a CopyRequest,
@@ -74,7 +73,6 @@ struct Copier<'a> {
 }
 
 impl Copier<'_> {
-    /// One iteration, timed.
     fn sample(&mut self, meter: &mut Meter, scope: Scope) -> Result<Sample, Failure> {
         let copy = self.copy;
         let (input, mut sink) = self.ends(Purpose::Count)?;
@@ -130,7 +128,6 @@ fn job<'a>(copy: &CopyRequest, input: &'a Input, sink: &'a OpenSink) -> Job<'a> 
     }
 }
 
-/// Checks what a verification pass delivered.
 fn check(arrived: &Arrived, copy: &CopyRequest) -> Result<(), Failure> {
     let xxh3 = match &copy.source {
         Source::File { xxh3, .. } => *xxh3,

@@ -16,7 +16,6 @@ pub const CALL_BYTES_MAX: usize = 0x7fff_f000;
 pub struct Job<'a> {
     pub source: BorrowedFd<'a>,
     pub sink: BorrowedFd<'a>,
-    /// What `sink` is.
     pub sink_kind: Sink,
     pub size_bytes: u64,
 }

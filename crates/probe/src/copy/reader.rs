@@ -86,9 +86,6 @@ impl Reader {
     }
 
     /// What was received, and what that used.
-    ///
-    /// # Errors
-    /// If reading failed.
     pub fn result(self) -> io::Result<(Arrived, Usage)> {
         self.thread.join().expect("the reader does not panic")
     }

@@ -27,7 +27,6 @@ impl Input {
         self.0.as_fd()
     }
 
-    /// The file, at its start.
     pub fn into_file(self) -> File {
         self.0
     }

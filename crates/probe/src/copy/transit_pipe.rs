@@ -18,7 +18,6 @@ const PIPE_BYTES: usize = 1 << 20;
 pub struct TransitPipe {
     reader: OwnedFd,
     writer: OwnedFd,
-    /// Bytes it holds at most.
     pub capacity: usize,
 }
 

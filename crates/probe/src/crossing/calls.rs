@@ -122,7 +122,6 @@ pub fn copy_from_user(size: usize) -> Result<impl FnMut(u64) -> Result<(), Failu
     })
 }
 
-/// A write to pages of a file in memory.
 pub struct WriteMemfd {
     file: OwnedFd,
     buffer: Buffer,
@@ -164,7 +163,6 @@ impl Crossing for WriteMemfd {
     }
 }
 
-/// First writes to pages.
 pub struct PageFault {
     region: Option<Region>,
 }

@@ -168,7 +168,6 @@ impl Crossing for FileBytes {
     }
 }
 
-/// Calls on names.
 pub struct FileNames {
     warm: WarmFile,
     operation: CrossingOperation,

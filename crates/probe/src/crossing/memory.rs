@@ -16,7 +16,6 @@ use crate::memory::{Backing, HUGE_PAGE_BYTES, Region, Residency};
 /// Most bytes that one iteration faults in.
 const FAULT_BYTES_MAX: u64 = 1 << 30;
 
-/// `mmap` of a page and `munmap`.
 pub fn mmap_munmap(calls: u64) -> Result<(), Failure> {
     let page = page_bytes();
     for _ in 0..calls {
@@ -32,7 +31,6 @@ pub struct LargeFault {
     file: Option<WarmFile>,
     stride: usize,
     region: Option<Region>,
-    /// Sum of the bytes that were touched.
     sum: u64,
 }
 

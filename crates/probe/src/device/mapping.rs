@@ -17,7 +17,6 @@ pub enum Access {
     Write,
 }
 
-/// Copies bytes out of a mapping.
 pub fn take(from: &Mapping, offset: usize, bytes: &mut [u8]) {
     let source = from.at(offset, bytes.len());
     // SAFETY: the range lies in a readable mapping, of which there are no

@@ -75,7 +75,6 @@ impl Connection {
         address.map(|address| self.device.page(address)).transpose()
     }
 
-    /// Lets go of the file.
     pub fn release(&mut self) -> Result<(), Errno> {
         match &mut self.memory {
             Memory::Mapped { window, .. } => window.clear(),

@@ -212,7 +212,6 @@ impl Device {
         self.ask(abi::PAGE, &mut page).map(|()| page)
     }
 
-    /// What the device has done since it was opened.
     pub fn statistics(&self) -> Result<Statistics, Errno> {
         let mut statistics = Statistics::default();
         self.ask(abi::STATISTICS, &mut statistics)

@@ -125,7 +125,6 @@ fn receive_by_read(
     Ok(())
 }
 
-/// Reads from a device until `bytes` is full.
 pub fn read_full(device: &Device, mut bytes: &mut [u8]) -> Result<(), CallError> {
     while !bytes.is_empty() {
         match until_done(device, "receive", || {

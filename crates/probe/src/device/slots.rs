@@ -13,7 +13,6 @@ use crate::copy::mover::CallError;
 /// copy of as many bytes take is then little beside a round through the queue.
 const UNDER_WAY_BYTES: u32 = 512 << 10;
 
-/// How many slots of `slot_bytes` there are.
 pub fn count(slot_bytes: u32) -> u32 {
     let fitting = BUFFER_BYTES_MAX / slot_bytes;
     (UNDER_WAY_BYTES / slot_bytes)
@@ -87,9 +86,6 @@ impl Slots {
 }
 
 /// Makes a call until no signal interrupts it.
-///
-/// # Errors
-/// The call's, or ETIMEDOUT after [`Device::retry_after`].
 #[inline]
 pub fn until_done<T>(
     device: &Device,

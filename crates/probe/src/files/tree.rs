@@ -71,7 +71,6 @@ impl Tree {
         Ok(())
     }
 
-    /// Drops the pages of all files.
     pub fn drop_files(&self, root: &Path) -> Result<(), Failure> {
         let mut files = self.files.iter();
         files.try_for_each(|name| drop_pages(&root.join(name), self.small_bytes))

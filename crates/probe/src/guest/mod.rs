@@ -55,7 +55,6 @@ pub fn run() -> ! {
     end(port)
 }
 
-/// Answers requests until there is none.
 fn serve(port: &mut Port, is_icount: bool) {
     while let Some(line) = port.line() {
         let request =

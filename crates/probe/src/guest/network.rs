@@ -76,7 +76,6 @@ pub fn card() -> Result<(), String> {
     })
 }
 
-/// The interface of the card that joins the guest to its partner.
 fn interface_of(side: PairSide) -> Option<String> {
     let mut entries = fs::read_dir(INTERFACES).ok()?.flatten();
     let card = entries.find(|entry| {
@@ -104,7 +103,6 @@ fn configure(card: &str, side: PairSide) -> io::Result<()> {
         .ok_or_else(|| io::ErrorKind::AddrNotAvailable.into())
 }
 
-/// Gives an interface an address, see ipv6(7).
 fn add_ipv6(interface: &str, address: Ipv6Addr) -> io::Result<()> {
     let index = fs::read_to_string(format!("{INTERFACES}/{interface}/ifindex"))?;
     let index = index.trim().parse().map_err(io::Error::other)?;

@@ -97,7 +97,6 @@ fn disk(serial: &str) -> Result<PathBuf, String> {
     })
 }
 
-/// Waits until something is found.
 pub fn wait_for<T>(look: impl Fn() -> Option<T>) -> Option<T> {
     let deadline = Instant::now() + DEVICE_PATIENCE;
     loop {

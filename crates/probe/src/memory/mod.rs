@@ -310,7 +310,6 @@ fn flush_caches() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Checks that all reads and writes happened, and no others.
 fn check(
     region: &Region,
     pattern: &Pattern,

@@ -123,7 +123,6 @@ impl Region {
         )
     }
 
-    /// Sets all bytes to 0 by `memset`.
     pub fn clear(&self) {
         // SAFETY: the range is mapped, writable and referred to by nothing.
         unsafe { libc::memset(self.start.cast(), 0, self.length) };

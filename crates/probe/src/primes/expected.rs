@@ -17,7 +17,6 @@ pub struct Expected {
 }
 
 impl Expected {
-    /// Finds the primes up to `n`.
     pub fn new(n: u32) -> Self {
         let n_index = n as usize;
         let mut is_prime = vec![true; n_index + 1];

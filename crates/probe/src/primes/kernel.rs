@@ -91,7 +91,6 @@ pub fn count_as_published(request: &PrimesRequest) -> Result<Counted, Failure> {
     }
 }
 
-/// Why a count could not be had.
 fn cannot(request: &PrimesRequest, number: libc::c_long, error: &io::Error) -> Failure {
     let n = request.n;
     match error.raw_os_error() {

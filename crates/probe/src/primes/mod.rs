@@ -40,7 +40,6 @@ use crate::usage::{Scope, Usage};
 #[derive(Debug, Clone, Copy)]
 pub struct Counted {
     pub primes: u64,
-    /// Getting the memory, in nanoseconds.
     pub allocate_ns: Option<u64>,
     pub draw_ns: Option<u64>,
     /// Counting, with printing where that is asked for.

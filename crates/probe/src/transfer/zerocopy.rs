@@ -56,7 +56,6 @@ impl Loan {
 }
 
 impl Zerocopy {
-    /// A sender of buffers of `chunk` bytes.
     pub fn new(chunk: usize) -> Self {
         Self {
             buffer: Buffer::aligned(chunk * DEPTH),

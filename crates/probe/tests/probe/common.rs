@@ -11,7 +11,6 @@ use toll_wire::{
     TrialData, Workload, decode_response, encode,
 };
 
-/// The probe under test.
 pub const PROBE: &str = env!("CARGO_BIN_EXE_toll-probe");
 
 /// A directory on the file system of the build, which is more likely than
@@ -54,7 +53,6 @@ pub fn start(command: &mut Command, request: &Request) -> Child {
     child
 }
 
-/// What it answers.
 pub fn answer(probe: Child) -> Outcome {
     let output = probe.wait_with_output().expect("the probe ends");
     let text = String::from_utf8(output.stdout).expect("the response is UTF-8");
@@ -105,7 +103,6 @@ pub fn sample_or_skip(workload: &Workload) -> Option<Sample> {
     data.map(|mut data| data.samples.remove(0))
 }
 
-/// The message of an outcome that must have failed in a certain way.
 pub fn failed(outcome: Outcome, kind: FailureKind, what: &str) -> String {
     match outcome {
         Outcome::Failed(failure) if failure.kind == kind => failure.message,
@@ -200,7 +197,6 @@ pub fn children(pid: u32) -> Vec<u32> {
     children.collect()
 }
 
-/// Waits for what must come.
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(600);
     while !holds() {
@@ -209,7 +205,6 @@ pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Tells why a test did not run.
 #[expect(clippy::print_stderr, reason = "a skip tells its reason")]
 pub fn skip(reason: &str) {
     eprintln!("skipped: {reason}");

@@ -18,12 +18,10 @@ const COUNTERS: &[(&str, &str)] = &[
 /// As far as two runs of a program may differ.
 const DIFFERENCE_MAX: f64 = 0.02;
 
-/// A trial of the memory workload, as a shell's command line.
 fn trial(request: &str) -> String {
     format!("'{PROBE}' <'{request}'")
 }
 
-/// What the probe counts of a command.
 fn counted(command: &str, counter: &str) -> Result<f64, String> {
     let mut request = Request::new(Workload::Command(by_shell(command)));
     request.counters = vec![counter.to_owned()];

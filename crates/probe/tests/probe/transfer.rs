@@ -282,7 +282,6 @@ fn has_bytes(directory: &Path) -> bool {
     lengths.any(|file| file.is_ok_and(|file| file.len() > 0))
 }
 
-/// Waits until it has.
 fn wait_for_bytes(directory: &Path) {
     wait_until("the receiver has bytes", || has_bytes(directory));
 }

@@ -80,7 +80,6 @@ pub struct BpfCounter {
 }
 
 impl BpfCounter {
-    /// Loads a program for `n` numbers.
     pub fn new(n: u32) -> Result<Self, Failure> {
         let length = NUMBERS_OFFSET + n as usize * size_of::<u32>();
         let map = create_map(length)
