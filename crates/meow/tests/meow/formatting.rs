@@ -4,21 +4,15 @@
 use crate::common::{Files, assert_same, content};
 
 #[test]
-fn a_carriage_return_before_the_end_of_a_line_is_shown() {
+fn a_carriage_return_before_the_end_of_a_line_is_shown_also_from_two_files() {
     let files = Files::new();
     files.file("in", b"a\rb\r\nc\n\r\nd\r");
-    let output = files.run(&["-E", "in"]).succeeded();
-    assert_eq!(output, b"a\rb^M$\nc$\n^M$\nd\r");
-}
-
-#[test]
-fn a_carriage_return_and_its_newline_may_be_in_two_files() {
-    let files = Files::new();
     files.file("1", b"1\r");
     files.file("2", b"\n2\r\n");
     files.file("3", b"3\r\n");
     files.file("empty", b"");
     let shown = |names: &[&str]| files.run(&[&["-E"], names].concat()).succeeded();
+    assert_eq!(shown(&["in"]), b"a\rb^M$\nc$\n^M$\nd\r");
     assert_eq!(shown(&["1", "2"]), b"1^M$\n2^M$\n");
     assert_eq!(shown(&["1", "empty", "2"]), b"1^M$\n2^M$\n");
     assert_eq!(shown(&["1", "3"]), b"1\r3^M$\n");
@@ -39,15 +33,13 @@ fn numbers_and_blank_lines_go_on_from_file_to_file() {
     assert_eq!(shown("-b"), b"\n\n     1\tab\n\n\n     2\tc\n");
     assert_eq!(shown("-s"), b"\nab\n\nc\n");
     assert_eq!(shown("-sn"), b"     1\t\n     2\tab\n     3\t\n     4\tc\n");
-}
-
-#[test]
-fn the_state_goes_on_across_a_file_that_is_missing() {
-    let files = Files::new();
-    files.file("a", b"a");
-    let ended = files.run(&["-n", "a", "missing", "a"]);
+    // So does the state across a file that is missing.
+    let ended = files.run(&["-n", "3", "missing", "1"]);
     let output = ended.failed(&["meow: missing: No such file or directory"]);
-    assert_eq!(output, b"     1\taa");
+    assert_eq!(
+        output,
+        b"     1\t\n     2\tc\n     3\t\n     4\t\n     5\ta"
+    );
 }
 
 #[test]

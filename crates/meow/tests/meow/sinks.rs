@@ -43,20 +43,13 @@ fn check(old: &[u8], at: Option<usize>, new: &[u8], runs: usize) {
 }
 
 #[test]
-fn a_file_is_written_from_where_it_stands_and_kept_around_it() {
+fn a_file_is_written_from_where_it_stands_or_appended_to_and_kept_around_it() {
     check(&[b'-'; 300_000], Some(50_001), &content(100_000), 1);
     // Beyond the end zeros are left before.
     check(b"", Some(5), b"new", 1);
     check(b"old", Some(0), b"", 1);
-}
-
-#[test]
-fn appending_goes_to_the_end_wherever_the_file_stands() {
     check(b"old", None, &content(100_000), 2);
-}
-
-#[test]
-fn several_runs_share_one_sink() {
+    // Several runs share one sink.
     check(b"", Some(0), &content(70_000), 3);
 }
 

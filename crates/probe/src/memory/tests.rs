@@ -1,6 +1,6 @@
 use std::io::Write;
 
-use toll_wire::{AccessOrder, Addressing, CacheState};
+use toll_wire::{AccessOrder, Addressing};
 
 use super::*;
 
@@ -10,15 +10,10 @@ fn request() -> MemoryRequest {
     MemoryRequest {
         addressing: Addressing::Corrected,
         order: AccessOrder::Random,
-        mapping: Mapping::Anonymous,
-        initialisation: Initialisation::None,
-        huge_pages: HugePages::None,
-        advice: MemoryAdvice::None,
-        cache: CacheState::Warm,
         buffer_bytes: BUFFER_BYTES,
         steps: 20,
-        competitor: None,
         seed: 1,
+        ..MemoryRequest::default()
     }
 }
 

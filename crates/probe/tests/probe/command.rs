@@ -44,44 +44,55 @@ fn words_are_split_as_a_shell_would() {
 }
 
 #[test]
-fn a_non_zero_exit_fails_with_the_last_words() {
-    let command = by_shell("echo first >&2; echo bad >&2; exit 3");
-    let message = failure_of(&command);
-    assert!(
-        message.contains("exit status 3: bad; use --ignore-failure"),
-        "{message}"
-    );
-    let ignored = CommandRequest {
-        ignore_failure: true,
-        ..command
-    };
-    assert_eq!(sample_of(&ignored).metrics["exit_status"], 3.0);
+fn a_failed_end_is_told_with_the_last_words_or_its_signal_and_may_be_ignored() {
+    for (line, words, status) in [
+        (
+            "echo first >&2; echo bad >&2; exit 3",
+            "exit status 3: bad; use --ignore-failure",
+            3.0,
+        ),
+        ("kill -9 $$", "killed by signal 9 (SIGKILL)", 137.0),
+        (
+            "yes no | head -c 6000000 >&2; echo last words >&2; exit 3",
+            "exit status 3: last words",
+            3.0,
+        ),
+    ] {
+        let command = by_shell(line);
+        let message = failure_of(&command);
+        assert!(message.contains(words), "{message}");
+        let ignored = CommandRequest {
+            ignore_failure: true,
+            ..command
+        };
+        assert_eq!(sample_of(&ignored).metrics["exit_status"], status, "{line}");
+    }
 }
 
 #[test]
-fn a_death_by_signal_is_named() {
-    let command = by_shell("kill -9 $$");
-    assert!(failure_of(&command).contains("killed by signal 9 (SIGKILL)"));
-    let ignored = CommandRequest {
-        ignore_failure: true,
-        ..command
-    };
-    assert_eq!(sample_of(&ignored).metrics["exit_status"], 137.0);
-}
-
-#[test]
-fn a_program_that_is_not_there_fails_even_if_failures_are_ignored() {
-    let command = CommandRequest {
+fn what_cannot_be_run_fails_with_the_reason() {
+    let missing = CommandRequest {
         ignore_failure: true,
         ..direct("toll-has-no-such-program")
     };
-    assert!(failure_of(&command).contains("no such file or directory"));
-}
-
-#[test]
-fn lines_that_are_no_commands_fail() {
-    assert!(failure_of(&direct("")).contains("empty command"));
-    assert!(failure_of(&direct("'a b")).contains("has no end"));
+    let unprepared = CommandRequest {
+        prepare: Some("echo not today >&2; exit 4".to_owned()),
+        ..direct("true")
+    };
+    let nowhere = CommandRequest {
+        directory: Some(PathBuf::from("/nonexistent")),
+        ..direct("true")
+    };
+    for (command, words) in [
+        (missing, "no such file or directory"),
+        (direct(""), "empty command"),
+        (direct("'a b"), "has no end"),
+        (unprepared, "exit status 4: not today"),
+        (nowhere, "cannot enter /nonexistent"),
+    ] {
+        let message = failure_of(&command);
+        assert!(message.contains(words), "{message}");
+    }
 }
 
 #[test]
@@ -116,14 +127,6 @@ fn more_errors_than_a_pipe_holds_are_received_with_and_without_counters() {
             assert_eq!(sample.stderr.as_deref(), Some("no\nno\nn"));
         }
     }
-}
-
-#[test]
-fn the_last_error_of_many_explains_a_failure() {
-    let message = failure_of(&by_shell(
-        "yes no | head -c 6000000 >&2; echo last words >&2; exit 3",
-    ));
-    assert!(message.contains("exit status 3: last words"), "{message}");
 }
 
 #[test]
@@ -202,25 +205,6 @@ fn preparation_runs_before_every_iteration_in_the_directory() {
         .map(|sample| sample.stdout.as_deref().unwrap().trim())
         .collect();
     assert_eq!(counts, ["2", "3"]);
-}
-
-#[test]
-fn a_failed_preparation_fails_the_trial() {
-    let command = CommandRequest {
-        prepare: Some("echo not today >&2; exit 4".to_owned()),
-        ..direct("true")
-    };
-    let message = failure_of(&command);
-    assert!(message.contains("exit status 4: not today"), "{message}");
-}
-
-#[test]
-fn a_directory_that_is_not_there_fails() {
-    let command = CommandRequest {
-        directory: Some(PathBuf::from("/nonexistent")),
-        ..direct("true")
-    };
-    assert!(failure_of(&command).starts_with("cannot enter /nonexistent"));
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use toll_wire::{
-    CommandRequest, FailureKind, Outcome, OutputPolicy, Request, Response, Sample, ShellChoice,
-    TrialData, Workload, decode_response, encode,
+    CommandRequest, FailureKind, Outcome, Request, Response, Sample, ShellChoice, TrialData,
+    Workload, decode_response, encode,
 };
 
 pub const PROBE: &str = env!("CARGO_BIN_EXE_toll-probe");
@@ -119,14 +119,6 @@ pub fn refused(workload: &Workload, kind: FailureKind) -> String {
 pub fn command(line: &str) -> CommandRequest {
     CommandRequest {
         command: line.to_owned(),
-        shell: ShellChoice::None,
-        prepare: None,
-        input: None,
-        expected: None,
-        output: OutputPolicy::Null,
-        capture_bytes_max: 0,
-        ignore_failure: false,
-        directory: None,
         ..CommandRequest::default()
     }
 }

@@ -27,13 +27,10 @@ fn copy_of(directory: &Path, length: usize) -> CopyRequest {
     std::fs::write(&path, &bytes).unwrap();
     let xxh3 = xxh3_64(&bytes);
     CopyRequest {
-        method: CopyMethod::Swept,
         source: Source::File { path, xxh3 },
-        sink: Sink::Null,
-        cache: CacheState::Warm,
         size_bytes: length as u64,
-        buffer_bytes: None,
         directory: directory.to_owned(),
+        ..CopyRequest::default()
     }
 }
 
@@ -107,29 +104,13 @@ fn check_all(
 }
 
 #[test]
-fn every_method_serves_every_sink() {
-    check_all(200_003, &[None], methods());
-}
-
-#[test]
-fn every_method_serves_every_sink_with_a_buffer_of_odd_size() {
-    check_all(100_003, &[Some(4097)], methods());
-}
-
-#[test]
-fn every_method_copies_an_empty_file_and_a_single_byte() {
-    check_all(0, &[None], methods());
-    check_all(1, &[None], methods());
-}
-
-#[test]
-fn a_ring_of_lent_pages_survives_several_rounds() {
+fn every_method_serves_every_sink_with_files_and_buffers_of_any_size() {
+    for (length, buffer) in [(200_003, None), (100_003, Some(4097)), (0, None), (1, None)] {
+        check_all(length, &[buffer], methods());
+    }
+    // Lent pages survive several rounds, and a stream keeps its order.
     let buffers = [None, Some(4096), Some(20_000)];
     check_all(5_000_011, &buffers, [CopyMethod::Vmsplice]);
-}
-
-#[test]
-fn io_uring_keeps_the_order_of_a_stream() {
     check_all(3_000_017, &[None, Some(1000)], [CopyMethod::IoUring]);
 }
 

@@ -32,10 +32,8 @@ fn files(directory: &Path, operation: FilesOperation) -> FilesRequest {
         small_bytes: 3000,
         count: 45,
         buffer_bytes: 4096,
-        calls: None,
-        durability: Durability::None,
-        cache: CacheState::Warm,
         seed: 7,
+        ..FilesRequest::default()
     }
 }
 

@@ -16,17 +16,11 @@ const SLACK_BYTES: f64 = 64.0 * 1024.0;
 
 pub fn memory() -> MemoryRequest {
     MemoryRequest {
-        addressing: Addressing::Published,
         order: AccessOrder::Random,
-        mapping: Mapping::Anonymous,
-        initialisation: Initialisation::None,
-        huge_pages: HugePages::None,
-        advice: MemoryAdvice::None,
-        cache: CacheState::Warm,
         buffer_bytes: BUFFER_BYTES,
         steps: 4096,
-        competitor: None,
         seed: 3,
+        ..MemoryRequest::default()
     }
 }
 

@@ -13,15 +13,12 @@ use crate::common::{PROBE, answer_request, completed_or_skip, refused, sample_or
 fn primes(placement: PrimesPlacement) -> PrimesRequest {
     PrimesRequest {
         placement,
-        n: 1000,
-        random: RandomSource::Seeded,
         printing: match placement {
             PrimesPlacement::UserProcess => Printing::Inside,
             _ => Printing::None,
         },
-        allocation: PrimesAllocation::Usual,
-        clock: PrimesClock::Monotonic,
         seed: 7,
+        ..PrimesRequest::default()
     }
 }
 

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use toll_wire::{
-    CacheState, CopyMethod, CopyRequest, Durability, FailureKind, Placement, Request, Sink, Source,
-    WIRE_VERSION, Workload, WriteRequest, encode,
+    CopyMethod, CopyRequest, FailureKind, Placement, Request, Sink, Source, WIRE_VERSION, Workload,
+    WriteRequest, encode,
 };
 
 use crate::common::{
@@ -96,10 +96,9 @@ fn long_copy(directory: &Path) -> Workload {
         method: CopyMethod::Byte,
         source: Source::Zero,
         sink: Sink::File,
-        cache: CacheState::Warm,
         size_bytes: 1 << 40,
-        buffer_bytes: None,
         directory: directory.to_owned(),
+        ..CopyRequest::default()
     })
 }
 
@@ -129,8 +128,8 @@ fn the_file_of_a_killed_probe_is_removed_by_the_next() {
         directory: directory.path().to_owned(),
         buffer_bytes: 1,
         input_bytes: 1,
-        durability: Durability::None,
         placement: Placement::Append,
+        ..WriteRequest::default()
     });
     completed(ask(&write), "beside a running probe");
     assert_eq!(

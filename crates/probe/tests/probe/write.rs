@@ -20,10 +20,8 @@ const PLACEMENTS: [Placement; 2] = [Placement::Overwrite, Placement::Append];
 fn write_in(directory: &Path) -> WriteRequest {
     WriteRequest {
         directory: directory.to_owned(),
-        buffer_bytes: 4096,
         input_bytes: 65_536,
-        durability: Durability::None,
-        placement: Placement::Overwrite,
+        ..WriteRequest::default()
     }
 }
 
