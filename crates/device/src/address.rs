@@ -1,6 +1,6 @@
 //! Addresses as people write them.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::SocketAddr;
 
 /// Reads an address with or without a port: `10.0.77.1`, `10.0.77.1:2325`,
 /// `fd77::1`, `[fd77::1]:2325`, `fe80::1%eth0`, `[fe80::1%eth0]:2325`.
@@ -11,32 +11,22 @@ pub fn parse(text: &str) -> Result<(SocketAddr, Option<u16>), String> {
              or [fd77::1]:2325"
         )
     };
-    if let Some(rest) = text.strip_prefix('[') {
-        let (address, port) = rest.split_once(']').ok_or_else(cannot)?;
-        let port = match port.strip_prefix(':') {
-            Some(port) => Some(port.parse().map_err(|_| cannot())?),
-            None if port.is_empty() => None,
-            None => return Err(cannot()),
-        };
-        return Ok((v6(address).ok_or_else(cannot)?, port));
+    let numbered = with_number(text).ok_or_else(cannot)?;
+    if let Ok(address) = numbered.parse::<SocketAddr>() {
+        return Ok((address, Some(address.port())));
     }
-    if let Ok(SocketAddr::V4(address)) = text.parse() {
-        return Ok((SocketAddr::V4(address), Some(address.port())));
-    }
-    if let Ok(IpAddr::V4(address)) = text.parse() {
-        return Ok((SocketAddr::new(address.into(), 0), None));
-    }
-    Ok((v6(text).ok_or_else(cannot)?, None))
+    let forms = [format!("{numbered}:0"), format!("[{numbered}]:0")];
+    let address = forms.iter().find_map(|form| form.parse().ok());
+    Ok((address.ok_or_else(cannot)?, None))
 }
 
-/// An IPv6 address, with the interface of a link-local one behind `%`.
-fn v6(text: &str) -> Option<SocketAddr> {
-    let (address, scope) = match text.split_once('%') {
-        Some((address, scope)) => (address, interface(scope)?),
-        None => (text, 0),
+/// The address with its interface, behind `%`, by number.
+fn with_number(text: &str) -> Option<String> {
+    let Some((address, rest)) = text.split_once('%') else {
+        return Some(text.to_owned());
     };
-    let address: Ipv6Addr = address.parse().ok()?;
-    Some(SocketAddr::V6(SocketAddrV6::new(address, 0, 0, scope)))
+    let (scope, port) = rest.split_at(rest.find(']').unwrap_or(rest.len()));
+    Some(format!("{address}%{}{port}", interface(scope)?))
 }
 
 /// The number of an interface, which may be given by its name.
@@ -60,9 +50,9 @@ mod tests {
             ("10.0.77.1:80", "10.0.77.1:80", Some(80)),
             ("fd77::1", "[fd77::1]:0", None),
             ("[fd77::1]", "[fd77::1]:0", None),
-            ("[fd77::1]:80", "[fd77::1]:0", Some(80)),
+            ("[fd77::1]:80", "[fd77::1]:80", Some(80)),
             ("fe80::1%3", "[fe80::1%3]:0", None),
-            ("[fe80::1%3]:9", "[fe80::1%3]:0", Some(9)),
+            ("[fe80::1%3]:9", "[fe80::1%3]:9", Some(9)),
         ] {
             let address: SocketAddr = address.parse().unwrap();
             assert_eq!(parse(text), Ok((address, port)), "{text}");

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use lexopt::Arg;
+use toll_probe::program::Request;
 use toll_wire::{CopyMethod, from_word, words};
 
 use crate::decorate::{Decoration, Numbering};
@@ -72,19 +73,13 @@ pub struct Options {
     pub files: Vec<OsString>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
-pub enum Request {
-    Copy(Options),
-    Print(String),
-}
-
 /// Understands the arguments, the program's name first. With `is_posix` the
 /// first operand ends the options, as the environment variable
 /// `POSIXLY_CORRECT` asks.
 pub fn parse(
     arguments: impl IntoIterator<Item = OsString>,
     is_posix: bool,
-) -> Result<Request, String> {
+) -> Result<Request<Options>, String> {
     let mut arguments = arguments.into_iter();
     let program = arguments.next().unwrap_or_default();
     let mut parser = lexopt::Parser::from_args(arguments);
@@ -107,7 +102,7 @@ pub fn parse(
                 let attached = parser.optional_value();
                 match long_option(&name, attached.as_deref())? {
                     "help" => return Ok(Request::Print(HELP.to_owned())),
-                    "version" => return Ok(Request::Print(version())),
+                    "version" => return Ok(Request::version("meow")),
                     "method" => {
                         let value = attached.map_or_else(|| parser.value(), Ok);
                         let value = value.map_err(|_| "option '--method' requires an argument")?;
@@ -132,11 +127,7 @@ pub fn parse(
             "a method copies bytes as they are; leave out --method or what changes them".into(),
         );
     }
-    Ok(Request::Copy(options))
-}
-
-fn version() -> String {
-    format!("meow (toll) {}\n", env!("CARGO_PKG_VERSION"))
+    Ok(Request::Run(options))
 }
 
 /// The long option that `name` is, or that it alone is the beginning of; only
@@ -255,7 +246,7 @@ mod tests {
     fn options(arguments: &[&str]) -> Options {
         let arguments = ["meow"].iter().chain(arguments);
         match parse(arguments.map(OsString::from), false).unwrap() {
-            Request::Copy(options) => options,
+            Request::Run(options) => options,
             Request::Print(text) => panic!("{text}"),
         }
     }

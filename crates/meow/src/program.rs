@@ -9,13 +9,15 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, FdFlags, fcntl_getfd};
 use rustix::stdio::{dup2_stderr, stderr, stdin, stdout};
 use toll_probe::copy::mover::{CallError, wait_for, write_all};
+use toll_probe::failure::text;
+use toll_probe::program::Request;
 use toll_wire::CopyMethod;
 
 use crate::by_method;
 use crate::copier::{Copier, Step};
 use crate::decorate::Decorator;
 use crate::ends::End;
-use crate::options::{self, Options, Request};
+use crate::options::{self, Options};
 use crate::route::{self, BUFFER_BYTES, Method, Route};
 
 const SUCCESS: i32 = 0;
@@ -32,7 +34,7 @@ pub fn run() -> i32 {
             Ok(()) => SUCCESS,
             Err(error) => cannot_write(&error),
         },
-        Ok(Request::Copy(options)) => copy_all(&options),
+        Ok(Request::Run(options)) => copy_all(&options),
         Err(complaint) => {
             complain(&format!(
                 "{complaint}\nTry 'meow --help' for more information."
@@ -275,9 +277,5 @@ fn complain(message: &str) {
 
 /// The system's text for an error, without the number that Rust adds.
 fn text_of(errno: Errno) -> String {
-    let mut text = std::io::Error::from(errno).to_string();
-    if let Some(end) = text.find(" (os error ") {
-        text.truncate(end);
-    }
-    text
+    text(&errno.into())
 }

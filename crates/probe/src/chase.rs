@@ -147,8 +147,6 @@ fn checked_length(request: &ChaseRequest) -> Result<usize, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use toll_wire::HugePages;
-
     use super::*;
 
     fn chase(size_bytes: u64) -> ChaseRequest {
@@ -156,7 +154,6 @@ mod tests {
             size_bytes,
             accesses: 1,
             seed: 7,
-            huge_pages: HugePages::None,
             ..ChaseRequest::default()
         }
     }

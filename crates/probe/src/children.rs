@@ -1,8 +1,12 @@
 //! Processes that a measured command leaves behind. They would disturb the next
 //! iteration, and none may outlive the trial.
 
-use rustix::fs::{Mode, OFlags, open};
+use std::ffi::CStr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
 use rustix::io::{Errno, read};
+use rustix::path::DecInt;
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
 use rustix::thread::{NanosleepRelativeResult, nanosleep};
 use rustix::time::{ClockId, Timespec, clock_gettime};
@@ -15,9 +19,6 @@ const END_POLL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 1_000_000,
 };
-
-/// Longest path of a file that lists a thread's children.
-const PATH_BYTES_MAX: usize = 64;
 
 /// Makes this process the parent of all that descends from it and loses its own
 /// (PR_SET_CHILD_SUBREAPER of prctl(2)), so that a process does not get away by
@@ -60,12 +61,17 @@ pub fn end(kill: fn()) {
     }
 }
 
-/// Sends SIGKILL to the children of the main thread. It starts all of them, and
-/// to it orphans go (find_new_reaper in kernel/exit.c).
+/// Sends SIGKILL to the children of the main thread, which proc(5) lists. It starts
+/// all of them, and to it orphans go (find_new_reaper in kernel/exit.c).
 fn kill_children() {
-    let mut path = [0; PATH_BYTES_MAX];
-    let pid = getpid().as_raw_pid().cast_unsigned();
-    let Ok(list) = open(children_path(&mut path, pid), OFlags::RDONLY, Mode::empty()) else {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let below =
+        |directory: BorrowedFd<'_>, name: &CStr| openat(directory, name, flags, Mode::empty());
+    // By parts, since a path of them would have to be allocated.
+    let list = below(CWD, c"/proc/self/task")
+        .and_then(|tasks| below(tasks.as_fd(), DecInt::new(getpid().as_raw_pid()).as_c_str()))
+        .and_then(|task| below(task.as_fd(), c"children"));
+    let Ok(list) = list else {
         return;
     };
     let mut numbers = Numbers::default();
@@ -82,28 +88,6 @@ fn kill_children() {
             Err(_) => return,
         }
     }
-}
-
-/// The file that lists the children of a process's main thread (proc(5)).
-fn children_path(buffer: &mut [u8; PATH_BYTES_MAX], pid: u32) -> &std::ffi::CStr {
-    let mut digits = [0; 10];
-    let mut begin = digits.len();
-    let mut rest = pid;
-    loop {
-        begin -= 1;
-        digits[begin] = b'0' + (rest % 10) as u8;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    let parts = [&b"/proc/self/task/"[..], &digits[begin..], b"/children\0"];
-    let mut length = 0;
-    for part in parts {
-        buffer[length..length + part.len()].copy_from_slice(part);
-        length += part.len();
-    }
-    std::ffi::CStr::from_bytes_with_nul(&buffer[..length]).expect("the end is its only zero")
 }
 
 /// Numbers with spaces between and after them, which come in pieces.
@@ -130,18 +114,6 @@ impl Numbers {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_path_is_that_of_the_main_thread() {
-        for (pid, path) in [
-            (1, "/proc/self/task/1/children"),
-            (4_194_304, "/proc/self/task/4194304/children"),
-            (u32::MAX, "/proc/self/task/4294967295/children"),
-        ] {
-            let mut buffer = [0; PATH_BYTES_MAX];
-            assert_eq!(children_path(&mut buffer, pid).to_str(), Ok(path));
-        }
-    }
 
     #[test]
     fn numbers_may_be_cut_anywhere() {

@@ -91,13 +91,18 @@ pub fn cannot(action: &str, error: &io::Error, advice: &str) -> String {
     format!("cannot {action}: {}; {advice}", reason(error))
 }
 
-/// The system's text for an error, fit to stand after a colon: it begins in
-/// lower case and has no "(os error N)" behind it.
-pub fn reason(error: &io::Error) -> String {
+/// The system's text for an error, without the "(os error N)" that Rust adds.
+pub fn text(error: &io::Error) -> String {
     let mut text = error.to_string();
     if let Some(end) = text.find(" (os error ") {
         text.truncate(end);
     }
+    text
+}
+
+/// The same in lower case, fit to stand after a colon.
+pub fn reason(error: &io::Error) -> String {
+    let text = text(error);
     let mut characters = text.chars();
     match characters.next() {
         Some(first) => first.to_lowercase().chain(characters).collect(),

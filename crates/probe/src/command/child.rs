@@ -1,8 +1,13 @@
 //! Waiting for a child and reading what it used.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::process::Child;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
 
+use toll_wire::{CounterReading, Sample};
+
+use crate::meter::put;
 use crate::usage::{self, Usage};
 
 pub struct Ended {
@@ -43,37 +48,27 @@ impl Ended {
     }
 
     pub fn describe(&self) -> String {
-        if !libc::WIFSIGNALED(self.status) {
-            return format!("exit status {}", libc::WEXITSTATUS(self.status));
-        }
-        let signal = libc::WTERMSIG(self.status);
-        match signal_name(signal) {
-            Some(name) => format!("killed by signal {signal} ({name})"),
-            None => format!("killed by signal {signal}"),
+        let text = ExitStatus::from_raw(self.status).to_string();
+        match text.strip_prefix("signal: ") {
+            Some(signal) => format!("killed by signal {signal}"),
+            None => text.replace(':', ""),
         }
     }
-}
 
-fn signal_name(signal: i32) -> Option<&'static str> {
-    Some(match signal {
-        libc::SIGHUP => "SIGHUP",
-        libc::SIGINT => "SIGINT",
-        libc::SIGQUIT => "SIGQUIT",
-        libc::SIGILL => "SIGILL",
-        libc::SIGTRAP => "SIGTRAP",
-        libc::SIGABRT => "SIGABRT",
-        libc::SIGBUS => "SIGBUS",
-        libc::SIGFPE => "SIGFPE",
-        libc::SIGKILL => "SIGKILL",
-        libc::SIGSEGV => "SIGSEGV",
-        libc::SIGPIPE => "SIGPIPE",
-        libc::SIGALRM => "SIGALRM",
-        libc::SIGTERM => "SIGTERM",
-        libc::SIGXCPU => "SIGXCPU",
-        libc::SIGXFSZ => "SIGXFSZ",
-        libc::SIGSYS => "SIGSYS",
-        _ => return None,
-    })
+    /// What all commands are charged with, and what was counted.
+    pub fn sample(&self, counters: BTreeMap<String, CounterReading>) -> Sample {
+        let mut sample = Sample {
+            counters,
+            ..Sample::default()
+        };
+        for (name, value) in self.usage.metrics().into_iter().chain([
+            ("block_input_bytes", self.usage.block_input_bytes),
+            ("block_output_bytes", self.usage.block_output_bytes),
+        ]) {
+            put(&mut sample, name, value as f64);
+        }
+        sample
+    }
 }
 
 #[cfg(test)]

@@ -197,18 +197,9 @@ impl<'a> Runner<'a> {
         if let (Some(sink), Some(expected)) = (sink, &request.expected) {
             ends::check(sink, expected, is_check)?;
         }
-        let mut sample = Sample {
-            counters,
-            ..Sample::default()
-        };
-        let usage = &run.ended.usage;
-        for (name, value) in usage.metrics().into_iter().chain([
-            ("duration_ns", run.end_ns - run.start_ns),
-            ("block_input_bytes", usage.block_input_bytes),
-            ("block_output_bytes", usage.block_output_bytes),
-        ]) {
-            put(&mut sample, name, value as f64);
-        }
+        let mut sample = run.ended.sample(counters);
+        let duration_ns = run.end_ns - run.start_ns;
+        put(&mut sample, "duration_ns", duration_ns as f64);
         put(&mut sample, "exit_status", run.ended.exit_status().into());
         if capture > 0 {
             sample.stderr = Some(run.outputs.stderr.head());

@@ -149,29 +149,16 @@ fn sample(
     let run = run?;
     let (arrived, _) = sink.arrived(copy.size_bytes, Purpose::Count)?;
     check_length(arrived.bytes, copy.size_bytes)?;
-    let duration_ns = run
-        .duration_ns
-        .checked_sub(startup_ns)
-        .filter(|&left| left > 0);
-    let Some(duration_ns) = duration_ns else {
+    if run.duration_ns <= startup_ns {
         return Err(failure::instrument(format!(
             "cannot time cat: its copy of {} bytes took no longer than its start-up; \
              choose a larger file",
             copy.size_bytes
         )));
-    };
-    let usage = &run.ended.usage;
-    let mut sample = Sample {
-        counters,
-        ..Sample::default()
-    };
-    for (name, value) in usage.metrics().into_iter().chain([
-        ("startup_ns", startup_ns),
-        ("block_input_bytes", usage.block_input_bytes),
-        ("block_output_bytes", usage.block_output_bytes),
-    ]) {
-        put(&mut sample, name, value as f64);
     }
+    let duration_ns = run.duration_ns - startup_ns;
+    let mut sample = run.ended.sample(counters);
+    put(&mut sample, "startup_ns", startup_ns as f64);
     add_rates(&mut sample, "bytes_copied", copy.size_bytes, duration_ns);
     Ok(sample)
 }

@@ -7,12 +7,11 @@ use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::MapFlags;
 use rustix::thread::futex::{self, Flags};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use rustix::time::Timespec;
 use toll_wire::{CrossingPeer, CrossingRequest, Failure};
 
 use super::Crossing;
-use super::ping_pong::{bind, choose};
+use super::ping_pong::{Cpus, bind};
 use crate::failure::{self, OrFail};
 use crate::fork::Child;
 use crate::mapping::{Mapping, READ_WRITE};
@@ -27,21 +26,20 @@ const PATIENCE_S: i64 = 10;
 
 pub struct FutexPingPong {
     word: &'static AtomicU32,
-    affinity_before: CpuSet,
     thread: Option<JoinHandle<()>>,
     _process: Option<Child>,
+    cpus: Cpus,
 }
 
 impl FutexPingPong {
     pub fn new(request: &CrossingRequest) -> Result<Self, Failure> {
-        let affinity_before = sched_getaffinity(None).failed_to("cross by sched_getaffinity")?;
-        let (own, others) = choose(&affinity_before, request.cpus)?;
-        let word = shared_word()?;
+        let cpus = Cpus::choose(request.cpus)?;
+        let (others, word) = (cpus.others, shared_word()?);
         let mut pair = Self {
             word,
-            affinity_before,
             thread: None,
             _process: None,
+            cpus,
         };
         let answer = move || {
             if bind(others).is_ok() {
@@ -58,7 +56,7 @@ impl FutexPingPong {
                 pair.thread = Some(thread.failed_to("cross by clone")?);
             }
         }
-        bind(own).failed_to("cross by sched_setaffinity")?;
+        pair.cpus.bind_own()?;
         Ok(pair)
     }
 }
@@ -70,8 +68,6 @@ impl Drop for FutexPingPong {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        // In a guest other trials may follow in this process.
-        let _ = sched_setaffinity(None, &self.affinity_before);
     }
 }
 

@@ -20,8 +20,8 @@ pub struct PingPong {
     from: OwnedFd,
     /// Bytes of a message: an eventfd takes a word.
     length: usize,
-    affinity_before: CpuSet,
     _other: Child,
+    _cpus: Cpus,
 }
 
 /// A message: 1 as a word of an eventfd, or its first byte.
@@ -30,76 +30,59 @@ const MESSAGE: [u8; 8] = 1_u64.to_ne_bytes();
 impl PingPong {
     /// Starts the other process, and binds both to their CPUs.
     pub fn new(operation: CrossingOperation, cpus: CrossingCpus) -> Result<Self, Failure> {
-        let affinity_before = sched_getaffinity(None).failed_to("cross by sched_getaffinity")?;
-        let (own, others) = choose(&affinity_before, cpus)?;
+        let cpus = Cpus::choose(cpus)?;
         let length = match operation {
             CrossingOperation::EventfdPingPong => MESSAGE.len(),
             _ => 1,
         };
         let [(to, from), (pong, ping)] = ends(operation)?;
-        let other = Child::start(|| return_messages(&ping, &pong, length, others))
+        let other = Child::start(|| return_messages(&ping, &pong, length, cpus.others))
             .failed_to("cross by fork")?;
-        // From here on it is ended whatever happens.
-        let pair = Self {
+        cpus.bind_own()?;
+        Ok(Self {
             to,
             from,
             length,
-            affinity_before,
             _other: other,
-        };
-        bind(own).failed_to("cross by sched_setaffinity")?;
-        Ok(pair)
+            _cpus: cpus,
+        })
     }
 }
 
 /// What each of the two processes writes to and reads from.
 fn ends(operation: CrossingOperation) -> Result<[(OwnedFd, OwnedFd); 2], Failure> {
-    let ends = match operation {
-        CrossingOperation::UnixPingPong => UnixStream::pair().and_then(|(one, other)| {
-            Ok([
-                (one.try_clone()?.into(), one.into()),
-                (other.try_clone()?.into(), other.into()),
-            ])
-        }),
-        CrossingOperation::TcpPingPong => connected().and_then(|(one, other)| {
-            Ok([
-                (one.try_clone()?.into(), one.into()),
-                (other.try_clone()?.into(), other.into()),
-            ])
-        }),
+    let sockets = |(one, other): (OwnedFd, OwnedFd)| {
+        let (near, far) = (one.try_clone()?, other.try_clone()?);
+        Ok([(near, one), (far, other)])
+    };
+    let ends = || match operation {
+        CrossingOperation::UnixPingPong => {
+            let (one, other) = UnixStream::pair()?;
+            sockets((one.into(), other.into()))
+        }
+        CrossingOperation::TcpPingPong => sockets(connected()?),
         CrossingOperation::EventfdPingPong => {
-            let word = || Ok::<_, io::Error>(eventfd(0, EventfdFlags::CLOEXEC)?);
-            word().and_then(|one| {
-                let other = word()?;
-                Ok([(one.try_clone()?, other.try_clone()?), (other, one)])
-            })
+            let one = eventfd(0, EventfdFlags::CLOEXEC)?;
+            let other = eventfd(0, EventfdFlags::CLOEXEC)?;
+            Ok([(one.try_clone()?, other.try_clone()?), (other, one)])
         }
         _ => {
-            let pipe = || Ok::<_, io::Error>(pipe_with(PipeFlags::CLOEXEC)?);
-            pipe().and_then(|(ping, to)| {
-                let (from, pong) = pipe()?;
-                Ok([(to, from), (pong, ping)])
-            })
+            let (ping, to) = pipe_with(PipeFlags::CLOEXEC)?;
+            let (from, pong) = pipe_with(PipeFlags::CLOEXEC)?;
+            Ok::<_, io::Error>([(to, from), (pong, ping)])
         }
     };
-    ends.failed_to("cross by a channel")
+    ends().failed_to("cross by a channel")
 }
 
 /// A TCP connection over loopback that sends each byte at once.
-fn connected() -> io::Result<(TcpStream, TcpStream)> {
+fn connected() -> io::Result<(OwnedFd, OwnedFd)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let one = TcpStream::connect(listener.local_addr()?)?;
     let (other, _) = listener.accept()?;
     one.set_nodelay(true)?;
     other.set_nodelay(true)?;
-    Ok((one, other))
-}
-
-impl Drop for PingPong {
-    fn drop(&mut self) {
-        // In a guest other trials may follow in this process.
-        let _ = sched_setaffinity(None, &self.affinity_before);
-    }
+    Ok((one.into(), other.into()))
 }
 
 impl Crossing for PingPong {
@@ -122,7 +105,37 @@ impl Crossing for PingPong {
     }
 }
 
-pub fn choose(allowed: &CpuSet, cpus: CrossingCpus) -> Result<(usize, usize), Failure> {
+/// The CPUs of the two ends. The probe may use all again when this value goes: in a
+/// guest other trials may follow in this process.
+pub struct Cpus {
+    before: CpuSet,
+    own: usize,
+    pub others: usize,
+}
+
+impl Cpus {
+    pub fn choose(cpus: CrossingCpus) -> Result<Self, Failure> {
+        let before = sched_getaffinity(None).failed_to("cross by sched_getaffinity")?;
+        let (own, others) = choose(&before, cpus)?;
+        Ok(Self {
+            before,
+            own,
+            others,
+        })
+    }
+
+    pub fn bind_own(&self) -> Result<(), Failure> {
+        bind(self.own).failed_to("cross by sched_setaffinity")
+    }
+}
+
+impl Drop for Cpus {
+    fn drop(&mut self) {
+        let _ = sched_setaffinity(None, &self.before);
+    }
+}
+
+fn choose(allowed: &CpuSet, cpus: CrossingCpus) -> Result<(usize, usize), Failure> {
     let mut set = (0..CpuSet::MAX_CPU).filter(|cpu| allowed.is_set(*cpu));
     let first = set.next().unwrap_or(0);
     match (cpus, set.next()) {

@@ -122,23 +122,13 @@ fn directories(count: usize) -> Vec<PathBuf> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use toll_wire::{CacheState, Durability, FilesOperation};
-
     use super::*;
 
     fn tree(count: u64, small_bytes: u64) -> Tree {
         Tree::new(&FilesRequest {
-            operation: FilesOperation::Create,
-            directory: PathBuf::new(),
-            below: PathBuf::new(),
-            size_bytes: 1,
             small_bytes,
             count,
-            buffer_bytes: 1,
-            calls: None,
-            durability: Durability::None,
-            cache: CacheState::Warm,
-            seed: 1,
+            ..FilesRequest::default()
         })
     }
 

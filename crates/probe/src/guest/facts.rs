@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toll_wire::guest::GuestFacts;
 
-use super::setup::Disks;
 use crate::{clock, proc_file};
 
 /// Clock reads timed together, since a clock may tick slower than it is read.
@@ -14,7 +13,7 @@ const BATCH: u32 = 64;
 
 const BATCHES: usize = 101;
 
-pub fn facts(disks: &Disks) -> GuestFacts {
+pub fn facts(file_systems: BTreeMap<String, PathBuf>) -> GuestFacts {
     let uname = rustix::system::uname();
     let cpuinfo = text("/proc/cpuinfo").unwrap_or_default();
     let meminfo = text("/proc/meminfo").unwrap_or_default();
@@ -37,11 +36,7 @@ pub fn facts(disks: &Disks) -> GuestFacts {
             .and_then(|text| chosen(&text)),
         multi_gen_lru: text("/sys/kernel/mm/lru_gen/enabled"),
         mitigations: directory_values(Path::new("/sys/devices/system/cpu/vulnerabilities")),
-        file_systems: disks
-            .file_systems
-            .iter()
-            .map(|(kind, point)| ((*kind).to_owned(), point.clone()))
-            .collect(),
+        file_systems,
     }
 }
 

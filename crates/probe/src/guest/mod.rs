@@ -42,11 +42,11 @@ pub fn run() -> ! {
         .and_then(|()| network::card())
         .and_then(|()| setup::disks())
     {
-        Ok(disks) => {
+        Ok(file_systems) => {
             // Pages of the init that are swapped out would come back in between
             // the trials' own. Without the right to lock them they may.
             let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE);
-            let facts = facts::facts(&disks);
+            let facts = facts::facts(file_systems);
             say(&mut port, GuestEvent::Ready(Box::new(facts)));
             serve(&mut port, is_icount);
         }

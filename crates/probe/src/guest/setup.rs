@@ -1,5 +1,6 @@
 //! Making a guest fit for trials.
 
+use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use toll_wire::guest::{
-    BOOT_MODULES_DIRECTORY, SWAP_DISK, SWAP_VARIABLE, WORK_DIRECTORY, WORK_DISK,
+    BOOT_MODULES_DIRECTORY, SWAP_DISK, SWAP_VARIABLE, TMPFS_DIRECTORY, WORK_DIRECTORY, WORK_DISK,
 };
 
 use super::mounts;
@@ -56,14 +57,9 @@ pub fn boot_modules() -> Result<(), String> {
     Ok(())
 }
 
-#[derive(Debug)]
-pub struct Disks {
-    /// File systems for work files: kind and where it is.
-    pub file_systems: Vec<(&'static str, PathBuf)>,
-}
-
-/// Mounts the work disk, and swaps to the other one if there is to be one.
-pub fn disks() -> Result<Disks, String> {
+/// Mounts the work disk, and swaps to the other one if there is to be one. Yields the
+/// file systems for work files, by kind.
+pub fn disks() -> Result<BTreeMap<String, PathBuf>, String> {
     mounts::mount_work(&disk(WORK_DISK)?)?;
     if std::env::var_os(SWAP_VARIABLE).is_some() {
         let device = disk(SWAP_DISK)?;
@@ -74,10 +70,10 @@ pub fn disks() -> Result<Disks, String> {
             )
         })?;
     }
-    let tmpfs = PathBuf::from(toll_wire::guest::TMPFS_DIRECTORY);
-    Ok(Disks {
-        file_systems: vec![("ext4", WORK_DIRECTORY.into()), ("tmpfs", tmpfs)],
-    })
+    Ok(BTreeMap::from([
+        ("ext4".to_owned(), WORK_DIRECTORY.into()),
+        ("tmpfs".to_owned(), TMPFS_DIRECTORY.into()),
+    ]))
 }
 
 fn disk(serial: &str) -> Result<PathBuf, String> {

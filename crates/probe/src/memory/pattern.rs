@@ -212,7 +212,7 @@ pub fn predict(pattern: &Pattern, places: &mut Places) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use toll_wire::{CacheState, HugePages, Initialisation, Mapping, MemoryAdvice};
+    use toll_wire::HugePages;
 
     use super::*;
     use crate::memory::region::Backing;
@@ -221,15 +221,10 @@ mod tests {
         Pattern::new(&MemoryRequest {
             addressing,
             order,
-            mapping: Mapping::Anonymous,
-            initialisation: Initialisation::None,
-            huge_pages: HugePages::None,
-            advice: MemoryAdvice::None,
-            cache: CacheState::Warm,
             buffer_bytes: 1 << 20,
             steps,
-            competitor: None,
             seed: 42,
+            ..MemoryRequest::default()
         })
     }
 

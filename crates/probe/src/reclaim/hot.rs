@@ -83,16 +83,14 @@ enum Pages {
 impl Hot {
     /// Maps pages that hold nothing yet and are backed by nothing.
     pub fn anonymous(order: Order) -> Result<Self, Failure> {
+        Self::data(order, Backing::Anonymous)
+    }
+
+    fn data(order: Order, backing: Backing<'_>) -> Result<Self, Failure> {
         let length = order.pages * page_bytes();
-        Ok(Self {
-            order,
-            pages: Pages::Data(Region::map(
-                Backing::Anonymous,
-                length,
-                HugePages::None,
-                false,
-            )?),
-        })
+        let region = Region::map(backing, length, HugePages::None, false)?;
+        let pages = Pages::Data(region);
+        Ok(Self { order, pages })
     }
 
     /// Writes what the pages hold, and random words behind it: what swap does not
@@ -119,22 +117,14 @@ impl Hot {
         let length = order.pages * page_bytes();
         lay(order, file, is_code).failed_to("write the hot pages")?;
         page_cache::establish(file, length as u64, CacheState::Cold)?;
-        let pages = match (is_code, mapping) {
-            (true, _) => Pages::Code(Code::map(file.as_fd(), length)?),
-            (false, HotMapping::FileShared) => Pages::Data(Region::map(
-                Backing::Shared(file.as_fd()),
-                length,
-                HugePages::None,
-                false,
-            )?),
-            (false, _) => Pages::Data(Region::map(
-                Backing::Private(file.as_fd()),
-                length,
-                HugePages::None,
-                false,
-            )?),
-        };
-        Ok(Self { order, pages })
+        match (is_code, mapping) {
+            (true, _) => {
+                let pages = Pages::Code(Code::map(file.as_fd(), length)?);
+                Ok(Self { order, pages })
+            }
+            (false, HotMapping::FileShared) => Self::data(order, Backing::Shared(file.as_fd())),
+            (false, _) => Self::data(order, Backing::Private(file.as_fd())),
+        }
     }
 
     /// Uses every page once and adds up what they hold.

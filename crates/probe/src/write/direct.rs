@@ -46,17 +46,13 @@ fn check_lengths(alignment: u64, write: &WriteRequest) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use toll_wire::{Durability, Placement};
-
     use super::*;
 
     fn request(buffer_bytes: u64, input_bytes: u64) -> WriteRequest {
         WriteRequest {
-            directory: "/tmp".into(),
             buffer_bytes,
             input_bytes,
-            durability: Durability::ODirect,
-            placement: Placement::Append,
+            ..WriteRequest::default()
         }
     }
 

@@ -207,8 +207,7 @@ mod tests {
             directory: directory.path().to_owned(),
             buffer_bytes: 1_000,
             input_bytes: 10_001,
-            durability: Durability::None,
-            placement: Placement::Overwrite,
+            ..WriteRequest::default()
         };
         let writer = Writer::new(&request).unwrap();
         assert!(
