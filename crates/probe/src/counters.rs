@@ -223,7 +223,6 @@ impl From<&GroupData> for Reading {
 }
 
 impl Reading {
-    /// What the event at `index` counted since `before`.
     fn since(&self, before: &Self, index: usize) -> CounterReading {
         CounterReading {
             count: self.counts[index].saturating_sub(before.counts[index]),

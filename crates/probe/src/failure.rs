@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::io;
+use std::path::Path;
 
 use toll_wire::{Failure, FailureKind};
 
@@ -38,6 +39,11 @@ pub trait OrFail<T>: Sized {
     #[inline]
     fn failed_to(self, action: impl Display) -> Result<T, Failure> {
         self.or_fail(FailureKind::Failed, action, None)
+    }
+
+    /// [`Self::failed_to`] do something with the file of a path.
+    fn failed_with(self, verb: &str, path: impl AsRef<Path>) -> Result<T, Failure> {
+        self.failed_to(format_args!("{verb} {}", path.as_ref().display()))
     }
 
     fn failed_by(self, action: impl Display, advice: &str) -> Result<T, Failure> {

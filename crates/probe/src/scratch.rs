@@ -67,10 +67,9 @@ pub struct ScratchDirectory {
 }
 
 impl ScratchDirectory {
-    /// Makes an empty directory in `directory`.
     pub fn create(directory: &Path) -> Result<Self, toll_wire::Failure> {
         let path = directory.join(format!("{PREFIX}{}.tmp", std::process::id()));
-        std::fs::create_dir(&path).failed_to(format_args!("make {}", path.display()))?;
+        std::fs::create_dir(&path).failed_with("make", &path)?;
         let lock = File::open(&path).ok();
         if let Some(lock) = &lock {
             // A file system without locks has the process id in the name to go by.
@@ -98,7 +97,7 @@ fn open_new(path: &Path) -> Result<File, toll_wire::Failure> {
         .create_new(true)
         .mode(0o600)
         .open(path)
-        .failed_to(format_args!("create {}", path.display()))?;
+        .failed_with("create", path)?;
     // A file system without locks has the process id in the name to go by.
     let _ = flock(&file, FlockOperation::NonBlockingLockExclusive);
     Ok(file)

@@ -23,7 +23,6 @@ pub struct FilesRequest {
     /// Bytes of the one file.
     #[serde(rename = "size", deserialize_with = "file_size")]
     pub size_bytes: u64,
-    /// Bytes of each small file.
     #[serde(rename = "small_size", deserialize_with = "small_size")]
     pub small_bytes: u64,
     #[serde(deserialize_with = "count::<1, FILES_MAX, _, _>")]

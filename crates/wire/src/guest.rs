@@ -219,7 +219,6 @@ pub enum GuestEvent {
 pub struct GuestEnd {
     /// Its exit status; `None` if a signal ended it.
     pub status: Option<i32>,
-    /// The signal that ended it.
     pub signal: Option<i32>,
     /// Bytes that went to [`OUTPUT_PORT`] on its behalf.
     pub output_bytes: u64,

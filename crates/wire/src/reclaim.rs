@@ -86,7 +86,6 @@ pub enum WorkingSet {
 }
 
 impl WorkingSet {
-    /// Whether the stream is of a file.
     pub fn streams_file(self) -> bool {
         matches!(self, Self::Executable | Self::FileHot)
     }

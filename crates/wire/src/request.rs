@@ -41,7 +41,6 @@ impl Request {
     }
 }
 
-/// Decodes a request from one line of JSON.
 pub fn decode_request(line: &str) -> Result<Request, WireError> {
     crate::decode(line, "the trial request")
 }

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{WIRE_VERSION, WireError};
 
-/// The answer to one request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Response {

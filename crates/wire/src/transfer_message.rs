@@ -64,7 +64,6 @@ impl From<&TransferRequest> for TransferTerms {
     }
 }
 
-/// What a receiver tells of an iteration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReceiverReport {

@@ -91,7 +91,6 @@ impl WorkloadKind {
         }
     }
 
-    /// Whether it has a parameter of this name.
     pub fn has(self, name: &str) -> bool {
         self.parameters()
             .is_none_or(|names| names.iter().any(|known| known == name))

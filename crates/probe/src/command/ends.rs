@@ -12,12 +12,12 @@ use rustix::io::ioctl_fionread;
 use rustix::pipe::{PipeFlags, fcntl_getpipe_size, pipe_with};
 use toll_wire::{CacheState, CommandRequest, Content, Failure, InputFile, OutputPolicy, Sink};
 
-use super::cannot_use;
 use crate::copy::mmap::Mapped;
 use crate::copy::mover::{Job, Mover};
 use crate::copy::reader::{Purpose, READER_BUFFER_BYTES};
 use crate::copy::sink::OpenSink;
 use crate::copy::source::OpenSource;
+use crate::failure::OrFail;
 use crate::{children, failure, scratch, verify};
 
 /// Bytes written into a command's input at a time, as `cat` does.
@@ -37,7 +37,6 @@ pub struct Input {
 }
 
 impl Input {
-    /// Checks an input.
     pub fn new(file: &InputFile) -> Result<Self, Failure> {
         let warm = file
             .warm_bytes
@@ -54,11 +53,11 @@ impl Input {
     pub fn open(&self) -> Result<Stdio, Failure> {
         let file = match &self.warm {
             Some(source) => source.ready()?.into_file(),
-            None => File::open(&self.path).map_err(|error| cannot_use(&self.path, &error))?,
+            None => File::open(&self.path).failed_with("open", &self.path)?,
         };
         match self.is_piped {
             false => Ok(file.into()),
-            true => feed(file).map_err(|error| cannot_use(Path::new("a pipe"), &error)),
+            true => feed(file).failed_with("open", "a pipe"),
         }
     }
 
@@ -112,7 +111,7 @@ pub fn open_sink(request: &CommandRequest, is_check: bool) -> Result<Option<Open
         // No command pays for what an earlier one has written.
         File::open(directory)
             .and_then(|directory| Ok(rustix::fs::syncfs(directory)?))
-            .map_err(|error| cannot_use(directory, &error))?;
+            .failed_with("open", directory)?;
     }
     let purpose = match is_check {
         true => Purpose::Hash,

@@ -4,7 +4,6 @@ use toll_wire::{CommandRequest, Failure, ITERATION_VARIABLE, Numbering};
 
 use crate::failure;
 
-/// Sets the variables of all iterations.
 pub fn set_all(request: &CommandRequest) -> Result<(), Failure> {
     for (name, value) in &request.environment {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {

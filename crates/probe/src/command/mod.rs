@@ -11,7 +11,7 @@ mod output;
 mod search;
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -110,8 +110,7 @@ impl<'a> Runner<'a> {
         // Changing directory once keeps `posix_spawn` on its fast path, which
         // not every C library has for a child in another directory.
         if let Some(directory) = &request.directory {
-            std::env::set_current_dir(directory)
-                .failed_to(format_args!("enter {}", directory.display()))?;
+            std::env::set_current_dir(directory).failed_with("enter", directory)?;
         }
         Ok(Self {
             request,
@@ -165,11 +164,11 @@ impl<'a> Runner<'a> {
         match (&self.output, sink) {
             (_, Some(sink)) => {
                 let writer = sink.writer().try_clone_to_owned();
-                command.stdout(writer.map_err(|error| cannot_use(Path::new("a sink"), &error))?);
+                command.stdout(writer.failed_with("open", "a sink")?);
             }
             _ if is_piped(self.request) => {}
             (OutputPolicy::File(path), None) => {
-                command.stdout(File::create(path).map_err(|error| cannot_use(path, &error))?);
+                command.stdout(File::create(path).failed_with("open", path)?);
             }
             _ => {
                 command.stdout(open_null()?);
@@ -316,7 +315,7 @@ fn head_of(path: &Path, bytes_max: usize) -> Result<String, Failure> {
     let mut head = Vec::new();
     File::open(path)
         .and_then(|file| file.take(bytes_max as u64).read_to_end(&mut head))
-        .map_err(|error| cannot_use(path, &error))?;
+        .failed_with("open", path)?;
     Ok(String::from_utf8_lossy(&head).into_owned())
 }
 
@@ -327,13 +326,9 @@ fn open_null() -> Result<Stdio, Failure> {
         .write(true)
         .open(path)
         .map(Stdio::from)
-        .map_err(|error| cannot_use(path, &error))
+        .failed_with("open", path)
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    std::path::absolute(path).map_err(|error| cannot_use(path, &error))
-}
-
-fn cannot_use(path: &Path, error: &io::Error) -> Failure {
-    failure::failed_to(&format!("open {}", path.display()), error)
+    std::path::absolute(path).failed_with("open", path)
 }

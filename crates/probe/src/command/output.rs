@@ -282,7 +282,6 @@ impl Stream {
     }
 }
 
-/// Receives until the command has ended.
 fn receive_until(streams: &mut [Stream; 2], ended: &OwnedFd, block: &mut Vec<u8>) {
     while !wait_for_any(streams, ended) {
         for stream in &mut *streams {

@@ -12,6 +12,8 @@ use crate::failure::{self, OrFail};
 use crate::page_cache;
 use crate::scratch::open_laid_out;
 
+const OPEN: &str = "open the source";
+
 pub struct OpenSource {
     path: PathBuf,
     file: File,
@@ -43,11 +45,8 @@ impl OpenSource {
     /// Opens and checks a file of which `size_bytes` are to be copied, whose
     /// pages are in the state `cache` when an iteration begins.
     pub fn of_file(path: &Path, size_bytes: u64, cache: CacheState) -> Result<Self, Failure> {
-        let file =
-            open_laid_out(path).failed_to(format_args!("open {} as the source", path.display()))?;
-        let metadata = file
-            .metadata()
-            .failed_to(format_args!("open {} as the source", path.display()))?;
+        let file = open_laid_out(path).failed_with(OPEN, path)?;
+        let metadata = file.metadata().failed_with(OPEN, path)?;
         let shown = path.display();
         if !metadata.is_file() {
             return Err(failure::failed(format!(
@@ -76,9 +75,8 @@ impl OpenSource {
             self.resident_pages
                 .set(page_cache::establish(&self.file, size_bytes, state)?);
         }
-        open_laid_out(&self.path)
-            .map(Input)
-            .failed_to(format_args!("open {} as the source", self.path.display()))
+        let opened = open_laid_out(&self.path).map(Input);
+        opened.failed_with(OPEN, &self.path)
     }
 
     /// Whether the content is checked before the timed iterations. A cold source
@@ -112,8 +110,7 @@ impl OpenSource {
 
 fn open_zero() -> Result<OpenSource, Failure> {
     let path = PathBuf::from("/dev/zero");
-    let file =
-        File::open(&path).failed_to(format_args!("open {} as the source", path.display()))?;
+    let file = File::open(&path).failed_with(OPEN, &path)?;
     Ok(OpenSource {
         path,
         file,

@@ -11,7 +11,7 @@ use rustix::process::getppid;
 use rustix::time::{ClockId, clock_gettime};
 use toll_wire::{DRIVER_BYTES_MAX, Failure, HugePages};
 
-use super::Crossing;
+use super::{Crossing, check};
 use crate::buffer::{Buffer, page_bytes};
 use crate::driver::Driver;
 use crate::failure::{self, OrFail};
@@ -154,12 +154,8 @@ impl Crossing for WriteMemfd {
     fn settle(&mut self, _calls: u64) -> Result<(), Failure> {
         let mut held = vec![0; self.buffer.bytes().len()];
         let read = pread(&self.file, &mut held, 0);
-        if read != Ok(held.len()) || held != self.buffer.bytes() {
-            return Err(failure::failed(
-                "cannot trust the crossings: the memfd holds other bytes; see the kernel log",
-            ));
-        }
-        Ok(())
+        let is_right = read == Ok(held.len()) && held == self.buffer.bytes();
+        check(is_right, "the memfd holds other bytes")
     }
 }
 

@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags, fstatfs, open, rename, stat, unlink};
 use rustix::io::{Errno, pread, pwrite};
 use toll_wire::{CROSSING_FILE_BYTES, CacheState, CrossingOperation, CrossingRequest, Failure};
 
-use super::Crossing;
+use super::{Crossing, check};
 use crate::buffer::{Buffer, page_bytes};
 use crate::failure::{self, OrFail};
 use crate::page_cache;
@@ -159,12 +159,7 @@ impl Crossing for FileBytes {
             }
             false => buffer == self.warm.content(self.offset),
         };
-        match is_right {
-            true => Ok(()),
-            false => Err(failure::failed(
-                "cannot trust the crossings: the file holds other bytes; see the kernel log",
-            )),
-        }
+        check(is_right, "the file holds other bytes")
     }
 }
 
@@ -244,11 +239,8 @@ impl Crossing for FileNames {
             false => (&self.name, &self.other),
         };
         let is_there = stat(&**there).is_ok_and(|one| one.st_size as u64 == self.warm.span_bytes);
-        if !is_there || stat(&**gone).is_ok() {
-            return Err(failure::failed(
-                "cannot trust the crossings: a name is missing or left over; see the kernel log",
-            ));
-        }
+        let is_right = is_there && stat(&**gone).is_err();
+        check(is_right, "a name is missing or left over")?;
         match has_moved {
             true => rename(&*self.other, &*self.name).failed_to("cross by rename"),
             false => Ok(()),

@@ -6,8 +6,8 @@ use std::os::fd::AsFd;
 use rustix::mm::MapFlags;
 use toll_wire::{CrossingOperation, CrossingRequest, FAULT_AROUND_BYTES, Failure, HugePages};
 
-use super::Crossing;
 use super::file::WarmFile;
+use super::{Crossing, check};
 use crate::buffer::page_bytes;
 use crate::failure::{self, OrFail};
 use crate::mapping::{Mapping, READ_WRITE};
@@ -96,11 +96,7 @@ impl Crossing for LargeFault {
 
     fn settle(&mut self, calls: u64) -> Result<(), Failure> {
         let region = self.region.take().expect("the pages are prepared");
-        if self.sum != self.expected(calls) {
-            return Err(failure::failed(
-                "cannot trust the crossings: a page holds other bytes; see the kernel log",
-            ));
-        }
+        check(self.sum == self.expected(calls), "a page holds other bytes")?;
         let wanted = calls * HUGE_PAGE_BYTES as u64;
         if self.file.is_none() && Residency::around(region.address())?.huge < wanted {
             return Err(failure::unsupported(

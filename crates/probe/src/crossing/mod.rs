@@ -22,6 +22,7 @@ use self::memory::{LargeFault, MemoryPass};
 use self::ping_pong::PingPong;
 use self::ring::Ring;
 use self::signal::SelfSignal;
+use crate::failure;
 use crate::meter::{Meter, put};
 use crate::trial::Trial;
 use crate::usage::Scope;
@@ -45,6 +46,16 @@ trait Crossing {
 impl<F: FnMut(u64) -> Result<(), Failure>> Crossing for F {
     fn cross(&mut self, calls: u64) -> Result<(), Failure> {
         self(calls)
+    }
+}
+
+/// What the crossings brought about, which is to be right.
+fn check(is_right: bool, what_is_wrong: &str) -> Result<(), Failure> {
+    match is_right {
+        true => Ok(()),
+        false => Err(failure::failed(format!(
+            "cannot trust the crossings: {what_is_wrong}; see the kernel log"
+        ))),
     }
 }
 

@@ -6,8 +6,8 @@ use io_uring::squeue::Entry;
 use io_uring::{IoUring, opcode, types};
 use toll_wire::{CrossingOperation, CrossingRequest, Failure};
 
-use super::Crossing;
 use super::file::{WarmFile, next_offset};
+use super::{Crossing, check};
 use crate::buffer::Buffer;
 use crate::failure::{self, OrFail};
 
@@ -18,7 +18,6 @@ pub struct Ring {
     read: Option<Reads>,
 }
 
-/// What reads go from and to.
 struct Reads {
     warm: WarmFile,
     buffer: Buffer,
@@ -108,11 +107,7 @@ impl Crossing for Ring {
         }
         self.submit(1)?;
         let read = self.read.as_ref().expect("just looked at");
-        match read.buffer.bytes() == read.warm.content(read.offset) {
-            true => Ok(()),
-            false => Err(failure::failed(
-                "cannot trust the crossings: a read brought other bytes; see the kernel log",
-            )),
-        }
+        let is_right = read.buffer.bytes() == read.warm.content(read.offset);
+        check(is_right, "a read brought other bytes")
     }
 }

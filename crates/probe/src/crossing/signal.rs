@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use toll_wire::Failure;
 
-use super::Crossing;
-use crate::failure::{self, OrFail};
+use super::{Crossing, check};
+use crate::failure::OrFail;
 
 /// Signals handled since the program began.
 static HANDLED: AtomicU64 = AtomicU64::new(0);
@@ -57,12 +57,7 @@ impl Crossing for SelfSignal {
 
     fn settle(&mut self, calls: u64) -> Result<(), Failure> {
         let handled = HANDLED.load(Ordering::Relaxed) - self.handled_before;
-        if handled == calls {
-            return Ok(());
-        }
-        Err(failure::failed(format!(
-            "cannot trust the crossings: {handled} of {calls} signals were handled; see the kernel \
-             log"
-        )))
+        let what = format!("{handled} of {calls} signals were handled");
+        check(handled == calls, &what)
     }
 }

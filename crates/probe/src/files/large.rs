@@ -12,8 +12,9 @@ use toll_wire::{Durability, Failure, FilesOperation, FilesRequest};
 use super::calls::{close, read_at, write_at};
 use super::memory::drop_pages;
 use super::set::Set;
-use super::{Done, Operation, distrust, failed};
+use super::{Done, Operation, distrust};
 use crate::buffer::{Buffer, checked_length};
+use crate::failure::OrFail;
 use crate::random::shuffle;
 use crate::write::pass::write_pass;
 use crate::write::pattern::{Pattern, first_difference};
@@ -133,7 +134,7 @@ impl Operation for Large<'_> {
         let path = set.below.join(NAME);
         File::create_new(&path)
             .and_then(|file| content.lay(&file, self.request.size_bytes))
-            .map_err(|error| failed("lay", &path, &error))
+            .failed_with("lay", &path)
     }
 
     fn cool(&self, set: &Set) -> Result<Option<String>, Failure> {
@@ -154,9 +155,7 @@ impl Operation for Large<'_> {
             // told from it.
             _ => self.write_random(&path, &self.before),
         };
-        passed
-            .map(drop)
-            .map_err(|error| failed("use", &path, &error))
+        passed.map(drop).failed_with("use", &path)
     }
 
     fn run(&mut self, set: &Set) -> Result<Done, Failure> {
@@ -167,7 +166,7 @@ impl Operation for Large<'_> {
             FilesOperation::WriteSequential => ("write", self.write_sequential(&path)),
             _ => ("overwrite", self.write_random(&path, &self.content)),
         };
-        let mut done = passed.map_err(|error| failed(action, &path, &error))?;
+        let mut done = passed.failed_with(action, &path)?;
         let expected = match self.offsets.len() as u64 {
             0 => self.request.size_bytes,
             calls => calls * self.request.buffer_bytes,
@@ -213,19 +212,16 @@ fn compare<'p>(
     size_bytes: u64,
     expected: impl Fn(u64) -> &'p Pattern,
 ) -> Result<(), Failure> {
-    let file = File::open(path).map_err(|error| failed("open", path, &error))?;
-    let metadata = file.metadata();
-    let length = metadata
-        .map_err(|error| failed("check", path, &error))?
-        .len();
+    let file = File::open(path).failed_with("open", path)?;
+    let length = file.metadata().failed_with("check", path)?.len();
     if length != size_bytes {
         let why = format!("has {length} bytes instead of {size_bytes}");
         return Err(distrust(path, &why));
     }
-    match first_difference(&file, size_bytes, expected) {
-        Ok(None) => Ok(()),
-        Ok(Some(at)) => Err(distrust(path, &format!("differs after byte {at}"))),
-        Err(error) => Err(failed("read back", path, &error)),
+    let difference = first_difference(&file, size_bytes, expected);
+    match difference.failed_with("read back", path)? {
+        None => Ok(()),
+        Some(at) => Err(distrust(path, &format!("differs after byte {at}"))),
     }
 }
 

@@ -7,7 +7,6 @@ use rustix::fs::syncfs;
 use rustix::process::geteuid;
 use toll_wire::{CacheState, Failure};
 
-use super::failed;
 use crate::failure::{self, OrFail};
 use crate::page_cache;
 
@@ -29,12 +28,12 @@ const OF_OTHERS: u64 = 500;
 /// files would take a commit of the journal for each.
 pub fn sync(directory: &Path) -> Result<(), Failure> {
     let synced = File::open(directory).and_then(|file| Ok(syncfs(file)?));
-    synced.map_err(|error| failed("sync", directory, &error))
+    synced.failed_with("sync", directory)
 }
 
 /// Drops a file's pages, and shows that none is left.
 pub fn drop_pages(path: &Path, size_bytes: u64) -> Result<(), Failure> {
-    let file = File::open(path).map_err(|error| failed("open", path, &error))?;
+    let file = File::open(path).failed_with("open", path)?;
     page_cache::check_state(&file, CacheState::Cold)?;
     page_cache::establish(&file, size_bytes, CacheState::Cold).map(drop)
 }
@@ -42,7 +41,7 @@ pub fn drop_pages(path: &Path, size_bytes: u64) -> Result<(), Failure> {
 /// Drops names and attributes that nobody uses, of all file systems, and shows
 /// that hardly one is left.
 pub fn drop_names(directory: &Path) -> Result<(), Failure> {
-    let file = File::open(directory).map_err(|error| failed("open", directory, &error))?;
+    let file = File::open(directory).failed_with("open", directory)?;
     page_cache::check_state(&file, CacheState::Cold)?;
     if !geteuid().is_root() {
         return Err(failure::unsupported(

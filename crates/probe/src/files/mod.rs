@@ -14,7 +14,6 @@ mod set;
 mod small;
 mod tree;
 
-use std::io;
 use std::path::Path;
 
 use toll_wire::{CacheState, Failure, FilesRequest, Request, Sample, TrialData};
@@ -113,10 +112,6 @@ fn sample(
         put(&mut sample, "calls", done.calls as f64);
     }
     Ok(sample)
-}
-
-fn failed(action: &str, path: &Path, error: &io::Error) -> Failure {
-    failure::failed_to(&format!("{action} {}", path.display()), error)
 }
 
 fn distrust(path: &Path, why: &str) -> Failure {

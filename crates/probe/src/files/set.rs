@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use toll_wire::{Failure, FilesRequest};
 
-use super::failed;
+use crate::failure::OrFail;
 use crate::scratch::{self, ScratchDirectory};
 
 /// A place for the files of a trial, which goes away with this value.
@@ -37,7 +37,7 @@ impl Place {
         self.sets += 1;
         let name = format!("set-{}", self.sets);
         let below = self.scratch.path().join(&name);
-        fs::create_dir(&below).map_err(|error| failed("make", &below, &error))?;
+        fs::create_dir(&below).failed_with("make", &below)?;
         Ok(Set {
             above: self.above.join(name),
             below,

@@ -15,8 +15,9 @@ use super::calls::{close, read_at, write_at};
 use super::memory::{drop_names, sync};
 use super::set::Set;
 use super::tree::Tree;
-use super::{Done, Operation, distrust, failed};
+use super::{Done, Operation, distrust};
 use crate::buffer::{Buffer, checked_length};
+use crate::failure::OrFail;
 
 /// Of as many files one is read, by an operation that reads some: a program
 /// that knows a tree reads what has changed.
@@ -175,9 +176,7 @@ impl Operation for Small<'_> {
             FilesOperation::Stat | FilesOperation::Unlink => self.stat(&set.above),
             operation => unreachable!("{operation:?} is none of trees"),
         };
-        passed
-            .map(drop)
-            .map_err(|error| failed("use the files of", &set.above, &error))
+        passed.map(drop).failed_with("use the files of", &set.above)
     }
 
     fn run(&mut self, set: &Set) -> Result<Done, Failure> {
@@ -189,7 +188,7 @@ impl Operation for Small<'_> {
             FilesOperation::OpenTree => ("go through", self.open_tree(root)),
             operation => unreachable!("{operation:?} is none of trees"),
         };
-        let done = passed.map_err(|error| failed(action, root, &error))?;
+        let done = passed.failed_with(action, root)?;
         let expected = self.expected();
         if (Done { calls: 0, ..done }) != expected {
             let why = format!("gave {done:?} instead of {expected:?}");

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use toll_wire::{Failure, FilesRequest};
 
+use super::distrust;
 use super::memory::drop_pages;
-use super::{distrust, failed};
+use crate::failure::OrFail;
 use crate::write::pattern::Pattern;
 
 /// Files in a directory, and directories in one. Kernel trees have some 15
@@ -56,7 +57,7 @@ impl Tree {
     pub fn lay_directories(&self, root: &Path) -> Result<(), Failure> {
         for directory in &self.directories[1..] {
             let path = root.join(directory);
-            fs::create_dir(&path).map_err(|error| failed("make", &path, &error))?;
+            fs::create_dir(&path).failed_with("make", &path)?;
         }
         Ok(())
     }
@@ -66,7 +67,7 @@ impl Tree {
             let path = root.join(name);
             let laid =
                 File::create_new(&path).and_then(|mut file| file.write_all(self.content(number)));
-            laid.map_err(|error| failed("lay", &path, &error))?;
+            laid.failed_with("lay", &path)?;
         }
         Ok(())
     }
@@ -80,7 +81,7 @@ impl Tree {
     pub fn check(&self, root: &Path, step: usize) -> Result<(), Failure> {
         for (number, name) in self.files.iter().enumerate().step_by(step) {
             let path = root.join(name);
-            let content = fs::read(&path).map_err(|error| failed("read back", &path, &error))?;
+            let content = fs::read(&path).failed_with("read back", &path)?;
             if content != self.content(number) {
                 let why = format!("has {} bytes, and not what was written", content.len());
                 return Err(distrust(&path, &why));
@@ -96,10 +97,8 @@ impl Tree {
                 let mut entries = fs::read_dir(&path)?;
                 entries.try_fold(true, |is, entry| Ok(is && entry?.file_type()?.is_dir()))
             };
-            match is_empty() {
-                Ok(true) => {}
-                Ok(false) => return Err(distrust(&path, "has files that were removed")),
-                Err(error) => return Err(failed("check", &path, &error)),
+            if !is_empty().failed_with("check", &path)? {
+                return Err(distrust(&path, "has files that were removed"));
             }
         }
         Ok(())

@@ -4,12 +4,15 @@
     reason = "an init starts what a person asks for"
 )]
 
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{Mode, OFlags};
+use rustix::io::retry_on_intr;
 use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use toll_wire::guest::{ERROR_PORT, GuestCommand, GuestEnd, OUTPUT_PORT, TerminalSize};
@@ -52,11 +55,11 @@ pub fn run(asked: &GuestCommand) -> Result<GuestEnd, String> {
         // A command that reads none of it is no error; the thread ends with it.
         std::thread::spawn(move || stdin.write_all(input.as_bytes()));
     }
-    let mut pipes: Vec<OwnedFd> = Vec::new();
-    pipes.extend(child.stdout.take().map(OwnedFd::from));
-    pipes.extend(child.stderr.take().map(OwnedFd::from));
+    let stdout = child.stdout.take().map(OwnedFd::from);
+    let stderr = child.stderr.take().map(OwnedFd::from);
+    let pipes = [stdout, stderr].into_iter().flatten();
     for (stream, pipe) in streams.iter_mut().zip(pipes) {
-        stream.source = Some(pipe);
+        stream.source = Some(pipe.into());
     }
     let status = relay(&mut child, &mut streams).map_err(cannot)?;
     let bytes = |index: usize| streams.get(index).map_or(0, |stream| stream.bytes);
@@ -72,7 +75,7 @@ pub fn run(asked: &GuestCommand) -> Result<GuestEnd, String> {
 struct Stream {
     port: Port,
     /// `None` once it has ended.
-    source: Option<OwnedFd>,
+    source: Option<File>,
     is_terminal: bool,
     bytes: u64,
 }
@@ -107,13 +110,8 @@ fn on_terminal(command: &mut Command, size: TerminalSize) -> Result<Vec<Stream>,
     unlockpt(&master).map_err(cannot)?;
     let name = ptsname(&master, Vec::new()).map_err(cannot)?;
     let open = || {
-        use rustix::fs::{Mode, OFlags, open};
-        open(
-            &name,
-            OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC,
-            Mode::empty(),
-        )
-        .map_err(cannot)
+        let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
+        rustix::fs::open(&name, flags, Mode::empty()).map_err(cannot)
     };
     let slave = open()?;
     let size = Winsize {
@@ -137,7 +135,7 @@ fn on_terminal(command: &mut Command, size: TerminalSize) -> Result<Vec<Stream>,
     unsafe { command.pre_exec(take) };
     Ok(vec![Stream {
         port: Port::open(OUTPUT_PORT)?,
-        source: Some(master),
+        source: Some(master.into()),
         is_terminal: true,
         bytes: 0,
     }])
@@ -171,10 +169,7 @@ fn move_some(streams: &mut [Stream]) -> io::Result<bool> {
             places.push((index, false));
         }
     }
-    match poll(&mut watched, Some(&NAP)) {
-        Ok(_) | Err(rustix::io::Errno::INTR) => {}
-        Err(errno) => return Err(errno.into()),
-    }
+    retry_on_intr(|| poll(&mut watched, Some(&NAP)))?;
     let ready: Vec<(usize, bool)> = watched
         .iter()
         .zip(&places)
@@ -217,17 +212,9 @@ impl Stream {
     fn input(&mut self) -> io::Result<()> {
         let mut chunk = [0_u8; 4096];
         let count = self.port.read(&mut chunk)?;
-        let Some(source) = &self.source else {
+        let Some(mut source) = self.source.as_ref() else {
             return Ok(());
         };
-        let mut rest = &chunk[..count];
-        while !rest.is_empty() {
-            match rustix::io::write(source, rest) {
-                Ok(count) => rest = &rest[count..],
-                Err(rustix::io::Errno::INTR) => {}
-                Err(errno) => return Err(errno.into()),
-            }
-        }
-        Ok(())
+        source.write_all(&chunk[..count])
     }
 }

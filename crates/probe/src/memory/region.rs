@@ -24,7 +24,6 @@ pub enum Backing<'a> {
 /// A readable and writable mapping, which goes with this value. All access is
 /// volatile and through addresses, since what backs it may change under it.
 pub struct Region {
-    /// All that is mapped, of which this is a part.
     _mapping: Mapping,
     start: *mut u8,
     length: usize,

@@ -164,12 +164,10 @@ impl Member {
         })
     }
 
-    /// Waits until it is prepared.
     pub fn wait_prepared(&mut self) -> Result<(), Failure> {
         self.read(&mut [0])
     }
 
-    /// Waits for its report.
     pub fn report(&mut self) -> Result<Report, Failure> {
         let mut report = Report::default();
         self.read(report.bytes())?;

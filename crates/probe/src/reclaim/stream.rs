@@ -117,10 +117,7 @@ fn read(file: &File, buffer: &mut [u8], at: u64) -> Result<usize, Wrong> {
 pub fn make_cold(path: &Path, size_bytes: u64) -> Result<(), Failure> {
     let file = open(path)?;
     page_cache::check_state(&file, CacheState::Cold)?;
-    let length = file
-        .metadata()
-        .failed_to(format_args!("stream through {}", path.display()))?
-        .len();
+    let length = file.metadata().failed_with("stream through", path)?.len();
     if length < size_bytes {
         return Err(failure::failed(format!(
             "cannot stream through {}: it has {length} bytes; give a file of {size_bytes}",
@@ -132,5 +129,5 @@ pub fn make_cold(path: &Path, size_bytes: u64) -> Result<(), Failure> {
 }
 
 fn open(path: &Path) -> Result<File, Failure> {
-    open_laid_out(path).failed_to(format_args!("stream through {}", path.display()))
+    open_laid_out(path).failed_with("stream through", path)
 }

@@ -4,13 +4,14 @@
 //! A length of 0 is the receiver's signal that it has all bytes, which is sent
 //! while a clock runs and so is made without allocating.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, send, socketpair};
 use toll_wire::{Failure, TransferMessage, decode_transfer_message, encode_transfer_message};
 
@@ -46,7 +47,8 @@ enum Word {
 }
 
 pub struct Control {
-    stream: OwnedFd,
+    /// Read and closed as a file is.
+    stream: File,
     partner: Partner,
 }
 
@@ -67,19 +69,16 @@ impl Control {
     }
 
     pub fn wait_for_receiver(address: SocketAddr) -> Result<Self, Failure> {
-        let listener = TcpListener::bind(address)
-            .failed_to(format_args!("wait for the receiver on {address}"))?;
+        let waiting = format!("wait for the receiver on {address}");
+        let listener = TcpListener::bind(address).failed_to(&waiting)?;
         if !is_readable_within(&listener, PARTNER_DEADLINE) {
             return Err(failure::failed(format!(
                 "cannot send: no receiver came to {address} within {} s; start it meanwhile",
                 PARTNER_DEADLINE.as_secs()
             )));
         }
-        let (stream, _) = listener
-            .accept()
-            .failed_to(format_args!("wait for the receiver on {address}"))?;
-        Self::over(stream, Partner::Receiver)
-            .failed_to(format_args!("wait for the receiver on {address}"))
+        let (stream, _) = listener.accept().failed_to(&waiting)?;
+        Self::over(stream, Partner::Receiver).failed_to(&waiting)
     }
 
     /// Connects to a sender on another host, which may not be there yet.
@@ -106,6 +105,7 @@ impl Control {
     }
 
     fn new(stream: OwnedFd, partner: Partner) -> Self {
+        let stream = stream.into();
         Self { stream, partner }
     }
 
@@ -173,11 +173,8 @@ impl Control {
 
     fn send(&self, mut word: &[u8]) -> Result<(), Failure> {
         while !word.is_empty() {
-            match send(&self.stream, word, SendFlags::NOSIGNAL) {
-                Ok(length) => word = &word[length..],
-                Err(Errno::INTR) => {}
-                Err(_) => return Err(self.is_gone()),
-            }
+            let sent = retry_on_intr(|| send(&self.stream, word, SendFlags::NOSIGNAL));
+            word = &word[sent.map_err(|_| self.is_gone())?..];
         }
         Ok(())
     }
@@ -201,16 +198,9 @@ impl Control {
             .map_err(|error| failure::instrument(error.to_string()))
     }
 
-    fn fill(&self, mut memory: &mut [u8]) -> Result<(), Failure> {
-        while !memory.is_empty() {
-            match rustix::io::read(&self.stream, &mut *memory) {
-                Ok(0) => return Err(self.is_gone()),
-                Ok(length) => memory = &mut memory[length..],
-                Err(Errno::INTR) => {}
-                Err(_) => return Err(self.is_gone()),
-            }
-        }
-        Ok(())
+    fn fill(&self, memory: &mut [u8]) -> Result<(), Failure> {
+        let filled = (&self.stream).read_exact(memory);
+        filled.map_err(|_| self.is_gone())
     }
 
     fn is_gone(&self) -> Failure {

@@ -39,7 +39,6 @@ impl Disk {
 }
 
 impl Written {
-    /// What came since `before`.
     pub fn since(self, before: Self) -> Self {
         Self {
             requests: self.requests.saturating_sub(before.requests),

@@ -96,7 +96,6 @@ impl<'a> Receiver<'a> {
         }
     }
 
-    /// One iteration.
     fn receive(
         &mut self,
         file: &File,

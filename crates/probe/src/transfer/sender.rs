@@ -138,7 +138,6 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// One iteration.
     fn sample(&mut self, meter: &mut Meter) -> Result<Sample, Failure> {
         let connect = self.link.offer()?;
         self.control.say(&TransferMessage::Begin { connect })?;

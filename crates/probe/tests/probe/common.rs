@@ -78,15 +78,19 @@ pub fn completed(outcome: Outcome, what: &str) -> TrialData {
     }
 }
 
-/// The same; says `skipped` and gives `None` where this machine cannot do it.
-pub fn completed_or_skip(outcome: Outcome, what: &str) -> Option<TrialData> {
+/// An outcome; says `skipped` and gives `None` where this machine cannot do it.
+fn or_skip(outcome: Outcome, what: &str) -> Option<Outcome> {
     match outcome {
         Outcome::Failed(failure) if failure.kind == FailureKind::Unsupported => {
             skip(&format!("{what}: {}", failure.message));
             None
         }
-        outcome => Some(completed(outcome, what)),
+        outcome => Some(outcome),
     }
+}
+
+pub fn completed_or_skip(outcome: Outcome, what: &str) -> Option<TrialData> {
+    or_skip(outcome, what).map(|outcome| completed(outcome, what))
 }
 
 /// The only sample of one iteration.
@@ -108,6 +112,10 @@ pub fn failed(outcome: Outcome, kind: FailureKind, what: &str) -> String {
         Outcome::Failed(failure) if failure.kind == kind => failure.message,
         other => panic!("{what}: {other:?} instead of {kind:?}"),
     }
+}
+
+pub fn failed_or_skip(outcome: Outcome, kind: FailureKind, what: &str) -> Option<String> {
+    or_skip(outcome, what).map(|outcome| failed(outcome, kind, what))
 }
 
 /// The message of a workload that must fail so.

@@ -4,13 +4,11 @@ use std::path::Path;
 use std::process::{Child, Command};
 
 use rustix::process::{Pid, Signal, kill_process};
-use toll_wire::{
-    FailureKind, HotMapping, Outcome, ReclaimRequest, Request, Sample, WorkingSet, Workload,
-};
+use toll_wire::{FailureKind, HotMapping, ReclaimRequest, Request, Sample, WorkingSet, Workload};
 
 use crate::common::{
-    self, PROBE, answer, ask, children, directory, failed, refused, resident_bytes, scratch_files,
-    skip, start, wait_until,
+    self, PROBE, answer, ask, children, directory, failed, failed_or_skip, refused, resident_bytes,
+    scratch_files, skip, start, wait_until,
 };
 
 const HOT_BYTES: u64 = 1 << 20;
@@ -32,12 +30,16 @@ const SETS: [(WorkingSet, HotMapping); 9] = [
     (WorkingSet::FileHot, HotMapping::FileShared),
 ];
 
+const PRIVATE: (WorkingSet, HotMapping) = (WorkingSet::PrivateHot, HotMapping::Anonymous);
+const SHARED: (WorkingSet, HotMapping) = (WorkingSet::SharedHot, HotMapping::Anonymous);
+const OF_FILE: (WorkingSet, HotMapping) = (WorkingSet::FileHot, HotMapping::FilePrivate);
+
 fn page_bytes() -> u64 {
     rustix::param::page_size() as u64
 }
 
 /// A request over files in a directory, which gets a stream of zeros.
-fn reclaim(directory: &Path, set: WorkingSet, mapping: HotMapping) -> ReclaimRequest {
+fn reclaim(directory: &Path, (set, mapping): (WorkingSet, HotMapping)) -> ReclaimRequest {
     let stream = directory.join("zeros");
     std::fs::write(&stream, vec![0; STREAM_BYTES as usize]).expect("the directory takes files");
     ReclaimRequest {
@@ -62,7 +64,7 @@ fn sample_or_skip(request: &ReclaimRequest) -> Option<Sample> {
 fn every_set_is_worked_on_by_all_its_processes() {
     let directory = directory();
     for (set, mapping) in SETS {
-        let request = reclaim(directory.path(), set, mapping);
+        let request = reclaim(directory.path(), (set, mapping));
         let Some(sample) = sample_or_skip(&request) else {
             continue;
         };
@@ -100,11 +102,7 @@ fn every_set_is_worked_on_by_all_its_processes() {
 #[test]
 fn faults_are_those_of_the_processes_and_not_of_their_preparation() {
     let directory = directory();
-    let request = reclaim(
-        directory.path(),
-        WorkingSet::PrivateHot,
-        HotMapping::Anonymous,
-    );
+    let request = reclaim(directory.path(), PRIVATE);
     let metrics = common::sample(&Workload::Reclaim(request)).metrics;
     let stream = (STREAM_BYTES / page_bytes()) as f64;
     let minor = metrics["minor_faults"];
@@ -121,11 +119,7 @@ fn faults_are_those_of_the_processes_and_not_of_their_preparation() {
 #[test]
 fn a_file_is_streamed_through_from_storage() {
     let directory = directory();
-    let request = reclaim(
-        directory.path(),
-        WorkingSet::FileHot,
-        HotMapping::FilePrivate,
-    );
+    let request = reclaim(directory.path(), OF_FILE);
     let Some(sample) = sample_or_skip(&request) else {
         return;
     };
@@ -136,33 +130,32 @@ fn a_file_is_streamed_through_from_storage() {
 }
 
 #[test]
-fn a_stream_that_holds_something_else_fails_the_trial() {
-    let directory = directory();
-    let request = reclaim(
-        directory.path(),
-        WorkingSet::FileHot,
-        HotMapping::FilePrivate,
-    );
-    let mut content = vec![0; STREAM_BYTES as usize];
-    content[STREAM_BYTES as usize / 2] = 1;
-    std::fs::write(request.stream_file.as_ref().unwrap(), content).unwrap();
-    let outcome = ask(&Workload::Reclaim(request));
-    if matches!(&outcome, Outcome::Failed(failure) if failure.kind == FailureKind::Unsupported) {
-        return skip("the build directory lives in memory");
+fn a_stream_that_holds_something_else_or_is_not_there_fails_the_trial() {
+    type Change = fn(&Path);
+    let change: Change = |stream| {
+        let mut content = vec![0; STREAM_BYTES as usize];
+        content[STREAM_BYTES as usize / 2] = 1;
+        std::fs::write(stream, content).unwrap();
+    };
+    let remove: Change = |stream| std::fs::remove_file(stream).unwrap();
+    for (change, words) in [
+        (change, "cannot trust the working set"),
+        (remove, "check the path"),
+    ] {
+        let directory = directory();
+        let request = reclaim(directory.path(), OF_FILE);
+        change(request.stream_file.as_ref().unwrap());
+        let outcome = ask(&Workload::Reclaim(request));
+        if let Some(message) = failed_or_skip(outcome, FailureKind::Failed, words) {
+            assert!(message.contains(words), "{message}");
+        }
     }
-    let message = failed(outcome, FailureKind::Failed, "a changed stream");
-    let expected = "cannot trust the working set";
-    assert!(message.starts_with(expected), "{message}");
 }
 
 /// A probe whose processes work for a long time, and these.
 fn start_long() -> (Child, Vec<u32>) {
     let directory = directory();
-    let mut request = reclaim(
-        directory.path(),
-        WorkingSet::SharedHot,
-        HotMapping::Anonymous,
-    );
+    let mut request = reclaim(directory.path(), SHARED);
     request.passes = 10_000;
     let request = Request::new(Workload::Reclaim(request));
     let probe = start(&mut Command::new(PROBE), &request);
@@ -206,11 +199,7 @@ fn all_processes_end_with_a_killed_probe() {
 #[test]
 fn a_set_that_cannot_be_is_refused_with_the_reason() {
     let directory = directory();
-    let base = reclaim(
-        directory.path(),
-        WorkingSet::PrivateHot,
-        HotMapping::Anonymous,
-    );
+    let base = reclaim(directory.path(), PRIVATE);
     type Change = fn(&mut ReclaimRequest);
     let instrument: [(Change, &str); 5] = [
         (|r| r.processes = 0, "it is a whole number from 1 to 64"),
@@ -241,28 +230,8 @@ fn hot_pages_that_cannot_be_mapped_so_are_refused_with_what_can() {
         (WorkingSet::Executable, HotMapping::FileShared),
         (WorkingSet::FileHot, HotMapping::Anonymous),
     ] {
-        let workload = Workload::Reclaim(reclaim(directory.path(), set, mapping));
+        let workload = Workload::Reclaim(reclaim(directory.path(), (set, mapping)));
         let message = refused(&workload, FailureKind::Unsupported);
         assert!(message.contains("use mapping = file-"), "{message}");
     }
-}
-
-#[test]
-fn a_stream_that_is_not_there_fails_the_trial() {
-    let directory = directory();
-    let missing = ReclaimRequest {
-        stream_file: Some(directory.path().join("missing")),
-        ..reclaim(
-            directory.path(),
-            WorkingSet::FileHot,
-            HotMapping::FilePrivate,
-        )
-    };
-    let outcome = ask(&Workload::Reclaim(missing));
-    if matches!(&outcome, Outcome::Failed(failure) if failure.kind == FailureKind::Unsupported) {
-        skip("the build directory lives in memory");
-        return;
-    }
-    let message = failed(outcome, FailureKind::Failed, "no stream");
-    assert!(message.contains("check the path"), "{message}");
 }

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::common::{
     PROBE, answer, answer_request, ask, ask_on_full_file_system, children, completed, content,
-    directory, failed, refused, scratch_files, skip, start, wait_until,
+    directory, failed, failed_or_skip, refused, scratch_files, skip, start, wait_until,
 };
 
 const CHANNELS: [Channel; 3] = [Channel::Tcp, Channel::Unix, Channel::Pipe];
@@ -285,13 +285,10 @@ fn kill_receiver(channel: Channel, sender: SendMethod) {
         kill(receiver);
     }
     let outcome = answer(probe);
-    if let Outcome::Failed(failure) = &outcome
-        && failure.kind == FailureKind::Unsupported
-    {
-        return skip(&failure.message);
-    }
     let what = format!("{channel:?} {sender:?}");
-    let message = failed(outcome, FailureKind::Failed, &what);
+    let Some(message) = failed_or_skip(outcome, FailureKind::Failed, &what) else {
+        return;
+    };
     assert_eq!(
         message, "cannot receive: the receiver's process was ended; see its host's kernel log",
         "{what}"
