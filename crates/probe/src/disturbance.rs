@@ -13,10 +13,12 @@ use toll_wire::Disturbance;
 use crate::proc_file;
 use crate::usage::{Scope, Usage};
 
+type Reading = fn(&str) -> Option<u64>;
+
 /// The files that hold the machine's running totals, and what is read of each in
 /// the order of [`Disturbance`]: steal time, migrations, and stalls for CPU, I/O and
 /// memory.
-const TOTALS: [(&str, fn(&str) -> Option<u64>); 5] = [
+const TOTALS: [(&str, Reading); 5] = [
     ("/proc/stat", steal_ns),
     ("/proc/self/sched", migrations),
     ("/proc/pressure/cpu", psi_some_ns),
