@@ -4,6 +4,7 @@ mod between;
 mod derived;
 mod explanatory_metrics;
 mod price_list;
+mod questions;
 mod shown;
 #[path = "../../../../stats/tests/simulation/mod.rs"]
 mod simulation;
@@ -453,61 +454,4 @@ fn failures_are_counted_and_leave_no_value() {
     assert_eq!(fsync.estimates["duration_ns"].trial_values.len(), 5);
     assert_eq!(fsync.first_failure.as_deref(), Some("cannot write: broken"));
     assert_eq!(analysis.blocks, 6);
-}
-
-#[test]
-fn a_width_is_wanted_by_what_was_claimed_and_not_by_what_was_found() {
-    let target = |rest: &str, duration: fn(&str, f64, u32) -> Option<f64>| {
-        let stored = run(&claim("c", "o-sync", "none", rest), 10, duration);
-        super::questions(&stored.experiment, &stored.treatments, &stored.trials, &[])[0].target
-    };
-    let other = |_: &str, _: f64, block: u32| Some(1.0 + f64::from(block));
-    // A quarter of the way from 1 to 1.1 on a logarithmic scale, less than 5 %.
-    let near = "direction = 'greater'\npublished = 1.1";
-    assert_eq!(target(near, cost), target(near, other));
-    assert!((target(near, cost) - 1.1_f64.ln() / 4.0).abs() < 1e-12);
-    assert_eq!(target("direction = 'greater'\npublished = 150", cost), 0.05);
-    // Half the margin, so that sameness can be shown.
-    let same = "direction = 'equal'\nmargin = '2%'";
-    assert!((target(same, cost) - 1.02_f64.ln() / 2.0).abs() < 1e-3);
-}
-
-#[test]
-fn a_run_goes_on_for_what_is_open_alone() {
-    let toml = claim("clear", "o-sync", "none", "direction = 'greater'")
-        + &claim("close", "fsync", "none", "direction = 'greater'");
-    let close = |durability: &str, buffer: f64, block: u32| {
-        let value = cost(
-            if durability == "fsync" {
-                "none"
-            } else {
-                durability
-            },
-            buffer,
-            block,
-        )?;
-        let noise = 0.9 + 0.3 * f64::from(block * 7 % 11) / 11.0;
-        Some(if durability == "fsync" {
-            value * noise
-        } else {
-            value
-        })
-    };
-    let stored = run(&toml, 10, close);
-    let all = super::questions(&stored.experiment, &stored.treatments, &stored.trials, &[]);
-    let settled: Vec<(&str, bool)> = all
-        .iter()
-        .map(|one| (one.id.as_str(), one.is_settled(false)))
-        .collect();
-    assert_eq!(settled, [("clear", true), ("close", false)]);
-    let labels = all[1]
-        .treatments
-        .iter()
-        .map(|one| &stored.treatments[*one].label);
-    let labels: Vec<&String> = labels.collect();
-    assert_eq!(labels.len(), 2);
-    assert!(
-        labels.iter().all(|label| !label.contains("o-sync")),
-        "{labels:?}"
-    );
 }
