@@ -46,6 +46,8 @@ use model::{Analysis, Better, FactorSummary, Outcome};
 pub const CONFIDENCE: f64 = 0.95;
 /// Two-sided error over all claims of an experiment.
 pub const ALPHA: f64 = 0.05;
+/// Two-sided error of each check.
+pub const CHECK_ALPHA: f64 = 0.01;
 /// Least margin of a verdict, relative: below 1 % a difference between two
 /// builds or layouts of the same program is as large (Mytkowicz 2009).
 pub const MARGIN_MIN: f64 = 0.01;
@@ -132,9 +134,11 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
     let caches = &stored.run.machine.caches_bytes;
     let staircases = derived::staircases(context, &derived, caches);
     let verdicts = verdict::judge_all(context);
+    let checks = verdict::check_all(context);
     let factors = experiment.factors.iter().map(factor).collect();
     let mut treatments = summary::summarise(context, &stored.trials);
     let mut warnings = warning::collect(stored, &twins);
+    warnings.extend(warning::failed_checks(&checks));
     warnings.extend(comparison::obstacles(context));
     emulation::note(&mut treatments, context);
     let mut notes = summary::take_common_notes(&mut treatments);
@@ -148,6 +152,7 @@ pub fn analyse(stored: &StoredRun) -> Analysis {
         factors,
         treatments,
         verdicts,
+        checks,
         comparisons: comparison::compare_all(context),
         tables: table::fill_all(context),
         figures: figure::draw_all(context, &derived, &staircases),

@@ -37,6 +37,10 @@ pub struct Analysis {
     pub twins: Vec<TwinSummary>,
     /// One for every claim of the experiment, in its order.
     pub verdicts: Vec<Verdict>,
+    /// One for every check of the machine and the instrument: `supported` is
+    /// passed, `refuted` is failed. Each is judged for itself, at 99 %.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub checks: Vec<Verdict>,
     /// Quantities computed from several treatments, such as a knee.
     pub derived: Vec<DerivedEstimate>,
     /// What each row costs, in an experiment of rows.

@@ -6,7 +6,7 @@ use toll_stats::{stopped_decision_p, stopped_interval, values_needed};
 use super::context::AnalysisContext;
 use super::model::{ClaimDirection, Outcome, Verdict};
 use super::summary::estimate;
-use super::{ALPHA, CONFIDENCE, MARGIN_MIN, Question};
+use super::{ALPHA, CHECK_ALPHA, CONFIDENCE, MARGIN_MIN, Question};
 use super::{contrast, derived, emulation, explanatory_metrics};
 use crate::format;
 use crate::plan::of_claim;
@@ -36,7 +36,8 @@ fn target_width(claim: &Claim, target_ci: f64) -> f64 {
 
 /// The testable claims as questions, each with the verdict that it would have now.
 pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
-    let cases = cases(context).into_iter();
+    let claims = context.experiment.claim_family().collect();
+    let cases = cases(claims, ALPHA, context).into_iter();
     let testable = cases.filter_map(|(claim, case)| Some((claim, case.ok()?)));
     testable
         .map(|(claim, (case, step))| {
@@ -79,7 +80,21 @@ enum Evidence {
 
 /// Judges all claims of an experiment together.
 pub(super) fn judge_all(context: &AnalysisContext) -> Vec<Verdict> {
-    let judged = cases(context).into_iter().map(|(claim, case)| match case {
+    let claims = context.experiment.claim_family().collect();
+    judge_family(claims, ALPHA, context)
+}
+
+/// Judges each check for itself.
+pub(super) fn check_all(context: &AnalysisContext) -> Vec<Verdict> {
+    let checks = context.experiment.checks();
+    checks
+        .flat_map(|check| judge_family(vec![check], CHECK_ALPHA, context))
+        .collect()
+}
+
+fn judge_family(claims: Vec<&Claim>, alpha: f64, context: &AnalysisContext) -> Vec<Verdict> {
+    let cases = cases(claims, alpha, context).into_iter();
+    let judged = cases.map(|(claim, case)| match case {
         Err(reason) => untestable(claim, context, reason),
         Ok((case, step)) => Verdict {
             explanatory_metrics: explanatory_metrics::of(claim, context),
@@ -89,15 +104,22 @@ pub(super) fn judge_all(context: &AnalysisContext) -> Vec<Verdict> {
     judged.collect()
 }
 
+/// What a claim is judged on with its step of Holm's procedure, or why it cannot be.
+type CaseAtStep = Result<(Case, HolmStep), String>;
+
 /// Every claim with what it is judged on and its step of Holm's procedure, which goes
 /// over the claims that can be tested; the others make no error.
-fn cases<'a>(context: &AnalysisContext<'a>) -> Vec<(&'a Claim, Result<(Case, HolmStep), String>)> {
-    let claims = context.experiment.claims.iter();
+fn cases<'a>(
+    claims: Vec<&'a Claim>,
+    alpha: f64,
+    context: &AnalysisContext<'a>,
+) -> Vec<(&'a Claim, CaseAtStep)> {
+    let claims = claims.into_iter();
     let cases: Vec<(&Claim, Result<Case, String>)> =
         claims.map(|claim| (claim, case(claim, context))).collect();
     let testable = cases.iter().filter_map(|(_, case)| case.as_ref().ok());
     let ps: Vec<f64> = testable.map(Case::p).collect();
-    let mut steps = holm(&ps, ALPHA).into_iter();
+    let mut steps = holm(&ps, alpha).into_iter();
     let mut with_step = |case| (case, steps.next().expect("one step a testable claim"));
     cases
         .into_iter()
@@ -132,13 +154,18 @@ fn evidence(claim: &Claim, context: &AnalysisContext) -> Result<Evidence, String
 
 fn case(claim: &Claim, context: &AnalysisContext) -> Result<Case, String> {
     let evidence = evidence(claim, context)?;
+    let blocks = match &evidence {
+        Evidence::Logs(logs) => logs.len(),
+        Evidence::Derived(bootstrap) => bootstrap.blocks(),
+    };
     Ok(Case {
         region: region(claim),
-        looks: context.looks(),
-        blocks: match &evidence {
-            Evidence::Logs(logs) => logs.len(),
-            Evidence::Derived(bootstrap) => bootstrap.blocks(),
+        // No run ends by what a check shows.
+        looks: match claim.is_check {
+            true => Looks::once(blocks),
+            false => context.looks(),
         },
+        blocks,
         evidence,
     })
 }
@@ -231,7 +258,7 @@ fn region(claim: &Claim) -> Region {
 /// without claims that a run tests.
 pub(super) fn blocks_needed(experiment: &Experiment) -> Option<usize> {
     let is_tested = |claim: &&Claim| !matches!(claim.test(), Test::Never(_));
-    let claims = experiment.claims.iter().filter(is_tested);
+    let claims = experiment.claim_family().filter(is_tested);
     let regions: Vec<Region> = claims.map(region).collect();
     let sides = regions.iter().map(Region::sides).max()?;
     let level = ALPHA / regions.len() as f64;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::model::TwinSummary;
+use super::model::{Outcome, TwinSummary, Verdict};
 use crate::format;
 use crate::run::{RunStatus, StoredRun, TrialState};
 
@@ -59,6 +59,19 @@ pub(super) fn collect(stored: &StoredRun, twins: &[TwinSummary]) -> Vec<String> 
     warnings.extend(missing_counters(stored));
     warnings.extend(shared_counters(stored));
     warnings
+}
+
+/// What cannot fail on a working machine, and has.
+pub(super) fn failed_checks(checks: &[Verdict]) -> impl Iterator<Item = String> {
+    let failed = checks.iter().filter(|one| one.outcome == Outcome::Refuted);
+    failed.map(|one| {
+        format!(
+            "check {} failed: {}; measured was {}: the machine or the instrument is odd",
+            one.id,
+            one.text,
+            format::measured(one)
+        )
+    })
 }
 
 /// What cold means on a virtual machine, if anything here is measured cold.

@@ -19,6 +19,10 @@ pub struct Claim {
     pub report: Option<String>,
     /// The claim of which this is the corrected form.
     pub corrects: Option<String>,
+    /// Whether it is a check of the machine and the instrument, which is judged for
+    /// itself and no part of the family of claims.
+    #[serde(default, rename = "check", skip_serializing_if = "std::ops::Not::not")]
+    pub is_check: bool,
     /// Factors for each of whose combinations a file makes the claim.
     #[serde(default, skip_serializing)]
     each: Vec<String>,
@@ -192,6 +196,10 @@ impl Claim {
             (
                 is_ratio != self.to.is_some() || tests.iter().filter(|one| **one).count() != 1,
                 "it needs either of and to, or derived, or not_testable",
+            ),
+            (
+                self.is_check && !is_testable,
+                "a check is measured, so it cannot be not_testable",
             ),
             (
                 self.per_of.is_some() != self.per_to.is_some(),

@@ -202,6 +202,16 @@ impl Experiment {
         references::check_metric(self).map_err(|problem| problem.message)
     }
 
+    /// The claims that are judged together.
+    pub fn claim_family(&self) -> impl Iterator<Item = &Claim> {
+        self.claims.iter().filter(|claim| !claim.is_check)
+    }
+
+    /// Checks of the machine and the instrument, each judged for itself.
+    pub fn checks(&self) -> impl Iterator<Item = &Claim> {
+        self.claims.iter().filter(|claim| claim.is_check)
+    }
+
     /// The metrics in which treatments are compared, the main one first.
     pub fn compared_metrics(&self) -> impl Iterator<Item = &str> {
         let further = self.further_metrics.iter();

@@ -212,6 +212,11 @@ fn claims_need_a_test_a_direction_and_bounds_above_zero() {
         "a lower and an upper bound",
     );
     refused(
+        &with("check = true\nnot_testable = \"y\""),
+        8,
+        "a check is measured",
+    );
+    refused(
         &with("derived = \"d\"\ndirection = \"less\"\nthreshold = 1"),
         11,
         "no derived quantity d",

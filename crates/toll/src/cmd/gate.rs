@@ -78,7 +78,9 @@ impl GateArguments {
         experiments: &[&Experiment],
         why_no_ratio: &[Option<String>],
     ) -> anyhow::Result<()> {
-        let has_claims = experiments.iter().any(|one| !one.claims.is_empty());
+        let has_claims = experiments
+            .iter()
+            .any(|one| one.claim_family().next().is_some());
         if self.fail_on.contains(&Condition::Refuted) && !has_claims {
             bail!(Failure::Usage(
                 "cannot fail on refuted claims: there are none; take an experiment with claims, or \

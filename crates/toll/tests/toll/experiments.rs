@@ -234,7 +234,7 @@ fn in_the_full_profile_every_selector_finds_its_treatment() {
             let claim = experiment.claims.iter().find(|claim| claim.id == id);
             claim.is_some_and(|claim| matches!(claim.test(), Test::Never(_)))
         };
-        for verdict in &analysis.verdicts {
+        for verdict in analysis.verdicts.iter().chain(&analysis.checks) {
             let is_testable = verdict.outcome != Outcome::NotTestable;
             assert_eq!(
                 is_testable,

@@ -348,6 +348,44 @@ fn holm_asks_more_of_each_of_many_claims() {
     }
 }
 
+#[test]
+fn a_check_is_judged_for_itself_and_costs_claims_nothing() {
+    // With the checks among them, ten blocks would be too few for all claims.
+    let many = |name: &str, rest: &str| -> String {
+        let claims = (0..10).map(|i| claim(&format!("{name}{i}"), "o-sync", "none", rest));
+        claims.collect()
+    };
+    let toml = many("claim", "direction = 'greater'")
+        + &many("sound", "direction = 'greater'\ncheck = true")
+        + &claim("odd", "o-sync", "none", "direction = 'less'\ncheck = true")
+        + &claim(
+            "open",
+            "fsync",
+            "none",
+            "between = [0.5, 1.0]\ncheck = true",
+        );
+    let stored = run(&toml, 10, cost);
+    let analysis = analyse(&stored);
+    let outcomes = |verdicts: &[Verdict]| -> Vec<(String, Outcome)> {
+        let outcomes = verdicts.iter().map(|one| (one.id.clone(), one.outcome));
+        outcomes.collect()
+    };
+    let claims = outcomes(&analysis.verdicts);
+    assert_eq!(claims.len(), 10);
+    let is_supported = |(_, outcome): &(String, Outcome)| *outcome == Outcome::Supported;
+    assert!(claims.iter().all(is_supported), "{claims:?}");
+    let checks = outcomes(&analysis.checks);
+    assert!(checks[..10].iter().all(is_supported), "{checks:?}");
+    assert_eq!(checks[10], ("odd".to_owned(), Outcome::Refuted));
+    assert_eq!(checks[11], ("open".to_owned(), Outcome::Inconclusive));
+    let warnings = analysis.warnings.iter();
+    let failed: Vec<_> = warnings.filter(|one| one.contains("check ")).collect();
+    assert!(failed.len() == 1 && failed[0].contains("odd"), "{failed:?}");
+    let waited = questions(&stored.experiment, &stored.treatments, &stored.trials, &[]);
+    let is_of_claim = |question: &Question| question.outcome.is_some();
+    assert_eq!(waited.into_iter().filter(is_of_claim).count(), 10);
+}
+
 const DERIVED: &str = "
 [[derived]]
 id = 'call'

@@ -254,7 +254,7 @@ impl RunArguments {
     /// # Errors
     /// If they are.
     pub fn check_files(&self, runs: usize, experiment: &Experiment) -> anyhow::Result<()> {
-        if self.exports.junit.is_some() && experiment.claims.is_empty() {
+        if self.exports.junit.is_some() && experiment.claim_family().next().is_none() {
             bail!(Failure::Usage(format!(
                 "cannot write JUnit's XML of {}: it has no claim",
                 experiment.name

@@ -60,7 +60,8 @@ pub(super) fn describe(
         lines.push(format!("    {}{skipped}", treatment.label));
     }
     for claim in &experiment.claims {
-        lines.push(format!("  claim {}: {}", claim.id, claim.text));
+        let what = if claim.is_check { "check" } else { "claim" };
+        lines.push(format!("  {what} {}: {}", claim.id, claim.text));
     }
     Ok(lines.iter().map(|line| output::line(line)).collect())
 }
