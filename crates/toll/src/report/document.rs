@@ -4,7 +4,7 @@ use super::comparison::{self, ComparisonRow};
 use super::markup::{Column, Markup};
 use super::words;
 use crate::claim::Run;
-use crate::claim::model::{Analysis, Verdict};
+use crate::claim::model::{Outcome, Verdict};
 use crate::format;
 
 /// The verdicts, comparisons and treatments of a run as tables.
@@ -26,7 +26,9 @@ pub fn document(run: &Run, markup: Markup) -> String {
     for guest in &analysis.guests {
         text.push_str(&format!("\n{}\n", markup.text(&words::guest_line(guest))));
     }
-    for table in [verdicts(analysis, markup), treatments(run, markup)] {
+    let claims = verdicts(&analysis.verdicts, "Claim", words::outcome, markup);
+    let checks = verdicts(&analysis.checks, "Check", words::check_outcome, markup);
+    for table in [claims, checks, treatments(run, markup)] {
         text.extend(table.map(|table| format!("\n{table}")));
     }
     for remark in analysis.warnings.iter().chain(&analysis.notes) {
@@ -35,10 +37,15 @@ pub fn document(run: &Run, markup: Markup) -> String {
     text
 }
 
-fn verdicts(analysis: &Analysis, markup: Markup) -> Option<String> {
+fn verdicts(
+    verdicts: &[Verdict],
+    what: &str,
+    outcome: fn(Outcome) -> &'static str,
+    markup: Markup,
+) -> Option<String> {
     let columns = [
         Column::words("Verdict"),
-        Column::words("Claim"),
+        Column::words(what),
         Column::numbers("Published"),
         Column::numbers("Measured"),
         Column::numbers("Margin"),
@@ -55,7 +62,7 @@ fn verdicts(analysis: &Analysis, markup: Markup) -> Option<String> {
             format!(
                 "{} {}",
                 words::symbol(verdict.outcome),
-                words::outcome(verdict.outcome)
+                outcome(verdict.outcome)
             ),
             lines(std::iter::once(claim).chain(reason), markup),
             markup.text(&format::published(verdict)),
@@ -63,7 +70,7 @@ fn verdicts(analysis: &Analysis, markup: Markup) -> Option<String> {
             format::margin(verdict),
         ]
     };
-    table(&columns, analysis.verdicts.iter().map(row), markup)
+    table(&columns, verdicts.iter().map(row), markup)
 }
 
 /// The treatments by the metrics of the run, beside its reference.

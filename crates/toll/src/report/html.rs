@@ -121,12 +121,16 @@ fn price_list(run: &Run) -> Value {
 /// A run as it is, with what only a report has.
 fn view(run: &Run) -> Value {
     let (record, analysis) = (&run.stored.run, &run.analysis);
+    let mut checks = analysis.checks.iter();
+    let has_failed = checks.any(|one| one.outcome == Outcome::Refuted);
     let svgs = |plots: Vec<NamedPlot>| plots.into_iter().map(svg).collect::<Vec<Value>>();
     context! {
         anchor => format!("run-{}-{}", record.id, record.uid),
         record => Serde(record),
         analysis => Serde(analysis),
         counts_text => words::counts(&analysis.verdicts),
+        checks_text => words::check_counts(&analysis.checks),
+        has_failed_check => has_failed,
         compared => Serde(comparison::table(analysis, &comparison::metrics(run))),
         machine_line => words::machine_line(&record.machine),
         guest_lines => analysis.guests.iter().map(words::guest_line).collect::<Vec<_>>(),
@@ -176,6 +180,9 @@ fn add_filters_of_results(environment: &mut Environment) {
         vec![value, ends]
     });
     environment.add_filter("outcome", |one: Serde<Outcome>| words::outcome(one.0));
+    environment.add_filter("check_outcome", |one: Serde<Outcome>| {
+        words::check_outcome(one.0)
+    });
     environment.add_filter("symbol", |one: Serde<Outcome>| words::symbol(one.0));
     environment.add_filter("published", |one: Serde<Verdict>| format::published(&one));
     environment.add_filter("measured", |one: Serde<Verdict>| {

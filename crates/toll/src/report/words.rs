@@ -39,6 +39,16 @@ pub fn outcome(outcome: Outcome) -> &'static str {
     }
 }
 
+/// The outcome of a check of the machine and the instrument.
+pub fn check_outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Supported => "passed",
+        Outcome::Refuted => "failed",
+        Outcome::Inconclusive => "undecided",
+        Outcome::NotTestable => "not testable here",
+    }
+}
+
 /// The relation in words.
 pub fn relation(relation: Relation) -> &'static str {
     match relation {
@@ -78,18 +88,28 @@ pub fn bound(verdict: &Verdict) -> String {
 
 /// `7 supported, 4 refuted, 2 inconclusive`; outcomes that occur.
 pub fn counts<'a>(verdicts: impl IntoIterator<Item = &'a Verdict>) -> String {
-    let verdicts: Vec<&Verdict> = verdicts.into_iter().collect();
-    let counts: Vec<String> = OUTCOMES
-        .into_iter()
-        .filter_map(|kind| {
-            let count = verdicts.iter().filter(|one| one.outcome == kind).count();
-            (count > 0).then(|| format!("{count} {}", outcome(kind)))
-        })
-        .collect();
+    let counts = counted(verdicts, outcome);
     match counts.is_empty() {
         true => "no claims were judged".to_owned(),
-        false => counts.join(", "),
+        false => counts,
     }
+}
+
+/// `7 passed, 1 failed`; outcomes that occur.
+pub fn check_counts(checks: &[Verdict]) -> String {
+    counted(checks, check_outcome)
+}
+
+fn counted<'a>(
+    verdicts: impl IntoIterator<Item = &'a Verdict>,
+    word: fn(Outcome) -> &'static str,
+) -> String {
+    let verdicts: Vec<&Verdict> = verdicts.into_iter().collect();
+    let counts = OUTCOMES.into_iter().filter_map(|kind| {
+        let count = verdicts.iter().filter(|one| one.outcome == kind).count();
+        (count > 0).then(|| format!("{count} {}", word(kind)))
+    });
+    counts.collect::<Vec<_>>().join(", ")
 }
 
 /// The unit of a metric; empty for one that the run does not describe.

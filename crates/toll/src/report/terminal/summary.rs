@@ -17,6 +17,7 @@ pub fn of_run(reported: &Run, style: Style) -> String {
         true => vec![compared(reported, style)],
         false => vec![verdicts::of_run(reported, true, style)],
     };
+    sections.push(checks(analysis, style));
     sections.extend(advice_and_plot(reported, style));
     sections.push(section("Derived", &derived(analysis, style), style));
     sections.push(section("Steps", &steps(analysis, style), style));
@@ -37,7 +38,7 @@ pub fn of_run(reported: &Run, style: Style) -> String {
 /// What answers the question of a run, without what always holds if `is_quiet`.
 pub fn result(reported: &Run, is_quiet: bool, style: Style) -> String {
     let analysis = &reported.analysis;
-    let mut sections = vec![answer(reported, style)];
+    let mut sections = vec![answer(reported, style), checks(analysis, style)];
     sections.extend(advice_and_plot(reported, style));
     if analysis.verdicts.is_empty() {
         sections.push(section("Noise", &noise(analysis, style), style));
@@ -52,6 +53,11 @@ pub fn answer(reported: &Run, style: Style) -> String {
         true => compared(reported, style),
         false => verdicts::of_run(reported, false, style),
     }
+}
+
+fn checks(analysis: &Analysis, style: Style) -> String {
+    let body = verdicts::checks(&analysis.checks, style);
+    section("Checks of the machine and the instrument", &body, style)
 }
 
 fn compared(reported: &Run, style: Style) -> String {

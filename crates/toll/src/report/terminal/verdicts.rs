@@ -12,45 +12,20 @@ use crate::report::words;
 /// differ in, if `is_full`.
 pub fn of_run(reported: &Run, is_full: bool, style: Style) -> String {
     let (run, analysis) = (&reported.stored.run, &reported.analysis);
-    let columns = [
-        Column::words("claim"),
-        Column::numbers("published"),
-        Column::numbers("measured"),
-        Column::numbers("margin"),
-    ];
-    let reasons: Vec<(String, String)> = analysis.verdicts.iter().map(reason).collect();
-    let told = reasons.iter().filter(|(reason, _)| !reason.is_empty());
-    let footnotes = Footnotes::shared(told.map(|(reason, _)| reason.as_str()));
-    let rows = analysis.verdicts.iter().zip(&reasons);
-    let rows = rows.map(|(verdict, (reason, own))| {
-        let mark = footnotes.mark(reason).unwrap_or_default();
-        let sign = words::symbol(verdict.outcome);
-        // The sign stays with its claim, the mark with the claim's last part.
-        let id = format!("{sign}\u{a0}{}\u{a0}{mark}", verdict.id);
-        let mut row = Row::new(vec![
-            id.trim_end().to_owned(),
-            format::published(verdict),
-            format::measured(verdict),
-            format::margin(verdict),
-        ]);
-        row.paint = paint(verdict.outcome);
-        row.text = Some(verdict.text.clone());
-        let told = if mark.is_empty() { reason } else { "" };
-        let told = [told, own].into_iter().filter(|part| !part.is_empty());
-        let told = told.collect::<Vec<&str>>().join("; ");
-        row.below.extend((!told.is_empty()).then_some(told));
-        if let (true, Some(metrics)) = (is_full, &verdict.explanatory_metrics) {
-            let with_it = words::explanatory_metrics(metrics, analysis);
-            row.below.push(format!("with it: {with_it}"));
-        }
-        row
-    });
+    let told = |one: &Verdict| {
+        let metrics = one.explanatory_metrics.as_ref().filter(|_| is_full);
+        let with_it = metrics.map(|one| words::explanatory_metrics(one, analysis));
+        (Some(one.text.clone()), with_it)
+    };
     let title = format!("{}: {}", run.experiment, run.title);
-    let mut text = heading(&title, style) + &table(&columns, &rows.collect::<Vec<_>>(), style);
-    text.push('\n');
-    for note in footnotes.lines() {
-        text.push_str(&paragraph(&note, 0, Paint::Dim, style));
-    }
+    let mut text = heading(&title, style);
+    text.push_str(&judged(
+        &analysis.verdicts,
+        "claim",
+        words::outcome,
+        told,
+        style,
+    ));
     let summary = format!(
         "{}; {}, run {}",
         words::counts(&analysis.verdicts),
@@ -58,6 +33,69 @@ pub fn of_run(reported: &Run, is_full: bool, style: Style) -> String {
         run.id
     );
     text.push_str(&paragraph(&summary, 0, Paint::Bold, style));
+    text
+}
+
+/// The checks as a table, empty without any. Only what failed or is open needs words.
+pub fn checks(checks: &[Verdict], style: Style) -> String {
+    if checks.is_empty() {
+        return String::new();
+    }
+    let told = |one: &Verdict| {
+        let is_open = matches!(one.outcome, Outcome::Refuted | Outcome::Inconclusive);
+        (is_open.then(|| one.text.clone()), None)
+    };
+    let text = judged(checks, "check", words::check_outcome, told, style);
+    text + &paragraph(&words::check_counts(checks), 0, Paint::Bold, style)
+}
+
+/// A table of claims or of checks, with the text of each and what else its two sides
+/// differ in, as far as they are told.
+fn judged(
+    verdicts: &[Verdict],
+    what: &str,
+    outcome: fn(Outcome) -> &'static str,
+    told: impl Fn(&Verdict) -> (Option<String>, Option<String>),
+    style: Style,
+) -> String {
+    let columns = [
+        Column::words(what),
+        Column::numbers("published"),
+        Column::numbers("measured"),
+        Column::numbers("margin"),
+    ];
+    let reason = |one: &Verdict| reason(one, outcome(one.outcome));
+    let reasons: Vec<(String, String)> = verdicts.iter().map(reason).collect();
+    let shared = reasons.iter().map(|(reason, _)| reason.as_str());
+    let footnotes = Footnotes::shared(shared.filter(|reason| !reason.is_empty()));
+    let rows = verdicts.iter().zip(&reasons);
+    let rows = rows.map(|(verdict, (reason, own))| {
+        let mark = footnotes.mark(reason).unwrap_or_default();
+        let sign = words::symbol(verdict.outcome);
+        // The sign stays with its claim, the mark with the claim's last part.
+        let id = format!("{sign}\u{a0}{}\u{a0}{mark}", verdict.id);
+        let reason = if mark.is_empty() { reason } else { "" };
+        let reasons = [reason, own].into_iter().filter(|part| !part.is_empty());
+        let reasons = reasons.collect::<Vec<&str>>().join("; ");
+        let mut row = Row::new(vec![
+            id.trim_end().to_owned(),
+            format::published(verdict),
+            format::measured(verdict),
+            format::margin(verdict),
+        ]);
+        let (text, with_it) = told(verdict);
+        row.paint = paint(verdict.outcome);
+        row.text = text;
+        row.below.extend((!reasons.is_empty()).then_some(reasons));
+        row.below
+            .extend(with_it.map(|with_it| format!("with it: {with_it}")));
+        row
+    });
+    let mut text = table(&columns, &rows.collect::<Vec<_>>(), style);
+    text.push('\n');
+    for note in footnotes.lines() {
+        text.push_str(&paragraph(&note, 0, Paint::Dim, style));
+    }
     text
 }
 
@@ -72,11 +110,11 @@ pub fn paint(outcome: Outcome) -> Paint {
 
 /// Why a claim is not simply supported, empty if it is, and what of that is its
 /// own: the ratio of a claim that is not judged.
-fn reason(verdict: &Verdict) -> (String, String) {
+fn reason(verdict: &Verdict, outcome: &str) -> (String, String) {
     if verdict.outcome == Outcome::Supported || verdict.reason.is_empty() {
         return Default::default();
     }
-    let reason = format!("{}: {}", words::outcome(verdict.outcome), verdict.reason);
+    let reason = format!("{outcome}: {}", verdict.reason);
     match reason.split_once("; the ratio was ") {
         Some((shared, ratio)) => (shared.to_owned(), format!("the ratio was {ratio}")),
         None => (reason, String::new()),
