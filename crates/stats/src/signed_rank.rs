@@ -57,6 +57,26 @@ pub fn hodges_lehmann(values: &[f64], confidence: f64) -> Interval {
     }
 }
 
+/// As [`hodges_lehmann`], for one of `count` intervals of equally many values
+/// that hold together with `confidence`, whatever depends on what (Bonferroni;
+/// Dunn, "Multiple comparisons among means", JASA 56 (1961)). The confidence in
+/// the result is that of all of them together.
+pub(crate) fn joint_interval(values: &[f64], count: usize, confidence: f64) -> Interval {
+    assert_confidence(confidence);
+    let count = count as f64;
+    let each = hodges_lehmann(values, 1.0 - (1.0 - confidence) / count);
+    Interval {
+        confidence: (1.0 - count * (1.0 - each.confidence)).max(0.0),
+        ..each
+    }
+}
+
+/// The differences of two series, block by block.
+pub(crate) fn differences(a: &[f64], b: &[f64]) -> Vec<f64> {
+    assert_eq!(a.len(), b.len(), "a value of each series in each block");
+    a.iter().zip(b).map(|(a, b)| a - b).collect()
+}
+
 /// The largest rank k, at least 1, for which the k-th smallest to the k-th
 /// largest of `count` ordered values miss the centre with at most probability
 /// `alpha`. `two_sided(k - 1)` is that probability and grows with k.
@@ -148,6 +168,19 @@ mod tests {
                 assert_eq!(interval.estimate, quantile_sorted(&averages, 0.5), "{n}");
             }
         }
+    }
+
+    #[test]
+    fn joint_intervals_are_wider_and_tell_the_confidence_of_all_together() {
+        let values: Vec<f64> = (1..=12).map(f64::from).collect();
+        let alone = joint_interval(&values, 1, 0.95);
+        assert_eq!(alone, hodges_lehmann(&values, 0.95));
+        let joint = joint_interval(&values, 3, 0.95);
+        let each = hodges_lehmann(&values, 1.0 - 0.05 / 3.0);
+        assert!(joint.low < alone.low && joint.high > alone.high);
+        assert_eq!((joint.low, joint.high), (each.low, each.high));
+        assert_near(1.0 - joint.confidence, 3.0 * (1.0 - each.confidence), 1e-14);
+        assert_eq!(joint_interval(&values[..2], 3, 0.95).confidence, 0.0);
     }
 
     #[test]

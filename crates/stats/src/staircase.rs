@@ -1,19 +1,23 @@
 //! Where a curve goes up in steps.
 
-/// A piecewise-constant fit: treads with steps between them.
+use crate::Interval;
+use crate::quantile::median;
+use crate::signed_rank::{differences, joint_interval};
+
+/// A piecewise-constant fit: plateaus with steps between them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Staircase {
-    /// Index of the first value of each tread but the first: one a step.
+    /// Index of the first value of each plateau but the first: one a step.
     pub starts: Vec<usize>,
-    /// Mean of each tread's values, one more than there are steps.
-    pub treads: Vec<f64>,
+    /// Mean of each plateau's values, one more than there are steps.
+    pub plateaus: Vec<f64>,
     /// Root mean square of the residuals.
     pub residual_rms: f64,
 }
 
 impl Staircase {
-    /// Fits the treads of least squared error: of all ways to cut `values`,
-    /// which are in order, into `steps + 1` runs of at least `tread_min` values,
+    /// Fits the plateaus of least squared error: of all ways to cut `values`,
+    /// which are in order, into `steps + 1` runs of at least `plateau_min` values,
     /// the one whose runs lie nearest to their means. The first one of several.
     ///
     /// The optimum is exact, by dynamic programming over the place of the last
@@ -24,23 +28,23 @@ impl Staircase {
     /// square of the values.
     ///
     /// `None` if there are too few values, or one is NaN or infinite.
-    pub fn fit(values: &[f64], steps: usize, tread_min: usize) -> Option<Self> {
-        assert!(tread_min > 0, "a tread has at least one value");
-        let needed = (steps + 1).checked_mul(tread_min)?;
+    pub fn fit(values: &[f64], steps: usize, plateau_min: usize) -> Option<Self> {
+        assert!(plateau_min > 0, "a plateau has at least one value");
+        let needed = (steps + 1).checked_mul(plateau_min)?;
         if values.len() < needed || values.iter().any(|value| !value.is_finite()) {
             return None;
         }
         let runs = Runs::new(values);
-        let starts = cuts(&runs, values.len(), steps, tread_min);
+        let starts = cuts(&runs, values.len(), steps, plateau_min);
         let mut bounds = vec![0];
         bounds.extend(&starts);
         bounds.push(values.len());
         let pairs = || bounds.windows(2).map(|pair| (pair[0], pair[1]));
-        let treads = pairs().map(|(from, to)| runs.mean(from, to)).collect();
+        let plateaus = pairs().map(|(from, to)| runs.mean(from, to)).collect();
         let error: f64 = pairs().map(|(from, to)| runs.error(from, to)).sum();
         Some(Self {
             starts,
-            treads,
+            plateaus,
             residual_rms: (error / values.len() as f64).sqrt(),
         })
     }
@@ -54,18 +58,155 @@ impl Staircase {
     /// for more steps the less noise there is. What counts as a step is
     /// therefore said beforehand.
     ///
-    /// `None` if there are fewer than `tread_min` values, or one is NaN or
+    /// `None` if there are fewer than `plateau_min` values, or one is NaN or
     /// infinite.
-    pub fn rising(values: &[f64], rise: f64, tread_min: usize) -> Option<Self> {
-        assert!(tread_min > 0, "a tread has at least one value");
+    pub fn rising(values: &[f64], rise: f64, plateau_min: usize) -> Option<Self> {
+        assert!(plateau_min > 0, "a plateau has at least one value");
         assert!(rise > 0.0, "a rise of {rise}");
-        let most = (values.len() / tread_min).checked_sub(1)?;
-        let rises = |fit: &Self| fit.treads.windows(2).all(|pair| pair[1] - pair[0] >= rise);
+        let most = (values.len() / plateau_min).checked_sub(1)?;
+        let rises = |fit: &Self| {
+            fit.plateaus
+                .windows(2)
+                .all(|pair| pair[1] - pair[0] >= rise)
+        };
         (0..=most)
             .rev()
-            .filter_map(|steps| Self::fit(values, steps, tread_min))
+            .filter_map(|steps| Self::fit(values, steps, plateau_min))
             .find(rises)
     }
+}
+
+/// The level at which a curve rises by at least `rise` for the `number`-th time:
+/// the geometric middle between the last level of one plateau and the first of
+/// the next one, of [`Staircase::rising`] on the medians over blocks. `logs` are
+/// logarithms by level and then block. `None` if the curve has fewer steps.
+///
+/// The interval's ends are such middles, too: where between its two levels a step
+/// lies was not tried. It holds every place of the step that the blocks do not exclude, in a staircase
+/// of every number of steps that they do not exclude:
+///
+/// - A number is too high if one of its steps is shown to rise by less. It is
+///   too low if all steps of one more are shown to rise by as much, and so
+///   those of every number up to that. If even `number` steps are not
+///   certain, the upper end is infinite.
+/// - A place is excluded if moving the cut by a level is shown to fit better.
+///   Between its neighbours the cut of least squared error is that of the
+///   largest mean rise, weighted by √(k·l/(k + l)) for k levels before and
+///   l after it, which is a linear combination of the levels and so has one
+///   value in each block.
+///
+/// Each end errs only if one of `steps + 3` intervals does: the rises of the true
+/// number of steps, one rise of the next number, and the two moves of the true
+/// cut. So as many hold together.
+pub fn step(
+    levels: &[f64],
+    logs: &[Vec<f64>],
+    number: usize,
+    rise: f64,
+    plateau_min: usize,
+    confidence: f64,
+) -> Option<Interval> {
+    assert_eq!(levels.len(), logs.len(), "a series for each level");
+    assert!(number > 0, "steps count from 1");
+    let curve: Vec<f64> = logs.iter().map(|values| median(values)).collect();
+    let best = Staircase::rising(&curve, rise, plateau_min)?;
+    let start = *best.starts.get(number - 1)?;
+    let fits: Vec<Steps> = (0..=curve.len() / plateau_min - 1)
+        .filter_map(|steps| Staircase::fit(&curve, steps, plateau_min))
+        .map(|fit| Steps::new(logs, fit.starts, confidence))
+        .collect();
+    let certain = fits.iter().skip(1);
+    let certain = certain.take_while(|fit| fit.rises.iter().all(|one| one.low >= rise));
+    let certain = certain.count();
+    let is_possible =
+        |fit: &&Steps| fit.starts == best.starts || fit.rises.iter().all(|one| one.high >= rise);
+    let places = fits[certain.min(best.starts.len())..].iter();
+    let places = places.filter(is_possible);
+    let places = places.flat_map(|fit| fit.places(logs, number, plateau_min));
+    let (first, last) = places.fold((start, start), |(first, last), place| {
+        (first.min(place), last.max(place))
+    });
+    let middle = |start: usize| (levels[start - 1] * levels[start]).sqrt();
+    Some(Interval {
+        estimate: middle(start),
+        low: middle(first),
+        high: match certain >= number {
+            true => middle(last),
+            false => f64::INFINITY,
+        },
+        confidence: fits[best.starts.len()].rises[0].confidence,
+    })
+}
+
+/// A staircase of some number of steps, and how far each of them rises.
+struct Steps {
+    starts: Vec<usize>,
+    rises: Vec<Interval>,
+    confidence: f64,
+}
+
+impl Steps {
+    fn new(logs: &[Vec<f64>], starts: Vec<usize>, confidence: f64) -> Self {
+        let mut steps = Self {
+            starts,
+            rises: Vec::new(),
+            confidence,
+        };
+        steps.rises = (1..=steps.starts.len())
+            .map(|number| {
+                let (from, to) = steps.around(number, logs.len());
+                steps.joint_interval(&rises(logs, from, steps.starts[number - 1], to))
+            })
+            .collect();
+        steps
+    }
+
+    fn joint_interval(&self, values: &[f64]) -> Interval {
+        joint_interval(values, self.starts.len() + 3, self.confidence)
+    }
+
+    /// The first level of the plateau before a step, and past the last of the one after.
+    fn around(&self, number: usize, levels: usize) -> (usize, usize) {
+        let from = number
+            .checked_sub(2)
+            .map_or(0, |before| self.starts[before]);
+        let to = self.starts.get(number).copied().unwrap_or(levels);
+        (from, to)
+    }
+
+    /// Where a step may start; nowhere if there are fewer steps.
+    fn places(&self, logs: &[Vec<f64>], number: usize, plateau_min: usize) -> Vec<usize> {
+        let Some(own) = self.starts.get(number - 1) else {
+            return Vec::new();
+        };
+        let (from, to) = self.around(number, logs.len());
+        let cuts = from + plateau_min..=to - plateau_min;
+        let weighted = |cut: usize| -> Vec<f64> {
+            let (before, after) = ((cut - from) as f64, (to - cut) as f64);
+            let weight = (before * after / (before + after)).sqrt();
+            let rises = rises(logs, from, cut, to).into_iter();
+            rises.map(|rise| weight * rise).collect()
+        };
+        let is_excluded = |cut: usize, by: usize| {
+            cuts.contains(&by) && {
+                let gains = differences(&weighted(by), &weighted(cut));
+                self.joint_interval(&gains).low > 0.0
+            }
+        };
+        cuts.clone()
+            .filter(|cut| cut == own || !is_excluded(*cut, cut - 1) && !is_excluded(*cut, cut + 1))
+            .collect()
+    }
+}
+
+/// In each block, how far the mean over levels rises at a cut.
+fn rises(logs: &[Vec<f64>], from: usize, cut: usize, to: usize) -> Vec<f64> {
+    let mean = |part: &[Vec<f64>], block: usize| {
+        part.iter().map(|values| values[block]).sum::<f64>() / part.len() as f64
+    };
+    (0..logs[from].len())
+        .map(|block| mean(&logs[cut..to], block) - mean(&logs[from..cut], block))
+        .collect()
 }
 
 /// Sums from which the error of any run of values follows.
@@ -108,10 +249,10 @@ impl Runs {
 }
 
 /// The first indices of all runs but the first.
-fn cuts(runs: &Runs, length: usize, steps: usize, tread_min: usize) -> Vec<usize> {
+fn cuts(runs: &Runs, length: usize, steps: usize, plateau_min: usize) -> Vec<usize> {
     // errors[to]: least error of the first `to` values with so many steps.
     let mut errors: Vec<f64> = (0..=length)
-        .map(|to| match to >= tread_min {
+        .map(|to| match to >= plateau_min {
             true => runs.error(0, to),
             false => f64::INFINITY,
         })
@@ -120,8 +261,8 @@ fn cuts(runs: &Runs, length: usize, steps: usize, tread_min: usize) -> Vec<usize
     for step in 1..=steps {
         let mut next = vec![f64::INFINITY; length + 1];
         let mut cut_at = vec![0; length + 1];
-        for to in (step + 1) * tread_min..=length {
-            let cuts = step * tread_min..=to - tread_min;
+        for to in (step + 1) * plateau_min..=length {
+            let cuts = step * plateau_min..=to - plateau_min;
             let total = |cut: usize| errors[cut] + runs.error(cut, to);
             // Ascending, and only a smaller error replaces one: the first wins.
             for (cut, error) in cuts.map(|cut| (cut, total(cut))) {
@@ -153,8 +294,8 @@ mod tests {
         let values = [1.0, 1.0, 1.0, 4.0, 4.0, 9.0, 9.0, 9.0, 9.0];
         let fit = Staircase::fit(&values, 2, 1).unwrap();
         assert_eq!(fit.starts, [3, 5]);
-        for (tread, expected) in fit.treads.iter().zip([1.0, 4.0, 9.0]) {
-            assert!((tread - expected).abs() < 1e-12, "{fit:?}");
+        for (plateau, expected) in fit.plateaus.iter().zip([1.0, 4.0, 9.0]) {
+            assert!((plateau - expected).abs() < 1e-12, "{fit:?}");
         }
         assert!(fit.residual_rms < 1e-7, "{fit:?}");
         assert_eq!(Staircase::rising(&values, 1.0, 2), Some(fit));
@@ -183,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn treads_are_as_long_as_asked_for() {
+    fn plateaus_are_as_long_as_asked_for() {
         let values = [0.0, 9.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0];
         assert_eq!(Staircase::fit(&values, 2, 1).unwrap().starts, [1, 2]);
         let starts = Staircase::fit(&values, 1, 3).unwrap().starts;
@@ -222,6 +363,57 @@ mod tests {
         assert_eq!(Staircase::fit(&[1.0, 2.0], 1, 2), None);
         assert_eq!(Staircase::fit(&[1.0, f64::NAN], 0, 1), None);
         assert_eq!(Staircase::rising(&[], 0.5, 1), None);
+    }
+
+    /// Twelve blocks, each of its own speed, of a curve with noise of a level of its own.
+    fn blocks(curve: &[f64], noise: f64) -> (Vec<f64>, Vec<Vec<f64>>) {
+        let mut rng = Rng::new(3);
+        let speeds: Vec<f64> = (0..12).map(|_| 0.2 * rng.normal()).collect();
+        let levels = (0..curve.len()).map(|level| 2f64.powi(level as i32));
+        let mut level = |at: &f64| {
+            let blocks = speeds.iter();
+            blocks
+                .map(|speed| at + speed + noise * rng.normal())
+                .collect()
+        };
+        (levels.collect(), curve.iter().map(&mut level).collect())
+    }
+
+    #[test]
+    fn a_clear_step_lies_between_two_levels() {
+        let curve = [0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 3.0, 3.0, 3.0];
+        let (levels, logs) = blocks(&curve, 0.05);
+        for (number, start) in [(1, 4), (2, 7)] {
+            let step = step(&levels, &logs, number, 0.7, 3, 0.95).unwrap();
+            assert!(step.reaches(0.95));
+            let middle = (levels[start - 1] * levels[start]).sqrt();
+            assert_eq!(
+                (step.low, step.estimate, step.high),
+                (middle, middle, middle)
+            );
+        }
+        assert_eq!(step(&levels, &logs, 3, 0.7, 3, 0.95), None);
+    }
+
+    #[test]
+    fn a_level_half_way_up_may_belong_to_either_plateau() {
+        let curve = [0.0, 0.0, 0.0, 0.0, 0.5, 1.0, 1.0, 1.0, 1.0];
+        let (levels, logs) = blocks(&curve, 0.05);
+        let step = step(&levels, &logs, 1, 0.7, 3, 0.95).unwrap();
+        assert!(levels[3] < step.low && step.low < levels[4]);
+        assert!(levels[4] < step.high && step.high < levels[5]);
+    }
+
+    #[test]
+    fn a_step_that_may_be_too_low_leaves_open_whether_it_is_there() {
+        let curve = [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.73, 1.73, 1.73];
+        let (levels, logs) = blocks(&curve, 0.05);
+        let second = step(&levels, &logs, 2, 0.7, 3, 0.95).unwrap();
+        assert!(levels[5] < second.low && second.low < levels[6]);
+        assert_eq!(second.high, f64::INFINITY);
+        // If it is not, the first may be in its place.
+        let first = step(&levels, &logs, 1, 0.7, 3, 0.95).unwrap();
+        assert_eq!((first.low, first.high), (first.estimate, second.estimate));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use toll_stats::{
     Decision, Looks, Region, decide, decision_p, fit_cost_model, hodges_lehmann, holm, knee,
-    median, median_interval, outliers, quantile, zero_crossing,
+    median, median_interval, outliers, quantile, spread, step, zero_crossing,
 };
 
 /// Multiples of a quarter: their sums, halves and shifts are exact, so that
@@ -206,15 +206,17 @@ proptest! {
 
     #[test]
     fn a_knee_is_the_first_level_that_is_good_enough(
-        throughput in vec(0.1..100.0f64, 1..20),
+        throughput in vec(0.1..100.0f64, 2..20),
         tolerance in 0.0..0.5f64,
     ) {
         let levels: Vec<f64> = (0..throughput.len()).map(|i| 2f64.powi(i as i32)).collect();
-        let knee = knee(&levels, &throughput, tolerance).unwrap();
+        let logs: Vec<Vec<f64>> = throughput.iter().map(|x| vec![x.ln(); 3]).collect();
+        let knee = knee(&levels, &logs, tolerance, 0.5).estimate;
         let at = levels.iter().position(|&level| level == knee).unwrap();
         let best = throughput.iter().copied().fold(0.0, f64::max);
-        prop_assert!(throughput[at] >= (1.0 - tolerance) * best);
-        prop_assert!(throughput[..at].iter().all(|x| *x < (1.0 - tolerance) * best));
+        let enough = (1.0 - tolerance) * best;
+        prop_assert!(throughput[at] >= enough * (1.0 - 1e-12));
+        prop_assert!(throughput[..at].iter().all(|x| *x < enough * (1.0 + 1e-12)));
     }
 
     #[test]
@@ -222,7 +224,8 @@ proptest! {
         values in vec(-5.0..5.0f64, 1..12),
     ) {
         let levels: Vec<f64> = (0..values.len()).map(|i| 2f64.powi(i as i32)).collect();
-        let crossing = zero_crossing(&levels, &values).unwrap();
+        let series: Vec<Vec<f64>> = values.iter().map(|x| vec![*x; 3]).collect();
+        let crossing = zero_crossing(&levels, &series, 0.5).estimate;
         match values.iter().position(|x| *x <= 0.0) {
             None => prop_assert_eq!(crossing, f64::INFINITY),
             Some(0) => prop_assert_eq!(crossing, levels[0]),
@@ -230,6 +233,32 @@ proptest! {
                 let slack = 1.0 + 1e-12;
                 prop_assert!(crossing * slack >= levels[after - 1]);
                 prop_assert!(crossing <= levels[after] * slack);
+            }
+        }
+    }
+
+    #[test]
+    fn intervals_of_derived_quantities_hold_their_estimate_and_grow_with_confidence(
+        logs in (2..9usize, 2..14usize).prop_flat_map(|(levels, blocks)| {
+            vec(vec(-1.0..1.0f64, blocks..=blocks), levels..=levels)
+        }),
+        number in 1..3usize,
+        tolerance in 0.0..0.5f64,
+    ) {
+        let levels: Vec<f64> = (0..logs.len()).map(|i| 2f64.powi(i as i32)).collect();
+        let all = |confidence| [
+            Some(knee(&levels, &logs, tolerance, confidence)),
+            Some(zero_crossing(&levels, &logs, confidence)),
+            Some(spread(&logs, confidence)),
+            step(&levels, &logs, number, 0.1, 1, confidence),
+        ];
+        for (narrow, wide) in all(0.5).into_iter().zip(all(0.99)) {
+            prop_assert_eq!(narrow.is_some(), wide.is_some());
+            if let Some((narrow, wide)) = narrow.zip(wide) {
+                prop_assert!(narrow.contains(narrow.estimate), "{narrow:?}");
+                prop_assert!(wide.low <= narrow.low && narrow.high <= wide.high);
+                prop_assert_eq!(narrow.estimate, wide.estimate);
+                prop_assert!((0.0..1.0).contains(&wide.confidence));
             }
         }
     }

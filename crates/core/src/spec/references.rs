@@ -269,6 +269,10 @@ pub(super) fn check_derived(derived: &Derived, scope: Scope<'_>) -> Result<(), P
             statement.metrics([per.as_str()])?;
             statement.levels(factor, [level])
         }
+        DerivedKind::Crossing { value, .. } if *value >= 1.0 => {
+            let why = "an acceleration is less than 1, which would be no time at all";
+            Err(statement.wrong("value", why))
+        }
         DerivedKind::Crossing { of, to, .. } => {
             statement.positive_factor(factor)?;
             statement.selectors([of, to])

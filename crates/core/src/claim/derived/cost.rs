@@ -1,65 +1,83 @@
-//! What a cost model is fitted to.
+//! A cost model of each block.
 
 use std::collections::BTreeMap;
 
-use toll_stats::{CostModel, fit_cost_model, median};
+use toll_stats::{CostModel, fit_cost_model, median, median_interval};
 
+use super::Quantity;
 use super::grid::Grid;
 use crate::claim::context::AnalysisContext;
 use crate::spec::Derived;
 
-/// What a cost model is fitted to.
-pub struct CostGrid {
-    pub time: Grid,
+/// A cost model of each block.
+pub struct CostModels {
+    blocks: Vec<CostModel>,
+    /// The one of the median times.
+    of_medians: CostModel,
     /// Calls and bytes of each level.
     pub sizes: Vec<(f64, f64)>,
 }
 
-impl CostGrid {
+impl CostModels {
     pub fn new(spec: &Derived, context: &AnalysisContext) -> Result<Self, String> {
-        let (_, indices) = context.over(spec, &spec.at)?;
-        let value = |names: &[&str], index: usize| {
-            let found = names.iter().find_map(|name| {
-                let values = context.values(name, index);
-                (!values.is_empty()).then(|| median(&values))
-            });
-            found.ok_or_else(|| format!("no trial recorded {}", names.join(" or ")))
+        let times = Grid::new(spec, context)?;
+        let sizes = sizes(spec, context)?;
+        let (calls, bytes): (Vec<f64>, Vec<f64>) = sizes.iter().copied().unzip();
+        let fit = |times: Vec<f64>| {
+            fit_cost_model(&calls, &bytes, &times)
+                .ok_or("the sizes or the times cannot tell the cost of a call from that of a byte")
         };
-        let sizes = indices
-            .iter()
-            .map(|index| {
-                Ok((
-                    value(&["calls"], *index)?,
-                    value(
-                        &["bytes_written", "bytes_copied", "bytes_transferred"],
-                        *index,
-                    )?,
-                ))
-            })
-            .collect::<Result<_, String>>()?;
+        let blocks = (0..times.blocks()).map(|block| fit(times.row(block)));
         Ok(Self {
-            time: Grid::new(spec, context)?,
+            blocks: blocks.collect::<Result<_, _>>()?,
+            of_medians: fit(times.medians())?,
             sizes,
         })
     }
 
-    pub fn fit(&self, blocks: &[usize]) -> Option<CostModel> {
-        let (calls, bytes): (Vec<f64>, Vec<f64>) = self.sizes.iter().copied().unzip();
-        fit_cost_model(&calls, &bytes, &self.time.medians(blocks))
+    fn each(&self, output: impl Fn(&CostModel) -> f64) -> Vec<f64> {
+        self.blocks.iter().map(output).collect()
     }
 
-    pub fn details(&self) -> BTreeMap<String, f64> {
-        let all: Vec<usize> = (0..self.time.blocks()).collect();
-        if all.is_empty() {
-            return BTreeMap::new();
+    /// What `output` takes from the model of each block.
+    pub fn quantity(&self, output: impl Fn(&CostModel) -> f64) -> Quantity {
+        let values = self.each(output);
+        let per_call = median(&self.each(|model| model.per_call));
+        let per_byte = median(&self.each(|model| model.per_byte));
+        let details = BTreeMap::from([
+            ("cost_per_call_ns".into(), per_call),
+            ("cost_per_byte_ns".into(), per_byte),
+            (
+                "relative_residual_rms".into(),
+                self.of_medians.relative_residual_rms,
+            ),
+            (
+                "relative_residual_max".into(),
+                self.of_medians.relative_residual_max,
+            ),
+        ]);
+        Quantity {
+            details,
+            ..Quantity::of(values.len(), move |confidence| {
+                median_interval(&values, confidence)
+            })
         }
-        self.fit(&all).map_or_else(BTreeMap::new, |model| {
-            BTreeMap::from([
-                ("cost_per_call_ns".into(), model.per_call),
-                ("cost_per_byte_ns".into(), model.per_byte),
-                ("relative_residual_rms".into(), model.relative_residual_rms),
-                ("relative_residual_max".into(), model.relative_residual_max),
-            ])
-        })
     }
+}
+
+/// Calls and bytes of each level.
+fn sizes(spec: &Derived, context: &AnalysisContext) -> Result<Vec<(f64, f64)>, String> {
+    const BYTES: [&str; 3] = ["bytes_written", "bytes_copied", "bytes_transferred"];
+    let (_, indices) = context.over(spec, &spec.at)?;
+    let value = |names: &[&str], index: usize| {
+        let found = names.iter().find_map(|name| {
+            let values = context.values(name, index);
+            (!values.is_empty()).then(|| median(&values))
+        });
+        found.ok_or_else(|| format!("no trial recorded {}", names.join(" or ")))
+    };
+    let sizes = indices.into_iter();
+    sizes
+        .map(|index| Ok((value(&["calls"], index)?, value(&BYTES, index)?)))
+        .collect()
 }

@@ -16,53 +16,63 @@ pub struct Grid {
 
 impl Grid {
     /// Levels of `factor` at which `at` has trials, and their values in the
-    /// blocks that have all of them.
+    /// blocks that have all of them; `Err` with the reason if there are none.
     pub fn new(spec: &Derived, context: &AnalysisContext) -> Result<Self, String> {
         let (levels, indices) = context.over(spec, &spec.at)?;
         let metric = &spec.metric;
-        let blocks = context.common_blocks(metric, &indices);
+        let blocks = context.blocks_of_all(spec, &indices)?;
+        let column = |index: &usize| {
+            let column = context.column(metric, *index);
+            blocks.iter().map(|block| column[block]).collect()
+        };
         Ok(Self {
             levels,
-            columns: indices
-                .iter()
-                .map(|index| {
-                    let column = context.column(metric, *index);
-                    blocks.iter().map(|block| column[block]).collect()
-                })
-                .collect(),
+            columns: indices.iter().map(column).collect(),
         })
     }
 
-    /// The levels from one position up to another.
-    pub fn part(&self, from: usize, to: usize) -> Self {
-        Self {
-            levels: self.levels[from..to].to_vec(),
-            columns: self.columns[from..to].to_vec(),
+    /// With the logarithm of each value; `Err` if one has none.
+    pub fn logs(mut self) -> Result<Self, String> {
+        for value in self.columns.iter_mut().flatten() {
+            if *value <= 0.0 {
+                return Err(format!("a value of {value} has no ratio"));
+            }
+            *value = value.ln();
         }
+        Ok(self)
     }
 
     /// Blocks that have all levels.
     pub fn blocks(&self) -> usize {
-        self.columns.first().map_or(0, Vec::len)
+        self.columns[0].len()
     }
 
-    /// Medians by level over chosen blocks.
-    pub fn medians(&self, blocks: &[usize]) -> Vec<f64> {
-        let mut chosen = Vec::with_capacity(blocks.len());
-        self.columns
-            .iter()
-            .map(|column| {
-                chosen.clear();
-                chosen.extend(blocks.iter().map(|block| column[*block]));
-                median(&chosen)
-            })
-            .collect()
+    /// The values of one block, by level.
+    pub fn row(&self, block: usize) -> Vec<f64> {
+        self.columns.iter().map(|column| column[block]).collect()
+    }
+
+    /// Medians over blocks, by level.
+    pub fn medians(&self) -> Vec<f64> {
+        self.columns.iter().map(|column| median(column)).collect()
     }
 }
 
 impl AnalysisContext<'_> {
+    /// Blocks in which all of some treatments have a value of a quantity's
+    /// metric; `Err` with the reason if there are none.
+    pub fn blocks_of_all(&self, spec: &Derived, treatments: &[usize]) -> Result<Vec<u32>, String> {
+        let blocks = self.common_blocks(&spec.metric, treatments);
+        match blocks.is_empty() {
+            true => Err(self
+                .why_absent(&spec.metric, &self.involved(spec))
+                .unwrap_or_else(|| "no block has a trial of every level".into())),
+            false => Ok(blocks),
+        }
+    }
+
     /// Treatments that a quantity may be computed from.
-    pub fn involved(&self, spec: &Derived) -> Vec<usize> {
+    fn involved(&self, spec: &Derived) -> Vec<usize> {
         let is_involved = |treatment: &&Treatment| {
             let mut at = spec.at.iter();
             at.all(|(name, level)| {

@@ -2,32 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use toll_stats::{CostModel, Staircase, knee, median, zero_crossing};
+use toll_stats::{
+    CostModel, Interval, hodges_lehmann, knee, median_interval, spread, step, zero_crossing,
+};
 
-use super::Bootstrap;
-use super::cost::CostGrid;
+use super::cost::CostModels;
 use super::grid::Grid;
-use super::staircase;
-use crate::claim::context::AnalysisContext;
+use super::staircase::{self, PLATEAU_LEVELS_MIN};
+use super::{CONFIDENCE, Quantity};
+use crate::claim::context::{AnalysisContext, log_ratio};
 use crate::claim::model::Better;
 use crate::spec::{Derived, Level, Selector};
 
-impl Bootstrap {
+impl Quantity {
     pub(super) fn knee(
         spec: &Derived,
         tolerance: f64,
         context: &AnalysisContext,
     ) -> Result<Self, String> {
-        let grid = Grid::new(spec, context)?;
-        let better = context.metric(&spec.metric).better;
-        Ok(Self::of(grid.blocks(), move |blocks: &[usize]| {
-            let mut medians = grid.medians(blocks);
-            if better == Better::Lower {
-                for value in &mut medians {
-                    *value = 1.0 / *value;
-                }
+        let mut grid = Grid::new(spec, context)?.logs()?;
+        if context.metric(&spec.metric).better == Better::Lower {
+            for log in grid.columns.iter_mut().flatten() {
+                *log = -*log;
             }
-            knee(&grid.levels, &medians, tolerance)
+        }
+        Ok(Self::of(grid.blocks(), move |confidence| {
+            knee(&grid.levels, &grid.columns, tolerance, confidence)
         }))
     }
 
@@ -44,9 +44,14 @@ impl Bootstrap {
             context.pick(&selector)
         };
         let logs = context.log_ratios(&spec.metric, pick(of)?, pick(to)?)?;
-        Ok(Self::of(logs.len(), move |blocks: &[usize]| {
-            let chosen: Vec<f64> = blocks.iter().map(|block| logs[*block]).collect();
-            Some(1.0 - median(&chosen).exp())
+        Ok(Self::of(logs.len(), move |confidence| {
+            let ratio = hodges_lehmann(&logs, confidence).map(f64::exp);
+            Interval {
+                estimate: 1.0 - ratio.estimate,
+                low: 1.0 - ratio.high,
+                high: 1.0 - ratio.low,
+                ..ratio
+            }
         }))
     }
 
@@ -68,109 +73,92 @@ impl Bootstrap {
                 Some((*level, *of, to[place]))
             })
             .collect();
-        let all: Vec<usize> = both.iter().flat_map(|(_, of, to)| [*of, *to]).collect();
-        let blocks = context.common_blocks(&spec.metric, &all);
         let levels: Vec<f64> = both.iter().map(|(level, ..)| *level).collect();
-        let accelerations: Vec<Vec<f64>> = both
-            .iter()
-            .map(|(_, of, to)| {
-                let column = |index: usize| context.column(&spec.metric, index);
-                let ratio = |block: &u32| 1.0 - column(*of)[block] / column(*to)[block];
-                blocks.iter().map(ratio).collect()
-            })
-            .collect();
-        let grid = Grid {
-            levels,
-            columns: accelerations,
+        let all: Vec<usize> = both.iter().flat_map(|(_, of, to)| [*of, *to]).collect();
+        let blocks = context.blocks_of_all(spec, &all)?;
+        // The ratio of the sides at the acceleration that is looked for.
+        let ratio = (1.0 - value).ln();
+        let above = |(_, of, to): &(f64, usize, usize)| {
+            let column = |index: usize| context.column(&spec.metric, index);
+            let (of, to) = (column(*of), column(*to));
+            let above = |block: &u32| Ok(ratio - log_ratio(of[block], to[block])?);
+            blocks.iter().map(above).collect()
         };
-        Ok(Self::of(grid.blocks(), move |blocks: &[usize]| {
-            let medians: Vec<f64> = grid
-                .medians(blocks)
-                .into_iter()
-                .map(|acc| acc - value)
-                .collect();
-            zero_crossing(&grid.levels, &medians)
+        let columns: Vec<Vec<f64>> = both.iter().map(above).collect::<Result<_, String>>()?;
+        Ok(Self::of(blocks.len(), move |confidence| {
+            zero_crossing(&levels, &columns, confidence)
         }))
     }
 
     pub(super) fn cost(
         spec: &Derived,
         context: &AnalysisContext,
-        output: impl Fn(&CostModel, &[(f64, f64)]) -> f64 + 'static,
+        output: impl Fn(&CostModel) -> f64,
     ) -> Result<Self, String> {
-        let costs = CostGrid::new(spec, context)?;
-        let details = costs.details();
-        Ok(Self {
-            blocks: costs.time.blocks(),
-            details,
-            outward: Vec::new(),
-            statistic: Box::new(move |blocks| {
-                let model = costs.fit(blocks)?;
-                let value = output(&model, &costs.sizes);
-                value.is_finite().then_some(value)
-            }),
-        })
+        Ok(CostModels::new(spec, context)?.quantity(output))
     }
 
-    pub(super) fn place(
+    pub(super) fn call_share(
         spec: &Derived,
         level: &Level,
         context: &AnalysisContext,
-    ) -> Result<usize, String> {
+    ) -> Result<Self, String> {
         let (levels, _) = context.over(spec, &spec.at)?;
-        levels
+        let place = levels
             .iter()
             .position(|number| Some(*number) == level.number)
-            .ok_or_else(|| format!("this run has no {}={}", spec.factor, level.text))
+            .ok_or_else(|| format!("this run has no {}={}", spec.factor, level.text))?;
+        let models = CostModels::new(spec, context)?;
+        let (calls, bytes) = models.sizes[place];
+        Ok(models.quantity(|model| model.call_share(calls, bytes)))
     }
 
     pub(super) fn spread(spec: &Derived, context: &AnalysisContext) -> Result<Self, String> {
-        let grid = Grid::new(spec, context)?;
-        Ok(Self::of(grid.blocks(), move |blocks: &[usize]| {
-            let medians = grid.medians(blocks);
-            let largest = medians.iter().copied().fold(f64::MIN, f64::max);
-            let smallest = medians.iter().copied().fold(f64::MAX, f64::min);
-            (smallest > 0.0).then(|| largest / smallest)
+        let grid = Grid::new(spec, context)?.logs()?;
+        Ok(Self::of(grid.blocks(), move |confidence| {
+            spread(&grid.columns, confidence)
         }))
     }
 
-    /// The number of steps is that of all blocks together, and held in the
-    /// resamples: with another number, the second step might be what was the
-    /// third.
     pub(super) fn step(
         spec: &Derived,
         number: usize,
         rise: f64,
         context: &AnalysisContext,
     ) -> Result<Self, String> {
-        let grid = Grid::new(spec, context)?;
-        let mut details = BTreeMap::new();
-        let mut steps = number;
-        if grid.blocks() > 0 {
-            let fit = staircase::fit(&grid, rise).ok_or("there are too few levels for a step")?;
-            steps = fit.starts.len();
-            if steps < number {
-                return Err(format!(
-                    "the curve has {steps} steps of {} or more",
-                    crate::format::percent(rise)
-                ));
-            }
-            details = BTreeMap::from([
-                ("steps".into(), steps as f64),
-                ("relative_residual_rms".into(), fit.residual_rms.exp_m1()),
-            ]);
-        }
-        Ok(Self {
-            blocks: grid.blocks(),
-            details,
-            outward: grid.levels.clone(),
-            statistic: Box::new(move |blocks| {
-                let logs = staircase::log_medians(&grid, blocks);
-                let fit = Staircase::fit(&logs, steps, staircase::PLATEAU_LEVELS_MIN)?;
-                let start = fit.starts[number - 1];
-                Some((grid.levels[start - 1] * grid.levels[start]).sqrt())
+        let grid = Grid::new(spec, context)?.logs()?;
+        let fit = staircase::fit(&grid, rise).ok_or("there are too few levels for a step")?;
+        let (blocks, steps) = (grid.blocks(), fit.starts.len());
+        let details = BTreeMap::from([
+            ("steps".into(), steps as f64),
+            ("relative_residual_rms".into(), fit.residual_rms.exp_m1()),
+        ]);
+        let outward = grid.levels.clone();
+        let at = move |confidence| {
+            let Grid { levels, columns } = &grid;
+            let rise = rise.ln_1p();
+            step(
+                levels,
+                columns,
+                number,
+                rise,
+                PLATEAU_LEVELS_MIN,
+                confidence,
+            )
+        };
+        match at(CONFIDENCE) {
+            None => Err(format!(
+                "the curve has {steps} steps of {} or more",
+                crate::format::percent(rise)
+            )),
+            Some(_) => Ok(Self {
+                details,
+                outward,
+                ..Self::of(blocks, move |confidence| {
+                    at(confidence).expect("a step at one confidence is one at each")
+                })
             }),
-        })
+        }
     }
 
     pub(super) fn quotient(
@@ -200,9 +188,11 @@ impl Bootstrap {
             .filter(|(_, per)| *per > 0.0)
             .map(|(of, per)| of / per)
             .collect();
-        Ok(Self::of(quotients.len(), move |blocks: &[usize]| {
-            let chosen: Vec<f64> = blocks.iter().map(|block| quotients[*block]).collect();
-            Some(median(&chosen))
-        }))
+        match quotients.is_empty() {
+            true => Err("no block has a trial of both metrics".into()),
+            false => Ok(Self::of(quotients.len(), move |confidence| {
+                median_interval(&quotients, confidence)
+            })),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Quantities computed from several treatments, with bootstrap intervals.
+//! Quantities computed from several treatments, with exact intervals.
 
 mod cost;
 mod grid;
@@ -7,28 +7,19 @@ mod staircase;
 
 use std::collections::BTreeMap;
 
-use toll_stats::{BootstrapInterval, BootstrapMethod, Interval, cluster_bca};
+use toll_stats::Interval;
 
 use super::CONFIDENCE;
 use super::context::AnalysisContext;
 use super::model::{DerivedEstimate, DerivedValue};
 use crate::spec::{Derived, DerivedKind, Experiment};
+pub(super) use Quantity as Bootstrap;
 pub(super) use staircase::all as staircases;
 
-/// Resamples of the bootstrap: enough for the 0.1 % tails that Holm asks of
-/// the smallest p-value among some fifty claims.
-const REPLICATES: usize = 4000;
-/// Fixed, so that the same run always has the same intervals.
-const SEED: u64 = 0x746f_6c6c;
-/// Levels at which a bootstrapped claim may be decided.
-const LEVELS: [f64; 10] = [0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 0.0005];
-
-type Statistic = Box<dyn Fn(&[usize]) -> Option<f64>>;
-
-/// A derived quantity, ready to be resampled over blocks.
-pub(super) struct Bootstrap {
+/// A derived quantity, with what it takes to compute its interval.
+pub(super) struct Quantity {
     blocks: usize,
-    statistic: Statistic,
+    interval: Box<dyn Fn(f64) -> Interval>,
     details: BTreeMap<String, f64>,
     /// Levels, ascending, to which an interval is widened: where the quantity
     /// lies between two levels, no number of blocks tells more than between
@@ -36,11 +27,11 @@ pub(super) struct Bootstrap {
     outward: Vec<f64>,
 }
 
-impl Bootstrap {
-    fn of(blocks: usize, statistic: impl Fn(&[usize]) -> Option<f64> + 'static) -> Self {
+impl Quantity {
+    fn of(blocks: usize, interval: impl Fn(f64) -> Interval + 'static) -> Self {
         Self {
             blocks,
-            statistic: Box::new(statistic),
+            interval: Box::new(interval),
             details: BTreeMap::new(),
             outward: Vec::new(),
         }
@@ -48,32 +39,20 @@ impl Bootstrap {
 
     /// Collects what the quantity needs from a run.
     pub fn new(spec: &Derived, context: &AnalysisContext) -> Result<Self, String> {
-        let bootstrap = match &spec.kind {
-            DerivedKind::Knee { tolerance } => Self::knee(spec, *tolerance, context)?,
+        match &spec.kind {
+            DerivedKind::Knee { tolerance } => Self::knee(spec, *tolerance, context),
             DerivedKind::Acceleration { of, to, level } => {
-                Self::acceleration(spec, of, to, level, context)?
+                Self::acceleration(spec, of, to, level, context)
             }
             DerivedKind::Crossing { of, to, value } => {
-                Self::crossing(spec, of, to, *value, context)?
+                Self::crossing(spec, of, to, *value, context)
             }
-            DerivedKind::CostPerCall {} => Self::cost(spec, context, |model, _| model.per_call)?,
-            DerivedKind::CostPerByte {} => Self::cost(spec, context, |model, _| model.per_byte)?,
-            DerivedKind::CallShare { level } => {
-                let place = Self::place(spec, level, context)?;
-                Self::cost(spec, context, move |model, sizes| {
-                    let (calls, bytes) = sizes[place];
-                    model.call_share(calls, bytes)
-                })?
-            }
-            DerivedKind::Spread {} => Self::spread(spec, context)?,
-            DerivedKind::Quotient { per, level } => Self::quotient(spec, per, level, context)?,
-            DerivedKind::Step { number, rise } => Self::step(spec, *number, *rise, context)?,
-        };
-        match bootstrap.blocks {
-            0 => Err(context
-                .why_absent(&spec.metric, &context.involved(spec))
-                .unwrap_or_else(|| "no block has a trial of every level".into())),
-            _ => Ok(bootstrap),
+            DerivedKind::CostPerCall {} => Self::cost(spec, context, |model| model.per_call),
+            DerivedKind::CostPerByte {} => Self::cost(spec, context, |model| model.per_byte),
+            DerivedKind::CallShare { level } => Self::call_share(spec, level, context),
+            DerivedKind::Spread {} => Self::spread(spec, context),
+            DerivedKind::Quotient { per, level } => Self::quotient(spec, per, level, context),
+            DerivedKind::Step { number, rise } => Self::step(spec, *number, *rise, context),
         }
     }
 
@@ -82,40 +61,53 @@ impl Bootstrap {
         self.blocks
     }
 
-    /// The estimate with its interval; infinite ends lie beyond the levels.
+    /// The estimate with its interval; infinite ends lie beyond the levels. Each
+    /// end is wrong with at most half of the error. Too few blocks give an
+    /// interval of less confidence, which it has with it.
     pub fn interval(&self, confidence: f64) -> Option<Interval> {
-        Some(self.widened(&self.interval_of_resamples(confidence)?))
+        Some(self.widened_interval(confidence))
     }
 
-    /// The estimate with the interval of the resamples alone, which is all that
-    /// more blocks can narrow.
-    pub fn interval_of_resamples(&self, confidence: f64) -> Option<Interval> {
-        self.resample(confidence).map(|result| result.interval)
-    }
-
-    /// With ends at levels that were tried.
-    pub fn widened(&self, interval: &Interval) -> Interval {
+    fn widened_interval(&self, confidence: f64) -> Interval {
+        let interval = self.unwidened_interval(confidence);
         let below = self.outward.iter().rev().find(|end| **end <= interval.low);
         let above = self.outward.iter().find(|end| **end >= interval.high);
         Interval {
             low: below.copied().unwrap_or(interval.low),
             high: above.copied().unwrap_or(interval.high),
-            ..*interval
+            ..interval
         }
     }
 
-    fn resample(&self, confidence: f64) -> Option<BootstrapInterval> {
-        cluster_bca(self.blocks, &self.statistic, confidence, REPLICATES, SEED)
+    /// The same before its ends are moved out to levels that were tried, which is
+    /// all that more blocks can narrow.
+    pub fn interval_of_resamples(&self, confidence: f64) -> Option<Interval> {
+        Some(self.unwidened_interval(confidence))
     }
 
-    /// The smallest of some levels at which the interval still decides, 1 if
-    /// none does: a p-value rounded up.
+    fn unwidened_interval(&self, confidence: f64) -> Interval {
+        (self.interval)(confidence)
+    }
+
+    /// The smallest level at which the interval decides, 1 if it does at no
+    /// level up to a half: the p-value.
     pub fn smallest_level(&self, decides: impl Fn(&Interval) -> bool) -> f64 {
-        let mut smallest = 1.0;
-        for level in LEVELS {
-            match self.interval(1.0 - level) {
-                Some(interval) if decides(&interval) => smallest = level,
-                _ => break,
+        const LEAST: f64 = 1e-12;
+        const PRECISION: f64 = 1.0 + 1e-9;
+        let error = |level: f64| {
+            let interval = self.widened_interval(1.0 - level);
+            let decided = interval.reaches(1.0 - level) && decides(&interval);
+            decided.then_some(1.0 - interval.confidence)
+        };
+        let (mut undecided, mut decided) = (LEAST, 0.5);
+        let Some(mut smallest) = error(decided) else {
+            return 1.0;
+        };
+        while decided > undecided * PRECISION {
+            let level = (undecided * decided).sqrt();
+            match error(level) {
+                Some(error) => (decided, smallest) = (level, error),
+                None => undecided = level,
             }
         }
         smallest
@@ -143,27 +135,14 @@ pub(super) fn unit(spec: &Derived, experiment: &Experiment) -> String {
 }
 
 /// An interval whose infinite ends become absent.
-pub(super) fn bounded(interval: &Interval, confidence: f64) -> DerivedValue {
+pub(super) fn bounded(interval: &Interval, _: f64) -> DerivedValue {
     let finite = |value: f64| value.is_finite().then_some(value);
     DerivedValue {
         value: finite(interval.estimate),
         low: finite(interval.low),
         high: finite(interval.high),
-        confidence,
+        confidence: interval.confidence,
     }
-}
-
-/// What a reader must know of an interval that is not a plain BCa one.
-fn qualification(result: &BootstrapInterval) -> Option<String> {
-    if result.undefined_share > 0.0 {
-        return Some(format!(
-            "undefined in {:.0} % of the resamples, which the interval leaves out",
-            result.undefined_share * 100.0
-        ));
-    }
-    let is_point = result.interval.low == result.interval.high;
-    (result.method == BootstrapMethod::Percentile && !is_point)
-        .then(|| "a percentile interval: its bias could not be corrected".into())
 }
 
 /// Estimates all derived quantities of an experiment.
@@ -186,19 +165,24 @@ pub(super) fn estimate(spec: &Derived, context: &AnalysisContext) -> DerivedEsti
         details: BTreeMap::new(),
         note: None,
     };
-    match Bootstrap::new(spec, context) {
+    match Quantity::new(spec, context) {
         Err(reason) => estimate.note = Some(reason),
-        Ok(bootstrap) => {
-            match bootstrap.resample(CONFIDENCE) {
-                Some(result) => {
-                    estimate.estimate =
-                        Some(bounded(&bootstrap.widened(&result.interval), CONFIDENCE));
-                    estimate.note = qualification(&result);
-                }
-                None => estimate.note = Some("it is not defined on this run".into()),
-            }
-            estimate.details = bootstrap.details;
+        Ok(quantity) => {
+            let interval = quantity.widened_interval(CONFIDENCE);
+            estimate.note = (!interval.reaches(CONFIDENCE)).then(|| too_few(quantity.blocks));
+            estimate.estimate = Some(bounded(&interval, CONFIDENCE));
+            estimate.details = quantity.details;
         }
     }
     estimate
+}
+
+/// That an interval has less confidence than intervals should have.
+fn too_few(blocks: usize) -> String {
+    let blocks = match blocks {
+        1 => "1 block is".into(),
+        blocks => format!("{blocks} blocks are"),
+    };
+    let confidence = crate::format::percent(CONFIDENCE);
+    format!("{blocks} too few for an interval of {confidence}; this is the widest that they give")
 }

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use toll_stats::{Staircase as Fit, cluster_bca};
+use toll_stats::{Staircase as Fit, mean, median_interval};
 
 use super::grid::Grid;
-use super::{REPLICATES, SEED, unit};
+use super::unit;
 use crate::claim::context::AnalysisContext;
-use crate::claim::model::{DerivedEstimate, Estimate, NearestCache, Plateau, Staircase, Step};
+use crate::claim::model::{DerivedEstimate, NearestCache, Plateau, Staircase, Step};
 use crate::claim::summary::estimate;
 use crate::claim::{CONFIDENCE, contrast};
 use crate::spec::{Derived, DerivedKind};
@@ -15,18 +15,9 @@ use crate::spec::{Derived, DerivedKind};
 /// Levels in a row that make a plateau: fewer may be the rise between two.
 pub(super) const PLATEAU_LEVELS_MIN: usize = 3;
 
-/// Logarithms of a metric's medians by level, over chosen blocks.
-pub(super) fn log_medians(grid: &Grid, blocks: &[usize]) -> Vec<f64> {
-    grid.medians(blocks).into_iter().map(f64::ln).collect()
-}
-
-/// The fit to all blocks; `None` if there are too few levels, or no block.
-pub(super) fn fit(grid: &Grid, rise: f64) -> Option<Fit> {
-    if grid.blocks() == 0 {
-        return None;
-    }
-    let all: Vec<usize> = (0..grid.blocks()).collect();
-    Fit::rising(&log_medians(grid, &all), rise.ln_1p(), PLATEAU_LEVELS_MIN)
+/// The fit to the medians of logarithms; `None` if there are too few levels.
+pub(super) fn fit(logs: &Grid, rise: f64) -> Option<Fit> {
+    Fit::rising(&logs.medians(), rise.ln_1p(), PLATEAU_LEVELS_MIN)
 }
 
 /// The staircases whose steps an experiment asks for. One that has no step, or
@@ -74,8 +65,8 @@ fn staircase(
     let DerivedKind::Step { rise, .. } = first.kind else {
         return None;
     };
-    let grid = Grid::new(first, context).ok()?;
-    let plateaus = plateaus(&grid, &fit(&grid, rise)?)?;
+    let logs = Grid::new(first, context).ok()?.logs().ok()?;
+    let plateaus = plateaus(&logs, &fit(&logs, rise)?);
     let factor_unit = unit(first, context.experiment);
     let caches = (factor_unit == "bytes").then_some(caches);
     let steps: Vec<Step> = group
@@ -93,31 +84,22 @@ fn staircase(
     })
 }
 
-/// The plateaus, with the cuts of the fit held in the resamples.
-fn plateaus(grid: &Grid, fit: &Fit) -> Option<Vec<Plateau>> {
+/// The plateaus: in each block, the geometric mean over the levels of one.
+fn plateaus(logs: &Grid, fit: &Fit) -> Vec<Plateau> {
     let mut bounds = vec![0];
     bounds.extend(&fit.starts);
-    bounds.push(grid.levels.len());
-    bounds
-        .windows(2)
-        .map(|pair| {
-            let (from, to) = (pair[0], pair[1]);
-            let part = grid.part(from, to);
-            let mean = |blocks: &[usize]| {
-                let logs = log_medians(&part, blocks);
-                Some((logs.iter().sum::<f64>() / logs.len() as f64).exp())
-            };
-            let result = cluster_bca(grid.blocks(), mean, CONFIDENCE, REPLICATES, SEED)?;
-            Some(Plateau {
-                from: grid.levels[from],
-                to: grid.levels[to - 1],
-                value: Estimate {
-                    confidence: CONFIDENCE,
-                    ..estimate(&result.interval)
-                },
-            })
-        })
-        .collect()
+    bounds.push(logs.levels.len());
+    let plateau = |pair: &[usize]| {
+        let (from, to) = (pair[0], pair[1]);
+        let mean = |block: usize| mean(&logs.row(block)[from..to]);
+        let means: Vec<f64> = (0..logs.blocks()).map(mean).collect();
+        Plateau {
+            from: logs.levels[from],
+            to: logs.levels[to - 1],
+            value: estimate(&median_interval(&means, CONFIDENCE).map(f64::exp)),
+        }
+    };
+    bounds.windows(2).map(plateau).collect()
 }
 
 fn step(
