@@ -43,13 +43,14 @@ pub(super) fn questions(context: &AnalysisContext) -> Vec<Question> {
         .map(|(claim, (case, step))| {
             let confidence = case.confidence(step.level);
             let interval = match &case.evidence {
-                Evidence::Logs(logs) => Some(stopped_interval(logs, confidence, case.looks)),
+                Evidence::Logs(logs) => stopped_interval(logs, confidence, case.looks),
                 // Between which levels it lies, no number of blocks tells.
-                Evidence::Derived(bootstrap) => bootstrap
-                    .interval_of_resamples(case.confidence_at_look(step.level))
-                    .map(|interval| interval.map(f64::ln)),
+                Evidence::Derived(quantity) => {
+                    let at_look = case.confidence_at_look(step.level);
+                    logarithmic(&case.of_all_looks(quantity.unwidened_interval(at_look)))
+                }
             };
-            let enough = interval.filter(|interval| interval.reaches(confidence));
+            let enough = Some(interval).filter(|interval| interval.reaches(confidence));
             let decision = case.decision(&step);
             Question {
                 id: claim.id.clone(),
@@ -74,8 +75,7 @@ struct Case {
 enum Evidence {
     /// Logarithms of a ratio, one a block.
     Logs(Vec<f64>),
-    /// A quantity that is bootstrapped.
-    Derived(derived::Bootstrap),
+    Derived(derived::Quantity),
 }
 
 /// Judges all claims of an experiment together.
@@ -147,7 +147,7 @@ fn evidence(claim: &Claim, context: &AnalysisContext) -> Result<Evidence, String
         Test::Derived(id) => {
             let spec = context.derived(id);
             let spec = spec.ok_or("the derived quantity is not there")?;
-            derived::Bootstrap::new(spec, context).map(Evidence::Derived)
+            derived::Quantity::new(spec, context).map(Evidence::Derived)
         }
     }
 }
@@ -156,7 +156,7 @@ fn case(claim: &Claim, context: &AnalysisContext) -> Result<Case, String> {
     let evidence = evidence(claim, context)?;
     let blocks = match &evidence {
         Evidence::Logs(logs) => logs.len(),
-        Evidence::Derived(bootstrap) => bootstrap.blocks(),
+        Evidence::Derived(quantity) => quantity.blocks(),
     };
     Ok(Case {
         region: region(claim),
@@ -188,48 +188,48 @@ impl Case {
         let sides = self.region.sides() as f64;
         match &self.evidence {
             Evidence::Logs(logs) => stopped_decision_p(logs, self.region, self.looks) * sides / 2.0,
-            Evidence::Derived(bootstrap) => {
+            Evidence::Derived(quantity) => {
                 let decided = |interval: &Interval| {
-                    decide(&interval.map(f64::ln), self.region) != Decision::Inconclusive
+                    decide(&logarithmic(interval), self.region) != Decision::Inconclusive
                 };
-                let level = bootstrap.smallest_level(decided);
-                let of_all_looks = (sides * self.looks.error(level / 2.0)).min(1.0);
-                of_all_looks.max(self.smallest_sign_p())
+                let level = quantity.smallest_level(decided);
+                (sides * self.looks.error(level / 2.0)).min(1.0)
             }
         }
     }
 
-    /// The smallest p-value that a test of the blocks' signs can have. A few blocks
-    /// that agree resample to an interval without width, so no quantity is more
-    /// certain than this.
-    fn smallest_sign_p(&self) -> f64 {
-        let blocks = i32::try_from(self.blocks).unwrap_or(i32::MAX);
-        self.region.sides() as f64 * self.looks.error(0.5_f64.powi(blocks))
+    /// An interval of a single look, with the confidence of all of them.
+    fn of_all_looks(&self, interval: Interval) -> Interval {
+        let error = 2.0 * self.looks.error((1.0 - interval.confidence) / 2.0);
+        Interval {
+            confidence: 1.0 - error.min(1.0),
+            ..interval
+        }
     }
 
-    /// The interval at a level; `None` if the quantity is not defined on this run.
-    fn interval(&self, level: f64) -> Option<Interval> {
-        let confidence = self.confidence(level);
+    /// The interval at a level.
+    fn interval(&self, level: f64) -> Interval {
         match &self.evidence {
             Evidence::Logs(logs) => {
-                Some(stopped_interval(logs, confidence, self.looks).map(f64::exp))
+                stopped_interval(logs, self.confidence(level), self.looks).map(f64::exp)
             }
-            Evidence::Derived(bootstrap) => {
-                let interval = bootstrap.interval(self.confidence_at_look(level))?;
-                Some(Interval {
-                    confidence,
-                    ..interval
-                })
+            Evidence::Derived(quantity) => {
+                self.of_all_looks(quantity.interval(self.confidence_at_look(level)))
             }
         }
     }
 
     fn decision(&self, step: &HolmStep) -> Decision {
-        match self.interval(step.level) {
-            Some(interval) if step.rejected => decide(&interval.map(f64::ln), self.region),
-            _ => Decision::Inconclusive,
+        match step.rejected {
+            true => decide(&logarithmic(&self.interval(step.level)), self.region),
+            false => Decision::Inconclusive,
         }
     }
+}
+
+/// The interval on the scale of a claim's region; a share below 0 is below any bound.
+fn logarithmic(interval: &Interval) -> Interval {
+    interval.map(|value| value.max(0.0).ln())
 }
 
 /// Up to where, relative, values count as the same as a claim's threshold. Ratios
@@ -277,10 +277,7 @@ fn outcome(decision: Decision) -> Outcome {
 }
 
 fn judge(claim: &Claim, context: &AnalysisContext, case: &Case, step: &HolmStep) -> Verdict {
-    let Some(interval) = case.interval(step.level) else {
-        let reason = "the quantity is not defined on this run";
-        return untestable(claim, context, reason.into());
-    };
+    let interval = case.interval(step.level);
     let mut verdict = blank(claim, context);
     verdict.outcome = outcome(case.decision(step));
     verdict.blocks = case.blocks;
@@ -289,7 +286,7 @@ fn judge(claim: &Claim, context: &AnalysisContext, case: &Case, step: &HolmStep)
     // JSON has no infinity, so what lies beyond the levels is kept apart.
     match interval.estimate.is_finite() && interval.high.is_finite() {
         true => verdict.measured = Some(estimate(&interval)),
-        false => verdict.beyond = Some(derived::bounded(&interval, interval.confidence)),
+        false => verdict.beyond = Some(derived::bounded(&interval)),
     }
     verdict
 }
@@ -378,8 +375,7 @@ fn reason(
 }
 
 fn inconclusive(interval: &Interval, case: &Case, step: &HolmStep) -> String {
-    let is_enough = interval.reaches(case.confidence(step.level));
-    if !is_enough || case.smallest_sign_p() > step.level {
+    if !interval.reaches(case.confidence(step.level)) {
         return match case.blocks {
             1 => "1 block is too few to say".into(),
             blocks => format!("{blocks} blocks are too few to say"),

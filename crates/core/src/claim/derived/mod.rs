@@ -13,7 +13,6 @@ use super::CONFIDENCE;
 use super::context::AnalysisContext;
 use super::model::{DerivedEstimate, DerivedValue};
 use crate::spec::{Derived, DerivedKind, Experiment};
-pub(super) use Quantity as Bootstrap;
 pub(super) use staircase::all as staircases;
 
 /// A derived quantity, with what it takes to compute its interval.
@@ -64,11 +63,7 @@ impl Quantity {
     /// The estimate with its interval; infinite ends lie beyond the levels. Each
     /// end is wrong with at most half of the error. Too few blocks give an
     /// interval of less confidence, which it has with it.
-    pub fn interval(&self, confidence: f64) -> Option<Interval> {
-        Some(self.widened_interval(confidence))
-    }
-
-    fn widened_interval(&self, confidence: f64) -> Interval {
+    pub fn interval(&self, confidence: f64) -> Interval {
         let interval = self.unwidened_interval(confidence);
         let below = self.outward.iter().rev().find(|end| **end <= interval.low);
         let above = self.outward.iter().find(|end| **end >= interval.high);
@@ -81,11 +76,7 @@ impl Quantity {
 
     /// The same before its ends are moved out to levels that were tried, which is
     /// all that more blocks can narrow.
-    pub fn interval_of_resamples(&self, confidence: f64) -> Option<Interval> {
-        Some(self.unwidened_interval(confidence))
-    }
-
-    fn unwidened_interval(&self, confidence: f64) -> Interval {
+    pub fn unwidened_interval(&self, confidence: f64) -> Interval {
         (self.interval)(confidence)
     }
 
@@ -95,7 +86,7 @@ impl Quantity {
         const LEAST: f64 = 1e-12;
         const PRECISION: f64 = 1.0 + 1e-9;
         let error = |level: f64| {
-            let interval = self.widened_interval(1.0 - level);
+            let interval = self.interval(1.0 - level);
             let decided = interval.reaches(1.0 - level) && decides(&interval);
             decided.then_some(1.0 - interval.confidence)
         };
@@ -135,7 +126,7 @@ pub(super) fn unit(spec: &Derived, experiment: &Experiment) -> String {
 }
 
 /// An interval whose infinite ends become absent.
-pub(super) fn bounded(interval: &Interval, _: f64) -> DerivedValue {
+pub(super) fn bounded(interval: &Interval) -> DerivedValue {
     let finite = |value: f64| value.is_finite().then_some(value);
     DerivedValue {
         value: finite(interval.estimate),
@@ -168,9 +159,9 @@ pub(super) fn estimate(spec: &Derived, context: &AnalysisContext) -> DerivedEsti
     match Quantity::new(spec, context) {
         Err(reason) => estimate.note = Some(reason),
         Ok(quantity) => {
-            let interval = quantity.widened_interval(CONFIDENCE);
+            let interval = quantity.interval(CONFIDENCE);
             estimate.note = (!interval.reaches(CONFIDENCE)).then(|| too_few(quantity.blocks));
-            estimate.estimate = Some(bounded(&interval, CONFIDENCE));
+            estimate.estimate = Some(bounded(&interval));
             estimate.details = quantity.details;
         }
     }
