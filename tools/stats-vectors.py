@@ -160,40 +160,6 @@ def holm():
             }
 
 
-def bootstrap():
-    """SciPy's BCa intervals; `monte_carlo` is how far two runs lie apart."""
-    cases = {
-        "mean": (np.mean, np.round(RANDOM.exponential(size=20), 4)),
-        "standard_deviation": (
-            lambda x, axis: np.std(x, axis=axis, ddof=1),
-            np.round(RANDOM.normal(size=25), 4),
-        ),
-        "quantile": (lambda x, axis: np.quantile(x, 0.7, axis=axis), np.arange(1.0, 31.0) ** 1.5),
-    }
-    for name, (statistic, values) in cases.items():
-        for confidence in (0.9, 0.95):
-            runs = [
-                stats.bootstrap(
-                    (values,),
-                    statistic,
-                    n_resamples=20000,
-                    confidence_level=confidence,
-                    method="BCa",
-                    rng=np.random.default_rng(seed),
-                ).confidence_interval
-                for seed in range(8)
-            ]
-            low, high = np.array(runs).T
-            yield {
-                "statistic": name,
-                "values": values.tolist(),
-                "confidence": confidence,
-                "low": float(low.mean()),
-                "high": float(high.mean()),
-                "monte_carlo": float(max(np.std(low, ddof=1), np.std(high, ddof=1))),
-            }
-
-
 def cost_models():
     for per_call, per_byte, noise in [
         (150.0, 0.08, 0.0),
@@ -296,7 +262,6 @@ def main():
         wilcoxon,
         large_order,
         holm,
-        bootstrap,
         cost_models,
         random_numbers,
     )

@@ -9,9 +9,8 @@ pub struct Interval {
     pub low: f64,
     /// Upper end; infinity where it is beyond what was measured.
     pub high: f64,
-    /// Coverage as a share of 1: what the exact null distribution achieves, or
-    /// the nominal one of a bootstrap. An exact interval of too few values has
-    /// less than was asked for; see [`Interval::reaches`].
+    /// Coverage as a share of 1 that the null distribution achieves. An interval
+    /// of too few values has less than was asked for; see [`Interval::reaches`].
     pub confidence: f64,
 }
 

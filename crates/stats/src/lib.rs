@@ -17,7 +17,6 @@
 //! and every function panics on it. What a measurement can produce (too few values, a singular fit, an
 //! undefined statistic) is in the return type.
 
-mod bootstrap;
 mod cost_model;
 mod crossing;
 mod decision;
@@ -39,7 +38,6 @@ mod student;
 mod two_sample;
 mod walsh;
 
-pub use bootstrap::{BootstrapInterval, BootstrapMethod, cluster_bca};
 pub use cost_model::{CostModel, fit_cost_model};
 pub use crossing::zero_crossing;
 pub use decision::{Decision, Region, decide, decision_p};

@@ -1,8 +1,8 @@
 //! A small random generator whose output never changes.
 //!
-//! Plans and bootstrap intervals are made again from a stored seed, so a
-//! seed must give the same numbers in every later version of the program. A
-//! general-purpose crate promises that for none of its convenient functions.
+//! Plans are made again from a stored seed, so a seed must give the same numbers
+//! in every later version of the program. A general-purpose crate promises that
+//! for none of its convenient functions.
 
 use crate::normal::normal_quantile;
 

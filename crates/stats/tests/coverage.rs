@@ -1,8 +1,8 @@
 //! Simulated coverage, from fixed seeds: what each interval promises, it keeps.
 
 use toll_stats::{
-    Decision, Interval, Region, Rng, cluster_bca, decide, decision_p, hodges_lehmann, holm, mean,
-    median_interval, shift,
+    Decision, Interval, Region, Rng, decide, decision_p, hodges_lehmann, holm, median_interval,
+    shift,
 };
 
 /// Share of `samples` intervals that hold the true centre 0.
@@ -66,22 +66,6 @@ fn the_order_interval_covers_as_often_as_it_says_for_skewed_values() {
     let share = coverage(4000, 15, exponential, |v| median_interval(v, 0.95));
     let achieved = median_interval(&[0.0; 15], 0.95).confidence;
     assert!((share - achieved).abs() < 0.012, "{share} for {achieved}");
-}
-
-#[test]
-fn the_bootstrap_interval_covers_nearly_as_often_as_it_says() {
-    let interval = |values: &[f64]| {
-        let statistic = |drawn: &[usize]| {
-            let drawn: Vec<f64> = drawn.iter().map(|&i| values[i]).collect();
-            Some(mean(&drawn))
-        };
-        cluster_bca(values.len(), statistic, 0.9, 400, 1)
-            .unwrap()
-            .interval
-    };
-    // 20 clusters are few: a shortfall of a few per cent is known and allowed.
-    let share = coverage(500, 20, Rng::normal, interval);
-    assert!((0.84..0.94).contains(&share), "{share}");
 }
 
 #[test]

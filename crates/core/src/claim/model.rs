@@ -318,7 +318,7 @@ pub struct DerivedValue {
     pub low: Option<f64>,
     /// Upper end; absent if beyond the largest level.
     pub high: Option<f64>,
-    /// Nominal coverage.
+    /// Coverage that the interval has at least.
     pub confidence: f64,
 }
 

@@ -65,7 +65,7 @@ pub enum DerivedKind {
     CostPerByte {},
     /// Share of the per-call part at one level.
     CallShare { level: Level },
-    /// Largest over smallest median among the factor's levels.
+    /// Largest ratio between two of the factor's levels.
     Spread {},
     /// One metric over another of the same trials, at one level.
     Quotient {

@@ -132,7 +132,7 @@ fn a_step_lies_between_the_levels_that_it_parts() {
     assert!((value - between).abs() < 1e-6, "{first:?}");
     assert_eq!(first.unit, "bytes");
     assert_eq!(first.details["steps"], 2.0);
-    // All resamples agree, but nothing between these two sizes was tried.
+    // The places agree, but nothing between these two sizes was tried.
     let at = first.estimate.unwrap();
     let ends = [at.low, at.high].map(Option::unwrap);
     assert_eq!(ends, [32_768.0, 65_536.0]);
