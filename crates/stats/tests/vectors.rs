@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 use toll_stats::{
-    Interval, Region, Rng, decision_p, fit_cost_model, hodges_lehmann, holm, mean,
-    median_interval, normal_cdf, normal_quantile, quantile, standard_deviation,
+    Interval, Region, Rng, decision_p, fit_cost_model, hodges_lehmann, holm, mean, median_interval,
+    normal_cdf, normal_quantile, quantile, standard_deviation,
 };
 
 fn section(name: &str) -> Vec<Value> {

@@ -258,14 +258,16 @@ fn region(claim: &Claim) -> Region {
 /// without claims that a run tests.
 pub(super) fn blocks_needed(experiment: &Experiment) -> Option<usize> {
     let is_tested = |claim: &&Claim| !matches!(claim.test(), Test::Never(_));
-    let claims = experiment.claim_family().filter(is_tested);
-    let regions: Vec<Region> = claims.map(region).collect();
-    let sides = regions.iter().map(Region::sides).max()?;
-    let level = ALPHA / regions.len() as f64;
-    Some(values_needed(
-        1.0 - 2.0 * level / sides as f64,
-        experiment.run.looks(),
-    ))
+    let claims = || experiment.claim_family().filter(is_tested);
+    let tails = |claim| {
+        let spec = match Claim::test(claim) {
+            Test::Derived(id) => experiment.derived.iter().find(|one| one.id == id),
+            _ => None,
+        };
+        region(claim).sides() * spec.map_or(1, |spec| derived::joint_intervals(spec, experiment))
+    };
+    let level = ALPHA / claims().count() as f64 / claims().map(tails).max()? as f64;
+    Some(values_needed(1.0 - 2.0 * level, experiment.run.looks()))
 }
 
 fn outcome(decision: Decision) -> Outcome {

@@ -105,6 +105,26 @@ impl Quantity {
     }
 }
 
+/// How many intervals must hold together for the one of a quantity, in a run that
+/// has all levels; of a step the fewest.
+pub(super) fn joint_intervals(spec: &Derived, experiment: &Experiment) -> usize {
+    let levels = match experiment.factor(&spec.factor) {
+        Some(factor) if spec.among.is_empty() => factor.levels.len(),
+        _ => spec.among.len(),
+    };
+    match spec.kind {
+        DerivedKind::Knee { .. } => levels.saturating_sub(1).max(1),
+        DerivedKind::Crossing { .. } => levels,
+        DerivedKind::Spread {} => levels * levels.saturating_sub(1),
+        DerivedKind::Step { number, .. } => number + 3,
+        DerivedKind::Acceleration { .. }
+        | DerivedKind::CostPerCall {}
+        | DerivedKind::CostPerByte {}
+        | DerivedKind::CallShare { .. }
+        | DerivedKind::Quotient { .. } => 1,
+    }
+}
+
 /// Unit of a derived quantity.
 pub(super) fn unit(spec: &Derived, experiment: &Experiment) -> String {
     let of_factor = || match experiment.factor(&spec.factor) {

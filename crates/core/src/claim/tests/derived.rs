@@ -211,6 +211,26 @@ fn one_block_decides_nothing_however_clear() {
 }
 
 #[test]
+fn a_claim_on_several_ratios_takes_more_blocks() {
+    let needed = |kind: &str| {
+        let toml = STEPS.replace("kind = 'step'\nfactor = 'size'\nstep = 1", kind);
+        let experiment = spec::parse(&toml, "test", "quick").unwrap();
+        blocks_needed(&experiment, &Plan::new(&experiment, 1).unwrap().treatments)
+    };
+    let [step, knee, spread] = [
+        "kind = 'step'\nfactor = 'size'\nstep = 1",
+        "kind = 'knee'\nfactor = 'size'",
+        "kind = 'spread'\nfactor = 'size'",
+    ]
+    .map(|kind| needed(kind).unwrap());
+    let alone = needed("kind = 'quotient'\nfactor = 'size'\nlevel = '8KiB'\nper = 'duration_ns'");
+    let alone = alone.unwrap();
+    // Of 4, 10 and 110 intervals: a block for each doubling, and at smaller levels
+    // looks cost a little more.
+    assert_eq!([step, knee, spread].map(|one| one - alone), [2, 4, 7]);
+}
+
+#[test]
 fn claims_on_derived_quantities_are_judged_by_their_interval() {
     let claim = |id: &str, rest: &str| {
         format!("[[claim]]\nid = 'c-{id}'\ntext = 'x'\nderived = '{id}'\n{rest}\n")
