@@ -88,7 +88,7 @@ impl Disturbances {
                 if uniform < 0.05 {
                     self.lasting = if self.lasting > 0.0 { -0.15 } else { 0.15 };
                 }
-                self.lasting.max(0.0).min(0.15) + 0.02 * normal
+                self.lasting.clamp(0.0, 0.15) + 0.02 * normal
             }
         }
     }
