@@ -93,6 +93,11 @@ bench-trace: build ## Compare what toll trace predicts with what is saved, about
 	tools/bench-peers $(RELEASE) --own
 	$(call run-bench,trace)
 
+.PHONY: replay
+replay: ## Simulate runs of the built-in experiments: how often are their claims decided, and rightly
+	$(CARGO) build --release -p toll-bench --bin bench-replay
+	$(RELEASE)/bench-replay --out $(BENCH_OUT) $(BENCH_OPTIONS) >/dev/null
+
 # Cuts of each cache mode, and of ext4 alone.
 POWER_CUTS ?= 500
 

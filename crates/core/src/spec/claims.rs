@@ -48,6 +48,9 @@ pub struct Claim {
     /// Least relative margin.
     #[serde(default, deserialize_with = "share")]
     pub margin: Option<f64>,
+    /// Why its plan cannot be expected to decide at the published value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub underpowered: Option<String>,
 }
 
 /// How a claim is tested.

@@ -62,6 +62,8 @@ pub(super) fn describe(
     for claim in &experiment.claims {
         let what = if claim.is_check { "check" } else { "claim" };
         lines.push(format!("  {what} {}: {}", claim.id, claim.text));
+        let underpowered = claim.underpowered.iter();
+        lines.extend(underpowered.map(|why| format!("    may stay inconclusive: {why}")));
     }
     Ok(lines.iter().map(|line| output::line(line)).collect())
 }

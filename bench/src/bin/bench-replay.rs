@@ -1,0 +1,112 @@
+//! `bench-replay`: what the plans of the built-in claims can decide, by simulation.
+
+use std::io::{ErrorKind, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::thread::available_parallelism;
+
+use clap::Parser;
+use toll_bench::replay::{Choice, Document, Effort, Noise, RECORDED_NOISE, render, replay};
+use toll_core::spec::builtin::BUILTINS;
+
+/// Simulates runs of the built-in experiments, with recorded noise, and tells how often each
+/// claim is supported, refuted or left open: at the published value, without an effect, and
+/// where verdicts change.
+///
+/// The table goes to standard output, progress to standard error. Nothing is measured.
+#[derive(Parser)]
+#[command(name = "bench-replay")]
+struct Arguments {
+    /// Simulated runs of each claim at each truth
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// A built-in experiment; may be repeated [default: all]
+    #[arg(long, value_name = "NAME")]
+    experiment: Vec<String>,
+    /// quick, standard or full; may be repeated [default: quick and standard]
+    #[arg(long, value_name = "PROFILE", value_parser = ["quick", "standard", "full"])]
+    profile: Vec<String>,
+    /// Only move claims whose id begins so
+    #[arg(long, value_name = "ID")]
+    claim: Option<String>,
+    /// Take the noise from a store, or from a run exported as JSON; may be repeated
+    /// [default: what bench/replay-noise.json holds]
+    #[arg(long, value_name = "PATH")]
+    store: Vec<PathBuf>,
+    /// Keep the noise of the stores in this file, and simulate nothing
+    #[arg(long, value_name = "FILE", requires = "store")]
+    write_noise: Option<PathBuf>,
+    /// Seed of all simulated runs
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Simulate so many claims at a time [default: one a CPU]
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Write replay.md and replay.json into this directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match conclude(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            tell(&reason);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[expect(clippy::print_stderr, reason = "progress and errors go there")]
+fn tell(what: &str) {
+    eprintln!("bench-replay: {what}");
+}
+
+fn conclude(arguments: &Arguments) -> Result<(), String> {
+    let noise = noise(arguments)?;
+    if let Some(file) = &arguments.write_noise {
+        let written = std::fs::write(file, noise.to_json());
+        return written.map_err(|error| format!("cannot write {}: {error}", file.display()));
+    }
+    let document = simulated(arguments, &noise)?;
+    if let Some(directory) = &arguments.out {
+        document.write(directory)?;
+    }
+    match std::io::stdout().write_all(render(&document).as_bytes()) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            Err(format!("cannot write the table: {error}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn noise(arguments: &Arguments) -> Result<Noise, String> {
+    if arguments.store.is_empty() {
+        return Noise::of_json(RECORDED_NOISE);
+    }
+    let mut noise = Noise::default();
+    for path in &arguments.store {
+        noise.add(Noise::read(path)?);
+    }
+    Ok(noise)
+}
+
+fn simulated(arguments: &Arguments, noise: &Noise) -> Result<Document, String> {
+    let or = |given: &[String], default: Vec<&str>| match given {
+        [] => default.into_iter().map(String::from).collect(),
+        given => given.to_vec(),
+    };
+    let all = BUILTINS.iter().map(|builtin| builtin.name).collect();
+    let cpus = available_parallelism().map_or(1, std::num::NonZero::get);
+    let choice = Choice {
+        experiments: &or(&arguments.experiment, all),
+        profiles: &or(&arguments.profile, vec!["quick", "standard"]),
+        claim: arguments.claim.as_deref(),
+        effort: Effort {
+            runs: arguments.runs as usize,
+            seed: arguments.seed,
+            threads: arguments.threads.unwrap_or(cpus),
+        },
+    };
+    replay(&choice, noise, &mut tell)
+}

@@ -1,0 +1,152 @@
+//! What the plans of the built-in experiments can decide: whole runs are simulated with
+//! a machine's recorded noise, and judged by the code that judges real ones.
+
+mod nodes;
+mod noise;
+mod setup;
+mod simulate;
+mod table;
+mod target;
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+pub use nodes::Origin;
+pub use noise::Noise;
+pub use setup::{Setup, Studied};
+pub use simulate::{Case, Effort, Truth, simulate};
+pub use table::render;
+
+/// Noise of the machine on which this tree was last measured.
+pub const RECORDED_NOISE: &str = include_str!("../../replay-noise.json");
+
+/// All that was simulated.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Document {
+    pub date: String,
+    pub command_line: String,
+    /// The machine whose noise was drawn.
+    pub machine: String,
+    pub runs: usize,
+    pub seed: u64,
+    /// How long it took.
+    pub seconds: f64,
+    pub plans: Vec<Planned>,
+    pub cases: Vec<Case>,
+}
+
+/// An experiment in a profile.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Planned {
+    pub experiment: String,
+    pub profile: String,
+    pub min_blocks: u32,
+    pub max_blocks: u32,
+    pub time_budget_s: f64,
+    /// Time of a block; without it the time budget ends no simulated run.
+    pub block_s: Option<f64>,
+    pub claims: Vec<Claimed>,
+    /// What is not simulated: claim and reason.
+    pub left_out: Vec<(String, String)>,
+}
+
+/// A claim that is simulated.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Claimed {
+    pub id: String,
+    pub origin: Origin,
+    /// Why its plan cannot have the power that is asked of it, by its experiment's file.
+    pub underpowered: Option<String>,
+}
+
+/// What to simulate.
+pub struct Choice<'a> {
+    pub experiments: &'a [String],
+    pub profiles: &'a [String],
+    /// Only claims whose id begins so.
+    pub claim: Option<&'a str>,
+    pub effort: Effort,
+}
+
+/// Simulates what was chosen; `tell` is told of each experiment and profile.
+///
+/// # Errors
+/// If an experiment cannot be planned.
+pub fn replay(
+    choice: &Choice,
+    noise: &Noise,
+    tell: &mut dyn FnMut(&str),
+) -> Result<Document, String> {
+    let begin = std::time::Instant::now();
+    let (mut plans, mut cases) = (Vec::new(), Vec::new());
+    for name in choice.experiments {
+        for profile in choice.profiles {
+            let from = begin.elapsed();
+            let mut setup = Setup::new(name, profile, noise)?;
+            if let Some(start) = choice.claim {
+                setup.study(start);
+            }
+            if setup.claims.is_empty() && setup.left_out.is_empty() {
+                continue;
+            }
+            let (found, obstacles) = simulate(&setup, choice.effort);
+            cases.extend(found);
+            plans.push(Planned::of(&setup, obstacles));
+            tell(&format!(
+                "{name}, {profile}: {} claims in {:.1} s",
+                setup.claims.len(),
+                (begin.elapsed() - from).as_secs_f64()
+            ));
+        }
+    }
+    Ok(Document {
+        date: jiff::Timestamp::now().strftime("%Y-%m-%d").to_string(),
+        command_line: std::env::args().collect::<Vec<_>>().join(" "),
+        machine: noise.machine.clone(),
+        runs: choice.effort.runs,
+        seed: choice.effort.seed,
+        seconds: begin.elapsed().as_secs_f64().round(),
+        plans,
+        cases,
+    })
+}
+
+impl Planned {
+    fn of(setup: &Setup, obstacles: Vec<(String, String)>) -> Self {
+        let run = &setup.run.experiment.run;
+        let claims = setup.claims.iter().map(|studied| Claimed {
+            id: studied.claim.id.clone(),
+            origin: studied.origin,
+            underpowered: studied.claim.underpowered.clone(),
+        });
+        Self {
+            experiment: setup.name.clone(),
+            profile: setup.profile.clone(),
+            min_blocks: run.min_blocks,
+            max_blocks: run.max_blocks,
+            time_budget_s: run.time_budget_s,
+            block_s: setup.block_s,
+            claims: claims.collect(),
+            left_out: setup.left_out.iter().cloned().chain(obstacles).collect(),
+        }
+    }
+}
+
+impl Document {
+    /// Writes the table and all cases into a directory.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn write(&self, directory: &Path) -> Result<(), String> {
+        let cannot =
+            |error: &std::io::Error| format!("cannot write into {}: {error}", directory.display());
+        std::fs::create_dir_all(directory).map_err(|error| cannot(&error))?;
+        let json = serde_json::to_string(self).expect("it is plain data");
+        let json = json.replace("{\"experiment\"", "\n{\"experiment\"") + "\n";
+        for (name, text) in [("replay.md", render(self)), ("replay.json", json)] {
+            std::fs::write(directory.join(name), text).map_err(|error| cannot(&error))?;
+        }
+        Ok(())
+    }
+}

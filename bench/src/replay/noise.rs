@@ -1,0 +1,275 @@
+//! How the values of a machine scatter: what a simulation takes from stored runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use toll::store::Store;
+use toll::store::exchange::RunDocument;
+use toll_core::plan::of_claim;
+use toll_core::run::{StoredRun, TrialRecord, TrialState};
+use toll_core::spec::{DerivedKind, Experiment, Test, builtin};
+use toll_stats::median;
+
+/// Steps of a stored deviation, in natural logarithms.
+const STEP: f64 = 1e-5;
+/// What tells how much data moved; the cost models need it.
+pub const AMOUNTS: [&str; 4] = [
+    "calls",
+    "bytes_written",
+    "bytes_copied",
+    "bytes_transferred",
+];
+
+/// What was recorded of the built-in experiments on one machine.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Noise {
+    /// CPU, hypervisor and kernel.
+    pub machine: String,
+    pub runs: Vec<RecordedRun>,
+}
+
+/// One run, reduced to what its claims need.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RecordedRun {
+    pub experiment: String,
+    pub profile: String,
+    /// When it was made, RFC 3339 in UTC.
+    pub date: String,
+    pub blocks: usize,
+    /// Time of a block, what lies between its trials included.
+    pub block_s: f64,
+    pub treatments: Vec<RecordedTreatment>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct RecordedTreatment {
+    pub levels: BTreeMap<String, String>,
+    pub is_twin: bool,
+    pub metrics: BTreeMap<String, Series>,
+}
+
+/// One metric of one treatment.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Series {
+    pub median: f64,
+    /// By block, how far the logarithm of the trial's value lies from that of the
+    /// median, in hundred-thousandths; `None` without a value above 0.
+    deviations: Vec<Option<i32>>,
+}
+
+impl Series {
+    fn new(values: &[Option<f64>]) -> Option<Self> {
+        let known: Vec<f64> = values.iter().flatten().copied().collect();
+        if known.is_empty() {
+            return None;
+        }
+        let median = median(&known);
+        let deviation = |value: &f64| {
+            let log = (value / median).ln();
+            log.is_finite().then(|| (log / STEP).round() as i32)
+        };
+        let deviations = values.iter().map(|one| one.as_ref().and_then(deviation));
+        Some(Self {
+            median,
+            deviations: deviations.collect(),
+        })
+    }
+
+    /// Deviations by block, as natural logarithms.
+    pub fn deviations(&self) -> impl Iterator<Item = Option<f64>> {
+        let all = self.deviations.iter();
+        all.map(|one| one.map(|steps| f64::from(steps) * STEP))
+    }
+}
+
+impl Noise {
+    /// Reads a file of this kind, a run that `toll export --json` wrote, or a store.
+    ///
+    /// # Errors
+    /// If it is neither, or holds no run of a built-in experiment.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let cannot = |why: String| format!("cannot read noise from {}: {why}", path.display());
+        let bytes = std::fs::read(path).map_err(|error| cannot(error.to_string()))?;
+        let noise = match bytes.starts_with(b"SQLite format 3\0") {
+            true => Self::of_store(path),
+            false => Self::of_json(&String::from_utf8_lossy(&bytes)),
+        };
+        let noise = noise.map_err(cannot)?;
+        match noise.runs.is_empty() {
+            true => Err(cannot(
+                "it holds no run of a built-in experiment; make one by toll run NAME".into(),
+            )),
+            false => Ok(noise),
+        }
+    }
+
+    /// Reads a text of this kind, or an exported run.
+    ///
+    /// # Errors
+    /// If it is neither.
+    pub fn of_json(text: &str) -> Result<Self, String> {
+        if let Ok(noise) = serde_json::from_str(text) {
+            return Ok(noise);
+        }
+        let stored = RunDocument::parse(text).map_err(|error| error.to_string())?;
+        let mut noise = Self::default();
+        noise.add_run(&stored);
+        Ok(noise)
+    }
+
+    fn of_store(path: &Path) -> Result<Self, String> {
+        let store = Store::read(path).map_err(|error| error.to_string())?;
+        let mut noise = Self::default();
+        for (run, trials) in store.runs().map_err(|error| error.to_string())? {
+            if trials > 0 && has_claims(&run.experiment) {
+                let stored = store.load(run.id).map_err(|error| error.to_string())?;
+                noise.add_run(&stored);
+            }
+        }
+        Ok(noise)
+    }
+
+    fn add_run(&mut self, stored: &StoredRun) {
+        let machine = &stored.run.machine;
+        self.machine = format!(
+            "{}, virtualisation {}, Linux {}",
+            machine.cpu_model, machine.virtualization, machine.kernel_release
+        );
+        self.runs.extend(RecordedRun::of(stored));
+    }
+
+    /// Adds what another one holds; of an experiment in a profile only the run of
+    /// most blocks is kept.
+    pub fn add(&mut self, other: Self) {
+        if !other.machine.is_empty() {
+            self.machine = other.machine;
+        }
+        self.runs.extend(other.runs);
+        self.runs.sort_by_key(|run| std::cmp::Reverse(run.blocks));
+        let mut seen = BTreeSet::new();
+        self.runs
+            .retain(|run| seen.insert((run.experiment.clone(), run.profile.clone())));
+        self.runs.sort_by_key(|run| {
+            let is_it = |one: &builtin::Builtin| one.name == run.experiment;
+            let place = builtin::BUILTINS.iter().position(is_it);
+            (place, run.profile.clone())
+        });
+    }
+
+    /// The run whose noise stands for an experiment in a profile: of the same profile, if
+    /// it has enough blocks, else the one of most.
+    pub fn of(&self, experiment: &str, profile: &str) -> Option<&RecordedRun> {
+        const ENOUGH: usize = 8;
+        let runs = self.runs.iter().filter(|run| run.experiment == experiment);
+        runs.max_by_key(|run| {
+            let is_own = run.profile == profile && run.blocks >= ENOUGH;
+            (is_own, run.blocks)
+        })
+    }
+
+    /// How long a block of an experiment in a profile took.
+    pub fn block_s(&self, experiment: &str, profile: &str) -> Option<f64> {
+        let is_it = |run: &&RecordedRun| run.experiment == experiment && run.profile == profile;
+        Some(self.runs.iter().find(is_it)?.block_s)
+    }
+
+    /// Its text, a treatment a line.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let text = serde_json::to_string(self).expect("it is plain data");
+        let text = text.replace("{\"levels\"", "\n{\"levels\"");
+        text.replace("{\"experiment\"", "\n{\"experiment\"") + "\n"
+    }
+}
+
+impl RecordedRun {
+    fn of(stored: &StoredRun) -> Option<Self> {
+        let (first, last) = (stored.trials.first()?, stored.trials.last()?);
+        let blocks = last.block as usize + 1;
+        let time = |trial: &TrialRecord| trial.started_at.parse::<jiff::Timestamp>().ok();
+        let (begin, end) = (time(first)?, time(last)?);
+        let ns = end.duration_since(begin).as_nanos() as f64 + last.wall_ns as f64;
+        let ran = stored.treatments.iter().filter(|one| one.skipped.is_none());
+        // The last block may be cut.
+        let blocks_run = stored.trials.len() as f64 / ran.count().max(1) as f64;
+        let metrics = metrics_of(&stored.experiment);
+        let needed: BTreeSet<usize> = stored
+            .experiment
+            .claims
+            .iter()
+            .flat_map(|claim| of_claim(&stored.experiment, &claim.test(), &stored.treatments))
+            .collect();
+        let is_needed =
+            |index: usize, twin_of: Option<usize>| twin_of.is_some() || needed.contains(&index);
+        let kept = stored.treatments.iter();
+        let kept = kept.filter(|one| is_needed(one.index, one.twin_of));
+        let treatments = kept.map(|treatment| RecordedTreatment {
+            levels: treatment
+                .levels
+                .iter()
+                .map(|(name, level)| (name.clone(), level.text.clone()))
+                .collect(),
+            is_twin: treatment.twin_of.is_some(),
+            metrics: series(stored, treatment.index, blocks, &metrics),
+        });
+        Some(Self {
+            experiment: stored.run.experiment.clone(),
+            profile: stored.run.profile.clone(),
+            date: stored.run.created_at.clone(),
+            blocks,
+            block_s: (ns / 1e6 / blocks_run).round() / 1e3,
+            treatments: treatments.filter(|one| !one.metrics.is_empty()).collect(),
+        })
+    }
+}
+
+fn series(
+    stored: &StoredRun,
+    treatment: usize,
+    blocks: usize,
+    metrics: &BTreeSet<String>,
+) -> BTreeMap<String, Series> {
+    let mut values: BTreeMap<&String, Vec<Option<f64>>> = BTreeMap::new();
+    let trials = stored.trials.iter();
+    for trial in trials.filter(|trial| trial.treatment == treatment) {
+        let recorded = trial.samples.iter();
+        for (metric, samples) in recorded.filter(|(metric, _)| metrics.contains(*metric)) {
+            if trial.state == TrialState::Completed && !samples.is_empty() {
+                let column = values.entry(metric).or_insert_with(|| vec![None; blocks]);
+                column[trial.block as usize] = Some(median(samples));
+            }
+        }
+    }
+    let series = values.into_iter();
+    series
+        .filter_map(|(metric, values)| Some((metric.clone(), Series::new(&values)?)))
+        .collect()
+}
+
+/// Whether a built-in experiment of this name judges anything.
+fn has_claims(name: &str) -> bool {
+    builtin::find(name).is_some_and(|builtin| builtin.toml.contains("[[claim]]"))
+}
+
+/// The metrics that the claims of an experiment are about.
+fn metrics_of(experiment: &Experiment) -> BTreeSet<String> {
+    let mut metrics = BTreeSet::new();
+    for claim in &experiment.claims {
+        match claim.test() {
+            Test::Ratio(contrast) => drop(metrics.insert(contrast.metric.to_owned())),
+            Test::Derived(id) => {
+                for derived in experiment.derived.iter().filter(|one| one.id == id) {
+                    metrics.insert(derived.metric.clone());
+                    match &derived.kind {
+                        DerivedKind::Quotient { per, .. } => drop(metrics.insert(per.clone())),
+                        DerivedKind::CallShare { .. } => metrics.extend(AMOUNTS.map(Into::into)),
+                        _ => {}
+                    }
+                }
+            }
+            Test::Never(_) => {}
+        }
+    }
+    metrics
+}

@@ -1,0 +1,459 @@
+//! A built-in experiment in a profile, ready to be simulated.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use toll_core::claim::analyse;
+use toll_core::claim::model::{ClaimDirection, Outcome};
+use toll_core::plan::{Plan, Treatment, of_claim};
+use toll_core::run::{Machine, RunRecord, RunStatus, StoredRun, TrialRecord, TrialState};
+use toll_core::spec::{Claim, Experiment, Test, builtin, parse};
+use toll_stats::Rng;
+
+use super::nodes::{Donors, Nodes, Origin, World};
+use super::noise::Noise;
+use super::target::{Target, Targets};
+
+/// Blocks of a run without noise: enough for any verdict of a single claim.
+const BLOCKS_WITHOUT_NOISE: u32 = 16;
+/// Draws from which the centre of a contrast's noise is taken.
+const CENTRE_DRAWS: usize = 40_000;
+
+/// An experiment in a profile.
+pub struct Setup {
+    pub name: String,
+    pub profile: String,
+    /// Its run as far as claims need it, without trials.
+    pub run: StoredRun,
+    pub plan: Plan,
+    pub nodes: Nodes,
+    pub claims: Vec<Studied>,
+    /// Claims that are not simulated, with the reason.
+    pub left_out: Vec<(String, String)>,
+    /// All published values that can hold together; the rest as recorded.
+    pub world: World,
+    /// How long a block takes, if that was recorded.
+    pub block_s: Option<f64>,
+}
+
+/// A claim under study.
+pub struct Studied {
+    pub claim: Claim,
+    pub target: Target,
+    /// Where the noise of its nodes comes from: the worst.
+    pub origin: Origin,
+    /// Whether the setup's world gives it its published value.
+    pub is_published_in_world: bool,
+    /// The claim as the only one of its experiment.
+    alone: Experiment,
+}
+
+impl Setup {
+    /// Prepares a built-in experiment.
+    ///
+    /// # Errors
+    /// If it cannot be read or planned.
+    pub fn new(name: &str, profile: &str, noise: &Noise) -> Result<Self, String> {
+        let builtin = builtin::find(name).ok_or(format!(
+            "cannot replay {name}: there is no built-in experiment of that name; see toll list"
+        ))?;
+        let experiment = parse(builtin.toml, name, profile).map_err(|error| error.to_string())?;
+        let experiment = without_figures(experiment);
+        let plan = Plan::new(&experiment, 0)?;
+        let treatments = plan.treatments.clone();
+        let donors = Donors::new(
+            noise.of(name, profile),
+            &treatments,
+            &needed(&experiment, &treatments),
+        );
+        let mut nodes = Nodes::new(&donors);
+        let mut targets = Targets {
+            experiment: &experiment,
+            treatments: &treatments,
+            donors: &donors,
+            nodes: &mut nodes,
+        };
+        let (mut claims, mut left_out) = (Vec::new(), Vec::new());
+        for claim in &experiment.claims {
+            match targets.of(claim) {
+                Ok(target) => claims.push(Studied {
+                    claim: claim.clone(),
+                    target,
+                    origin: Origin::Measured,
+                    is_published_in_world: false,
+                    alone: alone(&experiment, claim),
+                }),
+                Err(why) => left_out.push((claim.id.clone(), why)),
+            }
+        }
+        add_twins(&mut nodes, &treatments, &donors);
+        for studied in &mut claims {
+            let origins = studied.target.nodes().into_iter();
+            let origins = origins.map(|node| nodes.all[node].origin);
+            studied.origin = origins.max().unwrap_or(Origin::Assumed);
+        }
+        let world = published_world(nodes.recorded_levels(), &mut claims);
+        Ok(Self {
+            name: name.to_owned(),
+            profile: profile.to_owned(),
+            run: StoredRun {
+                run: record(&experiment),
+                experiment,
+                treatments,
+                trials: Vec::new(),
+                boots: Vec::new(),
+            },
+            plan,
+            nodes,
+            claims,
+            left_out,
+            world,
+            block_s: noise.block_s(name, profile),
+        })
+    }
+
+    /// Studies only claims whose id begins so; the others are judged all the same.
+    pub fn study(&mut self, start: &str) {
+        self.claims.retain(|one| one.claim.id.starts_with(start));
+        self.left_out.retain(|(id, _)| id.starts_with(start));
+    }
+
+    /// The trials of one block: each node's level and deviation. Treatments that no
+    /// claim needs have none.
+    pub fn block(&self, block: u32, world: &World, deviations: &[f64]) -> Vec<TrialRecord> {
+        let mut samples: BTreeMap<usize, BTreeMap<String, Vec<f64>>> = BTreeMap::new();
+        for (place, node) in self.nodes.all.iter().enumerate() {
+            let level = world[node.twin_of.unwrap_or(place)];
+            let value = (level + deviations[place]).exp();
+            let of_trial = samples.entry(node.treatment).or_default();
+            of_trial.insert(node.metric.clone(), vec![value]);
+        }
+        let trials = samples.into_iter();
+        trials
+            .map(|(treatment, samples)| trial(block, treatment, samples))
+            .collect()
+    }
+
+    /// What a claim alone would be judged in a world without noise, and the value found.
+    pub fn truth(&self, studied: &Studied, world: &World) -> (Outcome, Option<f64>) {
+        let deviations = vec![0.0; self.nodes.all.len()];
+        let blocks = 0..BLOCKS_WITHOUT_NOISE;
+        let trials = blocks.flat_map(|block| self.block(block, world, &deviations));
+        let involved = self.involved(studied);
+        let trials = trials.filter(|trial| involved.contains(&trial.treatment));
+        let verdicts = analyse(&self.alone(studied, trials.collect())).verdicts;
+        let verdict = verdicts.first();
+        let measured = verdict.and_then(|one| Some(one.measured?.value));
+        (
+            verdict.map_or(Outcome::NotTestable, |one| one.outcome),
+            measured,
+        )
+    }
+
+    /// The treatments of a claim, and twins.
+    pub fn involved(&self, studied: &Studied) -> BTreeSet<usize> {
+        let nodes = studied.target.nodes().into_iter();
+        let mut involved: BTreeSet<usize> =
+            nodes.map(|node| self.nodes.all[node].treatment).collect();
+        let twins = self.run.treatments.iter();
+        for (twin, of) in twins.filter_map(|one| Some((one.index, one.twin_of?))) {
+            involved.extend([twin, of]);
+        }
+        involved
+    }
+
+    /// A run whose experiment has one claim only.
+    pub fn alone(&self, studied: &Studied, trials: Vec<TrialRecord>) -> StoredRun {
+        StoredRun {
+            run: self.run.run.clone(),
+            experiment: studied.alone.clone(),
+            treatments: self.run.treatments.clone(),
+            trials,
+            boots: Vec::new(),
+        }
+    }
+
+    /// The world with a claim's quantity at a value, and the levels from which trials are
+    /// drawn: moved by as much as the noise of the contrast is off its centre, so that
+    /// the value is what the contrast's estimator estimates.
+    ///
+    /// # Errors
+    /// If the quantity cannot have the value.
+    pub fn moved(&self, studied: &Studied, value: f64) -> Result<World, String> {
+        let mut world = self.world.clone();
+        studied.target.put(value, &mut world)?;
+        if let Target::Sum(terms) = &studied.target {
+            let (node, sign) = terms[0];
+            world[node] -= sign * self.centre(terms, studied);
+        }
+        Ok(world)
+    }
+
+    /// Whether more than a tenth of its claims have bootstrapped intervals, each of which
+    /// takes as long as a hundred others.
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
+        let tests = self.run.experiment.claims.iter().map(Claim::test);
+        let bootstrapped = tests.filter(|test| matches!(test, Test::Derived(_)));
+        10 * bootstrapped.count() > self.run.experiment.claims.len()
+    }
+
+    /// Refuses a quantity that hardly varies: on a border it has a side.
+    ///
+    /// # Errors
+    /// If half of its blocks agree.
+    pub fn require_noise(&self, studied: &Studied) -> Result<(), String> {
+        const LEAST: f64 = 1e-4;
+        let Target::Sum(terms) = &studied.target else {
+            return Ok(());
+        };
+        let mut rng = Rng::new(1);
+        let draws = (0..1001).map(|_| self.nodes.draw_sum(terms, &mut rng).abs());
+        match toll_stats::median(&draws.collect::<Vec<_>>()) > LEAST {
+            true => Ok(()),
+            false => Err("its noise was recorded as none, so there is nothing to decide".into()),
+        }
+    }
+
+    /// The centre of the noise of a sum: the pseudo-median that rank intervals are of, or
+    /// the median of a quotient.
+    fn centre(&self, terms: &[(usize, f64)], studied: &Studied) -> f64 {
+        let mut rng = Rng::new(1);
+        let drawn: Vec<f64> = (0..CENTRE_DRAWS)
+            .map(|_| self.nodes.draw_sum(terms, &mut rng))
+            .collect();
+        match studied.claim.test() {
+            Test::Ratio(_) => {
+                let pairs = drawn.chunks_exact(2);
+                let means: Vec<f64> = pairs.map(|two| f64::midpoint(two[0], two[1])).collect();
+                toll_stats::median(&means)
+            }
+            _ => toll_stats::median(&drawn),
+        }
+    }
+}
+
+/// Without what only shows: it takes time and judges nothing.
+fn without_figures(mut experiment: Experiment) -> Experiment {
+    experiment.tables.clear();
+    experiment.figures.clear();
+    experiment.advice.clear();
+    let claims = &experiment.claims;
+    let is_judged = |id: &str| {
+        let mut tests = claims.iter().map(Claim::test);
+        tests.any(|test| matches!(test, Test::Derived(one) if one == id))
+    };
+    experiment.derived.retain(|one| is_judged(&one.id));
+    experiment
+}
+
+fn alone(experiment: &Experiment, claim: &Claim) -> Experiment {
+    let mut alone = experiment.clone();
+    alone.claims.retain(|one| one.id == claim.id);
+    without_figures(alone)
+}
+
+/// Treatments that claims compare, and twins.
+fn needed(experiment: &Experiment, treatments: &[Treatment]) -> BTreeSet<usize> {
+    let claims = experiment.claims.iter();
+    let claimed = claims.flat_map(|claim| of_claim(experiment, &claim.test(), treatments));
+    let twins = treatments
+        .iter()
+        .filter_map(|one| Some([one.index, one.twin_of?]));
+    claimed.chain(twins.flatten()).collect()
+}
+
+/// A twin has what its original has, in every metric of a claim.
+fn add_twins(nodes: &mut Nodes, treatments: &[Treatment], donors: &Donors) {
+    let metrics = nodes.metrics();
+    for treatment in treatments {
+        let Some(original) = treatment.twin_of else {
+            continue;
+        };
+        for metric in &metrics {
+            let of = nodes.at(original, metric, donors);
+            let twin = nodes.at(treatment.index, metric, donors);
+            nodes.all[twin].twin_of = Some(of);
+        }
+    }
+}
+
+/// Moves levels so that as many published values hold as can hold together. Those that
+/// are tied by one value move together from then on.
+fn published_world(mut world: World, claims: &mut [Studied]) -> World {
+    let mut tied: Vec<usize> = (0..world.len()).collect();
+    for studied in claims {
+        let (Target::Sum(terms), Some(published)) = (&studied.target, studied.claim.published)
+        else {
+            continue;
+        };
+        let sum: f64 = terms.iter().map(|(node, sign)| sign * world[*node]).sum();
+        let missing = published.ln() - sum;
+        let is_free = |(place, (node, _)): &(usize, &(usize, f64))| {
+            let mut others = terms.iter().enumerate().filter(|(other, _)| other != place);
+            world[*node].is_finite() && others.all(|(_, (other, _))| tied[*other] != tied[*node])
+        };
+        let free = terms
+            .iter()
+            .enumerate()
+            .find(is_free)
+            .map(|(_, term)| *term);
+        match free {
+            Some((node, sign)) if missing.is_finite() => {
+                let group = tied[node];
+                for (place, level) in world.iter_mut().enumerate() {
+                    if tied[place] == group {
+                        *level += sign * missing;
+                    }
+                }
+            }
+            _ if missing.abs() < 1e-9 => {}
+            _ => continue,
+        }
+        let groups: BTreeSet<usize> = terms.iter().map(|(node, _)| tied[*node]).collect();
+        let first = groups.first().copied().unwrap_or_default();
+        for group in &mut tied {
+            if groups.contains(group) {
+                *group = first;
+            }
+        }
+        studied.is_published_in_world = true;
+    }
+    world
+}
+
+/// Where verdicts change.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Border {
+    /// The verdict that begins there.
+    pub begins: Outcome,
+    pub value: f64,
+}
+
+impl Setup {
+    /// Where "supported" and "refuted" of a claim begin, found on runs without noise.
+    ///
+    /// # Errors
+    /// If the claim's quantity cannot be moved, or no value supports or refutes it.
+    pub fn borders(&self, studied: &Studied) -> Result<Vec<Border>, String> {
+        let claim = &studied.claim;
+        let threshold = claim.threshold().ln();
+        let middle = match claim.threshold_high() {
+            Some(high) => f64::midpoint(threshold, high.ln()),
+            None => threshold,
+        };
+        // Ways out of where the claim holds, on a logarithmic scale.
+        let ways: &[f64] = match claim.direction() {
+            ClaimDirection::Less => &[1.0],
+            ClaimDirection::Greater => &[-1.0],
+            ClaimDirection::Equal | ClaimDirection::Within => &[-1.0, 1.0],
+        };
+        let outcome = |log: f64| -> Result<Outcome, String> {
+            let mut world = self.world.clone();
+            studied.target.put(log.exp(), &mut world)?;
+            Ok(self.truth(studied, &world).0)
+        };
+        let mut borders = Vec::new();
+        for way in ways {
+            let inside = search(middle, -way, Outcome::Supported, &outcome)?;
+            let outside = search(middle, *way, Outcome::Refuted, &outcome)?;
+            let is_supported = |log| Ok(outcome(log)? == Outcome::Supported);
+            let (inside, beyond) = bisect((inside, outside), is_supported)?;
+            let begins = Outcome::Supported;
+            let value = f64::midpoint(inside, beyond).exp();
+            borders.push(Border { begins, value });
+            let value = match outcome(beyond)? {
+                Outcome::Refuted => value,
+                _ => {
+                    let is_open = |log| Ok(outcome(log)? != Outcome::Refuted);
+                    let (inside, beyond) = bisect((beyond, outside), is_open)?;
+                    f64::midpoint(inside, beyond).exp()
+                }
+            };
+            let begins = Outcome::Refuted;
+            borders.push(Border { begins, value });
+        }
+        Ok(borders)
+    }
+}
+
+/// The first value with an outcome, from a middle on in one direction.
+fn search(
+    middle: f64,
+    way: f64,
+    wanted: Outcome,
+    outcome: &impl Fn(f64) -> Result<Outcome, String>,
+) -> Result<f64, String> {
+    const WAY_MAX: f64 = 16.0;
+    let mut distance = 0.0;
+    loop {
+        let log = middle + way * distance;
+        if outcome(log)? == wanted {
+            return Ok(log);
+        }
+        distance = if distance == 0.0 {
+            1e-3
+        } else {
+            2.0 * distance
+        };
+        if distance > WAY_MAX {
+            let name = match wanted {
+                Outcome::Supported => "supports",
+                _ => "refutes",
+            };
+            return Err(format!("no value {name} it"));
+        }
+    }
+}
+
+/// The last value on the way from one to another for which something holds, and the
+/// first for which it does not.
+fn bisect(
+    (mut inside, mut outside): (f64, f64),
+    holds: impl Fn(f64) -> Result<bool, String>,
+) -> Result<(f64, f64), String> {
+    const PRECISION: f64 = 2e-6;
+    while (outside - inside).abs() > PRECISION {
+        let middle = f64::midpoint(inside, outside);
+        match holds(middle)? {
+            true => inside = middle,
+            false => outside = middle,
+        }
+    }
+    Ok((inside, outside))
+}
+
+fn trial(block: u32, treatment: usize, samples: BTreeMap<String, Vec<f64>>) -> TrialRecord {
+    TrialRecord {
+        block,
+        position: 0,
+        treatment,
+        started_at: String::new(),
+        wall_ns: 0,
+        state: TrialState::Completed,
+        message: None,
+        samples,
+        disturbance: BTreeMap::new(),
+        counters_missing: BTreeMap::new(),
+        notes: Vec::new(),
+    }
+}
+
+fn record(experiment: &Experiment) -> RunRecord {
+    RunRecord {
+        id: 1,
+        uid: "0000000000000001".into(),
+        experiment: experiment.name.clone(),
+        title: experiment.title.clone(),
+        question: String::new(),
+        profile: experiment.profile.clone(),
+        seed: 0,
+        created_at: String::new(),
+        updated_at: None,
+        status: RunStatus::Complete,
+        stop_reason: None,
+        toll_version: String::new(),
+        command_line: String::new(),
+        machine: Machine::default(),
+        imported: false,
+    }
+}

@@ -1,0 +1,355 @@
+//! Simulated runs: drawn, stopped and judged as real ones.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde::{Deserialize, Serialize};
+use toll_core::claim::model::Outcome;
+use toll_core::claim::{analyse, questions};
+use toll_core::run::{StoredRun, TrialRecord};
+use toll_core::spec::Test;
+use toll_stats::Rng;
+
+use super::nodes::World;
+use super::setup::{Setup, Studied};
+
+/// What is true of a claim in simulated runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Truth {
+    /// The published value.
+    Published,
+    /// The recorded value: no other was published.
+    Recorded,
+    /// Both sides are the same.
+    NoEffect,
+    /// Where "supported" begins; that verdict is wrong there.
+    SupportedBorder,
+    /// Where "refuted" begins; that verdict is wrong there.
+    RefutedBorder,
+}
+
+/// What came of the simulated runs of a claim at one truth.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Case {
+    pub experiment: String,
+    pub profile: String,
+    pub claim: String,
+    pub truth: Truth,
+    /// The quantity; absent where it is infinite or not defined.
+    pub value: Option<f64>,
+    /// The right verdict; absent on a border, where it is neither or just changes.
+    pub right: Option<Outcome>,
+    /// Whether it was simulated as the only claim of its experiment.
+    pub is_alone: bool,
+    pub runs: usize,
+    pub supported: usize,
+    pub refuted: usize,
+    pub inconclusive: usize,
+    pub not_testable: usize,
+    /// Blocks that a run took, the median.
+    pub blocks: f64,
+}
+
+impl Case {
+    /// Share of the runs with the right verdict; `None` where there is none.
+    #[must_use]
+    pub fn power(&self) -> Option<f64> {
+        let right = match self.right? {
+            Outcome::Supported => self.supported,
+            Outcome::Refuted => self.refuted,
+            Outcome::Inconclusive | Outcome::NotTestable => return None,
+        };
+        Some(right as f64 / self.runs as f64)
+    }
+
+    /// Runs with a verdict that is wrong.
+    #[must_use]
+    pub fn wrong(&self) -> usize {
+        match (self.truth, self.right) {
+            (Truth::SupportedBorder, _) | (_, Some(Outcome::Refuted)) => self.supported,
+            (Truth::RefutedBorder, _) | (_, Some(Outcome::Supported)) => self.refuted,
+            _ => 0,
+        }
+    }
+
+    fn count(&mut self, outcome: Outcome) {
+        *match outcome {
+            Outcome::Supported => &mut self.supported,
+            Outcome::Refuted => &mut self.refuted,
+            Outcome::Inconclusive => &mut self.inconclusive,
+            Outcome::NotTestable => &mut self.not_testable,
+        } += 1;
+    }
+}
+
+/// How much to simulate.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
+    pub runs: usize,
+    pub seed: u64,
+    pub threads: usize,
+}
+
+/// What is simulated in one go.
+enum Task {
+    /// The setup's own world: all claims are judged in it.
+    World,
+    /// One claim, by its place, is moved.
+    Moved(usize),
+}
+
+/// How many times fewer runs of a slow setup are simulated.
+const FEWER: usize = 5;
+
+/// Simulates all claims of a setup at all truths; what cannot be simulated stands beside
+/// that, with the reason.
+#[must_use]
+pub fn simulate(setup: &Setup, effort: Effort) -> (Vec<Case>, Vec<(String, String)>) {
+    let effort = match setup.is_slow() {
+        true => Effort {
+            runs: effort.runs.div_ceil(FEWER),
+            ..effort
+        },
+        false => effort,
+    };
+    let tasks: Vec<Task> = std::iter::once(Task::World)
+        .chain((0..setup.claims.len()).map(Task::Moved))
+        .collect();
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new((Vec::new(), Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..effort.threads.max(1) {
+            scope.spawn(|| {
+                while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let (cases, obstacles) = match task {
+                        Task::World => (in_world(setup, effort), Vec::new()),
+                        Task::Moved(place) => moved(setup, &setup.claims[*place], effort),
+                    };
+                    let mut done = done.lock().expect("no thread panics while it adds");
+                    done.0.extend(cases);
+                    done.1.extend(obstacles);
+                }
+            });
+        }
+    });
+    let (mut cases, mut obstacles) = done.into_inner().expect("no thread panics while it adds");
+    let place = |id: &str| setup.claims.iter().position(|one| one.claim.id == id);
+    cases.sort_by_key(|case: &Case| (place(&case.claim), case.truth));
+    obstacles.sort_by_key(|(id, _): &(String, String)| place(id));
+    (cases, obstacles)
+}
+
+/// All claims with their published values, or as recorded where there is none.
+fn in_world(setup: &Setup, effort: Effort) -> Vec<Case> {
+    let mut cases: Vec<Option<Case>> = Vec::new();
+    for studied in &setup.claims {
+        let truth = match studied.claim.published {
+            Some(_) if studied.is_published_in_world => Some(Truth::Published),
+            Some(_) => None,
+            None => Some(Truth::Recorded),
+        };
+        cases.push(truth.map(|truth| {
+            let (right, measured) = setup.truth(studied, &setup.world);
+            case(setup, studied, truth, measured, Some(right))
+        }));
+    }
+    let mut blocks = Vec::new();
+    let mut stored = setup.run.clone();
+    for run in 0..effort.runs {
+        stored.trials = trials(setup, &setup.run, &setup.world, None, seed_of(effort, run));
+        blocks.push(f64::from(
+            stored.trials.last().map_or(0, |last| last.block + 1),
+        ));
+        let verdicts = analyse(&stored).verdicts;
+        for (studied, case) in setup.claims.iter().zip(&mut cases) {
+            let verdict = verdicts.iter().find(|one| one.id == studied.claim.id);
+            if let (Some(verdict), Some(case)) = (verdict, case) {
+                case.count(verdict.outcome);
+            }
+        }
+    }
+    let mut cases: Vec<Case> = cases.into_iter().flatten().collect();
+    for case in &mut cases {
+        case.runs = effort.runs;
+        case.blocks = toll_stats::median(&blocks);
+    }
+    cases
+}
+
+/// One claim at the truths that the setup's world does not give it; what cannot be
+/// simulated, with the reason.
+fn moved(setup: &Setup, studied: &Studied, effort: Effort) -> (Vec<Case>, Vec<(String, String)>) {
+    let mut truths = Vec::new();
+    let mut obstacles = Vec::new();
+    let mut obstacle = |what: &str, why: String| {
+        obstacles.push((studied.claim.id.clone(), format!("{what}: {why}")));
+    };
+    if let Some(published) = studied.claim.published
+        && !studied.is_published_in_world
+    {
+        truths.push((Truth::Published, published));
+    }
+    if matches!(studied.claim.test(), Test::Ratio(_)) {
+        truths.push((Truth::NoEffect, 1.0));
+    }
+    match setup
+        .require_noise(studied)
+        .and_then(|()| setup.borders(studied))
+    {
+        Ok(borders) => truths.extend(borders.iter().map(|border| match border.begins {
+            Outcome::Supported => (Truth::SupportedBorder, border.value),
+            _ => (Truth::RefutedBorder, border.value),
+        })),
+        Err(why) => obstacle("borders", why),
+    }
+    let mut cases: Vec<Case> = Vec::new();
+    for (truth, value) in truths {
+        // Where both verdicts begin at one value, the same runs tell of both.
+        let same = cases
+            .iter()
+            .find(|case| case.value == Some(value) && is_border(case.truth));
+        if let Some(same) = same.filter(|_| is_border(truth)) {
+            let case = Case {
+                truth,
+                ..same.clone()
+            };
+            cases.push(case);
+            continue;
+        }
+        match setup.moved(studied, value) {
+            Ok(world) => {
+                let right = (!is_border(truth)).then(|| right(setup, studied, value));
+                let case = case(setup, studied, truth, Some(value), right);
+                cases.push(judged(setup, studied, &world, case, effort));
+            }
+            Err(why) => obstacle("published value", why),
+        }
+    }
+    (cases, obstacles)
+}
+
+fn is_border(truth: Truth) -> bool {
+    matches!(truth, Truth::SupportedBorder | Truth::RefutedBorder)
+}
+
+/// The right verdict on a value.
+fn right(setup: &Setup, studied: &Studied, value: f64) -> Outcome {
+    let mut world = setup.world.clone();
+    match studied.target.put(value, &mut world) {
+        Ok(()) => setup.truth(studied, &world).0,
+        Err(_) => Outcome::NotTestable,
+    }
+}
+
+fn case(
+    setup: &Setup,
+    studied: &Studied,
+    truth: Truth,
+    value: Option<f64>,
+    right: Option<Outcome>,
+) -> Case {
+    Case {
+        experiment: setup.name.clone(),
+        profile: setup.profile.clone(),
+        claim: studied.claim.id.clone(),
+        truth,
+        value,
+        right,
+        is_alone: is_border(truth) && setup.is_slow(),
+        runs: 0,
+        supported: 0,
+        refuted: 0,
+        inconclusive: 0,
+        not_testable: 0,
+        blocks: 0.0,
+    }
+}
+
+/// Runs in a world, of which one claim's verdicts are counted.
+fn judged(setup: &Setup, studied: &Studied, world: &World, mut case: Case, effort: Effort) -> Case {
+    let mut alone = setup.alone(studied, Vec::new());
+    let mut all = match case.is_alone {
+        true => alone.clone(),
+        false => setup.run.clone(),
+    };
+    let needed = case.is_alone.then(|| setup.involved(studied));
+    let mut blocks = Vec::new();
+    for run in 0..effort.runs {
+        let trials = trials(setup, &all, world, needed.as_ref(), seed_of(effort, run));
+        blocks.push(f64::from(trials.last().map_or(0, |last| last.block + 1)));
+        alone.trials = trials;
+        case.count(match outcome(&alone, studied) {
+            // One that is not decided at the level of a single claim is decided at no
+            // level of Holm's procedure, so the others need not be judged.
+            Outcome::Inconclusive => Outcome::Inconclusive,
+            alone_outcome if case.is_alone => alone_outcome,
+            _ => {
+                all.trials = std::mem::take(&mut alone.trials);
+                outcome(&all, studied)
+            }
+        });
+    }
+    case.blocks = toll_stats::median(&blocks);
+    case.runs = effort.runs;
+    case
+}
+
+fn outcome(run: &StoredRun, studied: &Studied) -> Outcome {
+    let verdicts = analyse(run).verdicts;
+    let verdict = verdicts.iter().find(|one| one.id == studied.claim.id);
+    verdict.expect("every claim has a verdict").outcome
+}
+
+/// Equal for all truths, so that these differ by the truth alone.
+fn seed_of(effort: Effort, run: usize) -> Rng {
+    Rng::new(effort.seed).fork(run as u64)
+}
+
+/// The trials of a run, until it ends as `toll run` would end it. If some treatments are
+/// named, only their trials are drawn, and only they are needed.
+fn trials(
+    setup: &Setup,
+    run: &StoredRun,
+    world: &World,
+    needed: Option<&BTreeSet<usize>>,
+    mut rng: Rng,
+) -> Vec<TrialRecord> {
+    let mut trials = Vec::new();
+    let mut open = needed.map(|needed| vec![needed.iter().copied().collect()]);
+    let mut elapsed_s = 0.0;
+    for block in 0.. {
+        let order = setup.plan.block_order(block, open.as_deref());
+        let is_drawn = |trial: &TrialRecord| {
+            let treatment = trial.treatment;
+            order.contains(&treatment) && needed.is_none_or(|some| some.contains(&treatment))
+        };
+        let deviations = setup.nodes.draw(&mut rng);
+        let all = setup.block(block, world, &deviations);
+        trials.extend(all.into_iter().filter(is_drawn));
+        let share = order.len() as f64 / setup.plan.treatments.len() as f64;
+        elapsed_s += setup.block_s.unwrap_or(0.0) * share;
+        let blocks = block as usize + 1;
+        if run.experiment.run.looks().is_look(blocks) {
+            let further = open_questions(run, &trials);
+            if further.is_empty() {
+                break;
+            }
+            open = Some(further);
+        }
+        let next_ends_s = elapsed_s + elapsed_s / blocks as f64;
+        let settings = &run.experiment.run;
+        if blocks >= settings.max_blocks as usize || next_ends_s > settings.time_budget_s {
+            break;
+        }
+    }
+    trials
+}
+
+/// The treatments that each open question of a run needs.
+fn open_questions(run: &StoredRun, trials: &[TrialRecord]) -> Vec<Vec<usize>> {
+    let questions = questions(&run.experiment, &run.treatments, trials, &[]);
+    let open = questions.into_iter().filter(|one| !one.is_settled(false));
+    open.map(|one| one.treatments).collect()
+}

@@ -1,0 +1,274 @@
+//! Giving the quantity that a claim is about a value.
+
+use std::collections::BTreeSet;
+
+use toll_core::plan::{Treatment, find};
+use toll_core::spec::{Claim, Derived, DerivedKind, Experiment, Selector, Test};
+
+use super::nodes::{Donors, Nodes, World};
+use super::noise::AMOUNTS;
+
+/// By how much the acceleration falls with each doubling of the level, where a curve
+/// is made to cross.
+const FALL_PER_DOUBLING: f64 = 0.1;
+/// Largest acceleration of such a curve.
+const ACCELERATION_MAX: f64 = 0.95;
+/// What each level below a knee reaches of the next one.
+const RISE_TO_KNEE: f64 = 0.8;
+
+/// The quantity of a claim as a function of levels.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// A ratio, a ratio of ratios or a quotient: a sum of logarithms with these signs.
+    Sum(Vec<(usize, f64)>),
+    Spread(Vec<usize>),
+    Crossing {
+        /// By level: its number, faster and slower side.
+        curve: Vec<(f64, usize, usize)>,
+        value: f64,
+    },
+    CallShare {
+        /// By level: time, calls, bytes.
+        curve: Vec<[usize; 3]>,
+        /// Place of the level whose share it is.
+        place: usize,
+    },
+    Knee {
+        curve: Vec<(f64, usize)>,
+        tolerance: f64,
+        /// Whether more of the metric is better.
+        is_rising: bool,
+    },
+    /// One that is simulated as it was recorded, with the reason.
+    Fixed(Vec<usize>, String),
+}
+
+/// Makes targets, and the nodes that they need.
+pub struct Targets<'a> {
+    pub experiment: &'a Experiment,
+    pub treatments: &'a [Treatment],
+    pub donors: &'a Donors<'a>,
+    pub nodes: &'a mut Nodes,
+}
+
+impl Targets<'_> {
+    /// What a claim is about.
+    ///
+    /// # Errors
+    /// If the profile has not what it needs, or no run could test it.
+    pub fn of(&mut self, claim: &Claim) -> Result<Target, String> {
+        match claim.test() {
+            Test::Never(reason) => Err(format!("no run can test it: {reason}")),
+            Test::Ratio(contrast) => {
+                let per = contrast.per.into_iter();
+                let per = per.flat_map(|(of, to)| [(of, -1.0), (to, 1.0)]);
+                let sides = [(contrast.of, 1.0), (contrast.to, -1.0)];
+                let terms = sides.into_iter().chain(per);
+                let terms = terms.map(|(side, sign)| Ok((self.at(contrast.metric, side)?, sign)));
+                Ok(Target::Sum(terms.collect::<Result<_, String>>()?))
+            }
+            Test::Derived(id) => {
+                let found = self.experiment.derived.iter().find(|one| one.id == id);
+                self.of_derived(found.ok_or("its derived quantity is not there")?)
+            }
+        }
+    }
+
+    fn of_derived(&mut self, derived: &Derived) -> Result<Target, String> {
+        let metric = derived.metric.as_str();
+        match &derived.kind {
+            DerivedKind::Quotient { per, level } => {
+                let mut at = derived.at.clone();
+                at.insert(derived.factor.clone(), level.clone());
+                let terms = vec![(self.at(metric, &at)?, 1.0), (self.at(per, &at)?, -1.0)];
+                Ok(Target::Sum(terms))
+            }
+            DerivedKind::Spread {} => {
+                let curve = self.curve(derived, &derived.at, metric)?;
+                Ok(Target::Spread(curve.into_iter().map(|one| one.1).collect()))
+            }
+            DerivedKind::Crossing { of, to, value } => {
+                let of = self.curve(derived, of, metric)?;
+                let to = self.curve(derived, to, metric)?;
+                let both = of.iter().filter_map(|(level, of)| {
+                    let (_, to) = to.iter().find(|(other, _)| other == level)?;
+                    Some((*level, *of, *to))
+                });
+                Ok(Target::Crossing {
+                    curve: both.collect(),
+                    value: *value,
+                })
+            }
+            DerivedKind::CallShare { level } => {
+                let curve = self.curve(derived, &derived.at, metric)?;
+                let is_it = |(number, _): &(f64, usize)| Some(*number) == level.number;
+                let place = curve
+                    .iter()
+                    .position(is_it)
+                    .ok_or("its level is not there")?;
+                let with_amounts = curve.iter().map(|(_, time)| self.amounts(*time));
+                Ok(Target::CallShare {
+                    curve: with_amounts.collect::<Result<_, _>>()?,
+                    place,
+                })
+            }
+            DerivedKind::Knee { tolerance } => Ok(Target::Knee {
+                curve: self.curve(derived, &derived.at, metric)?,
+                tolerance: *tolerance,
+                is_rising: metric.contains("throughput"),
+            }),
+            DerivedKind::Step { .. } => {
+                let curve = self.curve(derived, &derived.at, metric)?;
+                let nodes = curve.into_iter().map(|one| one.1).collect();
+                let why = "a step lies between two levels, so its place moves in jumps";
+                Ok(Target::Fixed(nodes, why.into()))
+            }
+            DerivedKind::Acceleration { .. }
+            | DerivedKind::CostPerCall {}
+            | DerivedKind::CostPerByte {} => Err("no curve is made for this kind".into()),
+        }
+    }
+
+    fn at(&mut self, metric: &str, selector: &Selector) -> Result<usize, String> {
+        let treatment = find(self.treatments, selector, &self.experiment.factors)?;
+        Ok(self.nodes.at(treatment, metric, self.donors))
+    }
+
+    /// Nodes along a quantity's factor, by number of the level, ascending.
+    fn curve(
+        &mut self,
+        derived: &Derived,
+        at: &Selector,
+        metric: &str,
+    ) -> Result<Vec<(f64, usize)>, String> {
+        let factor = self.experiment.factor(&derived.factor);
+        let factor = factor.ok_or("its factor is not there")?;
+        let mut curve = Vec::new();
+        let mut reason = format!("this run has no level of {}", factor.name);
+        for (place, level) in factor.levels.iter().enumerate() {
+            if !derived.among.is_empty() && !derived.among.iter().any(|one| one.same(level)) {
+                continue;
+            }
+            let mut selector = at.clone();
+            selector.insert(factor.name.clone(), level.clone());
+            match self.at(metric, &selector) {
+                Ok(node) => curve.push((level.number.unwrap_or(place as f64), node)),
+                Err(why) => reason = why,
+            }
+        }
+        curve.sort_by(|a, b| a.0.total_cmp(&b.0));
+        match curve.len() {
+            0 | 1 => Err(reason),
+            _ => Ok(curve),
+        }
+    }
+
+    /// Time, calls and bytes of a treatment, as recorded.
+    fn amounts(&mut self, time: usize) -> Result<[usize; 3], String> {
+        let treatment = self.nodes.all[time].treatment;
+        let mut recorded = |metric: &str| {
+            let node = self.nodes.at(treatment, metric, self.donors);
+            self.nodes.all[node].median.map(|_| node)
+        };
+        let calls = recorded(AMOUNTS[0]).ok_or("no run recorded its calls")?;
+        let bytes = AMOUNTS[1..].iter().find_map(|metric| recorded(metric));
+        Ok([time, calls, bytes.ok_or("no run recorded its bytes")?])
+    }
+}
+
+impl Target {
+    /// The nodes that it depends on.
+    pub fn nodes(&self) -> BTreeSet<usize> {
+        match self {
+            Self::Sum(terms) => terms.iter().map(|(node, _)| *node).collect(),
+            Self::Spread(nodes) | Self::Fixed(nodes, _) => nodes.iter().copied().collect(),
+            Self::Crossing { curve, .. } => {
+                curve.iter().flat_map(|(_, of, to)| [*of, *to]).collect()
+            }
+            Self::CallShare { curve, .. } => curve.iter().flatten().copied().collect(),
+            Self::Knee { curve, .. } => curve.iter().map(|(_, node)| *node).collect(),
+        }
+    }
+
+    /// Moves levels so that the quantity has a value.
+    ///
+    /// # Errors
+    /// If no levels give it this value.
+    pub fn put(&self, value: f64, world: &mut World) -> Result<(), String> {
+        match self {
+            Self::Sum(terms) => put_sum(terms, value, world)?,
+            Self::Spread(nodes) => {
+                let last = (nodes.len() - 1) as f64;
+                for (place, node) in nodes.iter().enumerate() {
+                    world[*node] = world[nodes[0]] + value.ln() * place as f64 / last;
+                }
+            }
+            Self::Crossing {
+                curve,
+                value: level,
+            } => {
+                for (number, of, to) in curve {
+                    let fall = FALL_PER_DOUBLING * (number / value).log2();
+                    let acceleration = (level - fall).min(ACCELERATION_MAX);
+                    world[*of] = world[*to] + (1.0 - acceleration).ln();
+                }
+            }
+            Self::CallShare { curve, place } => {
+                if value >= 1.0 {
+                    return Err("a share is below 1".into());
+                }
+                let [time, calls, bytes] = curve[*place].map(|node| world[node].exp());
+                let per_call = value * time / calls;
+                let per_byte = (1.0 - value) * time / bytes;
+                for [time, calls, bytes] in curve {
+                    let parts = world[*calls].exp() * per_call + world[*bytes].exp() * per_byte;
+                    world[*time] = parts.ln();
+                }
+            }
+            Self::Knee {
+                curve,
+                tolerance,
+                is_rising,
+            } => put_knee(curve, value, (*tolerance, *is_rising), world),
+            Self::Fixed(_, why) => return Err(why.clone()),
+        }
+        Ok(())
+    }
+}
+
+fn put_sum(terms: &[(usize, f64)], value: f64, world: &mut World) -> Result<(), String> {
+    let (first, others) = terms.split_first().ok_or("it compares nothing")?;
+    let rest: f64 = others.iter().map(|(node, sign)| sign * world[*node]).sum();
+    match rest.is_finite() {
+        true => world[first.0] = (value.ln() - rest) / first.1,
+        false => return Err("what it is divided by was recorded as 0".into()),
+    }
+    Ok(())
+}
+
+/// All levels from the knee on reach the best. The one before it comes the nearer to
+/// the tolerated loss, the nearer the knee is to it, and reaches it where both are one.
+fn put_knee(
+    curve: &[(f64, usize)],
+    knee: f64,
+    (tolerance, is_rising): (f64, bool),
+    world: &mut World,
+) {
+    let best = world[curve[curve.len() - 1].1];
+    let sign = if is_rising { 1.0 } else { -1.0 };
+    for (place, (number, node)) in curve.iter().enumerate() {
+        let next = curve.get(place + 1).map_or(f64::INFINITY, |next| next.0);
+        let reached = match (*number >= knee, next >= knee) {
+            (true, _) => 0.0,
+            (false, true) => {
+                let way = (knee / number).ln() / (next / number).ln();
+                (1.0 - tolerance).ln() + way.min(1.0) * RISE_TO_KNEE.ln()
+            }
+            (false, false) => {
+                let steps = curve[place + 1..].iter().filter(|one| one.0 < knee).count();
+                (1.0 - tolerance).ln() + (1.0 + steps as f64) * RISE_TO_KNEE.ln()
+            }
+        };
+        world[*node] = best + sign * reached;
+    }
+}
