@@ -42,6 +42,9 @@ struct Arguments {
     /// Simulate so many claims at a time [default: one a CPU]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// Simulate nothing: make the table of earlier replay.json files anew; may be repeated
+    #[arg(long, value_name = "FILE", conflicts_with = "store")]
+    from: Vec<PathBuf>,
     /// Write replay.md and replay.json into this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -63,16 +66,23 @@ fn tell(what: &str) {
 }
 
 fn conclude(arguments: &Arguments) -> Result<(), String> {
+    if !arguments.from.is_empty() {
+        return show(&Document::read(&arguments.from)?, arguments);
+    }
     let noise = noise(arguments)?;
     if let Some(file) = &arguments.write_noise {
         let written = std::fs::write(file, noise.to_json());
         return written.map_err(|error| format!("cannot write {}: {error}", file.display()));
     }
-    let document = simulated(arguments, &noise)?;
+    show(&simulated(arguments, &noise)?, arguments)
+}
+
+/// The files come before standard output, whose reader may leave early.
+fn show(document: &Document, arguments: &Arguments) -> Result<(), String> {
     if let Some(directory) = &arguments.out {
         document.write(directory)?;
     }
-    match std::io::stdout().write_all(render(&document).as_bytes()) {
+    match std::io::stdout().write_all(render(document).as_bytes()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => {
             Err(format!("cannot write the table: {error}"))
         }

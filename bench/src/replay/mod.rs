@@ -8,7 +8,7 @@ mod simulate;
 mod table;
 mod target;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -134,6 +134,29 @@ impl Planned {
 }
 
 impl Document {
+    /// Reads what [`Document::write`] wrote; of several, all that they hold, under the
+    /// head of the first.
+    ///
+    /// # Errors
+    /// If one cannot be read, or is none.
+    pub fn read(paths: &[PathBuf]) -> Result<Self, String> {
+        let mut documents = paths.iter().map(|path| {
+            let cannot = |why: String| format!("cannot read {}: {why}", path.display());
+            let text = std::fs::read_to_string(path).map_err(|error| cannot(error.to_string()))?;
+            serde_json::from_str::<Self>(&text).map_err(|error| cannot(error.to_string()))
+        });
+        let mut all = documents
+            .next()
+            .ok_or("cannot read results: none is named")??;
+        for document in documents {
+            let document = document?;
+            all.seconds += document.seconds;
+            all.plans.extend(document.plans);
+            all.cases.extend(document.cases);
+        }
+        Ok(all)
+    }
+
     /// Writes the table and all cases into a directory.
     ///
     /// # Errors

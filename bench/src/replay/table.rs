@@ -272,7 +272,7 @@ fn percent(share: f64) -> String {
 fn number(value: Option<f64>) -> String {
     match value {
         None => "∞".into(),
-        Some(value) if value == 0.0 => "0".into(),
+        Some(0.0) => "0".into(),
         Some(value) if value.abs() >= 1000.0 => format!("{value:.0}"),
         Some(value) => {
             let places = (2.0 - value.abs().log10().floor()).clamp(0.0, 8.0) as usize;
