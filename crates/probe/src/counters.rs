@@ -294,15 +294,12 @@ fn builder(name: &str) -> Option<Builder<'static>> {
         "dtlb-read-accesses" => cache(dtlb, CacheOp::READ, CacheResult::ACCESS),
         "dtlb-read-misses" => cache(dtlb, CacheOp::READ, CacheResult::MISS),
         "dtlb-write-misses" => cache(dtlb, CacheOp::WRITE, CacheResult::MISS),
-        _ => {
-            let config = name.strip_prefix("raw:0x")?;
-            Builder::new(Raw::new(u64::from_str_radix(config, 16).ok()?))
-        }
+        _ => Builder::new(Raw::new(toll_wire::raw_counter(name)?)),
     })
 }
 
 fn unknown(name: &str) -> String {
-    format!("cannot open perf counter {name}: unknown counter; see the list of counters")
+    format!("cannot open perf counter {name}: unknown counter; `toll run --help` lists them")
 }
 
 fn cannot_open(name: &str, error: &io::Error) -> String {
@@ -327,6 +324,9 @@ mod tests {
 
     #[test]
     fn a_raw_event_can_be_built_and_an_unknown_name_cannot() {
+        for name in toll_wire::COUNTERS {
+            assert!(builder(name).is_some(), "{name}");
+        }
         assert!(builder("raw:0x01c2").is_some());
         for name in ["", "raw:", "raw:12", "raw:0xzz", "Cycles"] {
             assert!(builder(name).is_none(), "{name}");

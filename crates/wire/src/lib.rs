@@ -10,6 +10,7 @@
 
 mod command;
 mod copy;
+mod counters;
 mod crossing;
 mod files;
 pub mod guest;
@@ -32,6 +33,7 @@ pub use command::{
     CommandRequest, Content, ITERATION_VARIABLE, InputFile, Numbering, OutputPolicy, ShellChoice,
 };
 pub use copy::{CacheState, CopyMethod, CopyRequest, Sink, Source};
+pub use counters::{COUNTERS, raw_counter};
 pub use crossing::{
     CROSSING_BYTES_MAX, CROSSING_CALLS_MAX, CROSSING_FILE_BYTES, CrossingCpus, CrossingOperation,
     CrossingPeer, CrossingRequest, DRIVER_BYTES_MAX, FAULT_AROUND_BYTES, RING_BATCH_MAX,

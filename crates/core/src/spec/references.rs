@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::near::suggestion;
+use toll_wire::{COUNTERS, raw_counter};
+
+use super::near::{nearest, suggestion};
 use super::validate::{Problem, problem};
 use super::{
     AdviceKind, AdviceSpec, Claim, Derived, DerivedKind, Experiment, Factor, FigureKind,
@@ -167,6 +169,19 @@ fn no_metric(experiment: &Experiment, name: &str) -> String {
         "no trial of a workload of kind {} has a metric {name}{near}",
         toll_wire::word(&kind)
     )
+}
+
+pub(super) fn check_counters(experiment: &Experiment) -> Result<(), Problem> {
+    let is_known = |name: &str| COUNTERS.contains(&name) || raw_counter(name).is_some();
+    let Some(name) = experiment.counters.iter().find(|name| !is_known(name)) else {
+        return Ok(());
+    };
+    let near = nearest(name, COUNTERS);
+    let near = near.map_or_else(String::new, |near| format!("did you mean {near}? "));
+    let message = format!(
+        "cannot use counter {name}: there is none of this name; {near}`toll run --help` lists all"
+    );
+    Err(problem(name, message))
 }
 
 pub(super) fn check_metric(experiment: &Experiment) -> Result<(), Problem> {

@@ -44,6 +44,7 @@ pub(super) fn check_frame(experiment: &Experiment) -> Result<(), Problem> {
     check_name(experiment)?;
     check_combinations(experiment)?;
     check_run(experiment)?;
+    references::check_counters(experiment)?;
     workload::check(experiment)?;
     guest::check(experiment)?;
     check_constraints(experiment)?;

@@ -23,6 +23,21 @@ const TABLE: &[(&str, i32, &str)] = &[
         "did you mean duration_ns?",
     ),
     (
+        "run --counter page-fault true",
+        2,
+        "cannot use counter page-fault: there is none of this name; did you mean page-faults?",
+    ),
+    (
+        "run --counter nonsense true",
+        2,
+        "none of this name; `toll run --help` lists all",
+    ),
+    (
+        "run counter.toml --dry-run",
+        2,
+        "counter.toml:3: cannot use counter",
+    ),
+    (
         "run --store missing/y/x true",
         1,
         "its directory is not there",
@@ -150,6 +165,8 @@ fn prepared() -> Bench {
     bench.write("claim.toml", &format!("{CLAIM}{sides}"));
     let sink = "[[factor]]\nname = 'sink'\nlevels = ['null', 'pipe']\n";
     let sides = sides.replace("64kB", "64k");
+    let counter = CLAIM.replacen("'t'\n", "'t'\ncounters = ['cylces']\n", 1);
+    bench.write("counter.toml", &counter);
     bench.write("open.toml", &format!("{CLAIM}{sides}{sink}"));
     bench
 }

@@ -23,7 +23,7 @@ const HEAD: &str = "
 format = 1
 name = 't'
 report = 'Paper'
-counters = ['cycles', 'absent']
+counters = ['cycles', 'branches']
 [workload]
 kind = 'write'
 input = '1MiB'

@@ -138,7 +138,7 @@ conditions = [
 quantities = [
     { label = 'time', metric = 'duration_ns', unit = 'ms', scale = 1e6, published = [2.0, 8.0], deviation = [0.1, nan] },
     { label = 'pace', metric = 'bytes_written', per = 'duration_ns', published = [4.0, nan], text = ['', 'not legible'] },
-    { label = 'rate', metric = 'duration_ns', per = 'counter.absent', published = [1, 2] },
+    { label = 'rate', metric = 'duration_ns', per = 'counter.branches', published = [1, 2] },
 ]
 ";
     let table = &analyse(&run(toml, 10, cost)).tables[0];
@@ -150,7 +150,7 @@ quantities = [
     assert_eq!(time.rows[1].published_ratio, Some(4.0));
     assert_eq!(pace.metric, "bytes_written / duration_ns");
     let missing = rate.rows[0].missing.as_deref();
-    assert_eq!(missing, Some("no trial recorded counter.absent"));
+    assert_eq!(missing, Some("no trial recorded counter.branches"));
     assert_eq!(pace.rows[1].published, None);
     assert_eq!(pace.rows[1].published_text.as_deref(), Some("not legible"));
     let duration = time.rows[0].measured.unwrap().value;

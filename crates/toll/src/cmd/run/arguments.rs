@@ -15,6 +15,7 @@ use crate::cmd::gate::GateArguments;
 use crate::cmd::output;
 use crate::spec::quantity::{parse_duration, parse_share};
 use crate::spec::{Experiment, LevelOverride, parse_override};
+use toll_wire::COUNTERS;
 
 /// How much to spend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -189,8 +190,12 @@ pub(in crate::cmd) struct RunArguments {
         value_delimiter = ','
     )]
     pub metric: Vec<String>,
-    /// Count these events too (instructions, page-faults, raw:0x01c2, …)
-    #[arg(long = "counter", value_name = "EVENT", value_delimiter = ',')]
+    #[arg(
+        long = "counter",
+        value_name = "EVENT",
+        value_delimiter = ',',
+        help = format!("Count these events too: {}, or one by number: raw:0x01c2", COUNTERS.join(", "))
+    )]
     pub counters: Vec<String>,
     #[command(flatten)]
     pub exports: RunExports,
