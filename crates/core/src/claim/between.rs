@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 
 use toll_stats::shift;
 
-use super::comparison::{confidence, relation};
-use super::model::{Better, Relation, RunComparison, RunRatio, TreatmentSummary};
+use super::comparison::{confidence, relation, resources};
+use super::model::{Metric, Relation, RunComparison, RunRatio, TreatmentSummary};
 use super::summary::estimate;
-use super::{MARGIN_MIN, Run, emulation, metric, sessions};
+use super::{CONFIDENCE, MARGIN_MIN, Run, emulation, metric, sessions};
 
 impl Run {
     pub(super) fn own(&self) -> impl Iterator<Item = &TreatmentSummary> {
@@ -42,16 +42,27 @@ impl Run {
 /// treatment by treatment: those of the same levels of all factors. The intervals
 /// hold together: each is at confidence 1 - alpha/k for k ratios (Bonferroni). Of
 /// `others`, runs at other times, those count that did the same as the old run.
+/// What commands used is compared too, each at 95 % for itself.
 pub fn compare_runs(new: &Run, old: &Run, others: &[Run]) -> Vec<RunComparison> {
-    let metrics: Vec<&str> = new.stored.experiment.compared_metrics().collect();
-    let compared = metrics.iter();
-    compared
-        .map(|metric| compare_in(metric, metrics.len(), [new, old], others))
+    let experiment = &new.stored.experiment;
+    let named: Vec<&str> = experiment.compared_metrics().collect();
+    let judged = named.iter().map(|metric| (*metric, Some(named.len())));
+    let shown = resources(experiment)
+        .into_iter()
+        .map(|metric| (metric, None));
+    let all = judged.chain(shown);
+    all.map(|(metric, judged)| compare_in(metric, judged, [new, old], others))
         .collect()
 }
 
-fn compare_in(name: &str, metrics: usize, [new, old]: [&Run; 2], others: &[Run]) -> RunComparison {
-    let better = metric::describe(&new.stored.experiment, name).better;
+/// Compares in one metric: one of so many that are judged, or one that is not.
+fn compare_in(
+    name: &str,
+    judged: Option<usize>,
+    [new, old]: [&Run; 2],
+    others: &[Run],
+) -> RunComparison {
+    let described = metric::describe(&new.stored.experiment, name);
     let sessions = sessions::of(old, others, name);
     let of_twins = new.noise_band(name).max(old.noise_band(name));
     let margin = sessions.shift.unwrap_or(of_twins).max(MARGIN_MIN);
@@ -65,11 +76,12 @@ fn compare_in(name: &str, metrics: usize, [new, old]: [&Run; 2], others: &[Run])
     let is_measured = |(a, b): &&(&TreatmentSummary, &TreatmentSummary)| {
         [a, b].iter().all(|one| one.estimates.contains_key(name))
     };
+    let measured = pairs.iter().filter(is_measured).count();
     let judge = Judge {
         metric: name,
-        better,
+        described: &described,
         margin: margin.ln_1p(),
-        confidence: confidence(metrics * pairs.iter().filter(is_measured).count()),
+        confidence: judged.map_or(CONFIDENCE, |metrics| confidence(metrics * measured)),
         emulated: [new.emulated(name), old.emulated(name)],
         is_same_unit: unit(new, name) == unit(old, name),
     };
@@ -82,13 +94,14 @@ fn compare_in(name: &str, metrics: usize, [new, old]: [&Run; 2], others: &[Run])
     RunComparison {
         new_run: new.stored.run.id,
         old_run: old.stored.run.id,
-        better,
+        is_judged: judged.is_some(),
         margin,
         sessions,
         ratios: pairs.iter().map(|(a, b)| judge.ratio(a, b)).collect(),
         only_new: alone(new, old),
         only_old: alone(old, new),
         metric: name.to_owned(),
+        described,
     }
 }
 
@@ -100,7 +113,7 @@ fn unit<'a>(run: &'a Run, metric: &str) -> Option<&'a str> {
 /// What is the same for all treatments of two runs.
 struct Judge<'a> {
     metric: &'a str,
-    better: Better,
+    described: &'a Metric,
     margin: f64,
     confidence: f64,
     emulated: [BTreeSet<usize>; 2],
@@ -137,7 +150,7 @@ impl Judge<'_> {
         if self.emulated[0].contains(&new.index) || self.emulated[1].contains(&old.index) {
             ratio.reason = Some(emulation::NOTE.to_owned());
         } else if interval.reaches(self.confidence) {
-            ratio.relation = relation(&interval, self.margin, self.better);
+            ratio.relation = relation(&interval, self.margin, self.described.better);
         } else {
             ratio.reason = Some("too few trials for an interval of this confidence".into());
         }

@@ -94,7 +94,7 @@ pub(super) fn obstacles(context: &AnalysisContext) -> Vec<String> {
 
 /// What the system says that commands used, but for metrics that are compared
 /// anyway.
-fn resources(experiment: &Experiment) -> Vec<&'static str> {
+pub(super) fn resources(experiment: &Experiment) -> Vec<&'static str> {
     const RESOURCES: [&str; 3] = ["user_ns", "system_ns", "max_rss_bytes"];
     let is_shown = |name: &&str| {
         let mut compared = experiment.compared_metrics();

@@ -400,10 +400,14 @@ pub struct RunComparison {
     pub new_run: i64,
     /// Number of the run that it is compared with.
     pub old_run: i64,
-    /// Metric compared: one that the new run compares.
+    /// Metric compared: one that the new run compares, or what its commands used.
     pub metric: String,
-    /// Which direction of it is better.
-    pub better: Better,
+    /// Its unit and its better side.
+    #[serde(flatten)]
+    pub described: Metric,
+    /// Whether it was named as a metric to compare in; the others tell what
+    /// commands used beside it.
+    pub is_judged: bool,
     /// A difference within this is none, relative: the least of any comparison, or how
     /// far sessions lie apart; where that is not known, the largest departure from 1
     /// inside the intervals of the A/A twins of both runs.

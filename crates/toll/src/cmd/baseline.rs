@@ -17,6 +17,7 @@ use crate::claim::work::different_work;
 use crate::claim::{Run, has_worse_side};
 use crate::plan::{Plan, Treatment};
 use crate::report::compare::over_baseline;
+use crate::report::terminal::text::Text;
 use crate::spec::Experiment;
 use crate::store::{Baseline, RunStatus, Store};
 
@@ -97,7 +98,7 @@ pub(super) fn run(arguments: &BaselineVerb, store: &Path) -> anyhow::Result<Exit
         Action::Save(arguments) => {
             let mut store = Store::open_existing(store)?;
             let id = store.find_run(&arguments.run)?;
-            output::result(&output::line(&save(&mut store, &arguments.name, id)?))?;
+            output::line(&save(&mut store, &arguments.name, id)?)?;
         }
         Action::Remove(arguments) => remove(arguments, store)?,
     }
@@ -117,26 +118,29 @@ fn list(arguments: &ListArguments, store: &Path) -> anyhow::Result<()> {
         return output::json(&Listing { baselines });
     }
     output::listing(&match baselines.is_empty() {
-        true => "No baselines yet: `toll run --save-baseline NAME` or `toll baseline save NAME` \
-                 makes one.\n"
-            .to_owned(),
-        false => text(&baselines),
+        true => vec![
+            "No baselines yet: `toll run --save-baseline NAME` or `toll baseline save NAME` makes \
+             one."
+                .to_owned(),
+        ],
+        false => lines(&baselines),
     })
 }
 
-/// A line for each baseline.
-pub(super) fn text(baselines: &[Baseline]) -> String {
+/// A line for each baseline, and one above them.
+pub(super) fn lines(baselines: &[Baseline]) -> Vec<String> {
     let widest = baselines.iter().map(|one| one.name.len()).max();
     let width = widest.unwrap_or(0).max("baseline".len());
-    let mut text = format!("  {:<width$}  {:>4}  experiment\n", "baseline", "run");
-    for one in baselines {
-        let line = format!(
-            "  {:<width$}  {:>4}  {}",
-            one.name, one.run_id, one.experiment
-        );
-        text.push_str(&output::line(&line));
-    }
-    text
+    let line = |name: &str, run: &str, experiment: &str| {
+        format!("  {name:<width$}  {run:>4}  {experiment}")
+    };
+    let mut lines = vec![line("baseline", "run", "experiment")];
+    lines.extend(
+        baselines
+            .iter()
+            .map(|one| line(&one.name, &one.run_id.to_string(), &one.experiment)),
+    );
+    lines
 }
 
 /// Saves a run under a name, and says what that replaced.
@@ -173,7 +177,7 @@ fn remove(arguments: &RemoveArguments, store: &Path) -> anyhow::Result<()> {
     if store.remove_baseline(&arguments.name, experiment)? == 0 {
         return Err(missing(&store, &arguments.name, experiment)?);
     }
-    output::result(&format!("baseline {} is forgotten", arguments.name))
+    output::line(&format!("baseline {} is forgotten", arguments.name))
 }
 
 fn missing(store: &Store, name: &str, experiment: Option<&str>) -> anyhow::Result<anyhow::Error> {
@@ -314,7 +318,7 @@ impl Against {
 #[derive(Default)]
 pub(super) struct Compared {
     /// A section for each run.
-    pub texts: Vec<String>,
+    pub texts: Vec<Text>,
     /// The same as data.
     pub comparisons: Vec<RunComparison>,
     /// For `--fail-on`.

@@ -42,7 +42,7 @@ struct Comparison<'a> {
     work_differences: &'a [Difference],
     differences: &'a [Difference],
     runs: Vec<ComparedRun<'a>>,
-    comparisons: &'a [RunComparison],
+    comparisons: &'a [&'a RunComparison],
 }
 
 #[derive(Debug, Serialize)]
@@ -69,10 +69,11 @@ pub(super) fn run(arguments: &CompareArguments, store: &Path) -> anyhow::Result<
     let differences = confounders(&all);
     let others = other_runs(&store, &all)?;
     let later = later.iter();
-    let comparisons: Vec<RunComparison> = later
+    let pairs: Vec<Vec<RunComparison>> = later
         .clone()
-        .flat_map(|run| compare_runs(run, first, &others))
+        .map(|run| compare_runs(run, first, &others))
         .collect();
+    let comparisons: Vec<&RunComparison> = pairs.iter().flatten().collect();
     if arguments.json {
         let runs = runs
             .iter()
@@ -88,11 +89,11 @@ pub(super) fn run(arguments: &CompareArguments, store: &Path) -> anyhow::Result<
             comparisons: &comparisons,
         })?;
     } else {
-        let text = compare(&runs, &work, &differences, &comparisons, output::style());
+        let text = compare(&runs, &work, &differences, &pairs, output::style());
         output::result(&text)?;
     }
     let analyses: Vec<_> = later.map(|run| &run.analysis).collect();
-    let ratios: Vec<JudgedRatio> = comparisons.iter().flat_map(ratios_between).collect();
+    let ratios: Vec<JudgedRatio> = comparisons.into_iter().flat_map(ratios_between).collect();
     arguments.gate.judge(&analyses, &ratios)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -16,6 +16,6 @@ pub(super) struct CompletionsArguments {
 pub(super) fn run(arguments: &CompletionsArguments) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Cli::command(), "toll", &mut script);
-    output::result(&String::from_utf8_lossy(&script))?;
+    output::document(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }

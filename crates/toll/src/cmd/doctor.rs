@@ -121,7 +121,7 @@ pub(super) fn run(arguments: &DoctorArguments, store: &Path) -> anyhow::Result<E
     };
     match arguments.json {
         true => output::json(&examination)?,
-        false => output::listing(&text(&examination))?,
+        false => output::listing(&lines(&examination))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -152,10 +152,10 @@ fn tell_restored(arguments: &DoctorArguments, restored: &[Finding]) -> anyhow::R
     if arguments.json {
         output::json(&restored)?;
     } else if restored.is_empty() {
-        output::result("nothing was left behind")?;
-    } else {
-        let lines = restored.iter().map(|finding| finding.detail.as_str());
-        output::result(&lines.collect::<Vec<_>>().join("\n"))?;
+        output::line("nothing was left behind")?;
+    }
+    for finding in restored.iter().filter(|_| !arguments.json) {
+        output::line(&finding.detail)?;
     }
     Ok(match restored.iter().all(|finding| finding.ok) {
         true => ExitCode::SUCCESS,
@@ -221,12 +221,10 @@ fn noise(arguments: &DoctorArguments) -> anyhow::Result<Result<f64, i32>> {
     twin.map(|twin| Ok(twin.reach())).ok_or_else(missing)
 }
 
-fn text(examination: &Examination) -> String {
-    let mut text = String::new();
+fn lines(examination: &Examination) -> Vec<String> {
+    let mut lines = Vec::new();
     let machine = &examination.machine;
-    let mut line = |name: &str, value: String| {
-        text.push_str(&format!("{name:<34} {value}\n"));
-    };
+    let mut line = |name: &str, value: String| lines.push(format!("{name:<34} {value}"));
     line(
         "CPU",
         format!("{} × {}", machine.cpus_online, machine.cpu_model),
@@ -270,5 +268,5 @@ fn text(examination: &Examination) -> String {
     if let Some(region) = &examination.empty_region {
         line("empty timed region", region.text());
     }
-    text.lines().map(output::line).collect()
+    lines
 }

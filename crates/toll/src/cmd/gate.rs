@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::{Failure, output};
 use crate::claim::can_regress;
-use crate::claim::model::{Analysis, Better, Estimate, Outcome, Relation, RunComparison};
+use crate::claim::model::{Analysis, Estimate, Metric, Outcome, Relation, RunComparison};
 use crate::claim::regression::is_regression;
 use crate::claim::work::Difference;
 use crate::format;
@@ -49,10 +49,8 @@ pub(super) struct GateArguments {
 pub(super) struct JudgedRatio {
     /// What over what, in words.
     pub what: String,
-    /// The metric.
-    pub metric: String,
-    /// Its better side.
-    pub better: Better,
+    /// Name of the metric, and what it is.
+    pub metric: (String, Metric),
     /// New over old; absent if there is none.
     pub ratio: Option<Estimate>,
     /// What its interval says.
@@ -165,8 +163,10 @@ pub(super) fn ratios_within(analysis: &Analysis) -> Vec<JudgedRatio> {
                 label(comparison.treatment),
                 label(comparison.reference)
             ),
-            metric: comparison.metric.clone(),
-            better: analysis.metrics[&comparison.metric].better,
+            metric: (
+                comparison.metric.clone(),
+                analysis.metrics[&comparison.metric].clone(),
+            ),
             ratio: Some(comparison.ratio),
             relation: comparison.relation,
         })
@@ -175,15 +175,14 @@ pub(super) fn ratios_within(analysis: &Analysis) -> Vec<JudgedRatio> {
 
 /// The ratios of a run to an earlier one, as the gate takes them.
 pub(super) fn ratios_between(comparison: &RunComparison) -> Vec<JudgedRatio> {
-    let ratios = comparison.ratios.iter();
+    let ratios = comparison.ratios.iter().filter(|_| comparison.is_judged);
     ratios
         .map(|one| JudgedRatio {
             what: format!(
                 "{} in run {} over run {}",
                 one.label, comparison.new_run, comparison.old_run
             ),
-            metric: comparison.metric.clone(),
-            better: comparison.better,
+            metric: (comparison.metric.clone(), comparison.described.clone()),
             ratio: one.ratio,
             relation: one.relation,
         })
@@ -230,17 +229,17 @@ fn count_regressions(ratios: &[JudgedRatio], limit: f64) -> Option<String> {
     let mut worse = 0;
     let mut undecided = 0;
     for one in ratios {
+        let (name, metric) = &one.metric;
         let is_met = one
             .ratio
-            .is_some_and(|ratio| is_regression(&ratio, one.relation, one.better, limit));
+            .is_some_and(|ratio| is_regression(&ratio, one.relation, metric.better, limit));
         worse += usize::from(is_met);
         undecided += usize::from(one.relation == Relation::Undecided);
         if let (true, Some(ratio)) = (is_met, &one.ratio) {
             output::note(&format!(
-                "regression: {}: {} {}, wholly past {}",
+                "regression: {}: {name}: {}, wholly past {}",
                 one.what,
-                one.metric,
-                format::ratio_interval(ratio),
+                words::change(one.relation, ratio, metric),
                 format::percent(limit)
             ));
         }

@@ -23,10 +23,10 @@ pub(super) fn run(arguments: &ImportArguments, store: &Path) -> anyhow::Result<E
             .map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
         let id = store.import(&stored)?;
         let run = &stored.run;
-        output::result(&output::line(&format!(
+        output::line(&format!(
             "run {id}: {} of {} on {}",
             run.experiment, run.created_at, run.machine.hostname
-        )))?;
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -59,23 +59,23 @@ pub(super) fn run(arguments: &ListArguments, store: &Path) -> anyhow::Result<Exi
     };
     match arguments.json {
         true => output::json(&listing)?,
-        false => output::listing(&text(&listing))?,
+        false => output::listing(&lines(&listing))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(listing: &Listing) -> String {
-    let mut text = String::from("Built-in experiments (toll run NAME):\n");
-    for experiment in &listing.experiments {
-        text.push_str(&format!("  {:<8} {}\n", experiment.name, experiment.title));
-    }
+fn lines(listing: &Listing) -> Vec<String> {
+    let mut lines = vec!["Built-in experiments (toll run NAME):".to_owned()];
+    let experiments = listing.experiments.iter();
+    lines.extend(experiments.map(|one| format!("  {:<8} {}", one.name, one.title)));
+    let mut section = |title: &str| lines.extend([String::new(), title.to_owned()]);
     if listing.runs.is_empty() {
-        text.push_str("\nNo runs yet: `toll run` makes some.\n");
-        return text;
+        section("No runs yet: `toll run` makes some.");
+        return lines;
     }
-    text.push_str("\nRuns (toll show RUN):\n");
-    text.push_str(&format!(
-        "  {:>4}  {:<16}  {:<16}  {:<8}  {:>7}  {:<10}  {}\n",
+    section("Runs (toll show RUN):");
+    lines.push(format!(
+        "  {:>4}  {:<16}  {:<16}  {:<8}  {:>7}  {:<10}  {}",
         "run", "date (UTC)", "experiment", "profile", "trials", "state", "machine"
     ));
     for ListedRun { run, trials } in &listing.runs {
@@ -93,11 +93,11 @@ fn text(listing: &Listing) -> String {
             "  {:>4}  {date:<16}  {:<16}  {:<8}  {trials:>7}  {state:<10}  {}",
             run.id, run.experiment, run.profile, run.machine.hostname
         );
-        text.push_str(&output::line(line.trim_end()));
+        lines.push(line.trim_end().to_owned());
     }
     if !listing.baselines.is_empty() {
-        text.push_str("\nBaselines (toll run --baseline NAME):\n");
-        text.push_str(&baseline::text(&listing.baselines));
+        lines.extend(["", "Baselines (toll run --baseline NAME):"].map(str::to_owned));
+        lines.extend(baseline::lines(&listing.baselines));
     }
-    text
+    lines
 }

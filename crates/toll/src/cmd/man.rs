@@ -18,7 +18,7 @@ pub(super) fn run(_: &ManArguments) -> anyhow::Result<ExitCode> {
     command.build();
     let mut page = Vec::new();
     render(&command, &mut page).context("cannot write the manual page")?;
-    output::result(&String::from_utf8_lossy(&page))?;
+    output::document(&String::from_utf8_lossy(&page))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -14,8 +14,9 @@ use super::failure;
 use crate::claim::Run;
 use crate::environment::guest::Stream;
 use crate::environment::paths;
-use crate::report::sanitize::{plain_json, sanitize};
-use crate::report::terminal::{Style, fit, fold};
+use crate::report::sanitize::plain_json;
+use crate::report::terminal::Style;
+use crate::report::terminal::text::{Paint, Text, fold};
 use crate::store::{Store, StoreError};
 
 /// Columns where nothing tells.
@@ -23,12 +24,12 @@ const WIDTH_DEFAULT: usize = 80;
 
 /// Prints an error.
 pub(super) fn error(message: &str) {
-    remark(&format!("toll: {}\n", shown(message)));
+    note(&format!("toll: {message}"));
 }
 
 /// Prints a remark beside the results.
 pub(super) fn note(message: &str) {
-    remark(&format!("{}\n", shown(message)));
+    remark(&(shown(message) + "\n"));
 }
 
 /// Writes to standard error. One that is gone, full or closed keeps nothing from
@@ -40,9 +41,16 @@ fn remark(text: &str) {
 /// Prints what a command line comes to that asks for no work: help, the version,
 /// or what is wrong with it. In one write, as clap's own printing is not.
 pub(super) fn instead_of_work(told: &clap::Error) -> ExitCode {
-    let text = |style: Style| match style.color {
-        true => told.render().ansi().to_string(),
-        false => told.render().to_string(),
+    let rendered = told.render();
+    let text = |style: Style| {
+        let plain = rendered.to_string();
+        let lines = plain.lines().map(|line| Text::line(line, Paint::Plain));
+        let shown = lines.collect::<Text>().show(style);
+        // What was typed is in it as it was typed.
+        match style.color && shown == plain {
+            true => rendered.ansi().to_string(),
+            false => shown,
+        }
     };
     if told.use_stderr() {
         remark(&text(error_style()));
@@ -57,22 +65,43 @@ pub(super) fn instead_of_work(told: &clap::Error) -> ExitCode {
     }
 }
 
-/// A message as standard error can show it.
-fn shown(message: &str) -> String {
-    fit(sanitize(message), error_style())
-}
-
-/// A line of a result, ended, without what a terminal would obey: names, levels
-/// and messages are other people's text.
-pub(super) fn line(text: &str) -> String {
-    sanitize(text) + "\n"
+/// A message on one line, as standard error can show it.
+pub(super) fn shown(message: &str) -> String {
+    let line = Text::line(message, Paint::Plain);
+    line.show(error_style()).trim_end_matches('\n').to_owned()
 }
 
 /// Prints a result. A reader that went away (`toll show | head`) is no error.
 ///
 /// # Errors
 /// If standard output cannot be written for another reason.
-pub(super) fn result(text: &str) -> anyhow::Result<()> {
+pub(super) fn result(text: &Text) -> anyhow::Result<()> {
+    standard_output(text.show(style()).as_bytes())
+}
+
+/// Prints a result behind another one.
+///
+/// # Errors
+/// As [`result`].
+pub(super) fn further_result(text: Text) -> anyhow::Result<()> {
+    let mut gap = Text::default();
+    gap.gap();
+    result(&(gap + text))
+}
+
+/// Prints a result of one line.
+///
+/// # Errors
+/// As [`result`].
+pub(super) fn line(line: &str) -> anyhow::Result<()> {
+    result(&Text::line(line, Paint::Plain))
+}
+
+/// Prints what a program is to read: a document, or text without foreign words in it.
+///
+/// # Errors
+/// As [`result`].
+pub(super) fn document(text: &str) -> anyhow::Result<()> {
     let ending = if text.ends_with('\n') { "" } else { "\n" };
     standard_output(format!("{text}{ending}").as_bytes())
 }
@@ -83,13 +112,13 @@ pub(super) fn result(text: &str) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// As [`result`].
-pub(super) fn listing(text: &str) -> anyhow::Result<()> {
+pub(super) fn listing(lines: &[String]) -> anyhow::Result<()> {
     let style = style();
-    let folded = match is_bounded(&io::stdout()) {
-        true => fold(text, style),
-        false => text.to_owned(),
-    };
-    result(&fit(folded, style))
+    let lines = lines.iter();
+    result(&match is_bounded(&io::stdout()) {
+        true => lines.map(|line| fold(line, style)).collect(),
+        false => lines.map(|line| Text::line(line, Paint::Plain)).collect(),
+    })
 }
 
 /// Whether a terminal, or COLUMNS, says how wide lines may be.
@@ -137,13 +166,29 @@ pub(super) fn pass_on(stream: Stream, bytes: &[u8]) {
     };
 }
 
-/// Prints what belongs on standard error, beside the output of a command that
-/// has standard output to itself. The text is safe to show already.
+/// Writes what belongs beside the output of a command that has standard output to
+/// itself: to a file that is named, otherwise to standard error.
 ///
 /// # Errors
-/// As [`result`].
-pub(super) fn aside(text: &str) -> anyhow::Result<()> {
-    write_to(io::stderr().lock(), text.as_bytes())
+/// As [`write_file`] and [`result`].
+pub(super) fn write_aside(path: Option<&Path>, text: &str) -> anyhow::Result<()> {
+    match path {
+        Some(path) => write_file(path, text.as_bytes()),
+        None => write_to(io::stderr().lock(), text.as_bytes()),
+    }
+}
+
+/// How to write there.
+pub(super) fn style_aside(path: Option<&Path>) -> Style {
+    match path {
+        None => error_style(),
+        Some(path) if path.as_os_str() == "-" => style(),
+        // Made to be read later, wherever that is.
+        Some(_) => Style {
+            color: false,
+            ..error_style()
+        },
+    }
 }
 
 /// Prints one JSON document.
@@ -151,7 +196,7 @@ pub(super) fn aside(text: &str) -> anyhow::Result<()> {
 /// # Errors
 /// As [`result`].
 pub(super) fn json<T: Serialize>(document: &T) -> anyhow::Result<()> {
-    result(&json_text(document)?)
+    self::document(&json_text(document)?)
 }
 
 /// One JSON document as text.
@@ -186,16 +231,12 @@ fn style_of(stream: &(impl IsTerminal + AsFd)) -> Style {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .iter()
         .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()));
-    Style {
-        color: is_terminal && !is_dumb && !set("NO_COLOR"),
-        width: of_terminal()
-            .or_else(columns_set)
-            .unwrap_or(WIDTH_DEFAULT)
-            .clamp(20, 200),
-        // The C locale promises ASCII only; where none is set (containers,
-        // cron) UTF-8 is by now the better guess.
-        unicode: !is_dumb && locale.is_none_or(|name| name != "C" && name != "POSIX"),
-    }
+    let columns = of_terminal().or_else(columns_set).unwrap_or(WIDTH_DEFAULT);
+    // The C locale promises ASCII only; where none is set (containers,
+    // cron) UTF-8 is by now the better guess.
+    let unicode = !is_dumb && locale.is_none_or(|name| name != "C" && name != "POSIX");
+    let color = is_terminal && !is_dumb && !set("NO_COLOR");
+    Style::new(color, columns.clamp(20, 200), unicode)
 }
 
 /// Writes a file whole, or leaves what was there.

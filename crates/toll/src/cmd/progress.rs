@@ -10,8 +10,6 @@ use super::output;
 use super::run::Purpose;
 use crate::claim::Question;
 use crate::claim::model::Outcome;
-use crate::report::sanitize::sanitize;
-use crate::report::terminal::fit;
 use crate::report::words;
 use crate::spec::Experiment;
 use crate::trial::{Event, Observer};
@@ -58,7 +56,7 @@ impl Progress {
             // Cut off at the line's end; the template is constant, and tests draw it.
             let line = ProgressStyle::with_template("{prefix:.bold} {wide_msg}");
             bar.set_style(line.expect("template is right"));
-            bar.set_prefix(sanitize(&name));
+            bar.set_prefix(output::shown(&name));
             bar
         });
         if shown && !is_terminal {
@@ -132,15 +130,15 @@ impl Progress {
             };
             status.push_str(&format!(
                 ", {} {} (wants {})",
-                sanitize(&width.id),
+                width.id,
                 percent(width.half_width),
                 percent(width.target)
             ));
         }
         if !trial.is_empty() {
-            status.push_str(&format!(" · {}", sanitize(trial)));
+            status.push_str(&format!(" · {trial}"));
         }
-        fit(status, output::error_style())
+        status
     }
 
     /// `, 3 ✔ 1 ✘ of 13 claims`: those that are decided already.
@@ -248,12 +246,12 @@ impl Observer for Progress {
             Event::TrialStarts { done, of, label } => {
                 if let Some(bar) = &self.bar {
                     let trial = format!("{} of {of}: {label}", done + 1);
-                    bar.set_message(self.status(&trial));
+                    bar.set_message(output::shown(&self.status(&trial)));
                 }
             }
             Event::GuestBoots => {
                 if let Some(bar) = &self.bar {
-                    bar.set_message(self.status("booting a guest"));
+                    bar.set_message(output::shown(&self.status("booting a guest")));
                 }
             }
             Event::TrialEnds(_) => {}

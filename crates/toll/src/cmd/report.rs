@@ -30,7 +30,9 @@ pub(super) fn run(arguments: &ReportArguments, store: &Path) -> anyhow::Result<E
     let store = Store::read(store)?;
     let runs = output::load_runs(&store, &arguments.runs)?;
     if let Some(directory) = &arguments.plots {
-        output::result(&write_plots(&runs, directory)?)?;
+        for path in write_plots(&runs, directory)? {
+            output::line(&path)?;
+        }
     }
     if arguments.html.is_some() || arguments.plots.is_none() {
         let ids: Vec<String> = runs
@@ -46,7 +48,7 @@ pub(super) fn run(arguments: &ReportArguments, store: &Path) -> anyhow::Result<E
         runs.iter().for_each(|run| page.add(run));
         output::write_file(&path, page.render()?.as_bytes())?;
         if path.as_os_str() != "-" {
-            output::result(&format!("{}", path.display()))?;
+            output::line(&path.display().to_string())?;
         }
     }
     Ok(ExitCode::SUCCESS)
@@ -60,12 +62,11 @@ pub(super) fn page_path(name: &str) -> PathBuf {
     directory.join(format!("{name}.html"))
 }
 
-/// Writes all plots of some runs as SVG and PNG, and gives their paths, one a
-/// line.
+/// Writes all plots of some runs as SVG and PNG, and gives their paths.
 ///
 /// # Errors
 /// If one cannot be drawn or written.
-pub(super) fn write_plots(runs: &[Run], directory: &Path) -> anyhow::Result<String> {
+pub(super) fn write_plots(runs: &[Run], directory: &Path) -> anyhow::Result<Vec<String>> {
     output::create_directory(directory)?;
     let mut paths = Vec::new();
     for run in runs {
@@ -75,5 +76,5 @@ pub(super) fn write_plots(runs: &[Run], directory: &Path) -> anyhow::Result<Stri
             paths.push(path.display().to_string());
         }
     }
-    Ok(paths.join("\n"))
+    Ok(paths)
 }

@@ -51,8 +51,8 @@ pub(super) fn run(arguments: &ShowArguments, store: &Path) -> anyhow::Result<Exi
     show(arguments, run)?;
     for text in &compared.texts {
         match arguments.json {
-            true => output::aside(text)?,
-            false => output::result(&format!("\n{text}"))?,
+            true => output::write_aside(None, &text.show(output::error_style()))?,
+            false => output::further_result(text.clone())?,
         }
     }
     gate.judge(&[&run.analysis], &compared.ratios)?;

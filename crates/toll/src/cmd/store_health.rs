@@ -90,8 +90,9 @@ pub(super) fn salvage(store: &Path, new: &Path, json: bool) -> anyhow::Result<Ex
         new.display(),
         store.display()
     ));
-    let text: String = lines.iter().map(|line| output::line(line)).collect();
-    output::result(&text)?;
+    for line in lines {
+        output::line(&line)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -105,7 +105,6 @@ fn benchmark_name(experiment: &str) -> String {
 
 /// A text without spaces, as Go names a part of a benchmark.
 fn word(text: &str) -> String {
-    let text = sanitize(text);
     let parts: Vec<&str> = text.split_whitespace().collect();
     match parts.is_empty() {
         true => "_".into(),

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use super::terminal::Style;
-use super::terminal::paint;
-use super::terminal::text::{Column, Paint, Row, fit, heading, layout, paragraph, table};
+use super::comparison::MEMORY;
+use super::terminal::text::{Column, Paint, Row, Text, heading, paragraph, table};
+use super::terminal::{Style, paint};
 use super::words;
-use crate::claim::model::{Better, RunComparison, RunRatio, TreatmentSummary};
+use crate::claim::model::{Better, Relation, RunComparison, RunRatio, TreatmentSummary};
 use crate::claim::work::Difference;
 use crate::claim::{Run, metric_words};
 use crate::format;
@@ -19,121 +19,161 @@ pub fn compare(
     runs: &[Run],
     work: &[Difference],
     differences: &[Difference],
-    comparisons: &[RunComparison],
+    pairs: &[Vec<RunComparison>],
     style: Style,
-) -> String {
-    let style = layout(style);
-    let mut text = heading("Runs", style);
+) -> Text {
     let names = names(runs);
-    for (run, name) in runs.iter().zip(&names) {
+    let lines = runs.iter().zip(&names).map(|(run, name)| {
         let line = format!(
             "{name}: {}, {}, {}",
             run.stored.run.title,
             words::minute(&run.stored.run.created_at),
             words::counts(&run.analysis.verdicts)
         );
-        text.push_str(&paragraph(&line, 0, Paint::Plain, style));
-    }
-    text.push('\n');
-    if !work.is_empty() {
-        text.push_str(&different_work(&names, work, style));
-        text.push('\n');
-    }
-    text.push_str(&machines(&names, work, differences, style));
-    text.push('\n');
-    text.push_str(&verdicts(runs, style));
-    text.push('\n');
-    text.push_str(&medians(runs, style));
-    for comparison in comparisons {
-        let title = format!("Run {} over run {}", comparison.new_run, comparison.old_run);
-        text.push('\n');
-        text.push_str(&ratios(comparison, &title, style));
-    }
-    fit(text, style)
+        paragraph(&line, 0, Paint::Plain, style)
+    });
+    let mut sections = vec![
+        heading("Runs", style) + lines.collect(),
+        different_work(&names, work, style),
+        machines(&names, work, differences, style),
+        verdicts(runs, style),
+        medians(runs, style),
+    ];
+    sections.extend(pairs.iter().map(|pair| {
+        let title = format!("Run {} over run {}", pair[0].new_run, pair[0].old_run);
+        changes(pair, &title, style)
+    }));
+    Text::sections(sections)
 }
 
-/// A run over the baseline that it is compared with, metric by metric: first what
-/// the two did differently, last in what else they differ.
+/// A run over the baseline that it is compared with: first what the two did
+/// differently, last in what else they differ.
 pub fn over_baseline(
     baseline: &str,
     comparisons: &[RunComparison],
     work: &[Difference],
     differences: &[Difference],
     style: Style,
-) -> String {
-    let style = layout(style);
-    let mut parts = Vec::new();
-    for comparison in comparisons {
-        let (new, old) = (comparison.new_run, comparison.old_run);
-        if parts.is_empty() && !work.is_empty() {
-            let names = [old, new].map(|run| format!("run {run}"));
-            parts.push(different_work(&names, work, style));
-        }
-        let title = format!("Run {new} over baseline {baseline}, run {old}");
-        parts.push(ratios(comparison, &title, style));
-    }
-    let mut text = parts.join("\n");
-    let names: Vec<&str> = differences.iter().map(|one| one.what.as_str()).collect();
-    if let (Some(comparison), false) = (comparisons.first(), names.is_empty()) {
+) -> Text {
+    let Some(first) = comparisons.first() else {
+        return Text::default();
+    };
+    let (new, old) = (first.new_run, first.old_run);
+    let names = [old, new].map(|run| format!("run {run}"));
+    let title = format!("Run {new} over baseline {baseline}, run {old}");
+    let mut text = Text::sections([
+        different_work(&names, work, style),
+        changes(comparisons, &title, style),
+    ]);
+    if !differences.is_empty() {
+        let names: Vec<&str> = differences.iter().map(|one| one.what.as_str()).collect();
         let told = format!(
-            "The runs differ in {}; each may be the cause (toll compare {} {}).",
-            names.join(", "),
-            comparison.old_run,
-            comparison.new_run
+            "The runs differ in {}; each may be the cause (toll compare {old} {new}).",
+            names.join(", ")
         );
-        text.push_str(&paragraph(&told, 0, Paint::Yellow, style));
-    }
-    fit(text, style)
-}
-
-/// The ratios of two runs, and what they leave out.
-fn ratios(comparison: &RunComparison, title: &str, style: Style) -> String {
-    let mut text = heading(title, style);
-    let columns = [
-        Column::words("treatment"),
-        Column::numbers(&format!("ratio of {}", metric_words(&comparison.metric))),
-        Column::words("which is"),
-    ];
-    let rows: Vec<Row> = comparison.ratios.iter().map(ratio).collect();
-    if rows.is_empty() {
-        text.push_str(&paragraph(
-            "no treatment is in both",
-            0,
-            Paint::Plain,
-            style,
-        ));
-    } else {
-        text.push_str(&table(&columns, &rows, style));
-    }
-    let mut notes = Vec::new();
-    notes.push(words::margin_between_runs(comparison));
-    if comparison.better == Better::Neither {
-        notes.push(format!(
-            "neither more nor less of {} is better",
-            metric_words(&comparison.metric)
-        ));
-    }
-    for (which, labels) in [("new", &comparison.only_new), ("old", &comparison.only_old)] {
-        if !labels.is_empty() {
-            notes.push(format!("in the {which} run alone: {}", labels.join(", ")));
-        }
-    }
-    for note in notes {
-        text.push_str(&paragraph(&note, 0, Paint::Dim, style));
+        text += paragraph(&told, 0, Paint::Yellow, style);
     }
     text
 }
 
-fn ratio(one: &RunRatio) -> Row {
-    let value = one.ratio.as_ref();
-    let mut row = Row::new(vec![
-        one.label.clone(),
-        value.map_or_else(|| format::NOTHING.to_owned(), format::ratio_interval),
-        words::relation(one.relation).to_owned(),
-    ]);
-    row.paint = paint(one.relation);
-    row.below.extend(one.reason.clone());
+/// How the treatments of two runs changed by the metrics that are compared, and
+/// beside those by the memory of commands.
+fn changes(comparisons: &[RunComparison], title: &str, style: Style) -> Text {
+    let is_shown = |one: &&RunComparison| {
+        let is_known = one.ratios.iter().any(|ratio| ratio.ratio.is_some());
+        one.is_judged || one.metric == MEMORY && is_known
+    };
+    let shown: Vec<&RunComparison> = comparisons.iter().filter(is_shown).collect();
+    let main = shown[0];
+    let mut columns = vec![Column::words("treatment")];
+    columns.extend(
+        shown
+            .iter()
+            .map(|one| Column::numbers(&format!("change in {}", metric_words(&one.metric)))),
+    );
+    let rows = (0..main.ratios.len()).map(|index| changes_of(index, &shown));
+    let rows: Vec<Row> = rows.collect();
+    let mut text = heading(title, style);
+    text += match rows.is_empty() {
+        true => paragraph("no treatment is in both", 0, Paint::Plain, style),
+        false => table(&columns, &rows, style),
+    };
+    for note in notes(&shown) {
+        text += paragraph(&note, 0, Paint::Dim, style);
+    }
+    if let Some(sentence) = sentence(main) {
+        text.gap();
+        text += paragraph(&sentence, 0, Paint::Bold, style);
+    }
+    text
+}
+
+/// One treatment by all metrics, of which the first decides.
+fn changes_of(index: usize, shown: &[&RunComparison]) -> Row {
+    let main = &shown[0].ratios[index];
+    let mut row = Row::new(vec![main.label.clone()]);
+    row.paint = paint(main.relation);
+    row.below.extend(main.reason.clone());
+    for one in shown {
+        let ratio = &one.ratios[index];
+        let change = words::change_between_runs(ratio, &one.described);
+        row.cells.push(match one.is_judged {
+            true => change,
+            false => words::without_interval(change),
+        });
+        if let Some(reason) = ratio
+            .reason
+            .as_ref()
+            .filter(|_| ratio.reason != main.reason)
+        {
+            row.below
+                .push(format!("{}: {reason}", metric_words(&one.metric)));
+        }
+    }
     row
+}
+
+/// What the changes leave out.
+fn notes(shown: &[&RunComparison]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for one in shown.iter().filter(|one| one.is_judged) {
+        let name = metric_words(&one.metric);
+        let margin = words::margin_between_runs(one);
+        notes.push(match shown.iter().filter(|one| one.is_judged).count() {
+            1 => margin,
+            _ => format!("{name}: {margin}"),
+        });
+        if one.described.better == Better::Neither {
+            notes.push(format!("neither more nor less of {name} is better"));
+        }
+    }
+    for (which, labels) in [("new", &shown[0].only_new), ("old", &shown[0].only_old)] {
+        if !labels.is_empty() {
+            notes.push(format!("in the {which} run alone: {}", labels.join(", ")));
+        }
+    }
+    notes
+}
+
+/// The largest change that is decided, or the only ratio, as a sentence.
+fn sentence(comparison: &RunComparison) -> Option<String> {
+    let known = |one: &&RunRatio| one.ratio.is_some();
+    let size = |one: &RunRatio| one.ratio.map_or(0.0, |ratio| ratio.value.ln().abs());
+    let decided = comparison.ratios.iter().filter(known).filter(|one| {
+        let is_open = matches!(one.relation, Relation::Same | Relation::Undecided);
+        !is_open || comparison.ratios.len() == 1
+    });
+    let largest = decided.max_by(|a, b| size(a).total_cmp(&size(b)))?;
+    let [new, old] = largest.trials;
+    Some(words::sentence(
+        [
+            &format!("{} in run {}", largest.label, comparison.new_run),
+            &format!("run {}", comparison.old_run),
+        ],
+        (&comparison.metric, &comparison.described),
+        (largest.relation, largest.ratio.as_ref()?),
+        &format!("{new} and {old} trials"),
+    ))
 }
 
 fn names(runs: &[Run]) -> Vec<String> {
@@ -147,13 +187,15 @@ fn columns(first: &str, names: &[String], column: fn(&str) -> Column) -> Vec<Col
 }
 
 /// What the runs did differently, which says more than any machine.
-fn different_work(names: &[String], work: &[Difference], style: Style) -> String {
+fn different_work(names: &[String], work: &[Difference], style: Style) -> Text {
+    if work.is_empty() {
+        return Text::default();
+    }
     let mut text = heading("The runs did not do the same", style);
-    text.push_str(&facts(names, work, style));
+    text += facts(names, work, style);
     let caution = "A ratio below compares different work: it says nothing on a change of the \
                    program or the machine.";
-    text.push_str(&paragraph(caution, 0, Paint::Red, style));
-    text
+    text + paragraph(caution, 0, Paint::Red, style)
 }
 
 /// In what runs of these names differ beside their work.
@@ -162,23 +204,21 @@ pub(super) fn machines(
     work: &[Difference],
     differences: &[Difference],
     style: Style,
-) -> String {
+) -> Text {
     let mut text = heading("The runs differ in", style);
     if differences.is_empty() {
         let nothing = match work.is_empty() {
             true => "nothing that was recorded",
             false => "nothing else that was recorded",
         };
-        text.push_str(&paragraph(nothing, 0, Paint::Plain, style));
-        return text;
+        return text + paragraph(nothing, 0, Paint::Plain, style);
     }
-    text.push_str(&facts(names, differences, style));
+    text += facts(names, differences, style);
     let caution = "Each of these may be the cause of a difference below.";
-    text.push_str(&paragraph(caution, 0, Paint::Yellow, style));
-    text
+    text + paragraph(caution, 0, Paint::Yellow, style)
 }
 
-fn facts(names: &[String], differences: &[Difference], style: Style) -> String {
+fn facts(names: &[String], differences: &[Difference], style: Style) -> Text {
     let row = |difference: &Difference| {
         let values = difference.values.iter().cloned();
         let what = std::iter::once(difference.what.clone());
@@ -188,7 +228,7 @@ fn facts(names: &[String], differences: &[Difference], style: Style) -> String {
     table(&columns("", names, Column::words), &rows, style)
 }
 
-fn verdicts(runs: &[Run], style: Style) -> String {
+fn verdicts(runs: &[Run], style: Style) -> Text {
     let ids = in_order(runs, |run| {
         run.analysis
             .verdicts
@@ -221,17 +261,12 @@ fn verdicts(runs: &[Run], style: Style) -> String {
             row
         })
         .collect();
-    let mut text = heading("Verdicts", style);
-    if rows.is_empty() {
-        text.push_str(&paragraph("No claims to compare.", 0, Paint::Plain, style));
-    } else {
-        text.push_str(&table(
-            &columns("claim", &names(runs), Column::words),
-            &rows,
-            style,
-        ));
-    }
-    text
+    let columns = columns("claim", &names(runs), Column::words);
+    let body = match rows.is_empty() {
+        true => paragraph("No claims to compare.", 0, Paint::Plain, style),
+        false => table(&columns, &rows, style),
+    };
+    heading("Verdicts", style) + body
 }
 
 fn outcomes_differ(runs: &[Run], id: &str) -> bool {
@@ -245,7 +280,7 @@ fn outcomes_differ(runs: &[Run], id: &str) -> bool {
     outcomes.any(|outcome| Some(outcome) != first)
 }
 
-fn medians(runs: &[Run], style: Style) -> String {
+fn medians(runs: &[Run], style: Style) -> Text {
     let labels = in_order(runs, |run| {
         let treatments = run.analysis.treatments.iter();
         treatments
@@ -261,22 +296,12 @@ fn medians(runs: &[Run], style: Style) -> String {
         })
         .collect();
     let metrics = in_order(runs, |run| vec![metric_words(&run.analysis.primary_metric)]);
-    let mut text = heading(&format!("Medians, {}", metrics.join(" and ")), style);
-    if rows.is_empty() {
-        text.push_str(&paragraph(
-            "No treatments to compare.",
-            0,
-            Paint::Plain,
-            style,
-        ));
-    } else {
-        text.push_str(&table(
-            &columns("treatment", &names(runs), Column::numbers),
-            &rows,
-            style,
-        ));
-    }
-    text
+    let columns = columns("treatment", &names(runs), Column::numbers);
+    let body = match rows.is_empty() {
+        true => paragraph("No treatments to compare.", 0, Paint::Plain, style),
+        false => table(&columns, &rows, style),
+    };
+    heading(&format!("Medians, {}", metrics.join(" and ")), style) + body
 }
 
 /// All levels: a short label leaves out factors that vary in one run only.

@@ -11,7 +11,7 @@ use crate::format;
 use crate::spec::WorkloadKind;
 
 /// A metric shown beside the time of commands.
-const MEMORY: &str = "max_rss_bytes";
+pub(super) const MEMORY: &str = "max_rss_bytes";
 
 #[derive(Debug, Serialize)]
 pub struct ComparisonTable {
@@ -125,29 +125,20 @@ fn cells(
     analysis: &Analysis,
 ) -> Vec<String> {
     let median = words::median(treatment, metric, analysis);
-    let mut cells = vec![match median.split_once(" [") {
-        Some((value, _)) if !is_first => value.to_owned(),
-        _ => median,
+    let mut cells = vec![match is_first {
+        true => median,
+        false => words::without_interval(median),
     }];
     if !is_compared(analysis, metric) {
         return cells;
     }
     let is_reference = |one: &Comparison| one.reference == treatment.index;
     cells.push(match comparison(analysis, treatment.index, metric) {
-        Some(one) => change(one, analysis),
+        Some(one) => words::change(one.relation, &one.ratio, &analysis.metrics[metric]),
         None if analysis.comparisons.iter().any(is_reference) => "reference".to_owned(),
         None => format::NOTHING.to_owned(),
     });
     cells
-}
-
-/// `1.3 times slower [1.2, 1.4]`, `same, 1.00 [0.99, 1.01]`.
-fn change(comparison: &Comparison, analysis: &Analysis) -> String {
-    words::change(
-        comparison.relation,
-        &comparison.ratio,
-        &analysis.metrics[&comparison.metric],
-    )
 }
 
 fn notes(treatment: &TreatmentSummary, analysis: &Analysis) -> Vec<String> {
@@ -184,29 +175,12 @@ fn sentence(analysis: &Analysis) -> Option<String> {
         Better::Higher => compared.max_by(by_ratio)?,
         Better::Lower | Better::Neither => compared.min_by(by_ratio)?,
     };
-    let [one, other] =
+    let sides =
         [best.treatment, best.reference].map(|index| words::treatment_label(analysis, index));
-    let (name, ratio) = (metric_words(name), format::ratio_interval(&best.ratio));
-    let verb = match metric.better {
-        Better::Lower => "takes",
-        Better::Higher | Better::Neither => "has",
-    };
-    let share = best.ratio.value - 1.0;
-    let percent = format::percent(share.abs());
-    Some(match best.relation {
-        Relation::Same => {
-            format!("{one} and {other} do not differ in {name}: the ratio is {ratio}.")
-        }
-        Relation::Undecided => format!(
-            "{} do not tell {one} and {other} apart by {name}: the ratio is {ratio}.",
-            words::plural(analysis.blocks, "block")
-        ),
-        _ if share < 0.0 => {
-            format!("{one} {verb} {ratio} of the {name} of {other} ({percent} less).")
-        }
-        _ if share < 1.0 => {
-            format!("{one} {verb} {ratio} times the {name} of {other} ({percent} more).")
-        }
-        _ => format!("{one} {verb} {ratio} times the {name} of {other}."),
-    })
+    Some(words::sentence(
+        sides.each_ref().map(String::as_str),
+        (name, metric),
+        (best.relation, &best.ratio),
+        &words::plural(analysis.blocks, "block"),
+    ))
 }

@@ -3,17 +3,40 @@
 use super::markup::Markup;
 use super::sample::{self, HOSTILE};
 use super::terminal::Style;
+use super::terminal::text::Text;
 use super::{compare, document, html, junit, plots, terminal};
 use crate::claim::Run;
-use crate::claim::model::{Better, Estimate, Outcome, Relation, RunComparison, RunRatio, Sessions};
+use crate::claim::model::{
+    Better, Estimate, Metric, Outcome, Relation, RunComparison, RunRatio, Sessions,
+};
 use crate::claim::work::Difference;
 
 fn style(width: usize) -> Style {
-    Style {
-        color: false,
-        width,
-        unicode: true,
-    }
+    Style::new(false, width, true)
+}
+
+/// The terminal's text of a run at a width, without colour.
+fn plain(text: impl Fn(Style) -> Text, width: usize) -> String {
+    text(style(width)).show(style(width))
+}
+
+/// All that the terminal shows of some runs.
+fn everything(runs: &[Run], style: Style) -> Text {
+    let not_run = [(HOSTILE.to_owned(), HOSTILE.to_owned())];
+    let pairs = [comparisons()];
+    let of_each = runs.iter().flat_map(|run| {
+        [
+            terminal::summary(run, style),
+            terminal::result(run, false, style),
+            terminal::answer(run, style),
+        ]
+    });
+    let of_all = [
+        compare::compare(runs, &work(), &differences(), &pairs, style),
+        compare::over_baseline("main", &pairs[0], &work(), &differences(), style),
+        terminal::overview(runs, &not_run, style),
+    ];
+    of_each.chain(of_all).collect()
 }
 
 fn samples() -> Vec<Run> {
@@ -32,52 +55,25 @@ fn widest(text: &str) -> usize {
 }
 
 #[test]
-fn the_verdict_table_fits_its_width() {
+fn everything_on_a_terminal_fits_its_width() {
     let runs = samples();
-    for width in (40..=200).step_by(7) {
+    for width in [20, 40, 47, 60, 80, 94, 120, 200] {
         for unicode in [true, false] {
-            let style = Style {
-                unicode,
-                ..style(width)
-            };
-            for run in &runs {
-                let table = terminal::answer(run, style);
-                assert!(widest(&table) <= width, "at {width}:\n{table}");
-            }
+            let style = Style::new(false, width, unicode);
+            let text = everything(&runs, style).show(style);
+            assert!(widest(&text) <= width, "at {width}:\n{text}");
+            assert!(unicode || text.is_ascii(), "{text}");
         }
-    }
-}
-
-#[test]
-fn summary_overview_and_comparison_fit_their_width() {
-    let runs = samples();
-    for width in [40, 60, 80, 120, 200] {
-        let mut text = compare::compare(
-            &runs,
-            &work(),
-            &differences(),
-            &[comparison()],
-            style(width),
-        );
-        text.push_str(&terminal::overview(&runs, &[], style(width)));
-        for run in &runs {
-            text.push_str(&terminal::summary(run, style(width)));
-            text.push_str(&terminal::result(run, false, style(width)));
-        }
-        assert!(widest(&text) <= width, "at {width}:\n{text}");
     }
 }
 
 #[test]
 fn color_changes_nothing_but_color() {
-    let sample = sample::copying();
+    let runs = [sample::copying(), sample::small()];
     for width in [40, 80, 120] {
-        let plain = terminal::summary(&sample, style(width));
-        let style = Style {
-            color: true,
-            ..style(width)
-        };
-        let colored = terminal::summary(&sample, style);
+        let plain = everything(&runs, style(width)).show(style(width));
+        let style = Style::new(true, width, true);
+        let colored = everything(&runs, style).show(style);
         assert!(!plain.contains('\u{1b}'));
         // A plot in colour ends with a code on a line of its own.
         let lines = |text: &str| {
@@ -90,37 +86,21 @@ fn color_changes_nothing_but_color() {
 }
 
 #[test]
-fn an_ascii_terminal_gets_ascii() {
-    let sample = sample::copying();
-    let style = Style {
-        unicode: false,
-        ..style(80)
-    };
-    assert!(terminal::summary(&sample, style).is_ascii());
-    assert!(terminal::overview(&[sample], &[], style).is_ascii());
-}
-
-#[test]
 fn no_control_character_of_a_run_reaches_a_terminal_or_markdown() {
     let run = sample::hostile();
     let runs = [run.clone(), run.clone()];
-    let mut text = terminal::summary(&run, style(80));
-    text.push_str(&terminal::result(&run, false, style(80)));
-    let not_run = [(HOSTILE.to_owned(), HOSTILE.to_owned())];
-    text.push_str(&terminal::overview(&runs, &not_run, style(80)));
-    text.push_str(&compare::compare(
-        &runs,
-        &work(),
-        &differences(),
-        &[comparison()],
-        style(80),
-    ));
+    let mut text = everything(&runs, style(80)).show(style(80));
     text.push_str(&document::document(&run, Markup::Markdown));
     let dangerous = text.chars().find(|character| {
         (character.is_control() && *character != '\n') || *character == '\u{202e}'
     });
     assert_eq!(dangerous, None);
     assert!(text.contains("alert(1)"), "the text itself stays");
+    // In colour the program's own codes are all that there are.
+    let colored = Style::new(true, 80, true);
+    let text = everything(&runs, colored).show(colored);
+    assert!(!plots::small::without_color(&text).contains('\u{1b}'));
+    assert!(!text.contains("\u{1b}[31mred"), "{text}");
 }
 
 #[test]
@@ -266,8 +246,8 @@ fn plots_are_written_as_pairs_of_files() {
     insta::assert_snapshot!(names.join("\n"));
 }
 
-/// Two runs of which one has hostile labels.
-fn comparison() -> RunComparison {
+/// Two runs of which one has hostile labels, by time and memory.
+fn comparisons() -> Vec<RunComparison> {
     let ratio = |label: &str, low: f64, high: f64, relation| RunRatio {
         label: label.into(),
         trials: [24, 20],
@@ -280,11 +260,15 @@ fn comparison() -> RunComparison {
         relation,
         reason: None,
     };
-    RunComparison {
+    let time = RunComparison {
         new_run: 8,
         old_run: 7,
         metric: "duration_ns".into(),
-        better: Better::Lower,
+        described: Metric {
+            unit: "ns".into(),
+            better: Better::Lower,
+        },
+        is_judged: true,
         margin: 0.034,
         sessions: Sessions {
             runs: 1,
@@ -304,23 +288,31 @@ fn comparison() -> RunComparison {
             "method=byte sink=null".into(),
             "method=mmap sink=null".into(),
         ],
-    }
+    };
+    let mut memory = time.clone();
+    (memory.metric, memory.is_judged) = ("max_rss_bytes".into(), false);
+    memory.described.unit = "bytes".into();
+    memory.ratios[0].relation = Relation::Same;
+    memory.ratios[1] = RunRatio {
+        reason: Some("a value of 0 has no ratio".into()),
+        ratio: None,
+        ..memory.ratios[1].clone()
+    };
+    vec![time, memory]
 }
 
 #[test]
-fn a_run_over_its_baseline_looks_right_and_fits() {
-    let text = |width| {
-        let compared = [comparison()];
-        compare::over_baseline("main", &compared, &work(), &differences(), style(width))
-    };
-    for width in [20, 40, 60, 120] {
-        assert!(
-            widest(&text(width)) <= width,
-            "at {width}:\n{}",
-            text(width)
-        );
-    }
-    insta::assert_snapshot!(text(80));
+fn a_run_over_its_baseline_looks_right() {
+    let text =
+        |style| compare::over_baseline("main", &comparisons(), &work(), &differences(), style);
+    insta::assert_snapshot!("baseline_80", plain(text, 80));
+    // One treatment by one metric.
+    let mut only = comparisons();
+    only.truncate(1);
+    only[0].ratios.truncate(1);
+    (only[0].only_new, only[0].only_old) = Default::default();
+    let text = |style| compare::over_baseline("main", &only, &[], &[], style);
+    insta::assert_snapshot!("baseline_of_one_80", plain(text, 80));
 }
 
 fn difference(what: &str, old: &str, new: &str) -> Difference {
@@ -348,28 +340,21 @@ fn differences() -> Vec<Difference> {
 fn the_verdict_table_looks_right_at_every_width() {
     let sample = sample::copying();
     for width in [40, 80, 120, 200] {
-        let table = terminal::answer(&sample, style(width));
+        let table = plain(|style| terminal::answer(&sample, style), width);
         insta::assert_snapshot!(format!("verdicts_{width}"), table);
     }
-    let style = Style {
-        color: true,
-        ..style(80)
-    };
-    insta::assert_snapshot!("verdicts_color", terminal::answer(&sample, style));
+    let style = Style::new(true, 80, true);
+    let colored = terminal::answer(&sample, style).show(style);
+    insta::assert_snapshot!("verdicts_color", colored);
 }
 
 #[test]
 fn the_summary_and_the_comparison_look_right() {
-    let (sample, small) = (sample::copying(), sample::small());
-    insta::assert_snapshot!(terminal::summary(&sample, style(100)));
-    let runs = [sample, small];
-    insta::assert_snapshot!(compare::compare(
-        &runs,
-        &work()[..1],
-        &differences()[..1],
-        &[comparison()],
-        style(100)
-    ));
+    let runs = [sample::copying(), sample::small()];
+    insta::assert_snapshot!(plain(|style| terminal::summary(&runs[0], style), 100));
+    let pairs = [comparisons()];
+    let text = |style| compare::compare(&runs, &work()[..1], &differences()[..1], &pairs, style);
+    insta::assert_snapshot!(plain(text, 100));
 }
 
 #[test]
@@ -398,17 +383,17 @@ fn several_runs_are_summed_up() {
         verdict.reason = "this run has no size=1 GiB".into();
     }
     let runs = [sample::copying(), small];
-    insta::assert_snapshot!(terminal::overview(&runs, &not_run, style(80)));
+    let text = |style| terminal::overview(&runs, &not_run, style);
+    insta::assert_snapshot!(plain(text, 80));
 }
 
 #[test]
 fn a_comparison_of_commands_looks_right_everywhere() {
     let run = sample::commands();
-    insta::assert_snapshot!("commands_80", terminal::result(&run, false, style(80)));
-    insta::assert_snapshot!(
-        "commands_quiet_120",
-        terminal::result(&run, true, style(120))
-    );
+    let text = |style| terminal::result(&run, false, style);
+    insta::assert_snapshot!("commands_80", plain(text, 80));
+    let text = |style| terminal::result(&run, true, style);
+    insta::assert_snapshot!("commands_quiet_120", plain(text, 120));
     insta::assert_snapshot!(
         "commands_markdown",
         document::document(&run, Markup::Markdown)

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::claim::model::{
-    Analysis, ClaimDirection, Estimate, ExplanatoryMetrics, GuestSummary, Metric, NearestCache,
-    Outcome, Relation, RunComparison, Sessions, SideBySide, Staircase, TreatmentSummary, Verdict,
+    Analysis, Better, ClaimDirection, Estimate, ExplanatoryMetrics, GuestSummary, Metric,
+    NearestCache, Outcome, Relation, RunComparison, RunRatio, Sessions, SideBySide, Staircase,
+    TreatmentSummary, Verdict,
 };
 use crate::claim::{SESSIONS_MIN, metric_words};
 use crate::format;
@@ -49,17 +50,6 @@ pub fn check_outcome(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The relation in words.
-pub fn relation(relation: Relation) -> &'static str {
-    match relation {
-        Relation::Better => "better",
-        Relation::Worse => "worse",
-        Relation::Different => "different",
-        Relation::Same => "same",
-        Relation::Undecided => "undecided",
-    }
-}
-
 /// A ratio and what it says: `1.3 times slower [1.2, 1.4]`, `same, 1.00 [0.99,
 /// 1.01]`.
 pub fn change(relation: Relation, ratio: &Estimate, metric: &Metric) -> String {
@@ -67,6 +57,54 @@ pub fn change(relation: Relation, ratio: &Estimate, metric: &Metric) -> String {
         Relation::Same => format!("same, {}", format::ratio_interval(ratio)),
         Relation::Undecided => format!("undecided, {}", format::ratio_interval(ratio)),
         Relation::Better | Relation::Worse | Relation::Different => format::change(ratio, metric),
+    }
+}
+
+/// The same of a treatment over that of an earlier run, where it has a ratio.
+pub fn change_between_runs(one: &RunRatio, metric: &Metric) -> String {
+    let change = one.ratio.map(|ratio| change(one.relation, &ratio, metric));
+    change.unwrap_or_else(|| format::NOTHING.to_owned())
+}
+
+/// A value, or a change, without the interval behind it.
+pub fn without_interval(text: String) -> String {
+    match text.split_once(" [") {
+        Some((value, _)) => value.to_owned(),
+        None => text,
+    }
+}
+
+/// What a ratio of `sides` in a metric says, as a sentence; `observed` is what did
+/// not tell them apart if it is undecided: `5 blocks`.
+pub fn sentence(
+    [one, other]: [&str; 2],
+    (name, metric): (&str, &Metric),
+    (relation, estimate): (Relation, &Estimate),
+    observed: &str,
+) -> String {
+    let (name, ratio) = (metric_words(name), format::ratio_interval(estimate));
+    let verb = match metric.better {
+        Better::Lower => "takes",
+        Better::Higher | Better::Neither => "has",
+    };
+    let share = estimate.value - 1.0;
+    let percent = format::percent(share.abs());
+    match relation {
+        Relation::Same => {
+            format!("{one} and {other} do not differ in {name}: the ratio is {ratio}.")
+        }
+        Relation::Undecided => {
+            format!(
+                "{observed} do not tell {one} and {other} apart by {name}: the ratio is {ratio}."
+            )
+        }
+        _ if share < 0.0 => {
+            format!("{one} {verb} {ratio} of the {name} of {other} ({percent} less).")
+        }
+        _ if share < 1.0 => {
+            format!("{one} {verb} {ratio} times the {name} of {other} ({percent} more).")
+        }
+        _ => format!("{one} {verb} {ratio} times the {name} of {other}."),
     }
 }
 

@@ -36,10 +36,16 @@ fn a_run_is_compared_with_the_saved_one_treatment_by_treatment() {
     let same = measure(&bench, [101, 150], gate);
     assert_eq!(same.code, Some(0), "{same:#?}");
     has(&same.stdout, &["Run 2 over baseline main, run 1"]);
-    has(&same.stdout, &["0.75"]);
+    has(
+        &same.stdout,
+        &[
+            "1.33 times faster [1.33, 1.33]  ",
+            "b in run 2 takes 0.750 [0.750, 0.750] of the told of run 1 (25 % less).",
+        ],
+    );
     let worse = measure(&bench, [107, 200], gate);
     assert_eq!(worse.code, Some(3), "{worse:#?}");
-    let told = "regression: a in run 3 over run 1: told_ns 1.07";
+    let told = "regression: a in run 3 over run 1: told_ns: 1.07 times slower [1.07, 1.07]";
     assert!(worse.stderr.contains(told), "{worse:#?}");
     assert!(!worse.stderr.contains("regression: b"), "{worse:#?}");
     // Stored runs are judged the same.
@@ -209,7 +215,10 @@ fn runs_that_did_not_do_the_same_are_not_gated_unless_that_is_allowed() {
             &["The runs did not do the same", "output", "null", "pipe"],
         );
         let place = |needle: &str| text.find(needle).expect("it is there");
-        assert!(place("did not do the same") < place("ratio of"), "{text}");
+        assert!(
+            place("did not do the same") < place("change in time"),
+            "{text}"
+        );
     }
     assert!(
         !compared.contains("nothing that was recorded"),

@@ -161,6 +161,33 @@ fn a_narrow_terminal_gets_progress_on_one_line() {
 }
 
 #[test]
+fn names_and_output_of_commands_give_a_terminal_no_command() {
+    let bench = Bench::new();
+    let title = "\\033]0;title\\007\\033[2J\\302\\233";
+    bench.write(
+        "cry.sh",
+        &format!("printf '{title}' >&2; printf '{title}'; exit 1"),
+    );
+    let text = format!(
+        "name=$(printf '{title}'); for run in 'run --no-html -r 3' 'run -r 3 -q'; do
+           toll $run -n \"$name\" -n b --output pipe 'bash cry.sh' true; done
+         toll show; toll compare 1 2; toll list; toll run -n; toll \"$name\"; toll show \"$name\""
+    );
+    bench.write("all.sh", &text);
+    let Some(drawn) = on_a_terminal(&bench, "", "bash all.sh || true") else {
+        return;
+    };
+    for command in ["\u{1b}]", "\u{7}", "\u{9b}", "\u{1b}[2J"] {
+        assert!(!drawn.contains(command), "{command:?}: {drawn:?}");
+    }
+    assert!(drawn.matches("\u{fffd}]0;title").count() > 8, "{drawn:?}");
+    assert!(
+        drawn.contains("\u{1b}[31m") || drawn.contains("\u{1b}[1m"),
+        "{drawn:?}"
+    );
+}
+
+#[test]
 fn a_terminal_without_colour_or_movement_gets_none() {
     let bench = Bench::new();
     let line = "toll run --no-html -r 2 true";

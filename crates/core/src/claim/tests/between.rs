@@ -47,7 +47,7 @@ fn each_treatment_is_compared_with_itself_in_the_earlier_run() {
         let ratios = comparison.ratios.iter();
         let is_one = |ratio: &&crate::claim::model::RunRatio| {
             let estimate = ratio.ratio.as_ref().unwrap();
-            is_regression(estimate, ratio.relation, comparison.better, limit)
+            is_regression(estimate, ratio.relation, comparison.described.better, limit)
         };
         let labels: Vec<&str> = ratios
             .filter(is_one)

@@ -68,7 +68,7 @@ impl BuildArguments {
 pub(super) fn run(arguments: &BuildArguments) -> anyhow::Result<ExitCode> {
     Ok(
         match build_all(&arguments.asked(), arguments.jobs, &|text| {
-            output::result(text)
+            output::line(text)
         })? {
             Some(signal) => exit_code_of(signal),
             None => ExitCode::SUCCESS,
@@ -174,7 +174,7 @@ impl Progress {
             (BuildEvent::Step(what), None) => output::note(&format!("{}: {what}", self.word)),
             (BuildEvent::Step(what), Some(bar)) => {
                 bar.set_style(template(STEP));
-                bar.set_message(what.to_owned());
+                bar.set_message(output::shown(what));
             }
             (BuildEvent::Compiled { objects, expected }, Some(bar)) => {
                 if bar.length() != Some(expected) {

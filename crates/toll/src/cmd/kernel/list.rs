@@ -40,15 +40,15 @@ pub(super) fn run(arguments: &ListArguments) -> anyhow::Result<()> {
     };
     match arguments.json {
         true => output::json(&listing),
-        false => output::listing(&text(&listing)),
+        false => output::listing(&lines(&listing)),
     }
 }
 
-fn text(listing: &Listing) -> String {
-    let mut text = String::new();
+fn lines(listing: &Listing) -> Vec<String> {
+    let mut lines = Vec::new();
     if !listing.kernels.is_empty() {
-        text.push_str(&format!(
-            "{:<10}  {:<26}  {:<36}  {:>8}  {:<16}  {}\n",
+        lines.push(format!(
+            "{:<10}  {:<26}  {:<36}  {:>8}  {:<16}  {}",
             "variant", "release", "source", "size", "built (UTC)", "state"
         ));
     }
@@ -78,11 +78,11 @@ fn text(listing: &Listing) -> String {
                 row.reason.as_deref().unwrap_or_default()
             ),
         };
-        text.push_str(&output::line(line.trim_end()));
+        lines.push(line.trim_end().to_owned());
     }
     if !listing.not_built.is_empty() {
         let words = listing.not_built.join(" ");
-        text.push_str(&format!("not built: {words} (toll kernel build {words})\n"));
+        lines.push(format!("not built: {words} (toll kernel build {words})"));
     }
-    text
+    lines
 }

@@ -51,17 +51,15 @@ pub(super) fn run(arguments: &KernelArguments) -> anyhow::Result<ExitCode> {
         KernelVerb::Show(arguments) => show::run(arguments)?,
         KernelVerb::Clean { all } => {
             let removed = clean(*all)?;
-            let mut text = String::new();
             for (path, bytes) in &removed {
                 let size = format::bytes(*bytes as f64);
-                text.push_str(&format!("removed {} ({size})\n", path.display()));
+                output::line(&format!("removed {} ({size})", path.display()))?;
             }
             let bytes: u64 = removed.iter().map(|(_, bytes)| bytes).sum();
-            match removed.is_empty() {
-                true => text.push_str("nothing to remove\n"),
-                false => text.push_str(&format!("freed {}\n", format::bytes(bytes as f64))),
-            }
-            output::result(&text)?;
+            output::line(&match removed.is_empty() {
+                true => "nothing to remove".to_owned(),
+                false => format!("freed {}", format::bytes(bytes as f64)),
+            })?;
         }
     }
     Ok(ExitCode::SUCCESS)

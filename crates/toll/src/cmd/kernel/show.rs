@@ -88,7 +88,7 @@ pub(super) fn run(arguments: &ShowArguments) -> anyhow::Result<()> {
     };
     match arguments.json {
         true => output::json(&shown),
-        false => output::listing(&text(&shown)),
+        false => output::listing(&lines(&shown)),
     }
 }
 
@@ -118,7 +118,7 @@ fn differences(
         .collect()
 }
 
-fn text(shown: &Shown) -> String {
+fn lines(shown: &Shown) -> Vec<String> {
     let kernel = &shown.kernel;
     let own = |file: &PathBuf| file.display().to_string();
     let config = format!(
@@ -155,7 +155,8 @@ fn text(shown: &Shown) -> String {
     }
     if let Some(comparison) = &shown.comparison {
         let (all, other) = (&comparison.differences, comparison.against.word());
-        lines.push(format!("\n{} options differ from {other}:", all.len()));
+        lines.push(String::new());
+        lines.push(format!("{} options differ from {other}:", all.len()));
         lines.push(format!("  {:<36} {word:<12} {other}", "option"));
         lines.extend(all.iter().take(DIFFERENCES_MAX).map(|difference| {
             let ConfigDifference {
@@ -170,8 +171,7 @@ fn text(shown: &Shown) -> String {
             lines.push(format!("  and {more} more: diff {here} {there}"));
         }
     }
-    let text = lines.join("\n");
-    text.lines().map(output::line).collect()
+    lines
 }
 
 #[test]

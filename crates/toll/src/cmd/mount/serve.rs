@@ -57,7 +57,7 @@ pub(super) fn serve(settings: &Settings, is_in_background: bool) -> anyhow::Resu
 fn leave(directory: &Path) -> anyhow::Result<()> {
     let cannot = |error: std::io::Error| runtime("go to the background", &error);
     let departure = Departure::prepare(&directory.join("messages")).map_err(cannot)?;
-    output::result(READY)?;
+    output::line(READY)?;
     departure.leave().map_err(cannot)
 }
 

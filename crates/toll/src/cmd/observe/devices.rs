@@ -1,7 +1,7 @@
 //! `toll observe devices`
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use toll_observe::devices::{Ended, Report};
 use super::opened_devices::{OpenedDevices, TRACED_CALLS};
 use super::{Failure, output};
 use crate::environment::{Strace, TraceEnd, devices};
-use crate::report::terminal::{self, Style};
+use crate::report::terminal;
 use crate::trial::Interrupt;
 
 const NOTES: &str = "\
@@ -167,26 +167,17 @@ fn ended(end: &TraceEnd) -> Ended {
 }
 
 fn show(arguments: &DevicesArguments, report: &Report) -> anyhow::Result<()> {
-    let is_aside = report.command.is_some() && arguments.output.is_none();
-    let style = match &arguments.output {
-        None if is_aside => output::error_style(),
-        None => output::style(),
-        Some(path) if path.as_os_str() == "-" => output::style(),
-        // Made to be read later, wherever that is.
-        Some(_) => Style {
-            color: false,
-            ..output::error_style()
-        },
+    let to = arguments.output.as_deref();
+    // Behind what the command wrote last.
+    let (to, gap) = match to {
+        None if report.command.is_none() => (Some(Path::new("-")), ""),
+        None if !arguments.json => (None, "\n"),
+        to => (to, ""),
     };
+    let style = output::style_aside(to);
     let text = match arguments.json {
         true => output::json_text(report)? + "\n",
-        false => terminal::devices(report, style),
+        false => terminal::devices(report, style).show(style),
     };
-    match &arguments.output {
-        Some(path) => output::write_file(path, text.as_bytes()),
-        None if is_aside && arguments.json => output::aside(&text),
-        // Behind what the command wrote last.
-        None if is_aside => output::aside(&format!("\n{text}")),
-        None => output::result(&text),
-    }
+    output::write_aside(to, &format!("{gap}{text}"))
 }

@@ -77,7 +77,7 @@ pub(super) fn run(arguments: &SessionArguments) -> anyhow::Result<ExitCode> {
     };
     let text = session.text(shown);
     if !text.is_empty() {
-        output::result(&text)?;
+        output::document(&text)?;
     }
     let screens = session.recordings.iter();
     let screens: usize = screens.map(|one| one.alternate_screens.len()).sum();

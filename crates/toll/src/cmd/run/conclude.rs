@@ -13,6 +13,7 @@ use crate::cmd::prices::stored;
 use crate::cmd::{output, report};
 use crate::report::html::Page;
 use crate::report::terminal;
+use crate::report::terminal::text::{Paint, Text};
 use crate::spec::adhoc;
 use crate::store::Store;
 use crate::store::exchange::RunDocument;
@@ -119,8 +120,10 @@ impl<'a> Conclusion<'a> {
             1 => terminal::result(run, self.arguments.quiet, style()),
             _ => terminal::answer(run, style()),
         };
-        let gap = if self.has_runs() { "\n" } else { "" };
-        output::result(&format!("{gap}{text}"))
+        match self.has_runs() {
+            true => output::further_result(text),
+            false => output::result(&text),
+        }
     }
 
     fn write_page(&mut self) -> anyhow::Result<()> {
@@ -191,12 +194,15 @@ impl<'a> Conclusion<'a> {
     /// where all of it is.
     fn show_all(&self, compared: &Compared) -> anyhow::Result<()> {
         let arguments = self.arguments;
-        let tell = |text: &str| match arguments.json {
+        let tell = |lines: &[String]| match arguments.json {
             true => {
-                output::note(text);
+                lines.iter().for_each(|line| output::note(line));
                 Ok(())
             }
-            false => output::result(&format!("\n{text}")),
+            false => {
+                let lines = lines.iter().map(|line| Text::line(line, Paint::Plain));
+                output::further_result(lines.collect())
+            }
         };
         if let Some(directory) = &arguments.plots {
             tell(&report::write_plots(&self.runs, directory)?)?;
@@ -205,16 +211,16 @@ impl<'a> Conclusion<'a> {
             output::json(&self.document(compared))?;
         } else {
             for text in &compared.texts {
-                output::result(&format!("\n{text}"))?;
+                output::further_result(text.clone())?;
             }
             if self.planned > 1 {
                 let overview = terminal::overview(&self.runs, &self.not_run, style());
-                output::result(&format!("\n{overview}"))?;
+                output::further_result(overview)?;
             }
         }
         match &self.page_path {
-            Some(page) if page.as_os_str() == "-" => output::result(&self.page.render()?),
-            Some(page) => tell(&format!("report: {}", page.display())),
+            Some(page) if page.as_os_str() == "-" => output::document(&self.page.render()?),
+            Some(page) => tell(&[format!("report: {}", page.display())]),
             None => Ok(()),
         }
     }

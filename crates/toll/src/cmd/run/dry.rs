@@ -4,7 +4,6 @@ use super::arguments::WorkDirectories;
 use super::launch;
 use crate::claim::blocks_needed;
 use crate::cmd::Failure;
-use crate::cmd::output;
 use crate::environment::{Workspace, check_foreign, file_system_obstacle};
 use crate::plan::{Plan, TreatmentParameters};
 use crate::spec::Experiment;
@@ -18,7 +17,7 @@ pub(super) fn describe(
     experiment: &Experiment,
     seed: u64,
     directories: &WorkDirectories,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<Vec<String>> {
     let plan = Plan::new(experiment, seed).map_err(Failure::Usage)?;
     let workspace = launch::workspace_of(experiment, &plan, directories)?;
     Workspace::check(&workspace).map_err(Failure::Prerequisite)?;
@@ -65,7 +64,7 @@ pub(super) fn describe(
         let underpowered = claim.underpowered.iter();
         lines.extend(underpowered.map(|why| format!("    may stay inconclusive: {why}")));
     }
-    Ok(lines.iter().map(|line| output::line(line)).collect())
+    Ok(lines)
 }
 
 /// Why a file system cannot be had, if it cannot.

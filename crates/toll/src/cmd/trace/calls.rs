@@ -62,12 +62,8 @@ impl CallList {
         self.has_threads |= call.thread != first;
         if !self.is_json {
             let (has_threads, folds) = (self.has_threads, self.folds);
-            return self.write(&terminal::listed_call(
-                &call,
-                has_threads,
-                folds,
-                self.style,
-            ));
+            let text = terminal::listed_call(&call, has_threads, folds, self.style);
+            return self.write(&text.show(self.style));
         }
         let comma = if self.is_empty { "" } else { "," };
         self.is_empty = false;

@@ -13,7 +13,7 @@ use clap::Args;
 
 use super::{Failure, output};
 use crate::environment::{Strace, TraceEnd, Unstartable, startable};
-use crate::report::terminal::{self, Style, TraceShown};
+use crate::report::terminal::{self, TraceShown};
 use crate::trace::costs::Costs;
 use crate::trace::model::{Ended, TraceReport};
 use crate::trace::price::{self, Traced};
@@ -109,7 +109,7 @@ pub(super) fn run(arguments: &TraceArguments, store: &Path) -> anyhow::Result<Ex
         true => Some(CallList::begin(
             arguments.output.as_deref(),
             arguments.json,
-            style(arguments),
+            output::style_aside(arguments.output.as_deref()),
         )?),
         false => None,
     };
@@ -223,23 +223,12 @@ fn exit_code(end: &TraceEnd) -> ExitCode {
     }
 }
 
-fn style(arguments: &TraceArguments) -> Style {
-    match arguments.output.as_deref() {
-        None => output::error_style(),
-        Some(path) if path.as_os_str() == "-" => output::style(),
-        // Made to be read later, wherever that is.
-        Some(_) => Style {
-            color: false,
-            ..output::error_style()
-        },
-    }
-}
-
 fn show(
     arguments: &TraceArguments,
     report: &TraceReport,
     list: Option<CallList>,
 ) -> anyhow::Result<()> {
+    let to = arguments.output.as_deref();
     let text = match arguments.json {
         true => output::json_text(report)? + "\n",
         false => {
@@ -247,16 +236,18 @@ fn show(
                 files_max: arguments.top,
                 helpers: arguments.helpers,
             };
-            terminal::traced(report, shown, style(arguments))
+            let style = output::style_aside(to);
+            terminal::traced(report, shown, style).show(style)
         }
     };
     if let Some(list) = list {
         return list.finish(&text);
     }
-    match &arguments.output {
-        Some(path) => output::write_file(path, text.as_bytes()),
-        // Behind what the command wrote last.
-        None if arguments.json => output::aside(&text),
-        None => output::aside(&format!("\n{text}")),
-    }
+    // Behind what the command wrote last.
+    let gap = if to.is_none() && !arguments.json {
+        "\n"
+    } else {
+        ""
+    };
+    output::write_aside(to, &format!("{gap}{text}"))
 }

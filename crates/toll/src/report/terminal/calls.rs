@@ -1,8 +1,8 @@
 //! A list of system calls, a line or a few each.
 
 use super::Style;
+use super::text::{Paint, Text};
 use crate::format;
-use crate::report::sanitize::sanitize;
 use crate::trace::model::ListedCall;
 
 /// Lines of a call behind its first begin this deep.
@@ -10,7 +10,7 @@ const INDENT: usize = 4;
 
 /// One call: when it began, what it was asked, what it returned, how long it
 /// took under trace. Without `folds` it stays one line.
-pub fn of_call(call: &ListedCall, has_thread: bool, folds: bool, style: Style) -> String {
+pub fn of_call(call: &ListedCall, has_thread: bool, folds: bool, style: Style) -> Text {
     let mut line = String::new();
     if has_thread {
         line.push_str(&format!("[{}] ", call.thread));
@@ -30,16 +30,17 @@ pub fn of_call(call: &ListedCall, has_thread: bool, folds: bool, style: Style) -
         line.push_str(&format!(" <{}>", format::duration_ns(duration_ns as f64)));
     }
     match folds {
-        true => fold(&sanitize(&line), style.width),
-        false => sanitize(&line) + "\n",
+        true => fold(&line, style.width),
+        false => Text::line(line, Paint::Plain),
     }
 }
 
 /// Breaks a line behind spaces where it can. All spaces stay, since they may be
 /// in a name or in what was read. Each character takes a column: strace writes
 /// what is not ASCII as escapes.
-fn fold(line: &str, width: usize) -> String {
-    let mut text = String::new();
+fn fold(line: &str, width: usize) -> Text {
+    let mut text = Text::default();
+    let mut indent = String::new();
     let mut rest = line;
     let mut room = width;
     while let Some((end, _)) = rest.char_indices().nth(room) {
@@ -50,12 +51,12 @@ fn fold(line: &str, width: usize) -> String {
             Some((space, _)) if space >= end / 4 => space + 1,
             _ => end,
         };
-        text.push_str(&rest[..end]);
-        text.push_str(&format!("\n{}", " ".repeat(INDENT)));
+        text += Text::line(indent + &rest[..end], Paint::Plain);
+        indent = " ".repeat(INDENT);
         rest = &rest[end..];
         room = width.saturating_sub(INDENT).max(1);
     }
-    text + rest + "\n"
+    text + Text::line(indent + rest, Paint::Plain)
 }
 
 #[cfg(test)]
@@ -65,7 +66,9 @@ mod tests {
     #[test]
     fn folding_keeps_every_character() {
         let line = "+0.000001 s read(0, \"a  b   c    d\", 32) = 14";
-        let folded = fold(line, 24);
+        let folded = |line| fold(line, 24).show(Style::new(false, 24, true));
+        let short = folded("short");
+        let folded = folded(line);
         let lines: Vec<&str> = folded.lines().collect();
         assert!(lines.len() > 2, "{folded}");
         assert!(
@@ -78,6 +81,6 @@ mod tests {
             .map(|(number, line)| if number == 0 { line } else { &line[INDENT..] })
             .collect();
         assert_eq!(together.concat(), line);
-        assert_eq!(fold("short", 24), "short\n");
+        assert_eq!(short, "short\n");
     }
 }

@@ -3,40 +3,41 @@
 use toll_observe::devices::{Access, By, Ended, Held, Hold, Process, Report, totals};
 
 use super::Style;
-use super::text::{Column, Paint, Row, heading, paragraph, table};
+use super::text::{Column, Paint, Row, Text, heading, paragraph, table};
 use crate::format;
 
 /// Unseen processes that are named.
 const UNSEEN_MAX: usize = 8;
 
-pub fn of_report(report: &Report, style: Style) -> String {
-    let mut text = String::new();
+/// Which processes hold which devices.
+pub fn of_report(report: &Report, style: Style) -> Text {
+    let mut text = Text::default();
     if let Some(command) = &report.command {
-        text.push_str(&heading(&format!("devices: {}", command.join(" ")), style));
+        text += heading(&format!("devices: {}", command.join(" ")), style);
         let ended = match report.ended {
             Some(Ended::Status(status)) => format!("ended with status {status}"),
             Some(Ended::Signal(signal)) => format!("ended by signal {signal}"),
             None => "has not ended".into(),
         };
-        text.push_str(&paragraph(&ended, 0, Paint::Plain, style));
-        text.push('\n');
+        text += paragraph(&ended, 0, Paint::Plain, style);
+        text.gap();
     }
     for process in &report.processes {
-        text.push_str(&self::process(process, style));
-        text.push('\n');
+        text += self::process(process, style);
+        text.gap();
     }
     if report.processes.len() > 1 {
-        text.push_str(&together(report, style));
-        text.push('\n');
+        text += together(report, style);
+        text.gap();
     }
-    text.push_str(&counted(report, style));
+    text += counted(report, style);
     for note in &report.notes {
-        text.push_str(&paragraph(&format!("· {note}"), 0, Paint::Yellow, style));
+        text += paragraph(&format!("· {note}"), 0, Paint::Yellow, style);
     }
     text
 }
 
-fn process(process: &Process, style: Style) -> String {
+fn process(process: &Process, style: Style) -> Text {
     let name = match process.name.as_str() {
         "" => "a process without a name",
         name => name,
@@ -44,13 +45,13 @@ fn process(process: &Process, style: Style) -> String {
     let mut text = paragraph(&format!("{name} ({})", process.pid), 0, Paint::Bold, style);
     if process.has_other_mounts {
         let note = "it sees other file systems than toll does, so its paths may mean other files";
-        text.push_str(&paragraph(note, 2, Paint::Dim, style));
+        text += paragraph(note, 2, Paint::Dim, style);
     }
     for held in &process.devices {
         let line = format!("{}: {}", path(held), held.kind);
-        text.push_str(&paragraph(&line, 2, Paint::Plain, style));
+        text += paragraph(&line, 2, Paint::Plain, style);
         let holds: Vec<String> = held.holds.iter().map(hold).collect();
-        text.push_str(&paragraph(&holds.join("; "), 4, Paint::Dim, style));
+        text += paragraph(&holds.join("; "), 4, Paint::Dim, style);
     }
     text
 }
@@ -108,7 +109,7 @@ fn ranges(numbers: &[u32]) -> String {
 }
 
 /// Each kind of device with how often it is held.
-fn together(report: &Report, style: Style) -> String {
+fn together(report: &Report, style: Style) -> Text {
     let mut totals: Vec<(&str, u64)> = totals(&report.processes).into_iter().collect();
     totals.sort_by_key(|(kind, count)| (std::cmp::Reverse(*count), *kind));
     let columns = [Column::numbers("held"), Column::words("device")];
@@ -119,7 +120,7 @@ fn together(report: &Report, style: Style) -> String {
 }
 
 /// How many were looked at, and how many not: silence would look like none.
-fn counted(report: &Report, style: Style) -> String {
+fn counted(report: &Report, style: Style) -> Text {
     let holding = report.processes.len();
     let line = match report.processes_seen {
         1 if holding == 1 => "1 process was looked at".into(),
@@ -142,7 +143,7 @@ fn counted(report: &Report, style: Style) -> String {
         report.unseen.len(),
         named.join(", ")
     );
-    text.push_str(&paragraph(&line, 0, Paint::Yellow, style));
+    text += paragraph(&line, 0, Paint::Yellow, style);
     text
 }
 

@@ -6,13 +6,14 @@ use jiff::Timestamp;
 use toll_observe::dhcp::{Checksum, Event, Exchange, Lease, LeaseEnd, Message, Report, duration};
 
 use super::Style;
-use super::text::{Paint, heading, paragraph};
+use super::text::{Paint, Text, heading, paragraph};
 use crate::report::words;
 
 /// Options that the line of a message has said already.
 const SAID: [u8; 2] = [53, 255];
 
-pub fn of_report(report: &Report, of: &str, style: Style) -> String {
+/// What a capture says about leases; `of` is the capture's name.
+pub fn of_report(report: &Report, of: &str, style: Style) -> Text {
     let mut text = heading(&format!("dhcp: {of}"), style);
     let begin = report
         .begin_ns
@@ -25,41 +26,41 @@ pub fn of_report(report: &Report, of: &str, style: Style) -> String {
         words::plural(report.exchanges.len(), "exchange"),
         begin.unwrap_or_default()
     );
-    text.push_str(&paragraph(&line, 0, Paint::Plain, style));
+    text += paragraph(&line, 0, Paint::Plain, style);
     for exchange in &report.exchanges {
-        text.push('\n');
-        text.push_str(&self::exchange(exchange, style));
+        text.gap();
+        text += self::exchange(exchange, style);
     }
     if !report.leases.is_empty() {
-        text.push('\n');
-        text.push_str(&heading("Leases", style));
+        text.gap();
+        text += heading("Leases", style);
         for lease in &report.leases {
-            text.push_str(&paragraph(&self::lease(lease), 0, Paint::Plain, style));
+            text += paragraph(&self::lease(lease), 0, Paint::Plain, style);
         }
     }
     if !report.answers.is_empty() {
-        text.push('\n');
-        text.push_str(&heading("Questions", style));
+        text.gap();
+        text += heading("Questions", style);
     }
     for answer in &report.answers {
-        text.push_str(&paragraph(answer.question, 0, Paint::Bold, style));
-        text.push_str(&paragraph(&answer.answer, 2, Paint::Plain, style));
+        text += paragraph(answer.question, 0, Paint::Bold, style);
+        text += paragraph(&answer.answer, 2, Paint::Plain, style);
     }
     if !report.problems.is_empty() {
-        text.push('\n');
-        text.push_str(&heading("Wrong packets", style));
+        text.gap();
+        text += heading("Wrong packets", style);
     }
     for problem in &report.problems {
         let line = format!("packet {}: {}", problem.packet, problem.reason);
-        text.push_str(&paragraph(&line, 0, Paint::Red, style));
+        text += paragraph(&line, 0, Paint::Red, style);
     }
     for note in &report.notes {
-        text.push_str(&paragraph(&format!("· {note}"), 0, Paint::Yellow, style));
+        text += paragraph(&format!("· {note}"), 0, Paint::Yellow, style);
     }
     text
 }
 
-fn exchange(exchange: &Exchange, style: Style) -> String {
+fn exchange(exchange: &Exchange, style: Style) -> Text {
     let mut about = vec![format!("number {}", exchange.xid)];
     let known = [
         ("host name", &exchange.host_name),
@@ -71,14 +72,14 @@ fn exchange(exchange: &Exchange, style: Style) -> String {
     }
     let title = format!("client {}", exchange.client);
     let mut text = heading(&title, style);
-    text.push_str(&paragraph(&about.join(", "), 0, Paint::Dim, style));
+    text += paragraph(&about.join(", "), 0, Paint::Dim, style);
     let mut told = BTreeSet::new();
     for event in &exchange.messages {
         let is_new = event.repeats.is_none() && told.insert((&event.kind, event.if_lost));
-        text.push_str(&message(event, is_new, style));
+        text += message(event, is_new, style);
     }
     let outcome = format!("{} {}", arrow(style), exchange.outcome);
-    text.push_str(&paragraph(&outcome, 0, Paint::Green, style));
+    text += paragraph(&outcome, 0, Paint::Green, style);
     text
 }
 
@@ -86,7 +87,7 @@ fn arrow(style: Style) -> &'static str {
     if style.unicode { "→" } else { "=>" }
 }
 
-fn message(event: &Event, is_new: bool, style: Style) -> String {
+fn message(event: &Event, is_new: bool, style: Style) -> Text {
     let since = match event.since_begin_ns {
         Some(since) => format!("{:+.6} s", since as f64 / 1e9),
         None => "without a time".into(),
@@ -96,19 +97,19 @@ fn message(event: &Event, is_new: bool, style: Style) -> String {
         event.packet, event.kind, event.summary
     );
     let mut text = paragraph(&line, 0, Paint::Bold, style);
-    text.push_str(&paragraph(&way(event), 4, Paint::Plain, style));
+    text += paragraph(&way(event), 4, Paint::Plain, style);
     if let Some(repeat) = event.repeats {
         let why = match repeat.is_sent_again {
             true => "sent again: it says what packet",
             false => "doubled by the network or the capture: the same as packet",
         };
         let line = format!("{why} {} says", repeat.packet);
-        text.push_str(&paragraph(&line, 4, Paint::Yellow, style));
+        text += paragraph(&line, 4, Paint::Yellow, style);
         return text;
     }
     let fields = fields(&event.message);
     if !fields.is_empty() {
-        text.push_str(&paragraph(&fields.join(", "), 4, Paint::Plain, style));
+        text += paragraph(&fields.join(", "), 4, Paint::Plain, style);
     }
     for option in event
         .message
@@ -117,11 +118,11 @@ fn message(event: &Event, is_new: bool, style: Style) -> String {
         .filter(|option| !SAID.contains(&option.code))
     {
         let line = format!("{}: {}", option.name, option.value);
-        text.push_str(&paragraph(&line, 4, Paint::Dim, style));
+        text += paragraph(&line, 4, Paint::Dim, style);
     }
     if is_new {
         let line = format!("if it is lost, {}", event.if_lost);
-        text.push_str(&paragraph(&line, 4, Paint::Plain, style));
+        text += paragraph(&line, 4, Paint::Plain, style);
     }
     text
 }

@@ -1,11 +1,12 @@
 //! What the kernels of guests told.
 
-use crate::report::sanitize::sanitize;
+use super::text::{Paint, Text};
 use crate::store::BootRecord;
 
 /// The logs of boots, each under what was booted for which block.
-pub fn kernel_logs(boots: &[BootRecord]) -> String {
-    let mut text = String::new();
+pub fn kernel_logs(boots: &[BootRecord]) -> Text {
+    let plain = |line: &str| Text::line(line, Paint::Plain);
+    let mut text = Text::default();
     for boot in boots {
         let levels: Vec<String> = boot
             .levels
@@ -13,36 +14,26 @@ pub fn kernel_logs(boots: &[BootRecord]) -> String {
             .filter(|(_, level)| !level.is_empty())
             .map(|(name, level)| format!("{name}={level}"))
             .collect();
-        text.push_str(&sanitize(&format!(
+        text += plain(&format!(
             "==> block {}: {} ({})",
             boot.block + 1,
             levels.join(" "),
             boot.started_at
-        )));
-        text.push('\n');
-        if let Some(error) = &boot.error {
-            text.push_str(&sanitize(error));
-            text.push('\n');
-        }
-        add_log(&mut text, &boot.log);
+        ));
+        text += boot.error.as_deref().map(plain).into_iter().collect();
+        text += boot.log.lines().map(plain).collect();
         if let Some(partner) = &boot.partner {
-            text.push_str("--> its partner\n");
-            add_log(&mut text, &partner.log);
+            text += plain("--> its partner");
+            text += partner.log.lines().map(plain).collect();
         }
     }
     text
 }
 
-fn add_log(text: &mut String, log: &str) {
-    for line in log.lines() {
-        text.push_str(&sanitize(line));
-        text.push('\n');
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::terminal::Style;
     use crate::store::PartnerRecord;
 
     #[test]
@@ -59,7 +50,8 @@ mod tests {
             }),
             ..boot.clone()
         };
-        let text = kernel_logs(&[boot, paired]);
+        let style = Style::new(true, 80, true);
+        let text = kernel_logs(&[boot, paired]).show(style);
         assert!(!text.contains('\u{1b}'), "{text}");
         assert_eq!(text.matches("==> block 1").count(), 2);
         assert_eq!(text.lines().count(), 10);

@@ -5,11 +5,12 @@ use std::fmt::Display;
 use toll_observe::interfaces::{Address, DefaultRoute, Interface, Report, State};
 
 use super::Style;
-use super::text::{Paint, paragraph};
+use super::text::{Paint, Text, paragraph};
 use crate::format;
 
-pub fn of_report(report: &Report, style: Style) -> String {
-    let mut parts: Vec<String> = report
+/// Addresses, netmasks and gateways of network interfaces.
+pub fn of_report(report: &Report, style: Style) -> Text {
+    let mut parts: Vec<Text> = report
         .interfaces
         .iter()
         .map(|one| interface(one, style))
@@ -18,10 +19,10 @@ pub fn of_report(report: &Report, style: Style) -> String {
         let note = |note: &String| paragraph(&format!("· {note}"), 0, Paint::Yellow, style);
         parts.push(report.notes.iter().map(note).collect());
     }
-    parts.join("\n")
+    Text::sections(parts)
 }
 
-fn interface(interface: &Interface, style: Style) -> String {
+fn interface(interface: &Interface, style: Style) -> Text {
     let state = match interface.state {
         State::Down => "down",
         State::NoCarrier => "up, but without a carrier",
@@ -43,7 +44,7 @@ fn interface(interface: &Interface, style: Style) -> String {
     lines.extend(interface.addresses.iter().map(address));
     lines.extend(interface.default_routes.iter().map(route));
     for line in lines {
-        text.push_str(&paragraph(&line, 2, Paint::Plain, style));
+        text += paragraph(&line, 2, Paint::Plain, style);
     }
     text
 }

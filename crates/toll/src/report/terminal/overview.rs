@@ -1,16 +1,12 @@
 //! Several runs in a few lines: what fails, what to do, what cannot be tested.
 
 use super::Style;
-use super::text::{Paint, columns};
+use super::text::{Paint, Text, columns};
 use super::verdicts::paint;
 use crate::claim::model::{Advice, Outcome, Verdict};
 use crate::claim::{Run, untestable_cause};
 use crate::format;
-use crate::report::sanitize::sanitize;
 use crate::report::words;
-
-/// Most lines of an overview.
-pub const LINES_MAX: usize = 38;
 
 /// Refuted claims shown, two lines each.
 const CLAIMS_MAX: usize = 5;
@@ -19,9 +15,11 @@ const ADVICE_MAX: usize = 4;
 /// Causes shown for which claims cannot be tested, a line each.
 const CAUSES_MAX: usize = 6;
 
-pub fn of_runs(runs: &[Run], not_run: &[(String, String)], style: Style) -> String {
+/// Several runs in at most 38 lines; `not_run` has the name of each
+/// experiment that could not begin, with the reason.
+pub fn of_runs(runs: &[Run], not_run: &[(String, String)], style: Style) -> Text {
     let mut lines = Lines {
-        text: String::new(),
+        text: Text::default(),
         style,
     };
     let verdicts = || runs.iter().flat_map(|run| &run.analysis.verdicts);
@@ -37,19 +35,17 @@ pub fn of_runs(runs: &[Run], not_run: &[(String, String)], style: Style) -> Stri
 
 /// Lines that are cut off at the end rather than folded.
 struct Lines {
-    text: String,
+    text: Text,
     style: Style,
 }
 
 impl Lines {
     fn add(&mut self, line: &str, paint: Paint) {
-        let line = cut(&sanitize(line), self.style.width);
-        self.text.push_str(&paint.on(&line, self.style));
-        self.text.push('\n');
+        self.text += Text::line(cut(line, self.style.width), paint);
     }
 
     fn begin_section(&mut self, title: &str) {
-        self.text.push('\n');
+        self.text.gap();
         self.add(title, Paint::Bold);
     }
 
@@ -157,6 +153,8 @@ mod tests {
     use super::*;
     use crate::report::sample;
 
+    const LINES_MAX: usize = 38;
+
     #[test]
     fn an_overview_has_at_most_so_many_lines_of_any_width() {
         let runs = vec![sample::copying(); 12];
@@ -164,12 +162,8 @@ mod tests {
             .map(|number| (format!("guest-{number}"), "no kernel is built".to_owned()))
             .collect();
         for width in [20, 40, 80, 120] {
-            let style = Style {
-                color: false,
-                width,
-                unicode: true,
-            };
-            let text = of_runs(&runs, &not_run, style);
+            let style = Style::new(false, width, true);
+            let text = of_runs(&runs, &not_run, style).show(style);
             let count = text.lines().count();
             assert!(count <= LINES_MAX, "{count} lines at {width}:\n{text}");
             let widest = text.lines().map(columns).max().unwrap_or(0);

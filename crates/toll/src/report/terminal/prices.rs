@@ -1,7 +1,7 @@
 //! A price list: what each row costs, by group.
 
 use super::Style;
-use super::text::{Column, Paint, Row, heading, paragraph, table};
+use super::text::{Column, Paint, Row, Text, heading, paragraph, table};
 use crate::claim::Run;
 use crate::claim::model::{Price, RunComparison};
 use crate::claim::work::Difference;
@@ -20,7 +20,8 @@ pub fn is_listed(price: &Price) -> bool {
     price.group.is_some()
 }
 
-pub fn of_run(run: &Run, is_shown: IsShown, style: Style) -> String {
+/// The lines of a price list that are wanted.
+pub fn of_run(run: &Run, is_shown: IsShown, style: Style) -> Text {
     let prices = listed(run, is_shown);
     let mut text = head(run, style);
     let columns = [
@@ -29,9 +30,8 @@ pub fn of_run(run: &Run, is_shown: IsShown, style: Style) -> String {
         Column::words("95 % interval"),
         Column::words("for each"),
     ];
-    text.push_str(&grouped(&prices, &columns, style, row));
-    text.push_str(&notes(run, style));
-    text
+    text += grouped(&prices, &columns, style, row);
+    Text::sections([text, notes(run, style)])
 }
 
 /// A list beside another one: what differs in the machines first.
@@ -41,35 +41,35 @@ pub fn compared(
     differences: &[Difference],
     comparison: &RunComparison,
     style: Style,
-) -> String {
+) -> Text {
     let mut text = heading("What this machine charges, over the other list", style);
     for (name, run) in [("this", run), ("other", other)] {
         let line = format!("{name}: {}", when_and_where(run));
-        text.push_str(&paragraph(&line, 0, Paint::Dim, style));
+        text += paragraph(&line, 0, Paint::Dim, style);
     }
-    text.push('\n');
+    text.gap();
     let names = ["this list".to_owned(), "other list".to_owned()];
-    text.push_str(&machines(&names, &[], differences, style));
-    text.push('\n');
+    text += machines(&names, &[], differences, style);
+    text.gap();
     let columns = [
         Column::words("what"),
         Column::numbers("this"),
         Column::numbers("other"),
-        Column::numbers("ratio"),
-        Column::words("which is"),
+        Column::numbers("change"),
     ];
     let prices = listed(run, &is_listed);
     let common = common_reason(comparison);
-    text.push_str(&grouped(&prices, &columns, style, |price| {
+    text += grouped(&prices, &columns, style, |price| {
         compared_row(price, other, comparison, common)
-    }));
-    let notes = common.map(|why| paragraph(&format!("· all: {why}"), 0, Paint::Yellow, style));
-    text.extend(notes);
+    });
+    if let Some(why) = common {
+        text += paragraph(&format!("· all: {why}"), 0, Paint::Yellow, style);
+    }
     let note = format!(
         "The intervals of all ratios hold together; {}.",
         words::margin_between_runs(comparison)
     );
-    text.push_str(&paragraph(&note, 0, Paint::Dim, style));
+    text += paragraph(&note, 0, Paint::Dim, style);
     text
 }
 
@@ -85,10 +85,10 @@ fn listed<'a>(run: &'a Run, is_shown: IsShown) -> Vec<&'a Price> {
     prices.filter(|price| is_shown(price)).collect()
 }
 
-fn head(run: &Run, style: Style) -> String {
+fn head(run: &Run, style: Style) -> Text {
     let mut text = heading(&run.stored.run.title, style);
-    text.push_str(&paragraph(&when_and_where(run), 0, Paint::Dim, style));
-    text.push('\n');
+    text += paragraph(&when_and_where(run), 0, Paint::Dim, style);
+    text.gap();
     text
 }
 
@@ -108,7 +108,7 @@ fn grouped(
     columns: &[Column],
     style: Style,
     row: impl Fn(&Price) -> Row,
-) -> String {
+) -> Text {
     let mut rows: Vec<Row> = Vec::new();
     let mut before = None;
     for price in prices {
@@ -171,14 +171,12 @@ fn compared_row(
         .ratios
         .iter()
         .find(|ratio| ratio.label == price.name);
-    let told = ratio.and_then(|ratio| ratio.ratio.as_ref());
-    let relation = ratio.map_or("", |ratio| words::relation(ratio.relation));
+    let change = ratio.map(|one| words::change_between_runs(one, &comparison.described));
     let mut row = Row::new(vec![
         format!("\u{a0}\u{a0}{}", price.name),
         value(Some(price)),
         value(same),
-        told.map_or_else(|| format::NOTHING.to_owned(), format::ratio_interval),
-        relation.to_owned(),
+        change.unwrap_or_else(|| format::NOTHING.to_owned()),
     ]);
     if let Some(ratio) = ratio {
         row.paint = super::paint(ratio.relation);
@@ -195,7 +193,7 @@ fn price_unit(price: Option<&Price>) -> String {
     price.map_or_else(String::new, |price| price.unit.clone())
 }
 
-fn notes(run: &Run, style: Style) -> String {
+fn notes(run: &Run, style: Style) -> Text {
     let mut notes = Vec::new();
     let blocks = run.analysis.blocks;
     if blocks < run.stored.experiment.run.min_blocks as usize {
@@ -211,9 +209,5 @@ fn notes(run: &Run, style: Style) -> String {
     let told = notes
         .iter()
         .map(|note| paragraph(&format!("· {note}"), 0, Paint::Yellow, style));
-    let told: String = told.collect();
-    match told.is_empty() {
-        true => told,
-        false => format!("\n{told}"),
-    }
+    told.collect()
 }

@@ -1,44 +1,45 @@
 //! What a self-test found.
 
 use super::Style;
-use super::text::{Column, Paint, Row, heading, paragraph, table};
+use super::text::{Column, Paint, Row, Text, heading, paragraph, table};
 use crate::claim::model::{Rate, SelftestArm, SelftestReport};
 use crate::format;
 use crate::report::words;
 use crate::run::Machine;
 
-pub fn of_report(report: &SelftestReport, machine: &Machine, style: Style) -> String {
+/// What a self-test on a machine found.
+pub fn of_report(report: &SelftestReport, machine: &Machine, style: Style) -> Text {
     let mut text = heading("Self-test: comparisons whose answer is known", style);
     let line = |text: &str, paint| paragraph(text, 0, paint, style);
-    text.push_str(&line(&words::machine_line(machine), Paint::Dim));
+    text += line(&words::machine_line(machine), Paint::Dim);
     if report.made < report.planned {
         let told = format!(
             "interrupted: {} of {} comparisons were made",
             report.made, report.planned
         );
-        text.push_str(&line(&told, Paint::Yellow));
+        text += line(&told, Paint::Yellow);
     }
-    text.push('\n');
-    text.push_str(&arms(report, style));
-    text.push('\n');
+    text.gap();
+    text += arms(report, style);
+    text.gap();
     for sentence in sentences(report) {
-        text.push_str(&line(&sentence, Paint::Plain));
+        text += line(&sentence, Paint::Plain);
     }
-    text.push('\n');
+    text.gap();
     if report.problems.is_empty() {
         let (verdict, paint) = match report.made == report.planned {
             true => ("✔ as it should be", Paint::Green),
             false => ("nothing is off so far", Paint::Plain),
         };
-        text.push_str(&line(verdict, paint));
+        text += line(verdict, paint);
     }
     for problem in &report.problems {
-        text.push_str(&line(&format!("✘ off: {problem}"), Paint::Red));
+        text += line(&format!("✘ off: {problem}"), Paint::Red);
     }
     text
 }
 
-fn arms(report: &SelftestReport, style: Style) -> String {
+fn arms(report: &SelftestReport, style: Style) -> Text {
     let titles = [
         Column::words("second work"),
         Column::numbers("compared"),
@@ -144,12 +145,8 @@ mod tests {
     }
 
     fn text(report: &SelftestReport, width: usize) -> String {
-        let style = Style {
-            color: false,
-            width,
-            unicode: true,
-        };
-        of_report(report, &Machine::default(), style).replace('\u{a0}', " ")
+        let style = Style::new(false, width, true);
+        of_report(report, &Machine::default(), style).show(style)
     }
 
     #[test]

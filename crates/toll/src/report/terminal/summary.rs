@@ -1,6 +1,6 @@
 //! One run: what answers its question first, then what that rests on.
 
-use super::text::{Column, Paint, Row, heading, paragraph, table};
+use super::text::{Column, Paint, Row, Text, heading, paragraph, table};
 use super::{Style, advice_lines, small_plot, verdicts};
 use crate::claim::Run;
 use crate::claim::metric_words;
@@ -11,7 +11,7 @@ use crate::report::words;
 use crate::store::RunStatus;
 
 /// All that is shown of a run.
-pub fn of_run(reported: &Run, style: Style) -> String {
+pub fn of_run(reported: &Run, style: Style) -> Text {
     let analysis = &reported.analysis;
     let mut sections = match analysis.verdicts.is_empty() {
         true => vec![compared(reported, style)],
@@ -19,79 +19,70 @@ pub fn of_run(reported: &Run, style: Style) -> String {
     };
     sections.push(checks(analysis, style));
     sections.extend(advice_and_plot(reported, style));
-    sections.push(section("Derived", &derived(analysis, style), style));
-    sections.push(section("Steps", &steps(analysis, style), style));
+    sections.push(section("Derived", derived(analysis, style), style));
+    sections.push(section("Steps", steps(analysis, style), style));
     if !analysis.verdicts.is_empty() {
-        sections.push(section("Treatments", &treatments(reported, style), style));
+        sections.push(section("Treatments", treatments(reported, style), style));
     }
-    sections.push(section("Noise", &noise(analysis, style), style));
+    sections.push(section("Noise", noise(analysis, style), style));
     sections.push(section(
         "Disturbances",
-        &disturbances(analysis, style),
+        disturbances(analysis, style),
         style,
     ));
     sections.push(caveats(analysis, true, style));
-    sections.push(section("This run", &origin(reported, style), style));
-    joined(sections)
+    sections.push(section("This run", origin(reported, style), style));
+    Text::sections(sections)
 }
 
 /// What answers the question of a run, without what always holds if `is_quiet`.
-pub fn result(reported: &Run, is_quiet: bool, style: Style) -> String {
+pub fn result(reported: &Run, is_quiet: bool, style: Style) -> Text {
     let analysis = &reported.analysis;
     let mut sections = vec![answer(reported, style), checks(analysis, style)];
     sections.extend(advice_and_plot(reported, style));
     if analysis.verdicts.is_empty() {
-        sections.push(section("Noise", &noise(analysis, style), style));
+        sections.push(section("Noise", noise(analysis, style), style));
     }
     sections.push(caveats(analysis, !is_quiet, style));
-    joined(sections)
+    Text::sections(sections)
 }
 
 /// The verdicts, or the comparison of a run that has no claims.
-pub fn answer(reported: &Run, style: Style) -> String {
+pub fn answer(reported: &Run, style: Style) -> Text {
     match reported.analysis.verdicts.is_empty() {
         true => compared(reported, style),
         false => verdicts::of_run(reported, false, style),
     }
 }
 
-fn checks(analysis: &Analysis, style: Style) -> String {
+fn checks(analysis: &Analysis, style: Style) -> Text {
     let body = verdicts::checks(&analysis.checks, style);
-    section("Checks of the machine and the instrument", &body, style)
+    section("Checks of the machine and the instrument", body, style)
 }
 
-fn compared(reported: &Run, style: Style) -> String {
+fn compared(reported: &Run, style: Style) -> Text {
     let run = &reported.stored.run;
     let mut text = heading(&run.title, style);
-    text.push_str(&treatments(reported, style));
+    text += treatments(reported, style);
     text
 }
 
-fn advice_and_plot(reported: &Run, style: Style) -> [String; 2] {
-    let advice = match reported.analysis.advice.is_empty() {
-        true => String::new(),
-        false => section("What to do", &advice_lines(reported, style), style),
-    };
-    let plot = small_plot(reported, style).map(|plot| format!("{}\n", plot.trim_end()));
+fn advice_and_plot(reported: &Run, style: Style) -> [Text; 2] {
+    let advice = section("What to do", advice_lines(reported, style), style);
+    let plot = small_plot(reported, style).map(|plot| Text::drawn(plot.trim_end()));
     [advice, plot.unwrap_or_default()]
 }
 
-fn joined(mut sections: Vec<String>) -> String {
-    sections.retain(|section| !section.is_empty());
-    sections.join("\n")
-}
-
 /// A headed section, or nothing where there is nothing.
-fn section(title: &str, body: &str, style: Style) -> String {
-    if body.is_empty() {
-        String::new()
-    } else {
-        format!("{}{body}", heading(title, style))
+fn section(title: &str, body: Text, style: Style) -> Text {
+    match body.is_empty() {
+        true => body,
+        false => heading(title, style) + body,
     }
 }
 
 /// Where, when and how the run was made.
-fn origin(reported: &Run, style: Style) -> String {
+fn origin(reported: &Run, style: Style) -> Text {
     let run = &reported.stored.run;
     let origin = if run.imported { ", imported" } else { "" };
     let status = match run.status {
@@ -125,12 +116,12 @@ fn origin(reported: &Run, style: Style) -> String {
 }
 
 /// The treatments by the metrics of the run, beside its reference.
-fn treatments(reported: &Run, style: Style) -> String {
+fn treatments(reported: &Run, style: Style) -> Text {
     let table = comparison::table(&reported.analysis, &comparison::metrics(reported));
     comparison_table(&table, style)
 }
 
-fn comparison_table(compared: &ComparisonTable, style: Style) -> String {
+fn comparison_table(compared: &ComparisonTable, style: Style) -> Text {
     if compared.rows.is_empty() {
         return paragraph("No treatments.", 0, Paint::Plain, style);
     }
@@ -154,18 +145,18 @@ fn comparison_table(compared: &ComparisonTable, style: Style) -> String {
         .collect();
     let mut text = table(&columns, &rows, style);
     for note in &compared.footnotes {
-        text.push_str(&paragraph(note, 0, Paint::Dim, style));
+        text += paragraph(note, 0, Paint::Dim, style);
     }
     if let Some(sentence) = &compared.sentence {
-        text.push('\n');
-        text.push_str(&paragraph(sentence, 0, Paint::Bold, style));
+        text.gap();
+        text += paragraph(sentence, 0, Paint::Bold, style);
     }
     text
 }
 
-fn noise(analysis: &Analysis, style: Style) -> String {
+fn noise(analysis: &Analysis, style: Style) -> Text {
     if analysis.twins.is_empty() {
-        return String::new();
+        return Text::default();
     }
     let columns = [
         Column::words("A/A twin"),
@@ -186,9 +177,9 @@ fn noise(analysis: &Analysis, style: Style) -> String {
     table(&columns, &rows, style)
 }
 
-fn derived(analysis: &Analysis, style: Style) -> String {
+fn derived(analysis: &Analysis, style: Style) -> Text {
     if analysis.derived.is_empty() {
-        return String::new();
+        return Text::default();
     }
     let columns = [Column::words("quantity"), Column::numbers("value")];
     let rows: Vec<Row> = analysis
@@ -211,7 +202,7 @@ fn derived(analysis: &Analysis, style: Style) -> String {
     table(&columns, &rows, style)
 }
 
-fn steps(analysis: &Analysis, style: Style) -> String {
+fn steps(analysis: &Analysis, style: Style) -> Text {
     let columns = [
         Column::words("step"),
         Column::numbers("where"),
@@ -234,9 +225,9 @@ fn steps(analysis: &Analysis, style: Style) -> String {
         };
         let rows: Vec<Row> = staircase.steps.iter().map(row).collect();
         let title = words::staircase(staircase);
-        paragraph(&title, 0, Paint::Dim, style) + &table(&columns, &rows, style)
+        paragraph(&title, 0, Paint::Dim, style) + table(&columns, &rows, style)
     });
-    tables.collect::<Vec<String>>().join("\n")
+    Text::sections(tables)
 }
 
 /// The colour in which a relation is shown.
@@ -248,9 +239,9 @@ pub fn paint(relation: Relation) -> Paint {
     }
 }
 
-fn disturbances(analysis: &Analysis, style: Style) -> String {
+fn disturbances(analysis: &Analysis, style: Style) -> Text {
     if analysis.disturbances.is_empty() {
-        return String::new();
+        return Text::default();
     }
     let columns = [
         Column::words("disturbance"),
@@ -280,16 +271,16 @@ fn disturbances(analysis: &Analysis, style: Style) -> String {
 }
 
 /// What a reader must know: what went wrong, and what always holds if wanted.
-fn caveats(analysis: &Analysis, has_notes: bool, style: Style) -> String {
+fn caveats(analysis: &Analysis, has_notes: bool, style: Style) -> Text {
     let line = |text: &String, paint| paragraph(&format!("· {text}"), 0, paint, style);
     let warnings = analysis.warnings.iter().map(|one| line(one, Paint::Yellow));
     let notes = analysis.notes.iter().filter(|_| has_notes);
-    let body: String = warnings
+    let body: Text = warnings
         .chain(notes.map(|one| line(one, Paint::Dim)))
         .collect();
     let title = match analysis.warnings.is_empty() {
         true => "Notes",
         false => "Warnings",
     };
-    section(title, &body, style)
+    section(title, body, style)
 }

@@ -1,6 +1,8 @@
 //! Lines for a terminal: wrapping, columns, colour.
 
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use std::ops::{Add, AddAssign};
+
+use unicode_width::UnicodeWidthStr;
 
 use super::Style;
 use crate::report::sanitize::sanitize;
@@ -15,12 +17,14 @@ pub enum Paint {
     Green,
     Red,
     Yellow,
+    /// The colours that the text has already: a plot.
+    Drawn,
 }
 
 impl Paint {
     fn code(self) -> &'static str {
         match self {
-            Self::Plain => "",
+            Self::Plain | Self::Drawn => "",
             Self::Bold => "1",
             Self::Dim => "2",
             Self::Green => "32",
@@ -28,31 +32,105 @@ impl Paint {
             Self::Yellow => "33",
         }
     }
+}
 
-    /// Wraps text in the codes of this colour, where colour is wanted.
-    pub fn on(self, text: &str, style: Style) -> String {
-        if !style.color || self == Self::Plain || text.trim().is_empty() {
-            return text.to_owned();
+/// Lines for a terminal, each in parts of one colour. Parts may be anybody's text:
+/// [`Text::show`] makes them safe, when the lines leave the program.
+#[derive(Debug, Clone, Default)]
+pub struct Text(Vec<Vec<(Paint, String)>>);
+
+impl Text {
+    /// One line.
+    pub fn line(words: impl Into<String>, paint: Paint) -> Self {
+        Self(vec![vec![(paint, words.into())]])
+    }
+
+    /// The lines of a plot, colours and all.
+    pub fn drawn(plot: &str) -> Self {
+        plot.lines()
+            .map(|line| Self::line(line, Paint::Drawn))
+            .collect()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Adds an empty line.
+    pub fn gap(&mut self) {
+        self.0.push(Vec::new());
+    }
+
+    /// The sections that are not empty, with an empty line between them.
+    pub fn sections(sections: impl IntoIterator<Item = Self>) -> Self {
+        let mut all = Self::default();
+        for section in sections.into_iter().filter(|one| !one.is_empty()) {
+            if !all.is_empty() {
+                all.gap();
+            }
+            all += section;
         }
-        format!("\u{1b}[{}m{text}\u{1b}[0m", self.code())
+        all
+    }
+
+    /// What a terminal gets: no character that it would obey but the colours of
+    /// the parts, and none that it cannot show.
+    pub fn show(&self, style: Style) -> String {
+        let mut shown = String::new();
+        for line in &self.0 {
+            for (paint, words) in line {
+                let code = paint.code();
+                let words = match paint {
+                    Paint::Drawn => fit(words, style),
+                    _ => fit(&sanitize(words), style),
+                };
+                match style.color && !code.is_empty() && !words.trim().is_empty() {
+                    true => shown.push_str(&format!("\u{1b}[{code}m{words}\u{1b}[0m")),
+                    false => shown.push_str(&words),
+                }
+            }
+            shown.push('\n');
+        }
+        shown
     }
 }
 
-/// Columns that a text takes. Characters of double width (East Asian scripts,
-/// emoji) count as two; combining marks as none.
+impl AddAssign for Text {
+    fn add_assign(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
+    }
+}
+
+impl Add for Text {
+    type Output = Self;
+
+    fn add(mut self, other: Self) -> Self {
+        self += other;
+        self
+    }
+}
+
+impl FromIterator<Text> for Text {
+    fn from_iter<T: IntoIterator<Item = Self>>(texts: T) -> Self {
+        Self(texts.into_iter().flat_map(|text| text.0).collect())
+    }
+}
+
+/// Columns that a text takes when it is shown. Characters of double width (East
+/// Asian scripts, emoji) count as two; combining marks as none.
 pub fn columns(text: &str) -> usize {
-    text.width()
+    sanitize(text).width()
 }
 
 /// Breaks text into lines of at most `width` columns, within words only where
 /// a word is longer than a line.
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
-    let text = sanitize(text);
     let mut lines = Vec::new();
     let mut line = String::new();
     // Spaces that do not break keep a number with its unit.
-    for word in text.split(' ').filter(|word| !word.is_empty()) {
+    let words = text.split([' ', '\n', '\r', '\t']);
+    for word in words.filter(|word| !word.is_empty()) {
         let gap = usize::from(!line.is_empty());
         if columns(&line) + gap + columns(word) <= width {
             if gap == 1 {
@@ -65,7 +143,8 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
             lines.push(std::mem::take(&mut line));
         }
         for character in word.chars() {
-            if !line.is_empty() && columns(&line) + character.width().unwrap_or(0) > width {
+            let wider = format!("{line}{character}");
+            if !line.is_empty() && columns(&wider) > width {
                 let kept = break_within(&line);
                 let rest = line.split_off(kept);
                 lines.push(std::mem::replace(&mut line, rest));
@@ -102,35 +181,28 @@ pub fn right(text: &str, width: usize) -> String {
 }
 
 /// Wrapped text with an indent, each line painted, each ended.
-pub fn paragraph(text: &str, indent: usize, paint: Paint, style: Style) -> String {
+pub fn paragraph(text: &str, indent: usize, paint: Paint, style: Style) -> Text {
     let width = style.width.saturating_sub(indent).max(MIN_TEXT_COLUMNS);
-    wrap(text, width)
-        .into_iter()
-        .map(|line| format!("{}{}\n", " ".repeat(indent), paint.on(&line, style)))
-        .collect()
+    let indented = |line| vec![(Paint::Plain, " ".repeat(indent)), (paint, line)];
+    Text(wrap(text, width).into_iter().map(indented).collect())
 }
 
-/// Lines as they are where they fit; longer ones wrapped, what follows indented
-/// a little deeper than they begin.
-pub fn fold(text: &str, style: Style) -> String {
-    let mut folded = String::new();
-    for line in text.lines() {
-        if columns(line) <= style.width {
-            folded.push_str(line);
-            folded.push('\n');
-            continue;
-        }
-        let indent = columns(line) - columns(line.trim_start());
-        let indent = indent.min(style.width / 4);
-        let width = style.width.saturating_sub(indent + HANG);
-        for (number, part) in wrap(line.trim_start(), width).into_iter().enumerate() {
-            let indent = indent + if number > 0 { HANG } else { 0 };
-            folded.push_str(&" ".repeat(indent));
-            folded.push_str(&part);
-            folded.push('\n');
-        }
+/// A line as it is where it fits; a longer one wrapped, what follows indented a
+/// little deeper than it begins.
+pub fn fold(line: &str, style: Style) -> Text {
+    if columns(line) <= style.width {
+        return Text::line(line, Paint::Plain);
     }
-    folded
+    let indent = columns(line) - columns(line.trim_start());
+    let indent = indent.min(style.width / 4);
+    let width = style.width.saturating_sub(indent + HANG);
+    let parts = wrap(line.trim_start(), width).into_iter().enumerate();
+    parts
+        .map(|(number, part)| {
+            let indent = indent + if number > 0 { HANG } else { 0 };
+            Text::line(" ".repeat(indent) + &part, Paint::Plain)
+        })
+        .collect()
 }
 
 const HANG: usize = 2;
@@ -139,30 +211,15 @@ const HANG: usize = 2;
 const MIN_TEXT_COLUMNS: usize = 16;
 
 /// A heading with a rule below.
-pub fn heading(text: &str, style: Style) -> String {
-    let mut block = paragraph(text, 0, Paint::Bold, style);
-    let longest = wrap(text, style.width)
-        .iter()
-        .map(|line| columns(line))
-        .max();
+pub fn heading(text: &str, style: Style) -> Text {
+    let lines = wrap(text, style.width);
+    let longest = lines.iter().map(|line| columns(line)).max();
     let rule = "─".repeat(longest.unwrap_or(0).min(style.width));
-    block.push_str(&Paint::Dim.on(&rule, style));
-    block.push('\n');
-    block
-}
-
-/// The style to lay out for: `inf` is longer than the sign it replaces, and a
-/// line may hold two of them.
-pub fn layout(style: Style) -> Style {
-    let reserve = if style.unicode { 0 } else { 4 };
-    Style {
-        width: style.width.saturating_sub(reserve),
-        ..style
-    }
+    paragraph(text, 0, Paint::Bold, style) + Text::line(rule, Paint::Dim)
 }
 
 /// Replaces what an ASCII terminal cannot show.
-pub fn fit(text: String, style: Style) -> String {
+fn fit(text: &str, style: Style) -> String {
     if style.unicode {
         return text.replace('\u{a0}', " ");
     }
@@ -200,14 +257,14 @@ pub struct Column {
 impl Column {
     pub fn words(title: &str) -> Self {
         Self {
-            title: sanitize(title),
+            title: title.to_owned(),
             is_number: false,
         }
     }
 
     pub fn numbers(title: &str) -> Self {
         Self {
-            title: sanitize(title),
+            title: title.to_owned(),
             is_number: true,
         }
     }
@@ -228,7 +285,7 @@ pub struct Row {
 impl Row {
     pub fn new(cells: Vec<String>) -> Self {
         Self {
-            cells: cells.iter().map(|cell| sanitize(cell)).collect(),
+            cells,
             paint: Paint::Plain,
             text: None,
             below: Vec::new(),
@@ -241,7 +298,7 @@ const GAP: usize = 2;
 const FIRST_COLUMN_MIN: usize = 14;
 
 /// Columns where the line is wide enough, otherwise a block a row.
-pub fn table(columns_of: &[Column], rows: &[Row], style: Style) -> String {
+pub fn table(columns_of: &[Column], rows: &[Row], style: Style) -> Text {
     let width_of = |index: usize| {
         let cells = rows.iter().filter_map(|row| row.cells.get(index));
         let widest = cells.map(|cell| columns(cell)).max().unwrap_or(0);
@@ -261,18 +318,16 @@ pub fn table(columns_of: &[Column], rows: &[Row], style: Style) -> String {
         .iter()
         .map(|column| column.title.clone())
         .collect();
-    let mut text = line(columns_of, &titles, &widths, Paint::Dim, true, style);
+    let mut text = line(columns_of, &titles, &widths, [Paint::Dim; 2]);
     for row in rows {
-        text.push_str(&line(
-            columns_of, &row.cells, &widths, row.paint, false, style,
-        ));
-        text.push_str(&explained(row, style));
+        text += line(columns_of, &row.cells, &widths, [row.paint, Paint::Plain]);
+        text += explained(row, style);
     }
     text
 }
 
 /// What stands below a row.
-fn explained(row: &Row, style: Style) -> String {
+fn explained(row: &Row, style: Style) -> Text {
     let indent = GAP * (1 + usize::from(row.text.is_some()));
     let text = row
         .text
@@ -290,50 +345,38 @@ fn line(
     columns_of: &[Column],
     cells: &[String],
     widths: &[usize],
-    paint: Paint,
-    paint_all: bool,
-    style: Style,
-) -> String {
+    [first_paint, paint]: [Paint; 2],
+) -> Text {
     let first_lines = wrap(cells.first().map_or("", String::as_str), widths[0]);
-    let mut text = String::new();
-    for (number, first) in first_lines.iter().enumerate() {
-        let padding = widths[0].saturating_sub(columns(first));
-        text.push_str(&paint.on(first, style));
-        if number > 0 {
-            text.push('\n');
-            continue;
-        }
-        let mut rest = " ".repeat(padding);
-        for (index, cell) in cells.iter().enumerate().skip(1) {
-            let width = widths[index];
-            let padded = if columns_of[index].is_number {
-                right(cell, width)
-            } else {
-                left(cell, width)
-            };
-            rest.push_str(&" ".repeat(GAP));
-            rest.push_str(&padded);
-        }
-        let rest = rest.trim_end();
-        let rest_paint = if paint_all { paint } else { Paint::Plain };
-        text.push_str(&rest_paint.on(rest, style));
-        text.push('\n');
+    let mut lines: Vec<Vec<(Paint, String)>> = first_lines
+        .into_iter()
+        .map(|line| vec![(first_paint, line)])
+        .collect();
+    let (_, first) = &lines[0][0];
+    let mut rest = " ".repeat(widths[0].saturating_sub(columns(first)));
+    for (index, cell) in cells.iter().enumerate().skip(1) {
+        rest.push_str(&" ".repeat(GAP));
+        rest.push_str(&match columns_of[index].is_number {
+            true => right(cell, widths[index]),
+            false => left(cell, widths[index]),
+        });
     }
-    text
+    lines[0].push((paint, rest.trim_end().to_owned()));
+    Text(lines)
 }
 
-fn blocks(columns_of: &[Column], rows: &[Row], style: Style) -> String {
-    let mut text = String::new();
+fn blocks(columns_of: &[Column], rows: &[Row], style: Style) -> Text {
+    let mut text = Text::default();
     for row in rows {
         let first = row.cells.first().map_or("", String::as_str);
-        text.push_str(&paragraph(first, 0, row.paint, style));
+        text += paragraph(first, 0, row.paint, style);
         for (column, cell) in columns_of.iter().zip(&row.cells).skip(1) {
             if !cell.is_empty() {
                 let entry = format!("{}: {cell}", column.title);
-                text.push_str(&paragraph(&entry, GAP, Paint::Plain, style));
+                text += paragraph(&entry, GAP, Paint::Plain, style);
             }
         }
-        text.push_str(&explained(row, style));
+        text += explained(row, style);
     }
     text
 }
@@ -359,9 +402,11 @@ mod tests {
             width: 20,
             unicode: true,
         };
+        let folded = |line| fold(line, style).show(style);
+        assert_eq!(folded("short  line"), "short  line\n");
         assert_eq!(
-            fold("short  line\n\n  CPU         2 x Some Processor\n", style),
-            "short  line\n\n  CPU 2 x Some\n    Processor\n"
+            folded("  CPU         2 x Some Processor"),
+            "  CPU 2 x Some\n    Processor\n"
         );
     }
 
@@ -372,12 +417,15 @@ mod tests {
             width: 80,
             unicode: true,
         };
-        assert_eq!(Paint::Red.on("x", style), "x");
+        // A line of another's text stays one line, and gives no command.
+        let text = Text::line("x\ny\u{1b}[1m", Paint::Red);
+        assert_eq!(text.show(style), "x y\u{fffd}[1m\n");
         let style = Style {
             color: true,
             ..style
         };
-        assert_eq!(Paint::Red.on("x", style), "\u{1b}[31mx\u{1b}[0m");
+        let red = "\u{1b}[31mx y\u{fffd}[1m\u{1b}[0m\n";
+        assert_eq!(text.show(style), red);
     }
 
     #[test]
@@ -398,7 +446,7 @@ mod tests {
             "24".into(),
         ])];
         assert_eq!(
-            table(&columns, &rows, style),
+            table(&columns, &rows, style).show(style),
             "a long name\n  Median: 3.21 ms [3.18,\n  3.25]\n  Trials: 24\n"
         );
     }

@@ -1,7 +1,7 @@
 //! What a traced program did: a table of calls, histograms of sizes, advice.
 
 use super::Style;
-use super::text::{Column, Paint, Row, columns, heading, paragraph, right, table, wrap};
+use super::text::{Column, Paint, Row, Text, columns, heading, paragraph, right, table, wrap};
 use crate::format;
 use crate::report::words;
 use crate::trace::model::{
@@ -26,7 +26,8 @@ pub struct Shown {
     pub helpers: bool,
 }
 
-pub fn of_report(report: &TraceReport, shown: Shown, style: Style) -> String {
+/// What a traced program did.
+pub fn of_report(report: &TraceReport, shown: Shown, style: Style) -> Text {
     let mut sections = vec![
         header(report, style),
         advice(report, style),
@@ -35,20 +36,16 @@ pub fn of_report(report: &TraceReport, shown: Shown, style: Style) -> String {
     ];
     let files = files(report, shown, style);
     if !files.is_empty() {
-        sections.push(format!(
-            "{}{files}",
-            heading("Sizes of the calls, by file", style)
-        ));
+        sections.push(heading("Sizes of the calls, by file", style) + files);
     }
     if !report.notes.is_empty() {
         let note = |note: &String| paragraph(&format!("· {note}"), 0, Paint::Yellow, style);
         sections.push(report.notes.iter().map(note).collect());
     }
-    sections.retain(|section| !section.is_empty());
-    sections.join("\n")
+    Text::sections(sections)
 }
 
-fn header(report: &TraceReport, style: Style) -> String {
+fn header(report: &TraceReport, style: Style) -> Text {
     let mut command: String = report.command.join(" ");
     if command.chars().count() > COMMAND_COLUMNS_MAX {
         command = command
@@ -67,8 +64,8 @@ fn header(report: &TraceReport, style: Style) -> String {
         format::duration_ns(report.traced_wall_ns as f64),
         words::plural(report.threads, "thread")
     );
-    text.push_str(&paragraph(&line, 0, Paint::Plain, style));
-    text.push_str(&paragraph(&meaning(report), 0, Paint::Dim, style));
+    text += paragraph(&line, 0, Paint::Plain, style);
+    text += paragraph(&meaning(report), 0, Paint::Dim, style);
     text
 }
 
@@ -98,9 +95,9 @@ fn meaning(report: &TraceReport) -> String {
     )
 }
 
-fn calls(report: &TraceReport, style: Style) -> String {
+fn calls(report: &TraceReport, style: Style) -> Text {
     if report.calls.is_empty() {
-        return "None of the traced calls was made.\n".to_owned();
+        return paragraph("None of the traced calls was made.", 0, Paint::Plain, style);
     }
     let mut titles = vec![
         Column::words("call"),
@@ -152,13 +149,13 @@ fn row(call: &CallSummary, has_prices: bool) -> Row {
 }
 
 /// The programs, where there are several.
-fn programs(report: &TraceReport, shown: Shown, style: Style) -> String {
+fn programs(report: &TraceReport, shown: Shown, style: Style) -> Text {
     let (helpers, others): (Vec<_>, Vec<_>) = report
         .programs
         .iter()
         .partition(|program| program.is_helper && !shown.helpers);
     if report.programs.len() < 2 {
-        return String::new();
+        return Text::default();
     }
     let titles = [
         Column::words("program"),
@@ -180,38 +177,38 @@ fn programs(report: &TraceReport, shown: Shown, style: Style) -> String {
             "and helpers with less than 5 % of that time each: {}; --helpers shows them",
             names.join(", ")
         );
-        text.push_str(&paragraph(&line, 0, Paint::Dim, style));
+        text += paragraph(&line, 0, Paint::Dim, style);
     }
     text
 }
 
-fn files(report: &TraceReport, shown: Shown, style: Style) -> String {
-    let mut text = String::new();
+fn files(report: &TraceReport, shown: Shown, style: Style) -> Text {
+    let mut text = Text::default();
     let is_shown = |file: &&FileSummary| shown.helpers || !file.is_of_helpers;
     let files: Vec<&FileSummary> = report.files.iter().filter(is_shown).collect();
     for file in files.iter().take(shown.files_max) {
-        text.push_str(&self::file(file, style));
+        text += self::file(file, style);
     }
     let more = files.len().saturating_sub(shown.files_max);
     if more > 0 {
         let line = format!("and {}; --top shows more", words::plural(more, "file"));
-        text.push_str(&paragraph(&line, 0, Paint::Dim, style));
+        text += paragraph(&line, 0, Paint::Dim, style);
     }
     text
 }
 
-fn file(file: &FileSummary, style: Style) -> String {
+fn file(file: &FileSummary, style: Style) -> Text {
     let mut text = paragraph(&file.name, 0, Paint::Bold, style);
     let flows = [("read", &file.read), ("written", &file.written)];
     for (name, flow) in flows {
         if let Some(flow) = flow {
-            text.push_str(&self::flow(name, flow, style));
+            text += self::flow(name, flow, style);
         }
     }
     text
 }
 
-fn flow(name: &str, flow: &FlowSummary, style: Style) -> String {
+fn flow(name: &str, flow: &FlowSummary, style: Style) -> Text {
     let calls = usize::try_from(flow.calls).unwrap_or(usize::MAX);
     let mut line = format!(
         "{name}: {} in {}, {} under trace",
@@ -226,11 +223,11 @@ fn flow(name: &str, flow: &FlowSummary, style: Style) -> String {
         line.push_str(&format!(", priced {}", format::duration_ns(priced_ns)));
     }
     let mut text = paragraph(&line, 2, Paint::Plain, style);
-    text.push_str(&histogram(&flow.sizes, style));
+    text += histogram(&flow.sizes, style);
     text
 }
 
-fn histogram(sizes: &Sizes, style: Style) -> String {
+fn histogram(sizes: &Sizes, style: Style) -> Text {
     let rows: Vec<(String, String, u64)> = sizes
         .buckets
         .iter()
@@ -249,11 +246,11 @@ fn histogram(sizes: &Sizes, style: Style) -> String {
     let taken = 4 + ranges + 2 + counts + 2;
     let room = style.width.saturating_sub(taken).min(BAR_COLUMNS_MAX);
     let most = rows.iter().map(|row| row.2).max().unwrap_or(1);
-    let mut text = String::new();
+    let mut text = Text::default();
     for (range, count, calls) in &rows {
         if taken - 2 > style.width {
             let line = format!("{range}: {count}");
-            text.push_str(&paragraph(&line, 2, Paint::Plain, style));
+            text += paragraph(&line, 2, Paint::Plain, style);
             continue;
         }
         let bar = match room {
@@ -265,8 +262,7 @@ fn histogram(sizes: &Sizes, style: Style) -> String {
             right(range, ranges),
             right(count, counts)
         );
-        text.push_str(line.trim_end());
-        text.push('\n');
+        text += Text::line(line.trim_end(), Paint::Plain);
     }
     text
 }
@@ -301,25 +297,25 @@ fn range(bound: u64) -> String {
     }
 }
 
-fn advice(report: &TraceReport, style: Style) -> String {
+fn advice(report: &TraceReport, style: Style) -> Text {
     if report.costs.is_none() {
-        return String::new();
+        return Text::default();
     }
     let mut text = heading("What to do", style);
     if report.advice.is_empty() {
         let line = "Nothing: no larger buffer and no other way to move these bytes would save as much \
                     as 1 ms and 5 % of what the priced calls cost.";
-        text.push_str(&paragraph(line, 0, Paint::Plain, style));
+        text += paragraph(line, 0, Paint::Plain, style);
     }
     let is_numbered = report.advice.iter().any(|one| !one.overlaps.is_empty());
     for (index, one) in report.advice.iter().enumerate() {
         let number = is_numbered.then_some(index + 1);
-        text.push_str(&advice_lines(one, number, style));
+        text += advice_lines(one, number, style);
     }
     text
 }
 
-fn advice_lines(advice: &TraceAdvice, number: Option<usize>, style: Style) -> String {
+fn advice_lines(advice: &TraceAdvice, number: Option<usize>, style: Style) -> Text {
     let number = number.map_or_else(String::new, |number| format!("{number}. "));
     let now = format!(
         "{number}{}: {}",
@@ -337,7 +333,7 @@ fn advice_lines(advice: &TraceAdvice, number: Option<usize>, style: Style) -> St
     );
     let others: Vec<String> = advice.overlaps.iter().map(usize::to_string).collect();
     let overlaps = match others.is_empty() {
-        true => String::new(),
+        true => Text::default(),
         false => {
             let line = format!(
                 "overlaps with {}: these savings do not add up",
@@ -348,11 +344,11 @@ fn advice_lines(advice: &TraceAdvice, number: Option<usize>, style: Style) -> St
     };
     let whole = format!("{now}; {instead}");
     if wrap(&whole, style.width).len() == 1 {
-        return paragraph(&whole, 0, Paint::Bold, style) + &overlaps;
+        return paragraph(&whole, 0, Paint::Bold, style) + overlaps;
     }
     let mut text = paragraph(&now, 0, Paint::Plain, style);
-    text.push_str(&paragraph(&instead, 2, Paint::Bold, style));
-    text.push_str(&overlaps);
+    text += paragraph(&instead, 2, Paint::Bold, style);
+    text += overlaps;
     text
 }
 
@@ -403,19 +399,12 @@ mod tests {
     }
 
     fn shown(width: usize, unicode: bool) -> String {
-        let style = Style {
-            color: false,
-            width,
-            unicode,
+        let style = Style::new(false, width, unicode);
+        let shown = Shown {
+            files_max: 10,
+            helpers: false,
         };
-        super::super::traced(
-            &report(),
-            Shown {
-                files_max: 10,
-                helpers: false,
-            },
-            style,
-        )
+        of_report(&report(), shown, style).show(style)
     }
 
     #[test]
@@ -426,15 +415,13 @@ mod tests {
 
     #[test]
     fn advice_stands_on_one_line_where_there_is_room() {
-        let style = |width| Style {
-            color: false,
-            width,
-            unicode: true,
-        };
         let report = report();
-        let lines = |width| advice_lines(&report.advice[0], None, style(width));
-        let whole = "200 reads of 1\u{a0}B from /in: 2.00\u{a0}ms; at 128\u{a0}KiB: 1.00\u{a0}µs, which \
-                     saves 2.00\u{a0}ms (50\u{a0}%)\n";
+        let lines = |width| {
+            let style = Style::new(false, width, true);
+            advice_lines(&report.advice[0], None, style).show(style)
+        };
+        let whole = "200 reads of 1 B from /in: 2.00 ms; at 128 KiB: 1.00 µs, which saves 2.00 ms \
+                     (50 %)\n";
         assert!(lines(100).starts_with(whole));
         assert_eq!(lines(60).lines().count(), 3);
     }

@@ -1,7 +1,7 @@
 //! The verdict table.
 
 use super::Style;
-use super::text::{Column, Paint, Row, heading, paragraph, table};
+use super::text::{Column, Paint, Row, Text, heading, paragraph, table};
 use crate::claim::Run;
 use crate::claim::model::{Outcome, Verdict};
 use crate::format;
@@ -10,7 +10,7 @@ use crate::report::words;
 
 /// The verdicts as a table; with what else the two sides of each claim on time
 /// differ in, if `is_full`.
-pub fn of_run(reported: &Run, is_full: bool, style: Style) -> String {
+pub fn of_run(reported: &Run, is_full: bool, style: Style) -> Text {
     let (run, analysis) = (&reported.stored.run, &reported.analysis);
     let told = |one: &Verdict| {
         let metrics = one.explanatory_metrics.as_ref().filter(|_| is_full);
@@ -18,35 +18,29 @@ pub fn of_run(reported: &Run, is_full: bool, style: Style) -> String {
         (Some(one.text.clone()), with_it)
     };
     let title = format!("{}: {}", run.experiment, run.title);
-    let mut text = heading(&title, style);
-    text.push_str(&judged(
-        &analysis.verdicts,
-        "claim",
-        words::outcome,
-        told,
-        style,
-    ));
+    let mut text = heading(&title, style)
+        + judged(&analysis.verdicts, "claim", words::outcome, told, style);
     let summary = format!(
         "{}; {}, run {}",
         words::counts(&analysis.verdicts),
         words::plural(analysis.blocks, "block"),
         run.id
     );
-    text.push_str(&paragraph(&summary, 0, Paint::Bold, style));
+    text += paragraph(&summary, 0, Paint::Bold, style);
     text
 }
 
 /// The checks as a table, empty without any. Only what failed or is open needs words.
-pub fn checks(checks: &[Verdict], style: Style) -> String {
+pub fn checks(checks: &[Verdict], style: Style) -> Text {
     if checks.is_empty() {
-        return String::new();
+        return Text::default();
     }
     let told = |one: &Verdict| {
         let is_open = matches!(one.outcome, Outcome::Refuted | Outcome::Inconclusive);
         (is_open.then(|| one.text.clone()), None)
     };
     let text = judged(checks, "check", words::check_outcome, told, style);
-    text + &paragraph(&words::check_counts(checks), 0, Paint::Bold, style)
+    text + paragraph(&words::check_counts(checks), 0, Paint::Bold, style)
 }
 
 /// A table of claims or of checks, with the text of each and what else its two sides
@@ -57,7 +51,7 @@ fn judged(
     outcome: fn(Outcome) -> &'static str,
     told: impl Fn(&Verdict) -> (Option<String>, Option<String>),
     style: Style,
-) -> String {
+) -> Text {
     let columns = [
         Column::words(what),
         Column::numbers("published"),
@@ -92,9 +86,9 @@ fn judged(
         row
     });
     let mut text = table(&columns, &rows.collect::<Vec<_>>(), style);
-    text.push('\n');
+    text.gap();
     for note in footnotes.lines() {
-        text.push_str(&paragraph(&note, 0, Paint::Dim, style));
+        text += paragraph(&note, 0, Paint::Dim, style);
     }
     text
 }
