@@ -28,8 +28,8 @@ fn no_other_probe_is_there_while_one_is_measured() {
     let bench = Bench::new();
     let settings = Settings::before(&bench);
     let file = counting(&bench, "iterations = 2");
-    let run = bench.json(&["run", "-q", "--no-html", "--json", "-r", "5", &file]);
-    let trials = list(&run["runs"][0]["trials"]);
+    let run = bench.measured(&["-r", "5", &file]);
+    let trials = list(&run["trials"]);
     assert!(trials.len() >= 10, "{run:#}");
     for trial in trials {
         assert_eq!(
@@ -47,8 +47,8 @@ fn a_probe_that_no_trial_came_for_is_ended_with_the_run() {
     let settings = Settings::before(&bench);
     // Over before its cap, so that a next trial was expected.
     let file = counting(&bench, "min_blocks = 1\nmax_blocks = 500");
-    let run = bench.json(&["run", "-q", "--no-html", "--json", &file]);
-    let reason = run["runs"][0]["run"]["stop_reason"].to_string();
+    let run = bench.measured(&[&file]);
+    let reason = run["run"]["stop_reason"].to_string();
     assert!(reason.contains("no question was open"), "{run:#}");
     settings.are_back_at_once();
 }
@@ -94,20 +94,10 @@ fn each_probe_has_the_padding_of_its_own_trial() {
          [metrics.padding]\npattern = '([0-9]+)'\n",
         script.display()
     );
-    let file = bench.write("padding.toml", &toml).display().to_string();
+    bench.write("padding.toml", &toml);
     let padding = || -> Vec<f64> {
-        let run = [
-            "run",
-            "-q",
-            "--no-html",
-            "--json",
-            "-r",
-            "6",
-            "--seed",
-            "7",
-            &file,
-        ];
-        let document: Value = bench.json(&run)["runs"][0].clone();
+        let run = "run -q --no-html --json -r 6 --seed 7 padding.toml";
+        let document: Value = bench.json(run)["runs"][0].clone();
         let trials = list(&document["trials"]);
         let mut of: Vec<(u64, u64, f64)> = trials
             .iter()

@@ -1,9 +1,7 @@
 //! What a measured command leaves running: it ends with its trial, however it
 //! tries to get away, and nobody waits for what it holds open.
 
-use serde_json::Value;
-
-use crate::common::{Bench, Running, list, processes_marked, wait_until};
+use crate::common::{Bench, all_are, list, processes_marked, wait_until};
 use crate::settings::Settings;
 
 /// Ways to outlive the command that started it: in the background; in a session
@@ -41,12 +39,10 @@ fn what_a_command_leaves_running_ends_with_its_trial() {
         let bench = Bench::new();
         let settings = Settings::before(&bench);
         let file = escapes(&bench, output, "100s", "true");
-        let run = bench.json(&["run", "-q", "--no-html", "--json", "-r", "2", &file]);
-        let trials = list(&run["runs"][0]["trials"]);
+        let run = bench.measured(&["-r", "2", &file]);
+        let trials = list(&run["trials"]);
         assert_eq!(trials.len(), 2 * (ESCAPES.len() + 1));
-        for trial in trials {
-            assert_eq!(trial["state"], "completed", "{trial:#}");
-        }
+        all_are("completed", trials);
         // At once: toll has ended.
         settings.are_back_at_once();
     }
@@ -58,9 +54,7 @@ fn a_command_out_of_time_is_ended_with_all_that_got_away_from_it() {
     let settings = Settings::before(&bench);
     let file = escapes(&bench, "pipe", "500ms", "sleep 300");
     bench.ok(&["run", "-q", "--no-html", "-r", "1", &file]);
-    for trial in list(&bench.document("last")["trials"]) {
-        assert_eq!(trial["state"], "timed-out", "{trial:#}");
-    }
+    all_are("timed-out", list(&bench.document("last")["trials"]));
     settings.are_back_at_once();
 }
 
@@ -71,13 +65,12 @@ fn nothing_that_got_away_from_a_command_outlives_a_kill_of_toll() {
     // All ways at once, in one trial that lasts.
     let line = format!("sh -c \"{} sleep 301; true\"", ESCAPES[..4].join(" "));
     let run = ["run", "-q", "--no-html", "-r", "1", &line];
-    let mut running = Running(bench.spawnable(&run).spawn().unwrap());
+    let mut running = bench.start(&run);
     let sleeping = |line: &&String| line.contains(" sleep 30") && !line.contains(" sh ");
     wait_until("all have got away", || {
         settings.changed().iter().filter(sleeping).count() > ESCAPES[..4].len()
     });
-    running.0.kill().unwrap();
-    running.0.wait().unwrap();
+    running.kill();
     wait_until("all are gone", || {
         processes_marked(&bench.marker()).is_empty()
     });
@@ -97,9 +90,9 @@ fn what_one_iteration_leaves_running_does_not_run_in_the_next() {
          [metrics.left]\npattern = '([0-9]+)'\n[run]\niterations = 3\n",
         script.display()
     );
-    let file = bench.write("left.toml", &toml).display().to_string();
-    let run = bench.json(&["run", "-q", "--no-html", "--json", "-r", "2", &file]);
-    for trial in list(&run["runs"][0]["trials"]) {
+    bench.write("left.toml", &toml);
+    let run = bench.measured("-r 2 left.toml");
+    for trial in list(&run["trials"]) {
         assert_eq!(
             trial["samples"]["left"],
             serde_json::json!([0.0, 0.0, 0.0]),
@@ -124,9 +117,7 @@ fn a_server_of_the_set_up_lives_for_all_trials_and_no_longer() {
     let bench = Bench::new();
     let settings = Settings::before(&bench);
     let run = bench.json(&[&["run", "-q", "--no-html", "--json"], &SERVER[..]].concat());
-    for trial in list(&run["runs"][0]["trials"]) {
-        assert_eq!(trial["state"], "completed", "{trial:#}");
-    }
+    all_are("completed", list(&run["runs"][0]["trials"]));
     settings.are_back_at_once();
 }
 
@@ -136,15 +127,8 @@ fn a_server_of_a_killed_run_is_ended_by_the_next_start() {
     let settings = Settings::before(&bench);
     let many = SERVER.map(|word| if word == "3" { "1000" } else { word });
     let run = [&["run", "-q", "--no-html"], &many[..]].concat();
-    let mut running = Running(bench.spawnable(&run).spawn().unwrap());
-    wait_until("a trial is kept", || {
-        assert_eq!(running.0.try_wait().unwrap(), None, "toll ended");
-        let shown = bench.run("show --json");
-        let document: Value = serde_json::from_str(&shown.stdout).unwrap_or_default();
-        !list(&document["trials"]).is_empty()
-    });
-    running.0.kill().unwrap();
-    running.0.wait().unwrap();
+    let mut running = bench.start_measuring(&run);
+    running.kill();
     bench.ok("doctor --restore");
     settings.are_back();
 }
@@ -160,8 +144,8 @@ fn a_command_that_stops_itself_fails_its_trial_and_says_so() {
     // One that somebody continues, once it has stopped, goes on.
     let line = "sh -c '(until grep -q \"State:.T\" /proc/$$/status; do sleep 0.01; done; \
                 sleep 0.1; kill -CONT $$) & kill -STOP $$; true'";
-    let run = bench.json(&["run", "-q", "--no-html", "--json", "-r", "2", line]);
-    for trial in list(&run["runs"][0]["trials"]) {
+    let run = bench.measured(&["-r", "2", line]);
+    for trial in list(&run["trials"]) {
         assert_eq!(trial["state"], "completed", "{trial:#}");
         assert!(trial["samples"]["duration_ns"][0].as_f64() > Some(1e8));
     }
@@ -173,7 +157,5 @@ fn a_command_without_descriptors_and_one_that_reads_its_input_come_to_an_end() {
     let closed = "sh -c 'exec 0<&- 1>&- 2>&-; sleep 0.01; true'";
     let quiet = ["run", "-q", "--no-html", "--json", "-r", "2"];
     let run = bench.json(&[&quiet[..], &[closed, "cat -", "cat /dev/stdin"]].concat());
-    for trial in list(&run["runs"][0]["trials"]) {
-        assert_eq!(trial["state"], "completed", "{trial:#}");
-    }
+    all_are("completed", list(&run["runs"][0]["trials"]));
 }

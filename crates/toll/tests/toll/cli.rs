@@ -1,6 +1,6 @@
 //! The command line: what it takes, refuses and prints where.
 
-use crate::common::{Bench, TOLL, has_program, list, skip, values};
+use crate::common::{Bench, TOLL, has, has_program, lacks, list, skip, values};
 
 const VERBS: &[&str] = &[
     "run",
@@ -43,55 +43,6 @@ fn every_verb_explains_itself() {
 }
 
 #[test]
-fn wrong_usage_ends_with_status_2_and_says_what_is_wrong() {
-    let bench = Bench::new();
-    for (arguments, needle) in [
-        (&["frobnicate"][..], "frobnicate"),
-        (&["run", "--profile", "thorough", "true"], "standard"),
-        (&["run", "true", "-L", "size"], "expected NAME=LEVEL"),
-        (&["run", "-L", "size=1,1", "echo {size}"], "stands twice"),
-        (&["run", "-P", "n", "4", "1", "echo {n}"], "n"),
-        (&["run", "-P", "n=1..4*1", "echo {n}"], "n"),
-        (&["run", "-D", "2", "true"], "-D"),
-        (&["run", "-r", "0", "true"], "at least 1"),
-        (&["run", "-m", "9", "-M", "3", "true"], "--max-runs"),
-        (&["run", "-r", "3", "-m", "2", "true"], "--min-runs"),
-        (&["run", "--time-budget", "soon", "true"], "30s"),
-        (&["run", "--target-ci", "0%", "true"], "share"),
-        (&["run", "-N", "-S", "bash", "true"], "--shell"),
-        (
-            &["run", "-n", "a", "-n", "b", "true"],
-            "cannot name 2 commands",
-        ),
-        (&["run", "true", "true"], "stands twice"),
-        (&["run", "cat", "-L", "colour=red"], "no such factor"),
-        (&["run", "cat", "-n", "name"], "no command to name"),
-        (
-            &["run", "cat", "write", "--export-json", "x.json"],
-            "several",
-        ),
-        (&["run", "missing.toml"], "missing.toml"),
-        (&["run", "--resume", "--seed", "4"], "--seed"),
-        (&["run", "--resume"], "no run is unfinished"),
-        (&["export", "last"], "--json"),
-        (&["compare", "last"], "RUN"),
-        (&["completions", "tcsh"], "tcsh"),
-        (&["doctor", "--restore", "--no-noise"], "--no-noise"),
-        (&["kernel"], "build"),
-        (&["kernel", "build", "vanilla"], "toll-debug"),
-        (&["kernel", "build", "--jobs", "0"], "--jobs"),
-    ] {
-        let errors = bench.fails(2, arguments);
-        assert!(
-            errors.contains(needle),
-            "{arguments:?} should mention {needle:?}: {errors}"
-        );
-        assert!(!errors.contains("panicked"), "{errors}");
-    }
-    assert!(!bench.path("x.json").exists());
-}
-
-#[test]
 fn a_run_that_is_not_there_is_named_and_list_is_pointed_to() {
     let bench = Bench::new();
     assert!(bench.fails(1, "show").contains("toll run"));
@@ -99,10 +50,7 @@ fn a_run_that_is_not_there_is_named_and_list_is_pointed_to() {
     bench.ok("run -q --no-html -r 1 true");
     for verb in ["show", "report"] {
         let errors = bench.fails(1, &[verb, "77"]);
-        assert!(
-            errors.contains("run 77") && errors.contains("toll list"),
-            "{errors}"
-        );
+        has(&errors, &["run 77", "toll list"]);
     }
 }
 
@@ -118,20 +66,15 @@ fn hyperfines_parameter_list_and_scan_are_understood() {
         let arguments = [&["run", "--dry-run"], list, &["head -c {size} /dev/zero"]].concat();
         let plan = bench.ok(&arguments).stdout;
         assert!(plan.contains("3 treatments"), "{plan}");
-        assert!(
-            plan.contains("    4KiB\n") && plan.contains("    64KiB\n"),
-            "{plan}"
-        );
+        has(&plan, &["    4KiB\n", "    64KiB\n"]);
     }
     let plan = bench.ok("run --dry-run -P n 1 4 -D 1 'echo {n}'").stdout;
     for n in 1..=4 {
         assert!(plan.contains(&format!("    {n}\n")), "{plan}");
     }
     let plan = bench.ok("run --dry-run -D 3 -P n 1 4 'echo {n}'").stdout;
-    assert!(
-        plan.contains("3 treatments") && !plan.contains("    2\n"),
-        "{plan}"
-    );
+    has(&plan, &["3 treatments"]);
+    lacks(&plan, &["    2\n"]);
 }
 
 #[test]
@@ -189,42 +132,24 @@ fn json_is_one_document_on_stdout_and_remarks_go_to_stderr() {
     }
 }
 
-/// Completions of a shell, checked by the shell itself where it is installed.
-fn check_completions(shell: &str) {
+/// Completions are checked by the shell itself where it is installed.
+#[test]
+fn shells_accept_their_completions() {
     let bench = Bench::new();
-    let script = bench.ok(&["completions", shell]).stdout;
-    assert!(
-        script.contains("toll") && script.len() > 1000,
-        "{shell}: {script}"
-    );
-    let path = bench.write(shell, &script);
-    if !has_program(shell) {
-        skip(&format!(
-            "{shell} is not installed, so its completions are not checked"
-        ));
-        return;
+    for shell in ["bash", "zsh", "fish"] {
+        let script = bench.ok(&["completions", shell]).stdout;
+        assert!(script.contains("toll") && script.len() > 1000, "{shell}");
+        bench.write(shell, &script);
+        if !has_program(shell) {
+            skip(&format!(
+                "{shell} is not installed: its completions are not checked"
+            ));
+            continue;
+        }
+        let checked = bench.shell(&format!("{shell} -n ./{shell}"));
+        let ended = (checked.code, checked.stderr.as_str());
+        assert_eq!(ended, (Some(0), ""), "{shell}");
     }
-    let checked = bench.shell(&format!("{shell} -n {}", path.display()));
-    assert_eq!(
-        (checked.code, checked.stderr.as_str()),
-        (Some(0), ""),
-        "{shell}"
-    );
-}
-
-#[test]
-fn bash_accepts_its_completions() {
-    check_completions("bash");
-}
-
-#[test]
-fn zsh_accepts_its_completions() {
-    check_completions("zsh");
-}
-
-#[test]
-fn fish_accepts_its_completions() {
-    check_completions("fish");
 }
 
 #[test]
@@ -254,10 +179,7 @@ fn the_manual_page_renders_without_warnings() {
 fn a_dry_run_runs_nothing_and_keeps_nothing() {
     let bench = Bench::new();
     let plan = bench.ok("run --dry-run --seed 7 'touch ran' true").stdout;
-    assert!(
-        plan.contains("seed 7") && plan.contains("touch ran (A/A twin)"),
-        "{plan}"
-    );
+    has(&plan, &["seed 7", "touch ran (A/A twin)"]);
     assert!(!bench.path("ran").exists() && !bench.store().exists());
     let again = bench.ok("run --dry-run --seed 7 'touch ran' true").stdout;
     assert_eq!(plan, again, "a seed has one plan");
@@ -275,10 +197,7 @@ fn runs_are_listed_and_shown_by_number_identity_and_last() {
     assert_eq!(bench.ok("show last").stdout, shown);
     assert_eq!(bench.ok(&["show", &uid[..6]]).stdout, shown);
     let text = bench.ok("list").stdout;
-    assert!(
-        text.contains("complete") && text.contains("commands"),
-        "{text}"
-    );
+    has(&text, &["complete", "commands"]);
 }
 
 #[test]

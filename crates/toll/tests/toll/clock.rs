@@ -4,7 +4,7 @@
 use serde_json::Value;
 use toll::environment::kernel::Variant;
 
-use crate::common::{Bench, TOLL, list, probe};
+use crate::common::{Bench, TOLL, has, lacks, list, probe};
 use crate::guest::kernel;
 
 /// Seconds by which the clock of the guest is set to and fro, a day.
@@ -86,10 +86,8 @@ fn a_clock_that_is_set_during_a_run_changes_no_duration_and_no_order() {
     );
     // The budget is spent by time that passed, which this run had enough of.
     let reason = shown["run"]["stop_reason"].as_str().unwrap();
-    assert!(
-        reason.contains("6 blocks") && !reason.contains("budget"),
-        "{reason}"
-    );
+    has(&reason, &["6 blocks"]);
+    lacks(&reason, &["budget"]);
     let ids: Vec<_> = list(&listed["runs"])
         .iter()
         .map(|run| run["id"].as_i64())

@@ -1,18 +1,11 @@
 //! What measured commands read and where their output goes.
 
-use serde_json::Value;
-
 use crate::common::{Bench, list};
-
-fn run(bench: &Bench, arguments: &[&str]) -> Value {
-    let arguments = [&["run", "-q", "--no-html", "--json"], arguments].concat();
-    bench.json(&arguments)["runs"][0].clone()
-}
 
 #[test]
 fn commands_copy_between_ends_and_are_checked() {
     let bench = Bench::new();
-    let file = bench.write(
+    bench.write(
         "ends.toml",
         r#"
 format = 1
@@ -36,7 +29,7 @@ name = "to"
 levels = ["pipe", "pipe-spliced", "socket", "file"]
 "#,
     );
-    let run = run(&bench, &["-r", "3", file.to_str().unwrap()]);
+    let run = bench.measured("-r 3 ends.toml");
     let mut states: Vec<(String, &str)> = list(&run["trials"])
         .iter()
         .map(|trial| {
@@ -80,7 +73,7 @@ fn a_commands_input_is_a_file_of_the_users_or_bytes_of_tolls() {
         (&[], 0),
     ] {
         let command = format!("test $(wc -c) -eq {bytes}");
-        let run = run(&bench, &[&["-r", "1"], options, &[&command]].concat());
+        let run = bench.measured(&[&["-r", "1"], options, &[&command]].concat());
         let trials = list(&run["trials"]);
         assert!(
             trials.iter().all(|trial| trial["state"] == "completed") && !trials.is_empty(),
@@ -92,7 +85,7 @@ fn a_commands_input_is_a_file_of_the_users_or_bytes_of_tolls() {
 #[test]
 fn a_claim_for_each_combination_is_made_where_there_is_one() {
     let bench = Bench::new();
-    let file = bench.write(
+    bench.write(
         "each.toml",
         r#"
 format = 1
@@ -117,8 +110,7 @@ to = {}
 direction = "less"
 "#,
     );
-    let file = file.to_str().unwrap();
-    let plan = bench.ok(&["run", "--dry-run", file]);
+    let plan = bench.ok("run --dry-run each.toml");
     let claims: Vec<&str> = plan
         .stdout
         .lines()
@@ -137,6 +129,6 @@ direction = "less"
         "each.toml",
         &text.replace("\"command\", \"size\"]", "\"colour\"]"),
     );
-    let error = bench.fails(2, &["run", "--dry-run", file]);
+    let error = bench.fails(2, "run --dry-run each.toml");
     assert!(error.contains("each names colour"), "{error}");
 }

@@ -11,12 +11,6 @@ fn run(bench: &Bench, arguments: &[&str]) -> Ran {
     bench.run(&[&QUIET[..], arguments].concat())
 }
 
-fn document(bench: &Bench, arguments: &[&str]) -> Value {
-    let ran = run(bench, &[&["--json"], arguments].concat());
-    assert_eq!(ran.code, Some(0), "{ran:#?}");
-    ran.json()["runs"][0].clone()
-}
-
 fn lines(bench: &Bench, file: &str) -> Vec<String> {
     let mut lines: Vec<String> = bench.read(file).lines().map(str::to_owned).collect();
     lines.sort_by_key(|line| (line.len(), line.clone()));
@@ -76,7 +70,7 @@ fn several_of_an_option_are_one_for_each_command() {
         "echo 1; echo a >>log",
         "echo 2; echo b >>log",
     ];
-    document(&bench, &options);
+    bench.measured(&options);
     assert_eq!(bench.read("out-a"), "1\n");
     assert_eq!(bench.read("out-b"), "2\n");
     let log = bench.read("log");
@@ -113,7 +107,7 @@ fn variables_reach_commands_and_all_that_is_run_around_them() {
         &cleanup,
         "sh -c 'echo \"$GREETING $LEVEL\" >>command'",
     ];
-    document(&bench, &options);
+    bench.measured(&options);
     for (file, count) in [("setup", 2), ("prepare", 3), ("command", 3), ("cleanup", 2)] {
         let found = lines(&bench, file);
         assert_eq!(found.len(), count, "{file}: {found:?}");
@@ -128,7 +122,7 @@ fn variables_reach_commands_and_all_that_is_run_around_them() {
     bench.write("tool", "#!/bin/sh\nexit 0\n");
     crate::common::make_executable(&bench.path("tool"));
     let path = format!("PATH={}:/usr/bin:/bin", bench.path("").display());
-    document(&bench, &["-r", "1", "--env", &path, "tool"]);
+    bench.measured(&["-r", "1", "--env", &path, "tool"]);
     has(&bench.fails(2, "run --env =x true"), &["NAME=VALUE"]);
     has(&bench.fails(2, "run cat --env A=1"), &["--env"]);
     // Several are one for each command, which are named by them.
@@ -143,7 +137,7 @@ fn variables_reach_commands_and_all_that_is_run_around_them() {
         "--env",
         "A=2 B='x y'",
     ];
-    let named = document(&bench, &[&line[..], &[command, "true", command]].concat());
+    let named = bench.measured(&[&line[..], &[command, "true", command]].concat());
     assert_eq!(lines(&bench, "each"), ["1", "1", "2x y"]);
     let labels: Vec<&Value> = list(&named["treatments"])
         .iter()
@@ -161,33 +155,27 @@ fn iterations_are_numbered_without_a_gap_as_by_hyperfine() {
     let bench = Bench::new();
     let echo = "sh -c 'echo $HYPERFINE_ITERATION >>numbers'";
     let around = "echo $HYPERFINE_ITERATION >>around";
-    document(
-        &bench,
-        &["-w", "1", "-r", "3", "-p", around, "-C", around, echo],
-    );
+    bench.measured(&["-w", "1", "-r", "3", "-p", around, "-C", around, echo]);
     // Its A/A twin is the same command.
     let expected = ["0", "1", "2", "3", "4", "5", "warmup-0", "warmup-1"];
     assert_eq!(lines(&bench, "numbers"), expected);
     assert_eq!(lines(&bench, "around").len(), 2 * expected.len());
     // One without a twin has one run a block.
-    document(
-        &bench,
-        &[
-            "-r",
-            "3",
-            "true",
-            "sh -c 'echo $HYPERFINE_ITERATION >>second'",
-        ],
-    );
+    bench.measured(&[
+        "-r",
+        "3",
+        "true",
+        "sh -c 'echo $HYPERFINE_ITERATION >>second'",
+    ]);
     assert_eq!(lines(&bench, "second"), ["0", "1", "2"]);
     // Where a trial has several, all of them count.
-    let file = bench.write(
+    bench.write(
         "several.toml",
         "format = 1\nname = 'several'\n[workload]\nkind = 'command'\n\
          command = 'echo $HYPERFINE_ITERATION >>several'\n[run]\niterations = 2\n\
          warmup_iterations = 1\n",
     );
-    document(&bench, &["-r", "2", file.to_str().unwrap()]);
+    bench.measured("-r 2 several.toml");
     let mut expected: Vec<String> = (0..8).map(|number| number.to_string()).collect();
     expected.extend((0..4).map(|number| format!("warmup-{number}")));
     assert_eq!(lines(&bench, "several"), expected);
@@ -200,8 +188,8 @@ fn files_have_the_same_keys_and_tell_what_is_mistyped() {
                 output = { a = 'out-a', b = 'null' }\nconclude = 'echo {command} >>log'\n\
                 environment = { WORD = '{command}' }\n[workload.commands]\na = 'echo $WORD'\n\
                 b = 'echo $WORD'\n";
-    let file = bench.write("own.toml", text).display().to_string();
-    document(&bench, &["-r", "1", &file]);
+    bench.write("own.toml", text);
+    bench.measured("-r 1 own.toml");
     assert_eq!(bench.read("out-a"), "a\n");
     assert_eq!(lines(&bench, "log"), ["a", "a", "b"]);
     for (from, to, message) in [
@@ -210,7 +198,7 @@ fn files_have_the_same_keys_and_tell_what_is_mistyped() {
         ("WORD", "'W='", "the variable"),
     ] {
         bench.write("own.toml", &text.replacen(from, to, 1));
-        has(&bench.fails(2, &["run", &file]), &[message, "own.toml:"]);
+        has(&bench.fails(2, "run own.toml"), &[message, "own.toml:"]);
     }
 }
 
@@ -252,7 +240,7 @@ fn commands_are_compared_in_all_metrics_that_are_named() {
         "--metric",
         "duration_ns",
     ];
-    let run_of = document(&bench, &[&metrics[..], &[&*less, &*more]].concat());
+    let run_of = bench.measured(&[&metrics[..], &[&*less, &*more]].concat());
     let analysis = &run_of["analysis"];
     assert_eq!(analysis["primary_metric"], "minor_faults");
     let found: Vec<&Value> = list(&analysis["comparisons"]).iter().collect();

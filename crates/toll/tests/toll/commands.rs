@@ -2,15 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::{Bench, list, values};
-
-/// Options of runs whose page nobody looks at.
-const QUIET: [&str; 3] = ["-q", "--no-html", "--json"];
-
-fn run(bench: &Bench, arguments: &[&str]) -> Value {
-    let arguments = [&["run"], &QUIET[..], arguments].concat();
-    bench.json(&arguments)["runs"][0].clone()
-}
+use crate::common::{Bench, has, list, texts, values};
 
 fn relation(run: &Value) -> &str {
     run["analysis"]["comparisons"][0]["relation"]
@@ -21,22 +13,7 @@ fn relation(run: &Value) -> &str {
 #[test]
 fn set_up_preparation_and_clean_up_run_when_they_should() {
     let bench = Bench::new();
-    let run = run(
-        &bench,
-        &[
-            "-r",
-            "2",
-            "-s",
-            "echo setup-{n} >>log",
-            "-p",
-            "echo prepare-{n} >>log",
-            "-c",
-            "echo cleanup-{n} >>log",
-            "-L",
-            "n=1,2",
-            "sh -c 'echo run-{n} >>log'",
-        ],
-    );
+    let run = bench.measured("-r 2 -s 'echo setup-{n} >>log' -p 'echo prepare-{n} >>log' -c 'echo cleanup-{n} >>log' -L n=1,2 \"sh -c 'echo run-{n} >>log'\"");
     assert_eq!(list(&run["trials"]).len(), 6, "{run:#}");
     let log = bench.read("log");
     let lines: Vec<&str> = log.lines().collect();
@@ -68,7 +45,7 @@ fn set_up_preparation_and_clean_up_run_when_they_should() {
 #[test]
 fn warm_up_blocks_run_and_are_thrown_away() {
     let bench = Bench::new();
-    let run = run(&bench, &["-w", "2", "-r", "3", "sh -c 'echo x >>log'"]);
+    let run = bench.measured("-w 2 -r 3 \"sh -c 'echo x >>log'\"");
     assert_eq!(list(&run["trials"]).len(), 3 * 2);
     assert_eq!(bench.read("log").lines().count(), (2 + 3) * 2);
 }
@@ -76,14 +53,8 @@ fn warm_up_blocks_run_and_are_thrown_away() {
 #[test]
 fn a_set_up_that_fails_ends_the_run_with_its_last_words() {
     let bench = Bench::new();
-    let errors = bench.fails(
-        1,
-        &["run", "-r", "1", "-s", "echo no disk >&2; exit 3", "true"],
-    );
-    assert!(
-        errors.contains("cannot set up") && errors.contains("no disk"),
-        "{errors}"
-    );
+    let errors = bench.fails(1, "run -r 1 -s 'echo no disk >&2; exit 3' true");
+    has(&errors, &["cannot set up", "no disk"]);
     assert!(errors.contains("exit status 3"), "{errors}");
     assert_eq!(bench.leftovers(), Vec::<std::path::PathBuf>::new());
 }
@@ -101,10 +72,7 @@ fn failures_are_rows_and_a_hopeless_command_is_given_up() {
     assert_eq!(failed.len(), 3, "{run:#}");
     for trial in &failed {
         let message = trial["message"].as_str().unwrap();
-        assert!(
-            message.contains("exit status 7") && message.contains("oh dear"),
-            "{message}"
-        );
+        has(&message, &["exit status 7", "oh dear"]);
         assert!(message.contains("--ignore-failure"), "{message}");
         assert_eq!(trial["samples"], serde_json::json!({}));
     }
@@ -125,11 +93,8 @@ fn a_command_that_fails_now_and_then_is_not_given_up() {
     // Every third run fails: a treatment, which has one of two runs a block,
     // never fails three times in a row whatever the order.
     let command = "sh -c 'echo x >>n; test $(($(wc -l <n) % 3)) != 0'";
-    let run = run(&bench, &["-r", "6", command]);
-    let states: Vec<&str> = list(&run["trials"])
-        .iter()
-        .map(|trial| trial["state"].as_str().unwrap())
-        .collect();
+    let run = bench.measured(&["-r", "6", command]);
+    let states: Vec<&str> = texts(list(&run["trials"]), "state");
     assert_eq!(
         states,
         ["completed", "completed", "failed"].repeat(4),
@@ -145,7 +110,7 @@ fn a_command_that_fails_now_and_then_is_not_given_up() {
 #[test]
 fn non_zero_statuses_are_measurements_if_asked_for() {
     let bench = Bench::new();
-    let run = run(&bench, &["-i", "-r", "4", "sh -c 'exit 7'"]);
+    let run = bench.measured("-i -r 4 \"sh -c 'exit 7'\"");
     let label = "sh -c 'exit 7'";
     assert_eq!(values(&run, label, "exit_status"), [7.0; 4]);
     assert_eq!(values(&run, label, "duration_ns").len(), 4);
@@ -154,10 +119,7 @@ fn non_zero_statuses_are_measurements_if_asked_for() {
 #[test]
 fn a_command_that_always_fails_ends_the_run_and_keeps_what_was_tried() {
     let bench = Bench::new();
-    let errors = bench.fails(
-        1,
-        &["run", "-r", "9", "-q", "no-such-program-anywhere --flag"],
-    );
+    let errors = bench.fails(1, "run -r 9 -q 'no-such-program-anywhere --flag'");
     assert!(errors.contains("no-such-program-anywhere"), "{errors}");
     // What was tried is kept all the same.
     let run = bench.document("last");
@@ -184,7 +146,7 @@ fn output_goes_to_a_file_or_a_pipe_if_asked_for() {
             .iter()
             .flat_map(|output| ["--output", output])
             .collect();
-        run(&bench, &[&["-r", "1"], &option[..], &[command]].concat());
+        bench.measured(&[&["-r", "1"], &option[..], &[command]].concat());
         assert_eq!(bench.read("kind"), format!("{kind}\n").repeat(2));
         std::fs::remove_file(bench.path("kind")).unwrap();
     }
@@ -194,16 +156,8 @@ fn output_goes_to_a_file_or_a_pipe_if_asked_for() {
 #[test]
 fn levels_of_a_parameter_are_compared() {
     let bench = Bench::new();
-    let run = run(
-        &bench,
-        &[
-            "-r",
-            "6",
-            "-L",
-            "size=4k,64k",
-            "dd if=/dev/zero of=/dev/null bs={size} count=1",
-        ],
-    );
+    let run =
+        bench.measured("-r 6 -L size=4k,64k 'dd if=/dev/zero of=/dev/null bs={size} count=1'");
     let comparisons = list(&run["analysis"]["comparisons"]).iter();
     let judged = comparisons.filter(|one| one["is_judged"] == true);
     assert_eq!(judged.count(), 1, "{run:#}");
@@ -217,10 +171,7 @@ fn levels_of_a_parameter_are_compared() {
 
 /// Compares by what does not depend on how busy the machine is.
 fn compare_faults(bench: &Bench, first: &str, second: &str) -> Value {
-    run(
-        bench,
-        &["-r", "10", "--metric", "minor_faults", first, second],
-    )
+    bench.measured(&["-r", "10", "--metric", "minor_faults", first, second])
 }
 
 #[test]
@@ -251,7 +202,7 @@ fn a_command_is_not_found_better_than_itself() {
 #[test]
 fn metrics_are_parsed_from_either_output() {
     let bench = Bench::new();
-    let file = bench.write(
+    bench.write(
         "own.toml",
         r#"
 format = 1
@@ -273,7 +224,7 @@ stream = "stderr"
 better = "lower"
 "#,
     );
-    let run = run(&bench, &["-r", "2", file.to_str().unwrap()]);
+    let run = bench.measured("-r 2 own.toml");
     assert_eq!(values(&run, "30", "items_per_s"), [30.5; 2]);
     assert_eq!(values(&run, "10", "lost"), [10.0; 2]);
     assert_eq!(run["analysis"]["metrics"]["items_per_s"]["unit"], "items/s");
@@ -282,13 +233,13 @@ better = "lower"
 #[test]
 fn an_output_without_the_metric_is_a_failed_trial() {
     let bench = Bench::new();
-    let file = bench.write(
+    bench.write(
         "own.toml",
         "format = 1\nname = 'own'\nmetric = 'speed'\n[workload]\nkind = 'command'\n\
          command = 'echo speed {word}'\n[[factor]]\nname = 'word'\nlevels = ['7', 'fast']\n\
          [metrics.speed]\npattern = 'speed (\\S+)'\n",
     );
-    let run = run(&bench, &["-r", "3", file.to_str().unwrap()]);
+    let run = bench.measured("-r 3 own.toml");
     assert_eq!(values(&run, "7", "speed"), [7.0; 3]);
     let failed: Vec<&str> = list(&run["trials"])
         .iter()
@@ -352,8 +303,8 @@ not_testable = "the question is not about this machine"
 #[test]
 fn claims_of_a_users_own_file_get_verdicts() {
     let bench = Bench::new();
-    let file = bench.write("sleeps.toml", CLAIMS);
-    let run = run(&bench, &["-r", "12", file.to_str().unwrap()]);
+    bench.write("sleeps.toml", CLAIMS);
+    let run = bench.measured("-r 12 sleeps.toml");
     let verdicts: Vec<(&str, &str)> = list(&run["analysis"]["verdicts"])
         .iter()
         .map(|verdict| {
@@ -392,8 +343,8 @@ fn a_mistake_in_a_file_is_told_with_its_line() {
         .lines()
         .position(|line| line.contains("sideways"))
         .unwrap();
-    let file = bench.write("wrong.toml", &wrong);
-    let errors = bench.fails(2, &["run", file.to_str().unwrap()]);
+    bench.write("wrong.toml", &wrong);
+    let errors = bench.fails(2, "run wrong.toml");
     assert!(errors.contains(&format!("wrong.toml:{line}:")), "{errors}");
     assert!(errors.contains("sideways"), "{errors}");
     bench.write(
@@ -413,10 +364,7 @@ fn a_mistake_in_a_file_is_told_with_its_line() {
 fn a_block_runs_every_treatment_once_in_an_order_of_its_seed() {
     let bench = Bench::new();
     let order = |seed: &str| -> Vec<(u64, u64)> {
-        let run = run(
-            &bench,
-            &["--seed", seed, "-r", "4", "-L", "n=1,2,3,4", "true {n}"],
-        );
+        let run = bench.measured(&["--seed", seed, "-r", "4", "-L", "n=1,2,3,4", "true {n}"]);
         list(&run["trials"])
             .iter()
             .map(|t| {
@@ -444,19 +392,16 @@ fn a_block_runs_every_treatment_once_in_an_order_of_its_seed() {
 #[test]
 fn levels_and_paths_with_odd_characters_stay_what_they_are() {
     let bench = Bench::new();
-    let run = run(
-        &bench,
-        &[
-            "-N",
-            "-r",
-            "1",
-            "--output",
-            "out {word}",
-            "-L",
-            r"word=ä ö,a\,b,{n},$(x)",
-            "echo '{word}'",
-        ],
-    );
+    let run = bench.measured(&[
+        "-N",
+        "-r",
+        "1",
+        "--output",
+        "out {word}",
+        "-L",
+        r"word=ä ö,a\,b,{n},$(x)",
+        "echo '{word}'",
+    ]);
     let states: Vec<&Value> = list(&run["trials"])
         .iter()
         .map(|trial| &trial["state"])
@@ -480,8 +425,5 @@ fn a_probe_that_is_missing_is_a_missing_prerequisite() {
         .unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(5), "{errors}");
-    assert!(
-        errors.contains("toll-probe") && errors.contains("TOLL_PROBE"),
-        "{errors}"
-    );
+    has(&errors, &["toll-probe", "TOLL_PROBE"]);
 }

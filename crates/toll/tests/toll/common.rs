@@ -3,20 +3,16 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::process::Stdio;
 
 use assert_cmd::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
+pub use crate::processes::{PATIENCE, Running, processes_marked, wait_until};
+
 /// The program under test.
 pub const TOLL: &str = env!("CARGO_BIN_EXE_toll");
-
-/// Longest that any one command of the tests may take. Far above what they
-/// need, also emulated on a busy machine: it only keeps a hang from stopping the
-/// whole suite.
-pub const PATIENCE: Duration = Duration::from_secs(900);
 
 /// Tells why a test does not apply to this machine; `tools/test` counts these
 /// lines as skips.
@@ -58,6 +54,14 @@ pub fn has(text: &str, needles: &[&str]) {
     }
 }
 
+/// Fails if a text has one of some words in it.
+#[track_caller]
+pub fn lacks(text: &str, needles: &[&str]) {
+    for needle in needles {
+        assert!(!text.contains(needle), "{needle:?} is there: {text}");
+    }
+}
+
 /// The root of the source tree.
 pub fn source_tree() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -90,6 +94,12 @@ impl Arguments for str {
     }
 }
 
+impl Arguments for String {
+    fn words(&self) -> Vec<OsString> {
+        self.as_str().words()
+    }
+}
+
 impl<S: AsRef<OsStr>> Arguments for [S] {
     fn words(&self) -> Vec<OsString> {
         self.iter().map(OsString::from).collect()
@@ -112,17 +122,6 @@ impl<S: AsRef<OsStr>> Arguments for Vec<S> {
 pub struct Bench {
     directory: TempDir,
     probe: PathBuf,
-}
-
-/// A `toll` that runs meanwhile; it does not outlive its test.
-pub struct Running(pub Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // It has mostly ended already.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// What a command did.
@@ -220,6 +219,26 @@ impl Bench {
         self.spawnable_program(TOLL, arguments)
     }
 
+    /// Starts `toll`, and leaves it alone.
+    pub fn start<A: Arguments + ?Sized>(&self, arguments: &A) -> Running {
+        Running(self.spawnable(arguments).spawn().expect("toll starts"))
+    }
+
+    /// Starts `toll`, and waits until a trial is kept.
+    #[track_caller]
+    pub fn start_measuring<A: Arguments + ?Sized>(&self, arguments: &A) -> Running {
+        let mut running = self.start(arguments);
+        running.until("a trial is kept", || !self.trials().is_empty());
+        running
+    }
+
+    /// The trials of the last run so far.
+    pub fn trials(&self) -> Vec<Value> {
+        let shown = self.run("show --json");
+        let document: Value = serde_json::from_str(&shown.stdout).unwrap_or_default();
+        list(&document["trials"]).to_vec()
+    }
+
     /// Another program in the same environment, to be started and left alone.
     pub fn spawnable_program<A: Arguments + ?Sized>(
         &self,
@@ -282,6 +301,14 @@ impl Bench {
     #[track_caller]
     pub fn json<A: Arguments + ?Sized>(&self, arguments: &A) -> Value {
         self.ok(arguments).json()
+    }
+
+    /// Runs experiments or commands without a page, and gives all of the first run.
+    #[track_caller]
+    pub fn measured<A: Arguments + ?Sized>(&self, arguments: &A) -> Value {
+        let mut words = "run -q --no-html --json".words();
+        words.extend(arguments.words());
+        self.json(&words)["runs"][0].take()
     }
 
     /// A run of the store, every sample included.
@@ -350,35 +377,6 @@ pub fn copy_program(from: &Path, to: &Path) {
     assert!(copied.expect("install starts").success(), "{from:?}");
 }
 
-/// Waits until something holds.
-#[track_caller]
-pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < deadline, "waited too long until {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Live processes with a marker in their arguments or environment, by number.
-/// Zombies have neither any more and do not count.
-pub fn processes_marked(marker: &str) -> Vec<i32> {
-    let own = std::process::id().to_string();
-    let holds = |pid: &str, file: &str| {
-        let content = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-        content
-            .windows(marker.len())
-            .any(|window| window == marker.as_bytes())
-    };
-    std::fs::read_dir("/proc")
-        .expect("/proc is mounted")
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()) && *name != own)
-        .filter(|pid| holds(pid, "cmdline") || holds(pid, "environ"))
-        .filter_map(|pid| pid.parse().ok())
-        .collect()
-}
-
 /// The numbers of one metric of all trials of a treatment, by its label's
 /// start; twins have labels of their own.
 pub fn values(document: &Value, label: &str, metric: &str) -> Vec<f64> {
@@ -404,6 +402,19 @@ pub fn values(document: &Value, label: &str, metric: &str) -> Vec<f64> {
 /// A JSON list, empty if it is absent.
 pub fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// A member of each object of a list, where it is a text.
+pub fn texts<'a>(list: &'a [Value], member: &str) -> Vec<&'a str> {
+    list.iter().filter_map(|one| one[member].as_str()).collect()
+}
+
+/// Fails unless all trials ended in one state.
+#[track_caller]
+pub fn all_are(state: &str, trials: &[Value]) {
+    for trial in trials {
+        assert_eq!(trial["state"], state, "{trial:#}");
+    }
 }
 
 /// What `toll doctor` says of a capability: `Err` with the reason if this

@@ -364,47 +364,27 @@ fn tiny(name: &str, levels: &[&str]) {
 }
 
 #[test]
-fn the_cat_experiment_runs_on_the_work_directory() {
-    tiny("cat", &["size=4KiB,16MiB", "fs=work"]);
-}
-
-#[test]
-fn the_sweep_experiment_runs() {
-    tiny("sweep", &["size=256KiB"]);
-}
-
-#[test]
-fn the_transfer_experiment_runs() {
-    tiny("transfer", &["size=4,577,1502860"]);
-}
-
-#[test]
-fn the_write_experiment_runs_on_the_work_directory() {
-    tiny(
-        "write",
-        &["input=128KiB", "buffer=4KiB,64KiB,128KiB", "fs=work"],
-    );
-}
-
-#[test]
-fn the_memory_experiment_runs_on_the_work_directory() {
-    tiny("mem", &["buffer=16MiB", "steps=64"]);
-}
-
-#[test]
-fn the_chase_experiment_runs() {
-    tiny("chase", &["size=4KiB,16KiB,64KiB,1MiB", "accesses=1000"]);
-}
-
-#[test]
-fn the_userfs_experiment_runs_on_what_can_be_mounted_here() {
-    tiny(
-        "userfs",
-        &[
-            "fs=work,userfs-writeback,userfs-sftp,sshfs",
-            "operation=read-sequential,write-sequential,create",
-            "size=256KiB",
-            "count=30",
-        ],
-    );
+fn experiments_run_on_what_is_here() {
+    for (name, levels) in [
+        ("cat", &["size=4KiB,16MiB", "fs=work"][..]),
+        ("sweep", &["size=256KiB"]),
+        ("transfer", &["size=4,577,1502860"]),
+        (
+            "write",
+            &["input=128KiB", "buffer=4KiB,64KiB,128KiB", "fs=work"],
+        ),
+        ("mem", &["buffer=16MiB", "steps=64"]),
+        ("chase", &["size=4KiB,16KiB,64KiB,1MiB", "accesses=1000"]),
+        (
+            "userfs",
+            &[
+                "fs=work,userfs-writeback,userfs-sftp,sshfs",
+                "operation=read-sequential,write-sequential,create",
+                "size=256KiB",
+                "count=30",
+            ],
+        ),
+    ] {
+        tiny(name, levels);
+    }
 }

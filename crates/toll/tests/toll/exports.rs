@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::common::{Bench, Ran, has_program, list, skip, source_tree};
+use crate::common::{Bench, Ran, has, has_program, list, skip, source_tree};
 
 /// A path into a document and the kind of what stands there; elements of a list
 /// share one path.
@@ -235,9 +235,9 @@ fn junit_has_a_case_a_claim_and_survives_a_parser() {
     let ran = judged(&bench);
     assert_eq!(ran.code, Some(0), "{ran:#?}");
     let text = bench.read("j.xml");
-    assert!(
-        text.contains("tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\""),
-        "{text}"
+    has(
+        &text,
+        &["tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\""],
     );
     assert!(text.contains("measured 1.10"), "{text}");
     assert_eq!(bench.ok("export last --junit -").stdout, text);
@@ -273,14 +273,11 @@ fn a_format_that_does_not_apply_says_so_and_keeps_no_other_from_being_written() 
         "h.json",
     ];
     let errors = bench.fails(2, &[&["export", "last"][..], &files].concat());
-    assert!(
-        errors.contains("JUnit's XML: its experiment has no claim"),
-        "{errors}"
-    );
+    has(&errors, &["JUnit's XML: its experiment has no claim"]);
     assert!(bench.path("c.csv").exists() && bench.path("h.json").exists());
     assert!(!bench.path("j.xml").exists());
     // A run of which every trial failed has no times.
-    let ran = bench.run(&["run", "-q", "--no-html", "-r", "2", "sh -c 'exit 9'"]);
+    let ran = bench.run("run -q --no-html -r 2 \"sh -c 'exit 9'\"");
     assert!(ran.code.is_some(), "{ran:#?}");
     for format in ["--hyperfine", "--benchstat"] {
         let errors = bench.fails(2, &["export", "last", format, "-"]);

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::common::{
-    Bench, Running, capability, has, is_root, list, processes_marked, skip, wait_until,
+    Bench, Running, all_are, capability, has, is_root, list, processes_marked, skip, wait_until,
 };
 
 fn mounts() -> String {
@@ -59,8 +59,7 @@ fn servers(bench: &Bench) -> Vec<i32> {
 fn every_served_file_system_that_can_be_had_keeps_what_it_is_given() {
     let bench = Bench::new();
     bench.write("served.toml", SERVED);
-    let document = bench.json("run served.toml -q --no-html --json -r 2");
-    let run = &document["runs"][0];
+    let run = bench.measured("served.toml -r 2");
     for treatment in list(&run["treatments"]) {
         let Some(reason) = treatment["skipped"].as_str() else {
             continue;
@@ -89,7 +88,7 @@ fn a_run_killed_over_served_file_systems_leaves_no_server_and_no_mount() {
     }
     bench.write("served.toml", SERVED);
     let line = "run served.toml -q --no-html -r 1000 -L fs=userfs-sftp,sshfs";
-    let mut running = Running(bench.spawnable(line).spawn().unwrap());
+    let mut running = bench.start(line);
     // Others mount by FUSE, too.
     let own = bench.path("").display().to_string();
     let mounts_of_run = || {
@@ -99,8 +98,7 @@ fn a_run_killed_over_served_file_systems_leaves_no_server_and_no_mount() {
         mounts.lines().filter(is_served).count()
     };
     wait_until("all are mounted", || mounts_of_run() >= 4);
-    running.0.kill().unwrap();
-    running.0.wait().unwrap();
+    running.kill();
     wait_until("the servers have ended", || servers(&bench).is_empty());
     let told = bench.ok("doctor --restore").stdout;
     has(&told, &["cleared after a killed run"]);
@@ -121,56 +119,36 @@ fn is_clean(bench: &Bench) {
 }
 
 fn write_on(bench: &Bench, file_system: &str, options: &str) -> Value {
-    let line = format!(
-        "run write --profile quick -q --no-html --json -r 2 -L fs={file_system} -L input=128KiB \
-         -L buffer=4KiB,64KiB -L durability=none,fsync -L placement=overwrite {options}"
-    );
-    bench.json(&*line)["runs"][0].clone()
+    bench.measured(&format!(
+        "write --profile quick -r 2 -L fs={file_system} -L input=128KiB -L buffer=4KiB,64KiB \
+         -L durability=none,fsync -L placement=overwrite {options}"
+    ))
 }
 
 #[track_caller]
 fn all_completed(run: &Value) {
-    let trials = list(&run["trials"]);
-    let is_completed = |trial: &Value| trial["state"] == "completed";
-    assert!(
-        !trials.is_empty() && trials.iter().all(is_completed),
-        "{run:#}"
-    );
+    assert!(!list(&run["trials"]).is_empty(), "{run:#}");
+    all_are("completed", list(&run["trials"]));
 }
 
-fn runs_on(file_system: &str, capability_name: &str) {
+#[test]
+fn writes_run_on_each_file_system_that_can_be_had() {
     let bench = Bench::new();
-    if let Err(reason) = capability(&bench, capability_name) {
-        skip(&format!("{file_system}: {reason}"));
-        return;
+    for (file_system, named) in [
+        ("ext4", "file system ext4 on a loop device"),
+        ("xfs", "file system xfs on a loop device"),
+        ("btrfs", "file system btrfs on a loop device"),
+        ("tmpfs", "file system tmpfs"),
+        ("foreign", "foreign file system"),
+    ] {
+        match capability(&bench, named) {
+            Err(reason) => skip(&format!("{file_system}: {reason}")),
+            Ok(()) => {
+                all_completed(&write_on(&bench, file_system, ""));
+                is_clean(&bench);
+            }
+        }
     }
-    all_completed(&write_on(&bench, file_system, ""));
-    is_clean(&bench);
-}
-
-#[test]
-fn writes_run_on_ext4() {
-    runs_on("ext4", "file system ext4 on a loop device");
-}
-
-#[test]
-fn writes_run_on_xfs() {
-    runs_on("xfs", "file system xfs on a loop device");
-}
-
-#[test]
-fn writes_run_on_btrfs() {
-    runs_on("btrfs", "file system btrfs on a loop device");
-}
-
-#[test]
-fn writes_run_on_tmpfs() {
-    runs_on("tmpfs", "file system tmpfs");
-}
-
-#[test]
-fn writes_run_on_a_foreign_file_system() {
-    runs_on("foreign", "foreign file system");
 }
 
 /// Somebody's mount by FUSE, taken away in the end.
@@ -255,12 +233,11 @@ fn a_run_killed_on_a_loop_device_leaves_nothing_mounted() {
         return;
     }
     let line = "run write --profile quick -q --no-html -L fs=ext4 -L input=128KiB -r 1000";
-    let mut running = Running(bench.spawnable(line).spawn().unwrap());
+    let mut running = bench.start(line);
     wait_until("the device is attached", || {
         !loop_devices_of(&bench).is_empty()
     });
-    running.0.kill().unwrap();
-    running.0.wait().unwrap();
+    running.kill();
     let told = bench.ok("doctor --restore").stdout;
     has(&told, &["cleared after a killed run"]);
     // The kernel unmounts when the namespace's last process has gone, and then

@@ -25,8 +25,8 @@ name = "operation"
 levels = ["read-sequential", "write-sequential", "read-random", "write-random", "create", "stat", "unlink", "open-tree"]
 "#;
     bench.write("files.toml", &format!("{HEAD}{rest}"));
-    let document = bench.json("run files.toml -q --json -r 1");
-    let treatments = list(&document["runs"][0]["analysis"]["treatments"]);
+    let run = bench.measured("files.toml -r 1");
+    let treatments = list(&run["analysis"]["treatments"]);
     assert_eq!(treatments.len(), 9, "a twin is among them");
     for treatment in treatments {
         let operation = treatment["levels"]["operation"].as_str().unwrap();

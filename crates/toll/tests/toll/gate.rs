@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::common::Bench;
+use crate::common::{Bench, has};
 
 /// An experiment whose values are what its commands print, so that its ratios
 /// do not depend on how busy the machine is.
@@ -36,10 +36,7 @@ fn a_refuted_claim_ends_with_status_3_after_everything_was_written() {
     assert!(bench.read("out.json").contains("told.shorter"));
     assert!(ran.stdout.contains("1 supported, 1 refuted"), "{ran:#?}");
     let errors = ran.stderr;
-    assert!(
-        errors.contains("refuted: told.shorter: shorter: measured 1.10"),
-        "{errors}"
-    );
+    has(&errors, &["refuted: told.shorter: shorter: measured 1.10"]);
     assert!(errors.contains("--fail-on: 1 claim is refuted"), "{errors}");
     assert!(!errors.contains("told.longer"), "{errors}");
     // A stored run is judged the same, and its output is whole.
@@ -65,10 +62,7 @@ fn claims_that_are_not_decided_do_not_fail() {
         "refuted",
     ];
     let ran = bench.ok(&options);
-    assert!(
-        ran.stderr.contains("none of 1 claim is; 1 undecided"),
-        "{ran:#?}"
-    );
+    has(&ran.stderr, &["none of 1 claim is; 1 undecided"]);
 }
 
 #[test]
@@ -90,38 +84,12 @@ fn a_ratio_wholly_past_the_limit_on_the_worse_side_ends_with_status_3() {
     assert_eq!(met.code, Some(3), "{met:#?}");
     let told = "regression: 120 over 100: told_ns: 1.20 times slower [1.20, 1.20]";
     assert!(met.stderr.contains(told), "{met:#?}");
-    assert!(
-        met.stderr.contains("1 ratio lies wholly past 5 %"),
-        "{met:#?}"
-    );
+    has(&met.stderr, &["1 ratio lies wholly past 5 %"]);
     let stricter = gated(&["regression=2%"]);
-    assert!(
-        stricter.stderr.contains("2 ratios lie wholly past 2 %"),
-        "{stricter:#?}"
-    );
+    has(&stricter.stderr, &["2 ratios lie wholly past 2 %"]);
     let passed = gated(&["regression=25%"]);
     assert_eq!(passed.code, Some(0), "{passed:#?}");
     assert!(passed.stderr.contains("none of 3 ratios"), "{passed:#?}");
     let both = gated(&["regression=25%", "regression=5%"]);
     assert_eq!(both.code, Some(3), "{both:#?}");
-}
-
-#[test]
-fn conditions_that_nothing_could_meet_are_refused_before_anything_runs() {
-    let bench = Bench::new();
-    for (condition, needle) in [
-        ("refuted", "there are none"),
-        ("regression=5%", "compares nothing"),
-        ("regression", "regression=5%"),
-        ("regression=-1", "share"),
-        ("slower", "expected refuted"),
-    ] {
-        let arguments = [&QUIET[..], &["true", "--fail-on", condition]].concat();
-        let errors = bench.fails(2, &arguments);
-        assert!(errors.contains(needle), "{condition}: {errors}");
-    }
-    assert!(!bench.store().exists(), "nothing ran");
-    let options = ["echo 1", "echo 2", "--metric", "exit_status"];
-    let arguments = [&QUIET[..], &options, &["--fail-on", "regression=1%"]].concat();
-    assert!(bench.fails(2, &arguments).contains("no worse side"));
 }

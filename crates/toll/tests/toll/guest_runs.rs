@@ -4,7 +4,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use toll::environment::kernel::Variant;
 
-use crate::common::{Bench, Running, list, processes_marked, wait_until};
+use crate::common::{Bench, Running, has, list, processes_marked, wait_until};
 use crate::guest::kernel;
 use crate::guest_commands::{bench, has_emulator};
 
@@ -129,11 +129,8 @@ fn place() -> Option<Bench> {
 
 /// Runs an experiment and gives what is shown of it.
 fn measured(bench: &Bench, experiment: &str, rounds: u32) -> Value {
-    let file = bench
-        .write("experiment.toml", experiment)
-        .display()
-        .to_string();
-    bench.ok(&*format!("run {file} -q --no-html -r {rounds}"));
+    bench.write("experiment.toml", experiment);
+    bench.ok(&*format!("run experiment.toml -q --no-html -r {rounds}"));
     bench.json("show last --json")
 }
 
@@ -204,8 +201,8 @@ fn a_guest_that_panics_fails_its_trial_and_the_run_goes_on() {
     let Some(bench) = place() else {
         return;
     };
-    let file = bench.write("too-much.toml", TOO_MUCH);
-    let run = bench.run(&["run", file.to_str().unwrap(), "-q", "--no-html", "-r", "3"]);
+    bench.write("too-much.toml", TOO_MUCH);
+    let run = bench.run("run too-much.toml -q --no-html -r 3");
     // Nothing but failures is a failure of the run.
     assert_eq!(run.code, Some(1), "{run:?}");
     let shown = bench.json("show last --json");
@@ -241,15 +238,21 @@ fn a_run_killed_in_a_guest_goes_on_and_leaves_no_machine_behind() {
     let Some(bench) = place() else {
         return;
     };
-    let file = bench.write("small.toml", SMALL);
-    let file = file.to_str().unwrap();
-    let plan = ["run", file, "-q", "--no-html", "-r", "3", "--seed", "4"];
-    let marker = format!("TOLL_TEST_MARK={}", bench.path("").display());
-    let mut command = bench.spawnable(&plan);
-    command.env("TOLL_TEST_MARK", bench.path(""));
-    let running = Running(command.spawn().unwrap());
+    bench.write("small.toml", SMALL);
+    let plan = [
+        "run",
+        "small.toml",
+        "-q",
+        "--no-html",
+        "-r",
+        "3",
+        "--seed",
+        "4",
+    ];
+    let marker = bench.marker();
+    let running = bench.start(&plan);
     wait_until("a guest runs", || has_emulator(&marker));
-    kill_process(Pid::from_child(&running.0), Signal::KILL).unwrap();
+    running.send(Signal::KILL);
     drop(running);
     wait_until("its guest has ended, too", || {
         processes_marked(&marker).is_empty()
@@ -301,12 +304,7 @@ fn a_file_goes_to_another_guest_as_it_goes_to_another_process() {
     }
     let logs = bench.ok("show last --kernel-log").stdout;
     assert_eq!(logs.matches("--> its partner").count(), 1, "{logs}");
-    assert!(
-        bench
-            .ok(&["show", "last"])
-            .stdout
-            .contains("with a partner")
-    );
+    assert!(bench.ok("show last").stdout.contains("with a partner"));
 }
 
 fn text_of_fact(guest: &Value) -> &str {
@@ -320,12 +318,11 @@ fn lasting_pair(bench: &Bench) -> (Running, String) {
         .replace("iterations = 2", "iterations = 10")
         .replace("['none', 'guest']", "['guest']")
         .replace("['tcp', 'device']", "['tcp']");
-    let file = bench.write("lasting.toml", &long);
-    let mark = bench.path("").display().to_string();
-    let mut command =
-        bench.spawnable(&["run", file.to_str().unwrap(), "-q", "--no-html", "-r", "1"]);
-    let running = Running(command.env("TOLL_TEST_MARK", &mark).spawn().unwrap());
-    (running, format!("TOLL_TEST_MARK={mark}"))
+    bench.write("lasting.toml", &long);
+    (
+        bench.start("run lasting.toml -q --no-html -r 1"),
+        bench.marker(),
+    )
 }
 
 /// The emulator of one guest of the pair that a marked run has now.
@@ -351,7 +348,7 @@ fn a_pair_that_loses_a_guest_fails_its_trial_and_is_booted_anew() {
     });
     let partner = emulator(&marker, "partner").expect("two more trials follow");
     kill_process(Pid::from_raw(partner).unwrap(), Signal::KILL).unwrap();
-    assert!(running.0.wait().unwrap().success());
+    assert!(running.end().success());
     let shown = bench.json("show last --json");
     let states = list(&shown["trials"])
         .iter()
@@ -379,8 +376,8 @@ fn an_interrupt_ends_both_guests_of_a_pair() {
             .iter()
             .all(|side| emulator(&marker, side).is_some())
     });
-    kill_process(Pid::from_child(&running.0), Signal::INT).unwrap();
-    let end = running.0.wait().unwrap();
+    running.send(Signal::INT);
+    let end = running.end();
     assert_eq!(end.code(), Some(130), "{end:?}");
     assert_eq!(processes_marked(&marker), Vec::<i32>::new());
     assert_eq!(bench.leftovers(), Vec::<std::path::PathBuf>::new());
@@ -389,18 +386,15 @@ fn an_interrupt_ends_both_guests_of_a_pair() {
 #[test]
 fn without_its_kernel_an_experiment_names_what_makes_it() {
     let bench = Bench::new();
-    let file = bench.write("small.toml", SMALL);
-    let run = bench.run(&["run", file.to_str().unwrap(), "-q", "--no-html", "-r", "1"]);
+    bench.write("small.toml", SMALL);
+    let run = bench.run("run small.toml -q --no-html -r 1");
     assert_eq!(run.code, Some(5), "{run:?}");
     assert!(run.stderr.contains("toll kernel build"), "{}", run.stderr);
     // Nothing was begun that would have to be gone on with.
     let resumed = bench.run("run --resume -q --no-html");
     assert_eq!(resumed.code, Some(2), "{resumed:?}");
-    let dry = bench.ok(&["run", file.to_str().unwrap(), "--dry-run"]);
-    assert!(
-        dry.stdout.contains("skipped: cannot use kernel toll"),
-        "{dry:?}"
-    );
+    let dry = bench.ok("run small.toml --dry-run");
+    has(&dry.stdout, &["skipped: cannot use kernel toll"]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use crate::common::{Bench, Running, list, skip, wait_until};
+use crate::common::{Bench, Running, has, list, skip, wait_until};
 
 /// The record of a kernel that another `toll` might have made.
 fn record(key: &str) -> Value {
@@ -89,10 +89,7 @@ fn an_empty_cache_is_listed_shown_and_cleaned() {
     assert_eq!(listing["kernels"], json!([]));
     assert_eq!(listing["not_built"], json!(["toll", "toll-debug", "stock"]));
     let text = bench.ok("kernel list").stdout;
-    assert!(
-        text.contains("toll kernel build toll toll-debug stock"),
-        "{text}"
-    );
+    has(&text, &["toll kernel build toll toll-debug stock"]);
     let errors = bench.fails(5, "kernel show stock");
     assert!(errors.contains("run toll kernel build stock"), "{errors}");
     for arguments in [&["kernel", "clean"][..], &["kernel", "clean", "--all"]] {
@@ -138,16 +135,10 @@ fn what_guests_cannot_use_is_listed_with_the_reason_and_cleaned() {
         assert!(text.contains(reason), "{reason}: {text}");
     }
     let errors = bench.fails(5, "kernel show");
-    assert!(
-        errors.contains("other patches, configuration or modules"),
-        "{errors}"
-    );
+    has(&errors, &["other patches, configuration or modules"]);
 
     let text = bench.ok("kernel clean").stdout;
-    assert!(
-        text.contains("toll-torn") && text.contains("freed "),
-        "{text}"
-    );
+    has(&text, &["toll-torn", "freed "]);
     assert_eq!(states(&bench), []);
 }
 
@@ -210,7 +201,7 @@ fn a_second_build_says_for_whom_it_waits_and_can_be_interrupted() {
             read => errors.push_str(&String::from_utf8_lossy(&chunk[..read])),
         }
     }
-    if !errors.contains("waiting") && running.0.wait().unwrap().code() == Some(5) {
+    if !errors.contains("waiting") && running.end().code() == Some(5) {
         return skip(errors.trim());
     }
     assert!(errors.contains("process 4242"), "{errors}");

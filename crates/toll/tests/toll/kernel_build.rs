@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use assert_cmd::Command;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::common::{Bench, Running, TOLL, list, processes_marked, skip, wait_until};
@@ -84,7 +84,7 @@ fn every_variant_is_built_or_found_and_whole() {
 /// Starts the build of the stock kernel and kills it when it says something.
 fn kill_at(bench: &Bench, word: &str, signal: Signal) {
     let errors = bench.path("errors");
-    let mut command = bench.spawnable(&["kernel", "build", "stock"]);
+    let mut command = bench.spawnable("kernel build stock");
     command.stderr(Stdio::from(std::fs::File::create(&errors).unwrap()));
     let mut running = Running(command.spawn().unwrap());
     wait_until(&format!("it says {word}"), || {
@@ -93,8 +93,8 @@ fn kill_at(bench: &Bench, word: &str, signal: Signal) {
         assert!(ended.is_none(), "it ended before {word}: {said}");
         said.contains(word)
     });
-    kill_process(Pid::from_child(&running.0), signal).unwrap();
-    let status = running.0.wait().unwrap();
+    running.send(signal);
+    let status = running.end();
     assert_eq!(status.code(), (signal == Signal::INT).then_some(130));
     // What it started ends, too; the next build would wait for it.
     let marker = format!("XDG_CACHE_HOME={}", bench.path("cache").display());
@@ -121,17 +121,8 @@ fn a_build_that_was_killed_time_and_again_goes_on_to_a_whole_kernel() {
     kill_at(&bench, "unpacking linux-headers", Signal::INT);
     kill_at(&bench, "building the module", Signal::KILL);
     // A run that needs it goes on with it, too.
-    let needy = [
-        "run",
-        "--guest",
-        "-L",
-        "kernel=stock",
-        "--build-kernels",
-        "-r",
-        "1",
-        "true",
-    ];
-    let output = bench.toll(&needy).timeout(BUILD_PATIENCE).output().unwrap();
+    let needy = "run --guest -L kernel=stock --build-kernels -r 1 true";
+    let output = bench.toll(needy).timeout(BUILD_PATIENCE).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(errors.contains("is built ("), "{errors}");
     assert!(
@@ -140,10 +131,7 @@ fn a_build_that_was_killed_time_and_again_goes_on_to_a_whole_kernel() {
     );
 
     // The same as what nobody interrupted.
-    let (here, there) = (
-        bench.json(&["kernel", "show", "stock", "--json"]),
-        show("stock"),
-    );
+    let (here, there) = (bench.json("kernel show stock --json"), show("stock"));
     assert_eq!(here["key"], there["key"]);
     let names = |shown: &Value, what: &str| -> Vec<String> {
         let name = |path: &Value| text(path).rsplit('/').next().map(str::to_owned);

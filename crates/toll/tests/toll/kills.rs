@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use toll::store::{RunStatus, Store};
 use toll_stats::Rng;
 
@@ -127,7 +127,7 @@ impl Storm<'_> {
             // Half of them are stopped first, so that what is in the store just
             // before the kill can be looked at.
             let before = (kills % 2 == 0).then(|| {
-                kill_process(Pid::from_child(&running.0), Signal::STOP).unwrap();
+                running.send(Signal::STOP);
                 kept(&self.bench.store())
             });
             let earlier = before.flatten();
@@ -141,8 +141,7 @@ impl Storm<'_> {
                     latest = latest.mul_f64(SOONER);
                 }
             }
-            running.0.kill().unwrap();
-            running.0.wait().unwrap();
+            running.kill();
             wait_until("all processes of the run are gone", || {
                 processes_marked(&self.bench.marker()).is_empty()
             });

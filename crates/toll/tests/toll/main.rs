@@ -48,6 +48,7 @@ mod outputs;
 mod page;
 mod pressure;
 mod prices;
+mod processes;
 mod report_parts;
 mod resume;
 mod selftest;

@@ -1,154 +1,125 @@
 //! What commands say of wrong names, missing files, full disks and streams that are
 //! closed; and that nothing but the message comes of it.
 
-use crate::common::{Bench, has, in_a_namespace, is_root, skip};
+use crate::common::{Bench, has, in_a_namespace, is_root, lacks, skip};
 
-/// A command line, its exit status, and words of its message.
-const TABLE: &[(&str, i32, &str)] = &[
-    ("run swep", 2, "did you mean sweep?"),
-    ("run missing.toml", 2, "missing.toml: there is no such file"),
-    ("run fifo.toml", 2, "fifo.toml: it is no regular file"),
-    ("run directory.toml", 2, "it is no regular file"),
-    ("run empty.toml", 2, "empty.toml:1: cannot read it"),
-    (
-        "run claim.toml --dry-run",
-        2,
-        "claim.toml:12: cannot use claim c",
-    ),
-    ("run claim.toml --dry-run", 2, "did you mean 64KiB?"),
-    ("run open.toml --dry-run", 2, "name a level of sink"),
-    (
-        "run --metric durtion_ns true",
-        2,
-        "did you mean duration_ns?",
-    ),
-    (
-        "run --counter page-fault true",
-        2,
-        "cannot use counter page-fault: there is none of this name; did you mean page-faults?",
-    ),
-    (
-        "run --counter nonsense true",
-        2,
-        "none of this name; `toll run --help` lists all",
-    ),
-    (
-        "run counter.toml --dry-run",
-        2,
-        "counter.toml:3: cannot use counter",
-    ),
-    (
-        "run --store missing/y/x true",
-        1,
-        "its directory is not there",
-    ),
-    ("run --store fifo true", 1, "it is no regular file"),
-    ("run --store directory true", 1, "is a directory"),
-    ("run --store text true", 1, "cannot read the store"),
-    (
-        "run --work-dir text true",
-        5,
-        "choose another place with --work-dir",
-    ),
-    (
-        "run --work-dir text --dry-run true",
-        5,
-        "choose another place with --work-dir",
-    ),
-    (
-        "run --work-dir /proc/x --dry-run true",
-        5,
-        "choose another place with --work-dir",
-    ),
-    (
-        "run --html missing/x true",
-        1,
-        "missing/x: its directory is not there",
-    ),
-    (
-        "run --plots missing/x/y true",
-        1,
-        "its directory is not there",
-    ),
-    (
-        "run --export-csv missing/x true",
-        1,
-        "its directory is not there",
-    ),
-    ("run --baseline none true", 2, "cannot find baseline none"),
-    ("run --resume 99", 1, "cannot find run 99"),
-    ("list --store fifo", 1, "it is no regular file"),
-    ("show 99", 1, "cannot find run 99: see `toll list`"),
-    ("show last --store missing/x", 1, "there is no store yet"),
-    ("report 1 --html missing/x", 1, "its directory is not there"),
-    ("report 1 --html directory", 1, "it is a directory"),
-    (
-        "report 1 --plots missing/x/y",
-        1,
-        "its directory is not there",
-    ),
-    ("report 1 --plots text", 1, "it is no directory"),
-    (
-        "export 1 --json missing/x",
-        1,
-        "missing/x: its directory is not there",
-    ),
-    ("export 1 --csv /dev/full", 1, "the disk is full"),
-    ("export 1 --junit -", 2, "has no claim"),
-    ("import missing", 1, "missing: there is no such file"),
-    ("import directory", 1, "it is a directory"),
-    ("import text", 2, "cannot read the document"),
-    ("import run.json", 1, "it is here already, as run 1"),
-    ("import run.json --store fifo", 1, "it is no regular file"),
-    ("compare 1 99", 1, "cannot find run 99"),
-    ("baseline save x 99", 1, "cannot find run 99"),
-    ("baseline remove none", 2, "cannot find baseline none"),
-    ("baseline lsit", 2, "'list'"),
-    ("trace nosuchprogram", 127, "there is no such program"),
-    ("trace -o missing/x true", 1, "its directory is not there"),
-    (
-        "observe devices 99999999",
-        1,
-        "there is none of this number",
-    ),
-    (
-        "observe session missing",
-        1,
-        "missing: there is no such file",
-    ),
-    (
-        "observe dhcp missing",
-        1,
-        "neither a file nor a network interface",
-    ),
-    (
-        "observe interface none0",
-        1,
-        "there is no such network interface",
-    ),
-    (
-        "guest run --add missing -- true",
-        2,
-        "it is no regular file",
-    ),
-    ("guest run -- true", 5, "toll kernel build"),
-    ("mount missing directory", 2, "missing: it is not there"),
-    ("mount directory text", 2, "text: it is no directory"),
-    ("doctor --salvage text", 1, "a file is there already"),
-    (
-        "doctor --salvage missing/x",
-        1,
-        "its directory is not there",
-    ),
-    (
-        "selftest --keep --store missing/y/x",
-        1,
-        "its directory is not there",
-    ),
-    ("kernel show", 5, "toll kernel build"),
-    ("--store x kernel list", 2, "neither reads nor keeps runs"),
-    ("completions none", 2, "possible values"),
-];
+/// A line each: the exit status, what is given to `toll`, and words of the message.
+const TABLE: &str = r#"
+2 run swep => did you mean sweep?
+2 run missing.toml => missing.toml: there is no such file
+2 run fifo.toml => fifo.toml: it is no regular file
+2 run directory.toml => it is no regular file
+2 run empty.toml => empty.toml:1: cannot read it
+2 run claim.toml --dry-run => claim.toml:12: cannot use claim c
+2 run claim.toml --dry-run => did you mean 64KiB?
+2 run open.toml --dry-run => name a level of sink
+2 run --metric durtion_ns true => did you mean duration_ns?
+2 run --counter page-fault true => cannot use counter page-fault: there is none of this name; did you mean page-faults?
+2 run --counter nonsense true => none of this name; `toll run --help` lists all
+2 run counter.toml --dry-run => counter.toml:3: cannot use counter
+1 run --store missing/y/x true => its directory is not there
+1 run --store fifo true => it is no regular file
+1 run --store directory true => is a directory
+1 run --store text true => cannot read the store
+5 run --work-dir text true => choose another place with --work-dir
+5 run --work-dir text --dry-run true => choose another place with --work-dir
+5 run --work-dir /proc/x --dry-run true => choose another place with --work-dir
+1 run --html missing/x true => missing/x: its directory is not there
+1 run --plots missing/x/y true => its directory is not there
+1 run --export-csv missing/x true => its directory is not there
+2 run --baseline none true => cannot find baseline none
+1 run --resume 99 => cannot find run 99
+1 list --store fifo => it is no regular file
+1 show 99 => cannot find run 99: see `toll list`
+1 show last --store missing/x => there is no store yet
+1 report 1 --html missing/x => its directory is not there
+1 report 1 --html directory => it is a directory
+1 report 1 --plots missing/x/y => its directory is not there
+1 report 1 --plots text => it is no directory
+1 export 1 --json missing/x => missing/x: its directory is not there
+1 export 1 --csv /dev/full => the disk is full
+2 export 1 --junit - => has no claim
+1 import missing => missing: there is no such file
+1 import directory => it is a directory
+2 import text => cannot read the document
+1 import run.json => it is here already, as run 1
+1 import run.json --store fifo => it is no regular file
+1 compare 1 99 => cannot find run 99
+1 baseline save x 99 => cannot find run 99
+2 baseline remove none => cannot find baseline none
+2 baseline lsit => 'list'
+127 trace nosuchprogram => there is no such program
+1 trace -o missing/x true => its directory is not there
+1 observe devices 99999999 => there is none of this number
+1 observe session missing => missing: there is no such file
+1 observe dhcp missing => neither a file nor a network interface
+1 observe interface none0 => there is no such network interface
+2 guest run --add missing -- true => it is no regular file
+5 guest run -- true => toll kernel build
+2 mount missing directory => missing: it is not there
+2 mount directory text => text: it is no directory
+1 doctor --salvage text => a file is there already
+1 doctor --salvage missing/x => its directory is not there
+1 selftest --keep --store missing/y/x => its directory is not there
+5 kernel show => toll kernel build
+2 --store x kernel list => neither reads nor keeps runs
+2 completions none => possible values
+2 frobnicate => frobnicate
+2 run --profile thorough true => standard
+2 run true -L size => expected NAME=LEVEL
+2 run -L size=1,1 'echo {size}' => stands twice
+2 run -P n 4 1 'echo {n}' => n
+2 run -P 'n=1..4*1' 'echo {n}' => n
+2 run -D 2 true => -D
+2 run -r 0 true => at least 1
+2 run -m 9 -M 3 true => --max-runs
+2 run -r 3 -m 2 true => --min-runs
+2 run --time-budget soon true => 30s
+2 run --target-ci 0% true => share
+2 run -N -S bash true => --shell
+2 run -n a -n b true => cannot name 2 commands
+2 run true true => stands twice
+2 run cat -L colour=red => no such factor
+2 run cat -n name => no command to name
+2 run cat write --export-json x.json => several
+2 run missing.toml => missing.toml
+2 run --resume --seed 4 => --seed
+2 run --resume => no run is unfinished
+2 export last => --json
+2 compare last => RUN
+2 completions tcsh => tcsh
+2 doctor --restore --no-noise => --no-noise
+2 kernel => build
+2 kernel build vanilla => toll-debug
+2 kernel build --jobs 0 => --jobs
+2 trace => required
+2 trace --measure --no-prices true => cannot be used
+126 trace ./text => may be executed
+2 guest run --add /tmp -- true => it is no regular file
+2 guest run --accelerator hvf -- true => hvf
+2 observe devices 1 x => no number of a process
+2 observe devices 99999999999 => 99999999999
+127 observe devices nosuchprogram => there is no such program
+1 observe dhcp run.json => no capture in the form pcap
+2 observe dhcp text --seconds 1 => --seconds and --packets are for interfaces
+2 observe session text --columns 0 => --columns
+1 observe interface $'no\x1bsuch' => there are: lo
+2 run true --fail-on refuted => there are none
+2 run true --fail-on regression=5% => compares nothing
+2 run true --fail-on regression => regression=5%
+2 run true --fail-on regression=-1 => share
+2 run true --fail-on slower => expected refuted
+2 run 'echo 1' 'echo 2' --metric exit_status --fail-on regression=1% => no worse side
+2 prices --group disk => cannot list group "disk": there is none of this name; there are
+2 prices --group disk => "io_uring"
+2 prices --row fly => cannot list row "fly"
+2 prices --row fly => "stat"
+2 prices -r 0 => it needs 1 <= min_blocks
+2 prices --compare text => text:
+1 prices --compare missing => missing: there is no such file
+2 prices --last => no list of this machine
+2 prices --compare run.json => has no prices
+"#;
 
 const CLAIM: &str = "format = 1\nname = 't'\n[workload]\nkind = 'copy'\n[[factor]]\nname = 'buffer'\n\
     levels = ['4KiB', '64KiB']\n[[claim]]\nid = 'c'\ntext = 'x'\ndirection = 'less'\n";
@@ -174,12 +145,16 @@ fn prepared() -> Bench {
 #[test]
 fn whatever_is_wrong_is_told_with_what_to_do() {
     let bench = prepared();
-    for (line, code, words) in TABLE {
+    for row in TABLE.trim().lines() {
+        let (given, words) = row.split_once(" => ").expect(row);
+        let (code, line) = given.split_once(' ').expect(row);
         let ran = bench.shell(&format!("timeout 60 toll {line} </dev/null"));
-        assert_eq!(ran.code, Some(*code), "{line}: {ran:#?}");
-        assert!(ran.stderr.contains(words), "{line}: {ran:#?}");
-        assert!(!bench.path("missing").exists(), "{line}");
+        assert_eq!(ran.code, code.parse().ok(), "{row}: {ran:#?}");
+        assert!(ran.stderr.contains(words), "{row}: {ran:#?}");
+        lacks(&ran.stderr, &["panicked", "\u{1b}"]);
+        assert!(!bench.path("missing").exists(), "{row}");
     }
+    assert!(!bench.path("x.json").exists());
     let listed = bench.ok("list").stdout;
     assert!(!listed.contains("unfinished"), "no run began: {listed}");
 }

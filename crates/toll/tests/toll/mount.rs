@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::common::{TOLL, is_root, skip, wait_until};
+use crate::common::{TOLL, has, is_root, skip, wait_until};
 
 /// A source, a mountpoint, and directories of the test's own.
 struct Place {
@@ -85,7 +85,8 @@ impl Drop for Place {
 }
 
 #[test]
-fn a_mount_goes_to_the_background_when_it_is_ready_and_ends_when_it_is_unmounted() {
+fn a_mount_is_ready_in_the_background_refuses_another_and_ends_when_it_is_unmounted() {
+    use std::os::unix::fs::PermissionsExt;
     let Some(place) = Place::new() else { return };
     let output = place.mount(&[]);
     assert!(output.status.success(), "{output:?}");
@@ -93,7 +94,17 @@ fn a_mount_goes_to_the_background_when_it_is_ready_and_ends_when_it_is_unmounted
     assert!(place.is_mounted());
     fs::write(place.path("at/f"), b"content").unwrap();
     assert_eq!(fs::read(place.path("source/f")).unwrap(), b"content");
+    // Copies and messages are nobody else's to read.
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let state = place.path("state/toll/mount");
+    assert_eq!(mode(&state), 0o700);
+    assert_eq!(mode(&state.join("messages")), 0o600);
+    let again = place.mount(&[]);
+    let said = String::from_utf8(again.stderr).unwrap();
+    assert_eq!(again.status.code(), Some(2), "{said}");
+    has(&said, &["is mounted there already; unmount it first"]);
     place.unmount();
+    assert!(!place.is_mounted());
     wait_until("nothing is left", || place.left().is_empty());
 }
 
@@ -141,21 +152,6 @@ fn what_is_wrong_is_told_before_anything_is_mounted() {
 }
 
 #[test]
-fn a_second_mount_on_the_same_mountpoint_is_refused() {
-    let Some(place) = Place::new() else { return };
-    assert!(place.mount(&[]).status.success());
-    let again = place.mount(&[]);
-    let said = String::from_utf8(again.stderr).unwrap();
-    assert_eq!(again.status.code(), Some(2), "{said}");
-    assert!(
-        said.contains("is mounted there already; unmount it first"),
-        "{said}"
-    );
-    place.unmount();
-    assert!(!place.is_mounted());
-}
-
-#[test]
 fn an_error_in_the_background_is_told_in_the_foreground() {
     let Some(place) = Place::new() else { return };
     // A file where the directory for copies should be.
@@ -165,18 +161,6 @@ fn an_error_in_the_background_is_told_in_the_foreground() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("cannot mount"), "{said}");
     assert!(!place.is_mounted());
-}
-
-#[test]
-fn copies_and_messages_are_nobody_elses_to_read() {
-    use std::os::unix::fs::PermissionsExt;
-    let Some(place) = Place::new() else { return };
-    assert!(place.mount(&[]).status.success());
-    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    let state = place.path("state/toll/mount");
-    assert_eq!(mode(&state), 0o700);
-    assert_eq!(mode(&state.join("messages")), 0o600);
-    place.unmount();
 }
 
 #[test]

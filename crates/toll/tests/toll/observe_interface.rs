@@ -40,7 +40,7 @@ fn interface<'a>(report: &'a Value, name: &str) -> &'a Value {
 #[test]
 fn the_loopback_has_its_address_and_netmask() {
     let bench = Bench::new();
-    let report = bench.json(&["observe", "interface", "lo", "--json"]);
+    let report = bench.json("observe interface lo --json");
     assert_eq!(list(&report["interfaces"]).len(), 1, "{report:#}");
     let loopback = interface(&report, "lo");
     assert_eq!(loopback["state"], "up");
@@ -49,18 +49,9 @@ fn the_loopback_has_its_address_and_netmask() {
     let found = addresses.filter(|one| one["address"] == "127.0.0.1");
     let netmasks: Vec<_> = found.map(|one| &one["netmask"]).collect();
     assert_eq!(netmasks, ["255.0.0.0"], "{report:#}");
-    let text = bench.ok(&["observe", "interface", "lo"]).stdout;
+    let text = bench.ok("observe interface lo").stdout;
     let line = "  IPv4 address: 127.0.0.1/8, netmask 255.0.0.0\n";
     assert!(text.contains(line), "{text}");
-}
-
-#[test]
-fn an_interface_that_is_not_there_is_told_with_those_that_are() {
-    let bench = Bench::new();
-    let errors = bench.fails(1, &["observe", "interface", "no\u{1b}such"]);
-    assert!(errors.contains("there is no such network interface"));
-    assert!(errors.contains("there are: lo"), "{errors}");
-    assert!(!errors.contains('\u{1b}'), "{errors}");
 }
 
 #[test]

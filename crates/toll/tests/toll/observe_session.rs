@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{Bench, PATIENCE, Running, has_program, list, skip};
+use crate::common::{Bench, PATIENCE, Running, has, has_program, list, skip};
 
 /// Whether sessions can be recorded here with these programs, too; tells why
 /// not.
@@ -78,7 +78,7 @@ fn wait_for(bench: &Bench, text: &str, behind: usize) -> usize {
 
 #[track_caller]
 fn text(bench: &Bench) -> String {
-    bench.ok(&["observe", "session", "typescript"]).stdout
+    bench.ok("observe session typescript").stdout
 }
 
 #[test]
@@ -166,12 +166,12 @@ fn editors_and_pagers_are_left_out_unless_wanted() {
         ],
     );
     assert_eq!(bench.read("written"), "edited text\n");
-    let ran = bench.ok(&["observe", "session", "typescript"]);
+    let ran = bench.ok("observe session typescript");
     let expected =
         "$ seq 100 | less\n$ vi -u NONE -i NONE written\n$ echo over\nover\n$ exit\nexit\n";
     assert_eq!(ran.stdout, expected);
     assert!(ran.stderr.contains("2 in number"), "{ran:#?}");
-    let shown = bench.ok(&["observe", "session", "--alternate-screens", "typescript"]);
+    let shown = bench.ok("observe session --alternate-screens typescript");
     for line in [
         "[alternate screen:]",
         "edited text",
@@ -228,15 +228,8 @@ fn times_stand_at_lines_in_both_forms_of_timing() {
                 ("late\r\n…$ ", "exit\r"),
             ],
         );
-        let arguments = [
-            "observe",
-            "session",
-            "--timing",
-            "times",
-            "--json",
-            "typescript",
-        ];
-        let document = bench.json(&arguments);
+        let arguments = "observe session --timing times --json typescript";
+        let document = bench.json(arguments);
         let recording = &list(&document["recordings"])[0];
         let lines = list(&recording["lines"]);
         let texts: Vec<&str> = lines
@@ -274,7 +267,7 @@ fn what_a_recording_says_of_itself_is_told() {
     let ran = bench.shell("script -e -c 'printf \"\\033]0;title\\007\"; exit 3' t >/dev/null");
     assert_eq!(ran.code, Some(3), "{ran:#?}");
     bench.shell("script -a -c 'echo more' t >/dev/null");
-    let document = bench.json(&["observe", "session", "--json", "t"]);
+    let document = bench.json("observe session --json t");
     let recordings = list(&document["recordings"]);
     assert_eq!(recordings.len(), 2);
     assert_eq!(recordings[0]["exit_status"], 3);
@@ -312,7 +305,7 @@ fn megabytes_of_hostile_bytes_come_to_an_end() {
         let mut file = File::create(bench.path("hostile")).unwrap();
         file.write_all(header).unwrap();
         file.write_all(&repeated).unwrap();
-        let ran = bench.ok(&["observe", "session", "--titles", "hostile"]);
+        let ran = bench.ok("observe session --titles hostile");
         let has_control = |c: char| c.is_control() && c != '\n';
         assert!(!ran.stdout.contains(has_control), "{piece:?}");
     }
@@ -321,17 +314,11 @@ fn megabytes_of_hostile_bytes_come_to_an_end() {
 #[test]
 fn what_cannot_be_read_is_told() {
     let bench = Bench::new();
-    let errors = bench.fails(1, &["observe", "session", "missing"]);
-    assert!(errors.contains("cannot read missing"), "{errors}");
     bench.write("t", "x\r\n");
     bench.write("times", "soon 3\n");
-    let errors = bench.fails(2, &["observe", "session", "t", "--timing", "times"]);
-    assert!(
-        errors.contains("line 1") && errors.contains("--log-timing"),
-        "{errors}"
-    );
-    bench.fails(2, &["observe", "session", "t", "--columns", "0"]);
-    assert_eq!(bench.ok(&["observe", "session", "t"]).stdout, "x\n");
+    let errors = bench.fails(2, "observe session t --timing times");
+    has(&errors, &["line 1", "--log-timing"]);
+    assert_eq!(bench.ok("observe session t").stdout, "x\n");
     let _ = std::fs::write(bench.path("empty"), "");
-    assert_eq!(bench.ok(&["observe", "session", "empty"]).stdout, "");
+    assert_eq!(bench.ok("observe session empty").stdout, "");
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::common::{Bench, TOLL, list};
+use crate::common::{Bench, TOLL, all_are, list};
 
 /// Most memory, in KiB, that `toll`, its probe and the command may each ask for:
 /// a small part of what the commands of these tests print.
@@ -70,8 +70,8 @@ fn outputs_that_are_no_text_are_taken_as_they_are() {
     ];
     for output in ["pipe", "null"] {
         let file = printing(&bench, output, &commands);
-        let run = bench.json(&["run", "-q", "--no-html", "--json", "-r", "2", &file]);
-        all_completed(&run["runs"][0]);
+        let run = bench.measured(&["-r", "2", &file]);
+        all_completed(&run);
     }
 }
 
@@ -89,17 +89,8 @@ fn last_words_that_are_no_text_are_shown_as_text() {
     ];
     let all = [&["run", "-r", "3", "--html", "page.html", "-q"], &words[..]].concat();
     assert_eq!(bench.run(&all).code, Some(1));
-    let exported = [
-        "export",
-        "last",
-        "--json",
-        "-",
-        "--csv",
-        "out.csv",
-        "--markdown",
-        "out.md",
-    ];
-    bench.ok(&exported);
+    let exported = "export last --json - --csv out.csv --markdown out.md";
+    bench.ok(exported);
     let shown = bench.ok("show").stdout;
     assert!(shown.contains("after all"), "{shown}");
     for text in [shown, bench.read("page.html"), bench.read("out.md")] {
@@ -127,9 +118,7 @@ fn an_output_without_end_is_stopped_with_the_trial() {
         assert_eq!(bench.shell(&line).code, Some(0));
         let trials = bench.document("last")["trials"].clone();
         assert_eq!(list(&trials).len(), 5);
-        for trial in list(&trials) {
-            assert_eq!(trial["state"], "timed-out", "{trial:#}");
-        }
+        all_are("timed-out", list(&trials));
     }
 }
 
@@ -139,9 +128,9 @@ fn a_command_that_fills_its_file_of_output_fails_alone() {
     let toml = "format = 1\nname = 'filling'\n[workload]\nkind = 'command'\ncommand = 'echo much'\n\
                 output = '{where}'\n[[factor]]\nname = 'where'\n\
                 levels = ['/dev/full', '/dev/null']\n";
-    let file = bench.write("filling.toml", toml).display().to_string();
-    let run = bench.json(&["run", "-q", "--no-html", "--json", "-r", "2", &file]);
-    let trials = list(&run["runs"][0]["trials"]);
+    bench.write("filling.toml", toml);
+    let run = bench.measured("-r 2 filling.toml");
+    let trials = list(&run["trials"]);
     let failed = trials.iter().filter(|trial| trial["state"] == "failed");
     let messages: Vec<_> = failed
         .map(|trial| trial["message"].as_str().unwrap())

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::common::{Bench, PATIENCE, has_program, skip};
+use crate::common::{Bench, PATIENCE, has, has_program, lacks, skip};
 
 const SCREENSHOT_BYTES_MIN: usize = 20_000;
 
@@ -80,7 +80,7 @@ title = "Trials"
 kind = "distribution"
 factor = "seconds"
 "#;
-    let file = bench.write("page.toml", experiment);
+    bench.write("page.toml", experiment);
     let page = bench.path("page.html");
     bench.ok(&[
         "run",
@@ -89,64 +89,43 @@ factor = "seconds"
         "8",
         "--html",
         page.to_str().unwrap(),
-        file.to_str().unwrap(),
+        "page.toml",
     ]);
     page
 }
 
 #[test]
-fn the_page_stands_on_its_own() {
-    let bench = Bench::new();
-    let page = std::fs::read_to_string(report(&bench)).unwrap();
-    assert!(page.starts_with("<!doctype html>"));
-    for outside in [
-        "http:", "https:", "//cdn", "src=\"", "@import", "url(", "<link", "<script",
-    ] {
-        // What a reader may copy is no reference.
-        assert!(!page.contains(outside), "{outside} in the page");
-    }
-}
-
-#[test]
-fn a_browser_shows_verdicts_and_plots_without_complaint() {
+fn the_page_stands_on_its_own_and_a_browser_shows_it_without_complaint() {
     let bench = Bench::new();
     let page = report(&bench);
+    let text = std::fs::read_to_string(&page).unwrap();
+    assert!(text.starts_with("<!doctype html>"));
+    // What a reader may copy is no reference.
+    let outside = [
+        "http:", "https:", "//cdn", "src=\"", "@import", "url(", "<link", "<script",
+    ];
+    lacks(&text, &outside);
     let Some(output) = chromium(&bench, &page, &["--dump-dom"]) else {
         return;
     };
     let dom = String::from_utf8_lossy(&output.stdout);
-    assert!(dom.contains("class=\"verdicts stack\""), "{dom}");
-    assert!(
-        dom.contains("page.longer") && dom.contains("supported"),
-        "{dom}"
+    has(
+        &dom,
+        &[
+            "class=\"verdicts stack\"",
+            "page.longer",
+            "supported",
+            "&lt;script&gt;",
+        ],
     );
-    assert!(
-        dom.matches("<svg").count() >= 3,
-        "{} drawings",
-        dom.matches("<svg").count()
-    );
-    assert!(
-        dom.contains("&lt;script&gt;") && !dom.contains("<script"),
-        "{dom}"
-    );
-    assert!(!dom.contains("<img"), "{dom}");
-    let log = String::from_utf8_lossy(&output.stderr);
-    let complaints: Vec<&str> = log
-        .lines()
-        .filter(|line| line.contains("CONSOLE"))
-        .collect();
-    assert_eq!(complaints, Vec::<&str>::new());
-}
+    lacks(&dom, &["<script", "<img"]);
+    let drawings = dom.matches("<svg").count();
+    assert!(drawings >= 3, "{drawings} drawings");
+    lacks(&String::from_utf8_lossy(&output.stderr), &["CONSOLE"]);
 
-#[test]
-fn a_browser_draws_the_page() {
-    let bench = Bench::new();
-    let page = report(&bench);
     let picture = bench.path("page.png");
     let option = format!("--screenshot={}", picture.display());
-    if chromium(&bench, &page, &[&option, "--window-size=1200,1600"]).is_none() {
-        return;
-    }
+    chromium(&bench, &page, &[&option, "--window-size=1200,1600"]).expect("as before");
     let picture = std::fs::read(picture).unwrap();
     assert!(picture.starts_with(b"\x89PNG\r\n\x1a\n"));
     // Width and height stand behind the signature and the IHDR chunk's head.
@@ -154,11 +133,8 @@ fn a_browser_draws_the_page() {
     assert_eq!(number(16), 1200);
     assert!(number(20) > 1000);
     // A blank page of this size packs into a tenth of it.
-    assert!(
-        picture.len() > SCREENSHOT_BYTES_MIN,
-        "{} bytes",
-        picture.len()
-    );
+    let bytes = picture.len();
+    assert!(bytes > SCREENSHOT_BYTES_MIN, "{bytes} bytes");
 }
 
 /// A script that says how far anything of the page reaches past its right edge,

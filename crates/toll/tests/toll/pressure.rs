@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use crate::common::{Bench, Running, capability, list, skip, wait_until};
+use crate::common::{Bench, all_are, capability, list, skip, wait_until};
 
 const EXPERIMENT: &str = r#"
 format = 1
@@ -69,16 +69,21 @@ fn a_trial_under_pressure_runs_and_leaves_neither_swap_nor_group() {
     if is_skipped(&bench) {
         return;
     }
-    let file = bench.write("pressed.toml", EXPERIMENT);
-    let file = file.to_str().unwrap();
-    let arguments = ["run", file, "-r", "2", "--no-html", "-q", "--json"];
+    bench.write("pressed.toml", EXPERIMENT);
+    let arguments = [
+        "run",
+        "pressed.toml",
+        "-r",
+        "2",
+        "--no-html",
+        "-q",
+        "--json",
+    ];
     let run = bench.json(&arguments);
     let trials = list(&run["runs"][0]["trials"]);
     // The A/A twin included.
     assert_eq!(trials.len(), 6, "{run:#}");
-    for trial in trials {
-        assert_eq!(trial["state"], "completed", "{trial:#}");
-    }
+    all_are("completed", trials);
     assert_eq!(swap_files(&bench), Vec::<String>::new());
     assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
 }
@@ -117,10 +122,9 @@ fn a_set_larger_than_its_limit_is_swapped_and_worked_on_all_the_same() {
     if is_skipped(&bench) {
         return;
     }
-    let file = bench.write("sets.toml", SETS);
-    let file = file.to_str().unwrap();
-    let run = bench.json(&["run", file, "-r", "2", "--no-html", "-q", "--json"]);
-    let trials = list(&run["runs"][0]["trials"]);
+    bench.write("sets.toml", SETS);
+    let run = bench.measured("sets.toml -r 2");
+    let trials = list(&run["trials"]);
     // The A/A twin included.
     assert_eq!(trials.len(), 8, "{run:#}");
     let mut swapped = 0.0;
@@ -140,29 +144,17 @@ fn a_killed_run_under_pressure_is_cleared_by_the_doctor() {
     if is_skipped(&bench) {
         return;
     }
-    let file = bench.write("pressed.toml", EXPERIMENT);
-    let file = file.to_str().unwrap();
-    let arguments = [
-        "run",
-        file,
-        "-r",
-        "1000",
-        "-L",
-        "steps=100000",
-        "--no-html",
-        "-q",
-    ];
-    let child = bench.spawnable(&arguments).spawn().unwrap();
-    let pid = child.id();
-    let mut running = Running(child);
+    bench.write("pressed.toml", EXPERIMENT);
+    let arguments = "run pressed.toml -r 1000 -L steps=100000 --no-html -q";
+    let mut running = bench.start(arguments);
+    let pid = running.0.id();
     wait_until("a trial is under the limit", || {
         control_groups(pid).iter().any(|group| {
             std::fs::read_to_string(group.join("cgroup.procs")).is_ok_and(|list| !list.is_empty())
         })
     });
     assert_eq!(swap_files(&bench).len(), 1);
-    running.0.kill().unwrap();
-    running.0.wait().unwrap();
+    running.kill();
     let told = bench.ok("doctor --restore").stdout;
     assert!(told.contains("cleared after a killed run"), "{told}");
     assert_eq!(swap_files(&bench), Vec::<String>::new());
@@ -175,15 +167,9 @@ fn without_a_limit_to_be_had_the_treatment_is_skipped_with_the_reason() {
     let bench = Bench::new();
     if capability(&bench, "limit on memory, with swap").is_ok() {
         // What a run says where there is none, a limit above all memory shows.
-        let file = bench.write("pressed.toml", EXPERIMENT);
-        let arguments = [
-            "run",
-            file.to_str().unwrap(),
-            "-L",
-            "limit=64GiB",
-            "--dry-run",
-        ];
-        let told = bench.ok(&arguments).stdout;
+        bench.write("pressed.toml", EXPERIMENT);
+        let arguments = "run pressed.toml -L limit=64GiB --dry-run";
+        let told = bench.ok(arguments).stdout;
         let skipped = told
             .lines()
             .find(|line| line.trim_start().starts_with("competing"));
@@ -195,10 +181,8 @@ fn without_a_limit_to_be_had_the_treatment_is_skipped_with_the_reason() {
         );
         return;
     }
-    let file = bench.write("pressed.toml", EXPERIMENT);
-    let told = bench
-        .ok(&["run", file.to_str().unwrap(), "--dry-run"])
-        .stdout;
+    bench.write("pressed.toml", EXPERIMENT);
+    let told = bench.ok("run pressed.toml --dry-run").stdout;
     let skipped = told
         .lines()
         .find(|line| line.trim_start().starts_with("competing"));

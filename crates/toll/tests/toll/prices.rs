@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::common::{Bench, has, has_program, list, skip};
+use crate::common::{Bench, has, has_program, lacks, list, skip};
 use crate::trace::can_trace;
 
 /// Measures some rows in few blocks.
@@ -106,35 +106,6 @@ fn a_row_that_cannot_run_says_why() {
 }
 
 #[test]
-fn what_is_not_there_is_told_before_anything_is_measured() {
-    let bench = Bench::new();
-    let errors = bench.fails(2, "prices --group disk");
-    has(&errors, &["cannot list group \"disk\"", "\"io_uring\""]);
-    has(
-        &bench.fails(2, "prices --row fly"),
-        &["cannot list row \"fly\"", "\"stat\""],
-    );
-    bench.fails(2, "prices -r 0");
-    bench.write("other.json", "{}");
-    has(
-        &bench.fails(2, "prices --compare other.json"),
-        &["other.json"],
-    );
-    bench.fails(1, "prices --compare nowhere.json");
-    bench.ok("run -r 1 --no-html true");
-    has(
-        &bench.fails(2, "prices --last"),
-        &["no list of this machine"],
-    );
-    let command = bench.ok("export last --json -").stdout;
-    bench.write("command.json", &command);
-    has(
-        &bench.fails(2, "prices --compare command.json"),
-        &["has no prices"],
-    );
-}
-
-#[test]
 fn a_whole_list_is_what_reports_start_with_and_traces_are_priced_by() {
     let bench = Bench::new();
     bench.ok("prices -q -r 1");
@@ -149,11 +120,9 @@ fn a_whole_list_is_what_reports_start_with_and_traces_are_priced_by() {
         &bench.ok("prices --last --all").stdout,
         &["row=copies", "for other purposes"],
     );
-    let group = bench.ok(&["prices", "--last", "--group", "memory"]).stdout;
-    assert!(
-        group.contains("mmap and munmap") && !group.contains("rename"),
-        "{group}"
-    );
+    let group = bench.ok("prices --last --group memory").stdout;
+    has(&group, &["mmap and munmap"]);
+    lacks(&group, &["rename"]);
 
     bench.ok("run -r 1 --no-html true");
     bench.ok("report last --html page.html");

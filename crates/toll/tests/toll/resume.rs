@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::json;
 use toll::store::{RunStatus, Store, StoredRun};
 
@@ -23,47 +23,9 @@ fn stored(bench: &Bench) -> Option<StoredRun> {
     Some(store.load(run.id).expect("the run can be read"))
 }
 
-fn trials(bench: &Bench) -> usize {
-    stored(bench).map_or(0, |run| run.trials.len())
-}
-
-/// A marker that no other process of the machine carries.
-fn marker(bench: &Bench) -> String {
-    format!("TOLL_TEST_MARK={}", bench.path("").display())
-}
-
-fn start(bench: &Bench, arguments: &str) -> Running {
-    let marker = marker(bench);
-    let (name, value) = marker.split_once('=').expect("it has one");
-    let mut command = bench.spawnable(arguments);
-    Running(command.env(name, value).spawn().expect("toll starts"))
-}
-
-/// Starts a run, and waits until it has something to lose.
-#[track_caller]
-fn start_and_wait_for_a_trial(bench: &Bench, arguments: &str) -> Running {
-    let mut running = start(bench, arguments);
-    wait_until("a trial is kept", || {
-        let ended = running.0.try_wait().expect("it is our child");
-        assert_eq!(ended, None, "toll ended before its first trial");
-        trials(bench) >= 1
-    });
-    running
-}
-
-fn kill(mut running: Running) {
-    running.0.kill().expect("it is our child");
-    running.0.wait().expect("it is our child");
-}
-
-fn send(running: &Running, signal: Signal) {
-    let pid = i32::try_from(running.0.id()).ok().and_then(Pid::from_raw);
-    kill_process(pid.expect("a process"), signal).expect("the process is ours");
-}
-
 #[track_caller]
 fn nothing_runs(bench: &Bench) {
-    let marker = marker(bench);
+    let marker = bench.marker();
     wait_until("all processes of the run are gone", || {
         processes_marked(&marker).is_empty()
     });
@@ -73,12 +35,11 @@ fn nothing_runs(bench: &Bench) {
 fn a_signal_ends_a_run_with_its_own_status_and_everything_is_kept() {
     for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let bench = Bench::new();
-        let mut child = start_and_wait_for_a_trial(
-            &bench,
+        let mut child = bench.start_measuring(
             "run --html page.html --seed 1 -r 20 -c 'echo cleaned >>log' 'sleep 0.1'",
         );
-        send(&child, signal);
-        assert_eq!(child.0.wait().unwrap().code(), Some(status));
+        child.send(signal);
+        assert_eq!(child.end().code(), Some(status));
         nothing_runs(&bench);
         let first = stored(&bench).unwrap();
         assert_eq!(first.run.status, RunStatus::Unfinished);
@@ -101,12 +62,11 @@ fn a_signal_ends_a_run_with_its_own_status_and_everything_is_kept() {
 fn a_second_signal_ends_a_run_that_is_still_cleaning_up() {
     let bench = Bench::new();
     let line = "run -q --no-html -r 9 -c 'touch cleaning; sleep 300' 'sleep 0.05'";
-    let mut child = start(&bench, line);
-    wait_until("a trial is kept", || trials(&bench) >= 1);
-    send(&child, Signal::INT);
+    let mut child = bench.start_measuring(line);
+    child.send(Signal::INT);
     wait_until("the clean-up runs", || bench.path("cleaning").exists());
-    send(&child, Signal::INT);
-    let status = child.0.wait().unwrap();
+    child.send(Signal::INT);
+    let status = child.end();
     assert_eq!((status.code(), status.signal()), (Some(130), None));
     nothing_runs(&bench);
 }
@@ -124,8 +84,9 @@ fn a_complete_run_is_not_resumed() {
 #[test]
 fn the_last_run_that_can_still_succeed_is_resumed_and_named() {
     let bench = Bench::new();
-    let child = start_and_wait_for_a_trial(&bench, "run -q --no-html -r 20 'sleep 0.05'");
-    kill(child);
+    bench
+        .start_measuring("run -q --no-html -r 20 'sleep 0.05'")
+        .kill();
     bench.fails(1, "run -q --no-html -r 9 nosuchprogram");
     let unfinished = bench.ok("list").stdout.matches("unfinished").count();
     assert_eq!(unfinished, 2);
@@ -138,8 +99,9 @@ fn the_last_run_that_can_still_succeed_is_resumed_and_named() {
 #[test]
 fn an_imported_run_is_not_resumed() {
     let bench = Bench::new();
-    let child = start_and_wait_for_a_trial(&bench, "run -q --no-html -r 99 'sleep 0.05'");
-    kill(child);
+    bench
+        .start_measuring("run -q --no-html -r 99 'sleep 0.05'")
+        .kill();
     bench.ok("export last --json run.json");
     bench.ok("import --store other.sqlite run.json");
     let errors = bench.fails(2, "run --resume 1 --store other.sqlite");
@@ -149,7 +111,7 @@ fn an_imported_run_is_not_resumed() {
 #[test]
 fn a_second_run_at_the_same_time_is_refused_and_told_why() {
     let bench = Bench::new();
-    let child = start_and_wait_for_a_trial(&bench, "run -q --no-html -r 999 'sleep 0.05'");
+    let mut child = bench.start_measuring("run -q --no-html -r 999 'sleep 0.05'");
     // Another store does not make the machine any quieter.
     for line in ["run true", "run --resume", "run --store other.sqlite true"] {
         let holder = format!("process {}", child.0.id());
@@ -158,7 +120,7 @@ fn a_second_run_at_the_same_time_is_refused_and_told_why() {
     // Looking at what is there disturbs no trial much.
     bench.ok("list");
     bench.ok("show");
-    kill(child);
+    child.kill();
     nothing_runs(&bench);
     bench.ok("run -q --no-html -r 1 true");
 }
@@ -167,8 +129,9 @@ fn a_second_run_at_the_same_time_is_refused_and_told_why() {
 fn what_a_killed_run_left_is_cleared_by_the_next_start_and_by_the_doctor() {
     for clear in ["run -r 1 --no-html true", "doctor --restore"] {
         let bench = Bench::new();
-        let child = start_and_wait_for_a_trial(&bench, "run -q --no-html -r 999 'sleep 0.05'");
-        kill(child);
+        bench
+            .start_measuring("run -q --no-html -r 999 'sleep 0.05'")
+            .kill();
         assert_eq!(bench.leftovers().len(), 2, "a work directory, its journal");
         let ran = bench.ok(clear);
         has(&(ran.stdout + &ran.stderr), &["cleared after a killed run"]);
@@ -180,29 +143,30 @@ fn what_a_killed_run_left_is_cleared_by_the_next_start_and_by_the_doctor() {
 #[test]
 fn the_work_of_a_live_run_is_not_cleared() {
     let bench = Bench::new();
-    let child = start_and_wait_for_a_trial(&bench, "run -q --no-html -r 999 'sleep 0.05'");
+    let mut child = bench.start_measuring("run -q --no-html -r 999 'sleep 0.05'");
     has(&bench.ok("doctor --restore").stdout, &["nothing was left"]);
     assert_eq!(bench.leftovers().len(), 2);
-    kill(child);
+    child.kill();
 }
 
 #[test]
 fn no_process_outlives_a_killed_run() {
     let bench = Bench::new();
     let command = "sh -c 'sleep 300 & sh -c \\\"sleep 301; true\\\"; wait'";
-    let child = start(&bench, &format!("run -q --no-html \"{command}\""));
-    let marker = marker(&bench);
+    let mut child = bench.start(&format!("run -q --no-html \"{command}\""));
+    let marker = bench.marker();
     // toll, the probe, the outer and inner shells, and two sleeps.
     wait_until("the command runs", || processes_marked(&marker).len() >= 6);
-    kill(child);
+    child.kill();
     nothing_runs(&bench);
 }
 
 #[test]
 fn a_resumed_run_says_where_it_goes_on() {
     let bench = Bench::new();
-    let child = start_and_wait_for_a_trial(&bench, "run -q --no-html -r 20 'sleep 0.1'");
-    kill(child);
+    bench
+        .start_measuring("run -q --no-html -r 20 'sleep 0.1'")
+        .kill();
     let json = bench.json("run --resume 1 --json --no-html -q");
     assert_eq!(list(&json["runs"][0]["trials"]).len(), 40);
     assert_eq!(json["runs"][0]["run"]["id"], 1);
@@ -257,11 +221,11 @@ fn what_a_killed_run_was_making_is_cleared_when_it_is_made() {
     let file = "format = 1\nname = 'slow'\n[workload]\nkind = 'write'\nfs = 'ext4'\n";
     let file = bench.write("slow.toml", file).display().to_string();
     let mut command = bench.spawnable(&["run", "-q", "--no-html", &file]);
-    let child = Running(command.env("PATH", path).spawn().unwrap());
+    let mut child = Running(command.env("PATH", path).spawn().unwrap());
     wait_until("the file system is made", || {
         bench.path("home/begun").exists()
     });
-    kill(child);
+    child.kill();
     bench.ok("doctor --restore");
     settings.are_back();
 }

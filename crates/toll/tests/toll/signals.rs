@@ -1,29 +1,14 @@
 //! Signals that end, pause or continue a run, at whatever moment they come.
 
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
-use serde_json::Value;
 
 use crate::common::{
-    Bench, Running, capability, list, make_executable, processes_marked, skip, wait_until,
+    Bench, Running, capability, has, list, make_executable, processes_marked, skip, wait_until,
 };
 use crate::settings::Settings;
-
-fn start(bench: &Bench, arguments: &[&str]) -> Running {
-    Running(bench.spawnable(arguments).spawn().unwrap())
-}
-
-fn send(child: &Child, signal: Signal) {
-    kill_process(Pid::from_child(child), signal).expect("the process is ours");
-}
-
-fn trials(bench: &Bench) -> Vec<Value> {
-    let shown = bench.run("show --json");
-    let document: Value = serde_json::from_str(&shown.stdout).unwrap_or_default();
-    list(&document["trials"]).to_vec()
-}
 
 /// Whether a process of the bench runs such a program.
 fn runs(bench: &Bench, program: &str) -> bool {
@@ -42,35 +27,21 @@ fn state(pid: u32) -> Option<char> {
 
 #[test]
 fn each_signal_that_ends_a_run_has_its_status_and_everything_is_kept_and_put_back() {
-    let bench = Bench::new();
     for (signal, status) in [(Signal::HUP, 129), (Signal::INT, 130), (Signal::TERM, 143)] {
+        let bench = Bench::new();
         let settings = Settings::before(&bench);
-        let arguments = [
-            "run",
-            "--no-html",
-            "-r",
-            "2000",
-            "sh -c 'setsid sleep 300 & sleep 0.05'",
-        ];
-        let mut running = start(&bench, &arguments);
-        let before = bench.run("list --json").stdout;
-        wait_until("a trial is kept", || {
-            bench.run("list --json").stdout != before && !trials(&bench).is_empty()
-        });
-        send(&running.0, signal);
-        assert_eq!(running.0.wait().unwrap().code(), Some(status));
+        let line = "run --no-html -r 2000 \"sh -c 'setsid sleep 300 & sleep 0.05'\"";
+        let mut running = bench.start_measuring(line);
+        running.send(signal);
+        assert_eq!(running.end().code(), Some(status));
         // At once: toll has ended.
         settings.are_back_at_once();
         let shown = bench.document("last");
         assert_eq!(shown["run"]["status"], "unfinished");
         assert!(!list(&shown["trials"]).is_empty());
     }
-    let help = bench.ok("--help").stdout;
-    let manual = bench.ok("man").stdout;
-    for text in [help, manual] {
-        for status in ["129", "130", "143"] {
-            assert!(text.contains(status), "{text}");
-        }
+    for page in ["--help", "man"] {
+        has(&Bench::new().ok(page).stdout, &["129", "130", "143"]);
     }
 }
 
@@ -94,24 +65,13 @@ fn a_signal_during_the_set_up_leaves_neither_a_run_nor_anything_else() {
     for directory in ["bin", "home"] {
         std::fs::create_dir_all(bench.path(directory)).unwrap();
     }
-    let arguments = [
-        "run",
-        "write",
-        "--profile",
-        "quick",
-        "-q",
-        "--no-html",
-        "-L",
-        "fs=xfs,ext4,btrfs",
-        "-r",
-        "2",
-    ];
+    let arguments = "run write --profile quick -q --no-html -L fs=xfs,ext4,btrfs -r 2";
     let path = std::env::var("PATH").unwrap_or_default();
     // To all of them, as ^C at a terminal does.
     for kind in ["xfs", "ext4"] {
         let program = bench.write(&format!("bin/mkfs.{kind}"), LASTING_MKFS);
         make_executable(&program);
-        let mut command = bench.spawnable(&arguments);
+        let mut command = bench.spawnable(arguments);
         command.env("PATH", format!("{}:{path}", bench.path("bin").display()));
         let mut running = Running(command.process_group(0).spawn().unwrap());
         wait_until("a file system is made", || {
@@ -121,7 +81,7 @@ fn a_signal_during_the_set_up_leaves_neither_a_run_nor_anything_else() {
         });
         let group = Pid::from_child(&running.0);
         let _ = kill_process_group(group, Signal::INT);
-        let status = running.0.wait().unwrap();
+        let status = running.end();
         assert_eq!(status.code(), Some(130), "{kind}: {status:?}");
         settings.are_back_at_once();
         let errors = bench.fails(2, "run --resume");
@@ -141,9 +101,9 @@ fn a_run_that_is_told_to_ignore_the_end_of_its_terminal_does() {
     let path = std::env::var("PATH").unwrap_or_default();
     command.env("PATH", format!("{}:{path}", program.display()));
     let mut running = Running(command.spawn().unwrap());
-    wait_until("a trial is kept", || !trials(&bench).is_empty());
-    send(&running.0, Signal::HUP);
-    let status = running.0.wait().unwrap();
+    running.until("a trial is kept", || !bench.trials().is_empty());
+    running.send(Signal::HUP);
+    let status = running.end();
     assert_eq!((status.code(), status.signal()), (Some(0), None));
     assert_eq!(bench.document("last")["run"]["status"], "complete");
 }
@@ -162,9 +122,9 @@ fn a_paused_run_measures_nothing_meanwhile_and_no_pause() {
         "1000s",
         "sleep 0.5",
     ];
-    let mut running = start(&bench, &arguments);
+    let mut running = bench.start(&arguments);
     wait_until("a command is measured", || runs(&bench, "sleep"));
-    send(&running.0, Signal::TSTP);
+    running.send(Signal::TSTP);
     let pid = running.0.id();
     wait_until("toll is stopped", || state(pid) == Some('T'));
     assert!(
@@ -173,10 +133,10 @@ fn a_paused_run_measures_nothing_meanwhile_and_no_pause() {
     );
     // Longer than what is measured, also on a busy machine.
     std::thread::sleep(std::time::Duration::from_secs(6));
-    let kept = trials(&bench);
-    send(&running.0, Signal::CONT);
-    assert_eq!(running.0.wait().unwrap().code(), Some(0));
-    let ended = trials(&bench);
+    let kept = bench.trials();
+    running.send(Signal::CONT);
+    assert_eq!(running.end().code(), Some(0));
+    let ended = bench.trials();
     assert_eq!(ended[..kept.len()], kept);
     assert_eq!(ended.len(), 6);
     for trial in ended {
@@ -191,14 +151,13 @@ fn a_paused_run_measures_nothing_meanwhile_and_no_pause() {
 fn a_paused_run_can_be_ended() {
     let bench = Bench::new();
     let settings = Settings::before(&bench);
-    let mut running = start(&bench, &["run", "-q", "--no-html", "-r", "30", "sleep 0.2"]);
-    wait_until("a trial is kept", || !trials(&bench).is_empty());
-    send(&running.0, Signal::TSTP);
+    let mut running = bench.start_measuring("run -q --no-html -r 30 'sleep 0.2'");
+    running.send(Signal::TSTP);
     let pid = running.0.id();
     wait_until("toll is stopped", || state(pid) == Some('T'));
-    send(&running.0, Signal::TERM);
-    send(&running.0, Signal::CONT);
-    assert_eq!(running.0.wait().unwrap().code(), Some(143));
+    running.send(Signal::TERM);
+    running.send(Signal::CONT);
+    assert_eq!(running.end().code(), Some(143));
     settings.are_back_at_once();
 }
 
@@ -209,14 +168,14 @@ fn a_stop_of_toll_alone_costs_no_trial() {
     let bench = Bench::new();
     let toml = "format = 1\nname = 'stopped'\n[workload]\nkind = 'command'\ncommand = \
                 'sleep 0.3'\n[run]\ntrial_timeout = '6s'\n";
-    let file = bench.write("stopped.toml", toml).display().to_string();
-    let mut running = start(&bench, &["run", "-q", "--no-html", "-r", "2", &file]);
+    bench.write("stopped.toml", toml);
+    let mut running = bench.start("run -q --no-html -r 2 stopped.toml");
     wait_until("a command is measured", || runs(&bench, "sleep"));
-    send(&running.0, Signal::STOP);
+    running.send(Signal::STOP);
     std::thread::sleep(std::time::Duration::from_secs(8));
-    send(&running.0, Signal::CONT);
-    assert_eq!(running.0.wait().unwrap().code(), Some(0));
-    for trial in trials(&bench) {
+    running.send(Signal::CONT);
+    assert_eq!(running.end().code(), Some(0));
+    for trial in bench.trials() {
         assert_eq!(trial["state"], "completed", "{trial:#}");
     }
 }
@@ -225,7 +184,7 @@ fn a_stop_of_toll_alone_costs_no_trial() {
 fn a_trial_whose_processes_were_stopped_is_excluded_and_says_why() {
     let bench = Bench::new();
     // Long enough for its processes to be found while it sleeps.
-    let mut running = start(&bench, &["run", "-q", "--no-html", "-r", "2", "sleep 3"]);
+    let mut running = bench.start("run -q --no-html -r 2 'sleep 3'");
     wait_until("a command is measured", || runs(&bench, "sleep"));
     let marked = processes_marked(&bench.marker());
     let others = marked
@@ -237,8 +196,8 @@ fn a_trial_whose_processes_were_stopped_is_excluded_and_says_why() {
             let _ = kill_process(*pid, signal);
         }
     }
-    assert_eq!(running.0.wait().unwrap().code(), Some(0));
-    let ended = trials(&bench);
+    assert_eq!(running.end().code(), Some(0));
+    let ended = bench.trials();
     let excluded: Vec<_> = ended
         .iter()
         .filter(|trial| trial["state"] == "excluded")
@@ -255,17 +214,17 @@ fn a_second_signal_while_the_results_are_shown_ends_toll_at_once() {
     let mut command = bench.spawnable("run -r 200 --html - 'sleep 0.01'");
     command.stdout(Stdio::piped());
     let mut running = Running(command.spawn().unwrap());
-    wait_until("a trial is kept", || !trials(&bench).is_empty());
-    send(&running.0, Signal::INT);
+    running.until("a trial is kept", || !bench.trials().is_empty());
+    running.send(Signal::INT);
     wait_until("nothing is measured any more", || {
         bench.leftovers().is_empty()
     });
     let again = || {
-        send(&running.0, Signal::INT);
+        running.send(Signal::INT);
         running.0.try_wait().unwrap().is_some()
     };
     wait_until("toll has ended", again);
-    let status = running.0.wait().unwrap();
+    let status = running.end();
     assert_eq!((status.code(), status.signal()), (None, Some(2)));
     assert_eq!(bench.document("last")["run"]["status"], "unfinished");
 }

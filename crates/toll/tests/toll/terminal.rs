@@ -1,6 +1,6 @@
 //! What is drawn on which kind of terminal.
 
-use crate::common::{Bench, has_program, skip};
+use crate::common::{Bench, has, has_program, skip};
 
 /// An escape sequence's first byte.
 const ESCAPE: char = '\u{1b}';
@@ -116,10 +116,7 @@ fn a_terminal_shows_a_bar_that_leaves_nothing_behind() {
     let Some(drawn) = on_a_terminal(&bench, "", line) else {
         return;
     };
-    assert!(
-        drawn.contains(" blocks, ") && drawn.contains("elapsed"),
-        "{drawn:?}"
-    );
+    has(&drawn, &[" blocks, ", "elapsed"]);
     assert!(drawn.contains(ESCAPE), "{drawn:?}");
     // What stands after the bar's last clearing is the result alone.
     let result = drawn.rsplit("\u{1b}[2K").next().unwrap_or_default();

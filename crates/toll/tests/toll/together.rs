@@ -1,18 +1,16 @@
 //! Two runs at once: of one store or two, in one work directory, of one run.
 
-use std::process::Child;
-
 use serde_json::Value;
 
-use crate::common::{Bench, Running, list, wait_until};
+use crate::common::{Bench, Running, list};
 use crate::settings::Settings;
 
 /// Another user's, as far as the lock of a user's runs goes.
-fn of_another_user(bench: &Bench, arguments: &[&str]) -> Child {
+fn of_another_user(bench: &Bench, arguments: &[&str]) -> Running {
     let mut command = bench.spawnable(arguments);
     command.env("XDG_STATE_HOME", bench.path("other/state"));
     command.stderr(std::fs::File::create(bench.path("errors")).unwrap());
-    command.spawn().unwrap()
+    Running(command.spawn().unwrap())
 }
 
 /// How runs of a bench ended: number, status, trials.
@@ -38,15 +36,10 @@ fn runs_of_two_users_in_one_work_directory_do_not_touch_each_other() {
     let command = "sh -c 'echo $$ >{workdir}/mine; sleep 0.02; test $(cat {workdir}/mine) = $$'";
     let first = [&base[..], &[command]].concat();
     let second = [&base[..], &["--store", "other.sqlite", command]].concat();
-    let mut one = Running(bench.spawnable(&first).spawn().unwrap());
-    let mut other = Running(of_another_user(&bench, &second));
-    assert_eq!(one.0.wait().unwrap().code(), Some(0));
-    assert_eq!(
-        other.0.wait().unwrap().code(),
-        Some(0),
-        "{}",
-        bench.read("errors")
-    );
+    let mut one = bench.start(&first);
+    let mut other = of_another_user(&bench, &second);
+    assert_eq!(one.end().code(), Some(0));
+    assert_eq!(other.end().code(), Some(0), "{}", bench.read("errors"));
     for store in [&[][..], &["--store", "other.sqlite"]] {
         let shown = bench.json(&[&["show", "--json"], store].concat());
         let states = list(&shown["trials"]).iter().map(|trial| &trial["state"]);
@@ -64,18 +57,10 @@ fn runs_of_two_users_in_one_work_directory_do_not_touch_each_other() {
 fn runs_of_two_users_into_one_store_are_both_kept() {
     let bench = Bench::new();
     let run = ["run", "-q", "--no-html", "-r", "20", "sleep 0.01"];
-    let mut one = Running(bench.spawnable(&run).spawn().unwrap());
-    wait_until("the first measures", || {
-        bench.run("show --json").stdout.contains("completed")
-    });
-    let mut other = Running(of_another_user(&bench, &run));
-    assert_eq!(
-        other.0.wait().unwrap().code(),
-        Some(0),
-        "{}",
-        bench.read("errors")
-    );
-    assert_eq!(one.0.wait().unwrap().code(), Some(0));
+    let mut one = bench.start_measuring(&run);
+    let mut other = of_another_user(&bench, &run);
+    assert_eq!(other.end().code(), Some(0), "{}", bench.read("errors"));
+    assert_eq!(one.end().code(), Some(0));
     let complete = |id| (id, "complete".to_owned(), 40);
     assert_eq!(ends(&bench), [complete(1), complete(2)]);
 }
@@ -85,9 +70,9 @@ fn of_two_that_start_at_once_on_a_new_store_none_breaks_it() {
     for _ in 0..5 {
         let bench = Bench::new();
         let run = ["run", "-q", "--no-html", "-r", "2", "true"];
-        let mut one = Running(bench.spawnable(&run).spawn().unwrap());
-        let mut other = Running(of_another_user(&bench, &run));
-        let codes = [one.0.wait().unwrap().code(), other.0.wait().unwrap().code()];
+        let mut one = bench.start(&run);
+        let mut other = of_another_user(&bench, &run);
+        let codes = [one.end().code(), other.end().code()];
         let good = codes.iter().filter(|code| **code == Some(0)).count();
         assert!(good >= 1, "{codes:?} {}", bench.read("errors"));
         let ends = ends(&bench);
@@ -105,19 +90,14 @@ fn of_two_that_go_on_with_one_run_one_does() {
     let settings = Settings::before(&bench);
     // Of two rounds at most one has ended before the other toll has started.
     let run = ["run", "-q", "--no-html", "-r", "40", "sleep 0.1"];
-    let mut begun = Running(bench.spawnable(&run).spawn().unwrap());
-    wait_until("a trial is kept", || {
-        bench.run("show --json").stdout.contains("completed")
-    });
-    begun.0.kill().unwrap();
-    begun.0.wait().unwrap();
+    bench.start_measuring(&run).kill();
     let resume = ["run", "--resume", "1", "-q", "--no-html"];
     let mut command = bench.spawnable(&resume);
     command.stderr(std::fs::File::create(bench.path("errors-1")).unwrap());
     let mut one = Running(command.spawn().unwrap());
-    let mut other = Running(of_another_user(&bench, &resume));
+    let mut other = of_another_user(&bench, &resume);
     let errors = || bench.read("errors-1") + &bench.read("errors");
-    let mut codes = [one.0.wait().unwrap().code(), other.0.wait().unwrap().code()];
+    let mut codes = [one.end().code(), other.end().code()];
     codes.sort_unstable();
     assert_eq!(codes, [Some(0), Some(1)], "{}", errors());
     assert!(errors().contains("goes on with it, too"), "{}", errors());

@@ -6,7 +6,9 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::{Bench, Ran, Running, has_program, list, make_executable, skip, wait_until};
+use crate::common::{
+    Bench, Ran, Running, has, has_program, lacks, list, make_executable, skip, wait_until,
+};
 
 /// Whether tracing works here; tells why not.
 pub fn can_trace(bench: &Bench) -> bool {
@@ -18,6 +20,12 @@ pub fn can_trace(bench: &Bench) -> bool {
         }
         _ => true,
     }
+}
+
+/// Directories in which tracing works.
+fn bench() -> Option<Bench> {
+    let bench = Bench::new();
+    can_trace(&bench).then_some(bench)
 }
 
 /// Traces a command without prices, and gives what was told of it.
@@ -49,10 +57,7 @@ fn file<'a>(report: &'a Value, end: &str) -> &'a Value {
 
 #[test]
 fn every_read_and_write_of_dd_is_counted_by_its_size() {
-    let bench = Bench::new();
-    if !can_trace(&bench) {
-        return;
-    }
+    let Some(bench) = bench() else { return };
     bench.write("in", &"x".repeat(1000));
     let command = ["dd", "if=in", "of=out", "bs=1", "status=none"];
     let (ran, report) = traced(&bench, &[], &command);
@@ -76,10 +81,7 @@ fn every_read_and_write_of_dd_is_counted_by_its_size() {
 
 #[test]
 fn children_and_pipes_are_followed() {
-    let bench = Bench::new();
-    if !can_trace(&bench) {
-        return;
-    }
+    let Some(bench) = bench() else { return };
     bench.write("in", &"x".repeat(100_000));
     let line = "dd if=in bs=1000 status=none | cat >out; exit 7";
     let (ran, report) = traced(&bench, &[], &["sh", "-c", line]);
@@ -96,10 +98,7 @@ fn children_and_pipes_are_followed() {
 
 #[test]
 fn programs_that_hardly_matter_are_left_out_unless_asked_for() {
-    let bench = Bench::new();
-    if !can_trace(&bench) {
-        return;
-    }
+    let Some(bench) = bench() else { return };
     bench.write("small", "x");
     let line = "cat small; dd if=/dev/zero of=/dev/null bs=1 count=50000 status=none";
     let (_, report) = traced(&bench, &[], &["sh", "-c", line]);
@@ -130,18 +129,13 @@ fn programs_that_hardly_matter_are_left_out_unless_asked_for() {
     assert!(short.contains("--helpers shows them"), "{short}");
     assert!(!short.contains("/small"), "{short}");
     let long = text("--helpers");
-    assert!(
-        long.contains("/small") && !long.contains("shows them"),
-        "{long}"
-    );
+    has(&long, &["/small"]);
+    lacks(&long, &["shows them"]);
 }
 
 #[test]
 fn threads_that_cut_each_others_lines_in_two_are_all_counted() {
-    let bench = Bench::new();
-    if !can_trace(&bench) {
-        return;
-    }
+    let Some(bench) = bench() else { return };
     if !has_program("python3") {
         return skip("there is no python3");
     }
@@ -171,10 +165,7 @@ fn threads_that_cut_each_others_lines_in_two_are_all_counted() {
 
 #[test]
 fn the_command_has_the_standard_streams_to_itself() {
-    let bench = Bench::new();
-    if !can_trace(&bench) {
-        return;
-    }
+    let Some(bench) = bench() else { return };
     let ran = bench.shell("printf 'a\\0b' | toll trace --no-prices cat | od -An -c");
     assert_eq!(
         ran.stdout.split_whitespace().collect::<Vec<_>>(),
@@ -198,10 +189,7 @@ fn the_command_has_the_standard_streams_to_itself() {
 
 #[test]
 fn options_behind_the_command_are_the_commands() {
-    let bench = Bench::new();
-    if !can_trace(&bench) {
-        return;
-    }
+    let Some(bench) = bench() else { return };
     let command = ["echo", "-P", "a", "b", "--json", "--", "-D"];
     let ran = bench.ok(&[&["trace", "--no-prices"], &command[..]].concat());
     assert_eq!(ran.stdout, "-P a b --json -- -D\n");
@@ -209,10 +197,7 @@ fn options_behind_the_command_are_the_commands() {
 
 #[test]
 fn a_death_by_signal_is_told_and_handed_on() {
-    let bench = Bench::new();
-    if !can_trace(&bench) {
-        return;
-    }
+    let Some(bench) = bench() else { return };
     let (ran, report) = traced(&bench, &[], &["sh", "-c", "kill -KILL $$"]);
     assert_eq!(ran.code, Some(128 + 9), "{ran:#?}");
     assert_eq!(report["ended"]["signal"], 9);
@@ -220,10 +205,7 @@ fn a_death_by_signal_is_told_and_handed_on() {
 
 #[test]
 fn a_signal_to_toll_reaches_the_command_and_the_summary_comes_all_the_same() {
-    let bench = Bench::new();
-    if !can_trace(&bench) {
-        return;
-    }
+    let Some(bench) = bench() else { return };
     for (signal, status) in [(Signal::TERM, 143), (Signal::HUP, 129)] {
         let _ = std::fs::remove_file(bench.path("started"));
         let line = "echo x >started; exec sleep 100";
@@ -245,18 +227,6 @@ fn a_signal_to_toll_reaches_the_command_and_the_summary_comes_all_the_same() {
 }
 
 #[test]
-fn what_cannot_be_started_has_the_status_that_shells_give_it() {
-    let bench = Bench::new();
-    bench.write("plain", "no program");
-    let errors = bench.fails(127, "trace toll-no-such-program");
-    assert!(errors.contains("there is no such program"), "{errors}");
-    let errors = bench.fails(126, "trace ./plain");
-    assert!(errors.contains("may be executed"), "{errors}");
-    bench.fails(2, "trace");
-    bench.fails(2, "trace --measure --no-prices true");
-}
-
-#[test]
 fn a_strace_that_may_not_trace_is_a_missing_prerequisite() {
     let bench = Bench::new();
     let script =
@@ -271,10 +241,7 @@ fn a_strace_that_may_not_trace_is_a_missing_prerequisite() {
 
 #[test]
 fn hostile_names_of_files_reach_neither_the_terminal_nor_the_parser() {
-    let bench = Bench::new();
-    if !can_trace(&bench) {
-        return;
-    }
+    let Some(bench) = bench() else { return };
     let name = "a>b) = 5 <0.1\n12 read(\"\u{1b}[31mä\\";
     std::fs::write(bench.path(name), "12345").expect("Linux takes any name");
     let (ran, report) = traced(&bench, &[], &["cat", name]);
@@ -288,10 +255,7 @@ fn hostile_names_of_files_reach_neither_the_terminal_nor_the_parser() {
 
 #[test]
 fn all_calls_are_counted_if_wanted() {
-    let bench = Bench::new();
-    if !can_trace(&bench) {
-        return;
-    }
+    let Some(bench) = bench() else { return };
     let (_, some) = traced(&bench, &[], &["cat", "/nowhere"]);
     assert!(
         list(&some["calls"])
@@ -321,10 +285,7 @@ fn is_call(call: &Value, name: &str, text: &str) -> bool {
 
 #[test]
 fn listed_calls_show_what_the_dynamic_linker_does() {
-    let bench = Bench::new();
-    if !can_trace(&bench) {
-        return;
-    }
+    let Some(bench) = bench() else { return };
     bench.write("in", "hello");
     let (report, calls) = listed(&bench, &["/bin/cat", "in"]);
     let position = |name, text| {
@@ -360,10 +321,7 @@ fn listed_calls_show_what_the_dynamic_linker_does() {
 
 #[test]
 fn listed_errors_threads_and_calls_that_never_return_are_told() {
-    let bench = Bench::new();
-    if !can_trace(&bench) {
-        return;
-    }
+    let Some(bench) = bench() else { return };
     // Under trace a process that sleeps is in a call, and not stopped before one.
     let line = "cat /nowhere 2>/dev/null; sleep 1000 & until \
                 grep -q sleep /proc/$!/comm && grep -q '^State:.S' /proc/$!/status; do :; done; \
@@ -387,10 +345,7 @@ fn listed_errors_threads_and_calls_that_never_return_are_told() {
 
 #[test]
 fn the_list_goes_before_the_summary_and_folds_only_where_a_width_is_told() {
-    let bench = Bench::new();
-    if !can_trace(&bench) {
-        return;
-    }
+    let Some(bench) = bench() else { return };
     let name = "a>b) = 5 <0.1\n\u{1b}[31mä  x\\";
     std::fs::write(bench.path(name), "1\u{1b}[31m2").expect("Linux takes any name");
     let options = ["trace", "--no-prices", "--calls", "cat", name];
@@ -420,37 +375,20 @@ fn the_list_goes_before_the_summary_and_folds_only_where_a_width_is_told() {
     let text = bench.read("calls");
     let preload =
         r#" access("/etc/ld.so.preload", R_OK) = -1 ENOENT (No such file or directory) <"#;
-    assert!(
-        text.contains("ld.so.preload") && text.contains(preload),
-        "{text}"
-    );
+    has(&text, &["ld.so.preload", preload]);
 }
 
 #[test]
 fn a_list_that_cannot_be_written_is_told_and_one_nobody_reads_is_not() {
-    let bench = Bench::new();
-    if !can_trace(&bench) {
-        return;
-    }
-    let line = [
-        "trace",
-        "--no-prices",
-        "--calls",
-        "-o",
-        "/dev/full",
-        "echo",
-        "x",
-    ];
-    let ran = bench.run(&line);
+    let Some(bench) = bench() else { return };
+    let line = "trace --no-prices --calls -o /dev/full echo x";
+    let ran = bench.run(line);
     assert_eq!(
         (ran.code, ran.stdout.as_str()),
         (Some(1), "x\n"),
         "{ran:#?}"
     );
-    assert!(
-        ran.stderr.contains("cannot write the list of calls"),
-        "{ran:#?}"
-    );
+    has(&ran.stderr, &["cannot write the list of calls"]);
     let ran = bench.shell(
         "set -o pipefail; toll trace --no-prices --calls -o - dd if=/dev/zero of=/dev/null bs=1 \
          count=5000 status=none | head -1",
@@ -461,10 +399,7 @@ fn a_list_that_cannot_be_written_is_told_and_one_nobody_reads_is_not() {
 
 #[test]
 fn the_summary_fits_a_narrow_terminal_and_names_as_many_files_as_asked_for() {
-    let bench = Bench::new();
-    if !can_trace(&bench) {
-        return;
-    }
+    let Some(bench) = bench() else { return };
     bench.write("in", &"x".repeat(100));
     let command =
         "COLUMNS=40 toll trace --no-prices --top 1 dd if=in of=/dev/null bs=1 status=none";

@@ -15,9 +15,8 @@ content = "lines"
 /// The treatments of a run of an experiment that ends in `rest`.
 fn treatments(bench: &Bench, rest: &str) -> Vec<serde_json::Value> {
     bench.write("transfers.toml", &format!("{HEAD}{rest}"));
-    let arguments = ["run", "transfers.toml", "-q", "--json", "-r", "1"];
-    let document = bench.json(&arguments);
-    list(&document["runs"][0]["analysis"]["treatments"]).to_vec()
+    let run = bench.measured("transfers.toml -r 1");
+    list(&run["analysis"]["treatments"]).to_vec()
 }
 
 #[test]

@@ -53,8 +53,7 @@ fn a_run_whose_terminal_vanishes_ends_as_on_a_hang_up() {
         return;
     };
     wait_for_trial(&bench);
-    terminal.0.kill().unwrap();
-    terminal.0.wait().unwrap();
+    terminal.kill();
     settings.are_back();
     let shown = bench.document("last");
     assert_eq!(shown["run"]["status"], "unfinished");
@@ -72,8 +71,7 @@ fn a_run_that_ignores_hang_ups_goes_on_without_its_terminal() {
         return;
     };
     wait_for_trial(&bench);
-    terminal.0.kill().unwrap();
-    terminal.0.wait().unwrap();
+    terminal.kill();
     assert_eq!(status(&bench), "0");
     settings.are_back();
     assert_eq!(bench.document("last")["run"]["status"], "complete");

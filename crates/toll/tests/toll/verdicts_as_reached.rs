@@ -2,11 +2,10 @@
 //! measured when it is interrupted.
 
 use std::fs::File;
-use std::process::Child;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
-use crate::common::{Bench, Running, has, wait_until};
+use crate::common::{Bench, Running, has};
 
 /// Most lines behind the last verdict table.
 const SUMMARY_LINES_MAX: usize = 40;
@@ -61,15 +60,15 @@ fn bench_of_two() -> Bench {
 
 /// Starts both, and waits until the second one runs; what they print goes to
 /// files.
-fn start(bench: &Bench) -> Child {
+fn start(bench: &Bench) -> Running {
     let mut command = bench.spawnable("run -r 8 first.toml second.toml");
     command.stdout(File::create(bench.path("out")).unwrap());
     command.stderr(File::create(bench.path("err")).unwrap());
-    let child = command.spawn().unwrap();
-    wait_until("the second experiment runs", || {
+    let mut running = Running(command.spawn().unwrap());
+    running.until("the second experiment runs", || {
         bench.read("err").contains("2/2 second: run 2 begins")
     });
-    child
+    running
 }
 
 fn page(bench: &Bench) -> String {
@@ -79,7 +78,7 @@ fn page(bench: &Bench) -> String {
 #[test]
 fn verdicts_and_the_page_come_when_each_experiment_ends() {
     let bench = bench_of_two();
-    let mut running = Running(start(&bench));
+    let mut running = start(&bench);
     let counts = "1 supported, 1 refuted, 1 not testable here";
     has(
         &bench.read("out"),
@@ -87,7 +86,7 @@ fn verdicts_and_the_page_come_when_each_experiment_ends() {
     );
     assert!(page(&bench).contains("first.more") && !page(&bench).contains("second.more"));
     bench.write("go", "");
-    assert!(running.0.wait().unwrap().success());
+    assert!(running.end().success());
     let out = bench.read("out");
     has(&out, &["✔ second.more"]);
     assert!(page(&bench).contains("first.more") && page(&bench).contains("second.more"));
@@ -108,9 +107,9 @@ fn verdicts_and_the_page_come_when_each_experiment_ends() {
 #[test]
 fn an_interrupted_run_shows_and_keeps_what_was_measured() {
     let bench = bench_of_two();
-    let mut running = Running(start(&bench));
-    kill_process(Pid::from_child(&running.0), Signal::INT).unwrap();
-    assert_eq!(running.0.wait().unwrap().code(), Some(130));
+    let mut running = start(&bench);
+    running.send(Signal::INT);
+    assert_eq!(running.end().code(), Some(130));
     has(
         &bench.read("out"),
         &["✔ first.more", "Summary of 1 run", "report: "],

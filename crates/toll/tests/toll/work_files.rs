@@ -46,7 +46,7 @@ fn check(needle: &str, harm: impl FnOnce(&Bench, &std::path::Path)) {
     let before = Settings::before(&bench);
     let mut running = start(&bench);
     harm(&bench, &work_directory(&bench));
-    let status = running.0.wait().unwrap();
+    let status = running.end();
     let errors = bench.read("errors");
     assert_eq!(status.code(), Some(1), "{errors}");
     has(&errors, &[needle, "cannot go on", "toll run --resume"]);
@@ -112,7 +112,7 @@ fn clearing_a_work_directory_that_became_a_link_follows_it_not() {
     std::fs::write(bench.path("precious/work/file"), "kept").unwrap();
     std::fs::rename(&root, bench.path("moved")).unwrap();
     symlink(bench.path("precious"), &root).unwrap();
-    assert_eq!(running.0.wait().unwrap().code(), Some(1));
+    assert_eq!(running.end().code(), Some(1));
     assert_eq!(bench.read("precious/work/file"), "kept");
     assert!(!root.is_symlink(), "the link itself is cleared");
 }
