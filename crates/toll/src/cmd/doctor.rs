@@ -165,14 +165,8 @@ fn tell_restored(arguments: &DoctorArguments, restored: &[Finding]) -> anyhow::R
 
 /// The path itself, or the closest directory above it that exists.
 pub(super) fn nearest(path: &Path) -> PathBuf {
-    let mut candidate = path;
-    while !candidate.exists() {
-        match candidate.parent() {
-            Some(parent) if !parent.as_os_str().is_empty() => candidate = parent,
-            _ => return PathBuf::from("."),
-        }
-    }
-    candidate.to_owned()
+    let found = path.ancestors().find(|ancestor| ancestor.exists());
+    found.map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
 /// Measures noise and what an empty region costs; the inner error is the signal

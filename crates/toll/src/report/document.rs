@@ -1,7 +1,8 @@
 //! A run as tables in a document: verdicts, ratios and treatments.
 
 use super::comparison::{self, ComparisonRow};
-use super::markup::{Column, Markup};
+use super::markup::Markup;
+use super::terminal::text::Column;
 use super::words;
 use crate::claim::Run;
 use crate::claim::model::{Outcome, Verdict};
@@ -97,7 +98,7 @@ fn treatments(run: &Run, markup: Markup) -> Option<String> {
 
 /// `None` without a row.
 fn table(
-    columns: &[Column<'_>],
+    columns: &[Column],
     rows: impl Iterator<Item = Vec<String>>,
     markup: Markup,
 ) -> Option<String> {

@@ -1,6 +1,7 @@
 //! Markup languages of documents, as far as headings and tables go.
 
 use super::sanitize::sanitize;
+use super::terminal::text::Column;
 
 /// A markup language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,28 +11,6 @@ pub enum Markup {
     AsciiDoc,
     /// Emacs' Org mode.
     Org,
-}
-
-/// A column's title, and whether numbers stand in it.
-pub struct Column<'a> {
-    pub title: &'a str,
-    pub is_number: bool,
-}
-
-impl<'a> Column<'a> {
-    pub fn words(title: &'a str) -> Self {
-        Self {
-            title,
-            is_number: false,
-        }
-    }
-
-    pub fn numbers(title: &'a str) -> Self {
-        Self {
-            title,
-            is_number: true,
-        }
-    }
 }
 
 impl Markup {
@@ -56,11 +35,11 @@ impl Markup {
     }
 
     /// A table whose cells are marked up already, but for the titles.
-    pub fn table(self, columns: &[Column<'_>], rows: &[Vec<String>]) -> String {
-        let titles: Vec<String> = columns.iter().map(|one| self.text(one.title)).collect();
+    pub fn table(self, columns: &[Column], rows: &[Vec<String>]) -> String {
+        let titles: Vec<String> = columns.iter().map(|one| self.text(&one.title)).collect();
         let line = |cells: &[String]| format!("| {} |\n", cells.join(" | "));
         let rules = |left: &str, right: &str| -> Vec<String> {
-            let rule = |column: &Column<'_>| if column.is_number { right } else { left };
+            let rule = |column: &Column| if column.is_number { right } else { left };
             columns.iter().map(|one| rule(one).to_owned()).collect()
         };
         let body = rows.iter().map(|row| line(row));

@@ -1,8 +1,9 @@
 //! Price lists in the store: the newest of this machine, or one made now.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::claim::Run;
+use crate::cmd::doctor::nearest;
 use crate::cmd::output;
 use crate::cmd::run::{Launch, Launched, Purpose, WorkDirectories, launch, random_seed};
 use crate::environment::{inspect, paths};
@@ -101,10 +102,4 @@ fn same_machine(a: &Machine, b: &Machine) -> bool {
         && a.kernel_command_line == b.kernel_command_line
         && a.mitigations == b.mitigations
         && a.virtualization == b.virtualization
-}
-
-/// The path itself, or the closest directory above it that exists.
-fn nearest(path: &Path) -> PathBuf {
-    let found = path.ancestors().find(|ancestor| ancestor.exists());
-    found.map_or_else(|| PathBuf::from("."), Path::to_owned)
 }

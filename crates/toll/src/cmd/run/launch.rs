@@ -85,21 +85,19 @@ pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> anyhow::Resul
         imported: false,
     };
     let run_id = store.add_run(&record, &experiment, &plan.treatments)?;
-    run_session(
-        store,
-        SessionParts {
-            run_id,
-            experiment,
-            plan,
-            workspace,
-            disk_bytes,
-            probe,
-            purpose,
-            interrupt,
-            trials: Vec::new(),
-            boots: Vec::new(),
-        },
-    )
+    let parts = SessionParts {
+        run_id,
+        experiment,
+        plan,
+        workspace,
+        disk_bytes,
+        probe,
+        purpose,
+        interrupt,
+        trials: Vec::new(),
+        boots: Vec::new(),
+    };
+    parts.run(store)
 }
 
 /// Goes on with a run where it was left.
@@ -143,7 +141,7 @@ pub(super) fn resume(
         trials: stored.trials,
         boots: stored.boots,
     };
-    run_session(store, parts)
+    parts.run(store)
 }
 
 /// Refuses an experiment of which nothing runs without guests, where none can be
@@ -243,43 +241,39 @@ struct SessionParts {
     boots: Vec<BootRecord>,
 }
 
-fn run_session(store: &mut Store, parts: SessionParts) -> anyhow::Result<Launched> {
-    let SessionParts {
-        run_id,
-        experiment,
-        mut plan,
-        workspace,
-        disk_bytes,
-        probe,
-        purpose,
-        interrupt,
-        trials,
-        boots,
-    } = parts;
-    let mut progress = Progress::new(&experiment, run_id, purpose);
-    let mut session = Session {
-        store,
-        run_id,
-        experiment: &experiment,
-        plan: &mut plan,
-        workspace: &workspace,
-        probe: &probe,
-        guests: Guests::new(&experiment, &workspace, &probe, &interrupt, disk_bytes),
-        interrupt: &interrupt,
-        trials,
-        boots,
-        paused: Duration::ZERO,
-        servers: BTreeSet::new(),
-        prestarted: None,
-        next_peek: Instant::now(),
-        open: None,
-    };
-    let end = session.run(&mut progress);
-    progress.finish();
-    Ok(Launched {
-        run_id,
-        end: end.map_err(anyhow::Error::from),
-    })
+impl SessionParts {
+    fn run(mut self, store: &mut Store) -> anyhow::Result<Launched> {
+        let mut progress = Progress::new(&self.experiment, self.run_id, self.purpose);
+        let mut session = Session {
+            store,
+            run_id: self.run_id,
+            experiment: &self.experiment,
+            plan: &mut self.plan,
+            workspace: &self.workspace,
+            probe: &self.probe,
+            guests: Guests::new(
+                &self.experiment,
+                &self.workspace,
+                &self.probe,
+                &self.interrupt,
+                self.disk_bytes,
+            ),
+            interrupt: &self.interrupt,
+            trials: self.trials,
+            boots: self.boots,
+            paused: Duration::ZERO,
+            servers: BTreeSet::new(),
+            prestarted: None,
+            next_peek: Instant::now(),
+            open: None,
+        };
+        let end = session.run(&mut progress);
+        progress.finish();
+        Ok(Launched {
+            run_id: self.run_id,
+            end: end.map_err(anyhow::Error::from),
+        })
+    }
 }
 
 /// A random number from the kernel.

@@ -325,11 +325,10 @@ impl Chart {
         let mut scene = draw(data, layout);
         scene.elements.splice(0..0, behind);
         scene.elements.extend(over);
-        let (title, alt_text) = (sanitize(&self.title), sanitize(alt_text));
+        let alt_text = sanitize(alt_text);
         NamedPlot {
             svg: with_root(&SvgBackend.render_scene(&scene), &scene, &alt_text),
             name,
-            title,
             alt_text,
             scene,
         }

@@ -22,8 +22,6 @@ mod twins;
 pub struct NamedPlot {
     /// Name that is safe for a file, without extension.
     pub name: String,
-    /// Heading, also drawn in the plot.
-    pub title: String,
     /// What the plot shows, for who cannot see it.
     pub alt_text: String,
     /// The plot as a standalone SVG document.
