@@ -265,9 +265,6 @@ impl Against {
 
     /// Refuses to judge ratios to runs that did not do the same as these
     /// experiments do.
-    ///
-    /// # Errors
-    /// As [`GateArguments::check_work`]; also if such a run cannot be read.
     pub fn check_work(
         &self,
         gate: &GateArguments,

@@ -68,9 +68,6 @@ impl GateArguments {
     /// spent: a check that cannot fail is taken for one that passes.
     ///
     /// `why_no_ratio` has the reason for each experiment that compares nothing.
-    ///
-    /// # Errors
-    /// If no experiment has a claim, or none a ratio with a worse side.
     pub fn check(
         &self,
         experiments: &[&Experiment],
@@ -102,9 +99,6 @@ impl GateArguments {
 
     /// Refuses to judge a ratio of runs that did not do the same: it is no
     /// regression, whatever comes out.
-    ///
-    /// # Errors
-    /// With what they do differently, unless that is allowed.
     pub fn check_work(&self, differences: &[Difference]) -> anyhow::Result<()> {
         if !self.watches_ratios() || self.allow_different_work || differences.is_empty() {
             return Ok(());
@@ -125,9 +119,6 @@ impl GateArguments {
     }
 
     /// Tells what counts, and fails if anything does.
-    ///
-    /// # Errors
-    /// [`Failure::Judged`] if a condition is met.
     pub fn judge(&self, analyses: &[&Analysis], ratios: &[JudgedRatio]) -> anyhow::Result<()> {
         let mut met = Vec::new();
         for condition in &self.fail_on {

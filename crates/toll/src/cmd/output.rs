@@ -72,17 +72,11 @@ pub(super) fn shown(message: &str) -> String {
 }
 
 /// Prints a result. A reader that went away (`toll show | head`) is no error.
-///
-/// # Errors
-/// If standard output cannot be written for another reason.
 pub(super) fn result(text: &Text) -> anyhow::Result<()> {
     standard_output(text.show(style()).as_bytes())
 }
 
 /// Prints a result behind another one.
-///
-/// # Errors
-/// As [`result`].
 pub(super) fn further_result(text: Text) -> anyhow::Result<()> {
     let mut gap = Text::default();
     gap.gap();
@@ -90,17 +84,11 @@ pub(super) fn further_result(text: Text) -> anyhow::Result<()> {
 }
 
 /// Prints a result of one line.
-///
-/// # Errors
-/// As [`result`].
 pub(super) fn line(line: &str) -> anyhow::Result<()> {
     result(&Text::line(line, Paint::Plain))
 }
 
 /// Prints what a program is to read: a document, or text without foreign words in it.
-///
-/// # Errors
-/// As [`result`].
 pub(super) fn document(text: &str) -> anyhow::Result<()> {
     let ending = if text.ends_with('\n') { "" } else { "\n" };
     standard_output(format!("{text}{ending}").as_bytes())
@@ -109,9 +97,6 @@ pub(super) fn document(text: &str) -> anyhow::Result<()> {
 /// Prints lines of a listing, folded where the terminal, or COLUMNS, is too
 /// narrow for them. Where neither says how wide it is, as in a pipe, each stays
 /// one line, for programs that read lines.
-///
-/// # Errors
-/// As [`result`].
 pub(super) fn listing(lines: &[String]) -> anyhow::Result<()> {
     let style = style();
     let lines = lines.iter();
@@ -137,9 +122,6 @@ fn standard_output(content: &[u8]) -> anyhow::Result<()> {
 }
 
 /// Refuses to work for a result that nobody can get.
-///
-/// # Errors
-/// If standard output was closed when the program started.
 pub(super) fn check_standard_output() -> anyhow::Result<()> {
     toll_streams::check_stdout().map_err(|_| {
         anyhow!("cannot write the result: standard output is closed; give it a file or /dev/null")
@@ -168,9 +150,6 @@ pub(super) fn pass_on(stream: Stream, bytes: &[u8]) {
 
 /// Writes what belongs beside the output of a command that has standard output to
 /// itself: to a file that is named, otherwise to standard error.
-///
-/// # Errors
-/// As [`write_file`] and [`result`].
 pub(super) fn write_aside(path: Option<&Path>, text: &str) -> anyhow::Result<()> {
     match path {
         Some(path) => write_file(path, text.as_bytes()),
@@ -192,17 +171,11 @@ pub(super) fn style_aside(path: Option<&Path>) -> Style {
 }
 
 /// Prints one JSON document.
-///
-/// # Errors
-/// As [`result`].
 pub(super) fn json<T: Serialize>(document: &T) -> anyhow::Result<()> {
     self::document(&json_text(document)?)
 }
 
 /// One JSON document as text.
-///
-/// # Errors
-/// If it cannot be written as JSON.
 pub(super) fn json_text<T: Serialize>(document: &T) -> anyhow::Result<String> {
     let text = serde_json::to_string_pretty(document).context("cannot write JSON")?;
     Ok(plain_json(text))
@@ -240,9 +213,6 @@ fn style_of(stream: &(impl IsTerminal + AsFd)) -> Style {
 }
 
 /// Writes a file whole, or leaves what was there.
-///
-/// # Errors
-/// If it cannot be written; the error names it.
 pub(super) fn write_file(path: &Path, content: &[u8]) -> anyhow::Result<()> {
     if path.as_os_str() == "-" {
         return standard_output(content);
@@ -276,9 +246,6 @@ fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// Reads a file, or standard input for `-`.
-///
-/// # Errors
-/// If it cannot be read, or is too large; the error names it.
 pub(super) fn read_file(path: &Path, bytes_max: u64) -> anyhow::Result<Vec<u8>> {
     let cannot = |error: io::Error| cannot_read(path, &error);
     let mut bytes = Vec::new();
@@ -310,17 +277,11 @@ pub(super) fn cannot_read(path: &Path, error: &io::Error) -> anyhow::Error {
 }
 
 /// Makes a file that is written bit by bit.
-///
-/// # Errors
-/// If it cannot be made; the error names it.
 pub(super) fn create_file(path: &Path) -> anyhow::Result<File> {
     File::create(path).map_err(|error| cannot_write(path, &error))
 }
 
 /// Makes a directory, but none above it.
-///
-/// # Errors
-/// If it cannot be made; the error names it.
 pub(super) fn create_directory(path: &Path) -> anyhow::Result<()> {
     check_directory(path)?;
     match path.is_dir() {
@@ -330,9 +291,6 @@ pub(super) fn create_directory(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Refuses a directory that could not be made, before time is spent on its content.
-///
-/// # Errors
-/// If it could not be made; the error names it.
 pub(super) fn check_directory(path: &Path) -> anyhow::Result<()> {
     match path.is_dir() {
         true => Ok(()),
@@ -342,9 +300,6 @@ pub(super) fn check_directory(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Refuses a file that has no directory, before time is spent on its content.
-///
-/// # Errors
-/// If it could not be written; the error names it.
 pub(super) fn check_file(path: &Path) -> anyhow::Result<()> {
     let directory = path.parent().filter(|one| !one.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
@@ -384,9 +339,6 @@ fn cannot_write(path: &Path, error: &io::Error) -> anyhow::Error {
 
 /// Opens a store to write to it. Its directory is made, and those above in the default
 /// place only: of a file that was named, more than one that is missing is a slip.
-///
-/// # Errors
-/// If it cannot be used.
 pub(super) fn open_store(path: &Path) -> anyhow::Result<Store> {
     let directory = path.parent().filter(|one| !one.as_os_str().is_empty());
     if let Some(directory) = directory.filter(|one| !one.exists()) {
@@ -405,9 +357,6 @@ pub(super) fn open_store(path: &Path) -> anyhow::Result<Store> {
 
 /// Opens a store to read it; `None` if there is none yet. That a file is there
 /// and empty is told, since there may have been something in it.
-///
-/// # Errors
-/// If it cannot be read.
 pub(super) fn read_if_any(path: &Path) -> anyhow::Result<Option<Store>> {
     match Store::read(path) {
         Ok(store) => Ok(Some(store)),

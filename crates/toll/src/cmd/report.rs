@@ -63,9 +63,6 @@ pub(super) fn page_path(name: &str) -> PathBuf {
 }
 
 /// Writes all plots of some runs as SVG and PNG, and gives their paths.
-///
-/// # Errors
-/// If one cannot be drawn or written.
 pub(super) fn write_plots(runs: &[Run], directory: &Path) -> anyhow::Result<Vec<String>> {
     output::create_directory(directory)?;
     let mut paths = Vec::new();

@@ -23,7 +23,7 @@ fn bench() -> Bench {
 fn measure(bench: &Bench, [a, b]: [u32; 2], options: &str) -> Ran {
     bench.write("a", &format!("took {a} ns\n"));
     bench.write("b", &format!("took {b} ns\n"));
-    bench.run(&*format!("run -q --no-html -r 8 told.toml {options}"))
+    bench.run(&format!("run -q --no-html -r 8 told.toml {options}"))
 }
 
 #[test]
@@ -49,10 +49,10 @@ fn a_run_is_compared_with_the_saved_one_treatment_by_treatment() {
     assert!(worse.stderr.contains(told), "{worse:#?}");
     assert!(!worse.stderr.contains("regression: b"), "{worse:#?}");
     // Stored runs are judged the same.
-    let shown = bench.run(&*format!("show 3 {gate}"));
+    let shown = bench.run(&format!("show 3 {gate}"));
     assert_eq!(shown.code, Some(3), "{shown:#?}");
     has(&shown.stdout, &["Run 3 over baseline main"]);
-    let compared = bench.run(&*format!("compare {gate}"));
+    let compared = bench.run(&format!("compare {gate}"));
     assert_eq!(compared.code, Some(3), "{compared:#?}");
     bench.ok("compare 2 --baseline main --fail-on regression=5%");
     bench.fails(3, "compare 2 3 --fail-on regression=5%");
@@ -166,7 +166,7 @@ fn a_run_that_is_not_complete_becomes_no_baseline() {
 #[test]
 fn runs_that_did_not_do_the_same_are_not_gated_unless_that_is_allowed() {
     let bench = Bench::new();
-    let run = |options: &str| bench.run(&*format!("run -q --no-html -r 8 {options}"));
+    let run = |options: &str| bench.run(&format!("run -q --no-html -r 8 {options}"));
     let saved = run("-n zip 'cat /dev/null' --save-baseline main");
     assert_eq!(saved.code, Some(0), "{saved:#?}");
     let gate = "--baseline main --fail-on regression=5%";
@@ -223,7 +223,7 @@ fn runs_that_did_not_do_the_same_are_not_gated_unless_that_is_allowed() {
     lacks(&compared, &["nothing that was recorded"]);
     let errors = bench.fails(2, "compare 1 2 --fail-on regression=5%");
     has(&errors, &["output: `null` against `pipe`"]);
-    let errors = bench.fails(2, &*format!("show 2 {gate}"));
+    let errors = bench.fails(2, &format!("show 2 {gate}"));
     has(&errors, &["did not do the same"]);
     let document = bench.json("compare 1 2 --json");
     assert_eq!(document["work_differences"][0]["what"], "output");

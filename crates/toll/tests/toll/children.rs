@@ -1,7 +1,7 @@
 //! What a measured command leaves running: it ends with its trial, however it
 //! tries to get away, and nobody waits for what it holds open.
 
-use crate::common::{Bench, all_are, list, processes_marked, wait_until};
+use crate::common::{Bench, all_are, has, list, processes_marked, texts, wait_until};
 use crate::settings::Settings;
 
 /// Ways to outlive the command that started it: in the background; in a session
@@ -54,7 +54,12 @@ fn a_command_out_of_time_is_ended_with_all_that_got_away_from_it() {
     let settings = Settings::before(&bench);
     let file = escapes(&bench, "pipe", "500ms", "sleep 300");
     bench.ok(&["run", "-q", "--no-html", "-r", "1", &file]);
-    all_are("timed-out", list(&bench.document("last")["trials"]));
+    let document = bench.document("last");
+    let trials = list(&document["trials"]);
+    all_are("timed-out", trials);
+    for message in texts(trials, "message") {
+        has(message, &["--trial-timeout"]);
+    }
     settings.are_back_at_once();
 }
 

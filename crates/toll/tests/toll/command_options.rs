@@ -21,7 +21,7 @@ fn lines(bench: &Bench, file: &str) -> Vec<String> {
 fn what_concludes_runs_after_each_run_and_before_the_next_is_prepared() {
     let bench = Bench::new();
     let options = "-w 1 -r 2 -p 'echo prepare >>log' --conclude 'echo conclude >>log'";
-    bench.ok(&*format!(
+    bench.ok(&format!(
         "run -q --no-html {options} \"sh -c 'echo run >>log'\""
     ));
     let runs = (1 + 2) * 2;
@@ -307,7 +307,7 @@ fn too_few_blocks_are_told_before_the_run_and_in_its_result() {
     let ran = bench.ok(line);
     has(&ran.stderr, &[few]);
     has(&ran.stdout, &["undecided", few]);
-    has(&bench.ok(&*format!("{line} --dry-run")).stderr, &[few]);
+    has(&bench.ok(&format!("{line} --dry-run")).stderr, &[few]);
     let ran = bench.ok(&*line.replace("-r 5", "-r 8"));
     assert!(!ran.stderr.contains("cannot decide"), "{ran:#?}");
     // More comparisons take more blocks, as they hold together.

@@ -13,7 +13,10 @@ fn relation(run: &Value) -> &str {
 #[test]
 fn set_up_preparation_and_clean_up_run_when_they_should() {
     let bench = Bench::new();
-    let run = bench.measured("-r 2 -s 'echo setup-{n} >>log' -p 'echo prepare-{n} >>log' -c 'echo cleanup-{n} >>log' -L n=1,2 \"sh -c 'echo run-{n} >>log'\"");
+    let run = bench.measured(
+        "-r 2 -s 'echo setup-{n} >>log' -p 'echo prepare-{n} >>log' -c 'echo cleanup-{n} >>log' \
+         -L n=1,2 \"sh -c 'echo run-{n} >>log'\"",
+    );
     assert_eq!(list(&run["trials"]).len(), 6, "{run:#}");
     let log = bench.read("log");
     let lines: Vec<&str> = log.lines().collect();

@@ -181,7 +181,11 @@ impl Bench {
 
     /// What of the environment makes a difference, for any kind of command.
     pub fn environment(&self) -> Vec<(&'static str, PathBuf)> {
+        // In shell lines `toll` is the program under test.
+        let own = Path::new(TOLL).parent().expect("it lies in a directory");
+        let path = std::env::var("PATH").unwrap_or_default();
         vec![
+            ("PATH", format!("{}:{path}", own.display()).into()),
             ("HOME", self.path("home")),
             ("XDG_DATA_HOME", self.path("data")),
             ("XDG_CACHE_HOME", self.path("cache")),
@@ -263,12 +267,9 @@ impl Bench {
     /// Runs a shell line in which `toll` is the program under test.
     pub fn shell(&self, line: &str) -> Ran {
         let mut command = Command::new("bash");
-        let program = Path::new(TOLL).parent().expect("it lies in a directory");
-        let path = std::env::var("PATH").unwrap_or_default();
         command
             .args(["-c", line])
             .envs(self.environment())
-            .env("PATH", format!("{}:{path}", program.display()))
             .current_dir(self.directory.path())
             .timeout(PATIENCE);
         for name in Self::REMOVED {

@@ -28,7 +28,7 @@ fn intact() -> &'static Intact {
     INTACT.get_or_init(|| {
         let bench = Bench::new();
         for command in ["true {n}", "true x{n}", "echo {n}"] {
-            bench.ok(&*format!("run -q --no-html -r 15 -L n=1,2 '{command}'"));
+            bench.ok(&format!("run -q --no-html -r 15 -L n=1,2 '{command}'"));
         }
         bench.ok("baseline save main 1");
         let store = Store::read(&bench.store()).unwrap();
@@ -327,7 +327,7 @@ fn each_verb_tells_of_a_damage() {
         let bench = Bench::new();
         bench.write("run.json", &document.read("run.json"));
         std::fs::write(bench.path("runs.sqlite"), &file).unwrap();
-        let run = |line: &str| bench.run(&*format!("{line} --store runs.sqlite"));
+        let run = |line: &str| bench.run(&format!("{line} --store runs.sqlite"));
         for line in reads {
             let ran = run(line);
             // Runs of commands have no prices, damaged or not.

@@ -72,7 +72,7 @@ fn a_run_is_judged_the_same_elsewhere() {
     for options in ["-r 1 true \"sh -c 'exit 3'\"", "-r 6 true 'sleep 0.001'"] {
         let bench = Bench::new();
         // Of one, a command fails.
-        bench.run(&*format!("run -q --no-html {options}"));
+        bench.run(&format!("run -q --no-html {options}"));
         let here = exported(&bench);
         bench.write("run.json", &here.to_string());
         let told = bench.ok("import run.json --store other.sqlite").stdout;

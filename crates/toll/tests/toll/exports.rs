@@ -209,23 +209,18 @@ fn benchstat_text_has_a_line_a_trial_and_configuration_that_two_runs_share() {
 
 /// A run with a claim of each outcome that a made-up metric can have.
 fn judged(bench: &Bench) -> Ran {
-    let mut text = String::from(
-        "format = 1\nname = 'told'\nmetric = 'told_ns'\n[workload]\nkind = 'command'\n\
-         command = 'echo took {n} ns'\n[metrics.told_ns]\npattern = 'took ([0-9]+) ns'\n\
-         unit = 'ns'\nbetter = 'lower'\n[[factor]]\nname = 'n'\nlevels = ['100', '110']\n\
-         [profile.full]\nfactors = { n = ['100', '110', '7'] }\n",
-    );
+    let mut rest = String::from("[profile.full]\nfactors = { n = ['100', '110', '7'] }\n");
     for (id, direction, of) in [
         ("yes", "greater", "110"),
         ("no", "less", "110"),
         ("never", "less", "7"),
     ] {
-        text.push_str(&format!(
+        rest.push_str(&format!(
             "[[claim]]\nid = 'told.{id}'\ntext = \"<b>&\\\"' {id} \\u202E\"\nof = {{ n = '{of}' }}\n\
              to = {{ n = '100' }}\ndirection = '{direction}'\n"
         ));
     }
-    bench.write("told.toml", &text);
+    crate::gate::experiment(bench, "['100', '110']", &rest);
     bench.run("run -q --no-html -r 8 told.toml --export-junit j.xml")
 }
 
@@ -289,7 +284,7 @@ fn a_format_that_does_not_apply_says_so_and_keeps_no_other_from_being_written() 
 fn tables_are_written_in_three_languages() {
     let bench = Bench::new();
     let files = "--export-markdown t.md --export-asciidoc t.adoc --export-orgmode t.org";
-    bench.ok(&*format!(
+    bench.ok(&format!(
         "run -q --no-html -r 6 'sleep 0.001' 'cat /dev/null | sort' {files}"
     ));
     let [markdown, asciidoc, org] = ["t.md", "t.adoc", "t.org"].map(|name| bench.read(name));

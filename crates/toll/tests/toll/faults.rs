@@ -111,20 +111,6 @@ fn a_probe_that_answers_and_stays_is_ended() {
 }
 
 #[test]
-fn a_trial_that_takes_too_long_is_ended_with_all_that_it_started() {
-    let bench = Bench::new();
-    let command =
-        "sh -c 'sleep 300 & setsid sleep 301 & (sleep 302 &) ; sh -c \"sleep 303; true\"'";
-    let file = impatient(&bench, "500ms", "", command);
-    let errors = bench.fails(1, &["run", "-q", "--no-html", "-r", "3", &file]);
-    assert!(errors.contains("--trial-timeout"), "{errors}");
-    let run = bench.document("last");
-    assert_eq!(states(&run), ["timed-out"; 6]);
-    let marker = format!("HOME={}", bench.path("home").display());
-    wait_until("all are gone", || processes_marked(&marker).is_empty());
-}
-
-#[test]
 fn of_a_long_output_the_start_is_parsed_and_the_rest_dropped() {
     let bench = Bench::new();
     let metrics = "[metrics.speed]\npattern = 'speed ([0-9]+)'";

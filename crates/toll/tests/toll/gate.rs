@@ -6,7 +6,7 @@ use crate::common::{Bench, has};
 
 /// An experiment whose values are what its commands print, so that its ratios
 /// do not depend on how busy the machine is.
-fn experiment(bench: &Bench, values: &str, rest: &str) -> String {
+pub fn experiment(bench: &Bench, values: &str, rest: &str) -> String {
     let text = format!(
         "format = 1\nname = 'told'\nmetric = 'told_ns'\n[workload]\nkind = 'command'\n\
          command = 'echo took {{n}} ns'\n[metrics.told_ns]\npattern = 'took ([0-9]+) ns'\n\

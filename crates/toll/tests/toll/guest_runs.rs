@@ -130,7 +130,7 @@ fn place() -> Option<Bench> {
 /// Runs an experiment and gives what is shown of it.
 fn measured(bench: &Bench, experiment: &str, rounds: u32) -> Value {
     bench.write("experiment.toml", experiment);
-    bench.ok(&*format!("run experiment.toml -q --no-html -r {rounds}"));
+    bench.ok(&format!("run experiment.toml -q --no-html -r {rounds}"));
     bench.json("show last --json")
 }
 

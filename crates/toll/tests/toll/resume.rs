@@ -7,10 +7,8 @@ use rustix::process::Signal;
 use serde_json::json;
 use toll::store::{RunStatus, Store, StoredRun};
 
-use crate::common::{Bench, Running, has, list, make_executable, processes_marked, wait_until};
+use crate::common::{Bench, Running, has, make_executable, processes_marked, wait_until};
 use crate::settings::Settings;
-
-const RESUME: &str = "run --resume -q --no-html";
 
 fn stored(bench: &Bench) -> Option<StoredRun> {
     // Opening a store makes it, so what a run makes after its own is looked
@@ -32,29 +30,35 @@ fn nothing_runs(bench: &Bench) {
 }
 
 #[test]
-fn a_signal_ends_a_run_with_its_own_status_and_everything_is_kept() {
-    for (signal, status) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+fn a_signal_ends_a_run_with_its_own_status_and_everything_is_kept_and_put_back() {
+    for (signal, status) in [(Signal::HUP, 129), (Signal::INT, 130), (Signal::TERM, 143)] {
         let bench = Bench::new();
+        let settings = Settings::before(&bench);
         let mut child = bench.start_measuring(
-            "run --html page.html --seed 1 -r 20 -c 'echo cleaned >>log' 'sleep 0.1'",
+            "run --html page.html --seed 1 -r 20 -c 'echo cleaned >>log' \
+             \"sh -c 'setsid sleep 300 & sleep 0.1'\"",
         );
         child.send(signal);
         assert_eq!(child.end().code(), Some(status));
-        nothing_runs(&bench);
+        // At once: toll has ended.
+        settings.are_back_at_once();
         let first = stored(&bench).unwrap();
         assert_eq!(first.run.status, RunStatus::Unfinished);
         let count = first.trials.len();
         assert!((1..40).contains(&count), "{count}");
         assert!(bench.path("page.html").exists(), "it is reported");
-        assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
         assert_eq!(bench.read("log"), "cleaned\n", "the clean-up ran");
         assert!(bench.ok("list").stdout.contains("unfinished"));
 
-        bench.ok(RESUME);
+        let resumed = bench.json("run --resume 1 --json -q --no-html");
+        assert_eq!(resumed["runs"][0]["run"]["id"], 1);
         let run = stored(&bench).unwrap();
         assert_eq!(run.run.status, RunStatus::Complete);
         assert_eq!(run.trials.len(), 20 * 2);
         assert_eq!(run.trials[..count], first.trials);
+    }
+    for page in ["--help", "man"] {
+        has(&Bench::new().ok(page).stdout, &["129", "130", "143"]);
     }
 }
 
@@ -87,6 +91,11 @@ fn the_last_run_that_can_still_succeed_is_resumed_and_named() {
     bench
         .start_measuring("run -q --no-html -r 20 'sleep 0.05'")
         .kill();
+    // One of another machine is never resumed.
+    bench.ok("export last --json run.json");
+    bench.ok("import --store other.sqlite run.json");
+    let errors = bench.fails(2, "run --resume 1 --store other.sqlite");
+    has(&errors, &["another machine"]);
     bench.fails(1, "run -q --no-html -r 9 nosuchprogram");
     let unfinished = bench.ok("list").stdout.matches("unfinished").count();
     assert_eq!(unfinished, 2);
@@ -94,18 +103,6 @@ fn the_last_run_that_can_still_succeed_is_resumed_and_named() {
     has(&ran.stderr, &["resuming run 1 of commands", "sleep 0.05"]);
     let errors = bench.fails(2, "run --resume");
     has(&errors, &["anything can still succeed", "toll list"]);
-}
-
-#[test]
-fn an_imported_run_is_not_resumed() {
-    let bench = Bench::new();
-    bench
-        .start_measuring("run -q --no-html -r 99 'sleep 0.05'")
-        .kill();
-    bench.ok("export last --json run.json");
-    bench.ok("import --store other.sqlite run.json");
-    let errors = bench.fails(2, "run --resume 1 --store other.sqlite");
-    has(&errors, &["another machine"]);
 }
 
 #[test]
@@ -117,6 +114,9 @@ fn a_second_run_at_the_same_time_is_refused_and_told_why() {
         let holder = format!("process {}", child.0.id());
         has(&bench.fails(1, line), &[&holder, "wait for it"]);
     }
+    // Its work is not cleared.
+    has(&bench.ok("doctor --restore").stdout, &["nothing was left"]);
+    assert_eq!(bench.leftovers().len(), 2);
     // Looking at what is there disturbs no trial much.
     bench.ok("list");
     bench.ok("show");
@@ -138,38 +138,6 @@ fn what_a_killed_run_left_is_cleared_by_the_next_start_and_by_the_doctor() {
         assert_eq!(bench.leftovers(), Vec::<PathBuf>::new());
         has(&bench.ok("doctor --restore").stdout, &["nothing was left"]);
     }
-}
-
-#[test]
-fn the_work_of_a_live_run_is_not_cleared() {
-    let bench = Bench::new();
-    let mut child = bench.start_measuring("run -q --no-html -r 999 'sleep 0.05'");
-    has(&bench.ok("doctor --restore").stdout, &["nothing was left"]);
-    assert_eq!(bench.leftovers().len(), 2);
-    child.kill();
-}
-
-#[test]
-fn no_process_outlives_a_killed_run() {
-    let bench = Bench::new();
-    let command = "sh -c 'sleep 300 & sh -c \\\"sleep 301; true\\\"; wait'";
-    let mut child = bench.start(&format!("run -q --no-html \"{command}\""));
-    let marker = bench.marker();
-    // toll, the probe, the outer and inner shells, and two sleeps.
-    wait_until("the command runs", || processes_marked(&marker).len() >= 6);
-    child.kill();
-    nothing_runs(&bench);
-}
-
-#[test]
-fn a_resumed_run_says_where_it_goes_on() {
-    let bench = Bench::new();
-    bench
-        .start_measuring("run -q --no-html -r 20 'sleep 0.1'")
-        .kill();
-    let json = bench.json("run --resume 1 --json --no-html -q");
-    assert_eq!(list(&json["runs"][0]["trials"]).len(), 40);
-    assert_eq!(json["runs"][0]["run"]["id"], 1);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::common::{
-    Bench, Running, capability, has, list, make_executable, processes_marked, skip, wait_until,
+    Bench, Running, capability, make_executable, processes_marked, skip, wait_until,
 };
 use crate::settings::Settings;
 
@@ -23,26 +23,6 @@ fn runs(bench: &Bench, program: &str) -> bool {
 fn state(pid: u32) -> Option<char> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.trim_start().chars().next()
-}
-
-#[test]
-fn each_signal_that_ends_a_run_has_its_status_and_everything_is_kept_and_put_back() {
-    for (signal, status) in [(Signal::HUP, 129), (Signal::INT, 130), (Signal::TERM, 143)] {
-        let bench = Bench::new();
-        let settings = Settings::before(&bench);
-        let line = "run --no-html -r 2000 \"sh -c 'setsid sleep 300 & sleep 0.05'\"";
-        let mut running = bench.start_measuring(line);
-        running.send(signal);
-        assert_eq!(running.end().code(), Some(status));
-        // At once: toll has ended.
-        settings.are_back_at_once();
-        let shown = bench.document("last");
-        assert_eq!(shown["run"]["status"], "unfinished");
-        assert!(!list(&shown["trials"]).is_empty());
-    }
-    for page in ["--help", "man"] {
-        has(&Bench::new().ok(page).stdout, &["129", "130", "143"]);
-    }
 }
 
 /// Makes a file system as the program does whose name it has, and then lasts. It
@@ -97,9 +77,6 @@ fn a_run_that_is_told_to_ignore_the_end_of_its_terminal_does() {
     let bench = Bench::new();
     let line = "trap '' HUP; exec toll run -q --no-html -r 10 'sleep 0.05'";
     let mut command = bench.spawnable_program("bash", &["-c", line]);
-    let program = std::path::Path::new(crate::common::TOLL).parent().unwrap();
-    let path = std::env::var("PATH").unwrap_or_default();
-    command.env("PATH", format!("{}:{path}", program.display()));
     let mut running = Running(command.spawn().unwrap());
     running.until("a trial is kept", || !bench.trials().is_empty());
     running.send(Signal::HUP);

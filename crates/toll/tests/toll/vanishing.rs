@@ -19,9 +19,6 @@ fn on_a_terminal(bench: &Bench, line: &str) -> Option<Running> {
     }
     bench.write("line.sh", line);
     let mut command = bench.spawnable_program("script", &["-qec", "sh ./line.sh", "/dev/null"]);
-    let program = std::path::Path::new(crate::common::TOLL).parent().unwrap();
-    let path = std::env::var("PATH").unwrap_or_default();
-    command.env("PATH", format!("{}:{path}", program.display()));
     Some(Running(command.spawn().unwrap()))
 }
 
@@ -33,16 +30,6 @@ fn status(bench: &Bench) -> String {
     text().trim().to_owned()
 }
 
-#[track_caller]
-fn wait_for_trial(bench: &Bench) {
-    wait_until("a trial is kept", || {
-        let shown = bench.run("list --json").stdout;
-        let runs: serde_json::Value = serde_json::from_str(&shown).unwrap_or_default();
-        let runs = list(&runs["runs"]).last().cloned().unwrap_or_default();
-        runs["trials"].as_u64().is_some_and(|count| count > 0)
-    });
-}
-
 #[test]
 fn a_run_whose_terminal_vanishes_ends_as_on_a_hang_up() {
     let bench = Bench::new();
@@ -52,7 +39,7 @@ fn a_run_whose_terminal_vanishes_ends_as_on_a_hang_up() {
     let Some(mut terminal) = on_a_terminal(&bench, line) else {
         return;
     };
-    wait_for_trial(&bench);
+    terminal.until("a trial is kept", || !bench.trials().is_empty());
     terminal.kill();
     settings.are_back();
     let shown = bench.document("last");
@@ -70,7 +57,7 @@ fn a_run_that_ignores_hang_ups_goes_on_without_its_terminal() {
     let Some(mut terminal) = on_a_terminal(&bench, line) else {
         return;
     };
-    wait_for_trial(&bench);
+    terminal.until("a trial is kept", || !bench.trials().is_empty());
     terminal.kill();
     assert_eq!(status(&bench), "0");
     settings.are_back();
@@ -131,6 +118,11 @@ fn a_run_is_quiet_towards_readers_that_have_seen_enough() {
         ("run -r 2 true 2>&1 | head -c 1", "0"),
         ("run --json -q --no-html -r 2 true | head -c 1", "0"),
         ("show | head -n 1", "0"),
+        ("list | head -c 1", "0"),
+        ("show --json | head -c 1", "0"),
+        ("man | head -c 1", "0"),
+        ("completions bash | head -c 1", "0"),
+        ("export last --json - | head -c 1", "0"),
         ("report last --html - | head -c 1", "0"),
         ("run --nonsense 2>&1 | head -c 0", "2"),
         ("--help | head -n 1", "0"),

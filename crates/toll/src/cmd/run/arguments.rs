@@ -237,9 +237,6 @@ pub(in crate::cmd) struct RunArguments {
 
 impl RunArguments {
     /// Checks what the parser cannot.
-    ///
-    /// # Errors
-    /// If options contradict each other.
     pub fn check(&self) -> anyhow::Result<()> {
         let (min, max) = (
             self.min_runs.unwrap_or(1),
@@ -255,9 +252,6 @@ impl RunArguments {
 
     /// Checks that files for one run are not asked for with several, nor a
     /// report of claims where there are none.
-    ///
-    /// # Errors
-    /// If they are.
     pub fn check_files(&self, runs: usize, experiment: &Experiment) -> anyhow::Result<()> {
         if self.exports.junit.is_some() && experiment.claim_family().next().is_none() {
             bail!(Failure::Usage(format!(

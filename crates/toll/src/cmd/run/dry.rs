@@ -10,9 +10,6 @@ use crate::spec::Experiment;
 use crate::trial::{Guests, memory_shortage, missing_program};
 
 /// Describes what a run would do.
-///
-/// # Errors
-/// If the experiment cannot be planned, or its work directory not be made.
 pub(super) fn describe(
     experiment: &Experiment,
     seed: u64,

@@ -49,9 +49,6 @@ pub(in crate::cmd) struct Launched {
 }
 
 /// Starts a run and sees it to its end.
-///
-/// # Errors
-/// If it cannot be planned, laid out, measured or recorded.
 pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> anyhow::Result<Launched> {
     let Launch {
         experiment,
@@ -101,9 +98,6 @@ pub(in crate::cmd) fn launch(store: &mut Store, launch: Launch) -> anyhow::Resul
 }
 
 /// Goes on with a run where it was left.
-///
-/// # Errors
-/// As [`launch`]; also if the plan is not the one that was stored.
 pub(super) fn resume(
     store: &mut Store,
     stored: StoredRun,
@@ -162,9 +156,6 @@ fn require_some_guest(plan: &Plan) -> anyhow::Result<()> {
 }
 
 /// The work directories that a run needs.
-///
-/// # Errors
-/// If the place that is chosen for them cannot be used.
 pub(super) fn workspace_of(
     experiment: &Experiment,
     plan: &Plan,
@@ -277,9 +268,6 @@ impl SessionParts {
 }
 
 /// A random number from the kernel.
-///
-/// # Errors
-/// If the kernel gives none.
 pub(in crate::cmd) fn random_seed() -> anyhow::Result<u64> {
     let mut bytes = [0_u8; 8];
     match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {

@@ -18,9 +18,6 @@ const FILE_BYTES_MAX: u64 = 4 << 20;
 
 /// The experiments that a command line means, in order: built-in ones, files,
 /// and one made of all commands together.
-///
-/// # Errors
-/// If a file cannot be read, or an option does not fit.
 pub(super) fn experiments(arguments: &RunArguments) -> anyhow::Result<Vec<Experiment>> {
     let profile = arguments.profile.name();
     let mut experiments = Vec::new();
