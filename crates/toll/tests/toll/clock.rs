@@ -86,8 +86,8 @@ fn a_clock_that_is_set_during_a_run_changes_no_duration_and_no_order() {
     );
     // The budget is spent by time that passed, which this run had enough of.
     let reason = shown["run"]["stop_reason"].as_str().unwrap();
-    has(&reason, &["6 blocks"]);
-    lacks(&reason, &["budget"]);
+    has(reason, &["6 blocks"]);
+    lacks(reason, &["budget"]);
     let ids: Vec<_> = list(&listed["runs"])
         .iter()
         .map(|run| run["id"].as_i64())

@@ -75,7 +75,7 @@ fn failures_are_rows_and_a_hopeless_command_is_given_up() {
     assert_eq!(failed.len(), 3, "{run:#}");
     for trial in &failed {
         let message = trial["message"].as_str().unwrap();
-        has(&message, &["exit status 7", "oh dear"]);
+        has(message, &["exit status 7", "oh dear"]);
         assert!(message.contains("--ignore-failure"), "{message}");
         assert_eq!(trial["samples"], serde_json::json!({}));
     }
