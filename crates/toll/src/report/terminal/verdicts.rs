@@ -18,8 +18,8 @@ pub fn of_run(reported: &Run, is_full: bool, style: Style) -> Text {
         (Some(one.text.clone()), with_it)
     };
     let title = format!("{}: {}", run.experiment, run.title);
-    let mut text = heading(&title, style)
-        + judged(&analysis.verdicts, "claim", words::outcome, told, style);
+    let mut text =
+        heading(&title, style) + judged(&analysis.verdicts, "claim", words::outcome, told, style);
     let summary = format!(
         "{}; {}, run {}",
         words::counts(&analysis.verdicts),
