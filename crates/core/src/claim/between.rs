@@ -3,7 +3,7 @@
 //! The two share no block, so nothing can be paired: each treatment gives two
 //! series of trials, and the interval is that of the shift between them. What
 //! changed on the machine from one run to the other is in the ratio, too. How much
-//! that is, other runs of the same thing tell ([`super::sessions`]).
+//! that is, other runs of the same thing tell (`sessions.rs`).
 
 use std::collections::BTreeSet;
 
